@@ -31,6 +31,7 @@ serve: build ## Serve examples/guestbook on http://127.0.0.1:8080/
 
 check: setup ## Words, format, lints and unit tests: under three minutes when warm.
 	ci/words
+	ci/test-names
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) test --workspace --lib --bins

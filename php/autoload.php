@@ -1,6 +1,6 @@
 <?php
 
-/** Loads the package's classes where Composer is not at hand. */
+/** Loads the package's classes without Composer. */
 
 declare(strict_types=1);
 

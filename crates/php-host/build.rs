@@ -1,12 +1,12 @@
 //! Compiles the C shim against the PHP that `php-config` describes, and links its libphp.
 //!
-//! * `OUTBOARD_PHP_CONFIG`: the php-config to ask (default `php-config8.2`, then `php-config`).
-//! * `OUTBOARD_PHP_ROOT`: a folder that this PHP is installed below, e.g. by debootstrap; the
-//!   paths of php-config are taken below it. The program runs inside of that folder (chroot), with
-//!   the C library and the other libraries of the system there.
-//! * `OUTBOARD_PHP_LIB_DIR`: where its libphp is, when not in one of the usual places.
-//! * `OUTBOARD_SANITIZE`: what gcc's `-fsanitize` is to check in the shim, such as
-//!   `address,undefined`; the process ends at the first fault (`ci/test-asan`).
+//! * `OUTBOARD_PHP_CONFIG`: the php-config to use (default `php-config8.2`, then `php-config`).
+//! * `OUTBOARD_PHP_ROOT`: the root directory of another system with this PHP, e.g. by debootstrap;
+//!   the paths of php-config are relative to it. The program runs inside it (chroot), with its C
+//!   library and other libraries.
+//! * `OUTBOARD_PHP_LIB_DIR`: the directory of its libphp, if not one of the usual ones.
+//! * `OUTBOARD_SANITIZE`: gcc's `-fsanitize` for the shim, such as `address,undefined`; the process
+//!   ends at the first fault (`ci/test-asan`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,8 +35,8 @@ struct PhpConfig {
 impl PhpConfig {
     fn find() -> Self {
         let root = std::env::var("OUTBOARD_PHP_ROOT").unwrap_or_default().into();
-        let asked = std::env::var("OUTBOARD_PHP_CONFIG").ok();
-        let candidates = match &asked {
+        let configured = std::env::var("OUTBOARD_PHP_CONFIG").ok();
+        let candidates = match &configured {
             Some(program) => vec![program.as_str()],
             None => vec!["php-config8.2", "php-config"],
         };
@@ -53,17 +53,17 @@ impl PhpConfig {
         );
     }
 
-    fn ask(&self, option: &str) -> String {
+    fn query(&self, option: &str) -> String {
         let output = Command::new(&self.program).arg(option).output().expect("it ran in find()");
         String::from_utf8(output.stdout).expect("php-config prints text").trim().to_owned()
     }
 
-    /// Whether it belongs to another system's folder.
+    /// Whether it belongs to another system.
     fn is_elsewhere(&self) -> bool {
         !self.root.as_os_str().is_empty()
     }
 
-    /// `path` as this machine sees it.
+    /// `path` on this machine.
     fn below_root(&self, path: &str) -> PathBuf {
         if !self.is_elsewhere() {
             return path.into();
@@ -73,39 +73,39 @@ impl PhpConfig {
 
     /// "8.2" of "8.2.35".
     fn release(&self) -> String {
-        self.ask("--version").splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
+        self.query("--version").splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
     }
 
     /// "/etc/php/8.2" of "/etc/php/8.2/cli".
     fn ini_home(&self) -> String {
-        let folder = self.ask("--ini-path");
-        folder.rsplit_once('/').map_or(folder.as_str(), |(home, _)| home).to_owned()
+        let directory = self.query("--ini-path");
+        directory.rsplit_once('/').map_or(directory.as_str(), |(home, _)| home).to_owned()
     }
 
     fn library(&self) -> (PathBuf, String) {
         let names = [format!("php{}", self.release()), "php".to_owned()];
-        let folders = match std::env::var("OUTBOARD_PHP_LIB_DIR") {
-            Ok(folder) => vec![PathBuf::from(folder)],
+        let directories = match std::env::var("OUTBOARD_PHP_LIB_DIR") {
+            Ok(directory) => vec![PathBuf::from(directory)],
             Err(_) => {
-                let prefix = self.ask("--prefix");
+                let prefix = self.query("--prefix");
                 ["lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib64"]
-                    .map(|folder| self.below_root(&format!("{prefix}/{folder}")))
+                    .map(|directory| self.below_root(&format!("{prefix}/{directory}")))
                     .to_vec()
             }
         };
-        for folder in &folders {
+        for directory in &directories {
             for name in &names {
-                if folder.join(format!("lib{name}.so")).exists() {
-                    return (folder.clone(), name.clone());
+                if directory.join(format!("lib{name}.so")).exists() {
+                    return (directory.clone(), name.clone());
                 }
             }
         }
-        panic!("no lib{}.so in {folders:?}: install libphp-embed", names.join(".so or lib"));
+        panic!("no lib{}.so in {directories:?}: install libphp-embed", names.join(".so or lib"));
     }
 }
 
-/// The part of the API that is written in PHP becomes arrays of the shim: all of it, and what a
-/// script per request may ask for.
+/// Converts the PHP part of the API into arrays of the shim: all of it, and the parts that classic mode
+/// loads.
 fn embed_runtime() {
     let all = [
         "functions",
@@ -122,26 +122,26 @@ fn embed_runtime() {
         array("runtime", &all),
         array("tasks", &["tasks"]),
         array("kv", &["kv"]),
-        // Functions of no namespace are a source of their own.
+        // Functions without a namespace are a source of their own.
         array("swoole_global", &["swoole/global"]),
         array("swoole", &SWOOLE.map(|file| format!("swoole/{file}"))),
     ]
     .concat();
-    let folder = std::env::var("OUT_DIR").expect("set by cargo");
-    std::fs::write(Path::new(&folder).join("runtime.h"), header).expect("OUT_DIR is writable");
+    let directory = std::env::var("OUT_DIR").expect("set by cargo");
+    std::fs::write(Path::new(&directory).join("runtime.h"), header).expect("OUT_DIR is writable");
 }
 
-/// The classes for programs of Swoole, parents first.
+/// The classes for programs for Swoole, parents first.
 const SWOOLE: [&str; 8] =
     ["Constants", "Coroutine", "Http", "Server", "Database", "Client", "Process", "Names"];
 
-/// One source, in which every file begins with its namespace.
+/// Concatenates files, each of which begins with its namespace.
 fn array(name: &str, files: &[impl AsRef<str>]) -> String {
     let version = std::env::var("CARGO_PKG_VERSION").expect("set by cargo");
     let mut source = String::new();
     for file in files {
         let path = format!("runtime/{}.php", file.as_ref());
-        let text = std::fs::read_to_string(&path).expect("the crate has a folder runtime");
+        let text = std::fs::read_to_string(&path).expect("the crate has a directory runtime");
         source.push_str(text.strip_prefix("<?php").expect("a PHP file begins with its tag"));
     }
     let source = source.replace("%VERSION%", &version);
@@ -157,8 +157,8 @@ fn array(name: &str, files: &[impl AsRef<str>]) -> String {
 
 fn compile(php: &PhpConfig) {
     let mut sources: Vec<PathBuf> = std::fs::read_dir("sapi")
-        .expect("the crate has a folder sapi")
-        .map(|entry| entry.expect("a readable folder").path())
+        .expect("the crate has a directory sapi")
+        .map(|entry| entry.expect("a readable directory").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
         .collect();
     sources.sort();
@@ -166,38 +166,38 @@ fn compile(php: &PhpConfig) {
     let mut build = cc::Build::new();
     build.files(&sources).std("gnu11").warnings(true).extra_warnings(true);
     build.flag("-Werror").define("_GNU_SOURCE", None);
-    // PHP's headers put zval.u1.type_info and the like to uses that strict aliasing forbids.
+    // PHP's headers violate strict aliasing, e.g. with zval.u1.type_info.
     build.flag("-fno-strict-aliasing");
     build.include(std::env::var("OUT_DIR").expect("set by cargo"));
     build.define("OUTBOARD_VERSION", format!("\"{version}\"").as_str());
-    // As system headers: their warnings are not ours.
-    for include in php.ask("--includes").split_whitespace() {
+    // As system headers, so that their warnings are ignored.
+    for include in php.query("--includes").split_whitespace() {
         let path = include.trim_start_matches("-I");
         build.flag("-isystem").flag(php.below_root(path));
     }
     if let Ok(checks) = std::env::var("OUTBOARD_SANITIZE") {
         sanitize(&mut build, &checks);
     }
-    // For the program alone: the shim's poll(2) and the like would take the place of the C
-    // library's in tests and benches as well.
+    // Only for the program: in tests and benches the shim's poll(2) and others must not replace the C
+    // library's.
     build.cargo_metadata(false);
     build.compile("outboard_sapi");
-    let folder = std::env::var("OUT_DIR").expect("set by cargo");
-    // Whole: nothing of the program refers to the stand-ins for the C library.
+    let directory = std::env::var("OUT_DIR").expect("set by cargo");
+    // The whole archive, because no symbol refers to the replacements for the C library.
     println!(
-        "cargo:rustc-link-arg-bins=-Wl,--whole-archive,{folder}/liboutboard_sapi.a,--no-whole-archive"
+        "cargo:rustc-link-arg-bins=-Wl,--whole-archive,{directory}/liboutboard_sapi.a,--no-whole-archive"
     );
 }
 
-/// Has the compiler add these checks. rustc links without the compiler's default libraries, so the
-/// run-time of each is named here.
+/// Adds these checks. rustc links without the compiler's default libraries, so their run-time libraries
+/// are named here.
 fn sanitize(build: &mut cc::Build, checks: &str) {
     build.flag(format!("-fsanitize={checks}")).flag("-fno-sanitize-recover=all");
     build.flag("-fno-omit-frame-pointer");
     for check in checks.split(',') {
         match check {
-            // As a library of the crate, which the linker meets before the C library whose functions
-            // it replaces; a link argument would come after it.
+            // As a library of the crate, which precedes the C library whose functions it replaces; a link
+            // argument would follow it.
             "address" => println!("cargo:rustc-link-lib=dylib=asan"),
             "undefined" => println!("cargo:rustc-link-arg-bins=-lubsan"),
             _ => {}
@@ -205,7 +205,7 @@ fn sanitize(build: &mut cc::Build, checks: &str) {
     }
 }
 
-/// Functions of the C library that PHP and its libraries are to find in this program (waiting*.c,
+/// The functions of the C library that this program replaces for PHP and its libraries (waiting*.c,
 /// popen.c, opcache_users.c).
 const EXPORTED: [&str; 27] = [
     "poll",
@@ -241,13 +241,13 @@ fn link(php: &PhpConfig) {
     for name in EXPORTED {
         println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={name}");
     }
-    let (folder, name) = php.library();
-    println!("cargo:rustc-link-arg-bins=-L{}", folder.display());
+    let (directory, name) = php.library();
+    println!("cargo:rustc-link-arg-bins=-L{}", directory.display());
     println!("cargo:rustc-link-arg-bins=-l{name}");
     let standard = ["/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
     if php.is_elsewhere() {
         println!("cargo:rustc-link-arg-bins=-Wl,--allow-shlib-undefined");
-    } else if !standard.iter().any(|path| Path::new(path) == folder) {
-        println!("cargo:rustc-link-arg-bins=-Wl,-rpath,{}", folder.display());
+    } else if !standard.iter().any(|path| Path::new(path) == directory) {
+        println!("cargo:rustc-link-arg-bins=-Wl,-rpath,{}", directory.display());
     }
 }

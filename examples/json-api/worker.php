@@ -44,8 +44,8 @@ function sent(Request $request): array
 {
     try {
         $value = $request->json();
-    } catch (JsonException $mistake) {
-        throw new Problem(400, "The body is not JSON: {$mistake->getMessage()}.");
+    } catch (JsonException $error) {
+        throw new Problem(400, "The body is not JSON: {$error->getMessage()}.");
     }
     return is_array($value) ? $value : throw new Problem(400, 'The body is not a JSON object.');
 }

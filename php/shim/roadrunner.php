@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Lets a worker script that was written for RoadRunner run unchanged, with a concurrency of 1:
+ * Runs a worker script for RoadRunner unchanged, with a concurrency of 1:
  *
  *     require 'vendor/outboard/runtime/shim/roadrunner.php';
  *     Outboard\Shim\RoadRunner\Loop::run(__DIR__ . '/worker.php');

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Outboard;
 
 /**
- * Makes services by class name: shared ones once per worker, scoped ones once per request. Any
- * other class is made anew, its constructor's arguments by their types.
+ * Creates services by class name: shared ones once per worker, scoped ones once per request. Any other class
+ * is instantiated each time, with constructor arguments by their types.
  */
 final class Container
 {
@@ -17,15 +17,15 @@ final class Container
     private array $scoped = [];
 
     /** @var array<string, object> */
-    private array $made = [];
+    private array $instances = [];
 
-    /** @var array<string, \Closure(Container): object> what makes the other classes, read once */
+    /** @var array<string, \Closure(Container): object> factories of other classes, reflected once */
     private array $plans = [];
 
     private ?Container $worker = null;
 
     /**
-     * A service that stays for the life of the worker.
+     * Registers a service with one instance per worker.
      *
      * @param \Closure(Container): object $factory
      */
@@ -36,7 +36,7 @@ final class Container
     }
 
     /**
-     * A service that each request has one of its own of.
+     * Registers a service with one instance per request.
      *
      * @param \Closure(Container): object $factory
      */
@@ -46,13 +46,13 @@ final class Container
         return $this;
     }
 
-    /** The container of one request, to be forgotten with it. */
+    /** The container of one request. */
     public function scope(object ...$known): self
     {
         $scope = new self();
         $scope->worker = $this;
         foreach ($known as $object) {
-            $scope->made[$object::class] = $object;
+            $scope->instances[$object::class] = $object;
         }
         return $scope;
     }
@@ -64,29 +64,29 @@ final class Container
      */
     public function get(string $name): object
     {
-        return $this->made[$name] ?? $this->make($name);
+        return $this->instances[$name] ?? $this->create($name);
     }
 
-    private function make(string $name): object
+    private function create(string $name): object
     {
         $worker = $this->worker ?? $this;
         if (isset($worker->shared[$name])) {
-            return $worker->made[$name] ??= ($worker->shared[$name])($worker);
+            return $worker->instances[$name] ??= ($worker->shared[$name])($worker);
         }
         if (!isset($worker->scoped[$name])) {
             return ($worker->plans[$name] ??= self::plan($name))($this);
         }
         if ($this->worker === null) {
-            throw new \LogicException("$name is a service of requests: what stays in the worker cannot hold it");
+            throw new \LogicException("$name is a service of requests, so a shared service cannot use it");
         }
-        return $this->made[$name] = ($worker->scoped[$name])($this);
+        return $this->instances[$name] = ($worker->scoped[$name])($this);
     }
 
     /** @return \Closure(Container): object */
     private static function plan(string $name): \Closure
     {
         if (!class_exists($name)) {
-            throw new \LogicException("no service is named $name, and no class");
+            throw new \LogicException("there is no service or class $name");
         }
         $class = new \ReflectionClass($name);
         $arguments = [];
@@ -95,7 +95,7 @@ final class Container
             if ($type instanceof \ReflectionNamedType && !$type->isBuiltin()) {
                 $arguments[] = $type->getName();
             } elseif (!$parameter->isOptional()) {
-                throw new \LogicException("$name: \${$parameter->getName()} has no class that it could be made by");
+                throw new \LogicException("$name: \${$parameter->getName()} needs a class as its type");
             } else {
                 break;
             }

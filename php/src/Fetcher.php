@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Outboard;
 
-/** Makes HTTP requests. HostFetcher has the gateway make them; tests use Testing\FakeFetcher. */
+/** Sends HTTP requests: HostFetcher through the gateway, Testing\FakeFetcher in tests. */
 interface Fetcher
 {
     /**
      * @param array<string, mixed> $options those of Outboard\fetch()
-     * @throws \RuntimeException when there is no whole answer; any status is an answer
+     * @throws \RuntimeException if there is no complete response; any status is a response
      */
-    public function fetch(string $url, array $options = []): Fetched;
+    public function fetch(string $url, array $options = []): FetchedResponse;
 }

@@ -7,9 +7,9 @@ namespace Outboard;
 /** Fetches through the gateway. */
 final class HostFetcher implements Fetcher
 {
-    public function fetch(string $url, array $options = []): Fetched
+    public function fetch(string $url, array $options = []): FetchedResponse
     {
-        $answer = fetch($url, $options);
-        return new Fetched($answer->status, $answer->body, $answer->headers, $answer->url);
+        $response = fetch($url, $options);
+        return new FetchedResponse($response->status, $response->body, $response->headers, $response->url);
     }
 }

@@ -53,7 +53,7 @@ final class HostRecords implements Records
      */
     private static function named(array $values): array
     {
-        /** @var array<string, string> PHP makes numbers of names that look like one; so does whoever looks them up. */
+        /** @var array<string, string> PHP converts numeric names to int, in lookups as well */
         return $values;
     }
 }

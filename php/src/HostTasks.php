@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Outboard;
 
-/** Each task in a coroutine of the present request. */
+/** Runs each task in a coroutine of the current request. */
 final class HostTasks implements Tasks
 {
     public function concurrently(array $tasks, int $limit = 0): array

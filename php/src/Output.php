@@ -4,19 +4,19 @@ declare(strict_types=1);
 
 namespace Outboard;
 
-/** The way of one answer: its head first, then pieces of its body. */
+/** Sends one response: the head first, then pieces of the body. */
 interface Output
 {
     /**
-     * Sets the status and the header fields. An empty reason stands for the usual one.
+     * Sets the status and the header fields. An empty reason means the standard one.
      *
      * @param iterable<array-key, list<string>> $headers values by name
      */
     public function head(int $status, string $reason, iterable $headers): void;
 
-    /** Hands over a piece of the body; the server may wait for more before it sends. */
+    /** Adds a piece of the body; the server may buffer it. */
     public function write(string $piece): void;
 
-    /** Sends what there is. False when nobody reads any more. */
+    /** Sends the buffered output. False if the client has disconnected. */
     public function flush(): bool;
 }

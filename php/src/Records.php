@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Outboard;
 
-/** Records under names. HostRecords keeps them in the gateway; tests use Testing\FakeRecords. */
+/** Records under names: HostRecords in the gateway, Testing\FakeRecords in tests. */
 interface Records
 {
-    /** Longest name of a record, bytes. No name is empty. */
+    /** Maximum length of a name, which is not empty. */
     public const ID_MAX_BYTES = 4096;
 
     /**
      * @param list<string> $ids
-     * @return array<string, string> those that are there
+     * @return array<string, string> the existing ones
      */
     public function getMany(array $ids): array;
 
@@ -21,9 +21,9 @@ interface Records
 
     public function delete(string ...$ids): void;
 
-    /** @return iterable<string> names that begin so, in order */
+    /** @return iterable<string> names with this prefix, in order */
     public function idsOf(string $prefix): iterable;
 
-    /** @return ?\Closure(): void ends the lock; null when somebody else has it */
+    /** @return ?\Closure(): void releases the lock; null if another owner holds it */
     public function lock(string $name, float $lease, float $wait): ?\Closure;
 }

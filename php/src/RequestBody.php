@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Outboard;
 
-/** The body of the present request. */
+/** The body of the current request. */
 final class RequestBody
 {
     private function __construct()

@@ -5,40 +5,40 @@ declare(strict_types=1);
 namespace Outboard;
 
 /**
- * Where requests come from and answers go to: what a worker script asks of its server.
+ * A worker script's interface to its server.
  *
- * Runtimes::here() gives the one of this process; tests use Testing\FakeRuntime.
+ * Runtimes::here() returns that of this process; tests use Testing\FakeRuntime.
  */
 interface Runtime
 {
-    /** Whether the script stays for further requests. */
+    /** Whether the script handles several requests. */
     public function isWorker(): bool;
 
     /**
-     * Has the handler answer requests, from the superglobals, body() and by output().
+     * Has the handler process requests, with the superglobals, body() and output().
      *
-     * True when the script is to call again. With a concurrency above one a single call answers
-     * many requests, so what belongs to a request goes into the handler and into defer().
+     * True if the script is to call again. With a concurrency above one a single call handles many requests, so
+     * per-request state belongs into the handler and into defer().
      *
      * @param callable(): void $handler
      */
     public function handleRequest(callable $handler): bool;
 
-    /** With isolation "fork": what is above this call is done once, what is below once a request. */
+    /** With isolation "fork": code before this call runs once, code after it once per request. */
     public function snapshot(): void;
 
     /**
-     * The body of the request that is being answered.
+     * The body of the current request.
      *
      * @return resource
      */
     public function body();
 
-    /** Where the answer to the present request goes. */
+    /** The response to the current request. */
     public function output(): Output;
 
     /**
-     * Calls once the answer to the present request has left.
+     * Calls back after the response to the current request was sent.
      *
      * @param callable(): void $callback
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Outboard;
 
-/** Finds the runtime of this process. */
+/** Selects the runtime of this process. */
 final class Runtimes
 {
     private function __construct()
@@ -13,7 +13,7 @@ final class Runtimes
 
     public static function here(): Runtime
     {
-        // Below a snapshot the request is there already: what is left to do is to answer that one.
+        // After a snapshot the request exists already, and only that one is handled.
         $worker = \function_exists('Outboard\is_worker') && is_worker() && request() === null;
         return $worker ? new WorkerRuntime() : new SingleRuntime();
     }

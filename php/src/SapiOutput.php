@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Outboard;
 
-/** Answers by header() and echo, as every PHP server understands them. */
+/** Responds with header() and echo, which every PHP server supports. */
 final class SapiOutput implements Output
 {
     public function head(int $status, string $reason, iterable $headers): void
     {
         foreach ($headers as $name => $values) {
-            // A session's own cookie must survive; of any other field the handler's word is the last.
+            // The session's cookie must survive; other fields of the handler replace existing ones.
             $replace = strcasecmp((string) $name, 'Set-Cookie') !== 0;
             foreach ($values as $value) {
                 header("$name: $value", $replace);

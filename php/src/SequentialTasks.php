@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Outboard;
 
-/** One task after the other: for PHP without coroutines, and for tests. */
+/** Runs tasks one after the other: for PHP without coroutines, and for tests. */
 final class SequentialTasks implements Tasks
 {
     public function concurrently(array $tasks, int $limit = 0): array

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Outboard;
 
 /**
- * The one request of an ordinary PHP process: php-fpm, Apache, Outboard's classic mode, below a
- * snapshot. It lets a worker script be a front controller everywhere.
+ * The one request of an ordinary PHP process: php-fpm, Apache, Outboard's classic mode, after a snapshot. With
+ * it a worker script can be the front controller everywhere.
  */
 final class SingleRuntime implements Runtime
 {

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Outboard;
 
-/** Runs tasks that wait, at the same time where that is possible. */
+/** Runs tasks that wait, concurrently if possible. */
 interface Tasks
 {
     /**
-     * Runs all tasks and gives their results under the same keys, in the same order. The first
-     * exception is thrown once all of them have ended.
+     * Runs all tasks and returns their results under the same keys, in the same order. The first exception is
+     * thrown after all of them have ended.
      *
      * @template TKey of array-key
      * @template T

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Outboard;
 
 /**
- * A worker with services: those that stay in it, and those that each request has of its own.
+ * A worker with services, per worker and per request.
  *
  *     Outboard\run(new Shop());    // or class = "Shop" in [app.NAME.worker]
  */
@@ -20,12 +20,12 @@ abstract class Worker implements HttpWorker
     final public function onRequest(Request $request, Response $response): mixed
     {
         $this->services ??= $this->register(new Container());
-        return $this->answer($request, $response, $this->services->scope($request));
+        return $this->handle($request, $response, $this->services->scope($request));
     }
 
     public function onTask(string $name, mixed $data): mixed
     {
-        throw new \LogicException("no task is named $name");
+        throw new \LogicException("there is no task $name");
     }
 
     public function onFinish(string $name, mixed $result): void
@@ -36,18 +36,18 @@ abstract class Worker implements HttpWorker
     {
     }
 
-    /** Says how services are made. */
+    /** Registers the services. */
     protected function register(Container $services): Container
     {
         return $services;
     }
 
     /**
-     * Answers a request with what Outboard\serve() takes; the services are this request's.
+     * Returns a result for Outboard\serve(); the services are those of the request.
      */
-    abstract protected function answer(Request $request, Response $response, Container $services): mixed;
+    abstract protected function handle(Request $request, Response $response, Container $services): mixed;
 
-    /** Queues a task; onFinish() hears of its result in this worker, if that still lives then. */
+    /** Queues a task; onFinish() receives its result in this worker, if it still runs. */
     final protected function dispatch(string $name, mixed $data = null): void
     {
         after(0.0, function () use ($name, $data): void {

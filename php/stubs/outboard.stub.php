@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What Outboard's PHP host adds to PHP. For editors and static analysers; never loaded by PHP.
+ * Functions and classes of Outboard's PHP host, for editors and static analysers; never loaded by PHP.
  *
  * @generate-function-entries
  */
@@ -12,55 +12,55 @@ namespace Outboard {
     const VERSION = UNKNOWN;
 
     /**
-     * Answers requests until the worker is to leave, each with what the handler returns.
+     * Handles requests until the worker is to stop; the handler's result is the response.
      *
-     * The handler gets the request; it may return a Response, a string (the body of a 200), an
-     * array or JsonSerializable (a JSON body), or nothing after it has written by echo and header().
-     * Code after serve() runs when the worker leaves.
+     * The handler gets the request, and returns a Response, a string (the body of a 200), an array or
+     * JsonSerializable (a JSON body), or nothing if it used echo and header(). Code after serve() runs when
+     * the worker stops.
      *
      * @param callable(Request): mixed $handler
      */
     function serve(callable $handler): void {}
 
     /**
-     * Waits for a request, has the handler answer it from the superglobals with echo and header(),
-     * and returns true after the answer has left; false when the worker is to leave. With a
-     * concurrency above one it answers requests until then, each in a coroutine.
-     * As frankenphp_handle_request().
+     * Waits for a request, calls the handler, which uses the superglobals, echo and header(), and returns
+     * true after the response was sent; false when the worker is to stop. With a concurrency above one it
+     * handles requests until then, each in a coroutine. Same as frankenphp_handle_request().
      */
     function handle_request(callable $handler): bool {}
 
     /**
-     * With isolation "fork": everything above this call is done once, everything below it once
-     * for each request, in a process of its own with the request's superglobals. Does nothing
-     * otherwise, so a front controller may hold it in any mode.
+     * With isolation "fork": code before this call runs once, code after it once per request, each in its
+     * own process with the request's superglobals. Elsewhere it does nothing, so a front controller may call
+     * it in every mode.
      */
     function snapshot(): void {}
 
-    /** Whether this process is a worker whose script stays resident. */
+    /** Whether this process runs a worker script. */
     function is_worker(): bool {}
 
-    /** Has the gateway make an HTTP request, and waits for its answer; other coroutines go on.
+    /**
+     * Sends an HTTP request through the gateway and waits for the response; other coroutines continue.
      *
      * Options: method, headers (name => value or list of values), query (array), body (string),
-     * json (anything), form (array), timeout and connect_timeout (seconds), redirects (most, 5),
+     * json (anything), form (array), timeout and connect_timeout (seconds), redirects (maximum, 5),
      * retries (of idempotent calls, 1), max_body_bytes (16 MiB), verify (true), decompress (true),
      * http2 (true).
      *
      * @param array<string, mixed> $options
-     * @throws FetchException when there is no whole answer; any status is an answer
+     * @throws FetchException if there is no complete response; any status is a response
      */
     function fetch(string $url, array $options = []): FetchResponse {}
 
-    /** Runs the task in a coroutine of the present request, beginning when this one waits. */
+    /** Runs the task in a coroutine of the current request, which starts when this one waits. */
     function spawn(callable $task, mixed ...$arguments): Coroutine {}
 
-    /** Waits for coroutines; one gives its result, several a list of results. Throws what they threw. */
+    /** Waits for coroutines; returns the result of one, or a list of results. Throws their first exception. */
     function await(Coroutine $coroutine, Coroutine ...$more): mixed {}
 
     /**
-     * Runs all tasks at the same time, and gives their results under the same keys. The first
-     * exception is thrown once all of them have ended.
+     * Runs all tasks concurrently, and returns their results under the same keys. The first exception is
+     * thrown after all of them have ended.
      *
      * @template TKey of array-key
      * @template T
@@ -70,14 +70,14 @@ namespace Outboard {
     function concurrently(array $tasks, int $limit = 0): array {}
 
     /**
-     * Throws pages out of the app's page cache, in any mode. When it returns none of them is served
-     * any more, and those that are being made at the moment are not kept.
+     * Purges pages from the app's page cache, in every mode. After it returns none of them is served, and
+     * those that are being rendered are not stored.
      *
      * @param list<string>|string $urls URLs, or paths with their query for every host
-     * @param list<string>|string $tags what pages said in Cache-Tag, Surrogate-Key or xkey
-     * @param list<string>|string $prefixes all URLs, or all paths, that begin so
-     * @param bool $soft old pages are used for a minute while new ones are made
-     * @return int how many pages
+     * @param list<string>|string $tags values that pages sent in Cache-Tag, Surrogate-Key or xkey
+     * @param list<string>|string $prefixes prefixes of URLs or paths
+     * @param bool $soft serve the old pages for up to a minute while new ones are rendered
+     * @return int the number of pages
      */
     function cache_purge(
         array|string $urls = [],
@@ -87,61 +87,61 @@ namespace Outboard {
         bool $soft = false,
     ): int {}
 
-    /** Waits; other coroutines go on. */
+    /** Waits; other coroutines continue. */
     function sleep(float $seconds): void {}
 
-    /** Calls once, after so many seconds, in a coroutine of its own, while the worker lives. */
+    /** Calls once, after this time, in its own coroutine, if the worker still runs. */
     function after(float $seconds, callable $callback): Timer {}
 
-    /** Calls again and again, so many seconds apart, until cancelled, while the worker lives. */
+    /** Calls repeatedly, at this interval, until cancelled or until the worker exits. */
     function every(float $seconds, callable $callback): Timer {}
 
-    /** Runs the callback once the answer of the present request has left. */
+    /** Runs the callback after the response of the current request was sent. */
     function defer(callable $callback): void {}
 
     /**
-     * Queues a task for the app's task workers, and gives its id once the gateway has it. It is tried
-     * until it succeeds, or the retries are used up: at least once, whatever becomes of workers.
-     * Data are anything that serialize() takes, up to 16 MiB. In any mode.
+     * Queues a task for the app's task workers, and returns its id once the gateway has accepted it. It runs
+     * at least once, even if workers crash, until it succeeds or its retries are used up. The data must be
+     * serializable, up to 16 MiB. In every mode.
      *
-     * @param float $delay seconds until it is tried
-     * @param int|null $retries further attempts after one that failed; null: as configured
-     * @throws TaskException when it is not taken
+     * @param float $delay seconds until the first attempt
+     * @param int|null $retries further attempts after a failure; null: as configured
+     * @throws TaskException if it is not accepted
      */
     function dispatch(string $name, mixed $data = null, float $delay = 0, ?int $retries = null): string {}
 
     /**
-     * As dispatch(), and waits for what the task's handler returns; other coroutines go on. In worker
-     * mode alone.
+     * Like dispatch(), and waits for the result of the task's handler; other coroutines continue. Only in
+     * worker mode.
      *
-     * @throws TaskException when it is not taken, or every attempt fails
+     * @throws TaskException if it is not accepted, or every attempt fails
      */
     function task(string $name, mixed $data = null, ?int $retries = null): mixed {}
 
     /**
-     * Says who handles tasks of a name. Every worker may, so that one script is both: handlers are
-     * called in task workers alone.
+     * Registers the handler of tasks with this name. Any worker may call this, so that one script can serve
+     * both pools; handlers are called only in task workers.
      *
      * @param callable(mixed, Task): mixed $handler gets the data; an exception is a failed attempt
      */
     function on_task(string $name, callable $handler): void {}
 
-    /** Whether this process is a task worker: serve() and handle_request() do tasks in it. */
+    /** Whether this process is a task worker: serve() and handle_request() run tasks in it. */
     function is_task_worker(): bool {}
 
-    /** Has an object answer until the worker is to leave. */
+    /** Handles requests and tasks with an object until the worker is to stop. */
     function run(HttpWorker $worker): void {}
 
     /** Writes a line to the error log, with the request's id. Levels are those of syslog(). */
     function log(string $message, int $level = LOG_INFO, array $context = []): void {}
 
-    /** The request that is being answered, or null outside of one. */
+    /** The current request, or null outside of one. */
     function request(): ?Request {}
 
-    /** A request. Every part is read from the gateway's frame when it is first asked for. */
+    /** A request. Every part is read from the gateway's frame when it is first used. */
     final class Request
     {
-        /** @internal the server makes it; there is one while a request is answered */
+        /** @internal created by the server for the current request */
         public function __construct() {}
         public function method(): string {}
         /** The path, without the query, not decoded. */
@@ -201,12 +201,12 @@ namespace Outboard {
         public function server(): array {}
     }
 
-    /** An answer. Immutable: with…() gives another one. */
+    /** A response. Immutable: with…() returns another one. */
     final class Response
     {
         /**
-         * @param string|iterable<string>|\Closure(): (iterable<string>|void)|resource $body what is
-         *        sent: all at once, or piece by piece as it comes
+         * @param string|iterable<string>|\Closure(): (iterable<string>|void)|resource $body sent at
+         *        once, or piece by piece as it is produced
          * @param array<string, string|list<string>> $headers
          */
         public function __construct(
@@ -229,7 +229,7 @@ namespace Outboard {
         public function withCookie(string $name, string $value, array $options = []): self {}
     }
 
-    /** The answer of a fetch. */
+    /** The response of a fetch. */
     final class FetchResponse
     {
         private function __construct() {}
@@ -253,7 +253,7 @@ namespace Outboard {
         public readonly string $url;
     }
 
-    /** The attempt at a task that a handler is called for. */
+    /** The attempt of a task that a handler is called for. */
     final class Task
     {
         private function __construct() {}
@@ -265,7 +265,7 @@ namespace Outboard {
 
     class TaskException extends \RuntimeException
     {
-        /** busy: the queue is full, or nobody does tasks; task: every attempt failed; too_large */
+        /** busy: the queue is full, or there are no task workers; task: every attempt failed; too_large */
         public readonly string $reason;
         /** Its name. */
         public readonly string $task;
@@ -276,21 +276,21 @@ namespace Outboard {
     {
         /** Once per worker, before the first request or task. */
         public function onStart(): void;
-        /** Answers with what serve() takes; the response is an empty one to begin with. */
+        /** Returns a result for serve(); the given response is empty. */
         public function onRequest(Request $request, Response $response): mixed;
-        /** Does a task, in a task worker; what it returns is the task's result. */
+        /** Runs a task in a task worker, and returns the task's result. */
         public function onTask(string $name, mixed $data): mixed;
-        /** Hears of a result in the worker that asked for it (the package's Worker::dispatch()). */
+        /** Receives a result in the worker that queued the task (the package's Worker::dispatch()). */
         public function onFinish(string $name, mixed $result): void;
-        /** Once per worker, when it is to leave. */
+        /** Once per worker, when it is to stop. */
         public function onStop(): void;
     }
 
     /**
-     * Records under names, shared by all workers: the gateway's entity store. Every call waits in the
-     * gateway; other coroutines go on. In classic mode the worker waits.
+     * Records under names, shared by all workers: the gateway's entity store. During a call other coroutines
+     * continue; in classic mode the worker waits.
      *
-     * @throws KVException from every call: the store cannot do it
+     * @throws KVException from every call, if the store fails
      */
     final class KV
     {
@@ -298,30 +298,30 @@ namespace Outboard {
         public function __construct(string $namespace = 'default') {}
         public function get(string $id): ?string {}
         /**
-         * Many at once, in one operation.
+         * Several records in one operation.
          *
          * @param array<string> $ids
-         * @return array<string, string> those that are there
+         * @return array<string, string> the existing ones
          */
         public function getMany(array $ids): array {}
-        /** For so many seconds, or for good. */
+        /** The ttl is in seconds; null: unlimited. */
         public function put(string $id, string $value, ?float $ttl = null): void {}
         /** @param array<string, string> $values */
         public function putMany(array $values, ?float $ttl = null): void {}
-        /** Unless there is one; whether there was none. */
+        /** Puts the value only if there is none; returns whether it did. */
         public function add(string $id, string $value, ?float $ttl = null): bool {}
         public function delete(string ...$ids): void {}
-        /** The new number; none counts as 0, and then lives for the ttl. */
+        /** Returns the new number; a missing record counts as 0 and gets the ttl. */
         public function increment(string $id, int $by = 1, ?float $ttl = null): int {}
-        /** Puts the value if the present one is as expected; null stands for none, on both sides. */
+        /** Replaces the value if it is the expected one; null means no record, on both sides. */
         public function compareAndSet(string $id, ?string $expected, ?string $value, ?float $ttl = null): bool {}
         /**
-         * From a name to before another, in order, read piece by piece.
+         * Records from `start` until before `end`, in order, read in pieces.
          *
          * @return \Generator<string, string>
          */
         public function scan(string $start = '', ?string $end = null): \Generator {}
-        /** The lock, or null when another has it for longer than `wait` seconds. It ends with its lease. */
+        /** Acquires a lock until its lease ends; null if another owner holds it for longer than `wait` seconds. */
         public function lock(string $name, float $lease = 30.0, float $wait = 0.0): ?Lock {}
     }
 
@@ -329,27 +329,27 @@ namespace Outboard {
     final class Lock
     {
         private function __construct() {}
-        /** Whether it is still held, now for so many seconds more. */
+        /** Extends the lease if the lock is still held; returns whether it is. */
         public function renew(float $lease = 30.0): bool {}
-        /** Whether it was still held. */
+        /** Returns whether it was still held. */
         public function release(): bool {}
     }
 
-    /** The entity store cannot do it. */
+    /** An error of the entity store. */
     class KVException extends \RuntimeException
     {
         /** bad_call, no_namespace, forbidden, not_a_number, too_large, overloaded, unreachable, full, failed. */
         public readonly string $reason;
     }
 
-    /** A task on its way. */
+    /** A running task. */
     final class Coroutine
     {
         private function __construct() {}
-        /** Waits for the end; gives the result or throws what the task threw. */
+        /** Waits for the end; returns the result or throws the task's exception. */
         public function await(): mixed {}
         public function isDone(): bool {}
-        /** Ends the task where it waits. */
+        /** Ends the task at its current wait. */
         public function cancel(): void {}
     }
 
@@ -362,7 +362,7 @@ namespace Outboard {
     /** A connection is in use by another coroutine. */
     final class ConnectionInUse extends \LogicException {}
 
-    /** The request's time is over, or the coroutine was cancelled. */
+    /** The request's deadline has passed, or the coroutine was cancelled. */
     final class Cancelled extends \Error {}
 }
 
@@ -386,8 +386,8 @@ namespace {
     function frankenphp_response_headers(): array|bool {}
 
     /**
-     * Sends the headers that are set. With a status of 1xx they go out at once, as an answer before the
-     * answer (103 Early Hints), and again with it.
+     * Sends the headers that are set. With a status of 1xx they are sent at once as an interim response (103
+     * Early Hints), and again with the final one.
      */
     function headers_send(int $status = 200): int {}
 

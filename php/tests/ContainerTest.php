@@ -20,15 +20,15 @@ final class ContainerTest extends TestCase
         self::assertNotSame($one->get(\SplStack::class), $two->get(\SplStack::class));
     }
 
-    public function testOtherClassesAreMadeByTheirConstructors(): void
+    public function testOtherClassesAreCreatedByTheirConstructors(): void
     {
         $scope = (new Container())->scope(new \ArrayObject([1]));
-        $made = $scope->get(Holder::class);
-        self::assertSame($scope->get(\ArrayObject::class), $made->held);
-        self::assertNotSame($made, $scope->get(Holder::class));
+        $holder = $scope->get(Holder::class);
+        self::assertSame($scope->get(\ArrayObject::class), $holder->held);
+        self::assertNotSame($holder, $scope->get(Holder::class));
     }
 
-    public function testWhatStaysCannotHoldWhatGoes(): void
+    public function testASharedServiceCannotUseAScopedOne(): void
     {
         $worker = (new Container())
             ->share(Holder::class, static fn (Container $services) => new Holder($services->get(\ArrayObject::class)))
@@ -37,9 +37,9 @@ final class ContainerTest extends TestCase
         $worker->scope()->get(Holder::class);
     }
 
-    public function testWhatCannotBeMadeIsNamed(): void
+    public function testAnUnknownServiceIsNamedInTheError(): void
     {
-        $this->expectExceptionMessage('no service is named nothing');
+        $this->expectExceptionMessage('there is no service or class nothing');
         (new Container())->get('nothing');
     }
 }

@@ -10,7 +10,7 @@ use PHPUnit\Framework\TestCase;
 
 final class FakeRuntimeTest extends TestCase
 {
-    public function testEachRequestHasItsOwnSuperglobalsAndAnswer(): void
+    public function testEachRequestHasItsOwnSuperglobalsAndResponse(): void
     {
         $runtime = new FakeRuntime(
             new FakeRequest(target: '/one?a[]=1', cookies: ['c' => '1']),
@@ -21,26 +21,26 @@ final class FakeRuntimeTest extends TestCase
         })) {
             continue;
         }
-        self::assertSame('["\/one?a[]=1",{"a":["1"]},[],{"c":"1"},""]', $runtime->answers[0]->body());
-        self::assertSame('["\/two",[],{"f":"2"},[],"f=2"]', $runtime->answers[1]->body());
+        self::assertSame('["\/one?a[]=1",{"a":["1"]},[],{"c":"1"},""]', $runtime->responses[0]->body());
+        self::assertSame('["\/two",[],{"f":"2"},[],"f=2"]', $runtime->responses[1]->body());
     }
 
-    public function testDeferredWorkRunsAfterTheAnswer(): void
+    public function testDeferredWorkRunsAfterTheResponse(): void
     {
         $runtime = new FakeRuntime(new FakeRequest());
         $seen = null;
         $runtime->handleRequest(static function () use ($runtime, &$seen): void {
             $runtime->defer(static function () use ($runtime, &$seen): void {
-                $seen = $runtime->answers[0]->body();
+                $seen = $runtime->responses[0]->body();
             });
             http_response_code(202);
             echo 'whole';
         });
         self::assertSame('whole', $seen);
-        self::assertSame(202, $runtime->answers[0]->status);
+        self::assertSame(202, $runtime->responses[0]->status);
     }
 
-    public function testWithoutRequestsTheWorkerLeaves(): void
+    public function testWithoutRequestsTheWorkerStops(): void
     {
         $runtime = new FakeRuntime();
         self::assertFalse($runtime->handleRequest(static fn () => self::fail('there is no request')));

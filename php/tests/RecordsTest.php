@@ -14,7 +14,7 @@ use PHPUnit\Framework\TestCase;
 
 final class RecordsTest extends TestCase
 {
-    public function testAValueComesBackAsItWasAndEndsInTime(): void
+    public function testAValueIsReturnedUnchangedUntilItExpires(): void
     {
         $records = new FakeRecords();
         $cache = new SimpleCache($records);
@@ -38,15 +38,15 @@ final class RecordsTest extends TestCase
         self::assertFalse($cache->has('a'));
     }
 
-    public function testClearingLeavesWhatIsOthers(): void
+    public function testClearingLeavesOtherPrefixes(): void
     {
         $records = new FakeRecords();
-        $records->putMany(['order:1' => 'kept']);
+        $records->putMany(['order:1' => 'stored']);
         $cache = new SimpleCache($records);
         $cache->set('a', 1);
         $cache->clear();
         self::assertFalse($cache->has('a'));
-        self::assertSame(['order:1' => 'kept'], $records->getMany(['order:1']));
+        self::assertSame(['order:1' => 'stored'], $records->getMany(['order:1']));
     }
 
     public function testReservedCharactersAreRefused(): void

@@ -20,11 +20,11 @@ final class SingleRuntimeTest extends TestCase
             $runtime->defer(static function () use (&$order): void {
                 $order[] = 'deferred';
             });
-            $order[] = 'answered';
+            $order[] = 'handled';
         };
         self::assertFalse($runtime->handleRequest($handler));
         self::assertFalse($runtime->handleRequest($handler));
-        self::assertSame(['answered', 'deferred'], $order);
+        self::assertSame(['handled', 'deferred'], $order);
     }
 
     public function testDeferredWorkRunsAfterAnExceptionToo(): void

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Outboard\Tests;
 
-use Outboard\Fetched;
+use Outboard\FetchedResponse;
 use Outboard\SequentialTasks;
 use Outboard\Testing\FakeFetcher;
 use PHPUnit\Framework\TestCase;
@@ -34,14 +34,14 @@ final class WaitingTest extends TestCase
         }
     }
 
-    public function testAFakeFetcherAnswersFromItsTableAndRemembers(): void
+    public function testAFakeFetcherRespondsFromItsTableAndRecordsCalls(): void
     {
-        $fetcher = new FakeFetcher(['http://a/' => new Fetched(200, '{"a":1}', ['x-tag' => ['one', 'two']])]);
-        $answer = $fetcher->fetch('http://a/', ['timeout' => 2]);
-        self::assertTrue($answer->ok());
-        self::assertSame(['a' => 1], $answer->json());
-        self::assertSame('one, two', $answer->header('X-Tag'));
-        self::assertNull($answer->header('X-Other'));
+        $fetcher = new FakeFetcher(['http://a/' => new FetchedResponse(200, '{"a":1}', ['x-tag' => ['one', 'two']])]);
+        $response = $fetcher->fetch('http://a/', ['timeout' => 2]);
+        self::assertTrue($response->ok());
+        self::assertSame(['a' => 1], $response->json());
+        self::assertSame('one, two', $response->header('X-Tag'));
+        self::assertNull($response->header('X-Other'));
         self::assertSame([['url' => 'http://a/', 'options' => ['timeout' => 2]]], $fetcher->calls);
         $this->expectException(\LogicException::class);
         $fetcher->fetch('http://unprepared/');

@@ -1,6 +1,6 @@
 <?php
 
-/** Composer's autoloader when there is one; else Debian's packages, by their autoloaders. */
+/** Composer's autoloader if it exists; else those of Debian's packages. */
 
 declare(strict_types=1);
 
@@ -26,7 +26,7 @@ spl_autoload_register(static function (string $class): void {
     }
 });
 
-// Debian 12 has no package of PSR-15.
+// Debian 12 has no package for PSR-15.
 if (!interface_exists(Psr\Http\Server\RequestHandlerInterface::class)) {
     require __DIR__ . '/psr15.php';
 }

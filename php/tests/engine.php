@@ -1,21 +1,20 @@
 <?php
 
 /**
- * What the server's own PHP part (crates/php-host/runtime) stands on, in plain PHP: the request is
- * taken from the superglobals, as Testing\FakeRequest puts it there. In order that what takes an
- * Outboard\Request can be tested with the real one.
+ * Plain-PHP functions of Outboard\Engine, on which the server's PHP part (crates/php-host/runtime) is built:
+ * they read the superglobals that Testing\FakeRequest sets, so that tests can use the real Outboard\Request.
  */
 
 declare(strict_types=1);
 
 namespace Outboard\Engine;
 
-function visit(): int
+function request_number(): int
 {
     return 1;
 }
 
-function field(int $visit, int $which): string
+function field(int $number, int $which): string
 {
     return match ($which) {
         0 => $_SERVER['REQUEST_METHOD'],
@@ -28,24 +27,24 @@ function field(int $visit, int $which): string
     };
 }
 
-function target(int $visit): string
+function target(int $number): string
 {
     return $_SERVER['REQUEST_URI'];
 }
 
-function path(int $visit): string
+function path(int $number): string
 {
-    return strtok(target($visit), '?') ?: '/';
+    return strtok(target($number), '?') ?: '/';
 }
 
-function header(int $visit, string $name): ?string
+function header(int $number, string $name): ?string
 {
     $key = strtoupper(strtr($name, '-', '_'));
     $value = $_SERVER["HTTP_$key"] ?? $_SERVER[$key] ?? null;
     return is_string($value) ? $value : null;
 }
 
-/** What is logged. */
+/** The logged lines. */
 final class Log
 {
     /** @var list<string> */

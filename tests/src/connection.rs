@@ -1,12 +1,8 @@
 //! One TCP connection to a server: bytes out, responses in, and everything in between visible.
 
-use crate::{Framing, Response};
+use crate::{Framing, Response, tcp};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
-
-/// How long a server may stay silent before a test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection; reading stops exactly at the end of a response, so that it can be used again.
 #[derive(Debug)]
@@ -17,11 +13,9 @@ pub struct Connection {
 
 impl Connection {
     /// Connects.
+    #[track_caller]
     pub fn open(address: SocketAddr) -> Connection {
-        let stream = TcpStream::connect(address)
-            .unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"));
-        stream.set_read_timeout(Some(PATIENCE)).expect("the time-out is not zero");
-        stream.set_write_timeout(Some(PATIENCE)).expect("the time-out is not zero");
+        let stream = tcp::connect(address);
         stream.set_nodelay(true).expect("a TCP socket has the option");
         Connection { stream, ahead: Vec::new() }
     }

@@ -77,6 +77,7 @@ impl Gate {
     }
 
     /// Lets everything through, also what was held back.
+    #[track_caller]
     pub fn open(&self) {
         self.set(Passage::Open);
         self.wait_until_empty();
@@ -84,6 +85,7 @@ impl Gate {
 
     /// Closes the connections on which something is held back, and from now on each on which the
     /// service says something; that is lost.
+    #[track_caller]
     pub fn cut(&self) {
         self.set(Passage::Cut);
         self.wait_until_empty();
@@ -95,10 +97,12 @@ impl Gate {
     }
 
     /// So that what was held before is not taken for what is held next.
+    #[track_caller]
     fn wait_until_empty(&self) {
         let (state, changed) = &*self.state;
         let state = state.lock().expect("no holder panics");
-        drop(changed.wait_while(state, |state| state.holding > 0).expect("no holder panics"));
+        let waited = changed.wait_timeout_while(state, PATIENCE, |state| state.holding > 0);
+        assert!(!waited.expect("no holder panics").1.timed_out(), "something is still held back");
     }
 }
 

@@ -4,7 +4,8 @@
 //! are [`Site`]s; a [`Pair`] sends each the same [`Request`] and says where the answers differ.
 //! Every server listens on an ephemeral port, keeps its files in a [`Scratch`] folder and ends with
 //! the test that started it. Nothing here waits for a time to pass: readiness is a line that the
-//! server writes.
+//! server writes, and a state that it does not announce is awaited by [`eventually`]. No wait is
+//! without a bound.
 //!
 //! `OUTBOARD_BIN` names the binary under test (default: the one that cargo built beside the test).
 //! `OUTBOARD_E2E_SUBJECT=php-fpm` puts a second reference in Outboard's place, which shows that the
@@ -22,6 +23,7 @@ mod configured;
 mod connection;
 mod crawl;
 mod docroot;
+mod eventually;
 mod fifo;
 mod fpm_stack;
 mod gate;
@@ -37,14 +39,17 @@ pub mod page;
 mod pair;
 mod postgres;
 mod process;
+mod program;
 mod redis;
 mod redis_cluster;
+mod repeating;
 mod request;
 mod response;
 mod scratch;
 mod scrub;
 mod server;
 mod site;
+mod tcp;
 mod web;
 mod wire;
 mod wordpress;
@@ -59,6 +64,7 @@ pub use configured::Configured;
 pub use connection::Connection;
 pub use crawl::{Crawl, Visited};
 pub use docroot::Docroot;
+pub use eventually::{Look, eventually, eventually_within};
 pub use fifo::Fifo;
 pub use fpm_stack::FpmStack;
 pub use gate::Gate;
@@ -73,14 +79,17 @@ pub use names::Names;
 pub use pair::{Pair, Visit};
 pub use postgres::Postgres;
 pub use process::Process;
+pub use program::Program;
 pub use redis::Redis;
 pub use redis_cluster::RedisCluster;
+pub use repeating::repeating;
 pub use request::Request;
 pub use response::{Framing, Response};
 pub use scratch::Scratch;
 pub use scrub::Scrub;
 pub use server::Server;
 pub use site::{App, Site};
+pub use tcp::{accept, connect, read_to_any_end};
 pub use web::Web;
 pub use wire::Wire;
 pub use wordpress::WordPress;

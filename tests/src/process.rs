@@ -3,9 +3,10 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 /// How long a process may take to end before the test gives up on it.
-const PATIENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running process; its id cannot come to mean another one (pidfd_open(2)).
 #[derive(Debug)]
@@ -37,7 +38,12 @@ impl Process {
     /// Waits until it has ended.
     #[track_caller]
     pub fn wait_until_gone(&self) {
-        let ready = poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], Some(&PATIENCE));
-        assert_eq!(ready, Ok(1), "process {:?} does not end", self.pid);
+        assert!(self.is_gone_within(PATIENCE), "process {:?} does not end", self.pid);
+    }
+
+    /// Waits until it has ended; false if it still runs after this time.
+    pub fn is_gone_within(&self, time: Duration) -> bool {
+        let time = Timespec::try_from(time).expect("it is less than an age");
+        poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], Some(&time)) == Ok(1)
     }
 }

@@ -2,14 +2,11 @@
 //!
 //! [`Connection`](crate::Connection) understands responses; this asserts their very bytes.
 
+use crate::tcp;
 use regex::Regex;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::LazyLock;
-use std::time::Duration;
-
-/// How long a server may stay silent before a test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A TCP connection.
 #[derive(Debug)]
@@ -19,11 +16,9 @@ pub struct Wire {
 
 impl Wire {
     /// Connects.
+    #[track_caller]
     pub fn open(address: SocketAddr) -> Wire {
-        let stream = TcpStream::connect(address)
-            .unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"));
-        stream.set_read_timeout(Some(PATIENCE)).expect("the time-out is not zero");
-        stream.set_write_timeout(Some(PATIENCE)).expect("the time-out is not zero");
+        let stream = tcp::connect(address);
         stream.set_nodelay(true).expect("a TCP socket has the option");
         Wire { stream }
     }
@@ -90,13 +85,7 @@ impl Wire {
     /// Waits until the server has let go of the connection, in whatever way, and returns what came.
     #[track_caller]
     pub fn to_any_end(&mut self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let ended = match self.stream.read_to_end(&mut bytes) {
-            Ok(_) => true,
-            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
-        };
-        assert!(ended, "the connection stays open after {} bytes", bytes.len());
-        bytes
+        tcp::read_to_any_end(&mut self.stream)
     }
 }
 

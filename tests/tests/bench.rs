@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Certificate, Child, Docroot, Launch, Redis, Scratch, Server};
+use outboard_e2e::{
+    Backend, Certificate, Child, Docroot, Launch, Redis, Scratch, Server, eventually,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::net::{Ipv4Addr, TcpListener};
@@ -87,9 +89,8 @@ fn free_port() -> u16 {
 
 /// nginx logs its start before it listens.
 fn wait_for_listener(port: u16) {
-    while std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        std::thread::yield_now();
-    }
+    let address = (Ipv4Addr::LOCALHOST, port);
+    eventually("nginx listens", || std::net::TcpStream::connect(address).map(drop));
 }
 
 fn number(result: &Value, path: &str) -> f64 {

@@ -2,13 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Docroot, Scratch, Server};
+use outboard_e2e::{Docroot, Process, Scratch, Server};
 use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How a command ended.
 #[derive(Debug)]
@@ -32,22 +32,15 @@ fn outboard(folder: &Path, arguments: &[&str]) -> Ended {
 fn ended(mut command: Command) -> Ended {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary is there");
-    let began = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("it is our child") {
-            break Some(status);
-        }
-        if began.elapsed() > AT_ONCE {
-            child.kill().expect("it is our child");
-            child.wait().expect("it is our child");
-            break None;
-        }
-        std::thread::yield_now();
-    };
+    let has_ended = Process::of(child.id()).is_gone_within(AT_ONCE);
+    if !has_ended {
+        child.kill().expect("it is our child");
+    }
+    let status = child.wait().expect("it is our child");
     let (mut stdout, mut stderr) = (String::new(), String::new());
     child.stdout.take().expect("it is a pipe").read_to_string(&mut stdout).expect("text");
     child.stderr.take().expect("it is a pipe").read_to_string(&mut stderr).expect("text");
-    let status = status.unwrap_or_else(|| panic!("{command:?} goes on:\n{stdout}{stderr}"));
+    assert!(has_ended, "{command:?} goes on:\n{stdout}{stderr}");
     Ended { code: status.code(), stdout, stderr }
 }
 
@@ -215,7 +208,7 @@ fn a_missing_php_host_is_reported() {
 }
 
 #[test]
-fn a_program_that_is_no_php_host_is_reported() {
+fn an_invalid_php_host_is_reported() {
     let ended = serve(&[".", "--listen", "127.0.0.1:0", "--php-host", "/bin/true"]);
     ended.says_in_one_sentence(1, &["/bin/true"]);
 }
@@ -346,7 +339,7 @@ fn an_option_that_the_file_answers_is_refused() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_panic() {
+fn a_closed_output_pipe_does_not_panic() {
     let binary = Server::binary().display().to_string();
     for command in ["schema", "completions bash", "--help", "check --json no.toml"] {
         let line = format!("set -o pipefail; {binary} {command} | head -c 1 >/dev/null; true");

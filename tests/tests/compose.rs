@@ -5,7 +5,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Configured, Connection, Docroot, Framing, Request, Response};
+use outboard_e2e::{
+    Backend, Configured, Connection, Docroot, Framing, Request, Response, eventually,
+};
 
 /// A site with these pages; `BACKEND` stands for the backend's URL.
 fn serving(backend: &Backend, pages: &str) -> Configured {
@@ -52,7 +54,7 @@ fn a_page_is_its_parts_in_their_order() {
 }
 
 #[test]
-fn status_and_headers_are_the_first_script_s_and_nothing_is_an_upstream_s() {
+fn status_and_headers_come_from_the_first_script_alone() {
     let backend = Backend::start();
     let site = serving(&backend, SEARCH);
     let response = site.client().send(&search("/search?q=a")).expect(200);
@@ -70,7 +72,7 @@ fn status_and_headers_are_the_first_script_s_and_nothing_is_an_upstream_s() {
 }
 
 #[test]
-fn trailers_codings_and_redirects_of_an_upstream_leave_a_plain_body() {
+fn trailers_codings_and_redirects_leave_a_plain_body() {
     let backend = Backend::start();
     let mut pages = String::new();
     let cases = [
@@ -169,7 +171,7 @@ fn no_worker_is_held_while_an_upstream_is_waited_for() {
 }
 
 #[test]
-fn what_is_next_is_sent_before_the_rest_is_there() {
+fn parts_are_sent_as_soon_as_they_are_next() {
     let backend = Backend::start();
     let site = serving(&backend, HELD);
     let mut connection = Connection::open(site.address());
@@ -359,7 +361,7 @@ fn a_script_that_dies_or_takes_too_long_is_a_failed_part() {
 }
 
 #[test]
-fn what_concerns_the_whole_page_is_not_said_to_a_part() {
+fn headers_about_the_whole_page_are_not_sent_to_parts() {
     let backend = Backend::start();
     let page = "[[app.site.compose]]\npath = \"/page\"\n\
                 [[app.site.compose.part]]\nscript = \"/headers.php\"\n";
@@ -449,7 +451,7 @@ fn a_host_gets_no_more_requests_than_it_may() {
     backend.hears("/held/one", 2);
     // One of these two waits in the queue, and the other finds it full.
     let mut rest = [open(), open()];
-    while site.status()["upstream"]["failures"]["busy"] != 1 {}
+    eventually("one is refused", || site.status()["upstream"]["failures"]["busy"] == 1);
     backend.release("one");
     let mut statuses: Vec<u16> = answered
         .iter_mut()
@@ -470,12 +472,12 @@ fn a_client_that_goes_ends_the_fetches_of_its_page() {
     backend.hears("/held/one", 1);
     assert_eq!(site.status()["upstream"]["under_way"], 1);
     drop(connection);
-    while site.status()["upstream"]["under_way"] != 0 {}
+    eventually("the fetches end", || site.status()["upstream"]["under_way"] == 0);
     site.client().get("/hello.php").expect(200);
 }
 
 #[test]
-fn mistakes_in_pages_are_told_with_their_place() {
+fn errors_in_pages_are_reported_with_their_place() {
     let docroot = Docroot::of("compose");
     let text = r#"listen = "127.0.0.1:0"
 [app.site]

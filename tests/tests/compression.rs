@@ -46,7 +46,7 @@ fn every_coding_gives_the_same_text() {
 }
 
 #[test]
-fn the_client_s_wish_decides() {
+fn accept_encoding_selects_the_coding() {
     let site = serving();
     for (accept, coding) in [
         ("gzip, deflate, br, zstd", Some("br")),
@@ -61,7 +61,7 @@ fn the_client_s_wish_decides() {
 }
 
 #[test]
-fn what_is_no_text_or_not_to_be_changed_goes_out_as_it_is() {
+fn binary_and_no_transform_responses_are_not_compressed() {
     let site = serving();
     let coding = |path: &str| {
         let answer = site.client().send(&Request::get(path).header("Accept-Encoding", "gzip"));
@@ -81,7 +81,7 @@ fn what_is_no_text_or_not_to_be_changed_goes_out_as_it_is() {
 }
 
 #[test]
-fn nothing_is_compressed_unless_that_is_asked_for() {
+fn nothing_is_compressed_by_default() {
     let site = Configured::serving("compression", "");
     let request = Request::get("/text.php").header("Accept-Encoding", "gzip");
     let answer = site.client().send(&request).expect(200);
@@ -89,7 +89,7 @@ fn nothing_is_compressed_unless_that_is_asked_for() {
 }
 
 #[test]
-fn what_php_compressed_is_not_compressed_again() {
+fn output_compressed_by_php_is_not_compressed_again() {
     let site = serving();
     let (head, body) = ask(&site, "/coded.php", "gzip");
     assert_eq!(head.matches("Content-Encoding: gzip").count(), 1, "{head}");

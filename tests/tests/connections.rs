@@ -3,7 +3,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Certificate, Configured, Connection, Docroot, Fifo, Request};
+use outboard_e2e::{
+    Certificate, Configured, Connection, Docroot, Fifo, Request, eventually, read_to_any_end,
+};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -31,15 +33,6 @@ fn open_from(from: SocketAddr, to: SocketAddr) -> Option<TcpStream> {
     Some(stream)
 }
 
-/// What comes before the server closes, in whatever way.
-fn rest_of(stream: &mut TcpStream) -> Vec<u8> {
-    let mut came = Vec::new();
-    if let Err(error) = stream.read_to_end(&mut came) {
-        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "after {came:?}");
-    }
-    came
-}
-
 /// Asks on a connection of its own; how long that took.
 #[track_caller]
 fn is_served(from: Ipv4Addr, to: SocketAddr) -> Duration {
@@ -60,10 +53,10 @@ fn p99(mut times: Vec<Duration>) -> Duration {
 /// Waits until `outboard status` counts so many of something, or fewer.
 #[track_caller]
 fn until_at_most(site: &Configured, what: &str, most: u64) {
-    let began = Instant::now();
-    while site.status()[what].as_u64().is_none_or(|count| count > most) {
-        assert!(began.elapsed() < PATIENCE, "{:#}", site.status());
-    }
+    eventually(&format!("at most {most} {what}"), || {
+        let status = site.status();
+        if status[what].as_u64().is_some_and(|count| count <= most) { Ok(()) } else { Err(status) }
+    });
 }
 
 #[test]
@@ -88,16 +81,13 @@ fn a_client_that_closes_its_side_waits_for_a_worker_like_others() {
     let mut wire = site.wire();
     wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     wire.finish_sending();
-    let began = Instant::now();
-    while site.status()["pools"][0]["queue_length"].as_u64() != Some(1) {
-        assert!(began.elapsed() < PATIENCE, "{:#}", site.status());
-    }
+    eventually("the request waits", || site.status()["pools"][0]["queue_length"] == 1);
     held.finishes();
     assert!(wire.to_end().starts_with("HTTP/1.1 200 OK\r\n"));
 }
 
 #[test]
-fn a_client_that_closes_its_side_is_let_go_where_that_is_wished() {
+fn abort_on_close_drops_a_client_that_closes_its_side() {
     let site = Configured::serving(
         "supervision",
         "[limits]\nabort_on_close = true\n[app.site.pool]\nmin = 1\nmax = 1\nmin_idle = 0",
@@ -112,7 +102,7 @@ fn a_client_that_closes_its_side_is_let_go_where_that_is_wished() {
 
 /// A client that has closed its side and takes the answer slowly keeps nobody else waiting.
 #[test]
-fn a_half_closed_client_that_reads_slowly_holds_up_nobody() {
+fn a_half_closed_slow_reader_delays_no_other_client() {
     let site = Configured::serving("limits", "");
     let file = std::fs::File::create(site.root().join("large.bin")).unwrap();
     file.set_len(64 << 20).unwrap();
@@ -133,7 +123,7 @@ fn a_half_closed_client_that_reads_slowly_holds_up_nobody() {
 }
 
 #[test]
-fn those_who_wait_longest_are_closed_when_all_connections_are_taken() {
+fn a_full_server_closes_the_longest_idle_connections() {
     let site = Configured::serving("limits", "[limits]\nconnections = 16\nidle_timeout = \"10m\"");
     for beginning in [&b""[..], b"GET / HTT", HELLO] {
         let mut waiting: Vec<TcpStream> = Vec::new();
@@ -147,7 +137,7 @@ fn those_who_wait_longest_are_closed_when_all_connections_are_taken() {
             is_served(OTHER, site.address());
         }
         // The first have gone, without an answer to what they have not asked.
-        let came = rest_of(&mut waiting[0]);
+        let came = read_to_any_end(&mut waiting[0]);
         assert_eq!(came.is_empty(), beginning != HELLO, "{}", String::from_utf8_lossy(&came));
         assert!(site.status()["connections"].as_u64() <= Some(17), "{:#}", site.status());
     }
@@ -182,11 +172,8 @@ fn an_address_has_so_many_connections_and_no_more() {
     let site = Configured::serving("limits", "[limits]\nconnections_per_ip = 4");
     let mut busy: Vec<TcpStream> = (0..4).map(|_| half_a_post(OTHER, site.address())).collect();
     let accepted = |count: u64| site.status()["accepted"].as_u64() >= Some(count);
-    let began = Instant::now();
-    while !accepted(4) {
-        assert!(began.elapsed() < PATIENCE);
-    }
-    assert_eq!(rest_of(&mut open(OTHER, site.address())), b"");
+    eventually("4 connections are accepted", || accepted(4));
+    assert_eq!(read_to_any_end(&mut open(OTHER, site.address())), b"");
     site.logs(&["reason=too_many_connections", "127.0.0.9"]);
     is_served(ONE, site.address());
     // Those that were there are served on, and once they only wait they make room.
@@ -292,7 +279,7 @@ const RST_STREAM: u8 = 3;
 const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
 
 #[test]
-fn streams_of_http2_are_no_connections_and_have_a_limit_of_their_own() {
+fn http2_streams_have_a_limit_apart_from_connections() {
     let (site, port) = with_tls("[limits]\nconnections = 8\nhttp2_streams = 20");
     let mut stalled = Stalled::asks(port, 30);
     assert_eq!(stalled.frame(RST_STREAM), REFUSED_STREAM);
@@ -315,7 +302,7 @@ fn streams_count_for_their_address() {
 
 /// The script goes on until its output cannot be sent, and ends then.
 #[test]
-fn a_script_whose_client_was_reset_is_told() {
+fn a_script_learns_that_its_client_was_reset() {
     let docroot = Docroot::of("fidelity");
     let site = Configured::start(docroot, &Configured::text(""));
     let folder = site.docroot().beside().path().to_owned();
@@ -333,7 +320,7 @@ fn a_script_whose_client_was_reset_is_told() {
 
 #[test]
 #[ignore = "16,500 sockets, and times that want a quiet machine"]
-fn silent_sockets_of_one_address_slow_nobody_down() {
+fn silent_sockets_of_one_address_delay_no_other_client() {
     let site = Configured::serving("limits", "");
     // Below those that the kernel gives out: it looks through all of one half of them for each
     // socket once these are taken, which takes 14 ms.
@@ -351,7 +338,7 @@ fn silent_sockets_of_one_address_slow_nobody_down() {
 
 #[test]
 #[ignore = "128 processes, and times that want a quiet machine"]
-fn stalled_http2_connections_of_one_address_slow_nobody_down() {
+fn stalled_http2_connections_delay_no_other_client() {
     let (site, port) = with_tls("");
     let mut stalled: Vec<Stalled> = (0..128).map(|_| Stalled::asks(port, 128)).collect();
     for one in &mut stalled[..20] {

@@ -2,10 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Connection, Docroot, Fifo, Process, Request, Response};
+use outboard_e2e::{Configured, Connection, Docroot, Fifo, Process, Request, Response, eventually};
 use std::net::TcpListener;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// A server with short deadlines and a slow log of its own.
 fn serving(workers: usize) -> Configured {
@@ -156,8 +155,7 @@ fn a_request_that_takes_long_is_in_the_slow_log_and_finishes() {
     let site = Configured::serving("deadlines", tables);
     let log = site.docroot().beside().path().join("slow.log");
     site.client().get("/slow.php").expect(200).saying("slow, but done\n");
-    let began = Instant::now();
-    while !std::fs::read_to_string(&log).unwrap_or_default().contains("/slow.php") {
-        assert!(began.elapsed() < Duration::from_secs(10), "it is not in the slow log");
-    }
+    eventually("the request is in the slow log", || {
+        std::fs::read_to_string(&log).unwrap_or_default().contains("/slow.php")
+    });
 }

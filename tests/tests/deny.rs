@@ -188,7 +188,7 @@ fn a_script_may_have_a_denied_file_sent_but_not_run() {
 }
 
 #[test]
-fn a_file_that_a_script_orders_goes_out_under_the_scripts_headers() {
+fn x_sendfile_keeps_the_headers_of_the_script() {
     let root = site().root().display().to_string();
     for order in ["X-Accel-Redirect&to=".to_owned(), format!("X-Sendfile&to={root}")] {
         for file in ["/media/picture.jpg", "/protected/file.txt"] {
@@ -225,7 +225,7 @@ fn a_page_that_was_kept_is_denied_from_the_reload_on() {
 }
 
 #[test]
-fn visitors_are_not_told_what_a_refused_file_is() {
+fn a_refused_file_reveals_nothing_to_visitors() {
     let docroot = docroot();
     docroot.put("wp-config.php~", "SENT");
     let text = format!("reason_header = false\n{}", text("front_controller = \"none\""));
@@ -250,7 +250,7 @@ fn visitors_are_not_told_what_a_refused_file_is() {
 
 /// Apache kept them shut, and nobody says so but the server.
 #[test]
-fn what_htaccess_files_deny_is_named_at_start_and_by_check() {
+fn denials_in_htaccess_are_reported_at_start_and_by_check() {
     let docroot = docroot();
     docroot.put("data/.htaccess", "Require all denied\n");
     docroot.put("media/.htaccess", "php_flag engine off\n");

@@ -138,7 +138,7 @@ fn in_production_nothing_is_shown_and_nothing_is_added() {
 }
 
 #[test]
-fn code_that_does_not_start_is_told_until_it_does() {
+fn code_that_fails_to_start_is_reported_until_it_starts() {
     let servers = resident("");
     let mut client = started(&servers);
     client.get("/").expect(200).holding("number 0");
@@ -230,7 +230,7 @@ impl Ear {
 }
 
 #[test]
-fn an_edit_is_told_at_once_and_by_its_kind() {
+fn an_edit_is_announced_at_once_with_its_kind() {
     for settings in ["", "[development]\npolling = true\n"] {
         let servers = resident(settings);
         started(&servers);

@@ -37,7 +37,7 @@ Outboard\serve(function ($request) use (&$seen) {
 "#;
 
 #[test]
-fn what_requests_leave_is_named_by_file_and_line() {
+fn leftovers_of_requests_are_named_by_file_and_line() {
     let output = examine(DIRTY, None, &["--request", "GET /a"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let said = said(&output);
@@ -53,7 +53,7 @@ fn what_requests_leave_is_named_by_file_and_line() {
 }
 
 #[test]
-fn what_is_known_can_be_passed_over() {
+fn known_findings_can_be_ignored() {
     let ignored = [
         "--ignore",
         "$seen",
@@ -102,21 +102,21 @@ fn findings_are_to_be_had_as_json() {
 }
 
 #[test]
-fn mistakes_are_told_with_exit_code_2() {
+fn invalid_arguments_exit_with_2() {
     assert_eq!(examine(DIRTY, None, &["--request", "nonsense"]).status.code(), Some(2));
     let classic = "[app.site]\nroot = \"public\"\n";
     assert_eq!(examine(DIRTY, Some(classic), &[]).status.code(), Some(2));
 }
 
 #[test]
-fn a_request_that_fails_is_told() {
+fn a_failed_request_is_reported() {
     let output = examine("<?php Outboard\\serve(fn () => throw new Exception('x'));", None, &[]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(said(&output).contains("GET / got status 500"), "{output:?}");
 }
 
 #[test]
-fn a_page_that_is_no_worker_is_named_and_not_printed() {
+fn a_page_that_is_not_a_worker_is_reported_without_its_output() {
     let page = "<html><body><h1>Welcome</h1><?php echo 'to the page'; ?></body></html>";
     let output = examine(page, None, &[]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Certificate, Configured, Docroot, Fifo, Request};
+use outboard_e2e::{Certificate, Configured, Docroot, Fifo, Request, accept};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
@@ -62,7 +62,7 @@ fn do_not_follow_the_head() {
 /// An upstream that has been asked, and has said what comes before an answer.
 fn before_an_upstreams_answer(peer: &TcpListener, ask: impl FnOnce()) -> TcpStream {
     ask();
-    let (mut upstream, _) = peer.accept().unwrap();
+    let mut upstream = accept(peer);
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
         let mut byte = [0];

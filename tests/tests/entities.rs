@@ -105,7 +105,7 @@ fn namespaces_are_apart() {
 }
 
 #[test]
-fn whoever_sets_a_token_is_asked_for_it_on_this_machine_too() {
+fn a_token_is_required_on_loopback_too() {
     const TOKEN: &str = "0123456789abcdef-token";
     let site = store(&format!("listen = \"127.0.0.1:0\"\ntoken = \"{TOKEN}\""));
     client(&site).send(&get("a")).expect(401);
@@ -115,7 +115,7 @@ fn whoever_sets_a_token_is_asked_for_it_on_this_machine_too() {
 
 /// A page of somebody else in a browser here, whose name leads to this machine.
 #[test]
-fn a_name_that_anybody_could_have_given_this_machine_does_not_open_the_store() {
+fn a_forged_host_name_does_not_open_the_store() {
     let site = on_own_listener();
     for (host, status) in [
         ("evil.test", 403),
@@ -133,7 +133,7 @@ fn a_name_that_anybody_could_have_given_this_machine_does_not_open_the_store() {
 }
 
 #[test]
-fn a_redis_that_refuses_the_password_is_told_at_start() {
+fn a_rejected_redis_password_is_reported_at_start() {
     let redis = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = redis.local_addr().unwrap();
     std::thread::spawn(move || {

@@ -7,7 +7,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Child, Launch, Scratch, Server};
+use outboard_e2e::{Child, Launch, Scratch, Server, connect};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -114,7 +114,7 @@ fn write_on(address: SocketAddr, client: u64, model: &mut Model, answered: impl 
 
 /// Looks at every record, and takes what is there for answered.
 fn check(address: SocketAddr, client: u64, model: &mut Model, round: u64) {
-    let mut stream = TcpStream::connect(address).unwrap();
+    let mut stream = connect(address);
     for (name, known) in model {
         let (status, body) = ask(&mut stream, &request("GET", client, *name, b"")).unwrap();
         let found = (status == 200).then_some(body);

@@ -43,7 +43,7 @@ fn the_command_line_reads_and_writes() {
 }
 
 #[test]
-fn a_backup_brings_back_what_was_there_and_a_damaged_one_nothing() {
+fn a_backup_restores_everything_and_a_damaged_one_nothing() {
     let site = store("entities", "");
     for number in 0..300 {
         kv(&site, &["put", &format!("k{number}"), &"v".repeat(number * 7)]);

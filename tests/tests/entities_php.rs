@@ -58,7 +58,7 @@ fn a_classic_script_waits_for_the_store() {
 }
 
 #[test]
-fn without_a_store_the_reason_is_told() {
+fn without_a_store_the_reason_is_reported() {
     let site = with_workers("");
     let response = site.client().get("/values");
     assert_eq!(response.status, 500);

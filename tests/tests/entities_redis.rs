@@ -46,7 +46,7 @@ fn every_promise_of_the_store_is_kept_by_a_cluster() {
 }
 
 #[test]
-fn so_many_nodes_have_a_record_as_were_asked_for_or_504() {
+fn a_write_waits_for_the_requested_replicas_or_is_504() {
     let cluster = RedisCluster::start();
     let site = with_cluster(&cluster, "", "replicas = 2\nack_timeout = \"500ms\"");
     let mut client = client(&site);

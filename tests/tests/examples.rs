@@ -238,7 +238,7 @@ exit($runtime->getRunner($app(...$arguments))->run());
 "#;
 
 #[test]
-fn symfony_runtime_stays_for_as_many_requests_as_it_is_told() {
+fn symfony_runtime_stays_for_the_configured_requests() {
     let files = [("public/index.php", AUTOLOAD_RUNTIME)];
     let example = Example::with("symfony-worker", &[], &files);
     let answers = [0, 1, 0].map(|before| {
@@ -369,7 +369,7 @@ fn swooles_http_server_runs_unchanged_with_its_tasks_and_timers() {
 }
 
 #[test]
-fn laravel_fork_forgets_what_a_request_has_done_and_keeps_sessions() {
+fn laravel_fork_discards_state_but_keeps_sessions() {
     let example = Example::start("laravel-fork");
     let first = example.json(&Request::get("/process"), 200);
     let second = example.json(&Request::get("/process"), 200);

@@ -4,6 +4,7 @@
 
 use outboard_e2e::{
     Backend, Certificate, Child, Configured, Connection, Docroot, Launch, Request, Scratch,
+    eventually,
 };
 use serde_json::{Value, json};
 use std::net::TcpListener;
@@ -135,7 +136,7 @@ fn failures_have_their_reason() {
 }
 
 #[test]
-fn requests_of_one_worker_wait_at_the_same_time_over_kept_connections() {
+fn requests_of_one_worker_wait_concurrently_on_pooled_sockets() {
     let backend = Backend::start();
     let site = serving("");
     let url = format!("{}/meet/30/all", backend.url());
@@ -169,7 +170,7 @@ fn a_client_that_goes_or_a_worker_that_dies_ends_the_fetch() {
     let pid = rustix::process::Pid::from_raw(worker).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     connection.response().unwrap().expect(502);
-    while site.status()["upstream"]["under_way"] != 0 {}
+    eventually("the fetch ends", || site.status()["upstream"]["under_way"] == 0);
     let answer = fetch(&site, &format!("{}/text/alive", backend.url()), json!({}));
     assert_eq!(answer["body"], "alive");
 }
@@ -238,7 +239,7 @@ fn https_connections_are_checked_and_kept() {
 }
 
 #[test]
-fn a_certificate_that_nobody_vouches_for_is_refused_unless_told_otherwise() {
+fn an_untrusted_certificate_is_rejected_by_default() {
     let nginx = Nginx::start("ssl");
     let site = serving("");
     let answer = fetch(&site, &nginx.url("localhost"), json!({}));
@@ -259,7 +260,7 @@ fn a_certificate_of_another_name_is_refused() {
 }
 
 #[test]
-fn http2_is_spoken_where_the_server_does_and_shares_one_connection() {
+fn http2_is_negotiated_and_shares_one_connection() {
     let nginx = Nginx::start("ssl http2");
     let site = serving(&nginx.trusted());
     let connections: Vec<Connection> = (0..20)

@@ -163,7 +163,7 @@ fn a_copy_that_is_up_to_date_is_not_sent_again() {
 }
 
 #[test]
-fn a_copy_that_is_out_of_date_is_sent_anew() {
+fn a_stale_copy_is_sent_again() {
     let date = field(&get("/letters.txt", &[]), "last-modified");
     for fields in [
         vec![("If-None-Match", "\"other\"")],
@@ -247,7 +247,7 @@ fn dot_files_do_not_exist_for_visitors() {
 }
 
 #[test]
-fn a_link_out_of_the_root_is_refused_and_the_log_says_what_to_do() {
+fn a_link_out_of_the_root_is_refused_with_a_hint_in_the_log() {
     for target in ["/escape.txt", "/up/outside.txt", "/up/www-evil/outside.txt"] {
         let response = get(target, &[]).expect(403);
         assert_eq!(field(&response, "x-outboard-reason"), "symlink_escape", "{target}");
@@ -307,7 +307,7 @@ fn the_source_of_a_script_is_never_sent() {
 }
 
 #[test]
-fn a_file_is_no_script_because_of_what_follows_it() {
+fn a_suffix_in_the_path_does_not_run_a_file() {
     for target in
         ["/image.jpg/x.php", "/image.jpg/.php", "/image.jpg%00.php", "/letters.txt/index.php"]
     {

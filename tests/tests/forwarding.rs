@@ -140,7 +140,7 @@ fn over_tcp() -> Configured {
 }
 
 #[test]
-fn the_guides_proxy_lets_no_visitor_choose_who_he_is_or_whom_he_asks() {
+fn the_guides_proxy_lets_no_visitor_forge_address_or_host() {
     let site = over_tcp();
     let scratch = Scratch::new("proxy");
     let (_nginx, port) = nginx(&scratch, &format!("http://{}", site.address()));

@@ -6,11 +6,10 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Connection, Docroot, Request};
+use outboard_e2e::{Configured, Connection, Docroot, Request, repeating};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn variable(name: &str) -> Option<u64> {
@@ -35,7 +34,7 @@ fn serving(seed: u64) -> Configured {
     Configured::start(docroot, &text)
 }
 
-/// Asks the hostile app; it need not answer.
+/// Sends requests to the hostile app, which need not respond.
 fn ask(address: SocketAddr) {
     let Ok(mut stream) = TcpStream::connect(address) else { return };
     let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
@@ -49,15 +48,6 @@ fn ask(address: SocketAddr) {
     }
 }
 
-/// Ends those who ask the hostile app, also when a probe of the other one has failed.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn a_hostile_host_costs_its_own_app_and_nothing_else() {
     let time = Duration::from_secs(variable("OUTBOARD_HOSTILE_SECONDS").unwrap_or(5));
@@ -66,17 +56,13 @@ fn a_hostile_host_costs_its_own_app_and_nothing_else() {
     let site = serving(seed);
     let address = site.address();
     let until = Instant::now() + time;
-    let over = AtomicBool::new(false);
     let mut times = Vec::new();
-    std::thread::scope(|scope| {
-        let _ends = Ends(&over);
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while !over.load(Ordering::Relaxed) {
-                    ask(address);
-                }
-            });
+    let client = |is_over: &dyn Fn() -> bool| {
+        while !is_over() {
+            ask(address);
         }
+    };
+    repeating(4, client, || {
         let request = Request::get("/hello.php").to_bytes("canary");
         let mut connection = Connection::open(address);
         while Instant::now() < until {

@@ -155,7 +155,7 @@ fn apps_have_users_of_their_own_and_none_is_the_gateways() {
 }
 
 #[test]
-fn what_cannot_be_kept_apart_is_refused() {
+fn apps_that_cannot_be_separated_are_rejected() {
     if !is_root() {
         return;
     }
@@ -197,7 +197,7 @@ fn without_a_user_php_is_not_root_and_the_log_says_who_it_is() {
 }
 
 #[test]
-fn a_killed_gateway_leaves_nothing_and_a_killed_spawner_stops_the_gateway() {
+fn no_process_survives_a_killed_gateway_or_spawner() {
     if !is_root() {
         return;
     }
@@ -309,7 +309,7 @@ fn asked(command: &mut std::process::Command) -> String {
 }
 
 #[test]
-fn the_gateway_sends_what_the_group_of_the_app_may_read_and_nothing_of_the_user_alone() {
+fn the_gateway_sends_files_that_the_apps_group_can_read() {
     if !is_root() {
         return;
     }
@@ -333,7 +333,7 @@ fn the_gateway_sends_what_the_group_of_the_app_may_read_and_nothing_of_the_user_
 }
 
 #[test]
-fn orders_are_taken_from_a_named_group_but_not_from_an_apps_user_in_it() {
+fn admin_group_members_have_access_but_no_user_of_an_app() {
     if !is_root() {
         return;
     }

@@ -123,7 +123,7 @@ fn a_server_that_fails_under_load_is_not_ranked() {
 }
 
 #[test]
-fn unequal_settings_are_refused_unless_they_are_what_is_compared() {
+fn unequal_settings_are_rejected_unless_accepted() {
     let compressing: Respond = |_, head| match head.contains("Accept-Encoding: gzip") {
         true => ok("right").replacen("\r\n", "\r\nContent-Encoding: gzip\r\n", 1),
         false => ok("right"),
@@ -262,7 +262,7 @@ fn read(file: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn profiles_of_both_variants_and_their_difference_are_in_the_report() {
+fn the_report_has_both_profiles_and_their_difference() {
     let (root, out) = (Scratch::new("lab-root"), Scratch::new("lab-profile"));
     root.file(
         "index.php",

@@ -3,15 +3,11 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Client, Configured, Docroot, Form, Request, Response};
+use outboard_e2e::{Client, Configured, Docroot, Form, Request, Response, eventually};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 const PASSWORD: &str = "an e2e password";
-
-/// How long a purge may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the installer does not write.
 const SETTINGS: &str = r#"
@@ -88,10 +84,9 @@ fn visitors_get_stored_pages_and_edits_are_there_at_once() {
     })
     .expect(200)
     .holding("The harbour is <b>open</b>.");
-    let begun = Instant::now();
-    while !visitor.get(main).expect(200).text().contains("The harbour is <b>open</b>.") {
-        assert!(begun.elapsed() < PATIENCE, "the edit is not there for visitors");
-    }
+    eventually("visitors get the edited page", || {
+        visitor.get(main).expect(200).text().contains("The harbour is <b>open</b>.")
+    });
 
     let styles = "/load.php?lang=en&modules=skins.vector.styles.legacy&only=styles&skin=vector";
     visitor.get(styles).expect(200);

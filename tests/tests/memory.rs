@@ -6,7 +6,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Certificate, Client, Configured, Docroot, Fifo, Request, Scratch};
+use outboard_e2e::{
+    Backend, Certificate, Client, Configured, Docroot, Fifo, Request, Scratch, connect, eventually,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use std::fs::Permissions;
@@ -14,7 +16,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const MIB: u64 = 1 << 20;
 /// A page of PHP's that is made in pieces, each of which says where it is.
@@ -22,16 +24,6 @@ const PAGE: &str = "<?php for ($at = 0; $at < 1_000_000;) { $lines = ''; \
                     for ($end = $at + 10_000; $at < $end; $at += 10) $lines .= sprintf(\"%09d\\n\", $at); \
                     echo $lines; }";
 const PAGE_BYTES: usize = 1_000_000;
-
-/// Waits for what must come about, however slow the machine is.
-#[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what} has not come about");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 struct Site {
     site: Configured,
@@ -87,8 +79,8 @@ impl Site {
     /// Everything goes back, to the system as well.
     #[track_caller]
     fn is_given_back(&self) {
-        until("nothing being held", || self.held() == 0);
-        until("memory going back", || self.resident() <= self.start * 3 / 2);
+        eventually("nothing being held", || self.held() == 0);
+        eventually("memory going back", || self.resident() <= self.start * 3 / 2);
     }
 
     #[track_caller]
@@ -98,7 +90,7 @@ impl Site {
 
     /// A client that asks for much and takes nothing of it.
     fn stalled(&self, path: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(self.site.address()).unwrap();
+        let mut stream = connect(self.site.address());
         // The kernel would take a page of this length by itself otherwise.
         rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
@@ -167,7 +159,7 @@ const PATIENT: &str = "[pool]\nmin = 2\nmax = 2\nqueue_length = 10000\nqueue_tim
 /// Clients with closed windows on a path; the most that the gateway takes while `is_held` comes about.
 fn closed_windows(site: &Site, clients: u32, path: &str, is_held: impl Fn(&Site) -> bool) -> u64 {
     let held: Vec<Http2> = (0..clients).map(|_| site.http2(128, path)).collect();
-    until("all streams being held", || is_held(site));
+    eventually("all streams being held", || is_held(site));
     let most = site.resident();
     site.serves();
     drop(held);
@@ -217,24 +209,24 @@ fn files_behind_closed_windows(clients: u32) {
 }
 
 #[test]
-fn http2_clients_that_take_nothing_of_large_pages_take_little_memory() {
+fn stalled_http2_clients_of_pages_take_little_memory() {
     pages_behind_closed_windows(3);
 }
 
 #[test]
-fn http2_clients_that_take_nothing_of_files_take_little_memory() {
+fn stalled_http2_clients_of_files_take_little_memory() {
     files_behind_closed_windows(16);
 }
 
 #[test]
 #[ignore = "the bar at full size"]
-fn ten_connections_of_pages_stay_below_200_mib() {
+fn connections_of_pages_stay_below_200_mib() {
     pages_behind_closed_windows(10);
 }
 
 #[test]
 #[ignore = "the bar at full size"]
-fn a_hundred_and_twenty_seven_connections_of_files_stay_below_200_mib() {
+fn connections_of_files_stay_below_200_mib() {
     files_behind_closed_windows(127);
 }
 
@@ -244,7 +236,7 @@ fn streams_beyond_the_memory_are_refused_and_others_are_served() {
     let tables = format!("{PATIENT}memory = \"16 MiB\"\n");
     let site = Site::serving(&[("file.bin", &file)], &tables);
     let held: Vec<Http2> = (0..8).map(|_| site.http2(128, "/file.bin")).collect();
-    until("streams being refused", || site.account("http2_streams", "refused") > 0);
+    eventually("streams being refused", || site.account("http2_streams", "refused") > 0);
     assert!(site.refusals("memory_full") > 0);
     assert_eq!(site.refusals("too_many_connections"), 0);
     assert!(site.account("http2_streams", "peak_bytes") <= 8 * MIB + 2 * MIB);
@@ -257,7 +249,7 @@ fn streams_beyond_the_memory_are_refused_and_others_are_served() {
 fn slow_readers_of_large_pages_take_little_memory_and_no_worker() {
     let site = Site::serving(&[("page.php", PAGE)], PATIENT);
     let readers: Vec<TcpStream> = (0..100).map(|_| site.stalled("/page.php")).collect();
-    until("all pages being made", || {
+    eventually("all pages being made", || {
         let pool = &site.site.status()["pools"][0];
         pool["requests"].as_u64() >= Some(103) && pool["in_flight"] == 0
     });
@@ -295,7 +287,7 @@ fn is_page(answer: &[u8]) {
 }
 
 #[test]
-fn what_waits_on_disk_for_slow_clients_arrives_whole_in_every_protocol() {
+fn slow_clients_get_spooled_pages_whole_in_every_protocol() {
     let site = Site::serving(&[("page.php", PAGE)], PATIENT);
     let https = site.site.listeners()[1].clone();
     let http = format!("http://{}/", site.site.address());
@@ -333,7 +325,7 @@ fn a_stream_of_events_is_not_kept_back() {
 }
 
 #[test]
-fn a_client_that_closes_its_side_and_takes_nothing_does_not_hold_up_others() {
+fn a_half_closed_client_that_stalls_does_not_delay_others() {
     let file = "x".repeat(20 << 20);
     let site = Site::serving(&[("file.bin", &file), ("page.php", PAGE)], PATIENT);
     let mut held = Vec::new();
@@ -350,7 +342,7 @@ fn a_client_that_closes_its_side_and_takes_nothing_does_not_hold_up_others() {
 }
 
 #[test]
-fn reading_the_same_record_many_times_at_once_takes_no_more_than_the_share_of_a_worker() {
+fn concurrent_reads_of_a_record_stay_within_a_workers_share() {
     let script = "<?php $kv = new Outboard\\KV(); $kv->put('big', str_repeat('v', 1 << 20)); \
                   try { $ids = array_fill(0, (int) $_GET['n'], 'big'); \
                   array_walk($ids, fn(&$id, $at) => $id = 'big'); \
@@ -365,7 +357,7 @@ fn reading_the_same_record_many_times_at_once_takes_no_more_than_the_share_of_a_
     assert!(site.resident() < site.start + 48 * MIB, "{} MiB", site.resident() / MIB);
     assert!(site.account("operations", "refused") >= 3);
     assert!(site.account("operations", "peak_bytes") <= 64 * MIB);
-    until("operations being over", || site.account("operations", "held_bytes") == 0);
+    eventually("operations being over", || site.account("operations", "held_bytes") == 0);
 }
 
 /// A worker that has many calls under way, each with a body; it says what came of them.
@@ -382,7 +374,7 @@ const WORKER: &str = "mode = \"worker\"\n[app.site.worker]\nscript = \"www/worke
                       concurrency = 1000\n[app.site.pool]\nmin = 1\nmax = 1\n";
 
 #[test]
-fn fetches_with_large_bodies_are_refused_beyond_the_share_of_a_worker() {
+fn fetches_with_large_bodies_stay_within_a_workers_share() {
     let site = Site::serving(&[("worker.php", CALLER)], WORKER);
     // It listens, and that is all.
     let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -398,7 +390,7 @@ fn fetches_with_large_bodies_are_refused_beyond_the_share_of_a_worker() {
 }
 
 #[test]
-fn calls_that_fail_at_once_by_the_thousand_are_heard_and_forgotten() {
+fn thousands_of_failing_calls_leave_no_memory_in_use() {
     let site = Site::serving(&[("worker.php", CALLER)], WORKER);
     let answer = site.site.client().get("/?to=ftp://nowhere/&calls=5000&bytes=0").expect(200);
     assert_eq!(answer.text(), "{\"bad_call\":5000}");
@@ -412,7 +404,7 @@ fn many_large_uploads_at_once_take_little_memory() {
     let piece = vec![b'x'; 1 << 20];
     let uploads: Vec<TcpStream> = (0..64)
         .map(|_| {
-            let mut stream = TcpStream::connect(site.site.address()).unwrap();
+            let mut stream = connect(site.site.address());
             let length = 4 * piece.len();
             write!(
                 stream,
@@ -439,7 +431,7 @@ fn many_large_uploads_at_once_take_little_memory() {
 /// Connections that have asked for something, and ask for nothing more.
 fn idle(site: &Site, count: usize) -> Vec<TcpStream> {
     let one = |_| {
-        let mut stream = TcpStream::connect(site.site.address()).unwrap();
+        let mut stream = connect(site.site.address());
         stream.write_all(b"GET /file.txt HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let mut answer = [0; 1024];
         assert!(stream.read(&mut answer).unwrap() > 12);
@@ -472,11 +464,13 @@ fn idle_connections(count: usize, with_tls: bool) {
     let site = Site::serving(&[("file.txt", "file")], "[limits]\nconnections_per_ip = 0\n");
     let plain = if with_tls { Vec::new() } else { idle(&site, count) };
     let tls = if with_tls { idle_with_tls(&site, count) } else { Vec::new() };
-    until("all being idle", || site.site.status()["connections"].as_u64() >= Some(count as u64));
+    eventually("all being idle", || {
+        site.site.status()["connections"].as_u64() >= Some(count as u64)
+    });
     let counted = site.account("connections", "held_bytes");
     assert_eq!(site.held(), 0);
     site.serves();
-    until("spare buffers going back", || {
+    eventually("spare buffers going back", || {
         site.resident().saturating_sub(site.start) <= counted + 4 * MIB
     });
     let most = site.resident();
@@ -506,7 +500,7 @@ fn sixteen_thousand_idle_connections_take_what_is_counted() {
 }
 
 #[test]
-fn connections_beyond_their_share_of_the_memory_take_the_place_of_those_that_wait_longest() {
+fn new_connections_replace_the_longest_idle_for_want_of_memory() {
     let tables = "[limits]\nmemory = \"16 MiB\"\nconnections_per_ip = 0\n";
     let site = Site::serving(&[("file.txt", "file")], tables);
     let mut idle = idle(&site, 2_300);
@@ -520,7 +514,7 @@ fn connections_beyond_their_share_of_the_memory_take_the_place_of_those_that_wai
 }
 
 #[test]
-fn a_body_for_which_the_spool_has_no_room_is_refused_and_its_room_is_given_back() {
+fn a_body_beyond_the_spool_is_refused_and_its_space_is_freed() {
     let script = "<?php echo strlen(file_get_contents('php://input'));";
     let tables = "[io]\nmax_temp_size = \"1 MiB\"\n[log.error]\nlevel = \"info\"\n";
     let site = Site::serving(&[("length.php", script)], tables);
@@ -556,7 +550,7 @@ fn endless() -> SocketAddr {
 }
 
 #[test]
-fn answers_that_may_be_stored_are_sent_rather_than_collected_while_memory_is_scarce() {
+fn scarce_memory_streams_storable_responses() {
     let upstream = endless();
     let tables = format!(
         "[limits]\nmemory = \"16 MiB\"\n[app.site.page_cache]\nmax_body = \"8 MiB\"\n\
@@ -570,8 +564,8 @@ fn answers_that_may_be_stored_are_sent_rather_than_collected_while_memory_is_sca
         client.peek(&mut [0]).is_ok_and(|count| count > 0)
     };
     // But for a few, whose beginning is collected.
-    until("clients being answered", || clients.iter().filter(is_answered).count() >= 12);
-    until("memory being scarce", || site.account("all", "peak_bytes") > 8 * MIB);
+    eventually("clients being answered", || clients.iter().filter(is_answered).count() >= 12);
+    eventually("memory being scarce", || site.account("all", "peak_bytes") > 8 * MIB);
     assert!(site.account("all", "peak_bytes") <= 12 * MIB);
     let more = site.resident().saturating_sub(site.start);
     assert!(more <= 48 * MIB, "{} MiB", more / MIB);
@@ -581,7 +575,7 @@ fn answers_that_may_be_stored_are_sent_rather_than_collected_while_memory_is_sca
 }
 
 #[test]
-fn parts_of_pages_for_which_memory_has_no_room_are_replaced() {
+fn parts_beyond_the_memory_are_replaced_by_their_fallback() {
     let backend = Backend::start();
     let url = backend.url();
     let tables = format!(
@@ -592,7 +586,7 @@ fn parts_of_pages_for_which_memory_has_no_room_are_replaced() {
     let site = Site::serving(&[], &tables);
     let clients: Vec<TcpStream> = (0..12).map(|_| site.stalled("/page")).collect();
     backend.hears("/large/4000000", 12);
-    until("parts being refused", || site.account("responses", "refused") >= 8);
+    eventually("parts being refused", || site.account("responses", "refused") >= 8);
     assert!(site.account("all", "peak_bytes") <= 16 * MIB);
     let more = site.resident().saturating_sub(site.start);
     assert!(more <= 40 * MIB, "{} MiB", more / MIB);
@@ -622,10 +616,10 @@ fn pages_of_parts_that_slow_clients_do_not_take_wait_on_disk() {
     );
     let site = Site::serving(&[], &tables);
     let slow: Vec<TcpStream> = (0..4).map(|_| site.stalled("/page")).collect();
-    let mut late = TcpStream::connect(site.site.address()).unwrap();
+    let mut late = connect(site.site.address());
     late.write_all(b"GET /page HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
     backend.hears(&format!("/large/{BYTES}"), 5);
-    until("the parts being there", || {
+    eventually("the parts being there", || {
         site.site.status()["upstream"]["under_way"] == 0 && site.held() <= 5 * (80 << 10)
     });
     let more = site.resident().saturating_sub(site.start);
@@ -639,7 +633,7 @@ fn pages_of_parts_that_slow_clients_do_not_take_wait_on_disk() {
 }
 
 #[test]
-fn a_log_whose_reader_is_stuck_holds_little_and_nobody_up() {
+fn a_stuck_log_reader_holds_little_memory_and_no_request() {
     let scratch = Scratch::new("stuck");
     // A log that is no regular file has to be where nobody else can replace it.
     std::fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
@@ -651,7 +645,7 @@ fn a_log_whose_reader_is_stuck_holds_little_and_nobody_up() {
     for _ in 0..200 {
         assert_eq!(client.send(&request).expect(200).text(), "file");
     }
-    until("lines waiting", || site.account("logs", "held_bytes") > 128 << 10);
+    eventually("lines waiting", || site.account("logs", "held_bytes") > 128 << 10);
     assert!(site.account("logs", "held_bytes") <= 272 << 10);
     assert!(site.site.status()["lost_log_lines"].as_u64() > Some(0));
     // A reader that goes on gets what has waited.
@@ -660,7 +654,7 @@ fn a_log_whose_reader_is_stuck_holds_little_and_nobody_up() {
         let mut piece = vec![0; 1 << 20];
         while !matches!(reader.read(&mut piece), Ok(0) | Err(_)) {}
     });
-    until("the lines being written", || site.account("logs", "held_bytes") == 0);
+    eventually("the lines being written", || site.account("logs", "held_bytes") == 0);
     drop((client, site, fifo));
     lines.join().unwrap();
 }
@@ -673,14 +667,14 @@ fn a_record_is_written_whole_however_scarce_memory_is() {
     // Each stays in memory.
     let uploads: Vec<TcpStream> = (0..40)
         .map(|_| {
-            let mut stream = TcpStream::connect(site.site.address()).unwrap();
+            let mut stream = connect(site.site.address());
             let head = "POST /hello.php HTTP/1.1\r\nHost: a\r\nContent-Length: 250000\r\n\r\n";
             stream.write_all(head.as_bytes()).unwrap();
             stream.write_all(&vec![b'x'; 249_000]).unwrap();
             stream
         })
         .collect();
-    until("the bodies being held", || site.account("request_bodies", "held_bytes") > 9 * MIB);
+    eventually("the bodies being held", || site.account("request_bodies", "held_bytes") > 9 * MIB);
     // Scarce is more than half: of less, from now on.
     let file = std::fs::read_to_string(site.site.docroot().beside().path().join("outboard.toml"));
     site.site.rewrite(&file.unwrap().replace("memory = \"64 MiB\"", "memory = \"16 MiB\""));
@@ -696,7 +690,7 @@ fn a_record_is_written_whole_however_scarce_memory_is() {
 }
 
 #[test]
-fn the_accounts_are_told_to_people_and_to_prometheus() {
+fn the_accounts_are_in_status_and_metrics() {
     let site =
         Site::serving(&[], "[limits]\nmemory = \"64 MiB\"\n[admin]\nmetrics = \"/metrics\"\n");
     assert_eq!(site.account("all", "limit_bytes"), 64 * MIB);

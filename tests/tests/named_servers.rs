@@ -2,15 +2,15 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Client, NamedServers, Process, Request, Server};
+use outboard_e2e::{Client, NamedServers, Process, Request, Server, eventually, repeating};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 const SITE: &str = NamedServers::SITE;
 /// A broken server has to be told within this time.
@@ -37,16 +37,6 @@ fn titles_with(word: &str) -> Vec<(u32, String)> {
         title.contains(word).then_some((pid, title))
     });
     titles.collect()
-}
-
-/// Looks again and again until it is so.
-#[track_caller]
-fn comes_true(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        std::thread::yield_now();
-    }
 }
 
 #[test]
@@ -200,7 +190,7 @@ fn no_order_reaches_a_process_whose_number_was_left_behind() {
 }
 
 #[test]
-fn a_stop_finishes_what_has_begun() {
+fn a_stop_finishes_running_requests() {
     let servers = NamedServers::with(&["shop"]);
     let gate = servers.path("gate");
     let script =
@@ -210,11 +200,11 @@ fn a_stop_finishes_what_has_begun() {
     let mut client = servers.client("shop");
     std::thread::scope(|scope| {
         let answer = scope.spawn(move || client.send(&Request::get("/slow.php")));
-        comes_true("the request has begun", || {
+        eventually("the request has begun", || {
             servers.status("shop")["status"]["pools"][0]["in_flight"] == 1
         });
         let stop = scope.spawn(|| servers.run("stop", &["shop"]));
-        comes_true("it stops", || servers.status("shop")["state"] != "RUNNING");
+        eventually("it stops", || servers.status("shop")["state"] != "RUNNING");
         fs::write(&gate, "").expect("it is ours");
         answer.join().expect("it is answered").expect(200).saying("done");
         stop.join().expect("it ends").well();
@@ -228,7 +218,7 @@ fn a_server_that_is_still_starting_is_stopped_at_once() {
     servers.describe("shop", &worker("endless.php"));
     std::thread::scope(|scope| {
         let start = scope.spawn(|| servers.run("start", &["shop"]));
-        comes_true("it has begun", || servers.status("shop")["state"] == "STARTING");
+        eventually("it has begun", || servers.status("shop")["state"] == "STARTING");
         servers.run("stop", &["shop"]).well();
         assert_eq!(start.join().expect("it ends").code, Some(1));
     });
@@ -298,28 +288,24 @@ fn twenty_servers_start_reload_restart_and_stop_without_a_trace() {
         let list = servers.run("list", &[]).well();
         assert_eq!(list.stdout.matches("RUNNING").count(), names.len(), "{round}: {list:?}");
         servers.run("stop", &[]).well();
-        comes_true("no orphan is left", || titles_with(&tag).is_empty());
+        eventually("no orphan is left", || titles_with(&tag).is_empty());
         bystander.lives();
     }
     eprintln!("{asked} requests during reloads, none was lost");
 }
 
 fn reload_under_load(servers: &NamedServers, names: &[String]) -> usize {
-    let mut clients: Vec<Client> = names.iter().map(|name| servers.client(name)).collect();
-    let (stop, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                for client in &mut clients {
-                    client.get("/").expect(200).holding("Hello from ");
-                    asked.fetch_add(1, Ordering::Relaxed);
-                }
+    let asked = AtomicUsize::new(0);
+    let client = |is_over: &dyn Fn() -> bool| {
+        let mut clients: Vec<Client> = names.iter().map(|name| servers.client(name)).collect();
+        while !is_over() {
+            for client in &mut clients {
+                client.get("/").expect(200).holding("Hello from ");
+                asked.fetch_add(1, Ordering::Relaxed);
             }
-        });
-        let reload = servers.run("reload", &[]);
-        stop.store(true, Ordering::Relaxed);
-        reload.well();
-    });
+        }
+    };
+    repeating(1, client, || drop(servers.run("reload", &[]).well()));
     asked.into_inner()
 }
 
@@ -346,17 +332,17 @@ fn a_background_server_logs_to_its_file_and_reopens_it() {
     };
     let mut client = servers.client("shop");
     client.get("/?before").expect(200);
-    comes_true("it is logged", || has(&log, "GET /?before"));
+    eventually("it is logged", || has(&log, "GET /?before"));
     fs::rename(&log, &rotated).expect("it is ours");
     signal(servers.pid("shop"), Signal::USR1);
-    comes_true("the log is opened anew", || log.exists());
+    eventually("the log is opened anew", || log.exists());
     client.get("/?after").expect(200);
-    comes_true("it is logged there", || has(&log, "GET /?after"));
+    eventually("it is logged there", || has(&log, "GET /?after"));
     assert!(!has(&rotated, "GET /?after"));
 }
 
 #[test]
-fn what_init_writes_runs_and_nothing_is_written_over() {
+fn init_writes_a_working_server_and_overwrites_nothing() {
     let servers = NamedServers::new();
     let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../php");
     for (template, words) in
@@ -400,13 +386,11 @@ impl Manager {
     #[track_caller]
     fn hears(&self, line: &str) -> String {
         let mut space = [0; 4096];
-        loop {
+        eventually(line, || {
             let len = self.ear.recv(&mut space).unwrap_or_else(|error| panic!("{line}: {error}"));
             let message = String::from_utf8_lossy(&space[..len]).into_owned();
-            if message.lines().any(|theirs| theirs == line) {
-                return message;
-            }
-        }
+            message.lines().any(|theirs| theirs == line).then_some(message)
+        })
     }
 }
 
@@ -457,7 +441,7 @@ fn a_socket_of_the_service_manager_is_listened_on() {
         .stderr(Stdio::null())
         .spawn()
         .expect("perl(1) is there");
-    comes_true("it serves", || servers.run("status", &["shop"]).code == Some(0));
+    eventually("it serves", || servers.run("status", &["shop"]).code == Some(0));
     servers.answers("shop");
     // Bound by itself it could not have been: the address was taken.
     let inodes = fs::read_dir(format!("/proc/{}/fd", server.id())).expect("it runs");

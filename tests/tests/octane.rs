@@ -84,7 +84,7 @@ fn goes_through(site: &Configured) {
 }
 
 #[test]
-fn an_application_that_boots_with_its_first_request_goes_through_all_of_laravel() {
+fn an_application_that_boots_lazily_goes_through_laravel() {
     let docroot = Docroot::of("octane");
     goes_through(&serving(docroot, "www/worker.php", ""));
 }

@@ -22,7 +22,7 @@ fn cached_scripts(site: &Configured) -> u64 {
 }
 
 #[test]
-fn it_can_be_looked_into_and_begun_anew() {
+fn the_opcode_cache_is_shown_and_reset() {
     let site = site();
     assert_eq!(cached_scripts(&site), 0);
     site.client().get("/page.php").expect(200);
@@ -132,7 +132,7 @@ fn resident_scripts_keep_what_they_run() {
     assert!(
         answer
             .text()
-            .starts_with("[false,\"opcache_reset(): cannot empty what resident scripts run")
+            .starts_with("[false,\"opcache_reset(): cannot reset the cache of worker scripts")
     );
 }
 

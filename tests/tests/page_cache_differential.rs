@@ -239,13 +239,13 @@ fn head(response: &Response) -> String {
 }
 
 #[test]
-fn a_minute_of_silent_pages_shows_nobody_what_was_made_for_somebody_else() {
+fn a_default_ttl_of_a_minute_shares_no_private_page() {
     let hits = what_is_kept_is_what_would_be_made("on");
     assert!(hits > VISITS / 12, "{hits} hits prove nothing");
 }
 
 #[test]
-fn a_second_of_silent_pages_shows_nobody_what_was_made_for_somebody_else() {
+fn a_default_ttl_of_a_second_shares_no_private_page() {
     let hits = what_is_kept_is_what_would_be_made("auto");
     assert!(hits > VISITS / 24, "{hits} hits prove nothing");
 }

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Connection, Docroot, Request, Response, Scratch};
+use outboard_e2e::{Configured, Connection, Docroot, Request, Response, Scratch, eventually};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::Path;
@@ -48,8 +48,9 @@ fn stats(site: &Configured) -> Value {
     serde_json::from_slice::<Value>(&output.stdout).expect("it is JSON")["apps"]["site"].clone()
 }
 
+#[track_caller]
 fn wait_for_files(site: &Configured, count: u64) {
-    while stats(site)["disk_entries"].as_u64() < Some(count) {}
+    eventually("pages are on disk", || stats(site)["disk_entries"].as_u64() >= Some(count));
 }
 
 /// How many files of pages there are that have their names.
@@ -65,14 +66,14 @@ fn kill(site: &Configured) {
 }
 
 #[test]
-fn what_was_kept_is_there_after_a_kill_and_what_was_purged_is_not() {
+fn pages_survive_a_kill_and_purged_ones_do_not() {
     let folder = Scratch::new("page-cache");
     let disk = folder.path().join("pages");
     let first = serving(&disk);
     for number in 0..8 {
         get(&first, number);
     }
-    while files(&disk) < 8 {}
+    eventually("8 files", || files(&disk) == 8);
     let purged = first.command("cache", &["purge", "http://pages.test/own.php/page-3?times=8000"]);
     assert!(purged.status.success(), "{purged:?}");
     kill(&first);
@@ -91,13 +92,13 @@ fn what_was_kept_is_there_after_a_kill_and_what_was_purged_is_not() {
 }
 
 #[test]
-fn what_memory_throws_away_is_answered_from_disk() {
+fn pages_evicted_from_memory_are_served_from_disk() {
     let folder = Scratch::new("page-cache");
     let site = serving(folder.path());
     for number in 0..100 {
         get(&site, number);
     }
-    while files(folder.path()) < 100 {}
+    eventually("100 files", || files(folder.path()) == 100);
     assert!(stats(&site)["evicted"].as_u64() > Some(0));
     for number in 0..100 {
         assert_eq!(kept(&site, number).expect("it is on disk").text(), body(number));
@@ -109,19 +110,19 @@ fn a_reload_begins_with_nothing_on_disk_too() {
     let folder = Scratch::new("page-cache");
     let site = serving(folder.path());
     get(&site, 1);
-    while files(folder.path()) < 1 {}
+    eventually("a file", || files(folder.path()) == 1);
     assert!(site.command("reload", &[]).status.success());
     assert!(kept(&site, 1).is_none());
-    while files(folder.path()) > 0 {}
+    eventually("no file", || files(folder.path()) == 0);
 }
 
 #[test]
-fn a_damaged_file_is_no_page() {
+fn a_damaged_file_is_not_served() {
     let folder = Scratch::new("page-cache");
     let disk = folder.path().join("pages");
     let first = serving(&disk);
     get(&first, 1);
-    while files(&disk) < 1 {}
+    eventually("a file", || files(&disk) == 1);
     let generation = std::fs::read_dir(disk.join("site")).unwrap().next().unwrap().unwrap().path();
     let is_page = |path: &std::path::PathBuf| {
         path.file_name().unwrap().to_string_lossy().parse::<u64>().is_ok()
@@ -134,7 +135,7 @@ fn a_damaged_file_is_no_page() {
     std::fs::write(&page, bytes).unwrap();
     kill(&first);
     let second = serving(&disk);
-    while files(&disk) > 0 {}
+    eventually("no file", || files(&disk) == 0);
     assert!(kept(&second, 1).is_none());
     assert_eq!(get(&second, 1).text(), body(1));
 }
@@ -162,13 +163,13 @@ fn kill_during_writes(rounds: usize) {
 }
 
 #[test]
-fn killed_during_writes_it_serves_no_wrong_page_afterwards() {
+fn kills_during_writes_leave_no_wrong_page() {
     kill_during_writes(6);
 }
 
 #[test]
 #[ignore = "a minute and more; the shorter one above is the same"]
-fn killed_a_hundred_times_during_writes_it_serves_no_wrong_page_afterwards() {
+fn a_hundred_kills_during_writes_leave_no_wrong_page() {
     kill_during_writes(100);
 }
 
@@ -191,7 +192,7 @@ fn a_full_disk_is_said_once_and_pages_are_kept_in_memory() {
     assert!(mount.status().unwrap().success(), "mounting a tmpfs needs root");
     let small = Small(at);
     let site = serving(&small.0);
-    let said = "pages cannot be kept on disk, see page_cache.disk: No space left on device";
+    let said = "pages cannot be stored on disk, see page_cache.disk: No space left on device";
     // Each takes a tenth of it; the thread that writes tells the one that says it.
     let mut number = 0;
     while !site.child().output().contains(said) {

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Connection, Docroot, Fifo, Request};
+use outboard_e2e::{Configured, Connection, Docroot, Fifo, Request, eventually};
 use serde_json::Value;
 
 const CLIENTS: usize = 500;
@@ -55,14 +55,21 @@ fn start(site: &Configured, target: &str) -> Connection {
     connection
 }
 
+/// Returns once this many requests wait for the response to another one.
+#[track_caller]
+fn waiting(site: &Configured, count: u64) {
+    eventually("requests wait for another", || stats(site)["waiting"].as_u64() == Some(count));
+}
+
 fn purge(site: &Configured, arguments: &[&str]) {
     let output = site.command("cache", &[&["purge"], arguments].concat());
     assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
-fn five_hundred_clients_at_the_moment_of_expiry_have_it_made_once() {
-    let site = site("lock_timeout = \"60s\"");
+fn concurrent_requests_at_expiry_render_the_page_once() {
+    // Longer than the test waits for a response: the end of the flight has to wake the second client.
+    let site = site("lock_timeout = \"10m\"\n[limits]\nabort_on_close = true");
     let target = page("max-age=60,must-revalidate");
     start(&site, &target).response().unwrap().expect(200);
     // It is there, but may not be used any more.
@@ -70,7 +77,7 @@ fn five_hundred_clients_at_the_moment_of_expiry_have_it_made_once() {
     let mut run = Run::held(&site, 2);
     let mut clients: Vec<Connection> = (0..CLIENTS).map(|_| start(&site, &target)).collect();
     run.has_begun();
-    while stats(&site)["waiting"].as_u64() != Some(CLIENTS as u64 - 1) {}
+    waiting(&site, CLIENTS as u64 - 1);
     run.goes_on();
     for client in &mut clients {
         assert_eq!(client.response().unwrap().expect(200).text(), "run 2 for anybody\n");
@@ -78,7 +85,7 @@ fn five_hundred_clients_at_the_moment_of_expiry_have_it_made_once() {
 }
 
 #[test]
-fn the_old_page_is_served_while_one_new_one_is_made() {
+fn a_stale_page_is_served_while_one_request_renders() {
     let site = site("");
     let target = page("max-age=60");
     start(&site, &target).response().unwrap().expect(200);
@@ -91,17 +98,15 @@ fn the_old_page_is_served_while_one_new_one_is_made() {
     }
     run.has_begun();
     run.goes_on();
-    loop {
+    let new = eventually("the new page", || {
         let response = start(&site, &target).response().unwrap();
-        if response.header("x-cache") == Some("HIT") {
-            assert_eq!(response.text(), "run 2 for anybody\n");
-            break;
-        }
-    }
+        (response.header("x-cache") == Some("HIT")).then_some(response)
+    });
+    assert_eq!(new.text(), "run 2 for anybody\n");
 }
 
 #[test]
-fn a_page_that_was_purged_while_it_was_made_is_not_kept() {
+fn a_page_purged_while_it_was_rendered_is_not_cached() {
     let site = site("");
     let target = page("max-age=60&header[]=Cache-Tag:news");
     for (number, purge_by) in (1..).zip(["--all", "--prefix=/page", "--tag=news"]) {
@@ -118,26 +123,28 @@ fn a_page_that_was_purged_while_it_was_made_is_not_kept() {
 }
 
 #[test]
-fn who_waits_for_a_page_that_is_not_kept_after_all_gets_one_of_its_own() {
-    let site = site("lock_timeout = \"60s\"");
+fn waiters_for_an_uncacheable_page_get_their_own() {
+    // Longer than the test waits for a response: the end of the flight has to wake the second client.
+    let site = site("lock_timeout = \"10m\"\n[limits]\nabort_on_close = true");
     let mut run = Run::held(&site, 1);
     let mut first = start(&site, &page("no-store"));
     run.has_begun();
     let mut second = start(&site, &page("no-store"));
-    while stats(&site)["waiting"].as_u64() != Some(1) {}
+    waiting(&site, 1);
     run.goes_on();
     assert_eq!(first.response().unwrap().text(), "run 1 for anybody\n");
     assert_eq!(second.response().unwrap().text(), "run 2 for anybody\n");
 }
 
 #[test]
-fn who_leaves_takes_nobody_along() {
-    let site = site("lock_timeout = \"60s\"");
+fn a_client_that_leaves_does_not_end_the_wait_of_others() {
+    // Longer than the test waits for a response: the end of the flight has to wake the second client.
+    let site = site("lock_timeout = \"10m\"\n[limits]\nabort_on_close = true");
     let mut abandoned = Run::held(&site, 1);
     let first = start(&site, &page("max-age=60"));
     abandoned.has_begun();
     let mut second = start(&site, &page("max-age=60"));
-    while stats(&site)["waiting"].as_u64() != Some(1) {}
+    waiting(&site, 1);
     drop(first);
     let answer = second.response().unwrap().expect(200);
     assert_eq!(answer.header("x-cache"), Some("MISS"));
@@ -146,7 +153,7 @@ fn who_leaves_takes_nobody_along() {
 }
 
 #[test]
-fn nobody_waits_longer_than_is_configured() {
+fn no_request_waits_longer_than_lock_timeout() {
     let site = site("lock_timeout = \"100ms\"");
     let mut held = Run::held(&site, 1);
     let mut first = start(&site, &page("max-age=60"));

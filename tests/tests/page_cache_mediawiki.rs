@@ -67,14 +67,14 @@ fn mixed(wiki: &MediaWiki, rounds: usize, one_admin_in: usize) -> usize {
 }
 
 #[test]
-fn nobody_gets_the_page_of_another() {
+fn no_visitor_gets_the_page_of_another() {
     mixed(&MediaWiki::install(), 40, 3);
     assert!(mixed(&MediaWiki::install_with(TOLD), 40, 3) > 0, "some came from the cache");
 }
 
 #[test]
 #[ignore = "minutes; the shorter one above is the same"]
-fn nobody_gets_the_page_of_another_in_a_hundred_thousand_requests() {
+fn no_page_of_another_user_in_a_hundred_thousand_requests() {
     let hits = mixed(&MediaWiki::install_with(TOLD), 100_000 / THREADS, 23);
     println!("{hits} of 100,000 from the cache");
     assert!(hits > 50_000);

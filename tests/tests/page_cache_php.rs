@@ -37,7 +37,7 @@ fn purge(site: &Configured, wish: &str) -> String {
 }
 
 #[test]
-fn what_a_script_names_is_gone_when_the_call_returns() {
+fn a_purge_by_a_script_takes_effect_before_it_returns() {
     for site in sites() {
         for (wish, said, kept) in [
             ("tags=post-1", "1\n", [false, true, true]),
@@ -57,7 +57,7 @@ fn what_a_script_names_is_gone_when_the_call_returns() {
 }
 
 #[test]
-fn a_url_is_purged_in_both_schemes_and_softly_if_so_wished() {
+fn a_url_is_purged_in_both_schemes_and_softly_on_request() {
     for site in sites() {
         let target = tagged("a");
         site.client().get(&target).expect(200);
@@ -100,7 +100,7 @@ fn more_than_the_ring_takes_at_once_is_purged_as_well() {
 }
 
 #[test]
-fn what_is_no_string_is_a_type_error() {
+fn an_argument_that_is_not_a_string_is_a_type_error() {
     for site in sites() {
         let said = purge(&site, "tags[][]=a");
         assert!(said.starts_with("TypeError: "), "{said}");
@@ -123,7 +123,7 @@ fn without_a_cache_there_is_nothing_to_purge() {
 }
 
 #[test]
-fn a_worker_of_the_old_generation_purges_the_cache_of_the_new_one() {
+fn a_worker_of_the_old_generation_purges_the_new_cache() {
     let [site, _] = sites();
     let state = site.root().join("state");
     let (mut gate, mut running) =

@@ -37,7 +37,7 @@ fn fill(site: &Configured) -> [String; 3] {
 }
 
 #[test]
-fn the_command_line_purges_what_it_is_told() {
+fn the_command_line_purges_by_url_prefix_and_tag() {
     let site = site("");
     for (arguments, gone, said) in [
         (vec![tagged("post-1")], [true, false, false], "1 purged\n"),
@@ -62,7 +62,7 @@ fn the_command_line_purges_what_it_is_told() {
 }
 
 #[test]
-fn the_command_line_shows_what_is_kept() {
+fn the_command_line_lists_cached_pages() {
     let site = site("");
     let [first, ..] = fill(&site);
     let show = |arguments: &[&str]| {
@@ -94,7 +94,7 @@ fn purge_requests_are_for_trusted_addresses() {
 }
 
 #[test]
-fn purge_requests_of_anybody_else_are_refused_and_purge_nothing() {
+fn untrusted_purge_requests_are_refused() {
     let site = site("purge_from = [\"192.0.2.0/24\"]");
     let [first, ..] = fill(&site);
     let refused = site.client().send(&Request::new("PURGE", &first)).expect(403);
@@ -104,7 +104,7 @@ fn purge_requests_of_anybody_else_are_refused_and_purge_nothing() {
 
 /// Behind a proxy that nobody has named, every visitor has the proxy's address.
 #[test]
-fn what_comes_through_a_proxy_that_is_not_named_purges_nothing() {
+fn purge_requests_through_an_unnamed_proxy_are_refused() {
     let visitor = |site: &Configured, field: (&str, &str)| {
         let request = Request::new("PURGE", "/page.php").header(field.0, field.1);
         site.client().send(&request).status

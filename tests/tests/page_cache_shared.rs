@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Cable, Configured, Connection, Docroot, Redis, Request, Response};
+use outboard_e2e::{Cable, Configured, Connection, Docroot, Redis, Request, Response, eventually};
 use serde_json::Value;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -69,23 +69,30 @@ impl Gateway {
         stats["apps"]["site"]["shared"].clone()
     }
 
+    #[track_caller]
     fn wait_for(&self, name: &str, number: u64) {
-        while self.shared()[name].as_u64() < Some(number) {}
+        eventually(name, || {
+            let shared = self.shared();
+            if shared[name].as_u64() >= Some(number) { Ok(()) } else { Err(shared) }
+        });
     }
 
     /// Waits until Redis has so many pages of this gateway.
+    #[track_caller]
     fn wait_for_put(&self, number: u64) {
         self.wait_for("stores", number);
         // Redis does one command after the other, and this one it confirms.
         self.purge(&["/nothing"]);
     }
 
+    #[track_caller]
     fn wait_until_away(&self) {
-        while self.shared()["away"].is_null() {}
+        eventually("Redis is away", || !self.shared()["away"].is_null());
     }
 
+    #[track_caller]
     fn wait_until_there(&self) {
-        while !self.shared()["away"].is_null() {}
+        eventually("Redis is there", || self.shared()["away"].is_null());
     }
 }
 
@@ -105,7 +112,7 @@ fn run(number: usize, said: &str) -> (String, String) {
 }
 
 #[test]
-fn what_one_gateway_has_made_no_other_makes_again() {
+fn a_page_is_rendered_once_for_all_gateways() {
     let redis = Redis::start();
     let (first, second) = (Gateway::start(&redis, 10), Gateway::start(&redis, 20));
     assert_eq!(first.get(PAGE), run(11, "MISS"));
@@ -135,7 +142,7 @@ fn a_variant_is_taken_by_those_only_whom_it_answers() {
 }
 
 #[test]
-fn a_purge_is_in_effect_before_it_returns_for_pages_that_others_would_take() {
+fn a_purge_takes_effect_in_the_shared_tier_before_it_returns() {
     let redis = Redis::start();
     let (first, second) = (Gateway::start(&redis, 10), Gateway::start(&redis, 20));
     let own = format!("http://pages.test{PAGE}");
@@ -178,7 +185,7 @@ fn a_purge_reaches_the_memory_of_every_gateway() {
 }
 
 #[test]
-fn who_was_cut_off_does_not_serve_what_was_purged_meanwhile() {
+fn a_reconnected_gateway_serves_no_purged_page() {
     let redis = Redis::start();
     let (first, second) = (Gateway::start(&redis, 10), Gateway::start(&redis, 20));
     let other = "/page.php/two?header[]=Cache-Control:max-age=600";
@@ -198,7 +205,7 @@ fn who_was_cut_off_does_not_serve_what_was_purged_meanwhile() {
 }
 
 #[test]
-fn purges_of_who_is_cut_off_are_told_when_it_is_back() {
+fn purges_while_disconnected_are_sent_on_reconnection() {
     let redis = Redis::start();
     let (first, second) = (Gateway::start(&redis, 10), Gateway::start(&redis, 20));
     second.get(PAGE);
@@ -240,7 +247,7 @@ fn a_gateway_starts_and_serves_without_redis() {
 }
 
 #[test]
-fn when_redis_has_lost_what_it_had_nothing_is_believed_any_more() {
+fn a_redis_that_lost_its_data_is_no_longer_trusted() {
     let redis = Redis::start();
     let (first, second) = (Gateway::start(&redis, 10), Gateway::start(&redis, 20));
     first.get(PAGE);
@@ -248,7 +255,7 @@ fn when_redis_has_lost_what_it_had_nothing_is_believed_any_more() {
     second.get(PAGE);
     redis.tell(&["FLUSHALL"]);
     for gateway in [&first, &second] {
-        gateway.site.logs(&[NOT_SHARED, "it has lost what was kept there"]);
+        gateway.site.logs(&[NOT_SHARED, "it has lost what was stored there"]);
         gateway.wait_until_there();
         assert!(!gateway.keeps(PAGE));
     }
@@ -272,7 +279,7 @@ fn a_reload_makes_the_pages_of_the_release_before_stale_for_all() {
 }
 
 #[test]
-fn a_wrong_password_is_told_in_the_log() {
+fn a_wrong_password_is_logged() {
     let redis = Redis::start();
     let cable = Cable::to(redis.socket());
     let right = text(&cable);

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Connection, Request, Response};
+use outboard_e2e::{Configured, Connection, Request, Response, eventually};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -105,7 +105,7 @@ fn cache(site: &Configured, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn what_another_server_answered_is_kept_by_the_same_rules() {
+fn upstream_responses_are_cached_by_the_same_rules() {
     let upstream = Upstream::start();
     let site = serving(&upstream);
     for (target, kept) in [
@@ -125,7 +125,7 @@ fn what_another_server_answered_is_kept_by_the_same_rules() {
 }
 
 #[test]
-fn when_it_is_down_old_answers_are_used_as_long_as_they_may_and_then_it_is_a_502() {
+fn stale_responses_replace_a_dead_upstream_until_a_502() {
     let mut upstream = Upstream::start();
     let site = serving(&upstream);
     let lasting = "/a?Cache-Control:max-age=60,stale-if-error=600";
@@ -165,7 +165,7 @@ fn five_hundred_clients_at_the_moment_of_expiry_ask_it_once() {
         })
         .collect();
     let waiting = || cache(&site, &["stats"])["apps"]["site"]["waiting"].as_u64();
-    while waiting() != Some(CLIENTS as u64 - 1) {}
+    eventually("all but one wait", || waiting() == Some(CLIENTS as u64 - 1));
     upstream.hold(false);
     for client in &mut clients {
         assert_eq!(client.response().unwrap().expect(200).text(), "answer 2");
@@ -174,13 +174,13 @@ fn five_hundred_clients_at_the_moment_of_expiry_ask_it_once() {
 }
 
 #[test]
-fn what_is_used_stale_is_made_anew_behind() {
+fn a_stale_response_is_refreshed_in_the_background() {
     let upstream = Upstream::start();
     let site = serving(&upstream);
     let target = "/a?Cache-Control:max-age=60,stale-while-revalidate=60";
     get(&site, target).expect(200);
     cache(&site, &["purge", "--all", "--soft"]);
     assert_eq!(get(&site, target).expect(200).text(), "answer 1");
-    while get(&site, target).expect(200).text() != "answer 2" {}
+    eventually("the new answer", || get(&site, target).expect(200).text() == "answer 2");
     assert_eq!(upstream.asked(), 2);
 }

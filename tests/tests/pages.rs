@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 const OF_A_FRAGMENT: [&str; 2] = ["missing-key", "path"];
 
 #[test]
-fn every_configuration_on_a_page_has_known_keys_and_right_values() {
+fn every_documented_configuration_is_valid() {
     let mut seen = 0;
     let mut wrong = Vec::new();
     let is_configuration = |block: &Block| !block.text.contains("[[scenario]]");
@@ -136,7 +136,7 @@ const CURL: &str =
 const WITH_A_DATABASE: &str = "mysql-without-blocking";
 
 #[test]
-fn every_example_is_started_and_asked_as_its_readme_says() {
+fn every_example_works_as_its_readme_says() {
     let typist = Typist::new();
     let mut run = 0;
     for page in
@@ -193,7 +193,7 @@ fn every_example_is_started_and_asked_as_its_readme_says() {
 }
 
 #[test]
-fn named_servers_are_made_started_shown_and_stopped_as_the_guide_says() {
+fn named_servers_behave_as_the_guide_shows() {
     let typist = Typist::new();
     let page = Path::new("docs/guide/named-servers.md");
     let first = blocks(page).into_iter().find(|block| block.language == "sh").expect("a block");
@@ -204,7 +204,7 @@ fn named_servers_are_made_started_shown_and_stopped_as_the_guide_says() {
 }
 
 #[test]
-fn the_admin_socket_is_asked_as_the_guide_says() {
+fn the_admin_socket_works_as_the_guide_says() {
     let typist = Typist::new();
     let socket = typist.folder.path().join("outboard.sock");
     let child = Launch::new("bash")

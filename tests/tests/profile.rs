@@ -2,28 +2,24 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Browser, Client, Docroot, Scratch, Server, Site};
+use outboard_e2e::{Browser, Client, Docroot, Scratch, Server, Site, repeating};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 /// Profiles the server while somebody asks for `path` all the time; folded stacks and output.
 fn profile(server: &Server, path: &str, scratch: &Scratch, further: &[&str]) -> (String, Output) {
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut client = Client::new(server.address());
-            while !is_over.load(Ordering::Relaxed) {
-                client.get(path).expect(200);
-            }
-        });
+    let client = |is_over: &dyn Fn() -> bool| {
+        let mut client = Client::new(server.address());
+        while !is_over() {
+            client.get(path).expect(200);
+        }
+    };
+    repeating(1, client, || {
         let (page, folded) = (scratch.path().join("profile.html"), scratch.path().join("folded"));
         let mut command = Command::new(Server::binary());
         command.arg("profile").arg("--admin").arg(server.admin_socket());
         command.args(["--duration", "1s", "--hz", "199"]).args(further);
         command.arg("--output").arg(&page).arg("--folded").arg(&folded);
         let output = command.output().expect("the binary is there");
-        is_over.store(true, Ordering::Relaxed);
         assert!(output.status.success(), "{output:?}");
         (std::fs::read_to_string(folded).expect("it was written"), output)
     })
@@ -69,7 +65,7 @@ fn waiting_is_seen_where_it_is_asked_for() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told() {
+fn a_missing_server_is_reported() {
     let scratch = Scratch::new("profile");
     let mut command = Command::new(Server::binary());
     command.arg("profile").arg("--admin").arg(scratch.path().join("none.sock"));

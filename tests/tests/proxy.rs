@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Configured, Connection, Docroot, Framing, Request};
+use outboard_e2e::{Backend, Configured, Connection, Docroot, Framing, Request, accept, connect};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -49,7 +49,7 @@ fn a_request_goes_through_with_all_that_is_its_own() {
 
 /// Whoever believes a proxy believes these.
 #[test]
-fn what_a_visitor_claims_of_himself_goes_to_no_other_server() {
+fn forged_forwarding_headers_do_not_reach_upstreams() {
     let backend = Backend::start();
     let claims = [
         ("X-Real-IP", "6.6.6.6"),
@@ -119,7 +119,7 @@ fn nothing_is_said_for_a_client_that_it_has_not_said() {
 }
 
 #[test]
-fn a_body_is_whole_before_the_server_is_asked() {
+fn a_body_is_complete_before_the_upstream_is_contacted() {
     let backend = Backend::start();
     let site = serving(&backend.url(), "");
     let body = "x".repeat(700_000);
@@ -169,7 +169,7 @@ fn an_answer_comes_back_as_it_is() {
 }
 
 #[test]
-fn a_script_may_order_what_another_server_has() {
+fn a_script_can_send_a_response_of_an_upstream() {
     let backend = Backend::start();
     let docroot = Docroot::of("page_cache");
     docroot.writable("state");
@@ -215,7 +215,7 @@ fn the_order_of_a_script_is_a_get_with_the_scripts_own_fields() {
 }
 
 #[test]
-fn a_rewritten_path_is_what_the_upstream_is_asked_for() {
+fn a_rewritten_path_is_requested_from_the_upstream() {
     let backend = Backend::start();
     let tables = format!(
         "[[app.site.rewrite]]\nmatch = '^/old/(.*)$'\nto = \"/text/$1\"\n\
@@ -243,7 +243,7 @@ impl Peer {
     }
 
     fn accept(&self) -> TcpStream {
-        self.listener.accept().expect("the gateway connects").0
+        accept(&self.listener)
     }
 }
 
@@ -282,7 +282,7 @@ fn bodies_go_through_while_they_come_in_both_directions() {
 }
 
 #[test]
-fn an_upstream_that_answers_before_it_has_read_the_body_is_heard() {
+fn an_early_response_of_an_upstream_is_forwarded() {
     let peer = Peer::new();
     let site = serving(&peer.url(), "request_buffering = false");
     let mut client = Connection::open(site.address());
@@ -305,7 +305,7 @@ fn when_the_client_goes_the_upstream_is_left() {
         let peer = Peer::new();
         let more = if is_reset { "" } else { "[limits]\nabort_on_close = true" };
         let site = serving(&peer.url(), more);
-        let mut client = TcpStream::connect(site.address()).unwrap();
+        let mut client = connect(site.address());
         client.write_all(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let mut upstream = peer.accept();
         hear(&mut upstream, "\r\n\r\n");
@@ -347,7 +347,7 @@ fn an_answer_that_breaks_off_is_never_whole() {
 
 /// Whatever an upstream says, it is no part of the next answer, and others are served.
 #[test]
-fn what_is_no_answer_is_502_and_nobody_elses() {
+fn an_invalid_response_is_502() {
     let large = |count: usize| "x".repeat(count);
     let answers = [
         "nonsense\r\n\r\n".to_owned(),

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Configured, Request};
+use outboard_e2e::{Backend, Configured, Request, connect, read_to_any_end};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::thread;
@@ -22,7 +22,7 @@ fn offering(target: &str, protocol: &str) -> Request {
 
 /// A connection that has been switched, after its head.
 fn switched(site: &Configured) -> (TcpStream, String) {
-    let mut stream = TcpStream::connect(site.address()).unwrap();
+    let mut stream = connect(site.address());
     let request = offering("/switch", "WebSocket");
     stream.write_all(&request.to_bytes(&site.address().to_string())).unwrap();
     let mut head = Vec::new();
@@ -58,7 +58,7 @@ fn both_sides_switch_and_talk_until_they_have_said_all() {
 }
 
 #[test]
-fn a_connection_on_which_nothing_is_said_is_closed_after_its_time() {
+fn an_idle_tunnel_is_closed_after_its_time_out() {
     let backend = Backend::start();
     let site = serving(&backend, "tunnel_timeout = \"400ms\"");
     let (mut stream, _) = switched(&site);
@@ -71,10 +71,7 @@ fn a_connection_on_which_nothing_is_said_is_closed_after_its_time() {
         thread::sleep(std::time::Duration::from_millis(10));
     }
     assert!(began.elapsed().as_millis() > 400, "it was open for longer than that");
-    let mut rest = Vec::new();
-    // The test's own patience is without end: it hangs if this is not closed.
-    let _ = stream.read_to_end(&mut rest);
-    assert_eq!(rest, b"");
+    assert_eq!(read_to_any_end(&mut stream), b"");
 }
 
 #[test]
@@ -101,7 +98,7 @@ fn as_much_as_one_likes_goes_both_ways_at_once() {
 }
 
 #[test]
-fn what_the_upstream_says_instead_is_an_answer_like_any_other() {
+fn a_refused_switch_is_an_ordinary_response() {
     let backend = Backend::start();
     let site = serving(&backend, "");
     let request = offering("/status/403", "websocket");
@@ -140,8 +137,6 @@ fn a_server_that_stops_does_not_wait_for_it() {
     let site = serving(&backend, "");
     let (mut stream, _) = switched(&site);
     site.child().signal(rustix::process::Signal::TERM);
-    let mut rest = Vec::new();
-    // However the end comes, it comes.
-    let _ = stream.read_to_end(&mut rest);
+    read_to_any_end(&mut stream);
     assert_eq!(site.child().wait(), Some(0));
 }

@@ -28,7 +28,7 @@ fn logged(site: &Configured, last: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_no_request_has_its_line_in_the_access_log() {
+fn an_invalid_request_is_in_the_access_log() {
     let site = site();
     for (bytes, status) in [
         (&b"GET /no-host HTTP/1.1\r\n\r\n"[..], "400"),
@@ -61,7 +61,7 @@ fn what_is_no_request_has_its_line_in_the_access_log() {
 }
 
 #[test]
-fn the_guides_filter_for_fail2ban_finds_those_who_look_for_holes_and_nobody_else() {
+fn the_guides_fail2ban_filter_matches_scanners_alone() {
     let site = site();
     let filter = filter();
     site.client().send(&Request::get("/.env")).expect(404);

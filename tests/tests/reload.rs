@@ -2,28 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Process, Wire};
+use outboard_e2e::{Configured, Process, Wire, eventually, repeating};
 use rustix::process::Signal;
 use std::net::{SocketAddr, TcpStream};
 use std::process::Output;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const POOL: &str = "[pool]\nmin = 2\nmax = 2";
-
-/// Old processes may take so long to leave.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// A test that looked all the time would take the processor that they need for it.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
-
-#[track_caller]
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "not within a minute: {what}");
-        std::thread::sleep(LOOK_AGAIN);
-    }
-}
 
 fn serving() -> Configured {
     Configured::serving("reload", POOL)
@@ -58,7 +43,7 @@ fn is_refused(site: &Configured, text: &str, words: &[&str]) {
     assert_eq!(site.status()["generation"].as_u64(), Some(1));
     assert!(before.iter().any(|process| pid.trim() == process.to_string()));
     // What was tried leaves nothing behind.
-    wait_until("what was tried has gone", || site.processes() == before);
+    eventually("what was tried has gone", || site.processes() == before);
     site.rewrite(&Configured::text(POOL));
     reloads(site);
     greets(site);
@@ -68,71 +53,58 @@ fn is_refused(site: &Configured, text: &str, words: &[&str]) {
 #[test]
 fn twenty_reloads_cost_no_request_and_no_connection() {
     let site = serving();
-    let (stop, served) = (AtomicBool::new(false), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        // Enough for requests at every moment; more would only keep the successors from starting.
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let mut wire = site.wire();
-                while !stop.load(Ordering::Relaxed) {
-                    wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
-                    let head = wire.head();
-                    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-                    assert!(!head.contains("Connection: close"), "{head}");
-                    wire.expect("Hello, world\n");
-                    served.fetch_add(1, Ordering::Relaxed);
-                }
-            });
+    let served = AtomicUsize::new(0);
+    let client = |is_over: &dyn Fn() -> bool| {
+        let mut wire = site.wire();
+        while !is_over() {
+            wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
+            let head = wire.head();
+            assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+            assert!(!head.contains("Connection: close"), "{head}");
+            wire.expect("Hello, world\n");
+            served.fetch_add(1, Ordering::Relaxed);
         }
-        let mut failed = None;
-        for _ in 0..20 {
-            let output = site.command("reload", &[]);
-            if !output.status.success() {
-                failed = Some(output);
-                break;
-            }
-        }
-        stop.store(true, Ordering::Relaxed);
-        assert!(failed.is_none(), "{failed:?}");
-    });
+    };
+    // Enough for requests at every moment; more would only keep the successors from starting.
+    repeating(2, client, || (0..20).for_each(|_| drop(reloads(&site))));
     assert!(served.into_inner() > 20);
     assert_eq!(site.status()["generation"].as_u64(), Some(21));
     // One zygote and its two workers are left.
-    wait_until("three processes", || site.processes().len() == 3);
+    eventually("three processes", || site.processes().len() == 3);
 }
 
 #[test]
-fn a_broken_configuration_changes_nothing_and_is_told() {
+fn an_invalid_configuration_is_reported_and_changes_nothing() {
     let site = serving();
     let text = Configured::text("[app.site.limits]\nrequest_timeout = \"2s\"");
     is_refused(&site, &text, &["outboard.toml:", "request_timeout", "request_deadline"]);
 }
 
 #[test]
-fn a_configuration_that_is_no_toml_changes_nothing_and_is_told() {
+fn a_configuration_with_invalid_toml_changes_nothing() {
     is_refused(&serving(), "[app.site\n", &["outboard.toml:"]);
 }
 
 #[test]
-fn a_host_that_is_missing_changes_nothing_and_is_told() {
+fn a_missing_host_is_reported_and_changes_nothing() {
     let text = Configured::text("[php]\nhost_binary = \"/nonexistent/outboard-php\"");
     is_refused(&serving(), &text, &["/nonexistent/outboard-php"]);
 }
 
 #[test]
-fn a_host_that_ends_at_once_changes_nothing_and_is_told() {
+fn a_host_that_exits_is_reported_and_changes_nothing() {
     let text = Configured::text("[php]\nhost_binary = \"/bin/false\"");
     is_refused(&serving(), &text, &["PHP of app site did not start"]);
 }
 
 #[test]
-fn an_ini_file_that_is_missing_changes_nothing_and_is_told() {
+fn a_missing_ini_file_is_reported_and_changes_nothing() {
     let text = Configured::text("[php]\nini_file = \"no-such-php.ini\"");
     is_refused(&serving(), &text, &["no-such-php.ini"]);
 }
 
 #[test]
-fn a_preload_script_that_fails_changes_nothing_and_is_told() {
+fn a_failing_preload_is_reported_and_changes_nothing() {
     let site = serving();
     site.docroot().beside().file("preload.php", "<?php throw new Exception('not today');\n");
     let text = Configured::text("[php]\npreload = \"preload.php\"");
@@ -141,14 +113,14 @@ fn a_preload_script_that_fails_changes_nothing_and_is_told() {
 
 /// The first app's processes were started by then.
 #[test]
-fn a_second_app_that_cannot_be_opened_changes_nothing_and_is_told() {
+fn a_second_app_that_fails_to_open_changes_nothing() {
     let text =
         Configured::text("[app.zoo]\nroot = \"www\"\nhosts = [\"zoo\"]\nuser = \"nobody-has-it\"");
     is_refused(&serving(), &text, &["nobody-has-it"]);
 }
 
 #[test]
-fn an_address_that_is_taken_changes_nothing_and_is_told() {
+fn an_address_in_use_is_reported_and_changes_nothing() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let text = Configured::text(POOL).replace("127.0.0.1:0", &address);
@@ -171,7 +143,7 @@ fn a_request_that_has_begun_is_finished_by_the_old_generation() {
 
 /// Who uploads slowly has no worker yet when the reload comes.
 #[test]
-fn a_request_that_is_still_being_sent_is_answered_by_the_old_generation() {
+fn the_old_generation_serves_a_request_that_it_has_begun() {
     let site = serving();
     let before = site.processes();
     let mut wire = site.wire();
@@ -183,11 +155,11 @@ fn a_request_that_is_still_being_sent_is_answered_by_the_old_generation() {
     greets(&site);
     // The zygote and one worker for it stay.
     let old = || site.processes().iter().filter(|process| before.contains(process)).count();
-    wait_until("one old worker is left", || old() == 2);
+    eventually("one old worker is left", || old() == 2);
     wire.send("more.");
     assert!(wire.head().starts_with("HTTP/1.1 200 OK\r\n"));
     wire.expect("10 bytes\n");
-    wait_until("the old processes have gone", || old() == 0);
+    eventually("the old processes have gone", || old() == 0);
 }
 
 #[test]
@@ -201,7 +173,7 @@ fn sighup_does_the_same() {
 }
 
 #[test]
-fn what_changed_holds_from_then_on() {
+fn a_changed_configuration_applies_after_the_reload() {
     let site = serving();
     site.docroot().beside().file("other/hello.php", "<?php echo \"of the other root\\n\";");
     site.rewrite(&Configured::text(POOL).replace("root = \"www\"", "root = \"other\""));
@@ -216,7 +188,7 @@ fn what_changed_holds_from_then_on() {
 }
 
 #[test]
-fn code_that_was_cached_is_read_anew() {
+fn cached_code_is_read_again() {
     let site = Configured::serving("reload", "\"opcache.validate_timestamps\" = 0");
     greets(&site);
     site.docroot().put("hello.php", "<?php echo \"deployed\\n\";");
@@ -247,7 +219,7 @@ fn a_new_address_is_listened_on_and_the_old_one_is_let_go() {
     let mut wire = Wire::open(new);
     wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert!(wire.to_end().ends_with("\r\n\r\nHello, world\n"));
-    wait_until("the old address is let go", || TcpStream::connect(old).is_err());
+    eventually("the old address is let go", || TcpStream::connect(old).is_err());
     // A connection outlives the socket that it came from.
     kept.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
     kept.head();
@@ -263,5 +235,5 @@ fn reloads_at_the_same_time_leave_one_generation() {
         }
     });
     greets(&site);
-    wait_until("three processes", || site.processes().len() == 3);
+    eventually("three processes", || site.processes().len() == 3);
 }

@@ -108,13 +108,13 @@ fn a_folder_is_answered_by_its_index() {
 }
 
 #[test]
-fn what_no_file_answers_reaches_the_front_controller() {
+fn paths_without_a_file_reach_the_front_controller() {
     reaches("/no/such/page?a=1", "/index.php", "", "a=1");
     reaches("/no/such/file.txt", "/index.php", "", "");
 }
 
 #[test]
-fn what_follows_a_script_is_its_path_info() {
+fn path_info_is_the_path_behind_the_script() {
     reaches("/page.php/more/path?a=1", "/page.php", "/more/path", "a=1");
     reaches("/page.php/", "/page.php", "/", "");
     reaches("/page.php/x.php", "/page.php", "/x.php", "");
@@ -168,7 +168,7 @@ fn the_bare_prefix_of_an_app_gets_its_slash() {
 }
 
 #[test]
-fn a_host_and_a_path_nobody_has_are_404() {
+fn an_unknown_host_and_path_are_404() {
     let text = "listen = \"127.0.0.1:0\"\n[app.site]\nroot = \"www\"\nhosts = [\"a.example\"]\npath = \"/a\"\n";
     let site = Configured::start(Docroot::of("routing"), text);
     for (host, target) in [("b.example", "/a/"), ("a.example", "/"), ("a.example", "/ab")] {
@@ -220,7 +220,7 @@ fn a_rule_may_ask_whether_the_file_is_there() {
 }
 
 #[test]
-fn what_is_denied_does_not_exist() {
+fn denied_paths_do_not_exist() {
     for target in [
         "/private/notes.txt",
         "/dump.sql",

@@ -92,7 +92,7 @@ fn a_crash_is_a_502_and_the_next_request_is_served() {
 }
 
 #[test]
-fn whatever_never_ends_is_ended_at_the_deadline() {
+fn endless_scripts_end_at_the_deadline() {
     // Long enough for `lock.php` beside other tests.
     let bench = Bench::start(|app| app.workers(1), "[limits]\nrequest_deadline = \"2s\"\n");
     for how in ["sleeps", "loops", "waits_for_a_lock", "reads_from_nobody"] {
@@ -186,7 +186,7 @@ fn a_reload_lets_old_requests_finish_and_serves_new_ones() {
 }
 
 #[test]
-fn status_tells_what_the_workers_do() {
+fn status_shows_the_state_of_each_worker() {
     let bench = Bench::start(|app| app.workers(2), "");
     let held = bench.hold();
     let status = bench.command("status");

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Response, Wire};
+use outboard_e2e::{Configured, Response, Wire, eventually};
 
 fn serving(pool: &str) -> Configured {
     Configured::serving("supervision", &format!("[pool]\nmin = 1\nmax = 1\n{pool}"))
@@ -23,12 +23,12 @@ fn waiting(site: &Configured) -> Wire {
     let before = queued(site);
     let mut wire = site.wire();
     wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    while queued(site) == before {}
+    eventually("the request waits", || queued(site) != before);
     wire
 }
 
 #[test]
-fn who_finds_the_queue_full_is_told_to_come_again() {
+fn a_full_queue_is_503_with_retry_after() {
     let site = serving("queue_length = 2\nloopback_slots = 0");
     let held = site.hold();
     let mut inside = [waiting(&site), waiting(&site)];
@@ -44,7 +44,7 @@ fn who_finds_the_queue_full_is_told_to_come_again() {
 }
 
 #[test]
-fn who_waits_too_long_is_told_to_come_again() {
+fn a_queue_timeout_is_503_with_retry_after() {
     let site = serving("queue_timeout = \"200ms\"\nloopback_slots = 0");
     let held = site.hold();
     refused(site.client().get("/hello.php"), "queue_timeout");
@@ -53,11 +53,11 @@ fn who_waits_too_long_is_told_to_come_again() {
 }
 
 #[test]
-fn who_leaves_the_queue_costs_no_worker() {
+fn a_client_that_leaves_the_queue_costs_no_worker() {
     let site = serving("loopback_slots = 0");
     let held = site.hold();
     drop((waiting(&site), waiting(&site)));
-    while site.status()["pools"][0]["queue_length"].as_u64() != Some(0) {}
+    eventually("the queue is empty", || site.status()["pools"][0]["queue_length"] == 0);
     held.finishes();
     site.client().get("/hello.php").expect(200).saying("Hello, world\n");
 }

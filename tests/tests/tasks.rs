@@ -2,13 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Docroot, Fifo, Process, Request};
+use outboard_e2e::{Configured, Docroot, Fifo, Process, Request, eventually_within};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a test that asks again and again does so.
+/// Thousands of tasks take a while where other tests run as well.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A worker, and task workers as these lines of `[app.site.tasks]` have them.
@@ -36,15 +36,12 @@ fn json(site: &Configured, target: &str, status: u16) -> Value {
 /// The lines of a file, once there are so many.
 #[track_caller]
 fn lines(site: &Configured, name: &str, count: usize) -> Vec<String> {
-    let begun = Instant::now();
     let mut client = site.client();
-    loop {
+    eventually_within(PATIENCE, &format!("{count} lines in {name}"), || {
         let text = client.get(&format!("/lines?name={name}")).expect(200).text();
-        if text.lines().count() >= count {
-            return text.lines().map(str::to_owned).collect();
-        }
-        assert!(begun.elapsed() < PATIENCE, "{} lines in {name}", text.lines().count());
-    }
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        if lines.len() >= count { Ok(lines) } else { Err(lines.len()) }
+    })
 }
 
 /// A task with this pipe for its data does not end before it is opened.
@@ -57,7 +54,7 @@ fn tasks_of(site: &Configured) -> Value {
 }
 
 #[test]
-fn a_result_comes_back_to_who_waits_for_it() {
+fn a_result_is_returned_to_the_waiting_request() {
     let site = serving("workers = 2");
     assert_eq!(json(&site, "/await?name=shout&data=hello", 200)["result"], "HELLO");
     let line = &lines(&site, "shouted", 1)[0];
@@ -80,7 +77,7 @@ fn dispatch_answers_before_the_task_has_begun() {
 }
 
 #[test]
-fn what_fails_is_tried_again_and_given_up_with_its_last_reason() {
+fn a_failing_task_is_retried_and_fails_with_its_last_reason() {
     let site = serving("workers = 1\nmax_retries = 2\nbackoff = \"10ms\"");
     let refused = json(&site, "/await?name=fail", 500);
     assert_eq!(refused["reason"], "task");
@@ -119,7 +116,7 @@ fn an_app_without_task_workers_says_so() {
 }
 
 #[test]
-fn what_waits_goes_over_to_the_successor_at_a_reload() {
+fn waiting_tasks_move_to_the_new_generation_at_a_reload() {
     let site = serving("workers = 1");
     let mut fifo = gate(&site);
     json(&site, &format!("/dispatch?name=gate&data={}", fifo.path().display()), 200);
@@ -146,11 +143,10 @@ const CLASSIC: &str = "[app.site.tasks]\nworkers = 1\nscript = \"www/cron.php\"\
 /// Asks until the answer is this one.
 #[track_caller]
 fn comes_to_say(site: &Configured, target: &str, text: &str) {
-    let begun = Instant::now();
     let mut client = site.client();
-    while client.get(target).expect(200).text() != text {
-        assert!(begun.elapsed() < PATIENCE, "{target} does not come to say {text:?}");
-    }
+    eventually_within(PATIENCE, &format!("{target} is answered by {text:?}"), || {
+        client.get(target).expect(200).text() == text
+    });
 }
 
 #[test]
@@ -169,7 +165,7 @@ fn a_script_per_request_hands_tasks_over() {
 }
 
 #[test]
-fn a_script_per_request_is_told_what_is_not_taken() {
+fn a_classic_script_learns_which_tasks_are_rejected() {
     let site = Configured::serving("tasks", "");
     let refused = json(&site, "/index.php?dispatch=a", 200);
     assert_eq!(refused["reason"], "busy");
@@ -192,7 +188,7 @@ fn kill(site: Configured) -> Docroot {
 }
 
 #[test]
-fn what_was_written_down_is_done_though_the_gateway_is_killed() {
+fn journaled_tasks_survive_a_killed_gateway() {
     let docroot = Docroot::of("tasks");
     docroot.writable("var");
     let folder = docroot.beside().folder("entities");
@@ -216,7 +212,7 @@ fn what_was_written_down_is_done_though_the_gateway_is_killed() {
 }
 
 #[test]
-fn what_waits_at_a_stop_is_done_after_the_next_start() {
+fn waiting_tasks_run_after_a_restart() {
     let docroot = Docroot::of("tasks");
     docroot.writable("var");
     let folder = docroot.beside().folder("entities");
@@ -233,10 +229,10 @@ fn what_waits_at_a_stop_is_done_after_the_next_start() {
 
 #[track_caller]
 fn until_done(site: &Configured, count: u64) {
-    let begun = Instant::now();
-    while tasks_of(site)["done"].as_u64() < Some(count) {
-        assert!(begun.elapsed() < PATIENCE, "{}", tasks_of(site));
-    }
+    eventually_within(PATIENCE, &format!("{count} tasks are done"), || {
+        let tasks = tasks_of(site);
+        if tasks["done"].as_u64() >= Some(count) { Ok(()) } else { Err(tasks) }
+    });
 }
 
 /// The process of one of the task workers that have a task.

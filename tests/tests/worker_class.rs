@@ -3,14 +3,10 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Connection, Docroot, Fifo, Request};
+use outboard_e2e::{Configured, Connection, Docroot, Fifo, Request, eventually};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
-
-/// How long a test that asks again and again does so.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The fixtures, with the Composer package where PHP's user can read it.
 fn docroot() -> (Docroot, String) {
@@ -48,15 +44,11 @@ const BY_RUN: &str = "script = \"www/run.php\"";
 
 #[track_caller]
 fn lines(site: &Configured, name: &str, expected: &str) {
-    let begun = Instant::now();
     let mut client = site.client();
-    loop {
+    eventually(&format!("{name} holds {expected:?}"), || {
         let text = client.get(&format!("/lines?name={name}")).expect(200).text();
-        if text == expected {
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{name} holds {text:?}");
-    }
+        if text == expected { Ok(()) } else { Err(text) }
+    });
 }
 
 #[track_caller]
@@ -66,7 +58,7 @@ fn json_of(site: &Configured, target: &str) -> Value {
 }
 
 #[test]
-fn a_class_answers_whether_the_script_or_the_configuration_names_it() {
+fn a_class_serves_named_by_the_script_or_the_configuration() {
     for worker in [BY_CONFIGURATION, BY_RUN] {
         let site = serving(worker);
         let mut client = site.client();
@@ -128,22 +120,18 @@ fn on_stop_is_called_when_the_worker_leaves() {
     let site = serving(BY_CONFIGURATION);
     let output = site.command("reload", &[]);
     assert!(output.status.success(), "{output:?}");
-    let begun = Instant::now();
     let mut client = site.client();
-    loop {
+    eventually("on_stop is called", || {
         let stopped = client.get("/lines?name=stopped").expect(200).text();
-        if stopped.lines().any(|line| line == "worker") {
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{stopped:?}");
-    }
+        if stopped.lines().any(|line| line == "worker") { Ok(()) } else { Err(stopped) }
+    });
 }
 
 #[test]
-fn a_class_that_is_missing_or_no_worker_is_a_failed_start_that_says_so() {
+fn a_missing_or_invalid_class_fails_the_start_with_a_reason() {
     let site = serving(BY_CONFIGURATION);
     for (class, why) in [
-        ("App\\\\Shopp", "the worker class App\\Shopp is not there once the script has run"),
+        ("App\\\\Shopp", "the worker class App\\Shopp does not exist after the script has run"),
         ("stdClass", "the worker class stdClass does not implement Outboard\\HttpWorker"),
     ] {
         let package = site.docroot().beside().path().join("php");

@@ -3,13 +3,11 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Connection, Docroot, Fifo, Held, Launch, Process, Request, Server};
+use outboard_e2e::{
+    Configured, Connection, Docroot, Fifo, Held, Launch, Process, Request, Server, eventually,
+};
 use serde_json::Value;
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
-
-/// How long a test that asks again and again does so.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server of the fixtures with so many workers.
 fn serving(workers: usize, worker: &str, tables: &str) -> Configured {
@@ -42,7 +40,7 @@ fn pool_of(site: &Configured) -> Value {
 }
 
 #[test]
-fn files_are_served_as_ever_and_everything_else_goes_to_the_script() {
+fn files_are_served_and_the_rest_goes_to_the_script() {
     let site = serving(1, "", "");
     site.client().get("/plain.txt").expect(200).saying("plain text\n");
     site.client().get("/docs/").expect(200).saying("<p>the docs\n");
@@ -116,14 +114,14 @@ fn beyond_its_concurrency_requests_wait() {
     let (one, two) = (site.hold(), site.hold());
     let mut third = Connection::open(site.address());
     third.send(&Request::get("/who").to_bytes("a")).unwrap();
-    while pool_of(&site)["queue_length"] != 1 {}
+    eventually("the third waits", || pool_of(&site)["queue_length"] == 1);
     one.finishes();
     third.response().unwrap().expect(200);
     two.finishes();
 }
 
 #[test]
-fn a_killed_worker_costs_exactly_what_it_had_begun() {
+fn a_killed_worker_costs_exactly_its_started_requests() {
     let site = serving(2, "worker.concurrency = 4", "");
     let mut held: Vec<Held> = (0..4).map(|_| site.hold()).collect();
     let victim = held[0].pid();
@@ -154,7 +152,7 @@ fn a_request_past_its_deadline_leaves_its_neighbours_alone() {
 }
 
 #[test]
-fn a_worker_that_cannot_be_told_is_killed_at_the_deadline() {
+fn a_worker_that_does_not_react_is_killed_at_the_deadline() {
     let site = serving(1, "worker.concurrency = 4", "[limits]\nrequest_deadline = \"500ms\"");
     let (pid, _) = who(&site);
     let worker = Process::of(pid);
@@ -174,7 +172,7 @@ fn a_client_that_takes_nothing_holds_up_its_own_request_alone() {
         let waits = pool_of(&site)["waits"].as_array().cloned().unwrap_or_default();
         waits.iter().any(|wait| wait["call"] == "client" && wait["suspended"].as_u64() > Some(0))
     };
-    while !waits_for_client() {}
+    eventually("the script waits for the client", waits_for_client);
     for _ in 0..20 {
         who(&site);
     }
@@ -234,12 +232,11 @@ fn forks_answer_at_the_same_time() {
 fn a_worker_is_replaced_after_its_requests_by_one_that_is_ready() {
     let site = serving(1, "", "max_requests = 5\nmax_requests_jitter = 0");
     let mut pids = HashSet::new();
-    let begun = Instant::now();
     // The worker goes on while its successor boots, so how many it answers is not said.
-    while pool_of(&site)["recycled"].as_u64() < Some(3) {
-        assert!(begun.elapsed() < PATIENCE, "{:#}", pool_of(&site));
+    eventually("three workers are replaced", || {
         pids.insert(who(&site).0);
-    }
+        pool_of(&site)["recycled"].as_u64() >= Some(3)
+    });
     pids.insert(who(&site).0);
     assert!(pids.len() >= 4, "{pids:?}");
     let pool = pool_of(&site);
@@ -269,14 +266,14 @@ fn gives_up(worker: &str, words: &str) {
 }
 
 #[test]
-fn a_script_that_does_not_boot_is_told_in_the_words_of_php() {
+fn a_failed_boot_is_reported_with_the_message_of_php() {
     for worker in ["", "worker.isolation = \"fork\""] {
         gives_up(worker, "no_such_function");
     }
 }
 
 #[test]
-fn a_reload_boots_the_script_anew() {
+fn a_reload_boots_the_script_again() {
     let site = serving(2, "", "");
     who(&site);
     let changed = "<?php while (Outboard\\handle_request(function () { echo 'changed'; }));";
@@ -298,7 +295,7 @@ fn a_reload_with_a_script_that_does_not_boot_changes_nothing() {
 }
 
 #[test]
-fn status_and_metrics_tell_memory_by_route() {
+fn status_and_metrics_show_memory_by_route() {
     let site = serving(1, "", "[admin]\nmetrics = \"/metrics\"");
     for target in ["/a/b/1", "/a/b/2", "/c"] {
         site.client().get(target).expect(200);

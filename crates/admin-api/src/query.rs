@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_is_no_number_is_named() {
+    fn an_invalid_number_is_reported_with_its_parameter() {
         let error = read::<Audit>("sample=many").unwrap_err();
         assert_eq!(error, "`sample` is not a number: many");
         assert!(read::<Audit>("sample=-1").is_err());

@@ -174,7 +174,7 @@ mod tests {
     use crate::change::Condition;
 
     #[test]
-    fn records_that_expire_together_are_removed_a_few_at_a_time_unless_room_is_needed() {
+    fn records_that_expire_together_are_removed_in_batches() {
         let memory = Memory::new(1 << 20);
         for number in 0..1000 {
             let change = Change::Put { value: b"v"[..].into(), ttl_ms: Some(60_000) };

@@ -5,59 +5,40 @@
 //! may open the socket file reach more than the metrics; the address for a collector may be open to a
 //! network.
 
-use crate::answer::{Asked, Sent};
-use crate::connection::Connection;
+use crate::admin_reply::{self, Refusal, Response, json, render};
 use crate::gateway::Gateway;
-use crate::header_block::HeaderBlock;
-use crate::listener::Serves;
-use crate::{entities, metrics, opcache, page_cache, status};
-use outboard_admin_api::{Endpoint, Failure, Method, cache, kv, opcache as opcache_api, server};
+use crate::{entity_api, metrics, opcache, page_cache, status};
+use outboard_admin_api::{Endpoint, Method, cache, kv, opcache as opcache_api, server};
+use outboard_http_server::Connection;
+use outboard_http_server::Role;
+use outboard_http_server::{RequestFacts, Written};
 use outboard_http1::Method as HttpMethod;
-use serde::Serialize;
 use std::rc::Rc;
 
-const JSON: &str = "application/json";
-
-/// Why an admin request has no reply.
-pub(crate) struct Refusal {
-    /// 400, 404, 409 or 5xx.
-    pub(crate) status: u16,
-    /// One sentence.
-    pub(crate) error: String,
-}
-
-impl Refusal {
-    pub(crate) fn new(status: u16, error: impl Into<String>) -> Self {
-        Self { status, error: error.into() }
-    }
-}
-
-/// Status, content type and body of a response.
-type Response = (u16, &'static str, Vec<u8>);
-
-/// Answers one admin request.
-pub(crate) async fn answer(connection: &mut Connection) -> Sent {
-    let asked = Asked::of(connection);
+/// Responds to a request of the admin or metrics listener.
+pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) -> Written {
+    let request = RequestFacts::of(connection);
     let buffers = connection.buffers();
     let path = buffers.head.path(&buffers.input).to_vec();
     let query = buffers.head.query(&buffers.input).unwrap_or_default();
     let query = String::from_utf8_lossy(query).into_owned();
-    let method = match asked.method {
+    let method = match request.method {
         HttpMethod::Get | HttpMethod::Head => Some(Method::Get),
         HttpMethod::Post => Some(Method::Post),
         _ => None,
     };
-    let gateway = connection.gateway.clone();
-    let is_admin = connection.listener.serves == Serves::Admin;
-    if is_admin && let Some(sent) = entities::operate(connection, asked, &path).await {
+    let is_admin = connection.listener.role == Role::Admin;
+    if is_admin
+        && let Some(sent) = entity_api::admin::try_handle(gateway, connection, request, &path).await
+    {
         return sent;
     }
     let (status, kind, body) = match (method, std::str::from_utf8(&path)) {
-        (Some(Method::Get), Ok("/metrics")) => (200, metrics::CONTENT_TYPE, metrics::of(&gateway)),
-        (Some(method), Ok(path)) if is_admin => reply(&gateway, method, path, &query).await,
+        (Some(Method::Get), Ok("/metrics")) => (200, metrics::CONTENT_TYPE, metrics::of(gateway)),
+        (Some(method), Ok(path)) if is_admin => reply(gateway, method, path, &query).await,
         _ => unknown(),
     };
-    send(connection, asked, status, kind, &body).await
+    admin_reply::send(connection, request, status, kind, &body).await
 }
 
 /// The reply of an endpoint that needs no body of the request.
@@ -71,14 +52,14 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
             call(query, async |_: opcache_api::Get| Ok(opcache::status(gateway).await)).await
         }
         (server::Reload::METHOD, server::Reload::PATH) => {
-            call(query, async |_: server::Reload| match gateway.wishes.reload_and_hear().await {
+            call(query, async |_: server::Reload| match gateway.control.reload_and_wait().await {
                 Ok(generation) => Ok(server::Reloaded { generation }),
                 Err(why) => Err(Refusal::new(409, why)),
             })
             .await
         }
         (server::Stop::METHOD, server::Stop::PATH) => {
-            gateway.wishes.stop.set();
+            gateway.control.stop.set();
             let (_, kind, body) = json(202, &server::Stopping { stopping: true });
             (202, kind, body)
         }
@@ -96,15 +77,17 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
                 .await
         }
         (cache::Audit::METHOD, cache::Audit::PATH) => {
-            call(query, async |audit: cache::Audit| Ok(page_cache::audit(gateway, &audit).await))
-                .await
+            call(query, async |audit: cache::Audit| {
+                Ok(page_cache::admin::audit(gateway, &audit).await)
+            })
+            .await
         }
         (kv::Stats::METHOD, kv::Stats::PATH) => {
-            call(query, async |stats: kv::Stats| entities::operate::stats(gateway, &stats)).await
+            call(query, async |stats: kv::Stats| entity_api::admin::stats(gateway, &stats)).await
         }
         (kv::Compact::METHOD, kv::Compact::PATH) => {
             call(query, async |compact: kv::Compact| {
-                entities::operate::compact(gateway, &compact).await
+                entity_api::admin::compact(gateway, &compact).await
             })
             .await
         }
@@ -122,36 +105,9 @@ async fn call<E: Endpoint>(
         Ok(parameters) => handler(parameters).await,
         Err(refusal) => Err(refusal),
     };
-    rendered(reply)
-}
-
-/// A reply or a refusal as JSON.
-pub(crate) fn rendered<T: Serialize>(reply: Result<T, Refusal>) -> Response {
-    match reply {
-        Ok(reply) => json(200, &reply),
-        Err(Refusal { status, error }) => json(status, &Failure { error }),
-    }
-}
-
-fn json(status: u16, body: &impl Serialize) -> Response {
-    let mut bytes = serde_json::to_vec(body).expect("replies have text keys only");
-    bytes.push(b'\n');
-    (status, JSON, bytes)
+    render(reply)
 }
 
 fn unknown() -> Response {
-    rendered::<()>(Err(Refusal::new(404, "no such admin resource")))
-}
-
-/// Writes a response of the admin API.
-pub(crate) async fn send(
-    connection: &mut Connection,
-    asked: Asked,
-    status: u16,
-    kind: &str,
-    body: &[u8],
-) -> Sent {
-    let mut headers = HeaderBlock::default();
-    headers.add(b"Content-Type", kind.as_bytes()).expect("a constant header");
-    connection.respond(asked, status, &headers, body).await
+    render::<()>(Err(Refusal::new(404, "no such admin resource")))
 }

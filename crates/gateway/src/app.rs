@@ -2,13 +2,14 @@
 //!
 //! Made when a generation starts; shared by the requests that it serves until the last is over.
 
-use crate::generation::{Aside, Logs};
-use crate::memory::AppMemory;
-use crate::page_cache::PageCache;
-use crate::pool::Pool;
-use crate::tasks::Tasks;
+use crate::background_drop::BackgroundDrop;
+use crate::logs::Logs;
+use outboard_buffer::AppMemory;
 use outboard_config as config;
 use outboard_log::{Event, Level};
+use outboard_page_cache::PageCache;
+use outboard_php_pool::pool::Pool;
+use outboard_php_pool::tasks::Tasks;
 use outboard_static_files::{Root, RootError, RootOptions};
 use outboard_upstream::{Account, Client};
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(crate) struct App {
     /// What was configured.
-    pub config: Aside<config::App>,
+    pub config: BackgroundDrop<config::App>,
     /// The document root.
     pub(crate) files: Root,
     /// Folders for `X-Sendfile` and `X-Accel-Redirect`.
@@ -100,18 +101,15 @@ impl App {
             config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
         };
         let sendfile = SendfileRoots { disk, accel };
-        let page_cache = PageCache::open(&config, is_first, &upstream, &logs);
+        let page_cache = PageCache::open(&config, is_first, &upstream, &logs.error);
         let page_cache = page_cache.unwrap_or_else(|error| {
             let text = format!("no page cache: its folder on disk cannot be used: {error}");
             let event = Event { app: Some(&config.name), text: &text, ..Event::default() };
             logs.error.write(Level::Error, event);
             None
         });
-        if let Some(cache) = &page_cache {
-            cache.recover();
-        }
         Ok(Self {
-            config: Aside::new(config),
+            config: BackgroundDrop::new(config),
             files,
             sendfile,
             error_pages,

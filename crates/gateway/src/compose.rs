@@ -6,19 +6,19 @@
 //! of an upstream's head gets into a page; a failed part is what the configuration says it is, and one for which
 //! `limits.memory` has no room has failed.
 
-pub(crate) mod fetching;
 mod page;
 mod part;
 
 use crate::app::App;
-use crate::connection::Connection;
-use crate::header_block::HeaderBlock;
-use crate::memory::Held;
-use crate::php_head::PhpHead;
+use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::response_head::ResponseHead;
+use crate::route::Composed;
 use crate::script::{self, SubRequest};
-use crate::turn::{Answered, Turn, may_read, refuse};
-use fetching::Fetching;
+use crate::upstream_body::UpstreamBody;
+use outboard_buffer::Held;
 use outboard_config::{self as config, OnError, PartSource};
+use outboard_http_server::Connection;
+use outboard_http_server::HeaderBlock;
 use outboard_http1::Method;
 use outboard_log::Level;
 use outboard_log::Reason;
@@ -35,17 +35,6 @@ const FLUSH_BYTES: usize = 64 * 1024;
 /// Largest part that is in memory as a whole: a file, or an output that has a replacement.
 const WHOLE_MAX_BYTES: usize = 16 << 20;
 
-/// A composed page and what of the request it needs.
-#[derive(Debug)]
-pub(crate) struct Composed {
-    /// Which of the app's pages.
-    pub(crate) page: usize,
-    /// The path below the app's prefix.
-    pub(crate) path: Vec<u8>,
-    /// The query of a rewrite rule instead of the request's.
-    pub(crate) query: Option<Vec<u8>>,
-}
-
 /// Why a page ends before its end.
 enum Cut {
     /// The client has gone.
@@ -57,18 +46,18 @@ enum Cut {
 /// Answers with a composed page.
 pub(crate) async fn answer(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     composed: Composed,
-) -> Answered {
-    if !may_read(turn.asked.method) {
-        return refuse(connection, turn, Some(app), Reason::MethodNotAllowed).await;
+) -> ResponseSummary {
+    if !ctx.is_read() {
+        return refuse(connection, ctx, Some(app), Reason::MethodNotAllowed).await;
     }
     let buffers = connection.buffers();
     let query = composed.query.or_else(|| buffers.head.query(&buffers.input).map(<[u8]>::to_vec));
     let parts = &app.config.compose[composed.page].parts;
     let mut work = Work {
-        turn,
+        ctx,
         app,
         parts,
         running: parts.iter().map(|_| Running::Waiting).collect(),
@@ -79,25 +68,25 @@ pub(crate) async fn answer(
     let mut page = Page::new(app);
     let made = work.make(connection, &mut page).await;
     match made {
-        Ok(()) => page.finish(connection, turn).await,
-        Err(Cut::Gone) if page.has_begun() => page.break_off(),
-        Err(Cut::Gone) => refuse(connection, turn, Some(app), Reason::ClientGone).await,
+        Ok(()) => page.finish(connection, ctx).await,
+        Err(Cut::Gone) if page.has_begun() => page.abort(),
+        Err(Cut::Gone) => refuse(connection, ctx, Some(app), Reason::ClientGone).await,
         Err(Cut::Failed(failure)) if page.has_begun() => {
-            let gateway = connection.gateway.clone();
-            gateway.counters.borrow_mut().refused(failure.reason);
-            gateway.log_refusal(Some(app), turn.request_id, failure.reason, &failure.text);
-            page.break_off()
+            let gateway = ctx.gateway.clone();
+            gateway.server.count_refusal(failure.reason);
+            gateway.log_refusal(Some(app), ctx.request_id, failure.reason, &failure.text);
+            page.abort()
         }
         Err(Cut::Failed(failure)) => {
-            app.log_text(Level::Error, turn.request_id, &failure.text);
-            refuse(connection, turn, Some(app), failure.reason).await
+            app.log_text(Level::Error, ctx.request_id, &failure.text);
+            refuse(connection, ctx, Some(app), failure.reason).await
         }
     }
 }
 
 /// A page in the making.
 struct Work<'a> {
-    turn: &'a Turn,
+    ctx: &'a RequestContext,
     app: &'a Rc<App>,
     parts: &'a [config::Part],
     running: Vec<Running>,
@@ -110,7 +99,7 @@ struct Work<'a> {
 impl Work<'_> {
     async fn make(&mut self, connection: &mut Connection, page: &mut Page) -> Result<(), Cut> {
         // The body of an answer to HEAD is not asked for, so nothing of it is made.
-        if self.turn.asked.method == Method::Head {
+        if self.ctx.request.method == Method::Head {
             if let Some(leading) = self.leading {
                 self.start(connection, leading);
                 self.lead(connection, page).await?;
@@ -154,7 +143,7 @@ impl Work<'_> {
                     OnError::Replace(_) => usize::MAX,
                     OnError::Fail => self.app.config.limits.response_buffer_bytes as usize,
                 };
-                Running::Fetch(Fetching::start(
+                Running::Fetch(UpstreamBody::start(
                     self.app,
                     source,
                     part.timeout_ms,
@@ -166,7 +155,7 @@ impl Work<'_> {
             PartSource::Script { path, query } => {
                 let query = query.as_deref().map_or(&self.query[..], str::as_bytes);
                 let sub = SubRequest { path: path.as_bytes(), query };
-                match script::begin(connection, self.turn, self.app, sub) {
+                match script::begin(connection, self.ctx, self.app, sub) {
                     Ok(lease) => {
                         let until_ms = now_ms() + part.timeout_ms;
                         let leads = self.leading == Some(at);
@@ -223,7 +212,7 @@ impl Work<'_> {
     }
 
     /// Leaves the answer to the first script alone.
-    fn give_way(&mut self, leading: usize, head: PhpHead, page: &mut Page) {
+    fn give_way(&mut self, leading: usize, head: ResponseHead, page: &mut Page) {
         for (at, running) in self.running.iter_mut().enumerate() {
             if at != leading {
                 *running = Running::Over;
@@ -249,7 +238,7 @@ impl Work<'_> {
             let mut progress = running.give(whole, now_ms(), &mut page.pending);
             page.count();
             if progress == Progress::Pending {
-                if !page.flush(connection, self.turn).await {
+                if !page.flush(connection, self.ctx).await {
                     return Err(Cut::Gone);
                 }
                 let pending = &mut page.pending;
@@ -269,7 +258,7 @@ impl Work<'_> {
         }
         // What is over need not be held on to.
         self.running[at] = Running::Over;
-        if page.pending.len() >= FLUSH_BYTES && !page.flush(connection, self.turn).await {
+        if page.pending.len() >= FLUSH_BYTES && !page.flush(connection, self.ctx).await {
             return Err(Cut::Gone);
         }
         Ok(())
@@ -286,7 +275,7 @@ impl Work<'_> {
             PartSource::Text(_) => "text",
         };
         let line = format!("part {what}: {} ({})", failure.text, failure.reason.code());
-        self.app.log_text(Level::Warn, self.turn.request_id, &line);
+        self.app.log_text(Level::Warn, self.ctx.request_id, &line);
         Ok(Running::Text(text.clone().into_bytes()))
     }
 }
@@ -297,7 +286,8 @@ async fn wait<T>(
     until_ms: u64,
     mut look: impl FnMut() -> Option<T>,
 ) -> Result<T, Cut> {
-    let found = connection.next_of_answer(until_ms, |_| look().map_or(Poll::Pending, Poll::Ready));
+    let found =
+        connection.next_of_response(until_ms, |_| look().map_or(Poll::Pending, Poll::Ready));
     match found.await {
         Ok(found) => Ok(found),
         Err(reason) => {
@@ -308,14 +298,14 @@ async fn wait<T>(
 }
 
 /// The head of a page without a script.
-fn own_head() -> PhpHead {
+fn own_head() -> ResponseHead {
     let mut headers = HeaderBlock::default();
     headers.add(b"Content-Type", b"text/html; charset=utf-8").expect("a constant header");
-    PhpHead { status: 200, headers, ..PhpHead::default() }
+    ResponseHead { status: 200, headers, ..ResponseHead::default() }
 }
 
 /// Takes out of a script's head what is true of its own part alone.
-fn fit_for_page(mut head: PhpHead) -> PhpHead {
+fn fit_for_page(mut head: ResponseHead) -> ResponseHead {
     for name in [&b"ETag"[..], b"Last-Modified", b"Accept-Ranges", b"Content-MD5", b"Digest"] {
         head.headers.remove(name);
     }

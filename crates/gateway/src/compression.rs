@@ -6,11 +6,11 @@
 //! on beside the loop.
 
 use crate::app::App;
-use crate::connection::Connection;
-use crate::header_block::HeaderBlock;
-use crate::php_head::PhpHead;
-use crate::turn::Turn;
+use crate::request::RequestContext;
+use crate::response_head::ResponseHead;
 use outboard_http_semantics::{Coding, is_compressible};
+use outboard_http_server::Connection;
+use outboard_http_server::HeaderBlock;
 use outboard_http1::Method;
 use outboard_page_cache::{COMPRESS_MIN_BYTES, Encoder};
 use outboard_reactor::blocking;
@@ -28,14 +28,14 @@ impl Compression {
     /// then. `None`: it goes out as it is.
     pub(crate) fn of(
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         app: &App,
-        head: &mut PhpHead,
+        head: &mut ResponseHead,
         body_bytes: Option<u64>,
     ) -> Option<Self> {
         let is_short = body_bytes.is_some_and(|bytes| bytes < COMPRESS_MIN_BYTES as u64);
-        let is_wanted = app.config.compress && turn.asked.method != Method::Head && !is_short;
-        if !is_wanted || connection.gateway.development().is_some() || !is_fit(head) {
+        let is_wanted = app.config.compress && ctx.request.method != Method::Head && !is_short;
+        if !is_wanted || ctx.gateway.development().is_some() || !is_fit(head) {
             return None;
         }
         let buffers = connection.buffers();
@@ -70,7 +70,7 @@ impl Compression {
 }
 
 /// Whether the answer is a whole text that nobody has put into a coding.
-fn is_fit(head: &PhpHead) -> bool {
+fn is_fit(head: &ResponseHead) -> bool {
     let mut is_text = false;
     for (name, value) in head.headers.lines() {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);

@@ -1,86 +1,70 @@
-//! Development: a change of a file is in the next answer, and in the browser by itself.
+//! Development mode: a changed file affects the next response, and browsers reload by themselves.
 //!
-//! Made by the server for a configuration that says `environment = "development"`; asked by the
-//! turn before each request. Invariants: a request that comes after a file was written finds
-//! PHP with that file ([`Development::settle`] looks for changes first and waits for the reload that
-//! they call for, and for no later one: files that change all the time hold nobody for ever);
-//! code that does not start is told to every visitor until it does, instead of being hidden behind
-//! the last that did.
+//! [`crate::server`] creates it for `environment = "development"` and acts on the changes;
+//! [`crate::dispatch`] calls [`Development::settle`] before each request. Invariants: a request that
+//! arrives after a file was written is handled with that file, and waits for the reload that the
+//! change requires, but for no later one, so that files that change all the time block nothing
+//! forever; if the code does not start, every response says so until it does.
 //!
 //! ```text
-//! tree ─▶ look ─▶ changed ─▶ attend: reload in worker mode ─▶ settled: requests go on
-//!                                 └─▶ news: browsers reload, and wait with the rest
+//! tree ─▶ look ─▶ changed ─▶ server: reload in worker mode ─▶ settled: requests continue
+//!                                 └─▶ feed: browsers reload, and wait with the others
 //! ```
 
 pub(crate) mod failure;
-pub(crate) mod live;
+pub(crate) mod feed;
+pub(crate) mod tag;
 pub(crate) mod tree;
 
-use crate::gateway::Gateway;
+use feed::ChangeFeed;
 use outboard_config as config;
-use outboard_log::{Level, Wall};
+use outboard_log::Wall;
 use outboard_reactor::{
-    Event, TaskId, current_task, now_ms, sleep, spawn, wake, with_deadline, yield_now,
+    Event, TaskId, current_task, now_ms, sleep, wake, with_deadline, yield_now,
 };
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::path::Path;
 use std::rc::Rc;
 use std::task::Poll;
 use tree::{Change, Tree};
 
-/// After the last of a series of changes, such as those of a checkout.
-const QUIET_MS: u64 = 15;
-/// A series that does not end is acted on after so many of these.
-const MOST_QUIETS: u32 = 10;
-/// How often files are looked at when the kernel does not tell.
+/// A series of changes ends with such a pause.
+const PAUSE_MS: u64 = 15;
+/// A series that does not end is acted on after so many pauses.
+const MAX_PAUSES: u32 = 10;
+/// The interval of checks if the kernel does not report changes.
 const POLL_MS: u64 = 150;
 
-/// What is special about a server in development.
+/// See the module.
 #[derive(Debug)]
 pub(crate) struct Development {
     config: config::Development,
     tree: RefCell<Tree>,
-    /// Changes that nobody has acted on.
+    /// Changes that were not acted on yet.
     changes: RefCell<Vec<Change>>,
     /// Set with them.
     changed: Event,
-    /// Looks that have found some that call for a reload, and how many of them were acted on.
+    /// How often changes that require a reload were found, and how many of those were acted on.
     found: Cell<u64>,
     settled: Cell<u64>,
     waiting: RefCell<Vec<TaskId>>,
-    /// Why the present code does not start.
+    /// Why the code does not start.
     failure: RefCell<Option<String>>,
-    pub(crate) news: live::News,
-    /// Another has taken its place.
+    pub(crate) feed: ChangeFeed,
+    has_resident_code: Cell<bool>,
+    /// A successor has taken over.
     replaced: Cell<bool>,
 }
 
-/// Makes the gateway's part of development what the present configuration says.
-pub(crate) fn follow(gateway: &Rc<Gateway>) {
-    let generation = gateway.generation();
-    let wanted = generation.config.development.as_ref();
-    let present = gateway.development();
-    if present.as_ref().map(|present| &present.config) == wanted {
-        return;
-    }
-    let next = wanted.map(|wanted| Development::begin(gateway, wanted, present.as_deref()));
-    if let Some(present) = present {
-        present.replaced.set(true);
-        present.changed.set();
-    }
-    gateway.set_development(next);
-}
-
 impl Development {
-    fn begin(
-        gateway: &Rc<Gateway>,
+    /// Watches the files of a configuration. A predecessor passes on its feed.
+    pub(crate) fn watch(
         config: &config::Development,
+        configuration_file: &Path,
         predecessor: Option<&Self>,
-    ) -> Rc<Self> {
-        let (tree, trouble) = Tree::watch(config, &gateway.generation().config.file);
-        if let Some(trouble) = trouble {
-            gateway.note(Level::Warn, &trouble);
-        }
+    ) -> (Rc<Self>, Option<String>) {
+        let (tree, warning) = Tree::watch(config, configuration_file);
         let development = Rc::new(Self {
             config: config.clone(),
             tree: RefCell::new(tree),
@@ -90,19 +74,79 @@ impl Development {
             settled: Cell::new(0),
             waiting: RefCell::default(),
             failure: RefCell::default(),
-            news: match predecessor {
-                Some(predecessor) => predecessor.news.clone(),
-                None => live::News::after_number(Wall::now().unix_s()),
+            feed: match predecessor {
+                Some(predecessor) => predecessor.feed.clone(),
+                None => ChangeFeed::after_number(Wall::now().unix_s()),
             },
+            has_resident_code: Cell::new(false),
             replaced: Cell::new(false),
         });
-        spawn(attend(gateway.clone(), development.clone()));
-        development
+        (development, warning)
     }
 
-    /// Looks for changes and waits until what they call for is done.
-    pub(crate) async fn settle(&self, gateway: &Gateway) {
-        self.look(gateway);
+    /// What it was created from.
+    pub(crate) fn config(&self) -> &config::Development {
+        &self.config
+    }
+
+    /// Sets whether workers keep code in memory, so that they restart when it changes.
+    pub(crate) fn set_resident_code(&self, has_resident_code: bool) {
+        self.has_resident_code.set(has_resident_code);
+    }
+
+    /// A successor takes over.
+    pub(crate) fn replace(&self) {
+        self.replaced.set(true);
+        self.changed.set();
+    }
+
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.replaced.get()
+    }
+
+    /// Sets why the code does not start, or that it does.
+    pub(crate) fn set_failure(&self, failure: Option<String>) {
+        self.failure.replace(failure);
+    }
+
+    /// How often changes were found that require a reload.
+    pub(crate) fn found(&self) -> u64 {
+        self.found.get()
+    }
+
+    /// Whether the changes require a reload. In classic mode opcache notices changed code by itself;
+    /// a configuration is always reloaded; and code that failed to start may start now.
+    pub(crate) fn requires_reload(&self, changes: &[Change]) -> bool {
+        let has_failed = self.failure.borrow().is_some();
+        changes.iter().any(|change| match change {
+            Change::Configuration => true,
+            Change::Code => self.has_resident_code.get() || has_failed,
+            Change::Page | Change::Style => false,
+        })
+    }
+
+    /// Waits for changes, and for the end of a series such as a checkout. Empty if it was replaced.
+    pub(crate) async fn next_changes(&self) -> Vec<Change> {
+        self.wait_for_change().await;
+        let mut all = Vec::new();
+        if self.is_replaced() {
+            return all;
+        }
+        for _ in 0..MAX_PAUSES {
+            all.append(&mut self.changes.borrow_mut());
+            sleep(PAUSE_MS).await;
+            self.look();
+            if self.changes.borrow().is_empty() {
+                break;
+            }
+        }
+        all.append(&mut self.changes.borrow_mut());
+        all
+    }
+
+    /// Looks for changes and waits until the reload that they require is complete.
+    pub(crate) async fn settle(&self) {
+        self.look();
         let found = self.found.get();
         poll_fn(|_| {
             if self.settled.get() >= found {
@@ -114,7 +158,7 @@ impl Development {
         .await;
     }
 
-    /// Why the present code does not start.
+    /// Why the code does not start.
     pub(crate) fn failure(&self) -> Option<String> {
         self.failure.borrow().clone()
     }
@@ -123,12 +167,12 @@ impl Development {
         self.config.live_reload
     }
 
-    fn look(&self, gateway: &Gateway) {
+    fn look(&self) {
         let found = self.tree.borrow_mut().look();
         if found.is_empty() {
             return;
         }
-        if calls_for_reload(gateway, self, &found) {
+        if self.requires_reload(&found) {
             self.found.set(self.found.get() + 1);
         }
         let mut changes = self.changes.borrow_mut();
@@ -138,14 +182,13 @@ impl Development {
         self.changed.set();
     }
 
-    /// Waits for changes.
-    async fn listen(&self, gateway: &Gateway) {
+    async fn wait_for_change(&self) {
         loop {
-            self.look(gateway);
+            self.look();
             if self.replaced.get() || !self.changes.borrow().is_empty() {
                 return;
             }
-            // What is passed over can come without end.
+            // Ignored files can change without end.
             yield_now().await;
             let signal = self.tree.borrow().signal();
             match signal {
@@ -156,58 +199,15 @@ impl Development {
                     })
                     .await;
                 }
-                // Late is fine: a request looks for itself.
+                // A delay is harmless: each request looks by itself.
                 None => drop(with_deadline(now_ms() + POLL_MS, self.changed.wait()).await),
             }
         }
     }
 
-    /// Lets those go on that waited for so many looks.
-    fn settle_until(&self, found: u64) {
+    /// Wakes requests that wait for the changes up to this one.
+    pub(crate) fn settle_until(&self, found: u64) {
         self.settled.set(found);
         self.waiting.take().into_iter().for_each(wake);
     }
-}
-
-/// Acts on changes until it is replaced.
-async fn attend(gateway: Rc<Gateway>, development: Rc<Development>) {
-    loop {
-        development.listen(&gateway).await;
-        if development.replaced.get() {
-            return development.settle_until(u64::MAX);
-        }
-        let mut all = Vec::new();
-        for _ in 0..MOST_QUIETS {
-            all.append(&mut development.changes.borrow_mut());
-            sleep(QUIET_MS).await;
-            development.look(&gateway);
-            if development.changes.borrow().is_empty() {
-                break;
-            }
-        }
-        all.append(&mut development.changes.borrow_mut());
-        let found = development.found.get();
-        // Browsers leave their pages and connect while PHP starts; what they ask for waits for it.
-        development.news.tell(&all);
-        if calls_for_reload(&gateway, &development, &all) {
-            let outcome = gateway.wishes.reload_and_hear().await;
-            development.failure.replace(outcome.err());
-        }
-        // What has changed meanwhile is next; who came after that waits for it.
-        development.settle_until(found);
-    }
-}
-
-/// Scripts that stay have to be started anew. In classic mode opcache sees the change by itself,
-/// but a configuration is always read again; and what failed to start may start now.
-fn calls_for_reload(gateway: &Gateway, development: &Development, changes: &[Change]) -> bool {
-    let generation = gateway.generation();
-    let mut apps = generation.apps.iter().map(|app| &app.config);
-    let has_resident = apps.any(|app| app.mode != config::Mode::Classic || app.tasks.is_some());
-    let has_failed = development.failure.borrow().is_some();
-    changes.iter().any(|change| match change {
-        Change::Configuration => true,
-        Change::Code => has_resident || has_failed,
-        Change::Page | Change::Style => false,
-    })
 }

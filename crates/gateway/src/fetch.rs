@@ -6,14 +6,15 @@
 //! asked; what nobody waits for any more is dropped with its connection.
 
 use crate::entities::{self, Answer, Entities, Owner};
-use crate::memory::Held;
-use crate::pool::operations::{Asker, Operations, PIECE_BYTES, WorkerId};
+use outboard_buffer::Held;
+use outboard_php_pool::pool::WorkerId;
+use outboard_php_pool::pool::operations::{Operations, PIECE_BYTES, Requester};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{
     Call, Completion, Failure, FetchCall, FetchedHead, Operation, Part,
 };
 use outboard_upstream::{
-    Account, Client, Error, Job, Kind, Request, RequestHeaders, Response, Url,
+    Account, Client, Error, Kind, Request, RequestHeaders, Response, ScopedTask, Url,
 };
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -39,9 +40,9 @@ pub(crate) struct Fetches {
 #[derive(Debug)]
 enum Fetch {
     /// Its body is coming.
-    Collecting { wanted: Wanted, left: usize, asker: Asker, held: Held },
+    Collecting { wanted: Wanted, left: usize, requester: Requester, held: Held },
     /// It runs until this is dropped.
-    Running { _job: Job },
+    Running { _task: ScopedTask },
 }
 
 /// What is asked for.
@@ -83,25 +84,25 @@ impl Fetches {
         Rc::new_cyclic(|me| Self { client, account, entities, owner, open, me: me.clone() })
     }
 
-    fn call(&self, asker: Asker, id: Tag, call: &FetchCall<'_>) {
+    fn call(&self, requester: Requester, id: Tag, call: &FetchCall<'_>) {
         let body_bytes = call.body_bytes as usize;
         let wanted = match Wanted::read(call) {
             Ok(_) if body_bytes > BODY_MAX_BYTES => {
                 let message = "the body of the request is larger than 64 MiB";
-                return fail(&asker, id, Failure::BadCall, message);
+                return fail(&requester, id, Failure::BadCall, message);
             }
             Ok(wanted) => wanted,
-            Err(error) => return fail(&asker, id, failure(error.kind), &error.message),
+            Err(error) => return fail(&requester, id, failure(error.kind), &error.message),
         };
-        let Some(held) = asker.memory().try_hold(OPERATION_BYTES + body_bytes) else {
-            return fail(&asker, id, Failure::Busy, NO_MEMORY);
+        let Some(held) = requester.memory().try_hold(OPERATION_BYTES + body_bytes) else {
+            return fail(&requester, id, Failure::Busy, NO_MEMORY);
         };
         if body_bytes > 0 {
-            let worker = asker.worker();
-            let fetch = Fetch::Collecting { wanted, left: body_bytes, asker, held };
+            let worker = requester.worker();
+            let fetch = Fetch::Collecting { wanted, left: body_bytes, requester, held };
             self.open.borrow_mut().entry(worker).or_default().insert(id, fetch);
         } else {
-            self.start(asker, id, wanted, held);
+            self.start(requester, id, wanted, held);
         }
     }
 
@@ -120,26 +121,27 @@ impl Fetches {
         if *left > 0 {
             return;
         }
-        if let Some(Fetch::Collecting { wanted, asker, held, .. }) = fetches.remove(&id) {
+        if let Some(Fetch::Collecting { wanted, requester, held, .. }) = fetches.remove(&id) {
             drop(open);
-            self.start(asker, id, wanted, held);
+            self.start(requester, id, wanted, held);
         }
     }
 
-    fn start(&self, asker: Asker, id: Tag, mut wanted: Wanted, mut held: Held) {
+    fn start(&self, requester: Requester, id: Tag, mut wanted: Wanted, mut held: Held) {
         if let Wanted::Http(request) = &mut wanted {
             request.account = Some(self.account.clone());
         }
         let (client, entities) = (self.client.clone(), self.entities.clone());
         let owner = self.owner.clone();
-        let (me, worker) = (self.me.clone(), asker.worker());
-        let job = Job::spawn(async move {
+        let (me, worker) = (self.me.clone(), requester.worker());
+        let task = ScopedTask::spawn(async move {
             match wanted {
-                Wanted::Http(request) => run(&client, &asker, id, *request).await,
+                Wanted::Http(request) => run(&client, &requester, id, *request).await,
                 Wanted::Entities { namespace, asked } => {
                     let entities = entities.as_deref();
-                    let asked = Asked { owner: &owner, namespace: &namespace, asked: &asked };
-                    look_up(entities, &asker, id, asked, &mut held).await;
+                    let asked =
+                        RequestFacts { owner: &owner, namespace: &namespace, asked: &asked };
+                    look_up(entities, &requester, id, asked, &mut held).await;
                 }
             }
             drop(held);
@@ -147,7 +149,7 @@ impl Fetches {
                 fetches.close(worker, id);
             }
         });
-        let fetch = Fetch::Running { _job: job };
+        let fetch = Fetch::Running { _task: task };
         // One with the same id is replaced, and thereby ended.
         let replaced = self.open.borrow_mut().entry(worker).or_default().insert(id, fetch);
         drop(replaced);
@@ -162,14 +164,14 @@ impl Fetches {
 }
 
 impl Operations for Fetches {
-    fn begin(&self, asker: Asker, payload: &[u8]) {
+    fn begin(&self, requester: Requester, payload: &[u8]) {
         // What cannot be read names no operation that could be failed; the worker's own deadline
         // ends its wait.
         let Ok(Operation { id, call }) = Operation::decode(payload) else { return };
         match call {
-            Call::Fetch(call) => self.call(asker, id, &call),
-            Call::FetchBody(bytes) => self.body(asker.worker(), id, bytes),
-            Call::Forget => self.close(asker.worker(), id),
+            Call::Fetch(call) => self.call(requester, id, &call),
+            Call::FetchBody(bytes) => self.body(requester.worker(), id, bytes),
+            Call::Forget => self.close(requester.worker(), id),
             // Heard by `Purges` and `Tasks` before.
             Call::Purge(_) | Call::Task(_) => {}
         }
@@ -198,14 +200,14 @@ fn request(call: &FetchCall<'_>) -> Result<Request, Error> {
     })
 }
 
-/// Makes the request and tells what comes of it. Ends early when the worker has gone.
-async fn run(client: &Rc<Client>, asker: &Asker, id: Tag, request: Request) {
+/// Makes the request and tells what comes of it. PeerInfo early when the worker has gone.
+async fn run(client: &Rc<Client>, requester: &Requester, id: Tag, request: Request) {
     let outcome = match client.send(request).await {
-        Ok(response) => hand_on(asker, id, response).await,
+        Ok(response) => hand_on(requester, id, response).await,
         Err(error) => Err(error),
     };
     if let Err(error) = outcome {
-        fail(asker, id, failure(error.kind), &error.message);
+        fail(requester, id, failure(error.kind), &error.message);
     }
 }
 
@@ -213,32 +215,32 @@ async fn run(client: &Rc<Client>, asker: &Asker, id: Tag, request: Request) {
 /// is held.
 async fn look_up(
     entities: Option<&Entities>,
-    asker: &Asker,
+    requester: &Requester,
     id: Tag,
-    asked: Asked<'_>,
+    asked: RequestFacts<'_>,
     held: &mut Held,
 ) {
     let Some(entities) = entities else {
         let message = "this server has no entity store; see [kv] in its configuration";
-        return fail(asker, id, Failure::BadCall, message);
+        return fail(requester, id, Failure::BadCall, message);
     };
-    let Asked { owner, namespace, asked } = asked;
+    let RequestFacts { owner, namespace, asked } = asked;
     let Answer { status, body } =
         entities::answer_worker(entities, owner, namespace, asked, held).await;
     let head = FetchedHead { status, http_version: 1, url: b"", headers: b"" };
     // A worker that has gone waits for nothing.
-    let _ = asker.send_whole(id, head, body.iter().map(|part| &**part)).await;
+    let _ = requester.send_whole(id, head, body.iter().map(|part| &**part)).await;
 }
 
 /// What is asked of a namespace, and by whom.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct RequestFacts<'a> {
     owner: &'a Owner,
     namespace: &'a str,
     asked: &'a [u8],
 }
 
-async fn hand_on(asker: &Asker, id: Tag, mut response: Response) -> Result<(), Error> {
+async fn hand_on(requester: &Requester, id: Tag, mut response: Response) -> Result<(), Error> {
     let mut piece = Vec::new();
     let mut more = response.read(&mut piece).await?;
     let head = FetchedHead {
@@ -248,42 +250,42 @@ async fn hand_on(asker: &Asker, id: Tag, mut response: Response) -> Result<(), E
         headers: &response.headers,
     };
     // The answer's first piece waits as the others do: there may be many fetches.
-    if asker.room().await.is_err() {
+    if requester.room().await.is_err() {
         return Ok(());
     }
     if !more && piece.len() <= PIECE_BYTES {
         // A worker that has gone waits for nothing.
-        let _ = asker.send(&Completion { id, part: Part::Whole(head, &piece) });
+        let _ = requester.send(&Completion { id, part: Part::Whole(head, &piece) });
         return Ok(());
     }
-    if asker.send(&Completion { id, part: Part::Head(head) }).is_err() {
+    if requester.send(&Completion { id, part: Part::Head(head) }).is_err() {
         return Ok(());
     }
     loop {
         let body = Completion { id, part: Part::Body(&piece) };
-        if !piece.is_empty() && asker.send(&body).is_err() {
+        if !piece.is_empty() && requester.send(&body).is_err() {
             return Ok(());
         }
         if !more {
             break;
         }
-        if asker.room().await.is_err() {
+        if requester.room().await.is_err() {
             return Ok(());
         }
         piece.clear();
         more = response.read(&mut piece).await?;
     }
     // As above.
-    let _ = asker.send(&Completion { id, part: Part::End });
+    let _ = requester.send(&Completion { id, part: Part::End });
     Ok(())
 }
 
 const NO_MEMORY: &str = "what is held in memory for the worker's or the app's calls is as much as may \
                          be; see limits.memory";
 
-fn fail(asker: &Asker, id: Tag, failure: Failure, message: &str) {
+fn fail(requester: &Requester, id: Tag, failure: Failure, message: &str) {
     // A worker that has gone waits for nothing.
-    let _ = asker.send(&Completion { id, part: Part::Failed { failure, message } });
+    let _ = requester.send(&Completion { id, part: Part::Failed { failure, message } });
 }
 
 fn failure(kind: Kind) -> Failure {

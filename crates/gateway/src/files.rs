@@ -3,13 +3,13 @@
 //! Called by the turn. What to say is decided by `outboard_static_files::plan`; here it is put on
 //! the wire, small bodies in one write with the head, large ones by `sendfile(2)`.
 
-use crate::answer::{Framing, HeadFacts, Sent};
 use crate::app::App;
-use crate::connection::Connection;
-use crate::development::live;
-use crate::header_block::HeaderBlock;
-use crate::turn::{Answered, Turn, may_read, refuse};
+use crate::development::tag;
+use crate::request::{RequestContext, ResponseSummary, refuse};
 use outboard_http_semantics::Conditions;
+use outboard_http_server::Connection;
+use outboard_http_server::HeaderBlock;
+use outboard_http_server::{Framing, HeadFacts, Written};
 use outboard_http1::Method;
 use outboard_log::Reason;
 use outboard_static_files::{Entry, Headers, Part, Plan, plan_as};
@@ -19,21 +19,21 @@ use std::rc::Rc;
 /// Answers with a static file.
 pub(crate) async fn answer(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     entry: &Rc<Entry>,
-) -> Answered {
-    if !may_read(turn.asked.method) {
-        return refuse(connection, turn, Some(app), Reason::MethodNotAllowed).await;
+) -> ResponseSummary {
+    if !ctx.is_read() {
+        return refuse(connection, ctx, Some(app), Reason::MethodNotAllowed).await;
     }
-    let mut plan = plan_for(connection, turn, entry, None);
-    live::extend(&connection.gateway, &mut plan);
+    let mut plan = plan_for(connection, ctx, entry, None);
+    tag::append_to_file(ctx.gateway.development().as_deref(), &mut plan);
     let headers = match block(connection, app, &plan.headers) {
         Some(headers) => headers,
-        None => return refuse(connection, turn, Some(app), Reason::Internal).await,
+        None => return refuse(connection, ctx, Some(app), Reason::Internal).await,
     };
     let (lines, own_server) = headers;
-    send(connection, turn, &plan, &lines, own_server).await
+    send(connection, ctx, &plan, &lines, own_server).await
 }
 
 /// The plan's header lines under the app's rules, and whether these decide about Server; `None` when one is no header, which the crate
@@ -61,7 +61,7 @@ fn block<'a>(
 /// The plan for an entry under the conditions of the present request.
 pub(crate) fn plan_for(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     entry: &Entry,
     content_type: Option<&[u8]>,
 ) -> Plan {
@@ -69,7 +69,7 @@ pub(crate) fn plan_for(
     let (head, input) = (&buffers.head, &buffers.input);
     let header = |name: &[u8]| head.header(input, name);
     let conditions = Conditions {
-        is_head: turn.asked.method == Method::Head,
+        is_head: ctx.request.method == Method::Head,
         if_match: header(b"if-match"),
         if_none_match: header(b"if-none-match"),
         if_modified_since: header(b"if-modified-since"),
@@ -83,22 +83,26 @@ pub(crate) fn plan_for(
 /// Writes a plan with these header lines; `own_server` as in [`HeadFacts`].
 pub(crate) async fn send(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     plan: &Plan,
     headers: &[u8],
     own_server: bool,
-) -> Answered {
+) -> ResponseSummary {
     let status = plan.status;
     let length = plan.content_length;
-    let framing = turn.asked.framing_of_whole(status, length);
-    let facts = HeadFacts { own_server, ..turn.asked.head(status, framing) };
+    let framing = ctx.request.framing_of_whole(status, length);
+    let facts = HeadFacts { own_server, ..ctx.request.head(status, framing) };
     connection.put_head(facts, headers);
     let parts: &[Part] = if matches!(framing, Framing::Bodyless(_)) { &[] } else { &plan.body };
     if write_parts(connection, parts).await {
         let body_bytes = if parts.is_empty() { 0 } else { length };
-        Answered { sent: Sent::Whole { keep_alive: turn.asked.keep_alive }, status, body_bytes }
+        ResponseSummary {
+            written: Written::Complete { keep_alive: ctx.request.keep_alive },
+            status,
+            body_bytes,
+        }
     } else {
-        Answered::broken(status, 0)
+        ResponseSummary::broken(status, 0)
     }
 }
 

@@ -1,10 +1,10 @@
 //! What fuzz targets reach of the parsers here. Compiled for them alone, with `--cfg fuzzing`.
 
 use crate::development::failure;
-use crate::entities::{Batch, Call, Tags};
-use crate::page_cache::commons::PurgeMessage;
-use crate::php_head::PhpHead;
-use crate::tasks::keep;
+use crate::entities::Batch;
+use crate::entity_api::{Call, Tags};
+use crate::response_head::ResponseHead;
+use outboard_php_pool::tasks::journal;
 
 /// The names and values that a worker's operation on the entity store speaks of, in bytes.
 pub fn kv_batch(asked: &[u8]) -> Option<usize> {
@@ -27,21 +27,16 @@ pub fn are_entity_tags(value: &[u8]) -> bool {
 
 /// A record of a task, written again as it was read.
 pub fn task_again(record: &[u8]) -> Option<Vec<u8>> {
-    keep::again(record)
-}
-
-/// The number of a purge that another gateway tells of.
-pub fn purge_message(text: &[u8]) -> Option<u64> {
-    PurgeMessage::decoded(text).map(|message| message.generation)
+    journal::again(record)
 }
 
 /// The header lines that are passed on of PHP's response head, or of an upstream's.
 pub fn passed_on(payload: &[u8], lines: &[u8]) -> [Option<Vec<u8>>; 3] {
-    let passed = |head: PhpHead| head.headers.bytes;
+    let passed = |head: ResponseHead| head.headers.bytes;
     [
-        PhpHead::read(payload).ok().map(passed),
-        PhpHead::read_interim(payload).map(passed),
-        PhpHead::of_upstream(200, lines).ok().map(passed),
+        ResponseHead::read(payload).ok().map(passed),
+        ResponseHead::read_interim(payload).map(passed),
+        ResponseHead::of_upstream(200, lines).ok().map(passed),
     ]
 }
 

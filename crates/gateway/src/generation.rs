@@ -4,23 +4,17 @@
 //! the generation that it began in. Invariant: it is complete (every pool serves) before it is
 //! swapped in, or it is given up.
 
-mod aside;
-mod kit;
-
 use crate::app::App;
+use crate::background_drop::BackgroundDrop;
 use crate::entities::Entities;
-use crate::header_block::HeaderBlock;
-use crate::memory::Held;
-use crate::pool::Pool;
-use crate::tasks::Tasks;
-pub(crate) use aside::Aside;
-pub(crate) use kit::Kit;
-use outboard_config::{AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget};
-use outboard_log::Opener;
-use outboard_log::{AccessLog, ErrorLog, Level, Sink, Target};
+use crate::logs::Logs;
+use outboard_config::Config;
+use outboard_http_server::HeaderBlock;
+use outboard_log::AccessLog;
+use outboard_php_pool::pool::Pool;
+use outboard_php_pool::tasks::Tasks;
 use outboard_upstream::{Account, Client, Settings};
 use rustix::process::{Resource, getrlimit};
-use std::io;
 use std::rc::Rc;
 
 /// A configuration at run time.
@@ -29,7 +23,7 @@ pub(crate) struct Generation {
     /// Counts up from 1 with each reload.
     pub number: u32,
     /// What it was made from.
-    pub config: Aside<Config>,
+    pub config: BackgroundDrop<Config>,
     /// Best match first: exact hosts before wildcards before any, longer prefixes before shorter.
     pub(crate) apps: Vec<Rc<App>>,
     /// The server's own logs.
@@ -38,79 +32,6 @@ pub(crate) struct Generation {
     pub(crate) upstream: Rc<Client>,
     /// The entity store.
     pub(crate) entities: Option<Rc<Entities>>,
-}
-
-/// The logs of the server or of one app.
-#[derive(Debug)]
-pub(crate) struct Logs {
-    pub(crate) access: AccessLog,
-    pub(crate) error: Rc<ErrorLog>,
-    pub(crate) slow: Rc<ErrorLog>,
-}
-
-/// Sinks by target, so that logs that go to the same place share one buffer.
-#[derive(Debug, Default)]
-pub(crate) struct Sinks {
-    opener: Opener,
-    open: Vec<(Target, Rc<Sink>)>,
-}
-
-impl Sinks {
-    pub(crate) fn new(opener: Opener) -> Self {
-        Self { opener, open: Vec::new() }
-    }
-
-    fn get(&mut self, to: &LogTarget) -> io::Result<Rc<Sink>> {
-        let target = match to {
-            LogTarget::Off => Target::Off,
-            LogTarget::Stdout => Target::Stdout,
-            LogTarget::Stderr => Target::Stderr,
-            LogTarget::File(path) => Target::File(path.clone()),
-        };
-        if let Some((_, sink)) = self.open.iter().find(|(theirs, _)| *theirs == target) {
-            return Ok(sink.clone());
-        }
-        let sink = Rc::new(Sink::open(target.clone(), self.opener.clone())?);
-        self.open.push((target, sink.clone()));
-        Ok(sink)
-    }
-
-    /// Opens the three logs of a section.
-    ///
-    /// # Errors
-    /// What opening a file reports.
-    pub(crate) fn logs(&mut self, config: &LogConfig) -> io::Result<Logs> {
-        let json = config.access.format == AccessFormat::Json;
-        Ok(Logs {
-            access: AccessLog::new(self.get(&config.access.path)?, json),
-            error: Rc::new(ErrorLog::new(self.get(&config.error.path)?, level(config.error.level))),
-            slow: Rc::new(ErrorLog::new(self.get(&config.slow.path)?, Level::Debug)),
-        })
-    }
-
-    /// Writes what was collected, and counts what waits, of which there is no more than memory has room for.
-    pub(crate) fn flush(&self, waiting: &mut Held) {
-        let room_bytes = waiting.account().limit_bytes() / self.open.len().max(1);
-        self.all().for_each(|sink| {
-            sink.set_room(room_bytes);
-            sink.flush();
-        });
-        waiting.set(self.all().map(|sink| sink.waiting_bytes()).sum());
-    }
-
-    /// Every open sink.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Rc<Sink>> {
-        self.open.iter().map(|(_, sink)| sink)
-    }
-}
-
-fn level(level: ErrorLevel) -> Level {
-    match level {
-        ErrorLevel::Error => Level::Error,
-        ErrorLevel::Warn => Level::Warn,
-        ErrorLevel::Info => Level::Info,
-        ErrorLevel::Debug => Level::Debug,
-    }
 }
 
 impl Generation {
@@ -124,7 +45,7 @@ impl Generation {
         entities: Option<Rc<Entities>>,
     ) -> Self {
         apps.sort_by_key(|app| std::cmp::Reverse((app.host_rank(), app.config.path_prefix.len())));
-        let config = Aside::new(config);
+        let config = BackgroundDrop::new(config);
         Self { number, config, apps, logs, upstream, entities }
     }
 
@@ -170,7 +91,7 @@ impl Generation {
 }
 
 /// A client for a configuration: that of the predecessor with its connections, if nothing changed.
-pub(crate) fn upstream(config: &Config, predecessor: Option<&Generation>) -> Rc<Client> {
+pub(crate) fn upstream_client(config: &Config, predecessor: Option<&Generation>) -> Rc<Client> {
     if let Some(predecessor) = predecessor.filter(|old| old.config.upstream == config.upstream) {
         return predecessor.upstream.clone();
     }
@@ -195,7 +116,7 @@ fn upstream_connections(config: &outboard_config::Upstream) -> usize {
 }
 
 /// What one app may have under way: half of the connections are left for others.
-fn upstream_account(config: &Config, app: &str) -> Rc<Account> {
+pub(crate) fn upstream_account(config: &Config, app: &str) -> Rc<Account> {
     let most_requests = config.upstream.requests_per_app as usize;
     Account::new(app, most_requests, upstream_connections(&config.upstream) / 2)
 }

@@ -4,7 +4,7 @@ use crate::gateway::Gateway;
 use crate::status;
 use outboard_admin_api::status::{MemoryAccount, Pool, Route, Tasks, Upstream};
 use outboard_entity_store::Stats;
-use outboard_supervisor::worker::life::State;
+use outboard_supervisor::worker::lifecycle::State;
 use std::fmt::{Display, Write};
 
 /// `Content-Type` of the exposition format.
@@ -98,17 +98,21 @@ fn page_caches(page: &mut Page, gateway: &Gateway) {
     let name = "outboard_page_cache_answers_total";
     page.metric(name, "counter", "Answers by what the page cache had to do with them.");
     for (app, cache) in &caches {
-        for (outcome, count) in cache.answers() {
+        for (outcome, count) in cache.responses() {
             page.sample(name, &[("app", app), ("outcome", outcome)], count);
         }
     }
     page.metric("outboard_page_cache_entries", "gauge", "Answers that are kept.");
     for (app, cache) in &caches {
-        page.sample("outboard_page_cache_entries", &[("app", app)], cache.size().0 as u64);
+        page.sample("outboard_page_cache_entries", &[("app", app)], cache.memory().len() as u64);
     }
     page.metric("outboard_page_cache_bytes", "gauge", "Memory that they take.");
     for (app, cache) in &caches {
-        page.sample("outboard_page_cache_bytes", &[("app", app)], cache.size().1 as u64);
+        page.sample(
+            "outboard_page_cache_bytes",
+            &[("app", app)],
+            cache.memory().used_bytes() as u64,
+        );
     }
 }
 

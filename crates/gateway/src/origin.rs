@@ -2,13 +2,16 @@
 //!
 //! Called by the turn and by the page cache, to which both are the same.
 
+mod sendfile;
+
 use crate::app::App;
-use crate::connection::Connection;
-use crate::php_head::PhpHead;
-use crate::proxy::{self, Proxied};
-use crate::route::Script;
-use crate::script::{self, ForCache};
-use crate::turn::{Answered, Turn, refuse, tell_failure};
+use crate::cache_requirements::{CacheRequirements, OwnField};
+use crate::proxy;
+use crate::request::{RequestContext, ResponseSummary, refuse, respond_with_failure};
+use crate::response_head::ResponseHead;
+use crate::route::{Proxied, Script};
+use crate::script;
+use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_ring::request::RequestView;
 use outboard_upstream::{Request, RequestHeaders};
@@ -41,20 +44,20 @@ pub(crate) enum Prepared {
 /// Has a request answered.
 pub(crate) async fn answer(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     origin: &Origin,
-) -> Answered {
-    match origin.begin(connection, turn, app, None).await {
+) -> ResponseSummary {
+    match origin.begin(connection, ctx, app, None).await {
         Ok(mut begun) => {
             if let Begun::Script(script) = &mut begun
-                && let Some(words) = script.failure(connection).await
+                && let Some(words) = script.failure(connection, ctx).await
             {
-                return tell_failure(connection, turn, script.head.status, &words).await;
+                return respond_with_failure(connection, ctx, script.head.status, &words).await;
             }
-            begun.send(connection, turn, app, origin).await
+            begun.send(connection, ctx, app, origin).await
         }
-        Err(reason) => refuse(connection, turn, Some(app), reason).await,
+        Err(reason) => refuse(connection, ctx, Some(app), reason).await,
     }
 }
 
@@ -66,18 +69,18 @@ impl Origin {
     pub(crate) async fn begin(
         &self,
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         app: &Rc<App>,
-        for_cache: Option<&ForCache>,
+        for_cache: Option<&CacheRequirements>,
     ) -> Result<Begun, Reason> {
         match self {
             Self::Script(script) => {
-                let begun = script::begin_answer(connection, turn, app, script, for_cache).await?;
+                let begun = script::begin_answer(connection, ctx, app, script, for_cache).await?;
                 Ok(Begun::Script(Box::new(begun)))
             }
             Self::Upstream(proxied) => {
                 // Rare beside scripts, and larger: not a part of every request's task.
-                let begun = Box::pin(proxy::begin(connection, turn, app, proxied, for_cache));
+                let begun = Box::pin(proxy::begin(connection, ctx, app, proxied, for_cache));
                 Ok(Begun::Upstream(Box::new(begun.await?)))
             }
         }
@@ -87,17 +90,17 @@ impl Origin {
     pub(crate) fn prepare(
         &self,
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         app: &Rc<App>,
-        wish: &ForCache,
+        wish: &CacheRequirements,
     ) -> Option<Prepared> {
         match self {
             Self::Script(script) => {
-                let frame = script::frame_for_cache(connection, turn, app, script, wish);
+                let frame = script::frame_for_cache(connection, ctx, app, script, wish);
                 Some(Prepared::Script(frame))
             }
             Self::Upstream(proxied) => {
-                let request = proxy::request_for_cache(connection, turn, app, proxied, wish);
+                let request = proxy::request_for_cache(connection, ctx, app, proxied, wish);
                 Some(Prepared::Upstream(Box::new(request.ok()?)))
             }
         }
@@ -105,31 +108,26 @@ impl Origin {
 }
 
 impl Prepared {
-    /// Shows each header field.
-    pub(crate) fn each_field(&self, mut show: impl FnMut(&[u8], &[u8])) {
+    /// The header fields.
+    pub(crate) fn fields(&self) -> Vec<OwnField> {
+        let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
         match self {
             Self::Script(frame) => {
                 let view = RequestView::decode(frame).expect("this process encoded the frame");
-                view.headers().for_each(|(name, value)| show(name, value));
+                view.headers().map(own).collect()
             }
-            Self::Upstream(request) => {
-                request.headers.iter().for_each(|(name, value)| show(name, value));
-            }
+            Self::Upstream(request) => request.headers.iter().map(own).collect(),
         }
     }
 
-    /// The same with other header fields: each with the value that `change` gives, or without it.
-    pub(crate) fn changed(&self, change: impl Fn(&[u8], &[u8]) -> Option<Vec<u8>>) -> Self {
-        let mut fields = Vec::new();
-        self.each_field(|name, value| {
-            fields.extend(change(name, value).map(|value| (name.to_vec(), value)));
-        });
+    /// The same request with other header fields.
+    pub(crate) fn with_fields(&self, fields: &[OwnField]) -> Self {
         match self {
-            Self::Script(frame) => Self::Script(script::with_headers(frame, &fields)),
+            Self::Script(frame) => Self::Script(script::with_headers(frame, fields)),
             Self::Upstream(request) => {
                 let mut request = request.clone();
                 request.headers = RequestHeaders::default();
-                for (name, value) in &fields {
+                for (name, value) in fields {
                     // They were valid before, and values come from valid ones.
                     let _ = request.headers.add(name, value);
                 }
@@ -148,7 +146,7 @@ impl Prepared {
         request_id: u64,
         path: &[u8],
         whole_bytes: usize,
-    ) -> Result<Option<(PhpHead, Vec<u8>)>, Reason> {
+    ) -> Result<Option<(ResponseHead, Vec<u8>)>, Reason> {
         match self {
             Self::Script(frame) => script::make(app, frame, request_id, path, whole_bytes).await,
             Self::Upstream(request) => {
@@ -159,14 +157,14 @@ impl Prepared {
 }
 
 impl Begun {
-    pub(crate) fn head(&self) -> &PhpHead {
+    pub(crate) fn head(&self) -> &ResponseHead {
         match self {
             Self::Script(begun) => &begun.head,
             Self::Upstream(begun) => &begun.head,
         }
     }
 
-    pub(crate) fn head_mut(&mut self) -> &mut PhpHead {
+    pub(crate) fn head_mut(&mut self) -> &mut ResponseHead {
         match self {
             Self::Script(begun) => &mut begun.head,
             Self::Upstream(begun) => &mut begun.head,
@@ -193,20 +191,23 @@ impl Begun {
     pub(crate) async fn send(
         self,
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         app: &Rc<App>,
         origin: &Origin,
-    ) -> Answered {
+    ) -> ResponseSummary {
         let sent = match (self, origin) {
-            (Self::Script(begun), Origin::Script(script)) => {
-                begun.send(connection, turn, app, script).await
-            }
-            (Self::Upstream(begun), _) => Ok(Box::pin(begun.send(connection, turn, app)).await),
+            (Self::Script(mut begun), Origin::Script(script)) => match begun.head.sendfile.take() {
+                Some(order) => {
+                    sendfile::answer(connection, ctx, app, script, begun.head, order).await
+                }
+                None => begun.send(connection, ctx, app).await,
+            },
+            (Self::Upstream(begun), _) => Ok(Box::pin(begun.send(connection, ctx, app)).await),
             (Self::Script(_), Origin::Upstream(_)) => Err(Reason::Internal),
         };
         match sent {
             Ok(answered) => answered,
-            Err(reason) => refuse(connection, turn, Some(app), reason).await,
+            Err(reason) => refuse(connection, ctx, Some(app), reason).await,
         }
     }
 }

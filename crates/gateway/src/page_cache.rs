@@ -1,263 +1,110 @@
-//! The page cache of an app: what is answered from it, what is kept in it, and what passes it by.
+//! Handlers of the page cache: requests that it answers, fills it with, or does not concern.
 //!
-//! Called by the turn for every request that leads to a script or to another server. The rules and the store are
-//! `outboard_page_cache`'s; here they meet connections, workers and time. Invariants: whatever the
-//! cache does not answer is answered as without it; a page is kept only if it came whole; each
-//! answer says what the cache had to do with it.
-//!
-//! A cache belongs to the generation that its pages were made by: a reload begins with an empty
-//! one, so that no page of an old release outlives it.
+//! Called by the turn for every request that leads to a script or to another server. The rules and the
+//! tiers are those of `outboard_page_cache`. Invariants: a response that is not from the cache is as
+//! without a cache; only complete pages are stored; each response has its cache status.
 
 pub(crate) mod admin;
 mod audit;
-pub(crate) mod commons;
-mod compressor;
-mod consult;
-mod disk;
-mod flights;
+mod fill;
 mod http_purge;
-mod keeping;
-mod making;
-mod purges;
+mod lookup;
+mod purge_operations;
 mod serve;
+mod store;
 
 use crate::app::App;
-use crate::connection::Connection;
-use crate::generation::Logs;
 use crate::origin::Origin;
-use crate::php_head::PhpHead;
-use crate::turn::{Answered, Turn, refuse};
-use audit::Audit;
-use commons::Commons;
-use compressor::Compressor;
-use consult::{Behind, Consulted};
-use disk::Disk;
-use flights::{Flight, Flights, Part};
-use making::Making;
-use outboard_config as config;
+use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::response_head::ResponseHead;
+use fill::Fill;
+use lookup::{Lookup, SecondTier};
+use outboard_http_server::Connection;
 use outboard_log::Reason;
-use outboard_log::Wall;
 use outboard_page_cache::{
-    self as rules, BypassRules, CacheStatus, Field, Fields, Key, NamePattern, Policy, Preset,
-    Purge, Response, Selector, Shared, Store, Target,
+    self as rules, CacheStatus, Field, Fields, Flight, Key, PageCache, Response, Role, Target,
 };
-use outboard_reactor::{now_ms, spawn, with_deadline};
-use outboard_upstream::Client;
-use std::cell::{Cell, RefCell};
+use outboard_reactor::{now_ms, with_deadline};
 use std::future::poll_fn;
-use std::io;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::task::Poll;
 
-pub(crate) use audit::audit;
 pub(crate) use http_purge::{is_purge, purge};
-pub(crate) use purges::Purges;
+pub(crate) use purge_operations::PurgeOperations;
 
-/// What an app keeps.
-#[derive(Debug)]
-pub(crate) struct PageCache {
-    policy: Policy,
-    guard: BypassRules,
-    presets: Vec<&'static str>,
-    compresses: bool,
-    wait_ms: u64,
-    purge_from: config::Forwarding,
-    /// Whether a page can be made anew without the connection that asked for it.
-    refreshes_behind: bool,
-    store: RefCell<Store>,
-    flights: Rc<Flights>,
-    compressor: Compressor,
-    disk: Option<Disk>,
-    commons: Option<Rc<Commons>>,
-    audit: Audit,
-    counts: Counts,
-    /// The cache of the same app after a reload.
-    successor: RefCell<Weak<Self>>,
-}
-
-/// Answers by what the cache had to do with them.
-#[derive(Debug, Default)]
-struct Counts {
-    hit: Cell<u64>,
-    stale: Cell<u64>,
-    miss: Cell<u64>,
-    bypass: Cell<u64>,
-}
-
-/// Seconds since 1970.
-fn now_s() -> u64 {
-    Wall::now().unix_s()
-}
-
-impl PageCache {
-    /// The cache that is configured for an app, empty; on disk is what was there if `is_first`.
-    ///
-    /// # Errors
-    /// The folder on disk cannot be used.
-    pub(crate) fn open(
-        app: &config::App,
-        is_first: bool,
-        upstream: &Rc<Client>,
-        logs: &Rc<Logs>,
-    ) -> io::Result<Option<Rc<Self>>> {
-        let Some(configured) = &app.page_cache else { return Ok(None) };
-        let presets: Vec<&'static Preset> = match &configured.presets {
-            None => Preset::recognised(|file| app.root.join(file).exists()).collect(),
-            Some(names) => {
-                let named = names.iter().filter_map(|name| Preset::named(name));
-                Preset::named("generic").into_iter().chain(named).collect()
-            }
-        };
-        let mut guard = BypassRules::of(presets.iter().copied());
-        let patterns = |texts: &[String]| -> Vec<NamePattern> {
-            texts.iter().map(|text| NamePattern::new(text)).collect()
-        };
-        guard.cookies.login.extend(patterns(&configured.login_cookies));
-        guard.cookies.ignored.extend(patterns(&configured.ignored_cookies));
-        guard.ignored_fields.extend(patterns(&configured.ignored_headers));
-        guard.bypass_paths.extend(patterns(&configured.bypass_paths));
-        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        let policy = Policy {
-            default_ttl_s: configured.default_ttl_s,
-            // Of a page, Last-Modified says little: with it alone a page is silent.
-            heuristic_max_s: 0,
-            stale_while_revalidate_s: configured.stale_while_revalidate_s,
-            stale_if_error_s: configured.stale_if_error_s,
-            honors_client_cache_control: configured.honors_client_cache_control,
-            body_max_bytes: bytes(configured.max_body_bytes),
-            ..Policy::STANDARD
-        };
-        let shared = configured.shared.as_ref();
-        // What was purged since is known to the others alone.
-        let disk = Disk::open(app, is_first && shared.is_none(), logs)?;
-        let commons = shared.map(|shared| Commons::new(shared, &app.name, upstream, logs));
-        let cache = Rc::new(Self {
-            policy,
-            guard,
-            presets: presets.iter().map(|preset| preset.name).collect(),
-            compresses: configured.compresses,
-            wait_ms: configured.lock_timeout_ms,
-            purge_from: configured.purge_from.clone(),
-            refreshes_behind: app.prefetch.is_empty(),
-            store: RefCell::new(Store::new(bytes(configured.max_memory_bytes))),
-            flights: Rc::default(),
-            compressor: Compressor::default(),
-            disk,
-            commons: commons.clone(),
-            audit: Audit::of(configured.audit_ppm),
-            counts: Counts::default(),
-            successor: RefCell::default(),
-        });
-        if let Some(commons) = commons {
-            spawn(commons.run(Rc::downgrade(&cache)));
-        }
-        Ok(Some(cache))
-    }
-
-    /// How often it had what to do with an answer, since the generation began.
-    pub(crate) fn answers(&self) -> [(&'static str, u64); 4] {
-        let Counts { hit, stale, miss, bypass } = &self.counts;
-        [("hit", hit.get()), ("stale", stale.get()), ("miss", miss.get()), ("bypass", bypass.get())]
-    }
-
-    /// How many answers are kept, and the memory that they take in bytes.
-    pub(crate) fn size(&self) -> (usize, usize) {
-        let store = self.store.borrow();
-        (store.len(), store.used_bytes())
-    }
-
-    /// Why its pages are not shared at the moment, if they are to be.
-    pub(crate) fn unshared_because(&self) -> Option<String> {
-        self.commons.as_ref()?.absence()
-    }
-
-    fn count(&self, outcome: CacheStatus) {
-        let count = match outcome.word() {
-            "HIT" => &self.counts.hit,
-            "STALE" => &self.counts.stale,
-            "MISS" => &self.counts.miss,
-            _ => &self.counts.bypass,
-        };
-        count.set(count.get() + 1);
-    }
-}
-
-/// Answers a request that leads to a script.
+/// Answers a request that leads to an origin.
 pub(crate) async fn answer(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     cache: &Rc<PageCache>,
     origin: Origin,
-) -> Answered {
-    let until_ms = now_ms() + cache.wait_ms;
-    let (mut has_waited, mut behind) = (false, Behind::Unknown);
+) -> ResponseSummary {
+    let until_ms = now_ms() + cache.settings().lock_timeout_ms;
+    let (mut has_waited, mut second_tier) = (false, SecondTier::Unknown);
     loop {
-        let wanted = match cache.consult(connection, turn, app, has_waited, &behind) {
-            Consulted::Serve { entry, outcome, refresh } => {
+        let miss = match lookup::lookup(cache, connection, ctx, app, has_waited, &second_tier) {
+            Lookup::Serve { entry, status, refresh } => {
                 if let Some(key) = refresh {
-                    cache.refresh_behind(connection, turn, app, &origin, key, &entry);
+                    fill::refresh(cache, connection, ctx, app, &origin, key, &entry);
                 }
-                cache.count(outcome);
-                cache.note_hit(connection, turn, app, &origin, &entry);
-                return serve::entry(connection, turn, &entry, outcome).await;
+                audit::sample_hit(cache, connection, ctx, app, &origin, &entry);
+                return serve::entry(cache, connection, ctx, &entry, status).await;
             }
-            Consulted::Behind { key, file } => {
-                match cache.flights.join(&key) {
-                    Part::Lead(_lead) => {
-                        behind = Behind::Found(cache.look_behind(&key, file).await);
+            Lookup::SecondTier { key, file } => {
+                match cache.single_flight().join(&key) {
+                    Role::Leader(_leader) => {
+                        second_tier = SecondTier::Loaded(cache.load(&key, file).await);
                     }
-                    // Whoever flies has it read, or made.
-                    Part::Wait(flight) => match wait(connection, &flight, until_ms).await {
+                    // The leader loads or renders it.
+                    Role::Follower(flight) => match wait(connection, &flight, until_ms).await {
                         Waited::Over => {}
-                        Waited::TooLong => behind = Behind::Found(Vec::new()),
-                        Waited::Gone => {
-                            return refuse(connection, turn, Some(app), Reason::ClientGone).await;
+                        Waited::TooLong => second_tier = SecondTier::Loaded(Vec::new()),
+                        Waited::ClientGone => {
+                            return refuse(connection, ctx, Some(app), Reason::ClientGone).await;
                         }
                     },
-                    Part::Alone => behind = Behind::Found(Vec::new()),
+                    Role::Alone => second_tier = SecondTier::Loaded(Vec::new()),
                 }
                 continue;
             }
-            Consulted::Bypass(reason) => {
-                return pass(connection, turn, app, cache, &origin, reason).await;
+            Lookup::Bypass(reason) => {
+                return bypass(connection, ctx, app, cache, &origin, reason).await;
             }
-            Consulted::Nothing => {
-                return refuse(connection, turn, Some(app), Reason::NotCached).await;
+            Lookup::OnlyIfCached => {
+                return refuse(connection, ctx, Some(app), Reason::NotCached).await;
             }
-            Consulted::Make(wanted) => wanted,
+            Lookup::Miss(miss) => miss,
         };
-        let part = if wanted.is_shared { cache.flights.join(&wanted.key) } else { Part::Alone };
-        let lead = match part {
-            Part::Lead(lead) => Some(lead),
-            Part::Alone => None,
-            Part::Wait(flight) => match wait(connection, &flight, until_ms).await {
+        let role = if miss.is_shared { cache.single_flight().join(&miss.key) } else { Role::Alone };
+        let leader = match role {
+            Role::Leader(leader) => Some(leader),
+            Role::Alone => None,
+            Role::Follower(flight) => match wait(connection, &flight, until_ms).await {
                 Waited::Over => {
                     has_waited = true;
                     continue;
                 }
-                Waited::Gone => {
-                    return refuse(connection, turn, Some(app), Reason::ClientGone).await;
+                Waited::ClientGone => {
+                    return refuse(connection, ctx, Some(app), Reason::ClientGone).await;
                 }
-                Waited::TooLong => match cache.stand_in(&wanted) {
-                    Some((entry, outcome)) => {
-                        cache.count(outcome);
-                        return serve::entry(connection, turn, &entry, outcome).await;
+                Waited::TooLong => match miss.stale_on_error() {
+                    Some((entry, status)) => {
+                        return serve::entry(cache, connection, ctx, &entry, status).await;
                     }
                     None => None,
                 },
             },
         };
-        let making = Making::new(turn, app, cache, &origin, wanted);
-        return making.answer(connection, lead).await;
+        return Fill::new(ctx, app, cache, &origin, miss).answer(connection, leader).await;
     }
 }
 
-/// How waiting for somebody else's page ended.
+/// How waiting for another request ended.
 enum Waited {
     Over,
     TooLong,
-    Gone,
+    ClientGone,
 }
 
 async fn wait(connection: &Connection, flight: &Flight, until_ms: u64) -> Waited {
@@ -265,107 +112,51 @@ async fn wait(connection: &Connection, flight: &Flight, until_ms: u64) -> Waited
         if flight.poll_over().is_ready() {
             return Poll::Ready(Waited::Over);
         }
-        connection.poll_gone().map(|()| Waited::Gone)
+        connection.poll_gone().map(|()| Waited::ClientGone)
     });
     with_deadline(until_ms, over).await.unwrap_or(Waited::TooLong)
 }
 
-impl PageCache {
-    /// Looks for a page on disk, or else among what is shared, and puts it into memory.
-    async fn look_behind(&self, key: &Key, file: Option<u64>) -> Vec<Shared> {
-        if let Some(file) = file
-            && let Some(entry) = self.unshelve(key, file).await
-        {
-            return vec![entry];
-        }
-        let Some(commons) = &self.commons else { return Vec::new() };
-        let began = self.store.borrow().purge_epoch();
-        let entries = commons.take(self, key).await;
-        let mut store = self.store.borrow_mut();
-        let now_s = now_s();
-        entries.into_iter().filter_map(|entry| store.insert(entry, began, now_s).ok()).collect()
-    }
-
-    /// Waits until the purges so far are known to all with whom pages are shared; false if they
-    /// are not yet.
-    async fn settle(&self) -> bool {
-        match &self.commons {
-            Some(commons) => commons.settle().await,
-            None => true,
-        }
-    }
-
-    fn forget(&self, key: &Key) {
-        self.purge(Selector::Url(key.bytes().to_vec()), Purge::Hard);
-    }
-
-    /// Purges here, and tells those with whom pages are shared; gives how many entries memory had.
-    fn purge(&self, selector: Selector, purge: Purge) -> usize {
-        if let Some(commons) = &self.commons
-            && self.successor.borrow().strong_count() == 0
-        {
-            commons.broadcast(&selector, matches!(purge, Purge::Soft { .. }));
-        }
-        self.purge_here(selector, purge)
-    }
-
-    /// Purges in memory and on disk; gives how many entries memory had.
-    fn purge_here(&self, selector: Selector, purge: Purge) -> usize {
-        if let Some(disk) = &self.disk {
-            disk.purge(&selector);
-        }
-        self.store.borrow_mut().purge(selector, purge)
-    }
-}
-
-/// Has a request answered without the cache, and forgets what it made invalid.
-async fn pass(
+/// Answers a request without the cache, and purges the pages that it invalidates.
+async fn bypass(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     cache: &PageCache,
     origin: &Origin,
     reason: rules::Reason,
-) -> Answered {
-    let mut begun = match origin.begin(connection, turn, app, None).await {
+) -> ResponseSummary {
+    let mut begun = match origin.begin(connection, ctx, app, None).await {
         Ok(begun) => begun,
-        Err(reason) => return refuse(connection, turn, Some(app), reason).await,
+        Err(reason) => return refuse(connection, ctx, Some(app), reason).await,
     };
-    invalidate(connection, turn, cache, begun.head());
-    let outcome = CacheStatus::Bypass(reason);
-    cache.count(outcome);
-    outcome.write(&mut begun.head_mut().headers.bytes);
-    begun.send(connection, turn, app, origin).await
+    invalidate(connection, ctx, cache, begun.head());
+    let status = CacheStatus::Bypass(reason);
+    cache.count(status);
+    status.write(&mut begun.head_mut().headers.bytes);
+    begun.send(connection, ctx, app, origin).await
 }
 
 /// RFC 9111 4.4.
-fn invalidate(connection: &mut Connection, turn: &Turn, cache: &PageCache, head: &PhpHead) {
-    if !rules::is_unsafe(turn.asked.method) {
+fn invalidate(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    cache: &PageCache,
+    head: &ResponseHead,
+) {
+    if !rules::is_unsafe(ctx.request.method) {
         return;
     }
     let buffers = connection.buffers();
     let (request, input) = (&buffers.head, &buffers.input);
-    let host = consult::host(turn, buffers);
-    let https = turn.forwarded.https;
+    let host = lookup::host(ctx, buffers);
+    let https = ctx.forwarded.https;
     let path_and_query = request.origin_form(input);
     let scheme: &[u8] = if https { b"https" } else { b"http" };
     let target = Target { scheme, authority: host, path_and_query: &path_and_query };
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = Response { status: head.status, fields: Fields(&fields) };
-    for path in rules::invalidated(turn.asked.method, target, response) {
-        cache.forget(&Key::new(https, host, &path));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use outboard_config::PRESET_NAMES;
-    use outboard_page_cache::PRESETS;
-
-    #[test]
-    fn the_configuration_knows_the_presets_by_their_names() {
-        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-        assert_eq!(names[0], "generic");
-        assert_eq!(names[1..], PRESET_NAMES);
+    for path in rules::invalidated(ctx.request.method, target, response) {
+        cache.purge_url(&Key::new(https, host, &path));
     }
 }

@@ -5,10 +5,10 @@
 //! script from running, which finds an empty body, status 0 and why.
 
 use crate::app::App;
-use crate::compose::fetching::Fetching;
-use crate::connection::Connection;
-use crate::turn::Turn;
+use crate::request::RequestContext;
+use crate::upstream_body::UpstreamBody;
 use outboard_config::Prefetch;
+use outboard_http_server::Connection;
 use outboard_log::Level;
 use outboard_log::Reason;
 use outboard_upstream::Error;
@@ -28,7 +28,7 @@ pub(crate) type Params = Vec<(Vec<u8>, Vec<u8>)>;
 /// The client has gone meanwhile.
 pub(crate) async fn params(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &App,
     query: Option<&[u8]>,
 ) -> Result<Params, Reason> {
@@ -39,10 +39,10 @@ pub(crate) async fn params(
     let path = app.below_prefix(&buffers.path);
     let query = query.or(buffers.head.query(&buffers.input)).unwrap_or_default();
     let wanted = app.config.prefetch.iter().filter(|prefetch| prefetch.path.matches(path));
-    let started: Vec<(&Prefetch, Fetching)> = wanted
+    let started: Vec<(&Prefetch, UpstreamBody)> = wanted
         .map(|prefetch| {
             let (source, timeout_ms) = (&prefetch.source, prefetch.timeout_ms);
-            let fetching = Fetching::start(app, source, timeout_ms, usize::MAX, path, query);
+            let fetching = UpstreamBody::start(app, source, timeout_ms, usize::MAX, path, query);
             (prefetch, fetching)
         })
         .collect();
@@ -69,7 +69,7 @@ pub(crate) async fn params(
         });
         if let Err(error) = &outcome {
             let text = format!("prefetch {}: {error}", prefetch.source.url.as_str());
-            app.log_text(Level::Warn, turn.request_id, &text);
+            app.log_text(Level::Warn, ctx.request_id, &text);
         }
         push(&mut params, &prefetch.param, body, outcome);
     }

@@ -9,18 +9,19 @@
 
 mod fields;
 mod inflow;
-pub(crate) mod switch;
-mod turns;
+pub(crate) mod websocket;
 
 use crate::app::App;
-use crate::body::RequestBody;
-use crate::connection::Connection;
-use crate::memory::Held;
-use crate::php_head::PhpHead;
-use crate::receive::{self, Pieces};
-use crate::script::{ForCache, relay};
-use crate::turn::{Answered, Turn};
+use crate::cache_requirements::CacheRequirements;
+use crate::origin_response;
+use crate::request::{RequestContext, ResponseSummary};
+use crate::response_head::ResponseHead;
+use crate::route::Proxied;
 use inflow::{Inflow, Next};
+use outboard_buffer::Held;
+use outboard_buffer::RequestBody;
+use outboard_http_server::body_reader::{self, Pieces};
+use outboard_http_server::{BodyWriter, Connection};
 use outboard_http1::Method;
 use outboard_log::Level;
 use outboard_log::Reason;
@@ -31,24 +32,12 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
-pub(crate) use turns::Turns;
-
-/// Which server gets a request, and what it is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Proxied {
-    /// Its place in the app's `proxies`.
-    pub(crate) number: usize,
-    /// Path and query after a rewrite; `None` for those of the request as they were received.
-    pub(crate) rewritten: Option<Vec<u8>>,
-    /// Whether a script ordered it: then it is a GET or HEAD, whatever the client asked.
-    pub(crate) is_ordered: bool,
-}
 
 /// An answer whose head has come.
 #[derive(Debug)]
 pub(crate) struct Begun {
     /// The head, under the app's rules.
-    pub(crate) head: PhpHead,
+    pub(crate) head: ResponseHead,
     /// The body so far.
     body: Vec<u8>,
     /// Counts it.
@@ -66,17 +55,17 @@ pub(crate) struct Begun {
 /// Why there is no answer.
 pub(crate) async fn begin(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     proxied: &Proxied,
-    for_cache: Option<&ForCache>,
+    for_cache: Option<&CacheRequirements>,
 ) -> Result<Begun, Reason> {
-    let request = request(connection, turn, app, proxied, for_cache);
-    let mut request = request.map_err(|error| told(app, turn.request_id, &error))?;
+    let request = request(connection, ctx, app, proxied, for_cache);
+    let mut request = request.map_err(|error| told(app, ctx.request_id, &error))?;
     let timeout_ms = request.timeout_ms;
     let interims = Rc::<Interims>::default();
     request.interims = Some(interims.clone());
-    let asking = Asking { turn, app, interims: &interims };
+    let asking = Asking { ctx, app, interims: &interims };
     let is_streamed = !app.config.proxies[proxied.number].buffers_request;
     let asked = if proxied.is_ordered {
         // The script had the body.
@@ -84,10 +73,10 @@ pub(crate) async fn begin(
     } else if is_streamed && let Some(pieces) = Pieces::of(connection, &app.config.limits).await? {
         asking.stream(connection, request, pieces).await?
     } else {
-        let received = receive::body(connection, &app.config.limits).await?;
+        let received = body_reader::body(connection, &app.config.limits).await?;
         asking.hand_over(connection, request, received.body).await?
     };
-    let mut response = asked.map_err(|error| told(app, turn.request_id, &error))?;
+    let mut response = asked.map_err(|error| told(app, ctx.request_id, &error))?;
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();
     let head = head(app, &response, &path)?;
@@ -97,15 +86,15 @@ pub(crate) async fn begin(
     let memory = &app.memory.responses;
     while !begun.response.is_over() && begun.body.len() < most_bytes && !memory.is_scarce() {
         let more = until_hangup(connection, begun.read()).await?;
-        more.map_err(|error| told(app, turn.request_id, &error))?;
+        more.map_err(|error| told(app, ctx.request_id, &error))?;
     }
-    begun.read_at_hand().await.map_err(|error| told(app, turn.request_id, &error))?;
+    begun.read_at_hand().await.map_err(|error| told(app, ctx.request_id, &error))?;
     Ok(begun)
 }
 
 /// A request that waits for its answer.
 struct Asking<'a> {
-    turn: &'a Turn,
+    ctx: &'a RequestContext,
     app: &'a App,
     interims: &'a Interims,
 }
@@ -126,11 +115,11 @@ impl Asking<'_> {
         mut request: Request,
         mut body: RequestBody,
     ) -> Result<Result<Response, Error>, Reason> {
-        if body.memory().len() as u64 == body.len() {
+        if body.memory().len() as u64 == body.length() {
             request.body = body.memory().to_vec();
             return self.send(connection, request).await;
         }
-        let length = BodyLength::Known(body.len());
+        let length = BodyLength::Known(body.length());
         let begun = self.app.upstream.upload(request, length);
         let mut upload = match until_hangup(connection, begun).await? {
             Ok(upload) => upload,
@@ -188,8 +177,8 @@ impl Asking<'_> {
             let until_ms = deadline_ms();
             while let Some(interim) = self.interims.take() {
                 // One that cannot be written down is not worth the answer.
-                if let Ok(head) = PhpHead::of_upstream(interim.status, &interim.headers) {
-                    relay::write_interim(connection, self.turn, &head).await?;
+                if let Ok(head) = ResponseHead::of_upstream(interim.status, &interim.headers) {
+                    origin_response::write_interim(connection, self.ctx, &head).await?;
                 }
             }
             set_deadline(until_ms);
@@ -209,12 +198,12 @@ const SPOOLED_PIECE_BYTES: usize = 64 << 10;
 /// It cannot be asked.
 pub(crate) fn request_for_cache(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &App,
     proxied: &Proxied,
-    wish: &ForCache,
+    wish: &CacheRequirements,
 ) -> Result<Request, Error> {
-    let mut request = request(connection, turn, app, proxied, Some(wish))?;
+    let mut request = request(connection, ctx, app, proxied, Some(wish))?;
     request.method = b"GET".to_vec();
     Ok(request)
 }
@@ -229,7 +218,7 @@ pub(crate) async fn make(
     request_id: u64,
     path: &[u8],
     whole_bytes: usize,
-) -> Result<Option<(PhpHead, Vec<u8>)>, Reason> {
+) -> Result<Option<(ResponseHead, Vec<u8>)>, Reason> {
     let timeout_ms = request.timeout_ms;
     let sent = app.upstream.send(request).await;
     let mut response = sent.map_err(|error| told(app, request_id, &error))?;
@@ -251,7 +240,7 @@ impl Begun {
     fn new(
         app: &App,
         proxied: &Proxied,
-        head: PhpHead,
+        head: ResponseHead,
         response: Response,
         timeout_ms: u64,
     ) -> Self {
@@ -296,34 +285,32 @@ impl Begun {
     pub(crate) async fn send(
         self,
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         app: &App,
-    ) -> Answered {
+    ) -> ResponseSummary {
         let Self { head, body, held, mut response, timeout_ms, is_buffered } = self;
         if response.is_over() {
-            return relay::whole(connection, turn, &head, &body).await;
+            return origin_response::write_complete(connection, ctx, &head, &body).await;
         }
         response.count_as_response();
         let account = &app.memory.responses;
-        let turns = connection.gateway.inflow_turns.clone();
+        let turns = ctx.gateway.read_turns.clone();
         let inflow = Inflow::start(response, timeout_ms, account, turns);
         let status = head.status;
-        let framing = turn.asked.framing(status, head.content_length);
-        let facts = head.facts(turn.asked, framing);
+        let framing = ctx.request.framing(status, head.content_length);
+        let facts = head.facts(ctx.request, framing);
         connection.put_head(facts, &head.headers.bytes);
-        let mut sent_bytes = 0;
+        let mut writer = BodyWriter::new(framing);
         let mut piece = body;
         let mut held = Some(held);
         loop {
             let is_put = match is_buffered {
-                true => {
-                    relay::put_piece(connection, framing, &piece, &mut sent_bytes, account).await
-                }
-                false => relay::write_piece(connection, framing, &piece, &mut sent_bytes).await,
+                true => writer.write_or_spool(connection, &piece, account).await,
+                false => writer.write(connection, &piece).await,
             };
             drop((piece, held.take()));
             if !is_put {
-                return Answered::broken(status, sent_bytes);
+                return ResponseSummary::broken(status, writer.written_bytes());
             }
             let reason = match inflow.next(connection).await {
                 Ok(Next::Piece(next)) => {
@@ -331,30 +318,32 @@ impl Begun {
                     continue;
                 }
                 Ok(Next::End) => {
-                    return relay::finish(connection, facts, sent_bytes, account).await;
+                    let written = writer.finish(connection, b"", facts.keep_alive, account).await;
+                    let body_bytes = writer.written_bytes();
+                    return ResponseSummary { written, status, body_bytes };
                 }
-                Ok(Next::Broken(error)) => told(app, turn.request_id, &error),
+                Ok(Next::Broken(error)) => told(app, ctx.request_id, &error),
                 Err(reason) => {
-                    connection.lost = Some(reason);
-                    return Answered::broken(status, sent_bytes);
+                    connection.note_lost(Err(reason));
+                    return ResponseSummary::broken(status, writer.written_bytes());
                 }
             };
-            connection.gateway.counters.borrow_mut().refused(reason);
-            return Answered::broken(status, sent_bytes);
+            connection.context.count_refusal(reason);
+            return ResponseSummary::broken(status, writer.written_bytes());
         }
     }
 }
 
 fn request(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &App,
     proxied: &Proxied,
-    for_cache: Option<&ForCache>,
+    for_cache: Option<&CacheRequirements>,
 ) -> Result<Request, Error> {
     let to = &app.config.proxies[proxied.number];
     let conditions = for_cache.map(|wish| &wish.conditions[..]);
-    let mut headers = fields::of(connection, turn, to, conditions)?;
+    let mut headers = fields::of(connection, ctx, to, conditions)?;
     if proxied.is_ordered {
         headers.remove(|name| name[..name.len().min(8)].eq_ignore_ascii_case(b"content-"));
     }
@@ -364,7 +353,7 @@ fn request(
         None => buffers.head.origin_form(&buffers.input).into_owned(),
     };
     let mut request = Request::get(Url::parse(&[to.upstream.as_bytes(), &target].concat())?);
-    if !proxied.is_ordered || turn.asked.method == Method::Head {
+    if !proxied.is_ordered || ctx.request.method == Method::Head {
         request.method = buffers.head.method(&buffers.input).to_vec();
     }
     request.headers = headers;
@@ -379,16 +368,17 @@ fn request(
     Ok(request)
 }
 
-fn head(app: &App, response: &Response, path: &[u8]) -> Result<PhpHead, Reason> {
-    let mut head = PhpHead::of_upstream(response.status, &response.headers).map_err(|bad| {
-        app.log_text(Level::Error, 0, &bad.why);
-        Reason::UpstreamFailed
-    })?;
+fn head(app: &App, response: &Response, path: &[u8]) -> Result<ResponseHead, Reason> {
+    let mut head =
+        ResponseHead::of_upstream(response.status, &response.headers).map_err(|bad| {
+            app.log_text(Level::Error, 0, &bad.why);
+            Reason::UpstreamFailed
+        })?;
     head.headers.apply(&app.config.headers, app.below_prefix(path));
     Ok(head)
 }
 
-fn may_be_kept(head: &PhpHead) -> bool {
+fn may_be_kept(head: &ResponseHead) -> bool {
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = outboard_page_cache::Response { status: head.status, fields: Fields(&fields) };
     outboard_page_cache::may_be_stored(response)

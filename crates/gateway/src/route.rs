@@ -9,8 +9,6 @@
 //! front controller.
 
 use crate::app::{App, below_prefix};
-use crate::compose::Composed;
-use crate::proxy::Proxied;
 use outboard_config::{self as config, Rewrite, RewriteWhen};
 use outboard_log::Reason;
 use outboard_static_files::{Entry, ForbiddenReason, Lookup, Root};
@@ -49,6 +47,28 @@ pub(crate) struct Script {
     /// Another script sent us here (`X-Accel-Redirect`): a GET without a body, whatever the
     /// request was.
     pub(crate) internal: bool,
+}
+
+/// Which server gets a request, and what it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Proxied {
+    /// Its place in the app's `proxies`.
+    pub(crate) number: usize,
+    /// Path and query after a rewrite; `None` for those of the request as they were received.
+    pub(crate) rewritten: Option<Vec<u8>>,
+    /// Whether a script ordered it: then it is a GET or HEAD, whatever the client asked.
+    pub(crate) is_ordered: bool,
+}
+
+/// A composed page and what of the request it needs.
+#[derive(Debug)]
+pub(crate) struct Composed {
+    /// Which of the app's pages.
+    pub(crate) page: usize,
+    /// The path below the app's prefix.
+    pub(crate) path: Vec<u8>,
+    /// The query of a rewrite rule instead of the request's.
+    pub(crate) query: Option<Vec<u8>>,
 }
 
 /// Finds the route of `path`, which starts with the app's prefix. `query` is the request's own.

@@ -6,21 +6,21 @@
 
 mod frame;
 pub(crate) mod relay;
-mod sendfile;
 mod stream;
 
 use crate::app::App;
-use crate::body::RequestBody;
-use crate::connection::Connection;
-use crate::exchange::Exchange;
-use crate::php_head::PhpHead;
+use crate::cache_requirements::CacheRequirements;
 use crate::prefetch;
-use crate::receive::{self, Received};
+use crate::request::RequestContext;
+use crate::response_head::ResponseHead;
 use crate::route::Script;
-use crate::turn::Turn;
 use frame::Extra;
-pub(crate) use frame::{concerns_whole_answer, with_headers};
+pub(crate) use frame::with_headers;
+use outboard_buffer::RequestBody;
+use outboard_http_server::Connection;
+use outboard_http_server::body_reader::{self, Received};
 use outboard_log::Reason;
+use outboard_php_pool::exchange::Exchange;
 use outboard_reactor::now_ms;
 pub(crate) use relay::Begun;
 use std::net::SocketAddr;
@@ -33,38 +33,26 @@ use std::rc::Rc;
 /// Why there is no answer.
 pub(crate) async fn begin_answer(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     script: &Script,
-    for_cache: Option<&ForCache>,
+    for_cache: Option<&CacheRequirements>,
 ) -> BeforeHead<Begun> {
     let received = if script.internal {
         Received::none()
     } else {
-        receive::body(connection, &app.config.limits).await?
+        body_reader::body(connection, &app.config.limits).await?
     };
-    let params = prefetch::params(connection, turn, app, script.query.as_deref()).await?;
+    let params = prefetch::params(connection, ctx, app, script.query.as_deref()).await?;
     let extra = Extra {
         params: &params,
         part: None,
         for_cache: for_cache.map(|wish| &wish.conditions[..]),
     };
-    let frame = frame::request(connection, turn, app, script, received.content_length, extra);
-    let local_peer = connection.ends.local_peer(&connection.wire);
-    let lease = submit(turn.request_id, app, frame, received.body, local_peer)?;
-    relay::begin(connection, turn, app, lease, for_cache).await
-}
-
-/// A field that somebody owns.
-pub(crate) type OwnField = (Vec<u8>, Vec<u8>);
-
-/// What a cache wants of a script.
-#[derive(Debug)]
-pub(crate) struct ForCache {
-    /// Body up to this length is waited for before the answer is sent.
-    pub(crate) whole_bytes: usize,
-    /// What the script is asked with instead of the client's conditions.
-    pub(crate) conditions: Vec<OwnField>,
+    let frame = frame::request(connection, ctx, app, script, received.content_length, extra);
+    let local_peer = connection.peer.local_peer(&connection.transport);
+    let lease = submit(ctx.request_id, app, frame, received.body, local_peer)?;
+    relay::begin(connection, ctx, app, lease, for_cache).await
 }
 
 /// A script that makes a part of a page.
@@ -80,7 +68,7 @@ pub(crate) struct SubRequest<'a> {
 /// Why the pool does not take it.
 pub(crate) fn begin(
     connection: &Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     sub: SubRequest<'_>,
 ) -> Result<Lease, Reason> {
@@ -93,22 +81,22 @@ pub(crate) fn begin(
     };
     let params = [(b"OUTBOARD_COMPOSE".to_vec(), b"1".to_vec())];
     let extra = Extra { params: &params, part: Some(&sub), for_cache: None };
-    let frame = frame::request(connection, turn, app, &script, None, extra);
-    let local_peer = connection.ends.local_peer(&connection.wire);
-    submit(turn.request_id, app, frame, RequestBody::empty(), local_peer)
+    let frame = frame::request(connection, ctx, app, &script, None, extra);
+    let local_peer = connection.peer.local_peer(&connection.transport);
+    submit(ctx.request_id, app, frame, RequestBody::empty(), local_peer)
 }
 
 /// What [`make`] sends to the worker: the present request as a GET for the whole page.
 pub(crate) fn frame_for_cache(
     connection: &Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     script: &Script,
-    wish: &ForCache,
+    wish: &CacheRequirements,
 ) -> Vec<u8> {
     let extra = Extra { params: &[], part: None, for_cache: Some(&wish.conditions) };
     let script = Script { internal: true, ..script.clone() };
-    frame::request(connection, turn, app, &script, None, extra)
+    frame::request(connection, ctx, app, &script, None, extra)
 }
 
 /// Has a page made that no client waits for; `None` for one that is not whole within
@@ -122,7 +110,7 @@ pub(crate) async fn make(
     request_id: u64,
     path: &[u8],
     whole_bytes: usize,
-) -> BeforeHead<Option<(PhpHead, Vec<u8>)>> {
+) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
     let lease = submit(request_id, app, frame, RequestBody::empty(), None)?;
     relay::make(app, lease, path, whole_bytes).await
 }

@@ -3,108 +3,33 @@
 //! Called by the command line. Invariants: addresses are bound before PHP is started, so that a
 //! taken port is said at once; a reload that fails at any point leaves everything as it was.
 
+mod development;
+mod generation_builder;
+mod heap;
 mod htaccess;
 mod orders;
+mod rings;
 
-use crate::development;
-use crate::gateway::{Gateway, Rings};
-use crate::generation::{Generation, Kit};
-use crate::identity::{self, Identity};
+use crate::gateway::{Gateway, memory_limit_bytes};
+use crate::generation::Generation;
 use crate::life::{self, Life, Ready};
-use crate::listener::set::{self, Wanted};
-use crate::listener::{BindError, Serves};
-use crate::memory::{self, Memory};
-use crate::pool::StartError;
-use crate::upgrade::Protocol;
+use crate::listeners::{self, Wanted};
+pub use crate::options::{AdminSocket, Load, Options};
+use crate::privileges::{self, Identity};
+pub use crate::server_error::ServerError;
+use generation_builder::GenerationBuilder;
 use orders::{Order, Orders};
-use outboard_config::{Config, Diagnostics, Open};
+use outboard_buffer::Memory;
+use outboard_config::{Config, Diagnostics};
+use outboard_http_server::Role;
 use outboard_log::Level;
 use outboard_log::Opener;
+use outboard_php_pool::pool::StartError;
 use outboard_reactor::{self as reactor, Interest, Source, blocking, now_ms, spawn};
 use std::future::poll_fn;
-use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
-
-/// Reads a configuration, opening files by what it is handed.
-pub type Load = Arc<dyn Fn(Open<'_>) -> Result<Config, Diagnostics> + Send + Sync>;
-
-/// How to run a server.
-pub struct Options {
-    /// Reads the configuration, at start and at each reload.
-    pub load: Load,
-    /// What a named server is called, in titles of processes and in its status.
-    pub name: Option<String>,
-    /// An admin socket beside, or instead of, the configured one.
-    pub admin_socket: Option<AdminSocket>,
-    /// The PHP host when the configuration does not say.
-    pub host_binary: PathBuf,
-    /// The program whose command `spawner` starts PHP once root was given up; `None`: the server
-    /// stays who it is.
-    pub spawner: Option<PathBuf>,
-    /// Goes when the server stops, as its own sockets do.
-    pub pid_file: Option<PathBuf>,
-    /// Sockets that were bound for this server by somebody else; those whose address is configured
-    /// are listened on.
-    pub sockets: Vec<OwnedFd>,
-    /// Hears how it goes.
-    pub tell: life::Listener,
-    /// How often it is told that the loop turns.
-    pub alive_every_ms: Option<u64>,
-    /// Protocols beside HTTP that connections can be switched to.
-    pub protocols: Vec<Box<dyn Protocol>>,
-}
-
-/// The admin socket that the command line asks for.
-#[derive(Debug, Clone)]
-pub enum AdminSocket {
-    /// When the configuration names none, and may be missing: another server of this user has it
-    /// then.
-    IfFree(PathBuf),
-    /// In any case; without it the server does not start.
-    Always(PathBuf),
-}
-
-/// Why a server did not start, or a reload was given up.
-#[derive(Debug)]
-pub enum ServerError {
-    /// The configuration is wrong.
-    Config(Diagnostics),
-    /// An address cannot be listened on.
-    Bind(BindError),
-    /// PHP does not start.
-    Php(StartError),
-    /// A folder, file or user of the configuration cannot be used.
-    Setup(String),
-    /// The process that starts PHP for a gateway that gave up root has gone.
-    Spawner,
-    /// The event loop failed.
-    Io(io::Error),
-}
-
-impl std::fmt::Display for ServerError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Config(diagnostics) => diagnostics.fmt(f),
-            Self::Bind(error) => error.fmt(f),
-            Self::Php(error) => error.fmt(f),
-            Self::Setup(message) => f.write_str(message),
-            Self::Spawner => f.write_str("the spawner, which starts PHP, has gone; start again"),
-            Self::Io(error) => write!(f, "the event loop failed: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for ServerError {}
-
-impl From<BindError> for ServerError {
-    fn from(error: BindError) -> Self {
-        Self::Bind(error)
-    }
-}
 
 /// Reads what a configuration names and the server needs from its start on: certificates with
 /// their keys. Nothing is started.
@@ -112,7 +37,7 @@ impl From<BindError> for ServerError {
 /// # Errors
 /// What [`serve`] would not start with.
 pub fn check(config: &Config) -> Result<(), ServerError> {
-    set::check(config)
+    listeners::check(config)
 }
 
 /// Runs a server until it is told to stop.
@@ -122,7 +47,7 @@ pub fn check(config: &Config) -> Result<(), ServerError> {
 pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError> {
     // Keys are root's, often.
     let wanted = Wanted::of(&config, &Opener::default())?;
-    let mut identity = identity::assume(&mut config, &options)?;
+    let mut identity = privileges::assume(&mut config, &options)?;
     options.sockets.append(&mut identity.sockets);
     let identity = Rc::new(identity);
     let served = reactor::run(serve_on_loop(config, wanted, options, identity.clone()));
@@ -137,27 +62,27 @@ async fn serve_on_loop(
     identity: Rc<Identity>,
 ) -> Result<(), ServerError> {
     let orders = Orders::catch().map_err(ServerError::Io)?;
-    let memory = Memory::new(config.limits.memory);
+    let memory = Memory::new(memory_limit_bytes(config.limits.memory));
     let Options { name, host_binary, load, .. } = options;
-    let kit = Kit { name, host_binary, memory, load, identity };
+    let kit = GenerationBuilder { name, host_binary, memory, load, identity };
     let (generation, sinks) = kit.open(1, config, None).await?;
-    let gateway = Gateway::new(generation, sinks, kit.memory.clone(), options.protocols);
+    let gateway = Gateway::new(generation, sinks, kit.memory.clone());
     gateway.adopt(kit.name.clone(), options.sockets);
-    kit.identity.warnings.iter().for_each(|warning| gateway.note(Level::Warn, warning));
+    kit.identity.warnings.iter().for_each(|warning| gateway.server.log(Level::Warn, warning));
     if let Some(spawner) = &kit.identity.spawner {
         let watched = spawner.watch().and_then(|fd| Source::new(fd, Interest::Read));
         spawn(stop_without_spawner(gateway.clone(), watched.map_err(ServerError::Io)?));
     }
-    reactor::watch_memory(Rings::new(gateway.clone()));
-    let admin_socket = set::listen_first(&gateway, wanted, options.admin_socket)?;
+    reactor::watch_memory(rings::Rings::new(gateway.clone()));
+    let admin_socket = listeners::listen_first(&gateway, wanted, options.admin_socket)?;
     if let Some(unstarted) = wait_ready_or_stop(&gateway, &orders).await {
-        set::stop(&gateway);
+        listeners::stop(&gateway);
         return unstarted.map_err(ServerError::Php);
     }
     spawn(flush_logs(gateway.clone()));
-    spawn(memory::give_back(gateway.clone()));
+    spawn(heap::give_back(gateway.clone()));
     spawn(htaccess::tell(gateway.clone()));
-    development::follow(&gateway);
+    development::configure(&gateway);
     gateway.ready.set(true);
     (options.tell)(&Life::Ready(ready_facts(&gateway, admin_socket)));
     if let Some(period_ms) = options.alive_every_ms {
@@ -168,12 +93,6 @@ async fn serve_on_loop(
     drain(&gateway).await;
     gateway.sinks.borrow().all().for_each(|sink| sink.finish());
     if gateway.lost_spawner.get() { Err(ServerError::Spawner) } else { Ok(()) }
-}
-
-impl From<StartError> for ServerError {
-    fn from(error: StartError) -> Self {
-        Self::Php(error)
-    }
 }
 
 async fn wait_ready(generation: &Generation) -> Result<(), StartError> {
@@ -199,16 +118,16 @@ async fn wait_ready_or_stop(
 /// Without its spawner a gateway that gave up root can start no PHP, and only root can start one.
 async fn stop_without_spawner(gateway: Rc<Gateway>, spawner: Source) {
     poll_fn(|_| spawner.poll_hangup()).await;
-    gateway.note(Level::Error, "the spawner has gone, and with it all PHP: stopping");
+    gateway.server.log(Level::Error, "the spawner has gone, and with it all PHP: stopping");
     gateway.lost_spawner.set(true);
-    gateway.wishes.stop.set();
+    gateway.control.stop.set();
 }
 
 fn ready_facts(gateway: &Gateway, admin_socket: Option<PathBuf>) -> Ready {
     let generation = gateway.generation();
     let listeners = gateway.listeners.borrow();
     let serving =
-        listeners.iter().filter(|bound| matches!(bound.serves(), Serves::Apps | Serves::Entities));
+        listeners.iter().filter(|bound| matches!(bound.role(), Role::Apps | Role::Entities));
     let apps = generation.apps.iter().map(|app| {
         (app.config.name.clone(), app.pool.status().php_version, app.config.root.clone())
     });
@@ -219,31 +138,36 @@ fn ready_facts(gateway: &Gateway, admin_socket: Option<PathBuf>) -> Ready {
     }
 }
 
-async fn attend(gateway: &Rc<Gateway>, orders: &Orders, kit: &Kit, tell: &life::Listener) {
+async fn attend(
+    gateway: &Rc<Gateway>,
+    orders: &Orders,
+    kit: &GenerationBuilder,
+    tell: &life::Listener,
+) {
     loop {
         match orders.next(gateway).await {
             Order::Stop => return,
             Order::ReopenLogs => reopen_logs(gateway),
             Order::Reload => {
-                let askers = gateway.wishes.reload_askers.take();
+                let waiters = gateway.control.take_reload_waiters();
                 tell(&Life::Reloading);
                 let Some(outcome) = unless_stopped(gateway, orders, reload(gateway, kit)).await
                 else {
                     let outcome = Err("the server stops".to_owned());
-                    return askers.iter().for_each(|asker| asker.tell(outcome.clone()));
+                    return waiters.iter().for_each(|waiter| waiter.complete(outcome.clone()));
                 };
                 match &outcome {
                     Ok(number) => {
-                        gateway.note(Level::Info, &format!("generation {number} is active"))
+                        gateway.server.log(Level::Info, &format!("generation {number} is active"))
                     }
-                    Err(error) => gateway.note(
+                    Err(error) => gateway.server.log(
                         Level::Error,
                         &format!("reload given up, everything stays as it was: {error}"),
                     ),
                 }
                 let outcome = outcome.map_err(|error| error.to_string());
                 tell(&Life::Reloaded(outcome.clone()));
-                askers.iter().for_each(|asker| asker.tell(outcome.clone()));
+                waiters.iter().for_each(|waiter| waiter.complete(outcome.clone()));
             }
         }
     }
@@ -266,25 +190,24 @@ async fn unless_stopped<T>(
 }
 
 /// Starts a successor beside the present generation, checks it, swaps it in.
-async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
+async fn reload(gateway: &Rc<Gateway>, kit: &GenerationBuilder) -> Result<u32, ServerError> {
     let load = kit.load.clone();
     let opener = kit.identity.opener();
     let loaded = blocking(move || {
         let config = load(&|path| opener.read(path))?;
-        let certificates = set::certificates(&config, &opener);
+        let certificates = listeners::certificates(&config, &opener);
         Ok::<_, Diagnostics>((config, certificates))
     });
     let (mut config, certificates) = loaded.await.map_err(ServerError::Config)?;
     kit.identity.settle(&mut config);
-    let wanted = Wanted::with(&config, certificates.map_err(ServerError::Setup)?);
+    let wanted = Wanted::with(&config, certificates.map_err(ServerError::setup)?);
     let present = gateway.generation();
     let number = present.number + 1;
     let (successor, sinks) = kit.open(number, config, Some(&present)).await?;
     gateway.pools.borrow_mut().extend(successor.pools().cloned());
     let checked = match wait_ready(&successor).await {
-        Ok(()) => {
-            set::bind_new(gateway, &wanted, successor.config.io.backlog).map_err(ServerError::from)
-        }
+        Ok(()) => listeners::bind_new(gateway, &wanted, successor.config.io.backlog)
+            .map_err(ServerError::from),
         Err(error) => Err(error.into()),
     };
     let fresh = match checked {
@@ -296,23 +219,23 @@ async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
         }
     };
     let drain_timeout_ms = successor.config.drain_timeout_ms;
-    set::take_over(gateway, &wanted, fresh);
+    listeners::take_over(gateway, &wanted, fresh);
     gateway.swap(successor, sinks, drain_timeout_ms);
-    development::follow(gateway);
+    development::configure(gateway);
     Ok(number)
 }
 
 fn reopen_logs(gateway: &Gateway) {
     for sink in gateway.sinks.borrow().all() {
         if let Err(error) = sink.reopen() {
-            gateway.note(Level::Error, &format!("cannot reopen a log: {error}"));
+            gateway.server.log(Level::Error, &format!("cannot reopen a log: {error}"));
         }
     }
 }
 
 /// Access lines reach their file within a moment, without a write a request.
 async fn flush_logs(gateway: Rc<Gateway>) {
-    let mut waiting = gateway.memory.logs().hold(0);
+    let mut waiting = gateway.server.memory.logs().hold(0);
     loop {
         reactor::sleep(250).await;
         gateway.sinks.borrow().flush(&mut waiting);
@@ -322,13 +245,13 @@ async fn flush_logs(gateway: Rc<Gateway>) {
 
 /// Finishes what has begun, within the drain time-out.
 async fn drain(gateway: &Rc<Gateway>) {
-    gateway.note(Level::Info, "stopping: finishing what has begun");
-    set::stop(gateway);
-    gateway.drain();
+    gateway.server.log(Level::Info, "stopping: finishing what has begun");
+    listeners::stop(gateway);
+    gateway.server.drain();
     gateway.generation().tasks().for_each(|tasks| tasks.stop());
     let drain_timeout_ms = gateway.generation().config.drain_timeout_ms;
     let until_ms = now_ms() + drain_timeout_ms;
-    while gateway.connections.connections() > 0 && now_ms() < until_ms {
+    while gateway.server.open_connections() > 0 && now_ms() < until_ms {
         reactor::sleep(10).await;
     }
     for pool in gateway.pools.borrow().iter() {
@@ -341,7 +264,7 @@ async fn drain(gateway: &Rc<Gateway>) {
     while is_busy() && now_ms() < until_ms + KILL_GRACE_MS {
         reactor::sleep(10).await;
     }
-    gateway.note(Level::Info, "stopped");
+    gateway.server.log(Level::Info, "stopped");
     for sink in gateway.sinks.borrow().all() {
         sink.flush();
     }

@@ -26,7 +26,7 @@ fn upstream(client: &Client) -> Upstream {
 
 /// The state of the server now.
 pub(crate) fn of(gateway: &Gateway) -> Status {
-    let counters = gateway.counters.borrow();
+    let counters = gateway.server.counters();
     let generation = gateway.generation();
     let classes = counters.by_class.iter().enumerate().filter(|(_, count)| **count > 0);
     let listeners = gateway.listeners.borrow();
@@ -39,17 +39,17 @@ pub(crate) fn of(gateway: &Gateway) -> Status {
         generation: generation.number,
         drain_timeout_ms: generation.config.drain_timeout_ms,
         ready: gateway.ready.get(),
-        draining: gateway.is_draining(),
+        draining: gateway.server.is_draining(),
         listeners: listeners.iter().map(|bound| bound.name()).collect(),
-        connections: gateway.connections.connections(),
-        max_connections: gateway.connections.most(&gateway.limits()),
-        streams: gateway.connections.streams(),
+        connections: gateway.server.open_connections(),
+        max_connections: gateway.server.max_connections(),
+        streams: gateway.server.open_streams(),
         accepted: counters.connections,
         requests: counters.requests,
         body_bytes: counters.body_bytes,
         responses: classes.map(|(class, count)| (format!("{class}xx"), *count)).collect(),
         reasons: counters.reasons(),
-        memory: gateway.memory.status(generation.apps.iter().map(|app| &app.memory)),
+        memory: gateway.server.memory.status(generation.apps.iter().map(|app| &app.memory)),
         upstream: upstream(&generation.upstream),
         lost_log_lines: gateway.sinks.borrow().all().map(|sink| sink.lost_lines()).sum(),
         pools: gateway.pools.borrow().iter().map(|pool| pool.status()).collect(),

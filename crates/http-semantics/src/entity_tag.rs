@@ -13,6 +13,17 @@ pub struct EntityTag<'a> {
 
 impl<'a> EntityTag<'a> {
     /// Reads a value that is one tag.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use outboard_http_semantics::EntityTag;
+    ///
+    /// let (strong, weak) = (EntityTag::parse(b"\"v1\""), EntityTag::parse(b"W/\"v1\""));
+    /// let (strong, weak) = strong.zip(weak).expect("both are valid");
+    /// assert!(strong.matches_weakly(weak) && !strong.matches_strongly(weak));
+    /// assert_eq!(EntityTag::parse(b"v1"), None);
+    /// ```
     pub fn parse(text: &'a [u8]) -> Option<Self> {
         let (tag, rest) = Self::parse_prefix(text)?;
         rest.is_empty().then_some(tag)
@@ -78,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_ends_at_what_is_no_tag() {
+    fn a_list_ends_at_an_invalid_tag() {
         let read = |field: &'static str| -> Vec<_> {
             entity_tags(field.as_bytes()).map(|tag| tag.map(|tag| tag.opaque)).collect()
         };

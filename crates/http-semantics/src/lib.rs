@@ -14,7 +14,7 @@
 //! | `range` | byte ranges (14) |
 //! | `coding` | content codings and Accept-Encoding (8.4.1, 12.5.3) |
 //!
-//! # Example
+//! # Examples
 //!
 //! ```
 //! use outboard_http_semantics::{Conditions, EntityTag, Outcome, Validators};

@@ -10,6 +10,15 @@ use std::net::Ipv6Addr;
 /// Splits `host[:port]`, as [`RequestHead::host`](crate::RequestHead::host) returns it.
 ///
 /// `None` for a port that is absent or empty. IPv6 addresses keep their brackets.
+///
+/// # Examples
+///
+/// ```
+/// use outboard_http1::split_host_port;
+///
+/// assert_eq!(split_host_port(b"example.org:8080"), (&b"example.org"[..], Some(8080)));
+/// assert_eq!(split_host_port(b"[::1]"), (&b"[::1]"[..], None));
+/// ```
 pub fn split_host_port(authority: &[u8]) -> (&[u8], Option<u16>) {
     let name_end = match authority.first() {
         Some(b'[') => authority.iter().position(|&byte| byte == b']').map_or(0, |at| at + 1),

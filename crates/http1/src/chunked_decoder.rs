@@ -114,7 +114,14 @@ impl fmt::Display for ChunkError {
     }
 }
 
-impl std::error::Error for ChunkError {}
+impl std::error::Error for ChunkError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::InvalidTrailer(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
 /// The state before the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +139,29 @@ enum State {
 const START: State = State::Size { size: 0, digits: 0 };
 
 /// Decodes one chunked body, then another after [`reset`](Self::reset).
+///
+/// # Examples
+///
+/// ```
+/// use outboard_http1::{Chunk, ChunkError, ChunkLimits, ChunkedDecoder};
+///
+/// let input = b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\nGET / HTTP/1.1";
+/// let (mut decoder, mut at, mut body) = (ChunkedDecoder::new(ChunkLimits::default()), 0, Vec::new());
+/// loop {
+///     match decoder.decode(&input[at..])? {
+///         Chunk::Data { range } => {
+///             body.extend_from_slice(&input[at..][range.clone()]);
+///             at += range.end;
+///         }
+///         Chunk::NeedMore => unreachable!("the input holds the whole body"),
+///         Chunk::End { consumed } => break at += consumed,
+///     }
+/// }
+/// assert_eq!(body, b"abcde");
+/// // The next message follows.
+/// assert_eq!(&input[at..], b"GET / HTTP/1.1");
+/// # Ok::<(), ChunkError>(())
+/// ```
 #[derive(Debug)]
 pub struct ChunkedDecoder {
     state: State,

@@ -40,6 +40,25 @@ impl std::error::Error for InvalidHeader {}
 /// Writes `HTTP/1.1 status reason CRLF` with the standard reason phrase.
 ///
 /// A code outside 100 to 999 cannot be sent and becomes 500.
+///
+/// # Examples
+///
+/// ```
+/// use outboard_http1::{
+///     InvalidHeader, write_content_length, write_head_end, write_header, write_status_line,
+/// };
+///
+/// let mut head = Vec::new();
+/// write_status_line(&mut head, 404);
+/// write_header(&mut head, b"Content-Type", b"text/plain")?;
+/// write_content_length(&mut head, 9);
+/// write_head_end(&mut head);
+/// assert_eq!(head, b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n");
+///
+/// // A value cannot end its line.
+/// assert!(write_header(&mut head, b"Location", b"/\r\nSet-Cookie: a=b").is_err());
+/// # Ok::<(), InvalidHeader>(())
+/// ```
 pub fn write_status_line(out: &mut Vec<u8>, status: u16) {
     match status::status_line(status) {
         Some(line) => out.extend_from_slice(line),

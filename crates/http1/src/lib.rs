@@ -18,7 +18,7 @@
 //! | `head_writer`, `status` | the outgoing head |
 //! | `scan` | byte classes and the search for control bytes |
 //!
-//! # Example
+//! # Examples
 //!
 //! A request is parsed as its bytes arrive:
 //!

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_the_root_or_is_malformed_is_refused() {
+    fn paths_out_of_the_root_and_malformed_ones_are_rejected() {
         for (raw, error) in [
             ("", PathError::NotAbsolute),
             ("*", PathError::NotAbsolute),

@@ -28,6 +28,23 @@ pub enum ResponseBody {
 ///
 /// Accessors panic on a shorter buffer than the parsed one. After an interim response (1xx but 101),
 /// parse the bytes behind it for the next one.
+///
+/// # Examples
+///
+/// ```
+/// use outboard_http1::{HeadError, HeadLimits, HeadStatus, Method, ResponseBody, ResponseParser};
+///
+/// let bytes = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nhi";
+/// let mut head = ResponseParser::new();
+/// let status = head.parse(bytes, &HeadLimits::default())?;
+/// assert_eq!(status, HeadStatus::Complete { head_len: bytes.len() - 2 });
+/// assert_eq!(head.status(), 200);
+/// assert_eq!(head.header(bytes, b"content-type"), Some(&b"text/plain"[..]));
+/// // The method of the request decides whether a body follows.
+/// assert_eq!(head.body(Method::Get), ResponseBody::Length(2));
+/// assert_eq!(head.body(Method::Head), ResponseBody::None);
+/// # Ok::<(), HeadError>(())
+/// ```
 #[derive(Debug)]
 pub struct ResponseParser {
     parts: HeadParts,

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_stack_is_judged_against_each_other_one_in_each_metric() {
+    fn the_first_stack_is_compared_with_each_other_per_metric() {
         let rounds = rounds(&[("ours", 50.0), ("theirs", 80.0), ("twin", 50.0)], 12);
         assert_eq!(classes(&rounds), ["better", "equal", "equal", "equal", "equal", "equal"]);
     }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn six_pairs_are_too_few_for_two_comparisons_and_seven_are_enough() {
+    fn two_comparisons_need_seven_pairs() {
         let stacks = [("ours", 50.0), ("theirs", 80.0), ("third", 90.0)];
         let [six, seven] = [6, 7].map(|slices| {
             compare("test", &rounds(&stacks, slices), &[Metric::Cpu], usual_question)

@@ -109,7 +109,7 @@ time for request:       94us      6.44ms      1.42ms       992us    89.16%
     }
 
     #[test]
-    fn a_cut_report_is_no_result() {
+    fn a_truncated_report_is_rejected() {
         let cut = REPORT.split("requests:").next().expect("there is a beginning");
         assert!(parse(cut).is_none());
     }

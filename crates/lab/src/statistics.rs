@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_no_estimate() {
+    fn no_measurement_gives_no_estimate() {
         assert_eq!(paired_ratio(&[], &[]), None);
         assert_eq!(paired_ratio(&[0.0], &[1.0]), None);
     }

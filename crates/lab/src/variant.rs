@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_side_is_told_by_its_form() {
+    fn a_variant_is_recognised_by_its_form() {
         let url = |authority: &str, path: &str| Variant::Url {
             authority: authority.into(),
             path: path.into(),

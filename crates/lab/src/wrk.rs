@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_report_is_no_result() {
+    fn a_truncated_report_is_rejected() {
         assert!(parse("lab 12 2000000 0 1").is_none());
     }
 }

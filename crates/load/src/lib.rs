@@ -5,17 +5,6 @@
 //! the [`Summary`]: counts by class of failure, histograms that can be merged, the CPU time of both
 //! ends, and the [`Warning`]s about its reliability.
 //!
-//! ```no_run
-//! use outboard_load::{Plan, Run, Target};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let plan = Plan::new(Target::parse("http://127.0.0.1:8080/")?);
-//! let summary = Run::start(plan)?.finish()?;
-//! println!("{:.0} per second, {} failed", summary.rate(), summary.failures);
-//! # Ok(())
-//! # }
-//! ```
-//!
 //! Invariants: the wait for a connection is part of a request's latency, which counts from when the
 //! request was due; a failed request is counted once, in one class; threads share nothing while they
 //! send. An epoll loop with rendered requests keeps the cost of a request at that of its system
@@ -36,6 +25,24 @@
 //! | `summary`, `interval`, `warning`, [`report`] | the result, its reliability and its rendering |
 //! | [`client`] | single blocking requests |
 //! | [`profile`] | samples of running processes, flame graphs |
+//!
+//! # Examples
+//!
+//! ```
+//! use outboard_load::{NullServer, Plan, Run, Target, Threshold};
+//!
+//! let server = NullServer::start()?;
+//! let plan = Plan {
+//!     connections: 2,
+//!     requests: Some(100),
+//!     ..Plan::new(Target::parse(&server.url())?)
+//! };
+//! let summary = Run::start(plan)?.finish()?;
+//! println!("{:.0} per second, {} failed", summary.rate(), summary.failures);
+//! assert_eq!(summary.responses, 100);
+//! assert!(Threshold::parse("errors<0.1%")?.is_met(&summary));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod client;

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_line_is_no_process() {
+    fn a_truncated_line_is_rejected() {
         assert_eq!(Process::parse("42 (php) S 7"), None);
     }
 

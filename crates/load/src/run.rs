@@ -51,7 +51,14 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Unreachable { error, .. } | Error::System(error) => Some(error),
+            Error::Plan(_) | Error::Accounts(_) => None,
+        }
+    }
+}
 
 /// A plan in execution. [`Self::next_interval`] follows it; [`Self::finish`] waits for its end.
 #[derive(Debug)]

@@ -4,6 +4,20 @@
 //! of the machine, so a rate fails after two.
 
 /// The state of a search.
+///
+/// # Examples
+///
+/// ```
+/// use outboard_load::Search;
+///
+/// // A server that meets the threshold up to 700 requests per second.
+/// let mut search = Search::below(1_000.0, 0.05);
+/// while let Some(rate) = search.next_rate() {
+///     search.record(rate, rate <= 700.0);
+/// }
+/// let (met, missed) = search.bounds();
+/// assert!(met <= 700.0 && 700.0 <= missed && missed - met < 50.0);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Search {
     met: f64,

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_takes_nothing_holds_nobody() {
+    fn a_stalled_reader_blocks_no_writer() {
         let directory = std::env::temp_dir().join(format!("outboard-fifo-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("log");

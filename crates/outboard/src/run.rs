@@ -20,7 +20,7 @@ use description::Described;
 use outboard_config::Config;
 use outboard_gateway::life::Life;
 use outboard_gateway::server::{AdminSocket, Options};
-use outboard_gateway::users;
+use outboard_spawner::users;
 use private_dir::PrivateDir;
 use std::cell::Cell;
 use std::fs::OpenOptions;
@@ -165,7 +165,6 @@ fn serve(
             manager.hear(life);
         }),
         alive_every_ms: notify::alive_every_ms(),
-        protocols: Vec::new(),
     };
     let code = run_until_stopped(options, terminal);
     drop(directory);

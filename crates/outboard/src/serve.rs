@@ -47,7 +47,6 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
             manager.hear(life);
         }),
         alive_every_ms: notify::alive_every_ms(),
-        protocols: Vec::new(),
     };
     run_until_stopped(options, terminal)
 }
@@ -65,7 +64,7 @@ pub(crate) fn run_until_stopped(options: Options, terminal: &Terminal) -> ExitCo
             eprint!("{}", diagnostics.render(terminal.color_err));
             ExitCode::from(2)
         }
-        Err(error @ (ServerError::Bind(_) | ServerError::Setup(_))) => {
+        Err(error @ (ServerError::Bind(_) | ServerError::Setup { .. })) => {
             terminal.fail(&error.to_string(), 2)
         }
         Err(error) => terminal.fail(&error.to_string(), 1),

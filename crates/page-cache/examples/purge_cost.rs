@@ -7,7 +7,7 @@
 use outboard_http1::Method;
 use outboard_page_cache::{
     BypassRules, CookieRules, Entry, ExchangeTimes, Fields, Key, Policy, Purge, Request,
-    RequestFacts, Response, Selector, Store, storable,
+    RequestFacts, Response, Selector, Store, storable, tags_of,
 };
 use std::time::Instant;
 
@@ -22,15 +22,15 @@ fn main() {
     }
     let each_us = began.elapsed().as_secs_f64() * 1e6 / PAGES as f64;
     println!("{} pages in {} MiB, {each_us:.2} us each", store.len(), store.used_bytes() >> 20);
-    let tag = |store: &Store, name: &str| Selector::Tags(vec![store.tag(name.as_bytes())]);
+    let tag = |name: &str| Selector::tags([name.as_bytes()]);
     let selectors = [
         ("url", Selector::url(b"http://site-2.test/section-1/page-10001")),
         ("path", Selector::url(b"/section-2/page-20002")),
         ("prefix of 111", Selector::prefix(b"/section-3/page-30")),
         ("prefix of nothing", Selector::prefix(b"/nowhere/")),
-        ("tag of one", tag(&store, "post-400004")),
-        ("tag of nothing", tag(&store, "nobody")),
-        ("tag of 10,000", tag(&store, "section-5")),
+        ("tag of one", tag("post-400004")),
+        ("tag of nothing", tag("nobody")),
+        ("tag of 10,000", tag("section-5")),
     ];
     for (name, selector) in selectors {
         let began = Instant::now();
@@ -54,7 +54,7 @@ fn put(store: &mut Store, number: usize) {
     let response = Response { status: 200, fields };
     let storable = storable(&policy, &cookies, &facts, Fields(&[]), response, exchanged);
     let storable = storable.expect("it says how long it lives");
-    let tags = store.tags_of(fields);
+    let tags = tags_of(fields);
     let body = vec![b'x'; 64].into();
     let entry = Entry::new(key, 200, fields, body, storable, tags);
     store.insert(entry, store.purge_epoch(), NOW_S).expect("there is room");

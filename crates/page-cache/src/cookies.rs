@@ -47,8 +47,12 @@ impl CookieRules {
 
 /// The `name=value` pairs of all Cookie lines (RFC 6265 4.2.1). A comma does not separate cookies.
 pub(crate) fn pairs<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> {
-    let pairs = fields.all("cookie").flat_map(|value| value.split(|&byte| byte == b';'));
-    pairs.map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty())
+    fields.all("cookie").flat_map(pairs_of)
+}
+
+/// The pairs of one line.
+pub(crate) fn pairs_of(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b';').map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty())
 }
 
 /// The name of a pair.

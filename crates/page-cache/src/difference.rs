@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_no_difference_and_a_name_is() {
+    fn noise_is_ignored_and_a_name_is_a_difference() {
         let page = |name: &str, noise: &str| format!("<p>Hello {name}</p><i data={noise}></i>");
         let copies = |name: &str, noises: [&str; 2]| noises.map(|noise| page(name, noise));
         let [a, b] = copies("you", ["n1", "n2"]);

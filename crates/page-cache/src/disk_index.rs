@@ -4,7 +4,8 @@
 //! removes them. Invariants: at most one file for a key and variant; the files take at most the budget
 //! after each call, once its caller has removed the files that were returned for removal.
 
-use crate::entry::{Entry, Key, Shared};
+use crate::entry::{Entry, Shared};
+use crate::key::Key;
 use crate::purge::Selector;
 use crate::purge_index::PurgeIndex;
 use std::collections::{HashMap, VecDeque};

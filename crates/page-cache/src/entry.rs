@@ -4,9 +4,11 @@
 //! entry never changes. Freshening, expiry and compression create another entry that shares the
 //! bodies.
 
+use crate::allocated::allocated;
 use crate::compress::COMPRESS_MIN_BYTES;
 use crate::conditions::{Conditions, ContentSelection};
 use crate::freshness::Freshness;
+use crate::key::Key;
 use crate::message::{Field, Fields};
 use crate::storage::{Audience, Storable};
 use crate::validators::Validators;
@@ -17,38 +19,6 @@ use std::sync::Arc;
 
 /// A page with a shorter lifetime is not worth compressing.
 const CODED_MIN_S: u32 = 5;
-
-/// The key of a response: `scheme://authority/path?query`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Key {
-    pub(crate) bytes: Arc<[u8]>,
-    pub(crate) path_start: u32,
-}
-
-impl Key {
-    /// The key of a request. The authority is case-insensitive (RFC 9110 4.2.3).
-    pub fn new(is_https: bool, authority: &[u8], path_and_query: &[u8]) -> Self {
-        let (scheme, port): (&[u8], &[u8]) =
-            if is_https { (b"https://", b":443") } else { (b"http://", b":80") };
-        let authority = authority.strip_suffix(port).unwrap_or(authority);
-        let mut bytes = Vec::with_capacity(scheme.len() + authority.len() + path_and_query.len());
-        bytes.extend_from_slice(scheme);
-        bytes.extend(authority.iter().map(u8::to_ascii_lowercase));
-        let path_start = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        bytes.extend_from_slice(path_and_query);
-        Self { bytes: bytes.into(), path_start }
-    }
-
-    /// The key as one text.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The path with the query.
-    pub fn path_and_query(&self) -> &[u8] {
-        self.bytes.get(self.path_start as usize..).unwrap_or_default()
-    }
-}
 
 /// A body in one coding, with its header lines.
 #[derive(Debug, Clone)]
@@ -285,11 +255,6 @@ impl Entry {
             + list;
         allocated + allocated / 8
     }
-}
-
-/// The memory that the allocator uses for an allocation of this size.
-pub(crate) fn allocated(bytes: usize) -> usize {
-    if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
 }
 
 /// Splits header lines.

@@ -24,6 +24,19 @@ pub struct Target<'a> {
 
 /// The invalidated paths with their queries: the target's own and those of Location and
 /// Content-Location. Empty for an error response.
+///
+/// # Examples
+///
+/// ```
+/// use outboard_http1::Method;
+/// use outboard_page_cache::{Fields, Response, Target, invalidated};
+///
+/// let target = Target { scheme: b"https", authority: b"example.org", path_and_query: b"/posts" };
+/// let fields = [(&b"Location"[..], &b"/posts/1"[..])];
+/// let created = Response { status: 201, fields: Fields(&fields) };
+/// assert_eq!(invalidated(Method::Post, target, created), [b"/posts".to_vec(), b"/posts/1".to_vec()]);
+/// assert!(invalidated(Method::Get, target, created).is_empty());
+/// ```
 pub fn invalidated<'a>(method: Method, target: Target<'a>, response: Response<'a>) -> Vec<Vec<u8>> {
     if !is_unsafe(method) || !(200..400).contains(&response.status) {
         return Vec::new();

@@ -1,23 +1,25 @@
-//! A shared HTTP cache (RFC 9111) without I/O and without a clock.
+//! The page cache: a shared HTTP cache (RFC 9111) with a memory, a disk and a shared tier.
 //!
-//! The gateway passes heads as borrowed slices and the time as seconds; it gets decisions back, each
-//! with a reason that can be shown.
+//! The gateway's handlers pass heads as borrowed slices to the rules and get decisions back, each with
+//! a reason that can be shown; they look pages up, store and purge them in [`PageCache`].
 //!
 //! Invariants: a response that may be personal is never stored; every response that is not from the
 //! cache says why; no response is used longer than its origin allowed.
+//!
+//! Pure rules, without I/O and with the time as a parameter:
 //!
 //! | file | owns |
 //! |---|---|
 //! | `message` | borrowed views of requests and responses |
 //! | `directives`, `targeted` | Cache-Control, and the targeted field that replaces it |
 //! | `request_facts`, `cookies`, `known_fields` | which requests may use the cache |
-//! | `preset`, `pattern` | cookies and paths of common applications |
+//! | `preset`, `pattern`, `settings` | cookies and paths of common applications, and of an app |
 //! | `storage` | whether a response is stored, and for which requests |
 //! | `freshness`, `reuse` | how long a response is fresh, and when it may be used |
 //! | `vary` | which of several stored responses matches a request |
 //! | `conditions`, `validators` | 304 and 206 responses to clients |
 //! | `validation`, `invalidation` | revalidation with the origin, and invalidation by unsafe methods |
-//! | `entry`, `compress` | a stored response and the codings of its body |
+//! | `key`, `entry`, `compress` | a stored response and the codings of its body |
 //! | `encoder` | the coding of a body that is not stored |
 //! | `store` | the entries in memory |
 //! | `purge`, `purge_index`, `purge_log` | tags and selectors, the entries that they select, recent purges |
@@ -25,7 +27,18 @@
 //! | `difference` | the certain differences between two visitors' copies of a page |
 //! | `cache_status`, `reason` | Cache-Status, X-Cache and the reasons in them |
 //!
-//! # Example
+//! State, on the event loop:
+//!
+//! | file | owns |
+//! |---|---|
+//! | `page_cache` | the cache of an app: its tiers and everything below |
+//! | `disk_tier`, `shared_tier` | a file for each page; a Redis between several gateways |
+//! | `single_flight` | requests that wait for another one to render the same page |
+//! | `compressor` | compression in the background |
+//! | `audit` | checks whether pages are the same for all visitors |
+//! | `clock` | the wall clock of the tiers |
+//!
+//! # Examples
 //!
 //! A page is stored and found again:
 //!
@@ -60,19 +73,26 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod allocated;
+mod audit;
 mod cache_status;
+mod clock;
 mod compress;
+mod compressor;
 mod conditions;
 mod cookies;
 mod difference;
 mod directives;
 mod disk_index;
+mod disk_tier;
 mod encoder;
 mod entry;
 mod freshness;
 mod invalidation;
+mod key;
 mod known_fields;
 mod message;
+mod page_cache;
 mod pattern;
 mod preset;
 mod purge;
@@ -82,6 +102,9 @@ mod reason;
 mod record;
 mod request_facts;
 mod reuse;
+mod settings;
+mod shared_tier;
+mod single_flight;
 mod storage;
 mod store;
 mod targeted;
@@ -89,7 +112,14 @@ mod validation;
 mod validators;
 mod vary;
 
+#[cfg(fuzzing)]
+pub mod fuzzing;
+#[cfg(test)]
+mod test_support;
+
+pub use audit::{Audit, OwnFields, Replay, Replayed};
 pub use cache_status::{CacheStatus, MissReason};
+pub use clock::now_s;
 pub use compress::{COMPRESS_MIN_BYTES, compressed};
 pub use conditions::{Conditions, ContentSelection};
 pub use cookies::{CookieRules, Visitor};
@@ -97,19 +127,23 @@ pub use difference::Difference;
 pub use directives::{RequestDirectives, ResponseDirectives, SECONDS_MAX, Scope};
 pub use disk_index::DiskIndex;
 pub use encoder::Encoder;
-pub use entry::{Entry, Key, Representation, Shared};
+pub use entry::{Entry, Representation, Shared};
 pub use freshness::{Basis, Freshness, Policy};
 pub use invalidation::{Target, invalidated, is_unsafe};
+pub use key::Key;
 pub use known_fields::{IMPLICIT_VARY, OVERRIDES, RARE_IMPLICIT_VARY};
 pub use message::{ExchangeTimes, Field, Fields, Request, Response};
+pub use page_cache::PageCache;
 pub use pattern::NamePattern;
 pub use preset::{PRESETS, Preset};
-pub use purge::{Selector, tags};
+pub use purge::{Selector, tags, tags_of};
 pub use purge_log::PurgeLog;
 pub use reason::Reason;
 pub use record::{decoded, encoded};
 pub use request_facts::{BypassRules, RequestFacts};
 pub use reuse::{Forward, Reuse, is_stale_if_error_status, may_serve_on_error, reuse};
+pub use settings::Settings;
+pub use single_flight::{Flight, Leader, Role, SingleFlight};
 pub use storage::{Audience, Storable, may_be_stored, storable, stored_fields};
 pub use store::{Counts, Found, Purge, PurgeEpoch, Store};
 pub use targeted::{Control, TARGETED};

@@ -1,6 +1,7 @@
 //! What a purge selects: URLs, prefixes and tags, and their encoding.
 
-use crate::entry::{Entry, Key};
+use crate::entry::Entry;
+use crate::key::{Key, stable_hash};
 use crate::message::Fields;
 use outboard_http_semantics::list;
 
@@ -16,7 +17,7 @@ pub enum Selector {
     Url(Vec<u8>),
     /// All URLs, or all paths, with this prefix.
     Prefix(Vec<u8>),
-    /// All with one of these tags, as hashes from [`crate::Store::tag`].
+    /// All with one of these tags, as hashes.
     Tags(Vec<u64>),
 }
 
@@ -29,6 +30,11 @@ impl Selector {
     /// All URLs, or all paths, with this prefix.
     pub fn prefix(text: &[u8]) -> Self {
         Self::Prefix(normalised(text))
+    }
+
+    /// All with one of these tags.
+    pub fn tags<'a>(tags: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        Self::Tags(tags.into_iter().map(stable_hash).collect())
     }
 
     /// Encodes the selector for a log of purges that outlives the process.
@@ -92,6 +98,14 @@ fn normalised(text: &[u8]) -> Vec<u8> {
     Key::new(is_https, &rest[..end], path).bytes().to_vec()
 }
 
+/// The hashes of a response's tags, sorted, for [`Entry::new`].
+pub fn tags_of(fields: Fields<'_>) -> Box<[u64]> {
+    let mut hashes: Vec<u64> = tags(fields).map(stable_hash).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes.into()
+}
+
 /// The tags of a response in order: Cache-Tag separates them by commas, Surrogate-Key and xkey by
 /// white space. Their case is significant.
 pub fn tags<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> {
@@ -100,11 +114,4 @@ pub fn tags<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> {
         fields.all(name).flat_map(|value| value.split(|byte| b" \t,".contains(byte)))
     });
     by_commas.chain(by_space).filter(|tag| !tag.is_empty()).take(TAGS_MAX)
-}
-
-/// The hash of a tag: FNV-1a, which is equal in every process, so that entries on disk can be purged.
-/// Tags with equal hashes are purged together.
-pub(crate) fn stable_hash(bytes: &[u8]) -> u64 {
-    let mix = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

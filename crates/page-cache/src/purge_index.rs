@@ -4,7 +4,8 @@
 //! path, so that equal prefixes are adjacent whatever their host; tags by their hash. Invariant: an
 //! entry is indexed exactly as long as its owner has it.
 
-use crate::entry::{Entry, Key};
+use crate::entry::Entry;
+use crate::key::Key;
 use crate::purge::Selector;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;

@@ -7,8 +7,9 @@
 //!  magic and version, 8 bytes │ u32 CRC-32 of the rest │ u64 length of the rest │ rest
 //! ```
 
-use crate::entry::{Entry, Key, Representation};
+use crate::entry::{Entry, Representation};
 use crate::freshness::{Basis, Freshness};
+use crate::key::Key;
 use crate::storage::Audience;
 use crate::vary::Variant;
 use outboard_http_semantics::Coding;

@@ -46,6 +46,21 @@ impl<'a> RequestFacts<'a> {
     ///
     /// # Errors
     /// Why the request bypasses the cache.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use outboard_http1::Method;
+    /// use outboard_page_cache::{BypassRules, Fields, Policy, Reason, Request, RequestFacts};
+    ///
+    /// let rules = BypassRules::default();
+    /// let request = |method| Request { method, path: b"/", fields: Fields(&[]) };
+    /// let facts = RequestFacts::read(request(Method::Get), &rules, &Policy::STANDARD)?;
+    /// assert!(facts.is_anonymous());
+    /// let bypassed = RequestFacts::read(request(Method::Post), &rules, &Policy::STANDARD);
+    /// assert_eq!(bypassed.unwrap_err(), Reason::Method);
+    /// # Ok::<(), Reason>(())
+    /// ```
     pub fn read(
         request: Request<'a>,
         guard: &BypassRules,

@@ -10,20 +10,22 @@
 //! Invariant: the memory of entries and indices, as counted by [`Store::used_bytes`], is at most the
 //! budget after each call.
 
+mod already_hashed;
 mod ghost;
 mod queue;
 
-use crate::entry::{Entry, Key, Shared};
+use crate::entry::{Entry, Shared};
 use crate::freshness::Freshness;
-use crate::message::Fields;
-use crate::purge::{self, Selector};
+use crate::key::Key;
+use crate::purge::Selector;
 use crate::purge_index::PurgeIndex;
 use crate::purge_log::PurgeLog;
 use crate::reason::Reason;
+use already_hashed::AlreadyHashed;
 use ghost::Ghost;
 use queue::{Queue, Slot, Slots};
 use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, RandomState};
 
 /// The most variants of one URL; another one evicts the oldest.
 const VARIANTS_MAX: usize = 64;
@@ -172,19 +174,6 @@ impl Store {
             None if has_others => Found::OtherVariants,
             None => Found::Nothing,
         }
-    }
-
-    /// The hashes of a response's tags, sorted, for [`Entry::new`].
-    pub fn tags_of(&self, fields: Fields<'_>) -> Box<[u64]> {
-        let mut hashes: Vec<u64> = purge::tags(fields).map(purge::stable_hash).collect();
-        hashes.sort_unstable();
-        hashes.dedup();
-        hashes.into()
-    }
-
-    /// The hash of a tag, for [`Selector::Tags`].
-    pub fn tag(&self, tag: &[u8]) -> u64 {
-        purge::stable_hash(tag)
     }
 
     /// Stores an entry in place of the one for the same requests. `began` is the epoch in which its
@@ -354,22 +343,4 @@ impl Store {
 /// Whether an entry can still be used without its origin.
 fn is_of_use(times: &Freshness, now_s: u64) -> bool {
     now_s == u64::MAX || times.useful_until_s() >= now_s
-}
-
-/// The hasher of the index, whose keys are hashes already.
-#[derive(Debug, Default)]
-struct AlreadyHashed(u64);
-
-impl Hasher for AlreadyHashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("the keys of the index are u64");
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
 }

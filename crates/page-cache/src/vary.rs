@@ -4,11 +4,11 @@
 //! varies by and the normalised values of its request; a request with equal values matches.
 //! Invariant: two values are equal only where RFC 9111 4.1 allows it by the field's own syntax.
 
+use crate::allocated::allocated;
 use crate::cookies::{self, CookieRules};
-use crate::entry::allocated;
+use crate::key::stable_hash;
 use crate::known_fields::{self, IMPLICIT_VARY};
 use crate::message::Fields;
-use crate::purge::stable_hash;
 use outboard_http_semantics::{list, parse_weight};
 use std::fmt;
 

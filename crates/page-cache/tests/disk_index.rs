@@ -4,7 +4,7 @@ mod support;
 
 use outboard_http_semantics::Coding;
 use outboard_page_cache::{
-    DiskIndex, Entry, Fields, Key, Selector, Store, compressed, decoded, encoded,
+    DiskIndex, Entry, Fields, Key, Selector, compressed, decoded, encoded, tags_of,
 };
 use proptest::prelude::*;
 use support::{lines, stored};
@@ -14,7 +14,7 @@ fn entry(path: &str, request: &str, size: usize) -> Entry {
                     Content-Type: text/plain\nServer: x";
     let storable = stored(request, response).unwrap();
     let fields = lines(response);
-    let tags = Store::new(1 << 20).tags_of(Fields(&fields));
+    let tags = tags_of(Fields(&fields));
     let body = vec![b'x'; size].into();
     let key = Key::new(true, b"a.test", path.as_bytes());
     Entry::new(key, 200, Fields(&fields), body, storable, tags)
@@ -29,13 +29,13 @@ fn a_decoded_entry_equals_the_encoded_one() {
         assert_eq!(format!("{back:?}"), format!("{entry:?}"));
         let mut index = DiskIndex::new(1 << 20);
         index.insert(1, &back, 100);
-        assert_eq!(index.purge(&Selector::Tags(vec![Store::new(1).tag(b"b")])), [1]);
+        assert_eq!(index.purge(&Selector::tags([&b"b"[..]])), [1]);
     }
 }
 
 proptest! {
     #[test]
-    fn what_was_cut_or_changed_is_no_entry(cut in 0_usize..500, flip in 0_usize..500, bit in 0_u8..8) {
+    fn a_truncated_or_changed_entry_is_rejected(cut in 0_usize..500, flip in 0_usize..500, bit in 0_u8..8) {
         let whole = encoded(&entry("/a", "X: 1", 50));
         prop_assert!(decoded(&whole[..cut.min(whole.len() - 1)]).is_none());
         let mut changed = whole.clone();

@@ -4,7 +4,7 @@
 
 mod support;
 
-use outboard_page_cache::{Entry, Fields, Key, Store};
+use outboard_page_cache::{Entry, Fields, Key, Store, tags_of};
 use support::{NOW_S, lines, stored};
 
 const BUDGET_BYTES: usize = 64 << 20;
@@ -30,7 +30,7 @@ fn a_million_urls_stay_within_a_tenth_more_than_the_budget() {
         // From zero to four kilobytes, so that freed memory rarely fits the next body.
         let body = vec![b'x'; number * 7919 % 4096].into();
         let tags = format!("post-{number}, section-{}, all", number % 100);
-        let tags = store.tags_of(Fields(&[(b"Cache-Tag", tags.as_bytes())]));
+        let tags = tags_of(Fields(&[(b"Cache-Tag", tags.as_bytes())]));
         let entry = Entry::new(key, 200, Fields(&fields), body, storable.clone(), tags);
         store.insert(entry, store.purge_epoch(), NOW_S).unwrap();
         if number % 10_000 == 0 {

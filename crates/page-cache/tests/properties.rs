@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn a_lifetime_said_twice_is_no_longer_than_either(first in 0_u32..1000, second in 0_u32..1000) {
+    fn a_repeated_lifetime_is_the_shorter_one(first in 0_u32..1000, second in 0_u32..1000) {
         let (one, two) = (format!("max-age={first}"), format!("max-age={second}"));
         let fields = [(&b"cache-control"[..], one.as_bytes()), (b"cache-control", two.as_bytes())];
         prop_assert!(freshness(&fields).lifetime_s <= first.min(second));

@@ -4,7 +4,7 @@ mod support;
 
 use outboard_http_semantics::Coding;
 use outboard_page_cache::{
-    Entry, Fields, Found, Key, Purge, Reason, Reuse, Selector, Shared, Store, reuse,
+    Entry, Fields, Found, Key, Purge, Reason, Reuse, Selector, Shared, Store, reuse, tags_of,
 };
 use std::sync::Arc;
 use support::{NOW_S, facts, lines, stored};
@@ -13,16 +13,16 @@ fn key(path: &str) -> Key {
     Key::new(false, b"A.test:80", path.as_bytes())
 }
 
-fn entry(store: &Store, path: &str, request: &str, response: &str, size: usize) -> Entry {
+fn entry(path: &str, request: &str, response: &str, size: usize) -> Entry {
     let storable = stored(request, response).unwrap();
     let fields = lines(response);
-    let tags = store.tags_of(Fields(&fields));
+    let tags = tags_of(Fields(&fields));
     let body = vec![b'x'; size].into();
     Entry::new(key(path), 200, Fields(&fields), body, storable, tags)
 }
 
 fn put(store: &mut Store, path: &str, response: &str) -> Shared {
-    let entry = entry(store, path, "", response, 100);
+    let entry = entry(path, "", response, 100);
     store.insert(entry, store.purge_epoch(), NOW_S).unwrap()
 }
 
@@ -51,7 +51,7 @@ fn variants_coexist_and_are_replaced_one_by_one() {
     let mut store = Store::new(1 << 20);
     let response = "Cache-Control: max-age=60\nVary: X";
     for (request, size) in [("X: 1", 1), ("X: 2", 2), ("X: 1", 3)] {
-        let entry = entry(&store, "/", request, response, size);
+        let entry = entry("/", request, response, size);
         store.insert(entry, store.purge_epoch(), NOW_S).unwrap();
     }
     assert_eq!(store.len(), 2);
@@ -87,7 +87,7 @@ fn the_number_of_variants_is_bounded() {
     let mut store = Store::new(16 << 20);
     for number in 0..1000 {
         let request = format!("X: {number}");
-        let entry = entry(&store, "/", &request, "Cache-Control: max-age=60\nVary: X", 10);
+        let entry = entry("/", &request, "Cache-Control: max-age=60\nVary: X", 10);
         store.insert(entry, store.purge_epoch(), NOW_S).unwrap();
     }
     assert_eq!(store.len(), 64);
@@ -131,11 +131,9 @@ fn a_purge_selects_tags_of_all_three_fields() {
     ] {
         put(&mut store, path, &format!("{KEEP}\n{tags}"));
     }
-    let tag = |store: &Store, name: &str| Selector::Tags(vec![store.tag(name.as_bytes())]);
-    let selector = tag(&store, "post-1");
-    assert_eq!(store.purge(selector, Purge::Hard), 2);
-    let selector = tag(&store, "post-3");
-    assert_eq!(store.purge(selector, Purge::Hard), 1);
+    let tag = |name: &[u8]| Selector::tags([name]);
+    assert_eq!(store.purge(tag(b"post-1"), Purge::Hard), 2);
+    assert_eq!(store.purge(tag(b"post-3"), Purge::Hard), 1);
     assert!(has(&mut store, "/4"));
     assert_eq!(store.len(), 1);
 }
@@ -143,7 +141,7 @@ fn a_purge_selects_tags_of_all_three_fields() {
 #[test]
 fn replaced_and_evicted_entries_lose_their_tags() {
     let mut store = Store::new(1 << 20);
-    let tag = |name: &[u8]| Selector::Tags(vec![Store::new(1 << 20).tag(name)]);
+    let tag = |name: &[u8]| Selector::tags([name]);
     put(&mut store, "/1", &format!("{KEEP}\nCache-Tag: old"));
     put(&mut store, "/1", &format!("{KEEP}\nCache-Tag: new"));
     assert_eq!(store.purge(tag(b"old"), Purge::Hard), 0);
@@ -161,7 +159,7 @@ fn repeated_purges_do_not_displace_others_from_the_log() {
     for _ in 0..10_000 {
         store.purge(Selector::url(b"/other"), Purge::Hard);
     }
-    let made = entry(&store, "/page", "", KEEP, 10);
+    let made = entry("/page", "", KEEP, 10);
     assert!(store.insert(made, began, NOW_S).is_ok());
 }
 
@@ -195,7 +193,7 @@ fn a_page_purged_during_its_rendering_is_not_stored() {
         let mut store = Store::new(1 << 20);
         let began = store.purge_epoch();
         store.purge(selector.clone(), Purge::Hard);
-        let made = entry(&store, "/page", "", KEEP, 10);
+        let made = entry("/page", "", KEEP, 10);
         let outcome = store.insert(made.clone(), began, NOW_S).map(|_| ());
         assert_eq!(outcome.is_ok(), is_stored, "{selector:?}");
         assert_eq!(outcome.err(), (!is_stored).then_some(Reason::PurgedMeanwhile));
@@ -208,9 +206,8 @@ fn a_page_purged_during_its_rendering_is_not_stored() {
 fn a_tag_purge_covers_pages_being_rendered() {
     let mut store = Store::new(1 << 20);
     let began = store.purge_epoch();
-    let tag = store.tag(b"post-1");
-    store.purge(Selector::Tags(vec![tag]), Purge::Soft { now_s: NOW_S, grace_s: 10 });
-    let made = entry(&store, "/", "", &format!("{KEEP}\nCache-Tag: post-1"), 10);
+    store.purge(Selector::tags([&b"post-1"[..]]), Purge::Soft { now_s: NOW_S, grace_s: 10 });
+    let made = entry("/", "", &format!("{KEEP}\nCache-Tag: post-1"), 10);
     assert_eq!(store.insert(made, began, NOW_S).err(), Some(Reason::PurgedMeanwhile));
 }
 
@@ -221,7 +218,7 @@ fn a_rendering_older_than_the_purge_log_is_not_stored() {
     for number in 0..5000 {
         store.purge(Selector::url(format!("/{number}").as_bytes()), Purge::Hard);
     }
-    let made = entry(&store, "/page", "", KEEP, 10);
+    let made = entry("/page", "", KEEP, 10);
     assert_eq!(store.insert(made, began, NOW_S).err(), Some(Reason::PurgedMeanwhile));
 }
 
@@ -262,7 +259,7 @@ fn has_quietly(store: &Store, path: &str) -> bool {
 fn an_entry_too_large_for_the_budget_is_refused() {
     let mut store = Store::new(1 << 20);
     put(&mut store, "/small", KEEP);
-    let large = entry(&store, "/large", "", KEEP, 300_000);
+    let large = entry("/large", "", KEEP, 300_000);
     assert_eq!(store.insert(large, store.purge_epoch(), NOW_S).err(), Some(Reason::TooLarge));
     assert!(has(&mut store, "/small"));
 }
@@ -282,7 +279,7 @@ fn a_smaller_budget_evicts_the_excess() {
 fn codings_are_stored_with_heads_of_their_own() {
     let mut store = Store::new(1 << 20);
     let response = "Cache-Control: max-age=60\nContent-Type: text/html\nETag: \"a\"\nVary: X";
-    let plain = entry(&store, "/", "", response, 2000);
+    let plain = entry("/", "", response, 2000);
     let plain = store.insert(plain, store.purge_epoch(), NOW_S).unwrap();
     assert!(plain.may_compress());
     let coded = plain.with_coding(Coding::Gzip, Arc::from(&b"zip"[..]));
@@ -308,7 +305,6 @@ fn codings_are_stored_with_heads_of_their_own() {
 
 #[test]
 fn vary_names_the_coding_only_where_there_is_a_choice() {
-    let store = Store::new(1 << 20);
     let text = "Cache-Control: max-age=60\nContent-Type: text/html";
     for (response, bytes, expected) in [
         (text, 1024, true),
@@ -318,7 +314,7 @@ fn vary_names_the_coding_only_where_there_is_a_choice() {
         ("Cache-Control: max-age=60, no-transform\nContent-Type: text/html", 1024, false),
         ("Cache-Control: max-age=60", 1024, false),
     ] {
-        let entry = entry(&store, "/", "", response, bytes);
+        let entry = entry("/", "", response, bytes);
         let says = Fields(&entry.fields()).first("vary").is_some();
         assert_eq!((says, entry.may_compress()), (expected, expected), "{response} {bytes}");
     }

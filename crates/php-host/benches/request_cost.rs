@@ -1,31 +1,31 @@
-//! CPU time of a worker per request. Classic: start-up, cached script, shutdown, ring; worker mode:
-//! the state of a request, the handler, its answer, ring; and the same with the package's MVC.
+//! CPU time of a worker per request. Classic mode: start-up, cached script, shutdown, ring. Worker mode:
+//! request state, handler, response, ring; and the same with the package's MVC.
 //!
-//! Run with `cargo bench -p outboard-php`; `-- worker` measures worker mode alone. Requests are queued ahead in the ring, so that the
-//! worker never sleeps and the figure holds no wake-ups. Time is the worker's own, by the kernel.
+//! Run with `cargo bench -p outboard-php`; `-- worker` measures only worker mode. Requests are queued in the
+//! ring in advance, so that the worker never sleeps and wake-ups are not included. The kernel counts the time.
 
 #[path = "../tests/driver/mod.rs"]
 mod driver;
 
-use driver::{Ask, Folder, Host, Worker, get, ini, settings, settings_of_worker};
+use driver::{Host, RequestSpec, TempDir, Worker, get, ini, settings, settings_of_worker};
 use outboard_ring::channel::LEASES;
 use outboard_ring::control::HostSettings;
 use outboard_ring::frame::{FrameKind, Tag};
 
 const REQUESTS: u32 = 50_000;
 
-/// The least of so many runs counts: what else the machine does only ever adds.
+/// The minimum of this number of runs counts, because other load only adds time.
 const RUNS: u32 = 8;
 
-/// Time on a processor, ns (the first field of proc(5) schedstat).
+/// CPU time in ns (the first field of proc(5) schedstat).
 fn cpu_ns(pid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
     text.split(' ').next().unwrap().parse().unwrap()
 }
 
-fn run(worker: &mut Worker, ask: &Ask, requests: u32) {
+fn run(worker: &mut Worker, request: &RequestSpec, requests: u32) {
     let mut payload = Vec::new();
-    ask.encode(&mut payload);
+    request.encode(&mut payload);
     let (mut sent, mut done) = (0, 0);
     while done < requests {
         while sent < requests && sent - done < 16 {
@@ -43,23 +43,28 @@ fn run(worker: &mut Worker, ask: &Ask, requests: u32) {
     }
 }
 
-fn measure(name: &str, ask: &Ask, overrides: &[(&str, &str)]) {
-    measure_in(settings(), name, ask, overrides);
+fn measure(name: &str, request: &RequestSpec, overrides: &[(&str, &str)]) {
+    measure_in(settings(), name, request, overrides);
 }
 
-fn measure_in(mut settings: HostSettings, name: &str, ask: &Ask, overrides: &[(&str, &str)]) {
+fn measure_in(
+    mut settings: HostSettings,
+    name: &str,
+    request: &RequestSpec,
+    overrides: &[(&str, &str)],
+) {
     settings.ini.extend(ini(&[("max_execution_time", "0"), ("max_input_time", "0")]));
     settings.ini.extend(ini(overrides));
     let mut host = Host::with(settings);
     let mut worker = host.fork();
-    run(&mut worker, ask, REQUESTS / 5);
+    run(&mut worker, request, REQUESTS / 5);
     let runs = (0..RUNS).map(|_| {
         let begin = cpu_ns(worker.pid);
-        run(&mut worker, ask, REQUESTS);
+        run(&mut worker, request, REQUESTS);
         (cpu_ns(worker.pid) - begin) / u64::from(REQUESTS)
     });
-    let least = runs.min().expect("there are some");
-    println!("{name:<44} {least:>6} ns");
+    let minimum = runs.min().expect("there are some");
+    println!("{name:<44} {minimum:>6} ns");
 }
 
 const ANSWER: &str = "Outboard\\Response::text('hello from a controller', headers: [
@@ -68,21 +73,21 @@ const ANSWER: &str = "Outboard\\Response::text('hello from a controller', header
     'Accept-Ranges' => 'bytes',
 ])";
 
-fn measure_worker(folder: &Folder, ask: &Ask, name: &str, code: &str) {
+fn measure_worker(folder: &TempDir, request: &RequestSpec, name: &str, code: &str) {
     let script = folder.write("worker.php", &format!("<?php {code}"));
-    measure_in(settings_of_worker(script), name, ask, &[]);
+    measure_in(settings_of_worker(script), name, request, &[]);
 }
 
-/// What a request costs in a script that stays, and what the MVC adds to it.
-fn measure_workers(folder: &Folder) {
-    let ask = get("index.php");
+/// The cost of a request in a worker script, and the share of the MVC.
+fn measure_workers(folder: &TempDir) {
+    let request = get("index.php");
     let echo = "while (Outboard\\handle_request(function () { echo 'hello'; })) {}";
-    measure_worker(folder, &ask, "handle_request(), echo", echo);
+    measure_worker(folder, &request, "handle_request(), echo", echo);
     let text = "Outboard\\serve(fn () => 'hello');";
-    measure_worker(folder, &ask, "serve(), a string", text);
+    measure_worker(folder, &request, "serve(), a string", text);
     measure_worker(
         folder,
-        &ask,
+        &request,
         "serve(), a Response",
         &format!("Outboard\\serve(fn () => {ANSWER});"),
     );
@@ -95,22 +100,23 @@ fn measure_workers(folder: &Folder) {
     let mvc = format!(
         "require '{package}'; (new Outboard\\Mvc\\Application(__DIR__ . '/modules'))->serve();"
     );
-    measure_worker(folder, &ask, "the same by a controller of the MVC", &mvc);
+    measure_worker(folder, &request, "the same with a controller of the MVC", &mvc);
 }
 
 fn main() {
-    let folder = Folder::new();
-    println!("worker CPU time per request, the least of {RUNS} runs of {REQUESTS} requests");
+    let folder = TempDir::new();
+    println!("worker CPU time per request, the minimum of {RUNS} runs of {REQUESTS} requests");
     if !std::env::args().any(|argument| argument == "worker") {
         measure_classic(&folder);
     }
     measure_workers(&folder);
 }
 
-fn measure_classic(folder: &Folder) {
+fn measure_classic(folder: &TempDir) {
     folder.write("server.php", "<?php echo count($_SERVER) > 20 ? 'y' : 'n';");
-    let browser = |ask: Ask| {
-        ask.header("User-Agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36")
+    let browser = |request: RequestSpec| {
+        request
+            .header("User-Agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36")
             .header("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
             .header("Accept-Language", "en-GB,en;q=0.9,de;q=0.8")
             .header("Accept-Encoding", "gzip, deflate, br")

@@ -14,7 +14,7 @@ final class Coroutine
     /** @internal */
     public function __construct(callable $task, array $arguments)
     {
-        $this->thrown = new Cancelled('the task was ended before it had a result');
+        $this->thrown = new Cancelled('the task ended without a result');
         $this->task = Engine\spawn(
             function () use ($task, $arguments): void {
                 try {
@@ -24,7 +24,7 @@ final class Coroutine
                     $this->thrown = $thrown;
                 }
             },
-            // Called in any case, after exit() as well.
+            // Called in any case, even after exit().
             function (): void {
                 $this->done = true;
                 array_map(Engine\wake(...), $this->waiters);
@@ -60,7 +60,7 @@ final class Cancelled extends \Error
 
 namespace Outboard\Engine;
 
-/** Waits for all, then throws the first exception or gives all results. */
+/** Waits for all, then throws the first exception or returns all results. */
 function await_all(array $coroutines): array
 {
     $first = null;

@@ -13,27 +13,27 @@ final class Request
     private const SCHEME = 13;
     private const REQUEST_ID = 14;
 
-    private int $visit;
+    private int $number;
 
     /** @internal */
     public function __construct()
     {
-        $this->visit = Engine\visit();
+        $this->number = Engine\request_number();
     }
 
     public function method(): string
     {
-        return Engine\field($this->visit, self::METHOD);
+        return Engine\field($this->number, self::METHOD);
     }
 
     public function path(): string
     {
-        return Engine\path($this->visit);
+        return Engine\path($this->number);
     }
 
     public function target(): string
     {
-        return Engine\target($this->visit);
+        return Engine\target($this->number);
     }
 
     public function url(): string
@@ -43,38 +43,38 @@ final class Request
 
     public function protocol(): string
     {
-        return substr(Engine\field($this->visit, self::PROTOCOL), 5);
+        return substr(Engine\field($this->number, self::PROTOCOL), 5);
     }
 
     public function scheme(): string
     {
-        return Engine\field($this->visit, self::SCHEME);
+        return Engine\field($this->number, self::SCHEME);
     }
 
     public function host(): string
     {
-        return $this->header('Host') ?? Engine\field($this->visit, self::SERVER_NAME);
+        return $this->header('Host') ?? Engine\field($this->number, self::SERVER_NAME);
     }
 
     public function client(): string
     {
-        return Engine\field($this->visit, self::REMOTE_ADDR);
+        return Engine\field($this->number, self::REMOTE_ADDR);
     }
 
     public function id(): string
     {
-        return Engine\field($this->visit, self::REQUEST_ID);
+        return Engine\field($this->number, self::REQUEST_ID);
     }
 
     public function header(string $name): ?string
     {
-        return Engine\header($this->visit, $name);
+        return Engine\header($this->number, $name);
     }
 
     public function headers(): array
     {
         $headers = [];
-        foreach (Engine\headers($this->visit) as [$name, $value]) {
+        foreach (Engine\headers($this->number) as [$name, $value]) {
             $headers[strtolower($name)][] = $value;
         }
         return $headers;
@@ -82,7 +82,7 @@ final class Request
 
     public function query(?string $name = null, mixed $default = null): mixed
     {
-        Engine\field($this->visit, self::QUERY);
+        Engine\field($this->number, self::QUERY);
         return $name === null ? $_GET : $_GET[$name] ?? $default;
     }
 
@@ -94,19 +94,19 @@ final class Request
 
     public function cookies(): array
     {
-        Engine\field($this->visit, self::METHOD);
+        Engine\field($this->number, self::METHOD);
         return $_COOKIE;
     }
 
     public function form(?string $name = null, mixed $default = null): mixed
     {
-        Engine\field($this->visit, self::METHOD);
+        Engine\field($this->number, self::METHOD);
         return $name === null ? $_POST : $_POST[$name] ?? $default;
     }
 
     public function files(): array
     {
-        Engine\field($this->visit, self::METHOD);
+        Engine\field($this->number, self::METHOD);
         return $_FILES;
     }
 
@@ -118,7 +118,7 @@ final class Request
     /** @return resource */
     public function stream()
     {
-        Engine\field($this->visit, self::METHOD);
+        Engine\field($this->number, self::METHOD);
         return fopen('php://input', 'rb');
     }
 
@@ -129,6 +129,6 @@ final class Request
 
     public function server(): array
     {
-        return Engine\server($this->visit);
+        return Engine\server($this->number);
     }
 }

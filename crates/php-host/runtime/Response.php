@@ -95,31 +95,31 @@ final class Response
 
 namespace Outboard\Engine;
 
-/** Sends what a handler has returned. */
-function send(mixed $answer): void
+/** Sends the result of a handler. */
+function send(mixed $result): void
 {
-    if ($answer === null) {
+    if ($result === null) {
         return;
     }
-    if (is_string($answer)) {
-        echo $answer;
+    if (is_string($result)) {
+        echo $result;
         return;
     }
-    if (!$answer instanceof \Outboard\Response) {
-        if (!is_array($answer) && !$answer instanceof \JsonSerializable) {
-            throw new \TypeError('a handler returns a Response, a string, an array or nothing, not ' . get_debug_type($answer));
+    if (!$result instanceof \Outboard\Response) {
+        if (!is_array($result) && !$result instanceof \JsonSerializable) {
+            throw new \TypeError('a handler must return a Response, a string, an array or nothing, not ' . get_debug_type($result));
         }
-        $answer = \Outboard\Response::json($answer);
+        $result = \Outboard\Response::json($result);
     }
-    http_response_code($answer->status);
-    foreach ($answer->headers as $name => $values) {
+    http_response_code($result->status);
+    foreach ($result->headers as $name => $values) {
         $replace = true;
         foreach ((array) $values as $value) {
             \header("$name: $value", $replace);
             $replace = false;
         }
     }
-    send_body($answer->body);
+    send_body($result->body);
 }
 
 function send_body(mixed $body): void
@@ -128,7 +128,7 @@ function send_body(mixed $body): void
         echo $body;
         return;
     }
-    // Pieces would wait in a buffer, that of output_buffering for one, until it is full.
+    // A buffer, such as that of output_buffering, would hold the pieces back.
     while (ob_get_level() > 0 && @ob_end_flush()) {
         continue;
     }

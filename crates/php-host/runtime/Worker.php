@@ -28,7 +28,7 @@ function run(HttpWorker $worker): void
 
 namespace Outboard\Engine;
 
-/** Of a script that has not asked for requests: runs the class that the configuration names. */
+/** For a script without a call for requests: runs the configured class. */
 function run_configured(): void
 {
     $class = (string) getenv('OUTBOARD_WORKER_CLASS', true);
@@ -36,8 +36,8 @@ function run_configured(): void
         return;
     }
     if (!is_subclass_of($class, \Outboard\HttpWorker::class)) {
-        $why = class_exists($class) ? 'does not implement Outboard\HttpWorker' : 'is not there once the script has run';
-        throw new \LogicException("the worker class $class $why");
+        $problem = class_exists($class) ? 'does not implement Outboard\HttpWorker' : 'does not exist after the script has run';
+        throw new \LogicException("the worker class $class $problem");
     }
     \Outboard\run(new $class());
 }

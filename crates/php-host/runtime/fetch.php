@@ -72,33 +72,33 @@ function fetch_as(string $url, array $options): \Outboard\FetchResponse
     }
     $lines = '';
     $body = $options['body'] ?? '';
-    $typed = null;
+    $contentType = null;
     if ($options['json'] !== null) {
         $body = json_encode($options['json'], JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES);
-        $typed = 'application/json';
+        $contentType = 'application/json';
     } elseif ($options['form'] !== null) {
         $body = http_build_query($options['form']);
-        $typed = 'application/x-www-form-urlencoded';
+        $contentType = 'application/x-www-form-urlencoded';
     }
     foreach ($options['headers'] as $name => $values) {
         foreach ((array) $values as $value) {
             if (strpbrk("$name$value", "\r\n\0") !== false) {
-                throw new \ValueError("Outboard\\fetch(): the header $name holds a line break");
+                throw new \ValueError("Outboard\\fetch(): the header $name contains a line break");
             }
             $lines .= "$name: $value\n";
         }
-        if ($typed !== null && strcasecmp($name, 'Content-Type') === 0) {
-            $typed = null;
+        if ($contentType !== null && strcasecmp($name, 'Content-Type') === 0) {
+            $contentType = null;
         }
     }
-    if ($typed !== null) {
-        $lines .= "Content-Type: $typed\n";
+    if ($contentType !== null) {
+        $lines .= "Content-Type: $contentType\n";
     }
     if ($options['query'] !== []) {
         $url .= (str_contains($url, '?') ? '&' : '?') . http_build_query($options['query']);
     }
-    $answer = fetch(
-        $options['method'] ?? ($body === '' && $typed === null && $options['body'] === null ? 'GET' : 'POST'),
+    $result = fetch(
+        $options['method'] ?? ($body === '' && $contentType === null && $options['body'] === null ? 'GET' : 'POST'),
         $url,
         $lines,
         $body,
@@ -109,9 +109,9 @@ function fetch_as(string $url, array $options): \Outboard\FetchResponse
         $options['retries'],
         ($options['verify'] ? 1 : 0) | ($options['decompress'] ? 2 : 0) | ($options['http2'] ? 4 : 0),
     );
-    if (count($answer) === 2) {
-        throw new \Outboard\FetchException("$url: $answer[1]", FAILURES[$answer[0]] ?? 'protocol', $url);
+    if (count($result) === 2) {
+        throw new \Outboard\FetchException("$url: $result[1]", FAILURES[$result[0]] ?? 'protocol', $url);
     }
-    [$status, $version, $from, $headers, $content] = $answer;
+    [$status, $version, $from, $headers, $content] = $result;
     return new \Outboard\FetchResponse($status, $version === 2 ? '2' : '1.1', $from, $headers, $content);
 }

@@ -6,7 +6,7 @@ const VERSION = '%VERSION%';
 
 function request(): ?Request
 {
-    return Engine\visit() === 0 ? null : new Request();
+    return Engine\request_number() === 0 ? null : new Request();
 }
 
 function spawn(callable $task, mixed ...$arguments): Coroutine

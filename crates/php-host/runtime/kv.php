@@ -18,7 +18,7 @@ final class KV
         if ($ids === []) {
             return [];
         }
-        return Engine\kv_found($ids, Engine\kv($this->namespace, Engine\kv_wanted($ids)));
+        return Engine\kv_parse_records($ids, Engine\kv($this->namespace, Engine\kv_read_request($ids)));
     }
 
     public function put(string $id, string $value, ?float $ttl = null): void
@@ -66,20 +66,20 @@ final class KV
 
     public function scan(string $start = '', ?string $end = null): \Generator
     {
-        $behind = 0;
+        $after = 0;
         do {
-            $answer = Engine\kv($this->namespace, pack('CVCVV', 3, 65536, $behind, strlen($start), $end === null ? 0xffffffff : strlen($end)) . $start . $end);
-            $count = unpack('V', $answer)[1];
-            $lengths = $count === 0 ? [] : array_values(unpack('V' . 2 * $count, $answer, 4));
+            $response = Engine\kv($this->namespace, pack('CVCVV', 3, 65536, $after, strlen($start), $end === null ? 0xffffffff : strlen($end)) . $start . $end);
+            $count = unpack('V', $response)[1];
+            $lengths = $count === 0 ? [] : array_values(unpack('V' . 2 * $count, $response, 4));
             $at = 4 + 8 * $count;
             for ($number = 0; $number < $count; $number++) {
-                $start = substr($answer, $at, $lengths[2 * $number]);
+                $start = substr($response, $at, $lengths[2 * $number]);
                 $at += $lengths[2 * $number];
-                $value = substr($answer, $at, $lengths[2 * $number + 1]);
+                $value = substr($response, $at, $lengths[2 * $number + 1]);
                 $at += $lengths[2 * $number + 1];
                 yield $start => $value;
             }
-            $behind = 1;
+            $after = 1;
         } while ($count > 0);
     }
 
@@ -137,28 +137,28 @@ class KVException extends \RuntimeException
 
 namespace Outboard\Engine;
 
-/** By the statuses of the gateway's answers. */
+/** By the status of the gateway's response. */
 const KV_REASONS = [
     400 => 'bad_call', 403 => 'forbidden', 404 => 'no_namespace', 409 => 'not_a_number', 413 => 'too_large', 500 => 'failed',
     503 => 'overloaded', 504 => 'unreachable', 507 => 'full',
 ];
 
-/** One write, as the gateway's entities/batch.rs reads it. */
+/** Encodes one write for the gateway's entities/batch.rs. */
 function kv_write(int $change, int $condition, ?float $ttl, int $by, string $id, string $value = '', string $expected = ''): string
 {
     $ttl = $ttl === null ? -1 : max(0, (int) round($ttl * 1000));
     return pack('CCPPVVV', $change, $condition, $ttl, $by, strlen($id), strlen($value), strlen($expected)) . $id . $value . $expected;
 }
 
-/** Has the gateway do it, and waits. */
-function kv(string $namespace, string $asked): string
+/** Sends an operation to the gateway, and waits for its response. */
+function kv(string $namespace, string $operation): string
 {
-    $answer = fetch('POST', "entities:$namespace", '', $asked, 30000, 30000, 0x7fffffff, 0, 0, 0);
-    if (count($answer) === 2) {
-        throw new \Outboard\KVException($answer[1], 'failed');
+    $response = fetch('POST', "entities:$namespace", '', $operation, 30000, 30000, 0x7fffffff, 0, 0, 0);
+    if (count($response) === 2) {
+        throw new \Outboard\KVException($response[1], 'failed');
     }
-    if ($answer[0] !== 200) {
-        throw new \Outboard\KVException($answer[4], KV_REASONS[$answer[0]] ?? 'failed');
+    if ($response[0] !== 200) {
+        throw new \Outboard\KVException($response[4], KV_REASONS[$response[0]] ?? 'failed');
     }
-    return $answer[4];
+    return $response[4];
 }

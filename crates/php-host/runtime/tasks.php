@@ -39,7 +39,7 @@ final class Handlers
 {
     /** @var array<string, callable> */
     public static array $byName = [];
-    /** @var callable|null gets what none of the above does */
+    /** @var callable|null for all other names */
     public static $other = null;
 }
 
@@ -60,7 +60,7 @@ function await_task(string $name, mixed $data, ?int $retries): mixed
     return unserialize(queue($name, $data, 0, $retries, true));
 }
 
-/** Hands a task to the gateway: its id, or, awaited, what became of it. */
+/** Sends a task to the gateway; returns its id or, if awaited, its result. */
 function queue(string $name, mixed $data, float $delay, ?int $retries, bool $awaited): string
 {
     if ($name === '' || strlen($name) > 255) {
@@ -69,21 +69,21 @@ function queue(string $name, mixed $data, float $delay, ?int $retries, bool $awa
     if ($delay < 0 || $delay > 1e9 || $retries < 0 || $retries > 254) {
         throw new \ValueError("the task $name: a delay is 0 to 1,000,000,000 seconds, retries are 0 to 254");
     }
-    $answer = task($name, serialize($data), (int) ($delay * 1000), $retries ?? -1, $awaited);
-    if (count($answer) === 2) {
-        throw new \Outboard\TaskException("the task $name: $answer[1]", FAILURES[$answer[0]] ?? 'protocol', $name);
+    $result = task($name, serialize($data), (int) ($delay * 1000), $retries ?? -1, $awaited);
+    if (count($result) === 2) {
+        throw new \Outboard\TaskException("the task $name: $result[1]", FAILURES[$result[0]] ?? 'protocol', $name);
     }
-    return $answer[4];
+    return $result[4];
 }
 
 /**
- * Runs the task that the present request stands for. Until its end it counts as failed, so that an
- * exit() is no success.
+ * Runs the task of the current request. The status is 500 until the task has returned, so that an exit()
+ * is a failure.
  */
 function perform(): void
 {
     http_response_code(500);
-    $server = server(visit());
+    $server = server(request_number());
     $task = new \Outboard\Task($server['OUTBOARD_TASK'], $server['OUTBOARD_TASK_ID'], (int) $server['OUTBOARD_TASK_ATTEMPT']);
     try {
         $data = unserialize((string) file_get_contents('php://input'));

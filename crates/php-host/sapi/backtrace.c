@@ -1,13 +1,12 @@
 /*
- * PHP backtraces on demand, in two ways. A worker that computes is asked by a signal and answers
- * at the engine's next interrupt check, where its line numbers are exact. One that waits in a
- * system call is read from outside, by the zygote, so that the call is not disturbed: a signal
- * would end a sleep() early. The zygote can do so because a fork has its globals at the same
- * addresses. The sampler reads running workers likewise, at an address that it finds for itself.
+ * PHP backtraces on demand, in two ways. A running worker gets a signal and writes its backtrace at the
+ * engine's next interrupt check, where line numbers are exact. The zygote reads a worker that waits in a
+ * system call from outside, because a signal would interrupt the call (e.g. end a sleep() early); a fork
+ * has its globals at the same addresses. The sampler reads running workers likewise, at an address that it
+ * finds itself.
  *
- * Invariants: the signal handler sets two flags and nothing else. Memory is read by
- * process_vm_readv(2) alone, which answers with an error where a load would fault, because from
- * outside it may change while it is read.
+ * Invariants: the signal handler only sets two flags. Memory is read only by process_vm_readv(2), which
+ * returns an error where a load would fault: another process may change it meanwhile.
  */
 #include "shim.h"
 #include <signal.h>
@@ -18,12 +17,12 @@
 #define TEXT_MAX 256
 #define COPIES_MAX 4
 
-/* In a worker: which request runs. Read by the zygote. */
+/* The request that this worker runs, for the zygote. */
 static volatile outboard_subject subject;
-static volatile sig_atomic_t asked;
+static volatile sig_atomic_t is_requested;
 static void (*interrupt_next)(zend_execute_data *frame);
 
-/* Whose memory is being read. */
+/* The process whose memory is being read. */
 static pid_t reading;
 
 static bool peek(void *to, const volatile void *from, size_t len)
@@ -34,8 +33,8 @@ static bool peek(void *to, const volatile void *from, size_t len)
 }
 
 /*
- * Where a member of a structure of the other process is. Its pointers are numbers here: what is read
- * while it changes may be anything, and the address of a member of that would be undefined.
+ * The address of a structure's member in the other process. Its pointers are numbers here, because a
+ * pointer to a member would be undefined behaviour for arbitrary values.
  */
 #define MEMBER(structure, type, member) \
 	((const void *) ((uintptr_t) (structure) + offsetof(type, member)))
@@ -70,8 +69,8 @@ static void put_number(uint32_t number)
 	put(digits, (size_t) len);
 }
 
-/* Where a frame of PHP code stands; false for frames of internal functions. */
-static bool put_place(const zend_execute_data *frame)
+/* Writes the place of a frame of PHP code; false for internal functions. */
+static bool put_location(const zend_execute_data *frame)
 {
 	uint8_t type;
 	zend_string *file;
@@ -114,7 +113,7 @@ static void put_function(const zend_execute_data *frame)
 	}
 }
 
-/* Copies frames from the innermost on, those without a function left out; how many. */
+/* Copies frames that have a function, the innermost first; returns how many. */
 static uint32_t copy_frames(const zend_execute_data *innermost, zend_execute_data *frames)
 {
 	const zend_execute_data *at = innermost;
@@ -126,7 +125,7 @@ static uint32_t copy_frames(const zend_execute_data *innermost, zend_execute_dat
 	return count;
 }
 
-/* One line a frame: function, then the line that it is at; an internal one is at its caller's. */
+/* One line per frame: the function and its current line, for an internal one the caller's line. */
 static void write_frames(const zend_execute_data *frames, uint32_t count)
 {
 	for (uint32_t shown = 0; shown < count; shown++) {
@@ -136,8 +135,8 @@ static void write_frames(const zend_execute_data *frames, uint32_t count)
 		put_number(shown);
 		PUT(" ");
 		put_function(frame);
-		if (!put_place(frame) && peek(&caller, frame->prev_execute_data, sizeof(caller))) {
-			put_place(&caller);
+		if (!put_location(frame) && peek(&caller, frame->prev_execute_data, sizeof(caller))) {
+			put_location(&caller);
 		}
 		PUT("\n");
 	}
@@ -154,8 +153,8 @@ static void write_backtrace(const zend_execute_data *innermost)
 
 static void on_interrupt(zend_execute_data *frame)
 {
-	if (asked) {
-		asked = 0;
+	if (is_requested) {
+		is_requested = 0;
 		reading = getpid();
 		write_backtrace(frame);
 		outboard_rs_backtrace_publish();
@@ -169,7 +168,7 @@ static void on_signal(int number)
 {
 	(void) number;
 	if (subject.running) {
-		asked = 1;
+		is_requested = 1;
 		zend_atomic_bool_store_ex(&EG(vm_interrupt), true);
 	}
 }
@@ -189,13 +188,13 @@ void outboard_backtrace_install(int signal_number)
 
 void outboard_backtrace_begin(uint32_t slot, uint32_t generation)
 {
-	asked = 0;
+	is_requested = 0;
 	subject.slot = slot;
 	subject.generation = generation;
 	subject.running = 1;
 }
 
-/* Writes that of a coroutine that waits. */
+/* Writes the backtrace of a waiting coroutine. */
 void outboard_backtrace_at(const void *frame, uint32_t slot, uint32_t generation)
 {
 	if (frame) {
@@ -211,21 +210,21 @@ void outboard_backtrace_end(void)
 	subject.running = 0;
 }
 
-/* What the worker is about; false when its memory may not be read (ptrace_scope, seccomp). */
+/* The worker's request; false if its memory must not be read (ptrace_scope, seccomp). */
 bool outboard_backtrace_subject(int pid, outboard_subject *found)
 {
 	reading = pid;
 	return peek(found, &subject, sizeof(*found));
 }
 
-/* Where this program has the pointer to the innermost frame. */
+/* The address of this program's pointer to the innermost frame. */
 const void *outboard_backtrace_root(void)
 {
 	return &EG(current_execute_data);
 }
 
-/* Writes the backtrace of another process of this program, which has its pointer to the innermost
- * frame at `root`. One whose innermost frame changes meanwhile is copied again, a few times. */
+/* Writes the backtrace of another process of this program, which has that pointer at `root`. If the
+ * innermost frame changes meanwhile, it is copied again, a few times. */
 void outboard_backtrace_from(int pid, const void *root)
 {
 	zend_execute_data frames[FRAMES_MAX];

@@ -1,16 +1,16 @@
 /*
- * What the engine keeps once a process for a call that is under way, which calls PHP in turn: the
- * comparison of a sort, the objects of an unserialize(). PHP puts back what was there before when such a
- * call ends, in the order of a stack; a coroutine that waits within one ends it in another order.
+ * The engine's globals of a call in progress that calls PHP in turn: the comparison of a sort, the
+ * objects of an unserialize(). PHP restores them in the order of a stack when such a call ends; a
+ * coroutine that waits within one ends it in another order.
  *
- * Called by coroutine.c around each wait. Invariant: what is in the engine is the running coroutine's.
+ * Called by coroutine.c around each wait. Invariant: the engine has the running coroutine's globals.
  */
 #include "coroutine.h"
 #include "ext/standard/basic_functions.h"
 #include "ext/standard/file.h"
 
-/* Takes it out; another coroutine finds nothing under way. */
-void outboard_call_state_take(outboard_call_state *state)
+/* Clears the globals as well: another coroutine has no call in progress. */
+void outboard_call_state_save(outboard_call_state *state)
 {
 	state->compare = BG(user_compare_fci);
 	state->compare_cache = BG(user_compare_fci_cache);
@@ -30,7 +30,7 @@ void outboard_call_state_take(outboard_call_state *state)
 	FG(user_stream_current_filename) = NULL;
 }
 
-void outboard_call_state_put(const outboard_call_state *state)
+void outboard_call_state_restore(const outboard_call_state *state)
 {
 	BG(user_compare_fci) = state->compare;
 	BG(user_compare_fci_cache) = state->compare_cache;

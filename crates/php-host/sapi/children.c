@@ -1,11 +1,10 @@
 /*
- * Processes that a script forks off with pcntl_fork(). Such a child is no worker: it has the script
- * and nothing of the gateway's. Called by the engine's start-up, by fork(2) itself, and at the end
- * of what a child runs.
+ * Child processes that a script forks with pcntl_fork(). Such a child is not a worker: it runs the
+ * script without a gateway. Called at the engine's start-up, by fork(2), and at the end of a child.
  *
- * A child prints to nobody (its errors are logged), goes through PHP's end of a script without closing
- * what its parent has opened, and exits. Invariants: no child outlives its parent; the children of a
- * worker, theirs included, are bounded.
+ * A child's output is discarded and its errors are logged; it runs PHP's shutdown without closing what
+ * its parent opened, and exits. Invariants: no child outlives its parent; the number of descendants of
+ * a worker is bounded.
  */
 #include "coroutine.h"
 #include <pthread.h>
@@ -14,17 +13,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Children at a time. A child may have a quarter as many, so that a worker has 800 below it at most. */
-#define MOST_CHILDREN 32
-/* With those that have ended and were not waited for. */
-#define ROOM 256
+/* Children at a time. A child may have a quarter as many, so a worker has at most 800 descendants. */
+#define MAX_CHILDREN 32
+/* Including zombies. */
+#define CAPACITY 256
 
 bool outboard_is_child;
 
 static bool is_watching;
 static pid_t parent;
-static uint32_t most_children = MOST_CHILDREN;
-static pid_t children[ROOM];
+static uint32_t max_children = MAX_CHILDREN;
+static pid_t children[CAPACITY];
 static uint32_t count;
 static zif_handler fork_next;
 
@@ -33,7 +32,7 @@ static void before_fork(void)
 	parent = getpid();
 }
 
-/* Of proc_open() as well, between fork and exec: nothing here allocates or waits. */
+/* Also runs between fork and exec of proc_open(): nothing here allocates or waits. */
 static void in_child(void)
 {
 	if (!is_watching) {
@@ -43,7 +42,7 @@ static void in_child(void)
 	if (getppid() != parent) {
 		_exit(1);
 	}
-	/* Its handler writes to the ring, which a child does not have. */
+	/* The handler writes to the ring, which a child does not have. */
 	signal(SIGUSR2, SIG_DFL);
 	outboard_is_child = true;
 	outboard_events = NULL;
@@ -53,18 +52,18 @@ static void in_child(void)
 	SG(rfc1867_uploaded_files) = NULL;
 	OG(flags) |= PHP_OUTPUT_DISABLED;
 	outboard_one_shot_begin();
-	outboard_one_shot_keep_open();
-	most_children /= 4;
+	outboard_one_shot_pin_resources();
+	max_children /= 4;
 	count = 0;
 }
 
-/* Whether forks are a script's; those that make workers are not. */
+/* Whether forks are a script's; those that create workers are not. */
 void outboard_children_watch(bool watch)
 {
 	is_watching = watch;
 }
 
-/* What a child runs has come to its end. */
+/* At the end of a child's code. */
 void outboard_child_end(void)
 {
 	int status = EG(exit_status);
@@ -72,38 +71,38 @@ void outboard_child_end(void)
 	_exit(status);
 }
 
-/* How many still run; those that the script has waited for are forgotten. */
+/* The number of running children; drops those that the script has waited for. */
 static uint32_t running(void)
 {
 	uint32_t alive = 0;
-	uint32_t kept = 0;
+	uint32_t remaining = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		siginfo_t info = {0};
 		if (waitid(P_PID, (id_t) children[i], &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
 			alive += info.si_pid == 0;
-			children[kept++] = children[i];
+			children[remaining++] = children[i];
 		}
 	}
-	count = kept;
+	count = remaining;
 	return alive;
 }
 
-/* At a request's end: children that have ended without being waited for. */
+/* Called at a request's end, for children that the script has not waited for. */
 void outboard_children_reap(void)
 {
-	uint32_t kept = 0;
+	uint32_t remaining = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		if (waitpid(children[i], NULL, WNOHANG) == 0) {
-			children[kept++] = children[i];
+			children[remaining++] = children[i];
 		}
 	}
-	count = kept;
+	count = remaining;
 }
 
 static void fork_within_limit(INTERNAL_FUNCTION_PARAMETERS)
 {
-	if (running() >= most_children || count == ROOM) {
-		php_error_docref(NULL, E_WARNING, "No more than %u children at a time", most_children);
+	if (running() >= max_children || count == CAPACITY) {
+		php_error_docref(NULL, E_WARNING, "At most %u children may run at a time", max_children);
 		RETURN_LONG(-1);
 	}
 	fork_next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
@@ -112,7 +111,7 @@ static void fork_within_limit(INTERNAL_FUNCTION_PARAMETERS)
 	}
 }
 
-/* After start-up, in the process that forks the workers. */
+/* After start-up, in the zygote. */
 void outboard_children_startup(void)
 {
 	zend_function *function =

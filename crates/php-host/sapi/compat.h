@@ -1,6 +1,6 @@
 /*
- * Everything that differs between PHP versions, and the PHP headers themselves. No other file
- * asks for PHP_VERSION_ID.
+ * The PHP headers, and everything that differs between PHP versions. No other file uses
+ * PHP_VERSION_ID.
  */
 #ifndef OUTBOARD_COMPAT_H
 #define OUTBOARD_COMPAT_H
@@ -29,16 +29,16 @@ extern PHPAPI char *php_ini_opened_path;
 #endif
 
 /*
- * Since 8.3 getenv() without arguments asks for the environment through a hook of its own;
- * before, it shares the one that fills $_SERVER and $_ENV.
+ * Since 8.3 getenv() without arguments reads the environment through its own hook; before, it
+ * shares the hook that fills $_SERVER and $_ENV.
  */
 #if PHP_VERSION_ID >= 80300
 # define OUTBOARD_HAS_LOAD_ENVIRONMENT 1
 #endif
 
 /*
- * Since 8.3 the engine checks how far the C stack has grown; a coroutine has another one. `here` is
- * an address at its beginning, above which there is less than a page.
+ * Since 8.3 the engine checks the depth of the C stack, and a coroutine has its own. `here` is an
+ * address near the stack's base: less than a page lies above it.
  */
 #ifdef ZEND_CHECK_STACK_LIMIT
 # define OUTBOARD_LIMIT_STACK(here, size) do { \
@@ -52,8 +52,8 @@ extern PHPAPI char *php_ini_opened_path;
 #endif
 
 /*
- * Later patch releases note that memory ran out, unwind, and let nothing be called any more (the
- * state is that of the request; ZEND_HAS_OOM in zend_alloc.h).
+ * Later patch releases set a flag when memory runs out, unwind, and refuse calls until it is cleared
+ * (ZEND_HAS_OOM in zend_alloc.h).
  */
 #ifdef ZEND_HAS_OOM
 # define OUTBOARD_HAS_OOM() ZEND_HAS_OOM()
@@ -64,10 +64,10 @@ extern PHPAPI char *php_ini_opened_path;
 #endif
 
 /*
- * Whether zend_fiber_init_context made one: it returns true in 8.2, and in later versions a
+ * Whether zend_fiber_init_context succeeded: it returns true in 8.2, and in later versions a
  * zend_result, whose SUCCESS is 0.
  */
-#define OUTBOARD_IS_MADE(made) \
-	(__builtin_types_compatible_p(__typeof__(made), bool) ? (made) != 0 : (made) == SUCCESS)
+#define OUTBOARD_IS_CREATED(result) \
+	(__builtin_types_compatible_p(__typeof__(result), bool) ? (result) != 0 : (result) == SUCCESS)
 
 #endif

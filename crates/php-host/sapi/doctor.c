@@ -1,8 +1,8 @@
 /*
- * The state doctor: before each request it writes down what the request will find of those before
- * it. `outboard doctor state` compares what was written.
- * Called by loop.c, in a worker that was told to. Invariant: reads only; no code of the
- * application runs.
+ * The state doctor: before each request it writes a report of the state that the request will find.
+ * `outboard doctor state` compares the reports.
+ * Called by loop.c, in a worker with a state report. Invariant: it only reads, and runs no code of the
+ * application.
  */
 #include "doctor.h"
 #include "zend_closures.h"
@@ -18,7 +18,7 @@ extern char **environ;
 
 static const char *report;
 
-static bool is_reset_anyway(const zend_string *name)
+static bool is_reset_with_request(const zend_string *name)
 {
 	static const char *const reset[] = {"_GET", "_POST", "_COOKIE", "_FILES", "_REQUEST",
 		"_SERVER", "_SESSION", "GLOBALS", "argv", "argc"};
@@ -36,12 +36,12 @@ static void write_globals(void)
 	zval *value;
 	ZEND_HASH_FOREACH_STR_KEY_VAL_IND(&EG(symbol_table), name, value) {
 		char spelled[200];
-		if (!name || Z_ISUNDEF_P(value) || is_reset_anyway(name)) {
+		if (!name || Z_ISUNDEF_P(value) || is_reset_with_request(name)) {
 			continue;
 		}
 		snprintf(spelled, sizeof(spelled), "$%s", ZSTR_VAL(name));
-		outboard_place at = {"global", spelled, NULL, 0};
-		outboard_write_value(&at, value, NULL);
+		outboard_location at = {"global", spelled, NULL, 0};
+		outboard_report_value(&at, value, NULL);
 	} ZEND_HASH_FOREACH_END();
 }
 
@@ -57,8 +57,8 @@ static void write_static_variables(zend_op_array *code, const char *function)
 		char spelled[300];
 		zval *first = zend_hash_find(code->static_variables, name);
 		snprintf(spelled, sizeof(spelled), "%s() $%s", function, ZSTR_VAL(name));
-		outboard_place at = {"static variable", spelled, ZSTR_VAL(code->filename), code->line_start};
-		outboard_write_value(&at, value, first);
+		outboard_location at = {"static variable", spelled, ZSTR_VAL(code->filename), code->line_start};
+		outboard_report_value(&at, value, first);
 	} ZEND_HASH_FOREACH_END();
 }
 
@@ -107,9 +107,9 @@ static void write_static_properties(zend_class_entry *class)
 			continue;
 		}
 		snprintf(spelled, sizeof(spelled), "%s::$%s", ZSTR_VAL(class->name), ZSTR_VAL(name));
-		outboard_place at = {"static property", spelled, ZSTR_VAL(class->info.user.filename),
+		outboard_location at = {"static property", spelled, ZSTR_VAL(class->info.user.filename),
 			class->info.user.line_start};
-		outboard_write_value(&at, value, first);
+		outboard_report_value(&at, value, first);
 	} ZEND_HASH_FOREACH_END();
 }
 
@@ -117,7 +117,7 @@ static void write_classes(void)
 {
 	zend_class_entry *class;
 	ZEND_HASH_FOREACH_PTR(CG(class_table), class) {
-		/* The API's own part that is written in PHP has none. */
+		/* Classes of the API's PHP part have no file. */
 		if (class->type == ZEND_USER_CLASS) {
 			write_static_properties(class);
 			write_methods(class);
@@ -125,7 +125,7 @@ static void write_classes(void)
 	} ZEND_HASH_FOREACH_END();
 }
 
-/* Those that are kept somewhere; what they have captured is theirs as well. */
+/* Closures that something refers to, with the variables they have captured. */
 static void write_closures(void)
 {
 	for (uint32_t i = 1; i < EG(objects_store).top; i++) {
@@ -146,8 +146,8 @@ static void write_constants(void)
 	zend_constant *constant;
 	ZEND_HASH_FOREACH_PTR(EG(zend_constants), constant) {
 		if (constant->name && ZEND_CONSTANT_MODULE_NUMBER(constant) == PHP_USER_CONSTANT) {
-			outboard_place at = {"constant", ZSTR_VAL(constant->name), NULL, 0};
-			outboard_write_line(&at, 0, &constant->value, NULL);
+			outboard_location at = {"constant", ZSTR_VAL(constant->name), NULL, 0};
+			outboard_report_line(&at, 0, &constant->value, NULL);
 		}
 	} ZEND_HASH_FOREACH_END();
 }
@@ -159,7 +159,7 @@ static void write_ini(void)
 		return;
 	}
 	ZEND_HASH_FOREACH_PTR(EG(modified_ini_directives), entry) {
-		outboard_write_text_value("ini", ZSTR_VAL(entry->name),
+		outboard_report_text("ini", ZSTR_VAL(entry->name),
 			entry->value ? ZSTR_VAL(entry->value) : NULL);
 	} ZEND_HASH_FOREACH_END();
 }
@@ -171,7 +171,7 @@ static void write_environment(void)
 		char name[200];
 		if (equals) {
 			snprintf(name, sizeof(name), "%.*s", (int) (equals - *variable), *variable);
-			outboard_write_text_value("environment", name, equals + 1);
+			outboard_report_text("environment", name, equals + 1);
 		}
 	}
 }
@@ -182,7 +182,7 @@ static void write_names(const char *what, HashTable *table)
 	if (table) {
 		ZEND_HASH_FOREACH_STR_KEY(table, name) {
 			if (name) {
-				outboard_write_text_value(what, ZSTR_VAL(name), NULL);
+				outboard_report_text(what, ZSTR_VAL(name), NULL);
 			}
 		} ZEND_HASH_FOREACH_END();
 	}
@@ -209,29 +209,29 @@ static void write_resources(void)
 		}
 	} ZEND_HASH_FOREACH_END();
 	ZEND_HASH_FOREACH_STR_KEY_VAL(&counts, name, count) {
-		outboard_write_number("open resources", ZSTR_VAL(name), Z_LVAL_P(count));
+		outboard_report_number("open resources", ZSTR_VAL(name), Z_LVAL_P(count));
 	} ZEND_HASH_FOREACH_END();
 	zend_hash_destroy(&counts);
 }
 
 static void write_handler(const char *name, zval *handler)
 {
-	outboard_place at = {"handler", name, NULL, 0};
+	outboard_location at = {"handler", name, NULL, 0};
 	zval none;
 	ZVAL_NULL(&none);
-	outboard_write_line(&at, 0, Z_ISUNDEF_P(handler) ? &none : handler, NULL);
+	outboard_report_line(&at, 0, Z_ISUNDEF_P(handler) ? &none : handler, NULL);
 }
 
 static void write_autoloaders(void)
 {
 	zval name;
 	zval loaders;
-	outboard_place at = {"handler", "spl_autoload_functions()", NULL, 0};
+	outboard_location at = {"handler", "spl_autoload_functions()", NULL, 0};
 	ZVAL_STRING(&name, "spl_autoload_functions");
 	if (call_user_function(NULL, NULL, &name, &loaders, 0, NULL) == SUCCESS) {
-		/* Their number: what they hold is in other lines. */
+		/* Only their number: their values are in other lines. */
 		if (Z_TYPE(loaders) == IS_ARRAY) {
-			outboard_write_number(at.kind, at.name, zend_hash_num_elements(Z_ARR(loaders)));
+			outboard_report_number(at.kind, at.name, zend_hash_num_elements(Z_ARR(loaders)));
 		}
 		zval_ptr_dtor(&loaders);
 	}
@@ -243,10 +243,10 @@ static void write_process(void)
 	char directory[PATH_MAX];
 	mode_t mask = umask(0);
 	umask(mask);
-	outboard_write_text_value("process", "working directory", getcwd(directory, sizeof(directory)));
-	outboard_write_number("process", "umask", (zend_long) mask);
-	outboard_write_text_value("process", "locale", setlocale(LC_ALL, NULL));
-	outboard_write_number("process", "output buffers", php_output_get_level());
+	outboard_report_text("process", "working directory", getcwd(directory, sizeof(directory)));
+	outboard_report_number("process", "umask", (zend_long) mask);
+	outboard_report_text("process", "locale", setlocale(LC_ALL, NULL));
+	outboard_report_number("process", "output buffers", php_output_get_level());
 	write_handler("set_error_handler()", &EG(user_error_handler));
 	write_handler("set_exception_handler()", &EG(user_exception_handler));
 	write_autoloaders();

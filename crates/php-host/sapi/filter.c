@@ -1,6 +1,6 @@
 /*
- * The copies of the input that ext/filter keeps for filter_input(). It exports nothing, but one of
- * its ini entries names the address of its globals. Called by variables.c and visit.c.
+ * ext/filter's copies of the input, for filter_input(). It exports nothing, but one of its ini entries
+ * has the address of its globals. Called by variables.c and request_state.c.
  */
 #include "filter.h"
 
@@ -24,8 +24,8 @@ bool outboard_filter_changes_input(void)
 		: sapi_module.input_filter != php_default_input_filter;
 }
 
-/* The filter would copy each variable for itself, for as much as they cost to register. */
-void outboard_filter_keep_server(zval *variables)
+/* The filter would copy each variable, which costs as much as registering them. */
+void outboard_filter_set_server(zval *variables)
 {
 	if (outboard_filter) {
 		zval_ptr_dtor(&outboard_filter->server_array);

@@ -1,5 +1,5 @@
 /*
- * What filter_input() reads: the arrays of ext/filter, as in its php_filter.h.
+ * The arrays of ext/filter that filter_input() reads, as declared in its php_filter.h.
  */
 #ifndef OUTBOARD_FILTER_H
 #define OUTBOARD_FILTER_H
@@ -13,10 +13,10 @@ typedef zend_filter_globals outboard_filter_inputs;
 extern outboard_filter_inputs *outboard_filter;
 void outboard_filter_startup(void);
 
-/* Whether variables are stored otherwise than they came (`filter.default`). */
+/* Whether a default filter changes variables (`filter.default`). */
 bool outboard_filter_changes_input(void);
 
-/* Lets filter_input(INPUT_SERVER) see the same as $_SERVER. */
-void outboard_filter_keep_server(zval *variables);
+/* Lets filter_input(INPUT_SERVER) read the values of $_SERVER. */
+void outboard_filter_set_server(zval *variables);
 
 #endif

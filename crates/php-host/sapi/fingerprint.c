@@ -1,6 +1,6 @@
 /*
- * What a value holds, down to a certain depth, in 64 bits: two requests that find different
- * fingerprints in one place share state. Called by doctor_lines.c.
+ * A 64-bit fingerprint of a value, down to a certain depth: if requests find different fingerprints in
+ * one place, they share state. Called by doctor_report.c.
  */
 #include "doctor.h"
 #include "zend_closures.h"
@@ -8,11 +8,11 @@
 #include "zend_generators.h"
 #include "zend_fibers.h"
 
-/* How deep fingerprints look, and at how many values of one place. */
+/* Limits of a fingerprint. */
 #define FINGERPRINT_DEPTH 12
 #define MOST_VALUES 5000
 
-/* Of the fingerprint that is being taken. */
+/* Values of the fingerprint in progress. */
 static HashTable seen;
 static uint32_t looked_at;
 
@@ -34,59 +34,59 @@ static fingerprint mix_string(fingerprint so_far, const zend_string *text)
 	return mix(mix(so_far, ZSTR_VAL(text), ZSTR_LEN(text)), "", 1);
 }
 
-static void each_of_table(HashTable *table, bool are_properties, outboard_holding visit, void *arg)
+static void each_of_table(HashTable *table, bool are_properties, outboard_element_callback callback, void *arg)
 {
 	zend_ulong index;
 	zend_string *key;
 	zval *value;
 	ZEND_HASH_FOREACH_KEY_VAL_IND(table, index, key, value) {
-		visit(key, index, are_properties, value, arg);
+		callback(key, index, are_properties, value, arg);
 	} ZEND_HASH_FOREACH_END();
 }
 
-static void each_of_closure(zval *object, outboard_holding visit, void *arg)
+static void each_of_closure(zval *object, outboard_element_callback callback, void *arg)
 {
 	const zend_function *function = zend_get_closure_method_def(Z_OBJ_P(object));
 	HashTable *variables = function->type == ZEND_USER_FUNCTION
 		? ZEND_MAP_PTR_GET(function->op_array.static_variables_ptr) : NULL;
 	if (variables) {
-		each_of_table(variables, true, visit, arg);
+		each_of_table(variables, true, callback, arg);
 	}
 }
 
-static void each_of_object(zval *value, outboard_holding visit, void *arg)
+static void each_of_object(zval *value, outboard_element_callback callback, void *arg)
 {
 	zend_object *object = Z_OBJ_P(value);
 	if (object->ce == zend_ce_closure) {
-		each_of_closure(value, visit, arg);
+		each_of_closure(value, callback, arg);
 	} else if (object->properties) {
-		each_of_table(object->properties, true, visit, arg);
+		each_of_table(object->properties, true, callback, arg);
 	} else {
 		for (int i = 0; i < object->ce->default_properties_count; i++) {
 			zend_property_info *property = object->ce->properties_info_table[i];
 			if (property && !Z_ISUNDEF(object->properties_table[i])) {
-				visit(property->name, 0, true, &object->properties_table[i], arg);
+				callback(property->name, 0, true, &object->properties_table[i], arg);
 			}
 		}
 	}
-	/* What classes of the engine hold beside properties, by what they tell the collector of it. */
+	/* Objects of the engine hold values besides properties, which get_gc returns. */
 	if (object->handlers->get_gc != zend_std_get_gc && object->ce != zend_ce_closure
 		&& object->ce != zend_ce_generator && object->ce != zend_ce_fiber) {
 		zval *held;
 		int count;
 		object->handlers->get_gc(object, &held, &count);
 		for (int i = 0; i < count; i++) {
-			visit(NULL, (zend_ulong) i, false, &held[i], arg);
+			callback(NULL, (zend_ulong) i, false, &held[i], arg);
 		}
 	}
 }
 
-void outboard_each_of(zval *value, outboard_holding visit, void *arg)
+void outboard_each_element(zval *value, outboard_element_callback callback, void *arg)
 {
 	if (Z_TYPE_P(value) == IS_ARRAY) {
-		each_of_table(Z_ARR_P(value), false, visit, arg);
+		each_of_table(Z_ARR_P(value), false, callback, arg);
 	} else if (Z_TYPE_P(value) == IS_OBJECT && !(Z_OBJCE_P(value)->ce_flags & ZEND_ACC_ENUM)) {
-		each_of_object(value, visit, arg);
+		each_of_object(value, callback, arg);
 	}
 }
 
@@ -146,7 +146,7 @@ static fingerprint fingerprint_of(zval *value, int depth)
 		return one.so_far;
 	}
 	if (depth < FINGERPRINT_DEPTH) {
-		outboard_each_of(value, take_child, &one);
+		outboard_each_element(value, take_child, &one);
 	}
 	return one.so_far;
 }

@@ -1,5 +1,5 @@
 /*
- * The PHP functions that the host adds in any mode. php/stubs documents them for PHP.
+ * PHP functions that the host adds in every mode. php/stubs documents them.
  */
 #include "shim.h"
 #include <syslog.h>
@@ -72,7 +72,7 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_send, 0, 0, IS_LONG, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, status, IS_LONG, 0, "200")
 ZEND_END_ARG_INFO()
 
-/* An interim answer (1xx) has the headers that are set, and leaves them for the final one. */
+/* An interim response (1xx) has the headers set so far, which stay set for the final one. */
 PHP_FUNCTION(headers_send)
 {
 	zend_long status = 200;
@@ -109,7 +109,7 @@ PHP_FUNCTION(frankenphp_log)
 		Z_PARAM_ARRAY_HT(context)
 	ZEND_PARSE_PARAMETERS_END();
 	(void) context;
-	/* From slog's levels to those of syslog(3). */
+	/* Maps slog's levels to those of syslog(3). */
 	int severity = level < 0 ? LOG_DEBUG : level < 4 ? LOG_INFO : level < 8 ? LOG_WARNING : LOG_ERR;
 	if (SG(server_context)) {
 		outboard_rs_log(SG(server_context), severity, ZSTR_VAL(message), ZSTR_LEN(message));

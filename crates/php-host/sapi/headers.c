@@ -1,10 +1,10 @@
 /*
- * The response head: which status and which lines go to the client. Decides as php-fpm's
- * sapi_cgi_send_headers and nginx's reading of its `Status:` line do together.
+ * The response head: status and header lines. Decides as php-fpm's sapi_cgi_send_headers and nginx's
+ * handling of its `Status:` line do together.
  */
 #include "shim.h"
 
-/* Most lines differ in their first letter. */
+/* Compares the first letter first, because most lines differ there. */
 static bool has_name(const sapi_header_struct *line, const char *name, size_t len)
 {
 	return line->header_len > len && (line->header[0] | 0x20) == (name[0] | 0x20)
@@ -13,7 +13,7 @@ static bool has_name(const sapi_header_struct *line, const char *name, size_t le
 
 #define HAS_NAME(line, name) has_name(line, name, sizeof(name) - 1)
 
-/* "418 I'm a teapot": the number, and the text after it. */
+/* Parses "418 I'm a teapot". */
 static int read_status(const char *text, const char **reason)
 {
 	char *end;
@@ -36,8 +36,8 @@ static sapi_header_struct *first_status_line(sapi_headers_struct *headers)
 }
 
 /*
- * A status line ("HTTP/1.1 418 x") counts when the code is not 200; else a `Status:` header;
- * else the bare code. A custom reason of a 200 is lost, as with php-fpm.
+ * A status line ("HTTP/1.1 418 x") takes precedence if its code is not 200, then a `Status:` header, then
+ * the code. A custom reason of a 200 is dropped, as in php-fpm.
  */
 static int decide_status(sapi_headers_struct *headers, const char **reason)
 {
@@ -60,7 +60,7 @@ static int decide_status(sapi_headers_struct *headers, const char **reason)
 	return status;
 }
 
-/* The headers so far, before the answer and again with it (RFC 8297). */
+/* Sends the headers so far; the final response has them again (RFC 8297). */
 bool outboard_send_interim(int status)
 {
 	void *exchange = SG(server_context);
@@ -97,9 +97,9 @@ int outboard_send_headers(sapi_headers_struct *headers)
 		}
 	}
 	/*
-	 * For the page cache, which takes the line out: php_session_initialize makes $_SESSION, and it
-	 * stays when the session is closed. What a script with one says may be somebody's own. It is null
-	 * where another request of a resident script has one.
+	 * For the page cache, which removes the line: a response of a script with a session may be private.
+	 * php_session_initialize creates $_SESSION, and it stays when the session is closed. It is null while
+	 * another request of a worker script has one.
 	 */
 	const zval *of_session = zend_hash_str_find(&EG(symbol_table), ZEND_STRL("_SESSION"));
 	if (of_session && Z_TYPE_P(of_session) != IS_NULL) {

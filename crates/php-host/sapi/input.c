@@ -1,5 +1,5 @@
 /*
- * What PHP reads of a request by itself: the body and the cookies.
+ * The body and the cookies, as PHP reads them.
  */
 #include "shim.h"
 
@@ -19,7 +19,7 @@ static void find_cookies(zend_string *name, const char *value, size_t value_len,
 	}
 }
 
-/* One header is used in place; several (HTTP/2 may split them) are joined once. */
+/* One header is used in place; several (HTTP/2 may split them) are joined. */
 char *outboard_read_cookies(void)
 {
 	size_t lines = 0;
@@ -34,12 +34,12 @@ char *outboard_read_cookies(void)
 	if (lines < 2) {
 		return only ? (char *) only->ptr : NULL;
 	}
-	outboard_input_forget();
+	outboard_input_reset();
 	outboard_variables_each_header(find_cookies, &joined_cookies);
 	return joined_cookies;
 }
 
-void outboard_input_forget(void)
+void outboard_input_reset(void)
 {
 	free(joined_cookies);
 	joined_cookies = NULL;

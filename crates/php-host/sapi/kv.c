@@ -1,11 +1,11 @@
 /*
- * What Outboard\KV (runtime/kv.php) has in C: many names and many values at once, and its being there
- * in classic mode, where no script of ours runs before the application's.
+ * The C part of Outboard\KV (runtime/kv.php): encoding and decoding of reads, and autoloading in classic
+ * mode, where the runtime is not loaded at start.
  */
 #include "shim.h"
 #include "runtime.h"
 
-/* The gateway's entities/batch.rs is the other half of both. */
+/* The counterpart is the gateway's entities/batch.rs. */
 #define READS 1
 #define NO_RECORD UINT32_MAX
 
@@ -28,8 +28,8 @@ static uint32_t read_u32(const char *from)
 	return bytes[0] | (uint32_t) bytes[1] << 8 | (uint32_t) bytes[2] << 16 | (uint32_t) bytes[3] << 24;
 }
 
-/* The question for the records with these names. */
-PHP_FUNCTION(outboard_engine_kv_wanted)
+/* Encodes a read of the records with these names. */
+PHP_FUNCTION(outboard_engine_kv_read_request)
 {
 	HashTable *ids;
 	ZEND_PARSE_PARAMETERS_START(1, 1)
@@ -47,19 +47,19 @@ PHP_FUNCTION(outboard_engine_kv_wanted)
 		bytes += ZSTR_LEN(name);
 		zend_tmp_string_release(text);
 	} ZEND_HASH_FOREACH_END();
-	zend_string *asked = zend_string_alloc(5 + 4 * (size_t) count + bytes, false);
-	char *length = ZSTR_VAL(asked) + 5;
+	zend_string *encoded = zend_string_alloc(5 + 4 * (size_t) count + bytes, false);
+	char *length = ZSTR_VAL(encoded) + 5;
 	char *name_at = length + 4 * (size_t) count;
-	char *end = ZSTR_VAL(asked) + ZSTR_LEN(asked);
-	ZSTR_VAL(asked)[0] = READS;
-	write_u32(ZSTR_VAL(asked) + 1, count);
+	char *end = ZSTR_VAL(encoded) + ZSTR_LEN(encoded);
+	ZSTR_VAL(encoded)[0] = READS;
+	write_u32(ZSTR_VAL(encoded) + 1, count);
 	ZEND_HASH_FOREACH_VAL(ids, id) {
 		zend_string *text;
 		zend_string *name = zval_try_get_tmp_string(id, &text);
-		/* An object may name itself differently each time. */
+		/* An object may convert to a different string each time. */
 		if (!name || ZSTR_LEN(name) > (size_t) (end - name_at)) {
 			zend_tmp_string_release(name ? text : NULL);
-			zend_string_efree(asked);
+			zend_string_efree(encoded);
 			return;
 		}
 		write_u32(length, (uint32_t) ZSTR_LEN(name));
@@ -69,26 +69,26 @@ PHP_FUNCTION(outboard_engine_kv_wanted)
 		zend_tmp_string_release(text);
 	} ZEND_HASH_FOREACH_END();
 	*end = '\0';
-	RETURN_STR(asked);
+	RETURN_STR(encoded);
 }
 
-/* The records that the answer has, by their names. */
-PHP_FUNCTION(outboard_engine_kv_found)
+/* Decodes the records of a response, by their names. */
+PHP_FUNCTION(outboard_engine_kv_parse_records)
 {
 	HashTable *ids;
-	zend_string *answer;
+	zend_string *response;
 	ZEND_PARSE_PARAMETERS_START(2, 2)
 		Z_PARAM_ARRAY_HT(ids)
-		Z_PARAM_STR(answer)
+		Z_PARAM_STR(response)
 	ZEND_PARSE_PARAMETERS_END();
 	size_t count = zend_hash_num_elements(ids);
 	array_init_size(return_value, (uint32_t) count);
-	if (ZSTR_LEN(answer) < 4 * count) {
+	if (ZSTR_LEN(response) < 4 * count) {
 		return;
 	}
-	const char *length = ZSTR_VAL(answer);
+	const char *length = ZSTR_VAL(response);
 	const char *value = length + 4 * count;
-	size_t left = ZSTR_LEN(answer) - 4 * count;
+	size_t left = ZSTR_LEN(response) - 4 * count;
 	zval *id;
 	ZEND_HASH_FOREACH_VAL(ids, id) {
 		uint32_t bytes = read_u32(length);
@@ -99,17 +99,17 @@ PHP_FUNCTION(outboard_engine_kv_found)
 		if (bytes > left) {
 			return;
 		}
-		zval found;
-		ZVAL_STRINGL_FAST(&found, value, bytes);
+		zval record;
+		ZVAL_STRINGL_FAST(&record, value, bytes);
 		value += bytes;
 		left -= bytes;
 		zend_string *text;
 		zend_string *name = zval_try_get_tmp_string(id, &text);
 		if (!name) {
-			zval_ptr_dtor(&found);
+			zval_ptr_dtor(&record);
 			return;
 		}
-		zend_symtable_update(Z_ARRVAL_P(return_value), name, &found);
+		zend_symtable_update(Z_ARRVAL_P(return_value), name, &record);
 		zend_tmp_string_release(text);
 	} ZEND_HASH_FOREACH_END();
 }
@@ -123,7 +123,7 @@ static bool is_ours(zend_string *lc_name)
 
 static zend_class_entry *autoload(zend_string *name, zend_string *lc_name)
 {
-	/* In worker mode they are there from the start. */
+	/* In worker mode the classes exist from the start. */
 	if (!outboard_events && is_ours(lc_name) && !zend_hash_exists(EG(class_table), lc_name)) {
 		zend_eval_stringl(
 			(const char *) outboard_kv_php, outboard_kv_php_len, NULL, "outboard:kv");
@@ -135,7 +135,7 @@ static zend_class_entry *autoload(zend_string *name, zend_string *lc_name)
 	return autoload_next ? autoload_next(name, lc_name) : NULL;
 }
 
-/* Goes before the application's autoloaders, which know nothing of these names. */
+/* Runs before the application's autoloaders. */
 void outboard_kv_hook(void)
 {
 	if (zend_autoload != autoload) {
@@ -145,7 +145,7 @@ void outboard_kv_hook(void)
 }
 
 const zend_function_entry outboard_kv_functions[] = {
-	ZEND_NS_FENTRY("Outboard\\Engine", kv_wanted, ZEND_FN(outboard_engine_kv_wanted), arginfo_kv, 0)
-	ZEND_NS_FENTRY("Outboard\\Engine", kv_found, ZEND_FN(outboard_engine_kv_found), arginfo_kv, 0)
+	ZEND_NS_FENTRY("Outboard\\Engine", kv_read_request, ZEND_FN(outboard_engine_kv_read_request), arginfo_kv, 0)
+	ZEND_NS_FENTRY("Outboard\\Engine", kv_parse_records, ZEND_FN(outboard_engine_kv_parse_records), arginfo_kv, 0)
 	PHP_FE_END
 };

@@ -1,10 +1,10 @@
 /*
- * The loop of a resident script: what comes next is answered, run or resumed by whichever context
- * has the turn.
+ * The event loop of a worker script: handles, runs or resumes what comes next, in the context that
+ * runs.
  *
- * Called by coroutine.c at the top of each context. Invariants: a visit is released once for each
- * coroutine that works for it, and is done with the last; when the worker is to leave, the main
- * script gets its turn back once nothing is left to be done.
+ * Called by coroutine.c at the top of each context. Invariants: each coroutine of a request releases
+ * the request's state once, and the last one ends it; when the worker is to stop, the main script
+ * resumes once nothing is left to do.
  */
 #include "coroutine.h"
 #include "swoole.h"
@@ -15,7 +15,7 @@ typedef struct task {
 	zval ended;
 	void (*run)(void *arg); /* instead of the two */
 	void *arg;
-	outboard_visit *visit;
+	outboard_request_state *state;
 	struct task *next;
 	uint64_t id;
 	bool cancelled;
@@ -23,25 +23,25 @@ typedef struct task {
 
 static task *first_task;
 static task **last_task = &first_task;
-/* Goes before all others, in the context that has got the turn for it. */
+/* Runs before all others, in the context that was switched to for it. */
 static task *immediate;
-/* Whether the main script waits until nothing is left to be waited for. */
+/* Whether the main script waits until nothing else is waited for. */
 static bool main_awaits_idle;
 static uint32_t tasks;
 static uint64_t task_ids;
-static uint32_t visits;
-static uint64_t visit_ids;
+static uint32_t requests;
+static uint64_t request_ids;
 static zval *handler;
-static enum outboard_way way;
+static enum outboard_serve_mode mode;
 static bool stopping;
 static bool one_shot;
-/* Whether the script has its turn back because a request was answered. */
-static bool answered;
-/* Whether the script has ended, and waits for the coroutines of its request. */
-static bool awaits_others;
+/* Whether the script was resumed because a request was handled. */
+static bool handled;
+/* Whether the script has ended and waits for the coroutines of its request. */
+static bool awaits_coroutines;
 static HashTable timers;
 
-/* Whether a wait here would let others go on. */
+/* Whether other coroutines could run during a wait. */
 bool outboard_may_suspend(void)
 {
 	return outboard_events && (outboard_concurrency > 1 || tasks > 0 || timers.nNumOfElements > 0)
@@ -49,22 +49,22 @@ bool outboard_may_suspend(void)
 		&& !zend_fiber_switch_blocked() && EG(current_execute_data);
 }
 
-static void release(outboard_visit *visit)
+static void release(outboard_request_state *state)
 {
-	if (--visit->coroutines == 1 && awaits_others) {
-		outboard_wake(outboard_name_of(&outboard_main_script));
-	} else if (visit->coroutines == 0) {
-		void *exchange = visit->exchange;
+	if (--state->coroutines == 1 && awaits_coroutines) {
+		outboard_wake(outboard_waiter_of(&outboard_main_script));
+	} else if (state->coroutines == 0) {
+		void *exchange = state->exchange;
 		outboard_result result;
-		outboard_visit_end(visit);
-		result = visit->result;
-		result.leaving = outboard_broken || outboard_process_is_spoilt;
-		stopping |= one_shot || outboard_process_is_spoilt;
-		visits--;
+		outboard_request_state_end(state);
+		result = state->result;
+		result.leaving = outboard_broken || outboard_process_is_tainted;
+		stopping |= one_shot || outboard_process_is_tainted;
+		requests--;
 		outboard_rs_done(outboard_events, exchange, &result);
-		if (way == OUTBOARD_ONE && outboard_main_script.phase == WAITING && handler) {
+		if (mode == OUTBOARD_SERVE_ONE && outboard_main_script.phase == WAITING && handler) {
 			handler = NULL;
-			answered = true;
+			handled = true;
 			outboard_main_script.serial++;
 			outboard_ready(&outboard_main_script);
 		}
@@ -76,71 +76,70 @@ static int is_same(void *one, void *other)
 	return one == other;
 }
 
-static void run_deferred(outboard_visit *visit)
+static void run_deferred(outboard_request_state *state)
 {
-	zend_llist *deferred = visit->deferred;
+	zend_llist *deferred = state->deferred;
 	while (deferred && zend_llist_count(deferred) > 0) {
 		zval callback;
 		zval *first = zend_llist_get_first(deferred);
 		ZVAL_COPY(&callback, first);
 		zend_llist_del_element(deferred, first, is_same);
-		outboard_call(&callback, visit);
+		outboard_call_php(&callback, state);
 		zval_ptr_dtor(&callback);
 	}
 	if (deferred) {
 		zend_llist_destroy(deferred);
 		efree(deferred);
-		visit->deferred = NULL;
+		state->deferred = NULL;
 	}
 }
 
-static void answer(const outboard_event *event)
+static void handle_request(const outboard_event *event)
 {
-	outboard_visit *visit;
-	visits++;
+	outboard_request_state *state;
+	requests++;
 	zend_try {
 		outboard_doctor_examine();
-		outboard_visit_begin(event->request, event->exchange);
+		outboard_request_state_begin(event->request, event->exchange);
 	} zend_catch {
 		outboard_broken = true;
 		CG(unclean_shutdown) = 0;
 	} zend_end_try();
-	visit = outboard_active_visit;
-	visit->coroutines = 1;
-	visit->id = ++visit_ids;
-	outboard_running->visit = visit;
+	state = outboard_active_state;
+	state->coroutines = 1;
+	state->id = ++request_ids;
+	outboard_running->state = state;
 	outboard_backtrace_begin(event->slot, event->generation);
 	if (outboard_concurrency == 1) {
 		outboard_time_limit_begin();
 	}
-	if (outboard_opcache_asked(event->request)) {
+	if (outboard_is_opcache_request(event->request)) {
 		outboard_opcache_show();
-	} else if (!outboard_broken && way == OUTBOARD_SERVED) {
-		outboard_serve(handler, visit);
+	} else if (!outboard_broken && mode == OUTBOARD_SERVE_RETURNED) {
+		outboard_serve(handler, state);
 	} else if (!outboard_broken) {
-		outboard_call(handler, visit);
+		outboard_call_php(handler, state);
 	}
-	outboard_visit_answer(visit);
-	if (visit->deferred || visit->coroutines > 1) {
-		outboard_rs_finish(visit->exchange);
-		run_deferred(visit);
+	outboard_request_state_complete(state);
+	if (state->deferred || state->coroutines > 1) {
+		outboard_rs_finish(state->exchange);
+		run_deferred(state);
 	}
 	outboard_time_limit_end();
 	outboard_backtrace_end();
 	outboard_running->cancelled = false;
-	/* Its end may wait, for a connection to roll back: it is this context's until then. */
-	release(visit);
-	outboard_running->visit = NULL;
-	outboard_visit_enter(&outboard_boot_visit);
+	/* Ending the request may wait, e.g. to roll back, so it is still this context's. */
+	release(state);
+	outboard_running->state = NULL;
+	outboard_request_state_enter(&outboard_boot_state);
 }
 
-/* In a fork of the snapshot: one request is all that it answers. */
 void outboard_forked(void)
 {
 	one_shot = true;
 	outboard_one_shot_begin();
 	outboard_reopen_files();
-	outboard_reset_forked();
+	outboard_reset_random();
 }
 
 bool outboard_is_fork(void)
@@ -148,90 +147,90 @@ bool outboard_is_fork(void)
 	return one_shot;
 }
 
-/* The script itself goes on as the request's, after its snapshot was taken. */
-void outboard_main_visit(const outboard_event *event)
+/* The script continues as the handler of this request, after its snapshot. */
+void outboard_begin_main_request(const outboard_event *event)
 {
-	visits++;
+	requests++;
 	outboard_doctor_examine();
-	outboard_visit_begin(event->request, event->exchange);
-	/* Of the boot and of the request, as it is one script. */
-	BG(user_shutdown_function_names) = outboard_boot_visit.state.shutdown_functions;
-	outboard_boot_visit.state.shutdown_functions = NULL;
-	outboard_main_script.visit = outboard_active_visit;
-	outboard_main_script.visit->coroutines = 1;
-	outboard_main_script.visit->id = ++visit_ids;
+	outboard_request_state_begin(event->request, event->exchange);
+	/* The functions of the boot and of the request, because they are one script. */
+	BG(user_shutdown_function_names) = outboard_boot_state.engine.shutdown_functions;
+	outboard_boot_state.engine.shutdown_functions = NULL;
+	outboard_main_script.state = outboard_active_state;
+	outboard_main_script.state->coroutines = 1;
+	outboard_main_script.state->id = ++request_ids;
 	outboard_backtrace_begin(event->slot, event->generation);
 }
 
-/* What the script has begun and not waited for goes on, and finds everything as it was. */
-static void finish_before_end(outboard_visit *visit)
+/* Coroutines that the script has not awaited run to their end, with the request's state intact. */
+static void finish_before_end(outboard_request_state *state)
 {
-	outboard_visit_answer(visit);
-	outboard_rs_finish(visit->exchange);
-	run_deferred(visit);
-	awaits_others = true;
-	while (visit->coroutines > 1 && !outboard_broken) {
+	outboard_request_state_complete(state);
+	outboard_rs_finish(state->exchange);
+	run_deferred(state);
+	awaits_coroutines = true;
+	while (state->coroutines > 1 && !outboard_broken) {
 		outboard_suspend();
 	}
 }
 
-/* In a fork, when the script has ended. */
+/* Called when the script of a fork has ended. */
 void outboard_end_fork(void)
 {
-	outboard_visit *visit = outboard_main_script.visit;
-	if (visit && (visit->deferred || visit->coroutines > 1) && !CG(unclean_shutdown)) {
-		finish_before_end(visit);
+	outboard_request_state *state = outboard_main_script.state;
+	if (state && (state->deferred || state->coroutines > 1) && !CG(unclean_shutdown)) {
+		finish_before_end(state);
 	}
 	outboard_one_shot_end();
-	if (visit) {
+	if (state) {
 		outboard_backtrace_end();
-		outboard_rs_done(outboard_events, visit->exchange, &visit->result);
+		outboard_rs_done(outboard_events, state->exchange, &state->result);
 	}
 }
 
 static void run_task(task *one)
 {
-	outboard_visit *visit = one->visit;
-	outboard_visit_enter(visit ? visit : &outboard_boot_visit);
-	outboard_running->visit = visit;
+	outboard_request_state *state = one->state;
+	outboard_request_state_enter(state ? state : &outboard_boot_state);
+	outboard_running->state = state;
 	outboard_running->task = one->id;
 	if (one->run) {
 		one->run(one->arg);
 	} else if (!one->cancelled) {
-		outboard_call(&one->callback, visit);
+		outboard_call_php(&one->callback, state);
 	}
 	outboard_running->cancelled = false;
 	if (!Z_ISUNDEF(one->ended)) {
-		outboard_call(&one->ended, visit);
+		outboard_call_php(&one->ended, state);
 		zval_ptr_dtor(&one->ended);
 	}
 	zval_ptr_dtor(&one->callback);
 	outboard_running->task = 0;
 	tasks--;
 	efree(one);
-	if (visit) {
-		release(visit);
+	if (state) {
+		release(state);
 	}
-	outboard_running->visit = NULL;
-	outboard_visit_enter(&outboard_boot_visit);
+	outboard_running->state = NULL;
+	outboard_request_state_enter(&outboard_boot_state);
 }
 
 void outboard_cancel_coroutine(coroutine *one)
 {
 	one->cancelled = true;
-	outboard_rs_cancel_wait(outboard_events, outboard_name_of(one));
-	outboard_wake(outboard_name_of(one));
+	outboard_rs_cancel_wait(outboard_events, outboard_waiter_of(one));
+	outboard_wake(outboard_waiter_of(one));
 }
 
-/* Ends the waits of everything that works for this request. */
-static void cancel_visit(const outboard_event *event)
+/* Ends the waits of all coroutines of this request. */
+static void cancel_request(const outboard_event *event)
 {
 	coroutine *one;
 	outboard_swoole_cancel(event->exchange);
 	for (uint32_t i = 0; (one = outboard_coroutine_at(i)); i++) {
-		if (one->visit && one->visit->exchange == event->exchange) {
+		if (one->state && one->state->exchange == event->exchange) {
 			outboard_backtrace_at(one->frame, event->slot, event->generation);
-			one->visit->cancelled = true;
+			one->state->cancelled = true;
 			outboard_cancel_coroutine(one);
 		}
 	}
@@ -243,26 +242,26 @@ static void run_timer(uint64_t id)
 	if (callback) {
 		zval copy;
 		ZVAL_COPY(&copy, callback);
-		outboard_call(&copy, NULL);
+		outboard_call_php(&copy, NULL);
 		zval_ptr_dtor(&copy);
 	}
 }
 
-/* Nothing is left to be done, and nothing may be begun. */
+/* Whether the main script resumes to stop. */
 static bool is_over(void)
 {
-	return (stopping || outboard_broken) && visits == 0 && outboard_main_script.phase == WAITING;
+	return (stopping || outboard_broken) && requests == 0 && outboard_main_script.phase == WAITING;
 }
 
 static void handle(const outboard_event *event)
 {
 	switch (event->kind) {
 	case OUTBOARD_REQUEST:
-		if (way == OUTBOARD_SWOOLE) {
-			visits++;
+		if (mode == OUTBOARD_SERVE_SWOOLE) {
+			requests++;
 			outboard_swoole_answer(handler, event);
 		} else {
-			answer(event);
+			handle_request(event);
 		}
 		break;
 	case OUTBOARD_WAKE:
@@ -272,7 +271,7 @@ static void handle(const outboard_event *event)
 		run_timer(event->id);
 		break;
 	case OUTBOARD_CANCEL:
-		cancel_visit(event);
+		cancel_request(event);
 		break;
 	case OUTBOARD_STOP:
 		stopping = true;
@@ -308,10 +307,10 @@ void outboard_loop(void)
 			outboard_ready(&outboard_main_script);
 		} else {
 			outboard_event event = {0};
-			bool may_start = handler && !stopping && !outboard_broken && visits < outboard_concurrency;
+			bool may_start = handler && !stopping && !outboard_broken && requests < outboard_concurrency;
 			if (main_awaits_idle && !may_start && outboard_rs_is_idle(outboard_events)) {
 				main_awaits_idle = false;
-				outboard_wake(outboard_name_of(&outboard_main_script));
+				outboard_wake(outboard_waiter_of(&outboard_main_script));
 				continue;
 			}
 			outboard_rs_next(outboard_events, may_start, true, &event);
@@ -320,7 +319,7 @@ void outboard_loop(void)
 	}
 }
 
-/* Has the callback called in a coroutine of the present request; `ended` is called in any case. */
+/* Calls `callback` in a coroutine of the current request, then `ended` in any case. */
 uint64_t outboard_spawn(zval *callback, zval *ended)
 {
 	task *one = emalloc(sizeof(*one));
@@ -328,9 +327,9 @@ uint64_t outboard_spawn(zval *callback, zval *ended)
 	ZVAL_COPY(&one->callback, callback);
 	ZVAL_COPY(&one->ended, ended);
 	one->id = ++task_ids;
-	one->visit = outboard_running->visit;
-	if (one->visit) {
-		one->visit->coroutines++;
+	one->state = outboard_running->state;
+	if (one->state) {
+		one->state->coroutines++;
 	}
 	*last_task = one;
 	last_task = &one->next;
@@ -338,18 +337,18 @@ uint64_t outboard_spawn(zval *callback, zval *ended)
 	return one->id;
 }
 
-/* Has it run in a coroutine of no request, which gets the turn at once. */
-void outboard_begin_now(void (*run)(void *arg), void *arg)
+/* Runs it at once, in a coroutine of no request. */
+void outboard_run_now(void (*run)(void *arg), void *arg)
 {
 	task *one = ecalloc(1, sizeof(*one));
 	one->run = run;
 	one->arg = arg;
 	tasks++;
 	immediate = one;
-	outboard_give_turn(NULL);
+	outboard_switch_now(NULL);
 }
 
-/* The main script waits here until no coroutine is ready, no timer set and nothing waited for. */
+/* The main script waits here until no coroutine is ready, no timer is set and nothing is waited for. */
 void outboard_run_until_idle(void)
 {
 	main_awaits_idle = true;
@@ -357,13 +356,13 @@ void outboard_run_until_idle(void)
 	main_awaits_idle = false;
 }
 
-/* A request that had no visit is over. */
+/* A request that had no state of its own has ended. */
 void outboard_request_done(void *exchange, const outboard_result *result)
 {
 	outboard_result sent = *result;
-	sent.leaving = outboard_broken || outboard_process_is_spoilt;
-	stopping |= outboard_process_is_spoilt;
-	visits--;
+	sent.leaving = outboard_broken || outboard_process_is_tainted;
+	stopping |= outboard_process_is_tainted;
+	requests--;
 	outboard_rs_done(outboard_events, exchange, &sent);
 }
 
@@ -398,22 +397,22 @@ void outboard_loop_startup(void)
 	zend_hash_init(&timers, 8, NULL, ZVAL_PTR_DTOR, false);
 }
 
-/* The main script waits here while requests are answered; false when the worker is to leave. */
-bool outboard_attend(zval *callback, enum outboard_way how)
+/* The main script waits here while requests are handled; false when the worker is to stop. */
+bool outboard_serve_requests(zval *callback, enum outboard_serve_mode new_mode)
 {
 	zval copy;
 	if (stopping || outboard_broken) {
 		return false;
 	}
-	answered = false;
+	handled = false;
 	ZVAL_COPY(&copy, callback);
-	if (how == OUTBOARD_SERVED) {
+	if (new_mode == OUTBOARD_SERVE_RETURNED) {
 		outboard_serve_startup();
 	}
 	handler = &copy;
-	way = how;
+	mode = new_mode;
 	outboard_suspend();
 	handler = NULL;
 	zval_ptr_dtor(&copy);
-	return answered || (!stopping && !outboard_broken);
+	return handled || (!stopping && !outboard_broken);
 }

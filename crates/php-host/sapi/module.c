@@ -1,7 +1,6 @@
 /*
- * The engine's life: start-up, the SAPI description, the module that carries our functions.
- * Called by the zygote once; everything here runs before the first fork, except for the request
- * hooks at the end.
+ * The engine's start and shutdown, the SAPI's description, and the module with our functions.
+ * Called by the zygote once, before the first fork, except for the request hooks at the end.
  */
 #include "filter.h"
 #include "ext/spl/spl_exceptions.h"
@@ -16,7 +15,7 @@ const size_t outboard_layout[9] = {
 	sizeof(outboard_subject),
 	sizeof(outboard_event),
 	sizeof(outboard_fetch),
-	sizeof(outboard_fetched),
+	sizeof(outboard_fetch_result),
 };
 
 static zend_result request_time(double *time)
@@ -36,20 +35,19 @@ static int activate(void)
 	return SUCCESS;
 }
 
-/* Runs before the request's heap is freed (php_request_shutdown in main.c). */
+/* Runs before the request heap is freed (php_request_shutdown in main.c). */
 static int deactivate(void)
 {
 	if (outboard_current_result) {
 		outboard_current_result->peak_memory_bytes = zend_memory_peak_usage(true);
 	}
-	outboard_input_forget();
+	outboard_input_reset();
 	return SUCCESS;
 }
 
 /*
- * The name is the gateway's choice. Classic mode uses "fpm-fcgi": opcache runs under the names that
- * it knows only (ZendAccelerator.c), and applications that ask for PHP_SAPI find what they expect
- * of a server with fastcgi_finish_request() and friends.
+ * The gateway sets the name. Classic mode uses "fpm-fcgi": opcache runs only under names that it knows
+ * (ZendAccelerator.c), and applications that check PHP_SAPI expect fastcgi_finish_request() and the like.
  */
 static sapi_module_struct sapi = {
 	.pretty_name = "Outboard",
@@ -68,7 +66,7 @@ static sapi_module_struct sapi = {
 	.php_ini_ignore_cwd = 1,
 };
 
-/* Names that applications read with ini_get(); the gateway does what they would decide. */
+/* Names that applications read with ini_get(); the gateway implements their meaning. */
 PHP_INI_BEGIN()
 	PHP_INI_ENTRY("cgi.fix_pathinfo", "1", PHP_INI_SYSTEM, NULL)
 	PHP_INI_ENTRY("cgi.rfc2616_headers", "0", PHP_INI_ALL, NULL)
@@ -80,18 +78,18 @@ static PHP_MINIT_FUNCTION(outboard)
 	REGISTER_INI_ENTRIES();
 	outboard_variables_startup();
 	outboard_user_ini_startup();
-	/* Before opcache's post-startup, which wraps what it finds (ZendAccelerator.c). */
+	/* Before opcache's post-startup, which wraps the functions that it finds (ZendAccelerator.c). */
 	outboard_script_hook();
 	outboard_backtrace_hook();
 	zend_register_functions(NULL, outboard_page_cache_functions, NULL, type);
 	zend_register_functions(NULL, outboard_task_functions, NULL, type);
-	zend_register_functions(NULL, outboard_resident_functions, NULL, type);
+	zend_register_functions(NULL, outboard_worker_functions, NULL, type);
 	zend_register_functions(NULL, outboard_engine_functions, NULL, type);
 	zend_register_functions(NULL, outboard_kv_functions, NULL, type);
 	zend_register_functions(NULL, outboard_sanitizer_functions, NULL, type);
 	zend_class_entry in_use;
 	INIT_NS_CLASS_ENTRY(in_use, "Outboard", "ConnectionInUse", NULL);
-	outboard_connection_in_use = zend_register_internal_class_ex(&in_use, spl_ce_LogicException);
+	outboard_connection_in_use_class = zend_register_internal_class_ex(&in_use, spl_ce_LogicException);
 	return SUCCESS;
 }
 
@@ -99,20 +97,20 @@ static PHP_MINIT_FUNCTION(outboard)
 	(E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR)
 
 /*
- * Shutdown functions and destructors have run, the last error is still known: the place to tell
- * how the request ended. exit(255) alone is not a failure.
+ * Runs after shutdown functions and destructors, while the last error is still known, so the outcome is
+ * decided here. exit(255) alone is not a failure.
  */
 static PHP_RSHUTDOWN_FUNCTION(outboard)
 {
 	(void) type;
 	(void) module_number;
-	/* PHP has just cleared its own (php_request_shutdown in main.c). */
+	/* PHP has just cleared its own timer (php_request_shutdown in main.c). */
 	outboard_time_limit_end();
 	if (outboard_current_result && outboard_current_result->outcome == OUTBOARD_FINISHED
 		&& EG(exit_status) == 255 && (PG(last_error_type) & FATAL_ERRORS)) {
 		outboard_current_result->outcome = OUTBOARD_FAILED;
 	}
-	/* Nobody reads the body any more: keeps sapi_deactivate from waiting for the rest of it. */
+	/* Keeps sapi_deactivate from waiting for the rest of the body. */
 	SG(post_read) = 1;
 	return SUCCESS;
 }
@@ -140,8 +138,8 @@ static zend_module_entry outboard_module = {
 };
 
 /*
- * Debian's libraries of all PHP versions share the name libphp.so; which one is loaded is up to
- * the system's alternatives. Another one than we were compiled for would crash.
+ * Debian's libraries of all PHP versions share the name libphp.so, and the system's alternatives decide
+ * which one is loaded. Another version than that of the build would crash.
  */
 static bool library_fits(void)
 {
@@ -165,7 +163,7 @@ static bool library_fits(void)
 
 /*
  * The strings must live as long as the process. A bailout in here ends the process (exit in
- * zend_bailout); the zygote tells the supervisor from an atexit handler.
+ * zend_bailout); the zygote reports it from an atexit handler.
  */
 bool outboard_engine_start(const char *sapi_name, const char *ini_file, const char *ini_entries)
 {
@@ -175,14 +173,14 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	outboard_waiting_startup();
 	zend_signal_startup();
 #ifdef ZEND_SIGNALS
-	/* Do not put PHP's handlers on seven signals again at each request (zend_signal_activate):
+	/* Keeps zend_signal_activate from setting PHP's handlers of seven signals again at each request:
 	 * nothing here changes them, and SIGUSR2 is ours. */
 	SIGG(reset) = 0;
 #endif
 	sapi.name = (char *) sapi_name;
 	sapi.php_ini_path_override = (char *) ini_file;
 	sapi_startup(&sapi);
-	/* sapi_startup forgets what was set before (SAPI.c). */
+	/* sapi_startup resets ini_entries (SAPI.c). */
 	sapi.ini_entries = (char *) ini_entries;
 	outboard_sanitizer_prepare();
 	if (php_module_startup(&sapi, &outboard_module) == FAILURE) {
@@ -193,16 +191,16 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	outboard_filter_startup();
 	outboard_time_limit_hook();
 	outboard_children_startup();
-	outboard_lasting_startup();
+	outboard_process_changes_startup();
 	outboard_sanitizer_startup();
-	/* script.c changes the directory; php_execute_script would ask for and restore it as well. */
+	/* script.c changes the directory; php_execute_script would read and restore it as well. */
 	SG(options) |= SAPI_OPTION_NO_CHDIR;
 	return true;
 }
 
 /*
- * opcache is in force when it compiles the files. It refuses SAPI names that it does not know,
- * and is loaded in vain then.
+ * Whether opcache compiles the files. It refuses SAPI names that it does not know, and is then loaded
+ * without effect.
  */
 static bool opcache_compiles(void)
 {
@@ -225,7 +223,7 @@ void outboard_engine_facts_get(outboard_engine_facts *facts)
 	facts->opcache = opcache_compiles();
 }
 
-/* From now on neither ini_set() nor .user.ini changes the value; false when there is no such. */
+/* Forbids ini_set() and .user.ini to change the value; false if there is no such value. */
 bool outboard_engine_fix_ini(const char *name, size_t name_len)
 {
 	zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), name, name_len);
@@ -236,7 +234,7 @@ bool outboard_engine_fix_ini(const char *name, size_t name_len)
 	return true;
 }
 
-/* Closes persistent connections and lets extensions write what they keep. */
+/* Closes persistent connections and lets extensions write their data. */
 void outboard_engine_stop(void)
 {
 	zend_first_try {

@@ -1,22 +1,21 @@
 /*
- * The end of a fork that answers one request: what php_request_shutdown in main.c does, in its order,
- * but for freeing memory, which goes with the process. Called by loop.c for a script that goes on
- * below its snapshot, before its answer is complete, and for one that asks for requests, when it has
- * ended.
+ * The end of a fork that handles one request: the steps of php_request_shutdown in main.c, in its order,
+ * except for freeing memory. Called by loop.c when the script has ended; with Outboard\snapshot() the
+ * response is completed here.
  *
- * Destructors of what the boot has made run in each fork, as they would if it had booted for this
- * request alone. What the boot has opened is every fork's: no fork closes it.
+ * Destructors of the boot's objects run in each fork, as if the script had booted for this request alone.
+ * All forks share what the boot has opened, so no fork closes it.
  * Invariant: no bailout passes these functions.
  */
 #include "coroutine.h"
 #include "zend_closures.h"
 #include "zend_observer.h"
 
-/* The first object and resource that the boot has not made. */
+/* The first object and resource that the boot has not created. */
 static uint32_t first_object;
 static zend_long first_resource;
 
-/* In the fork: its objects get numbers of their own, not those that the boot has given up. */
+/* In the fork: new objects do not reuse the handles of the boot's. */
 void outboard_one_shot_begin(void)
 {
 	first_object = EG(objects_store).top;
@@ -24,14 +23,14 @@ void outboard_one_shot_begin(void)
 	EG(objects_store).free_list_head = -1;
 }
 
-/* Whether there is more to it than properties: a connection, a file, an archive. */
+/* Whether it owns more than properties: a connection, a file, an archive. */
 static bool has_storage(const zend_object *object)
 {
 	return object->handlers->free_obj != zend_object_std_dtor && object->ce != zend_ce_closure;
 }
 
-/* What would be closed with its last reference is another process's as well. */
-void outboard_one_shot_keep_open(void)
+/* Adds a reference to everything of the boot, so that nothing closes it. */
+void outboard_one_shot_pin_resources(void)
 {
 	zend_resource *resource;
 	ZEND_HASH_FOREACH_PTR(&EG(regular_list), resource) {
@@ -47,7 +46,7 @@ void outboard_one_shot_keep_open(void)
 	}
 }
 
-/* As zend_close_rsrc_list in zend_list.c: files, pipes, children, the last first. */
+/* As zend_close_rsrc_list in zend_list.c: files, pipes, processes, in reverse order. */
 static void close_resources(void)
 {
 	for (zend_long i = EG(regular_list).nNextFreeElement - 1; i >= first_resource; i--) {
@@ -58,7 +57,7 @@ static void close_resources(void)
 	}
 }
 
-/* As zend_objects_store_free_object_storage: an archive is written, a connection is closed. */
+/* As zend_objects_store_free_object_storage: writes archives, closes connections. */
 static void free_storage(void)
 {
 	for (uint32_t i = EG(objects_store).top; i-- > first_object;) {
@@ -86,7 +85,7 @@ static void deactivate_extensions(void)
 	zend_post_deactivate_modules();
 }
 
-static void attempt(void (*step)(void))
+static void run_step(void (*step)(void))
 {
 	zend_try {
 		step();
@@ -94,34 +93,34 @@ static void attempt(void (*step)(void))
 }
 
 /*
- * The steps are numbered there. As in PHP each ends by itself: after a fatal error or an exit the
- * next one follows.
+ * Each step has its own catch, as in php_request_shutdown: after a fatal error or an exit the next one
+ * follows.
  */
 void outboard_one_shot_end(void)
 {
 	EG(flags) |= EG_FLAGS_IN_SHUTDOWN;
 	EG(current_execute_data) = NULL;
-	/* Shutdown functions are called after a request has used up its memory, too. */
+	/* Shutdown functions run even after the request has exhausted its memory. */
 	OUTBOARD_FORGET_OOM();
 	zend_llist_clean(&PG(tick_functions));
 	if (ZEND_OBSERVER_ENABLED) {
-		attempt(zend_observer_fcall_end_all);
+		run_step(zend_observer_fcall_end_all);
 	}
 	php_call_shutdown_functions();
-	outboard_one_shot_keep_open();
+	outboard_one_shot_pin_resources();
 	zend_call_destructors();
-	attempt(php_output_end_all);
+	run_step(php_output_end_all);
 	outboard_time_limit_end();
-	attempt(zend_unset_timeout);
+	run_step(zend_unset_timeout);
 	zend_deactivate_modules();
-	attempt(php_output_deactivate);
+	run_step(php_output_deactivate);
 	php_free_shutdown_functions();
 	EG(flags) |= EG_FLAGS_IN_RESOURCE_SHUTDOWN;
-	attempt(close_resources);
-	/* No PHP is called from here on (zend_shutdown_executor_values). */
+	run_step(close_resources);
+	/* No PHP code runs from here on (zend_shutdown_executor_values). */
 	EG(active) = 0;
-	attempt(free_storage);
-	attempt(deactivate_extensions);
-	/* Uploaded files that the script has not moved are removed. */
-	attempt(sapi_deactivate);
+	run_step(free_storage);
+	run_step(deactivate_extensions);
+	/* Removes uploaded files that the script has not moved. */
+	run_step(sapi_deactivate);
 }

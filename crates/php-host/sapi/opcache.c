@@ -1,14 +1,14 @@
 /*
- * The opcode cache of a running app: what `outboard opcache status` shows, and how often an
- * application may throw it away. Called by module.c and script.c.
+ * The opcode cache of a running app: `outboard opcache status`, and a limit on resets by the application.
+ * Called by module.c and script.c.
  *
- * All workers share one cache, which a reset empties for all of them: each request then compiles its
- * scripts anew, on every processor at once. Plugins call opcache_reset() whenever something was
- * updated, several times in a row; one in a minute does what they want.
+ * All workers share one cache. After a reset each request compiles its scripts again, on all processors
+ * at once. Plugins call opcache_reset() several times in a row after an update, so one call a minute
+ * takes effect.
  *
- * A resident script runs what is kept there for as long as its worker lives. opcache would wait for
- * all of them while new workers go without it, and then kill them (force_restart_timeout). So there
- * is no reset in worker mode: a reload begins anew, one generation after the other.
+ * A worker script uses its cached code until its worker exits. opcache would wait for all workers, with
+ * new ones uncached meanwhile, and then kill them (force_restart_timeout). So worker mode has no reset: a
+ * reload starts a new generation with a new cache.
  */
 #include "shim.h"
 #include <stdatomic.h>
@@ -17,18 +17,18 @@
 
 #define RESET_PAUSE_S 60
 
-/* No path of a request can be it: they begin with a slash. */
-#define ASKED "outboard:opcache"
+/* Not the path of a request: those begin with a slash. */
+#define REQUEST_PATH "outboard:opcache"
 
 static zif_handler reset_next;
-/* When it was reset last, in seconds of the monotonic clock; shared with every fork. */
+/* Time of the last reset, in seconds of the monotonic clock; shared with all forks. */
 static _Atomic int64_t *reset_s;
 
-static void reset_now_and_then(INTERNAL_FUNCTION_PARAMETERS)
+static void limited_reset(INTERNAL_FUNCTION_PARAMETERS)
 {
 	if (outboard_events) {
 		php_error_docref(NULL, E_WARNING,
-			"cannot empty what resident scripts run; `outboard reload` begins anew");
+			"cannot reset the cache of worker scripts; use `outboard reload` instead");
 		RETURN_FALSE;
 	}
 	struct timespec now;
@@ -55,17 +55,17 @@ void outboard_opcache_hook(void)
 	if (shared != MAP_FAILED) {
 		reset_s = shared;
 		reset_next = reset->handler;
-		reset->handler = reset_now_and_then;
+		reset->handler = limited_reset;
 	}
 }
 
-bool outboard_opcache_asked(const outboard_request *request)
+bool outboard_is_opcache_request(const outboard_request *request)
 {
 	const outboard_str *name = &request->script_filename;
-	return name->len == strlen(ASKED) && memcmp(name->ptr, ASKED, name->len) == 0;
+	return name->len == strlen(REQUEST_PATH) && memcmp(name->ptr, REQUEST_PATH, name->len) == 0;
 }
 
-/* Answers with opcache's own words for its state, as JSON; `null` where there is none. */
+/* Responds with opcache_get_status() as JSON, or `null` without opcache. */
 void outboard_opcache_show(void)
 {
 	static const char code[] =

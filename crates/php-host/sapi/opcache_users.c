@@ -1,19 +1,18 @@
 /*
- * Who uses the shared memory of the opcode cache, without system calls. Called by opcache.c.
+ * Which processes use opcache's shared memory, without system calls. Called by opcache.c.
  *
- * Before opcache empties its memory it waits until no process uses it. It knows that by a file: a
- * request locks its second byte for reading when it takes a script from the memory, and unlocks all
- * of the file at its end (accel_activate_add, accel_unlock_all in ZendAccelerator.c). These two
- * calls of fcntl(2) are an eighth of what a cached one-liner costs, and all workers meet at the one
- * list of locks. Here a process stores its number in a slot of its own instead, and who asks looks
- * at all slots.
+ * Before opcache resets its memory it waits until no process uses it. It tracks that with a file: a
+ * request locks the second byte for reading when it takes a script from the memory, and unlocks all at its
+ * end (accel_activate_add, accel_unlock_all in ZendAccelerator.c). These two calls of fcntl(2) take an
+ * eighth of the time of a cached one-liner, and all workers contend for one list of locks. Here a process
+ * stores its pid in its own slot instead, and a query scans all slots.
  *
- * Invariant: a process that uses the memory is found, and one that was killed while it did is not.
- * Therefore a slot belongs to the process that has its byte of another file locked, once and for
- * its life: the kernel ends that with the process. Whoever gets no slot locks opcache's file as ever.
+ * Invariant: a process that uses the memory is found, one that was killed meanwhile is not. Therefore the
+ * owner of a slot holds a lock on the slot's byte of another file for life, which the kernel releases. A
+ * process without a slot locks opcache's file as usual.
  */
 #include "shim.h"
-#include "stand_in.h"
+#include "interpose.h"
 #include "zend_extensions.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,18 +24,18 @@
 
 #define SLOTS 1024
 
-/* Alone in its cache line, since two processors seldom share one well. */
+/* One per cache line, to avoid false sharing. */
 struct slot {
 	_Alignas(64) _Atomic(pid_t) user;
 };
 
-/* Shared with every fork; NULL: there is nothing to stand in for. */
+/* Shared with all forks; NULL: opcache's own locks are used. */
 static struct slot *slots;
 static int claims_fd = -1;
 static void *opcache_base;
-/* opcache's file, once it is known. */
+/* opcache's file, once known. */
 static int lock_fd = -1;
-/* Whether the process may hold other locks of that file: opcache drops them with the same call. */
+/* Whether this process may hold other locks of that file, which opcache releases with the same call. */
 static bool holds_others = true;
 
 static struct slot *own;
@@ -49,7 +48,7 @@ static struct flock byte_of(const struct slot *slot)
 	};
 }
 
-static bool claim(void)
+static bool claim_slot(void)
 {
 	REAL(fcntl);
 	own_pid = getpid();
@@ -65,14 +64,14 @@ static bool claim(void)
 	return false;
 }
 
-/* The slot is the parent's, and so is its byte (fcntl(2): locks are not inherited). */
+/* The child does not own the slot (fcntl(2): locks are not inherited). */
 static void in_child(void)
 {
 	own = NULL;
 	holds_others = true;
 }
 
-/* The process that uses the memory by this slot, or 0. What a killed one left there is taken away. */
+/* The process that uses the memory by this slot, or 0; clears the slot of a killed one. */
 static pid_t user_of(struct slot *slot)
 {
 	REAL(fcntl);
@@ -88,7 +87,7 @@ static pid_t user_of(struct slot *slot)
 	return user;
 }
 
-/* As F_GETLK: a lock of another process that is in the way. */
+/* As F_GETLK: a conflicting lock of another process. */
 static bool find_user(struct flock *lock)
 {
 	for (int at = 0; at < SLOTS; at++) {
@@ -113,7 +112,7 @@ static bool is_everything(const struct flock *lock)
 	return lock->l_whence == SEEK_SET && lock->l_start == 0 && lock->l_len == 0;
 }
 
-/* Whether the call is one for opcache's file, which opcache's first call for that byte shows. */
+/* Whether the call is for opcache's file, which opcache's first call for that byte reveals. */
 static bool concerns_opcache(int fd, int command, const struct flock *lock, void *caller)
 {
 	if (!slots || (command != F_SETLK && command != F_SETLKW && command != F_GETLK)) {
@@ -126,15 +125,15 @@ static bool concerns_opcache(int fd, int command, const struct flock *lock, void
 	return fd == lock_fd;
 }
 
-/* Whether the kernel need not be asked. */
-static bool stand_in(int command, struct flock *lock)
+/* Handles the call if no system call is needed. */
+static bool handle_lock(int command, struct flock *lock)
 {
 	if (command == F_GETLK) {
 		return is_usage(lock) && find_user(lock);
 	}
 	if (lock->l_type != F_UNLCK) {
-		if (is_usage(lock) && (own || claim())) {
-			/* Seen by all before this process reads whether the memory is being emptied. */
+		if (is_usage(lock) && (own || claim_slot())) {
+			/* Visible to all before this process reads whether a reset is in progress. */
 			atomic_store(&own->user, own_pid);
 			return true;
 		}
@@ -158,13 +157,13 @@ int fcntl(int fd, int command, ...)
 	void *argument = va_arg(rest, void *);
 	va_end(rest);
 	if (concerns_opcache(fd, command, argument, __builtin_return_address(0))
-		&& stand_in(command, argument)) {
+		&& handle_lock(command, argument)) {
 		return 0;
 	}
 	return real(fd, command, argument);
 }
 
-/* After start-up, before the first fork. Without memory or a file opcache's own locks go on. */
+/* After start-up, before the first fork. Without shared memory or a file opcache's locks are used. */
 void outboard_opcache_users_startup(void)
 {
 	zend_extension *opcache = zend_get_extension("Zend OPcache");

@@ -59,11 +59,11 @@ enum outboard_outcome {
 
 typedef struct {
 	int32_t outcome;
-	bool leaving; /* the engine's state cannot be trusted any more */
+	bool leaving; /* the worker must exit */
 	uint64_t peak_memory_bytes;
 } outboard_result;
 
-/* What the engine says of itself after start-up. */
+/* Facts about the engine after start-up. */
 typedef struct {
 	const char *php_version;
 	const char *ini_file; /* NULL: none was read */
@@ -78,7 +78,7 @@ typedef struct {
 	uint32_t generation;
 } outboard_subject;
 
-/* Sizes of the structures above, in their order, for the check at start-up. */
+/* Sizes of the structures above, in their order, compared at start-up. */
 extern const size_t outboard_layout[9];
 
 /* module.c */
@@ -105,22 +105,22 @@ void outboard_backtrace_from(int pid, const void *root);
 /* time_limit.c */
 bool outboard_time_limit_start(void);
 
-/* resident.c */
-bool outboard_resident_run(const char *script, void *events, bool functions, uint32_t concurrency,
+/* worker_script.c */
+bool outboard_worker_script_run(const char *script, void *events, bool functions, uint32_t concurrency,
 	const char *state_report);
 
 /* swoole_module.c: the script is a program for Swoole, with these arguments. */
 int outboard_swoole_exit_status(void);
 void outboard_swoole_prepare(int count, const char *const *arguments);
 
-/* What a resident script's worker is to do next; Rust's Event. */
+/* The next event of a worker script; Rust's Event. */
 enum outboard_event_kind {
 	OUTBOARD_NOTHING = 0,
-	OUTBOARD_REQUEST = 1, /* answer it */
+	OUTBOARD_REQUEST = 1, /* handle it */
 	OUTBOARD_WAKE = 2,    /* the wait of `id` is over */
 	OUTBOARD_TIMER = 3,   /* `id` is due */
-	OUTBOARD_CANCEL = 4,  /* the time of the request with `exchange` is over */
-	OUTBOARD_STOP = 5,    /* leave */
+	OUTBOARD_CANCEL = 4,  /* the deadline of the request with `exchange` has passed */
+	OUTBOARD_STOP = 5,    /* the worker is to exit */
 };
 
 typedef struct {
@@ -150,17 +150,17 @@ typedef struct {
 	bool http2;
 } outboard_fetch;
 
-/* Its answer; the strings live until outboard_rs_fetch_free. */
+/* Its result; the strings live until outboard_rs_fetch_free. */
 typedef struct {
-	int32_t failure; /* 0: none; else ring's Failure, and `body` says why */
+	int32_t failure; /* 0: none; else ring's Failure, and `body` is the message */
 	uint16_t status;
 	uint8_t http_version;
 	outboard_str url;
 	outboard_str headers;
 	outboard_str body;
-} outboard_fetched;
+} outboard_fetch_result;
 
-/* The calls into Rust. `exchange` is what outboard_request_run was given. */
+/* Calls into Rust. `exchange` is the pointer that outboard_request_run received. */
 size_t outboard_rs_write(void *exchange, const char *bytes, size_t len);
 bool outboard_rs_flush(void *exchange);
 bool outboard_rs_is_paused(void *exchange);
@@ -172,14 +172,14 @@ bool outboard_rs_finish(void *exchange);
 bool outboard_rs_is_finished(void *exchange);
 size_t outboard_rs_read_body(void *exchange, char *buffer, size_t len);
 /* `kinds` has a letter for each text: u(rl), p(refix), t(ag), a(ll). */
-bool outboard_rs_ask(void *exchange, const outboard_fetch *fetch, outboard_fetched *fetched);
+bool outboard_rs_blocking_fetch(void *exchange, const outboard_fetch *fetch, outboard_fetch_result *fetched);
 int64_t outboard_rs_purge(void *exchange, void *events, const char *kinds,
 	const outboard_str *texts, size_t count, bool soft);
-/* Of a script per request, which waits for the answer; it lives until the next call. */
-bool outboard_rs_dispatch(void *exchange, outboard_str name, outboard_str data, uint64_t delay_ms,
-	int retries, outboard_fetched *answer);
+/* For classic mode: waits for the result, whose strings live until the next call. */
+bool outboard_rs_blocking_dispatch(void *exchange, outboard_str name, outboard_str data, uint64_t delay_ms,
+	int retries, outboard_fetch_result *result);
 void outboard_rs_log(void *exchange, int severity, const char *text, size_t len);
-/* The calls of a resident script's worker; `events` is what outboard_resident_run was given. */
+/* For worker mode; `events` is the pointer that outboard_worker_script_run received. */
 void outboard_rs_ready(void *events);
 void outboard_rs_next(void *events, bool may_start, bool may_block, outboard_event *event);
 void outboard_rs_done(void *events, void *exchange, const outboard_result *result);
@@ -193,7 +193,7 @@ uint64_t outboard_rs_fetch(void *events, void *exchange, uint64_t waiter,
 	const outboard_fetch *fetch);
 uint64_t outboard_rs_task(void *events, void *exchange, uint64_t waiter, outboard_str name,
 	outboard_str data, uint64_t delay_ms, int retries, bool is_awaited);
-bool outboard_rs_fetched(void *events, uint64_t operation, outboard_fetched *fetched);
+bool outboard_rs_fetch_result(void *events, uint64_t operation, outboard_fetch_result *fetched);
 void outboard_rs_fetch_free(void *events, uint64_t operation);
 void outboard_rs_fetch_awaited(void *events, uint64_t operation, uint64_t waiter);
 uint64_t outboard_rs_reader(void *events, int fd);

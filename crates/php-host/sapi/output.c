@@ -1,28 +1,28 @@
 /*
- * Output and log lines, from PHP to the exchange. Before the first request there is none, and
- * what PHP prints goes to the process's own streams, which the zygote captures at start-up.
+ * Output and log lines from PHP to the exchange. Outside of requests PHP prints to the process's own
+ * streams, which the zygote captures at start-up.
  */
-#include "visit.h"
+#include "worker_mode.h"
 
 /*
- * As php_handle_aborted_connection, whose bailout would leave an engine that can serve nobody
- * else: a resident script's handler ends as by exit(), its `finally` blocks run.
+ * php_handle_aborted_connection would bail out and break the engine for other requests, so in worker mode
+ * the handler ends as by exit() and its `finally` blocks run.
  */
 static void client_has_gone(void)
 {
-	const outboard_visit *visit = outboard_events ? outboard_visit_here() : NULL;
-	if (!visit) {
+	const outboard_request_state *state = outboard_events ? outboard_running_state() : NULL;
+	if (!state) {
 		php_handle_aborted_connection();
 		return;
 	}
 	PG(connection_status) = PHP_CONNECTION_ABORTED;
 	php_output_set_status(PHP_OUTPUT_DISABLED);
-	if (!PG(ignore_user_abort) && !visit->answered && !EG(exception)) {
+	if (!PG(ignore_user_abort) && !state->completed && !EG(exception)) {
 		zend_throw_graceful_exit();
 	}
 }
 
-/* A client that takes nothing holds up its own request, not the others of the worker. */
+/* A slow client blocks only its own request, not the worker. */
 static void wait_for_client(void *exchange)
 {
 	while (outboard_events && outboard_rs_is_paused(exchange) && outboard_may_suspend()

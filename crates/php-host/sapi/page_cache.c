@@ -1,6 +1,6 @@
 /*
- * Outboard\cache_purge(), in any mode: what a script has thrown out of the app's page cache. The
- * gateway has done it when the call returns. Called by applications; src/purge.rs asks the gateway.
+ * Outboard\cache_purge(), in every mode: purges pages of the app from the page cache. The gateway has done
+ * so when the call returns. src/purge.rs sends the request.
  */
 #include "shim.h"
 #include "ext/spl/spl_exceptions.h"
@@ -38,7 +38,7 @@ static void add(selectors *all, char kind, zend_string *text)
 	all->count++;
 }
 
-/* False, with an exception, if an element is no string. */
+/* False, with an exception, if an element is not a string. */
 static bool collect(selectors *all, const argument *given, uint32_t position)
 {
 	if (given->one) {
@@ -90,7 +90,7 @@ PHP_FUNCTION(outboard_cache_purge)
 	efree(all.texts);
 	if (purged < 0) {
 		zend_throw_exception(spl_ce_RuntimeException,
-			"the page cache cannot be purged from here, or a URL or tag is too long", 0);
+			"the page cache cannot be purged here, or a URL or tag is too long", 0);
 		return;
 	}
 	RETVAL_LONG(purged);

@@ -1,47 +1,46 @@
 /*
- * Persistent connections in coroutines: PHP gives everybody who opens one by the same name the same
- * connection, because a process has one request at a time. Here each coroutine of a request gets
- * one of its own; what nobody has any more is given to the next. So a worker has as many as were
- * ever needed at once, which is what a pool does.
+ * Persistent connections in coroutines. PHP shares one connection among all who open it by the same
+ * name, because a process has one request at a time. Here each coroutine of a request gets its own
+ * connection, and an unused one goes to the next: a pool as large as was ever needed at once.
  *
- * PDO keeps them by the data source and a name that the script may give; pgsql by the connection
- * string and the flags, of which it knows two, and pg_connect() is of the same kind. Both are called
- * with a name that is numbered. mysqli and redis have pools of their own.
+ * PDO identifies them by the data source and an optional name; pgsql, pg_connect() included, by the
+ * connection string and flags, of which it uses two. Both are called with a number added. mysqli and
+ * redis have their own pools.
  *
- * Called by resident.c once. Invariant: of two objects that share a connection, both are of one
- * coroutine in one request.
+ * Called by worker_script.c once. Invariant: objects that share a connection belong to one coroutine in
+ * one request.
  */
-#include "visit.h"
+#include "worker_mode.h"
 #include "ext/pdo/php_pdo_driver.h"
 
 /* A connection that an object of the script has, or that is being opened. */
-typedef struct place {
+typedef struct connection_use {
 	zend_string *name;
-	uint32_t number; /* among those with this name; 0 is called what the script calls it */
-	uint64_t visit;
+	uint32_t number; /* among those with this name; 0: the name as given */
+	uint64_t request_id;
 	uint32_t coroutine;
 	bool opening;
 	const zend_object *object;
 	uint32_t handle;
 	const void *connection;
-	struct place *next;
-} place;
+	struct connection_use *next;
+} connection_use;
 
-/* The flag for PHP that an existing connection is not wanted (ext/pgsql/pgsql.c). */
+/* The flag that forbids PHP to reuse a connection (ext/pgsql/pgsql.c). */
 #define PGSQL_CONNECT_FORCE_NEW 2
-/* Above all flags that it knows. */
+/* Above all flags of pgsql. */
 #define PGSQL_NUMBER_SHIFT 8
 
-static place *places;
+static connection_use *connections;
 static zend_class_entry *pdo_class;
 static zif_handler pdo_construct;
 static zif_handler pdo_connect;
 static zif_handler pgsql_connect;
 static zif_handler pgsql_pconnect;
-/* The next call of a wrapped function of pgsql is our own. */
+/* The next call of a wrapped function of pgsql comes from this file. */
 static bool is_numbered;
 
-/* PgSql\Connection begins with a pointer to libpq's, as PDO with one to the driver's. */
+/* PgSql\Connection begins with a pointer to libpq's connection, PDO with one to the driver's. */
 static const void *connection_of(const zend_object *object)
 {
 	const void *first;
@@ -49,8 +48,8 @@ static const void *connection_of(const zend_object *object)
 	return first;
 }
 
-/* An object that has gone, or was closed, needs its connection no more. */
-static bool is_taken(const place *one)
+/* An object that was freed or closed uses no connection. */
+static bool is_in_use(const connection_use *one)
 {
 	return one->opening
 		|| (one->handle < EG(objects_store).top
@@ -60,58 +59,58 @@ static bool is_taken(const place *one)
 			&& connection_of(one->object) == one->connection);
 }
 
-static void leave(place *gone)
+static void release(connection_use *unused)
 {
-	place **at = &places;
-	while (*at != gone) {
+	connection_use **at = &connections;
+	while (*at != unused) {
 		at = &(*at)->next;
 	}
-	*at = gone->next;
-	zend_string_release(gone->name);
-	pefree(gone, 1);
+	*at = unused->next;
+	zend_string_release(unused->name);
+	pefree(unused, 1);
 }
 
-static void leave_where_nobody_is(void)
+static void release_unused(void)
 {
-	place *next;
-	for (place *one = places; one; one = next) {
+	connection_use *next;
+	for (connection_use *one = connections; one; one = next) {
 		next = one->next;
-		if (!is_taken(one)) {
-			leave(one);
+		if (!is_in_use(one)) {
+			release(one);
 		}
 	}
 }
 
-/* Whether another coroutine or another request has the connection. */
-static bool is_anothers(const zend_string *name, const place *self)
+/* Whether another coroutine or request uses the connection. */
+static bool is_used_by_other(const zend_string *name, const connection_use *self)
 {
-	for (const place *one = places; one; one = one->next) {
+	for (const connection_use *one = connections; one; one = one->next) {
 		if (one->number == self->number && zend_string_equals(one->name, name)
-			&& (one->visit != self->visit || one->coroutine != self->coroutine)) {
+			&& (one->request_id != self->request_id || one->coroutine != self->coroutine)) {
 			return true;
 		}
 	}
 	return false;
 }
 
-/* The first that is free; it is the caller's until it leaves it or fills it. */
-static place *take(zend_string *name)
+/* Reserves the first free number, until `release` or `fill`. */
+static connection_use *reserve(zend_string *name)
 {
-	place *self = pecalloc(1, sizeof(*self), 1);
-	leave_where_nobody_is();
-	self->visit = outboard_active_visit ? outboard_active_visit->id : 0;
+	connection_use *self = pecalloc(1, sizeof(*self), 1);
+	release_unused();
+	self->request_id = outboard_active_state ? outboard_active_state->id : 0;
 	self->coroutine = (uint32_t) outboard_waiter();
-	while (is_anothers(name, self)) {
+	while (is_used_by_other(name, self)) {
 		self->number++;
 	}
 	self->name = name;
 	self->opening = true;
-	self->next = places;
-	places = self;
+	self->next = connections;
+	connections = self;
 	return self;
 }
 
-static void fill(place *self, const zend_object *object)
+static void fill(connection_use *self, const zend_object *object)
 {
 	self->opening = false;
 	self->object = object;
@@ -119,7 +118,7 @@ static void fill(place *self, const zend_object *object)
 	self->connection = connection_of(object);
 }
 
-/* As pdo_dbh.c reads it: a string that is no number is part of the name. */
+/* As in pdo_dbh.c: a string that is not a number is part of the name. */
 static bool is_persistent(const zval *option)
 {
 	return Z_TYPE_P(option) == IS_STRING && !is_numeric_string(Z_STRVAL_P(option),
@@ -127,7 +126,7 @@ static bool is_persistent(const zval *option)
 		? Z_STRLEN_P(option) > 0 : zval_get_long((zval *) option) != 0;
 }
 
-static zval *persistence_asked_for(zend_execute_data *call)
+static zval *persistence_option(zend_execute_data *call)
 {
 	zval *options = ZEND_CALL_NUM_ARGS(call) >= 4 ? ZEND_CALL_ARG(call, 4) : NULL;
 	zval *option = options && Z_TYPE_P(options) == IS_ARRAY
@@ -141,12 +140,12 @@ static const char *text_of(zend_execute_data *call, uint32_t argument)
 	return Z_TYPE_P(value) == IS_STRING ? Z_STRVAL_P(value) : "";
 }
 
-/* Has the options ask for the connection with the place's number. */
-static void number_options(zval *options, const zval *asked, const place *self)
+/* Replaces the persistence option by a numbered name. */
+static void number_options(zval *options, const zval *option, const connection_use *self)
 {
 	zval numbered;
 	ZVAL_STR(&numbered, strpprintf(0, "%s outboard %u",
-		Z_TYPE_P(asked) == IS_STRING ? Z_STRVAL_P(asked) : "", self->number));
+		Z_TYPE_P(option) == IS_STRING ? Z_STRVAL_P(option) : "", self->number));
 	SEPARATE_ARRAY(options);
 	zend_hash_index_update(Z_ARRVAL_P(options), PDO_ATTR_PERSISTENT, &numbered);
 }
@@ -154,21 +153,21 @@ static void number_options(zval *options, const zval *asked, const place *self)
 /* PDO::__construct() and PDO::connect(), which returns the object. */
 static void open_pdo(INTERNAL_FUNCTION_PARAMETERS, zif_handler original)
 {
-	const zval *asked = outboard_may_suspend() ? persistence_asked_for(execute_data) : NULL;
-	if (!asked) {
+	const zval *option = outboard_may_suspend() ? persistence_option(execute_data) : NULL;
+	if (!option) {
 		original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;
 	}
-	place *self = take(strpprintf(0, "PDO\n%s\n%s\n%s\n%s", text_of(execute_data, 1),
+	connection_use *self = reserve(strpprintf(0, "PDO\n%s\n%s\n%s\n%s", text_of(execute_data, 1),
 		text_of(execute_data, 2), text_of(execute_data, 3),
-		Z_TYPE_P(asked) == IS_STRING ? Z_STRVAL_P(asked) : ""));
+		Z_TYPE_P(option) == IS_STRING ? Z_STRVAL_P(option) : ""));
 	if (self->number > 0) {
-		number_options(ZEND_CALL_ARG(execute_data, 4), asked, self);
+		number_options(ZEND_CALL_ARG(execute_data, 4), option, self);
 	}
 	original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 	const zval *object = Z_TYPE(execute_data->This) == IS_OBJECT ? &execute_data->This : return_value;
 	if (EG(exception) || Z_TYPE_P(object) != IS_OBJECT) {
-		leave(self);
+		release(self);
 	} else {
 		fill(self, Z_OBJ_P(object));
 	}
@@ -184,7 +183,7 @@ static ZEND_FUNCTION(numbered_connect)
 	open_pdo(INTERNAL_FUNCTION_PARAM_PASSTHRU, pdo_connect);
 }
 
-/* Calls the function again with flags that tell its connections apart. */
+/* Calls the function again with flags that include the number. */
 static void call_numbered(zend_function *function, zval *name, zend_long flags, zval *return_value)
 {
 	zval arguments[2];
@@ -207,14 +206,14 @@ static void open_pgsql(INTERNAL_FUNCTION_PARAMETERS, zif_handler original, const
 		original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;
 	}
-	place *self = take(strpprintf(0, "%s\n%s", kind, Z_STRVAL_P(name)));
+	connection_use *self = reserve(strpprintf(0, "%s\n%s", kind, Z_STRVAL_P(name)));
 	call_numbered(execute_data->func, name,
 		(flags ? Z_LVAL_P(flags) : 0) | (zend_long) self->number << PGSQL_NUMBER_SHIFT,
 		return_value);
 	if (Z_TYPE_P(return_value) == IS_OBJECT) {
 		fill(self, Z_OBJ_P(return_value));
 	} else {
-		leave(self);
+		release(self);
 	}
 }
 
@@ -238,7 +237,7 @@ static void wrap(HashTable *functions, const char *name, zif_handler *next, zif_
 	}
 }
 
-/* Before the script boots, after other wrappers; classes below PDO have copies of its methods. */
+/* Runs after other wrappers; subclasses of PDO have copies of its methods. */
 void outboard_persistent_startup(void)
 {
 	zend_class_entry *one;

@@ -1,6 +1,6 @@
 /*
- * popen(3) for exec(), shell_exec(), mail() and their like: as the C library's, but the shell dies with
- * the process that has started it, however that ends (PR_SET_PDEATHSIG).
+ * popen(3) for exec(), shell_exec(), mail() and others: like the C library's, but the shell dies with the
+ * process that started it (PR_SET_PDEATHSIG).
  *
  * Invariant: between vfork and execve the child calls nothing that allocates, locks or returns.
  */
@@ -40,7 +40,7 @@ static pid_t start_shell(const char *command, int end, int as)
 	sigset_t every;
 	sigset_t mask;
 	const pid_t starter = getpid();
-	/* The child has this process's memory until it is the shell: no handler may run in it. */
+	/* The child shares this memory until execve: no signal handler may run in it. */
 	sigfillset(&every);
 	sigprocmask(SIG_SETMASK, &every, &mask);
 	pid_t shell = vfork();
@@ -77,7 +77,7 @@ FILE *popen(const char *command, const char *mode)
 	return self->stream;
 }
 
-/* The shell behind a stream that is about to be closed, or -1. */
+/* Returns the shell of a stream that is about to be closed, or -1. */
 pid_t outboard_popen_forget(const FILE *stream)
 {
 	for (struct pipe **at = &pipes; *at; at = &(*at)->next) {
@@ -92,7 +92,7 @@ pid_t outboard_popen_forget(const FILE *stream)
 	return -1;
 }
 
-/* What pclose(3) does with such a stream, in any thread. */
+/* The part of pclose(3) that may run in any thread. */
 int outboard_popen_close(FILE *stream, pid_t shell)
 {
 	int status = -1;

@@ -1,8 +1,8 @@
 /*
- * What the API's PHP part (php/runtime) is made of: Outboard\Engine. Internal: applications use
- * the functions and classes above it.
+ * Outboard\Engine, the functions that the PHP part of the API (runtime/) is built on. Internal:
+ * applications use that part.
  */
-#include "visit.h"
+#include "worker_mode.h"
 #include "zend_fibers.h"
 #include "ext/spl/spl_exceptions.h"
 #include <time.h>
@@ -11,7 +11,7 @@ ZEND_BEGIN_ARG_INFO_EX(arginfo_any, 0, 0, 0)
 	ZEND_ARG_VARIADIC_INFO(0, arguments)
 ZEND_END_ARG_INFO()
 
-static bool outside(void)
+static bool throw_if_unavailable(void)
 {
 	if (!outboard_events) {
 		zend_throw_exception(spl_ce_RuntimeException, "this needs worker mode", 0);
@@ -19,7 +19,7 @@ static bool outside(void)
 	}
 	if (outboard_rs_is_forking(outboard_events)) {
 		zend_throw_exception(spl_ce_RuntimeException,
-			"with isolation \"fork\" this is not to be had before the first request", 0);
+			"with isolation \"fork\" this is unavailable before the first request", 0);
 		return true;
 	}
 	return false;
@@ -33,7 +33,7 @@ PHP_FUNCTION(outboard_engine_spawn)
 		Z_PARAM_ZVAL(task)
 		Z_PARAM_ZVAL(ended)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!outside()) {
+	if (!throw_if_unavailable()) {
 		RETURN_LONG((zend_long) outboard_spawn(task, ended));
 	}
 }
@@ -55,14 +55,14 @@ PHP_FUNCTION(outboard_engine_current)
 	RETURN_LONG((zend_long) outboard_waiter());
 }
 
-/* A wait cannot be where the engine forbids a switch: in a destructor of the garbage collector. */
+/* The engine forbids a switch e.g. in a destructor that the garbage collector calls. */
 static bool suspend(void)
 {
-	if (outside()) {
+	if (throw_if_unavailable()) {
 		return false;
 	}
 	if (zend_fiber_switch_blocked()) {
-		zend_throw_exception(spl_ce_LogicException, "it is not possible to wait here", 0);
+		zend_throw_exception(spl_ce_LogicException, "a coroutine cannot wait here", 0);
 		return false;
 	}
 	outboard_suspend();
@@ -111,7 +111,7 @@ PHP_FUNCTION(outboard_engine_timer)
 		Z_PARAM_DOUBLE(seconds)
 		Z_PARAM_ZVAL(callback)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!outside()) {
+	if (!throw_if_unavailable()) {
 		uint64_t id = ++ids;
 		outboard_timer_add(id, callback);
 		outboard_rs_timer_set(outboard_events, id, (int64_t) (seconds * 1e6));
@@ -127,7 +127,7 @@ PHP_FUNCTION(outboard_engine_timer_again)
 		Z_PARAM_LONG(id)
 		Z_PARAM_DOUBLE(seconds)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!outside()) {
+	if (!throw_if_unavailable()) {
 		outboard_rs_timer_set(outboard_events, (uint64_t) id, (int64_t) (seconds * 1e6));
 	}
 }
@@ -141,23 +141,23 @@ PHP_FUNCTION(outboard_engine_timer_cancel)
 	outboard_timer_remove((uint64_t) id);
 }
 
-/* The number of the present request; 0 outside of one. */
-PHP_FUNCTION(outboard_engine_visit)
+/* 0 outside of a request. */
+PHP_FUNCTION(outboard_engine_request_number)
 {
-	outboard_visit *visit = outboard_visit_here();
+	outboard_request_state *state = outboard_running_state();
 	ZEND_PARSE_PARAMETERS_NONE();
-	RETURN_LONG(visit ? (zend_long) visit->id : 0);
+	RETURN_LONG(state ? (zend_long) state->id : 0);
 }
 
-/* An object that outlives its request must not show another one. */
+/* Throws if the object has outlived its request. */
 static const outboard_request *request_of(zend_long id)
 {
-	outboard_visit *visit = outboard_visit_here();
-	if (!visit || (zend_long) visit->id != id) {
+	outboard_request_state *state = outboard_running_state();
+	if (!state || (zend_long) state->id != id) {
 		zend_throw_exception(spl_ce_LogicException, "this request is over", 0);
 		return NULL;
 	}
-	return visit->request;
+	return state->request;
 }
 
 PHP_FUNCTION(outboard_engine_field)
@@ -170,7 +170,7 @@ PHP_FUNCTION(outboard_engine_field)
 	ZEND_PARSE_PARAMETERS_END();
 	const outboard_request *request = request_of(id);
 	if (request) {
-		/* In the order of ring's Field, which outboard_request begins with. */
+		/* The strings of outboard_request are in the order of ring's Field. */
 		const outboard_str *fields = &request->method;
 		if (which < 0 || which > 14) {
 			zend_argument_value_error(2, "must be a field");
@@ -194,7 +194,7 @@ static outboard_str target_of(const outboard_request *request)
 	return target;
 }
 
-static void give_target(INTERNAL_FUNCTION_PARAMETERS, bool with_query)
+static void return_target(INTERNAL_FUNCTION_PARAMETERS, bool with_query)
 {
 	zend_long id;
 	ZEND_PARSE_PARAMETERS_START(1, 1)
@@ -210,15 +210,15 @@ static void give_target(INTERNAL_FUNCTION_PARAMETERS, bool with_query)
 
 PHP_FUNCTION(outboard_engine_target)
 {
-	give_target(INTERNAL_FUNCTION_PARAM_PASSTHRU, true);
+	return_target(INTERNAL_FUNCTION_PARAM_PASSTHRU, true);
 }
 
 PHP_FUNCTION(outboard_engine_path)
 {
-	give_target(INTERNAL_FUNCTION_PARAM_PASSTHRU, false);
+	return_target(INTERNAL_FUNCTION_PARAM_PASSTHRU, false);
 }
 
-/* The header's lines in one, or null. */
+/* All lines of the header joined, or null. */
 PHP_FUNCTION(outboard_engine_header)
 {
 	zend_long id;
@@ -251,7 +251,7 @@ PHP_FUNCTION(outboard_engine_header)
 	}
 }
 
-/* All of them: a list of [name, value]. */
+/* A list of [name, value]. */
 PHP_FUNCTION(outboard_engine_headers)
 {
 	zend_long id;
@@ -293,20 +293,20 @@ static void release_callback(void *callback)
 PHP_FUNCTION(outboard_engine_defer)
 {
 	zval *callback;
-	outboard_visit *visit = outboard_visit_here();
+	outboard_request_state *state = outboard_running_state();
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_ZVAL(callback)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!visit) {
+	if (!state) {
 		zend_throw_exception(spl_ce_LogicException, "there is no request to defer after", 0);
 		return;
 	}
-	if (!visit->deferred) {
-		visit->deferred = emalloc(sizeof(*visit->deferred));
-		zend_llist_init(visit->deferred, sizeof(zval), release_callback, false);
+	if (!state->deferred) {
+		state->deferred = emalloc(sizeof(*state->deferred));
+		zend_llist_init(state->deferred, sizeof(zval), release_callback, false);
 	}
 	Z_TRY_ADDREF_P(callback);
-	zend_llist_add_element(visit->deferred, callback);
+	zend_llist_add_element(state->deferred, callback);
 }
 
 PHP_FUNCTION(outboard_engine_log)
@@ -336,8 +336,8 @@ static zend_string *copied(const outboard_str *text)
 	return zend_string_init(text->ptr, text->len, false);
 }
 
-/* Lists of values by name in lower case. */
-static void give_headers(zval *target, const outboard_str *lines)
+/* Adds an array of lists of values by lower-case name. */
+static void add_headers(zval *target, const outboard_str *lines)
 {
 	const char *line = lines->ptr;
 	const char *end = lines->ptr + lines->len;
@@ -370,7 +370,7 @@ static void give_headers(zval *target, const outboard_str *lines)
 }
 
 /* [status, HTTP version, URL, headers, body], or [failure, message]. */
-static void give(zval *target, const outboard_fetched *fetched)
+static void set_result(zval *target, const outboard_fetch_result *fetched)
 {
 	array_init_size(target, 5);
 	if (fetched->failure) {
@@ -381,29 +381,29 @@ static void give(zval *target, const outboard_fetched *fetched)
 	add_next_index_long(target, fetched->status);
 	add_next_index_long(target, fetched->http_version);
 	add_next_index_str(target, copied(&fetched->url));
-	give_headers(target, &fetched->headers);
+	add_headers(target, &fetched->headers);
 	add_next_index_str(target, copied(&fetched->body));
 }
 
-/* Waits for what comes of a fetch or a task. */
-static void answer(zval *target, uint64_t operation)
+/* Waits for the result of a fetch or a task. */
+static void await_result(zval *target, uint64_t operation)
 {
-	outboard_fetched fetched;
-	while (!outboard_rs_fetched(outboard_events, operation, &fetched)) {
+	outboard_fetch_result fetched;
+	while (!outboard_rs_fetch_result(outboard_events, operation, &fetched)) {
 		outboard_rs_fetch_awaited(outboard_events, operation, outboard_waiter());
 		if (!suspend()) {
 			outboard_rs_fetch_free(outboard_events, operation);
 			return;
 		}
 	}
-	give(target, &fetched);
+	set_result(target, &fetched);
 	outboard_rs_fetch_free(outboard_events, operation);
 }
 
 PHP_FUNCTION(outboard_engine_fetch)
 {
 	zval *method, *url, *headers, *body;
-	zend_long connect_ms, timeout_ms, most_bytes, redirects, retries, switches;
+	zend_long connect_ms, timeout_ms, max_bytes, redirects, retries, switches;
 	ZEND_PARSE_PARAMETERS_START(10, 10)
 		Z_PARAM_ZVAL(method)
 		Z_PARAM_ZVAL(url)
@@ -411,7 +411,7 @@ PHP_FUNCTION(outboard_engine_fetch)
 		Z_PARAM_ZVAL(body)
 		Z_PARAM_LONG(connect_ms)
 		Z_PARAM_LONG(timeout_ms)
-		Z_PARAM_LONG(most_bytes)
+		Z_PARAM_LONG(max_bytes)
 		Z_PARAM_LONG(redirects)
 		Z_PARAM_LONG(retries)
 		Z_PARAM_LONG(switches)
@@ -423,7 +423,7 @@ PHP_FUNCTION(outboard_engine_fetch)
 		.body = string_of(body),
 		.connect_timeout_ms = (uint32_t) connect_ms,
 		.timeout_ms = (uint32_t) timeout_ms,
-		.max_body_bytes = (uint32_t) most_bytes,
+		.max_body_bytes = (uint32_t) max_bytes,
 		.max_redirects = (uint16_t) redirects,
 		.retries = (uint8_t) retries,
 		.verify = switches & 1,
@@ -431,19 +431,19 @@ PHP_FUNCTION(outboard_engine_fetch)
 		.http2 = (switches & 4) != 0,
 	};
 	if (!outboard_events && SG(server_context)) {
-		/* Classic mode: nobody else could go on meanwhile. */
-		outboard_fetched fetched;
-		if (outboard_rs_ask(SG(server_context), &fetch, &fetched)) {
-			give(return_value, &fetched);
+		/* Classic mode has no other coroutine to run meanwhile. */
+		outboard_fetch_result fetched;
+		if (outboard_rs_blocking_fetch(SG(server_context), &fetch, &fetched)) {
+			set_result(return_value, &fetched);
 		} else {
-			zend_throw_exception(spl_ce_RuntimeException, "the gateway does not answer", 0);
+			zend_throw_exception(spl_ce_RuntimeException, "the gateway does not respond", 0);
 		}
 		return;
 	}
-	if (outside()) {
+	if (throw_if_unavailable()) {
 		return;
 	}
-	answer(return_value,
+	await_result(return_value,
 		outboard_rs_fetch(outboard_events, SG(server_context), outboard_waiter(), &fetch));
 }
 
@@ -460,15 +460,15 @@ PHP_FUNCTION(outboard_engine_task)
 		Z_PARAM_BOOL(is_awaited)
 	ZEND_PARSE_PARAMETERS_END();
 	if (!outboard_events && !is_awaited && SG(server_context)) {
-		outboard_fetched fetched;
-		if (outboard_rs_dispatch(SG(server_context), string_of(name), string_of(data),
+		outboard_fetch_result fetched;
+		if (outboard_rs_blocking_dispatch(SG(server_context), string_of(name), string_of(data),
 			(uint64_t) delay_ms, (int) retries, &fetched)) {
-			give(return_value, &fetched);
+			set_result(return_value, &fetched);
 		} else {
-			zend_throw_exception(spl_ce_RuntimeException, "the gateway has gone", 0);
+			zend_throw_exception(spl_ce_RuntimeException, "the gateway does not respond", 0);
 		}
-	} else if (!outside()) {
-		answer(return_value, outboard_rs_task(outboard_events, SG(server_context), outboard_waiter(),
+	} else if (!throw_if_unavailable()) {
+		await_result(return_value, outboard_rs_task(outboard_events, SG(server_context), outboard_waiter(),
 			string_of(name), string_of(data), (uint64_t) delay_ms, (int) retries, is_awaited));
 	}
 }
@@ -486,7 +486,7 @@ const zend_function_entry outboard_engine_functions[] = {
 	ENGINE(timer)
 	ENGINE(timer_again)
 	ENGINE(timer_cancel)
-	ENGINE(visit)
+	ENGINE(request_number)
 	ENGINE(field)
 	ENGINE(target)
 	ENGINE(path)

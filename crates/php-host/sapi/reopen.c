@@ -1,15 +1,15 @@
 /*
- * Files that the boot has open, in a fork: each gets a description of its own, so that the position and
- * the locks of flock(2) are one request's and not those of all. Called by loop.c just after the fork.
+ * Reopens in a fork the files that the boot has opened, so that each request has its own position and
+ * its own locks of flock(2). Called by loop.c just after the fork.
  *
- * Only regular files can be opened anew (/proc/self/fd, proc(5)); sockets and pipes stay shared.
+ * Only regular files can be reopened (/proc/self/fd, proc(5)); sockets and pipes stay shared.
  */
 #include "coroutine.h"
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Takes the place of the descriptor; where it cannot be opened again, the old one stays. */
+/* Replaces the descriptor; if the file cannot be opened again, the old one stays. */
 static void reopen(int fd)
 {
 	char path[32];

@@ -11,13 +11,13 @@ void outboard_describe_request(const outboard_request *request)
 {
 	SG(request_info).request_method = request->method.ptr;
 	SG(request_info).query_string = (char *) request->query.ptr;
-	/* As php-fpm: SCRIPT_NAME, which PHP_SELF is made of. */
+	/* As php-fpm: SCRIPT_NAME, from which PHP_SELF is built. */
 	SG(request_info).request_uri = (char *) request->script_name.ptr;
 	SG(request_info).path_translated = (char *) request->script_filename.ptr;
 	SG(request_info).content_type = request->content_type.ptr;
 	SG(request_info).content_length = request->content_length < 0 ? 0 : request->content_length;
-	/* As php-fpm: HTTP/1.0 whatever the client speaks. With 1001 a redirect after POST would be
-	 * answered with 303 instead of 302 (sapi_header_op in SAPI.c). */
+	/* As php-fpm: HTTP/1.0 for all clients. With 1001 a redirect after POST would have status 303 instead
+	 * of 302 (sapi_header_op in SAPI.c). */
 	SG(request_info).proto_num = 1000;
 	SG(sapi_headers).http_response_code = 200;
 	const outboard_str *authorization = outboard_header("authorization", 13);
@@ -51,15 +51,15 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 		}
 		php_request_shutdown(NULL);
 	} zend_catch {
-		/* php_execute_script and php_request_shutdown catch what a script can cause; what gets
-		 * here left the engine half taken down. */
+		/* php_execute_script and php_request_shutdown catch the bailouts of a script; this one left the
+		 * engine half shut down. */
 		result->outcome = OUTBOARD_FAILED;
 		result->leaving = true;
 	} zend_end_try();
 	outboard_time_limit_end();
 	outboard_children_reap();
-	outboard_lasting_put_back();
-	result->leaving |= outboard_process_is_spoilt;
+	outboard_process_changes_revert();
+	result->leaving |= outboard_process_is_tainted;
 	SG(server_context) = NULL;
 	SG(request_info).path_translated = NULL;
 	outboard_current = NULL;

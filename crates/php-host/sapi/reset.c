@@ -1,11 +1,9 @@
 /*
- * What a request may change of the process beyond its visit's state, and in which order it is put
- * back. Called by visit.c after each request; what each thing is, and how it is put back, is in
- * the files reset_*.c.
+ * The reset after a request in worker mode: state of the process outside of the request's own. Called by
+ * request_state.c; the parts are in reset_*.c.
  *
- * Functions that change such a thing are wrapped, so that a request which calls none of them costs
- * nothing here. Invariant: after a request everything in the list is as it was when the script
- * first asked for one.
+ * Functions that change such state are wrapped, so a request that calls none of them costs nothing.
+ * Invariant: after a request everything below is as it was when the script first called for a request.
  */
 #include "reset.h"
 #include "ext/random/php_random.h"
@@ -13,13 +11,13 @@
 #include "ext/standard/php_filestat.h"
 #include "zend_smart_str.h"
 
-uint32_t outboard_dirt;
+uint32_t outboard_changes;
 
-/* The functions that make a request's traces, and what they make. */
+/* Functions that change state, and which state. */
 static const struct {
 	const char *name;
-	uint32_t dirt;
-} marked[] = {
+	uint32_t change;
+} tracked[] = {
 	{"putenv", OUTBOARD_ENVIRONMENT},
 	{"chdir", OUTBOARD_DIRECTORY},
 	{"chroot", OUTBOARD_DIRECTORY},
@@ -65,52 +63,51 @@ static const struct {
 	{"pg_query_params", OUTBOARD_TRANSACTION},
 	{"pg_send_query", OUTBOARD_TRANSACTION},
 };
-#define MARKED (sizeof(marked) / sizeof(marked[0]))
+#define TRACKED (sizeof(tracked) / sizeof(tracked[0]))
 
-static zif_handler wrapped[MARKED];
+static zif_handler wrapped[TRACKED];
 
-static void mark(INTERNAL_FUNCTION_PARAMETERS)
+static void call_tracked(INTERNAL_FUNCTION_PARAMETERS)
 {
 	const zend_string *name = execute_data->func->common.function_name;
 	size_t at = 0;
-	while (at + 1 < MARKED && !zend_string_equals_cstr(name, marked[at].name, strlen(marked[at].name))) {
+	while (at + 1 < TRACKED && !zend_string_equals_cstr(name, tracked[at].name, strlen(tracked[at].name))) {
 		at++;
 	}
 	zval *first = ZEND_NUM_ARGS() > 0 ? ZEND_CALL_ARG(execute_data, 1) : NULL;
-	switch (marked[at].dirt) {
+	switch (tracked[at].change) {
 	case OUTBOARD_TRANSACTION:
-		outboard_note_beginning(execute_data, false);
+		outboard_track_transaction(execute_data, false);
 		break;
 	case OUTBOARD_LOCK:
-		outboard_note_lock(first);
+		outboard_track_lock(first);
 		break;
 	case OUTBOARD_LIBXML_CONTEXT:
-		outboard_note_libxml_context(first);
+		outboard_track_libxml_context(first);
 		break;
 	default:
-		outboard_dirt |= marked[at].dirt;
+		outboard_changes |= tracked[at].change;
 	}
 	wrapped[at](INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
-/* Before the script boots. */
 void outboard_reset_startup(void)
 {
-	for (size_t i = 0; i < MARKED; i++) {
+	for (size_t i = 0; i < TRACKED; i++) {
 		zend_internal_function *function =
-			zend_hash_str_find_ptr(CG(function_table), marked[i].name, strlen(marked[i].name));
+			zend_hash_str_find_ptr(CG(function_table), tracked[i].name, strlen(tracked[i].name));
 		if (function && function->type == ZEND_INTERNAL_FUNCTION) {
 			wrapped[i] = function->handler;
-			function->handler = mark;
+			function->handler = call_tracked;
 		}
 	}
 	outboard_transactions_startup();
 }
 
-/* How many the boot has registered. */
+/* The number that the boot has registered. */
 static size_t tick_functions;
 
-/* Requests register theirs behind those. */
+/* Functions of requests follow those in the list. */
 static void reset_ticks(void)
 {
 	while (BG(user_tick_functions)
@@ -119,21 +116,21 @@ static void reset_ticks(void)
 	}
 }
 
-/* The script has booted: this is what requests begin with. */
+/* Saves the state that requests begin with, when the script has booted. */
 void outboard_reset_baseline(void)
 {
-	outboard_note_ini();
-	outboard_note_process();
-	outboard_note_settings();
-	outboard_note_streams();
+	outboard_save_ini();
+	outboard_save_process();
+	outboard_save_settings();
+	outboard_save_streams();
 	tick_functions = BG(user_tick_functions) ? zend_llist_count(BG(user_tick_functions)) : 0;
-	outboard_forget_holds();
-	outboard_lasting_keep();
-	outboard_dirt = 0;
+	outboard_clear_held();
+	outboard_process_changes_accept();
+	outboard_changes = 0;
 }
 
-/* Forks of one snapshot must not draw the same numbers, nor requests after one that seeded. */
-void outboard_reset_forked(void)
+/* Reseeds: forks of one snapshot must not draw equal numbers, nor requests after one that seeded. */
+void outboard_reset_random(void)
 {
 	RANDOM_G(mt19937_seeded) = false;
 	RANDOM_G(combined_lcg_seeded) = false;
@@ -144,38 +141,38 @@ static void reset_rewriting(void)
 {
 	url_adapt_state_ex_t *scanner = &BG(url_adapt_output_ex);
 	zval result;
-	outboard_call_if_there("output_reset_rewrite_vars", NULL, &result);
+	outboard_call_if_exists("output_reset_rewrite_vars", NULL, &result);
 	zval_ptr_dtor(&result);
 	smart_str_free(&scanner->result);
 	smart_str_free(&scanner->buf);
 	scanner->active = 0;
 }
 
-void outboard_reset_after(outboard_visit *visit)
+void outboard_reset_after(outboard_request_state *state)
 {
-	uint32_t made = outboard_dirt;
+	uint32_t changes = outboard_changes;
 	outboard_children_reap();
-	outboard_lasting_put_back();
+	outboard_process_changes_revert();
 	outboard_reset_ini();
-	/* What the file was that was looked at last: another may have changed it meanwhile. */
+	/* Other processes may have changed the file of the last stat() meanwhile. */
 	php_clear_stat_cache(0, NULL, 0);
-	if (!made) {
+	if (!changes) {
 		return;
 	}
-	outboard_dirt = 0;
-	if ((made & (OUTBOARD_TRANSACTION | OUTBOARD_LOCK)) && outboard_release_holds(visit)) {
-		outboard_dirt |= OUTBOARD_TRANSACTION;
+	outboard_changes = 0;
+	if ((changes & (OUTBOARD_TRANSACTION | OUTBOARD_LOCK)) && outboard_release_held(state)) {
+		outboard_changes |= OUTBOARD_TRANSACTION;
 	}
-	outboard_reset_process(made);
-	outboard_reset_settings(made);
-	outboard_reset_streams(made);
-	if (made & OUTBOARD_REWRITING) {
+	outboard_reset_process(changes);
+	outboard_reset_settings(changes);
+	outboard_reset_streams(changes);
+	if (changes & OUTBOARD_REWRITING) {
 		reset_rewriting();
 	}
-	if (made & OUTBOARD_TICKS) {
+	if (changes & OUTBOARD_TICKS) {
 		reset_ticks();
 	}
-	if (made & OUTBOARD_SEED) {
-		outboard_reset_forked();
+	if (changes & OUTBOARD_SEED) {
+		outboard_reset_random();
 	}
 }

@@ -1,14 +1,14 @@
 /*
- * What the files of reset share, one block per file. Each notes what requests begin with when the
- * script has booted, and puts back what `made` says that one has changed.
+ * Declarations that the files of the reset share, one block per file. Each file saves a baseline
+ * when the script has booted, and restores what `changes` names.
  */
 #ifndef OUTBOARD_RESET_H
 #define OUTBOARD_RESET_H
 
-#include "visit.h"
+#include "worker_mode.h"
 
-/* What a request may have changed. */
-enum outboard_dirt {
+/* What a request can change. */
+enum outboard_change {
 	OUTBOARD_ENVIRONMENT = 1,
 	OUTBOARD_DIRECTORY = 2,
 	OUTBOARD_UMASK = 4,
@@ -28,39 +28,39 @@ enum outboard_dirt {
 	OUTBOARD_TICKS = 65536,
 };
 
-/* reset.c: what has been, since the last reset. */
-extern uint32_t outboard_dirt;
+/* reset.c: what was changed since the last reset. */
+extern uint32_t outboard_changes;
 
 /* reset_ini.c */
-void outboard_note_ini(void);
+void outboard_save_ini(void);
 void outboard_reset_ini(void);
 
 /* reset_process.c */
-void outboard_note_process(void);
-void outboard_reset_process(uint32_t made);
+void outboard_save_process(void);
+void outboard_reset_process(uint32_t changes);
 
 /* reset_settings.c */
-void outboard_call_if_there(const char *function, zval *argument, zval *result);
-void outboard_note_settings(void);
-void outboard_note_libxml_context(const zval *context);
-void outboard_reset_settings(uint32_t made);
+void outboard_call_if_exists(const char *function, zval *argument, zval *result);
+void outboard_save_settings(void);
+void outboard_track_libxml_context(const zval *context);
+void outboard_reset_settings(uint32_t changes);
 
 /* reset_streams.c */
-void outboard_note_streams(void);
-void outboard_reset_streams(uint32_t made);
+void outboard_save_streams(void);
+void outboard_reset_streams(uint32_t changes);
 
 /* reset_body.c */
-void outboard_end_handles_of(const php_stream *body);
+void outboard_close_handles_of(const php_stream *body);
 
 /* reset_transactions.c */
 void outboard_transactions_startup(void);
-void outboard_note_beginning(zend_execute_data *call, bool is_method);
+void outboard_track_transaction(zend_execute_data *call, bool is_method);
 void outboard_roll_back(zend_object *connection, bool autocommit);
 
-/* reset_holds.c */
+/* reset_held_resources.c */
 void outboard_hold_transaction(zend_object *connection, bool autocommit, bool keep);
-void outboard_note_lock(zval *file);
-void outboard_forget_holds(void);
-bool outboard_release_holds(outboard_visit *visit);
+void outboard_track_lock(zval *file);
+void outboard_clear_held(void);
+bool outboard_release_held(outboard_request_state *state);
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * Handles of php://input, which all read the one stream that holds the request's body. Called by
- * visit.c at a request's end, before that stream is closed.
+ * Handles of php://input, which all read the one stream of the request's body. Called by
+ * request_state.c at a request's end, before that stream is closed.
  *
- * Invariant: a handle that is kept for longer (a request object in a service, an SplFileObject) is at
- * its end from then on. It is not closed, because objects of PHP point to the stream itself; left as it
- * was it would read freed memory, or the body of the request that has the turn.
+ * Invariant: a handle that outlives its request (a request object in a service, an SplFileObject) is at
+ * its end. It is not closed, because objects of PHP point to the stream itself; unchanged, it would read
+ * freed memory or the body of another request.
  */
 #include "reset.h"
 #include "ext/standard/file.h"
 
-/* As php_stream_input_t in ext/standard/php_fopen_wrapper.c, which exports nothing of it. */
+/* A copy of php_stream_input_t in ext/standard/php_fopen_wrapper.c, which is not exported. */
 typedef struct {
 	php_stream *body;
 	zend_off_t position;
@@ -67,8 +67,8 @@ static void end_handle(php_stream *stream)
 	stream->eof = 1;
 }
 
-/* Handles are made after the body that they read: resources are numbered in their order. */
-void outboard_end_handles_of(const php_stream *body)
+/* Resources are numbered in order, so handles follow the body's stream. */
+void outboard_close_handles_of(const php_stream *body)
 {
 	zend_long last = EG(regular_list).nNextFreeElement;
 	for (zend_long handle = body->res->handle + 1; handle < last; handle++) {

@@ -1,13 +1,13 @@
 /*
- * Ini values: what the script's boot has set, and how requests begin with that again. Called by
- * reset.c; by visit.c for the path of sessions.
+ * Ini values: saves those of the boot, with which each request begins. Called by reset.c, and by
+ * request_state.c for the session's path.
  */
 #include "reset.h"
 
 static HashTable baseline_ini;
 
-/* The very strings, because extensions point into them (OnUpdateString in zend_ini.c). */
-void outboard_note_ini(void)
+/* Saves the strings themselves, because extensions point to them (OnUpdateString in zend_ini.c). */
+void outboard_save_ini(void)
 {
 	zend_ini_entry *entry;
 	zend_hash_init(&baseline_ini, 8, NULL, NULL, true);
@@ -22,15 +22,15 @@ void outboard_note_ini(void)
 }
 
 /*
- * Applications say once where sessions are kept, in the request that first needs one (Symfony's
- * session.handler.native_file); the next would not find it.
+ * Applications set it once, in the first request that needs a session (Symfony's
+ * session.handler.native_file), so it stays.
  */
 static bool is_session_path(const zend_string *name)
 {
 	return zend_string_equals_literal(name, "session.save_path");
 }
 
-/* At the beginning of a request, whose session state is that of the boot. */
+/* At the beginning of a request, which has the boot's session globals. */
 void outboard_reset_session_path(void)
 {
 	static zend_ini_entry *entry;
@@ -52,8 +52,8 @@ static bool is_as_booted(const zend_ini_entry *entry)
 	return was && entry->value && zend_string_equals(was, entry->value);
 }
 
-/* The stage is one in which no extension refuses (session.c does once the head was sent). */
-static void put_ini_back(zend_string *name)
+/* In this stage no extension refuses (session.c does once the head was sent). */
+static void restore_ini(zend_string *name)
 {
 	zend_string *was = zend_hash_find_ptr(&baseline_ini, name);
 	if (was) {
@@ -63,7 +63,7 @@ static void put_ini_back(zend_string *name)
 	}
 }
 
-/* One at a time: putting a value back may take it out of the list. */
+/* One at a time: restoring a value may remove it from the list. */
 static zend_ini_entry *changed_ini(void)
 {
 	zend_ini_entry *entry;
@@ -82,13 +82,13 @@ void outboard_reset_ini(void)
 	zend_ini_entry *entry;
 	zend_string *name;
 	while (left-- > 0 && (entry = changed_ini())) {
-		put_ini_back(entry->name);
+		restore_ini(entry->name);
 	}
-	/* What ini_restore() has taken out of the list. */
+	/* Values that ini_restore() has removed from the list. */
 	ZEND_HASH_FOREACH_STR_KEY(&baseline_ini, name) {
 		entry = zend_hash_find_ptr(EG(ini_directives), name);
 		if (entry && !is_as_booted(entry)) {
-			put_ini_back(name);
+			restore_ini(name);
 		}
 	} ZEND_HASH_FOREACH_END();
 }

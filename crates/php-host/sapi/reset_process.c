@@ -1,6 +1,5 @@
 /*
- * What belongs to the process as a whole: environment, working directory, umask, locale. Called
- * by reset.c.
+ * State of the whole process: environment, working directory, umask, locale. Called by reset.c.
  */
 #include "reset.h"
 #include "ext/standard/basic_functions.h"
@@ -31,7 +30,7 @@ static char **copied_environment(void)
 
 static void reset_environment(void)
 {
-	/* putenv() remembers what it has to undo at the end of the script. */
+	/* putenv() records there what it has to undo at the end of the script. */
 	zend_hash_clean(&BG(putenv_ht));
 	clearenv();
 	for (char **variable = baseline_environment; *variable; variable++) {
@@ -40,7 +39,7 @@ static void reset_environment(void)
 	tzset();
 }
 
-void outboard_note_process(void)
+void outboard_save_process(void)
 {
 	const char *locale = setlocale(LC_ALL, NULL);
 	baseline_environment = copied_environment();
@@ -52,18 +51,18 @@ void outboard_note_process(void)
 	baseline_locale = locale ? pestrdup(locale, 1) : NULL;
 }
 
-void outboard_reset_process(uint32_t made)
+void outboard_reset_process(uint32_t changes)
 {
-	if (made & OUTBOARD_ENVIRONMENT) {
+	if (changes & OUTBOARD_ENVIRONMENT) {
 		reset_environment();
 	}
-	if ((made & OUTBOARD_DIRECTORY) && baseline_directory[0] && chdir(baseline_directory) != 0) {
-		php_log_err_with_severity("the worker's directory is gone", LOG_WARNING);
+	if ((changes & OUTBOARD_DIRECTORY) && baseline_directory[0] && chdir(baseline_directory) != 0) {
+		php_log_err_with_severity("the worker's working directory no longer exists", LOG_WARNING);
 	}
-	if (made & OUTBOARD_UMASK) {
+	if (changes & OUTBOARD_UMASK) {
 		umask(baseline_umask);
 	}
-	if ((made & OUTBOARD_LOCALE) && baseline_locale) {
+	if ((changes & OUTBOARD_LOCALE) && baseline_locale) {
 		setlocale(LC_ALL, baseline_locale);
 		zend_update_current_locale();
 	}

@@ -1,36 +1,36 @@
 /*
- * Settings of extensions that are known by functions alone: mbstring, libxml, the time zone,
- * assertions. Called by reset.c. Invariant: an extension that is not there is left alone.
+ * Settings of extensions that only functions can read and write: mbstring, libxml, the time zone,
+ * assertions. Called by reset.c. Invariant: a missing extension is skipped.
  */
 #include "reset.h"
 
 static zval baseline_time_zone;
 static zval baseline_assertion;
-/* What the boot has given to libxml_set_streams_context(); libxml tells nobody. */
+/* The boot's libxml_set_streams_context(); libxml has no function to read it. */
 static zval baseline_libxml_context;
 static bool has_booted;
 
 /*
- * `result` is undefined when there is no such function. What is put back by one that is wrapped is
- * no change.
+ * `result` is undefined if there is no such function. Calls of wrapped functions made here are not
+ * changes.
  */
-void outboard_call_if_there(const char *function, zval *argument, zval *result)
+void outboard_call_if_exists(const char *function, zval *argument, zval *result)
 {
 	zval name;
 	ZVAL_UNDEF(result);
 	if (zend_hash_str_exists(CG(function_table), function, strlen(function))) {
-		const uint32_t dirt = outboard_dirt;
+		const uint32_t change = outboard_changes;
 		ZVAL_STRING(&name, function);
 		call_user_function(NULL, NULL, &name, result, argument ? 1 : 0, argument);
 		zval_ptr_dtor(&name);
-		outboard_dirt = dirt;
+		outboard_changes = change;
 	}
 }
 
-/* Functions that tell a setting when they are called without arguments, and else change it. */
+/* Functions that return a setting when called without arguments, and else change it. */
 static const struct {
 	const char *name;
-	uint32_t dirt;
+	uint32_t change;
 } settings[] = {
 	{"mb_internal_encoding", OUTBOARD_MBSTRING},
 	{"mb_http_output", OUTBOARD_MBSTRING},
@@ -45,19 +45,19 @@ static const struct {
 
 static zval baseline_settings[SETTINGS];
 
-static void note_told(void)
+static void save_values(void)
 {
 	for (size_t i = 0; i < SETTINGS; i++) {
-		outboard_call_if_there(settings[i].name, NULL, &baseline_settings[i]);
+		outboard_call_if_exists(settings[i].name, NULL, &baseline_settings[i]);
 	}
 }
 
-static void reset_told(uint32_t made)
+static void reset_values(uint32_t changes)
 {
 	for (size_t i = 0; i < SETTINGS; i++) {
-		if ((made & settings[i].dirt) && !Z_ISUNDEF(baseline_settings[i])) {
+		if ((changes & settings[i].change) && !Z_ISUNDEF(baseline_settings[i])) {
 			zval result;
-			outboard_call_if_there(settings[i].name, &baseline_settings[i], &result);
+			outboard_call_if_exists(settings[i].name, &baseline_settings[i], &result);
 			zval_ptr_dtor(&result);
 		}
 	}
@@ -68,37 +68,37 @@ static void reset_libxml(void)
 	zval none;
 	zval result;
 	ZVAL_NULL(&none);
-	outboard_call_if_there("libxml_clear_errors", NULL, &result);
+	outboard_call_if_exists("libxml_clear_errors", NULL, &result);
 	zval_ptr_dtor(&result);
-	outboard_call_if_there("libxml_set_external_entity_loader", &none, &result);
+	outboard_call_if_exists("libxml_set_external_entity_loader", &none, &result);
 	zval_ptr_dtor(&result);
 }
 
-void outboard_note_libxml_context(const zval *context)
+void outboard_track_libxml_context(const zval *context)
 {
-	outboard_dirt |= OUTBOARD_LIBXML_CONTEXT;
+	outboard_changes |= OUTBOARD_LIBXML_CONTEXT;
 	if (!has_booted && context) {
 		zval_ptr_dtor(&baseline_libxml_context);
 		ZVAL_COPY(&baseline_libxml_context, (zval *) context);
 	}
 }
 
-/* Without one of its own libxml has the default context, which so is the same as none. */
+/* Without its own context libxml uses the default one. */
 static void reset_libxml_context(void)
 {
 	zval context;
 	zval result;
 	if (Z_ISUNDEF(baseline_libxml_context)) {
-		outboard_call_if_there("stream_context_get_default", NULL, &context);
+		outboard_call_if_exists("stream_context_get_default", NULL, &context);
 	} else {
 		ZVAL_COPY(&context, &baseline_libxml_context);
 	}
-	outboard_call_if_there("libxml_set_streams_context", &context, &result);
+	outboard_call_if_exists("libxml_set_streams_context", &context, &result);
 	zval_ptr_dtor(&result);
 	zval_ptr_dtor(&context);
 }
 
-/* ASSERT_CALLBACK is the one option that is no ini value. */
+/* ASSERT_CALLBACK is the only option that is not an ini value. */
 #define ASSERT_CALLBACK 2
 
 static void call_assert_options(zval *callback, zval *result)
@@ -116,7 +116,7 @@ static void call_assert_options(zval *callback, zval *result)
 	if (callback) {
 		ZVAL_COPY_VALUE(&arguments[1], callback);
 	}
-	/* Deprecated since 8.3: calling it would complain in the application's name. */
+	/* Deprecated since 8.3: the call would log a deprecation of the application. */
 	const uint32_t flags = function->common.fn_flags;
 	function->common.fn_flags &= ~ZEND_ACC_DEPRECATED;
 	call_user_function(NULL, NULL, &name, result, callback ? 2 : 1, arguments);
@@ -124,29 +124,29 @@ static void call_assert_options(zval *callback, zval *result)
 	zval_ptr_dtor(&name);
 }
 
-void outboard_note_settings(void)
+void outboard_save_settings(void)
 {
 	has_booted = true;
-	outboard_call_if_there("date_default_timezone_get", NULL, &baseline_time_zone);
-	note_told();
+	outboard_call_if_exists("date_default_timezone_get", NULL, &baseline_time_zone);
+	save_values();
 	call_assert_options(NULL, &baseline_assertion);
 }
 
-void outboard_reset_settings(uint32_t made)
+void outboard_reset_settings(uint32_t changes)
 {
 	zval result;
-	reset_told(made);
-	if (made & OUTBOARD_LIBXML) {
+	reset_values(changes);
+	if (changes & OUTBOARD_LIBXML) {
 		reset_libxml();
 	}
-	if (made & OUTBOARD_LIBXML_CONTEXT) {
+	if (changes & OUTBOARD_LIBXML_CONTEXT) {
 		reset_libxml_context();
 	}
-	if (made & OUTBOARD_TIME_ZONE) {
-		outboard_call_if_there("date_default_timezone_set", &baseline_time_zone, &result);
+	if (changes & OUTBOARD_TIME_ZONE) {
+		outboard_call_if_exists("date_default_timezone_set", &baseline_time_zone, &result);
 		zval_ptr_dtor(&result);
 	}
-	if (made & OUTBOARD_ASSERTION) {
+	if (changes & OUTBOARD_ASSERTION) {
 		call_assert_options(&baseline_assertion, &result);
 		zval_ptr_dtor(&result);
 	}

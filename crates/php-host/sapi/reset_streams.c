@@ -24,7 +24,7 @@ static void copy_names(HashTable *to, HashTable *from)
 	}
 }
 
-/* A key of `present` that `baseline` does not have, or has with another value. */
+/* A key of `present` that `baseline` lacks, or has with another value. */
 static zend_string *added_name(HashTable *present, HashTable *baseline)
 {
 	zend_string *name;
@@ -38,11 +38,10 @@ static zend_string *added_name(HashTable *present, HashTable *baseline)
 }
 
 /*
- * A wrapper made of a class is a resource, which ends when the wrapper is unregistered
- * (stream_wrapper_unregister in userspace.c). One of the boot's is to be registered again, and so has
- * a reference of this file's.
+ * A wrapper of a PHP class is a resource that is freed when the wrapper is unregistered
+ * (stream_wrapper_unregister in userspace.c). Those of the boot get a reference, to be registered again.
  */
-static void keep_alive(const php_stream_wrapper *wrapper)
+static void retain(const php_stream_wrapper *wrapper)
 {
 	zval *entry;
 	ZEND_HASH_FOREACH_VAL(&EG(regular_list), entry) {
@@ -53,25 +52,25 @@ static void keep_alive(const php_stream_wrapper *wrapper)
 	} ZEND_HASH_FOREACH_END();
 }
 
-/* By PHP's own function, which ends the resource as well, unless that is disabled. */
+/* PHP's own function frees the resource as well, unless it is disabled. */
 static void unregister_wrapper(zend_string *name)
 {
 	zval argument;
 	zval result;
 	ZVAL_STR(&argument, name);
-	outboard_call_if_there("stream_wrapper_unregister", &argument, &result);
+	outboard_call_if_exists("stream_wrapper_unregister", &argument, &result);
 	if (Z_TYPE(result) != IS_TRUE) {
 		php_unregister_url_stream_wrapper_volatile(name);
 	}
 	zval_ptr_dtor(&result);
 }
 
-static void note_wrappers(void)
+static void save_wrappers(void)
 {
 	php_stream_wrapper *wrapper;
 	copy_names(&baseline_wrappers, php_stream_get_url_stream_wrappers_hash());
 	ZEND_HASH_FOREACH_PTR(&baseline_wrappers, wrapper) {
-		keep_alive(wrapper);
+		retain(wrapper);
 	} ZEND_HASH_FOREACH_END();
 }
 
@@ -87,13 +86,13 @@ static void reset_wrappers(void)
 		if (FG(stream_wrappers) && !zend_hash_exists(FG(stream_wrappers), name)) {
 			zend_string *copy = zend_string_init(ZSTR_VAL(name), ZSTR_LEN(name), false);
 			php_register_url_stream_wrapper_volatile(copy, wrapper);
-			keep_alive(wrapper);
+			retain(wrapper);
 			zend_string_release(copy);
 		}
 	} ZEND_HASH_FOREACH_END();
 }
 
-/* PHP keeps the class and the factory in two tables (stream_filter_register in user_filters.c). */
+/* PHP stores the class and the factory in two tables (stream_filter_register in user_filters.c). */
 static void reset_filters(void)
 {
 	zend_string *name;
@@ -108,7 +107,7 @@ static void reset_filters(void)
 	}
 }
 
-static void note_context(void)
+static void save_context(void)
 {
 	php_stream_context *context = FG(default_context);
 	ZVAL_UNDEF(&baseline_context);
@@ -150,23 +149,23 @@ static void reset_context(void)
 	}
 }
 
-void outboard_note_streams(void)
+void outboard_save_streams(void)
 {
-	note_wrappers();
+	save_wrappers();
 	copy_names(&baseline_filters, php_get_stream_filters_hash());
 	copy_names(&baseline_filter_classes, BG(user_filter_map));
-	note_context();
+	save_context();
 }
 
-void outboard_reset_streams(uint32_t made)
+void outboard_reset_streams(uint32_t changes)
 {
-	if (made & OUTBOARD_WRAPPERS) {
+	if (changes & OUTBOARD_WRAPPERS) {
 		reset_wrappers();
 	}
-	if (made & OUTBOARD_FILTERS) {
+	if (changes & OUTBOARD_FILTERS) {
 		reset_filters();
 	}
-	if (made & OUTBOARD_CONTEXT) {
+	if (changes & OUTBOARD_CONTEXT) {
 		reset_context();
 	}
 }

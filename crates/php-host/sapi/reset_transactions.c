@@ -1,6 +1,6 @@
 /*
- * Open transactions: which calls begin one, and how a connection has it undone. Called by reset.c
- * when one of its functions runs, by reset_holds.c at a request's end.
+ * Open transactions: which calls begin one, and how a connection rolls it back. Called by reset.c when
+ * a tracked function is called, and by reset_held_resources.c at a request's end.
  */
 #include "reset.h"
 #include <syslog.h>
@@ -15,7 +15,7 @@ static bool has_method(const zend_object *object, const char *name)
 	return zend_hash_str_exists(&object->ce->function_table, name, strlen(name));
 }
 
-/* `result` is undefined when it has thrown. */
+/* `result` is undefined if the method has thrown. */
 static void call_for(zend_object *of, const char *method, zval *argument, zval *result)
 {
 	zval object;
@@ -67,8 +67,8 @@ static bool is_persistent_pdo(zend_object *connection)
 	return is;
 }
 
-/* Has SQLite carry it out, without a word if it does not; whether it did. */
-static bool carry_out(zend_object *connection, const char *statement)
+/* Runs a statement in SQLite without warnings; returns whether it succeeded. */
+static bool run_quietly(zend_object *connection, const char *statement)
 {
 	const int reporting = EG(error_reporting);
 	const int handled = EG(user_error_handler_error_reporting);
@@ -89,23 +89,23 @@ static bool carry_out(zend_object *connection, const char *statement)
 	return done;
 }
 
-static void say_rolled_back(void)
+static void log_rolled_back(void)
 {
 	php_log_err_with_severity(
 		"a request left a transaction open: it was rolled back", LOG_WARNING);
 }
 
 /*
- * SQLite's classes do not tell of a transaction that a statement has begun, so it is rolled back as a
- * try. PDO's own note of one that a statement has ended goes with a transaction made for that.
+ * SQLite's classes do not report a transaction that a statement has begun, so a ROLLBACK is tried. If a
+ * statement has ended a transaction that PDO believes open, beginning one clears PDO's flag.
  */
 static void roll_back_sqlite(zend_object *connection)
 {
-	if (carry_out(connection, "ROLLBACK")) {
-		say_rolled_back();
+	if (run_quietly(connection, "ROLLBACK")) {
+		log_rolled_back();
 	}
 	if (has_method(connection, "intransaction") && call_method(connection, "inTransaction", NULL)
-		&& carry_out(connection, "BEGIN")) {
+		&& run_quietly(connection, "BEGIN")) {
 		call_method(connection, "rollBack", NULL);
 	}
 }
@@ -116,7 +116,7 @@ static void roll_back_pgsql(zend_object *connection)
 	zval result;
 	zval name;
 	ZVAL_OBJ(&arguments[0], connection);
-	outboard_call_if_there("pg_transaction_status", &arguments[0], &result);
+	outboard_call_if_exists("pg_transaction_status", &arguments[0], &result);
 	if (Z_TYPE(result) == IS_LONG && Z_LVAL(result) != 0) {
 		ZVAL_STRING(&arguments[1], "ROLLBACK");
 		ZVAL_STRING(&name, "pg_query");
@@ -128,8 +128,8 @@ static void roll_back_pgsql(zend_object *connection)
 }
 
 /*
- * Has the connection's own methods undo what the request did not finish. mysqli does not tell
- * whether there is anything: it is asked to roll back in any case, and only PDO's is logged.
+ * Rolls back with the connection's own methods. mysqli does not report whether a transaction is open, so
+ * it always rolls back; only PDO's is logged.
  */
 void outboard_roll_back(zend_object *connection, bool autocommit)
 {
@@ -138,7 +138,7 @@ void outboard_roll_back(zend_object *connection, bool autocommit)
 	} else if (has_method(connection, "intransaction")) {
 		if (call_method(connection, "inTransaction", NULL) && !EG(exception)) {
 			call_method(connection, "rollBack", NULL);
-			say_rolled_back();
+			log_rolled_back();
 		}
 	} else if (has_method(connection, "rollback")) {
 		zval on;
@@ -155,7 +155,7 @@ void outboard_roll_back(zend_object *connection, bool autocommit)
 	}
 }
 
-/* Beyond spaces, comments and the end of the statement before. */
+/* Skips spaces, comments and the end of the statement before. */
 static const char *next_statement(const char *text)
 {
 	for (;;) {
@@ -181,20 +181,20 @@ static bool has_word(const char *text, const char *word)
 	return strncasecmp(text, word, strlen(word)) == 0;
 }
 
-/* How much of what is given to exec() is looked at: it may be a dump. */
-#define LOOKED_AT_BYTES (64 * 1024)
+/* How much of the argument of exec() is scanned: it may be a dump. */
+#define SCANNED_BYTES (64 * 1024)
 
 /*
- * Whether one of these statements opens a transaction, by its first word. A string with a semicolon
- * may look like another statement; then nothing is found to roll back.
+ * Whether one of these statements opens a transaction, judged by its first word. A semicolon in a string
+ * may look like another statement; then there is nothing to roll back.
  */
-static bool begins(const zval *statements)
+static bool opens_transaction(const zval *statements)
 {
 	if (Z_TYPE_P(statements) != IS_STRING) {
 		return false;
 	}
 	const char *first = Z_STRVAL_P(statements);
-	for (const char *text = first; text && text - first < LOOKED_AT_BYTES; text = strchr(text, ';')) {
+	for (const char *text = first; text && text - first < SCANNED_BYTES; text = strchr(text, ';')) {
 		text = next_statement(text);
 		if (has_word(text, "begin") || has_word(text, "start") || has_word(text, "savepoint")
 			|| has_word(text, "set autocommit")) {
@@ -205,9 +205,9 @@ static bool begins(const zval *statements)
 }
 
 /*
- * A persistent connection of mysqli goes back to its pool with its object, and the transaction with
- * it; others wait for its locks until somebody takes it out. Its own remedy is a setting, which
- * costs a ROLLBACK each time and so is switched on when a transaction is first seen.
+ * A persistent connection of mysqli returns to its pool with its object, transaction included, and others
+ * wait for its locks until it is used again. mysqli has a setting for this that costs a ROLLBACK each
+ * time, so it is enabled when a transaction is first seen.
  */
 static void roll_back_pooled_mysqli(void)
 {
@@ -223,7 +223,7 @@ static void roll_back_pooled_mysqli(void)
 	is_on = true;
 }
 
-/* pgsql has none between requests, so that such an object must stay until the end of its own. */
+/* pgsql does not reset them between requests, so such an object is retained until the request's end. */
 static bool is_persistent_pgsql(const zend_object *object)
 {
 	const zend_resource *one;
@@ -237,7 +237,7 @@ static bool is_persistent_pgsql(const zend_object *object)
 	return false;
 }
 
-static void note_transaction(const zval *connection, bool autocommit)
+static void track_connection(const zval *connection, bool autocommit)
 {
 	if (!connection || Z_TYPE_P(connection) != IS_OBJECT) {
 		return;
@@ -246,28 +246,28 @@ static void note_transaction(const zval *connection, bool autocommit)
 	if (mysqli_class && instanceof_function(object->ce, mysqli_class)) {
 		roll_back_pooled_mysqli();
 	}
-	const bool keep = object->ce == pgsql_class ? is_persistent_pgsql(object)
+	const bool retain = object->ce == pgsql_class ? is_persistent_pgsql(object)
 		: is_pdo_sqlite(object) && is_persistent_pdo(object);
-	outboard_hold_transaction(object, autocommit, keep);
+	outboard_hold_transaction(object, autocommit, retain);
 }
 
-/* The connection is `this` of a method, the first argument of a function; a statement follows. */
-void outboard_note_beginning(zend_execute_data *execute_data, bool is_method)
+/* The connection is `this` of a method or the first argument of a function; a statement follows. */
+void outboard_track_transaction(zend_execute_data *execute_data, bool is_method)
 {
 	uint32_t at = is_method ? 1 : 2;
 	zval *connection = is_method ? ZEND_THIS
 		: ZEND_NUM_ARGS() > 0 ? ZEND_CALL_ARG(execute_data, 1) : NULL;
 	zval *statement = ZEND_NUM_ARGS() >= at ? ZEND_CALL_ARG(execute_data, at) : NULL;
-	if (!statement || Z_TYPE_P(statement) != IS_STRING || begins(statement)) {
+	if (!statement || Z_TYPE_P(statement) != IS_STRING || opens_transaction(statement)) {
 		const zend_string *name = execute_data->func->common.function_name;
 		bool by_call = strstr(ZSTR_VAL(name), "autocommit") != NULL;
 		bool by_statement = statement && Z_TYPE_P(statement) == IS_STRING
 			&& has_word(next_statement(Z_STRVAL_P(statement)), "set");
-		note_transaction(connection, by_call || by_statement);
+		track_connection(connection, by_call || by_statement);
 	}
 }
 
-/* The methods that may begin a transaction. */
+/* Methods that may begin a transaction. */
 static const struct {
 	const char *class;
 	const char *method;
@@ -287,14 +287,14 @@ static const struct {
 	{"mysqli", "multi_query"},
 	{"mysqli", "execute_query"},
 };
-#define BEGINNERS (sizeof(beginners) / sizeof(beginners[0]))
+#define BEGIN_METHODS (sizeof(beginners) / sizeof(beginners[0]))
 
-static zif_handler wrapped_methods[BEGINNERS];
+static zif_handler wrapped_methods[BEGIN_METHODS];
 
 #define MARK_METHOD(at) \
 	static void mark_method_##at(INTERNAL_FUNCTION_PARAMETERS) \
 	{ \
-		outboard_note_beginning(execute_data, true); \
+		outboard_track_transaction(execute_data, true); \
 		wrapped_methods[at](INTERNAL_FUNCTION_PARAM_PASSTHRU); \
 	}
 MARK_METHOD(0)
@@ -312,7 +312,7 @@ MARK_METHOD(11)
 MARK_METHOD(12)
 MARK_METHOD(13)
 
-static const zif_handler method_marks[BEGINNERS] = {
+static const zif_handler method_marks[BEGIN_METHODS] = {
 	mark_method_0, mark_method_1, mark_method_2, mark_method_3, mark_method_4,
 	mark_method_5, mark_method_6, mark_method_7, mark_method_8, mark_method_9,
 	mark_method_10, mark_method_11, mark_method_12, mark_method_13,
@@ -323,7 +323,7 @@ static zend_class_entry *class_named(const char *name)
 	return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
 }
 
-/* Classes below have copies of the methods (zend_duplicate_internal_function). */
+/* Subclasses have copies of the methods (zend_duplicate_internal_function). */
 static void wrap_method(size_t at)
 {
 	const char *method = beginners[at].method;
@@ -341,14 +341,13 @@ static void wrap_method(size_t at)
 	} ZEND_HASH_FOREACH_END();
 }
 
-/* Before the script boots. */
 void outboard_transactions_startup(void)
 {
 	mysqli_class = class_named("mysqli");
 	pgsql_class = class_named("pgsql\\connection");
 	pdo_class = class_named("pdo");
 	sqlite_class = class_named("sqlite3");
-	for (size_t i = 0; i < BEGINNERS; i++) {
+	for (size_t i = 0; i < BEGIN_METHODS; i++) {
 		wrap_method(i);
 	}
 }

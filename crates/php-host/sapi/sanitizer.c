@@ -1,10 +1,10 @@
 /*
- * What AddressSanitizer has to know of this program, and faults that show whether it sees them.
- * Called by module.c; empty but in the build that ci/test-asan makes.
+ * Support for AddressSanitizer, and deliberate faults that show whether it reports them. Called by
+ * module.c; empty except in the build of ci/test-asan.
  *
- * The sanitizer unpoisons a stack that is unwound by longjmp, which every bailout of PHP is, and so
- * has to know which stack that is. PHP's own code, which switches to coroutines and Fibers, is
- * compiled without it; the engine's observers see each switch instead.
+ * The sanitizer unpoisons the stack that longjmp unwinds, as every bailout of PHP does, so it has to know
+ * the current stack. PHP's own code, which switches to coroutines and Fibers, is not instrumented; an
+ * observer of the engine reports each switch instead.
  */
 #include "shim.h"
 #include "zend_fibers.h"
@@ -16,13 +16,13 @@
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 
-/* The beginning of what zend_fibers.c has for itself. */
+/* The beginning of zend_fibers.c's private structure. */
 struct _zend_fiber_stack {
 	void *pointer;
 	size_t size;
 };
 
-/* The process's own. */
+/* The process's own stack. */
 static const void *main_stack;
 static size_t main_stack_bytes;
 
@@ -40,10 +40,10 @@ static void finish_switch(void)
 }
 
 /*
- * Runs on the stack of `from`. The switch before this one is finished here: from its start on, the
- * sanitizer takes whichever of the two stacks the stack pointer is in.
+ * Runs on the stack of `from`. It completes the switch before this one: once a switch has started, the
+ * sanitizer accepts the stack pointer in either stack.
  */
-static void see_switch(zend_fiber_context *from, zend_fiber_context *to)
+static void on_switch(zend_fiber_context *from, zend_fiber_context *to)
 {
 	static bool is_switching;
 	(void) from;
@@ -58,8 +58,8 @@ static void see_switch(zend_fiber_context *from, zend_fiber_context *to)
 	}
 }
 
-/* Its memory is used for something else next. */
-static void see_end(zend_fiber_context *ending)
+/* The memory of the stack is reused. */
+static void on_destroy(zend_fiber_context *ending)
 {
 	if (ending->stack) {
 		__asan_unpoison_memory_region(ending->stack->pointer, ending->stack->size);
@@ -69,8 +69,8 @@ static void see_end(zend_fiber_context *ending)
 static char *allocator;
 
 /*
- * gcc's run-time for undefined behaviour does not look at its options when AddressSanitizer is there
- * as well, and would report to a worker's standard error.
+ * Together with AddressSanitizer, gcc's run-time for undefined behaviour ignores its options and would
+ * write to a worker's standard error.
  */
 static void report_to(const char *path)
 {
@@ -106,8 +106,8 @@ void outboard_sanitizer_prepare(void)
 void outboard_sanitizer_startup(void)
 {
 	unsetenv("USE_ZEND_ALLOC");
-	zend_observer_fiber_switch_register(see_switch);
-	zend_observer_fiber_destroy_register(see_end);
+	zend_observer_fiber_switch_register(on_switch);
+	zend_observer_fiber_destroy_register(on_destroy);
 }
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_fault, 0, 1, IS_LONG, 0)
@@ -129,7 +129,7 @@ static zend_long fault_of_stack(volatile size_t beyond)
 	return first[beyond];
 }
 
-/* PHP's memory is checked when PHP takes it from malloc(3), by USE_ZEND_ALLOC=0. */
+/* malloc(3) checks PHP's memory only with USE_ZEND_ALLOC=0. */
 static zend_long fault_of_php_memory(volatile size_t size)
 {
 	volatile char *bytes = emalloc(size);

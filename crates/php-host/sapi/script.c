@@ -1,6 +1,6 @@
 /*
- * Runs the script of a request, and says in php-fpm's words when it cannot be opened.
- * Called by request.c.
+ * Runs the script of a request, or fails with php-fpm's messages if it cannot be opened. Called by
+ * request.c.
  */
 #include "shim.h"
 #include <errno.h>
@@ -10,8 +10,8 @@
 static zend_result (*open_next)(zend_file_handle *file);
 static int refused_errno;
 
-/* 0, or why the file cannot be run. */
-static int obstacle(const char *path)
+/* An errno if the file cannot be run, else 0. */
+static int open_error(const char *path)
 {
 	struct stat status;
 	if (stat(path, &status) != 0 || access(path, R_OK) != 0) {
@@ -21,14 +21,13 @@ static int obstacle(const char *path)
 }
 
 /*
- * php-fpm opens the script before it runs it. Here opcache may know it, and then no file is
- * opened at all; so a missing one shows only when the engine opens it. Left to itself it would
- * be a fatal error with a page of its own.
+ * php-fpm opens the script before it runs it. Here opcache may run it without opening a file, so a
+ * missing one is noticed only when the engine opens it, which would fail with another page.
  */
 static zend_result open_script(zend_file_handle *file)
 {
 	if (file->primary_script && outboard_current) {
-		refused_errno = obstacle(ZSTR_VAL(file->filename));
+		refused_errno = open_error(ZSTR_VAL(file->filename));
 		if (refused_errno) {
 			zend_bailout();
 		}
@@ -36,13 +35,13 @@ static zend_result open_script(zend_file_handle *file)
 	return open_next(file);
 }
 
-/* Where the process is, and since when; empty when a script may have left it. */
+/* The working directory, and when it was entered; empty if a script may have changed it. */
 static char entered[PATH_MAX];
 static size_t entered_len;
 static int64_t entered_s;
 static zif_handler chdir_next;
 
-static void chdir_and_note(INTERNAL_FUNCTION_PARAMETERS)
+static void chdir_and_invalidate(INTERNAL_FUNCTION_PARAMETERS)
 {
 	entered_len = 0;
 	chdir_next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
@@ -60,8 +59,8 @@ static void enter(const char *directory, size_t len, int64_t now_s)
 }
 
 /*
- * Applications include and write files relative to their script. The directory is entered anew
- * each second (0.7 us): a deployment may have replaced a symlink in its path.
+ * Applications open files relative to their script. The directory is entered again each second (0.7 us),
+ * because a deployment may have replaced a symlink in its path.
  */
 static void enter_directory_of(const outboard_request *request)
 {
@@ -83,11 +82,11 @@ void outboard_script_hook(void)
 	zend_internal_function *change = zend_hash_str_find_ptr(CG(function_table), "chdir", 5);
 	if (change) {
 		chdir_next = change->handler;
-		change->handler = chdir_and_note;
+		change->handler = chdir_and_invalidate;
 	}
 }
 
-static void say_refused(const outboard_request *request)
+static void send_refusal(const outboard_request *request)
 {
 	bool denied = refused_errno == EACCES;
 	char text[512];
@@ -108,7 +107,7 @@ int outboard_script_run(const outboard_request *request)
 	zend_file_handle file;
 	refused_errno = 0;
 	EG(exit_status) = 0;
-	if (outboard_opcache_asked(request)) {
+	if (outboard_is_opcache_request(request)) {
 		outboard_opcache_show();
 		return OUTBOARD_FINISHED;
 	}
@@ -119,7 +118,7 @@ int outboard_script_run(const outboard_request *request)
 	php_execute_script(&file);
 	zend_destroy_file_handle(&file);
 	if (refused_errno) {
-		say_refused(request);
+		send_refusal(request);
 		return OUTBOARD_REFUSED;
 	}
 	return OUTBOARD_FINISHED;

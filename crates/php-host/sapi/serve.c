@@ -1,22 +1,22 @@
 /*
- * Outboard\serve(): the handler is called with a Request, and what it returns is sent. Called by
- * loop.c for each request; what is no Response with a text goes to Outboard\Engine\send
- * (php/runtime/Response.php).
+ * Outboard\serve(): calls the handler with a Request and sends its result. Called by loop.c for each
+ * request; results other than a Response with a string go to Outboard\Engine\send
+ * (runtime/Response.php).
  *
- * Invariant: an answer that is sent from here leaves the engine as header(), http_response_code()
- * and echo would have left it. It is only that no PHP runs for the usual one.
+ * Invariant: a response sent from here leaves the engine in the state that header(),
+ * http_response_code() and echo would; this path only avoids running PHP.
  */
 #include "coroutine.h"
 
 static zend_class_entry *request_class;
 static zend_class_entry *response_class;
 static zend_function *send_other;
-static uint32_t visit_offset;
+static uint32_t number_offset;
 static uint32_t body_offset;
 static uint32_t status_offset;
 static uint32_t headers_offset;
 
-static zend_fcall_info_cache found;
+static zend_fcall_info_cache cache;
 
 static uint32_t offset_of(const zend_class_entry *class, const char *name)
 {
@@ -25,20 +25,20 @@ static uint32_t offset_of(const zend_class_entry *class, const char *name)
 	return info->offset;
 }
 
-/* Before the first request; the classes are those of the runtime, which is loaded. */
+/* Before the first request, when the runtime's classes exist. */
 void outboard_serve_startup(void)
 {
 	request_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("outboard\\request"));
 	response_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("outboard\\response"));
 	send_other = zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("outboard\\engine\\send"));
-	visit_offset = offset_of(request_class, "visit");
+	number_offset = offset_of(request_class, "number");
 	body_offset = offset_of(response_class, "body");
 	status_offset = offset_of(response_class, "status");
 	headers_offset = offset_of(response_class, "headers");
-	memset(&found, 0, sizeof(found));
+	memset(&cache, 0, sizeof(cache));
 }
 
-/* Without anything that sapi_header_op in SAPI.c looks for in a line. */
+/* Whether sapi_header_op in SAPI.c treats the name as nothing special. */
 static bool is_plain_name(const zend_string *name)
 {
 	static const char *const special[] = {
@@ -69,7 +69,7 @@ static bool is_plain_value(const zend_string *value)
 	return ZSTR_LEN(value) > 0 && ZSTR_VAL(value)[ZSTR_LEN(value) - 1] > ' ';
 }
 
-/* What sapi_header_op leaves as it is, and takes no further notice of. */
+/* A Content-Type that sapi_header_op does not modify. */
 static bool is_plain_type(const zend_string *name, const zend_string *value)
 {
 	return zend_string_equals_literal_ci(name, "content-type")
@@ -91,7 +91,7 @@ static bool is_set(const zend_string *name)
 	return false;
 }
 
-static char *spell(const zend_string *name, const zend_string *value, size_t *len)
+static char *join_header(const zend_string *name, const zend_string *value, size_t *len)
 {
 	*len = ZSTR_LEN(name) + 2 + ZSTR_LEN(value);
 	char *line = emalloc(*len + 1);
@@ -107,7 +107,7 @@ static void set_header(const zend_string *name, const zend_string *value, bool r
 	bool is_type = is_plain_type(name, value);
 	if ((is_type || (is_plain_name(name) && is_plain_value(value)))
 		&& !(replaces && is_set(name))) {
-		sapi_header_struct header = {.header = spell(name, value, &len)};
+		sapi_header_struct header = {.header = join_header(name, value, &len)};
 		header.header_len = len;
 		zend_llist_add_element(&SG(sapi_headers).headers, &header);
 		if (is_type) {
@@ -118,7 +118,7 @@ static void set_header(const zend_string *name, const zend_string *value, bool r
 		}
 		return;
 	}
-	sapi_header_line line = {.line = spell(name, value, &len)};
+	sapi_header_line line = {.line = join_header(name, value, &len)};
 	line.line_len = len;
 	sapi_header_op(replaces ? SAPI_HEADER_REPLACE : SAPI_HEADER_ADD, &line);
 	efree((char *) line.line);
@@ -153,7 +153,7 @@ static bool set_values(zend_string *name, zval *values)
 	return true;
 }
 
-/* Names that are numbers are spelled by Engine\send. */
+/* Engine\send handles numeric names. */
 static bool has_names(const zval *headers)
 {
 	zend_string *name;
@@ -165,7 +165,7 @@ static bool has_names(const zval *headers)
 	return true;
 }
 
-static bool is_usual(const zend_object *response)
+static bool is_plain_response(const zend_object *response)
 {
 	return response->ce == response_class
 		&& Z_TYPE_P(OBJ_PROP(response, body_offset)) == IS_STRING
@@ -198,64 +198,64 @@ static void send_response(zend_object *response)
 	write_text(OBJ_PROP(response, body_offset));
 }
 
-static void send_answer(zval *answer)
+static void send_result(zval *result)
 {
-	if (Z_TYPE_P(answer) == IS_OBJECT && is_usual(Z_OBJ_P(answer))) {
-		send_response(Z_OBJ_P(answer));
-	} else if (Z_TYPE_P(answer) == IS_STRING) {
-		write_text(answer);
-	} else if (Z_TYPE_P(answer) > IS_NULL) {
-		zend_call_known_function(send_other, NULL, NULL, NULL, 1, answer, NULL);
+	if (Z_TYPE_P(result) == IS_OBJECT && is_plain_response(Z_OBJ_P(result))) {
+		send_response(Z_OBJ_P(result));
+	} else if (Z_TYPE_P(result) == IS_STRING) {
+		write_text(result);
+	} else if (Z_TYPE_P(result) > IS_NULL) {
+		zend_call_known_function(send_other, NULL, NULL, NULL, 1, result, NULL);
 	}
 }
 
-/* What a handler is stays known, but for a __call, whose function is made for each call. */
-static bool find(zval *handler, zend_fcall_info *info)
+/* Caches the handler's function, except for __call, whose function is created for each call. */
+static bool init_call(zval *handler, zend_fcall_info *info)
 {
-	bool is_known = found.function_handler
-		&& !(found.function_handler->common.fn_flags & ZEND_ACC_CALL_VIA_TRAMPOLINE);
+	bool is_known = cache.function_handler
+		&& !(cache.function_handler->common.fn_flags & ZEND_ACC_CALL_VIA_TRAMPOLINE);
 	if (!is_known) {
-		return zend_fcall_info_init(handler, 0, info, &found, NULL, NULL) == SUCCESS;
+		return zend_fcall_info_init(handler, 0, info, &cache, NULL, NULL) == SUCCESS;
 	}
 	info->size = sizeof(*info);
 	ZVAL_COPY_VALUE(&info->function_name, handler);
-	info->object = found.object;
+	info->object = cache.object;
 	info->named_params = NULL;
 	return true;
 }
 
 typedef struct {
 	zval *handler;
-	zend_long visit_id;
-} conversation;
+	zend_long number;
+} handler_call;
 
-static void converse(void *arg)
+static void call_handler(void *arg)
 {
-	const conversation *one = arg;
+	const handler_call *one = arg;
 	zend_fcall_info info;
 	zval request;
-	zval answer;
-	ZVAL_UNDEF(&answer);
-	if (!find(one->handler, &info)) {
+	zval result;
+	ZVAL_UNDEF(&result);
+	if (!init_call(one->handler, &info)) {
 		return;
 	}
 	object_init_ex(&request, request_class);
-	zval *visit = OBJ_PROP(Z_OBJ(request), visit_offset);
-	ZVAL_LONG(visit, one->visit_id);
-	Z_PROP_FLAG_P(visit) = 0;
+	zval *number = OBJ_PROP(Z_OBJ(request), number_offset);
+	ZVAL_LONG(number, one->number);
+	Z_PROP_FLAG_P(number) = 0;
 	info.params = &request;
 	info.param_count = 1;
-	info.retval = &answer;
-	zend_call_function(&info, &found);
+	info.retval = &result;
+	zend_call_function(&info, &cache);
 	zval_ptr_dtor(&request);
 	if (!EG(exception)) {
-		send_answer(&answer);
+		send_result(&result);
 	}
-	zval_ptr_dtor(&answer);
+	zval_ptr_dtor(&result);
 }
 
-void outboard_serve(zval *handler, outboard_visit *visit)
+void outboard_serve(zval *handler, outboard_request_state *state)
 {
-	conversation one = {handler, (zend_long) visit->id};
-	outboard_contain(converse, &one, visit);
+	handler_call one = {handler, (zend_long) state->id};
+	outboard_protected_call(call_handler, &one, state);
 }

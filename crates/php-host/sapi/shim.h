@@ -1,5 +1,5 @@
 /*
- * What the files of the shim share among themselves, one block per file.
+ * Declarations that the files of the shim share, one block per file.
  */
 #ifndef OUTBOARD_SHIM_H
 #define OUTBOARD_SHIM_H
@@ -28,13 +28,13 @@ bool outboard_send_interim(int status);
 /* input.c */
 size_t outboard_read_post(char *buffer, size_t len);
 char *outboard_read_cookies(void);
-void outboard_input_forget(void);
+void outboard_input_reset(void);
 
 /* variables.c */
-typedef void (*outboard_visitor)(
+typedef void (*outboard_variable_callback)(
 	zend_string *name, const char *value, size_t value_len, void *arg);
-void outboard_variables_each(outboard_visitor visit, void *arg);
-void outboard_variables_each_header(outboard_visitor visit, void *arg);
+void outboard_variables_each(outboard_variable_callback callback, void *arg);
+void outboard_variables_each_header(outboard_variable_callback callback, void *arg);
 void outboard_variables_startup(void);
 void outboard_variables_hook(void);
 void outboard_register_server_variables(zval *target);
@@ -56,7 +56,7 @@ extern const zend_function_entry outboard_functions[];
 
 /* opcache.c */
 void outboard_opcache_hook(void);
-bool outboard_opcache_asked(const outboard_request *request);
+bool outboard_is_opcache_request(const outboard_request *request);
 void outboard_opcache_show(void);
 
 /* opcache_users.c */
@@ -68,11 +68,11 @@ extern const zend_function_entry outboard_page_cache_functions[];
 /* tasks.c */
 extern const zend_function_entry outboard_task_functions[];
 
-/* lasting.c */
-extern bool outboard_process_is_spoilt;
-void outboard_lasting_startup(void);
-void outboard_lasting_keep(void);
-void outboard_lasting_put_back(void);
+/* process_changes.c */
+extern bool outboard_process_is_tainted;
+void outboard_process_changes_startup(void);
+void outboard_process_changes_accept(void);
+void outboard_process_changes_revert(void);
 
 /* children.c */
 extern bool outboard_is_child;
@@ -80,14 +80,14 @@ void outboard_children_startup(void);
 void outboard_children_reap(void);
 void outboard_child_end(void);
 
-/* resident.c: NULL but in a worker whose script stays. */
+/* worker_script.c: NULL in classic mode. */
 extern void *outboard_events;
 extern uint32_t outboard_concurrency;
 extern bool outboard_frankenphp;
-extern const zend_function_entry outboard_resident_functions[];
+extern const zend_function_entry outboard_worker_functions[];
 extern const zend_function_entry outboard_frankenphp_functions[];
 
-/* loop.c: whether this process answers one request and leaves. */
+/* loop.c: whether this process handles one request and exits. */
 bool outboard_is_fork(void);
 
 /* primitives.c */
@@ -98,7 +98,7 @@ extern const zend_function_entry outboard_kv_functions[];
 void outboard_kv_hook(void);
 
 /* waiting.c */
-extern zend_class_entry *outboard_connection_in_use;
+extern zend_class_entry *outboard_connection_in_use_class;
 void outboard_waiting_startup(void);
 
 /* sanitizer.c */

@@ -13,9 +13,9 @@ void outboard_swoole_add_module(void);
 void outboard_swoole_boot(void);
 void outboard_swoole_end(void);
 
-/* resident.c */
-void outboard_begin_answering(void);
-bool outboard_attend_or_perform(zval *handler, enum outboard_way way);
+/* worker_script.c */
+void outboard_begin_handling(void);
+bool outboard_serve_or_perform(zval *handler, enum outboard_serve_mode mode);
 
 /* swoole_coroutine.c */
 extern const zend_function_entry outboard_swoole_coroutine_functions[];

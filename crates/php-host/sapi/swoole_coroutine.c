@@ -84,7 +84,7 @@ static void call_deferred(record *one)
 {
 	while (one->deferred_count > 0) {
 		zval callable = one->deferred[--one->deferred_count];
-		outboard_call(&callable, NULL);
+		outboard_call_php(&callable, NULL);
 		zval_ptr_dtor(&callable);
 	}
 	if (one->deferred) {
@@ -96,7 +96,7 @@ static void call_deferred(record *one)
 static void wake_waiters(record *one)
 {
 	for (uint32_t i = 0; i < one->awaited_count; i++) {
-		const coroutine *waiter = outboard_coroutine_named(one->awaited_by[i]);
+		const coroutine *waiter = outboard_find_waiter(one->awaited_by[i]);
 		if (waiter && waiter->phase == WAITING) {
 			places[waiter->index].reason = RESUMED;
 			outboard_wake(one->awaited_by[i]);
@@ -146,7 +146,7 @@ static void run(void *arg)
 	record *one = arg;
 	one->runs_on = outboard_running;
 	own_place()->record = one;
-	outboard_contain(call_function, one, NULL);
+	outboard_protected_call(call_function, one, NULL);
 	for (uint32_t i = 0; i < one->call.param_count; i++) {
 		zval_ptr_dtor(&one->call.params[i]);
 	}
@@ -193,7 +193,7 @@ PHP_FUNCTION(outboard_swoole_create)
 	}
 	begin(one, creator ? creator->id : -1);
 	const zend_long id = one->id;
-	outboard_begin_now(run, one);
+	outboard_run_now(run, one);
 	RETURN_LONG(id);
 }
 
@@ -425,7 +425,7 @@ static bool go_on(coroutine *one, enum reason reason)
 	}
 	places[one->index].reason = reason;
 	one->serial++;
-	outboard_give_turn(one);
+	outboard_switch_now(one);
 	return true;
 }
 
@@ -436,7 +436,7 @@ PHP_FUNCTION(outboard_swoole_wake)
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_LONG(waiter)
 	ZEND_PARSE_PARAMETERS_END();
-	RETURN_BOOL(go_on(outboard_coroutine_named((uint64_t) waiter), RESUMED));
+	RETURN_BOOL(go_on(outboard_find_waiter((uint64_t) waiter), RESUMED));
 }
 
 PHP_FUNCTION(outboard_swoole_resume)

@@ -171,12 +171,12 @@ void outboard_swoole_answer(zval *handler, const outboard_event *event)
 	make_objects(one, objects);
 	outboard_backtrace_begin(event->slot, event->generation);
 	outboard_swoole_coroutine_enter();
-	outboard_contain(call_handler, &under_way, NULL);
+	outboard_protected_call(call_handler, &under_way, NULL);
 	outboard_swoole_coroutine_leave();
 	outboard_backtrace_end();
 	outboard_running->cancelled = false;
 	if (GC_REFCOUNT(Z_OBJ(objects[0])) > 1 && !outboard_broken) {
-		outboard_contain(read_everything, &objects[0], NULL);
+		outboard_protected_call(read_everything, &objects[0], NULL);
 	}
 	zval_ptr_dtor(&objects[0]);
 	one->handler = NULL;

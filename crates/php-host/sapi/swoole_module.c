@@ -86,7 +86,7 @@ PHP_FUNCTION(outboard_swoole_fork)
 	}
 	outboard_swoole_is_worker = true;
 	outboard_reopen_files();
-	outboard_reset_forked();
+	outboard_reset_random();
 	RETURN_TRUE;
 }
 
@@ -118,8 +118,8 @@ PHP_FUNCTION(outboard_swoole_serve)
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_ZVAL(handler)
 	ZEND_PARSE_PARAMETERS_END();
-	outboard_begin_answering();
-	while (outboard_attend_or_perform(handler, OUTBOARD_SWOOLE)) {
+	outboard_begin_handling();
+	while (outboard_serve_or_perform(handler, OUTBOARD_SERVE_SWOOLE)) {
 	}
 }
 

@@ -1,7 +1,7 @@
 /*
- * Outboard\dispatch() and Outboard\task(), in any mode. Their PHP part (runtime/tasks.php) is there
- * from the boot of a resident script; a script per request gets it with its first task, since
- * nearly none has one. Called by applications; primitives.c hands the task over.
+ * Outboard\dispatch() and Outboard\task(), in every mode. A worker script has their PHP part
+ * (runtime/tasks.php) from the boot; in classic mode it is loaded for the first task, because few requests
+ * have one. primitives.c sends the task.
  */
 #include "shim.h"
 #include "runtime.h"
@@ -19,7 +19,7 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_task, 0, 1, IS_MIXED, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, retries, IS_LONG, 1, "null")
 ZEND_END_ARG_INFO()
 
-/* A function of the PHP part; NULL, with an exception, without it. */
+/* Returns a function of the PHP part; NULL, with an exception, if it cannot be loaded. */
 static zend_function *find(const char *name, size_t len)
 {
 	zend_function *function = zend_hash_str_find_ptr(EG(function_table), name, len);

@@ -1,19 +1,19 @@
 /*
- * The max_execution_time of php.ini without a system call per request. PHP sets and clears an
- * interval timer and its handler around every request (zend_set_timeout in zend_execute_API.c):
- * three system calls, a fifth of what a cached one-liner costs. Here a worker has one timer that
- * ticks once per second of its CPU time; the tick counts for the request in progress.
+ * php.ini's max_execution_time without a system call per request. PHP sets and clears an interval timer
+ * and its handler around each request (zend_set_timeout in zend_execute_API.c): three system calls, a
+ * fifth of the cost of a cached one-liner. Here each worker has one timer that ticks once per second of
+ * its CPU time, and the ticks count for the current request.
  *
- * A limit so holds to the second, and ends the script through PHP's own handler. Whatever sets
- * another limit for a request (set_time_limit, ini_set, .user.ini) arms PHP's timer as ever, and
- * the tick stands back. Invariant: outside of a script no tick reaches PHP.
+ * So a limit is exact to a second, and PHP's own handler ends the script. If a request sets another limit
+ * (set_time_limit, ini_set, .user.ini), PHP's timer runs as usual and the tick does nothing. Invariant:
+ * outside of a script no tick reaches PHP.
  */
 #include "shim.h"
 #include <errno.h>
 #include <signal.h>
 #include <time.h>
 
-/* Nobody else's in a PHP process. */
+/* PHP processes use it for nothing else. */
 #define TICK_SIGNAL SIGVTALRM
 
 static const zend_ini_entry *setting;
@@ -28,7 +28,7 @@ void outboard_time_limit_hook(void)
 	configured_s = setting && EG(timeout_seconds) > 0 ? EG(timeout_seconds) : 0;
 }
 
-/* Before php_request_startup: leaves it nothing to arm. */
+/* Before php_request_startup, so that it sets no timer. */
 void outboard_time_limit_prepare(void)
 {
 	EG(timeout_seconds) = 0;
@@ -47,9 +47,8 @@ void outboard_time_limit_end(void)
 }
 
 /*
- * The first tick may come at once, so it is the one after the last whole second that counts.
- * EG(timeout_seconds) is not 0 when PHP's own timer runs; a limit of 0 that a script set shows in
- * the setting alone.
+ * The first tick may come at once, so one tick more than the limit is counted. EG(timeout_seconds) is not
+ * 0 while PHP's own timer runs; a script's limit of 0 shows only in the setting.
  */
 static void tick(int signal_number)
 {
@@ -62,7 +61,7 @@ static void tick(int signal_number)
 	errno = saved_errno;
 }
 
-/* In a worker, because fork(2) does not hand timers on. False: errno says why. */
+/* In a worker, because timers are not inherited by fork(2). False: see errno. */
 bool outboard_time_limit_start(void)
 {
 	struct sigaction action = { .sa_handler = tick, .sa_flags = SA_RESTART };

@@ -1,73 +1,72 @@
 /*
- * .user.ini files, and the [HOST=] and [PATH=] sections of php.ini, as php-fpm applies them.
- * Called at each request's activation. What was read of a folder is kept for
- * user_ini.cache_ttl seconds.
+ * .user.ini files, and the [HOST=] and [PATH=] sections of php.ini, as php-fpm applies them. Called at
+ * each request's activation. The values of a directory are cached for user_ini.cache_ttl seconds.
  */
 #include "shim.h"
 
 typedef struct {
 	time_t expires;
 	HashTable values;
-} folder_values;
+} directory_values;
 
-static HashTable folders;
+static HashTable directories;
 
-static void free_folder(zval *element)
+static void free_directory(zval *element)
 {
-	folder_values *folder = Z_PTR_P(element);
-	zend_hash_destroy(&folder->values);
-	free(folder);
+	directory_values *directory = Z_PTR_P(element);
+	zend_hash_destroy(&directory->values);
+	free(directory);
 }
 
 void outboard_user_ini_startup(void)
 {
-	zend_hash_init(&folders, 8, NULL, free_folder, 1);
+	zend_hash_init(&directories, 8, NULL, free_directory, 1);
 }
 
-static folder_values *folder_of(const char *path, size_t len)
+static directory_values *directory_of(const char *path, size_t len)
 {
-	folder_values *folder = zend_hash_str_find_ptr(&folders, path, len);
-	if (!folder) {
-		folder = pemalloc(sizeof(*folder), 1);
-		folder->expires = 0;
-		zend_hash_init(&folder->values, 0, NULL, config_zval_dtor, 1);
-		zend_hash_str_update_ptr(&folders, path, len, folder);
+	directory_values *directory = zend_hash_str_find_ptr(&directories, path, len);
+	if (!directory) {
+		directory = pemalloc(sizeof(*directory), 1);
+		directory->expires = 0;
+		zend_hash_init(&directory->values, 0, NULL, config_zval_dtor, 1);
+		zend_hash_str_update_ptr(&directories, path, len, directory);
 	}
-	return folder;
+	return directory;
 }
 
-/* Reads `path[0..len]` as a folder; path[len] is a slash. */
-static void read_folder(folder_values *folder, char *path, size_t len)
+/* Reads the directory `path[0..len]`; path[len] is a slash. */
+static void read_directory(directory_values *directory, char *path, size_t len)
 {
 	path[len] = '\0';
-	php_parse_user_ini_file(path, PG(user_ini_filename), &folder->values);
+	php_parse_user_ini_file(path, PG(user_ini_filename), &directory->values);
 	path[len] = '/';
 }
 
-/* From the document root down to the script's folder; outside of the root that folder alone. */
-static void read_folders(folder_values *folder, char *path, size_t len)
+/* From the document root down to the script's directory; outside of the root only that directory. */
+static void read_directories(directory_values *directory, char *path, size_t len)
 {
 	const outboard_str *root = &outboard_current->document_root;
 	size_t root_len = root->len && root->ptr[root->len - 1] == '/' ? root->len - 1 : root->len;
 	bool inside = root_len < len && strncmp(path, root->ptr, root_len) == 0
 		&& path[root_len] == '/';
-	zend_hash_clean(&folder->values);
+	zend_hash_clean(&directory->values);
 	for (size_t at = inside ? root_len : len - 1; at < len; at++) {
 		if (path[at] == '/') {
-			read_folder(folder, path, at);
+			read_directory(directory, path, at);
 		}
 	}
 }
 
-static void activate_folder(char *path, size_t len)
+static void activate_directory(char *path, size_t len)
 {
 	time_t now = (time_t) sapi_get_request_time();
-	folder_values *folder = folder_of(path, len);
-	if (now > folder->expires) {
-		read_folders(folder, path, len);
-		folder->expires = now + PG(user_ini_cache_ttl);
+	directory_values *directory = directory_of(path, len);
+	if (now > directory->expires) {
+		read_directories(directory, path, len);
+		directory->expires = now + PG(user_ini_cache_ttl);
 	}
-	php_ini_activate_config(&folder->values, PHP_INI_PERDIR, PHP_INI_STAGE_HTACCESS);
+	php_ini_activate_config(&directory->values, PHP_INI_PERDIR, PHP_INI_STAGE_HTACCESS);
 }
 
 static void activate_host(const outboard_str *server_name)
@@ -82,7 +81,7 @@ static void activate_host(const outboard_str *server_name)
 void outboard_user_ini_activate(void)
 {
 	const outboard_str *script = &outboard_current->script_filename;
-	/* Not on the stack: each coroutine would keep that page of its own. */
+	/* Not on the stack, where each coroutine would use a page for it. */
 	static char path[PATH_MAX];
 	const char *slash = memrchr(script->ptr, '/', script->len);
 	bool has_name = PG(user_ini_filename) && *PG(user_ini_filename);
@@ -97,6 +96,6 @@ void outboard_user_ini_activate(void)
 	path[len] = '\0';
 	php_ini_activate_per_dir_config(path, len);
 	if (has_name) {
-		activate_folder(path, len);
+		activate_directory(path, len);
 	}
 }

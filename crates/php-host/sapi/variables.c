@@ -1,15 +1,15 @@
 /*
- * $_SERVER and getenv(): the variables that nginx with Debian's fastcgi_params, and php-fpm's
- * own additions, give an application; in the order in which they appear there.
+ * $_SERVER and getenv(): the variables that nginx with Debian's fastcgi_params and php-fpm set, in the
+ * same order.
  */
 #include "filter.h"
 
 #define NAME_MAX_BYTES 256
-/* As many as a browser's request has, so that $_SERVER does not grow step by step. */
+/* As many as for a typical browser, so that $_SERVER need not grow. */
 #define USUAL_VARIABLES 48
 #define JOINED_MAX_BYTES 65536
 
-/* In no order: where they stand in $_SERVER is said where they are visited. */
+/* In any order: the order in $_SERVER is that of the callbacks below. */
 #define NAMES(X) \
 	X(REDIRECT_STATUS) X(SERVER_NAME) X(SERVER_PORT) X(SERVER_ADDR) X(REMOTE_USER) \
 	X(REMOTE_PORT) X(REMOTE_ADDR) X(SERVER_SOFTWARE) X(GATEWAY_INTERFACE) X(HTTPS) \
@@ -19,13 +19,13 @@
 	X(OUTBOARD_WORKER) X(FRANKENPHP_WORKER)
 
 #define AS_ENUM(name) NAME_##name,
-#define AS_STRING(name) spelled[NAME_##name] = zend_string_init_interned(#name, strlen(#name), true);
+#define AS_STRING(name) variable_names[NAME_##name] = zend_string_init_interned(#name, strlen(#name), true);
 enum { NAMES(AS_ENUM) NAME_COUNT };
-static zend_string *spelled[NAME_COUNT];
+static zend_string *variable_names[NAME_COUNT];
 
 /*
- * Variables of headers that were seen before, by their spelling in the request. As the first to
- * come stays, nobody can make a worker grow.
+ * Cached variable names of headers, by their spelling. Entries are never replaced, so clients cannot make
+ * a worker grow.
  */
 #define KNOWN_HEADERS 64
 static struct known_header {
@@ -33,7 +33,7 @@ static struct known_header {
 	zend_string *variable;
 } known_headers[KNOWN_HEADERS];
 
-/* Before the engine's start-up is over: what is interned then lives as long as the process. */
+/* Before the engine's start-up ends: names interned then live as long as the process. */
 void outboard_variables_startup(void)
 {
 	NAMES(AS_STRING)
@@ -44,7 +44,7 @@ static bool same_name(const outboard_str *a, const outboard_str *b)
 	return a->len == b->len && strncasecmp(a->ptr, b->ptr, a->len) == 0;
 }
 
-static bool names(const outboard_str *text, const char *lower, size_t len)
+static bool is_name(const outboard_str *text, const char *lower, size_t len)
 {
 	return text->len == len && strncasecmp(text->ptr, lower, len) == 0;
 }
@@ -52,7 +52,7 @@ static bool names(const outboard_str *text, const char *lower, size_t len)
 const outboard_str *outboard_header(const char *name, size_t name_len)
 {
 	for (size_t i = 0; i < outboard_current->header_count; i++) {
-		if (names(&outboard_current->headers[i].name, name, name_len)) {
+		if (is_name(&outboard_current->headers[i].name, name, name_len)) {
 			return &outboard_current->headers[i].value;
 		}
 	}
@@ -60,14 +60,14 @@ const outboard_str *outboard_header(const char *name, size_t name_len)
 }
 
 /*
- * "X-Real-Ip" becomes "HTTP_X_REAL_IP"; NULL when the header is left out. As nginx: only letters,
- * digits and hyphens, because X_Real_Ip would become the same variable and be forged. `Proxy`
- * never gets in (httpoxy, CVE-2016-5385).
+ * "X-Real-Ip" becomes "HTTP_X_REAL_IP"; NULL if the header is left out. As in nginx, only letters, digits
+ * and hyphens are allowed, because X_Real_Ip would become the same variable and could be forged. `Proxy`
+ * is always left out (httpoxy, CVE-2016-5385).
  */
-static zend_string *spell_variable(const outboard_str *header, bool permanent)
+static zend_string *build_variable_name(const outboard_str *header, bool permanent)
 {
 	char name[NAME_MAX_BYTES + 6] = "HTTP_";
-	if (header->len > NAME_MAX_BYTES || names(header, "proxy", 5)) {
+	if (header->len > NAME_MAX_BYTES || is_name(header, "proxy", 5)) {
 		return NULL;
 	}
 	for (size_t i = 0; i < header->len; i++) {
@@ -84,7 +84,7 @@ static zend_string *spell_variable(const outboard_str *header, bool permanent)
 	return zend_string_init(name, 5 + header->len, permanent);
 }
 
-/* To be released by the caller. */
+/* The caller releases it. */
 static zend_string *variable_name(const outboard_str *header)
 {
 	if (header->len == 0 || header->len > NAME_MAX_BYTES) {
@@ -94,7 +94,7 @@ static zend_string *variable_name(const outboard_str *header)
 		+ (unsigned char) header->ptr[header->len - 1];
 	struct known_header *known = &known_headers[at % KNOWN_HEADERS];
 	if (!known->header) {
-		known->variable = spell_variable(header, true);
+		known->variable = build_variable_name(header, true);
 		known->header = zend_string_init(header->ptr, header->len, true);
 		if (known->variable) {
 			zend_string_hash_val(known->variable);
@@ -105,18 +105,18 @@ static zend_string *variable_name(const outboard_str *header)
 	if (zend_string_equals_cstr(known->header, header->ptr, header->len)) {
 		return known->variable;
 	}
-	return spell_variable(header, false);
+	return build_variable_name(header, false);
 }
 
 /*
- * Lines of one name become one value (RFC 3875 section 4.1.18); cookies by RFC 9113 section
- * 8.2.3. What does not fit is left out.
+ * Lines of one name become one value (RFC 3875 section 4.1.18), cookies by RFC 9113 section 8.2.3. Lines
+ * that do not fit are left out.
  */
 static size_t join_lines(size_t first, char *joined)
 {
 	const outboard_request *request = outboard_current;
 	const outboard_str *name = &request->headers[first].name;
-	const char *separator = names(name, "cookie", 6) ? "; " : ", ";
+	const char *separator = is_name(name, "cookie", 6) ? "; " : ", ";
 	size_t len = 0;
 	for (size_t i = first; i < request->header_count; i++) {
 		const outboard_str *value = &request->headers[i].value;
@@ -153,7 +153,7 @@ static enum repetition repetition_of(size_t index)
 	return ALONE;
 }
 
-void outboard_variables_each_header(outboard_visitor visit, void *arg)
+void outboard_variables_each_header(outboard_variable_callback callback, void *arg)
 {
 	const outboard_request *request = outboard_current;
 	for (size_t i = request->header_count; i-- > 0;) {
@@ -161,10 +161,10 @@ void outboard_variables_each_header(outboard_visitor visit, void *arg)
 		zend_string *name = variable_name(&header->name);
 		enum repetition repetition = name ? repetition_of(i) : REPEATED;
 		if (repetition == ALONE) {
-			visit(name, header->value.ptr, header->value.len, arg);
+			callback(name, header->value.ptr, header->value.len, arg);
 		} else if (repetition == FIRST_OF_MANY) {
 			static char joined[JOINED_MAX_BYTES];
-			visit(name, joined, join_lines(i, joined), arg);
+			callback(name, joined, join_lines(i, joined), arg);
 		}
 		if (name) {
 			zend_string_release(name);
@@ -172,19 +172,19 @@ void outboard_variables_each_header(outboard_visitor visit, void *arg)
 	}
 }
 
-#define VISIT(name, value, value_len) visit(spelled[NAME_##name], value, value_len, arg)
-#define VISIT_TEXT(name, text) VISIT(name, text, sizeof(text) - 1)
-#define VISIT_STR(name, field) VISIT(name, request->field.ptr, request->field.len)
+#define EMIT(name, value, value_len) callback(variable_names[NAME_##name], value, value_len, arg)
+#define EMIT_TEXT(name, text) EMIT(name, text, sizeof(text) - 1)
+#define VISIT_STR(name, field) EMIT(name, request->field.ptr, request->field.len)
 
-/* 0 stands for "has none": an empty value, as nginx passes it. */
+/* Port 0 becomes an empty value, as in nginx. */
 static size_t print_port(char *text, size_t size, uint16_t port)
 {
 	text[0] = '\0';
 	return port ? (size_t) snprintf(text, size, "%u", (unsigned) port) : 0;
 }
 
-/* RFC 3875 section 4.1.6: where the path info would lie below the document root. */
-static void visit_path_translated(outboard_visitor visit, void *arg)
+/* RFC 3875 section 4.1.6: the path info mapped below the document root. */
+static void emit_path_translated(outboard_variable_callback callback, void *arg)
 {
 	const outboard_request *request = outboard_current;
 	static char path[PATH_MAX]; /* as in user_ini.c */
@@ -195,33 +195,33 @@ static void visit_path_translated(outboard_visitor visit, void *arg)
 	}
 	memcpy(path, request->document_root.ptr, root);
 	memcpy(path + root, request->path_info.ptr, info + 1);
-	VISIT(PATH_TRANSLATED, path, root + info);
+	EMIT(PATH_TRANSLATED, path, root + info);
 }
 
-static void visit_connection(outboard_visitor visit, void *arg)
+static void emit_connection(outboard_variable_callback callback, void *arg)
 {
 	const outboard_request *request = outboard_current;
 	char number[24];
-	VISIT_TEXT(REDIRECT_STATUS, "200");
+	EMIT_TEXT(REDIRECT_STATUS, "200");
 	VISIT_STR(SERVER_NAME, server_name);
-	VISIT(SERVER_PORT, number, print_port(number, sizeof(number), request->server_port));
+	EMIT(SERVER_PORT, number, print_port(number, sizeof(number), request->server_port));
 	VISIT_STR(SERVER_ADDR, server_addr);
 	const char *user = SG(request_info).auth_user;
-	VISIT(REMOTE_USER, user ? user : "", user ? strlen(user) : 0);
-	VISIT(REMOTE_PORT, number, print_port(number, sizeof(number), request->remote_port));
+	EMIT(REMOTE_USER, user ? user : "", user ? strlen(user) : 0);
+	EMIT(REMOTE_PORT, number, print_port(number, sizeof(number), request->remote_port));
 	VISIT_STR(REMOTE_ADDR, remote_addr);
-	/* Applications look for the names of servers that they know; WordPress writes permalinks
-	 * without index.php for Apache and nginx only, and here nginx's rules hold. */
-	VISIT_TEXT(SERVER_SOFTWARE, "outboard/" OUTBOARD_VERSION " (like nginx)");
-	VISIT_TEXT(GATEWAY_INTERFACE, "CGI/1.1");
-	if (names(&request->scheme, "https", 5)) {
-		VISIT_TEXT(HTTPS, "on");
+	/* Applications compare it with known servers: WordPress writes permalinks without index.php only
+	 * for Apache and nginx, whose rules apply here. */
+	EMIT_TEXT(SERVER_SOFTWARE, "outboard/" OUTBOARD_VERSION " (like nginx)");
+	EMIT_TEXT(GATEWAY_INTERFACE, "CGI/1.1");
+	if (is_name(&request->scheme, "https", 5)) {
+		EMIT_TEXT(HTTPS, "on");
 	}
 	VISIT_STR(REQUEST_SCHEME, scheme);
 	VISIT_STR(SERVER_PROTOCOL, protocol);
 }
 
-static void visit_target(outboard_visitor visit, void *arg)
+static void emit_target(outboard_variable_callback callback, void *arg)
 {
 	const outboard_request *request = outboard_current;
 	char number[24] = "";
@@ -233,35 +233,35 @@ static void visit_target(outboard_visitor visit, void *arg)
 	if (request->content_length >= 0) {
 		digits = snprintf(number, sizeof(number), "%lld", (long long) request->content_length);
 	}
-	VISIT(CONTENT_LENGTH, number, (size_t) digits);
+	EMIT(CONTENT_LENGTH, number, (size_t) digits);
 	VISIT_STR(CONTENT_TYPE, content_type);
 	VISIT_STR(REQUEST_METHOD, method);
 	VISIT_STR(QUERY_STRING, query);
 	VISIT_STR(SCRIPT_FILENAME, script_filename);
 	VISIT_STR(PATH_INFO, path_info);
-	visit_path_translated(visit, arg);
+	emit_path_translated(callback, arg);
 	VISIT_STR(REQUEST_ID, request_id);
-	VISIT_TEXT(FCGI_ROLE, "RESPONDER");
+	EMIT_TEXT(FCGI_ROLE, "RESPONDER");
 }
 
-/* A later variable replaces an earlier one: the configuration has the last word. */
-void outboard_variables_each(outboard_visitor visit, void *arg)
+/* A later variable replaces an earlier one, so the configuration takes precedence. */
+void outboard_variables_each(outboard_variable_callback callback, void *arg)
 {
 	const outboard_request *request = outboard_current;
-	outboard_variables_each_header(visit, arg);
-	visit_connection(visit, arg);
-	visit_target(visit, arg);
+	outboard_variables_each_header(callback, arg);
+	emit_connection(callback, arg);
+	emit_target(callback, arg);
 	for (size_t i = 0; i < request->param_count; i++) {
 		const outboard_pair *param = &request->params[i];
 		zend_string *name = zend_string_init(param->name.ptr, param->name.len, false);
-		visit(name, param->value.ptr, param->value.len, arg);
+		callback(name, param->value.ptr, param->value.len, arg);
 		zend_string_release(name);
 	}
 }
 
 /*
- * As php_register_variable_ex would, which parses each name as that of a form's field. Only those
- * of the configuration could look like one.
+ * As php_register_variable_ex, which parses each name as that of a form field; only names from the
+ * configuration could look like one.
  */
 static void register_plain(zend_string *name, const char *value, size_t value_len, void *arg)
 {
@@ -280,7 +280,7 @@ struct filtered {
 	int source; /* PARSE_SERVER or PARSE_ENV */
 };
 
-/* With a filter for all input; as php-fpm. */
+/* As in php-fpm, if there is a default filter. */
 static void register_filtered(zend_string *name, const char *value, size_t value_len, void *arg)
 {
 	struct filtered *filtered = arg;
@@ -303,14 +303,14 @@ static void register_each(zval *target, int source)
 
 static void (*import_process_environment)(zval *target);
 
-/* $_SERVER and $_ENV: the process's environment, then the request's. */
+/* Adds the process's environment, then the request's. */
 static void import_environment(zval *target)
 {
 	import_process_environment(target);
 	if (outboard_events) {
-		register_plain(spelled[NAME_OUTBOARD_WORKER], "1", 1, target);
+		register_plain(variable_names[NAME_OUTBOARD_WORKER], "1", 1, target);
 		if (outboard_frankenphp) {
-			register_plain(spelled[NAME_FRANKENPHP_WORKER], "1", 1, target);
+			register_plain(variable_names[NAME_FRANKENPHP_WORKER], "1", 1, target);
 		}
 	}
 	if (!outboard_current) {
@@ -319,7 +319,7 @@ static void import_environment(zval *target)
 	if (Z_ARR_P(target) == Z_ARR(PG(http_globals)[TRACK_VARS_SERVER])) {
 		register_each(target, PARSE_SERVER);
 	} else if (Z_ARR_P(target) == Z_ARR(PG(http_globals)[TRACK_VARS_ENV])) {
-		/* A resident script has one for all requests: nobody's fields may be in there. */
+		/* A worker script has one $_ENV for all requests, so it has no fields of a request. */
 		if (!outboard_events || outboard_is_fork()) {
 			register_each(target, PARSE_ENV);
 		}
@@ -351,7 +351,7 @@ void outboard_register_server_variables(zval *target)
 	bool filtering = outboard_filter_changes_input();
 	if (script + info < sizeof(self)) {
 		struct filtered filtered = {target, PARSE_SERVER};
-		zend_string *name = spelled[NAME_PHP_SELF];
+		zend_string *name = variable_names[NAME_PHP_SELF];
 		memcpy(self, request->script_name.ptr, script);
 		memcpy(self + script, request->path_info.ptr, info + 1);
 		if (filtering) {
@@ -361,7 +361,7 @@ void outboard_register_server_variables(zval *target)
 		}
 	}
 	if (!filtering) {
-		outboard_filter_keep_server(target);
+		outboard_filter_set_server(target);
 	}
 }
 
@@ -383,7 +383,7 @@ static void match(zend_string *name, const char *value, size_t value_len, void *
 	}
 }
 
-/* For getenv(); the caller copies the value at once (sapi_getenv in SAPI.c). */
+/* The caller copies the value at once (sapi_getenv in SAPI.c). */
 char *outboard_getenv(const char *name, size_t name_len)
 {
 	if (!outboard_current) {

@@ -1,12 +1,12 @@
 /*
- * What the stand-ins for the C library share: how a coroutine waits, and how a wait that holds the
- * whole worker is counted. Defined in waiting.c, for waiting_*.c alone.
+ * What the replacements for functions of the C library share: how a coroutine waits, and how a
+ * wait that blocks the whole worker is counted. Defined in waiting.c, used by waiting_*.c.
  */
 #ifndef OUTBOARD_WAITING_H
 #define OUTBOARD_WAITING_H
 
-#include "stand_in.h"
-#include "visit.h"
+#include "interpose.h"
+#include "worker_mode.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -16,17 +16,17 @@
 /* ring's WaitCall. */
 enum call { POLL, SELECT, SLEEP, CONNECT, RECEIVE, SEND, CHILD, RESOLVE, LOCK };
 
-/* How a wait ended; IMPOSSIBLE: it could not begin. */
-enum waited { CAME, LATE, TAKEN, IMPOSSIBLE };
+/* How a wait ended. WAIT_ENDED: by timeout or cancellation. WAIT_IMPOSSIBLE: it did not begin. */
+enum wait_result { WAIT_READY, WAIT_ENDED, WAIT_IN_USE, WAIT_IMPOSSIBLE };
 
 bool outboard_may_wait(void);
 int64_t outboard_now_us(void);
 int64_t outboard_begin_blocking(void);
 void outboard_end_blocking(enum call call, int64_t since_us);
-enum waited outboard_wait_for(
+enum wait_result outboard_wait_for(
 	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us);
-enum waited outboard_wait_for_one(enum call call, int fd, short events, int64_t timeout_us);
-enum waited outboard_wait_among_others(
+enum wait_result outboard_wait_for_one(enum call call, int fd, short events, int64_t timeout_us);
+enum wait_result outboard_wait_shared(
 	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us);
 int outboard_poll_real(struct pollfd *fds, nfds_t count, int timeout_ms);
 
@@ -34,7 +34,7 @@ int outboard_poll_real(struct pollfd *fds, nfds_t count, int timeout_ms);
 pid_t outboard_popen_forget(const FILE *stream);
 int outboard_popen_close(FILE *stream, pid_t shell);
 
-/* waiting_descriptors.c: waits until the descriptor can be used; false: it cannot, see errno. */
-bool outboard_prepare(enum call call, int fd, short events);
+/* waiting_descriptors.c: waits until the descriptor is ready; false: it failed, see errno. */
+bool outboard_await_descriptor(enum call call, int fd, short events);
 
 #endif

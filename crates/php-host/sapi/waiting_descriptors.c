@@ -1,9 +1,9 @@
 /*
- * Stand-ins for what reads, writes, connects and locks through a descriptor, and for the streams of
- * the C library that PHP reads a child's output with.
+ * Replacements for functions that read, write, connect and lock through a descriptor, and for the stdio
+ * functions that PHP reads a child's output with.
  *
- * Invariant: two coroutines never use one connection at once; the second is refused, with both
- * places named (in_use.c).
+ * Invariant: two coroutines never use one connection at a time; the second one gets an exception that
+ * names both places (connection_guard.c).
  */
 #include "waiting.h"
 #include <fcntl.h>
@@ -17,7 +17,7 @@ static bool is_blocking(int fd)
 	return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
-/* SO_RCVTIMEO or SO_SNDTIMEO; below 0 there is none. */
+/* SO_RCVTIMEO or SO_SNDTIMEO; below 0: none. */
 static int64_t socket_timeout_us(int fd, int option)
 {
 	struct timeval time = {0, 0};
@@ -29,10 +29,10 @@ static int64_t socket_timeout_us(int fd, int option)
 }
 
 /*
- * Whether the descriptor may be read or written now without holding the worker: true as well when
- * it is not a blocking one, or when nothing can be done about it.
+ * Waits until a read or write would not block the worker. Also returns true for a non-blocking
+ * descriptor, and where waiting is impossible.
  */
-bool outboard_prepare(enum call call, int fd, short events)
+bool outboard_await_descriptor(enum call call, int fd, short events)
 {
 	struct pollfd one = {.fd = fd, .events = events};
 	int saved_errno = errno;
@@ -44,7 +44,7 @@ bool outboard_prepare(enum call call, int fd, short events)
 	int64_t timeout_us = socket_timeout_us(fd, events == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO);
 	errno = saved_errno;
 	int64_t begun_us = outboard_now_us();
-	if (outboard_wait_for_one(call, fd, events, timeout_us) == IMPOSSIBLE) {
+	if (outboard_wait_for_one(call, fd, events, timeout_us) == WAIT_IMPOSSIBLE) {
 		return !EG(exception);
 	}
 	if (EG(exception) || (timeout_us >= 0 && outboard_now_us() - begun_us >= timeout_us
@@ -55,8 +55,8 @@ bool outboard_prepare(enum call call, int fd, short events)
 	return true;
 }
 
-/* Two coroutines on one connection would read each other's answers: the second is refused. */
-static bool is_taken(int fd)
+/* Throws if another coroutine waits to read the descriptor: it would get this one's response. */
+static bool is_in_use(int fd)
 {
 	uint64_t other = outboard_rs_reader(outboard_events, fd);
 	if (!other || other == outboard_waiter()) {
@@ -65,13 +65,13 @@ static bool is_taken(int fd)
 	const zend_execute_data *frame = outboard_frame_of(other);
 	const zend_function *function = frame ? frame->func : NULL;
 	if (function && !function->common.scope && function->common.function_name) {
-		/* Streams and sockets of the script: one may read what another writes. */
+		/* For streams and sockets of the script, one coroutine may read while another writes. */
 		const char *name = ZSTR_VAL(function->common.function_name);
 		if (name[0] == 'f' || !strncmp(name, "stream_", 7) || !strncmp(name, "socket_", 7)) {
 			return false;
 		}
 	}
-	outboard_refuse(outboard_frame_of(other));
+	outboard_throw_connection_in_use(outboard_frame_of(other));
 	errno = EBUSY;
 	return true;
 }
@@ -79,7 +79,7 @@ static bool is_taken(int fd)
 ssize_t read(int fd, void *buffer, size_t len)
 {
 	REAL(read);
-	if (outboard_may_wait() && !outboard_prepare(RECEIVE, fd, POLLIN)) {
+	if (outboard_may_wait() && !outboard_await_descriptor(RECEIVE, fd, POLLIN)) {
 		return -1;
 	}
 	return real(fd, buffer, len);
@@ -94,7 +94,7 @@ ssize_t __read_chk(int fd, void *buffer, size_t len, size_t size)
 ssize_t write(int fd, const void *buffer, size_t len)
 {
 	REAL(write);
-	if (outboard_may_wait() && (is_taken(fd) || !outboard_prepare(SEND, fd, POLLOUT))) {
+	if (outboard_may_wait() && (is_in_use(fd) || !outboard_await_descriptor(SEND, fd, POLLOUT))) {
 		return -1;
 	}
 	return real(fd, buffer, len);
@@ -103,7 +103,7 @@ ssize_t write(int fd, const void *buffer, size_t len)
 ssize_t recv(int fd, void *buffer, size_t len, int flags)
 {
 	REAL(recv);
-	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_prepare(RECEIVE, fd, POLLIN)) {
+	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_await_descriptor(RECEIVE, fd, POLLIN)) {
 		return -1;
 	}
 	return real(fd, buffer, len, flags);
@@ -119,7 +119,7 @@ ssize_t recvfrom(
 	int fd, void *buffer, size_t len, int flags, __SOCKADDR_ARG from, socklen_t *from_len)
 {
 	REAL(recvfrom);
-	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_prepare(RECEIVE, fd, POLLIN)) {
+	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_await_descriptor(RECEIVE, fd, POLLIN)) {
 		return -1;
 	}
 	return real(fd, buffer, len, flags, from, from_len);
@@ -129,7 +129,7 @@ ssize_t send(int fd, const void *buffer, size_t len, int flags)
 {
 	REAL(send);
 	if (outboard_may_wait()) {
-		if (is_taken(fd) || (!(flags & MSG_DONTWAIT) && !outboard_prepare(SEND, fd, POLLOUT))) {
+		if (is_in_use(fd) || (!(flags & MSG_DONTWAIT) && !outboard_await_descriptor(SEND, fd, POLLOUT))) {
 			return -1;
 		}
 	}
@@ -140,7 +140,7 @@ ssize_t sendto(
 	int fd, const void *buffer, size_t len, int flags, __CONST_SOCKADDR_ARG to, socklen_t to_len)
 {
 	REAL(sendto);
-	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_prepare(SEND, fd, POLLOUT)) {
+	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_await_descriptor(SEND, fd, POLLOUT)) {
 		return -1;
 	}
 	return real(fd, buffer, len, flags, to, to_len);
@@ -173,7 +173,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 	return result;
 }
 
-/* Tries again, less and less often: no descriptor tells when a lock is free. */
+/* Polls with growing pauses: no descriptor reports that a lock is free. */
 int flock(int fd, int operation)
 {
 	REAL(flock);
@@ -189,7 +189,7 @@ int flock(int fd, int operation)
 		if (result == 0 || errno != EWOULDBLOCK) {
 			return result;
 		}
-		if (outboard_wait_for(LOCK, NULL, 0, pause_us) != CAME) {
+		if (outboard_wait_for(LOCK, NULL, 0, pause_us) != WAIT_READY) {
 			errno = EINTR;
 			return -1;
 		}
@@ -197,11 +197,11 @@ int flock(int fd, int operation)
 	}
 }
 
-/* The C library reads such a pipe by itself, so its descriptor is waited for before. */
+/* stdio calls read(2) internally, so the wait comes before. */
 static void await_stream(FILE *stream)
 {
 	if (outboard_may_wait() && stream->_IO_read_ptr >= stream->_IO_read_end) {
-		outboard_prepare(RECEIVE, fileno(stream), POLLIN);
+		outboard_await_descriptor(RECEIVE, fileno(stream), POLLIN);
 	}
 }
 

@@ -1,5 +1,5 @@
 /*
- * Stand-ins for what asks for readiness or for time: poll, select and the sleeps.
+ * Replacements for poll(2), select(2) and the sleep functions.
  */
 #include "waiting.h"
 #include <sys/select.h>
@@ -10,7 +10,7 @@ static int poll_waiting(struct pollfd *fds, nfds_t count, int64_t timeout_us)
 	if (ready != 0 || timeout_us == 0) {
 		return ready;
 	}
-	if (outboard_wait_among_others(POLL, fds, count, timeout_us) == IMPOSSIBLE) {
+	if (outboard_wait_shared(POLL, fds, count, timeout_us) == WAIT_IMPOSSIBLE) {
 		return outboard_poll_real(fds, count, timeout_us < 0 ? -1 : (int) ((timeout_us + 999) / 1000));
 	}
 	return outboard_poll_real(fds, count, 0);
@@ -27,7 +27,7 @@ int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 	return ready;
 }
 
-/* What poll becomes with _FORTIFY_SOURCE. */
+/* poll with _FORTIFY_SOURCE. */
 int __poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t size)
 {
 	(void) size;
@@ -58,7 +58,7 @@ static size_t collect(int count, const fd_set *sets[3], struct pollfd *fds)
 	return used;
 }
 
-/* select(2) overwrites the sets with what is ready, so they are asked of twice. */
+/* select(2) overwrites its sets, so they are copied for the second call. */
 int select(int count, fd_set *in, fd_set *out, fd_set *except, struct timeval *time)
 {
 	fd_set *given[3] = {in, out, except};
@@ -83,13 +83,13 @@ int select(int count, fd_set *in, fd_set *out, fd_set *except, struct timeval *t
 	if (ready != 0) {
 		return ready;
 	}
-	enum waited waited = outboard_wait_among_others(SELECT, fds, collect(count, sets, fds), timeout_us);
+	enum wait_result result = outboard_wait_shared(SELECT, fds, collect(count, sets, fds), timeout_us);
 	for (int i = 0; i < 3; i++) {
 		if (given[i]) {
 			*given[i] = copies[i];
 		}
 	}
-	return select_real(count, in, out, except, waited == IMPOSSIBLE ? time : &none);
+	return select_real(count, in, out, except, result == WAIT_IMPOSSIBLE ? time : &none);
 }
 
 static void sleep_waiting(int64_t us)

@@ -1,14 +1,14 @@
 /*
- * Which coding ext/zlib sends (ob_gzhandler, zlib.output_compression). It reads Accept-Encoding once and
- * remembers what it found until the end of PHP's request; another client may understand less. The
- * extension exports nothing, but one of its ini entries names the address of its globals.
+ * The content coding of ext/zlib (ob_gzhandler, zlib.output_compression). The extension reads
+ * Accept-Encoding once per PHP request and remembers the result, but another client may accept less. It
+ * exports nothing, but one of its ini entries has the address of its globals.
  *
- * Called by visit.c. Invariant: what was agreed is a visit's own.
+ * Called by request_state.c. Invariant: each request has its own coding.
  */
 #include "shim.h"
 #include "zlib_coding.h"
 
-/* As zend_zlib_globals in ext/zlib/php_zlib.h, which is not installed. */
+/* A copy of zend_zlib_globals in ext/zlib/php_zlib.h, which is not installed. */
 typedef struct {
 	zend_long output_compression;
 	zend_long output_compression_level;
@@ -43,7 +43,7 @@ void outboard_zlib_startup(void)
 	globals = known && module ? base : NULL;
 }
 
-void outboard_zlib_take(outboard_zlib_coding *coding)
+void outboard_zlib_save(outboard_zlib_coding *coding)
 {
 	if (globals) {
 		coding->context = globals->ob_gzhandler;
@@ -52,7 +52,7 @@ void outboard_zlib_take(outboard_zlib_coding *coding)
 	}
 }
 
-void outboard_zlib_put(const outboard_zlib_coding *coding)
+void outboard_zlib_restore(const outboard_zlib_coding *coding)
 {
 	if (globals) {
 		globals->ob_gzhandler = coding->context;

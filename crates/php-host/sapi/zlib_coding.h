@@ -1,5 +1,5 @@
 /*
- * What ext/zlib has agreed with a client (zlib_coding.c).
+ * The content coding that ext/zlib negotiated with a client (zlib_coding.c).
  */
 #ifndef OUTBOARD_ZLIB_CODING_H
 #define OUTBOARD_ZLIB_CODING_H
@@ -12,10 +12,10 @@ typedef struct {
 	int coding;
 } outboard_zlib_coding;
 
-/* All of these do nothing without the extension. */
+/* Without the extension these functions do nothing. */
 void outboard_zlib_startup(void);
-void outboard_zlib_take(outboard_zlib_coding *coding);
-void outboard_zlib_put(const outboard_zlib_coding *coding);
+void outboard_zlib_save(outboard_zlib_coding *coding);
+void outboard_zlib_restore(const outboard_zlib_coding *coding);
 void outboard_zlib_begin(void);
 void outboard_zlib_end(void);
 

@@ -1,8 +1,7 @@
-//! The text of a PHP backtrace on its way from `sapi/backtrace.c` to the gateway.
+//! Passes the text of a PHP backtrace from `sapi/backtrace.c` to the gateway.
 //!
-//! A worker that computes answers the signal by itself; one that waits is read by the zygote
-//! ([`ask`]), which then writes into the worker's ring memory on its behalf. Invariant: nothing
-//! here runs inside of a signal handler.
+//! A running worker writes its own after a signal; the zygote reads one that waits ([`request`]), and writes
+//! to the worker's ring memory on its behalf. Invariant: nothing here runs in a signal handler.
 
 use crate::engine;
 use outboard_ring::channel::{BacktraceSink, WorkerChannel};
@@ -24,25 +23,24 @@ thread_local! {
     static WRITER: RefCell<Writer> = RefCell::default();
 }
 
-/// In a worker: where its own backtraces go.
-pub(crate) fn aim_at(sink: BacktraceSink) {
+/// In a worker: sets the target of its own backtraces.
+pub(crate) fn set_sink(sink: BacktraceSink) {
     WRITER.with_borrow_mut(|writer| writer.sink = Some(sink));
 }
 
-/// In a worker: which request they are about.
-pub(crate) fn about(tag: Tag) {
+/// In a worker: sets the request of the next backtrace.
+pub(crate) fn set_request(tag: Tag) {
     WRITER.with_borrow_mut(|writer| writer.tag = tag);
 }
 
-/// In the zygote: has the backtrace of the request that `pid` runs written to its ring `memory`.
+/// In the zygote: obtains the backtrace of the request that `pid` runs, in its ring `memory`.
 ///
-/// `asked` is the request that the worker itself was asked about: an answer that is still missing
-/// is not waited for a second time.
-pub(crate) fn ask(pid: i32, memory: &OwnedFd, asked: &mut Option<Tag>) {
+/// `last` is the request for which the worker was last signalled: it is not signalled twice.
+pub(crate) fn request(pid: i32, memory: &OwnedFd, last: &mut Option<Tag>) {
     match engine::subject_of(pid) {
         Ok(None) => {}
-        Ok(Some(tag)) if is_computing(pid) && *asked != Some(tag) => {
-            *asked = Some(tag);
+        Ok(Some(tag)) if is_running(pid) && *last != Some(tag) => {
+            *last = Some(tag);
             send_signal(pid);
         }
         Ok(Some(tag)) => read_from_outside(pid, memory, tag),
@@ -51,26 +49,26 @@ pub(crate) fn ask(pid: i32, memory: &OwnedFd, asked: &mut Option<Tag>) {
 }
 
 /// Field 3 of proc_pid_stat(5).
-pub(crate) fn is_computing(pid: i32) -> bool {
+pub(crate) fn is_running(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R')))
 }
 
 fn send_signal(pid: i32) {
-    // SAFETY: a plain system call about our own child.
+    // SAFETY: a plain system call for a child of this process.
     unsafe { libc::kill(pid, BACKTRACE_SIGNAL) };
 }
 
 fn read_from_outside(pid: i32, memory: &OwnedFd, tag: Tag) {
     let text = of(pid, engine::backtrace_root());
     let still = matches!(engine::subject_of(pid), Ok(Some(now)) if now == tag);
-    // A ring that cannot be mapped is the worker's end already.
+    // If the ring cannot be mapped, the worker exits anyway.
     if let (true, Ok(channel)) = (still, WorkerChannel::map(memory)) {
         show(&channel.backtrace_sink(), &text, tag);
     }
 }
 
-/// The backtrace of another process of this program, which has its innermost frame at `root`.
+/// The backtrace of another process of this program, whose pointer to the innermost frame is at `root`.
 pub(crate) fn of(pid: i32, root: usize) -> Vec<u8> {
     engine::write_backtrace_from(pid, root);
     WRITER.with_borrow_mut(|writer| std::mem::take(&mut writer.text))
@@ -89,13 +87,13 @@ fn show(sink: &BacktraceSink, text: &[u8], tag: Tag) {
 unsafe extern "C" fn outboard_rs_backtrace_write(text: *const c_char, len: usize) {
     // SAFETY: the caller's contract.
     let text = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), len) };
-    // A backtrace that is lost to a panic costs nothing else.
+    // A panic only loses the backtrace.
     let _ = catch_unwind(|| {
         WRITER.with_borrow_mut(|writer| writer.text.extend_from_slice(text));
     });
 }
 
-/// In a worker: shows the text to the gateway.
+/// In a worker: publishes the text to the gateway.
 #[unsafe(no_mangle)]
 extern "C" fn outboard_rs_backtrace_publish() {
     let _ = catch_unwind(|| {
@@ -108,8 +106,8 @@ extern "C" fn outboard_rs_backtrace_publish() {
     });
 }
 
-/// In a worker with several requests: which one the next text is about.
+/// In a worker with several requests: sets the request of the next text.
 #[unsafe(no_mangle)]
 extern "C" fn outboard_rs_backtrace_about(slot: u32, generation: u32) {
-    let _ = catch_unwind(|| about(Tag { slot, generation }));
+    let _ = catch_unwind(|| set_request(Tag { slot, generation }));
 }

@@ -1,6 +1,6 @@
-//! Catches what PHP prints on its standard streams while the engine starts.
+//! Captures the standard streams while the engine starts.
 //!
-//! Called by start-up. Invariant: the streams are as before when the capture is over.
+//! Called by start-up. Invariant: the streams are restored when the capture ends.
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::stdio::{dup2_stderr, dup2_stdout, stderr, stdout};
@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 
-/// Most of a start-up's text that is kept.
-const MOST_BYTES: u64 = 32 * 1024;
+/// The maximum size of the captured text.
+const MAX_BYTES: u64 = 32 * 1024;
 
 /// Standard output and error redirected to memory.
 #[derive(Debug)]
@@ -33,15 +33,15 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Puts the streams back and returns what was printed.
+    /// Restores the streams and returns the captured text.
     pub(crate) fn end(mut self) -> io::Result<String> {
-        // SAFETY: writes out what C code has in its buffers; NULL stands for all streams.
+        // SAFETY: flushes the buffers of C code; NULL stands for all streams.
         unsafe { libc::fflush(std::ptr::null_mut()) };
         dup2_stdout(&self.stdout)?;
         dup2_stderr(&self.stderr)?;
         self.memory.seek(SeekFrom::Start(0))?;
         let mut text = Vec::new();
-        (&mut self.memory).take(MOST_BYTES).read_to_end(&mut text)?;
+        (&mut self.memory).take(MAX_BYTES).read_to_end(&mut text)?;
         Ok(String::from_utf8_lossy(&text).trim().to_owned())
     }
 }

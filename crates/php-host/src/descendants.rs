@@ -1,18 +1,16 @@
-//! What runs below the zygote without being a worker: programs that scripts have started, children
-//! that they have forked off.
+//! Processes below the zygote that are not workers: programs and forked children of scripts.
 //!
-//! Called by the zygote. Each worker leads a process group of its own, which is ended with it when it
-//! does not end in order: at a deadline, in a crash. What has left that group, or outlives a worker
-//! that ended in order, is adopted here (`PR_SET_CHILD_SUBREAPER`). Invariant: when the zygote leaves
-//! nothing below it is left.
+//! Called by the zygote. Each worker leads its own process group, which is killed with it if the worker does
+//! not exit regularly (deadline, crash). Processes that left the group or outlive a regular exit are adopted
+//! (`PR_SET_CHILD_SUBREAPER`). Invariant: nothing below the zygote survives it.
 
 use std::time::{Duration, Instant};
 
-/// How long the end of what was killed is waited for.
+/// How long to wait for killed processes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// In the zygote, before the first worker: orphans become its children, and the end of its own
-/// parent wakes it even when it was stopped. It then sees that the control socket is closed.
+/// In the zygote, before the first worker: orphans become its children, and its parent's exit wakes it
+/// even if it is stopped, so that it notices the closed control socket.
 pub(crate) fn adopt() {
     // SAFETY: plain system calls without pointers.
     unsafe {
@@ -21,21 +19,20 @@ pub(crate) fn adopt() {
     }
 }
 
-/// In a worker: what it starts can be ended with it.
+/// In a worker: starts a process group.
 pub(crate) fn lead_group() {
     // SAFETY: a plain system call; it cannot fail for a fresh child.
     unsafe { libc::setpgid(0, 0) };
 }
 
-/// Ends what a worker has left in its group. Its number names no other group: while one with it has
-/// members it is given to no new process.
+/// Kills the rest of a worker's process group. Its id is not reused while the group has members.
 pub(crate) fn end_group(worker: i32) {
     // SAFETY: a plain system call.
     unsafe { libc::kill(-worker, libc::SIGKILL) };
 }
 
-/// Ends everything below this process. Whatever loses its parent meanwhile is adopted and ended in
-/// the next round.
+/// Kills everything below this process. Processes that lose their parent meanwhile are adopted and killed
+/// in the next round.
 pub(crate) fn end_all() {
     let began = Instant::now();
     loop {
@@ -44,12 +41,11 @@ pub(crate) fn end_all() {
             return;
         }
         for child in children {
-            // SAFETY: a plain system call; the process id is that of a child which nobody else waits
-            // for.
+            // SAFETY: a plain system call; nothing else reaps this child, so its pid is not reused.
             unsafe { libc::kill(child, libc::SIGKILL) };
         }
         std::thread::sleep(Duration::from_millis(1));
-        // SAFETY: no status is asked for.
+        // SAFETY: no status is requested.
         while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
     }
 }

@@ -1,10 +1,9 @@
-//! The PHP engine as Rust sees it: the other half of `sapi/outboard.h`.
+//! The PHP engine for Rust: the counterpart of `sapi/outboard.h`.
 //!
-//! Called by the zygote (start) and the worker (requests). Invariants: the structures are laid out
-//! as in C, checked at start-up; every call below is made on the process's only thread; the C side
-//! lets no longjmp out.
+//! Called by the zygote (start) and the worker (requests). Invariants: the structures have C's layout, which
+//! is checked at start-up; all calls are made on the process's only thread; no longjmp leaves the C side.
 
-use crate::fetches::Fetched;
+use crate::fetches::FetchResult;
 use outboard_ring::frame::Tag;
 use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Outcome;
@@ -41,7 +40,7 @@ struct Pair {
     value: Str,
 }
 
-/// A request as C sees it; it points into the frame and the scratch that it was made from.
+/// A request for C; it points to its frame and scratch.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -104,14 +103,14 @@ impl Default for Request {
 /// `outboard_result`.
 #[repr(C)]
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct RawVerdict {
+pub(crate) struct RawResult {
     outcome: i32,
     leaving: bool,
     peak_memory_bytes: u64,
 }
 
-impl From<RawVerdict> for Verdict {
-    fn from(raw: RawVerdict) -> Self {
+impl From<RawResult> for RequestResult {
+    fn from(raw: RawResult) -> Self {
         let outcome = match raw.outcome {
             0 => Outcome::Finished,
             2 => Outcome::Refused,
@@ -168,10 +167,10 @@ pub(crate) struct RawFetch {
     pub(crate) http2: bool,
 }
 
-/// `outboard_fetched`.
+/// `outboard_fetch_result`.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct RawFetched {
+pub(crate) struct RawFetchResult {
     pub(crate) failure: i32,
     pub(crate) status: u16,
     pub(crate) http_version: u8,
@@ -180,10 +179,10 @@ pub(crate) struct RawFetched {
     pub(crate) body: Str,
 }
 
-impl From<Fetched<'_>> for RawFetched {
-    fn from(fetched: Fetched<'_>) -> Self {
+impl From<FetchResult<'_>> for RawFetchResult {
+    fn from(fetched: FetchResult<'_>) -> Self {
         match fetched {
-            Fetched::Answer(head, body) => Self {
+            FetchResult::Response(head, body) => Self {
                 failure: 0,
                 status: head.status,
                 http_version: head.http_version,
@@ -191,7 +190,7 @@ impl From<Fetched<'_>> for RawFetched {
                 headers: head.headers.into(),
                 body: body.into(),
             },
-            Fetched::Failed(failure, why) => Self {
+            FetchResult::Failed(failure, why) => Self {
                 failure: failure as i32,
                 status: 0,
                 http_version: 0,
@@ -214,14 +213,10 @@ unsafe extern "C" {
     fn outboard_engine_fix_ini(name: *const c_char, name_len: usize) -> bool;
     fn outboard_engine_stop();
     fn outboard_children_watch(watch: bool);
-    fn outboard_request_run(
-        request: *const Request,
-        exchange: *mut c_void,
-        result: *mut RawVerdict,
-    );
+    fn outboard_request_run(request: *const Request, exchange: *mut c_void, result: *mut RawResult);
     fn outboard_swoole_exit_status() -> i32;
     fn outboard_swoole_prepare(count: i32, arguments: *const *const c_char);
-    fn outboard_resident_run(
+    fn outboard_worker_script_run(
         script: *const c_char,
         events: *mut c_void,
         frankenphp: bool,
@@ -237,25 +232,25 @@ unsafe extern "C" {
     fn outboard_backtrace_from(pid: i32, root: *const c_void);
 }
 
-/// The shim and this file were built from different sources.
+/// Fails if the shim and this file were built from different sources.
 fn check_layouts() {
     let here = [
         size_of::<Str>(),
         size_of::<Pair>(),
         size_of::<Request>(),
-        size_of::<RawVerdict>(),
+        size_of::<RawResult>(),
         size_of::<RawFacts>(),
         size_of::<Subject>(),
         size_of::<RawEvent>(),
         size_of::<RawFetch>(),
-        size_of::<RawFetched>(),
+        size_of::<RawFetchResult>(),
     ];
     // SAFETY: a constant array of the C side.
     let there = unsafe { outboard_layout };
     assert_eq!(here, there, "the C shim has other structures");
 }
 
-/// What the engine says of itself after it started.
+/// Facts about the engine after its start.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) php_version: String,
@@ -264,7 +259,7 @@ pub(crate) struct Facts {
     pub(crate) post_max_bytes: u64,
 }
 
-/// Starts the engine; once in a process. `None` when PHP refused, having printed why.
+/// Starts the engine; once per process. `None` if PHP failed, having printed the reason.
 ///
 /// A fatal error in here ends the process (`exit` inside of libphp).
 pub(crate) fn start(
@@ -273,7 +268,7 @@ pub(crate) fn start(
     ini_entries: CString,
 ) -> Option<Facts> {
     check_layouts();
-    // The engine keeps all three for as long as the process lives.
+    // The engine uses all three for as long as the process lives.
     let ini_file = ini_file.map_or(ptr::null(), |path| path.into_raw().cast_const());
     // SAFETY: NUL-terminated strings that are never freed; single-threaded, first call.
     let started =
@@ -290,7 +285,7 @@ fn facts() -> Facts {
     };
     // SAFETY: the engine has started; `raw` has C's layout (`check_layouts`).
     unsafe { outboard_engine_facts_get(&raw mut raw) };
-    // SAFETY: strings of the engine that live as long as it does, or NULL.
+    // SAFETY: strings of the engine that live as long as it, or NULL.
     let text = |ptr: *const c_char| (!ptr.is_null()).then(|| unsafe { CStr::from_ptr(ptr) });
     Facts {
         php_version: text(raw.php_version)
@@ -301,19 +296,18 @@ fn facts() -> Facts {
     }
 }
 
-/// Takes the right to change an ini value from scripts; false when PHP knows no such value.
+/// Forbids scripts to change an ini value; false if PHP knows no such value.
 pub(crate) fn fix_ini(name: &str) -> bool {
     // SAFETY: the engine has started; pointer and length are a Rust string's.
     unsafe { outboard_engine_fix_ini(name.as_ptr().cast(), name.len()) }
 }
 
-/// Shuts the engine down in an orderly way.
 pub(crate) fn stop() {
     // SAFETY: the engine runs and no request does.
     unsafe { outboard_engine_stop() }
 }
 
-/// Has `max_execution_time` counted in this worker.
+/// Enables `max_execution_time` in this worker.
 pub(crate) fn start_time_limit() -> io::Result<()> {
     // SAFETY: the engine has started; sets a signal handler that is async-signal-safe
     // (time_limit.c) and a timer of the process.
@@ -321,23 +315,23 @@ pub(crate) fn start_time_limit() -> io::Result<()> {
     if started { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether forks of this process are a script's, from now on; those that make workers are not.
+/// Whether forks of this process are a script's from now on; those that create workers are not.
 pub(crate) fn watch_children(watch: bool) {
-    // SAFETY: sets a flag that fork(2) looks at.
+    // SAFETY: sets a flag that the handlers of fork(2) read.
     unsafe { outboard_children_watch(watch) }
 }
 
-/// Answers `signal` with a PHP backtrace from now on.
+/// Writes a PHP backtrace on `signal` from now on.
 pub(crate) fn install_backtrace(signal: i32) {
     // SAFETY: sets a signal handler that is async-signal-safe (backtrace.c).
     unsafe { outboard_backtrace_install(signal) }
 }
 
-/// What a worker of this zygote is doing: `Ok(None)` between requests.
+/// The request that a worker of this zygote runs: `Ok(None)` between requests.
 pub(crate) fn subject_of(pid: i32) -> Result<Option<Tag>, Unreadable> {
     let mut found = Subject::default();
-    // SAFETY: `found` has C's layout (`check_layouts`); the C side reads the other process by a
-    // system call that fails where it may not or cannot.
+    // SAFETY: `found` has C's layout (`check_layouts`); the C side reads the other process with a
+    // system call that fails without permission.
     if !unsafe { outboard_backtrace_subject(pid, &raw mut found) } {
         return Err(Unreadable);
     }
@@ -349,50 +343,50 @@ pub(crate) fn subject_of(pid: i32) -> Result<Option<Tag>, Unreadable> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unreadable;
 
-/// Where this program has the pointer to PHP's innermost frame; its forks have it there too.
+/// The address of PHP's pointer to the innermost frame, which is the same in forks.
 pub(crate) fn backtrace_root() -> usize {
     // SAFETY: takes an address and reads nothing.
     unsafe { outboard_backtrace_root() }.addr()
 }
 
-/// Writes the backtrace of another process of this program, which has that pointer at `root`,
+/// Writes the backtrace of another process of this program, whose pointer is at `root`,
 /// through [`crate::backtrace`].
 pub(crate) fn write_backtrace_from(pid: i32, root: usize) {
-    // SAFETY: as in `subject_of`; `root` is an address in the other process and is never read here.
+    // SAFETY: as in `subject_of`; `root` is an address in the other process and is not read here.
     unsafe { outboard_backtrace_from(pid, ptr::without_provenance(root)) }
 }
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Verdict {
+pub(crate) struct RequestResult {
     pub(crate) outcome: Outcome,
-    /// The engine's state cannot be trusted any more.
+    /// The worker must exit.
     pub(crate) leaving: bool,
     pub(crate) peak_memory_bytes: u64,
 }
 
-/// Space that each request's header pointers are written to, kept to save allocations.
+/// Reused memory for the header pointers of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     headers: Vec<Pair>,
     params: Vec<Pair>,
 }
 
-/// Runs one request. `exchange` comes back to the callbacks as it is.
+/// Runs one request. The callbacks get `exchange` unchanged.
 ///
-/// A backtrace that is asked for meanwhile is about `tag`.
+/// A backtrace requested meanwhile is for `tag`.
 ///
 /// # Safety
-/// `exchange` is what the callbacks of [`crate::callbacks`] expect, and nothing else uses its
-/// target until this returns.
+/// `exchange` is valid for the callbacks of [`crate::callbacks`], and nothing else uses its target until
+/// this returns.
 pub(crate) unsafe fn run(
     view: &RequestView<'_>,
     tag: Tag,
     exchange: *mut c_void,
     scratch: &mut Scratch,
-) -> Verdict {
+) -> RequestResult {
     let request = Request::describe(view, scratch);
-    let mut raw = RawVerdict::default();
+    let mut raw = RawResult::default();
     // SAFETY:
     // * `request` and all it points to outlive the call; every string of a validated frame is
     //   followed by a NUL;
@@ -406,31 +400,31 @@ pub(crate) unsafe fn run(
     raw.into()
 }
 
-/// Runs a resident script to its end. False when it ended without a call for a request, or left an
-/// engine that cannot be trusted.
-///
-/// With what the script ended: the number of exit(), or 255 after a fatal error.
+/// How the script has ended: the number of exit(), or 255 after a fatal error.
 pub(crate) fn exit_status() -> u8 {
-    // SAFETY: reads a number of the engine, which has run.
+    // SAFETY: reads a number of the engine.
     u8::try_from(unsafe { outboard_swoole_exit_status() } & 0xff).unwrap_or(u8::MAX)
 }
 
-/// The script that [`run_resident`] runs is a program of Swoole. Once, in a process that runs no other.
+/// Declares that [`run_worker_script`] runs a program for Swoole. Once per process.
 pub(crate) fn prepare_swoole(arguments: &[String]) {
     let texts: Vec<CString> =
         arguments.iter().filter_map(|argument| CString::new(argument.as_str()).ok()).collect();
-    // They live as long as the process.
+    // They are needed as long as the process lives.
     let texts = Vec::leak(texts);
     let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
     let pointers = Vec::leak(pointers);
-    // SAFETY: `pointers` has so many, and none of it ever goes.
+    // SAFETY: `pointers` has this many elements, and neither it nor the texts are ever freed.
     unsafe { outboard_swoole_prepare(pointers.len() as i32, pointers.as_ptr()) }
 }
 
+/// Runs a worker script to its end. False if it ended without a call for a request, or if the engine has
+/// failed.
+///
 /// # Safety
-/// `events` is what the callbacks of [`crate::callbacks`] expect, and nothing else uses its target
-/// until this returns.
-pub(crate) unsafe fn run_resident(
+/// `events` is valid for the callbacks of [`crate::callbacks`], and nothing else uses its target until
+/// this returns.
+pub(crate) unsafe fn run_worker_script(
     script: &CStr,
     events: *mut c_void,
     frankenphp: bool,
@@ -439,8 +433,10 @@ pub(crate) unsafe fn run_resident(
 ) -> bool {
     let state_report = state_report.map_or(std::ptr::null(), CStr::as_ptr);
     // SAFETY: this function's contract; the C side catches bailouts, and switches between stacks
-    // only in calls of its own, so a Rust frame is left and entered in order.
-    unsafe { outboard_resident_run(script.as_ptr(), events, frankenphp, concurrency, state_report) }
+    // only in calls of its own, so Rust frames are left in order.
+    unsafe {
+        outboard_worker_script_run(script.as_ptr(), events, frankenphp, concurrency, state_report)
+    }
 }
 
 const _: () = {

@@ -1,10 +1,10 @@
-//! What a resident script's worker is to do next: a request, the end of a wait, a timer, the end.
+//! The events of a worker script: requests, ended waits, timers, the stop.
 //!
-//! Made by [`crate::resident`], driven by `sapi/loop.c` through [`crate::callbacks`].
-//! Invariants: a request's memory stays where it is until its `done`; events come in the order in
-//! which they came about; the worker sleeps only when nothing is to be done and the gateway knows.
+//! Created by [`crate::worker_script`], used by `sapi/loop.c` through [`crate::callbacks`]. Invariants: a
+//! request's memory does not move until its `done`; events come in the order of their occurrence; the
+//! worker sleeps only when nothing is left to do and the gateway knows.
 
-use crate::engine::{Request, Scratch, Verdict};
+use crate::engine::{Request, RequestResult, Scratch};
 use crate::exchange::Exchange;
 use crate::fetches::Fetches;
 use crate::link::{Link, Notice};
@@ -21,29 +21,29 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// So many events are handed out before the kernel is asked for more, while there are requests.
+/// While there are requests, the kernel is polled once per this number of events.
 const EVENTS_BETWEEN_POLLS: u32 = 32;
 
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Nothing, and the caller did not want to wait.
+    /// None; only if the caller does not wait.
     Nothing,
-    /// A request sits here.
-    Request(NonNull<Seat>),
-    /// A wait is over.
+    /// A new request.
+    Request(NonNull<RequestSlot>),
+    /// The wait of this waiter has ended.
     Wake(u64),
-    /// A timer is due.
+    /// This timer is due.
     Timer(u64),
-    /// The time of the request that sits here is over.
-    Cancel(NonNull<Seat>),
-    /// The worker is to leave.
+    /// The deadline of this request has passed.
+    Cancel(NonNull<RequestSlot>),
+    /// The worker is to exit.
     Stop,
 }
 
-/// Where a request sits while it is answered. Never moved: C points into it.
+/// The memory of a request in progress. Never moved, because C points to it.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct RequestSlot {
     pub(crate) exchange: Exchange,
     pub(crate) request: Request,
     frame: Vec<u8>,
@@ -59,17 +59,17 @@ pub(crate) struct Events {
     pub(crate) offload: Offload,
     queue: VecDeque<Event>,
     due: Vec<Due>,
-    /// Those in use, by slot.
-    taken: Vec<Option<NonNull<Seat>>>,
-    free: Vec<NonNull<Seat>>,
+    /// Slots in use, by the index of their tag.
+    active: Vec<Option<NonNull<RequestSlot>>>,
+    free: Vec<NonNull<RequestSlot>>,
     since_poll: u32,
-    said_stop: bool,
-    /// Why it all ends, if not in order.
+    is_stop_reported: bool,
+    /// The error that ends the worker.
     pub(crate) failed: Option<Corrupt>,
 }
 
 impl Events {
-    /// The events of a worker with this link.
+    /// Creates the events of the worker with this link.
     pub(crate) fn new(link: Rc<RefCell<Link>>) -> io::Result<Self> {
         let poller = Poller::new(link.borrow().bell().as_fd())?;
         Ok(Self {
@@ -79,17 +79,17 @@ impl Events {
             offload: Offload::default(),
             queue: VecDeque::new(),
             due: Vec::new(),
-            taken: Vec::new(),
+            active: Vec::new(),
             free: Vec::new(),
             since_poll: 0,
-            said_stop: false,
+            is_stop_reported: false,
             failed: None,
         })
     }
 
-    /// The next event. Requests come only when `may_start`.
+    /// Returns the next event. Requests come only if `may_start`.
     pub(crate) fn next(&mut self, may_start: bool, may_block: bool) -> Event {
-        match self.find(may_start, may_block) {
+        match self.try_next(may_start, may_block) {
             Ok(event) => event,
             Err(corrupt) => {
                 self.failed.get_or_insert(corrupt);
@@ -98,7 +98,7 @@ impl Events {
         }
     }
 
-    fn find(&mut self, may_start: bool, may_block: bool) -> Result<Event, Corrupt> {
+    fn try_next(&mut self, may_start: bool, may_block: bool) -> Result<Event, Corrupt> {
         loop {
             if let Some(event) = self.queue.pop_front() {
                 return Ok(event);
@@ -113,7 +113,7 @@ impl Events {
                     return Ok(event);
                 }
             } else {
-                self.link.borrow_mut().take_in()?;
+                self.link.borrow_mut().receive_all()?;
             }
             self.take_notices()?;
             if self.queue.is_empty() && self.is_watching() && self.since_poll > 1 {
@@ -122,8 +122,8 @@ impl Events {
             if !self.queue.is_empty() {
                 continue;
             }
-            if self.link.borrow().is_stopped() && !self.said_stop {
-                self.said_stop = true;
+            if self.link.borrow().is_stopped() && !self.is_stop_reported {
+                self.is_stop_reported = true;
                 return Ok(Event::Stop);
             }
             if !may_block {
@@ -142,17 +142,17 @@ impl Events {
         self.poller.is_busy() || self.offload.is_busy()
     }
 
-    /// Sleeps until the gateway or anything watched has news.
+    /// Sleeps until the gateway, a descriptor or a timer has an event.
     fn sleep(&mut self, may_start: bool) -> Result<(), Corrupt> {
         {
             let mut link = self.link.borrow_mut();
             link.publish();
-            // With frames left in the ring on purpose this would return at once.
+            // Frames that stay in the ring would end the sleep at once.
             if !link.prepare_sleep()? {
                 if may_start {
                     return Ok(());
                 }
-                link.take_in()?;
+                link.receive_all()?;
                 return Ok(());
             }
             if !self.poller.is_busy() {
@@ -192,17 +192,17 @@ impl Events {
             match notice {
                 None => return Ok(()),
                 Some(Notice::Cancel(tag)) => {
-                    self.queue.extend(self.seat(tag).map(Event::Cancel));
+                    self.queue.extend(self.slot(tag).map(Event::Cancel));
                 }
                 Some(Notice::Resume(tag)) => {
-                    // SAFETY: a seat that a tag leads to is in use; the reference ends here.
+                    // SAFETY: the slot of a tag is in use; the reference ends here.
                     let waiter = self
-                        .seat(tag)
-                        .and_then(|mut seat| unsafe { seat.as_mut().exchange.take_waiter() });
+                        .slot(tag)
+                        .and_then(|mut slot| unsafe { slot.as_mut().exchange.take_waiter() });
                     self.queue.extend(waiter.map(Event::Wake));
                 }
                 Some(Notice::Completion(payload)) => {
-                    let woken = self.fetches.take_in(payload)?;
+                    let woken = self.fetches.receive(payload)?;
                     self.queue.extend(woken.map(Event::Wake));
                 }
             }
@@ -210,63 +210,63 @@ impl Events {
     }
 
     fn start_request(&mut self) -> Result<Option<Event>, Corrupt> {
-        let mut seat = self.free.pop().unwrap_or_else(|| self.new_seat());
-        // SAFETY: a seat that is free is nobody else's.
-        let place = unsafe { seat.as_mut() };
-        let Some(tag) = self.link.borrow_mut().next_request(&mut place.frame)? else {
-            self.free.push(seat);
+        let mut slot = self.free.pop().unwrap_or_else(|| self.new_slot());
+        // SAFETY: a free slot has no other user.
+        let request = unsafe { slot.as_mut() };
+        let Some(tag) = self.link.borrow_mut().next_request(&mut request.frame)? else {
+            self.free.push(slot);
             return Ok(None);
         };
-        let view = RequestView::decode(&place.frame)?;
-        place.exchange.begin(tag, view.fixed.content_length.unwrap_or(0));
-        place.request = Request::describe(&view, &mut place.scratch);
-        let slot = tag.slot as usize;
-        if self.taken.len() <= slot {
-            self.taken.resize(slot + 1, None);
+        let view = RequestView::decode(&request.frame)?;
+        request.exchange.begin(tag, view.fixed.content_length.unwrap_or(0));
+        request.request = Request::describe(&view, &mut request.scratch);
+        let index = tag.slot as usize;
+        if self.active.len() <= index {
+            self.active.resize(index + 1, None);
         }
-        if self.taken[slot].replace(seat).is_some() {
+        if self.active[index].replace(slot).is_some() {
             return Err(Corrupt { what: "two requests with one lease" });
         }
-        Ok(Some(Event::Request(seat)))
+        Ok(Some(Event::Request(slot)))
     }
 
-    /// Where the request with this tag sits, unless it is over.
-    fn seat(&self, tag: Tag) -> Option<NonNull<Seat>> {
-        let seat = (*self.taken.get(tag.slot as usize)?)?;
-        // SAFETY: it is in use, so it is there; the reference does not outlive the line.
-        let present = unsafe { seat.as_ref() }.exchange.tag();
-        (present == tag).then_some(seat)
+    /// The slot of the request with this tag, unless it has ended.
+    fn slot(&self, tag: Tag) -> Option<NonNull<RequestSlot>> {
+        let slot = (*self.active.get(tag.slot as usize)?)?;
+        // SAFETY: a slot in use is allocated; the reference does not outlive the line.
+        let current = unsafe { slot.as_ref() }.exchange.tag();
+        (current == tag).then_some(slot)
     }
 
-    fn new_seat(&self) -> NonNull<Seat> {
-        let seat = Seat {
+    fn new_slot(&self) -> NonNull<RequestSlot> {
+        let slot = RequestSlot {
             exchange: Exchange::new(self.link.clone()),
             request: Request::default(),
             frame: Vec::new(),
             scratch: Scratch::default(),
         };
-        NonNull::from(Box::leak(Box::new(seat)))
+        NonNull::from(Box::leak(Box::new(slot)))
     }
 
-    /// The request with this tag is over.
-    pub(crate) fn done(&mut self, tag: Tag, verdict: Verdict) {
-        let Some(mut seat) = self.seat(tag) else { return };
-        self.taken[tag.slot as usize] = None;
-        // SAFETY: C has just given it back, so it is nobody else's.
-        let exchange = unsafe { &mut seat.as_mut().exchange };
+    /// Ends the request with this tag.
+    pub(crate) fn done(&mut self, tag: Tag, result: RequestResult) {
+        let Some(mut slot) = self.slot(tag) else { return };
+        self.active[tag.slot as usize] = None;
+        // SAFETY: C has returned the slot, so it has no other user.
+        let exchange = unsafe { &mut slot.as_mut().exchange };
         let panicked = exchange.take_panicked();
         let done = Done {
             outcome: if panicked {
                 outboard_ring::response::Outcome::Failed
             } else {
-                verdict.outcome
+                result.outcome
             },
-            leaving: verdict.leaving || panicked,
-            peak_memory_bytes: verdict.peak_memory_bytes,
+            leaving: result.leaving || panicked,
+            peak_memory_bytes: result.peak_memory_bytes,
         };
         if let Err(corrupt) = exchange.done(done) {
             self.failed.get_or_insert(corrupt);
         }
-        self.free.push(seat);
+        self.free.push(slot);
     }
 }

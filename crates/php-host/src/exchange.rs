@@ -1,13 +1,12 @@
-//! One worker's conversation with the gateway: the request being answered, its head, its buffered
-//! output and its unread body.
+//! A worker's exchange with the gateway: the current request, its response head, its buffered output and
+//! its unread body.
 //!
-//! Called by the worker's loop between requests and by [`crate::callbacks`] within one. Invariants:
-//! the head is sent once and before any body; nothing of the answer is sent after its end; a small
-//! answer is published once, together with its `Done`. A broken ring is remembered and ends the
-//! worker after the request.
+//! Called by the worker's loop between requests and by [`crate::callbacks`] during one. Invariants: the
+//! head is sent once and before the body; nothing is sent after the response's end; a small response is
+//! published once, together with its `Done`. A corrupt ring ends the worker after the request.
 
-use crate::asks::Asks;
-use crate::fetches::Fetched;
+use crate::blocking_ops::BlockingOps;
+use crate::fetches::FetchResult;
 use crate::link::{Link, Unsent};
 use crate::purge;
 use outboard_ring::channel::WaitCall;
@@ -21,20 +20,20 @@ use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
-/// Output that is collected before it is sent.
+/// Output is collected up to this size.
 const BUFFER_BYTES: usize = 32 * 1024;
 
 /// Of syslog(3).
 const SEVERITY_ERROR: u8 = 3;
 
-/// How far the answer has got.
+/// The progress of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// No head yet, or one that waits for the first output.
     Collecting,
     /// The head is in the ring.
     Streaming,
-    /// The script has completed the answer and goes on without one.
+    /// The script has completed the response and still runs.
     Finished,
 }
 
@@ -47,12 +46,12 @@ pub(crate) struct Exchange {
     head: Vec<u8>,
     output: Vec<u8>,
     body: Body,
-    /// The coroutine that waits for the client to take what there is.
+    /// The coroutine that waits for the client to read.
     waiter: Option<u64>,
-    /// What the gateway said last to a script that waited for it.
+    /// The completion of the last dispatched task.
     completion: Vec<u8>,
     panicked: bool,
-    asks: Asks,
+    blocking_ops: BlockingOps,
 }
 
 /// The part of the request body that PHP has not read.
@@ -64,7 +63,7 @@ struct Body {
 }
 
 impl Exchange {
-    /// One for the requests of `link`, one after the other.
+    /// Creates one for the requests of `link`, one after the other.
     pub(crate) fn new(link: Rc<RefCell<Link>>) -> Self {
         Self {
             link,
@@ -76,11 +75,11 @@ impl Exchange {
             waiter: None,
             completion: Vec::new(),
             panicked: false,
-            asks: Asks::default(),
+            blocking_ops: BlockingOps::default(),
         }
     }
 
-    /// Takes up a request with a body of so many bytes.
+    /// Begins a request with a body of this size.
     pub(crate) fn begin(&mut self, tag: Tag, body_bytes: u64) {
         self.tag = tag;
         self.phase = Phase::Collecting;
@@ -92,36 +91,36 @@ impl Exchange {
         self.waiter = None;
     }
 
-    /// The request being answered.
+    /// The current request.
     pub(crate) fn tag(&self) -> Tag {
         self.tag
     }
 
-    /// Sends what is left of the answer, and that the request is over.
+    /// Sends the rest of the response, and that the request has ended.
     pub(crate) fn done(&mut self, done: Done) -> Result<(), Corrupt> {
         if let Err(Unsent::Broken(corrupt)) = self.send_output() {
             return Err(corrupt);
         }
         let mut link = self.link.borrow_mut();
-        link.forget_body(self.tag);
+        link.discard_body(self.tag);
         link.send_always(FrameKind::Done, self.tag, &[&done.encode()])?;
-        link.publish_answer()?;
+        link.publish_response()?;
         link.check()
     }
 
-    /// Begins the response head.
+    /// Starts the response head.
     pub(crate) fn start_head(&mut self, status: u16, reason: &[u8]) {
         self.head.clear();
         ResponseHead::encode_status(&mut self.head, status, reason);
     }
 
-    /// Adds a line to it.
+    /// Adds a line to the head.
     pub(crate) fn add_head_line(&mut self, line: &[u8]) {
         ResponseHead::encode_line(&mut self.head, line);
     }
 
-    /// Sends the head that was begun as an interim one, now; the answer's own is still to come.
-    /// False when it is too late for that, or the client has gone.
+    /// Sends the started head as an interim one. False if the final head was sent already, or the client
+    /// has disconnected.
     pub(crate) fn send_interim(&mut self) -> bool {
         if self.phase != Phase::Collecting {
             return false;
@@ -130,13 +129,13 @@ impl Exchange {
         let sent = self.send(FrameKind::Interim, &[&head]);
         self.link.borrow_mut().publish();
         if matches!(sent, Err(Unsent::TooLong)) {
-            self.tell_too_long("An interim response head", head.len(), "it is not sent");
+            self.log_too_long("An interim response head", head.len(), "it was not sent");
         }
         self.is_sent(sent)
     }
 
-    /// Takes output of the script; returns how much was taken: less than all when the client has
-    /// gone. After the end of the answer output goes nowhere and counts as taken.
+    /// Takes output and returns how much: less than all if the client has disconnected. Output after the
+    /// response's end is dropped and counts as taken.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
         if self.phase == Phase::Finished {
             return bytes.len();
@@ -149,7 +148,7 @@ impl Exchange {
         if self.is_sent(sent) { bytes.len() } else { 0 }
     }
 
-    /// Sends what was collected, now. False when the client has gone.
+    /// Sends the collected output. False if the client has disconnected.
     pub(crate) fn flush(&mut self) -> bool {
         if self.phase == Phase::Finished {
             return true;
@@ -159,23 +158,22 @@ impl Exchange {
         self.is_sent(sent)
     }
 
-    /// Whether the client has not taken what there is, so that more should wait.
+    /// Whether the client is slow, so that the script should wait.
     pub(crate) fn is_paused(&self) -> bool {
         self.phase != Phase::Finished && self.link.borrow().is_paused(self.tag)
     }
 
-    /// Has this coroutine woken when the client takes more.
+    /// Wakes this coroutine when the client reads again.
     pub(crate) fn await_client(&mut self, waiter: u64) {
         self.link.borrow().count_wait(WaitCall::Client, None);
         self.waiter = Some(waiter);
     }
 
-    /// Who waits for that.
     pub(crate) fn take_waiter(&mut self) -> Option<u64> {
         self.waiter.take()
     }
 
-    /// Completes the answer while the script goes on. False when the client has gone.
+    /// Completes the response while the script runs on. False if the client has disconnected.
     pub(crate) fn finish(&mut self) -> bool {
         if self.phase == Phase::Finished {
             return true;
@@ -191,46 +189,45 @@ impl Exchange {
         self.phase == Phase::Finished
     }
 
-    /// A line for the error log, at once: the process may not live to send it later.
+    /// Sends lines for the error log at once, because the process may crash later.
     pub(crate) fn log(&mut self, severity: u8, text: &[u8]) {
         let mut link = self.link.borrow_mut();
         let most = link.largest_piece_bytes - 1;
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let line = &line[..line.len().min(most)];
             if let Err(corrupt) = link.send_always(FrameKind::Log, self.tag, &[&[severity], line]) {
-                link.note_broken(corrupt);
+                link.set_broken(corrupt);
                 return;
             }
         }
         link.publish();
     }
 
-    /// Purges pages of the app's cache; how many, or `None` when that could not be said.
+    /// Purges pages of the app's cache; returns how many, or `None` if it failed.
     pub(crate) fn purge(&mut self, call: &PurgeCall<'_>) -> Option<u64> {
         purge::through(&mut self.link.borrow_mut(), self.tag, call)
     }
 
-    /// Hands a task to the gateway and waits until it is accepted, or refused; `None` when the ring
-    /// is broken.
-    pub(crate) fn dispatch(&mut self, call: TaskCall<'_>, data: &[u8]) -> Option<Fetched<'_>> {
+    /// Sends a task to the gateway and waits for its acceptance; `None` if the ring is corrupt.
+    pub(crate) fn dispatch(&mut self, call: TaskCall<'_>, data: &[u8]) -> Option<FetchResult<'_>> {
         let mut link = self.link.borrow_mut();
         match link.call(self.tag, Call::Task(call), data) {
             Ok(completion) => self.completion = completion,
             Err(corrupt) => {
-                link.note_broken(corrupt);
+                link.set_broken(corrupt);
                 return None;
             }
         }
-        Fetched::read(&self.completion)
+        FetchResult::read(&self.completion)
     }
 
-    /// Has the gateway carry out an operation and waits for its answer, with the worker.
-    pub(crate) fn ask(&mut self, call: Call<'_>, body: &[u8]) -> Option<Fetched<'_>> {
-        let is_answered = self.asks.wait(&mut self.link.borrow_mut(), self.tag, call, body);
-        self.asks.answer().filter(|_| is_answered)
+    /// Runs an operation in the gateway and waits for its result, blocking the worker.
+    pub(crate) fn call(&mut self, call: Call<'_>, body: &[u8]) -> Option<FetchResult<'_>> {
+        let is_complete = self.blocking_ops.call(&mut self.link.borrow_mut(), self.tag, call, body);
+        self.blocking_ops.result().filter(|_| is_complete)
     }
 
-    /// Copies unread body over `target`; fewer bytes than it holds mean that the body ended.
+    /// Fills `target` with unread body; fewer bytes mean that the body has ended.
     pub(crate) fn read_body(&mut self, target: &mut [MaybeUninit<u8>]) -> usize {
         let mut filled = 0;
         while filled < target.len() && self.body.unread_bytes > 0 {
@@ -245,7 +242,7 @@ impl Exchange {
                     }
                     Ok(None) => break,
                     Err(corrupt) => {
-                        link.note_broken(corrupt);
+                        link.set_broken(corrupt);
                         break;
                     }
                 }
@@ -259,24 +256,24 @@ impl Exchange {
         filled
     }
 
-    /// Notes that a callback panicked: the worker leaves after this request.
-    pub(crate) fn note_panic(&mut self) {
+    /// Records that a callback panicked: the worker exits after this request.
+    pub(crate) fn record_panic(&mut self) {
         self.panicked = true;
     }
 
-    /// Whether one did; forgets it.
+    /// Returns whether a callback panicked, and clears it.
     pub(crate) fn take_panicked(&mut self) -> bool {
         std::mem::take(&mut self.panicked)
     }
 
     fn is_sent(&mut self, sent: Result<(), Unsent>) -> bool {
         if let Err(Unsent::Broken(corrupt)) = sent {
-            self.link.borrow_mut().note_broken(corrupt);
+            self.link.borrow_mut().set_broken(corrupt);
         }
         sent.is_ok()
     }
 
-    /// Sends the head, if it waits, and the collected output.
+    /// Sends the head, if it was not sent, and the collected output.
     fn send_output(&mut self) -> Result<(), Unsent> {
         if self.phase == Phase::Collecting && !self.head.is_empty() {
             let head = std::mem::take(&mut self.head);
@@ -298,11 +295,11 @@ impl Exchange {
         sent
     }
 
-    /// The answer ends without a head, which the gateway answers with 502, and what the script still
-    /// says goes nowhere.
+    /// Ends the response without a head, to which the gateway responds with 502; further output is
+    /// dropped.
     fn refuse_head(&mut self) {
         let head_bytes = std::mem::take(&mut self.head).len();
-        self.tell_too_long("The response head", head_bytes, "the answer is 502");
+        self.log_too_long("The response head", head_bytes, "the response is 502");
         self.output.clear();
         let sent = self.send(FrameKind::End, &[]);
         self.link.borrow_mut().publish();
@@ -310,7 +307,7 @@ impl Exchange {
         self.is_sent(sent);
     }
 
-    fn tell_too_long(&mut self, what: &str, head_bytes: usize, consequence: &str) {
+    fn log_too_long(&mut self, what: &str, head_bytes: usize, consequence: &str) {
         let most = self.link.borrow().largest_frame_bytes;
         let text = format!(
             "{what} of the script has {head_bytes} bytes, and there is room for {most}: {consequence}. \

@@ -1,51 +1,50 @@
-//! The HTTP requests that the gateway makes for this worker's scripts, and the tasks that it queues.
+//! Requests that the gateway sends for this worker's scripts, and tasks that it queues.
 //!
-//! Used by [`crate::events`]. Invariants: an answer is given to the call that asked for it and to
-//! no later one with the same slot; what was given up is told to the gateway once.
+//! Used by [`crate::events`]. Invariants: a result goes to the call that began the fetch and to no later
+//! one in the same slot; the gateway receives each cancellation once.
 
 use crate::link::Link;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
 use outboard_ring::spsc::Corrupt;
 
-/// What has come of a fetch.
+/// What was received of a fetch.
 #[derive(Debug, Default)]
-struct Answer {
-    /// The completion with the head; a small body is in it as well.
+struct PartialResponse {
+    /// The completion with the head, and a small body.
     head: Vec<u8>,
-    /// A larger body; or, after a failure, why.
+    /// A larger body; after a failure, the message.
     body: Vec<u8>,
     failure: Option<Failure>,
 }
 
-/// A complete answer.
+/// The result of a fetch.
 #[derive(Debug)]
-pub(crate) enum Fetched<'a> {
-    /// Head and body.
-    Answer(FetchedHead<'a>, &'a [u8]),
-    /// Why there is none.
+pub(crate) enum FetchResult<'a> {
+    Response(FetchedHead<'a>, &'a [u8]),
+    /// With a message.
     Failed(Failure, &'a [u8]),
 }
 
-impl<'a> Fetched<'a> {
-    /// A completion that is a whole answer; `None` if it is none.
+impl<'a> FetchResult<'a> {
+    /// Reads a completion that holds a whole result, else returns `None`.
     pub(crate) fn read(completion: &'a [u8]) -> Option<Self> {
         match Completion::decode(completion).ok()?.part {
-            Part::Whole(head, body) => Some(Self::Answer(head, body)),
+            Part::Whole(head, body) => Some(Self::Response(head, body)),
             Part::Failed { failure, message } => Some(Self::Failed(failure, message.as_bytes())),
             _ => None,
         }
     }
 }
 
-impl Answer {
-    fn view(&self) -> Option<Fetched<'_>> {
+impl PartialResponse {
+    fn view(&self) -> Option<FetchResult<'_>> {
         if let Some(failure) = self.failure {
-            return Some(Fetched::Failed(failure, &self.body));
+            return Some(FetchResult::Failed(failure, &self.body));
         }
         match Completion::decode(&self.head).ok()?.part {
-            Part::Whole(head, body) => Some(Fetched::Answer(head, body)),
-            Part::Head(head) => Some(Fetched::Answer(head, &self.body)),
+            Part::Whole(head, body) => Some(FetchResult::Response(head, body)),
+            Part::Head(head) => Some(FetchResult::Response(head, &self.body)),
             _ => None,
         }
     }
@@ -56,9 +55,8 @@ struct Fetch {
     generation: u32,
     in_use: bool,
     complete: bool,
-    /// The coroutine to be woken.
     waiter: u64,
-    answer: Answer,
+    response: PartialResponse,
 }
 
 /// See the module.
@@ -78,7 +76,7 @@ fn tag_of(id: u64) -> Tag {
 }
 
 impl Fetches {
-    /// Sends a fetch to the gateway, or a task, which is answered in the same way.
+    /// Sends a fetch to the gateway, or a task, which has the same kind of result.
     pub(crate) fn begin(
         &mut self,
         link: &mut Link,
@@ -119,66 +117,66 @@ impl Fetches {
     }
 
     fn refuse(&mut self, id: Tag, why: &str) {
-        if let Some(fetch) = self.present(id) {
-            fetch.answer.failure = Some(Failure::BadCall);
-            fetch.answer.body = why.as_bytes().to_vec();
+        if let Some(fetch) = self.get_mut(id) {
+            fetch.response.failure = Some(Failure::BadCall);
+            fetch.response.body = why.as_bytes().to_vec();
             fetch.complete = true;
         }
     }
 
-    fn present(&mut self, id: Tag) -> Option<&mut Fetch> {
+    fn get_mut(&mut self, id: Tag) -> Option<&mut Fetch> {
         let fetch = self.slots.get_mut(id.slot as usize)?;
         (fetch.in_use && fetch.generation == id.generation).then_some(fetch)
     }
 
-    /// Takes in what the gateway says; the coroutine to be woken, if its answer is complete.
-    pub(crate) fn take_in(&mut self, payload: Vec<u8>) -> Result<Option<u64>, Corrupt> {
+    /// Receives a completion; returns the waiter to wake if the result is complete.
+    pub(crate) fn receive(&mut self, payload: Vec<u8>) -> Result<Option<u64>, Corrupt> {
         let completion = Completion::decode(&payload)?;
-        let Some(fetch) = self.present(completion.id) else { return Ok(None) };
-        let answer = &mut fetch.answer;
+        let Some(fetch) = self.get_mut(completion.id) else { return Ok(None) };
+        let response = &mut fetch.response;
         match completion.part {
             Part::Head(_) => {
-                answer.head = payload;
+                response.head = payload;
                 return Ok(None);
             }
             Part::Body(bytes) => {
-                answer.body.extend_from_slice(bytes);
+                response.body.extend_from_slice(bytes);
                 return Ok(None);
             }
-            Part::Whole(..) => answer.head = payload,
-            // The gateway's fault: that is no answer to a fetch.
-            Part::Purged(_) => answer.failure = Some(Failure::Protocol),
-            // The gateway's fault: there is no answer without a head.
-            Part::End if answer.head.is_empty() => answer.failure = Some(Failure::Protocol),
+            Part::Whole(..) => response.head = payload,
+            // A protocol error of the gateway: not the result of a fetch.
+            Part::Purged(_) => response.failure = Some(Failure::Protocol),
+            // A protocol error of the gateway: a body without a head.
+            Part::End if response.head.is_empty() => response.failure = Some(Failure::Protocol),
             Part::End => {}
             Part::Failed { failure, message } => {
-                answer.failure = Some(failure);
-                answer.body = message.as_bytes().to_vec();
+                response.failure = Some(failure);
+                response.body = message.as_bytes().to_vec();
             }
         }
         fetch.complete = true;
         Ok(Some(fetch.waiter))
     }
 
-    /// The answer, once it is complete.
-    pub(crate) fn answer(&mut self, id: u64) -> Option<Fetched<'_>> {
-        self.present(tag_of(id)).filter(|fetch| fetch.complete)?.answer.view()
+    /// The result, once it is complete.
+    pub(crate) fn result(&mut self, id: u64) -> Option<FetchResult<'_>> {
+        self.get_mut(tag_of(id)).filter(|fetch| fetch.complete)?.response.view()
     }
 
-    /// Has this coroutine woken: its name is another in each wait.
+    /// Wakes this waiter instead: a coroutine has another one in each wait.
     pub(crate) fn await_by(&mut self, id: u64, waiter: u64) {
-        if let Some(fetch) = self.present(tag_of(id)) {
+        if let Some(fetch) = self.get_mut(tag_of(id)) {
             fetch.waiter = waiter;
         }
     }
 
-    /// The caller has what it wanted, or gives up.
+    /// Frees a fetch; an incomplete one is cancelled in the gateway.
     pub(crate) fn free(&mut self, link: &mut Link, id: u64) -> Result<(), Corrupt> {
         let tag = tag_of(id);
-        let Some(fetch) = self.present(tag) else { return Ok(()) };
+        let Some(fetch) = self.get_mut(tag) else { return Ok(()) };
         let complete = fetch.complete;
         fetch.in_use = false;
-        fetch.answer = Answer::default();
+        fetch.response = PartialResponse::default();
         self.free.push(tag.slot);
         if complete {
             return Ok(());

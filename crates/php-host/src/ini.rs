@@ -1,16 +1,14 @@
 //! Writes ini values as the text that the engine reads after its ini files.
 //!
-//! Called by start-up. Invariant: a value means what it would mean in `php.ini`; text that could
-//! end its line or its quotes is quoted or refused, never passed through.
+//! Called by start-up. Invariant: a value has its meaning in `php.ini`; text that could end its line or its
+//! quotes is quoted or rejected.
 
 use std::collections::BTreeMap;
 
 /// A setting that cannot be written in ini syntax.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unwritable {
-    /// Which.
     pub(crate) name: String,
-    /// Why.
     pub(crate) why: &'static str,
 }
 
@@ -39,7 +37,7 @@ fn check(name: &str, value: &str) -> Result<(), Unwritable> {
     let refuse = |why| Err(Unwritable { name: name.to_owned(), why });
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if name.is_empty() || !name.chars().all(plain) {
-        return refuse("has a name that PHP cannot have");
+        return refuse("has an invalid name");
     }
     if value.contains(['\0', '\n', '\r']) {
         return refuse("has a value with a line break or a NUL");
@@ -47,8 +45,8 @@ fn check(name: &str, value: &str) -> Result<(), Unwritable> {
     Ok(())
 }
 
-/// Words and numbers stay bare, so that `On`, `128M` and `E_ALL & ~E_DEPRECATED` mean what they
-/// mean in `php.ini`. Single quotes are literal; double quotes are for what contains those.
+/// Words and numbers stay bare, so that `On`, `128M` and `E_ALL & ~E_DEPRECATED` have their meaning.
+/// Single quotes are literal; a value that contains them gets double quotes.
 fn write_value(value: &str, out: &mut String) {
     let bare =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '&' | '|' | '~' | '^');

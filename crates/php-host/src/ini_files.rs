@@ -1,34 +1,32 @@
-//! Which php.ini, and which folder of further ini files, the engine reads when nobody says.
+//! Selects php.ini, and the directory of further ini files, if the settings do not.
 //!
-//! Called by start-up. Debian keeps a folder for each way of running PHP: `/etc/php/8.2/cli`,
-//! `…/fpm`, `…/embed`. To the engine we are "embed", whose files nobody edits; an application that
-//! moves here expects those of php-fpm. So: `outboard`'s, else `fpm`'s, else what the engine finds
-//! by itself. Invariant: what the settings or the environment name is not replaced.
+//! Called by start-up. Debian has a directory for each way to run PHP: `/etc/php/8.2/cli`, `…/fpm`,
+//! `…/embed`. The engine's default would be "embed", whose files are never edited; an application expects those
+//! of php-fpm. So: `outboard`'s, else `fpm`'s, else the engine's default. Invariant: paths from the settings
+//! or the environment are not replaced.
 
 use outboard_ring::control::HostSettings;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// The parent of those folders (build.rs).
+/// The parent of those directories (build.rs).
 const HOME: &str = env!("OUTBOARD_PHP_INI_HOME");
 
-/// In the order in which they are asked. A program that is run as by the command line has the
-/// latter's files before php-fpm's.
-const FOLDERS: [&str; 2] = ["outboard", "fpm"];
-const FOLDERS_OF_CLI: [&str; 3] = ["outboard", "cli", "fpm"];
+/// In order of preference. A program that runs as in the command line prefers the files of that.
+const DIRECTORIES: [&str; 2] = ["outboard", "fpm"];
+const DIRECTORIES_OF_CLI: [&str; 3] = ["outboard", "cli", "fpm"];
 
-/// The files to read; `None`: what the engine finds by itself.
+/// The files to read; `None`: the engine's default.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct IniFiles<'a> {
     /// php.ini.
     pub(crate) file: Option<Cow<'a, Path>>,
-    /// The folder of further files.
+    /// The directory of further files.
     pub(crate) scan_dir: Option<Cow<'a, Path>>,
 }
 
 impl<'a> IniFiles<'a> {
-    /// Each is looked for on its own: `outboard/php.ini` goes together with `fpm/conf.d`, where the
-    /// extensions are.
+    /// The two are independent: `outboard/php.ini` works with `fpm/conf.d`, which loads the extensions.
     pub(crate) fn of(settings: &'a HostSettings) -> Self {
         Self::below(Path::new(HOME), settings)
     }
@@ -47,8 +45,9 @@ impl<'a> IniFiles<'a> {
 }
 
 fn first(home: &Path, settings: &HostSettings, name: &str) -> Option<PathBuf> {
-    let folders: &[&str] = if settings.sapi_name == "cli" { &FOLDERS_OF_CLI } else { &FOLDERS };
-    folders.iter().map(|folder| home.join(folder).join(name)).find(|path| path.exists())
+    let is_cli = settings.sapi_name == "cli";
+    let directories: &[&str] = if is_cli { &DIRECTORIES_OF_CLI } else { &DIRECTORIES };
+    directories.iter().map(|directory| home.join(directory).join(name)).find(|path| path.exists())
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
-//! The worker's end of its ring: frames in, sorted by what they are for; frames out.
+//! The worker's end of its ring: receives and sorts frames, sends frames.
 //!
-//! Shared by the exchanges of a worker and, in worker mode, its events. Invariants: a request
-//! leaves the ring in the order in which it came; body frames are kept for requests that are
-//! waited for or being answered, and for no others. A broken ring is remembered and ends the
-//! worker.
+//! Shared by the exchanges of a worker and, in worker mode, its events. Invariants: requests leave the ring
+//! in their order; body frames are stored only for requests that wait or are being handled. A corrupt ring
+//! ends the worker.
 
 use outboard_ring::channel::{WaitCall, WorkerChannel};
 use outboard_ring::doorbell::{Awaited, Doorbell};
@@ -13,12 +12,12 @@ use outboard_ring::spsc::{Corrupt, Sleep, Wake};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// The frame could not be sent and never will be.
+/// Why a frame was not sent.
 #[derive(Debug)]
 pub(crate) enum Unsent {
-    /// The client has gone.
+    /// The client has disconnected.
     Aborted,
-    /// It is longer than the ring: waiting for room would have no end.
+    /// It is longer than the ring.
     TooLong,
     /// The gateway broke the protocol.
     Broken(Corrupt),
@@ -30,12 +29,12 @@ impl From<Corrupt> for Unsent {
     }
 }
 
-/// Something that the gateway said between requests.
+/// A message of the gateway that concerns a request in progress.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// The time of this request is over.
+    /// The deadline of this request has passed.
     Cancel(Tag),
-    /// The client of this request takes its answer again.
+    /// The client of this request reads again.
     Resume(Tag),
     /// Payload of a `Completion` frame.
     Completion(Vec<u8>),
@@ -47,36 +46,36 @@ pub(crate) struct Link {
     channel: WorkerChannel,
     bell: Awaited,
     gateway_bell: Doorbell,
-    /// What the empty ring has room for.
+    /// The capacity of the empty ring.
     pub(crate) largest_frame_bytes: usize,
-    /// Half of the ring, so that the gateway empties one half while the other fills.
+    /// Half of that, so that the gateway can empty one half while the other fills.
     pub(crate) largest_piece_bytes: usize,
-    /// Requests that were taken out of the ring on the way to something behind them.
+    /// Requests that were received while waiting for other frames.
     waiting: VecDeque<(Tag, Vec<u8>)>,
     bodies: HashMap<Tag, VecDeque<Vec<u8>>>,
     notices: VecDeque<Notice>,
-    stop: bool,
+    stopped: bool,
     broken: Option<Corrupt>,
-    /// How many operations the worker has waited for in [`Link::call`].
+    /// The number of calls of [`Link::call`].
     calls: u32,
-    /// Whether requests come one after the other, so that answers may be told of together.
-    gathers: bool,
-    /// Answers that the gateway was not rung for.
-    unheard: u32,
-    /// When the last answer was whole.
-    answered: Instant,
+    /// Whether requests come one after the other, so that doorbells may be batched.
+    batches: bool,
+    /// Responses for which the gateway's bell was not rung.
+    unannounced: u32,
+    /// When the last response was completed.
+    completed: Instant,
 }
 
-/// So many answers the gateway hears of at once.
-const UNHEARD: u32 = 16;
-/// Answers that take longer than this are worth a wake-up each.
+/// At most this number of responses share a doorbell.
+const MAX_UNANNOUNCED: u32 = 16;
+/// A response that takes longer is worth a doorbell of its own.
 const QUICK: Duration = Duration::from_micros(50);
 
-/// The slot that the ids of [`Link::call`] have; those of fetches count up from 0.
+/// The slot in the ids of [`Link::call`]; those of fetches count up from 0.
 const CALLS_SLOT: u32 = u32::MAX;
 
 impl Link {
-    /// A worker's end of a fresh channel.
+    /// Creates the worker's end of a new channel.
     pub(crate) fn new(
         mut channel: WorkerChannel,
         bell: Awaited,
@@ -93,43 +92,43 @@ impl Link {
             waiting: VecDeque::new(),
             bodies: HashMap::new(),
             notices: VecDeque::new(),
-            stop: false,
+            stopped: false,
             broken: None,
             calls: 0,
-            gathers: false,
-            unheard: 0,
-            answered: Instant::now(),
+            batches: false,
+            unannounced: 0,
+            completed: Instant::now(),
         })
     }
 
-    /// Says that the worker has booted.
+    /// Reports that the worker has booted.
     pub(crate) fn ready(&mut self) -> Result<(), Corrupt> {
         self.send_always(FrameKind::Ready, Tag::default(), &[])?;
         self.publish();
         Ok(())
     }
 
-    /// Whether the worker is to leave.
+    /// Whether the worker is to stop.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stop
+        self.stopped
     }
 
-    /// Remembers that the ring cannot be used any more.
-    pub(crate) fn note_broken(&mut self, corrupt: Corrupt) {
+    /// Records that the ring is corrupt.
+    pub(crate) fn set_broken(&mut self, corrupt: Corrupt) {
         self.broken.get_or_insert(corrupt);
     }
 
-    /// Whether that was so.
+    /// Fails if the ring is corrupt.
     pub(crate) fn check(&self) -> Result<(), Corrupt> {
         self.broken.map_or(Ok(()), Err)
     }
 
-    /// What was said meanwhile, in order.
+    /// The next message, in order of arrival.
     pub(crate) fn take_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }
 
-    /// Begins the next request that is still to be had, its payload over `frame`.
+    /// Begins the next request that was not withdrawn; its payload replaces `frame`.
     pub(crate) fn next_request(&mut self, frame: &mut Vec<u8>) -> Result<Option<Tag>, Corrupt> {
         self.check()?;
         while let Some((tag, waiting)) = self.waiting.pop_front() {
@@ -138,7 +137,7 @@ impl Link {
                 return Ok(Some(tag));
             }
         }
-        while !self.stop {
+        while !self.stopped {
             match self.receive(frame)? {
                 None => return Ok(None),
                 Some(Sorted::Elsewhere) => {}
@@ -152,8 +151,8 @@ impl Link {
         Ok(None)
     }
 
-    /// Takes everything out of the ring that is not a request to be begun.
-    pub(crate) fn take_in(&mut self) -> Result<(), Corrupt> {
+    /// Receives all frames; requests stay queued.
+    pub(crate) fn receive_all(&mut self) -> Result<(), Corrupt> {
         self.check()?;
         loop {
             let mut frame = Vec::new();
@@ -165,7 +164,7 @@ impl Link {
         }
     }
 
-    /// The next piece of the body of this request; `None` when it will not come.
+    /// The next piece of the body of this request; `None` if there are no more.
     pub(crate) fn next_body(&mut self, tag: Tag) -> Result<Option<Vec<u8>>, Corrupt> {
         loop {
             if let Some(piece) = self.bodies.get_mut(&tag).and_then(VecDeque::pop_front) {
@@ -175,7 +174,7 @@ impl Link {
             match self.receive(&mut frame)? {
                 Some(Sorted::Elsewhere) => {}
                 Some(Sorted::Request(other)) => self.waiting.push_back((other, frame)),
-                None if self.is_aborted(tag) || self.stop => return Ok(None),
+                None if self.is_aborted(tag) || self.stopped => return Ok(None),
                 None => {
                     if self.prepare_sleep()? && !self.is_aborted(tag) {
                         self.bell.wait();
@@ -185,9 +184,8 @@ impl Link {
         }
     }
 
-    /// Has an operation carried out and waits for its completion, holding the worker meanwhile: for
-    /// what takes the gateway no time. Its call fits into [`Link::largest_piece_bytes`]; the body
-    /// follows in pieces.
+    /// Runs a fast operation and waits for its completion, blocking the worker. Its call fits into
+    /// [`Link::largest_piece_bytes`]; the body follows in pieces.
     pub(crate) fn call(
         &mut self,
         request: Tag,
@@ -227,8 +225,8 @@ impl Link {
         }
     }
 
-    /// Waits for the next completion, holding the worker meanwhile. What else was said to a request
-    /// is of no use to one that does nothing but wait.
+    /// Waits for the next completion, blocking the worker. Other messages are dropped: the only request
+    /// is the one that waits.
     pub(crate) fn next_completion(&mut self) -> Result<Vec<u8>, Corrupt> {
         self.check()?;
         loop {
@@ -250,18 +248,18 @@ impl Link {
         }
     }
 
-    /// The request is over: what is left of its body is of no use.
-    pub(crate) fn forget_body(&mut self, tag: Tag) {
+    /// Drops the unread body of an ended request.
+    pub(crate) fn discard_body(&mut self, tag: Tag) {
         if !self.bodies.is_empty() {
             self.bodies.remove(&tag);
         }
     }
 
-    /// False when the gateway has withdrawn it: another worker answers it.
+    /// False if the gateway has withdrawn the request for another worker.
     fn start(&mut self, tag: Tag) -> bool {
         let started = self.channel.start(tag);
         if !started {
-            self.forget_body(tag);
+            self.discard_body(tag);
         }
         started
     }
@@ -281,7 +279,7 @@ impl Link {
                     pieces.push_back(std::mem::take(frame));
                 }
             }
-            FrameKind::Stop => self.stop = true,
+            FrameKind::Stop => self.stopped = true,
             FrameKind::Cancel => self.notices.push_back(Notice::Cancel(header.tag)),
             FrameKind::Resume => self.notices.push_back(Notice::Resume(header.tag)),
             FrameKind::Completion => {
@@ -292,30 +290,30 @@ impl Link {
         Ok(Some(Sorted::Elsewhere))
     }
 
-    /// Whether the client of this request has gone.
+    /// Whether the client of this request has disconnected.
     pub(crate) fn is_aborted(&self, tag: Tag) -> bool {
         self.channel.is_aborted(tag)
     }
 
-    /// Whether the client of this request takes nothing for now.
+    /// Whether the client of this request is slow.
     pub(crate) fn is_paused(&self, tag: Tag) -> bool {
         self.channel.is_paused(tag)
     }
 
-    /// Has the gateway ring the bell from now on; false when there is something to take in.
+    /// Arms the doorbell; false if there are frames to receive.
     pub(crate) fn prepare_sleep(&mut self) -> Result<bool, Corrupt> {
-        if self.unheard > 0 {
+        if self.unannounced > 0 {
             self.publish();
         }
         Ok(self.channel.prepare_sleep()? == Sleep::MayBlock)
     }
 
-    /// Where this worker waits for the gateway.
+    /// The doorbell that the gateway rings.
     pub(crate) fn bell(&self) -> &Awaited {
         &self.bell
     }
 
-    /// Puts a frame of the request's into the ring, waiting for room while there is a client.
+    /// Sends a frame of the request, waiting for space until the client disconnects.
     pub(crate) fn send(
         &mut self,
         kind: FrameKind,
@@ -336,8 +334,7 @@ impl Link {
         }
     }
 
-    /// Puts a frame into the ring that the gateway takes whether or not there is a client. Its length is
-    /// the caller's concern.
+    /// Sends a frame that the gateway accepts even without a client; it must fit into the ring.
     pub(crate) fn send_always(
         &mut self,
         kind: FrameKind,
@@ -345,7 +342,7 @@ impl Link {
         parts: &[&[u8]],
     ) -> Result<(), Corrupt> {
         if self.is_too_long(parts) {
-            return Err(Corrupt { what: "a frame of the worker's that is longer than its ring" });
+            return Err(Corrupt { what: "the worker's frame is longer than its ring" });
         }
         while !self.channel.push(kind, tag, parts)? {
             self.wait_for_room(tag, parts)?;
@@ -366,20 +363,19 @@ impl Link {
         Ok(())
     }
 
-    /// Has [`Link::publish_answer`] tell of several answers together: the worker has one request at a
-    /// time, and the gateway knows of those that lie ahead.
-    pub(crate) fn gather_answers(&mut self) {
-        self.gathers = true;
+    /// Lets [`Link::publish_response`] batch doorbells: the worker has one request at a time, and the
+    /// gateway knows the queued ones.
+    pub(crate) fn batch_responses(&mut self) {
+        self.batches = true;
     }
 
-    /// Shows an answer that is whole. While quick requests lie ahead, a gateway that sleeps is rung
-    /// for several together: it would be woken for each, on a free processor even between two of
-    /// them. It looks by itself after a millisecond, lest the next request takes long.
-    pub(crate) fn publish_answer(&mut self) -> Result<(), Corrupt> {
+    /// Publishes a complete response. While quick requests are queued, a sleeping gateway is woken once
+    /// for several responses instead of for each; it polls after a millisecond in any case.
+    pub(crate) fn publish_response(&mut self) -> Result<(), Corrupt> {
         let now = Instant::now();
-        let is_quick = now - std::mem::replace(&mut self.answered, now) < QUICK;
-        self.unheard += 1;
-        let is_early = self.gathers && is_quick && self.unheard < UNHEARD;
+        let is_quick = now - std::mem::replace(&mut self.completed, now) < QUICK;
+        self.unannounced += 1;
+        let is_early = self.batches && is_quick && self.unannounced < MAX_UNANNOUNCED;
         if is_early && self.has_more()? {
             self.channel.show();
         } else {
@@ -392,9 +388,9 @@ impl Link {
         Ok(!self.waiting.is_empty() || self.channel.has_more()?)
     }
 
-    /// Shows what was sent to the gateway.
+    /// Publishes the sent frames.
     pub(crate) fn publish(&mut self) {
-        self.unheard = 0;
+        self.unannounced = 0;
         if self.channel.publish() == Wake::Needed {
             self.gateway_bell.ring();
         }
@@ -406,7 +402,7 @@ impl Link {
         }
     }
 
-    /// Counts a wait; with the time for which it held the worker, if it did.
+    /// Counts a wait; `blocked_us` is the time for which it blocked the worker.
     pub(crate) fn count_wait(&self, call: WaitCall, blocked_us: Option<u64>) {
         match blocked_us {
             Some(us) => self.channel.count_blocked(call, us),
@@ -415,11 +411,11 @@ impl Link {
     }
 }
 
-/// Where a frame went.
+/// Where a received frame went.
 enum Sorted {
-    /// It is a request, in the buffer.
+    /// A request, in the buffer.
     Request(Tag),
-    /// To the place where it is asked for.
+    /// Into one of the queues.
     Elsewhere,
 }
 

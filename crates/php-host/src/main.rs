@@ -1,22 +1,22 @@
-//! `outboard-php`: the PHP host. One zygote per app starts the engine once and forks workers,
-//! each of which answers requests over shared memory: in classic mode one at a time, each by a
-//! script of its own; in worker mode by a script that stays.
+//! `outboard-php`: the PHP host. One zygote per app starts the engine once and forks workers, which
+//! handle requests over shared memory: in classic mode one at a time, each with its own script; in
+//! worker mode with one script for many requests.
 //!
-//! Started by the supervisor with the control socket as standard input; never by hand. As
-//! `outboard-php sample` it looks at workers from outside, for `outboard profile`; as
-//! `outboard-php run` it runs a program of Swoole up to its server's start, for `outboard run`.
+//! Started by the supervisor with the control socket as standard input. `outboard-php sample` reads the
+//! stacks of workers for `outboard profile`; `outboard-php run` runs a program for Swoole up to the start of
+//! its server, for `outboard run`.
 //!
 //! ```text
 //!  main ─▶ zygote (control socket, forks, reaps) ─fork─▶ worker (request loop)
 //!             │                                             │
 //!             └▶ startup: settings, ini, engine             ├▶ exchange ◀▶ link ◀▶ ring
 //!                                                           │  ▲ callbacks ◀ sapi/*.c ◀ PHP
-//!                                                           └▶ resident ▶ events: requests,
-//!                                                              descriptors, timers, fetches
+//!                                                           └▶ worker_script ▶ events:
+//!                                                              requests, waits, timers, fetches
 //! ```
 
-mod asks;
 mod backtrace;
+mod blocking_ops;
 mod callbacks;
 mod capture;
 mod descendants;
@@ -31,16 +31,16 @@ mod offload;
 mod poller;
 mod process;
 mod purge;
-mod resident;
 mod sampler;
 mod startup;
 mod swoole;
 mod worker;
+mod worker_script;
 mod zygote;
 
 use std::process::ExitCode;
 
-/// Before the user and group that the zygote becomes first of all, as the spawner writes it.
+/// The option before the user and group to switch to, as the spawner passes it.
 const USER_OPTION: &str = "--user";
 
 /// `UID:GID`.
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
                 Some(swoole::COMMAND) => swoole::run(Some(user), arguments),
                 _ => zygote::run(Some(user)),
             },
-            None => Err(std::io::Error::other("which user and group is told by numbers: 33:33")),
+            None => Err(std::io::Error::other("expected numeric user and group ids, as in 33:33")),
         },
         _ => zygote::run(None),
     };

@@ -1,44 +1,44 @@
-//! Calls of the C library that nothing but a thread can make while coroutines go on: name
-//! resolution, the end of a pipe's child.
+//! Blocking calls of the C library that run in threads while coroutines continue: name resolution, the
+//! end of a pipe's child.
 //!
-//! Used by [`crate::events`]. Invariants: the thread touches neither PHP nor the ring; signals of
-//! the process are not delivered to it; the caller's data stays until the call is done.
+//! Used by [`crate::events`]. Invariants: a thread uses neither PHP nor the ring, and receives no signals;
+//! the call's data lives until the call has ended.
 
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use std::ffi::c_void;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A function of `waiting_errands.c` and its data.
+/// A function of `waiting_blocking_calls.c` and its data.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Errand {
+pub(crate) struct BlockingCall {
     pub(crate) run: unsafe extern "C" fn(*mut c_void),
     pub(crate) data: *mut c_void,
 }
 
-// SAFETY: `waiting_errands.c` hands the data to the thread alone until the errand is done, and waits for
-// that however the wait ends.
-unsafe impl Send for Errand {}
+// SAFETY: `waiting_blocking_calls.c` does not touch the data until the call has ended, and waits for that
+// in any case.
+unsafe impl Send for BlockingCall {}
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Offload {
     finished: Arc<Mutex<Vec<u64>>>,
     running: usize,
-    /// Rung by the threads; among what the worker waits for once there are any.
+    /// Rung by the threads; created with the first one.
     bell: Option<Doorbell>,
 }
 
 impl Offload {
-    /// Runs it in a thread; then `waiter` is among the finished, and the worker's wait ends. False
-    /// when no thread can be had.
-    pub(crate) fn begin(&mut self, waiter: u64, errand: Errand, awaited: &Awaited) -> bool {
+    /// Runs the call in a thread, then ends the worker's wait and reports `waiter` as finished. False if
+    /// no thread can be created.
+    pub(crate) fn begin(&mut self, waiter: u64, call: BlockingCall, awaited: &Awaited) -> bool {
         let Ok(bell) = self.bell_in(awaited) else { return false };
         let finished = self.finished.clone();
         let work = move || {
-            let errand = errand;
-            // SAFETY: by the contract of `Errand`.
-            unsafe { (errand.run)(errand.data) };
+            let call = call;
+            // SAFETY: by the contract of `BlockingCall`.
+            unsafe { (call.run)(call.data) };
             finished.lock().unwrap_or_else(PoisonError::into_inner).push(waiter);
             bell.ring();
         };
@@ -60,12 +60,12 @@ impl Offload {
         self.bell.insert(bell).try_clone()
     }
 
-    /// Whether any is on its way.
+    /// Whether a call is in progress.
     pub(crate) fn is_busy(&self) -> bool {
         self.running > 0
     }
 
-    /// Whose errands are done.
+    /// The waiters whose calls have ended.
     pub(crate) fn take_finished(&mut self) -> Vec<u64> {
         if self.running == 0 {
             return Vec::new();
@@ -77,9 +77,9 @@ impl Offload {
     }
 }
 
-/// A thread inherits the mask of the one that starts it (pthread_create(3)).
+/// A thread inherits the signal mask of its creator (pthread_create(3)).
 fn without_signals<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: sets of this frame; the mask is put back before it returns.
+    // SAFETY: both sets are local; the mask is restored before this returns.
     unsafe {
         let mut all = std::mem::zeroed();
         let mut before = std::mem::zeroed();

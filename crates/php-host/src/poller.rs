@@ -1,8 +1,8 @@
-//! What coroutines wait for: descriptors by epoll, and times.
+//! The waits of coroutines for descriptors (by epoll) and for timeouts.
 //!
-//! Used by [`crate::events`]. A wait is named by the coroutine's index (low half) and a serial
-//! (high half). Invariants: a descriptor is waited for by one coroutine at a time; a wait ends
-//! once, by a descriptor or by its time, and leaves nothing behind.
+//! Used by [`crate::events`]. A waiter is a coroutine's index (low half) and a serial (high half).
+//! Invariants: one coroutine at a time waits for a descriptor; a wait ends once, by a descriptor or by its
+//! timeout, and leaves nothing behind.
 
 use rustix::event::epoll;
 use rustix::event::epoll::{EventData, EventFlags};
@@ -14,40 +14,40 @@ use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// Events taken from the kernel at once.
+/// Events per call of epoll_wait(2).
 const BATCH: usize = 64;
-/// Marks the worker's bell among the descriptors.
+/// The worker's bell, in place of a descriptor.
 const BELL: u64 = u64::MAX;
 
-/// Something that came about.
+/// Something that has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// The wait with this name is over.
+    /// The wait of this waiter has ended.
     Wait(u64),
-    /// The timer with this id.
+    /// The timer with this id is due.
     Timer(u64),
 }
 
 /// Why a wait could not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// Another coroutine waits for the descriptor.
-    Taken(u64),
-    /// The kernel cannot watch it: it is a file, or closed.
+pub(crate) enum WaitError {
+    /// This waiter waits for the descriptor.
+    InUse(u64),
+    /// epoll cannot watch it: it is a file, or closed.
     Unwatchable,
 }
 
-/// What is known of a descriptor.
+/// The state of a descriptor.
 #[derive(Debug, Default, Clone, Copy)]
 struct Watched {
-    /// Who waits for it; 0 for nobody.
+    /// 0: none.
     waiter: u64,
     events: u32,
-    /// Whether epoll has been told of it (it may have been closed since).
-    known: bool,
+    /// Whether it was added to epoll (it may have been closed since).
+    is_added: bool,
 }
 
-/// The present wait of a coroutine.
+/// The current wait of a coroutine.
 #[derive(Debug, Default)]
 struct Wait {
     name: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Poller {
     epoll: OwnedFd,
     watched: Vec<Watched>,
     waits: Vec<Wait>,
-    /// By time in µs, then by order of arrival.
+    /// By time in µs, then in order of insertion.
     times: BTreeMap<(u64, u64), Due>,
     arrivals: u64,
     watching: usize,
@@ -75,7 +75,7 @@ pub(crate) fn now_us() -> u64 {
 }
 
 impl Poller {
-    /// One that wakes for `bell` as well.
+    /// Creates one that also wakes for `bell`.
     pub(crate) fn new(bell: impl AsFd) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, bell, EventData::new_u64(BELL), EventFlags::IN)?;
@@ -89,18 +89,18 @@ impl Poller {
         })
     }
 
-    /// Whether anything is waited for.
+    /// Whether there is any wait or timer.
     pub(crate) fn is_busy(&self) -> bool {
         self.watching > 0 || !self.times.is_empty()
     }
 
-    /// Begins a wait for descriptors and their events as of poll(2), or for a time.
+    /// Begins a wait for descriptors with their events of poll(2), and for a timeout.
     pub(crate) fn wait(
         &mut self,
         name: u64,
         fds: impl Iterator<Item = (RawFd, u32)>,
         timeout_us: Option<u64>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WaitError> {
         let at = name as u32 as usize;
         if self.waits.len() <= at {
             self.waits.resize_with(at + 1, Wait::default);
@@ -110,7 +110,7 @@ impl Poller {
         self.waits[at].fds.clear();
         for (fd, events) in fds.filter(|(fd, _)| *fd >= 0) {
             if let Err(refused) = self.watch(name, fd, events) {
-                self.forget(name);
+                self.cancel(name);
                 return Err(refused);
             }
         }
@@ -127,55 +127,55 @@ impl Poller {
         key
     }
 
-    /// Has a timer come due once, after so long.
+    /// Starts a timer that is due once, after this delay.
     pub(crate) fn set_timer(&mut self, id: u64, delay_us: u64) {
         self.schedule(delay_us, Due::Timer(id));
     }
 
-    fn watch(&mut self, name: u64, fd: RawFd, events: u32) -> Result<(), Refused> {
+    fn watch(&mut self, name: u64, fd: RawFd, events: u32) -> Result<(), WaitError> {
         let at = fd as usize;
         if self.watched.len() <= at {
             self.watched.resize(at + 1, Watched::default());
         }
         let before = self.watched[at];
         if before.waiter != 0 && before.waiter != name {
-            return Err(Refused::Taken(before.waiter));
+            return Err(WaitError::InUse(before.waiter));
         }
         let events = if before.waiter == name { before.events | events } else { events };
-        self.tell_kernel(fd, events, before.known)?;
+        self.update_epoll(fd, events, before.is_added)?;
         if before.waiter == 0 {
             self.waits[name as u32 as usize].fds.push(fd);
             self.watching += 1;
         }
-        self.watched[at] = Watched { waiter: name, events, known: true };
+        self.watched[at] = Watched { waiter: name, events, is_added: true };
         Ok(())
     }
 
-    /// One shot: the kernel forgets the interest, and not the descriptor, once it has told.
-    fn tell_kernel(&self, fd: RawFd, events: u32, known: bool) -> Result<(), Refused> {
+    /// One shot: after an event the descriptor stays in epoll without an interest.
+    fn update_epoll(&self, fd: RawFd, events: u32, is_added: bool) -> Result<(), WaitError> {
         let flags = EventFlags::from_bits_retain(events) | EventFlags::ONESHOT;
         let data = EventData::new_u64(fd as u64);
-        // SAFETY: borrowed for the calls below only. The script owns the descriptor and the
-        // process is single-threaded here; the kernel refuses one that is closed.
+        // SAFETY: borrowed only for the calls below. The script owns the descriptor and the process is
+        // single-threaded here; the kernel refuses a closed one.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         let add = || epoll::add(&self.epoll, fd, data, flags);
         let modify = || epoll::modify(&self.epoll, fd, data, flags);
-        let told = if known {
+        let updated = if is_added {
             modify().or_else(|error| if error == Errno::NOENT { add() } else { Err(error) })
         } else {
             add().or_else(|error| if error == Errno::EXIST { modify() } else { Err(error) })
         };
-        told.map_err(|_| Refused::Unwatchable)
+        updated.map_err(|_| WaitError::Unwatchable)
     }
 
-    /// Who waits to read from this descriptor; 0 for nobody.
+    /// The waiter that reads from this descriptor; 0: none.
     pub(crate) fn reader(&self, fd: RawFd) -> u64 {
         const IN: u32 = EventFlags::IN.bits();
         let watched = usize::try_from(fd).ok().and_then(|at| self.watched.get(at));
         watched.map_or(0, |watched| if watched.events & IN != 0 { watched.waiter } else { 0 })
     }
 
-    /// The descriptors of the present wait of a coroutine.
+    /// The descriptors of a coroutine's current wait.
     pub(crate) fn descriptors(&self, name: u64) -> &[RawFd] {
         match self.waits.get(name as u32 as usize) {
             Some(wait) if wait.active && wait.name == name => &wait.fds,
@@ -183,7 +183,7 @@ impl Poller {
         }
     }
 
-    /// Ends the wait, if it has not ended; what fired is not told to the kernel again.
+    /// Ends the wait, if it has not ended. The descriptor that fired needs no call of epoll_ctl(2).
     fn end(&mut self, name: u64, fired: Option<RawFd>) -> bool {
         let Some(wait) = self.waits.get_mut(name as u32 as usize) else { return false };
         if !wait.active || wait.name != name {
@@ -199,8 +199,8 @@ impl Poller {
             watched.waiter = 0;
             self.watching -= 1;
             if fired != Some(fd) {
-                watched.known = false;
-                // SAFETY: as in `tell_kernel`; one that was closed is gone from epoll already.
+                watched.is_added = false;
+                // SAFETY: as in `update_epoll`; a closed descriptor has left epoll already.
                 let fd = unsafe { BorrowedFd::borrow_raw(fd) };
                 let _ = epoll::delete(&self.epoll, fd);
             }
@@ -210,13 +210,13 @@ impl Poller {
         true
     }
 
-    /// Ends a wait that nobody is interested in any more.
-    pub(crate) fn forget(&mut self, name: u64) {
+    /// Drops a wait.
+    pub(crate) fn cancel(&mut self, name: u64) {
         self.end(name, None);
     }
 
-    /// Appends what has come about, waiting for it at most until the next time when `may_block`.
-    /// Says whether the bell was among it.
+    /// Appends what has happened; if `may_block`, waits for it until the next timeout. Returns whether the
+    /// bell rang.
     pub(crate) fn poll(&mut self, may_block: bool, due: &mut Vec<Due>) -> io::Result<bool> {
         let before = due.len();
         self.take_times(due);

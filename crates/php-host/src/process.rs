@@ -1,7 +1,7 @@
-//! The process's own properties: parent, user and rights, limits, environment, signals, title.
+//! Properties of the process: parent, user and rights, limits, environment, signals, title.
 //!
-//! Called by the zygote and by workers just after the fork. Invariant: all of it runs while the
-//! process has a single thread.
+//! Called by the zygote, and by workers just after the fork. Invariant: all of it runs while the process
+//! has a single thread.
 
 use outboard_ring::control::Rlimits;
 use rustix::process::{
@@ -17,7 +17,7 @@ fn check(result: i32) -> io::Result<()> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Dies with `parent`, even when that is killed. False when it has gone already.
+/// Makes this process die with `parent`, even if that is killed. False if it has exited already.
 ///
 /// The kernel ties this to the *thread* that forked (`PR_SET_PDEATHSIG` in prctl(2)): the parent
 /// must fork from a thread that lives as long as it does.
@@ -29,13 +29,12 @@ pub(crate) fn die_with(parent: u32) -> bool {
     }
 }
 
-/// The parent's process id.
 pub(crate) fn parent() -> u32 {
     // SAFETY: a plain system call.
     unsafe { libc::getppid() }.cast_unsigned()
 }
 
-/// Leaves the terminal's process group: its Ctrl-C is for the gateway, which drains.
+/// Leaves the terminal's process group: Ctrl-C is for the gateway, which drains.
 pub(crate) fn leave_terminal() {
     // SAFETY: a plain system call; it fails for a group leader, which has no terminal's group.
     unsafe { libc::setsid() };
@@ -43,11 +42,11 @@ pub(crate) fn leave_terminal() {
 
 extern "C" fn do_nothing(_signal: i32) {}
 
-/// Termination is the gateway's to decide. A handler, unlike "ignore", is not inherited by the
-/// programs that scripts start, which would become hard to end.
-pub(crate) fn disregard_termination() {
+/// Ignores termination signals: the gateway decides. Programs that scripts start inherit "ignore", but
+/// not a handler.
+pub(crate) fn ignore_termination() {
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
-        // SAFETY: the structure is zeroed and then filled in as sigaction(2) demands; the handler
+        // SAFETY: the structure is zeroed and then filled in as sigaction(2) requires; the handler
         // does nothing.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
@@ -58,18 +57,18 @@ pub(crate) fn disregard_termination() {
     }
 }
 
-/// Lets a fault end the process there and then. Rust's own handler, which tells a stack overflow,
-/// knows nothing of PHP's stacks.
-pub(crate) fn die_of_faults() {
+/// Restores the default for faults. Rust's handler, which reports stack overflows, does not know PHP's
+/// stacks.
+pub(crate) fn reset_fault_handlers() {
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
         // SAFETY: restores the kernel's default.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
 }
 
-/// Undoes what the parent blocked for itself; a blocked signal stays so across exec and fork.
+/// Undoes what the parent blocked for itself; blocked signals are inherited by fork and exec.
 pub(crate) fn unblock_signals() {
-    // SAFETY: sigemptyset(3) initialises what the zeroed memory is.
+    // SAFETY: sigemptyset(3) initialises the zeroed memory.
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
@@ -77,9 +76,9 @@ pub(crate) fn unblock_signals() {
     }
 }
 
-/// Closes whatever the parent left open beyond the three standard streams.
+/// Closes all descriptors beyond the three standard streams.
 pub(crate) fn close_inherited() {
-    // SAFETY: called first of all, so nothing in this process owns any of these.
+    // SAFETY: called first, so nothing in this process owns any of these.
     unsafe { libc::close_range(3, u32::MAX, 0) };
 }
 
@@ -92,7 +91,7 @@ pub(crate) fn set_environment(variables: &BTreeMap<String, String>) {
     }
 }
 
-/// Sets one variable; names and values with a NUL cannot exist and are left out.
+/// Sets one variable; names and values with a NUL are left out.
 pub(crate) fn set_variable(name: &str, value: &[u8]) {
     if let (Ok(name), Ok(value)) = (CString::new(name), CString::new(value)) {
         // SAFETY: NUL-terminated strings that setenv(3) copies; single-threaded.
@@ -100,7 +99,6 @@ pub(crate) fn set_variable(name: &str, value: &[u8]) {
     }
 }
 
-/// Removes one variable.
 pub(crate) fn remove_variable(name: &str) {
     if let Ok(name) = CString::new(name) {
         // SAFETY: a NUL-terminated string; single-threaded.
@@ -108,9 +106,9 @@ pub(crate) fn remove_variable(name: &str) {
     }
 }
 
-/// Gives up root for good: groups first, the user last (setuid(2)).
+/// Gives up root permanently: groups first, the user last (setuid(2)).
 pub(crate) fn become_user(uid: u32, gid: u32) -> io::Result<()> {
-    // SAFETY: plain system calls; an empty group list needs no memory. For initgroups the name is
+    // SAFETY: plain system calls; an empty group list needs no memory. The name for initgroups
     // the user database's own.
     unsafe {
         let user = libc::getpwuid(uid);
@@ -125,8 +123,8 @@ pub(crate) fn become_user(uid: u32, gid: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up what a service manager has granted to the gateway for the sake of its addresses
-/// (`AmbientCapabilities=`): PHP and what it starts have no use for it. Root stays root.
+/// Drops the capabilities that a service manager has granted to the gateway (`AmbientCapabilities=`).
+/// Root stays root.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
@@ -137,19 +135,19 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
     Ok(rustix::thread::set_capabilities(None, sets)?)
 }
 
-/// From here on no program gives this process, or what it starts, further rights by its file.
+/// From here on no program gets further rights by its file, here or in child processes.
 pub(crate) fn forbid_new_privileges() -> io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
-/// Whether others of the same user may look into this process and change it (`PR_SET_DUMPABLE` in
-/// prctl(2)). The zygote is nobody's business; a worker lets its zygote read a backtrace.
-pub(crate) fn let_others_look(may: bool) -> io::Result<()> {
+/// Whether other processes of the same user may trace this one (`PR_SET_DUMPABLE` in prctl(2)). The
+/// zygote forbids it; a worker allows its zygote to read a backtrace.
+pub(crate) fn set_dumpable(may: bool) -> io::Result<()> {
     let behavior = if may { DumpableBehavior::Dumpable } else { DumpableBehavior::NotDumpable };
     Ok(set_dumpable_behavior(behavior)?)
 }
 
-/// Sets the limits that are named; none goes above what the process may have anyway.
+/// Sets the given limits, none above the current hard limit.
 pub(crate) fn limit(limits: &Rlimits) -> io::Result<()> {
     let each = [
         (Resource::Nofile, limits.files),
@@ -165,7 +163,7 @@ pub(crate) fn limit(limits: &Rlimits) -> io::Result<()> {
     Ok(())
 }
 
-/// `USER` and `HOME`, as php-fpm sets them, unless the settings did.
+/// Sets `USER` and `HOME` as php-fpm does, unless the settings have them.
 pub(crate) fn add_user_variables() {
     // SAFETY: getpwuid(3) returns NULL or a record that is valid until the next call; the strings
     // are copied at once.
@@ -183,7 +181,7 @@ fn add_variable(name: &CStr, value: &CStr) {
     unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 0) };
 }
 
-/// Where the kernel looks for the command line (proc_pid_stat(5), fields 48 and 51).
+/// The memory of the command line (proc_pid_stat(5), fields 48 and 51).
 static TITLE_AREA: OnceLock<Option<(usize, usize)>> = OnceLock::new();
 
 fn title_area() -> Option<(usize, usize)> {
@@ -194,8 +192,8 @@ fn title_area() -> Option<(usize, usize)> {
     (start != 0 && end > start).then_some((start, end))
 }
 
-/// Names the process for `ps` and `top`. The environment must have been set anew before: its old
-/// place, after the arguments, is written over too.
+/// Sets the name that `ps` and `top` show. This overwrites the original environment, which follows the
+/// arguments, so the environment must have been set before.
 pub(crate) fn set_title(title: &str, short: &str) {
     if let Some((start, end)) = TITLE_AREA.get_or_init(title_area) {
         let len = title.len().min(end - start - 1);

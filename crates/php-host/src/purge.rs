@@ -1,7 +1,7 @@
-//! Purging the app's page cache for a script.
+//! Purging pages of the app for a script.
 //!
-//! Used by the request's exchange, and by a resident script outside of requests. Invariant: when
-//! it returns, the gateway has done all of it.
+//! Used by the request's exchange, and by a worker script outside of requests. Invariant: the gateway has
+//! purged everything when a call returns.
 
 use crate::link::Link;
 use outboard_ring::frame::Tag;
@@ -9,13 +9,13 @@ use outboard_ring::operation::{Call, Completion, Part};
 use outboard_ring::purge::{PurgeCall, Selected};
 use outboard_ring::spsc::Corrupt;
 
-/// What an operation has beside its selectors, and a selector beside its text, at the most.
+/// The maximum size of an operation besides its selectors, and of a selector besides its text.
 const OVERHEAD_BYTES: usize = 16;
 
-/// How many pages were purged; `None` when the ring is broken or a selector does not fit into it.
+/// Returns how many pages were purged; `None` if the ring is corrupt or a selector does not fit.
 pub(crate) fn through(link: &mut Link, request: Tag, call: &PurgeCall<'_>) -> Option<u64> {
     purge(link, request, call).unwrap_or_else(|corrupt| {
-        link.note_broken(corrupt);
+        link.set_broken(corrupt);
         None
     })
 }
@@ -40,7 +40,7 @@ fn purge(link: &mut Link, request: Tag, call: &PurgeCall<'_>) -> Result<Option<u
     Ok(Some(purged))
 }
 
-/// How many of these selectors one operation takes.
+/// How many of these selectors fit into one operation.
 fn fitting(selected: &[Selected<'_>], most_bytes: usize) -> usize {
     let mut taken_bytes = 0;
     let fits = |one: &&Selected<'_>| {

@@ -1,15 +1,14 @@
-//! The sampler: looks at the PHP stacks of running workers from outside, many times a second.
+//! The sampler: reads the PHP stacks of running workers from outside, many times a second.
 //!
-//! `outboard-php sample` is started by `outboard profile` and by the lab, never by a zygote: a
-//! process that reads others of the same program by process_vm_readv(2) and has no PHP of its own.
-//! Workers need nothing for it and notice nothing of it; no extension is loaded.
+//! `outboard profile` and the lab start `outboard-php sample`, which reads other processes of the same
+//! program with process_vm_readv(2) and runs no PHP itself. Workers need no extension and do not notice it.
 //!
-//! Invariant: addresses are taken from this program only where the other process has mapped the
-//! same files, so that offsets within them are the same.
+//! Invariant: addresses are derived from this program only if the other process has mapped the same files,
+//! so that offsets within them are equal.
 //!
-//! Output: folded stacks, one a line, outermost frame first, and how often each was seen:
-//! `site;{main} index.php;App::run;strlen 42`. A worker that waits in a system call has
-//! `(waiting)` as its innermost frame; one that computes outside of PHP code `(engine)`.
+//! Output: folded stacks, one per line, outermost frame first, and their counts:
+//! `site;{main} index.php;App::run;strlen 42`. The innermost frame is `(waiting)` for a worker in a system
+//! call, and `(engine)` for one that runs outside of PHP code.
 
 use crate::{backtrace, engine};
 use std::collections::BTreeMap;
@@ -19,11 +18,11 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The word on the command line that makes this program the sampler.
+/// The argument that makes this program the sampler.
 pub(crate) const COMMAND: &str = "sample";
 
-/// How often the zygotes are asked for new workers.
-const LOOK_AROUND: Duration = Duration::from_millis(500);
+/// How often zygotes are scanned for new workers.
+const SCAN_INTERVAL: Duration = Duration::from_millis(500);
 
 struct Arguments {
     hz: u32,
@@ -68,7 +67,7 @@ fn sample(arguments: &Arguments) -> io::Result<BTreeMap<String, u64>> {
         thread::sleep(at.saturating_sub(began.elapsed()));
         if Instant::now() >= next_look {
             workers = find_workers(&arguments.zygotes, &own)?;
-            next_look = Instant::now() + LOOK_AROUND;
+            next_look = Instant::now() + SCAN_INTERVAL;
         }
         for worker in &workers {
             if let Some(stack) = worker.stack() {
@@ -79,7 +78,7 @@ fn sample(arguments: &Arguments) -> io::Result<BTreeMap<String, u64>> {
     Ok(stacks)
 }
 
-/// A worker, and where it has the pointer to its innermost frame.
+/// A worker, and the address of its pointer to the innermost frame.
 struct Worker {
     pid: i32,
     app: String,
@@ -89,9 +88,9 @@ struct Worker {
 fn find_workers(zygotes: &[i32], own: &Root) -> io::Result<Vec<Worker>> {
     let mut workers = Vec::new();
     for &zygote in zygotes {
-        // A zygote that has gone was drained; its successor is for the next run.
+        // A zygote that has exited was drained; the new one is not sampled.
         let children = fs::read_to_string(format!("/proc/{zygote}/task/{zygote}/children"));
-        // Its memory is nobody's but root's to look at; a worker is a fork of it.
+        // Only root may read the zygote's memory; a worker is a fork of it.
         let mut root = None;
         for pid in children.unwrap_or_default().split_whitespace() {
             let Ok(pid) = pid.parse() else { continue };
@@ -108,9 +107,9 @@ fn find_workers(zygotes: &[i32], own: &Root) -> io::Result<Vec<Worker>> {
 }
 
 impl Worker {
-    /// What it does at this moment, as a folded stack; `None` when it has nothing to do.
+    /// Its current folded stack; `None` if it is idle.
     fn stack(&self) -> Option<String> {
-        let is_computing = backtrace::is_computing(self.pid);
+        let is_computing = backtrace::is_running(self.pid);
         let text = String::from_utf8_lossy(&backtrace::of(self.pid, self.root)).into_owned();
         let frames: Vec<String> = text.lines().filter_map(frame).collect();
         let state = match (is_computing, frames.is_empty()) {
@@ -128,8 +127,8 @@ impl Worker {
     }
 }
 
-/// `#3 App::run() /srv/app.php:12` as a word of a folded stack. A function has one whatever line
-/// it is at; what has no name of its own has that of its file.
+/// Converts `#3 App::run() /srv/app.php:12` into a frame of a folded stack. A function has one frame for
+/// all its lines; code without a function has that of its file.
 fn frame(line: &str) -> Option<String> {
     let (_, rest) = line.strip_prefix('#')?.split_once(' ')?;
     let (name, place) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -137,17 +136,17 @@ fn frame(line: &str) -> Option<String> {
     let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
     let is_nameless = name.contains('{') && !file.is_empty();
     let word = if is_nameless { format!("{name} {file}") } else { name.to_owned() };
-    // What separates frames, and lines, is in no name.
+    // Names must not contain the separators of frames and lines.
     Some(word.replace([';', '\n'], "?"))
 }
 
-/// Where PHP's pointer to the innermost frame is: how far from the beginning of which file.
+/// The file that holds PHP's pointer to the innermost frame, and its offset.
 struct Root {
     file: File,
     offset: usize,
 }
 
-/// A file as `/proc/PID/maps` names it: device and inode, of which a path may have had several.
+/// A file of `/proc/PID/maps`, by device and inode: several files may have had one path.
 #[derive(Clone, PartialEq, Eq)]
 struct File {
     device: String,
@@ -158,20 +157,21 @@ impl Root {
     fn own() -> io::Result<Self> {
         let address = engine::backtrace_root();
         let maps = fs::read_to_string("/proc/self/maps")?;
-        // Variables without a value lie behind the last mapping of their file, in one of no file.
+        // Variables without initial values follow the file's last mapping, in an anonymous one.
         let before = mappings(&maps).filter(|mapping| mapping.start <= address);
         let file = before.filter_map(|mapping| mapping.file).last();
-        let file = file.ok_or_else(|| io::Error::other("PHP's globals are in no file"))?;
-        let base = base(&maps, &file).ok_or_else(|| io::Error::other("a file has no beginning"))?;
+        let file = file.ok_or_else(|| io::Error::other("PHP's globals are not in a file"))?;
+        let base =
+            base(&maps, &file).ok_or_else(|| io::Error::other("a file has no first mapping"))?;
         Ok(Self { offset: address - base, file })
     }
 
-    /// Its address in another process.
+    /// The address in another process.
     fn in_process(&self, pid: i32) -> io::Result<usize> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps"))
             .map_err(|error| io::Error::new(error.kind(), format!("worker {pid}: {error}")))?;
         let other = || {
-            let why = "runs another build of outboard-php or of PHP than this one";
+            let why = "runs another build of outboard-php or PHP than this one";
             io::Error::other(format!("worker {pid} {why}"))
         };
         Ok(base(&maps, &self.file).ok_or_else(other)? + self.offset)
@@ -194,7 +194,7 @@ fn mappings(maps: &str) -> impl Iterator<Item = Mapping> {
     })
 }
 
-/// Where a file's first mapping begins.
+/// The start of a file's first mapping.
 fn base(maps: &str, file: &File) -> Option<usize> {
     let same = |mapping: &Mapping| mapping.file.as_ref() == Some(file);
     mappings(maps).filter(same).map(|mapping| mapping.start).min()

@@ -1,8 +1,8 @@
-//! From the supervisor's settings to a running engine: environment, user, ini values, PHP.
+//! Starts the engine from the supervisor's settings: environment, user, ini values, PHP.
 //!
-//! Called by the zygote once. Invariants: the user is changed before the engine starts, so that
-//! opcache's lock file and PHP's logs belong to that user; a start-up that ends the process from
-//! inside of libphp still tells the supervisor PHP's words.
+//! Called by the zygote once. Invariants: the user is changed before the engine starts, so that opcache's
+//! lock file and PHP's logs belong to that user; if libphp ends the process during start-up, the supervisor
+//! still gets PHP's messages.
 
 use crate::capture::Capture;
 use crate::ini_files::IniFiles;
@@ -15,7 +15,7 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The environment variable by which the engine is told the folder of further ini files.
+/// The variable with the directory of further ini files.
 const SCAN_DIR: &str = "PHP_INI_SCAN_DIR";
 
 /// Why the engine did not start.
@@ -28,11 +28,11 @@ impl StartError {
     }
 }
 
-/// Has the engine's allocator ask for huge pages (`zend_mm_use_huge_pages`, read once at start):
-/// its chunks are 2 MiB each and filled from the beginning, so fewer page faults cost no memory.
+/// Makes PHP's allocator use huge pages (`zend_mm_use_huge_pages`, read once at start): its chunks
+/// are 2 MiB each and filled from the beginning, so there are fewer page faults for the same memory.
 const HUGE_PAGES: &str = "USE_ZEND_ALLOC_HUGE_PAGES";
 
-/// Starts the engine as `settings` say; the event for the process `supervisor`.
+/// Starts the engine with `settings`; returns the event for the process `supervisor`.
 pub(crate) fn start(
     settings: &HostSettings,
     supervisor: u32,
@@ -46,15 +46,15 @@ pub(crate) fn start(
         process::become_user(uid, gid).map_err(|error| {
             StartError::new(&format!("cannot become user {uid}, group {gid}"), error)
         })?;
-        // The kernel forgot it with the old user (PR_SET_PDEATHSIG in prctl(2)).
+        // The kernel cleared it with the change of user (PR_SET_PDEATHSIG in prctl(2)).
         if !process::die_with(supervisor) {
-            return Err(StartError("the supervisor has gone".into()));
+            return Err(StartError("the supervisor has exited".into()));
         }
     }
     let confined = process::drop_capabilities()
         .and_then(|()| process::limit(&settings.rlimits))
-        .and_then(|()| process::let_others_look(false));
-    confined.map_err(|error| StartError::new("cannot give up what PHP is not to have", error))?;
+        .and_then(|()| process::set_dumpable(false));
+    confined.map_err(|error| StartError::new("cannot drop privileges of PHP", error))?;
     if settings.no_new_privileges {
         process::forbid_new_privileges()
             .map_err(|error| StartError::new("cannot forbid new privileges", error))?;
@@ -73,7 +73,7 @@ pub(crate) fn start(
         process::remove_variable(HUGE_PAGES);
     }
     for name in settings.fixed_ini.keys() {
-        // Unknown names are values for extensions that are not loaded: as in php.ini, no error.
+        // Unknown names are values of extensions that are not loaded: no error, as in php.ini.
         engine::fix_ini(name);
     }
     Ok(Event::Started {
@@ -92,16 +92,18 @@ fn start_engine(
     control: &OwnedFd,
 ) -> Result<(engine::Facts, String), StartError> {
     let ini_file = files.file.as_deref().map(readable_file).transpose()?;
-    if let Some(folder) = &files.scan_dir {
-        process::set_variable(SCAN_DIR, folder.as_os_str().as_bytes());
+    if let Some(directory) = &files.scan_dir {
+        process::set_variable(SCAN_DIR, directory.as_os_str().as_bytes());
     }
     let capture = Capture::begin().map_err(|error| StartError::new("standard streams", error))?;
-    LastWords::prepare(capture, control);
+    ExitReport::prepare(capture, control);
     let facts = engine::start(sapi_name, ini_file, entries);
-    let messages = LastWords::take().map_or_else(String::new, end_capture);
+    let messages = ExitReport::take().map_or_else(String::new, end_capture);
     match facts {
         Some(facts) => Ok((facts, messages)),
-        None if messages.is_empty() => Err(StartError("PHP did not start and said nothing".into())),
+        None if messages.is_empty() => {
+            Err(StartError("PHP did not start and printed nothing".into()))
+        }
         None => Err(StartError(messages)),
     }
 }
@@ -118,32 +120,32 @@ fn ini_entries(settings: &HostSettings) -> Result<CString, StartError> {
     CString::new(text).map_err(|error| StartError::new("ini settings", error))
 }
 
-/// PHP itself passes over a file that its user cannot read without a word.
+/// PHP itself silently skips a file that its user cannot read.
 fn readable_file(path: &Path) -> Result<CString, StartError> {
     let name = format!("cannot read the ini file {}", path.display());
     std::fs::File::open(path).map_err(|error| StartError::new(&name, error))?;
     CString::new(path.as_os_str().as_bytes()).map_err(|error| StartError::new(&name, error))
 }
 
-/// libphp ends the process by itself when a start-up goes wrong badly (opcache's preloading calls
-/// `exit`). This tells the supervisor why, on the way out.
-struct LastWords {
+/// libphp ends the process if a start-up fails badly (opcache's preloading calls `exit`). This reports
+/// the reason to the supervisor.
+struct ExitReport {
     capture: Capture,
     control: RawFd,
     pid: u32,
 }
 
 thread_local! {
-    static LAST_WORDS: RefCell<Option<LastWords>> = const { RefCell::new(None) };
+    static LAST_WORDS: RefCell<Option<ExitReport>> = const { RefCell::new(None) };
 }
 
-impl LastWords {
+impl ExitReport {
     fn prepare(capture: Capture, control: &OwnedFd) {
         use std::os::fd::AsRawFd;
         let words = Self { capture, control: control.as_raw_fd(), pid: std::process::id() };
         LAST_WORDS.with_borrow_mut(|slot| *slot = Some(words));
-        // SAFETY: registers a function that lives as long as the process.
-        unsafe { libc::atexit(speak) };
+        // SAFETY: registers a function that is never unloaded.
+        unsafe { libc::atexit(send_exit_report) };
     }
 
     fn take() -> Option<Capture> {
@@ -151,17 +153,19 @@ impl LastWords {
     }
 }
 
-extern "C" fn speak() {
+extern "C" fn send_exit_report() {
     let words = LAST_WORDS.try_with(|slot| slot.try_borrow_mut().ok().and_then(|mut s| s.take()));
-    // Preloading as another user runs in a child of its own, whose exit is none of our business.
+    // Preloading as another user runs in a child process, whose exit is not reported.
     let Some(words) = words.ok().flatten().filter(|words| words.pid == std::process::id()) else {
         return;
     };
     let message = match end_capture(words.capture) {
-        text if text.is_empty() => "PHP ended the process while starting and said nothing".into(),
+        text if text.is_empty() => {
+            "PHP ended the process during start-up and printed nothing".into()
+        }
         text => text,
     };
-    // SAFETY: the zygote owns the socket until the process is gone.
+    // SAFETY: the zygote owns the socket until the process exits.
     let control = unsafe { BorrowedFd::borrow_raw(words.control) };
     let sent: io::Result<()> = control::send(control, &Event::StartFailed { message }, &[]);
     drop(sent);

@@ -7,7 +7,7 @@
 //! at its other end.
 
 use crate::link::Link;
-use crate::{engine, process, resident, startup};
+use crate::{engine, process, startup, worker_script};
 use outboard_ring::channel::{Capacities, GatewayChannel, WorkerChannel};
 use outboard_ring::control::{self, HostSettings, Isolation, Rlimits, WorkerScript};
 use outboard_ring::doorbell::{Awaited, Doorbell};
@@ -43,7 +43,7 @@ pub(crate) fn run(
     if let Some((uid, gid)) = user {
         process::become_user(uid, gid)?;
     }
-    process::die_of_faults();
+    process::reset_fault_handlers();
     let arguments: Vec<String> = std::iter::once(script.clone()).chain(arguments).collect();
     let worker = WorkerScript {
         script: std::path::absolute(&script)?,
@@ -58,7 +58,7 @@ pub(crate) fn run(
     let (_reports, control) = control::pair()?;
     startup::start(&settings(), process::parent(), &control)
         .map_err(|startup::StartError(message)| Error::other(message))?;
-    resident::describe(&worker, private_link()?, description);
+    worker_script::describe(&worker, private_link()?, description);
     Ok(ExitCode::from(engine::exit_status()))
 }
 

@@ -1,12 +1,12 @@
-//! A worker: one PHP process that answers one request after another from its ring.
+//! A worker: one PHP process that handles the requests of its ring.
 //!
 //! Called by the zygote in the forked child. Invariants: nothing slow happens between the fork and
-//! `Ready`; the process leaves between requests only, unless its state cannot be trusted.
+//! `Ready`; the process exits between requests, unless its state is damaged.
 
 use crate::engine::{self, Scratch};
 use crate::exchange::Exchange;
 use crate::link::Link;
-use crate::{backtrace, process, resident};
+use crate::{backtrace, process, worker_script};
 use outboard_ring::channel::WorkerChannel;
 use outboard_ring::control::{BACKTRACE_SIGNAL, WorkerScript};
 use outboard_ring::doorbell::{Awaited, Doorbell};
@@ -19,7 +19,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-/// What comes with the order to fork.
+/// The descriptors of a fork order.
 #[derive(Debug)]
 pub(crate) struct WorkerFds {
     pub(crate) memory: OwnedFd,
@@ -28,9 +28,9 @@ pub(crate) struct WorkerFds {
     pub(crate) output: OwnedFd,
 }
 
-/// Exit code after the gateway broke the ring's protocol.
+/// Exit code after a violation of the ring's protocol.
 pub(crate) const CODE_CORRUPT: i32 = 3;
-/// Exit code when the ring could not be set up.
+/// Exit code if the ring could not be set up.
 pub(crate) const CODE_SETUP: i32 = 4;
 
 /// Ends the process at once: no destructors, no exit handlers of the zygote.
@@ -39,40 +39,40 @@ pub(crate) fn leave(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Serves until told to stop.
+/// Handles requests until the gateway stops it.
 pub(crate) fn run(app: &str, number: u64, fds: WorkerFds, script: Option<&WorkerScript>) -> ! {
     let link = set_up_or_leave(app, number, fds);
     if script.is_none_or(|script| script.concurrency <= 1) {
-        link.borrow_mut().gather_answers();
+        link.borrow_mut().batch_responses();
     }
     let served = match script {
         None => serve(link),
-        Some(script) => resident::serve(script, link),
+        Some(script) => worker_script::serve(script, link),
     };
     end(number, served)
 }
 
-/// Leaves the process for the reason that `served` gives.
-pub(crate) fn end(number: u64, served: Result<End, Corrupt>) -> ! {
+/// Exits with the code for `served`.
+pub(crate) fn end(number: u64, served: Result<ExitReason, Corrupt>) -> ! {
     match served {
-        Ok(End::Asked) => {
+        Ok(ExitReason::Stopped) => {
             engine::stop();
             leave(0)
         }
-        Ok(End::Answered) => leave(0),
-        Ok(End::Untrusted) => leave(0),
-        Ok(End::NeverReady) => {
+        Ok(ExitReason::ForkDone) => leave(0),
+        Ok(ExitReason::Tainted) => leave(0),
+        Ok(ExitReason::NeverReady) => {
             eprintln!("the worker script ended without a call for a request");
             leave(CODE_SETUP)
         }
         Err(error) => {
-            eprintln!("outboard-php: worker {number} leaves: {error}");
+            eprintln!("outboard-php: worker {number} exits: {error}");
             leave(CODE_CORRUPT)
         }
     }
 }
 
-/// The worker's link, made of what came with the order.
+/// Creates the worker's link from the descriptors of the order.
 pub(crate) fn set_up_or_leave(app: &str, number: u64, fds: WorkerFds) -> Rc<RefCell<Link>> {
     match set_up(app, number, fds) {
         Ok(link) => link,
@@ -87,11 +87,11 @@ fn set_up(app: &str, number: u64, fds: WorkerFds) -> io::Result<Rc<RefCell<Link>
     rustix::stdio::dup2_stdout(&fds.output)?;
     rustix::stdio::dup2_stderr(&fds.output)?;
     drop(fds.output);
-    process::let_others_look(true)?;
+    process::set_dumpable(true)?;
     process::set_title(&format!("outboard: {app} worker {number}"), &format!("{app}/{number}"));
     let channel = WorkerChannel::map(&fds.memory)?;
     drop(fds.memory);
-    backtrace::aim_at(channel.backtrace_sink());
+    backtrace::set_sink(channel.backtrace_sink());
     engine::install_backtrace(BACKTRACE_SIGNAL);
     engine::start_time_limit()?;
     let bells = (Awaited::from_fd(fds.bell), Doorbell::from_fd(fds.gateway_bell));
@@ -99,34 +99,34 @@ fn set_up(app: &str, number: u64, fds: WorkerFds) -> io::Result<Rc<RefCell<Link>
     Ok(Rc::new(RefCell::new(link)))
 }
 
-/// Why the loop ended.
-pub(crate) enum End {
-    /// The gateway said so.
-    Asked,
-    /// A fork has answered its one request.
-    Answered,
-    /// The engine's state cannot be trusted any more.
-    Untrusted,
-    /// The resident script never asked for a request.
+/// Why the worker stops.
+pub(crate) enum ExitReason {
+    /// On the gateway's order.
+    Stopped,
+    /// A fork has handled its one request.
+    ForkDone,
+    /// The engine's state is damaged.
+    Tainted,
+    /// The worker script never called for a request.
     NeverReady,
 }
 
-fn serve(link: Rc<RefCell<Link>>) -> Result<End, Corrupt> {
+fn serve(link: Rc<RefCell<Link>>) -> Result<ExitReason, Corrupt> {
     let mut frame = Vec::new();
     let mut scratch = Scratch::default();
     let mut exchange = Exchange::new(link.clone());
     link.borrow_mut().ready()?;
     while let Some(tag) = next(&link, &mut frame)? {
-        let done = answer(&mut exchange, tag, &frame, &mut scratch)?;
+        let done = handle(&mut exchange, tag, &frame, &mut scratch)?;
         exchange.done(done)?;
         if done.leaving {
-            return Ok(End::Untrusted);
+            return Ok(ExitReason::Tainted);
         }
     }
-    Ok(End::Asked)
+    Ok(ExitReason::Stopped)
 }
 
-/// Waits for a request; `None` is the order to leave.
+/// Waits for a request; `None` after the order to stop.
 fn next(link: &RefCell<Link>, frame: &mut Vec<u8>) -> Result<Option<Tag>, Corrupt> {
     let mut link = link.borrow_mut();
     loop {
@@ -142,7 +142,7 @@ fn next(link: &RefCell<Link>, frame: &mut Vec<u8>) -> Result<Option<Tag>, Corrup
     }
 }
 
-fn answer(
+fn handle(
     exchange: &mut Exchange,
     tag: Tag,
     frame: &[u8],
@@ -150,13 +150,13 @@ fn answer(
 ) -> Result<Done, Corrupt> {
     let view = RequestView::decode(frame)?;
     exchange.begin(tag, view.fixed.content_length.unwrap_or(0));
-    backtrace::about(tag);
-    // SAFETY: `exchange` is used by the callbacks alone until `run` returns.
-    let verdict = unsafe { engine::run(&view, tag, (&raw mut *exchange).cast(), scratch) };
+    backtrace::set_request(tag);
+    // SAFETY: only the callbacks use `exchange` until `run` returns.
+    let result = unsafe { engine::run(&view, tag, (&raw mut *exchange).cast(), scratch) };
     let panicked = exchange.take_panicked();
     Ok(Done {
-        outcome: if panicked { Outcome::Failed } else { verdict.outcome },
-        leaving: verdict.leaving || panicked,
-        peak_memory_bytes: verdict.peak_memory_bytes,
+        outcome: if panicked { Outcome::Failed } else { result.outcome },
+        leaving: result.leaving || panicked,
+        peak_memory_bytes: result.peak_memory_bytes,
     })
 }

@@ -1,14 +1,13 @@
-//! The zygote: takes orders from the supervisor, starts the engine, forks workers, reaps them.
+//! The zygote: receives orders from the supervisor, starts the engine, forks workers and reaps them.
 //!
-//! Called by `main`. Invariants: one thread, so that a fork copies all there is; a worker inherits
-//! no other worker's descriptors; every worker that was forked is reported as gone exactly once.
-//! When the control socket closes the zygote leaves, and everything below it ends: the supervisor
-//! closes it when it has heard of the end of the last worker.
+//! Called by `main`. Invariants: it has one thread, so that a fork is complete; a worker inherits no
+//! descriptors of other workers; the exit of each worker is reported exactly once. When the control socket
+//! closes, the zygote exits with all its descendants; the supervisor closes it after the last worker.
 
 use crate::capture::Capture;
 use crate::link::Link;
 use crate::worker::{self, WorkerFds};
-use crate::{backtrace, descendants, engine, process, resident, startup};
+use crate::{backtrace, descendants, engine, process, startup, worker_script};
 use outboard_ring::control::{
     self, BACKTRACE_SIGNAL, Event, HostSettings, Isolation, Order, WorkerScript,
 };
@@ -23,8 +22,7 @@ use std::rc::Rc;
 
 /// Runs until the supervisor closes the control socket.
 ///
-/// `user` is what the supervisor's spawner has it become before anything else, whoever it hears
-/// later.
+/// With `user`, the process switches to that user and group before anything else.
 pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
     let supervisor = process::parent();
     if let Some((uid, gid)) = user {
@@ -36,11 +34,11 @@ pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
     process::close_inherited();
     let control = take_control_socket()?;
     process::leave_terminal();
-    process::die_of_faults();
+    process::reset_fault_handlers();
     process::unblock_signals();
-    process::disregard_termination();
+    process::ignore_termination();
     let Some((Order::Start { settings }, _)) = control::receive(&control)? else {
-        return Err(io::Error::other("the first order must be to start"));
+        return Err(io::Error::other("the first order must be `Start`"));
     };
     let started = match startup::start(&settings, supervisor, &control) {
         Ok(started) => started,
@@ -56,9 +54,9 @@ pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
         Some(script) => zygote.take_snapshot(&script, started),
         None => {
             control::send(&zygote.control, &started, &[])?;
-            zygote.obey().map(|obeyed| match obeyed {
-                Obeyed::Leave => ExitCode::SUCCESS,
-                Obeyed::Forked(number, fds) => {
+            zygote.follow_orders().map(|end| match end {
+                LoopEnd::Leave => ExitCode::SUCCESS,
+                LoopEnd::Forked(number, fds) => {
                     let settings = &zygote.settings;
                     worker::run(&settings.app, number, fds, settings.worker.as_ref())
                 }
@@ -67,12 +65,12 @@ pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
     }
 }
 
-/// The supervisor hands the socket over as standard input; scripts get an empty one.
+/// The supervisor passes the socket as standard input; scripts get an empty one.
 fn take_control_socket() -> io::Result<OwnedFd> {
     let stdin = rustix::stdio::stdin();
     if rustix::net::sockopt::socket_type(stdin).is_err() {
         return Err(io::Error::other(
-            "standard input is no control socket: this program is started by `outboard`",
+            "standard input is not a control socket: this program is started by `outboard`",
         ));
     }
     let control = rustix::io::fcntl_dupfd_cloexec(stdin, 3)?;
@@ -88,26 +86,26 @@ struct Zygote {
     workers: BTreeMap<u64, Child>,
 }
 
-/// A worker as the zygote knows it.
+/// A worker, as seen by the zygote.
 #[derive(Debug)]
 struct Child {
     pid: i32,
-    /// Its ring, which backtraces are written to.
+    /// Its ring, for backtraces.
     memory: OwnedFd,
-    /// The request that it was last asked a backtrace of.
-    asked: Option<Tag>,
+    /// The request of the last backtrace.
+    last_backtrace: Option<Tag>,
 }
 
 /// Why the zygote's loop ended.
 #[derive(Debug)]
-enum Obeyed {
-    /// The supervisor has closed the socket.
+enum LoopEnd {
+    /// The supervisor closed the socket.
     Leave,
-    /// This is a worker now, with this number and these descriptors.
+    /// This process is now a worker, with this number and these descriptors.
     Forked(u64, WorkerFds),
 }
 
-/// A zygote whose script is about to be at its call for a request.
+/// A zygote whose script is about to call for a request.
 #[derive(Debug)]
 pub(crate) struct Forking {
     zygote: Zygote,
@@ -116,24 +114,24 @@ pub(crate) struct Forking {
 }
 
 impl Forking {
-    /// Says that the app has started, and forks workers as told. Returns in each of them, and, with
-    /// `None`, in the zygote when it is to leave.
+    /// Reports that the app has started, and forks workers. Returns in each of them, and returns `None` in
+    /// the zygote when it is to exit.
     pub(crate) fn fork_workers(mut self) -> Option<Rc<RefCell<Link>>> {
         let printed = self.printed();
         if let Event::Started { messages, .. } = &mut self.started {
             messages.push_str(&printed);
         }
-        let told = control::send(&self.zygote.control, &self.started, &[]);
-        match told.and_then(|()| self.zygote.obey()) {
-            Ok(Obeyed::Forked(number, fds)) => {
+        let sent = control::send(&self.zygote.control, &self.started, &[]);
+        match sent.and_then(|()| self.zygote.follow_orders()) {
+            Ok(LoopEnd::Forked(number, fds)) => {
                 let link = worker::set_up_or_leave(&self.zygote.settings.app, number, fds);
-                // Its descriptors are closed already.
+                // The descriptors are closed already.
                 std::mem::forget(self);
                 Some(link)
             }
-            Ok(Obeyed::Leave) => None,
+            Ok(LoopEnd::Leave) => None,
             Err(error) => {
-                eprintln!("outboard-php: the zygote leaves: {error}");
+                eprintln!("outboard-php: the zygote exits: {error}");
                 worker::leave(1)
             }
         }
@@ -145,7 +143,7 @@ impl Forking {
 }
 
 impl Zygote {
-    /// The script that is booted here and not in each worker.
+    /// The script, if it boots here and not in each worker.
     fn snapshot_script(&self) -> Option<WorkerScript> {
         let script = self.settings.worker.clone()?;
         (script.isolation == Isolation::Fork || script.swoole).then_some(script)
@@ -153,29 +151,31 @@ impl Zygote {
 
     fn take_snapshot(self, script: &WorkerScript, started: Event) -> io::Result<ExitCode> {
         let boot = Some(Capture::begin()?);
-        let mut forking = resident::snapshot(script, Forking { zygote: self, started, boot });
+        let mut forking = worker_script::snapshot(script, Forking { zygote: self, started, boot });
         let printed = forking.printed();
-        let lacks = if script.swoole { "the start of a server" } else { "a call for a request" };
-        let message = format!("{} ended without {lacks}\n{printed}", script.script.display());
+        let missing = if script.swoole { "the start of a server" } else { "a call for a request" };
+        let message = format!("{} ended without {missing}\n{printed}", script.script.display());
         let event = Event::StartFailed { message: message.trim().to_owned() };
         control::send(&forking.zygote.control, &event, &[])?;
         Ok(ExitCode::FAILURE)
     }
 
-    fn obey(&mut self) -> io::Result<Obeyed> {
+    fn follow_orders(&mut self) -> io::Result<LoopEnd> {
         descendants::adopt();
-        let obeyed = match self.take_orders() {
-            // The supervisor has gone without reading what it was told.
-            Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset) => Ok(Obeyed::Leave),
-            obeyed => obeyed,
+        let end = match self.take_orders() {
+            // The supervisor has exited without reading all events.
+            Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset) => {
+                Ok(LoopEnd::Leave)
+            }
+            end => end,
         };
-        if !matches!(obeyed, Ok(Obeyed::Forked(..))) {
+        if !matches!(end, Ok(LoopEnd::Forked(..))) {
             descendants::end_all();
         }
-        obeyed
+        end
     }
 
-    fn take_orders(&mut self) -> io::Result<Obeyed> {
+    fn take_orders(&mut self) -> io::Result<LoopEnd> {
         loop {
             let mut ready = [
                 PollFd::new(&self.control, PollFlags::IN),
@@ -189,26 +189,25 @@ impl Zygote {
             if exits {
                 self.reap()?;
             }
-            if orders && let Some(obeyed) = self.take_order()? {
-                return Ok(obeyed);
+            if orders && let Some(end) = self.take_order()? {
+                return Ok(end);
             }
         }
     }
 
-    /// What ends the loop, if anything does.
-    fn take_order(&mut self) -> io::Result<Option<Obeyed>> {
+    fn take_order(&mut self) -> io::Result<Option<LoopEnd>> {
         let Some((order, descriptors)) = control::receive(&self.control)? else {
-            return Ok(Some(Obeyed::Leave));
+            return Ok(Some(LoopEnd::Leave));
         };
         match order {
-            Order::Start { .. } => return Err(io::Error::other("the engine runs already")),
+            Order::Start { .. } => return Err(io::Error::other("the engine has started already")),
             Order::Fork { worker } => return self.fork(worker, descriptors),
             Order::Signal { worker, signal } => self.signal(worker, signal),
         }
         Ok(None)
     }
 
-    fn fork(&mut self, number: u64, descriptors: Vec<OwnedFd>) -> io::Result<Option<Obeyed>> {
+    fn fork(&mut self, number: u64, descriptors: Vec<OwnedFd>) -> io::Result<Option<LoopEnd>> {
         let Ok(descriptors) = <[OwnedFd; 4]>::try_from(descriptors) else {
             let message = "the order to fork came without its four descriptors".to_owned();
             let event = Event::ForkFailed { worker: number, message };
@@ -217,7 +216,7 @@ impl Zygote {
         };
         let zygote = std::process::id();
         engine::watch_children(false);
-        // SAFETY: the process has one thread, so the child may go on as if nothing had happened.
+        // SAFETY: the process has one thread, so the child's copy is complete.
         let pid = unsafe { libc::fork() };
         engine::watch_children(true);
         let event = match pid {
@@ -227,11 +226,11 @@ impl Zygote {
             }
             0 => {
                 let fds = self.become_worker(zygote, descriptors);
-                return Ok(Some(Obeyed::Forked(number, fds)));
+                return Ok(Some(LoopEnd::Forked(number, fds)));
             }
             pid => {
                 let [memory, ..] = descriptors;
-                self.workers.insert(number, Child { pid, memory, asked: None });
+                self.workers.insert(number, Child { pid, memory, last_backtrace: None });
                 Event::Forked { worker: number, pid }
             }
         };
@@ -239,13 +238,13 @@ impl Zygote {
         Ok(None)
     }
 
-    /// In the child: it has nothing of the zygote's but the engine.
+    /// In the child: drops everything of the zygote except the engine.
     fn become_worker(&mut self, zygote: u32, descriptors: [OwnedFd; 4]) -> WorkerFds {
         if !process::die_with(zygote) {
             worker::leave(1);
         }
         descendants::lead_group();
-        self.exits.forget();
+        self.exits.unblock();
         self.workers.clear();
         for fd in [self.control.as_raw_fd(), self.exits.0.as_raw_fd()] {
             // SAFETY: the child uses neither again, and never drops `self`.
@@ -255,13 +254,13 @@ impl Zygote {
         WorkerFds { memory, bell, gateway_bell, output }
     }
 
-    /// A worker that is gone but not yet reaped keeps its process id, so this cannot hit another.
+    /// A pid is not reused before the zygote has reaped the worker.
     fn signal(&mut self, number: u64, signal: i32) {
         let Some(child) = self.workers.get_mut(&number) else { return };
         if signal == BACKTRACE_SIGNAL {
-            backtrace::ask(child.pid, &child.memory, &mut child.asked);
+            backtrace::request(child.pid, &child.memory, &mut child.last_backtrace);
         } else {
-            // SAFETY: a plain system call about our own child.
+            // SAFETY: a plain system call for a child of this process.
             unsafe { libc::kill(child.pid, signal) };
         }
     }
@@ -297,7 +296,7 @@ impl Zygote {
 struct ChildExits(OwnedFd);
 
 fn child_signals() -> libc::sigset_t {
-    // SAFETY: sigemptyset(3) initialises what the zeroed memory is.
+    // SAFETY: sigemptyset(3) initialises the zeroed memory.
     unsafe {
         let mut signals = std::mem::zeroed();
         libc::sigemptyset(&raw mut signals);
@@ -307,11 +306,11 @@ fn child_signals() -> libc::sigset_t {
 }
 
 impl ChildExits {
-    /// PHP's start-up has run its own children by now, if any; workers come later.
+    /// After PHP's start-up, which may have run children of its own, and before the first worker.
     fn watch() -> io::Result<Self> {
         let signals = child_signals();
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-        // SAFETY: a valid signal set; the returned descriptor is ours alone.
+        // SAFETY: a valid signal set; the returned descriptor has no other owner.
         unsafe {
             libc::sigprocmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut());
             let fd = libc::signalfd(-1, &raw const signals, flags);
@@ -322,8 +321,8 @@ impl ChildExits {
         }
     }
 
-    /// In a worker: scripts reap their own children.
-    fn forget(&self) {
+    /// In a worker, because scripts reap their own children.
+    fn unblock(&self) {
         let signals = child_signals();
         // SAFETY: a valid signal set.
         unsafe {

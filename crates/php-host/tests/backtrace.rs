@@ -1,14 +1,14 @@
-//! A worker tells where its script is, whatever the script is doing.
+//! A worker reports where its script is, in every state.
 
 mod driver;
 
-use driver::{Folder, Host, Worker, finished, get, settings_as_nobody};
+use driver::{Host, TempDir, Worker, finished, get, settings_as_nobody};
 use outboard_ring::control::{BACKTRACE_SIGNAL, Event};
 use outboard_ring::frame::{FrameKind, Tag};
 use rustix::fs::{FlockOperation, flock};
 
-/// Starts a script that says when it is about to get stuck.
-fn stick(worker: &mut Worker, folder: &Folder, code: &str) -> Tag {
+/// Starts a script that flushes before it gets stuck.
+fn stick(worker: &mut Worker, folder: &TempDir, code: &str) -> Tag {
     let text = format!(
         "<?php\nclass Pump {{\n    static function run() {{\n        flush(); {code}\n    }}\n}}\n\
          function work() {{\n    Pump::run();\n}}\nwork();\n"
@@ -19,7 +19,7 @@ fn stick(worker: &mut Worker, folder: &Folder, code: &str) -> Tag {
     tag
 }
 
-/// Asks twice, so that a worker inside of a system call answers too.
+/// Signals until a backtrace comes: the first signal may find the worker in a system call.
 fn backtrace(host: &Host, worker: &Worker, tag: Tag) -> Vec<String> {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
     loop {
@@ -39,7 +39,7 @@ fn busy_ticks(worker: &Worker) -> u64 {
     rest.split(' ').nth(11).unwrap().parse().unwrap()
 }
 
-/// Waits until the script has computed for two ticks: it is in its loop by then.
+/// Waits until the script has used two ticks, so that it is in its loop.
 fn wait_until_busy(worker: &Worker) {
     let begin = busy_ticks(worker);
     while busy_ticks(worker) < begin + 2 {
@@ -48,7 +48,7 @@ fn wait_until_busy(worker: &Worker) {
 }
 
 #[track_caller]
-fn assert_frames(found: &[String], folder: &Folder, innermost: Option<&str>) {
+fn assert_frames(found: &[String], folder: &TempDir, innermost: Option<&str>) {
     let file = folder.0.join("stuck.php");
     let file = file.display();
     let mut expected: Vec<String> =
@@ -67,8 +67,8 @@ fn kill(host: &Host, worker: &Worker) {
 }
 
 #[test]
-fn a_busy_loop_is_found_at_its_line_by_one_signal() {
-    let (mut host, folder) = (Host::new(), Folder::new());
+fn a_busy_loop_is_found_at_its_line() {
+    let (mut host, folder) = (Host::new(), TempDir::new());
     let mut worker = host.fork();
     let tag = stick(&mut worker, &folder, "while (true);");
     wait_until_busy(&worker);
@@ -80,8 +80,8 @@ fn a_busy_loop_is_found_at_its_line_by_one_signal() {
 }
 
 #[test]
-fn a_sleeping_script_is_found_and_goes_on_sleeping() {
-    let (mut host, folder) = (Host::new(), Folder::new());
+fn a_sleeping_script_is_found_and_sleeps_on() {
+    let (mut host, folder) = (Host::new(), TempDir::new());
     let mut worker = host.fork();
     let tag = stick(&mut worker, &folder, "sleep(1000);");
     let mut lines = Vec::new();
@@ -99,7 +99,7 @@ fn a_sleeping_script_is_found_and_goes_on_sleeping() {
 
 #[test]
 fn a_sleeping_script_is_found_under_another_user_too() {
-    let (mut host, folder) = (Host::with(settings_as_nobody()), Folder::new());
+    let (mut host, folder) = (Host::with(settings_as_nobody()), TempDir::new());
     let mut worker = host.fork();
     let tag = stick(&mut worker, &folder, "sleep(1000);");
     let mut lines = Vec::new();
@@ -112,7 +112,7 @@ fn a_sleeping_script_is_found_under_another_user_too() {
 
 #[test]
 fn a_blocked_flock_is_found_and_released_by_the_kill() {
-    let (mut host, folder) = (Host::new(), Folder::new());
+    let (mut host, folder) = (Host::new(), TempDir::new());
     let mut worker = host.fork();
     let lock = std::fs::File::create(folder.0.join("lock")).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
@@ -126,22 +126,22 @@ fn a_blocked_flock_is_found_and_released_by_the_kill() {
 }
 
 #[test]
-fn an_idle_worker_takes_the_signal_and_serves_on() {
+fn an_idle_worker_survives_the_signal() {
     let mut host = Host::new();
     let mut worker = host.fork();
-    assert_eq!(finished(&worker.ask(&get("hello.php"))), "hello\n");
+    assert_eq!(finished(&worker.request(&get("hello.php"))), "hello\n");
     for _ in 0..5 {
         host.signal(worker.number, BACKTRACE_SIGNAL);
     }
     for _ in 0..100 {
         host.signal(worker.number, BACKTRACE_SIGNAL);
-        assert_eq!(finished(&worker.ask(&get("hello.php"))), "hello\n");
+        assert_eq!(finished(&worker.request(&get("hello.php"))), "hello\n");
     }
 }
 
 #[test]
-fn signals_at_any_moment_of_a_request_do_no_harm() {
-    let (mut host, folder) = (Host::new(), Folder::new());
+fn signals_at_any_time_keep_requests_intact() {
+    let (mut host, folder) = (Host::new(), TempDir::new());
     let mut worker = host.fork();
     folder.write(
         "deep.php",

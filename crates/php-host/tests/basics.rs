@@ -1,4 +1,4 @@
-//! A worker answers requests through the ring as php-fpm would.
+//! A worker responds through the ring as php-fpm would.
 
 mod driver;
 
@@ -6,20 +6,20 @@ use driver::{Host, finished, get};
 use outboard_ring::control::Event;
 
 #[test]
-fn hello_is_answered_through_the_ring() {
+fn hello_is_served_through_the_ring() {
     let mut host = Host::new();
     let mut worker = host.fork();
     for _ in 0..3 {
-        let answer = worker.ask(&get("hello.php"));
-        assert_eq!(finished(&answer), "hello\n");
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.line("content-type"), Some("text/html; charset=UTF-8"));
-        assert!(answer.line("x-powered-by").unwrap_or("none").starts_with("PHP/"));
+        let response = worker.request(&get("hello.php"));
+        assert_eq!(finished(&response), "hello\n");
+        assert_eq!(response.status, 200);
+        assert_eq!(response.line("content-type"), Some("text/html; charset=UTF-8"));
+        assert!(response.line("x-powered-by").unwrap_or("none").starts_with("PHP/"));
     }
 }
 
 #[test]
-fn the_engine_tells_its_version_and_that_opcache_works() {
+fn the_engine_reports_its_version_and_opcache() {
     let host = Host::new();
     let Event::Started { php_version, opcache, post_max_bytes, messages, .. } = &host.started
     else {

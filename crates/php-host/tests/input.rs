@@ -2,14 +2,14 @@
 
 mod driver;
 
-use driver::{Folder, Host, finished, get, ini, post, settings};
+use driver::{Host, TempDir, finished, get, ini, post, settings};
 use outboard_ring::frame::FrameKind;
 use outboard_ring::response::Outcome;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-fn script(code: &str) -> Folder {
-    let folder = Folder::new();
+fn script(code: &str) -> TempDir {
+    let folder = TempDir::new();
     folder.write("run.php", &format!("<?php {code}"));
     folder
 }
@@ -31,12 +31,12 @@ fn multipart(parts: &[(&str, Option<&str>, &str)]) -> (String, Vec<u8>) {
 fn a_form_fills_the_superglobals() {
     let mut host = Host::new();
     let folder = script("echo json_encode([$_GET, $_POST, $_COOKIE, $_REQUEST]);");
-    let ask = post("run.php", FORM, "a[]=1&a[]=2&b=x+y")
+    let request = post("run.php", FORM, "a[]=1&a[]=2&b=x+y")
         .root(&folder.0)
         .query("q=1&b=from-query")
         .header("Cookie", "c=3; d=4");
     assert_eq!(
-        finished(&host.fork().ask(&ask)),
+        finished(&host.fork().request(&request)),
         r#"[{"q":"1","b":"from-query"},{"a":["1","2"],"b":"x y"},{"c":"3","d":"4"},"#.to_owned()
             + r#"{"q":"1","b":"x y","a":["1","2"]}]"#
     );
@@ -51,11 +51,12 @@ fn the_raw_body_can_be_read_twice_and_with_any_method() {
               count($_POST);",
     );
     for method in ["POST", "PUT", "PATCH", "DELETE"] {
-        let ask = post("run.php", "application/json", "{\"a\":1}").root(&folder.0).method(method);
-        assert_eq!(finished(&worker.ask(&ask)), "{\"a\":1}|{\"a\":1}|0", "{method}");
+        let request =
+            post("run.php", "application/json", "{\"a\":1}").root(&folder.0).method(method);
+        assert_eq!(finished(&worker.request(&request)), "{\"a\":1}|{\"a\":1}|0", "{method}");
     }
-    let ask = post("run.php", FORM, "a=1").root(&folder.0);
-    assert_eq!(finished(&worker.ask(&ask)), "a=1|a=1|1");
+    let request = post("run.php", FORM, "a=1").root(&folder.0);
+    assert_eq!(finished(&worker.request(&request)), "a=1|a=1|1");
 }
 
 #[test]
@@ -78,15 +79,15 @@ fn uploads_arrive_with_every_error_code() {
         ("MAX_FILE_SIZE", None, "2"),
         ("form", Some("c.txt"), "123"),
     ]);
-    let ask = post("run.php", &content_type, body).root(&folder.0);
+    let request = post("run.php", &content_type, body).root(&folder.0);
     assert_eq!(
-        finished(&host.fork().ask(&ask)),
+        finished(&host.fork().request(&request)),
         "good:0:5 empty:4:0 large:1:0 form:2:0 12345 value 0"
     );
 }
 
 #[test]
-fn an_upload_that_cannot_be_stored_says_so() {
+fn an_upload_that_cannot_be_stored_has_an_error_code() {
     let mut host = Host::with({
         let mut settings = settings();
         settings.ini.extend(ini(&[("upload_tmp_dir", "/nowhere"), ("sys_temp_dir", "/nowhere")]));
@@ -94,9 +95,9 @@ fn an_upload_that_cannot_be_stored_says_so() {
     });
     let folder = script("echo $_FILES['f']['error'];");
     let (content_type, body) = multipart(&[("f", Some("a.txt"), "12345")]);
-    let answer = host.fork().ask(&post("run.php", &content_type, body).root(&folder.0));
-    // UPLOAD_ERR_NO_TMP_DIR, unless the system's /tmp steps in.
-    assert!(["6", "0"].contains(&answer.text().as_str()), "{answer:?}");
+    let response = host.fork().request(&post("run.php", &content_type, body).root(&folder.0));
+    // UPLOAD_ERR_NO_TMP_DIR, or 0 if PHP falls back to /tmp.
+    assert!(["6", "0"].contains(&response.text().as_str()), "{response:?}");
 }
 
 #[test]
@@ -110,11 +111,11 @@ fn a_form_cut_short_by_a_lost_client_is_a_partial_upload() {
     worker.abort(tag);
     worker.drain(tag);
     assert_eq!(std::fs::read_to_string(folder.0.join("e")).unwrap(), "3");
-    assert_eq!(finished(&worker.ask(&get("hello.php"))), "hello\n");
+    assert_eq!(finished(&worker.request(&get("hello.php"))), "hello\n");
 }
 
 #[test]
-fn a_body_above_post_max_size_is_dropped_with_php_s_warning() {
+fn a_body_above_post_max_size_is_dropped_with_a_warning() {
     let mut host = Host::with({
         let mut settings = settings();
         settings.ini.extend(ini(&[("post_max_size", "1K")]));
@@ -122,22 +123,22 @@ fn a_body_above_post_max_size_is_dropped_with_php_s_warning() {
     });
     let mut worker = host.fork();
     let folder = script("echo count($_POST);");
-    let answer = worker.ask(&post("run.php", FORM, vec![b'a'; 200_000]).root(&folder.0));
-    assert!(answer.log_text().contains("exceeds the limit of 1024 bytes"), "{answer:?}");
-    assert!(answer.text().ends_with('0'));
-    assert_eq!(finished(&worker.ask(&get("hello.php"))), "hello\n");
+    let response = worker.request(&post("run.php", FORM, vec![b'a'; 200_000]).root(&folder.0));
+    assert!(response.log_text().contains("exceeds the limit of 1024 bytes"), "{response:?}");
+    assert!(response.text().ends_with('0'));
+    assert_eq!(finished(&worker.request(&get("hello.php"))), "hello\n");
 }
 
 #[test]
-fn more_variables_than_max_input_vars_are_cut_with_php_s_warning() {
+fn max_input_vars_cuts_variables_with_a_warning() {
     let mut host = Host::with({
         let mut settings = settings();
         settings.ini.extend(ini(&[("max_input_vars", "2")]));
         settings
     });
     let folder = script("echo count($_POST);");
-    let answer = host.fork().ask(&post("run.php", FORM, "a=1&b=2&c=3&d=4").root(&folder.0));
-    assert!(answer.log_text().contains("Input variables exceeded 2"), "{answer:?}");
+    let response = host.fork().request(&post("run.php", FORM, "a=1&b=2&c=3&d=4").root(&folder.0));
+    assert!(response.log_text().contains("Input variables exceeded 2"), "{response:?}");
 }
 
 #[test]
@@ -155,8 +156,8 @@ fn twenty_megabytes_stream_through_the_ring() {
     std::fs::write(&file, &body).unwrap();
     let sum = std::process::Command::new("sha256sum").arg(&file).output().unwrap();
     let sum = String::from_utf8(sum.stdout).unwrap();
-    let ask = post("run.php", "application/octet-stream", body).method("PUT").root(&folder.0);
-    let text = finished(&host.fork().ask(&ask));
+    let request = post("run.php", "application/octet-stream", body).method("PUT").root(&folder.0);
+    let text = finished(&host.fork().request(&request));
     assert_eq!(text, format!("20000000 {}", sum.split(' ').next().unwrap()));
 }
 
@@ -166,8 +167,9 @@ fn an_unread_body_does_not_disturb_the_next_request() {
     let mut worker = host.fork();
     let folder = script("echo 'not interested';");
     for _ in 0..3 {
-        let ask = post("run.php", "text/plain", vec![b'x'; 300_000]).method("PUT").root(&folder.0);
-        let tag = worker.begin(&ask);
+        let request =
+            post("run.php", "text/plain", vec![b'x'; 300_000]).method("PUT").root(&folder.0);
+        let tag = worker.begin(&request);
         worker.push(FrameKind::RequestBody, tag, &[b'x'; 40_000]);
         let (mut text, mut done) = (Vec::new(), false);
         while !done {
@@ -178,9 +180,12 @@ fn an_unread_body_does_not_disturb_the_next_request() {
             }
         }
         assert_eq!(text, b"not interested");
-        // The rest comes late: after the request is over.
+        // The rest arrives after the request has ended.
         worker.push(FrameKind::RequestBody, tag, &[b'x'; 40_000]);
-        let answer = worker.ask(&get("hello.php"));
-        assert_eq!((answer.done.outcome, answer.text().as_str()), (Outcome::Finished, "hello\n"));
+        let response = worker.request(&get("hello.php"));
+        assert_eq!(
+            (response.done.outcome, response.text().as_str()),
+            (Outcome::Finished, "hello\n")
+        );
     }
 }

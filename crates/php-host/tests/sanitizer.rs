@@ -1,13 +1,13 @@
-//! The sanitizers see what they are there for: a fault of each kind, committed on purpose, ends the
-//! process. Run by `ci/test-asan`, which says in `OUTBOARD_FAULTS` whose memory is checked and looks
-//! at the reports; a host of an ordinary build has no function that commits faults.
+//! The sanitizers report a deliberate fault of each kind, which ends the process. Run by `ci/test-asan`,
+//! which names the checked memory in `OUTBOARD_FAULTS` and checks the reports; the host of an ordinary build
+//! has no function that commits faults.
 
 mod driver;
 
-use driver::{Folder, Host, Resident, get, settings};
+use driver::{Host, ScriptWorker, TempDir, get, settings};
 use outboard_ring::control::Event;
 
-/// Whether faults in the memory of `shim` or `php` are to be seen in this run.
+/// Whether this run checks the memory of `shim` or `php`.
 fn is_checked(memory: &str) -> bool {
     std::env::var("OUTBOARD_FAULTS").is_ok_and(|all| all.split(',').any(|one| one == memory))
 }
@@ -19,9 +19,9 @@ fn assert_ended(event: &Event, kind: &str) {
     assert!(code.is_some_and(|code| code != 0) || signal.is_some(), "{kind}: {event:?}");
 }
 
-/// In a script per request.
-fn assert_seen(kind: &str) {
-    let folder = Folder::new();
+/// In classic mode.
+fn assert_reported(kind: &str) {
+    let folder = TempDir::new();
     folder.write("fault.php", &format!("<?php echo outboard_commit_fault('{kind}');"));
     let mut host = Host::with(settings());
     let mut worker = host.fork();
@@ -30,25 +30,25 @@ fn assert_seen(kind: &str) {
 }
 
 #[test]
-fn a_fault_in_the_heap_is_seen() {
+fn a_heap_fault_is_reported() {
     if is_checked("shim") {
-        assert_seen("heap");
+        assert_reported("heap");
     }
 }
 
 #[test]
-fn a_fault_on_the_stack_is_seen() {
+fn a_stack_fault_is_reported() {
     if is_checked("shim") {
-        assert_seen("stack");
+        assert_reported("stack");
     }
 }
 
 #[test]
-fn a_fault_on_the_stack_of_a_coroutine_that_a_bailout_has_left_is_seen() {
+fn a_stack_fault_in_a_coroutine_after_a_bailout_is_reported() {
     if !is_checked("shim") {
         return;
     }
-    let mut app = Resident::concurrent(
+    let mut app = ScriptWorker::concurrent(
         4,
         &driver::serve(
             "Outboard\\sleep(0.01);
@@ -62,15 +62,15 @@ fn a_fault_on_the_stack_of_a_coroutine_that_a_bailout_has_left_is_seen() {
 }
 
 #[test]
-fn undefined_arithmetic_is_seen() {
+fn undefined_arithmetic_is_reported() {
     if is_checked("shim") {
-        assert_seen("arithmetic");
+        assert_reported("arithmetic");
     }
 }
 
 #[test]
-fn a_use_of_memory_that_php_has_freed_is_seen() {
+fn a_use_after_free_of_php_memory_is_reported() {
     if is_checked("php") {
-        assert_seen("php-memory");
+        assert_reported("php-memory");
     }
 }

@@ -1,14 +1,16 @@
-//! Each superglobal, however it was asked for and whenever the file that mentions it was compiled:
-//! a resident script finds what a script per request finds.
+//! Superglobals in worker mode equal those of classic mode, for every kind of request and whenever the
+//! file that mentions them is compiled.
 
 mod driver;
 
-use driver::{Ask, Folder, Host, Worker, finished, get, post, settings, settings_of_worker};
+use driver::{
+    Host, RequestSpec, TempDir, Worker, finished, get, post, settings, settings_of_worker,
+};
 use outboard_ring::control::Isolation;
 use outboard_ring::frame::FrameKind;
 use std::collections::BTreeMap;
 
-/// What shows each, to be put into a function.
+/// Expressions that print a superglobal, for the body of a function.
 const PROBES: [(&str, &str); 9] = [
     ("get", "$_GET"),
     ("post", "$_POST"),
@@ -30,13 +32,13 @@ const PROBES: [(&str, &str); 9] = [
     ),
 ];
 
-/// When the file that mentions it is compiled.
+/// When the file that mentions the superglobal is compiled.
 const MOMENTS: [&str; 3] = ["boot", "first", "later"];
 
-/// A resident script that shows what the file `PROBE.MOMENT.ROUND.php` does, which a request names in a
-/// field; it keeps the function that the file has returned, and mentions no superglobal. Requests of a
+/// A worker script that prints the result of the file `PROBE.MOMENT.ROUND.php`, which a request header
+/// names. It stores the function that the file returns, and mentions no superglobal itself. Requests of a
 /// round meet before and after the file is compiled.
-const RESIDENT: &str = r#"<?php
+const SCRIPT: &str = r#"<?php
     $probes = $come = [];
     foreach (PRELOADS ? glob(__DIR__ . '/*.boot.*.php') : [] as $file) { $probes[basename($file)] = require $file; }
     function meet(string $where): void {
@@ -52,8 +54,8 @@ const RESIDENT: &str = r#"<?php
         echo $show();
     }));"#;
 
-/// How a request may come.
-fn shapes(script: &str, probe: &str) -> [Ask; 3] {
+/// The kinds of requests.
+fn request_kinds(script: &str, probe: &str) -> [RequestSpec; 3] {
     let upload = "--b\r\nContent-Disposition: form-data; name=\"p\"\r\n\r\n5\r\n\
         --b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"n.txt\"\r\n\r\nhello\r\n--b--\r\n";
     [
@@ -61,24 +63,24 @@ fn shapes(script: &str, probe: &str) -> [Ask; 3] {
         post(script, "application/x-www-form-urlencoded", "p=4&r=p").query("g=2"),
         post(script, "multipart/form-data; boundary=b", upload),
     ]
-    .map(|ask| ask.header("Cookie", "c=3").header("X-Probe", probe))
+    .map(|request| request.header("Cookie", "c=3").header("X-Probe", probe))
 }
 
-/// What a script per request says to each shape.
-fn of_classic(folder: &Folder) -> BTreeMap<&'static str, [String; 3]> {
+/// The responses of classic mode to each kind.
+fn of_classic(folder: &TempDir) -> BTreeMap<&'static str, [String; 3]> {
     let mut host = Host::with(settings());
     let mut worker = host.fork();
-    let mut said = BTreeMap::new();
+    let mut texts = BTreeMap::new();
     for (name, _) in PROBES {
         let file = format!("{name}.php");
         folder.write(&file, &format!("<?php echo (require __DIR__ . '/{name}.boot.0.php')();"));
-        let asks = shapes(&file, name).map(|ask| ask.root(&folder.0));
-        said.insert(name, asks.map(|ask| finished(&worker.ask(&ask))));
+        let requests = request_kinds(&file, name).map(|request| request.root(&folder.0));
+        texts.insert(name, requests.map(|request| finished(&worker.request(&request))));
     }
-    said
+    texts
 }
 
-fn write_probes(folder: &Folder) {
+fn write_probes(folder: &TempDir) {
     for (name, shown) in PROBES {
         for moment in MOMENTS {
             for round in 0..3 {
@@ -89,8 +91,8 @@ fn write_probes(folder: &Folder) {
     }
 }
 
-fn host(folder: &Folder, preloads: bool, concurrency: u32, isolation: Isolation) -> Host {
-    let code = RESIDENT.replace("CONCURRENCY", &concurrency.to_string());
+fn host(folder: &TempDir, preloads: bool, concurrency: u32, isolation: Isolation) -> Host {
+    let code = SCRIPT.replace("CONCURRENCY", &concurrency.to_string());
     let code = code.replace("PRELOADS", if preloads { "true" } else { "false" });
     let mut settings = settings_of_worker(folder.write("worker.php", &code));
     let worker = settings.worker.as_mut().unwrap();
@@ -98,74 +100,78 @@ fn host(folder: &Folder, preloads: bool, concurrency: u32, isolation: Isolation)
     Host::with(settings)
 }
 
-/// The answers to these, which are under way together.
-fn ask_together(worker: &mut Worker, asks: &[Ask]) -> Vec<String> {
+/// Sends the requests concurrently and returns the responses.
+fn request_together(worker: &mut Worker, requests: &[RequestSpec]) -> Vec<String> {
     let mut tags = Vec::new();
-    for ask in asks {
-        let tag = worker.begin(ask);
-        if let Some(body) = &ask.body {
+    for request in requests {
+        let tag = worker.begin(request);
+        if let Some(body) = &request.body {
             worker.push(FrameKind::RequestBody, tag, body);
         }
         tags.push(tag);
     }
-    let mut answers = worker.finish_all(&tags);
-    answers.sort_by_key(|(place, _)| *place);
-    answers.iter().map(|(_, answer)| finished(answer)).collect()
+    let mut responses = worker.finish_all(&tags);
+    responses.sort_by_key(|(place, _)| *place);
+    responses.iter().map(|(_, response)| finished(response)).collect()
 }
 
-/// Goes through the table; `ask` answers three requests of which the first is the one that has the file
-/// compiled.
-fn each_is_that_of_classic(
+/// Compares all probes; `request` sends three requests, the first of which compiles the file.
+fn assert_equal_to_classic(
     concurrency: u32,
     isolation: Isolation,
-    mut ask: impl FnMut(&mut Host, bool, &[Ask]) -> Vec<String>,
+    mut request: impl FnMut(&mut Host, bool, &[RequestSpec]) -> Vec<String>,
 ) {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     write_probes(&folder);
     let expected = of_classic(&folder);
     for moment in MOMENTS {
         let mut host = host(&folder, moment == "boot", concurrency, isolation);
         for (name, first) in PROBES.iter().flat_map(|(name, _)| (0..3).map(move |n| (*name, n))) {
             let file = format!("{name}.{moment}.{first}.php");
-            let mut asks = shapes("worker.php", &file);
-            asks.rotate_left(first);
-            let mut wanted = expected[name].clone();
-            wanted.rotate_left(first);
-            assert_eq!(ask(&mut host, moment == "later", &asks), wanted, "{file}");
+            let mut requests = request_kinds("worker.php", &file);
+            requests.rotate_left(first);
+            let mut expected_texts = expected[name].clone();
+            expected_texts.rotate_left(first);
+            assert_eq!(request(&mut host, moment == "later", &requests), expected_texts, "{file}");
         }
     }
 }
 
 #[test]
-fn one_request_after_the_other() {
-    each_is_that_of_classic(1, Isolation::Reset, |host, is_later, asks| {
+fn sequential_requests_find_the_classic_superglobals() {
+    assert_equal_to_classic(1, Isolation::Reset, |host, is_later, requests| {
         let mut worker = host.fork();
         if is_later {
-            shapes("worker.php", "none").iter().for_each(|ask| _ = worker.ask(ask));
+            request_kinds("worker.php", "none")
+                .iter()
+                .for_each(|request| _ = worker.request(request));
         }
-        asks.iter().map(|ask| finished(&worker.ask(ask))).collect()
+        requests.iter().map(|request| finished(&worker.request(request))).collect()
     });
 }
 
 #[test]
-fn three_at_a_time() {
-    each_is_that_of_classic(3, Isolation::Reset, |host, is_later, asks| {
+fn concurrent_requests_find_the_classic_superglobals() {
+    assert_equal_to_classic(3, Isolation::Reset, |host, is_later, requests| {
         let mut worker = host.fork();
         if is_later {
-            shapes("worker.php", "none").iter().for_each(|ask| _ = worker.ask(ask));
+            request_kinds("worker.php", "none")
+                .iter()
+                .for_each(|request| _ = worker.request(request));
         }
-        ask_together(&mut worker, asks)
+        request_together(&mut worker, requests)
     });
 }
 
 #[test]
-fn in_a_fork_each() {
-    each_is_that_of_classic(1, Isolation::Fork, |host, _, asks| {
-        asks.iter()
-            .map(|ask| {
-                let said = finished(&host.fork().ask(ask));
+fn forks_find_the_classic_superglobals() {
+    assert_equal_to_classic(1, Isolation::Fork, |host, _, requests| {
+        requests
+            .iter()
+            .map(|request| {
+                let texts = finished(&host.fork().request(request));
                 host.event();
-                said
+                texts
             })
             .collect()
     });

@@ -2,10 +2,10 @@
 
 mod driver;
 
-use driver::{Ask, Host, Worker, finished, fixtures, get, ini, post, settings};
+use driver::{Host, RequestSpec, Worker, finished, fixtures, get, ini, post, settings};
 
-fn server(worker: &mut Worker, ask: &Ask) -> Vec<(String, String)> {
-    let text = finished(&worker.ask(ask));
+fn server(worker: &mut Worker, request: &RequestSpec) -> Vec<(String, String)> {
+    let text = finished(&worker.request(request));
     let pairs = text.lines().filter_map(|line| line.split_once('='));
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
@@ -15,14 +15,14 @@ fn value<'a>(server: &'a [(String, String)], name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn every_variable_comes_in_the_order_and_with_the_value_of_nginx_and_php_fpm() {
+fn variables_equal_those_of_nginx_and_php_fpm() {
     let mut worker = Host::new();
     let mut worker = worker.fork();
-    let ask = post("server.php", "text/plain", "abc")
+    let request = post("server.php", "text/plain", "abc")
         .header("Authorization", "Basic Ym9iOnB3")
         .path_info("/some info")
         .query("x=1&y=2");
-    let server = server(&mut worker, &ask);
+    let server = server(&mut worker, &request);
     let user = value(&server, "USER").unwrap().to_owned();
     let home = value(&server, "HOME").unwrap().to_owned();
     let root = fixtures().to_str().unwrap().to_owned();
@@ -68,24 +68,24 @@ fn every_variable_comes_in_the_order_and_with_the_value_of_nginx_and_php_fpm() {
 }
 
 #[test]
-fn headers_of_one_name_are_joined_and_forgeable_names_are_left_out() {
+fn headers_are_joined_and_forgeable_names_left_out() {
     let mut host = Host::new();
     let mut worker = host.fork();
-    let ask = get("server.php")
+    let request = get("server.php")
         .header("X-Tag", "one")
         .header("Cookie", "a=1")
         .header("Proxy", "http://evil.test")
         .header("X_Tag", "forged")
         .header("x-tag", "two")
         .header("Cookie", "b=2");
-    let server = server(&mut worker, &ask);
+    let server = server(&mut worker, &request);
     assert_eq!(value(&server, "HTTP_X_TAG"), Some("one, two"));
     assert_eq!(value(&server, "HTTP_COOKIE"), Some("a=1; b=2"));
     assert_eq!(value(&server, "HTTP_PROXY"), None);
 }
 
 #[test]
-fn a_request_without_body_or_port_has_empty_values_as_with_nginx() {
+fn missing_body_and_port_are_empty_as_in_nginx() {
     let mut host = Host::new();
     let mut worker = host.fork();
     let server = server(&mut worker, &get("server.php"));
@@ -101,31 +101,31 @@ fn a_request_without_body_or_port_has_empty_values_as_with_nginx() {
 fn https_is_on_for_a_secure_request_only() {
     let mut host = Host::new();
     let mut worker = host.fork();
-    let ask = Ask { scheme: "https".into(), ..get("server.php") };
-    assert_eq!(value(&server(&mut worker, &ask), "HTTPS"), Some("on"));
+    let request = RequestSpec { scheme: "https".into(), ..get("server.php") };
+    assert_eq!(value(&server(&mut worker, &request), "HTTPS"), Some("on"));
 }
 
 #[test]
-fn configured_parameters_have_the_last_word() {
+fn configured_parameters_take_precedence() {
     let mut host = Host::new();
     let mut worker = host.fork();
-    let ask = get("server.php").param("SERVER_NAME", "public.test").param("STAGE", "live");
-    let server = server(&mut worker, &ask);
+    let request = get("server.php").param("SERVER_NAME", "public.test").param("STAGE", "live");
+    let server = server(&mut worker, &request);
     assert_eq!(value(&server, "SERVER_NAME"), Some("public.test"));
     assert_eq!(value(&server, "STAGE"), Some("live"));
 }
 
 #[test]
-fn digest_authorization_is_handed_to_the_script() {
+fn digest_authorization_is_passed_to_the_script() {
     let mut host = Host::new();
     let mut worker = host.fork();
-    let ask = get("server.php").header("Authorization", "Digest username=\"bob\"");
-    let server = server(&mut worker, &ask);
+    let request = get("server.php").header("Authorization", "Digest username=\"bob\"");
+    let server = server(&mut worker, &request);
     assert_eq!(value(&server, "PHP_AUTH_DIGEST"), Some("username=\"bob\""));
 }
 
 #[test]
-fn argv_is_made_of_the_query_when_asked_for() {
+fn argv_is_built_from_the_query_if_enabled() {
     let mut settings = settings();
     settings.ini.insert("register_argc_argv".into(), "1".into());
     let mut host = Host::with(settings);
@@ -139,8 +139,8 @@ fn argv_is_made_of_the_query_when_asked_for() {
 fn getenv_and_filter_input_see_the_request() {
     let mut host = Host::new();
     let mut worker = host.fork();
-    let ask = get("getenv.php").header("Proxy", "http://evil.test");
-    let text = finished(&worker.ask(&ask));
+    let request = get("getenv.php").header("Proxy", "http://evil.test");
+    let text = finished(&worker.request(&request));
     let lines: Vec<&str> = text.lines().collect();
     let expected = [
         "string(12) \"example.test\"",
@@ -154,39 +154,39 @@ fn getenv_and_filter_input_see_the_request() {
 }
 
 #[test]
-fn getallheaders_gives_the_names_as_php_fpm_writes_them() {
+fn getallheaders_spells_names_as_php_fpm() {
     let mut host = Host::new();
     let mut worker = host.fork();
-    let ask = get("headers_in.php").header("x-fancy-thing", "1");
-    let text = finished(&worker.ask(&ask));
+    let request = get("headers_in.php").header("x-fancy-thing", "1");
+    let text = finished(&worker.request(&request));
     assert_eq!(text, "{\"X-Fancy-Thing\":\"1\",\"Host\":\"example.test\"}\n");
 }
 
 #[test]
-fn each_script_starts_in_its_own_folder() {
+fn each_script_starts_in_its_own_directory() {
     let mut host = Host::new();
     let mut worker = host.fork();
-    let folder = driver::Folder::new();
+    let folder = driver::TempDir::new();
     let there = folder.write("deep/there.php", "<?php include 'beside.php';");
     folder.write("deep/beside.php", "<?php echo getcwd();");
     let here = fixtures();
     for _ in 0..2 {
-        let text = finished(&worker.ask(&get("where.php")));
+        let text = finished(&worker.request(&get("where.php")));
         let file = here.join("where.php");
         assert_eq!(text, format!("{}\n{1}\n{1}\n", here.display(), file.display()));
-        let text = finished(&worker.ask(&get("deep/there.php").root(&folder.0)));
+        let text = finished(&worker.request(&get("deep/there.php").root(&folder.0)));
         assert_eq!(text, there.parent().unwrap().to_str().unwrap());
     }
 }
 
 #[test]
 fn variables_order_with_e_fills_env() {
-    let folder = driver::Folder::new();
+    let folder = driver::TempDir::new();
     folder
         .write("env.php", "<?php echo $_ENV['APP_COLOUR'] ?? 'none', $_SERVER['REQUEST_METHOD'];");
     let mut settings = settings();
     settings.ini.extend(ini(&[("variables_order", "EGPCS")]));
     let mut host = Host::with(settings);
-    let text = finished(&host.fork().ask(&get("env.php").root(&folder.0)));
+    let text = finished(&host.fork().request(&get("env.php").root(&folder.0)));
     assert_eq!(text, "blueGET");
 }

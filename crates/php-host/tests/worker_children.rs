@@ -1,14 +1,15 @@
-//! Children of a worker: a process that a script forks off is no worker, and nothing that a worker
-//! has started outlives it, its zygote or the gateway.
+//! Child processes: a forked child of a script is not a worker, and no descendant of a worker outlives it,
+//! its zygote or the gateway.
 
 mod driver;
 
-use driver::{Folder, Host, Worker, finished, get, settings, settings_of_worker};
+use driver::{
+    Host, TempDir, Worker, eventually, finished, get, is_running, kill, settings,
+    settings_of_worker,
+};
 use outboard_ring::control::{Event, HostSettings, Isolation};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-/// How a script is run.
 #[derive(Debug, Clone, Copy)]
 enum Mode {
     Classic,
@@ -20,7 +21,7 @@ enum Mode {
 
 const MODES: [Mode; 5] = [Mode::Classic, Mode::Reset, Mode::Coroutines, Mode::Fork, Mode::Snapshot];
 
-fn serving(folder: &Folder, mode: Mode, code: &str) -> Host {
+fn serving(folder: &TempDir, mode: Mode, code: &str) -> Host {
     let note = "function note($line) { file_put_contents(__DIR__ . '/notes', \"$line\\n\", FILE_APPEND); }";
     let code = match mode {
         Mode::Classic => code.to_owned(),
@@ -43,16 +44,16 @@ fn with(mut settings: HostSettings, concurrency: u32, isolation: Isolation) -> H
     settings
 }
 
-/// Runs the code in each mode, and again in the same worker where one answers twice.
+/// Runs the code in each mode, twice per worker where possible.
 #[track_caller]
 fn everywhere(code: &str, body: &str, notes: &str) {
     for mode in MODES {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         let mut host = serving(&folder, mode, code);
         let mut worker = host.fork();
         for _ in 0..2 {
-            let ask = get("worker.php").root(&folder.0);
-            assert_eq!(finished(&worker.ask(&ask)), body, "{mode:?}");
+            let request = get("worker.php").root(&folder.0);
+            assert_eq!(finished(&worker.request(&request)), body, "{mode:?}");
             let noted = std::fs::read_to_string(folder.0.join("notes")).unwrap_or_default();
             assert_eq!(noted, notes, "{mode:?}");
             let _ = std::fs::remove_file(folder.0.join("notes"));
@@ -64,46 +65,27 @@ fn everywhere(code: &str, body: &str, notes: &str) {
     }
 }
 
-fn is_running(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-}
-
-fn kill(pid: i32) {
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-}
-
-#[track_caller]
-fn comes(what: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !what() {
-        assert!(began.elapsed() < Duration::from_secs(30), "it does not come");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// The process ids that a script has written, once there are so many.
+/// The process ids that a script has written, once there are `many`.
 #[track_caller]
 fn noted(folder: &Path, many: usize) -> Vec<i32> {
     let read = || -> Vec<i32> {
         let text = std::fs::read_to_string(folder.join("notes")).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     };
-    comes(|| read().len() >= many);
+    eventually(|| read().len() >= many);
     read()
 }
 
 #[test]
-fn a_child_goes_through_the_end_of_a_script_and_answers_nobody() {
+fn a_child_runs_the_shutdown_and_sends_no_response() {
     everywhere(
-        "$told = new class { public $me; function __construct() { $this->me = getmypid(); }
+        "$object = new class { public $me; function __construct() { $this->me = getmypid(); }
              function __destruct() { if ($this->me !== getmypid()) note('destructed'); } };
-         $GLOBALS['held'] = $told;
+         $GLOBALS['held'] = $object;
          $pid = pcntl_fork();
          if ($pid === 0) { register_shutdown_function(fn () => note('shutdown')); echo 'child'; header('X-Child: 1'); }
          else { pcntl_waitpid($pid, $status); echo 'parent ', pcntl_wexitstatus($status); }
-         unset($GLOBALS['held']); if ($pid === 0) { $GLOBALS['in_child'] = $told; }",
+         unset($GLOBALS['held']); if ($pid === 0) { $GLOBALS['in_child'] = $object; }",
         "parent 0",
         "shutdown\ndestructed\n",
     );
@@ -134,7 +116,7 @@ fn a_child_has_no_gateway() {
 }
 
 #[test]
-fn what_the_parent_has_opened_is_not_closed_by_a_child() {
+fn a_child_does_not_close_resources_of_its_parent() {
     everywhere(
         "$file = tmpfile(); $name = stream_get_meta_data($file)['uri'];
          $pid = pcntl_fork(); if ($pid === 0) { exit; } pcntl_waitpid($pid, $status); echo (int) is_file($name);",
@@ -144,7 +126,7 @@ fn what_the_parent_has_opened_is_not_closed_by_a_child() {
 }
 
 #[test]
-fn children_at_a_time_are_bounded() {
+fn the_number_of_children_is_bounded() {
     everywhere(
         "$forked = 0; $children = [];
          for ($i = 0; $i < 40; $i++) { $pid = @pcntl_fork(); if ($pid === 0) { sleep(300); exit; } if ($pid > 0) { $children[] = $pid; } }
@@ -159,9 +141,9 @@ fn children_at_a_time_are_bounded() {
     );
 }
 
-/// A worker that waits for ever with what it has started, and their process ids.
+/// A worker that waits forever, and the process ids of its descendants.
 #[track_caller]
-fn stuck(folder: &Folder, mode: Mode, code: &str, many: usize) -> (Host, Worker, Vec<i32>) {
+fn stuck(folder: &TempDir, mode: Mode, code: &str, many: usize) -> (Host, Worker, Vec<i32>) {
     let mut host = serving(folder, mode, code);
     let mut worker = host.fork();
     worker.begin(&get("worker.php").root(&folder.0));
@@ -175,63 +157,63 @@ const STARTING: &str =
     "exec('echo $$ >> ' . __DIR__ . '/notes; sleep 300 & echo $! >> ' . __DIR__ . '/notes; wait');";
 
 #[test]
-fn nothing_that_a_worker_has_started_outlives_its_being_killed() {
+fn no_descendant_outlives_a_killed_worker() {
     for mode in MODES {
         for code in [FORKING, STARTING] {
-            let folder = Folder::new();
+            let folder = TempDir::new();
             let (host, worker, started) = stuck(&folder, mode, code, 2);
             host.signal(worker.number, 9);
             assert!(matches!(host.event(), Event::Exited { signal: Some(9), .. }));
-            comes(|| !started.iter().any(|pid| is_running(*pid)));
+            eventually(|| !started.iter().any(|pid| is_running(*pid)));
         }
     }
 }
 
 #[test]
-fn nothing_below_a_zygote_outlives_the_gateway() {
+fn no_descendant_of_a_zygote_outlives_the_gateway() {
     let leaving = "exec('setsid sh -c \"echo \\$\\$ >> ' . __DIR__ . '/notes; sleep 300\" > /dev/null 2>&1 &'); sleep(300);";
     for mode in [Mode::Classic, Mode::Snapshot] {
         for (code, many) in [(FORKING, 2), (STARTING, 2), (leaving, 1)] {
-            let folder = Folder::new();
+            let folder = TempDir::new();
             let (mut host, _worker, started) = stuck(&folder, mode, code, many);
             host.close();
-            comes(|| !started.iter().any(|pid| is_running(*pid)));
+            eventually(|| !started.iter().any(|pid| is_running(*pid)));
         }
     }
 }
 
 #[test]
-fn what_a_script_leaves_in_the_background_lives_on_while_its_app_does() {
-    let folder = Folder::new();
+fn a_background_process_lives_as_long_as_its_app() {
+    let folder = TempDir::new();
     let code =
         "exec('sh -c \"echo \\$\\$ >> ' . __DIR__ . '/notes; sleep 300\" > /dev/null 2>&1 &');";
     let mut host = serving(&folder, Mode::Snapshot, code);
     let mut worker = host.fork();
-    finished(&worker.ask(&get("worker.php").root(&folder.0)));
+    finished(&worker.request(&get("worker.php").root(&folder.0)));
     assert!(matches!(host.event(), Event::Exited { code: Some(0), .. }));
     let started = noted(&folder.0, 1);
     let mut worker = host.fork();
-    finished(&worker.ask(&get("worker.php").root(&folder.0)));
+    finished(&worker.request(&get("worker.php").root(&folder.0)));
     assert!(is_running(started[0]));
     host.close();
-    comes(|| !is_running(started[0]));
+    eventually(|| !is_running(started[0]));
 }
 
 #[test]
-fn what_a_worker_waits_for_dies_with_a_killed_zygote() {
+fn a_child_in_use_dies_with_a_killed_zygote() {
     let waiting = "exec('echo $$ >> ' . __DIR__ . '/notes; exec sleep 300');";
     let opened = "$p = proc_open('echo $$ >> ' . __DIR__ . '/notes; exec sleep 300', [], $pipes); proc_close($p);";
     for (code, many) in [(FORKING, 2), (waiting, 1), (opened, 1)] {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         let (host, _worker, started) = stuck(&folder, Mode::Classic, code, many);
         let Event::Started { php_version, .. } = &host.started else { panic!("it has started") };
         if code == opened && !php_version.starts_with("8.2.") {
-            // Later versions start it by posix_spawn(3), which calls nothing of this program in the
-            // child: while the zygote lives it is the zygote's, but this end it outlives.
+            // Later versions use posix_spawn(3), which runs no code of this program in the child. So the
+            // child outlives a killed zygote.
             kill(started[0]);
             continue;
         }
         kill(host.pid() as i32);
-        comes(|| !started.iter().any(|pid| is_running(*pid)));
+        eventually(|| !started.iter().any(|pid| is_running(*pid)));
     }
 }

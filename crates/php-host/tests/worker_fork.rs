@@ -1,16 +1,16 @@
-//! Isolation by fork: the script boots once, and each request is answered by a copy of it.
+//! Isolation by fork: the script boots once, and a copy of it handles each request.
 
 mod driver;
 
-use driver::{Answer, Folder, Host, finished, get, settings_of_worker, start};
+use driver::{Host, Response, TempDir, finished, get, settings_of_worker, start};
 use outboard_ring::control::{Event, HostSettings, Isolation};
 
 struct Forking {
     host: Host,
-    folder: Folder,
+    folder: TempDir,
 }
 
-fn settings(folder: &Folder, code: &str) -> HostSettings {
+fn settings(folder: &TempDir, code: &str) -> HostSettings {
     let mut settings = settings_of_worker(folder.write("worker.php", &format!("<?php {code}")));
     settings.worker.as_mut().unwrap().isolation = Isolation::Fork;
     settings
@@ -18,37 +18,37 @@ fn settings(folder: &Folder, code: &str) -> HostSettings {
 
 impl Forking {
     fn new(code: &str) -> Self {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         Self { host: Host::with(settings(&folder, code)), folder }
     }
 
-    /// Has a fork answer and waits until it has gone.
-    fn ask(&mut self, name: &str) -> Answer {
+    /// Sends a request to a new fork and waits for its exit.
+    fn request(&mut self, name: &str) -> Response {
         let mut worker = self.host.fork();
-        let answer = worker.ask(&get(name));
-        assert!(answer.done.leaving, "{answer:?}");
+        let response = worker.request(&get(name));
+        assert!(response.done.leaving, "{response:?}");
         match self.host.event() {
             Event::Exited { worker: number, code, signal } => {
                 assert_eq!((number, code, signal), (worker.number, Some(0), None));
             }
             other => panic!("expected the fork's end, got {other:?}"),
         }
-        answer
+        response
     }
 
     #[track_caller]
     fn get(&mut self, name: &str) -> String {
-        finished(&self.ask(name))
+        finished(&self.request(name))
     }
 }
 
-/// Prints what the request before left behind, and leaves as much as it can.
+/// Prints state of the request before, and changes as much state as possible.
 const DIRTY: &str = r#"
-    class Kept { public static $static = 0; }
+    class Stored { public static $static = 0; }
     function counted() { static $n = 0; return ++$n; }
     $global = 0;
-    function answer() {
-        $found = [$GLOBALS['global']++, Kept::$static++, counted(), getenv('LEFT'), ini_get('precision'),
+    function response() {
+        $found = [$GLOBALS['global']++, Stored::$static++, counted(), getenv('LEFT'), ini_get('precision'),
             defined('LEFT'), date_default_timezone_get(), mb_internal_encoding(), basename(getcwd()), set_error_handler(fn () => true)];
         putenv('LEFT=1'); ini_set('precision', '3'); define('LEFT', 1); date_default_timezone_set('Asia/Tokyo');
         mb_internal_encoding('ISO-8859-1'); chdir('/');
@@ -56,11 +56,11 @@ const DIRTY: &str = r#"
     }"#;
 
 #[test]
-fn nothing_of_one_request_is_there_in_the_next() {
+fn no_state_of_a_request_reaches_the_next() {
     for asking in [
-        "Outboard\\serve(fn () => answer());",
-        "while (frankenphp_handle_request(function () { echo answer(); }));",
-        "Outboard\\snapshot(); echo answer();",
+        "Outboard\\serve(fn () => response());",
+        "while (frankenphp_handle_request(function () { echo response(); }));",
+        "Outboard\\snapshot(); echo response();",
     ] {
         let mut app = Forking::new(&format!("chdir('/tmp'); {DIRTY} {asking}"));
         let first = app.get("a");
@@ -81,7 +81,7 @@ fn the_script_boots_once() {
 }
 
 #[test]
-fn below_the_snapshot_the_script_is_a_plain_script() {
+fn after_the_snapshot_the_script_is_an_ordinary_one() {
     let mut app = Forking::new(
         "$booted = 'booted'; Outboard\\snapshot();
          header('X-Query: ' . ($_GET['q'] ?? 'none')); http_response_code(201); session_id('x');
@@ -90,53 +90,53 @@ fn below_the_snapshot_the_script_is_a_plain_script() {
          if (isset($_GET['exit'])) exit(' exit'); echo ' end';",
     );
     let mut worker = app.host.fork();
-    let answer = worker.ask(&get("p").query("q=1"));
-    assert_eq!((answer.status, answer.line("X-Query")), (201, Some("1")));
-    assert_eq!(finished(&answer), "booted GET /p end shutdown");
+    let response = worker.request(&get("p").query("q=1"));
+    assert_eq!((response.status, response.line("X-Query")), (201, Some("1")));
+    assert_eq!(finished(&response), "booted GET /p end shutdown");
     app.host.event();
     let mut worker = app.host.fork();
-    assert_eq!(finished(&worker.ask(&get("p").query("exit"))), "booted GET /p exit shutdown");
+    assert_eq!(finished(&worker.request(&get("p").query("exit"))), "booted GET /p exit shutdown");
 }
 
 #[test]
-fn an_exception_below_the_snapshot_is_a_500() {
+fn an_exception_after_the_snapshot_is_a_500() {
     let mut app = Forking::new("Outboard\\snapshot(); throw new DomainException('a bug');");
     for _ in 0..2 {
-        let failed = app.ask("a");
+        let failed = app.request("a");
         assert_eq!(failed.status, 500, "{failed:?}");
         assert!(failed.log_text().contains("Uncaught DomainException: a bug"), "{failed:?}");
     }
 }
 
 #[test]
-fn a_fatal_error_below_the_snapshot_is_a_500() {
+fn a_fatal_error_after_the_snapshot_is_a_500() {
     let mut app = Forking::new("Outboard\\snapshot(); str_repeat('x', 1 << 30);");
-    let failed = app.ask("a");
+    let failed = app.request("a");
     assert_eq!(failed.status, 500, "{failed:?}");
     assert!(failed.log_text().contains("Allowed memory size"), "{failed:?}");
 }
 
 #[test]
 fn a_snapshot_in_another_mode_does_nothing() {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write("a.php", "<?php Outboard\\snapshot(); echo 'classic';");
-    assert_eq!(finished(&Host::new().fork().ask(&get("a.php").root(&folder.0))), "classic");
+    assert_eq!(finished(&Host::new().fork().request(&get("a.php").root(&folder.0))), "classic");
     let mut reset =
-        driver::Resident::new("Outboard\\snapshot(); Outboard\\serve(fn () => 'reset');");
+        driver::ScriptWorker::new("Outboard\\snapshot(); Outboard\\serve(fn () => 'reset');");
     assert_eq!(reset.get("a"), "reset");
 }
 
 #[test]
-fn forks_wait_side_by_side() {
+fn forks_wait_concurrently() {
     let mut app = Forking::new("Outboard\\serve(fn ($request) => $request->path());");
     let mut forks: Vec<_> = (0..4).map(|_| app.host.fork()).collect();
     for (n, fork) in forks.iter_mut().enumerate().rev() {
-        assert_eq!(finished(&fork.ask(&get(&format!("{n}")))), format!("/{n}"));
+        assert_eq!(finished(&fork.request(&get(&format!("{n}")))), format!("/{n}"));
     }
 }
 
 #[test]
-fn a_fork_that_is_told_to_leave_does_so_without_a_request() {
+fn a_fork_may_be_stopped_without_a_request() {
     let mut app =
         Forking::new("Outboard\\serve(fn () => 'up'); file_put_contents(__DIR__ . '/end', '');");
     let mut worker = app.host.fork();
@@ -154,7 +154,7 @@ fn coroutines_work_in_a_fork() {
 }
 
 #[test]
-fn coroutines_work_below_the_snapshot() {
+fn coroutines_work_after_the_snapshot() {
     let mut app = Forking::new(
         "Outboard\\snapshot(); echo json_encode(Outboard\\concurrently([function () { Outboard\\sleep(0.001); return 1; }, fn () => 2]));
          Outboard\\defer(function () { file_put_contents(__DIR__ . '/deferred', ''); });",
@@ -164,7 +164,7 @@ fn coroutines_work_below_the_snapshot() {
 }
 
 #[test]
-fn before_the_snapshot_there_is_nothing_to_wait_with() {
+fn coroutines_are_unavailable_before_the_snapshot() {
     let mut app = Forking::new(
         "try { Outboard\\spawn(fn () => 1); } catch (RuntimeException $e) { $said = $e->getMessage(); }
          usleep(1); Outboard\\serve(fn () => $said);",
@@ -183,8 +183,8 @@ fn random_numbers_of_forks_differ() {
 }
 
 #[test]
-fn a_script_that_never_asks_does_not_start_the_app() {
-    let folder = Folder::new();
+fn a_script_without_a_call_does_not_start_the_app() {
+    let folder = TempDir::new();
     let event = &start(settings(&folder, "echo 'done already';")).started;
     let Event::StartFailed { message } = event else { panic!("{event:?}") };
     assert!(message.contains("worker.php ended without a call for a request"), "{message}");
@@ -201,7 +201,7 @@ fn a_script_that_fails_while_booting_does_not_start_the_app() {
         ("if (", "Parse error"),
         ("$x = str_repeat('x', 1 << 30);", "Allowed memory size"),
     ] {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         let event = &start(settings(&folder, code)).started;
         let Event::StartFailed { message } = event else { panic!("{code}: {event:?}") };
         assert!(message.contains(words), "{code}: {message}");
@@ -209,19 +209,19 @@ fn a_script_that_fails_while_booting_does_not_start_the_app() {
 }
 
 #[test]
-fn what_the_boot_prints_is_told_once() {
-    let folder = Folder::new();
+fn output_of_the_boot_is_reported_once() {
+    let folder = TempDir::new();
     let mut host = start(settings(&folder, "echo 'a notice'; Outboard\\serve(fn () => 'up');"));
     let Event::Started { messages, .. } = &host.started else { panic!("{:?}", host.started) };
     assert!(messages.contains("a notice"), "{messages}");
     let mut worker = host.fork();
-    assert_eq!(finished(&worker.ask(&get("a"))), "up");
+    assert_eq!(finished(&worker.request(&get("a"))), "up");
     host.event();
     assert_eq!(worker.output(), "");
 }
 
 #[test]
-fn a_file_of_the_boot_has_a_position_and_locks_for_each_request() {
+fn each_request_has_its_position_in_a_file_of_the_boot() {
     let mut app = Forking::new(
         "file_put_contents(__DIR__ . '/data', 'abcdef'); $file = fopen(__DIR__ . '/data', 'r+'); $log = fopen(__DIR__ . '/log', 'a'); fread($file, 1);
          Outboard\\snapshot();
@@ -234,7 +234,7 @@ fn a_file_of_the_boot_has_a_position_and_locks_for_each_request() {
     while !app.folder.0.join("held").exists() {
         std::thread::yield_now();
     }
-    assert_eq!(finished(&app.host.fork().ask(&get("p"))), "bc0");
+    assert_eq!(finished(&app.host.fork().request(&get("p"))), "bc0");
     app.folder.write("go", "");
     assert_eq!(finished(&holding.finish(tag, b"")), "bc1");
     assert_eq!(std::fs::read_to_string(app.folder.0.join("log")).unwrap(), "....");

@@ -1,22 +1,22 @@
-//! The end of a request in a fork is that of a script per request: the same file answers the same
-//! bytes, logs the same lines and leaves the same files in classic mode and below a snapshot.
+//! The end of a request in a fork equals that of classic mode: the same file has the same response, log
+//! and files in both.
 
 mod driver;
 
-use driver::{Answer, Ask, Folder, Host, finished, get, post, settings_of_worker};
+use driver::{Host, RequestSpec, Response, TempDir, finished, get, post, settings_of_worker};
 use outboard_ring::control::{Event, HostSettings, Isolation};
 use outboard_ring::response::Outcome;
 
-/// For every script: `note()` writes a file that can be compared.
+/// For every script: `note()` appends to a file that is compared.
 const BOOT: &str = r"<?php
     ini_set('session.save_path', __DIR__); ini_set('session.use_cookies', '0'); ini_set('session.cache_limiter', '');
     function note(string $line) { file_put_contents(__DIR__ . '/notes', $line . PHP_EOL, FILE_APPEND); }
-    class Told { function __construct(public string $name, public mixed $other = null) {}
+    class Recorded { function __construct(public string $name, public mixed $other = null) {}
         function __destruct() { note('end of ' . $this->name); echo '<', $this->name, '>'; } }
-    class Kept { static $one; }
+    class Stored { static $one; }
 ";
 
-fn settings(folder: &Folder, isolation: Option<Isolation>) -> HostSettings {
+fn settings(folder: &TempDir, isolation: Option<Isolation>) -> HostSettings {
     let mut settings = settings_of_worker(folder.0.join("worker.php"));
     match isolation {
         Some(isolation) => settings.worker.as_mut().unwrap().isolation = isolation,
@@ -25,9 +25,9 @@ fn settings(folder: &Folder, isolation: Option<Isolation>) -> HostSettings {
     settings
 }
 
-/// What others can notice of a request: its answer, its log and what it left.
+/// The observable effects of a request: response, log and files.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct Effects {
     status: u16,
     body: String,
     outcome: Outcome,
@@ -36,7 +36,7 @@ struct Seen {
     files: Vec<String>,
 }
 
-fn seen(folder: &Folder, answer: &Answer) -> Seen {
+fn effects(folder: &TempDir, response: &Response) -> Effects {
     let take = |name: &str| {
         let path = folder.0.join(name);
         let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -51,80 +51,83 @@ fn seen(folder: &Folder, answer: &Answer) -> Seen {
         .map(|name| format!("{name}: {}", take(&name)))
         .collect();
     files.sort();
-    let logs = answer.log_text().replace(folder.0.to_str().unwrap(), "");
-    Seen {
-        status: answer.status,
-        body: answer.text(),
-        outcome: answer.done.outcome,
+    let logs = response.log_text().replace(folder.0.to_str().unwrap(), "");
+    Effects {
+        status: response.status,
+        body: response.text(),
+        outcome: response.done.outcome,
         logs,
         notes,
         files,
     }
 }
 
-fn classic(folder: &Folder, ask: &Ask) -> Seen {
+fn classic(folder: &TempDir, request: &RequestSpec) -> Effects {
     let mut host = Host::with(settings(folder, None));
-    seen(folder, &host.fork().ask(ask))
+    effects(folder, &host.fork().request(request))
 }
 
-fn fork(folder: &Folder, ask: &Ask) -> Seen {
+fn fork(folder: &TempDir, request: &RequestSpec) -> Effects {
     let mut host = Host::with(settings(folder, Some(Isolation::Fork)));
     let mut worker = host.fork();
-    let answer = worker.ask(ask);
-    assert!(matches!(host.event(), Event::Exited { code: Some(0), .. }), "{answer:?}");
-    seen(folder, &answer)
+    let response = worker.request(request);
+    assert!(matches!(host.event(), Event::Exited { code: Some(0), .. }), "{response:?}");
+    effects(folder, &response)
 }
 
-/// Runs the code in both modes, the boot before the snapshot; what is seen, which is the same.
+/// Runs the code in both modes, the boot before the snapshot; asserts equal effects and returns them.
 #[track_caller]
-fn same_with(boot: &str, code: &str, change: impl Fn(Ask) -> Ask) -> Seen {
-    let folder = Folder::new();
+fn same_with(boot: &str, code: &str, change: impl Fn(RequestSpec) -> RequestSpec) -> Effects {
+    let folder = TempDir::new();
     folder.write("worker.php", &format!("{BOOT} {boot} Outboard\\snapshot(); {code}"));
-    let ask = change(get("worker.php").root(&folder.0));
-    let expected = classic(&folder, &ask);
-    assert_eq!(fork(&folder, &ask), expected, "{boot} {code}");
+    let request = change(get("worker.php").root(&folder.0));
+    let expected = classic(&folder, &request);
+    assert_eq!(fork(&folder, &request), expected, "{boot} {code}");
     expected
 }
 
 #[track_caller]
-fn same(boot: &str, code: &str) -> Seen {
-    same_with(boot, code, |ask| ask)
+fn same(boot: &str, code: &str) -> Effects {
+    same_with(boot, code, |request| request)
 }
 
 #[test]
-fn destructors_run_and_their_output_is_in_the_answer() {
+fn output_of_destructors_is_in_the_response() {
     let seen = same(
         "",
-        "$a = new Told('a'); $b = new Told('b'); Kept::$one = new Told('static'); echo 'page';",
+        "$a = new Recorded('a'); $b = new Recorded('b'); Stored::$one = new Recorded('static'); echo 'page';",
     );
     assert_eq!(seen.body, "page<b><a><static>");
     assert_eq!(seen.notes, "end of b\nend of a\nend of static\n");
     same(
         "",
-        "$a = new Told('a'); $b = new Told('b', $a); $a->other = $b; unset($a, $b); echo 'cycle';",
+        "$a = new Recorded('a'); $b = new Recorded('b', $a); $a->other = $b; unset($a, $b); echo 'cycle';",
     );
     same(
         "",
-        "function f() { static $s; $s = new Told('s'); } f(); const C = new Told('constant'); echo 'page';",
+        "function f() { static $s; $s = new Recorded('s'); } f(); const C = new Recorded('constant'); echo 'page';",
     );
     same(
         "",
-        "$c = function () { static $x; $x = new Told('in a closure'); }; $c(); $d = [new Told('in an array')];",
+        "$c = function () { static $x; $x = new Recorded('in a closure'); }; $c(); $d = [new Recorded('in an array')];",
     );
 }
 
 #[test]
-fn what_the_boot_has_made_is_destructed_as_well() {
+fn objects_of_the_boot_are_destructed() {
     same(
-        "$a = new Told('boot'); Kept::$one = new Told('static of the boot');",
-        "$b = new Told('request'); echo 'page';",
+        "$a = new Recorded('boot'); Stored::$one = new Recorded('static of the boot');",
+        "$b = new Recorded('request'); echo 'page';",
     );
-    same("$a = new Told('boot');", "unset($a); echo 'gone already';");
-    same("$all = new SplObjectStorage; $all->attach(new Told('in a storage'));", "echo 'page';");
+    same("$a = new Recorded('boot');", "unset($a); echo 'gone already';");
+    same(
+        "$all = new SplObjectStorage; $all->attach(new Recorded('in a storage'));",
+        "echo 'page';",
+    );
 }
 
 #[test]
-fn suspended_generators_and_fibers_come_to_their_finally() {
+fn suspended_generators_and_fibers_run_finally() {
     let generator =
         "function g(string $n) { try { yield 1; } finally { note('finally of ' . $n); echo $n; } }";
     same(generator, "$g = g('generator'); $g->current();");
@@ -142,7 +145,7 @@ fn suspended_generators_and_fibers_come_to_their_finally() {
 #[test]
 fn output_buffers_end_after_destructors() {
     let seen =
-        same("", "ob_start(fn ($all) => strtoupper($all)); $a = new Told('a'); echo 'page';");
+        same("", "ob_start(fn ($all) => strtoupper($all)); $a = new Recorded('a'); echo 'page';");
     assert_eq!(seen.body, "PAGE<A>");
     same(
         "",
@@ -163,17 +166,17 @@ fn output_buffers_end_after_destructors() {
 fn shutdown_functions_come_first_and_in_order() {
     same(
         "register_shutdown_function(function () { echo 'of the boot '; });",
-        "$a = new Told('a');
+        "$a = new Recorded('a');
          register_shutdown_function(function () { echo 'one '; register_shutdown_function(function () { echo 'nested '; }); });
          register_shutdown_function(function () { echo 'two '; });",
     );
     same(
         "",
-        "register_shutdown_function(function () { echo 'one '; exit; }); register_shutdown_function(function () { echo 'never'; }); $a = new Told('a');",
+        "register_shutdown_function(function () { echo 'one '; exit; }); register_shutdown_function(function () { echo 'never'; }); $a = new Recorded('a');",
     );
     same(
         "",
-        "register_shutdown_function(function () { throw new Exception('in shutdown'); }); $a = new Told('a'); echo 'page';",
+        "register_shutdown_function(function () { throw new Exception('in shutdown'); }); $a = new Recorded('a'); echo 'page';",
     );
     same(
         "",
@@ -181,12 +184,12 @@ fn shutdown_functions_come_first_and_in_order() {
     );
     same(
         "",
-        "$told = new Told('held'); register_shutdown_function(function () use ($told) { echo 'has it '; }); unset($told);",
+        "$recorded = new Recorded('held'); register_shutdown_function(function () use ($recorded) { echo 'has it '; }); unset($recorded);",
     );
 }
 
 #[test]
-fn after_a_failure_what_php_does_is_done() {
+fn after_a_failure_the_request_ends_as_in_classic_mode() {
     for failure in [
         "exit(3);",
         "exit('bye');",
@@ -200,25 +203,25 @@ fn after_a_failure_what_php_does_is_done() {
         "include 'missing.php'; require 'missing.php';",
     ] {
         same("", &format!(
-            "$a = new Told('a'); register_shutdown_function(function () {{ echo 'shutdown '; note('shutdown'); }});
+            "$a = new Recorded('a'); register_shutdown_function(function () {{ echo 'shutdown '; note('shutdown'); }});
              $g = (function () {{ try {{ yield 1; }} finally {{ note('finally'); }} }})(); $g->current(); {failure}"
         ));
     }
     same(
         "",
-        "class E { function __destruct() { throw new Exception('in a destructor'); } } $e = new E; $a = new Told('a');",
+        "class E { function __destruct() { throw new Exception('in a destructor'); } } $e = new E; $a = new Recorded('a');",
     );
     same(
         "",
-        "class E { function __destruct() { exit('left'); } } $a = new Told('a'); $e = new E; Kept::$one = new Told('static');",
+        "class E { function __destruct() { exit('left'); } } $a = new Recorded('a'); $e = new E; Stored::$one = new Recorded('static');",
     );
     same(
         "",
-        "class M { function __destruct() { str_repeat('x', 1 << 30); } } $e = new M; Kept::$one = new Told('static');",
+        "class M { function __destruct() { str_repeat('x', 1 << 30); } } $e = new M; Stored::$one = new Recorded('static');",
     );
     same(
         "",
-        "set_exception_handler(function ($e) { echo 'handled ', $e->getMessage(); }); $a = new Told('a'); throw new Exception('it');",
+        "set_exception_handler(function ($e) { echo 'handled ', $e->getMessage(); }); $a = new Recorded('a'); throw new Exception('it');",
     );
     same(
         "",
@@ -227,7 +230,7 @@ fn after_a_failure_what_php_does_is_done() {
 }
 
 #[test]
-fn the_session_has_what_destructors_write() {
+fn the_session_has_values_of_destructors() {
     let seen = same(
         "",
         "session_id('abc'); session_start(); $_SESSION['a'] = 1;
@@ -237,13 +240,13 @@ fn the_session_has_what_destructors_write() {
     same("", "class Handler extends SessionHandler { function write($id, $data): bool { note(\"write $data\"); return true; }
             function read($id): string { return ''; } function open($p, $n): bool { return true; }
             function close(): bool { note('close'); return true; } }
-        session_set_save_handler(new Handler, true); session_start(); $_SESSION['a'] = 1; $told = new Told('a');");
+        session_set_save_handler(new Handler, true); session_start(); $_SESSION['a'] = 1; $recorded = new Recorded('a');");
     same("", "session_set_save_handler(new class extends SessionHandler { function write($id, $data): bool { note(\"write $data\"); return true; } }, false);
         session_id('abc'); session_start(); $_SESSION['a'] = 1;");
 }
 
 #[test]
-fn what_the_request_has_opened_is_closed() {
+fn resources_of_the_request_are_closed() {
     same("", "$t = tmpfile(); note('made ' . (int) is_file($name = stream_get_meta_data($t)['uri']));
         register_shutdown_function(function () use ($name) { note('there ' . (int) is_file($name)); });");
     let seen = same(
@@ -253,7 +256,7 @@ fn what_the_request_has_opened_is_closed() {
     assert_eq!(seen.files, ["out.xml: <a>b</a>"]);
     same("", "class Wrapper { public $context; function stream_open() { return true; } function stream_write($d) { note(\"wrote $d\"); return strlen($d); }
             function stream_close() { note('closed'); } function stream_flush() { note('flushed'); return true; } }
-        stream_wrapper_register('told', Wrapper::class); $f = fopen('told://x', 'w'); fwrite($f, 'data');");
+        stream_wrapper_register('recording', Wrapper::class); $f = fopen('recording://x', 'w'); fwrite($f, 'data');");
     same("", "$p = popen('cat >> ' . __DIR__ . '/piped', 'w'); fwrite($p, 'through a pipe');");
     same("", "$db = new PDO('sqlite:' . __DIR__ . '/db'); $db->exec('CREATE TABLE t (n)'); $db->beginTransaction(); $db->exec('INSERT INTO t VALUES (1)');
         class C { function __construct(public $db) {} function __destruct() { $this->db->commit(); note((new PDO('sqlite:' . __DIR__ . '/db'))->query('SELECT count(*) FROM t')->fetchColumn()); } }
@@ -261,8 +264,8 @@ fn what_the_request_has_opened_is_closed() {
 }
 
 #[test]
-fn a_temporary_file_is_gone() {
-    let folder = Folder::new();
+fn a_temporary_file_is_removed() {
+    let folder = TempDir::new();
     folder.write(
         "worker.php",
         "<?php Outboard\\snapshot(); $t = tmpfile(); echo stream_get_meta_data($t)['uri'];",
@@ -272,38 +275,38 @@ fn a_temporary_file_is_gone() {
 }
 
 #[test]
-fn an_uploaded_file_that_was_not_moved_is_gone() {
-    let folder = Folder::new();
+fn an_uploaded_file_that_was_not_moved_is_removed() {
+    let folder = TempDir::new();
     folder.write("worker.php", "<?php Outboard\\snapshot(); echo $_FILES['f']['tmp_name'], '|', (int) is_file($_FILES['f']['tmp_name']);");
     let form = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a.txt\"\r\n\r\ntext\r\n--b--\r\n";
-    let ask = post("worker.php", "multipart/form-data; boundary=b", form).root(&folder.0);
-    let seen = fork(&folder, &ask);
+    let request = post("worker.php", "multipart/form-data; boundary=b", form).root(&folder.0);
+    let seen = fork(&folder, &request);
     let (name, was_there) = seen.body.split_once('|').unwrap();
     assert_eq!(was_there, "1", "{seen:?}");
     assert!(!std::path::Path::new(name).exists(), "{name}");
 }
 
 #[test]
-fn what_the_boot_has_opened_stays_open_for_every_fork() {
-    let folder = Folder::new();
+fn resources_of_the_boot_stay_open_for_every_fork() {
+    let folder = TempDir::new();
     folder.write("worker.php", "<?php $t = tmpfile(); $spl = new SplTempFileObject(1); $log = new SplFileObject('php://memory', 'w+');
         $kept = new class($log) { function __construct(public $log) {} }; unset($log);
         Outboard\\snapshot(); fwrite($t, 'x'); $kept->log->fwrite('y'); echo (int) is_file(stream_get_meta_data($t)['uri']);");
     let mut host = Host::with(settings(&folder, Some(Isolation::Fork)));
     for _ in 0..3 {
         let mut worker = host.fork();
-        assert_eq!(finished(&worker.ask(&get("worker.php").root(&folder.0))), "1");
+        assert_eq!(finished(&worker.request(&get("worker.php").root(&folder.0))), "1");
         host.event();
     }
 }
 
 #[test]
-fn work_after_the_answer_finds_its_objects_alive() {
-    let folder = Folder::new();
+fn work_after_the_response_finds_its_objects_alive() {
+    let folder = TempDir::new();
     folder.write(
         "worker.php",
         &format!(
-            "{BOOT} Outboard\\snapshot(); $a = new Told('a');
+            "{BOOT} Outboard\\snapshot(); $a = new Recorded('a');
         Outboard\\defer(function () use ($a) {{ note('deferred'); }}); echo 'page';"
         ),
     );
@@ -312,12 +315,12 @@ fn work_after_the_answer_finds_its_objects_alive() {
 }
 
 #[test]
-fn a_coroutine_that_nobody_waits_for_comes_to_its_end() {
-    let folder = Folder::new();
+fn an_unawaited_coroutine_completes() {
+    let folder = TempDir::new();
     folder.write(
         "worker.php",
         &format!(
-            "{BOOT} Outboard\\snapshot(); $a = new Told('a');
+            "{BOOT} Outboard\\snapshot(); $a = new Recorded('a');
         Outboard\\spawn(function () {{ Outboard\\sleep(0.01); note('spawned'); }}); echo 'page';"
         ),
     );
@@ -326,13 +329,13 @@ fn a_coroutine_that_nobody_waits_for_comes_to_its_end() {
 }
 
 #[test]
-fn a_script_that_asks_for_requests_ends_after_its_answer() {
+fn a_handle_request_script_ends_after_its_response() {
     for asking in [
-        "Outboard\\serve(function () use (&$in) { $in = new Told('in'); return 'page'; });",
-        "while (Outboard\\handle_request(function () { $GLOBALS['in'] = new Told('in'); echo 'page'; })) { note('after'); }",
+        "Outboard\\serve(function () use (&$in) { $in = new Recorded('in'); return 'page'; });",
+        "while (Outboard\\handle_request(function () { $GLOBALS['in'] = new Recorded('in'); echo 'page'; })) { note('after'); }",
     ] {
-        let folder = Folder::new();
-        folder.write("worker.php", &format!("{BOOT} $a = new Told('boot'); {asking}"));
+        let folder = TempDir::new();
+        folder.write("worker.php", &format!("{BOOT} $a = new Recorded('boot'); {asking}"));
         let seen = fork(&folder, &get("worker.php").root(&folder.0));
         assert_eq!(seen.body, "page");
         assert!(

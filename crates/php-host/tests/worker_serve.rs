@@ -1,15 +1,15 @@
-//! `Outboard\serve()`: what a handler may return, what it is given, and what goes on around it.
+//! `Outboard\serve()`: results of a handler, its request object, and code around it.
 
 mod driver;
 
-use driver::{Answer, Resident, finished, get, post};
+use driver::{Response, ScriptWorker, finished, get, post};
 use outboard_ring::response::Outcome;
 
 #[track_caller]
-fn serve(body: &str) -> Answer {
-    let mut app = Resident::serving(body);
-    let first = app.ask("a");
-    let second = app.ask("a");
+fn serve(body: &str) -> Response {
+    let mut app = ScriptWorker::serving(body);
+    let first = app.request("a");
+    let second = app.request("a");
     assert_eq!(
         (first.status, &first.lines, &first.body),
         (second.status, &second.lines, &second.body)
@@ -19,16 +19,16 @@ fn serve(body: &str) -> Answer {
 
 #[test]
 fn a_string_is_the_body_of_a_200() {
-    let answer = serve("return 'text';");
-    assert_eq!((answer.status, finished(&answer)), (200, "text".into()));
-    assert_eq!(answer.line("Content-Type"), Some("text/html; charset=UTF-8"));
+    let response = serve("return 'text';");
+    assert_eq!((response.status, finished(&response)), (200, "text".into()));
+    assert_eq!(response.line("Content-Type"), Some("text/html; charset=UTF-8"));
 }
 
 #[test]
 fn an_array_and_a_json_serializable_are_json() {
-    let answer = serve("return ['a' => [1, 'é/']];");
-    assert_eq!(finished(&answer), r#"{"a":[1,"é/"]}"#);
-    assert_eq!(answer.line("Content-Type"), Some("application/json"));
+    let response = serve("return ['a' => [1, 'é/']];");
+    assert_eq!(finished(&response), r#"{"a":[1,"é/"]}"#);
+    assert_eq!(response.line("Content-Type"), Some("application/json"));
     let object = serve(
         "return new class implements JsonSerializable { function jsonSerialize(): mixed { return ['n' => 1]; } };",
     );
@@ -36,37 +36,37 @@ fn an_array_and_a_json_serializable_are_json() {
 }
 
 #[test]
-fn nothing_is_returned_by_handlers_that_echo() {
-    let answer = serve("http_response_code(201); header('X-A: b'); echo 'echoed';");
-    assert_eq!((answer.status, finished(&answer)), (201, "echoed".into()));
-    assert_eq!(answer.line("X-A"), Some("b"));
+fn handlers_that_echo_may_return_nothing() {
+    let response = serve("http_response_code(201); header('X-A: b'); echo 'echoed';");
+    assert_eq!((response.status, finished(&response)), (201, "echoed".into()));
+    assert_eq!(response.line("X-A"), Some("b"));
 }
 
 #[test]
-fn what_cannot_be_an_answer_is_a_500_that_says_why() {
+fn an_invalid_result_is_a_500_with_a_reason() {
     let failed = serve("return 5;");
     assert_eq!((failed.status, failed.done.outcome), (500, Outcome::Failed));
-    let words = "a handler returns a Response, a string, an array or nothing, not int";
+    let words = "a handler must return a Response, a string, an array or nothing, not int";
     assert!(failed.log_text().contains(words), "{failed:?}");
 }
 
 #[test]
 fn a_response_carries_status_headers_and_body() {
-    let answer = serve(
+    let response = serve(
         "return (new Outboard\\Response('body', 418, ['X-One' => '1', 'X-Two' => ['a', 'b']]))
              ->withHeader('x-one', '2')->withAddedHeader('X-Two', 'c')->withStatus(202)
              ->withCookie('k', 'v w', ['secure' => true]);",
     );
-    assert_eq!((answer.status, finished(&answer)), (202, "body".into()));
-    assert_eq!(answer.line("X-One"), Some("2"));
-    let twos: Vec<_> = answer.lines.iter().filter(|line| line.starts_with("X-Two")).collect();
+    assert_eq!((response.status, finished(&response)), (202, "body".into()));
+    assert_eq!(response.line("X-One"), Some("2"));
+    let twos: Vec<_> = response.lines.iter().filter(|line| line.starts_with("X-Two")).collect();
     assert_eq!(twos, ["X-Two: a", "X-Two: b", "X-Two: c"]);
-    let cookie = answer.line("Set-Cookie").unwrap();
+    let cookie = response.line("Set-Cookie").unwrap();
     assert!(cookie.starts_with("k=v%20w; secure; path=/; httponly"), "{cookie}");
 }
 
 #[test]
-fn responses_have_makers() {
+fn responses_have_factories() {
     let json = serve("return Outboard\\Response::json(['u' => 'ü'], 201);");
     assert_eq!((json.status, finished(&json)), (201, r#"{"u":"ü"}"#.into()));
     let html = serve("return Outboard\\Response::html('<p>');");
@@ -96,7 +96,7 @@ fn a_body_may_come_in_pieces() {
 }
 
 #[test]
-fn server_sent_events_are_written_as_the_standard_says() {
+fn server_sent_events_follow_the_standard() {
     let events = serve(
         "return Outboard\\Response::events(['one', ['event' => 'e', 'id' => 2, 'data' => \"a\\nb\"], ['data' => ['j' => 1]]]);",
     );
@@ -108,44 +108,44 @@ fn server_sent_events_are_written_as_the_standard_says() {
 }
 
 #[test]
-fn an_exception_in_a_body_that_streams_fails_the_request_alone() {
-    let mut app = Resident::serving(
+fn an_exception_in_a_streamed_body_fails_only_its_request() {
+    let mut app = ScriptWorker::serving(
         "if ($at === 'a') return new Outboard\\Response(function () { yield 'a'; throw new Exception('torn'); }); return 'fine';",
     );
-    let torn = app.ask("a");
+    let torn = app.request("a");
     assert_eq!((torn.text().as_str(), torn.done.outcome), ("a", Outcome::Failed));
     assert!(torn.log_text().contains("torn"));
     assert_eq!(app.get("b"), "fine");
 }
 
 #[test]
-fn the_request_tells_all_that_was_asked() {
-    let mut app = Resident::serving(
+fn the_request_object_has_all_of_the_request() {
+    let mut app = ScriptWorker::serving(
         "return [$request->method(), $request->path(), $request->target(), $request->url(), $request->protocol(),
             $request->scheme(), $request->host(), $request->client(), $request->id(), $request->header('x-a'),
             $request->header('x-none'), $request->headers()['x-a'], $request->query('q'), $request->query('none', 'd'),
             $request->cookie('c'), $request->form('f'), $request->body(), $request->server()['REQUEST_METHOD']];",
     );
     let form = "application/x-www-form-urlencoded";
-    let ask = post("a/b", form, "f=1").query("q=2").header("X-A", "3").header("X-A", "4");
-    let text = finished(&app.worker.ask(&ask.header("Cookie", "c=5")));
+    let request = post("a/b", form, "f=1").query("q=2").header("X-A", "3").header("X-A", "4");
+    let text = finished(&app.worker.request(&request.header("Cookie", "c=5")));
     let expected = r#"["POST","/a/b","/a/b?q=2","http://example.test/a/b?q=2","1.1","http","example.test","192.0.2.7","r-1","3, 4",null,["3","4"],"2","d","5","1","f=1","POST"]"#;
     assert_eq!(text, expected);
 }
 
 #[test]
-fn a_request_decodes_json_and_refuses_what_is_none() {
-    let mut app = Resident::serving(
+fn invalid_json_is_rejected() {
+    let mut app = ScriptWorker::serving(
         "try { return ['got' => $request->json()]; } catch (JsonException $e) { return ['no' => 1]; }",
     );
     let json = |body: &str| post("a", "application/json", body);
-    assert_eq!(finished(&app.worker.ask(&json("{\"a\":[1]}"))), r#"{"got":{"a":[1]}}"#);
-    assert_eq!(finished(&app.worker.ask(&json("{"))), r#"{"no":1}"#);
+    assert_eq!(finished(&app.worker.request(&json("{\"a\":[1]}"))), r#"{"got":{"a":[1]}}"#);
+    assert_eq!(finished(&app.worker.request(&json("{"))), r#"{"no":1}"#);
 }
 
 #[test]
 fn a_request_object_does_not_show_another_request() {
-    let mut app = Resident::new(&format!(
+    let mut app = ScriptWorker::new(&format!(
         "$kept = null; {}",
         "Outboard\\serve(function ($request) use (&$kept) {
              $kept ??= $request;
@@ -157,8 +157,8 @@ fn a_request_object_does_not_show_another_request() {
 }
 
 #[test]
-fn the_present_request_is_to_be_had_from_anywhere() {
-    let mut app = Resident::new(
+fn the_current_request_is_available_anywhere() {
+    let mut app = ScriptWorker::new(
         "$outside = Outboard\\request();
          function f() { return Outboard\\request()->path(); }
          Outboard\\serve(fn () => json_encode([$outside, f()], JSON_UNESCAPED_SLASHES));",
@@ -167,8 +167,8 @@ fn the_present_request_is_to_be_had_from_anywhere() {
 }
 
 #[test]
-fn code_below_serve_runs_when_the_worker_leaves() {
-    let mut app = Resident::new(
+fn code_after_serve_runs_when_the_worker_stops() {
+    let mut app = ScriptWorker::new(
         "Outboard\\serve(fn () => 'up'); file_put_contents(__DIR__ . '/left', 'ran');",
     );
     assert_eq!(app.get("a"), "up");
@@ -179,7 +179,7 @@ fn code_below_serve_runs_when_the_worker_leaves() {
 
 #[test]
 fn exit_ends_the_request_and_not_the_worker() {
-    let mut app = Resident::serving("if ($at === 'exit') { exit('bye'); } return 'fine';");
+    let mut app = ScriptWorker::serving("if ($at === 'exit') { exit('bye'); } return 'fine';");
     for _ in 0..2 {
         assert_eq!(app.get("exit"), "bye");
         assert_eq!(app.get("a"), "fine");
@@ -187,23 +187,23 @@ fn exit_ends_the_request_and_not_the_worker() {
 }
 
 #[test]
-fn deferred_work_runs_once_the_answer_has_left() {
-    let mut app = Resident::serving(
+fn deferred_work_runs_after_the_response() {
+    let mut app = ScriptWorker::serving(
         "Outboard\\defer(function () { echo 'lost'; file_put_contents(__DIR__ . '/deferred', Outboard\\request()->path()); });
          Outboard\\defer(function () { throw new Exception('in vain'); });
          Outboard\\defer(function () { file_put_contents(__DIR__ . '/second', ''); });
-         return 'answer';",
+         return 'response';",
     );
-    let answer = app.ask("d");
-    assert_eq!((answer.text().as_str(), answer.ended), ("answer", true));
-    assert!(answer.log_text().contains("in vain"), "{answer:?}");
+    let response = app.request("d");
+    assert_eq!((response.text().as_str(), response.ended), ("response", true));
+    assert!(response.log_text().contains("in vain"), "{response:?}");
     assert_eq!(std::fs::read_to_string(app.folder.0.join("deferred")).unwrap(), "/d");
     assert!(app.folder.0.join("second").exists());
 }
 
 #[test]
 fn nothing_can_be_deferred_outside_of_a_request() {
-    let mut app = Resident::new(
+    let mut app = ScriptWorker::new(
         "try { Outboard\\defer(fn () => 1); } catch (LogicException $e) { $said = $e->getMessage(); }
          Outboard\\serve(fn () => $said ?? 'nothing');",
     );
@@ -211,23 +211,27 @@ fn nothing_can_be_deferred_outside_of_a_request() {
 }
 
 #[test]
-fn log_lines_carry_their_severity_and_facts() {
-    let mut app = Resident::serving("Outboard\\log('hello', LOG_WARNING, ['n' => 1]); return '';");
-    assert_eq!(app.ask("a").logs, [(4, "hello {\"n\":1}".to_owned())]);
+fn log_lines_have_severity_and_context() {
+    let mut app =
+        ScriptWorker::serving("Outboard\\log('hello', LOG_WARNING, ['n' => 1]); return '';");
+    assert_eq!(app.request("a").logs, [(4, "hello {\"n\":1}".to_owned())]);
 }
 
 #[test]
-fn is_worker_says_so() {
-    let mut app = Resident::serving("return json_encode(Outboard\\is_worker());");
+fn is_worker_is_true_in_a_worker() {
+    let mut app = ScriptWorker::serving("return json_encode(Outboard\\is_worker());");
     assert_eq!(app.get("a"), "true");
-    let folder = driver::Folder::new();
+    let folder = driver::TempDir::new();
     folder.write("a.php", "<?php echo json_encode(Outboard\\is_worker());");
-    assert_eq!(finished(&driver::Host::new().fork().ask(&get("a.php").root(&folder.0))), "false");
+    assert_eq!(
+        finished(&driver::Host::new().fork().request(&get("a.php").root(&folder.0))),
+        "false"
+    );
 }
 
 #[test]
-fn tasks_run_side_by_side_and_give_their_results() {
-    let mut app = Resident::serving(
+fn tasks_run_concurrently_and_return_results() {
+    let mut app = ScriptWorker::serving(
         "$order = [];
          $a = Outboard\\spawn(function ($n) use (&$order) { $order[] = 'a'; Outboard\\sleep(0.02); $order[] = 'a'; return $n; }, 1);
          $b = Outboard\\spawn(function () use (&$order) { $order[] = 'b'; Outboard\\sleep(0.01); $order[] = 'b'; return 2; });
@@ -240,7 +244,7 @@ fn tasks_run_side_by_side_and_give_their_results() {
 
 #[test]
 fn concurrently_keeps_keys_and_limits() {
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "$now = $most = 0;
          $task = function () use (&$now, &$most) { $now++; $most = max($most, $now); Outboard\\sleep(0.001); $now--; return $most > 0; };
          $all = Outboard\\concurrently(['x' => $task, 'y' => $task, 'z' => $task]);
@@ -252,8 +256,8 @@ fn concurrently_keeps_keys_and_limits() {
 }
 
 #[test]
-fn what_a_task_throws_is_thrown_where_it_is_awaited() {
-    let mut app = Resident::serving(
+fn an_exception_of_a_task_is_thrown_by_await() {
+    let mut app = ScriptWorker::serving(
         "try { Outboard\\concurrently([fn () => throw new DomainException('first'), function () { $GLOBALS['ran'] = true; }]); }
          catch (DomainException $e) { return $e->getMessage() . json_encode($GLOBALS['ran']); }",
     );
@@ -262,7 +266,7 @@ fn what_a_task_throws_is_thrown_where_it_is_awaited() {
 
 #[test]
 fn a_cancelled_task_ends_where_it_waits() {
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "$log = [];
          $task = Outboard\\spawn(function () use (&$log) { try { $log[] = 'begun'; Outboard\\sleep(60); $log[] = 'slept'; } finally { $log[] = 'finally'; } });
          Outboard\\sleep(0);
@@ -277,7 +281,7 @@ fn a_cancelled_task_ends_where_it_waits() {
 
 #[test]
 fn exit_in_a_task_ends_the_task() {
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "$task = Outboard\\spawn(function () { exit; });
          try { $task->await(); } catch (Outboard\\Cancelled $e) { return 'ended'; }",
     );
@@ -287,18 +291,18 @@ fn exit_in_a_task_ends_the_task() {
 
 #[test]
 fn a_task_that_nobody_awaits_ends_before_the_request_is_done() {
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "Outboard\\spawn(function () { Outboard\\sleep(0.005); file_put_contents(__DIR__ . '/late', Outboard\\request()->path()); });
-         return 'answer';",
+         return 'response';",
     );
-    let answer = app.ask("t");
-    assert_eq!((answer.text().as_str(), answer.ended), ("answer", true));
+    let response = app.request("t");
+    assert_eq!((response.text().as_str(), response.ended), ("response", true));
     assert_eq!(std::fs::read_to_string(app.folder.0.join("late")).unwrap(), "/t");
 }
 
 #[test]
 fn timers_run_between_requests_and_end_when_cancelled() {
-    let mut app = Resident::new(
+    let mut app = ScriptWorker::new(
         "$n = 0; $once = 0;
          $timer = Outboard\\every(0.001, function () use (&$n, &$timer) { if (++$n === 3) $timer->cancel(); });
          Outboard\\after(0.001, function () use (&$once) { $once++; });
@@ -311,8 +315,8 @@ fn timers_run_between_requests_and_end_when_cancelled() {
 }
 
 #[test]
-fn an_exception_in_a_timer_is_logged_and_the_timer_goes_on() {
-    let mut app = Resident::new(
+fn an_exception_in_a_timer_is_logged_and_the_timer_continues() {
+    let mut app = ScriptWorker::new(
         "$n = 0;
          Outboard\\every(0.001, function () use (&$n) { $n++; throw new Exception('tick'); });
          Outboard\\serve(function () use (&$n) { while ($n < 3) Outboard\\sleep(0.001); return 'ticked'; });",
@@ -324,7 +328,7 @@ fn an_exception_in_a_timer_is_logged_and_the_timer_goes_on() {
 
 #[test]
 fn exit_in_a_timer_ends_the_timers_call() {
-    let mut app = Resident::new(
+    let mut app = ScriptWorker::new(
         "$n = 0;
          Outboard\\after(0, function () use (&$n) { $n++; exit; });
          Outboard\\serve(function () use (&$n) { while ($n < 1) Outboard\\sleep(0.001); return 'served'; });",
@@ -333,8 +337,8 @@ fn exit_in_a_timer_ends_the_timers_call() {
 }
 
 #[test]
-fn fibers_of_the_application_work_inside_of_handlers() {
-    let mut app = Resident::serving(
+fn fibers_of_the_application_work_in_handlers() {
+    let mut app = ScriptWorker::serving(
         "$fiber = new Fiber(function ($a) { $b = Fiber::suspend($a + 1); Outboard\\sleep(0.001); $c = Fiber::suspend($b + 1); return $c; });
          $values = [$fiber->start(1), $fiber->resume(10), $fiber->resume(20), $fiber->getReturn()];
          try { (new Fiber(fn () => throw new DomainException('through')))->start(); } catch (DomainException $e) { $values[] = $e->getMessage(); }
@@ -345,8 +349,8 @@ fn fibers_of_the_application_work_inside_of_handlers() {
 }
 
 #[test]
-fn a_fiber_that_is_left_unfinished_does_no_harm() {
-    let mut app = Resident::new(
+fn an_unfinished_fiber_is_dropped() {
+    let mut app = ScriptWorker::new(
         "$kept = [];
          Outboard\\serve(function () use (&$kept) { $fiber = new Fiber(function () { try { Fiber::suspend(1); } finally { $GLOBALS['unwound'] = ($GLOBALS['unwound'] ?? 0) + 1; } });
             $fiber->start(); $before = $GLOBALS['unwound'] ?? 0; unset($fiber); return [$before, $GLOBALS['unwound']]; });",
@@ -356,8 +360,8 @@ fn a_fiber_that_is_left_unfinished_does_no_harm() {
 }
 
 #[test]
-fn many_requests_reuse_what_they_need() {
-    let mut app = Resident::serving(
+fn many_requests_reuse_memory() {
+    let mut app = ScriptWorker::serving(
         "ob_start(); echo str_repeat('x', 10000); $GLOBALS['n'] = ($GLOBALS['n'] ?? 0) + 1; return json_encode($GLOBALS['n']) . strlen(ob_get_clean());",
     );
     for n in 1..=2000 {

@@ -1,8 +1,8 @@
-//! Superglobals in files that are compiled while a request is answered: PHP's importers run then.
+//! Superglobals in files that are compiled during a request, when PHP's importers run.
 
 mod driver;
 
-use driver::{Folder, Host, Resident, finished, get, ini, post, settings_of_worker};
+use driver::{Host, ScriptWorker, TempDir, finished, get, ini, post, settings_of_worker};
 use outboard_ring::control::{HostSettings, Isolation};
 
 const HANDLING: &str =
@@ -10,13 +10,13 @@ const HANDLING: &str =
 const SERVING: &str = "Outboard\\serve(function () { include __DIR__ . '/late.php'; return ''; });";
 const SNAPSHOT: &str = "Outboard\\snapshot(); include __DIR__ . '/late.php';";
 
-/// What a GET says whose handler includes a file with this code, which nobody has compiled before.
-fn first_seen(worker: &str, late: &str, change: impl Fn(&mut HostSettings)) -> String {
-    let folder = Folder::new();
+/// The response to a GET whose handler includes a file with this code, which was never compiled before.
+fn first_response(worker: &str, late: &str, change: impl Fn(&mut HostSettings)) -> String {
+    let folder = TempDir::new();
     folder.write("late.php", &format!("<?php {late}"));
     let mut settings = settings_of_worker(folder.write("worker.php", &format!("<?php {worker}")));
     change(&mut settings);
-    finished(&Host::with(settings).fork().ask(&get("a").query("page=7")))
+    finished(&Host::with(settings).fork().request(&get("a").query("page=7")))
 }
 
 fn reset(_: &mut HostSettings) {}
@@ -33,10 +33,10 @@ fn eager(settings: &mut HostSettings) {
     settings.ini.extend(ini(&[("auto_globals_jit", "0")]));
 }
 
-/// A way to ask, and how the host is set up for it.
-type Way = (&'static str, fn(&mut HostSettings));
+/// A script that includes the file, and the settings of its host.
+type Setup = (&'static str, fn(&mut HostSettings));
 
-const WAYS: [Way; 8] = [
+const SETUPS: [Setup; 8] = [
     (HANDLING, reset),
     (HANDLING, coroutines),
     (HANDLING, fork),
@@ -48,47 +48,47 @@ const WAYS: [Way; 8] = [
 ];
 
 #[test]
-fn a_file_that_mentions_an_empty_one_may_be_compiled_in_a_request() {
-    for (worker, change) in WAYS {
+fn an_empty_superglobal_survives_a_late_compilation() {
+    for (worker, change) in SETUPS {
         for name in ["_POST", "_COOKIE", "_FILES"] {
-            let said = first_seen(worker, &format!("echo json_encode(${name});"), change);
-            assert_eq!(said, "[]", "{name} {worker}");
+            let text = first_response(worker, &format!("echo json_encode(${name});"), change);
+            assert_eq!(text, "[]", "{name} {worker}");
         }
     }
 }
 
 #[test]
-fn what_a_request_has_set_stays_when_a_file_that_mentions_it_is_compiled() {
+fn values_of_a_request_survive_a_late_compilation() {
     let code = "while (Outboard\\handle_request(function () {
         $_GET['page'] = 8; $_POST['more'] = 9; include __DIR__ . '/late.php'; }));";
     for change in [reset, coroutines, fork] {
-        let said = first_seen(code, "echo json_encode([$_GET, $_POST]);", change);
-        assert_eq!(said, r#"[{"page":8},{"more":9}]"#);
+        let text = first_response(code, "echo json_encode([$_GET, $_POST]);", change);
+        assert_eq!(text, r#"[{"page":8},{"more":9}]"#);
     }
 }
 
 #[test]
 fn phpinfo_answers_a_get() {
-    for (worker, change) in WAYS {
-        let said = first_seen(worker, "phpinfo(INFO_VARIABLES);", change);
-        assert!(said.contains("$_GET['page']") && said.contains("$_SERVER['"), "{worker}: {said}");
+    for (worker, change) in SETUPS {
+        let text = first_response(worker, "phpinfo(INFO_VARIABLES);", change);
+        assert!(text.contains("$_GET['page']") && text.contains("$_SERVER['"), "{worker}: {text}");
     }
 }
 
 #[test]
-fn an_upload_after_such_a_get_is_seen() {
-    let mut app = Resident::new(HANDLING);
+fn an_upload_after_such_a_get_arrives() {
+    let mut app = ScriptWorker::new(HANDLING);
     app.folder.write("late.php", "<?php echo json_encode(array_keys($_FILES));");
     assert_eq!(app.get("a"), "[]");
     let body = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"n.txt\"\r\n\r\nhello\r\n--b--\r\n";
     let upload = post("a", "multipart/form-data; boundary=b", body);
-    assert_eq!(finished(&app.worker.ask(&upload)), r#"["f"]"#);
+    assert_eq!(finished(&app.worker.request(&upload)), r#"["f"]"#);
     assert_eq!(app.get("a"), "[]");
 }
 
 #[test]
-fn the_environment_that_all_requests_share_has_nothing_of_one() {
-    let mut app = Resident::with(HANDLING, |settings| {
+fn the_shared_environment_has_no_fields_of_a_request() {
+    let mut app = ScriptWorker::with(HANDLING, |settings| {
         settings.ini.extend(ini(&[("variables_order", "EGPCS")]));
     });
     app.folder.write(
@@ -96,15 +96,15 @@ fn the_environment_that_all_requests_share_has_nothing_of_one() {
         "<?php echo json_encode([$_ENV['HTTP_X_ONE'] ?? null, $_ENV['APP_COLOUR']]);",
     );
     let first = get("a").header("X-One", "secret");
-    assert_eq!(finished(&app.worker.ask(&first)), r#"[null,"blue"]"#);
+    assert_eq!(finished(&app.worker.request(&first)), r#"[null,"blue"]"#);
     assert_eq!(app.get("a"), r#"[null,"blue"]"#);
 }
 
 #[test]
-fn an_answer_without_a_session_is_marked_as_such_after_one_with_it() {
-    let mut app = Resident::new(HANDLING);
-    app.folder.write("late.php", "<?php if ($_GET) { $_SESSION = ['mine' => 1]; } echo 'said';");
-    let own = app.worker.ask(&get("a").query("session=1"));
+fn the_session_mark_is_per_response() {
+    let mut app = ScriptWorker::new(HANDLING);
+    app.folder.write("late.php", "<?php if ($_GET) { $_SESSION = ['mine' => 1]; } echo 'text';");
+    let own = app.worker.request(&get("a").query("session=1"));
     assert_eq!(own.line("X-Outboard-Session"), Some("1"));
-    assert_eq!(app.ask("a").line("X-Outboard-Session"), None);
+    assert_eq!(app.request("a").line("X-Outboard-Session"), None);
 }

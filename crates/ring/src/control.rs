@@ -46,7 +46,7 @@ pub struct HostSettings {
     pub no_new_privileges: bool,
     /// Resource limits of the PHP processes.
     pub rlimits: Rlimits,
-    /// The resident script; `None` is classic mode.
+    /// The worker script; `None`: classic mode.
     pub worker: Option<WorkerScript>,
 }
 

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_count_blocks_nobody_and_wakes_still() {
+    fn a_full_counter_does_not_block_and_still_wakes() {
         let doorbell = Doorbell::new().unwrap();
         let awaited = Awaited::new(&doorbell).unwrap();
         write(&doorbell, &(u64::MAX - 1).to_ne_bytes()).unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_has_no_way_to_the_doorbell() {
+    fn the_waiting_end_cannot_ring() {
         let doorbell = Doorbell::new().unwrap();
         let awaited = Awaited::new(&doorbell).unwrap();
         assert!(write(&awaited, &u64::MAX.to_ne_bytes()).is_err());

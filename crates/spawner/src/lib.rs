@@ -25,6 +25,7 @@ mod message;
 mod privileges;
 mod server;
 mod spawner;
+pub mod users;
 
 pub use child::Child;
 pub use grants::Grants;

@@ -8,7 +8,7 @@
 //! Invariants: no file outside of the root's policy is opened for reading; a PHP source is never a
 //! [`Lookup::File`]; the bytes, the length and the validators of a response come from one open file.
 //!
-//! # Example
+//! # Examples
 //!
 //! ```
 //! use outboard_http_semantics::Conditions;

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stat_file_gives_nothing() {
+    fn an_invalid_stat_file_gives_nothing() {
         for text in ["", "cpu", "cpu 1 2 3", "cpu0 1 2 3 4", "cpu 1 2 x 4", "intr 1 2 3 4"] {
             assert_eq!(MachineTimes::parse(text), None, "{text:?}");
         }

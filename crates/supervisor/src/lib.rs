@@ -9,8 +9,8 @@
 //! ```text
 //!  zygote::Zygote ── control socket ──▶ outboard-php (the zygote) ──fork──▶ workers
 //!  worker::WorkerProcess   one worker: its ring, doorbell, output and state
-//!  plan::scale      how many workers       plan::backoff   when to retry
-//!  plan::recycle    whom to replace   plan::deadline  who exceeds a deadline
+//!  plan::scale      how many workers           plan::backoff   when to retry
+//!  plan::recycle    which workers to replace   plan::deadline  exceeded deadlines
 //!  memory, cpu, loopback   readers of /proc
 //! ```
 

@@ -3,10 +3,10 @@
 //! Owned by a pool. Invariants: a number is never reused, so a late event cannot be mistaken for
 //! one of a successor; a ring belongs to one worker.
 
-pub mod life;
+pub mod lifecycle;
 
 use crate::zygote::{Zygote, output_pipe};
-use life::{Life, Stopping};
+use lifecycle::{Lifecycle, Stopping};
 use outboard_ring::channel::{Capacities, GatewayChannel};
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FrameKind, Tag};
@@ -20,7 +20,7 @@ pub struct WorkerProcess {
     /// Its number in messages of the zygote.
     pub number: u64,
     /// Its state.
-    pub life: Life,
+    pub lifecycle: Lifecycle,
     /// Set when the zygote reports the fork.
     pub pid: Option<i32>,
     /// Its private memory at the last look, in bytes ([`crate::memory::Resident::own_bytes`]).
@@ -30,7 +30,7 @@ pub struct WorkerProcess {
     /// Wakes it.
     pub doorbell: Doorbell,
     /// Rung by this worker only.
-    answering: Option<Doorbell>,
+    worker_doorbell: Option<Doorbell>,
     output: Option<OwnedFd>,
 }
 
@@ -39,22 +39,22 @@ impl WorkerProcess {
     ///
     /// # Errors
     /// Descriptors cannot be created (commonly `EMFILE`), or the zygote does not accept orders.
-    pub fn order(
+    pub fn fork(
         zygote: &Zygote,
         number: u64,
         capacities: Capacities,
         now_ms: u64,
     ) -> io::Result<Self> {
         let (output, output_end) = output_pipe()?;
-        let worker = Self::order_printing_to(&output_end, zygote, number, capacities, now_ms)?;
+        let worker = Self::fork_with_output(&output_end, zygote, number, capacities, now_ms)?;
         Ok(Self { output: Some(output), ..worker })
     }
 
     /// The same for a worker that writes to an existing pipe.
     ///
     /// # Errors
-    /// As [`WorkerProcess::order`].
-    pub fn order_printing_to(
+    /// As [`WorkerProcess::fork`].
+    pub fn fork_with_output(
         output: &OwnedFd,
         zygote: &Zygote,
         number: u64,
@@ -62,10 +62,10 @@ impl WorkerProcess {
         now_ms: u64,
     ) -> io::Result<Self> {
         let (mut worker, memory) = Self::prepare(number, capacities, now_ms)?;
-        let (awaited, answering) = (Awaited::new(&worker.doorbell)?, Doorbell::new()?);
-        let bells = (awaited.as_fd(), answering.as_fd());
+        let (awaited, worker_doorbell) = (Awaited::new(&worker.doorbell)?, Doorbell::new()?);
+        let bells = (awaited.as_fd(), worker_doorbell.as_fd());
         zygote.fork(number, [memory.as_fd(), bells.0, bells.1, output.as_fd()])?;
-        worker.answering = Some(answering);
+        worker.worker_doorbell = Some(worker_doorbell);
         Ok(worker)
     }
 
@@ -80,15 +80,15 @@ impl WorkerProcess {
     ) -> io::Result<(Self, OwnedFd)> {
         let (channel, memory) = GatewayChannel::create(capacities, epoch_of(number))?;
         let doorbell = Doorbell::new()?;
-        let life = Life::new(now_ms);
+        let lifecycle = Lifecycle::new(now_ms);
         let worker = Self {
             number,
-            life,
+            lifecycle,
             pid: None,
             own_bytes: 0,
             channel,
             doorbell,
-            answering: None,
+            worker_doorbell: None,
             output: None,
         };
         Ok((worker, memory))
@@ -106,25 +106,25 @@ impl WorkerProcess {
     }
 
     /// The doorbell that the worker rings, for epoll; `None` if it was taken before.
-    pub fn take_answering(&mut self) -> Option<Doorbell> {
-        self.answering.take()
+    pub fn take_worker_doorbell(&mut self) -> Option<Doorbell> {
+        self.worker_doorbell.take()
     }
 
     /// Handles the report of the fork.
     pub fn forked(&mut self, pid: i32) {
         self.pid = Some(pid);
-        self.life.forked();
+        self.lifecycle.forked();
     }
 
     /// Takes the worker out of service: it exits now if it has no request, otherwise after its last
-    /// one ([`life::Finished::Stop`]).
+    /// one ([`lifecycle::RequestEnd::Stop`]).
     ///
     /// # Errors
     /// [`Corrupt`]: kill the worker.
     pub fn drain(&mut self, drain_deadline_ms: u64) -> Result<Stopping, Corrupt> {
-        let stopping = self.life.drain(drain_deadline_ms);
+        let stopping = self.lifecycle.drain(drain_deadline_ms);
         if stopping == Stopping::Now {
-            self.tell_to_stop()?;
+            self.send_stop()?;
         }
         Ok(stopping)
     }
@@ -134,7 +134,7 @@ impl WorkerProcess {
     ///
     /// # Errors
     /// [`Corrupt`]: kill the worker.
-    pub fn tell_to_stop(&mut self) -> Result<(), Corrupt> {
+    pub fn send_stop(&mut self) -> Result<(), Corrupt> {
         if self.channel.push(FrameKind::Stop, Tag::default(), &[])?
             && self.channel.publish() == Wake::Needed
         {

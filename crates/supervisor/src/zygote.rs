@@ -1,4 +1,4 @@
-//! The zygote process as the gateway sees it: started, ordered, heard, ended.
+//! The zygote process as the gateway sees it: its start, orders, events and end.
 //!
 //! Called by the keeper of a pool. Invariants: the host sees the control socket (standard input),
 //! one output pipe and nothing else of the gateway's environment; a dropped [`Zygote`] leaves
@@ -23,7 +23,7 @@ pub struct Zygote {
     process: Process,
 }
 
-/// Who has started it.
+/// The process that started it.
 #[derive(Debug)]
 enum Process {
     /// This process.
@@ -32,7 +32,7 @@ enum Process {
     Spawned(outboard_spawner::Child),
 }
 
-/// Another user that a zygote runs as, and who may start it so.
+/// The user that a zygote runs as, and the spawner that may start it.
 #[derive(Debug, Clone)]
 pub struct AsUser {
     /// The spawner.

@@ -1,14 +1,14 @@
-//! [`Account`]: what one caller may have under way, so that it leaves something for others.
+//! [`Account`]: the limits of one caller, so that it leaves capacity for others.
 //!
-//! Given with a request. Invariant: a request counts from before it waits for its host to the end of its
-//! answer; a connection that was switched to another protocol, or whose answer counts apart from
-//! requests, counts as a channel for as long as it is open.
+//! Set on a request. Invariant: a request counts from before it waits for a permit to the end of its
+//! response; a connection that was switched to another protocol, or whose response counts apart from
+//! requests, counts as a channel while it is open.
 
 use crate::error::{Error, Kind};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// See the module.
+/// The limits of one caller and its present use of them.
 #[derive(Debug)]
 pub struct Account {
     name: Box<str>,
@@ -20,8 +20,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// For a caller of this name. It may have so many requests, and with connections that speak
-    /// something else not more than so many connections.
+    /// An account of this name, with limits of concurrent requests, and of requests and channels together.
     pub fn new(name: &str, most_requests: usize, most_connections: usize) -> Rc<Self> {
         Rc::new(Self {
             name: name.into(),
@@ -33,7 +32,7 @@ impl Account {
         })
     }
 
-    /// What each of its lookups of names has a share of while it is under way.
+    /// Each present name lookup of the caller holds a clone.
     pub(crate) fn lookups(&self) -> &Rc<()> {
         &self.lookups
     }
@@ -43,7 +42,7 @@ impl Account {
         if requests >= self.most_requests || requests + channels >= self.most_connections {
             let message = format!(
                 "{requests} requests and {channels} open channels to other servers are under way \
-                 for {}, which are as many as may be",
+                 for {}, which is the limit",
                 self.name
             );
             return Err(Error::new(Kind::Busy, message));
@@ -61,7 +60,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// It is no request any more.
+    /// Counts as a channel from now on.
     pub(crate) fn into_channel(mut self) -> Self {
         if self.is_channel {
             return self;
@@ -86,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_has_so_many_requests_and_connections_and_then_is_refused() {
+    fn requests_and_channels_beyond_the_limits_are_rejected() {
         let account = Account::new("a", 2, 3);
         let first = account.enter().unwrap();
         let second = account.enter().unwrap();

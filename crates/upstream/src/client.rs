@@ -1,4 +1,4 @@
-//! [`Client`]: sends requests over pooled connections, follows redirects, tries again.
+//! [`Client`]: sends requests over pooled connections, follows redirects, and retries.
 //!
 //! One per gateway, shared as `Rc`; every call runs in the task of its caller and uses that task's
 //! deadline. Invariants: a request that is not idempotent is sent once; a call ends by its
@@ -8,15 +8,15 @@ use crate::account::Account;
 use crate::channel::{Channel, Destination};
 use crate::connection::{self, Broken, Connection};
 use crate::counters::{Counters, Gauges};
+use crate::dns::Resolver;
 use crate::error::{Error, Kind};
-use crate::host::{Host, HostLimits};
 use crate::http2::{self, Multiplexed};
-use crate::names::Names;
+use crate::origin_pool::{OriginLimits, OriginPool};
 use crate::request::Request;
 use crate::response::{Body, Deadline, Response, ResponseFacts};
 use crate::sockets::{Socket, Sockets};
 use crate::tcp;
-use crate::tls::{Sessions, Wish};
+use crate::tls::{Sessions, TlsOptions};
 use crate::transport::Transport;
 use crate::upload::{BodyLength, Upload};
 use crate::url::Url;
@@ -27,29 +27,29 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 
-/// Pause before a connection that failed is tried for again, times the number of the attempt.
+/// The pause before a retry, times the number of the attempt.
 const RETRY_PAUSE_MS: u64 = 20;
-/// A redirect's own body up to this is read, so that its connection can be used again.
+/// The body of a redirect is read up to this size, so that its connection can be reused.
 const REDIRECT_BODY_BYTES: usize = 64 * 1024;
 
-/// How a client behaves towards all hosts.
+/// The limits of a client, and its trusted certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Requests that may be under way to one host.
+    /// Concurrent requests to one origin.
     pub requests_per_host: usize,
-    /// Responses of one host that may be under way beside them.
+    /// Responses of one origin that count apart from these ([`Response::count_as_response`]).
     pub responses_per_host: usize,
-    /// Requests that may wait for one of them to end.
+    /// Requests to one origin that may wait for another to end.
     pub waiting_per_host: usize,
-    /// How long they wait.
+    /// The longest wait of such a request.
     pub wait_ms: u64,
-    /// Connections to all hosts.
+    /// Connections to all origins.
     pub connections: usize,
-    /// Idle connections that are kept to one host.
+    /// Idle connections to one origin.
     pub idle_per_host: usize,
-    /// How long they are kept.
+    /// How long an idle connection stays open.
     pub idle_timeout_ms: u64,
-    /// Certificate authorities beside the system's, as PEM.
+    /// Certificate authorities in addition to the system's, as PEM.
     pub ca_file: Option<PathBuf>,
 }
 
@@ -72,25 +72,25 @@ impl Default for Settings {
 #[derive(Debug)]
 pub struct Client {
     settings: Settings,
-    hosts: RefCell<HashMap<Box<str>, Rc<Host>>>,
-    names: Names,
+    pools: RefCell<HashMap<Box<str>, Rc<OriginPool>>>,
+    resolver: Resolver,
     sockets: Rc<Sockets>,
     sessions: Sessions,
     counters: RefCell<Counters>,
     sweeping: Cell<bool>,
 }
 
-/// What a request goes over.
+/// The connection of a request.
 enum Way {
     Http1(Box<Connection>),
     Http2(Multiplexed),
 }
 
-/// One attempt came to nothing.
+/// Why an attempt failed.
 enum Failed {
-    /// The connection did: the request was not answered, maybe not seen.
+    /// The connection failed before a response; the peer may not have received the request.
     Connection { error: Error, was_pooled: bool },
-    /// Trying again would not help, or not be right.
+    /// A retry would not help, or is not allowed.
     Finally(Error),
 }
 
@@ -101,17 +101,17 @@ impl Client {
             sessions: Sessions::new(settings.ca_file.clone()),
             sockets: Sockets::new(settings.connections),
             settings,
-            hosts: RefCell::default(),
-            names: Names::default(),
+            pools: RefCell::default(),
+            resolver: Resolver::default(),
             counters: RefCell::default(),
             sweeping: Cell::new(false),
         })
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of the response.
     ///
     /// # Errors
-    /// Why there is none. Any status is an answer.
+    /// There is no response. A response with an error status is not an error.
     pub async fn send(self: &Rc<Self>, request: Request) -> Result<Response, Error> {
         self.count(|counters| counters.requests += 1);
         let sent = self.follow(request).await;
@@ -121,11 +121,43 @@ impl Client {
         sent
     }
 
-    /// Begins a request whose body the caller writes piece by piece, over HTTP/1.1; the one in the
-    /// request is not sent, and redirects are answers. `timeout_ms` is for each step.
+    /// Starts a request whose body the caller streams, over HTTP/1.1. The body in `request` is not sent,
+    /// redirects are not followed, and `timeout_ms` applies to each step.
     ///
     /// # Errors
-    /// No connection came about.
+    /// No connection was established.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use outboard_upstream::{BodyLength, Client, Error, Request, Settings, Url};
+    /// use std::io::{Read, Write};
+    ///
+    /// let server = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let url = format!("http://{}/", server.local_addr()?);
+    /// let received = std::thread::spawn(move || {
+    ///     let (mut peer, mut bytes) = (server.accept().expect("the client connects").0, Vec::new());
+    ///     while !bytes.ends_with(b"0\r\n\r\n") {
+    ///         let mut piece = [0; 4096];
+    ///         let count = peer.read(&mut piece).expect("the body arrives");
+    ///         bytes.extend_from_slice(&piece[..count]);
+    ///     }
+    ///     peer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").expect("the client reads");
+    ///     String::from_utf8(bytes).expect("it is text")
+    /// });
+    /// let status = outboard_reactor::run(async move {
+    ///     let client = Client::new(Settings::default());
+    ///     let mut request = Request::get(Url::parse(url.as_bytes())?);
+    ///     request.method = b"PUT".into();
+    ///     let mut upload = client.upload(request, BodyLength::Chunked).await?;
+    ///     upload.write(b"first").await;
+    ///     upload.write(b"second").await;
+    ///     Ok::<_, Error>(upload.finish().await?.status)
+    /// })??;
+    /// assert_eq!(status, 204);
+    /// assert!(received.join().expect("it ends").ends_with("5\r\nfirst\r\n6\r\nsecond\r\n0\r\n\r\n"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn upload(
         self: &Rc<Self>,
         mut request: Request,
@@ -148,14 +180,15 @@ impl Client {
         length: BodyLength,
         deadline: Deadline,
     ) -> Result<Upload, Error> {
-        let host = self.host(&request.url);
-        let limits = self.host_limits();
-        let permit = host.enter(limits, request.account.as_ref(), deadline.at_ms).await?;
-        let wish = request.url.is_https().then_some(Wish { verify: request.verify, http2: false });
-        let connection = match host.take_idle(wish) {
+        let pool = self.pool(&request.url);
+        let limits = self.origin_limits();
+        let permit = pool.enter(limits, request.account.as_ref(), deadline.at_ms).await?;
+        let tls =
+            request.url.is_https().then_some(TlsOptions { verify: request.verify, http2: false });
+        let connection = match pool.take_idle(tls) {
             Some(connection) => connection,
-            None => match self.connect(&request, wish, deadline).await {
-                Ok(transport) => Box::new(Connection::new(transport, wish)),
+            None => match self.connect(&request, tls, deadline).await {
+                Ok(transport) => Box::new(Connection::new(transport, tls)),
                 Err(Failed::Connection { error, .. } | Failed::Finally(error)) => {
                     return Err(error);
                 }
@@ -166,19 +199,19 @@ impl Client {
         Ok(upload)
     }
 
-    /// What was counted so far.
+    /// The counts since the start.
     pub fn counters(&self) -> Counters {
         *self.counters.borrow()
     }
 
-    /// What there is now, over all hosts.
+    /// The present state, over all origins.
     pub fn gauges(&self) -> Gauges {
-        let hosts = self.hosts.borrow();
+        let pools = self.pools.borrow();
         let mut gauges = Gauges::default();
-        for host in hosts.values() {
-            gauges.idle += host.idle_count();
-            gauges.under_way += host.under_way();
-            gauges.responses += host.responses();
+        for pool in pools.values() {
+            gauges.idle += pool.idle_count();
+            gauges.under_way += pool.under_way();
+            gauges.responses += pool.responses();
         }
         gauges
     }
@@ -197,12 +230,12 @@ impl Client {
                 return Ok(response);
             };
             if followed == request.max_redirects {
-                let message = format!("{} redirects did not lead to an answer", followed);
+                let message = format!("{} redirects did not lead to a response", followed);
                 return Err(Error::new(Kind::Redirects, message));
             }
             let url = request.url.join(location).map_err(|error| {
                 let message = format!("{} redirects to nowhere: {error}", request.url.origin());
-                Error::new(Kind::Redirects, message)
+                Error::new(Kind::Redirects, message).because(error)
             })?;
             let mut body = Vec::new();
             while body.len() < REDIRECT_BODY_BYTES && response.read(&mut body).await? {}
@@ -212,24 +245,24 @@ impl Client {
         }
     }
 
-    /// Sends one request, again where that is allowed and can help (RFC 9110 9.2.2).
+    /// Sends one request, and retries where that is allowed and can help (RFC 9110 9.2.2).
     async fn try_hard(
         self: &Rc<Self>,
         request: &Request,
         deadline: Deadline,
     ) -> Result<Response, Error> {
-        let host = self.host(&request.url);
-        let limits = self.host_limits();
-        let permit = host.enter(limits, request.account.as_ref(), deadline.at_ms).await?;
+        let pool = self.pool(&request.url);
+        let limits = self.origin_limits();
+        let permit = pool.enter(limits, request.account.as_ref(), deadline.at_ms).await?;
         let most = if request.is_idempotent() { request.retries } else { 0 };
         let mut retries = 0;
         let mut may_pool = true;
         let (facts, body) = loop {
-            let error = match self.attempt(request, &host, may_pool, deadline).await {
+            let error = match self.attempt(request, &pool, may_pool, deadline).await {
                 Ok(answer) => break answer,
                 Err(Failed::Finally(error)) => return Err(error),
                 Err(Failed::Connection { was_pooled: true, .. }) if request.is_idempotent() => {
-                    // The peer closed it while it was idle, which is nobody's fault.
+                    // The peer closed the connection while it was idle, which is not an error.
                     may_pool = false;
                     continue;
                 }
@@ -248,16 +281,16 @@ impl Client {
     async fn attempt(
         &self,
         request: &Request,
-        host: &Host,
+        pool: &OriginPool,
         may_pool: bool,
         deadline: Deadline,
     ) -> Result<(ResponseFacts, Body), Failed> {
         let http2 = request.http2 && request.switch_to.is_none();
-        let wish = request.url.is_https().then_some(Wish { verify: request.verify, http2 });
-        let way = match self.known_way(host, wish, may_pool) {
+        let tls = request.url.is_https().then_some(TlsOptions { verify: request.verify, http2 });
+        let way = match self.known_way(pool, tls, may_pool) {
             Some(way) => way,
-            // Rare, and much larger than the rest: not a part of every call.
-            None => Box::pin(self.open(request, host, wish, may_pool, deadline)).await?,
+            // Boxed: its future is large, and rarely needed.
+            None => Box::pin(self.open(request, pool, tls, may_pool, deadline)).await?,
         };
         match way {
             Way::Http1(connection) => Self::exchange(request, connection, deadline).await,
@@ -267,7 +300,7 @@ impl Client {
                     Err(Elapsed) => Err(Failed::Finally(deadline.error(&request.url))),
                     Ok(Ok((facts, body))) => Ok((facts, Body::Http2(body))),
                     Ok(Err(http2::Broken::Connection(error))) => {
-                        host.unshare(&shared);
+                        pool.unshare(&shared);
                         Err(Failed::Connection { error, was_pooled: may_pool })
                     }
                     Ok(Err(http2::Broken::Failed(error))) => Err(Failed::Finally(error)),
@@ -276,52 +309,52 @@ impl Client {
         }
     }
 
-    /// A connection that is there already.
-    fn known_way(&self, host: &Host, wish: Option<Wish>, may_pool: bool) -> Option<Way> {
+    /// A pooled or shared connection.
+    fn known_way(&self, pool: &OriginPool, tls: Option<TlsOptions>, may_pool: bool) -> Option<Way> {
         if !may_pool {
             return None;
         }
-        let shared = wish.filter(|wish| wish.http2).and_then(|wish| host.http2(wish));
+        let shared = tls.filter(|tls| tls.http2).and_then(|tls| pool.http2(tls));
         let way = match shared {
             Some(shared) => Way::Http2(shared),
-            None => Way::Http1(host.take_idle(wish)?),
+            None => Way::Http1(pool.take_idle(tls)?),
         };
         self.count(|counters| counters.reused += 1);
         Some(way)
     }
 
-    /// Makes a connection. As long as it is not known whether the peer speaks HTTP/2, requests
-    /// wait for the first to find out, since all of them could go over its connection.
+    /// Opens a connection. Until it is known whether the peer speaks HTTP/2, other requests wait for the
+    /// first one, since all of them could share its connection.
     async fn open(
         &self,
         request: &Request,
-        host: &Host,
-        wish: Option<Wish>,
+        pool: &OriginPool,
+        tls: Option<TlsOptions>,
         may_pool: bool,
         deadline: Deadline,
     ) -> Result<Way, Failed> {
-        let Some(wish) = wish.filter(|wish| wish.http2) else {
-            let transport = self.connect(request, wish, deadline).await?;
-            return Ok(Way::Http1(Box::new(Connection::new(transport, wish))));
+        let Some(tls) = tls.filter(|tls| tls.http2) else {
+            let transport = self.connect(request, tls, deadline).await?;
+            return Ok(Way::Http1(Box::new(Connection::new(transport, tls))));
         };
-        let turn = with_deadline(deadline.at_ms, host.opening().turn()).await;
+        let turn = with_deadline(deadline.at_ms, pool.opening().turn()).await;
         let turn = turn.map_err(|Elapsed| Failed::Finally(deadline.error(&request.url)))?;
-        if let Some(way) = self.known_way(host, Some(wish), may_pool) {
+        if let Some(way) = self.known_way(pool, Some(tls), may_pool) {
             return Ok(way);
         }
-        match self.connect(request, Some(wish), deadline).await?.into_http2() {
-            Ok((tls, socket)) => {
-                let begun = Multiplexed::begin(tls, socket);
+        match self.connect(request, Some(tls), deadline).await?.into_http2() {
+            Ok((session, socket)) => {
+                let begun = Multiplexed::begin(session, socket);
                 let shared = with_deadline(deadline.at_ms, begun).await;
                 let shared = shared
                     .map_err(|Elapsed| Failed::Finally(deadline.error(&request.url)))?
                     .map_err(Failed::Finally)?;
-                host.share(wish, shared.clone());
+                pool.share(tls, shared.clone());
                 Ok(Way::Http2(shared))
             }
             Err(transport) => {
                 turn.is_http1();
-                Ok(Way::Http1(Box::new(Connection::new(transport, Some(wish)))))
+                Ok(Way::Http1(Box::new(Connection::new(transport, Some(tls)))))
             }
         }
     }
@@ -340,7 +373,7 @@ impl Client {
         }
     }
 
-    /// An answer whose head lies in its connection's input.
+    /// A response whose head is in the connection's input.
     pub(crate) fn answered(
         request: &Request,
         connection: Box<Connection>,
@@ -355,35 +388,35 @@ impl Client {
     async fn connect(
         &self,
         request: &Request,
-        wish: Option<Wish>,
+        tls: Option<TlsOptions>,
         deadline: Deadline,
     ) -> Result<Transport, Failed> {
         let url = &request.url;
         let until_ms = deadline.at_ms.min(now_ms() + request.connect_timeout_ms);
         let account = request.account.as_ref();
-        self.reach(url.host(), url.port(), url.origin(), wish, account, until_ms).await
+        self.reach(url.host(), url.port(), url.origin(), tls, account, until_ms).await
     }
 
     /// Connects for another protocol than HTTP, until `until_ms` (monotonic).
     ///
     /// # Errors
-    /// No connection came about.
+    /// No connection was established.
     pub async fn dial(&self, to: &Destination, until_ms: u64) -> Result<Channel, Error> {
-        let wish = to.tls_verified.map(|verify| Wish { verify, http2: false });
+        let tls = to.tls_verified.map(|verify| TlsOptions { verify, http2: false });
         let name = format!("{}:{}", to.host, to.port);
-        match self.reach(&to.host, to.port, &name, wish, None, until_ms).await {
+        match self.reach(&to.host, to.port, &name, tls, None, until_ms).await {
             Ok(transport) => Ok(Channel::new(transport, Vec::new(), None)),
             Err(Failed::Connection { error, .. } | Failed::Finally(error)) => Err(error),
         }
     }
 
-    /// `name` is for messages.
+    /// Resolves, connects and starts TLS; `name` is for messages.
     async fn reach(
         &self,
         host: &str,
         port: u16,
         name: &str,
-        wish: Option<Wish>,
+        tls: Option<TlsOptions>,
         account: Option<&Rc<Account>>,
         until_ms: u64,
     ) -> Result<Transport, Failed> {
@@ -391,7 +424,7 @@ impl Client {
             let message = format!("no connection to {name} in time");
             Failed::Finally(Error::new(Kind::Timeout, message))
         };
-        let addresses = with_deadline(until_ms, self.names.resolve(host, account)).await;
+        let addresses = with_deadline(until_ms, self.resolver.resolve(host, account)).await;
         let addresses = addresses.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
         let socket = self.socket(name).map_err(Failed::Finally)?;
         let stream = tcp::connect(&addresses, port, until_ms).await.map_err(|error| {
@@ -399,14 +432,14 @@ impl Client {
                 return late();
             }
             let message = format!("no connection to {name}: {error}");
-            let error = Error::new(Kind::Connect, message);
+            let error = Error::new(Kind::Connect, message).because(error);
             Failed::Connection { error, was_pooled: false }
         })?;
         self.count(|counters| counters.connections += 1);
-        match wish {
+        match tls {
             None => Ok(Transport::plain(stream, socket)),
-            Some(wish) => {
-                let session = self.sessions.connect(stream, host, wish);
+            Some(tls) => {
+                let session = self.sessions.connect(stream, host, tls);
                 let tls = with_deadline(until_ms, session).await;
                 let tls = tls.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
                 Ok(Transport::tls(tls, socket))
@@ -414,39 +447,39 @@ impl Client {
         }
     }
 
-    /// The right to one more connection; the longest idle one is closed for it if need be.
+    /// The right to one more connection. At the limit, the connection that has been idle longest is closed.
     fn socket(&self, name: &str) -> Result<Socket, Error> {
         loop {
             if let Some(socket) = self.sockets.take() {
                 return Ok(socket);
             }
-            let hosts = self.hosts.borrow();
-            let idle = hosts.values().filter_map(|host| Some((host.idle_since_ms()?, host)));
+            let pools = self.pools.borrow();
+            let idle = pools.values().filter_map(|pool| Some((pool.idle_since_ms()?, pool)));
             let longest = idle.min_by_key(|(since_ms, _)| *since_ms);
-            let Some((_, host)) = longest.map(|(since_ms, host)| (since_ms, host.clone())) else {
+            let Some(pool) = longest.map(|(_, pool)| pool.clone()) else {
                 let most = self.sockets.most();
                 let message = format!(
-                    "no connection to {name}: {most} are open to other servers, as many as may be"
+                    "no connection to {name}: {most} connections to other servers are open, which is the limit"
                 );
                 return Err(Error::new(Kind::Busy, message));
             };
-            drop(hosts);
-            host.close_longest_idle();
+            drop(pools);
+            pool.close_longest_idle();
         }
     }
 
-    fn host(&self, url: &Url) -> Rc<Host> {
-        let mut hosts = self.hosts.borrow_mut();
-        if let Some(host) = hosts.get(url.origin()) {
-            return host.clone();
+    fn pool(&self, url: &Url) -> Rc<OriginPool> {
+        let mut pools = self.pools.borrow_mut();
+        if let Some(pool) = pools.get(url.origin()) {
+            return pool.clone();
         }
-        let host = Rc::new(Host::new(url.origin()));
-        hosts.insert(url.origin().into(), host.clone());
-        host
+        let pool = Rc::new(OriginPool::new(url.origin()));
+        pools.insert(url.origin().into(), pool.clone());
+        pool
     }
 
-    pub(crate) fn host_limits(&self) -> HostLimits {
-        HostLimits {
+    pub(crate) fn origin_limits(&self) -> OriginLimits {
+        OriginLimits {
             requests: self.settings.requests_per_host,
             responses: self.settings.responses_per_host,
             waiting: self.settings.waiting_per_host,
@@ -455,32 +488,32 @@ impl Client {
         }
     }
 
-    /// Keeps a connection whose answer was read to its end, and looks after those of its host.
-    pub(crate) fn keep(self: &Rc<Self>, host: &Host, connection: Option<Box<Connection>>) {
+    /// Returns a connection whose response was read to its end to the pool.
+    pub(crate) fn keep(self: &Rc<Self>, pool: &OriginPool, connection: Option<Box<Connection>>) {
         if let Some(connection) = connection {
-            host.keep(connection, self.host_limits());
+            pool.keep(connection, self.origin_limits());
         }
         if !self.sweeping.replace(true) {
             spawn(sweep(Rc::downgrade(self), self.settings.idle_timeout_ms));
         }
     }
 
-    /// Closes what has been idle for too long; whether there is anything left to look after.
+    /// Closes connections that have been idle for too long; returns whether any pool is left.
     fn expire(&self) -> bool {
         let since_ms = now_ms().saturating_sub(self.settings.idle_timeout_ms);
-        let mut hosts = self.hosts.borrow_mut();
-        hosts.retain(|_, host| {
-            host.expire(since_ms);
-            !host.is_forgettable()
+        let mut pools = self.pools.borrow_mut();
+        pools.retain(|_, pool| {
+            pool.expire(since_ms);
+            !pool.is_forgettable()
         });
-        if hosts.is_empty() {
+        if pools.is_empty() {
             self.sweeping.set(false);
         }
-        !hosts.is_empty()
+        !pools.is_empty()
     }
 }
 
-/// Looks after idle connections as long as there are any.
+/// Closes idle connections after their time, while there are any.
 async fn sweep(client: Weak<Client>, idle_timeout_ms: u64) {
     loop {
         sleep((idle_timeout_ms / 4).max(10)).await;

@@ -1,25 +1,25 @@
-//! [`Connection`]: one HTTP/1.1 connection to an upstream, and one exchange on it at a time.
+//! [`Connection`]: an HTTP/1.1 connection to an upstream, with one exchange at a time.
 //!
-//! Taken from its host or made anew by the client for each attempt, and given back after an answer
-//! that was read to its end. Invariants: a connection on which anything was wrong or left over is
-//! never used again; what could be read in two ways is refused (RFC 9112 6.3, 11.2), because it
-//! would let one answer be taken for another's.
+//! Taken from the pool or opened by the client for each attempt, and returned after a response that was
+//! read to its end. Invariants: a connection with an error or with unread bytes is never reused; an
+//! ambiguous message is rejected (RFC 9112 6.3, 11.2), because a response could otherwise be assigned to
+//! another request.
 
 use crate::account::Share;
 use crate::channel::Channel;
 use crate::error::{Error, Kind};
 use crate::request::Request;
 use crate::response::ResponseFacts;
-use crate::tls::Wish;
+use crate::tls::TlsOptions;
 use crate::transport::{READ_BYTES, Transport};
 use outboard_http1::{
     Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, ResponseBody, ResponseParser,
 };
 use std::io;
 
-/// Bodies up to this go out in one write with their head.
+/// A body up to this size is sent in one write with its head.
 const COPY_BYTES: usize = 16 * 1024;
-/// Interim answers (RFC 9110 15.2) that there may be before one.
+/// The most interim responses (RFC 9110 15.2) before the final one.
 const INTERIM_MAX: u32 = 16;
 const LIMITS: HeadLimits =
     HeadLimits { request_line_bytes: 8 * 1024, header_bytes: 256 * 1024, header_count: 256 };
@@ -28,24 +28,24 @@ const LIMITS: HeadLimits =
 #[derive(Debug)]
 pub(crate) struct Connection {
     transport: Transport,
-    wish: Option<Wish>,
+    tls: Option<TlsOptions>,
     parser: ResponseParser,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Whether it has had an answer before.
+    /// Whether it has received a response.
     was_used: bool,
 }
 
-/// Why there is no answer head.
+/// Why there is no response head.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// The peer closed before the first byte: the request may never have been seen.
+    /// The peer closed before the first byte; it may not have received the request.
     Unanswered(Error),
-    /// Anything else.
+    /// Another error.
     Failed(Error),
 }
 
-/// A head that lies in the connection's input.
+/// A head in the connection's input.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     len: usize,
@@ -54,18 +54,18 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// The same, as the last on its connection.
+    /// The same head, on a connection that is not reused.
     pub(crate) fn at_the_end(self) -> Self {
         Self { keep_alive: false, ..self }
     }
 }
 
 impl Connection {
-    /// A connection on which nothing was said yet; `wish` says how its TLS was asked for.
-    pub(crate) fn new(transport: Transport, wish: Option<Wish>) -> Self {
+    /// A new connection; `tls` are the options of its session.
+    pub(crate) fn new(transport: Transport, tls: Option<TlsOptions>) -> Self {
         Self {
             transport,
-            wish,
+            tls,
             parser: ResponseParser::new(),
             input: Vec::new(),
             output: Vec::new(),
@@ -73,21 +73,21 @@ impl Connection {
         }
     }
 
-    pub(crate) fn wish(&self) -> Option<Wish> {
-        self.wish
+    pub(crate) fn tls(&self) -> Option<TlsOptions> {
+        self.tls
     }
 
-    /// Whether an answer came over it before.
+    /// Whether it has received a response.
     pub(crate) fn was_used(&self) -> bool {
         self.was_used
     }
 
-    /// Whether it is still open, and nothing has come that nobody asked for.
+    /// Whether it is open, without unsolicited data.
     pub(crate) fn is_quiet(&mut self) -> bool {
         self.transport.is_quiet()
     }
 
-    /// Gives memory back that an idle connection need not hold.
+    /// Frees memory that an idle connection does not need.
     pub(crate) fn rest(&mut self) {
         for buffer in [&mut self.input, &mut self.output] {
             buffer.clear();
@@ -95,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request and reads the head of its answer.
+    /// Sends a request and reads the head of its response.
     pub(crate) async fn exchange(&mut self, request: &Request) -> Result<Head, Broken> {
         self.input.clear();
         self.output.clear();
@@ -105,11 +105,11 @@ impl Connection {
             self.output.extend_from_slice(body);
             body = b"";
         }
-        // A peer that has answered early may have stopped reading: its answer is looked for.
+        // A peer that has responded early may have stopped reading, and its response is there to read.
         let written = self.transport.write_all(&self.output, body).await;
         let head = self.read_head(request).await;
         match (written, head) {
-            (Err(error), Err(Broken::Unanswered(_))) => Err(unanswered(request, &error)),
+            (Err(error), Err(Broken::Unanswered(_))) => Err(unanswered(request, error)),
             (Err(_), head) => head.map(Head::at_the_end),
             (Ok(()), head) => head,
         }
@@ -121,11 +121,11 @@ impl Connection {
         self.transport.write_all(bytes, b"").await
     }
 
-    /// Waits for the head of the answer, past interim ones, which go to who wants them.
+    /// Waits for the head of the final response. Interim responses go to `request.interims`.
     pub(crate) async fn read_head(&mut self, request: &Request) -> Result<Head, Broken> {
         self.was_used = true;
         let broken = |why: &str| {
-            let message = format!("{} answered with what is no HTTP: {why}", request.url.origin());
+            let message = format!("{} sent an invalid response: {why}", request.url.origin());
             Broken::Failed(Error::new(Kind::Protocol, message))
         };
         let mut interim = 0;
@@ -139,7 +139,7 @@ impl Connection {
             };
             let HeadStatus::Complete { head_len } = parsed else {
                 match self.read_more(request).await {
-                    // An interim answer was one: the request has been seen.
+                    // The interim response shows that the peer has received the request.
                     Err(Broken::Unanswered(error)) if interim > 0 => {
                         return Err(Broken::Failed(error));
                     }
@@ -148,18 +148,18 @@ impl Connection {
                 continue;
             };
             if self.parser.status() == 101 && request.switch_to.is_some() {
-                // RFC 9110 7.8: it names what is spoken from now on.
+                // RFC 9110 7.8: the field names the new protocol.
                 let spoken = self.parser.header(&self.input, b"upgrade");
                 if !spoken
                     .zip(request.switch_to.as_deref())
-                    .is_some_and(|(spoken, wished)| spoken.eq_ignore_ascii_case(wished))
+                    .is_some_and(|(spoken, requested)| spoken.eq_ignore_ascii_case(requested))
                 {
-                    return Err(broken("a switch to a protocol that nobody asked for"));
+                    return Err(broken("a switch to a protocol that was not requested"));
                 }
                 return Ok(Head { len: head_len, body: ResponseBody::None, keep_alive: false });
             }
             if self.parser.status() == 101 {
-                return Err(broken("a switch of protocols that nobody asked for"));
+                return Err(broken("a switch of protocols that was not requested"));
             }
             if !self.parser.is_interim() {
                 let method = request.method_kind();
@@ -171,7 +171,7 @@ impl Connection {
             }
             interim += 1;
             if interim > INTERIM_MAX {
-                return Err(broken("too many interim answers"));
+                return Err(broken("too many interim responses"));
             }
             if let Some(interims) = &request.interims {
                 let fields: Vec<_> = self.parser.headers(&self.input).collect();
@@ -187,52 +187,52 @@ impl Connection {
     async fn read_more(&mut self, request: &Request) -> Result<(), Broken> {
         match self.transport.read(&mut self.input).await {
             Ok(0) if self.input.is_empty() => {
-                Err(unanswered(request, &io::ErrorKind::UnexpectedEof.into()))
+                Err(unanswered(request, io::ErrorKind::UnexpectedEof.into()))
             }
             Ok(0) => {
                 let message = format!("{} closed in the middle of a head", request.url.origin());
                 Err(Broken::Failed(Error::new(Kind::Protocol, message)))
             }
             Ok(_) => Ok(()),
-            Err(error) if self.input.is_empty() => Err(unanswered(request, &error)),
+            Err(error) if self.input.is_empty() => Err(unanswered(request, error)),
             Err(error) => {
                 let message = format!("{}: {error}", request.url.origin());
-                Err(Broken::Failed(Error::new(Kind::Protocol, message)))
+                Err(Broken::Failed(Error::new(Kind::Protocol, message).because(error)))
             }
         }
     }
 
-    /// The status of the present answer.
+    /// The status of the present response.
     pub(crate) fn status(&self) -> u16 {
         self.parser.status()
     }
 
-    /// The fields of the present answer.
+    /// The fields of the present response.
     pub(crate) fn headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.parser.headers(&self.input)
     }
 }
 
-fn unanswered(request: &Request, error: &io::Error) -> Broken {
+fn unanswered(request: &Request, error: io::Error) -> Broken {
     let origin = request.url.origin();
     let message = match error.kind() {
-        io::ErrorKind::UnexpectedEof => format!("{origin} closed without an answer"),
-        _ => format!("{origin} closed without an answer: {error}"),
+        io::ErrorKind::UnexpectedEof => format!("{origin} closed without a response"),
+        _ => format!("{origin} closed without a response: {error}"),
     };
-    Broken::Unanswered(Error::new(Kind::Protocol, message))
+    Broken::Unanswered(Error::new(Kind::Protocol, message).because(error))
 }
 
-/// The body of an answer, on its connection.
+/// The body of a response, with its connection.
 #[derive(Debug)]
 pub(crate) struct Body {
     connection: Box<Connection>,
-    /// How far the connection's input was taken.
+    /// The position in the connection's input.
     at: usize,
     rest: Rest,
     keep_alive: bool,
 }
 
-/// What is still to come.
+/// The rest of the body.
 #[derive(Debug)]
 enum Rest {
     Length(u64),
@@ -254,7 +254,7 @@ impl Body {
         Self { connection, at: head.len, rest, keep_alive: head.keep_alive }
     }
 
-    /// The length that was announced.
+    /// The announced length.
     pub(crate) fn length(&self) -> Option<u64> {
         match self.rest {
             Rest::Length(length) => Some(length),
@@ -262,25 +262,25 @@ impl Body {
         }
     }
 
-    /// Whether all of it was taken.
+    /// Whether all of it has been read.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.rest, Rest::Nothing)
     }
 
-    /// The connection, when another request may go over it.
+    /// The connection, if another request can use it.
     pub(crate) fn into_idle(self) -> Option<Box<Connection>> {
         let clean = self.keep_alive && self.is_over() && self.at == self.connection.input.len();
         clean.then_some(self.connection)
     }
 
-    /// The connection and what came behind the head, when it speaks something else from now on.
+    /// The connection and the bytes behind the head, after a switch of protocols.
     pub(crate) fn into_channel(self, share: Option<Share>) -> Channel {
         let Connection { transport, mut input, .. } = *self.connection;
         input.drain(..self.at);
         Channel::new(transport, input, share)
     }
 
-    /// Waits for more of it and appends that to `out`.
+    /// Waits for more of it and appends it to `out`.
     pub(crate) async fn read(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
         let before = out.len();
         loop {
@@ -293,14 +293,14 @@ impl Body {
             let read = self.connection.transport.read(&mut self.connection.input).await;
             match (read, &self.rest) {
                 (Ok(0), Rest::UntilClose) => self.rest = Rest::Nothing,
-                (Ok(0), _) => return Err(cut(&io::ErrorKind::UnexpectedEof.into())),
+                (Ok(0), _) => return Err(cut(io::ErrorKind::UnexpectedEof.into())),
                 (Ok(_), _) => {}
-                (Err(error), _) => return Err(cut(&error)),
+                (Err(error), _) => return Err(cut(error)),
             }
         }
     }
 
-    /// Takes what lies in the input.
+    /// Moves bytes from the input to `out`.
     fn take(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
         let input = &self.connection.input[..];
         match &mut self.rest {
@@ -321,8 +321,9 @@ impl Body {
             }
             Rest::Chunked(decoder) => loop {
                 let broken = |error: outboard_http1::ChunkError| {
-                    let message = format!("the answer's chunks are broken: {}", error.reason());
-                    Error::new(Kind::Protocol, message)
+                    let message =
+                        format!("the chunks of the response are invalid: {}", error.reason());
+                    Error::new(Kind::Protocol, message).because(error)
                 };
                 match decoder.decode(&input[self.at..]).map_err(broken)? {
                     Chunk::Data { range } => {
@@ -345,10 +346,10 @@ impl Body {
     }
 }
 
-fn cut(error: &io::Error) -> Error {
+fn cut(error: io::Error) -> Error {
     let message = match error.kind() {
-        io::ErrorKind::UnexpectedEof => "the answer ended before its body did".to_owned(),
-        _ => format!("the answer broke off: {error}"),
+        io::ErrorKind::UnexpectedEof => "the response ended within its body".to_owned(),
+        _ => format!("the response broke off: {error}"),
     };
-    Error::new(Kind::Protocol, message)
+    Error::new(Kind::Protocol, message).because(error)
 }

@@ -1,31 +1,33 @@
-//! What a client counts, for status pages and metrics.
+//! The counters of a client, for status pages and metrics.
+//!
+//! Updated by the client, read by its owner.
 
 use crate::error::Kind;
 
-/// Counts since the client was made.
+/// Counts since the client was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Calls, whatever came of them.
+    /// Calls, successful or not.
     pub requests: u64,
-    /// Connections made.
+    /// Connections established.
     pub connections: u64,
-    /// Requests that went over a connection that was there already.
+    /// Requests over an existing connection.
     pub reused: u64,
     /// Redirects followed.
     pub redirects: u64,
-    /// Further attempts after a connection failed.
+    /// Retries after a connection failed.
     pub retries: u64,
     failures: [u64; Kind::ALL.len()],
 }
 
-/// What a client has open now.
+/// The present connections and requests of a client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gauges {
-    /// Connections that wait for a request.
+    /// Idle connections.
     pub idle: usize,
-    /// Requests whose answer has not come to its end.
+    /// Requests whose response is not complete.
     pub under_way: usize,
-    /// Those of them that count for a response, and not for a request any more.
+    /// Those of them that count as a response ([`crate::Response::count_as_response`]).
     pub responses: usize,
 }
 

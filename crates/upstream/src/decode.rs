@@ -174,7 +174,7 @@ impl Decoder {
             }
             Err(error) => {
                 let what = format!("the body is not what its Content-Encoding says: {error}");
-                Err(Error::new(Kind::Protocol, what))
+                Err(Error::new(Kind::Protocol, what).because(error))
             }
         }
     }

@@ -61,7 +61,7 @@ impl Multiplexed {
             .max_header_list_size(HEADER_LIST_BYTES)
             .enable_push(false)
             .handshake(Io::new(tls));
-        let (sender, connection) = handshake.await.map_err(|error| broken(&error))?;
+        let (sender, connection) = handshake.await.map_err(broken)?;
         // The streams report the end of the connection.
         spawn(async move {
             drop(connection.await);
@@ -92,7 +92,7 @@ impl Multiplexed {
     ) -> Result<(ResponseFacts, Body), Broken> {
         let head = head(request).map_err(Broken::Failed)?;
         let sender = self.sender.clone().ready().await;
-        let mut sender = sender.map_err(|error| Broken::Connection(broken(&error)))?;
+        let mut sender = sender.map_err(|error| Broken::Connection(broken(error)))?;
         let has_body = !request.body.is_empty();
         let (answer, mut stream) = sender.send_request(head, !has_body).map_err(sort)?;
         if has_body {
@@ -144,17 +144,17 @@ fn head(request: &Request) -> Result<http::Request<()>, Error> {
     builder.body(()).map_err(|error| bad(&error))
 }
 
-fn broken(error: &h2::Error) -> Error {
-    Error::new(Kind::Protocol, format!("HTTP/2: {error}"))
+fn broken(error: h2::Error) -> Error {
+    Error::new(Kind::Protocol, format!("HTTP/2: {error}")).because(error)
 }
 
 /// Whether another connection could help (RFC 9113 8.7).
 fn sort(error: h2::Error) -> Broken {
     let refused = error.reason() == Some(Reason::REFUSED_STREAM);
     if refused || error.is_go_away() || error.is_io() {
-        return Broken::Connection(broken(&error));
+        return Broken::Connection(broken(error));
     }
-    Broken::Failed(broken(&error))
+    Broken::Failed(broken(error))
 }
 
 /// The body of a response.
@@ -185,10 +185,10 @@ impl Body {
             Some(Ok(data)) => {
                 out.extend_from_slice(&data);
                 let released = self.received.flow_control().release_capacity(data.len());
-                released.map_err(|error| broken(&error))?;
+                released.map_err(broken)?;
                 self.over = self.received.is_end_stream();
             }
-            Some(Err(error)) => return Err(broken(&error)),
+            Some(Err(error)) => return Err(broken(error)),
             None => self.over = true,
         }
         Ok(())

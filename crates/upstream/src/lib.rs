@@ -2,7 +2,7 @@
 //!
 //! Called by the gateway for `fetch()`, `compose`, `prefetch` and proxied routes. It speaks HTTP/1.1 over
 //! plain sockets and TLS and HTTP/2 over TLS, pools connections, follows redirects, decodes bodies, and
-//! bounds time, size and requests per host. State is `Rc` and belongs to one loop of `outboard_reactor`.
+//! bounds time, size and requests per origin. State is `Rc` and belongs to one loop of `outboard_reactor`.
 //!
 //! | file | owns |
 //! |---|---|
@@ -12,15 +12,15 @@
 //! | `connection` | one HTTP/1.1 exchange, read strictly |
 //! | `http2` | exchanges that share a connection |
 //! | `channel` | [`Channel`]: a connection with another protocol |
-//! | `host` | the requests and idle connections of one origin |
-//! | `names`, `tcp`, `tls`, `transport` | name resolution, connection, TLS |
+//! | `origin_pool` | the requests and idle connections of one origin |
+//! | `dns`, `tcp`, `tls`, `transport` | name resolution, connection, TLS |
 //! | `decode` | content codings |
 //! | `account`, `sockets` | the limits of one caller, and of all together |
 //! | `interim` | [`Interims`]: interim responses |
-//! | `job` | tasks that can be cancelled |
+//! | `scoped_task` | [`ScopedTask`]: a task that ends with its handle |
 //! | `url`, `error`, `counters` | [`Url`], [`Error`], [`Counters`] |
 //!
-//! # Example
+//! # Examples
 //!
 //! ```
 //! use outboard_upstream::{Client, Error, Request, Settings, Url};
@@ -51,16 +51,16 @@ mod client;
 mod connection;
 mod counters;
 mod decode;
+mod dns;
 mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod host;
 mod http2;
 mod interim;
-mod job;
-mod names;
+mod origin_pool;
 mod request;
 mod response;
+mod scoped_task;
 mod sockets;
 mod tcp;
 mod tls;
@@ -74,8 +74,8 @@ pub use client::{Client, Settings};
 pub use counters::{Counters, Gauges};
 pub use error::{Error, Kind};
 pub use interim::{Interim, Interims};
-pub use job::Job;
 pub use request::{Request, RequestHeaders};
 pub use response::Response;
+pub use scoped_task::ScopedTask;
 pub use upload::{BodyLength, Upload};
 pub use url::Url;

@@ -96,7 +96,7 @@ impl Request {
     ) -> Result<(), Error> {
         let method = &self.method[..];
         write_request_line(out, method, self.url.target().as_bytes())
-            .map_err(|invalid| Error::new(Kind::BadCall, invalid.to_string()))?;
+            .map_err(|invalid| Error::new(Kind::BadCall, invalid.to_string()).because(invalid))?;
         if !self.headers.has(b"host") {
             out.extend_from_slice(b"Host: ");
             out.extend_from_slice(self.url.authority().as_bytes());
@@ -112,7 +112,9 @@ impl Request {
         if let Some(protocol) = &self.switch_to {
             write_header(out, b"Connection", b"upgrade")
                 .and_then(|()| write_header(out, b"Upgrade", protocol))
-                .map_err(|invalid| Error::new(Kind::BadCall, invalid.to_string()))?;
+                .map_err(|invalid| {
+                    Error::new(Kind::BadCall, invalid.to_string()).because(invalid)
+                })?;
         }
         // RFC 9110 8.6: a method with a meaning for content states that it is empty.
         let says_none = matches!(method, b"POST" | b"PUT" | b"PATCH");
@@ -196,6 +198,7 @@ impl RequestHeaders {
         }
         write_header(&mut self.lines, name, value).map_err(|invalid| {
             Error::new(Kind::BadCall, format!("{invalid}: {}", name.escape_ascii()))
+                .because(invalid)
         })
     }
 

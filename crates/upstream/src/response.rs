@@ -1,37 +1,37 @@
-//! [`Response`]: an answer of an upstream, its head whole, its body read piece by piece.
+//! [`Response`]: a response of an upstream with a complete head and a streamed body.
 //!
-//! Made by the client. Invariants: a body is never longer than the call allows, before and after
-//! decoding; the connection goes back to its host when the body has been read to its end, and is
-//! closed when the response is dropped before.
+//! Created by the client. Invariants: a body is never longer than the request allows, before and after
+//! decoding; the connection returns to its pool when the body has been read to its end, and is closed
+//! when the response is dropped earlier.
 
 use crate::channel::Channel;
 use crate::client::Client;
 use crate::connection::{self, Connection};
 use crate::decode::Decoder;
 use crate::error::{Error, Kind};
-use crate::host::Permit;
 use crate::http2;
+use crate::origin_pool::Permit;
 use crate::request::{Request, is_nominated, is_of_the_connection};
 use crate::url::Url;
 use outboard_reactor::{Elapsed, now_ms, with_deadline};
 use std::rc::Rc;
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub struct Response {
-    /// Its status, 200 to 999; 101 if the request wished to switch protocols.
+    /// The status, 200 to 999, or 101 if the request asked to switch protocols.
     pub status: u16,
-    /// Major version of HTTP that was spoken.
+    /// The major version of HTTP.
     pub http_version: u8,
-    /// Where it came from, after redirects.
+    /// The URL, after redirects.
     pub url: Url,
-    /// Header lines `Name: value`, each ended by a newline; without those of the connection, and
-    /// without those that a decoded body makes untrue.
+    /// Header lines `Name: value`, each ended by a newline, without connection fields and without the
+    /// fields that no longer match a decoded body.
     pub headers: Vec<u8>,
     content: Content,
 }
 
-/// The body of an answer, whichever protocol brings it.
+/// The body of a response over either protocol.
 #[derive(Debug)]
 pub(crate) enum Body {
     Http1(connection::Body),
@@ -60,7 +60,7 @@ impl Body {
         }
     }
 
-    /// A connection that is for one exchange at a time, when another may go over it.
+    /// The HTTP/1.1 connection, if another request can use it.
     fn into_idle(self) -> Option<Box<Connection>> {
         match self {
             Self::Http1(body) => body.into_idle(),
@@ -69,11 +69,11 @@ impl Body {
     }
 }
 
-/// What is left of the body.
+/// The rest of the body.
 #[derive(Debug)]
 struct Content {
     client: Rc<Client>,
-    /// Until the end has come.
+    /// `None` after the end of the body.
     under_way: Option<(Body, Permit)>,
     decoder: Option<Decoder>,
     encoded: Vec<u8>,
@@ -81,18 +81,19 @@ struct Content {
     deadline: Deadline,
 }
 
-/// When a call must be over.
+/// The deadline of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
     /// Monotonic.
     pub(crate) at_ms: u64,
-    /// What the call asked for, for messages.
+    /// The time-out of the request, for messages.
     pub(crate) timeout_ms: u64,
 }
 
 impl Deadline {
     pub(crate) fn error(self, url: &Url) -> Error {
-        let message = format!("no whole answer of {} in {} ms", url.origin(), self.timeout_ms);
+        let message =
+            format!("no complete response from {} in {} ms", url.origin(), self.timeout_ms);
         Error::new(Kind::Timeout, message)
     }
 }
@@ -142,11 +143,11 @@ impl Response {
         }
     }
 
-    /// Waits for more of the body and appends it to `out`. False when this was the last of it.
-    /// Uses the task's deadline.
+    /// Waits for more of the body and appends it to `out`; false at the end of the body. Uses the task's
+    /// deadline.
     ///
     /// # Errors
-    /// Why the body will not be complete.
+    /// The body will not be complete.
     pub async fn read(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
         let read = self.content.read(out, &self.url).await;
         if let Err(error) = &read {
@@ -156,16 +157,16 @@ impl Response {
         read
     }
 
-    /// Gives the upstream so much time from now on, instead of the request's for all of it.
+    /// Replaces the deadline of the request by one from now on.
     pub fn wait_at_most(&mut self, timeout_ms: u64) {
         self.content.deadline = Deadline { at_ms: now_ms() + timeout_ms, timeout_ms };
     }
 
-    /// Has it count among the responses of its host, if there is room for one more: so its body,
-    /// which may go on for hours, keeps no other request from its place.
+    /// Counts as a response from now on, below that limit: a body can take hours, and should not occupy
+    /// the place of a request.
     pub fn count_as_response(&mut self) {
         if let Some((_, permit)) = &mut self.content.under_way {
-            permit.count_as_response(self.content.client.host_limits());
+            permit.count_as_response(self.content.client.origin_limits());
         }
     }
 
@@ -183,7 +184,7 @@ impl Response {
         })
     }
 
-    /// Where a redirect leads (RFC 9110 15.4).
+    /// The target of a redirect (RFC 9110 15.4).
     pub(crate) fn location(&self) -> Option<&[u8]> {
         matches!(self.status, 301 | 302 | 303 | 307 | 308).then(|| self.header(b"location"))?
     }
@@ -218,11 +219,11 @@ impl Content {
         Ok(!is_over)
     }
 
-    /// Gives the connection back once the body is over.
+    /// Returns the connection to the pool at the end of the body.
     fn settle(&mut self) {
         if let Some((body, permit)) = self.under_way.take_if(|(body, _)| body.is_over()) {
-            let host = permit.host().clone();
-            self.client.keep(&host, body.into_idle());
+            let pool = permit.pool().clone();
+            self.client.keep(&pool, body.into_idle());
         }
     }
 }
@@ -231,7 +232,7 @@ fn too_large(most: u64) -> Error {
     Error::new(Kind::TooLarge, format!("the body is larger than {most} bytes"))
 }
 
-/// What a head says, whichever protocol brought it.
+/// The head of a response over either protocol.
 #[derive(Debug)]
 pub(crate) struct ResponseFacts {
     pub(crate) status: u16,
@@ -241,7 +242,7 @@ pub(crate) struct ResponseFacts {
 }
 
 impl ResponseFacts {
-    /// Sorts the fields of an answer to `request`.
+    /// Selects the fields of a response to `request`.
     pub(crate) fn new<'h>(
         request: &Request,
         status: u16,

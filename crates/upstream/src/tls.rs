@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The TLS options of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct TlsOptions {
     pub(crate) verify: bool,
     pub(crate) http2: bool,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Wish {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     ca_file: Option<PathBuf>,
-    built: RefCell<Vec<(Wish, Arc<ClientConfig>)>>,
+    built: RefCell<Vec<(TlsOptions, Arc<ClientConfig>)>>,
 }
 
 impl Sessions {
@@ -30,14 +30,14 @@ impl Sessions {
         Self { ca_file, built: RefCell::default() }
     }
 
-    async fn settings(&self, wish: Wish) -> Result<Arc<ClientConfig>, Error> {
-        if let Some((_, known)) = self.built.borrow().iter().find(|(theirs, _)| *theirs == wish) {
+    async fn settings(&self, tls: TlsOptions) -> Result<Arc<ClientConfig>, Error> {
+        if let Some((_, known)) = self.built.borrow().iter().find(|(theirs, _)| *theirs == tls) {
             return Ok(known.clone());
         }
         let ca_file = self.ca_file.clone();
-        let built = blocking(move || build(wish, ca_file.as_deref())).await;
+        let built = blocking(move || build(tls, ca_file.as_deref())).await;
         let built = Arc::new(built.map_err(|why| Error::new(Kind::Tls, why))?);
-        self.built.borrow_mut().push((wish, built.clone()));
+        self.built.borrow_mut().push((tls, built.clone()));
         Ok(built)
     }
 
@@ -46,9 +46,9 @@ impl Sessions {
         &self,
         stream: Stream,
         host: &str,
-        wish: Wish,
+        tls: TlsOptions,
     ) -> Result<Session, Error> {
-        let settings = self.settings(wish).await?;
+        let settings = self.settings(tls).await?;
         let name = ServerName::try_from(host.to_owned())
             .map_err(|error| Error::new(Kind::Tls, format!("{host}: {error}")).because(error))?;
         Session::connect(stream, settings, name).await.map_err(|error| {
@@ -57,10 +57,10 @@ impl Sessions {
     }
 }
 
-fn build(wish: Wish, ca_file: Option<&Path>) -> Result<ClientConfig, String> {
+fn build(tls: TlsOptions, ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     let trust =
-        if wish.verify { Trust::Authorities(ca_file) } else { Trust::DangerousNoVerification };
-    let protocols: &[&[u8]] = if wish.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
+        if tls.verify { Trust::Authorities(ca_file) } else { Trust::DangerousNoVerification };
+    let protocols: &[&[u8]] = if tls.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
     outboard_tls::client_settings(trust, protocols)
         .map_err(|why| format!("{why} (see upstream.ca)"))
 }

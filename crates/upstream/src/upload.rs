@@ -6,7 +6,7 @@
 use crate::client::Client;
 use crate::connection::{Broken, Connection};
 use crate::error::Error;
-use crate::host::Permit;
+use crate::origin_pool::Permit;
 use crate::request::Request;
 use crate::response::{Deadline, Response};
 use outboard_http1::{LAST_CHUNK, write_chunk};

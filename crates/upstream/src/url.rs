@@ -64,6 +64,17 @@ impl Url {
     ///
     /// # Errors
     /// [`Kind::BadCall`] if the result is not a URL.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use outboard_upstream::{Error, Url};
+    ///
+    /// let page = Url::parse(b"https://example.org/docs/guide?lang=en")?;
+    /// assert_eq!(page.join(b"../img/a.png")?, Url::parse(b"https://example.org/img/a.png")?);
+    /// assert!(page.join(b"ftp://example.org/").is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn join(&self, reference: &[u8]) -> Result<Self, Error> {
         let reference = reference.split(|&byte| byte == b'#').next().unwrap_or_default();
         if scheme(reference).is_some() || has_other_scheme(reference) {
@@ -254,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_of_ours_is_refused() {
+    fn an_unsupported_url_is_rejected() {
         for text in [
             "",
             "/path",

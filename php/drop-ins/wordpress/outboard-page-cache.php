@@ -1,20 +1,19 @@
 <?php
 /**
  * Plugin Name: Outboard page cache
- * Description: Tags pages with what they show, and purges those that a change concerns from Outboard's page cache.
+ * Description: Tags pages with their content, and purges those that a change affects from Outboard's page cache.
  *
  * A must-use plugin: copy it to wp-content/mu-plugins. Without Outboard it does nothing.
  *
- * While a page is made, what WordPress is asked for is noted as tags (`Tags`) and sent as Cache-Tag.
- * When something changes, the tags that it concerns are purged at once (`Changes`), and once more at
- * the end of the request: its data comes in several steps, and a page that is made between two of
- * them would show half of it.
+ * While a page is rendered, the content that WordPress loads is recorded as tags (`Tags`) and sent as
+ * Cache-Tag. After a change, its tags are purged at once (`Changes`), and again at the end of the request:
+ * WordPress stores data in several steps, and a page rendered between two of them would be incomplete.
  *
  * | tag | on pages that | purged when |
  * |---|---|---|
- * | `site` | are there | theme, menu, widget, template, user or option change |
+ * | `site` | exist | theme, menu, widget, template, user or option change |
  * | `post-7` | show this post | it, its fields or its comments change |
- * | `posts-page` | list posts of this type, or look for neighbours | any of that type changes |
+ * | `posts-page` | list posts of this type, or look up neighbours | any of that type changes |
  * | `comments` | list comments of several posts | any comment changes |
  * | `terms-category` | show or list terms of this taxonomy | any changes, or a post that has such |
  */
@@ -25,10 +24,10 @@ if (!function_exists('Outboard\cache_purge')) {
     return;
 }
 
-/** The tags of the page that is being made. */
+/** The tags of the page that is being rendered. */
 final class Tags
 {
-    /** A header line of more tags is not worth its bytes: the page then counts as one of everything. */
+    /** A page with more tags than fit into the header gets one tag for everything. */
     private const MOST = 400;
     private const EVERYTHING = ['site' => true, 'everything' => true];
 
@@ -47,7 +46,7 @@ final class Tags
             add_filter($neighbour, $this->neighbour(...), PHP_INT_MAX, 5);
         }
         add_filter('getarchives_where', $this->archives(...), PHP_INT_MAX, 2);
-        // The outermost buffer: WordPress ends it after everything else (wp_ob_end_flush_all).
+        // The outermost buffer, which WordPress ends last (wp_ob_end_flush_all).
         ob_start($this->send(...));
     }
 
@@ -66,13 +65,13 @@ final class Tags
 
     private function query(\WP_Query $query): void
     {
-        // One post that is asked for by name or number is in `the_posts`, and nothing else can be.
+        // A single post, requested by name or number, is in `the_posts`; the query cannot return others.
         if ($query->is_main_query() && $query->is_singular() && !$query->is_posts_page) {
             return;
         }
-        // What WP_Query takes for a type that is not said (WP_Query::get_posts).
-        $silent = $query->is_search() || $query->is_archive() ? 'any' : 'post';
-        foreach ((array) ($query->get('post_type') ?: $silent) as $type) {
+        // WP_Query's default type (WP_Query::get_posts).
+        $default = $query->is_search() || $query->is_archive() ? 'any' : 'post';
+        foreach ((array) ($query->get('post_type') ?: $default) as $type) {
             $this->note("posts-$type");
         }
         if ($query->is_comment_feed()) {
@@ -118,22 +117,22 @@ final class Tags
     }
 }
 
-/** What has changed in this request. */
+/** The changes of this request. */
 final class Changes
 {
-    /** What surrounds every page of a site. */
+    /** Types that appear on every page of a site. */
     private const FRAME_TYPES = [
         'nav_menu_item', 'wp_template', 'wp_template_part', 'wp_global_styles', 'wp_navigation', 'wp_block', 'custom_css',
     ];
-    /** What no visitor sees. */
+    /** Types that no visitor sees. */
     private const HIDDEN_TYPES = ['revision', 'customize_changeset', 'oembed_cache', 'user_request'];
     private const HIDDEN_STATES = ['auto-draft', 'draft', 'pending', 'future', 'trash', 'new'];
     private const HIDDEN_FIELDS = ['_edit_lock', '_edit_last', '_pingme', '_encloseme', '_wp_old_slug', '_wp_old_date'];
-    /** Options that change by themselves, and on no page. */
+    /** Options that change automatically and appear on no page. */
     private const HIDDEN_OPTIONS = '/^(_transient_|_site_transient_|cron$|doing_cron|recently_|rewrite_rules$|'
         . 'can_compress_scripts$|https_detection_errors$|finished_|user_count$|auth_key$|.*_salt$|.*\.lock$)/';
 
-    /** @var array<string, true> purged already, and once more at the end */
+    /** @var array<string, true> purged already, and again at the end */
     private array $purged = [];
 
     public function listen(): void
@@ -180,7 +179,7 @@ final class Changes
         if (in_array($post->post_type, self::FRAME_TYPES, true)) {
             $this->purge('site');
         } elseif (!in_array($post->post_type, self::HIDDEN_TYPES, true)) {
-            // Its terms count it.
+            // The terms show the number of posts.
             $terms = array_map(fn ($taxonomy) => "terms-$taxonomy", get_object_taxonomies($post->post_type));
             $this->purge("post-{$post->ID}", "posts-{$post->post_type}", 'posts-any', 'terms-any', ...$terms);
         }
@@ -235,7 +234,7 @@ final class Changes
     }
 }
 
-/** A tag of the present site, where one installation has several. */
+/** A tag of the current site of an installation with several. */
 function scoped(string $tag): string
 {
     return is_multisite() ? 'blog-' . get_current_blog_id() . "-$tag" : $tag;

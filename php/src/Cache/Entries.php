@@ -7,13 +7,13 @@ namespace Outboard\Cache;
 use Outboard\Records;
 
 /**
- * What both caches do with records: names within a prefix, values serialized, lifetimes in seconds.
+ * Common operations of both caches on records: prefixed names, serialized values, lifetimes in seconds.
  *
  * @internal
  */
 final class Entries
 {
-    /** PSR-6 and PSR-16 keep these for themselves. */
+    /** Reserved by PSR-6 and PSR-16. */
     private const RESERVED = '{}()/\\@:';
 
     public function __construct(private readonly Records $records, private readonly string $prefix)
@@ -24,22 +24,22 @@ final class Entries
     public function check(mixed $key): string
     {
         if (is_int($key)) {
-            // A key of an array that looks like a number.
+            // A numeric array key.
             $key = (string) $key;
         }
         if (!is_string($key) || $key === '' || strpbrk($key, self::RESERVED) !== false) {
-            throw new InvalidKey('a key is a string, not empty, and without any of ' . self::RESERVED);
+            throw new InvalidKey('a key must be a non-empty string without any of ' . self::RESERVED);
         }
         $bytes = strlen($this->id($key));
         if ($bytes > Records::ID_MAX_BYTES) {
-            throw new InvalidKey("a key of $bytes bytes with its prefix; records have names of at most " . Records::ID_MAX_BYTES);
+            throw new InvalidKey("the key has $bytes bytes with its prefix; the maximum is " . Records::ID_MAX_BYTES);
         }
         return $key;
     }
 
     /**
      * @param list<string> $keys
-     * @return array<string, array{mixed}> those that are there
+     * @return array<string, array{mixed}> the existing ones
      */
     public function read(array $keys): array
     {

@@ -9,7 +9,7 @@ use Psr\Cache\CacheItemInterface;
 /** An item of ItemPool. */
 final class Item implements CacheItemInterface
 {
-    /** Seconds since 1970; null for good. */
+    /** Seconds since 1970; null: unlimited. */
     private ?float $expires = null;
 
     /** @internal */

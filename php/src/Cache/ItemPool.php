@@ -9,7 +9,7 @@ use Outboard\Records;
 use Psr\Cache\CacheItemInterface;
 use Psr\Cache\CacheItemPoolInterface;
 
-/** PSR-6 on the entity store. What is deferred is written by commit() and at the end. */
+/** PSR-6 on the entity store. commit() writes deferred items, at the latest at the end. */
 final class ItemPool implements CacheItemPoolInterface
 {
     private readonly Entries $entries;

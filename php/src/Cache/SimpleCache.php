@@ -8,7 +8,7 @@ use Outboard\HostRecords;
 use Outboard\Records;
 use Psr\SimpleCache\CacheInterface;
 
-/** PSR-16 on the entity store. Parameters have no types so that it fits every version of PSR-16. */
+/** PSR-16 on the entity store. Parameters have no types, to be compatible with every version of PSR-16. */
 final class SimpleCache implements CacheInterface
 {
     private readonly Entries $entries;

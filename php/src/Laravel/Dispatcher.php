@@ -7,8 +7,8 @@ namespace Outboard\Laravel;
 use Laravel\Octane\Contracts\DispatchesTasks;
 
 /**
- * Octane::concurrently() in coroutines of the present request: its tasks are closures that wait
- * for databases and other servers, and need no process of their own for that.
+ * Octane::concurrently() with coroutines of the current request: its tasks wait for databases and servers,
+ * which needs no other processes.
  */
 final class Dispatcher implements DispatchesTasks
 {

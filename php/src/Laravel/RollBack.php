@@ -7,8 +7,8 @@ namespace Outboard\Laravel;
 use Illuminate\Database\Connection;
 
 /**
- * Ends the transactions that a request has left open, at Octane's end of a request: the server rolls
- * them back as well, but Laravel counts its own, and the next request would begin inside of one.
+ * Rolls back open transactions at Octane's end of a request: the server does so as well, but Laravel counts
+ * them itself, and the next request would start inside of one.
  *
  * In config/octane.php: `RequestTerminated::class => [Outboard\Laravel\RollBack::class]`.
  */

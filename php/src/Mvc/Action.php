@@ -4,17 +4,17 @@ declare(strict_types=1);
 
 namespace Outboard\Mvc;
 
-/** A method of a controller, and all that reflection has to say about it. */
+/** A method of a controller, with its reflected properties. */
 final class Action
 {
     public readonly string $class;
 
     public readonly string $method;
 
-    /** Whether it answers in JSON, and so its errors: by its return type. */
+    /** Whether it responds with JSON, also for errors: by its return type. */
     public readonly bool $isJson;
 
-    /** Whether requests that change something need a CSRF token. */
+    /** Whether requests with side effects need a CSRF token. */
     public readonly bool $isGuarded;
 
     private readonly ?Arguments $arguments;
@@ -22,7 +22,7 @@ final class Action
     private readonly bool $hasConstructor;
 
     /**
-     * @param \ReflectionClass<object> $reflection its class, which may have inherited the method
+     * @param \ReflectionClass<object> $reflection its class, which may inherit the method
      * @param list<string> $variables those of its route, in order
      */
     public function __construct(

@@ -9,12 +9,12 @@ use Outboard\Request;
 use Outboard\Response;
 
 /**
- * Modules of controllers and views below one folder, resident:
+ * Modules of controllers and views in one directory, for worker mode:
  *
  *     (new Outboard\Mvc\Application(__DIR__ . '/modules'))->serve();
  *
  * `/module/controller/action` is `module\controller\name::actionName()`. Routes, parameters and
- * attributes are read once, at boot; a request is a look into a table and a call.
+ * attributes are read once, at boot; a request needs a table lookup and a call.
  */
 final class Application
 {
@@ -28,20 +28,20 @@ final class Application
     public readonly bool $development;
 
     /**
-     * @param string $folder holds one folder per module, each with `controller` and `view`
+     * @param string $directory has one directory per module, each with `controller` and `view`
      * @param string $public the document root, for the versions of assets
-     * @param string $default the module, controller and action that stand for missing segments
+     * @param string $default the module, controller and action for missing segments
      * @param string|null $environment "development" shows traces; null takes APP_ENV
      */
     public function __construct(
-        public readonly string $folder,
+        public readonly string $directory,
         public readonly string $public = '',
         public readonly Container $services = new Container(),
         string $default = 'demo/index/index',
         ?string $environment = null,
     ) {
-        spl_autoload_register(static function (string $class) use ($folder): void {
-            $file = $folder . '/' . strtr($class, '\\', '/') . '.php';
+        spl_autoload_register(static function (string $class) use ($directory): void {
+            $file = $directory . '/' . strtr($class, '\\', '/') . '.php';
             if (is_file($file)) {
                 require $file;
             }
@@ -49,16 +49,16 @@ final class Application
         $environment ??= getenv('OUTBOARD_ENV') ?: getenv('APP_ENV') ?: 'production';
         $this->development = $environment === 'development';
         $this->errors = new Errors($this->development);
-        $this->router = Router::of($folder, $default);
+        $this->router = Router::of($directory, $default);
     }
 
-    /** Answers requests until the worker is to leave. */
+    /** Handles requests until the worker is to stop. */
     public function serve(): void
     {
         \Outboard\serve($this->handle(...));
     }
 
-    /** What the action returns, or a page for what it throws. */
+    /** Returns the action's result, or a page for its exception. */
     public function handle(Request $request): mixed
     {
         $context = new Context($this, $request);
@@ -68,15 +68,15 @@ final class Application
             if ($action->isGuarded && $method !== 'GET' && $method !== 'HEAD') {
                 $context->session()->checkToken($request);
             }
-            $answer = $action->run($context);
-            return \is_array($answer) ? Response::json($answer) : $answer;
+            $result = $action->run($context);
+            return \is_array($result) ? Response::json($result) : $result;
         } catch (\Throwable $thrown) {
-            return $this->errors->answer($thrown, $context);
+            return $this->errors->respond($thrown, $context);
         }
     }
 
     /**
-     * The URL of a named route. What the path does not name becomes the query.
+     * The URL of a named route. Values without a variable in the path become the query.
      *
      * @param array<array-key, string|int|float|bool> $values
      */
@@ -85,7 +85,7 @@ final class Application
         return $this->router->url($name, $values);
     }
 
-    /** The URL of a file below the document root, with its version, so that it may be cached for long. */
+    /** The URL of a file below the document root, with its version for long caching. */
     public function asset(string $path): string
     {
         return $this->assets[$path] ??= '/' . ltrim($path, '/') . $this->version($path);

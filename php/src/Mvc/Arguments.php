@@ -7,17 +7,17 @@ namespace Outboard\Mvc;
 use Outboard\Request;
 
 /**
- * The parameters of an action, or of the constructor of an Input, by their types and rules; read
- * once, filled for each request.
+ * The parameters of an action, or of the constructor of an Input, with their types and rules; reflected once,
+ * filled for each request.
  */
 final class Arguments
 {
-    /** @param list<\Closure(Context, array<string, string>): mixed> $sources each puts what is wrong with it into the array */
+    /** @param list<\Closure(Context, array<string, string>): mixed> $sources each adds its error to the array */
     private function __construct(private readonly array $sources)
     {
     }
 
-    /** Null when there is nothing to fill. */
+    /** Null if there are no parameters. */
     public static function of(\ReflectionMethod $method): ?self
     {
         $sources = [];
@@ -46,7 +46,7 @@ final class Arguments
         return $values;
     }
 
-    /** What a variable of a route looks like. */
+    /** The pattern of a route's variable. */
     public static function pattern(\ReflectionMethod $method, string $name): string
     {
         foreach ($method->getParameters() as $parameter) {
@@ -118,7 +118,7 @@ final class Arguments
         };
     }
 
-    /** Null when it cannot be one. */
+    /** Null if it cannot be converted. */
     private static function convert(mixed $given, string $type): mixed
     {
         return match ($type) {
@@ -153,10 +153,10 @@ final class Arguments
         };
     }
 
-    /** @return list<\BackedEnum> none of what is no such enum */
+    /** @return list<\BackedEnum> empty for other types */
     private static function cases(string $type): array
     {
-        // @mago-expect analysis:possibly-static-access-on-interface - what is below BackedEnum is an enum
+        // @mago-expect analysis:possibly-static-access-on-interface - a subtype of BackedEnum is an enum
         return is_subclass_of($type, \BackedEnum::class) ? $type::cases() : [];
     }
 }

@@ -7,7 +7,7 @@ namespace Outboard\Mvc;
 use Outboard\Container;
 use Outboard\Request;
 
-/** What belongs to one request: made for it, gone with it. */
+/** The state of one request. */
 final class Context
 {
     /** @var array<string, string> variables of the route */
@@ -41,7 +41,7 @@ final class Context
     public function view(): View
     {
         $module = $this->action === null ? '' : strstr($this->action->class, '\\', true);
-        return new View($this, "{$this->app->folder}/$module/view");
+        return new View($this, "{$this->app->directory}/$module/view");
     }
 
     /**
@@ -54,7 +54,7 @@ final class Context
         return $this->input ??= $this->variables + $this->body() + $this->request->query();
     }
 
-    /** Whether the client is to be told of errors in JSON. */
+    /** Whether the client expects errors in JSON. */
     public function wantsJson(): bool
     {
         if ($this->action?->isJson) {
@@ -72,8 +72,8 @@ final class Context
         }
         try {
             $fields = $this->request->json();
-        } catch (\JsonException $mistake) {
-            throw new Problem(400, "The body is not JSON: {$mistake->getMessage()}.");
+        } catch (\JsonException $error) {
+            throw new Problem(400, "The body is not JSON: {$error->getMessage()}.");
         }
         return is_array($fields) ? $fields : throw new Problem(400, 'The body is not a JSON object.');
     }

@@ -7,7 +7,7 @@ namespace Outboard\Mvc;
 use Outboard\Request;
 use Outboard\Response;
 
-/** What actions often need. A class without it can be a controller as well. */
+/** Helpers for actions. Other classes can be controllers as well. */
 abstract class Controller
 {
     /** @internal set before the action is called */
@@ -24,7 +24,7 @@ abstract class Controller
     }
 
     /**
-     * A page made by `view/NAME.php` of the action's module.
+     * A page rendered from `view/NAME.php` of the action's module.
      *
      * @param array<string, mixed> $values its variables
      */

@@ -7,9 +7,9 @@ namespace Outboard\Mvc;
 use Outboard\Response;
 
 /**
- * Answers what an action throws: in JSON as `{code, msg}`, else as a page. Only the message of a
- * Problem is meant for clients; of anything else they see the trace in development, and in
- * production that the log has it.
+ * Responds to exceptions of actions: with JSON `{code, msg}`, or with a page. Clients see the message of a
+ * Problem; of other exceptions they see the trace in development, and nothing in production, where they are
+ * logged.
  */
 final class Errors
 {
@@ -19,7 +19,7 @@ final class Errors
     {
     }
 
-    public function answer(\Throwable $thrown, Context $context): Response
+    public function respond(\Throwable $thrown, Context $context): Response
     {
         $problem = $thrown instanceof Problem ? $thrown : new Problem(500, 'Something went wrong here.');
         if ($problem !== $thrown) {
@@ -29,8 +29,8 @@ final class Errors
         if ($context->wantsJson()) {
             $fields = $problem->fields === [] ? [] : ['fields' => $problem->fields];
             $trace = $this->development && $problem !== $thrown ? ['trace' => explode("\n", (string) $thrown)] : [];
-            $answer = ['code' => $problem->getCode(), 'msg' => $message] + $fields + $trace;
-            return Response::json($answer, $problem->status, $problem->headers);
+            $result = ['code' => $problem->getCode(), 'msg' => $message] + $fields + $trace;
+            return Response::json($result, $problem->status, $problem->headers);
         }
         $values = ['problem' => $problem, 'message' => $message, 'id' => $context->request->id()];
         $values += ['thrown' => $thrown, 'frames' => $this->development ? self::frames($thrown) : []];

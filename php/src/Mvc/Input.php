@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Outboard\Mvc;
 
-/** What is sent, as an object: its constructor's parameters are filled and checked as an action's. */
+/** Input as an object: its constructor's parameters are filled and checked like those of an action. */
 interface Input
 {
 }

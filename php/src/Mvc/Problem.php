@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Outboard\Mvc;
 
-/** Ends an action with a status, and a message that is meant for the client. */
+/** Ends an action with a status, and a message for the client. */
 final class Problem extends \RuntimeException
 {
     /**
-     * @param int $code for programs; the status when it is 0
-     * @param array<string, string> $fields what is wrong with each field of the input
+     * @param int $code for programs; 0: the status
+     * @param array<string, string> $fields the error of each field of the input
      * @param array<string, string> $headers
      */
     public function __construct(

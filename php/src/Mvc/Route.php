@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Outboard\Mvc;
 
 /**
- * Where an action answers, in place of `/module/controller/action`; on a class, what all of its
- * routes begin with. `{name}` is a parameter of the action: digits if that is an int, else
- * anything but a slash; `{name:regex}` says otherwise.
+ * The path of an action, instead of `/module/controller/action`; on a class, the prefix of its routes.
+ * `{name}` is a parameter of the action: digits for an int, else anything but a slash; `{name:regex}` sets
+ * another pattern.
  */
 #[\Attribute(\Attribute::TARGET_CLASS | \Attribute::TARGET_METHOD | \Attribute::IS_REPEATABLE)]
 final class Route

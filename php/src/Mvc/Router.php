@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Outboard\Mvc;
 
-/** From method and path to an action, by tables that are made once. */
+/** Finds the action for a method and a path, with tables that are built once. */
 final class Router
 {
     /** @var array<string, array<string, Action>> actions by path, then by method or "*" */
@@ -13,7 +13,7 @@ final class Router
     /** @var list<array<string, Action>> actions of paths with variables, by method or "*" */
     private array $variable = [];
 
-    /** @var array<string, int> where in it, by pattern */
+    /** @var array<string, int> indices in $variable, by pattern */
     private array $patterns = [];
 
     private string $pattern = '';
@@ -28,11 +28,11 @@ final class Router
     ) {
     }
 
-    /** Reads `module/controller/*.php` below the folder. */
-    public static function of(string $folder, string $default): self
+    /** Reads `module/controller/*.php` below the directory. */
+    public static function of(string $directory, string $default): self
     {
         $router = new self(...explode('/', $default, 3));
-        foreach (glob("$folder/*/controller/*.php") ?: [] as $file) {
+        foreach (glob("$directory/*/controller/*.php") ?: [] as $file) {
             $module = basename(dirname($file, 2));
             $class = "$module\\controller\\" . basename($file, '.php');
             if (!class_exists($class)) {
@@ -49,17 +49,17 @@ final class Router
     }
 
     /**
-     * The action for a request; the context learns it, and the variables of its path.
+     * Returns the action of a request; sets it and the path's variables in the context.
      *
      * @throws Problem 404 or 405
      */
     public function find(string $method, string $path, Context $context): Action
     {
-        $found = [];
-        $actions = $this->fixed[$path] ?? $this->match($path, $found);
+        $matches = [];
+        $actions = $this->fixed[$path] ?? $this->match($path, $matches);
         $action = $actions[$method] ?? $actions['*'] ?? self::other($method, $actions);
         foreach ($action->variables as $at => $name) {
-            $context->variables[$name] = rawurldecode($found[$at + 1] ?? '');
+            $context->variables[$name] = rawurldecode($matches[$at + 1] ?? '');
         }
         return $context->action = $action;
     }
@@ -68,28 +68,28 @@ final class Router
     public function url(string $name, array $values): string
     {
         $path = $this->names[$name] ?? throw new \LogicException("no route is named $name");
-        $path = (string) preg_replace_callback('~\{(\w+)[^}]*\}~', static function (array $found) use (&$values, $name): string {
-            $value = $values[$found[1]] ?? throw new \LogicException("the route $name needs $found[1]");
-            unset($values[$found[1]]);
+        $path = (string) preg_replace_callback('~\{(\w+)[^}]*\}~', static function (array $matches) use (&$values, $name): string {
+            $value = $values[$matches[1]] ?? throw new \LogicException("the route $name needs $matches[1]");
+            unset($values[$matches[1]]);
             return rawurlencode((string) $value);
         }, $path);
         return $path . ($values === [] ? '' : '?' . http_build_query($values));
     }
 
     /**
-     * @param array<array-key, string> $found gets the values of the variables, from 1
+     * @param array<array-key, string> $matches receives the values of the variables, from 1
      * @return array<string, Action>
      */
-    private function match(string $path, array &$found): array
+    private function match(string $path, array &$matches): array
     {
         $bare = rtrim($path, '/');
         if ($bare !== $path && isset($this->fixed[$bare])) {
             return $this->fixed[$bare];
         }
-        if ($this->variable === [] || preg_match($this->pattern, $path, $found) !== 1) {
+        if ($this->variable === [] || preg_match($this->pattern, $path, $matches) !== 1) {
             throw new Problem(404, "There is nothing at $path.");
         }
-        return $this->variable[(int) ($found['MARK'] ?? 0)];
+        return $this->variable[(int) ($matches['MARK'] ?? 0)];
     }
 
     /** @param array<string, Action> $actions */
@@ -99,7 +99,7 @@ final class Router
             return $actions['GET'];
         }
         $allowed = implode(', ', array_keys($actions));
-        throw new Problem(405, "$method is not for this address; $allowed is.", headers: ['Allow' => $allowed]);
+        throw new Problem(405, "The method $method is not allowed; use $allowed.", headers: ['Allow' => $allowed]);
     }
 
     /** @param \ReflectionClass<object> $class */
@@ -111,10 +111,10 @@ final class Router
             foreach ($routes as $route) {
                 $this->addRoute($route->newInstance(), $prefix, $class, $method);
             }
-            $found = [];
-            if ($routes === [] && preg_match('~^action(\w+)$~', $method->name, $found) === 1) {
+            $matches = [];
+            if ($routes === [] && preg_match('~^action(\w+)$~', $method->name, $matches) === 1) {
                 $action = new Action($class, $method, []);
-                foreach ($this->paths($module, strtolower($class->getShortName()), lcfirst($found[1])) as $path) {
+                foreach ($this->paths($module, strtolower($class->getShortName()), lcfirst($matches[1])) as $path) {
                     $this->fixed[$path]['*'] = $action;
                 }
             }
@@ -122,7 +122,7 @@ final class Router
     }
 
     /**
-     * The path of an action, and those that leave out what is the default.
+     * The path of an action, and its short forms without default segments.
      *
      * @return list<string>
      */
@@ -148,12 +148,12 @@ final class Router
         $variables = [];
         $pattern = (string) preg_replace_callback(
             '~\{(\w+)(?::([^}]+))?\}|[^{]+~',
-            static function (array $found) use (&$variables, $method): string {
-                if (!isset($found[1])) {
-                    return preg_quote($found[0], '~');
+            static function (array $matches) use (&$variables, $method): string {
+                if (!isset($matches[1])) {
+                    return preg_quote($matches[0], '~');
                 }
-                $variables[] = $found[1];
-                return '(' . ($found[2] ?? Arguments::pattern($method, $found[1])) . ')';
+                $variables[] = $matches[1];
+                return '(' . ($matches[2] ?? Arguments::pattern($method, $matches[1])) . ')';
             },
             $path,
         );

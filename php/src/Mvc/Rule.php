@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Outboard\Mvc;
 
-/** An attribute of a parameter that says which values it takes. */
+/** An attribute that restricts the values of a parameter. */
 interface Rule
 {
-    /** What is wrong, after the field's name: "is too long"; null when nothing is. */
+    /** The error, after the field's name: "is too long"; null if the value is valid. */
     public function check(mixed $value): ?string;
 }

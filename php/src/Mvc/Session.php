@@ -6,7 +6,7 @@ namespace Outboard\Mvc;
 
 use Outboard\Request;
 
-/** PHP's session, begun when it is first used, with the CSRF token and messages for the next page. */
+/** PHP's session, started on first use, with the CSRF token and messages for the next page. */
 final class Session
 {
     private const TOKEN = '_token';
@@ -31,21 +31,21 @@ final class Session
         unset($_SESSION[$name]);
     }
 
-    /** Keeps a message for the page that is shown next. */
+    /** Stores a message for the next page. */
     public function flash(string $message): void
     {
-        $this->set(self::FLASHES, [...$this->kept(), $message]);
+        $this->set(self::FLASHES, [...$this->stored(), $message]);
     }
 
-    /** @return list<string> the messages, which are then gone */
+    /** @return list<string> the messages, which are then removed */
     public function flashes(): array
     {
-        $flashes = $this->kept();
+        $flashes = $this->stored();
         $this->remove(self::FLASHES);
         return $flashes;
     }
 
-    /** A new id, against fixation: to be called when somebody logs in. */
+    /** Sets a new id, against session fixation: call it at login. */
     public function renew(): void
     {
         $this->begin();
@@ -59,7 +59,7 @@ final class Session
         session_destroy();
     }
 
-    /** What forms send as `_token`, and scripts as the header X-CSRF-Token. */
+    /** The token: forms send it as `_token`, scripts as the header X-CSRF-Token. */
     public function token(): string
     {
         $token = $this->get(self::TOKEN);
@@ -80,7 +80,7 @@ final class Session
     }
 
     /** @return list<string> messages for the next page */
-    private function kept(): array
+    private function stored(): array
     {
         $flashes = $this->get(self::FLASHES);
         return is_array($flashes) ? array_values(array_filter($flashes, is_string(...))) : [];

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Outboard\Mvc;
 
-/** Makes pages by PHP templates, in which it is `$this`. */
+/** Renders pages from PHP templates, in which it is `$this`. */
 final class View
 {
     private ?string $layout = null;
@@ -12,7 +12,7 @@ final class View
     /** @var array<string, mixed> */
     private array $layoutValues = [];
 
-    public function __construct(public readonly Context $context, private readonly string $folder)
+    public function __construct(public readonly Context $context, private readonly string $directory)
     {
     }
 
@@ -28,7 +28,7 @@ final class View
     }
 
     /**
-     * One template within another.
+     * Renders a template within another.
      *
      * @param array<string, mixed> $values
      */
@@ -37,7 +37,7 @@ final class View
         $level = ob_get_level();
         ob_start();
         try {
-            $this->run("$this->folder/$name.php", $values);
+            $this->run("$this->directory/$name.php", $values);
             return (string) ob_get_clean();
         } finally {
             while (ob_get_level() > $level) {
@@ -47,7 +47,7 @@ final class View
     }
 
     /**
-     * Puts the present template into another one, as its `$content`.
+     * Wraps the current template into another one, as its `$content`.
      *
      * @param array<string, mixed> $values
      */
@@ -57,7 +57,7 @@ final class View
         $this->layoutValues = $values;
     }
 
-    /** Text for HTML, also within attributes. */
+    /** Escapes text for HTML, including attributes. */
     public function text(mixed $value): string
     {
         return htmlspecialchars((string) $value, ENT_QUOTES | ENT_SUBSTITUTE | ENT_HTML5);
@@ -79,14 +79,14 @@ final class View
         return $this->text($this->context->app->asset($path));
     }
 
-    /** The hidden field that a form needs. */
+    /** The hidden field with the form's token. */
     public function token(): string
     {
         return '<input type="hidden" name="_token" value="' . $this->context->session()->token() . '">';
     }
 
     /**
-     * Beside its values, the template sees these two.
+     * In addition to its values, the template sees these two variables.
      *
      * @param array<string, mixed> $_values
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Outboard\Mvc;
 
-/** Of actions that other sites and programs may call: no CSRF token is asked for. */
+/** For actions that other sites and programs may call: no CSRF token is required. */
 #[\Attribute(\Attribute::TARGET_CLASS | \Attribute::TARGET_METHOD)]
 final class WithoutToken
 {

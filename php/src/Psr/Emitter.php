@@ -8,12 +8,12 @@ use Outboard\Output;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 
-/** Sends a PSR-7 response. No more than a piece of its body is in memory at a time. */
+/** Sends a PSR-7 response, with at most one piece of its body in memory. */
 final class Emitter
 {
     private const PIECE_BYTES = 64 * 1024;
 
-    /** @param bool $withBody false for an answer to HEAD */
+    /** @param bool $withBody false for a response to HEAD */
     public function emit(ResponseInterface $response, Output $output, bool $withBody = true): void
     {
         $status = $response->getStatusCode();
@@ -23,14 +23,14 @@ final class Emitter
         }
         $output->head($status, $response->getReasonPhrase(), $headers);
         $body = $response->getBody();
-        // RFC 9110, 15.3.5 and 15.4.5: these have none.
+        // RFC 9110, 15.3.5 and 15.4.5: they have no body.
         if ($withBody && $status !== 204 && $status !== 304) {
             $this->send($body, $output);
         }
         $body->close();
     }
 
-    /** A body of unknown size is made while it is read: each piece leaves as soon as it is there. */
+    /** A body of unknown size is produced while it is read: each piece is sent at once. */
     private function send(StreamInterface $body, Output $output): void
     {
         if ($body->isSeekable()) {

@@ -9,10 +9,10 @@ use Psr\Http\Message\StreamFactoryInterface;
 use Psr\Http\Message\UploadedFileFactoryInterface;
 use Psr\Http\Message\UriFactoryInterface;
 
-/** The makers of PSR-7 objects (PSR-17). */
+/** The factories of PSR-7 objects (PSR-17). */
 final class Factories
 {
-    /** One class for all four, or one class for each: requests, URIs, streams, uploaded files. */
+    /** One object for all four, or one for each: requests, URIs, streams, uploaded files. */
     private const KNOWN = [
         ['Nyholm\Psr7\Factory\Psr17Factory'],
         ['GuzzleHttp\Psr7\HttpFactory'],
@@ -38,32 +38,32 @@ final class Factories
     ) {
     }
 
-    /** Those of one object which makes everything, as nyholm/psr7 and guzzlehttp/psr7 have it. */
+    /** From one object that implements all, as in nyholm/psr7 and guzzlehttp/psr7. */
     public static function of(
         ServerRequestFactoryInterface&UriFactoryInterface&StreamFactoryInterface&UploadedFileFactoryInterface $all,
     ): self {
         return new self($all, $all, $all, $all);
     }
 
-    /** Those of the first PSR-7 package that is installed. */
+    /** From the first PSR-7 package that is installed. */
     public static function find(): self
     {
         foreach (self::KNOWN as $classes) {
             if (class_exists($classes[0])) {
-                // @mago-expect analysis:unknown-class-instantiation - from() checks what they make
+                // @mago-expect analysis:unknown-class-instantiation - from() checks them
                 return self::from(array_map(static fn (string $class): object => new $class(), $classes));
             }
         }
         throw new \LogicException('no PSR-7 package is installed: run `composer require nyholm/psr7`');
     }
 
-    /** @param non-empty-list<object> $made */
-    private static function from(array $made): self
+    /** @param non-empty-list<object> $factories */
+    private static function from(array $factories): self
     {
-        $requests = $made[0];
-        $uris = $made[1] ?? $requests;
-        $streams = $made[2] ?? $requests;
-        $files = $made[3] ?? $requests;
+        $requests = $factories[0];
+        $uris = $factories[1] ?? $requests;
+        $streams = $factories[2] ?? $requests;
+        $files = $factories[3] ?? $requests;
         \assert($requests instanceof ServerRequestFactoryInterface && $uris instanceof UriFactoryInterface);
         \assert($streams instanceof StreamFactoryInterface && $files instanceof UploadedFileFactoryInterface);
         return new self($requests, $uris, $streams, $files);

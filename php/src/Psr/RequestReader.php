@@ -7,7 +7,7 @@ namespace Outboard\Psr;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\UriInterface;
 
-/** Makes a PSR-7 request of the superglobals. */
+/** Creates a PSR-7 request from the superglobals. */
 final class RequestReader
 {
     private readonly UploadReader $uploads;
@@ -19,7 +19,7 @@ final class RequestReader
 
     /**
      * @param resource $body
-     * @throws \InvalidArgumentException when the client sent what PSR-7 objects do not take
+     * @throws \InvalidArgumentException if PSR-7 objects reject the client's values
      */
     public function read($body): ServerRequestInterface
     {
@@ -42,7 +42,7 @@ final class RequestReader
 
     private function uri(string $target): UriInterface
     {
-        // The absolute form (RFC 9112, 3.2.2) names the host as well.
+        // The absolute form (RFC 9112, 3.2.2) includes the host.
         if (preg_match('~^https?://~i', $target) === 1) {
             return $this->factories->uris->createUri($target);
         }
@@ -60,7 +60,7 @@ final class RequestReader
             if (!is_string($value)) {
                 continue;
             }
-            // A variable of the environment may have a number for a name, which makes its key an int.
+            // The name of an environment variable may be numeric, which makes its key an int.
             // @mago-expect analysis:redundant-cast
             $key = (string) $key;
             if (str_starts_with($key, 'HTTP_')) {
@@ -81,7 +81,7 @@ final class RequestReader
         return str_starts_with($protocol, 'HTTP/') ? substr($protocol, 5) : '1.1';
     }
 
-    /** PHP fills $_POST for these alone (rfc1867.c, php_content_types.c). */
+    /** PHP fills $_POST only for these (rfc1867.c, php_content_types.c). */
     private static function isForm(ServerRequestInterface $request): bool
     {
         $type = strtolower(trim(explode(';', $request->getHeaderLine('Content-Type'))[0]));

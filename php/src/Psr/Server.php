@@ -11,7 +11,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
 /**
- * Serves a PSR-15 handler: in a worker until it is to leave, elsewhere for the one request.
+ * Serves a PSR-15 handler: in a worker until it is to stop, elsewhere for one request.
  *
  *     Outboard\Psr\Server::run($app);
  */
@@ -53,11 +53,11 @@ final class Server
     public function serve(): void
     {
         do {
-            $goesOn = $this->runtime->handleRequest($this->answer(...));
-        } while ($goesOn);
+            $continues = $this->runtime->handleRequest($this->handle(...));
+        } while ($continues);
     }
 
-    private function answer(): void
+    private function handle(): void
     {
         try {
             $request = $this->reader->read($this->runtime->body());

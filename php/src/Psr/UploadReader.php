@@ -6,7 +6,7 @@ namespace Outboard\Psr;
 
 use Psr\Http\Message\UploadedFileInterface;
 
-/** Turns $_FILES, whose nested names go sideways, into the tree that PSR-7 asks for. */
+/** Converts $_FILES, which nests by property, into the tree that PSR-7 requires. */
 final class UploadReader
 {
     public function __construct(private readonly Factories $factories)
@@ -15,7 +15,7 @@ final class UploadReader
 
     /**
      * @param array<array-key, mixed> $files
-     * @return array<array-key, mixed> uploaded files, in arrays as deep as their names
+     * @return array<array-key, mixed> uploaded files, nested like their names
      */
     public function read(array $files): array
     {
@@ -58,7 +58,7 @@ final class UploadReader
         $size = is_int($entry['size'] ?? null) ? $entry['size'] : null;
         $name = is_string($entry['name'] ?? null) ? $entry['name'] : null;
         $type = is_string($entry['type'] ?? null) ? $entry['type'] : null;
-        // PSR-17 1.0 lets these be null by their defaults, `int $size = null`.
+        // In PSR-17 1.0 these are nullable by their defaults, `int $size = null`.
         // @mago-expect analysis:possibly-null-argument(3)
         return $this->factories->files->createUploadedFile($stream, $size, $error, $name, $type);
     }

@@ -10,12 +10,12 @@ use Outboard\Records;
 /**
  * Sessions in the entity store: session_set_save_handler(new Outboard\Session\Handler()).
  *
- * A session is one request's at a time, as with PHP's own files; waiting for it suspends the
- * coroutine and not the process. What has not been used for session.gc_maxlifetime ends by itself.
+ * One request at a time has a session, as with PHP's files; waiting for it suspends only the coroutine. A
+ * session expires when it was unused for session.gc_maxlifetime.
  */
 final class Handler implements \SessionHandlerInterface, \SessionUpdateTimestampHandlerInterface
 {
-    /** Longer than any request that is well. */
+    /** Longer than any regular request. */
     private const LEASE = 60.0;
 
     private readonly Records $records;

@@ -13,24 +13,23 @@ use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
 
 /**
- * Serves a Symfony kernel: in a worker request after request, elsewhere the one request. It needs
- * symfony/http-kernel alone.
+ * Serves a Symfony kernel: in a worker many requests, elsewhere one. It needs only symfony/http-kernel.
  *
  *     exit((new KernelRunner(new Kernel('prod', false)))->run());
  *
- * The order is handle, send, and once the answer has left: terminate, reset of the services,
- * collection of cycles. With isolation "fork" the booted kernel is the snapshot.
+ * The order is handle, send, and after the response: terminate, reset of the services, collection of cycles.
+ * With isolation "fork" the booted kernel is the snapshot.
  */
 final class KernelRunner
 {
     private readonly Host $host;
 
-    /** @var array<array-key, mixed> what $_SERVER held at boot, Dotenv's variables among it */
+    /** @var array<array-key, mixed> $_SERVER at boot, with Dotenv's variables */
     private readonly array $environment;
 
     private bool $busy = false;
 
-    /** @param int $loopMax requests until the script ends by itself; 0: the server decides */
+    /** @param int $loopMax maximum requests of the script; 0: the server decides */
     public function __construct(
         private readonly HttpKernelInterface $kernel,
         private readonly int $loopMax = 0,
@@ -47,22 +46,22 @@ final class KernelRunner
     public function run(): int
     {
         if ($this->host->isWorker()) {
-            // A client that leaves must not end the script of all others.
+            // A client that disconnects must not end the script for all others.
             ignore_user_abort(true);
             $this->boot();
         }
         $served = 0;
         do {
-            $goesOn = $this->host->handleRequest($this->answer(...));
-        } while ($goesOn && ++$served !== $this->loopMax);
+            $continues = $this->host->handleRequest($this->handle(...));
+        } while ($continues && ++$served !== $this->loopMax);
         return 0;
     }
 
-    private function answer(): void
+    private function handle(): void
     {
         if ($this->busy) {
             throw new \LogicException(
-                "a Symfony kernel answers one request at a time: set concurrency = 1 in the app's [worker] table",
+                "a Symfony kernel handles one request at a time: set concurrency = 1 in the app's [worker] table",
             );
         }
         $this->busy = true;
@@ -79,7 +78,7 @@ final class KernelRunner
         $response->send();
     }
 
-    /** Without a response the kernel has thrown; the server has answered for it. */
+    /** Without a response the kernel has thrown, and the server has responded. */
     private function finish(Request $request, ?Response $response): void
     {
         try {
@@ -95,7 +94,7 @@ final class KernelRunner
         }
     }
 
-    /** Of a kernel that is booted, boot() resets the services which ask for it (Kernel::boot). */
+    /** For a booted kernel, boot() resets the resettable services (Kernel::boot). */
     private function boot(): void
     {
         if ($this->kernel instanceof KernelInterface) {

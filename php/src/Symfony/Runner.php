@@ -6,7 +6,7 @@ namespace Outboard\Symfony;
 
 use Symfony\Component\Runtime\RunnerInterface;
 
-/** A KernelRunner in the terms of symfony/runtime. */
+/** A KernelRunner as a runner of symfony/runtime. */
 final class Runner implements RunnerInterface
 {
     public function __construct(private readonly KernelRunner $runner)

@@ -11,7 +11,7 @@ use Symfony\Component\Runtime\SymfonyRuntime;
 
 /**
  * symfony/runtime under Outboard: APP_RUNTIME=Outboard\Symfony\Runtime, or extra.runtime.class in
- * composer.json. public/index.php stays what it is; outside of a worker this is SymfonyRuntime.
+ * composer.json. public/index.php needs no change; outside of a worker this is SymfonyRuntime.
  *
  * The option outboard_loop_max is KernelRunner's loopMax.
  */

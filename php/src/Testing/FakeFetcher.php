@@ -4,24 +4,24 @@ declare(strict_types=1);
 
 namespace Outboard\Testing;
 
-use Outboard\Fetched;
+use Outboard\FetchedResponse;
 use Outboard\Fetcher;
 
-/** Answers from a table, and remembers what it was asked. */
+/** Responds from a table, and records the calls. */
 final class FakeFetcher implements Fetcher
 {
     /** @var list<array{url: string, options: array<string, mixed>}> */
     public array $calls = [];
 
-    /** @param array<string, Fetched|\RuntimeException> $answers by URL */
-    public function __construct(private readonly array $answers = [])
+    /** @param array<string, FetchedResponse|\RuntimeException> $responses by URL */
+    public function __construct(private readonly array $responses = [])
     {
     }
 
-    public function fetch(string $url, array $options = []): Fetched
+    public function fetch(string $url, array $options = []): FetchedResponse
     {
         $this->calls[] = ['url' => $url, 'options' => $options];
-        $answer = $this->answers[$url] ?? throw new \LogicException("no answer is prepared for $url");
-        return $answer instanceof Fetched ? $answer : throw $answer;
+        $response = $this->responses[$url] ?? throw new \LogicException("no response is prepared for $url");
+        return $response instanceof FetchedResponse ? $response : throw $response;
     }
 }

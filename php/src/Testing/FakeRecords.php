@@ -6,7 +6,7 @@ namespace Outboard\Testing;
 
 use Outboard\Records;
 
-/** Records in an array; time is what the test says it is. */
+/** Records in an array, with a clock that the test sets. */
 final class FakeRecords implements Records
 {
     public float $now = 0.0;

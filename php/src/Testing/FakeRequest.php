@@ -10,8 +10,8 @@ final class FakeRequest
     /**
      * @param array<string, string> $headers
      * @param array<string, string> $cookies
-     * @param array<array-key, mixed> $form what $_POST gets
-     * @param array<array-key, mixed> $files what $_FILES gets
+     * @param array<array-key, mixed> $form contents of $_POST
+     * @param array<array-key, mixed> $files contents of $_FILES
      * @param array<string, mixed> $server further entries of $_SERVER
      */
     public function __construct(
@@ -48,7 +48,7 @@ final class FakeRequest
         return $this->server + $server;
     }
 
-    /** Puts the request where PHP code looks for it. */
+    /** Sets the superglobals. */
     public function import(): void
     {
         $_SERVER = $this->toServer();

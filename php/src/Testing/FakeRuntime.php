@@ -8,15 +8,15 @@ use Outboard\Output;
 use Outboard\Runtime;
 
 /**
- * Feeds requests to a worker script in plain PHP, and keeps the answers.
+ * Feeds requests to a worker script in plain PHP, and records the responses.
  *
- * header() and headers_list() do nothing in PHP's command line, so of a handler that answers by
- * echo only the body and the status of http_response_code() are seen.
+ * header() and headers_list() do nothing on PHP's command line, so of a handler that uses echo only the body
+ * and the status of http_response_code() are recorded.
  */
 final class FakeRuntime implements Runtime
 {
-    /** @var list<FakeAnswer> */
-    public array $answers = [];
+    /** @var list<FakeResponse> */
+    public array $responses = [];
 
     /** @var list<array{message: string, level: int, context: array<string, mixed>}> */
     public array $lines = [];
@@ -28,7 +28,7 @@ final class FakeRuntime implements Runtime
 
     private ?FakeRequest $request = null;
 
-    private ?FakeAnswer $answer = null;
+    private ?FakeResponse $response = null;
 
     /** @var list<callable(): void> */
     private array $deferred = [];
@@ -49,12 +49,12 @@ final class FakeRuntime implements Runtime
         if ($request === null) {
             return false;
         }
-        $this->answers[] = $this->answer = $answer = new FakeAnswer();
+        $this->responses[] = $this->response = $response = new FakeResponse();
         $this->request = $request;
         $request->import();
         http_response_code(200);
-        ob_start(static function (string $echoed) use ($answer): string {
-            $answer->write($echoed);
+        ob_start(static function (string $echoed) use ($response): string {
+            $response->write($echoed);
             return '';
         });
         try {
@@ -62,8 +62,8 @@ final class FakeRuntime implements Runtime
         } finally {
             ob_end_flush();
             $this->request = null;
-            $this->answer = null;
-            $this->finish($answer);
+            $this->response = null;
+            $this->finish($response);
         }
         return true;
     }
@@ -75,12 +75,12 @@ final class FakeRuntime implements Runtime
 
     public function body()
     {
-        return ($this->request ?? throw new \LogicException('no request is being answered'))->open();
+        return ($this->request ?? throw new \LogicException('there is no current request'))->open();
     }
 
     public function output(): Output
     {
-        return $this->answer ?? throw new \LogicException('no request is being answered');
+        return $this->response ?? throw new \LogicException('there is no current request');
     }
 
     public function defer(callable $callback): void
@@ -93,11 +93,11 @@ final class FakeRuntime implements Runtime
         $this->lines[] = ['message' => $message, 'level' => $level, 'context' => $context];
     }
 
-    private function finish(FakeAnswer $answer): void
+    private function finish(FakeResponse $response): void
     {
-        if ($answer->status === 200) {
+        if ($response->status === 200) {
             $status = http_response_code();
-            $answer->status = is_int($status) ? $status : 200;
+            $response->status = is_int($status) ? $status : 200;
         }
         while (($callback = array_shift($this->deferred)) !== null) {
             $callback();

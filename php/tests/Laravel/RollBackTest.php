@@ -11,7 +11,7 @@ use PHPUnit\Framework\TestCase;
 
 final class RollBackTest extends TestCase
 {
-    public function testWhatARequestHasLeftOpenIsNotWhereTheNextBegins(): void
+    public function testAnOpenTransactionIsRolledBackAfterTheRequest(): void
     {
         if (!class_exists(Manager::class) && !@include_once 'Illuminate/Database/autoload.php') {
             self::markTestSkipped('Laravel is not installed');

@@ -43,11 +43,11 @@ final class ApplicationTest extends TestCase
     }
 
     /** @dataProvider nowhere */
-    public function testWhatIsNoActionIsA404(string $target): void
+    public function testAnUnknownActionIsA404(string $target): void
     {
-        $answer = self::ask(new FakeRequest(target: $target));
-        self::assertSame(404, $answer->status);
-        self::assertStringContainsString('There is nothing at', self::text($answer));
+        $response = self::send(new FakeRequest(target: $target));
+        self::assertSame(404, $response->status);
+        self::assertStringContainsString('There is nothing at', self::text($response));
     }
 
     /** @return list<array{string}> */
@@ -70,8 +70,8 @@ final class ApplicationTest extends TestCase
 
     public function testARouteTakesItsMethodsOnly(): void
     {
-        self::assertSame(405, self::ask(new FakeRequest('PUT', '/goods/7'))->status);
-        self::assertSame('GET, DELETE, PATCH', self::ask(new FakeRequest('PUT', '/goods/7'))->headers['Allow']);
+        self::assertSame(405, self::send(new FakeRequest('PUT', '/goods/7'))->status);
+        self::assertSame('GET, DELETE, PATCH', self::send(new FakeRequest('PUT', '/goods/7'))->headers['Allow']);
         self::assertSame('{"id":7,"factor":1.5,"size":null}', self::body(new FakeRequest('HEAD', '/goods/7')));
     }
 
@@ -83,37 +83,37 @@ final class ApplicationTest extends TestCase
     public function testEachWrongFieldHasASentence(): void
     {
         $order = new FakeRequest('POST', '/goods', form: ['name' => 'too long', 'email' => 'x', 'size' => 'm']);
-        $answer = json_decode(self::body($order), true);
-        self::assertIsArray($answer);
+        $response = json_decode(self::body($order), true);
+        self::assertIsArray($response);
         self::assertSame([
             'name' => 'is longer than 5',
             'pieces' => 'is missing',
             'email' => 'is no e-mail address',
             'size' => 'is none of s, l',
-        ], $answer['fields']);
-        self::assertSame([422, 422], [$answer['code'], self::ask($order)->status]);
+        ], $response['fields']);
+        self::assertSame([422, 422], [$response['code'], self::send($order)->status]);
         $order = new FakeRequest('POST', '/goods', form: ['name' => ' rope ', 'pieces' => '3', 'size' => 's']);
         self::assertSame('{"name":"rope","pieces":3,"size":"Small"}', self::body($order));
     }
 
-    public function testWhatChangesSomethingNeedsAToken(): void
+    public function testRequestsWithSideEffectsNeedAToken(): void
     {
-        self::assertSame(403, self::ask(new FakeRequest('DELETE', '/goods/7'))->status);
-        self::assertSame(403, self::ask(new FakeRequest('POST', '/demo/index/fullSpeed', form: ['_token' => ['x']]))->status);
+        self::assertSame(403, self::send(new FakeRequest('DELETE', '/goods/7'))->status);
+        self::assertSame(403, self::send(new FakeRequest('POST', '/demo/index/fullSpeed', form: ['_token' => ['x']]))->status);
     }
 
     public function testProblemsHaveTheirOwnCode(): void
     {
-        $answer = self::ask(new FakeRequest(target: '/demo/index/jsonError'));
-        self::assertSame([400, '{"code":1001,"msg":"refused"}'], [$answer->status, $answer->body]);
+        $response = self::send(new FakeRequest(target: '/demo/index/jsonError'));
+        self::assertSame([400, '{"code":1001,"msg":"refused"}'], [$response->status, $response->body]);
     }
 
-    public function testInProductionAnExceptionIsInTheLogAlone(): void
+    public function testInProductionAnExceptionIsOnlyLogged(): void
     {
         Log::take();
-        $answer = self::ask(new FakeRequest(target: '/demo/index/broken'));
-        self::assertSame(500, $answer->status);
-        self::assertStringNotContainsString('secret', self::text($answer));
+        $response = self::send(new FakeRequest(target: '/demo/index/broken'));
+        self::assertSame(500, $response->status);
+        self::assertStringNotContainsString('secret', self::text($response));
         self::assertStringContainsString('DomainException: a secret', implode("\n", Log::take()));
         $json = new FakeRequest(target: '/demo/index/broken', headers: ['Host' => 'a', 'Accept' => 'application/json']);
         self::assertSame('{"code":500,"msg":"Something went wrong here."}', self::body($json));
@@ -122,10 +122,10 @@ final class ApplicationTest extends TestCase
     public function testInDevelopmentThePageShowsTheSource(): void
     {
         (new FakeRequest(target: '/demo/index/broken'))->import();
-        $answer = (new Application(__DIR__ . '/modules', environment: 'development'))->handle(new Request());
-        self::assertInstanceOf(Response::class, $answer);
-        self::assertStringContainsString('throw new \DomainException(&apos;a secret&apos;);', self::text($answer));
-        self::assertStringContainsString('demo\controller\index-&gt;actionBroken', self::text($answer));
+        $response = (new Application(__DIR__ . '/modules', environment: 'development'))->handle(new Request());
+        self::assertInstanceOf(Response::class, $response);
+        self::assertStringContainsString('throw new \DomainException(&apos;a secret&apos;);', self::text($response));
+        self::assertStringContainsString('demo\controller\index-&gt;actionBroken', self::text($response));
     }
 
     public function testNamedRoutesHaveUrls(): void
@@ -136,21 +136,21 @@ final class ApplicationTest extends TestCase
         self::$application->url('item');
     }
 
-    private static function ask(FakeRequest $request): Response
+    private static function send(FakeRequest $request): Response
     {
         $request->import();
-        $answer = self::$application->handle(new Request());
-        return $answer instanceof Response ? $answer : Response::html((string) $answer);
+        $response = self::$application->handle(new Request());
+        return $response instanceof Response ? $response : Response::html((string) $response);
     }
 
     private static function body(FakeRequest $request): string
     {
-        return self::text(self::ask($request));
+        return self::text(self::send($request));
     }
 
-    private static function text(Response $answer): string
+    private static function text(Response $response): string
     {
-        self::assertIsString($answer->body);
-        return $answer->body;
+        self::assertIsString($response->body);
+        return $response->body;
     }
 }

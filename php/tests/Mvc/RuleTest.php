@@ -9,7 +9,7 @@ use PHPUnit\Framework\TestCase;
 
 final class RuleTest extends TestCase
 {
-    public function testARangeIsOfNumbers(): void
+    public function testARangeAcceptsOnlyNumbers(): void
     {
         $rule = new Range(1, 9.5);
         self::assertNull($rule->check(9.5));

@@ -8,62 +8,62 @@ use GuzzleHttp\Psr7\PumpStream;
 use Nyholm\Psr7\Response;
 use Nyholm\Psr7\Stream;
 use Outboard\Psr\Emitter;
-use Outboard\Testing\FakeAnswer;
+use Outboard\Testing\FakeResponse;
 use PHPUnit\Framework\TestCase;
 
 final class EmitterTest extends TestCase
 {
-    public function testStatusReasonAndEveryHeaderLineLeave(): void
+    public function testStatusReasonAndEveryHeaderLineAreSent(): void
     {
-        $answer = new FakeAnswer();
+        $output = new FakeResponse();
         $response = (new Response(418, ['X-A' => '1'], 'tea', '1.1', 'Short and stout'))
             ->withAddedHeader('Set-Cookie', 'a=1')->withAddedHeader('Set-Cookie', 'b=2');
-        (new Emitter())->emit($response, $answer);
-        self::assertSame(418, $answer->status);
-        self::assertSame('Short and stout', $answer->reason);
-        self::assertSame(['x-a' => ['1'], 'set-cookie' => ['a=1', 'b=2']], $answer->headers);
-        self::assertSame('tea', $answer->body());
+        (new Emitter())->emit($response, $output);
+        self::assertSame(418, $output->status);
+        self::assertSame('Short and stout', $output->reason);
+        self::assertSame(['x-a' => ['1'], 'set-cookie' => ['a=1', 'b=2']], $output->headers);
+        self::assertSame('tea', $output->body());
     }
 
     public function testABodyIsSentFromItsBeginning(): void
     {
         $body = Stream::create('whole');
         $body->seek(3);
-        $answer = new FakeAnswer();
-        (new Emitter())->emit(new Response(200, [], $body), $answer);
-        self::assertSame('whole', $answer->body());
+        $output = new FakeResponse();
+        (new Emitter())->emit(new Response(200, [], $body), $output);
+        self::assertSame('whole', $output->body());
     }
 
-    public function testALiveBodyLeavesPieceByPiece(): void
+    public function testALiveBodyIsSentPieceByPiece(): void
     {
-        $answer = new FakeAnswer();
-        (new Emitter())->emit(new Response(200, [], self::counting(3)), $answer);
-        self::assertSame('012', implode('', $answer->pieces));
+        $output = new FakeResponse();
+        (new Emitter())->emit(new Response(200, [], self::counting(3)), $output);
+        self::assertSame('012', implode('', $output->pieces));
     }
 
-    public function testALiveBodyEndsWhenTheClientHasGone(): void
+    public function testALiveBodyEndsWhenTheClientDisconnects(): void
     {
-        $made = 0;
-        $endless = new PumpStream(static function () use (&$made): string {
-            return str_repeat((string) ($made++ % 10), 64 * 1024);
+        $pieces = 0;
+        $endless = new PumpStream(static function () use (&$pieces): string {
+            return str_repeat((string) ($pieces++ % 10), 64 * 1024);
         });
-        $answer = new FakeAnswer(2);
-        (new Emitter())->emit(new Response(200, [], $endless), $answer);
-        self::assertCount(2, $answer->pieces);
-        self::assertLessThan(5, $made);
+        $output = new FakeResponse(2);
+        (new Emitter())->emit(new Response(200, [], $endless), $output);
+        self::assertCount(2, $output->pieces);
+        self::assertLessThan(5, $pieces);
     }
 
-    /** @dataProvider answersWithoutBody */
-    public function testAnswersThatHaveNoBodySendNone(int $status, bool $withBody): void
+    /** @dataProvider responsesWithoutBody */
+    public function testResponsesWithoutABodySendNone(int $status, bool $withBody): void
     {
-        $answer = new FakeAnswer();
-        (new Emitter())->emit(new Response($status, ['ETag' => '"1"'], 'not sent'), $answer, $withBody);
-        self::assertSame('', $answer->body());
-        self::assertSame('"1"', $answer->header('ETag'));
+        $output = new FakeResponse();
+        (new Emitter())->emit(new Response($status, ['ETag' => '"1"'], 'not sent'), $output, $withBody);
+        self::assertSame('', $output->body());
+        self::assertSame('"1"', $output->header('ETag'));
     }
 
     /** @return array<string, array{int, bool}> */
-    public static function answersWithoutBody(): array
+    public static function responsesWithoutBody(): array
     {
         return ['HEAD' => [200, false], 'No Content' => [204, true], 'Not Modified' => [304, true]];
     }

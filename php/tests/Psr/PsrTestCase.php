@@ -7,7 +7,7 @@ namespace Outboard\Tests\Psr;
 use Outboard\Psr\Factories;
 use PHPUnit\Framework\TestCase;
 
-/** Every promise of the bridge is held against each PSR-7 package. */
+/** Runs every test of the bridge with each PSR-7 package. */
 abstract class PsrTestCase extends TestCase
 {
     /** @return array<string, array{Factories}> */

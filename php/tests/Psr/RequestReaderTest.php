@@ -93,7 +93,7 @@ final class RequestReaderTest extends PsrTestCase
         self::assertSame(['Host'], array_keys($request->getHeaders()));
     }
 
-    public function testAPackageIsFoundByItself(): void
+    public function testAnInstalledPackageIsDetected(): void
     {
         self::assertInstanceOf(\Nyholm\Psr7\Factory\Psr17Factory::class, Factories::find()->requests);
     }

@@ -15,7 +15,7 @@ use Psr\Http\Server\RequestHandlerInterface;
 final class ServerTest extends PsrTestCase
 {
     /** @dataProvider packages */
-    public function testAHandlerServesRequestAfterRequest(Factories $factories): void
+    public function testAHandlerServesManyRequests(Factories $factories): void
     {
         $handler = new class () implements RequestHandlerInterface {
             private int $requests = 0;
@@ -27,8 +27,8 @@ final class ServerTest extends PsrTestCase
         };
         $runtime = new FakeRuntime(new FakeRequest(target: '/a'), new FakeRequest(target: '/b'));
         Server::run($handler, $factories, $runtime);
-        self::assertSame(['1 /a', '2 /b'], array_map(static fn ($answer) => $answer->body(), $runtime->answers));
-        self::assertSame(201, $runtime->answers[1]->status);
+        self::assertSame(['1 /a', '2 /b'], array_map(static fn ($answer) => $answer->body(), $runtime->responses));
+        self::assertSame(201, $runtime->responses[1]->status);
     }
 
     public function testAnExceptionIsA500AndTheNextRequestIsServed(): void
@@ -38,17 +38,17 @@ final class ServerTest extends PsrTestCase
             '/fine' => new \Nyholm\Psr7\Response(200, [], 'fine'),
             default => throw new \DomainException('secret detail'),
         }, runtime: $runtime);
-        self::assertSame([500, 200], array_column($runtime->answers, 'status'));
-        self::assertSame("Internal Server Error\n", $runtime->answers[0]->body());
+        self::assertSame([500, 200], array_column($runtime->responses, 'status'));
+        self::assertSame("Internal Server Error\n", $runtime->responses[0]->body());
         self::assertStringContainsString('DomainException: secret detail', $runtime->lines[0]['message']);
     }
 
     /** @dataProvider packages */
-    public function testARequestThatNoObjectTakesIsA400(Factories $factories): void
+    public function testARequestThatPsrObjectsRejectIsA400(Factories $factories): void
     {
         $runtime = new FakeRuntime(new FakeRequest(headers: ['Host' => 'a:99999']));
         Server::run(static fn () => self::fail('the handler must not see it'), $factories, $runtime);
-        self::assertSame(400, $runtime->answers[0]->status);
+        self::assertSame(400, $runtime->responses[0]->status);
         self::assertSame(LOG_NOTICE, $runtime->lines[0]['level']);
     }
 
@@ -56,7 +56,7 @@ final class ServerTest extends PsrTestCase
     {
         $runtime = new FakeRuntime(new FakeRequest('HEAD'));
         Server::run(static fn () => new \Nyholm\Psr7\Response(200, ['Content-Length' => '4'], 'body'), runtime: $runtime);
-        self::assertSame('4', $runtime->answers[0]->header('Content-Length'));
-        self::assertSame('', $runtime->answers[0]->body());
+        self::assertSame('4', $runtime->responses[0]->header('Content-Length'));
+        self::assertSame('', $runtime->responses[0]->body());
     }
 }

@@ -22,9 +22,9 @@ final class KernelRunnerTest extends TestCase
             ['boot', 'handle /one', 'send', 'terminate /one', 'boot', 'handle /two', 'send', 'terminate /two', 'boot'],
             $kernel->events,
         );
-        self::assertSame(['answer to /one', 'answer to /two'], [
-            $runtime->answers[0]->body(),
-            $runtime->answers[1]->body(),
+        self::assertSame(['response to /one', 'response to /two'], [
+            $runtime->responses[0]->body(),
+            $runtime->responses[1]->body(),
         ]);
     }
 
@@ -46,7 +46,7 @@ final class KernelRunnerTest extends TestCase
         $kernel = new RecordingKernel();
         $runtime = new FakeRuntime(new FakeRequest(), new FakeRequest(), new FakeRequest());
         (new KernelRunner($kernel, 2, $runtime))->run();
-        self::assertCount(2, $runtime->answers);
+        self::assertCount(2, $runtime->responses);
     }
 
     public function testTwoRequestsAtATimeAreRefused(): void
@@ -67,20 +67,20 @@ final class KernelRunnerTest extends TestCase
         $runner = new KernelRunner($kernel, host: $runtime);
         try {
             $runner->run();
-            self::fail('the exception is the server\'s to answer');
+            self::fail('the server responds to the exception');
         } catch (\DomainException) {
             $kernel->during = null;
         }
         $runner->run();
-        self::assertSame('answer to /', $runtime->answers[1]->body());
+        self::assertSame('response to /', $runtime->responses[1]->body());
         self::assertNotContains('terminate /', array_slice($kernel->events, 0, 3));
     }
 
-    public function testOutsideAWorkerThereIsOneRequestAndNoBootAhead(): void
+    public function testOutsideAWorkerThereIsOneRequest(): void
     {
         (new FakeRequest(target: '/plain'))->import();
         $kernel = new RecordingKernel();
-        $this->expectOutputString('answer to /plain');
+        $this->expectOutputString('response to /plain');
         (new KernelRunner($kernel))->run();
         self::assertSame(['handle /plain', 'send', 'terminate /plain'], $kernel->events);
     }

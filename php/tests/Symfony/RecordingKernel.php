@@ -10,7 +10,7 @@ use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\HttpFoundation\StreamedResponse;
 use Symfony\Component\HttpKernel\Kernel;
 
-/** A kernel without a container that writes down what is done to it. */
+/** A kernel without a container that records its calls. */
 final class RecordingKernel extends Kernel
 {
     /** @var list<string> */
@@ -41,7 +41,7 @@ final class RecordingKernel extends Kernel
         }
         return new StreamedResponse(function () use ($path): void {
             $this->events[] = 'send';
-            echo "answer to $path";
+            echo "response to $path";
         });
     }
 

@@ -4,7 +4,7 @@ use crate::{bench, pair, scrub};
 use outboard_e2e::{Docroot, Pair, Request};
 
 #[test]
-fn what_a_script_changes_is_back_for_the_next() {
+fn changes_of_a_script_are_undone_for_the_next() {
     let docroot = Docroot::of("fidelity");
     let pair = Pair::start(&docroot.app().workers(1)).scrubbed(scrub());
     pair.same(&Request::get("/sees_leaks.php")).expect(200).holding("\"constant\":false");

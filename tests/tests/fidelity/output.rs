@@ -33,7 +33,7 @@ fn implicit_flush_loses_nothing() {
 }
 
 #[test]
-fn php_output_is_the_answer_and_standard_streams_are_not_defined() {
+fn php_output_is_the_response_and_stdio_is_not_defined() {
     same("/stdout.php").expect(200).holding("through php://output");
 }
 

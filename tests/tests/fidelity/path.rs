@@ -27,7 +27,7 @@ fn a_folder_without_its_slash_redirects() {
 }
 
 #[test]
-fn what_no_file_answers_goes_to_the_front_controller() {
+fn paths_without_a_file_go_to_the_front_controller() {
     same("/no/such/page?x=1")
         .expect(200)
         .saying("front controller: /no/such/page?x=1 /index.php\n");
@@ -100,7 +100,7 @@ fn a_script_that_cannot_be_read_is_refused() {
 }
 
 #[test]
-fn includes_and_the_working_directory_are_relative_to_the_script() {
+fn includes_and_working_directory_are_relative_to_the_script() {
     same("/include.php").expect(200).holding("included.inc");
     same("/working_directory.php").expect(200).holding("\"relative file\":true");
     same("/nested/deeper/working_directory.php").expect(200).holding("\"relative file\":true");

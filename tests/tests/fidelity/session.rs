@@ -25,7 +25,7 @@ fn a_session_gets_a_new_name_and_keeps_its_content() {
 }
 
 #[test]
-fn a_destroyed_session_starts_anew() {
+fn a_destroyed_session_starts_empty() {
     let mut visit = pair().visit();
     visit.same(&Request::get("/session.php"));
     visit.same(&Request::get("/session_destroy.php")).expect(200);

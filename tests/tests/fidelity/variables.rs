@@ -153,7 +153,7 @@ fn the_host_is_what_the_client_asked_for() {
 }
 
 #[test]
-fn http_1_0_is_told_to_the_script() {
+fn http_1_0_is_visible_to_the_script() {
     let pair = pair();
     for site in [&pair.reference, &pair.subject] {
         let mut connection = outboard_e2e::Connection::open(site.address());

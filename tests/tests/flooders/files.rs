@@ -52,7 +52,7 @@ fn many_lines(site: &Configured) -> Flood {
 }
 
 #[test]
-fn an_access_log_that_nobody_reads() {
+fn an_access_log_without_a_reader() {
     let docroot = docroot();
     // What is no regular file has to be where nobody else can put another.
     let folder = docroot.beside().path().to_owned();

@@ -16,7 +16,7 @@ mod processors;
 mod upstreams;
 mod workers;
 
-use outboard_e2e::{Configured, Connection, Docroot, Request};
+use outboard_e2e::{Configured, Connection, Docroot, Request, eventually_within};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -168,15 +168,11 @@ fn is_borne(source: &str, site: Configured, flood: impl Fn(&Configured) -> Flood
 /// What lies in the queue when a flood ends is worked off first.
 #[track_caller]
 fn recovers(site: &Configured) {
-    let begun = Instant::now();
-    loop {
-        let answer = site.client().get("/hello.php");
-        if answer.status != 503 || begun.elapsed() > RECOVERED_WITHIN {
-            answer.expect(200).saying("Hello, world\n");
-            return;
-        }
-        sleep(PACE);
-    }
+    let response = eventually_within(RECOVERED_WITHIN, "the queue is worked off", || {
+        let response = site.client().get("/hello.php");
+        if response.status == 503 { Err(response) } else { Ok(response) }
+    });
+    response.expect(200).saying("Hello, world\n");
 }
 
 fn ms(time: Duration) -> f64 {

@@ -84,7 +84,7 @@ fn a_client_that_would_be_refused_is_not_invited() {
 }
 
 #[test]
-fn a_client_of_http_1_0_is_not_told_to_continue() {
+fn a_client_of_http_1_0_gets_no_100_continue() {
     let mut wire = site().wire();
     wire.send("POST /echo.php HTTP/1.0\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     wire.send("hello");
@@ -93,7 +93,7 @@ fn a_client_of_http_1_0_is_not_told_to_continue() {
 
 /// Closing at once would make the kernel send a reset, which destroys the answer on its way.
 #[test]
-fn an_answer_survives_a_body_that_nobody_reads() {
+fn a_response_survives_an_unread_body() {
     for _ in 0..5 {
         for target in ["/file.txt", "/missing.txt"] {
             let mut wire = site().wire();
@@ -111,7 +111,7 @@ fn an_answer_survives_a_body_that_nobody_reads() {
 }
 
 #[test]
-fn what_is_flushed_is_sent_at_once_as_a_chunk() {
+fn flushed_output_is_sent_at_once_as_a_chunk() {
     let mut gate = Fifo::at(site().docroot().beside().path().join("chunked-gate"));
     let mut wire = site().wire();
     wire.send(format!(
@@ -137,7 +137,7 @@ fn what_is_flushed_is_sent_at_once_as_a_chunk() {
 }
 
 #[test]
-fn what_is_flushed_to_http_1_0_ends_with_the_connection() {
+fn flushed_output_to_http_1_0_ends_with_the_connection() {
     let mut gate = Fifo::at(site().docroot().beside().path().join("closing-gate"));
     let mut wire = site().wire();
     wire.send(format!(

@@ -136,7 +136,7 @@ fn a_body_that_ends_half_way_never_reaches_php() {
 }
 
 #[test]
-fn a_client_that_leaves_costs_nobody_anything() {
+fn a_client_that_leaves_affects_no_other_client() {
     for bytes in ["", "G", GET, POST, "GET /file.txt HTTP/1.1\r\nHost: a\r\n\r\n"] {
         drop({
             let mut wire = site().wire();

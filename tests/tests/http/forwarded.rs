@@ -51,7 +51,7 @@ fn sees(listener: usize, fields: &str, seen: &str) {
 }
 
 #[test]
-fn a_trusted_proxy_is_believed_and_the_chain_is_read_from_its_end() {
+fn the_chain_of_trusted_proxies_is_read_from_its_end() {
     sees(
         0,
         FIELDS,
@@ -61,7 +61,7 @@ fn a_trusted_proxy_is_believed_and_the_chain_is_read_from_its_end() {
 }
 
 #[test]
-fn what_a_client_wrote_before_the_first_stranger_is_not_believed() {
+fn addresses_before_the_first_untrusted_one_are_ignored() {
     sees(
         0,
         "X-Forwarded-For: 192.0.2.1, 203.0.113.9, 198.51.100.7\r\n",
@@ -89,14 +89,14 @@ fn only_the_named_headers_are_believed() {
 
 /// A proxy that says nothing of the host hands through what a visitor says.
 #[test]
-fn the_forwarded_host_is_believed_only_if_that_is_asked_for() {
+fn the_forwarded_host_is_trusted_only_if_configured() {
     let seen = "REMOTE_ADDR=127.0.0.1\nHTTPS=(none)\nREQUEST_SCHEME=http\nHTTP_HOST=a\n\
                 SERVER_NAME=a\n";
     sees(3, "X-Forwarded-Host: evil.test\r\nForwarded: host=evil.test\r\n", seen);
 }
 
 #[test]
-fn of_several_forwarded_hosts_and_schemes_the_nearest_proxys_counts() {
+fn the_nearest_proxy_decides_host_and_scheme() {
     let seen = "REMOTE_ADDR=127.0.0.1\nHTTPS=on\nREQUEST_SCHEME=https\nHTTP_HOST=b.test:81\n\
                 SERVER_NAME=b.test\n";
     sees(
@@ -137,14 +137,14 @@ fn claimed(listener: usize) -> String {
 }
 
 #[test]
-fn who_comes_past_the_proxy_tells_scripts_nothing_of_forwarding() {
+fn untrusted_forwarding_headers_do_not_reach_scripts() {
     let nothing: String = CLAIMS.split(',').map(|name| format!("{name}=(none)\n")).collect();
     assert_eq!(claimed(4), nothing);
 }
 
 /// As behind nginx: without a proxy a script knows them for the client's own words.
 #[test]
-fn without_a_proxy_scripts_have_what_the_client_said() {
+fn without_a_proxy_scripts_get_the_clients_headers() {
     let claimed = claimed(1);
     assert!(claimed.contains("HTTP_X_REAL_IP=6.6.6.6\n"), "{claimed}");
     assert!(claimed.contains("HTTP_X_FORWARDED_PREFIX=/evil\n"), "{claimed}");

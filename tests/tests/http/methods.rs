@@ -43,7 +43,7 @@ fn an_absolute_target_is_a_path_to_php() {
 }
 
 #[test]
-fn options_of_the_whole_server_is_answered_and_keeps_the_connection() {
+fn options_asterisk_is_served_and_keeps_the_connection() {
     let mut wire = site().wire();
     wire.send("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
     let head = wire.head();

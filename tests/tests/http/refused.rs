@@ -198,7 +198,7 @@ fn a_request_within_a_body_stays_there() {
 }
 
 #[test]
-fn a_body_that_php_is_not_asked_about_is_not_a_request() {
+fn a_body_that_php_does_not_read_is_not_a_request() {
     for target in ["/file.txt", "/missing.txt", "/.hidden"] {
         let transcript = site().exchange(format!(
             "GET {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{SMUGGLED}{SMUGGLED}",

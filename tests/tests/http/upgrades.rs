@@ -5,7 +5,7 @@ use crate::{plain, plain_and_close, site};
 const SERVER: &str = "/server.php?names=HTTP_UPGRADE,HTTP_CONNECTION,HTTP_SEC_WEBSOCKET_KEY";
 
 #[test]
-fn an_upgrade_that_nobody_handles_is_answered_and_reaches_php() {
+fn an_unsupported_upgrade_is_served_as_a_request() {
     let mut wire = site().wire();
     wire.send(format!(
         "GET {SERVER} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -46,7 +46,7 @@ fn the_body_of_a_request_that_offers_an_upgrade_is_a_body() {
 
 /// Bytes behind the request are the next request, not the other protocol.
 #[test]
-fn what_follows_an_offer_is_the_next_request() {
+fn bytes_behind_an_upgrade_offer_are_the_next_request() {
     let transcript = site().exchange(
         "GET /hello.php HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n\
          GET /hello.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",

@@ -1,8 +1,8 @@
 //! With the must-use plugin: what changes is purged, at once and nothing else.
 
 use crate::blog::{Blog, rest, submit};
-use outboard_e2e::{Client, Request, Site};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use outboard_e2e::{Client, Request, Site, eventually, repeating};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const PLUGIN: &str = include_str!("../../../php/drop-ins/wordpress/outboard-page-cache.php");
 /// What runs by itself would purge by itself.
@@ -43,21 +43,18 @@ fn pages_say_what_they_show(blog: &Blog) {
 fn posts_published_under_load_are_never_missed(blog: &mut Blog, nonce: &str) {
     let published = AtomicUsize::new(0);
     let seen = AtomicUsize::new(0);
-    let is_over = AtomicBool::new(false);
     let address = blog.server.address();
-    std::thread::scope(|scope| {
-        for _ in 0..VISITORS {
-            scope.spawn(|| {
-                let mut visitor = Client::new(address);
-                while !is_over.load(Ordering::SeqCst) {
-                    let least = published.load(Ordering::SeqCst).max(seen.load(Ordering::SeqCst));
-                    let page = visitor.get("/").expect(200).text();
-                    let newest = (1..=POSTS).rev().find(|n| page.contains(&title(*n))).unwrap_or(0);
-                    assert!(newest >= least, "post {least} is out, and the page has {newest}");
-                    seen.fetch_max(newest, Ordering::SeqCst);
-                }
-            });
+    let visitor = |is_over: &dyn Fn() -> bool| {
+        let mut visitor = Client::new(address);
+        while !is_over() {
+            let least = published.load(Ordering::SeqCst).max(seen.load(Ordering::SeqCst));
+            let page = visitor.get("/").expect(200).text();
+            let newest = (1..=POSTS).rev().find(|n| page.contains(&title(*n))).unwrap_or(0);
+            assert!(newest >= least, "post {least} is out, and the page has {newest}");
+            seen.fetch_max(newest, Ordering::SeqCst);
         }
+    };
+    repeating(VISITORS, visitor, || {
         for number in 1..=POSTS {
             let post = format!(
                 r#"{{"title":"{}","content":"x","status":"publish","sticky":false}}"#,
@@ -65,12 +62,8 @@ fn posts_published_under_load_are_never_missed(blog: &mut Blog, nonce: &str) {
             );
             blog.admin.send(&rest("/wp/v2/posts", nonce, &post)).expect(201);
             published.store(number, Ordering::SeqCst);
-            // Each is looked at by somebody before the next.
-            while seen.load(Ordering::SeqCst) < number && !is_over.load(Ordering::SeqCst) {
-                std::thread::yield_now();
-            }
+            eventually("a visitor sees the post", || seen.load(Ordering::SeqCst) >= number);
         }
-        is_over.store(true, Ordering::SeqCst);
     });
     assert_eq!(seen.into_inner(), POSTS);
 }

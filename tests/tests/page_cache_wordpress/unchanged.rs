@@ -7,18 +7,18 @@ const CLIENTS: usize = 500;
 const ROUNDS: usize = 60;
 
 #[test]
-fn a_wordpress_that_nobody_changed_is_cached_safely() {
+fn an_unmodified_wordpress_is_cached_safely() {
     let mut blog = Blog::install(&[]);
     anonymous_pages_are_made_once(&blog);
-    nobody_gets_the_page_of_another(&blog, ROUNDS, 3);
+    no_visitor_gets_the_page_of_another(&blog, ROUNDS, 3);
     a_post_is_there_after_a_purge(&mut blog);
     a_crowd_has_the_home_page_made_once(&blog);
 }
 
 #[test]
 #[ignore = "minutes; a part of the test above is the same"]
-fn nobody_gets_the_page_of_another_in_a_hundred_thousand_requests() {
-    nobody_gets_the_page_of_another(&Blog::install(&[]), 25_000, 25);
+fn no_page_of_another_user_in_a_hundred_thousand_requests() {
+    no_visitor_gets_the_page_of_another(&Blog::install(&[]), 25_000, 25);
 }
 
 fn anonymous_pages_are_made_once(blog: &Blog) {
@@ -34,7 +34,7 @@ fn anonymous_pages_are_made_once(blog: &Blog) {
 }
 
 /// Visitors who are logged in and who are not ask for the same pages at the same time.
-fn nobody_gets_the_page_of_another(blog: &Blog, rounds: usize, one_admin_in: usize) {
+fn no_visitor_gets_the_page_of_another(blog: &Blog, rounds: usize, one_admin_in: usize) {
     let cookies = blog.admin_cookies();
     std::thread::scope(|scope| {
         for thread in 0..4 {

@@ -4,40 +4,31 @@
 //! a page that is complete before any of it was sent goes out with its length in one write; what
 //! is broken off cannot be taken for a whole page; what is in memory of it is counted.
 
-use crate::answer::{Framing, Sent};
 use crate::app::App;
-use crate::connection::Connection;
-use crate::memory::Held;
-use crate::php_head::PhpHead;
-use crate::script::relay::put_piece;
-use crate::turn::{Answered, Turn};
+use crate::request::{RequestContext, ResponseSummary};
+use crate::response_head::ResponseHead;
+use outboard_buffer::Held;
 use outboard_config::HeaderRule;
-use outboard_http1::{LAST_CHUNK, write_chunk_head};
-
-/// The end of the last piece of a chunked body, and of the body.
-const CHUNK_END_AND_LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+use outboard_http_server::{BodyWriter, Connection, Framing};
 
 /// A page on its way to the client.
 #[derive(Debug)]
 pub(super) struct Page {
-    head: PhpHead,
-    /// How the body is framed, once the head has gone out.
-    framing: Option<Framing>,
+    head: ResponseHead,
+    body: Option<Body>,
     /// What comes next.
     pub(super) pending: Vec<u8>,
     /// Counts it.
     held: Held,
-    sent_bytes: u64,
 }
 
 impl Page {
     pub(super) fn new(app: &App) -> Self {
         Self {
-            head: PhpHead::default(),
-            framing: None,
+            head: ResponseHead::default(),
+            body: None,
             pending: Vec::new(),
             held: app.memory.responses.hold(0),
-            sent_bytes: 0,
         }
     }
 
@@ -47,7 +38,7 @@ impl Page {
     }
 
     /// Sets status and headers.
-    pub(super) fn lead(&mut self, head: PhpHead) {
+    pub(super) fn lead(&mut self, head: ResponseHead) {
         self.head = head;
     }
 
@@ -60,78 +51,71 @@ impl Page {
 
     /// Whether the client has seen any of it.
     pub(super) fn has_begun(&self) -> bool {
-        self.framing.is_some()
+        self.body.is_some()
     }
 
-    /// Sends what is pending, as far as the client takes it; the rest is spooled. False when the client is gone.
-    pub(super) async fn flush(&mut self, connection: &mut Connection, turn: &Turn) -> bool {
+    /// Writes what is pending; what the client does not read is spooled. False if it is gone.
+    pub(super) async fn flush(
+        &mut self,
+        connection: &mut Connection,
+        ctx: &RequestContext,
+    ) -> bool {
         if self.pending.is_empty() {
             return true;
         }
-        let length = None;
-        let framing = self.put_head(connection, turn, length);
         self.count();
-        let (account, sent_bytes) = (self.held.account().clone(), &mut self.sent_bytes);
-        let put = put_piece(connection, framing, &self.pending, sent_bytes, &account).await;
+        self.begin(connection, ctx, None);
+        let account = self.held.account().clone();
+        let Some(Body { writer, .. }) = &mut self.body else { return false };
+        let is_written = writer.write_or_spool(connection, &self.pending, &account).await;
         self.pending.clear();
         self.pending.shrink_to(super::FLUSH_BYTES);
         self.count();
-        put
+        is_written
     }
 
-    /// Sends the rest and ends the answer.
-    pub(super) async fn finish(mut self, connection: &mut Connection, turn: &Turn) -> Answered {
-        let body = std::mem::take(&mut self.pending);
-        let length = match self.framing {
-            None => Some(body.len() as u64),
-            Some(_) => None,
-        };
-        let framing = self.put_head(connection, turn, length);
-        let body = if matches!(framing, Framing::Bodyless(_)) { Vec::new() } else { body };
-        self.sent_bytes += body.len() as u64;
-        let end = match framing {
-            Framing::Chunked if body.is_empty() => LAST_CHUNK,
-            Framing::Chunked => {
-                write_chunk_head(&mut connection.buffers().output, body.len());
-                CHUNK_END_AND_LAST_CHUNK
-            }
-            _ => b"",
-        };
-        let is_put = connection.put([&body, end, b""], self.held.account()).await;
-        drop(body);
-        self.count();
-        if !(is_put && connection.unspool().await) {
-            return self.break_off();
-        }
-        let keep_alive = turn.asked.keep_alive && framing != Framing::UntilClose;
-        let sent = Sent::Whole { keep_alive };
-        Answered { sent, status: self.head.status, body_bytes: self.sent_bytes }
-    }
-
-    /// Leaves the client without an end, so that it notices.
-    pub(super) fn break_off(self) -> Answered {
-        Answered::broken(self.head.status, self.sent_bytes)
-    }
-
-    /// Puts the head into the output, unless it has gone out.
-    fn put_head(
-        &mut self,
+    /// Writes the rest and ends the response.
+    pub(super) async fn finish(
+        mut self,
         connection: &mut Connection,
-        turn: &Turn,
-        length: Option<u64>,
-    ) -> Framing {
-        if let Some(framing) = self.framing {
-            return framing;
+        ctx: &RequestContext,
+    ) -> ResponseSummary {
+        self.begin(connection, ctx, Some(self.pending.len() as u64));
+        let account = self.held.account().clone();
+        let status = self.head.status;
+        let Some(Body { mut writer, keep_alive }) = self.body else {
+            return ResponseSummary::broken(status, 0);
+        };
+        let written = writer.finish(connection, &self.pending, keep_alive, &account).await;
+        ResponseSummary { written, status, body_bytes: writer.written_bytes() }
+    }
+
+    /// Leaves the response without an end, so that the client notices.
+    pub(super) fn abort(self) -> ResponseSummary {
+        let written_bytes = self.body.map_or(0, |body| body.writer.written_bytes());
+        ResponseSummary::broken(self.head.status, written_bytes)
+    }
+
+    /// Writes the head into the output buffer, unless it was sent. `length` is that of the whole body.
+    fn begin(&mut self, connection: &mut Connection, ctx: &RequestContext, length: Option<u64>) {
+        if self.body.is_some() {
+            return;
         }
         let head = &self.head;
-        let framing = match turn.asked.framing(head.status, length) {
-            // Nothing of the body was made.
+        let framing = match ctx.request.framing(head.status, length) {
+            // No part was rendered.
             Framing::Bodyless(_) => Framing::Bodyless(head.content_length),
             framing => framing,
         };
-        let facts = head.facts(turn.asked, framing);
+        let facts = head.facts(ctx.request, framing);
         connection.put_head(facts, &head.headers.bytes);
-        self.framing = Some(framing);
-        framing
+        self.body = Some(Body { writer: BodyWriter::new(framing), keep_alive: facts.keep_alive });
     }
+}
+
+/// A body whose head was written.
+#[derive(Debug)]
+struct Body {
+    writer: BodyWriter,
+    keep_alive: bool,
 }

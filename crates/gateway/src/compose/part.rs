@@ -4,12 +4,12 @@
 //! replacement gives all of its own or none of it, so that a page never holds half a part.
 
 use super::WHOLE_MAX_BYTES;
-use super::fetching::Fetching;
-use crate::exchange::{End, Exchange};
-use crate::memory::Held;
-use crate::php_head::PhpHead;
+use crate::response_head::ResponseHead;
 use crate::script::Lease;
+use crate::upstream_body::UpstreamBody;
+use outboard_buffer::Held;
 use outboard_log::Reason;
+use outboard_php_pool::exchange::{End, Exchange};
 use outboard_upstream::Kind;
 
 /// A part fails.
@@ -57,7 +57,7 @@ pub(super) enum Running {
     /// A script of the app.
     Script(Box<ScriptPart>),
     /// An upstream's answer.
-    Fetch(Fetching),
+    Fetch(UpstreamBody),
     /// It failed before it began.
     Failed(Failure),
 }
@@ -68,7 +68,7 @@ pub(super) struct ScriptPart {
     lease: Lease,
     /// Monotonic ms by which it has to be complete.
     pub(super) until_ms: u64,
-    head: Option<PhpHead>,
+    head: Option<ResponseHead>,
     body: Vec<u8>,
     /// Counts it.
     held: Held,
@@ -87,7 +87,7 @@ impl ScriptPart {
         let exchange: &Exchange = self.lease.exchange();
         if let Some(arrived) = exchange.take() {
             if let Some(payload) = arrived.head {
-                let head = PhpHead::read(&payload);
+                let head = ResponseHead::read(&payload);
                 let head = head.map_err(|bad| Failure::new(Reason::BadResponse, bad.why))?;
                 self.head = Some(head);
             }
@@ -109,7 +109,7 @@ impl ScriptPart {
     }
 
     /// The head, once it has come.
-    pub(super) fn poll_head(&mut self) -> Result<Option<&PhpHead>, Failure> {
+    pub(super) fn poll_head(&mut self) -> Result<Option<&ResponseHead>, Failure> {
         self.look()?;
         Ok(self.head.as_ref())
     }
@@ -175,7 +175,7 @@ impl Running {
     }
 }
 
-fn give_fetched(fetching: &Fetching, whole: bool, out: &mut Vec<u8>) -> Result<bool, Failure> {
+fn give_fetched(fetching: &UpstreamBody, whole: bool, out: &mut Vec<u8>) -> Result<bool, Failure> {
     let status = fetching.status();
     if status != 0 && !(200..300).contains(&status) {
         let text = format!("the upstream answered with status {status}");

@@ -1,6 +1,6 @@
 //! The files under development, and which of them have changed since the last look.
 //!
-//! Asked by [`super::Development`]. The kernel tells by inotify(7); where it cannot (too many
+//! Called by [`super::Development`]. The kernel tells by inotify(7); where it cannot (too many
 //! folders, a network file system), every file's time and length are compared with what they were.
 //! Invariant: a look that comes after a file was written and closed finds it.
 

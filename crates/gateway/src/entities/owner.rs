@@ -8,7 +8,7 @@ use super::batch::Batch;
 use outboard_config as config;
 use std::ops::Bound;
 
-/// Before the names of the records of all tasks ([`crate::tasks::keep`]).
+/// Before the names of the records of all tasks ([`outboard_php_pool::tasks::journal`]).
 const TASKS: &[u8] = b"tasks/";
 
 /// An app, as far as the store is concerned.

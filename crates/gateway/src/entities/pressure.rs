@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 
 /// What the turns of the loop say.
 #[derive(Debug)]
-pub(super) struct Pressure {
+pub(crate) struct Pressure {
     admission: RefCell<Admission>,
     /// When the present turn began, and how long requests waited in it at the most.
     turn_us: Cell<u64>,
@@ -26,7 +26,7 @@ impl Pressure {
     }
 
     /// Whether the present request is taken on.
-    pub(super) fn admits(&self) -> bool {
+    pub(crate) fn admits(&self) -> bool {
         let now = clock_gettime(ClockId::Monotonic);
         let now_us = now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000;
         self.admits_at(now_us, outboard_reactor::now_ms() * 1000)

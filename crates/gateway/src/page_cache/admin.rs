@@ -1,21 +1,18 @@
-//! The page caches' part of the admin API: statistics, contents, purges.
+//! The page caches' part of the admin API: statistics, contents, purges, audits.
 //!
 //! Called by [`crate::admin`]. Invariant: when a purge is answered it is in effect, also for pages that
 //! are being rendered.
 
-use super::PageCache;
-use super::disk::Disk;
-use crate::admin::Refusal;
+use crate::admin_reply::Refusal;
 use crate::app::App;
 use crate::gateway::Gateway;
 use outboard_admin_api::cache::{
-    AppStats, CacheStats, DetailedEntry, Details, Entries, Entry, Get, List, Purge, Purged, Stats,
+    Audit, Audited, CacheStats, DetailedEntry, Details, Entries, Entry, Get, List, Purge, Purged,
+    Stats,
 };
-use outboard_page_cache::{Purge as Kind, Selector, Shared};
+use outboard_page_cache::{PageCache, Selector, Shared, now_s};
 use std::rc::Rc;
 
-/// How long a page that was purged softly may be used while a new one is rendered, in seconds.
-const SOFT_GRACE_S: u32 = 60;
 /// Most entries of one reply.
 const LIST_MAX: usize = 1000;
 
@@ -45,7 +42,7 @@ pub(crate) fn list(gateway: &Gateway, list: &List) -> Result<Entries, Refusal> {
     let apps = apps(gateway, list.app.as_ref())?;
     let mut entries = Vec::new();
     for (name, cache) in caches(&apps) {
-        let store = cache.store.borrow();
+        let store = cache.memory();
         let selected = store.iter().filter(|entry| match &list.prefix {
             Some(prefix) => part(entry, prefix).starts_with(prefix.as_bytes()),
             None => true,
@@ -63,7 +60,7 @@ pub(crate) fn get(gateway: &Gateway, get: &Get) -> Result<Details, Refusal> {
     let apps = apps(gateway, get.app.as_ref())?;
     let mut entries = Vec::new();
     for (name, cache) in caches(&apps) {
-        let store = cache.store.borrow();
+        let store = cache.memory();
         let selected = store.iter().filter(|entry| part(entry, url) == url.as_bytes());
         entries.extend(selected.map(|entry| details(name, entry)));
     }
@@ -74,23 +71,27 @@ pub(crate) async fn purge(gateway: &Gateway, purge: &Purge) -> Result<Purged, Re
     let apps = apps(gateway, purge.app.as_ref())?;
     let (mut purged, mut confirmed) = (0, None);
     for (_, cache) in caches(&apps) {
-        let selectors = cache.requested(purge);
+        let selectors = requested(purge);
         if selectors.is_empty() {
             return Err(Refusal::new(
                 400,
                 "one of the parameters url, prefix, tag and all is needed",
             ));
         }
-        purged += selectors.into_iter().map(|one| cache.purge_now(one, purge.soft)).sum::<usize>();
+        purged += selectors.into_iter().map(|one| cache.purge(one, purge.soft)).sum::<usize>();
     }
-    for (_, cache) in caches(&apps).filter(|(_, cache)| cache.commons.is_some()) {
+    for (_, cache) in caches(&apps).filter(|(_, cache)| cache.has_shared_tier()) {
         let is_confirmed = cache.settle().await;
         confirmed = Some(is_confirmed && confirmed != Some(false));
     }
     Ok(Purged { purged, confirmed })
 }
 
-/// What `text` is compared with: the path and query if it starts with a slash, else the whole URL.
+pub(crate) async fn audit(gateway: &Gateway, audit: &Audit) -> Audited {
+    super::audit::examine(gateway, audit).await
+}
+
+/// What `text` is compared with: path and query if it starts with a slash, else the whole URL.
 fn part<'e>(entry: &'e Shared, text: &str) -> &'e [u8] {
     match text.starts_with('/') {
         true => entry.key().path_and_query(),
@@ -98,60 +99,21 @@ fn part<'e>(entry: &'e Shared, text: &str) -> &'e [u8] {
     }
 }
 
-impl PageCache {
-    pub(super) fn purge_now(&self, selector: Selector, is_soft: bool) -> usize {
-        self.purge(selector, Self::kind_of(is_soft))
+fn requested(purge: &Purge) -> Vec<Selector> {
+    let mut selectors = Vec::new();
+    if purge.all {
+        selectors.push(Selector::All);
     }
-
-    pub(super) fn kind_of(is_soft: bool) -> Kind {
-        match is_soft {
-            true => Kind::Soft { now_s: super::now_s(), grace_s: SOFT_GRACE_S },
-            false => Kind::Hard,
-        }
+    selectors.extend(purge.url.as_ref().map(|url| Selector::url(url.as_bytes())));
+    selectors.extend(purge.prefix.as_ref().map(|start| Selector::prefix(start.as_bytes())));
+    if !purge.tag.is_empty() {
+        selectors.push(Selector::tags(purge.tag.iter().map(String::as_bytes)));
     }
-
-    fn requested(&self, purge: &Purge) -> Vec<Selector> {
-        let mut selectors = Vec::new();
-        if purge.all {
-            selectors.push(Selector::All);
-        }
-        selectors.extend(purge.url.as_ref().map(|url| Selector::url(url.as_bytes())));
-        selectors.extend(purge.prefix.as_ref().map(|start| Selector::prefix(start.as_bytes())));
-        if !purge.tag.is_empty() {
-            let store = self.store.borrow();
-            let tags = purge.tag.iter().map(|tag| store.tag(tag.as_bytes())).collect();
-            selectors.push(Selector::Tags(tags));
-        }
-        selectors
-    }
-
-    fn stats(&self) -> AppStats {
-        let store = self.store.borrow();
-        let counts = store.counts();
-        let (disk_entries, disk_bytes) = self.disk.as_ref().map_or((0, 0), Disk::size);
-        AppStats {
-            entries: store.len(),
-            used_bytes: store.used_bytes(),
-            max_bytes: store.budget_bytes(),
-            hit: self.counts.hit.get(),
-            stale: self.counts.stale.get(),
-            miss: self.counts.miss.get(),
-            bypass: self.counts.bypass.get(),
-            waiting: self.flights.waiting(),
-            stored: counts.stored,
-            evicted: counts.evicted,
-            purged: counts.purged,
-            disk_entries: disk_entries as u64,
-            disk_bytes,
-            presets: self.presets.iter().map(|&name| name.to_owned()).collect(),
-            shared: self.commons.as_ref().map(|commons| commons.stats()),
-            audit: self.audit.stats(),
-        }
-    }
+    selectors
 }
 
 fn summary(app: &str, entry: &Shared) -> Entry {
-    let now_s = super::now_s();
+    let now_s = now_s();
     let codings = entry.coded().iter().filter_map(|one| Some(one.coding?.token().to_owned()));
     Entry {
         app: app.to_owned(),

@@ -3,68 +3,66 @@
 //! Called by the turn. Invariant: when a purge is answered it is in effect, also for pages that are
 //! being rendered.
 
-use super::PageCache;
 use crate::app::App;
-use crate::connection::Connection;
-use crate::header_block::HeaderBlock;
-use crate::turn::{Answered, Turn, refuse};
+use crate::request::{RequestContext, ResponseSummary, refuse};
 use outboard_admin_api::cache::Purged;
+use outboard_http_server::Connection;
+use outboard_http_server::HeaderBlock;
 use outboard_log::Reason;
-use outboard_page_cache::{Field, Fields, Selector};
+use outboard_page_cache::{Field, Fields, PageCache, Selector, tags_of};
 use std::rc::Rc;
 
-/// Whether the present request is a `PURGE`.
-pub(crate) fn is_purge(connection: &mut Connection, turn: &Turn) -> bool {
+/// Whether the current request is a `PURGE`.
+pub(crate) fn is_purge(connection: &mut Connection, ctx: &RequestContext) -> bool {
     let buffers = connection.buffers();
-    turn.asked.method == outboard_http1::Method::Other
+    ctx.request.method == outboard_http1::Method::Other
         && buffers.head.method(&buffers.input) == b"PURGE"
 }
 
-/// Whether the peer is a proxy that is not trusted: its address is then not that of the client that
-/// wants the purge.
-fn comes_through_an_unknown_proxy(connection: &mut Connection, turn: &Turn) -> bool {
-    const TRACES: [&[u8]; 4] = [b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via"];
+/// Whether the peer is a proxy that is not trusted: then its address is not that of the client.
+fn comes_through_untrusted_proxy(connection: &mut Connection, ctx: &RequestContext) -> bool {
+    const PROXY_FIELDS: [&[u8]; 4] = [b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via"];
     let buffers = connection.buffers();
     let mut names = buffers.head.headers(&buffers.input).map(|(name, _)| name);
-    turn.forwarded.client.is_none()
-        && names.any(|name| TRACES.iter().any(|known| name.eq_ignore_ascii_case(known)))
+    ctx.forwarded.client.is_none()
+        && names.any(|name| PROXY_FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known)))
 }
 
-/// Answers `PURGE`: the URL that it is for, or the tags that it names in Cache-Tag, Surrogate-Key
-/// or xkey. `Soft-Purge: 1` makes it soft.
+/// Answers `PURGE`, which purges its URL, or the tags in its Cache-Tag, Surrogate-Key or xkey.
+/// `Soft-Purge: 1` makes it soft.
 pub(crate) async fn purge(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     cache: &PageCache,
-) -> Answered {
-    let is_for_others = comes_through_an_unknown_proxy(connection, turn);
-    if is_for_others || !cache.purge_from.trusts(turn.client_ip(connection)) {
-        return refuse(connection, turn, Some(app), Reason::PurgeRefused).await;
+) -> ResponseSummary {
+    let is_proxied = comes_through_untrusted_proxy(connection, ctx);
+    if is_proxied || !cache.settings().purge_from.trusts(ctx.client_ip(connection)) {
+        return refuse(connection, ctx, Some(app), Reason::PurgeRefused).await;
     }
     let buffers = connection.buffers();
     let (head, input) = (&buffers.head, &buffers.input);
     let fields: Vec<Field<'_>> = head.headers(input).collect();
     let fields = Fields(&fields);
     let is_soft = ["soft-purge", "fastly-soft-purge"].iter().any(|name| fields.contains(name));
-    let tags = cache.store.borrow().tags_of(fields);
-    let host = super::consult::host(turn, buffers);
+    let tags = tags_of(fields);
+    let host = super::lookup::host(ctx, buffers);
     let selectors = if tags.is_empty() {
-        // A client on the same machine often purges by plain HTTP what visitors get by TLS.
+        // A client on the same machine often purges by plain HTTP pages that visitors get by TLS.
         let path = head.origin_form(input);
         let url = |scheme: &[u8]| Selector::url(&[scheme, host, &path].concat());
         vec![url(b"http://"), url(b"https://")]
     } else {
         vec![Selector::Tags(tags.into())]
     };
-    let purged: usize = selectors.into_iter().map(|one| cache.purge_now(one, is_soft)).sum();
-    let confirmed = match cache.commons {
-        Some(_) => Some(cache.settle().await),
-        None => None,
+    let purged: usize = selectors.into_iter().map(|one| cache.purge(one, is_soft)).sum();
+    let confirmed = match cache.has_shared_tier() {
+        true => Some(cache.settle().await),
+        false => None,
     };
     let mut headers = HeaderBlock::default();
     headers.add(b"Content-Type", b"application/json").expect("a constant header");
-    let (_, _, body) = crate::admin::rendered(Ok(Purged { purged, confirmed }));
-    let sent = connection.respond(turn.asked, 200, &headers, &body).await;
-    Answered { sent, status: 200, body_bytes: body.len() as u64 }
+    let (_, _, body) = crate::admin_reply::render(Ok(Purged { purged, confirmed }));
+    let sent = connection.respond(ctx.request, 200, &headers, &body).await;
+    ResponseSummary { written: sent, status: 200, body_bytes: body.len() as u64 }
 }

@@ -1,73 +1,75 @@
-//! Answering from a stored page: whole, in part, or with 304.
+//! Responses from a stored page: whole, in part, or with 304.
 //!
-//! The hot path of a hit. Invariant: the lines that were stored go out as they are; only Age and
-//! what is said about the cache are made anew.
+//! The hot path of a hit. Invariant: stored header lines are sent as they are; only Age and the cache
+//! status are rendered.
 
-use crate::answer::{Framing, HeadFacts, Sent};
-use crate::connection::Connection;
-use crate::turn::{Answered, Turn};
+use crate::request::{RequestContext, ResponseSummary};
+use outboard_http_server::Connection;
+use outboard_http_server::{Framing, HeadFacts, Written};
 use outboard_http1::{Method, write_u64};
 use outboard_page_cache::{
-    CacheStatus, Conditions, ContentSelection, Entry, Field, Fields, Representation,
-    belongs_into_304,
+    CacheStatus, Conditions, ContentSelection, Entry, Field, Fields, PageCache, Representation,
+    belongs_into_304, now_s,
 };
 
-/// Answers the present request with `entry`.
+/// Answers the present request with `entry`, and counts it.
 pub(super) async fn entry(
+    cache: &PageCache,
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     entry: &Entry,
-    outcome: CacheStatus,
-) -> Answered {
-    let (answer, chosen) = choose(connection, turn, entry);
-    let (status, body) = match answer {
+    cache_status: CacheStatus,
+) -> ResponseSummary {
+    cache.count(cache_status);
+    let (selection, chosen) = choose(connection, ctx, entry);
+    let (status, body) = match selection {
         ContentSelection::Whole => (entry.status(), &chosen.body[..]),
         ContentSelection::NotModified => (304, &[][..]),
         // Both ends lie within the body.
         ContentSelection::Part(part) => (206, &chosen.body[part.start as usize..part.end as usize]),
         ContentSelection::Unsatisfiable => (416, &[][..]),
     };
-    let lines = lines(entry, chosen, answer, outcome);
-    let framing = turn.asked.framing_of_whole(status, body.len() as u64);
+    let lines = lines(entry, chosen, selection, cache_status);
+    let framing = ctx.request.framing_of_whole(status, body.len() as u64);
     let own_server = entry.has_server();
-    let facts = HeadFacts { own_date: true, own_server, ..turn.asked.head(status, framing) };
+    let facts = HeadFacts { own_date: true, own_server, ..ctx.request.head(status, framing) };
     connection.put_head(facts, &lines);
     let body = if matches!(framing, Framing::Bodyless(_)) { &[] } else { body };
     if connection.flush(body).await {
-        let sent = Sent::Whole { keep_alive: turn.asked.keep_alive };
-        Answered { sent, status, body_bytes: body.len() as u64 }
+        let sent = Written::Complete { keep_alive: ctx.request.keep_alive };
+        ResponseSummary { written: sent, status, body_bytes: body.len() as u64 }
     } else {
-        Answered::broken(status, 0)
+        ResponseSummary::broken(status, 0)
     }
 }
 
-/// What the request's conditions make of the entry, and in which coding.
+/// The part of the entry that the request's conditions select, and the coding.
 fn choose<'e>(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     entry: &'e Entry,
 ) -> (ContentSelection, &'e Representation) {
     let buffers = connection.buffers();
     let fields: Vec<Field<'_>> = buffers.head.headers(&buffers.input).collect();
     let fields = Fields(&fields);
-    let is_head = turn.asked.method == Method::Head;
+    let is_head = ctx.request.method == Method::Head;
     match entry.evaluate(&Conditions::read(fields), is_head) {
         // Ranges are of the body as it was received.
-        answer @ (ContentSelection::Part(_) | ContentSelection::Unsatisfiable) => {
-            (answer, entry.plain())
+        selection @ (ContentSelection::Part(_) | ContentSelection::Unsatisfiable) => {
+            (selection, entry.plain())
         }
-        answer => (answer, entry.representation(fields.joined("accept-encoding").as_deref())),
+        selection => (selection, entry.representation(fields.joined("accept-encoding").as_deref())),
     }
 }
 
 fn lines(
     entry: &Entry,
     chosen: &Representation,
-    answer: ContentSelection,
-    outcome: CacheStatus,
+    selection: ContentSelection,
+    cache_status: CacheStatus,
 ) -> Vec<u8> {
     let mut lines = Vec::with_capacity(chosen.head.len() + 160);
-    match answer {
+    match selection {
         ContentSelection::NotModified => {
             for line in chosen.head.split_inclusive(|&byte| byte == b'\n') {
                 let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
@@ -78,23 +80,23 @@ fn lines(
         }
         _ => lines.extend_from_slice(&chosen.head),
     }
-    match answer {
+    match selection {
         ContentSelection::Part(part) => {
-            put(&mut lines, "Content-Range", &part.content_range(chosen.body.len() as u64))
+            write_line(&mut lines, "Content-Range", &part.content_range(chosen.body.len() as u64))
         }
         ContentSelection::Unsatisfiable => {
-            put(&mut lines, "Content-Range", &format!("bytes */{}", chosen.body.len()));
+            write_line(&mut lines, "Content-Range", &format!("bytes */{}", chosen.body.len()));
         }
         ContentSelection::Whole | ContentSelection::NotModified => {}
     }
     lines.extend_from_slice(b"Age: ");
-    write_u64(&mut lines, entry.times().age_s(super::now_s()).into());
+    write_u64(&mut lines, entry.times().age_s(now_s()).into());
     lines.extend_from_slice(b"\r\n");
-    outcome.write(&mut lines);
+    cache_status.write(&mut lines);
     lines
 }
 
-fn put(lines: &mut Vec<u8>, name: &str, value: &str) {
+fn write_line(lines: &mut Vec<u8>, name: &str, value: &str) {
     for piece in [name, ": ", value, "\r\n"] {
         lines.extend_from_slice(piece.as_bytes());
     }

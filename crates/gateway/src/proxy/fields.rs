@@ -1,10 +1,10 @@
 //! The header fields that an upstream gets.
 
-use crate::client;
-use crate::connection::Connection;
-use crate::script::{OwnField, concerns_whole_answer};
-use crate::turn::{Turn, protocol};
+use crate::cache_requirements::{OwnField, is_about_representation};
+use crate::request::RequestContext;
 use outboard_config as config;
+use outboard_http_server as http_server;
+use outboard_http_server::Connection;
 use outboard_http1::RequestHead;
 use outboard_upstream::{Error, RequestHeaders};
 
@@ -21,14 +21,14 @@ const OF_NOBODY: &[u8] = b"proxy";
 /// A field that cannot be written down.
 pub(super) fn of(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     to: &config::Proxy,
     for_cache: Option<&[OwnField]>,
 ) -> Result<RequestHeaders, Error> {
     let forwarding = connection.listener.forwarding.clone();
-    let peer = connection.ends.peer_text.clone();
-    let is_trusted = connection.ends.is_trusted(&forwarding);
-    let version = protocol(connection, turn).trim_start_matches("HTTP/");
+    let peer = connection.peer.text.clone();
+    let is_trusted = connection.peer.is_trusted(&forwarding);
+    let version = ctx.protocol(connection).trim_start_matches("HTTP/");
     let buffers = connection.buffers();
     let (head, input) = (&buffers.head, &buffers.input);
     let connection_fields: Vec<&[u8]> = all(head, input, b"connection").collect();
@@ -36,14 +36,15 @@ pub(super) fn of(
     for (name, value) in head.headers(input) {
         let is = |other: &&[u8]| name.eq_ignore_ascii_case(other);
         let is_ours = ABOUT_THE_CLIENT.iter().any(is) || is(&&b"host"[..]) || is(&OF_NOBODY);
-        let is_claim = client::is_ambiguous(name) || (!is_trusted && client::is_claim(name));
-        let is_for_cache = for_cache.is_some() && concerns_whole_answer(name);
+        let is_claim =
+            http_server::is_ambiguous(name) || (!is_trusted && http_server::is_claim(name));
+        let is_for_cache = for_cache.is_some() && is_about_representation(name);
         let is_nominated = connection_fields.iter().any(|names| names_field(names, name));
         if !is_ours && !is_claim && !is_for_cache && !is_nominated {
             headers.add(name, value)?;
         }
     }
-    let host = turn.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
+    let host = ctx.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
     if to.preserves_host && !host.is_empty() {
         headers.add(b"Host", host)?;
     }
@@ -57,7 +58,7 @@ pub(super) fn of(
         false => [&chain, &b", "[..], last].concat(),
     };
     headers.add(b"X-Forwarded-For", &appended(before(b"x-forwarded-for"), peer.as_bytes()))?;
-    headers.add(b"X-Forwarded-Proto", if turn.forwarded.https { b"https" } else { b"http" })?;
+    headers.add(b"X-Forwarded-Proto", if ctx.forwarded.https { b"https" } else { b"http" })?;
     headers.add(b"X-Forwarded-Host", host)?;
     // RFC 9110 7.6.3: a gateway says who it is, after those before it.
     let vias: Vec<&[u8]> = all(head, input, b"via").collect();

@@ -4,12 +4,12 @@
 //! Invariants: what has come can be taken at once; the upstream waits while [`MOST_BYTES`] have not been
 //! taken; dropping this leaves it.
 
-use super::turns::Turns;
-use crate::connection::Connection;
-use crate::memory::{Account, Held};
+use crate::read_turns::ReadTurns;
+use outboard_buffer::{Account, Held};
+use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_reactor::Event;
-use outboard_upstream::{Error, Job, Response};
+use outboard_upstream::{Error, Response, ScopedTask};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Poll, ready};
@@ -23,7 +23,7 @@ const BYTES_A_TURN: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Inflow {
     shared: Rc<Shared>,
-    _job: Job,
+    _task: ScopedTask,
 }
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Inflow {
         response: Response,
         timeout_ms: u64,
         account: &Rc<Account>,
-        turns: Rc<Turns>,
+        turns: Rc<ReadTurns>,
     ) -> Self {
         let shared = Rc::new(Shared {
             bytes: RefCell::default(),
@@ -61,17 +61,17 @@ impl Inflow {
             went: Event::default(),
         });
         let theirs = shared.clone();
-        let job = Job::spawn(async move {
+        let task = ScopedTask::spawn(async move {
             let end = theirs.fill(response, timeout_ms, &turns).await;
             theirs.end.replace(Some(end));
             theirs.came.set();
         });
-        Self { shared, _job: job }
+        Self { shared, _task: task }
     }
 
     /// Waits for what comes next, as long as there is a client.
     pub(super) async fn next(&self, connection: &mut Connection) -> Result<Next, Reason> {
-        connection.next_of_answer(u64::MAX, |_| self.poll_next()).await
+        connection.next_of_response(u64::MAX, |_| self.poll_next()).await
     }
 
     fn poll_next(&self) -> Poll<Next> {
@@ -95,7 +95,7 @@ impl Shared {
         &self,
         mut response: Response,
         timeout_ms: u64,
-        turns: &Rc<Turns>,
+        turns: &Rc<ReadTurns>,
     ) -> Result<(), Error> {
         let mut piece = Vec::new();
         let mut read_bytes = 0;

@@ -1,11 +1,12 @@
 //! The request frame: everything that `$_SERVER` is made of.
 
-use super::{OwnField, SubRequest};
+use super::SubRequest;
 use crate::app::App;
-use crate::client;
-use crate::connection::Connection;
+use crate::cache_requirements::{OwnField, is_about_representation};
+use crate::request::RequestContext;
 use crate::route::Script;
-use crate::turn::{Turn, protocol};
+use outboard_http_server as http_server;
+use outboard_http_server::Connection;
 use outboard_http1::split_host_port;
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, RequestView, encode};
 use std::borrow::Cow;
@@ -25,7 +26,7 @@ pub(super) struct Extra<'a> {
 /// Encodes the present request for the worker.
 pub(super) fn request(
     connection: &Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &App,
     script: &Script,
     content_length: Option<u64>,
@@ -33,8 +34,8 @@ pub(super) fn request(
 ) -> Vec<u8> {
     let buffers = connection.buffers.as_ref().expect("a request is being worked on");
     let (head, input) = (&buffers.head, &buffers.input);
-    let (server_addr, server_port) = connection.ends.local(&connection.wire);
-    let host = turn.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
+    let (server_addr, server_port) = connection.peer.local(&connection.transport);
+    let host = ctx.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
     let server_name = match split_host_port(host).0 {
         b"" => server_addr.as_bytes(),
         name => name,
@@ -45,8 +46,8 @@ pub(super) fn request(
         None => Cow::Owned([&app.document_root[..], &script.path].concat()),
     };
     let name = joined(prefix, &script.path);
-    let request_id = hex(turn.request_id);
-    let client_ip = turn.forwarded.client.as_deref().unwrap_or(&connection.ends.peer_text);
+    let request_id = hex(ctx.request_id);
+    let client_ip = ctx.forwarded.client.as_deref().unwrap_or(&connection.peer.text);
     let query = script.query.as_deref().or(head.query(input)).unwrap_or_default();
 
     // The script that stays in worker mode knows a part by its target alone.
@@ -57,7 +58,7 @@ pub(super) fn request(
 
     // As nginx's $request_uri: never with scheme and authority.
     let target = head.origin_form(input);
-    let stated_host = turn.forwarded.host.as_deref().or(head.target_authority(input));
+    let stated_host = ctx.forwarded.host.as_deref().or(head.target_authority(input));
 
     let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
     let mut set = |field: Field, value| fields[field as usize] = value;
@@ -69,18 +70,18 @@ pub(super) fn request(
     set(Field::PathInfo, &script.path_info);
     set(Field::DocumentRoot, &app.document_root);
     set(Field::DocumentUri, &name);
-    set(Field::Protocol, protocol(connection, turn).as_bytes());
+    set(Field::Protocol, ctx.protocol(connection).as_bytes());
     set(Field::ContentType, head.header(input, b"content-type").unwrap_or_default());
     set(Field::RemoteAddr, client_ip.as_bytes());
     set(Field::ServerAddr, server_addr.as_bytes());
     set(Field::ServerName, server_name);
-    set(Field::Scheme, if turn.forwarded.https { b"https" } else { b"http" });
+    set(Field::Scheme, if ctx.forwarded.https { b"https" } else { b"http" });
     set(Field::RequestId, &request_id);
 
     let fixed = Fixed {
         content_length,
-        received_us: turn.started.unix_us,
-        remote_port: connection.ends.peer_port(),
+        received_us: ctx.started.unix_us,
+        remote_port: connection.peer.port(),
         server_port,
         ..Fixed::default()
     };
@@ -88,14 +89,14 @@ pub(super) fn request(
         app.config.php.params.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     let params = params.chain(extra.params.iter().map(|(name, value)| (&name[..], &value[..])));
     let mut frame = Vec::with_capacity(connection.head_len + 512);
-    let headers = head.headers(input).filter(|(name, _)| !client::is_ambiguous(name));
+    let headers = head.headers(input).filter(|(name, _)| !http_server::is_ambiguous(name));
     // Behind a proxy only the proxy speaks of clients; who comes past it lies. Without one, scripts
     // get what php-fpm's get, and know that it is the client's own word.
     let forwarding = &connection.listener.forwarding;
-    let is_past_proxy = forwarding.has_proxies() && !connection.ends.is_trusted(forwarding);
-    let headers = headers.filter(|(name, _)| !(is_past_proxy && client::is_claim(name)));
+    let is_past_proxy = forwarding.has_proxies() && !connection.peer.is_trusted(forwarding);
+    let headers = headers.filter(|(name, _)| !(is_past_proxy && http_server::is_claim(name)));
     let headers =
-        headers.filter(|(name, _)| !(extra.part.is_some() && concerns_whole_answer(name)));
+        headers.filter(|(name, _)| !(extra.part.is_some() && is_about_representation(name)));
     let headers = headers
         .filter(|(name, _)| !(extra.for_cache.is_some() && outboard_page_cache::is_replaced(name)));
     // The application builds its links from the host that the client asked the proxy for. One in
@@ -123,14 +124,6 @@ pub(crate) fn with_headers(frame: &[u8], headers: &[OwnField]) -> Vec<u8> {
         &mut changed,
     );
     changed
-}
-
-/// Conditions, ranges and codings (RFC 9110 12.5.3, 13.1, 14.2), and the body that stays behind.
-pub(crate) fn concerns_whole_answer(name: &[u8]) -> bool {
-    const NAMES: [&[u8]; 5] =
-        [b"range", b"accept-encoding", b"content-length", b"content-type", b"transfer-encoding"];
-    let is_condition = name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b"if-"));
-    is_condition || NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Both, without a copy when one is empty, as for most requests.

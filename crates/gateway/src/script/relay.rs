@@ -1,23 +1,19 @@
 //! From the worker's frames to the client's bytes. What writes those serves [`crate::proxy`] as well.
 
 use super::stream::Stream;
-use super::{BeforeHead, ForCache, Lease, sendfile};
-use crate::answer::{COPY_BYTES, Framing, HeadFacts, Sent};
+use super::{BeforeHead, Lease};
 use crate::app::App;
+use crate::cache_requirements::CacheRequirements;
 use crate::compression::Compression;
-use crate::connection::Connection;
-use crate::development::live;
-use crate::exchange::{Arrived, End, Exchange};
-use crate::memory::{Account, Held};
-use crate::php_head::PhpHead;
-use crate::route::Script;
-use crate::turn::{Answered, Turn};
-use outboard_http1::{
-    CHUNK_END, LAST_CHUNK, Version, write_chunk_head, write_head_end, write_status_line,
-};
+use crate::origin_response;
+use crate::request::{RequestContext, ResponseSummary};
+use crate::response_head::ResponseHead;
+use outboard_http_server::COPY_BYTES;
+use outboard_http_server::Connection;
 use outboard_log::Level;
 use outboard_log::Reason;
 use outboard_page_cache::{Field, Fields, Response};
+use outboard_php_pool::exchange::{Arrived, End, Exchange};
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
@@ -29,7 +25,7 @@ const FAILED_PAGE_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Begun {
     /// The head, under the app's rules unless a file is to be sent.
-    pub(crate) head: PhpHead,
+    pub(crate) head: ResponseHead,
     arrived: Arrived,
     lease: Lease,
 }
@@ -37,15 +33,15 @@ pub(crate) struct Begun {
 /// Waits for the head, and for the rest if a cache may keep it and PHP does not want it sent.
 pub(super) async fn begin(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     lease: Lease,
-    for_cache: Option<&ForCache>,
+    for_cache: Option<&CacheRequirements>,
 ) -> BeforeHead<Begun> {
-    let mut arrived = collect(connection, turn, &lease.exchange).await?;
+    let mut arrived = collect(connection, ctx, &lease.exchange).await?;
     let payload = arrived.head.take().ok_or(Reason::BadResponse)?;
-    let mut head = PhpHead::read(&payload).map_err(|bad| {
-        app.log_text(Level::Error, turn.request_id, &bad.why);
+    let mut head = ResponseHead::read(&payload).map_err(|bad| {
+        app.log_text(Level::Error, ctx.request_id, &bad.why);
         Reason::BadResponse
     })?;
     if head.sendfile.is_none() && !app.config.headers.is_empty() {
@@ -65,7 +61,7 @@ pub(super) async fn begin(
     Ok(Begun { head, arrived, lease })
 }
 
-fn may_be_kept(head: &PhpHead) -> bool {
+fn may_be_kept(head: &ResponseHead) -> bool {
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = Response { status: head.status, fields: Fields(&fields) };
     head.sendfile.is_none() && !head.used_session && outboard_page_cache::may_be_stored(response)
@@ -77,7 +73,7 @@ pub(super) async fn make(
     lease: Lease,
     path: &[u8],
     whole_bytes: usize,
-) -> BeforeHead<Option<(PhpHead, Vec<u8>)>> {
+) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
     let mut whole = Arrived::default();
     while whole.end.is_none() {
         let mut more = std::future::poll_fn(|_| match lease.exchange.take() {
@@ -95,7 +91,7 @@ pub(super) async fn make(
         return Err(reason);
     }
     let payload = whole.head.ok_or(Reason::BadResponse)?;
-    let mut head = PhpHead::read(&payload).map_err(|_| Reason::BadResponse)?;
+    let mut head = ResponseHead::read(&payload).map_err(|_| Reason::BadResponse)?;
     if head.sendfile.is_some() {
         return Ok(None);
     }
@@ -112,11 +108,15 @@ impl Begun {
 
     /// In development, what PHP said of its failure when the visitor would see nothing of it: the
     /// answer is an error's, and there is no page, or one that breaks off.
-    pub(crate) async fn failure(&mut self, connection: &mut Connection) -> Option<String> {
+    pub(crate) async fn failure(
+        &mut self,
+        connection: &mut Connection,
+        ctx: &RequestContext,
+    ) -> Option<String> {
         if self.head.status < 500 || self.head.sendfile.is_some() {
             return None;
         }
-        connection.gateway.development()?;
+        ctx.gateway.development()?;
         let arrived = &mut self.arrived;
         while arrived.end.is_none() && !arrived.flush && arrived.body.len() < FAILED_PAGE_BYTES {
             arrived.append(next(connection, &self.lease.exchange).await?);
@@ -138,23 +138,19 @@ impl Begun {
     pub(crate) async fn send(
         self,
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         app: &Rc<App>,
-        script: &Script,
-    ) -> BeforeHead<Answered> {
+    ) -> BeforeHead<ResponseSummary> {
         let Self { mut head, arrived, lease } = self;
-        if let Some(order) = head.sendfile.take() {
-            return sendfile::answer(connection, turn, app, script, head, order).await;
-        }
         let known = match arrived.end {
             Some(End::Failed(reason)) => return Err(reason),
             Some(End::Complete) => Some(arrived.body.len() as u64),
             None => head.content_length,
         };
-        let compression = Compression::of(connection, turn, app, &mut head, known);
+        let compression = Compression::of(connection, ctx, app, &mut head, known);
         if arrived.end.is_none() {
             let stream = Stream { app, head: &head, exchange: &lease.exchange, compression };
-            return Ok(stream.send(connection, turn, arrived).await);
+            return Ok(stream.send(connection, ctx, arrived).await);
         }
         let Arrived { body, held, .. } = arrived;
         let body = match compression {
@@ -162,22 +158,29 @@ impl Begun {
             Some(compression) => compression.end(body).await.map_err(no_memory)?,
         };
         if body.len() <= COPY_BYTES {
-            return Ok(whole(connection, turn, &head, &body).await);
+            return Ok(origin_response::write_complete(connection, ctx, &head, &body).await);
         }
-        Ok(large(connection, turn, &head, (body, held), &app.memory.responses).await)
+        Ok(origin_response::write_large(
+            connection,
+            ctx,
+            &head,
+            (body, held),
+            &app.memory.responses,
+        )
+        .await)
     }
 }
 
 /// Waits for the head and whatever comes with it; passes on what is to be sent before.
 async fn collect(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     exchange: &Exchange,
 ) -> BeforeHead<Arrived> {
     loop {
         let arrived = next(connection, exchange).await.ok_or(Reason::ClientGone)?;
         for payload in &arrived.interim {
-            send_interim(connection, turn, payload).await?;
+            send_interim(connection, ctx, payload).await?;
         }
         match (&arrived.head, arrived.end) {
             (None, Some(End::Failed(reason))) => return Err(reason),
@@ -188,27 +191,15 @@ async fn collect(
 }
 
 /// Writes an interim answer, which clients of HTTP/1.0 do not know (RFC 9110 15.2).
-async fn send_interim(connection: &mut Connection, turn: &Turn, payload: &[u8]) -> BeforeHead<()> {
-    match PhpHead::read_interim(payload) {
-        Some(head) => write_interim(connection, turn, &head).await,
+async fn send_interim(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    payload: &[u8],
+) -> BeforeHead<()> {
+    match ResponseHead::read_interim(payload) {
+        Some(head) => origin_response::write_interim(connection, ctx, &head).await,
         None => Ok(()),
     }
-}
-
-/// Writes one whose head is there.
-pub(crate) async fn write_interim(
-    connection: &mut Connection,
-    turn: &Turn,
-    head: &PhpHead,
-) -> BeforeHead<()> {
-    if turn.asked.version != Version::Http11 {
-        return Ok(());
-    }
-    let mut bytes = Vec::with_capacity(64 + head.headers.bytes.len());
-    write_status_line(&mut bytes, head.status);
-    bytes.extend_from_slice(&head.headers.bytes);
-    write_head_end(&mut bytes);
-    if connection.write_plain(&bytes).await { Ok(()) } else { Err(Reason::ClientGone) }
 }
 
 /// The next news of the exchange; `None` when the client has gone.
@@ -222,132 +213,6 @@ pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option
     .await
 }
 
-/// A complete answer: its length is known, whatever PHP announced.
-pub(crate) async fn whole(
-    connection: &mut Connection,
-    turn: &Turn,
-    head: &PhpHead,
-    body: &[u8],
-) -> Answered {
-    let body = &*live::with_tag(&connection.gateway, &head.headers, body);
-    let facts = put_head_of_whole(connection, turn, head, body.len());
-    let body = if matches!(facts.framing, Framing::Bodyless(_)) { b"" } else { body };
-    let is_sent = connection.flush(body).await;
-    answered_whole(facts, is_sent, body.len())
-}
-
-/// The same of one that a slow client should not keep in memory, which is let go with what counts it.
-async fn large(
-    connection: &mut Connection,
-    turn: &Turn,
-    head: &PhpHead,
-    (body, held): (Vec<u8>, Option<Held>),
-    account: &Rc<Account>,
-) -> Answered {
-    let tag = live::tag(&connection.gateway, &head.headers);
-    let body_bytes = body.len() + tag.len();
-    let facts = put_head_of_whole(connection, turn, head, body_bytes);
-    if matches!(facts.framing, Framing::Bodyless(_)) {
-        let is_sent = connection.flush(b"").await;
-        return answered_whole(facts, is_sent, 0);
-    }
-    let is_put = connection.put([&body, tag, b""], account).await;
-    drop((body, held));
-    let is_sent = is_put && connection.unspool().await;
-    answered_whole(facts, is_sent, body_bytes)
-}
-
-fn put_head_of_whole<'h>(
-    connection: &mut Connection,
-    turn: &Turn,
-    head: &'h PhpHead,
-    body_bytes: usize,
-) -> HeadFacts<'h> {
-    let framing = match turn.asked.framing(head.status, Some(body_bytes as u64)) {
-        // The script was not asked for its body, so only its own word counts.
-        Framing::Bodyless(_) => turn.asked.framing(head.status, head.content_length),
-        framing => framing,
-    };
-    let facts = head.facts(turn.asked, framing);
-    connection.put_head(facts, &head.headers.bytes);
-    facts
-}
-
-fn answered_whole(facts: HeadFacts<'_>, is_sent: bool, body_bytes: usize) -> Answered {
-    let status = facts.status;
-    if !is_sent {
-        return Answered::broken(status, 0);
-    }
-    let sent = Sent::Whole { keep_alive: facts.keep_alive };
-    Answered { sent, status, body_bytes: body_bytes as u64 }
-}
-
 fn no_memory(_: io::Error) -> Reason {
     Reason::Internal
-}
-
-pub(crate) async fn write_piece(
-    connection: &mut Connection,
-    framing: Framing,
-    body: &[u8],
-    sent_bytes: &mut u64,
-) -> bool {
-    let body = framed(framing, body, *sent_bytes);
-    *sent_bytes += body.len() as u64;
-    if framing == Framing::Chunked && !body.is_empty() {
-        return connection.flush_chunk(body).await;
-    }
-    let written = connection.flush(body).await;
-    connection.buffers().output.clear();
-    written
-}
-
-/// The same for a source that goes on while a slow client has not taken all.
-pub(crate) async fn put_piece(
-    connection: &mut Connection,
-    framing: Framing,
-    body: &[u8],
-    sent_bytes: &mut u64,
-    account: &Rc<Account>,
-) -> bool {
-    let body = framed(framing, body, *sent_bytes);
-    *sent_bytes += body.len() as u64;
-    if framing == Framing::Chunked && !body.is_empty() {
-        write_chunk_head(&mut connection.buffers().output, body.len());
-        return connection.put([body, CHUNK_END, b""], account).await;
-    }
-    connection.put([body, b"", b""], account).await
-}
-
-/// What of a piece goes out.
-fn framed(framing: Framing, body: &[u8], sent_bytes: u64) -> &[u8] {
-    match framing {
-        Framing::Bodyless(_) => &[],
-        // More than was announced would be read as the next answer.
-        Framing::Length(length) => {
-            let left = usize::try_from(length - sent_bytes).unwrap_or(usize::MAX);
-            &body[..body.len().min(left)]
-        }
-        Framing::Chunked | Framing::UntilClose => body,
-    }
-}
-
-pub(crate) async fn finish(
-    connection: &mut Connection,
-    facts: HeadFacts<'_>,
-    sent_bytes: u64,
-    account: &Rc<Account>,
-) -> Answered {
-    let status = facts.status;
-    let whole = match facts.framing {
-        Framing::Chunked => connection.put([LAST_CHUNK, b"", b""], account).await,
-        Framing::Length(length) => sent_bytes == length,
-        Framing::Bodyless(_) | Framing::UntilClose => true,
-    };
-    let whole = whole && connection.unspool().await;
-    if !whole {
-        return Answered::broken(status, sent_bytes);
-    }
-    let sent = Sent::Whole { keep_alive: facts.keep_alive };
-    Answered { sent, status, body_bytes: sent_bytes }
 }

@@ -2,21 +2,20 @@
 //!
 //! Invariant: what the client was sent is what came, in order; an answer that breaks off is broken off.
 
-use super::relay::{finish, put_piece};
 use crate::app::App;
 use crate::compression::Compression;
-use crate::connection::Connection;
-use crate::development::live;
-use crate::exchange::{Arrived, End, Exchange};
-use crate::php_head::PhpHead;
-use crate::turn::{Answered, Turn, told};
+use crate::development::tag;
+use crate::request::{RequestContext, ResponseSummary};
+use crate::response_head::ResponseHead;
+use outboard_http_server::{BodyWriter, Connection};
+use outboard_php_pool::exchange::{Arrived, End, Exchange};
 use std::io;
 use std::task::Poll;
 
 /// An answer that comes in pieces.
 pub(super) struct Stream<'a> {
     pub(super) app: &'a App,
-    pub(super) head: &'a PhpHead,
+    pub(super) head: &'a ResponseHead,
     pub(super) exchange: &'a Exchange,
     pub(super) compression: Option<Compression>,
 }
@@ -25,50 +24,51 @@ impl Stream<'_> {
     pub(super) async fn send(
         mut self,
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         first: Arrived,
-    ) -> Answered {
+    ) -> ResponseSummary {
         let head = self.head;
-        let tag = live::tag(&connection.gateway, &head.headers);
+        let tag = tag::of(ctx.gateway.development().as_deref(), &head.headers);
         let length = head.content_length.map(|length| length + tag.len() as u64);
-        let framing = turn.asked.framing(head.status, length);
-        let facts = head.facts(turn.asked, framing);
+        let framing = ctx.request.framing(head.status, length);
+        let facts = head.facts(ctx.request, framing);
         connection.put_head(facts, &head.headers.bytes);
-        let mut sent_bytes = 0;
+        let mut writer = BodyWriter::new(framing);
         let mut arrived = first;
         loop {
             let is_last = arrived.end == Some(End::Complete);
             let Arrived { body, end, held, .. } = arrived;
             let Ok(mut piece) = self.coded(body, is_last).await else {
-                return Answered::broken(head.status, sent_bytes);
+                return ResponseSummary::broken(head.status, writer.written_bytes());
             };
             if is_last {
                 piece.extend_from_slice(tag);
             }
             let account = &self.app.memory.responses;
-            if !put_piece(connection, framing, &piece, &mut sent_bytes, account).await {
-                return Answered::broken(head.status, sent_bytes);
+            if is_last {
+                let written = writer.finish(connection, &piece, facts.keep_alive, account).await;
+                let body_bytes = writer.written_bytes();
+                return ResponseSummary { written, status: head.status, body_bytes };
+            }
+            if !writer.write_or_spool(connection, &piece, account).await {
+                return ResponseSummary::broken(head.status, writer.written_bytes());
             }
             drop((piece, held));
-            match end {
-                Some(End::Complete) => return finish(connection, facts, sent_bytes, account).await,
-                Some(End::Failed(reason)) => {
-                    connection.gateway.counters.borrow_mut().refused(reason);
-                    let text = told(connection, turn);
-                    connection.gateway.log_refusal(Some(self.app), turn.request_id, reason, &text);
-                    return Answered::broken(head.status, sent_bytes);
-                }
-                None => {}
+            if let Some(End::Failed(reason)) = end {
+                connection.context.count_refusal(reason);
+                let text = ctx.describe(connection);
+                ctx.gateway.log_refusal(Some(self.app), ctx.request_id, reason, &text);
+                return ResponseSummary::broken(head.status, writer.written_bytes());
             }
-            let next = connection.next_of_answer(u64::MAX, |untaken_bytes| {
+            let next = connection.next_of_response(u64::MAX, |untaken_bytes| {
                 self.exchange.set_spooled(usize::try_from(untaken_bytes).unwrap_or(usize::MAX));
                 self.exchange.take().map_or(Poll::Pending, Poll::Ready)
             });
             arrived = match next.await {
                 Ok(arrived) => arrived,
                 Err(reason) => {
-                    connection.lost = Some(reason);
-                    return Answered::broken(head.status, sent_bytes);
+                    connection.note_lost(Err(reason));
+                    return ResponseSummary::broken(head.status, writer.written_bytes());
                 }
             };
         }

@@ -36,7 +36,7 @@ impl Orders {
 
     /// Whether the server is to stop; the current task is woken when it is.
     pub(super) fn want_stop(&self, gateway: &Gateway) -> bool {
-        let asked = [self.terminate.poll(), self.interrupt.poll(), gateway.wishes.stop.poll()];
+        let asked = [self.terminate.poll(), self.interrupt.poll(), gateway.control.stop.poll()];
         asked.iter().any(Poll::is_ready)
     }
 
@@ -45,7 +45,7 @@ impl Orders {
             if self.want_stop(gateway) {
                 return Poll::Ready(Order::Stop);
             }
-            if self.reload.poll().is_ready() || gateway.wishes.reload.poll().is_ready() {
+            if self.reload.poll().is_ready() || gateway.control.reload.poll().is_ready() {
                 return Poll::Ready(Order::Reload);
             }
             self.reopen.poll().map(|()| Order::ReopenLogs)

@@ -66,7 +66,7 @@ fn rejected_responses_carry_the_number_of_their_request() {
 }
 
 #[test]
-fn an_announced_close_is_no_failure() {
+fn an_announced_close_is_not_a_failure() {
     let address = server(|count| {
         let close = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
         (count == 1).then_some(close)

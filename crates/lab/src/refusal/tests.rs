@@ -121,7 +121,7 @@ fn answering(bodies: [&'static str; 4]) -> SocketAddr {
 }
 
 #[test]
-fn a_server_that_changes_its_response_during_the_load_is_refused() {
+fn a_response_that_changes_during_the_load_is_rejected() {
     let refusal_of = |bodies| {
         let request = RequestSpec::get("/").expecting_body(b"right");
         let task = Task::new(answering(bodies), &request, 1);

@@ -204,7 +204,6 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
                 }
             }),
             alive_every_ms: None,
-            protocols: Vec::new(),
         };
         if let Err(error) = serve(config, options) {
             let _ = sender.send(Err(error.to_string()));

@@ -166,13 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_as_it_was_is_nothing() {
+    fn unchanged_state_is_not_reported() {
         let line = "0\tglobal\t$a\t\t01\t1\t\n";
         assert_eq!(report([line, line, line]), []);
     }
 
     #[test]
-    fn a_change_is_told_with_the_values_of_both_rounds() {
+    fn a_change_is_reported_with_the_values_of_both_rounds() {
         let found = report([
             "0\tglobal\t$a\t\t01\t1\t\n",
             "0\tglobal\t$a\t\t02\t2\t\n",
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_loaded_with_its_declared_value_is_nothing() {
+    fn state_with_its_declared_value_is_not_reported() {
         let line = "0\tstatic property\tA::$b\ta.php:2\t01\t1\t01\n";
         let with_part = format!("{line}1\tstatic property\tA::$b['c']\ta.php:2\t05\t5\t\n");
         assert_eq!(report(["", line, line]), []);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_innermost_difference_is_told() {
+    fn only_the_innermost_difference_is_reported() {
         let lines = |n: u8| {
             format!(
                 "0\tglobal\t$a\t\t0{n}\tA\t\n1\tglobal\t$a->b\t\t1{n}\tarray(1)\t\n2\tglobal\t$a->b['c']\t\t2{n}\t{n}\t\n"

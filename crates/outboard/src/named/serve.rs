@@ -74,7 +74,6 @@ fn options(
             }
         }),
         alive_every_ms: notify::alive_every_ms(),
-        protocols: Vec::new(),
     })
 }
 

@@ -3,7 +3,7 @@
 use super::with;
 use std::ffi::{c_char, c_void};
 
-/// Fills the buffer; fewer than `len` bytes mean that the body ended.
+/// Fills the buffer; fewer than `len` bytes mean that the body has ended.
 ///
 /// # Safety
 /// As [`with`]; `buffer` is writable for `len` bytes.

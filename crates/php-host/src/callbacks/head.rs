@@ -3,7 +3,7 @@
 use super::{slice, with};
 use std::ffi::{c_char, c_void};
 
-/// Begins the head.
+/// Starts the head.
 ///
 /// # Safety
 /// As [`with`]; `reason` is valid for `reason_len` bytes.
@@ -29,7 +29,7 @@ unsafe extern "C" fn outboard_rs_head_line(exchange: *mut c_void, line: *const c
     unsafe { with(exchange, (), |exchange| exchange.add_head_line(slice(line, len))) }
 }
 
-/// Sends the head that was begun as an interim one. False when it did not go out.
+/// Sends the started head as an interim one. False if it was not sent.
 ///
 /// # Safety
 /// As [`with`].

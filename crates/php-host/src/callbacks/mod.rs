@@ -1,30 +1,29 @@
-//! What the shim calls while a request runs. Each function is `outboard_rs_…` in
-//! `sapi/outboard.h`.
+//! The functions that the shim calls during a request: `outboard_rs_…` in `sapi/outboard.h`.
 //!
-//! Invariants: none calls into the engine; every one goes through [`with`], so no panic enters C.
+//! Invariants: none calls the engine; each goes through [`with`], so no panic enters C.
 
 mod body;
 mod head;
 mod log;
 mod output;
 mod purge;
-mod resident;
 mod task;
+mod worker_script;
 
 use crate::exchange::Exchange;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `work` on the request's exchange. A panic is our bug: the worker answers `fallback`,
-/// which the shim takes for a client that has gone, and leaves after the request.
+/// Runs `work` on the request's exchange. After a panic, which is our bug, the shim gets `fallback`, as
+/// for a disconnected client, and the worker exits after the request.
 ///
 /// # Safety
-/// `exchange` is the pointer that `engine::run` was given, and that call has not returned.
+/// `exchange` is the pointer that `engine::run` received, and that call has not returned.
 unsafe fn with<T>(exchange: *mut c_void, fallback: T, work: impl FnOnce(&mut Exchange) -> T) -> T {
     // SAFETY: the caller's contract; callbacks do not nest, so this is the only reference.
     let exchange = unsafe { &mut *exchange.cast::<Exchange>() };
     catch_unwind(AssertUnwindSafe(|| work(exchange))).unwrap_or_else(|_| {
-        exchange.note_panic();
+        exchange.record_panic();
         fallback
     })
 }

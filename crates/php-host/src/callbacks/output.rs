@@ -3,7 +3,7 @@
 use super::{slice, with};
 use std::ffi::{c_char, c_void};
 
-/// Returns how many bytes were taken; fewer than `len` when the client has gone.
+/// Returns how many bytes were taken; fewer than `len` if the client has disconnected.
 ///
 /// # Safety
 /// As [`with`]; `bytes` is valid for `len` bytes.
@@ -17,7 +17,7 @@ unsafe extern "C" fn outboard_rs_write(
     unsafe { with(exchange, 0, |exchange| exchange.write(slice(bytes, len))) }
 }
 
-/// False when the client has gone.
+/// False if the client has disconnected.
 ///
 /// # Safety
 /// As [`with`].
@@ -27,7 +27,7 @@ unsafe extern "C" fn outboard_rs_flush(exchange: *mut c_void) -> bool {
     unsafe { with(exchange, false, |exchange| exchange.flush()) }
 }
 
-/// Whether the client has not taken what there is, so that more should wait.
+/// Whether the client is slow, so that the script should wait.
 ///
 /// # Safety
 /// As [`with`].
@@ -37,7 +37,7 @@ unsafe extern "C" fn outboard_rs_is_paused(exchange: *mut c_void) -> bool {
     unsafe { with(exchange, false, |exchange| exchange.is_paused()) }
 }
 
-/// Has this coroutine woken when it takes more.
+/// Wakes this coroutine when the client reads again.
 ///
 /// # Safety
 /// As [`with`].
@@ -47,7 +47,7 @@ unsafe extern "C" fn outboard_rs_await_client(exchange: *mut c_void, waiter: u64
     unsafe { with(exchange, (), |exchange| exchange.await_client(waiter)) }
 }
 
-/// False when the client has gone.
+/// Completes the response. False if the client has disconnected.
 ///
 /// # Safety
 /// As [`with`].

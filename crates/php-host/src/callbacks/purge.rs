@@ -2,17 +2,16 @@
 
 use super::{slice, with};
 use crate::engine::Str;
-use crate::resident::Resident;
+use crate::worker_script::RunningScript;
 use outboard_ring::frame::Tag;
 use outboard_ring::purge::{PurgeCall, Selected};
 use std::ffi::{c_char, c_void};
 
-/// How many pages were purged; negative when the gateway could not be asked.
+/// Returns how many pages were purged; negative if the gateway cannot be reached.
 ///
 /// # Safety
-/// `exchange` is NULL or as [`with`] wants it, `events` NULL or as
-/// [`super::resident::with`] does; `kinds` and `texts` are readable for `count` elements, the texts
-/// with their bytes.
+/// `exchange` is NULL or valid for [`with`], `events` NULL or valid for [`super::worker_script::with`];
+/// `kinds` and `texts` are readable for `count` elements, the texts with their bytes.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_purge(
     exchange: *mut c_void,
@@ -38,9 +37,9 @@ unsafe extern "C" fn outboard_rs_purge(
         // SAFETY: this function's contract.
         unsafe { with(exchange, None, |exchange| exchange.purge(&call)) }
     } else if !events.is_null() {
-        let purge = |resident: &mut Resident| resident.purge(Tag::default(), &call);
+        let purge = |script: &mut RunningScript| script.purge(Tag::default(), &call);
         // SAFETY: this function's contract.
-        unsafe { super::resident::with(events, purge) }
+        unsafe { super::worker_script::with(events, purge) }
     } else {
         None
     };

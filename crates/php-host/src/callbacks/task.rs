@@ -1,24 +1,24 @@
-//! Tasks of a script per request. Called by `primitives.c`; a resident script's are fetches
-//! ([`super::resident`]).
+//! Tasks in classic mode. Called by `primitives.c`; in worker mode they are fetches
+//! ([`super::worker_script`]).
 
 use super::{slice, with};
-use crate::engine::{RawFetched, Str};
+use crate::engine::{RawFetchResult, Str};
 use outboard_ring::task::TaskCall;
 use std::ffi::{c_int, c_void};
 
-/// False when the gateway cannot be asked. The strings of `answer` live until the next call. Below
-/// 0 `retries` are as configured.
+/// False if the gateway cannot be reached. The strings of `result` live until the next call. Negative
+/// `retries` mean the configured number.
 ///
 /// # Safety
-/// As [`with`]; `name` and `data` are readable, `answer` writable.
+/// As [`with`]; `name` and `data` are readable, `result` writable.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn outboard_rs_dispatch(
+unsafe extern "C" fn outboard_rs_blocking_dispatch(
     exchange: *mut c_void,
     name: Str,
     data: Str,
     delay_ms: u64,
     retries: c_int,
-    answer: *mut RawFetched,
+    result: *mut RawFetchResult,
 ) -> bool {
     // SAFETY: this function's contract.
     let (name, data) = unsafe { (slice(name.ptr, name.len), slice(data.ptr, data.len)) };
@@ -29,7 +29,7 @@ unsafe extern "C" fn outboard_rs_dispatch(
     unsafe {
         with(exchange, false, |exchange| {
             let Some(fetched) = exchange.dispatch(call, data) else { return false };
-            answer.write(fetched.into());
+            result.write(fetched.into());
             true
         })
     }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 struct Home(PathBuf);
 
 impl Home {
-    /// A folder with these files, or folders when they end with a slash.
+    /// A directory with these files; names that end with a slash are directories.
     fn with(name: &str, entries: &[&str]) -> Self {
         let home = std::env::temp_dir().join(format!("outboard-ini-{}-{name}", std::process::id()));
         for entry in entries {
             let path = home.join(entry);
-            let folder = if entry.ends_with('/') { &path } else { path.parent().unwrap() };
-            std::fs::create_dir_all(folder).unwrap();
+            let directory = if entry.ends_with('/') { &path } else { path.parent().unwrap() };
+            std::fs::create_dir_all(directory).unwrap();
             if !entry.ends_with('/') {
                 std::fs::write(&path, "").unwrap();
             }

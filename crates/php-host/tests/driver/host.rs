@@ -1,4 +1,4 @@
-//! A host's zygote, which forks workers at the gateway's order.
+//! A zygote that forks workers on the gateway's orders.
 
 use super::{PATIENCE, Worker, settings};
 use outboard_ring::channel::{Capacities, GatewayChannel};
@@ -10,7 +10,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
-/// A zygote.
+/// A running zygote.
 pub struct Host {
     process: Child,
     control: Option<OwnedFd>,
@@ -18,7 +18,7 @@ pub struct Host {
     next_worker: u64,
 }
 
-/// Starts the binary and sends the order to start; the event that it answers with.
+/// Starts the binary and sends the start order; `started` is the event that it replies with.
 pub fn start(settings: HostSettings) -> Host {
     let (ours, theirs) = control::pair().unwrap();
     let process = Command::new(env!("CARGO_BIN_EXE_outboard-php"))
@@ -26,7 +26,7 @@ pub fn start(settings: HostSettings) -> Host {
         .spawn()
         .unwrap();
     control::send(&ours, &Order::Start { settings: Box::new(settings) }, &[]).unwrap();
-    let started = receive_event(&ours).expect("the zygote answers");
+    let started = receive_event(&ours).expect("the zygote replies");
     Host { process, control: Some(ours), started, next_worker: 1 }
 }
 
@@ -37,7 +37,7 @@ fn receive_event(control: &OwnedFd) -> Option<Event> {
 }
 
 impl Host {
-    /// With the usual settings.
+    /// With the default settings.
     pub fn new() -> Self {
         Self::with(settings())
     }
@@ -78,10 +78,11 @@ impl Host {
         let (channel, memory) = GatewayChannel::create(capacities, 1).unwrap();
         let bell = Doorbell::new().unwrap();
         let awaited = Awaited::new(&bell).unwrap();
-        let answering = Doorbell::new().unwrap();
-        let own_bell = Awaited::new(&answering).unwrap();
+        let gateway_bell = Doorbell::new().unwrap();
+        let own_bell = Awaited::new(&gateway_bell).unwrap();
         let (output, output_end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-        let descriptors = [memory.as_fd(), awaited.as_fd(), answering.as_fd(), output_end.as_fd()];
+        let descriptors =
+            [memory.as_fd(), awaited.as_fd(), gateway_bell.as_fd(), output_end.as_fd()];
         let order = Order::Fork { worker: number };
         control::send(self.control(), &order, &descriptors).unwrap();
         drop(output_end);
@@ -95,13 +96,13 @@ impl Host {
             channel,
             bell,
             own_bell,
-            _answering: answering,
+            _gateway_bell: gateway_bell,
             output: output.into(),
             generation: 0,
         }
     }
 
-    /// Closes the control socket and waits for the zygote's end.
+    /// Closes the control socket and waits for the zygote's exit.
     pub fn close(&mut self) {
         self.control = None;
         self.process.wait().unwrap();

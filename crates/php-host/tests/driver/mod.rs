@@ -1,7 +1,7 @@
-//! The gateway's role, for tests and measurements: starts a host, forks workers, sends requests
-//! through the ring and collects the answers.
+//! The gateway's role, for tests and benchmarks: starts a host, forks workers, sends requests through the
+//! ring and collects the responses.
 //!
-//! Invariant: every wait has an end, far beyond what a passing test needs.
+//! Invariant: every wait has a time limit, far beyond what a passing test needs.
 
 #![allow(
     dead_code,
@@ -10,22 +10,24 @@
     reason = "each test binary uses its part of the driver"
 )]
 
-mod answer;
-mod ask;
-mod folder;
 mod host;
-mod resident;
+mod process;
+mod request;
+mod response;
+mod script_worker;
 mod settings;
+mod temp_dir;
 mod worker;
 
-pub use answer::{Answer, finished};
-pub use ask::{Ask, get, post};
-pub use folder::{Folder, fixtures};
 pub use host::{Host, start};
-pub use resident::{Resident, serve};
+pub use process::{eventually, is_running, kill};
+pub use request::{RequestSpec, get, post};
+pub use response::{Response, finished};
 use rustix::event::Timespec;
+pub use script_worker::{ScriptWorker, serve};
 pub use settings::{ini, settings, settings_as_nobody, settings_of_worker};
+pub use temp_dir::{TempDir, fixtures};
 pub use worker::Worker;
 
-/// How long the other side may say nothing.
+/// The maximum time without an event of the other side.
 const PATIENCE: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };

@@ -1,11 +1,11 @@
-//! What the gateway orders a host to start with.
+//! Settings of a host, as the gateway sends them.
 
 use super::fixtures;
 use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Settings as the gateway sends them for a classic app, with no ini files but the modules'.
+/// Settings of a classic app; only the modules' ini files are read.
 pub fn settings() -> HostSettings {
     HostSettings {
         app: "test".into(),
@@ -28,7 +28,7 @@ pub fn settings() -> HostSettings {
     }
 }
 
-/// The same as another user, when the tests may become one.
+/// The same as another user, if the tests run as root.
 pub fn settings_as_nobody() -> HostSettings {
     let run_as = rustix::process::geteuid().is_root().then_some((65534, 65534));
     HostSettings { run_as, ..settings() }

@@ -1,7 +1,7 @@
 //! The gateway's end of a worker's ring.
 
-use super::answer::Collected;
-use super::{Answer, Ask, PATIENCE};
+use super::response::Collected;
+use super::{PATIENCE, RequestSpec, Response};
 use outboard_ring::channel::{GatewayChannel, LEASES};
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
@@ -19,33 +19,33 @@ pub struct Worker {
     pub channel: GatewayChannel,
     pub(super) bell: Doorbell,
     pub(super) own_bell: Awaited,
-    /// What the worker rings: no wait for it ends once all of its descriptors are closed.
-    pub(super) _answering: Doorbell,
+    /// The doorbell that the worker rings: a wait would not end if all its descriptors were closed.
+    pub(super) _gateway_bell: Doorbell,
     pub(super) output: File,
     pub(super) generation: u32,
 }
 
 impl Worker {
     /// Sends a request and waits for its end.
-    pub fn ask(&mut self, ask: &Ask) -> Answer {
-        let tag = self.begin(ask);
-        self.finish(tag, ask.body.as_deref().unwrap_or(b""))
+    pub fn request(&mut self, request: &RequestSpec) -> Response {
+        let tag = self.begin(request);
+        self.finish(tag, request.body.as_deref().unwrap_or(b""))
     }
 
-    /// Sends the request frame alone.
-    pub fn begin(&mut self, ask: &Ask) -> Tag {
+    /// Sends only the request frame.
+    pub fn begin(&mut self, request: &RequestSpec) -> Tag {
         self.generation += 1;
         let tag = Tag { slot: self.generation % LEASES as u32, generation: self.generation };
         let mut payload = Vec::new();
-        ask.encode(&mut payload);
+        request.encode(&mut payload);
         self.channel.offer(tag);
         assert!(self.channel.push(FrameKind::Request, tag, &[&payload]).unwrap());
         self.publish();
         tag
     }
 
-    /// Sends the body as room allows and collects frames until `Done`.
-    pub fn finish(&mut self, tag: Tag, body: &[u8]) -> Answer {
+    /// Sends the body as space allows and collects frames until `Done`.
+    pub fn finish(&mut self, tag: Tag, body: &[u8]) -> Response {
         let piece = self.channel.largest_payload_bytes() / 2;
         let mut pieces = body.chunks(piece);
         let mut waiting = pieces.next();
@@ -63,8 +63,8 @@ impl Worker {
             self.publish();
             if let Some((header, payload)) = self.try_frame() {
                 assert_eq!(header.tag, tag, "{header:?}");
-                if let Some(answer) = collected.take(header.kind, &payload) {
-                    return answer;
+                if let Some(response) = collected.take(header.kind, &payload) {
+                    return response;
                 }
             } else {
                 self.sleep();
@@ -72,26 +72,26 @@ impl Worker {
         }
     }
 
-    /// Sends all at once, and returns the answers in the order in which they were completed, each
-    /// with its place in `asks`.
-    pub fn ask_all(&mut self, asks: &[Ask]) -> Vec<(usize, Answer)> {
-        let tags: Vec<Tag> = asks.iter().map(|ask| self.begin(ask)).collect();
+    /// Sends all at once, and returns the responses in order of completion, each with its index in
+    /// `requests`.
+    pub fn request_all(&mut self, requests: &[RequestSpec]) -> Vec<(usize, Response)> {
+        let tags: Vec<Tag> = requests.iter().map(|request| self.begin(request)).collect();
         self.finish_all(&tags)
     }
 
-    /// Collects the answers to these requests, in the order in which they come.
-    pub fn finish_all(&mut self, tags: &[Tag]) -> Vec<(usize, Answer)> {
+    /// Collects the responses to these requests, in order of completion.
+    pub fn finish_all(&mut self, tags: &[Tag]) -> Vec<(usize, Response)> {
         let mut collected: HashMap<u32, Collected> = HashMap::new();
-        let mut answers = Vec::new();
-        while answers.len() < tags.len() {
+        let mut responses = Vec::new();
+        while responses.len() < tags.len() {
             let (header, payload) = self.frame();
             let place = tags.iter().position(|tag| *tag == header.tag).expect("a tag in flight");
             let own = collected.entry(header.tag.generation).or_default();
-            if let Some(answer) = own.take(header.kind, &payload) {
-                answers.push((place, answer));
+            if let Some(response) = own.take(header.kind, &payload) {
+                responses.push((place, response));
             }
         }
-        answers
+        responses
     }
 
     pub fn push(&mut self, kind: FrameKind, tag: Tag, payload: &[u8]) {
@@ -139,13 +139,13 @@ impl Worker {
     fn sleep(&mut self) {
         if self.channel.prepare_sleep().unwrap() == Sleep::MayBlock {
             let mut ready = [PollFd::new(&self.own_bell, PollFlags::IN)];
-            assert_ne!(poll(&mut ready, Some(&PATIENCE)).unwrap(), 0, "the worker says nothing");
+            assert_ne!(poll(&mut ready, Some(&PATIENCE)).unwrap(), 0, "the worker sends nothing");
             self.own_bell.wait();
             self.channel.cancel_sleep();
         }
     }
 
-    /// Waits until a backtrace about `tag` is there.
+    /// Waits for a backtrace of `tag`.
     pub fn backtrace(&self, tag: Tag) -> String {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
         loop {
@@ -168,7 +168,7 @@ impl Worker {
         }
     }
 
-    /// What the worker wrote to its standard streams, once it is gone.
+    /// Returns the worker's standard streams, after its exit.
     pub fn output(mut self) -> String {
         let mut text = String::new();
         self.output.read_to_string(&mut text).unwrap();

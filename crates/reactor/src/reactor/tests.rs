@@ -174,7 +174,7 @@ fn a_caught_signal_is_delivered() {
 }
 
 #[test]
-fn a_task_that_always_finds_something_to_do_leaves_others_their_turn() {
+fn a_task_that_always_has_work_yields_to_others() {
     run(async {
         spawn(async {
             loop {
@@ -187,7 +187,7 @@ fn a_task_that_always_finds_something_to_do_leaves_others_their_turn() {
 }
 
 #[test]
-fn a_socket_that_can_always_be_read_keeps_its_task_no_longer_than_a_turn() {
+fn a_socket_that_is_always_readable_yields_after_a_turn() {
     run(async {
         let (listener, address) = listener();
         let mut client = TcpStream::connect(address).unwrap();

@@ -75,7 +75,7 @@ fn completions_come_back_as_they_were() {
 }
 
 #[test]
-fn what_is_cut_short_is_corrupt() {
+fn a_truncated_operation_is_corrupt() {
     let whole = operation_bytes(&fetch());
     for len in 0..whole.len() {
         assert!(Operation::decode(&whole[..len]).is_err(), "{len}");

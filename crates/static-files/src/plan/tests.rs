@@ -151,7 +151,7 @@ fn single_ranges_are_cut_out() {
 }
 
 #[test]
-fn an_unsatisfiable_range_is_told_the_size() {
+fn an_unsatisfiable_range_gets_the_size() {
     let scratch = Scratch::new();
     let entry = alphabet(&scratch, Place::Memory);
     let plan = plan(&entry, None, &ranged(b"bytes=26-"));

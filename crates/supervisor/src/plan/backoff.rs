@@ -12,7 +12,7 @@ pub const LONGEST_WAIT_MS: u64 = 5_000;
 /// Deaths while starting are forgotten after this time without one.
 pub const FORGET_AFTER_MS: u64 = 10_000;
 /// Deaths while serving whose successors start at once, however close together.
-pub const CRASHES_AT_ONCE: u64 = 200;
+pub const CRASH_BURST: u64 = 200;
 /// Beyond them, the time per successor. A pool in which a crawler crashes workers keeps most of its
 /// capacity, and forks and log lines stay bounded.
 pub const CRASH_INTERVAL_MS: u64 = 100;
@@ -38,7 +38,7 @@ impl Backoff {
     ///
     /// Workers that are forked together die together: a death during the wait for another one is
     /// the same failure.
-    pub fn died_starting(&mut self, now_ms: u64) -> u64 {
+    pub fn failed_to_start(&mut self, now_ms: u64) -> u64 {
         if now_ms >= self.last_failure_ms.saturating_add(FORGET_AFTER_MS) {
             self.failures = 0;
         }
@@ -53,8 +53,8 @@ impl Backoff {
 
     /// Notes a death after readiness. Returns the wait until the successor may start in ms: 0
     /// unless it is a crash loop.
-    pub fn died_serving(&mut self, now_ms: u64) -> u64 {
-        let tolerance_ms = CRASHES_AT_ONCE * CRASH_INTERVAL_MS;
+    pub fn crashed(&mut self, now_ms: u64) -> u64 {
+        let tolerance_ms = CRASH_BURST * CRASH_INTERVAL_MS;
         self.crashes_due_ms = self.crashes_due_ms.max(now_ms).saturating_add(CRASH_INTERVAL_MS);
         let over_ms = self.crashes_due_ms.saturating_sub(now_ms.saturating_add(tolerance_ms));
         // Many deaths at once must not add up to a long wait.
@@ -99,7 +99,7 @@ mod tests {
     fn deaths_while_starting_double_the_wait_up_to_the_longest() {
         let (mut backoff, mut now_ms) = (Backoff::new(), 1_000);
         let waits = std::iter::from_fn(|| {
-            let wait_ms = backoff.died_starting(now_ms);
+            let wait_ms = backoff.failed_to_start(now_ms);
             now_ms += wait_ms;
             Some(wait_ms)
         });
@@ -110,34 +110,34 @@ mod tests {
     #[test]
     fn workers_that_die_together_count_as_one_failure() {
         let mut backoff = Backoff::new();
-        assert_eq!(backoff.died_starting(100), 10);
-        assert_eq!(backoff.died_starting(100), 10);
-        assert_eq!(backoff.died_starting(103), 7);
+        assert_eq!(backoff.failed_to_start(100), 10);
+        assert_eq!(backoff.failed_to_start(100), 10);
+        assert_eq!(backoff.failed_to_start(103), 7);
         assert_eq!(backoff.failures(), 1);
     }
 
     #[test]
     fn a_served_request_forgets_earlier_failures() {
         let mut backoff = Backoff::new();
-        assert_eq!(backoff.died_starting(0), 10);
-        assert_eq!(backoff.died_starting(10), 20);
+        assert_eq!(backoff.failed_to_start(0), 10);
+        assert_eq!(backoff.failed_to_start(10), 20);
         backoff.served();
-        assert_eq!(backoff.died_starting(30), 10);
+        assert_eq!(backoff.failed_to_start(30), 10);
     }
 
     #[test]
     fn a_calm_of_ten_seconds_forgets_earlier_failures() {
         let mut backoff = Backoff::new();
-        assert_eq!(backoff.died_starting(0), 10);
-        assert_eq!(backoff.died_starting(9_999), 20);
-        assert_eq!(backoff.died_starting(9_999 + FORGET_AFTER_MS), 10);
+        assert_eq!(backoff.failed_to_start(0), 10);
+        assert_eq!(backoff.failed_to_start(9_999), 20);
+        assert_eq!(backoff.failed_to_start(9_999 + FORGET_AFTER_MS), 10);
     }
 
     #[test]
     fn a_death_while_serving_is_made_good_at_once() {
         let mut backoff = Backoff::new();
-        for _ in 0..CRASHES_AT_ONCE {
-            assert_eq!(backoff.died_serving(50), 0);
+        for _ in 0..CRASH_BURST {
+            assert_eq!(backoff.crashed(50), 0);
         }
         assert!(backoff.may_start(50));
     }
@@ -145,20 +145,20 @@ mod tests {
     #[test]
     fn a_crash_loop_is_slowed_to_the_limit_and_then_forgotten() {
         let (mut backoff, mut now_ms) = (Backoff::new(), 0);
-        for _ in 0..CRASHES_AT_ONCE {
-            assert_eq!(backoff.died_serving(now_ms), 0);
+        for _ in 0..CRASH_BURST {
+            assert_eq!(backoff.crashed(now_ms), 0);
         }
         for _ in 0..20 {
-            let wait_ms = backoff.died_serving(now_ms);
+            let wait_ms = backoff.crashed(now_ms);
             assert_eq!(wait_ms, CRASH_INTERVAL_MS);
             now_ms += wait_ms;
         }
-        now_ms += CRASHES_AT_ONCE * CRASH_INTERVAL_MS;
-        assert_eq!(backoff.died_serving(now_ms), 0);
+        now_ms += CRASH_BURST * CRASH_INTERVAL_MS;
+        assert_eq!(backoff.crashed(now_ms), 0);
     }
 
     #[derive(Debug, Clone, Copy)]
-    enum Death {
+    enum ExitKind {
         Starting,
         Serving,
     }
@@ -170,7 +170,7 @@ mod tests {
         ) {
             let (mut backoff, mut now_ms, mut last_ms) = (Backoff::new(), 0, 0);
             for pause_ms in pauses {
-                let wait_ms = backoff.died_starting(now_ms);
+                let wait_ms = backoff.failed_to_start(now_ms);
                 prop_assert!(wait_ms >= last_ms);
                 last_ms = wait_ms;
                 now_ms += wait_ms + pause_ms;
@@ -180,13 +180,13 @@ mod tests {
         #[test]
         fn no_wait_is_longer_than_the_longest(
             deaths in prop::collection::vec(
-                (prop_oneof![Just(Death::Starting), Just(Death::Serving)], 0..3_000_u64), 0..600)
+                (prop_oneof![Just(ExitKind::Starting), Just(ExitKind::Serving)], 0..3_000_u64), 0..600)
         ) {
             let (mut backoff, mut now_ms) = (Backoff::new(), 0);
             for (death, pause_ms) in deaths {
                 let wait_ms = match death {
-                    Death::Starting => backoff.died_starting(now_ms),
-                    Death::Serving => backoff.died_serving(now_ms),
+                    ExitKind::Starting => backoff.failed_to_start(now_ms),
+                    ExitKind::Serving => backoff.crashed(now_ms),
                 };
                 prop_assert!(wait_ms <= LONGEST_WAIT_MS);
                 now_ms += pause_ms;

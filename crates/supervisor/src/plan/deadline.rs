@@ -8,7 +8,7 @@
 
 /// Time from the first backtrace signal to the second, which reaches a worker in a system call
 /// ([`outboard_ring::control::BACKTRACE_SIGNAL`]).
-pub const ASK_AGAIN_AFTER_MS: u64 = 50;
+pub const SECOND_SIGNAL_AFTER_MS: u64 = 50;
 /// Time from the first backtrace signal to the kill: a busy machine may not schedule the worker
 /// sooner, and the client has its response.
 pub const KILL_AFTER_MS: u64 = 250;
@@ -23,14 +23,14 @@ pub enum Stage {
     #[default]
     InTime,
     /// The client has its response, and the backtrace signal was sent.
-    Asked {
+    Signalled {
         /// When.
-        asked_ms: u64,
+        signalled_ms: u64,
     },
     /// The backtrace signal was sent again.
-    AskedAgain {
+    SignalledAgain {
         /// When the first signal was sent.
-        asked_ms: u64,
+        signalled_ms: u64,
     },
     /// It was asked to end the request.
     Cancelled {
@@ -126,9 +126,9 @@ pub enum Step {
         until_ms: Option<u64>,
     },
     /// Answer the client and send the backtrace signal.
-    AnswerAndAsk(Cause),
+    RespondAndSignal(Cause),
     /// Send the backtrace signal again.
-    AskAgain,
+    SignalAgain,
     /// Tell it to end the request.
     Cancel,
     /// Send `SIGKILL`; the backtrace, if it has come, goes to the slow log.
@@ -140,12 +140,13 @@ impl Step {
     pub fn next_stage(self, stage: Stage, now_ms: u64) -> Stage {
         match (self, stage) {
             (Self::Wait { .. }, _) | (_, Stage::Killed) => stage,
-            (Self::AnswerAndAsk(_), _) => Stage::Asked { asked_ms: now_ms },
-            (Self::AskAgain, Stage::Asked { asked_ms } | Stage::AskedAgain { asked_ms }) => {
-                Stage::AskedAgain { asked_ms }
-            }
-            (Self::AskAgain, Stage::InTime) => Stage::AskedAgain { asked_ms: now_ms },
-            (Self::AskAgain, Stage::Cancelled { .. }) => stage,
+            (Self::RespondAndSignal(_), _) => Stage::Signalled { signalled_ms: now_ms },
+            (
+                Self::SignalAgain,
+                Stage::Signalled { signalled_ms } | Stage::SignalledAgain { signalled_ms },
+            ) => Stage::SignalledAgain { signalled_ms },
+            (Self::SignalAgain, Stage::InTime) => Stage::SignalledAgain { signalled_ms: now_ms },
+            (Self::SignalAgain, Stage::Cancelled { .. }) => stage,
             (Self::Cancel, _) => Stage::Cancelled { cancelled_ms: now_ms },
             (Self::Kill(_), _) => Stage::Killed,
         }
@@ -164,7 +165,7 @@ pub fn step(now_ms: u64, watch: &Watch) -> Step {
     match watch.stage {
         Stage::InTime if now_ms < bound_ms => Step::Wait { until_ms: Some(bound_ms) },
         Stage::InTime if matches!(cause, Cause::Request | Cause::Drain) => {
-            Step::AnswerAndAsk(cause)
+            Step::RespondAndSignal(cause)
         }
         Stage::InTime => Step::Kill(cause),
         Stage::Cancelled { cancelled_ms } => {
@@ -176,12 +177,16 @@ pub fn step(now_ms: u64, watch: &Watch) -> Step {
             }
         }
         _ if watch.has_backtrace => end,
-        Stage::Asked { asked_ms } => {
-            let again_ms = asked_ms.saturating_add(ASK_AGAIN_AFTER_MS);
-            if now_ms < again_ms { Step::Wait { until_ms: Some(again_ms) } } else { Step::AskAgain }
+        Stage::Signalled { signalled_ms } => {
+            let again_ms = signalled_ms.saturating_add(SECOND_SIGNAL_AFTER_MS);
+            if now_ms < again_ms {
+                Step::Wait { until_ms: Some(again_ms) }
+            } else {
+                Step::SignalAgain
+            }
         }
-        Stage::AskedAgain { asked_ms } => {
-            let kill_ms = asked_ms.saturating_add(KILL_AFTER_MS);
+        Stage::SignalledAgain { signalled_ms } => {
+            let kill_ms = signalled_ms.saturating_add(KILL_AFTER_MS);
             if now_ms < kill_ms { Step::Wait { until_ms: Some(kill_ms) } } else { end }
         }
         Stage::Killed => Step::Wait { until_ms: None },

@@ -78,10 +78,10 @@ impl Policy {
         (candidate.served >= limit).then_some(Reason::Requests { served: candidate.served })
     }
 
-    /// Whom to drain now. `away` workers are draining or starting already. Those with the most
+    /// The workers to drain now. `away` workers are draining or starting already. Those with the most
     /// memory go first, then those that have served most.
     pub fn choose(&self, candidates: &[Candidate], away: usize) -> Vec<(u64, Reason)> {
-        let room = most_away(candidates.len() + away).saturating_sub(away);
+        let room = max_unavailable(candidates.len() + away).saturating_sub(away);
         let mut due: Vec<_> = candidates
             .iter()
             .filter(|candidate| candidate.is_idle)
@@ -97,7 +97,7 @@ impl Policy {
 }
 
 /// How many workers of a pool may be away at a time.
-pub fn most_away(total: usize) -> usize {
+pub fn max_unavailable(total: usize) -> usize {
     (total * LARGEST_SHARE_PERCENT / 100).max(1)
 }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_is_told() {
+    fn the_reason_is_given() {
         assert_eq!(POLICY.due(&candidate(1, 10, 500)), None);
         let memory = POLICY.due(&candidate(1, 10, 501)).unwrap();
         assert_eq!(memory, Reason::Memory { own_bytes: 501 });
@@ -183,7 +183,7 @@ mod tests {
                 worker, is_idle: *is_idle, served: *served, own_bytes: 0,
             }).collect();
             let chosen = POLICY.choose(&all, away);
-            prop_assert!(chosen.is_empty() || chosen.len() + away <= most_away(all.len() + away));
+            prop_assert!(chosen.is_empty() || chosen.len() + away <= max_unavailable(all.len() + away));
             for (worker, _) in chosen {
                 prop_assert!(all[worker as usize].is_idle);
             }

@@ -99,13 +99,13 @@ fn a_missing_host_is_named_and_a_hint_says_how_to_get_it() {
 }
 
 #[test]
-fn a_host_that_may_not_be_executed_is_told_from_a_missing_one() {
+fn a_host_without_permission_differs_from_a_missing_one() {
     let error = Zygote::spawn(Path::new("/etc/passwd"), settings()).unwrap_err();
     assert!(error.to_string().contains("chmod +x"), "{error}");
 }
 
 #[test]
-fn a_host_without_its_interpreter_is_told_from_a_missing_one() {
+fn a_host_without_its_interpreter_differs_from_a_missing_one() {
     let script = Script::new("no-interpreter", "#!/nonexistent/interpreter\n");
     let error = try_spawn(&script.0).unwrap_err();
     assert!(error.to_string().contains("interpreter is missing"), "{error}");
@@ -151,7 +151,7 @@ fn the_order_to_start_arrives_on_standard_input() {
 }
 
 #[test]
-fn what_is_no_event_is_an_error_and_never_guessed() {
+fn an_invalid_event_is_an_error() {
     let script = Script::new("babbles", "#!/bin/sh\necho hello >&0\nexec /bin/cat\n");
     let (zygote, _output) = spawn(&script.0);
     wait_readable(zygote.control_fd());

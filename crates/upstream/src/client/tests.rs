@@ -1,16 +1,17 @@
-//! The client against a peer that says exactly what a test tells it to.
+//! The client against a peer that sends exactly the bytes of the test.
 
 use crate::{Client, Error, Kind, Request, Response, Settings, Url};
 use outboard_reactor::{now_ms, run, sleep};
+use std::error::Error as _;
 use std::future::Future;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\n\r\nhello";
-/// Reads on without a word until the client goes.
+/// Reads without a response until the client closes.
 const SILENCE: &str = "";
 
 /// Idle connections, and requests under way.
@@ -19,7 +20,7 @@ fn open(client: &Client) -> (usize, usize) {
     (gauges.idle, gauges.under_way)
 }
 
-/// A peer: for each connection, what it says to one request after the other before it closes.
+/// A peer with a list of responses for each connection, which it closes after the last.
 struct Peer {
     address: SocketAddr,
     heard: Arc<Mutex<Vec<String>>>,
@@ -104,14 +105,14 @@ async fn failure(client: &Rc<Client>, request: Request) -> Kind {
 fn a_call_is_small_enough_to_be_moved() {
     on_loop(|client| async move {
         let url = Url::parse(b"http://127.0.0.1:1/").unwrap();
-        // A call is moved into its task; what is rare and large is on the heap when it is needed.
+        // A call is moved into its task; its large and rare parts are boxed.
         let call = client.send(Request::get(url));
         assert!(size_of_val(&call) < 3_000, "{}", size_of_val(&call));
     });
 }
 
 #[test]
-fn requests_go_over_the_connection_that_is_there() {
+fn requests_reuse_an_idle_connection() {
     on_loop(|client| async move {
         let chunked =
             "HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
@@ -129,14 +130,13 @@ fn requests_go_over_the_connection_that_is_there() {
 }
 
 #[test]
-fn a_connection_that_the_peer_has_closed_is_not_used() {
+fn a_connection_closed_by_the_peer_is_not_used() {
     on_loop(|client| async move {
         let peer = Peer::saying(&[&[OK], &[OK]]);
         fetch(&client, peer.get("/")).await.unwrap();
         let mut post = peer.get("/");
         post.method = b"POST".to_vec();
-        // The peer's end comes behind its answer; a POST must find it, since it cannot be sent
-        // again.
+        // The peer closes after its response. A POST must notice that, since it cannot be retried.
         sleep(20).await;
         assert_eq!(fetch(&client, post).await.unwrap().0, 200);
         assert_eq!(client.counters().connections, 2);
@@ -144,7 +144,7 @@ fn a_connection_that_the_peer_has_closed_is_not_used() {
 }
 
 #[test]
-fn a_connection_with_something_left_over_is_not_used_again() {
+fn a_connection_with_unread_bytes_is_not_reused() {
     for answer in [
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
@@ -160,7 +160,7 @@ fn a_connection_with_something_left_over_is_not_used_again() {
 }
 
 #[test]
-fn an_answer_with_two_readings_is_refused() {
+fn an_ambiguous_response_is_rejected() {
     for answer in [
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
@@ -181,7 +181,7 @@ fn an_answer_with_two_readings_is_refused() {
 }
 
 #[test]
-fn a_cut_answer_is_no_answer() {
+fn a_truncated_response_is_an_error() {
     for answer in [
         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello",
@@ -223,7 +223,7 @@ fn bodies_end_as_their_framing_says() {
 }
 
 #[test]
-fn an_idempotent_request_is_tried_again_and_no_other() {
+fn only_idempotent_requests_are_retried() {
     on_loop(|client| async move {
         let peer = Peer::saying(&[&[], &[OK], &[]]);
         assert_eq!(fetch(&client, peer.get("/")).await.unwrap().0, 200);
@@ -237,14 +237,18 @@ fn an_idempotent_request_is_tried_again_and_no_other() {
 }
 
 #[test]
-fn nobody_there_is_a_failure_to_connect() {
+fn a_refused_connection_is_a_connect_error() {
     on_loop(|client| async move {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let url = Url::parse(format!("http://{free}/").as_bytes()).unwrap();
-        assert_eq!(failure(&client, Request::get(url)).await, Kind::Connect);
+        let error = fetch(&client, Request::get(url)).await.unwrap_err();
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        let cause = cause.map(io::Error::kind);
+        assert_eq!((error.kind, cause), (Kind::Connect, Some(io::ErrorKind::ConnectionRefused)));
         assert_eq!(client.counters().retries, 1);
         let url = Url::parse(b"http://name.invalid/").unwrap();
-        assert_eq!(failure(&client, Request::get(url)).await, Kind::Resolve);
+        let error = fetch(&client, Request::get(url)).await.unwrap_err();
+        assert!(error.kind == Kind::Resolve && error.source().is_some(), "{error:?}");
     });
 }
 
@@ -259,7 +263,7 @@ fn a_name_is_resolved_off_the_loop() {
 }
 
 #[test]
-fn a_call_ends_by_its_time_out_before_the_head_and_within_the_body() {
+fn a_call_times_out_before_the_head_and_within_the_body() {
     on_loop(|client| async move {
         let cut = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello";
         let peer = Peer::saying(&[&[SILENCE], &[cut, SILENCE]]);
@@ -342,14 +346,14 @@ fn a_coded_body_is_decoded_and_its_head_stays_true() {
 }
 
 #[test]
-fn what_is_too_much_for_a_host_is_refused() {
+fn requests_beyond_the_limits_of_an_origin_are_rejected() {
     run(async {
         let settings =
             Settings { requests_per_host: 1, waiting_per_host: 0, ..Settings::default() };
         let client = Client::new(settings);
         let peer = Peer::saying(&[&[OK, OK]]);
         let first = client.send(peer.get("/")).await.unwrap();
-        // The body has come with the head, but was not read.
+        // The body has arrived with the head, but was not read.
         assert_eq!(failure(&client, peer.get("/")).await, Kind::Busy);
         assert_eq!(whole(first).await.unwrap().0, 200);
         assert_eq!(fetch(&client, peer.get("/")).await.unwrap().0, 200);
@@ -379,7 +383,7 @@ fn idle_connections_make_room_and_busy_ones_do_not() {
 }
 
 #[test]
-fn a_caller_with_an_account_has_what_is_in_it() {
+fn an_account_limits_its_caller() {
     on_loop(|client| async move {
         let account = crate::Account::new("a", 1, 10);
         let peer = Peer::saying(&[&[OK], &[OK], &[OK, OK]]);
@@ -396,7 +400,7 @@ fn a_caller_with_an_account_has_what_is_in_it() {
 }
 
 #[test]
-fn an_answer_that_nobody_reads_closes_its_connection() {
+fn dropping_an_unread_response_closes_its_connection() {
     on_loop(|client| async move {
         let peer = Peer::saying(&[&[OK], &[OK]]);
         drop(client.send(peer.get("/")).await.unwrap());
@@ -416,13 +420,13 @@ fn idle_connections_are_closed_after_their_time() {
         while client.gauges().idle > 0 {
             sleep(5).await;
         }
-        assert!(client.hosts.borrow().is_empty());
+        assert!(client.pools.borrow().is_empty());
     })
     .unwrap();
 }
 
 #[test]
-fn a_head_is_bounded_and_so_are_the_answers_before_it() {
+fn heads_and_interim_responses_are_bounded() {
     let long = format!("HTTP/1.1 200 OK\r\nX-Long: {}\r\n\r\n", "x".repeat(300_000));
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X-Many: x\r\n".repeat(300));
     let endless = "HTTP/1.1 200 OK\r\nX-Endless: ".to_owned() + &"x".repeat(300_000);
@@ -436,9 +440,9 @@ fn a_head_is_bounded_and_so_are_the_answers_before_it() {
     }
 }
 
-/// RFC 9112 6.3: what comes behind an answer that has no body belongs to nobody.
+/// RFC 9112 6.3: bytes behind a response without a body belong to no response.
 #[test]
-fn a_body_where_there_is_none_becomes_nobodys_answer() {
+fn bytes_behind_a_response_are_not_the_next_response() {
     for (method, status) in [("GET", "204 No"), ("GET", "304 No"), ("HEAD", "200 OK")] {
         on_loop(move |client| async move {
             let poisoned = format!("HTTP/1.1 {status}\r\nX: 1\r\nContent-Length: 38\r\n\r\n");
@@ -454,7 +458,7 @@ fn a_body_where_there_is_none_becomes_nobodys_answer() {
 }
 
 #[test]
-fn trailers_and_fields_of_the_connection_are_no_fields_of_the_answer() {
+fn trailers_and_connection_fields_are_not_headers() {
     on_loop(|client| async move {
         let answer = "HTTP/1.1 200 OK\r\nConnection: X-Hop, keep-alive\r\nX-Hop: 1\r\n\
             Keep-Alive: timeout=5\r\nProxy-Connection: x\r\nTransfer-Encoding: chunked\r\nTrailer: X-Late\r\n\
@@ -473,7 +477,7 @@ fn trailers_and_fields_of_the_connection_are_no_fields_of_the_answer() {
 }
 
 #[test]
-fn only_the_protocol_that_was_wished_for_is_switched_to() {
+fn a_switch_to_another_protocol_is_rejected() {
     for (fields, is_taken) in [
         ("Connection: upgrade\r\nUpgrade: WebSocket\r\n", true),
         ("Connection: upgrade\r\nUpgrade: h2c\r\n", false),
@@ -492,9 +496,9 @@ fn only_the_protocol_that_was_wished_for_is_switched_to() {
     }
 }
 
-/// One that was sent a part of its answer is never sent again.
+/// A request that has received a part of its response is never retried.
 #[test]
-fn what_has_begun_to_be_answered_is_not_tried_again() {
+fn a_partial_response_is_not_retried() {
     for answer in ["H", "HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 103 Early\r\n\r\n"] {
         on_loop(move |client| async move {
             let peer = Peer::saying(&[&[OK, answer], &[OK]]);

@@ -6,7 +6,7 @@ namespace Outboard\Mvc\Rule;
 
 use Outboard\Mvc\Rule;
 
-/** An address as mail is sent to; whether somebody reads it, only mail can tell. */
+/** A valid email address; whether it exists is not checked. */
 #[\Attribute(\Attribute::TARGET_PARAMETER)]
 final class Email implements Rule
 {

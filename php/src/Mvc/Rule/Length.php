@@ -6,7 +6,7 @@ namespace Outboard\Mvc\Rule;
 
 use Outboard\Mvc\Rule;
 
-/** How many characters a text has, or entries a list. */
+/** The number of characters of a string, or of entries of a list. */
 #[\Attribute(\Attribute::TARGET_PARAMETER)]
 final class Length implements Rule
 {
@@ -16,7 +16,7 @@ final class Length implements Rule
 
     public function check(mixed $value): ?string
     {
-        // Bytes that are no UTF-8 have no characters.
+        // Invalid UTF-8 has no characters.
         // @mago-expect analysis:too-few-arguments - the matches may be left out
         $length = is_array($value) ? count($value) : preg_match_all('~.~su', (string) $value);
         return match (true) {

@@ -6,7 +6,7 @@ namespace Outboard\Mvc\Rule;
 
 use Outboard\Mvc\Rule;
 
-/** A regular expression, with its delimiters, that a text matches. */
+/** A regular expression with delimiters. */
 #[\Attribute(\Attribute::TARGET_PARAMETER)]
 final class Pattern implements Rule
 {

@@ -6,7 +6,7 @@ namespace Outboard\Mvc\Rule;
 
 use Outboard\Mvc\Rule;
 
-/** Between which numbers one is; both belong to it. */
+/** The inclusive range of a number. */
 #[\Attribute(\Attribute::TARGET_PARAMETER)]
 final class Range implements Rule
 {

@@ -1,6 +1,6 @@
 <?php
 /**
- * The page for what an action throws.
+ * The page for an action's exception.
  *
  * @var Outboard\Mvc\View $this
  * @var Outboard\Mvc\Problem $problem

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Outboard\Shim\RoadRunner;
 
-/** Runs a script whose loop asks for requests, in a server that hands them out by calls. */
+/** Runs a script that pulls requests in a loop, in a server that pushes them by calls. */
 final class Loop
 {
     private function __construct()
@@ -21,7 +21,7 @@ final class Loop
             continue;
         }
         if (!$loop->isTerminated()) {
-            // As RoadRunner's end of requests.
+            // RoadRunner's signal for the end of requests.
             $loop->resume(null);
         }
     }

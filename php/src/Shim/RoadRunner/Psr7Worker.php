@@ -16,8 +16,8 @@ use Psr\Http\Message\UploadedFileFactoryInterface;
 use Psr\Http\Message\UriFactoryInterface;
 
 /**
- * Spiral\RoadRunner\Http\PSR7Worker. The loop runs in a fiber (Loop): it is suspended where it
- * waits for a request, and goes on within each request that comes.
+ * Spiral\RoadRunner\Http\PSR7Worker. The loop runs in a fiber (Loop), which is suspended while it waits for a
+ * request, and resumed for each.
  */
 final class Psr7Worker
 {
@@ -38,7 +38,7 @@ final class Psr7Worker
         $this->emitter = new Emitter();
     }
 
-    /** The next request; null when the worker is to leave. */
+    /** The next request; null when the worker is to stop. */
     public function waitRequest(): ?ServerRequestInterface
     {
         while (\Fiber::suspend() !== null) {

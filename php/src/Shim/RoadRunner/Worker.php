@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Outboard\Shim\RoadRunner;
 
-/** Spiral\RoadRunner\Worker, as far as HTTP loops use it. */
+/** The part of Spiral\RoadRunner\Worker that HTTP loops use. */
 final class Worker
 {
     public static function create(): self
@@ -12,14 +12,14 @@ final class Worker
         return new self();
     }
 
-    /** Answers the present request with 500, and keeps the reason to the log. */
+    /** Responds to the current request with 500, and logs the reason. */
     public function error(string $error): void
     {
         \Outboard\log("the worker reports: $error", LOG_ERR);
         http_response_code(500);
     }
 
-    /** The loop ends by itself when waitRequest() gives null. */
+    /** The loop ends when waitRequest() returns null. */
     public function stop(): void
     {
     }

@@ -3,9 +3,9 @@
 //! Called by [`crate::fetch`]. Invariant: writes of one batch are committed together as far as they may
 //! wait together.
 
-use super::super::{Entities, Owner, reason};
 use super::{Batch, NONE};
-use crate::memory::Held;
+use crate::entities::{Entities, Owner, reason};
+use outboard_buffer::Held;
 use outboard_entity_store::{Change, Namespace, Record, Scan, StoreError, Write};
 use outboard_reactor::share_turn;
 use std::sync::Arc;

@@ -67,7 +67,7 @@ fn an_answer_is_complete_when_the_kernel_says_so() {
 }
 
 #[test]
-fn a_socket_of_nobody_is_not_found() {
+fn an_unowned_socket_is_not_found() {
     assert_eq!(read(&socket("127.0.0.1:5000", 0), "127.0.0.1:5000").1, None);
 }
 

@@ -40,7 +40,7 @@ fn the_clients_end_is_found_by_its_own_address() {
 
 #[cfg(target_endian = "little")]
 #[test]
-fn a_socket_that_is_closed_or_belongs_to_nobody_is_not_found() {
+fn a_closed_or_unowned_socket_is_not_found() {
     assert_eq!(socket_in(TABLE, address("127.0.0.1:50001")), None);
     assert_eq!(socket_in(TABLE, address("127.0.0.1:50002")), None);
     assert_eq!(socket_in(TABLE, address("0.0.0.0:8080")), None, "it listens");

@@ -12,12 +12,13 @@ fn at(now_ms: u64, bounds: Bounds, stage: Stage, has_backtrace: bool) -> Step {
 #[test]
 fn the_stages_come_in_order() {
     let bounds = running(Some(1_000), None);
-    let (asked, again) = (Stage::Asked { asked_ms: 1_000 }, Stage::AskedAgain { asked_ms: 1_000 });
+    let (asked, again) =
+        (Stage::Signalled { signalled_ms: 1_000 }, Stage::SignalledAgain { signalled_ms: 1_000 });
     let table = [
         (999, Stage::InTime, false, Step::Wait { until_ms: Some(1_000) }),
-        (1_000, Stage::InTime, false, Step::AnswerAndAsk(Cause::Request)),
+        (1_000, Stage::InTime, false, Step::RespondAndSignal(Cause::Request)),
         (1_049, asked, false, Step::Wait { until_ms: Some(1_050) }),
-        (1_050, asked, false, Step::AskAgain),
+        (1_050, asked, false, Step::SignalAgain),
         (1_249, again, false, Step::Wait { until_ms: Some(1_250) }),
         (1_250, again, false, Step::Kill(Cause::Request)),
         (1_001, asked, true, Step::Kill(Cause::Request)),
@@ -34,9 +35,9 @@ fn a_worker_with_other_requests_is_cancelled_before_killed() {
     let bounds = running(Some(1_000), None);
     let cancelled = Stage::Cancelled { cancelled_ms: 1_250 };
     let table = [
-        (1_000, Stage::InTime, false, Step::AnswerAndAsk(Cause::Request)),
-        (1_020, Stage::Asked { asked_ms: 1_000 }, true, Step::Cancel),
-        (1_250, Stage::AskedAgain { asked_ms: 1_000 }, false, Step::Cancel),
+        (1_000, Stage::InTime, false, Step::RespondAndSignal(Cause::Request)),
+        (1_020, Stage::Signalled { signalled_ms: 1_000 }, true, Step::Cancel),
+        (1_250, Stage::SignalledAgain { signalled_ms: 1_000 }, false, Step::Cancel),
         (1_499, cancelled, true, Step::Wait { until_ms: Some(1_500) }),
         (1_500, cancelled, true, Step::Kill(Cause::Request)),
     ];
@@ -44,14 +45,14 @@ fn a_worker_with_other_requests_is_cancelled_before_killed() {
         let watch = Watch { bounds, stage, has_backtrace, can_cancel: true };
         assert_eq!(step(now_ms, &watch), expected, "{now_ms} {stage:?}");
     }
-    assert_eq!(Step::Cancel.next_stage(Stage::Asked { asked_ms: 1_000 }, 1_250), cancelled);
+    assert_eq!(Step::Cancel.next_stage(Stage::Signalled { signalled_ms: 1_000 }, 1_250), cancelled);
 }
 
 #[test]
 fn a_late_tick_still_answers_and_asks_before_it_kills() {
     let bounds = running(Some(1_000), None);
     let step = at(5_000, bounds, Stage::InTime, false);
-    assert_eq!(step, Step::AnswerAndAsk(Cause::Request));
+    assert_eq!(step, Step::RespondAndSignal(Cause::Request));
     let stage = step.next_stage(Stage::InTime, 5_000);
     assert_eq!(at(5_010, bounds, stage, false), Step::Wait { until_ms: Some(5_050) });
 }
@@ -63,19 +64,22 @@ fn a_request_without_a_deadline_runs_until_the_drain_deadline() {
         Step::Wait { until_ms: None }
     );
     let draining = running(None, Some(700));
-    assert_eq!(at(700, draining, Stage::InTime, false), Step::AnswerAndAsk(Cause::Drain));
+    assert_eq!(at(700, draining, Stage::InTime, false), Step::RespondAndSignal(Cause::Drain));
 }
 
 #[test]
 fn the_earlier_bound_is_the_one_that_counts() {
     let request_first = running(Some(500), Some(700));
-    assert_eq!(at(600, request_first, Stage::InTime, false), Step::AnswerAndAsk(Cause::Request));
+    assert_eq!(
+        at(600, request_first, Stage::InTime, false),
+        Step::RespondAndSignal(Cause::Request)
+    );
     let drain_first = running(Some(900), Some(700));
-    assert_eq!(at(800, drain_first, Stage::InTime, false), Step::AnswerAndAsk(Cause::Drain));
+    assert_eq!(at(800, drain_first, Stage::InTime, false), Step::RespondAndSignal(Cause::Drain));
 }
 
 #[test]
-fn who_has_no_request_is_killed_without_ado() {
+fn a_worker_without_a_request_is_killed_at_once() {
     let starting = Bounds::Starting { ready_by_ms: 30 };
     assert_eq!(at(29, starting, Stage::InTime, false), Step::Wait { until_ms: Some(30) });
     assert_eq!(at(30, starting, Stage::InTime, false), Step::Kill(Cause::Starting));
@@ -93,18 +97,18 @@ proptest! {
         let bounds = running(Some(deadline_ms), None);
         let (mut stage, mut now_ms, mut answers) = (Stage::InTime, 0, 0);
         while stage != Stage::Killed {
-            let asked_ms = match stage {
-                Stage::Asked { asked_ms } | Stage::AskedAgain { asked_ms } => Some(asked_ms),
+            let signalled_ms = match stage {
+                Stage::Signalled { signalled_ms } | Stage::SignalledAgain { signalled_ms } => Some(signalled_ms),
                 _ => None,
             };
-            let has_backtrace = asked_ms.zip(backtrace_after_ms)
-                .is_some_and(|(asked_ms, after_ms)| now_ms >= asked_ms + after_ms);
+            let has_backtrace = signalled_ms.zip(backtrace_after_ms)
+                .is_some_and(|(signalled_ms, after_ms)| now_ms >= signalled_ms + after_ms);
             let step = at(now_ms, bounds, stage, has_backtrace);
             if let Step::Wait { until_ms } = step {
                 prop_assert!(until_ms.is_some_and(|until_ms| until_ms > now_ms));
             }
             prop_assert!(!matches!(step, Step::Kill(_)) || answers == 1);
-            answers += usize::from(matches!(step, Step::AnswerAndAsk(_)));
+            answers += usize::from(matches!(step, Step::RespondAndSignal(_)));
             stage = step.next_stage(stage, now_ms);
             now_ms += tick_ms;
         }

@@ -1,0 +1,32 @@
+//! Who may give orders: the user behind a connection to the admin socket.
+//!
+//! Called for each such connection before anything is read from it. Invariant: the mode of the
+//! socket's file is not all that keeps the apps' PHP away; a user that only runs PHP is refused
+//! even where the mode would let it in.
+
+use outboard_config::Config;
+use outboard_reactor::Stream;
+use outboard_spawner::users;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Uid, geteuid};
+
+/// Whether the other end may give orders.
+///
+/// # Errors
+/// Who it is, for the log.
+pub(crate) fn check(config: &Config, stream: &Stream) -> Result<(), String> {
+    let peer = socket_peercred(stream).map_err(|error| format!("admin socket: {error}"))?;
+    if peer.uid.is_root() || peer.uid == geteuid() {
+        return Ok(());
+    }
+    // The mode of the file has let in a member of the group, who is none of the apps.
+    if config.admin.group.is_some() && !is_of_an_app(config, peer.uid) {
+        return Ok(());
+    }
+    Err(format!("admin socket: user {} (process {}) was turned away", peer.uid, peer.pid))
+}
+
+fn is_of_an_app(config: &Config, uid: Uid) -> bool {
+    let users = config.apps.iter().filter_map(|app| app.user.as_deref());
+    users.into_iter().any(|name| users::user(name, None).is_ok_and(|user| user.uid == uid))
+}

@@ -1,0 +1,55 @@
+//! Requests of the admin socket to the server's main task: reload and stop.
+
+use outboard_reactor::Event;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct ControlRequests {
+    pub(crate) reload: Event,
+    pub(crate) stop: Event,
+    reload_waiters: RefCell<Vec<Rc<ReloadWaiter>>>,
+}
+
+/// The generation that is active, or why the reload failed.
+pub(crate) type ReloadOutcome = Result<u32, String>;
+
+/// A client of the admin socket that waits for a reload which began after its request.
+#[derive(Debug, Default)]
+pub(crate) struct ReloadWaiter {
+    completed: Event,
+    outcome: RefCell<Option<ReloadOutcome>>,
+}
+
+impl ReloadWaiter {
+    /// Passes the outcome to the client.
+    pub(crate) fn complete(&self, outcome: ReloadOutcome) {
+        self.outcome.replace(Some(outcome));
+        self.completed.set();
+    }
+
+    async fn wait(&self) -> ReloadOutcome {
+        loop {
+            if let Some(outcome) = self.outcome.take() {
+                return outcome;
+            }
+            self.completed.wait().await;
+        }
+    }
+}
+
+impl ControlRequests {
+    /// Requests a reload and waits for its outcome.
+    pub(crate) async fn reload_and_wait(&self) -> ReloadOutcome {
+        let waiter = Rc::new(ReloadWaiter::default());
+        self.reload_waiters.borrow_mut().push(waiter.clone());
+        self.reload.set();
+        waiter.wait().await
+    }
+
+    /// The clients that wait for the reload that begins now.
+    pub(crate) fn take_reload_waiters(&self) -> Vec<Rc<ReloadWaiter>> {
+        self.reload_waiters.take()
+    }
+}

@@ -1,0 +1,358 @@
+//! Requests: the app and the route, the handler, the access log. It implements the server's [`Service`].
+//!
+//! Invariant: each request has exactly one response, or its connection is broken, and exactly one access
+//! log line and one count.
+
+use crate::app::App;
+use crate::error_page::{self, METHODS};
+use crate::gateway::Gateway;
+use crate::generation::Generation;
+use crate::listeners::{self, HTTPS_PORT};
+use crate::origin::Origin;
+use crate::proxy::websocket;
+use crate::request::{
+    RequestContext, ResponseSummary, refuse, refuse_with_hint, respond, respond_with_failure,
+};
+use crate::route::{self, Route};
+use crate::{
+    admin, admin_admission, compose, entity_api, files, live_reload, metrics, origin, page_cache,
+};
+use outboard_config::Metrics;
+use outboard_http_server::{
+    Connection, Forwarded, HeaderBlock, ListenerContext, RequestFacts, Role, ServerContext,
+    Service, Written,
+};
+use outboard_http1::{Method, Version, normalize_path, split_host_port};
+use outboard_log::{AccessEntry, Level, Reason, Wall};
+use outboard_reactor::{Stream, now_ms};
+use std::rc::Rc;
+
+/// Bytes of an invalid request line in the access log.
+const MAX_LOGGED_BYTES: usize = 2 << 10;
+
+impl Service for Gateway {
+    fn context(&self) -> &Rc<ServerContext> {
+        &self.server
+    }
+
+    async fn respond(self: &Rc<Self>, connection: &mut Connection, started: Wall) -> Written {
+        match connection.listener.role {
+            Role::Apps | Role::Entities => respond_to_client(self, connection, started).await,
+            Role::Admin | Role::Metrics => admin::respond(self, connection).await,
+        }
+    }
+
+    async fn refuse_head(
+        self: &Rc<Self>,
+        connection: &mut Connection,
+        started: Wall,
+        reason: Reason,
+        detail: &str,
+    ) -> Written {
+        let text = format!("client={} {detail}", connection.peer.text);
+        self.log_refusal(None, 0, reason, &text);
+        self.server.count_refusal(reason);
+        self.server.count_response(reason.status(), 0);
+        let generation = self.generation();
+        let names_reason = generation.config.tells_reasons;
+        let mut headers = error_page::headers(reason, names_reason);
+        generation.apply_rules(&mut headers);
+        let page = error_page::of_reason(reason, names_reason);
+        let request =
+            RequestFacts { method: Method::Get, version: Version::Http11, keep_alive: false };
+        let written = connection.respond(request, reason.status(), &headers, page.as_bytes()).await;
+        log_refused_head(&generation, connection, started, reason);
+        written
+    }
+
+    fn admits(&self, listener: &ListenerContext, stream: &Stream) -> bool {
+        if listener.role != Role::Admin {
+            return true;
+        }
+        let admission = admin_admission::check(&self.generation().config, stream);
+        if let Err(why) = &admission {
+            self.server.log(Level::Warn, why);
+        }
+        admission.is_ok()
+    }
+}
+
+/// The access log line of a request whose head is invalid, with as much of its first line as arrived.
+fn log_refused_head(
+    generation: &Generation,
+    connection: &Connection,
+    started: Wall,
+    reason: Reason,
+) {
+    let log = generation.access_log(None);
+    if !log.sink().is_on() {
+        return;
+    }
+    let input = connection.buffers.as_ref().map_or(&[][..], |buffers| &buffers.input);
+    let [method, target, protocol] = first_line(input);
+    let now = Wall::now();
+    let entry = AccessEntry {
+        client: &connection.peer.text,
+        method,
+        target,
+        protocol: &protocol.escape_ascii().to_string(),
+        status: reason.status(),
+        body_bytes: 0,
+        duration_us: now.unix_us.saturating_sub(started.unix_us),
+        referer: b"",
+        user_agent: b"",
+        request: 0,
+        app: "",
+    };
+    log.write(now, &entry);
+}
+
+/// The three words of an invalid request line; a missing one is a hyphen.
+fn first_line(input: &[u8]) -> [&[u8]; 3] {
+    let input = &input[..input.len().min(MAX_LOGGED_BYTES)];
+    let line = input.trim_ascii_start().split(|byte| b"\r\n".contains(byte)).next();
+    let mut words = line.unwrap_or_default().splitn(3, |&byte| byte == b' ');
+    std::array::from_fn(|_| words.next().filter(|word| !word.is_empty()).unwrap_or(b"-"))
+}
+
+async fn respond_to_client(
+    gateway: &Rc<Gateway>,
+    connection: &mut Connection,
+    started: Wall,
+) -> Written {
+    let ctx = RequestContext {
+        gateway: gateway.clone(),
+        request: RequestFacts::of(connection),
+        forwarded: forwarded(connection),
+        request_id: gateway.next_request_id(),
+        started,
+    };
+    if let Some(development) = gateway.development() {
+        development.settle().await;
+    }
+    let generation = gateway.generation();
+    let (app, summary) = dispatch(connection, &ctx, &generation).await;
+    if let Some(reason) = connection.take_lost() {
+        let text = ctx.describe(connection);
+        gateway.log_refusal(app.as_deref(), ctx.request_id, reason, &text);
+        gateway.server.count_refusal(reason);
+    }
+    gateway.server.count_response(summary.status, summary.body_bytes);
+    log_access(connection, &ctx, app.as_deref(), &generation, &summary);
+    summary.written
+}
+
+fn forwarded(connection: &mut Connection) -> Forwarded {
+    let forwarding = &connection.listener.clone().forwarding;
+    let https = connection.transport.is_encrypted();
+    if !forwarding.has_proxies() {
+        return Forwarded { https, ..Forwarded::default() };
+    }
+    let buffers = connection.buffers.as_ref().expect("a request is being processed");
+    let reported = Forwarded::read(forwarding, &connection.peer, &buffers.head, &buffers.input);
+    Forwarded { https: reported.https || https, ..reported }
+}
+
+async fn dispatch(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    generation: &Generation,
+) -> (Option<Rc<App>>, ResponseSummary) {
+    if is_options_of_all(connection, ctx) {
+        return (None, options_of_all(connection, ctx).await);
+    }
+    if matches!(ctx.request.method, Method::Connect | Method::Trace) {
+        return (None, refuse(connection, ctx, None, Reason::MethodRefused).await);
+    }
+    if ctx.forwarded.has_bad_host {
+        return (None, refuse(connection, ctx, None, Reason::BadRequest).await);
+    }
+    let buffers = connection.buffers();
+    if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
+        return (None, refuse(connection, ctx, None, Reason::BadPath).await);
+    }
+    if is_misdirected(connection) {
+        return (None, refuse(connection, ctx, None, Reason::Misdirected).await);
+    }
+    if let Some(summary) = redirect_to_https(connection, ctx, generation).await {
+        return (None, summary);
+    }
+    if let Some(summary) = entity_api::try_handle(connection, ctx, generation).await {
+        return (None, summary);
+    }
+    if let Some(summary) = live_reload::try_handle(connection, ctx).await {
+        return (None, summary);
+    }
+    if is_metrics(generation, &connection.buffers().path) {
+        return (None, metrics(connection, ctx).await);
+    }
+    let buffers = connection.buffers();
+    let host = ctx.forwarded.host.as_deref().or(buffers.head.host(&buffers.input));
+    let host = split_host_port(host.unwrap_or_default()).0;
+    let app = generation.app(host, &buffers.path);
+    let Some(app) = app else {
+        return (None, refuse(connection, ctx, None, Reason::NoApp).await);
+    };
+    let buffers = connection.buffers();
+    let query = buffers.head.query(&buffers.input);
+    let route = route::find(&app, &buffers.path, query, now_ms());
+    let summary = dispatch_route(connection, ctx, &app, route).await;
+    (Some(app), summary)
+}
+
+/// RFC 9110 9.3.7: a ping of the server itself.
+fn is_options_of_all(connection: &mut Connection, ctx: &RequestContext) -> bool {
+    let buffers = connection.buffers();
+    ctx.request.method == Method::Options && buffers.head.target(&buffers.input) == b"*"
+}
+
+async fn options_of_all(connection: &mut Connection, ctx: &RequestContext) -> ResponseSummary {
+    let mut headers = HeaderBlock::default();
+    headers.add(b"Allow", METHODS.as_bytes()).expect("a constant header");
+    let written = connection.respond(ctx.request, 204, &headers, b"").await;
+    ResponseSummary { written, status: 204, body_bytes: 0 }
+}
+
+/// Whether the host has another certificate (RFC 9110 7.4). A trusted proxy may request all hosts on one
+/// connection.
+fn is_misdirected(connection: &mut Connection) -> bool {
+    let listener = connection.listener.clone();
+    let Some((chosen, settings)) = connection.peer.chosen.zip(listener.tls.as_ref()) else {
+        return false;
+    };
+    let is_trusted = connection.peer.is_trusted(&listener.forwarding);
+    let buffers = connection.buffers();
+    let host = split_host_port(buffers.head.host(&buffers.input).unwrap_or_default()).0;
+    !is_trusted && settings.is_misdirected(chosen, &String::from_utf8_lossy(host))
+}
+
+/// Redirects a client to a known host with TLS. ACME checks a name without it (RFC 8555 8.3).
+async fn redirect_to_https(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    generation: &Generation,
+) -> Option<ResponseSummary> {
+    if !connection.listener.redirects_to_https || ctx.forwarded.https {
+        return None;
+    }
+    let port = listeners::https_port(&ctx.gateway)?;
+    let buffers = connection.buffers();
+    if buffers.path.starts_with(b"/.well-known/acme-challenge/") {
+        return None;
+    }
+    let host = ctx.forwarded.host.as_deref().or(buffers.head.host(&buffers.input))?;
+    let host = split_host_port(host).0;
+    if generation.app(host, &buffers.path).is_none() {
+        return Some(refuse(connection, ctx, None, Reason::NoApp).await);
+    }
+    let port = if port == HTTPS_PORT { String::new() } else { format!(":{port}") };
+    let target = buffers.head.origin_form(&buffers.input);
+    let location = [b"https://", host, port.as_bytes(), &target].concat();
+    let mut headers = HeaderBlock::default();
+    headers.add(b"Location", &location).ok()?;
+    Some(respond(connection, ctx, None, 308, headers, &error_page::of_status(308, "")).await)
+}
+
+fn is_metrics(generation: &Generation, path: &[u8]) -> bool {
+    matches!(&generation.config.admin.metrics, Some(Metrics::Path(at)) if at.as_bytes() == path)
+}
+
+async fn metrics(connection: &mut Connection, ctx: &RequestContext) -> ResponseSummary {
+    let page = metrics::of(&ctx.gateway);
+    let mut headers = HeaderBlock::default();
+    headers.add(b"Content-Type", metrics::CONTENT_TYPE.as_bytes()).expect("a constant header");
+    let written = connection.respond(ctx.request, 200, &headers, &page).await;
+    ResponseSummary { written, status: 200, body_bytes: page.len() as u64 }
+}
+
+async fn dispatch_route(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &Rc<App>,
+    route: Route,
+) -> ResponseSummary {
+    if let Some(cache) = &app.page_cache
+        && page_cache::is_purge(connection, ctx)
+    {
+        return page_cache::purge(connection, ctx, app, cache).await;
+    }
+    if matches!(route, Route::Script(_) | Route::Page(_))
+        && let Some(text) = ctx.gateway.development().and_then(|found| found.failure())
+    {
+        return respond_with_failure(connection, ctx, 500, &text).await;
+    }
+    let may_need_php = matches!(route, Route::Script(_) | Route::Page(_));
+    let _claim = may_need_php.then(|| app.pool.claim());
+    match route {
+        Route::File(entry) => files::answer(connection, ctx, app, &entry).await,
+        Route::Script(script) => serve_dynamic(connection, ctx, app, Origin::Script(script)).await,
+        Route::Upstream(proxied) => {
+            match Box::pin(websocket::try_handle(connection, ctx, app, &proxied)).await {
+                Some(summary) => summary,
+                None => serve_dynamic(connection, ctx, app, Origin::Upstream(proxied)).await,
+            }
+        }
+        Route::Page(composed) => compose::answer(connection, ctx, app, composed).await,
+        Route::Refuse(reason, hint) => {
+            if let Some(hint) = &hint {
+                app.log_text(Level::Info, ctx.request_id, hint);
+            }
+            refuse_with_hint(connection, ctx, Some(app), reason, hint.as_deref()).await
+        }
+        Route::Redirect { status, location } => {
+            let mut headers = HeaderBlock::default();
+            if headers.add(b"Location", &location).is_err() {
+                return refuse(connection, ctx, Some(app), Reason::BadPath).await;
+            }
+            respond(connection, ctx, Some(app), status, headers, &error_page::of_status(status, ""))
+                .await
+        }
+        Route::Status(status) => {
+            let page = error_page::of_status(status, "");
+            respond(connection, ctx, Some(app), status, HeaderBlock::default(), &page).await
+        }
+    }
+}
+
+/// Serves a request by its origin, or by the page cache in front of it.
+async fn serve_dynamic(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &Rc<App>,
+    origin: Origin,
+) -> ResponseSummary {
+    match &app.page_cache {
+        Some(cache) => page_cache::answer(connection, ctx, app, cache, origin).await,
+        None => origin::answer(connection, ctx, app, &origin).await,
+    }
+}
+
+fn log_access(
+    connection: &Connection,
+    ctx: &RequestContext,
+    app: Option<&App>,
+    generation: &Generation,
+    summary: &ResponseSummary,
+) {
+    let log = generation.access_log(app);
+    if !log.sink().is_on() {
+        return;
+    }
+    let Some(buffers) = connection.buffers.as_ref() else { return };
+    let header = |name: &[u8]| buffers.head.header(&buffers.input, name).unwrap_or_default();
+    let now = Wall::now();
+    let entry = AccessEntry {
+        client: ctx.client(connection),
+        method: buffers.head.method(&buffers.input),
+        target: buffers.head.target(&buffers.input),
+        protocol: ctx.protocol(connection),
+        status: summary.status,
+        body_bytes: summary.body_bytes,
+        duration_us: now.unix_us.saturating_sub(ctx.started.unix_us),
+        referer: header(b"referer"),
+        user_agent: header(b"user-agent"),
+        request: ctx.request_id,
+        app: app.map_or("", |app| &app.config.name),
+    };
+    log.write(now, &entry);
+}

@@ -1,0 +1,266 @@
+//! One record over HTTP, and a range of them.
+//!
+//! GET answers 200 or 404, PUT 201, DELETE 202. The version of a record is its entity tag, so
+//! `If-Match` and `If-None-Match` make writes conditional (RFC 9110 13.1).
+
+use super::call::EntityRequest;
+use super::{fail, plain, refuse};
+use crate::entities::Entities;
+use crate::request::{RequestContext, ResponseSummary};
+use outboard_entity_store::{Change, Condition, Namespace, Record, Write};
+use outboard_http_semantics::{EntityTag, entity_tags, is_any_tag};
+use outboard_http_server::Connection;
+use outboard_http_server::HeaderBlock;
+use outboard_http_server::body_reader;
+use outboard_http_server::{Framing, HeadFacts, Written};
+use outboard_http1::{LAST_CHUNK, Method};
+use outboard_log::Reason;
+use std::ops::Bound;
+use std::rc::Rc;
+
+/// Answers a request about one record.
+pub(super) async fn answer(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    entities: &Entities,
+    namespace: &Namespace,
+    asked: EntityRequest,
+) -> ResponseSummary {
+    let copies = asked.copies(namespace.copies());
+    let (Ok(conditions), Ok(copies)) = (Conditions::read(connection), copies) else {
+        return refuse(connection, ctx, Reason::EntityRequest).await;
+    };
+    let EntityRequest { id, ttl_ms, .. } = asked;
+    // A value is counted until it is written.
+    let (change, _held) = match ctx.request.method {
+        Method::Get | Method::Head => {
+            return get(connection, ctx, namespace, &id, conditions).await;
+        }
+        Method::Delete => (Change::Delete, None),
+        Method::Put => match body_reader::in_memory(connection, &entities.limits).await {
+            Ok((value, held)) => (Change::Put { value: value.into(), ttl_ms }, Some(held)),
+            Err(Reason::BodyTooLarge) => {
+                return refuse(connection, ctx, Reason::EntityTooLarge).await;
+            }
+            Err(reason) => return refuse(connection, ctx, reason).await,
+        },
+        _ => return refuse(connection, ctx, Reason::EntityMethod).await,
+    };
+    let write = Write { id: id.into(), change, condition: conditions.into_condition() };
+    match namespace.write_copies(write, copies).await {
+        Err(error) => fail(connection, ctx, &error).await,
+        Ok(written) => {
+            let (mut headers, mut status) = (HeaderBlock::default(), 202);
+            if let Some(record) = written.record {
+                add_tag(&mut headers, record.version);
+                status = 201;
+            }
+            plain(connection, ctx, status, &headers, b"").await
+        }
+    }
+}
+
+async fn get(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    namespace: &Namespace,
+    id: &[u8],
+    conditions: Conditions,
+) -> ResponseSummary {
+    let found = match namespace.get(id).await {
+        Ok(found) => found,
+        Err(error) => return fail(connection, ctx, &error).await,
+    };
+    if conditions.if_match.is_some_and(|tags| !tags.is_for(found.as_ref())) {
+        return refuse(connection, ctx, Reason::EntityCondition).await;
+    }
+    let mut headers = HeaderBlock::default();
+    // A record that is not there is an answer, not a refusal: it is neither counted nor logged as
+    // one.
+    let Some(record) = found else { return plain(connection, ctx, 404, &headers, b"").await };
+    add_tag(&mut headers, record.version);
+    if conditions.if_none_match.is_some_and(|tags| tags.is_for(Some(&record))) {
+        return plain(connection, ctx, 304, &headers, b"").await;
+    }
+    headers.add(b"Content-Type", b"application/octet-stream").expect("a constant header");
+    let _held = connection.context.memory.responses().hold(record.value.len());
+    plain(connection, ctx, 200, &headers, &record.value).await
+}
+
+fn add_tag(headers: &mut HeaderBlock, version: u64) {
+    let tag = format!("\"{version:x}\"");
+    headers.add(b"ETag", tag.as_bytes()).expect("hexadecimal digits in quotes");
+}
+
+/// What the request wants of the record.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Conditions {
+    if_match: Option<Tags>,
+    if_none_match: Option<Tags>,
+}
+
+/// A list of entity tags, or any.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Tags {
+    Any,
+    Versions(Vec<u64>),
+}
+
+/// The request wants two things at once, or what is not written as a list of tags.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable;
+
+impl Conditions {
+    fn read(connection: &mut Connection) -> Result<Self, Unreadable> {
+        let buffers = connection.buffers();
+        let tags =
+            |name: &[u8]| buffers.head.header(&buffers.input, name).map(Tags::read).transpose();
+        let read = Self { if_match: tags(b"if-match")?, if_none_match: tags(b"if-none-match")? };
+        if read.if_match.is_some() && read.if_none_match.is_some() {
+            return Err(Unreadable);
+        }
+        Ok(read)
+    }
+
+    fn into_condition(self) -> Condition {
+        match (self.if_match, self.if_none_match) {
+            (Some(Tags::Any), _) => Condition::Present,
+            (Some(Tags::Versions(versions)), _) => Condition::VersionIn(versions),
+            (None, Some(Tags::Any)) => Condition::Absent,
+            (None, Some(Tags::Versions(versions))) => Condition::VersionNotIn(versions),
+            (None, None) => Condition::Always,
+        }
+    }
+}
+
+impl Tags {
+    /// RFC 9110 8.8.3. A tag that is none of ours is one that no record has.
+    pub(crate) fn read(value: &[u8]) -> Result<Self, Unreadable> {
+        if is_any_tag(value) {
+            return Ok(Self::Any);
+        }
+        let tags = entity_tags(value).collect::<Result<Vec<_>, _>>().map_err(|_| Unreadable)?;
+        if tags.is_empty() {
+            return Err(Unreadable);
+        }
+        Ok(Self::Versions(tags.into_iter().filter_map(version).collect()))
+    }
+
+    fn is_for(&self, record: Option<&Record>) -> bool {
+        match (self, record) {
+            (_, None) => false,
+            (Self::Any, Some(_)) => true,
+            (Self::Versions(versions), Some(record)) => versions.contains(&record.version),
+        }
+    }
+}
+
+/// The version that a tag names. A weakened tag names it too: some proxies weaken every tag that
+/// passes through them.
+fn version(tag: EntityTag<'_>) -> Option<u64> {
+    let text = std::str::from_utf8(tag.opaque).ok()?;
+    u64::from_str_radix(text.trim_matches('"'), 16).ok()
+}
+
+/// Answers with the records from `start` to before `end`, each as its name, a newline and its
+/// value, as they are read.
+pub(super) async fn range(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    namespace: &Rc<Namespace>,
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
+) -> ResponseSummary {
+    if !matches!(ctx.request.method, Method::Get | Method::Head) {
+        return refuse(connection, ctx, Reason::EntityMethod).await;
+    }
+    let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+    let mut scan = namespace.scan(Bound::Included(start), end);
+    let mut piece = match scan.next().await {
+        Ok(piece) => piece,
+        Err(error) => return fail(connection, ctx, &error).await,
+    };
+    let mut stream = Stream::begin(connection, ctx);
+    let mut bytes = Vec::new();
+    while !piece.is_empty() && stream.framing() != Framing::Bodyless(None) {
+        bytes.clear();
+        for (id, record) in &piece {
+            bytes.extend_from_slice(id);
+            bytes.push(b'\n');
+            bytes.extend_from_slice(&record.value);
+        }
+        if !stream.send(connection, &bytes).await {
+            return stream.broken();
+        }
+        piece = match scan.next().await {
+            Ok(piece) => piece,
+            // Too late for a status: the client notices that the end is missing.
+            Err(_) => return stream.broken(),
+        };
+    }
+    stream.end(connection).await
+}
+
+/// An answer of bytes whose number is not known before.
+pub(super) struct Stream {
+    facts: HeadFacts<'static>,
+    sent_bytes: u64,
+}
+
+impl Stream {
+    /// Puts the head into the output.
+    pub(super) fn begin(connection: &mut Connection, ctx: &RequestContext) -> Self {
+        let framing = ctx.request.framing(200, None);
+        let facts = ctx.request.head(200, framing);
+        connection.put_head(facts, b"Content-Type: application/octet-stream\r\n");
+        Self { facts, sent_bytes: 0 }
+    }
+
+    fn framing(&self) -> Framing {
+        self.facts.framing
+    }
+
+    /// Sends some bytes, at least one. False when the client has gone.
+    pub(super) async fn send(&mut self, connection: &mut Connection, bytes: &[u8]) -> bool {
+        self.sent_bytes += bytes.len() as u64;
+        if self.facts.framing == Framing::Chunked {
+            return connection.flush_chunk(bytes).await;
+        }
+        let sent = connection.flush(bytes).await;
+        connection.buffers().output.clear();
+        sent
+    }
+
+    pub(super) async fn end(self, connection: &mut Connection) -> ResponseSummary {
+        let last = if self.facts.framing == Framing::Chunked { LAST_CHUNK } else { b"" };
+        if !connection.flush(last).await {
+            return self.broken();
+        }
+        let sent = Written::Complete { keep_alive: self.facts.keep_alive };
+        ResponseSummary { written: sent, status: 200, body_bytes: self.sent_bytes }
+    }
+
+    pub(super) fn broken(self) -> ResponseSummary {
+        ResponseSummary::broken(200, self.sent_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_elements_of_a_list_of_tags_are_skipped() {
+        assert_eq!(Tags::read(b"\"a\",,"), Ok(Tags::Versions(vec![10])));
+    }
+
+    #[test]
+    fn tags_are_read_as_a_list_and_foreign_ones_match_nothing() {
+        assert_eq!(Tags::read(b" * "), Ok(Tags::Any));
+        assert_eq!(Tags::read(b"\"a\", W/\"1f\""), Ok(Tags::Versions(vec![10, 31])));
+        assert_eq!(Tags::read(b"\"not-ours\""), Ok(Tags::Versions(vec![])));
+        for value in [&b""[..], b"a", b",", b"\"a", b"*, \"a\""] {
+            assert_eq!(Tags::read(value), Err(Unreadable), "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Live reload: the script that pages load in development, and the event stream that it reads.
+//!
+//! Called by [`crate::dispatch`] for two URLs. Invariant: a stream ends when the server drains.
+//!
+//! The script is a separate file, so that a content security policy with `script-src 'self'` allows it.
+
+use crate::development::feed::ChangeFeed;
+use crate::request::{RequestContext, ResponseSummary};
+use outboard_http_server::{Connection, Framing, HeaderBlock, Written};
+use outboard_http1::LAST_CHUNK;
+use outboard_reactor::{now_ms, with_deadline};
+use std::task::Poll;
+
+/// No file is served under a name with a leading dot, so no application has these.
+const SCRIPT_PATH: &[u8] = b"/.outboard/live.js";
+const EVENTS_PATH: &[u8] = b"/.outboard/changes";
+/// Proxies close a stream that is silent for longer.
+const SILENCE_MS: u64 = 15_000;
+
+/// `AT` is the number of the last change when the page was loaded, so that no later one is missed.
+const SCRIPT: &str = "\
+(() => {
+  if (window.outboardListens) return;
+  window.outboardListens = true;
+  const source = new EventSource('/.outboard/changes?since=AT');
+  source.addEventListener('page', () => location.reload());
+  source.addEventListener('style', () => {
+    for (const link of document.querySelectorAll('link[rel~=\"stylesheet\"]')) {
+      const url = new URL(link.href);
+      if (url.origin === location.origin) {
+        url.searchParams.set('outboard', Date.now());
+        link.href = url;
+      }
+    }
+  });
+  addEventListener('pagehide', () => source.close());
+})();
+";
+
+/// Serves the script and the event stream; `None` for any other URL.
+pub(crate) async fn try_handle(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+) -> Option<ResponseSummary> {
+    let development = ctx.gateway.development().filter(|found| found.is_live())?;
+    let buffers = connection.buffers();
+    if buffers.path == SCRIPT_PATH {
+        let text = SCRIPT.replace("AT", &development.feed.number().to_string());
+        return Some(script(connection, ctx, text.as_bytes()).await);
+    }
+    if buffers.path != EVENTS_PATH {
+        return None;
+    }
+    let query = buffers.head.query(&buffers.input).unwrap_or_default();
+    // A browser that reconnects sends the last number it received.
+    let last = buffers.head.header(&buffers.input, b"last-event-id");
+    let since = last.or(query.strip_prefix(b"since=")).unwrap_or_default();
+    let since = std::str::from_utf8(since).ok().and_then(|since| since.parse().ok());
+    let since = since.unwrap_or_else(|| development.feed.number());
+    Some(stream(connection, ctx, &development.feed, since).await)
+}
+
+async fn script(connection: &mut Connection, ctx: &RequestContext, text: &[u8]) -> ResponseSummary {
+    let headers = headers("text/javascript; charset=utf-8");
+    let written = connection.respond(ctx.request, 200, &headers, text).await;
+    ResponseSummary { written, status: 200, body_bytes: text.len() as u64 }
+}
+
+fn headers(content_type: &str) -> HeaderBlock {
+    let mut headers = HeaderBlock::default();
+    let constant = "a constant header";
+    headers.add(b"Content-Type", content_type.as_bytes()).expect(constant);
+    headers.add(b"Cache-Control", b"no-store").expect(constant);
+    headers
+}
+
+/// An event stream (HTML, 9.2).
+async fn stream(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    feed: &ChangeFeed,
+    mut seen: u64,
+) -> ResponseSummary {
+    let framing = ctx.request.framing(200, None);
+    let facts = ctx.request.head(200, framing);
+    connection.put_head(facts, &headers("text/event-stream").bytes);
+    let (body_bytes, ended) = match framing {
+        Framing::Bodyless(_) => (0, connection.flush(b"").await),
+        _ => relay(connection, framing, feed, &mut seen).await,
+    };
+    let written =
+        if ended { Written::Complete { keep_alive: facts.keep_alive } } else { Written::Broken };
+    ResponseSummary { written, status: 200, body_bytes }
+}
+
+/// Writes events as they come. Returns the body bytes, and whether the stream ended regularly.
+async fn relay(
+    connection: &mut Connection,
+    framing: Framing,
+    feed: &ChangeFeed,
+    seen: &mut u64,
+) -> (u64, bool) {
+    let mut body_bytes = 0;
+    let mut event = "retry: 200\n\n".to_owned();
+    loop {
+        body_bytes += event.len() as u64;
+        if !write(connection, framing, event.as_bytes()).await {
+            return (body_bytes, false);
+        }
+        let next = next(connection, feed, seen);
+        event = match with_deadline(now_ms() + SILENCE_MS, next).await {
+            Ok(Some(name)) => format!("event: {name}\nid: {seen}\ndata:\n\n"),
+            Ok(None) => break,
+            Err(_) => ":\n\n".to_owned(),
+        };
+    }
+    let is_chunked = framing == Framing::Chunked;
+    (body_bytes, !is_chunked || connection.write_interim(LAST_CHUNK).await)
+}
+
+async fn write(connection: &mut Connection, framing: Framing, event: &[u8]) -> bool {
+    if framing == Framing::Chunked {
+        return connection.flush_chunk(event).await;
+    }
+    let written = connection.flush(event).await;
+    connection.buffers().output.clear();
+    written
+}
+
+/// The next event; `None` if the server drains or the browser is gone.
+async fn next(connection: &Connection, feed: &ChangeFeed, seen: &mut u64) -> Option<&'static str> {
+    std::future::poll_fn(|_| {
+        if let Some(name) = feed.next(seen) {
+            return Poll::Ready(Some(name));
+        }
+        if connection.context.is_draining() {
+            return Poll::Ready(None);
+        }
+        connection.transport.poll_hangup().map(|()| None)
+    })
+    .await
+}

@@ -1,0 +1,166 @@
+//! The cache's decision about a request.
+//!
+//! Called by [`super::answer`], again after each wait. Invariant: nothing here waits, so that the
+//! decision still holds when it is carried out.
+
+use crate::app::App;
+use crate::request::RequestContext;
+use outboard_http_server::Buffers;
+use outboard_http_server::Connection;
+use outboard_page_cache::{
+    self as rules, Audience, CacheStatus, Entry, Field, Fields, Forward, Found, Key, MissReason,
+    PageCache, Request, RequestDirectives, RequestFacts, Reuse, Shared, now_s,
+};
+
+/// What the disk and the shared tier have of a page.
+pub(super) enum SecondTier {
+    Unknown,
+    /// Entries that were found there; memory may have no room for them.
+    Loaded(Vec<Shared>),
+}
+
+/// The decision.
+pub(super) enum Lookup {
+    /// Serve this entry; refresh it in the background if there is a key.
+    Serve { entry: Shared, status: CacheStatus, refresh: Option<Key> },
+    /// Look into this file, or into the shared tier, first.
+    SecondTier { key: Key, file: Option<u64> },
+    /// The request does not use the cache.
+    Bypass(rules::Reason),
+    /// Render the page.
+    Miss(Miss),
+    /// Nothing is stored, and the client forbids a forwarded request (`only-if-cached`).
+    OnlyIfCached,
+}
+
+/// A page that is to be rendered.
+pub(super) struct Miss {
+    pub(super) key: Key,
+    pub(super) reason: MissReason,
+    /// The stored entry, which cannot be used as it is.
+    pub(super) stale: Option<Shared>,
+    pub(super) directives: RequestDirectives,
+    /// Whether other requests may get the page: then they wait for it.
+    pub(super) is_shared: bool,
+    pub(super) is_head: bool,
+}
+
+/// The host of a request, as it is passed to the origin.
+pub(super) fn host<'a>(ctx: &'a RequestContext, buffers: &'a Buffers) -> &'a [u8] {
+    let own = buffers.head.host(&buffers.input);
+    ctx.forwarded.host.as_deref().or(own).unwrap_or_default()
+}
+
+/// The fields of a request, with that host.
+pub(super) fn fields<'a>(ctx: &'a RequestContext, buffers: &'a Buffers) -> Vec<Field<'a>> {
+    let host = host(ctx, buffers);
+    let is_host = |name: &[u8]| name.eq_ignore_ascii_case(b"host");
+    let others = buffers.head.headers(&buffers.input).filter(|(name, _)| !is_host(name));
+    std::iter::once((&b"host"[..], host)).chain(others).collect()
+}
+
+/// Looks a request up. `has_waited`: another request has just rendered the page.
+pub(super) fn lookup(
+    cache: &PageCache,
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &App,
+    has_waited: bool,
+    second_tier: &SecondTier,
+) -> Lookup {
+    let settings = cache.settings();
+    let buffers = connection.buffers();
+    let (head, input) = (&buffers.head, &buffers.input);
+    let host = host(ctx, buffers);
+    let fields = fields(ctx, buffers);
+    let fields = Fields(&fields);
+    let path = app.below_prefix(&buffers.path);
+    let request = Request { method: ctx.request.method, path, fields };
+    let facts = match RequestFacts::read(request, &settings.rules, &settings.policy) {
+        Ok(facts) => facts,
+        Err(reason) => return Lookup::Bypass(reason),
+    };
+    if cache.audit().has_removed(path) {
+        return Lookup::Bypass(rules::Reason::Audit);
+    }
+    let key = Key::new(ctx.forwarded.https, host, &head.origin_form(input));
+    let matches = |entry: &Entry| {
+        let is_implicit = entry.audience() == Audience::Anonymous;
+        entry.audience().admits(&facts).is_ok()
+            && entry.variant().matches(fields, is_implicit, &settings.rules.cookies)
+    };
+    let mut found = cache.find(&key, matches);
+    let is_unknown = matches!(second_tier, SecondTier::Unknown);
+    let is_shared = cache.is_shared_tier_available();
+    if !matches!(found, Found::Entry(_)) {
+        match second_tier {
+            SecondTier::Unknown => {
+                let file = cache.find_on_disk(&key, matches);
+                if file.is_some() || is_shared {
+                    return Lookup::SecondTier { key, file };
+                }
+            }
+            SecondTier::Loaded(entries) => {
+                let entry = entries.iter().find(|entry| matches(entry));
+                found = entry.map_or(found, |entry| Found::Entry(entry.clone()));
+            }
+        }
+    }
+    let (stale, reason) = match found {
+        Found::Nothing => (None, MissReason::Uri),
+        Found::OtherVariants => (None, MissReason::Vary),
+        Found::Entry(entry) => match rules::reuse(entry.times(), &facts.directives, now_s()) {
+            Reuse::Fresh { remaining_s, .. } => {
+                let status = match has_waited {
+                    true => CacheStatus::Collapsed { remaining_s },
+                    false => CacheStatus::Hit { remaining_s },
+                };
+                return Lookup::Serve { entry, status, refresh: None };
+            }
+            Reuse::Stale { remaining_s, refresh, .. }
+                if !refresh || settings.refreshes_in_background =>
+            {
+                let status = CacheStatus::Stale { remaining_s, after_error: false };
+                return Lookup::Serve { entry, status, refresh: refresh.then_some(key) };
+            }
+            Reuse::Stale { .. } | Reuse::Validate(Forward::Stale) => {
+                if is_unknown && is_shared {
+                    return Lookup::SecondTier { key, file: None };
+                }
+                (Some(entry), MissReason::Stale)
+            }
+            Reuse::Validate(Forward::Request) if has_waited => {
+                // A page that was rendered during the wait is as new as it can be.
+                let remaining_s = entry.times().remaining_s(now_s());
+                let status = CacheStatus::Collapsed { remaining_s };
+                return Lookup::Serve { entry, status, refresh: None };
+            }
+            Reuse::Validate(Forward::Request) => (Some(entry), MissReason::Request),
+        },
+    };
+    if facts.directives.only_if_cached {
+        return Lookup::OnlyIfCached;
+    }
+    Lookup::Miss(Miss {
+        key,
+        reason,
+        is_shared: !facts.is_head
+            && !facts.directives.no_store
+            && (facts.is_anonymous() || stale.is_some()),
+        stale,
+        directives: facts.directives,
+        is_head: facts.is_head,
+    })
+}
+
+impl Miss {
+    /// The stored entry, if it may be used for a page that cannot be rendered (RFC 5861 4).
+    pub(super) fn stale_on_error(&self) -> Option<(Shared, CacheStatus)> {
+        let entry = self.stale.as_ref()?;
+        let now_s = now_s();
+        rules::may_serve_on_error(entry.times(), &self.directives, now_s).then(|| {
+            let remaining_s = entry.times().remaining_s(now_s);
+            (entry.clone(), CacheStatus::Stale { remaining_s, after_error: true })
+        })
+    }
+}

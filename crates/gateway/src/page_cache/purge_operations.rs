@@ -1,0 +1,81 @@
+//! Purges that PHP requests: `Outboard\cache_purge()`.
+//!
+//! Precedes an app's other operations; the pool passes the operations of workers to it. Invariant: the
+//! completion is sent when neither the cache of the worker's generation nor that of a later one has
+//! the purged pages.
+
+use outboard_page_cache::{PageCache, Selector};
+use outboard_php_pool::pool::WorkerId;
+use outboard_php_pool::pool::operations::{Operations, Requester};
+use outboard_reactor::spawn;
+use outboard_ring::operation::{Call, Completion, Operation, Part};
+use outboard_ring::purge::{PurgeCall, Selected};
+use std::rc::Rc;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct PurgeOperations {
+    cache: Option<Rc<PageCache>>,
+    others: Rc<dyn Operations>,
+}
+
+impl PurgeOperations {
+    /// Purges of an app with this cache, and its other operations.
+    pub(crate) fn before(others: Rc<dyn Operations>, cache: Option<Rc<PageCache>>) -> Rc<Self> {
+        Rc::new(Self { cache, others })
+    }
+}
+
+impl Operations for PurgeOperations {
+    fn begin(&self, requester: Requester, payload: &[u8]) {
+        let Ok(Operation { id, call: Call::Purge(call) }) = Operation::decode(payload) else {
+            return self.others.begin(requester, payload);
+        };
+        let purge =
+            |cache: &Rc<PageCache>| cache.purge_with_successors(&selectors(&call), call.is_soft);
+        let purged = self.cache.as_ref().map_or(0, purge);
+        let part = Part::Purged(u32::try_from(purged).unwrap_or(u32::MAX));
+        let completion = Completion { id, part };
+        // A worker that has ended does not wait for it.
+        let complete = move || requester.send(&completion).unwrap_or_default();
+        match self.cache.clone().filter(|cache| cache.has_shared_tier()) {
+            None => complete(),
+            Some(cache) => spawn(async move {
+                cache.settle().await;
+                complete();
+            }),
+        }
+    }
+
+    fn forget(&self, worker: WorkerId) {
+        self.others.forget(worker);
+    }
+}
+
+fn selectors(call: &PurgeCall<'_>) -> Vec<Selector> {
+    let mut selectors = Vec::with_capacity(call.selected.len() + 1);
+    let mut tags = Vec::new();
+    for selected in &call.selected {
+        match *selected {
+            Selected::Url(url) => selectors.extend(both_schemes(url, Selector::url)),
+            Selected::Prefix(url) => selectors.extend(both_schemes(url, Selector::prefix)),
+            Selected::Tag(tag) => tags.push(tag),
+            Selected::All => selectors.push(Selector::All),
+        }
+    }
+    if !tags.is_empty() {
+        selectors.push(Selector::tags(tags));
+    }
+    selectors
+}
+
+/// An application may not know whether its visitors use TLS, which a proxy can decide.
+fn both_schemes(url: &[u8], select: impl Fn(&[u8]) -> Selector) -> Vec<Selector> {
+    let after = |scheme: &[u8]| url.strip_prefix(scheme);
+    match after(b"https://").or(after(b"http://")) {
+        Some(rest) => {
+            [&b"http://"[..], b"https://"].map(|scheme| select(&[scheme, rest].concat())).into()
+        }
+        None => vec![select(url)],
+    }
+}

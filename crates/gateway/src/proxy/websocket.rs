@@ -1,0 +1,185 @@
+//! WebSocket through a proxy route (RFC 6455, RFC 9110 7.8): both sides switch, then bytes go through.
+//!
+//! Called by the turn before anything else has the request. Invariants: the client gets `101` only
+//! after the upstream has switched; a slow side slows the other instead of filling memory; other
+//! protocols are not handed through, since requests within them (h2c) would pass by all rules.
+
+use super::{Begun, Proxied, head, request, told, until_hangup};
+use crate::app::App;
+use crate::request::{RequestContext, ResponseSummary, refuse};
+use outboard_http_server::Connection;
+use outboard_http_server::HeaderBlock;
+use outboard_http_server::{UpgradeHandler, Upgraded};
+use outboard_http1::{BodyFraming, Method};
+use outboard_log::Reason;
+use outboard_reactor::{current_task, deadline_passed, now_ms, set_deadline, wake};
+use outboard_upstream::{Channel, Response};
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+
+const WEBSOCKET: &[u8] = b"websocket";
+/// Most bytes that are read before they are handed on.
+const PIECE_BYTES: usize = 64 << 10;
+/// Pieces that are carried each way before others have their turn.
+const PIECES_A_TURN: u32 = 16;
+
+/// Hands a request through that wishes to speak WebSocket; `None` if it does not.
+pub(crate) async fn try_handle(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &Rc<App>,
+    proxied: &Proxied,
+) -> Option<ResponseSummary> {
+    let is_draining = connection.context.is_draining();
+    let buffers = connection.buffers();
+    let offered = buffers.head.upgrade(&buffers.input)?;
+    let has_body = !matches!(buffers.head.body(), BodyFraming::None | BodyFraming::Length(0));
+    let is_meant = ctx.request.method == Method::Get && offered.eq_ignore_ascii_case(WEBSOCKET);
+    if !is_meant || has_body || is_draining {
+        return None;
+    }
+    Some(match hand_through(connection, ctx, app, proxied).await {
+        Ok(answered) => answered,
+        Err(reason) => refuse(connection, ctx, Some(app), reason).await,
+    })
+}
+
+async fn hand_through(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &Rc<App>,
+    proxied: &Proxied,
+) -> Result<ResponseSummary, Reason> {
+    let failed = |error| told(app, ctx.request_id, &error);
+    let mut request = request(connection, ctx, app, proxied, None).map_err(failed)?;
+    request.switch_to = Some(WEBSOCKET.to_vec());
+    let timeout_ms = request.timeout_ms;
+    let mut response =
+        until_hangup(connection, app.upstream.send(request)).await?.map_err(failed)?;
+    if response.status == 101 {
+        let idle_ms = app.config.proxies[proxied.number].tunnel_timeout_ms;
+        return Ok(switch(connection, ctx, response, idle_ms).await);
+    }
+    response.wait_at_most(timeout_ms);
+    let path = connection.buffers().path.clone();
+    let head = head(app, &response, &path)?;
+    let begun = Begun::new(app, proxied, head, response, timeout_ms);
+    Ok(begun.send(connection, ctx, app).await)
+}
+
+async fn switch(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    response: Response,
+    idle_ms: u64,
+) -> ResponseSummary {
+    let mut lines = HeaderBlock::default();
+    lines.add(b"Connection", b"upgrade").expect("a constant header");
+    lines.add(b"Upgrade", WEBSOCKET).expect("a constant header");
+    for line in response.headers.split(|&byte| byte == b'\n') {
+        if let Some(colon) = memchr::memchr(b':', line) {
+            // They were checked when they were read.
+            let _ = lines.add(&line[..colon], line[colon + 1..].trim_ascii());
+        }
+    }
+    let Some(channel) = response.into_channel() else { return ResponseSummary::broken(502, 0) };
+    let handler: UpgradeHandler = Box::new(move |client| Box::pin(relay(client, channel, idle_ms)));
+    let written = connection.upgrade(ctx.request, &lines, handler).await;
+    ResponseSummary { written, status: 101, body_bytes: 0 }
+}
+
+/// Carries bytes both ways until both sides have said all, one of them is gone, nothing was said for
+/// `idle_ms`, or the server stops.
+async fn relay(mut client: Upgraded, mut upstream: Channel, idle_ms: u64) {
+    client.keep_alive();
+    let (mut up, mut down) = (Direction::default(), Direction::default());
+    let mut carried_bytes = 0;
+    set_deadline(now_ms() + idle_ms);
+    poll_fn(|_| {
+        if client.is_draining() || deadline_passed() {
+            return Poll::Ready(());
+        }
+        let sent = up.carry(
+            |bytes| client.poll_read(bytes),
+            &mut upstream,
+            |upstream, bytes| upstream.poll_write(bytes),
+            Channel::end,
+        );
+        let got = sent.and_then(|()| {
+            let _ = upstream.poll_flush()?;
+            down.carry(
+                |bytes| upstream.poll_read(bytes),
+                &mut client,
+                |client, bytes| client.poll_write(bytes),
+                Upgraded::end,
+            )
+        });
+        let now_carried_bytes = up.carried_bytes + down.carried_bytes;
+        if std::mem::replace(&mut carried_bytes, now_carried_bytes) != now_carried_bytes {
+            set_deadline(now_ms() + idle_ms);
+        }
+        if up.has_more || down.has_more {
+            wake(current_task());
+        }
+        match got {
+            Ok(()) if up.is_over && down.is_over => Poll::Ready(()),
+            Ok(()) => Poll::Pending,
+            Err(_) => Poll::Ready(()),
+        }
+    })
+    .await;
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Direction {
+    bytes: Vec<u8>,
+    written: usize,
+    /// In all.
+    carried_bytes: u64,
+    /// Whether the turn was over before there was nothing left to carry.
+    has_more: bool,
+    is_read: bool,
+    is_over: bool,
+}
+
+impl Direction {
+    /// Carries what there is, as far as the receiver takes it.
+    fn carry<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Vec<u8>) -> Poll<io::Result<usize>>,
+        to: &mut T,
+        write: impl Fn(&mut T, &[u8]) -> Poll<io::Result<usize>>,
+        end: impl Fn(&mut T),
+    ) -> io::Result<()> {
+        self.has_more = false;
+        for _ in 0..PIECES_A_TURN {
+            while self.written < self.bytes.len() {
+                match write(to, &self.bytes[self.written..])? {
+                    Poll::Ready(count) => {
+                        self.written += count;
+                        self.carried_bytes += count as u64;
+                    }
+                    Poll::Pending => return Ok(()),
+                }
+            }
+            self.bytes.clear();
+            self.bytes.shrink_to(PIECE_BYTES);
+            self.written = 0;
+            if self.is_read {
+                if !std::mem::replace(&mut self.is_over, true) {
+                    end(to);
+                }
+                return Ok(());
+            }
+            match read(&mut self.bytes)? {
+                Poll::Ready(count) => self.is_read = count == 0,
+                Poll::Pending => return Ok(()),
+            }
+        }
+        self.has_more = true;
+        Ok(())
+    }
+}

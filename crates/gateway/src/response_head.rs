@@ -1,0 +1,246 @@
+//! The response head of PHP or of an upstream, made fit for a client.
+//!
+//! Called when a `Head` frame arrives. Who sent it is not trusted: lines that are no valid header
+//! are refused. Hop-by-hop fields (RFC 9110 7.6.1) and the message framing belong to the gateway
+//! and are taken out, as are the orders to the gateway itself (`X-Sendfile`, `X-Accel-*`).
+
+use outboard_http_server::HeaderBlock;
+use outboard_http_server::{Framing, HeadFacts, RequestFacts};
+use outboard_ring::response::ResponseHead as RingHead;
+
+/// What PHP said, sorted.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct ResponseHead {
+    pub(crate) status: u16,
+    pub(crate) reason: Vec<u8>,
+    pub(crate) headers: HeaderBlock,
+    /// `Content-Length`, if it is a number.
+    pub(crate) content_length: Option<u64>,
+    /// A file that the gateway shall send instead of the body.
+    pub(crate) sendfile: Option<SendfileOrder>,
+    /// Whether the script used a session (`X-Outboard-Session`, from the host).
+    pub(crate) used_session: bool,
+    /// Whether it told nginx's cache not to keep it (`X-Accel-Expires`): that is meant for ours too.
+    pub(crate) expires_at_once: bool,
+    pub(crate) has_date: bool,
+    pub(crate) has_server: bool,
+}
+
+/// Which file to send instead of PHP's body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SendfileOrder {
+    /// `X-Sendfile`: an absolute path on disk.
+    Disk(Vec<u8>),
+    /// `X-Accel-Redirect`: a path below a configured prefix.
+    Accel(Vec<u8>),
+}
+
+/// The head cannot be passed on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct BadHead {
+    pub(crate) why: String,
+}
+
+impl ResponseHead {
+    /// Sorts the payload of a `Head` frame.
+    pub(crate) fn read(payload: &[u8]) -> Result<Self, BadHead> {
+        let frame =
+            RingHead::decode(payload).map_err(|corrupt| BadHead { why: corrupt.to_string() })?;
+        if !(200..=999).contains(&frame.status) {
+            return Err(BadHead { why: format!("status {} is no final status", frame.status) });
+        }
+        let mut head =
+            Self { status: frame.status, reason: frame.reason.to_vec(), ..Self::default() };
+        for line in frame.lines() {
+            head.add_line(line)?;
+        }
+        Ok(head)
+    }
+
+    /// Sorts the payload of an `Interim` frame. `None` for what cannot go to a client: the
+    /// gateway itself says 100, and changes no protocols for PHP (101).
+    pub(crate) fn read_interim(payload: &[u8]) -> Option<Self> {
+        let frame = RingHead::decode(payload).ok()?;
+        let mut head = Self { status: frame.status, ..Self::default() };
+        if !(102..=199).contains(&frame.status) {
+            return None;
+        }
+        frame.lines().try_for_each(|line| head.add_line(line)).ok()?;
+        Some(head)
+    }
+
+    /// What goes into the head besides these lines.
+    pub(crate) fn facts(&self, asked: RequestFacts, framing: Framing) -> HeadFacts<'_> {
+        HeadFacts {
+            reason: &self.reason,
+            own_date: self.has_date,
+            own_server: self.has_server || self.headers.owns_server,
+            ..asked.head(self.status, framing)
+        }
+    }
+
+    /// Sorts the head of an upstream's answer: lines `Name: value`, each ended by a newline.
+    pub(crate) fn of_upstream(status: u16, lines: &[u8]) -> Result<Self, BadHead> {
+        let mut head = Self { status, ..Self::default() };
+        for line in lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            head.add_line(line)?;
+        }
+        // What only PHP may ask for.
+        head.sendfile = None;
+        head.used_session = false;
+        // RFC 9110 7.6.3.
+        head.pass(b"Via", b"1.1 outboard", b"")?;
+        Ok(head)
+    }
+
+    fn add_line(&mut self, line: &[u8]) -> Result<(), BadHead> {
+        let Some(colon) = memchr::memchr(b':', line) else {
+            return Err(bad_line(line));
+        };
+        let (name, value) = (line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii());
+        match field(name) {
+            Field::Ours => Ok(()),
+            Field::ContentLength => {
+                self.content_length = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
+                Ok(())
+            }
+            Field::Sendfile => {
+                self.sendfile = Some(SendfileOrder::Disk(value.to_vec()));
+                Ok(())
+            }
+            Field::AccelRedirect => {
+                self.sendfile = Some(SendfileOrder::Accel(value.to_vec()));
+                Ok(())
+            }
+            Field::AccelExpires => {
+                // A negative number, or a moment in the past as `@0`.
+                self.expires_at_once = matches!(value, b"0" | b"off" | b"@0" | [b'-', ..]);
+                Ok(())
+            }
+            Field::Session => {
+                self.used_session = true;
+                Ok(())
+            }
+            Field::Date => {
+                self.has_date = true;
+                self.pass(name, value, line)
+            }
+            Field::Server => {
+                self.has_server = true;
+                self.pass(name, value, line)
+            }
+            Field::Other => self.pass(name, value, line),
+        }
+    }
+
+    fn pass(&mut self, name: &[u8], value: &[u8], line: &[u8]) -> Result<(), BadHead> {
+        self.headers.add(name, value).map_err(|_| bad_line(line))
+    }
+}
+
+fn bad_line(line: &[u8]) -> BadHead {
+    BadHead { why: format!("not a header: {}", line.escape_ascii()) }
+}
+
+enum Field {
+    Ours,
+    ContentLength,
+    Sendfile,
+    AccelRedirect,
+    AccelExpires,
+    Session,
+    Date,
+    Server,
+    Other,
+}
+
+fn field(name: &[u8]) -> Field {
+    let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+    // Most names are told apart by their length alone.
+    match name.len() {
+        4 if is(b"date") => Field::Date,
+        6 if is(b"server") => Field::Server,
+        7 if is(b"trailer") || is(b"upgrade") => Field::Ours,
+        10 if is(b"connection") || is(b"keep-alive") => Field::Ours,
+        10 if is(b"x-sendfile") => Field::Sendfile,
+        14 if is(b"content-length") => Field::ContentLength,
+        16 if is(b"x-accel-redirect") => Field::AccelRedirect,
+        15 if is(b"x-accel-charset") => Field::Ours,
+        15 if is(b"x-accel-expires") => Field::AccelExpires,
+        17 if is(b"x-accel-buffering") || is(b"transfer-encoding") => Field::Ours,
+        18 if is(b"x-accel-limit-rate") => Field::Ours,
+        18 if is(b"x-outboard-session") => Field::Session,
+        _ => Field::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &[&[u8]]) -> Result<ResponseHead, BadHead> {
+        let mut payload = Vec::new();
+        RingHead::encode_status(&mut payload, 200, b"");
+        for line in lines {
+            RingHead::encode_line(&mut payload, line);
+        }
+        ResponseHead::read(&payload)
+    }
+
+    #[test]
+    fn framing_and_hop_by_hop_fields_stay_here() {
+        let head = read(&[
+            b"X-Powered-By: PHP/8.2",
+            b"Transfer-Encoding: chunked",
+            b"Connection: close",
+            b"Content-Length: 12",
+            b"Set-Cookie: a=1",
+            b"Set-Cookie: b=2",
+        ])
+        .unwrap();
+        assert_eq!(head.content_length, Some(12));
+        let expected = b"X-Powered-By: PHP/8.2\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n";
+        assert_eq!(head.headers.bytes, expected);
+    }
+
+    #[test]
+    fn orders_to_the_gateway_do_not_reach_the_client() {
+        let head = read(&[b"X-Accel-Redirect: /files/a.pdf", b"X-Accel-Buffering: no"]).unwrap();
+        assert_eq!(head.sendfile, Some(SendfileOrder::Accel(b"/files/a.pdf".to_vec())));
+        assert!(head.headers.bytes.is_empty());
+    }
+
+    #[test]
+    fn the_hosts_word_about_a_session_does_not_reach_the_client() {
+        let head = read(&[b"X-Outboard-Session: 1", b"X: 1"]).unwrap();
+        assert!(head.used_session);
+        assert_eq!(head.headers.bytes, b"X: 1\r\n");
+    }
+
+    #[test]
+    fn what_is_no_header_is_refused() {
+        for line in [&b"no colon"[..], b": no name", b"Bad Name: x", b"X: a\rb", b"X: a\nb"] {
+            assert!(read(&[line]).is_err(), "{}", line.escape_ascii());
+        }
+        let mut payload = Vec::new();
+        RingHead::encode_status(&mut payload, 101, b"");
+        assert!(ResponseHead::read(&payload).is_err());
+    }
+
+    #[test]
+    fn an_interim_head_has_a_status_of_its_own() {
+        let interim = |status, line: &[u8]| {
+            let mut payload = Vec::new();
+            RingHead::encode_status(&mut payload, status, b"");
+            RingHead::encode_line(&mut payload, line);
+            ResponseHead::read_interim(&payload).map(|head| (head.status, head.headers.bytes))
+        };
+        let link = b"Link: </a.css>; rel=preload";
+        assert_eq!(interim(103, link), Some((103, [&link[..], b"\r\n"].concat())));
+        assert_eq!(interim(103, b"Content-Length: 1"), Some((103, Vec::new())));
+        for status in [99, 100, 101, 200] {
+            assert_eq!(interim(status, link), None, "{status}");
+        }
+        assert_eq!(interim(103, b"X: a\nb"), None);
+    }
+}

@@ -1,0 +1,156 @@
+//! What every generation is made with, and the making.
+//!
+//! Called by the server at start and at each reload. Invariants: a generation that cannot be opened
+//! leaves no process behind; however many apps it has, others have their turn between any two of them.
+
+use crate::app::App;
+use crate::entities::{Entities, Owner};
+use crate::fetch::Fetches;
+use crate::generation::{self, Generation};
+use crate::logs::{Logs, Sinks};
+use crate::options::Load;
+use crate::page_cache::PurgeOperations;
+use crate::privileges::Identity;
+use crate::server_error::ServerError;
+use outboard_buffer::{Account, Memory};
+use outboard_config::Config;
+use outboard_php_pool::pool::{Pool, PoolSettings};
+use outboard_php_pool::tasks::journal::TaskJournal;
+use outboard_php_pool::tasks::{self, Tasks};
+use outboard_reactor::yield_now;
+use std::cell::RefCell;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// What every generation is made with.
+pub(crate) struct GenerationBuilder {
+    pub(crate) name: Option<String>,
+    pub(crate) host_binary: PathBuf,
+    pub(crate) memory: Rc<Memory>,
+    pub(crate) identity: Rc<Identity>,
+    pub(crate) load: Load,
+}
+
+impl GenerationBuilder {
+    /// Opens logs and folders and starts the pools of a configuration.
+    ///
+    /// # Errors
+    /// What cannot be used.
+    pub(crate) async fn open(
+        &self,
+        number: u32,
+        config: Config,
+        predecessor: Option<&Generation>,
+    ) -> Result<(Generation, Sinks), ServerError> {
+        let mut sinks = Sinks::new(self.identity.opener());
+        let cannot_log = |error: io::Error| {
+            ServerError::setup_because(format!("cannot open a log: {error}"), error)
+        };
+        let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
+        let upstream = generation::upstream_client(&config, predecessor);
+        let entities = Entities::open(
+            &config,
+            predecessor.and_then(|before| before.entities.as_ref()),
+            &server_logs.error,
+        );
+        let entities = entities.map_err(ServerError::setup)?;
+        let started = Started::default();
+        let mut apps = Vec::new();
+        for app in &config.apps {
+            yield_now().await;
+            let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
+            let mut settings =
+                PoolSettings::of(app, &self.host_binary, self.identity.spawner.as_ref())
+                    .map_err(ServerError::setup)?;
+            if let Some(name) = &self.name {
+                settings.host.app = title(name, app, &config);
+            }
+            let memory = self.memory.of_app(&app.name);
+            let operations_memory = memory.operations.clone();
+            let tasks = match &app.tasks {
+                None => None,
+                Some(tasks) => {
+                    let settings = settings.of_tasks(app, tasks).map_err(ServerError::setup)?;
+                    let pool = started.start(settings, &logs)?;
+                    let memory = operations_memory.clone();
+                    let entities = entities.as_deref();
+                    Some(start_tasks(app, tasks, (pool, memory), entities, predecessor, &logs))
+                }
+            };
+            let pool = started.start(settings, &logs)?;
+            let is_first = predecessor.is_none();
+            let account = generation::upstream_account(&config, &app.name);
+            let theirs = (upstream.clone(), account.clone());
+            let opened =
+                App::open(app.clone(), pool, tasks.clone(), logs, theirs, memory, is_first);
+            let opened = opened.map_err(|error| {
+                ServerError::setup_because(format!("app {}: {error}", app.name), error)
+            })?;
+            let owner = Owner::of(app, &config);
+            let operations = Fetches::new(upstream.clone(), account, entities.clone(), owner);
+            let operations = PurgeOperations::before(operations, opened.page_cache.clone());
+            let operations = tasks::before(operations, tasks);
+            opened.pools().for_each(|pool| {
+                pool.set_operations(operations.clone());
+                pool.set_memory(operations_memory.clone());
+            });
+            apps.push(Rc::new(opened));
+        }
+        started.keep();
+        let logs = Rc::<Logs>::new(server_logs);
+        Ok((Generation::new(number, config, apps, logs, upstream, entities), sinks))
+    }
+}
+
+/// The pools of a generation that is being opened, which end when it cannot be.
+#[derive(Default)]
+struct Started {
+    pools: RefCell<Vec<Rc<Pool>>>,
+}
+
+impl Started {
+    fn start(&self, settings: PoolSettings, logs: &Logs) -> Result<Rc<Pool>, ServerError> {
+        let pool = Pool::start(settings, logs.error.clone(), logs.slow.clone());
+        self.pools.borrow_mut().push(pool.clone());
+        Ok(pool)
+    }
+
+    /// All are in use from now on.
+    fn keep(self) {
+        self.pools.take();
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.pools.take().iter().for_each(|pool| pool.retire(0));
+    }
+}
+
+/// What the processes of a named server's app are called.
+fn title(name: &str, app: &outboard_config::App, config: &Config) -> String {
+    if config.apps.len() == 1 { name.to_owned() } else { format!("{name}/{}", app.name) }
+}
+
+/// The tasks of an app; those that the last gateway has left come first.
+fn start_tasks(
+    app: &outboard_config::App,
+    config: &outboard_config::Tasks,
+    (pool, memory): (Rc<Pool>, Rc<Account>),
+    entities: Option<&Entities>,
+    predecessor: Option<&Generation>,
+    logs: &Logs,
+) -> Rc<Tasks> {
+    let name = config.kv_namespace.as_deref();
+    let namespace = name.and_then(|name| entities?.namespace(name).cloned());
+    let journal = namespace.map(|namespace| TaskJournal::new(namespace, &app.name));
+    let tasks =
+        Tasks::start(&app.name, config.clone(), (pool, memory), journal, logs.error.clone());
+    let before = predecessor.and_then(|before| {
+        let found = before.tasks().find(|before| before.app() == app.name);
+        found.cloned()
+    });
+    tasks.resume(before.as_ref());
+    tasks
+}

@@ -1,0 +1,149 @@
+//! [`BodyWriter`]: a response body that is written in pieces, within its framing.
+//!
+//! Created by the service after the head. Invariant: never more than the announced length is written: the
+//! client would take it for the next response.
+
+use crate::connection::Connection;
+use crate::response_writer::{Framing, Written};
+use outboard_buffer::Account;
+use outboard_http1::{CHUNK_END, LAST_CHUNK, write_chunk_head};
+use std::rc::Rc;
+
+const CHUNK_END_AND_LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+
+/// See the module.
+#[derive(Debug)]
+pub struct BodyWriter {
+    framing: Framing,
+    written_bytes: u64,
+}
+
+impl BodyWriter {
+    /// A body with this framing.
+    pub fn new(framing: Framing) -> Self {
+        Self { framing, written_bytes: 0 }
+    }
+
+    /// Bytes of the body that were written or spooled.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
+    /// Writes the output buffer and a piece, and waits until the client has read both. False if it is
+    /// gone.
+    pub async fn write(&mut self, connection: &mut Connection, piece: &[u8]) -> bool {
+        let piece = self.take(piece);
+        if self.framing == Framing::Chunked && !piece.is_empty() {
+            return connection.flush_chunk(piece).await;
+        }
+        let written = connection.flush(piece).await;
+        connection.buffers().output.clear();
+        written
+    }
+
+    /// Writes the output buffer and a piece; what a slow client does not read is spooled. False if it is
+    /// gone.
+    pub async fn write_or_spool(
+        &mut self,
+        connection: &mut Connection,
+        piece: &[u8],
+        account: &Rc<Account>,
+    ) -> bool {
+        let piece = self.take(piece);
+        if self.framing == Framing::Chunked && !piece.is_empty() {
+            write_chunk_head(&mut connection.buffers().output, piece.len());
+            return connection.write_or_spool([piece, CHUNK_END, b""], account).await;
+        }
+        connection.write_or_spool([piece, b"", b""], account).await
+    }
+
+    /// Writes the output buffer, the last piece and the end of the body in one write, and waits until the
+    /// client has read everything.
+    pub async fn finish(
+        &mut self,
+        connection: &mut Connection,
+        last: &[u8],
+        keep_alive: bool,
+        account: &Rc<Account>,
+    ) -> Written {
+        let last = self.take(last);
+        let end = match self.framing {
+            Framing::Chunked if last.is_empty() => LAST_CHUNK,
+            Framing::Chunked => {
+                write_chunk_head(&mut connection.buffers().output, last.len());
+                CHUNK_END_AND_LAST_CHUNK
+            }
+            _ => b"",
+        };
+        let is_complete = match self.framing {
+            Framing::Length(length) => self.written_bytes == length,
+            _ => true,
+        };
+        let is_written = connection.write_or_spool([last, end, b""], account).await;
+        match is_written && is_complete && connection.drain_spool().await {
+            true => Written::Complete { keep_alive },
+            false => Written::Broken,
+        }
+    }
+
+    /// The part of a piece that belongs to the body; it is counted.
+    fn take<'p>(&mut self, piece: &'p [u8]) -> &'p [u8] {
+        let piece = match self.framing {
+            Framing::Bodyless(_) => &[],
+            Framing::Length(length) => {
+                let left = usize::try_from(length - self.written_bytes).unwrap_or(usize::MAX);
+                &piece[..piece.len().min(left)]
+            }
+            Framing::Chunked | Framing::UntilClose => piece,
+        };
+        self.written_bytes += piece.len() as u64;
+        piece
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{connection_pair, read_all};
+    use outboard_reactor::run;
+
+    fn body(framing: Framing, pieces: &'static [&'static [u8]]) -> (String, Written) {
+        let (last, pieces) = pieces.split_last().unwrap();
+        run(async move {
+            let (mut connection, client) = connection_pair();
+            let account = Account::detached();
+            let mut writer = BodyWriter::new(framing);
+            for (number, piece) in pieces.iter().enumerate() {
+                match number % 2 {
+                    0 => assert!(writer.write(&mut connection, piece).await),
+                    _ => {
+                        assert!(writer.write_or_spool(&mut connection, piece, &account).await);
+                    }
+                }
+            }
+            let written = writer.finish(&mut connection, last, true, &account).await;
+            (read_all(&client), written)
+        })
+        .unwrap()
+    }
+
+    const COMPLETE: Written = Written::Complete { keep_alive: true };
+
+    #[test]
+    fn a_body_is_never_longer_than_announced() {
+        let pieces: &[&[u8]] = &[b"four", b"and more", b"and more"];
+        assert_eq!(body(Framing::Length(6), pieces), ("fouran".to_owned(), COMPLETE));
+        assert_eq!(body(Framing::Bodyless(Some(4)), pieces), (String::new(), COMPLETE));
+    }
+
+    #[test]
+    fn a_body_that_is_too_short_breaks_the_connection() {
+        assert_eq!(body(Framing::Length(6), &[b"four"]), ("four".to_owned(), Written::Broken));
+    }
+
+    #[test]
+    fn an_empty_piece_does_not_end_a_chunked_body() {
+        let written = body(Framing::Chunked, &[b"four", b"", b"", b"two"]);
+        assert_eq!(written, ("4\r\nfour\r\n3\r\ntwo\r\n0\r\n\r\n".to_owned(), COMPLETE));
+    }
+}

@@ -1,0 +1,121 @@
+//! The loop of a connection: reads a head, calls the service, and continues or closes.
+//!
+//! Spawned by the listener, and by HTTP/2 for each stream. Invariants: responses are in the order of the
+//! requests (RFC 9112 9.3.2); if a response leaves a part of the request unread, the connection is
+//! closed, and lingers so that the client can read the response (RFC 9112 9.6).
+
+use crate::connection::{Connection, Next, Read};
+use crate::pace::Pace;
+use crate::response_writer::Written;
+use crate::service::Service;
+use crate::upgrade::Upgraded;
+use outboard_log::{Reason, Wall};
+use outboard_reactor::{now_ms, share_turn};
+use std::rc::Rc;
+
+#[cfg(test)]
+mod tests;
+
+/// Time and bytes that a lingering close spends on reading.
+const LINGER_MS: u64 = 2_000;
+const LINGER_BYTES: usize = 1 << 20;
+/// The work of a pipelined request, as bytes moved: other tasks run after a few of them.
+const PIPELINED_BYTES: usize = 64 << 10;
+
+/// What follows a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    /// Wait for the next request.
+    KeepAlive,
+    /// Everything was read and written: close.
+    Close,
+    /// The client may still be sending: linger, then close.
+    Linger,
+    /// Pass the connection to the upgrade handler.
+    Upgrade,
+    /// The response is incomplete: close at once, so that the client notices.
+    Abort,
+}
+
+/// Serves requests until the connection ends or is upgraded.
+pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection) {
+    loop {
+        let action = match connection.next_head().await {
+            Next::Request => respond(&service, &mut connection).await,
+            Next::Refuse(reason, detail) => refuse(&service, &mut connection, reason, detail).await,
+            Next::Close => Action::Close,
+        };
+        match action {
+            Action::KeepAlive if connection.may_continue() => {
+                connection.forget_request();
+                if !connection.buffers().input.is_empty() {
+                    share_turn(PIPELINED_BYTES).await;
+                }
+            }
+            Action::Linger => {
+                linger(&mut connection).await;
+                break;
+            }
+            Action::Abort => {
+                connection.transport.abandon();
+                break;
+            }
+            _ => break,
+        }
+    }
+    // The entry is dropped at the end of the upgraded protocol: until then the connection counts.
+    let Connection {
+        context, transport, buffers, consumed, upgrade_handler, entry: _entry, ..
+    } = connection;
+    let mut read_ahead = Vec::new();
+    if let Some(mut buffers) = buffers {
+        if upgrade_handler.is_some() {
+            read_ahead = buffers.input.split_off(consumed);
+        }
+        context.buffers.give_back(buffers);
+    }
+    if let Some(handler) = upgrade_handler {
+        handler(Upgraded::new(transport, read_ahead, context)).await;
+    }
+}
+
+async fn respond<S: Service>(service: &Rc<S>, connection: &mut Connection) -> Action {
+    let started = Wall::now();
+    connection.pace = Pace::of_response(&connection.context.limits());
+    let written = service.respond(connection, started).await;
+    let unread = connection.has_unread_body();
+    match written {
+        Written::Broken => Action::Abort,
+        Written::Upgraded => Action::Upgrade,
+        Written::Complete { keep_alive: true } if !unread => Action::KeepAlive,
+        Written::Complete { .. } if unread => Action::Linger,
+        Written::Complete { .. } => Action::Close,
+    }
+}
+
+async fn refuse<S: Service>(
+    service: &Rc<S>,
+    connection: &mut Connection,
+    reason: Reason,
+    detail: &str,
+) -> Action {
+    match service.refuse_head(connection, Wall::now(), reason, detail).await {
+        Written::Broken => Action::Abort,
+        Written::Complete { .. } | Written::Upgraded => Action::Linger,
+    }
+}
+
+/// Closes the sending side and reads for a while. If bytes are unread at close(2), the kernel sends a
+/// reset, and the client may lose the response.
+async fn linger(connection: &mut Connection) {
+    connection.transport.shutdown_write();
+    let until_ms = now_ms() + LINGER_MS;
+    let mut total = 0;
+    while total < LINGER_BYTES && now_ms() < until_ms {
+        connection.buffers().input.clear();
+        match connection.read_within(until_ms - now_ms()).await {
+            Read::Some => total += connection.buffers().input.len(),
+            Read::Closed | Read::TimedOut => return,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! An HTTP server for HTTP/1.1 and HTTP/2: listeners, connections, request bodies, responses.
+//!
+//! The gateway implements [`Service`], which responds to each request; the server is generic over it
+//! and knows neither PHP nor routes. Everything runs on one event loop.
+//!
+//! ```text
+//!  BoundListener ─▶ handshake ─▶ Connection ─▶ Service::respond ─▶ Connection: head, body
+//!        │              └ HTTP/2: a Connection per stream, over an in-memory pipe
+//!        └ Connections: how many, of whom, which of them are idle
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod body_reader;
+mod body_writer;
+mod buffers;
+mod connection;
+mod connections;
+mod counters;
+mod header_block;
+mod http1;
+mod http2;
+mod listener;
+mod listener_context;
+mod pace;
+mod peer;
+mod response_writer;
+mod server_context;
+mod service;
+mod spool;
+mod spooled_writer;
+#[cfg(test)]
+mod testing;
+mod transport;
+mod upgrade;
+
+pub use body_writer::BodyWriter;
+pub use buffers::Buffers;
+pub use connection::{Connection, Read};
+pub use counters::Counters;
+pub use header_block::HeaderBlock;
+pub use listener::{BindError, BoundListener, InheritedListener, bind_before, is_among};
+pub use listener_context::{ListenerContext, Role};
+pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim};
+pub use response_writer::{COPY_BYTES, Framing, HeadFacts, RequestFacts, Written};
+pub use server_context::ServerContext;
+pub use service::Service;
+pub use transport::Transport;
+pub use upgrade::{UpgradeHandler, Upgraded};

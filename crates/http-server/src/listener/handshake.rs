@@ -1,0 +1,76 @@
+//! The TLS handshake of a connection.
+//!
+//! Called by the listener. Invariant: it takes no longer than a request's head may.
+
+use crate::pace::Pace;
+use crate::server_context::ServerContext;
+use crate::transport::Transport;
+use outboard_reactor::{Stream, now_ms, share_turn, with_deadline};
+use outboard_tls::{Chosen, ServerSettings, Session};
+use rustix::fd::AsFd;
+use rustix::net::{RecvFlags, recv};
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+/// The type of the first record of a handshake (RFC 8446 5.1).
+const HANDSHAKE: u8 = 22;
+
+/// The protocol that was negotiated (RFC 7301).
+pub(super) enum Negotiated {
+    Http1(Transport),
+    Http2(Box<Session>),
+}
+
+/// Performs the handshake.
+///
+/// # Errors
+/// Why there is no session. A client that sent plain HTTP has received a response.
+pub(super) async fn perform(
+    context: &ServerContext,
+    stream: Stream,
+    settings: Arc<ServerSettings>,
+) -> Result<(Negotiated, Option<Chosen>), String> {
+    let timeout_ms = context.limits().header_timeout_ms;
+    let until_ms = now_ms() + timeout_ms;
+    let too_long = |_| format!("not within {timeout_ms} ms");
+    let first = with_deadline(until_ms, first_byte(&stream)).await.map_err(too_long)?;
+    if first.map_err(|error| error.to_string())? != HANDSHAKE {
+        // The client may be gone.
+        let mut pace = Pace::of_response(&context.limits());
+        let slices = &mut [IoSlice::new(PLAIN)];
+        let _ = Transport::Plain(stream).write_all(slices, &mut pace).await;
+        return Err("the client does not use TLS".to_owned());
+    }
+    // A handshake is much work: one per turn of the event loop.
+    share_turn(HANDSHAKE_BYTES).await;
+    let session = with_deadline(until_ms, Session::accept(stream, &settings)).await;
+    let session = session.map_err(too_long)?.map_err(|error| error.to_string())?;
+    let chosen = settings.chosen(session.server_name());
+    let negotiated = match session.is_http2() {
+        true => Negotiated::Http2(Box::new(session)),
+        false => Negotiated::Http1(Transport::encrypted(session)),
+    };
+    Ok((negotiated, chosen))
+}
+
+/// Peeks at the first byte.
+async fn first_byte(stream: &Stream) -> io::Result<u8> {
+    loop {
+        stream.source().readable().await;
+        let mut byte = [0];
+        match recv(stream.as_fd(), &mut byte, RecvFlags::PEEK) {
+            Ok((_, 0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => return Ok(byte[0]),
+            Err(rustix::io::Errno::AGAIN) => stream.source().clear_readable(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The work of a handshake, as bytes moved: a whole turn.
+const HANDSHAKE_BYTES: usize = 1 << 20;
+
+const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 45\r\nConnection: close\r\n\r\n\
+    This address speaks HTTPS: write https://...\n";

@@ -1,0 +1,61 @@
+//! [`ListenerContext`]: the settings of a listener that its connections use.
+
+use crate::connections::counted_as;
+use outboard_config::Forwarding;
+use outboard_reactor::Peer;
+use outboard_tls::ServerSettings;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The purpose of a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The apps.
+    Apps,
+    /// The entity store.
+    Entities,
+    /// Status, reload, metrics.
+    Admin,
+    /// Metrics only, for a collector.
+    Metrics,
+}
+
+impl Role {
+    /// Whether clients use it, rather than the operator.
+    pub(crate) fn is_for_clients(self) -> bool {
+        matches!(self, Self::Apps | Self::Entities)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct ListenerContext {
+    /// The purpose.
+    pub role: Role,
+    /// Trusted proxies and their headers.
+    pub forwarding: Forwarding,
+    /// The certificates, if it uses TLS.
+    pub tls: Option<Arc<ServerSettings>>,
+    /// Whether its clients are redirected to a listener with TLS.
+    pub redirects_to_https: bool,
+}
+
+impl ListenerContext {
+    /// A listener without TLS and without trusted proxies.
+    pub fn plain(role: Role) -> Self {
+        Self { role, forwarding: Forwarding::default(), tls: None, redirects_to_https: false }
+    }
+
+    /// The address whose connections are limited; `None` for a trusted proxy, which has many clients.
+    pub(crate) fn limited_address(&self, peer: Peer) -> Option<IpAddr> {
+        let ip = match peer {
+            Peer::Tcp(address) => Some(address.ip().to_canonical()),
+            Peer::Unix => None,
+        };
+        if self.role.is_for_clients() && !self.forwarding.trusts(ip) {
+            counted_as(peer)
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Writes a response to the connection: head, framing, body.
+//!
+//! Called by the service. Invariants: exactly one framing (RFC 9112 6.3); a body that is shorter than
+//! announced breaks the connection, so that no client takes it for complete; a client that reads
+//! nothing for `limits.write_timeout`, or too slowly, is dropped.
+
+use crate::connection::Connection;
+use crate::header_block::HeaderBlock;
+use crate::upgrade::UpgradeHandler;
+use outboard_http1::{
+    CHUNK_END, Method, Version, write_chunk_head, write_content_length, write_head_end,
+    write_status_line, write_status_line_with_reason,
+};
+use outboard_log::Reason;
+use std::io::IoSlice;
+use std::os::fd::BorrowedFd;
+
+/// Bodies up to this are copied behind the head, so that both go out in one plain write.
+pub const COPY_BYTES: usize = 16 * 1024;
+/// Bytes of one `sendfile(2)`, after which other tasks run.
+const SENDFILE_BYTES: usize = 1 << 20;
+
+/// The outcome of writing a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// All of it was written.
+    Complete {
+        /// Whether the head allowed another request.
+        keep_alive: bool,
+    },
+    /// `101` was written: the upgrade handler receives the connection.
+    Upgraded,
+    /// The client is gone, or the response is incomplete.
+    Broken,
+}
+
+/// How the client finds the end of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// No body: 204, 304, or a response to HEAD. The length is announced if it is known.
+    Bodyless(Option<u64>),
+    /// By its length.
+    Length(u64),
+    /// By the last chunk.
+    Chunked,
+    /// The connection ends with the body (HTTP/1.0).
+    UntilClose,
+}
+
+/// The properties of a request that its response depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestFacts {
+    /// The method.
+    pub method: Method,
+    /// The version of HTTP.
+    pub version: Version,
+    /// Whether another request may follow on the connection.
+    pub keep_alive: bool,
+}
+
+impl RequestFacts {
+    /// Of the request in the input.
+    pub fn of(connection: &mut Connection) -> Self {
+        let may_continue = connection.may_continue();
+        let head = &connection.buffers().head;
+        Self {
+            method: head.method_kind(),
+            version: head.version(),
+            keep_alive: head.keep_alive() && may_continue,
+        }
+    }
+
+    /// A response head with the server's own `Date` and `Server`.
+    pub fn head(&self, status: u16, framing: Framing) -> HeadFacts<'static> {
+        HeadFacts {
+            status,
+            reason: b"",
+            framing,
+            keep_alive: self.keep_alive && framing != Framing::UntilClose,
+            version: self.version,
+            own_date: false,
+            own_server: false,
+        }
+    }
+
+    /// The framing of a complete body.
+    pub fn framing_of_whole(&self, status: u16, length: u64) -> Framing {
+        match status {
+            // RFC 9110 15.4.5: a length in a 304 would have to be that of the 200.
+            304 => Framing::Bodyless(None),
+            _ => self.framing(status, Some(length)),
+        }
+    }
+
+    /// The framing of a body whose length may be known.
+    pub fn framing(&self, status: u16, length: Option<u64>) -> Framing {
+        if self.method == Method::Head || matches!(status, 204 | 304) {
+            let length = if status == 204 { None } else { length };
+            return Framing::Bodyless(length);
+        }
+        match length {
+            Some(length) => Framing::Length(length),
+            None if self.version == Version::Http11 => Framing::Chunked,
+            None => Framing::UntilClose,
+        }
+    }
+}
+
+/// A response head without its header lines.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadFacts<'a> {
+    /// The status code.
+    pub status: u16,
+    /// The reason phrase; empty: the standard one.
+    pub reason: &'a [u8],
+    /// How the body ends.
+    pub framing: Framing,
+    /// Whether another request may follow.
+    pub keep_alive: bool,
+    /// The version of the request.
+    pub version: Version,
+    /// The header lines decide about `Date`.
+    pub own_date: bool,
+    /// The header lines decide about `Server`.
+    pub own_server: bool,
+}
+
+impl Connection {
+    /// Writes a head with these header lines into the output buffer.
+    pub fn put_head(&mut self, facts: HeadFacts<'_>, lines: &[u8]) {
+        let keep_alive = facts.keep_alive && !self.has_unread_body();
+        let context = self.context.clone();
+        let out = &mut self.buffers().output;
+        out.clear();
+        if facts.reason.is_empty()
+            || write_status_line_with_reason(out, facts.status, facts.reason).is_err()
+        {
+            out.clear();
+            write_status_line(out, facts.status);
+        }
+        if !facts.own_server {
+            out.extend_from_slice(b"Server: outboard\r\n");
+        }
+        if !facts.own_date {
+            context.write_date(out);
+        }
+        out.extend_from_slice(lines);
+        match facts.framing {
+            Framing::Length(length) | Framing::Bodyless(Some(length)) => {
+                write_content_length(out, length);
+            }
+            Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            Framing::Bodyless(None) | Framing::UntilClose => {}
+        }
+        match (keep_alive, facts.version) {
+            (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
+            (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+            (true, Version::Http11) => {}
+        }
+        write_head_end(out);
+    }
+
+    /// Writes the output buffer and then `body`. False if the client is gone.
+    pub async fn flush(&mut self, body: &[u8]) -> bool {
+        // Within the process a second slice costs nothing, and there are many streams.
+        let is_copied = body.len() <= COPY_BYTES && !self.transport.is_http2();
+        let out = &mut self.buffers().output;
+        if is_copied {
+            out.extend_from_slice(body);
+            let out = std::mem::take(out);
+            let slices = &mut [IoSlice::new(&out)];
+            let written = self.transport.write_all(slices, &mut self.pace).await;
+            self.buffers().output = out;
+            return self.note_lost(written);
+        }
+        let out = std::mem::take(out);
+        let slices = &mut [IoSlice::new(&out), IoSlice::new(body)];
+        let written = self.transport.write_all(slices, &mut self.pace).await;
+        self.buffers().output = out;
+        self.note_lost(written)
+    }
+
+    /// Writes the output buffer and then one chunk of a chunked body. False if the client is gone.
+    pub async fn flush_chunk(&mut self, data: &[u8]) -> bool {
+        let mut out = std::mem::take(&mut self.buffers().output);
+        write_chunk_head(&mut out, data.len());
+        let slices = &mut [IoSlice::new(&out), IoSlice::new(data), IoSlice::new(CHUNK_END)];
+        let written = self.transport.write_all(slices, &mut self.pace).await;
+        out.clear();
+        self.buffers().output = out;
+        self.note_lost(written)
+    }
+
+    /// Why the client could not be written to, once.
+    pub fn take_lost(&mut self) -> Option<Reason> {
+        self.lost.take()
+    }
+
+    /// Remembers why a write failed; true if it did not.
+    pub fn note_lost(&mut self, written: Result<(), Reason>) -> bool {
+        self.lost = written.err();
+        self.lost.is_none()
+    }
+
+    /// Writes a part of a file. False if the client is gone, or the file became shorter.
+    pub async fn send_file(
+        &mut self,
+        file: BorrowedFd<'_>,
+        mut offset: u64,
+        mut left: u64,
+    ) -> bool {
+        while left > 0 {
+            let most = usize::try_from(left).unwrap_or(usize::MAX).min(SENDFILE_BYTES);
+            match self.transport.try_send_file(file, &mut offset, most) {
+                // The file became shorter.
+                Ok(Some(0)) => return false,
+                Err(_) => return self.note_lost(Err(Reason::ClientGone)),
+                Ok(Some(count)) => {
+                    self.pace.count(count);
+                    left -= count as u64;
+                }
+                Ok(None) => {
+                    if self.pace.wait(self.transport.writable()).await.is_err() {
+                        return self.note_lost(Err(Reason::WriteTimeout));
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Writes a response with a complete body.
+    pub async fn respond(
+        &mut self,
+        request: RequestFacts,
+        status: u16,
+        headers: &HeaderBlock,
+        body: &[u8],
+    ) -> Written {
+        let framing = request.framing(status, Some(body.len() as u64));
+        let own_server = headers.owns_server;
+        self.put_head(HeadFacts { own_server, ..request.head(status, framing) }, &headers.bytes);
+        let body = if matches!(framing, Framing::Bodyless(_)) { b"" } else { body };
+        if self.flush(body).await {
+            Written::Complete { keep_alive: request.keep_alive }
+        } else {
+            Written::Broken
+        }
+    }
+
+    /// Writes `101` with these header lines. `handler` receives the connection after it.
+    pub async fn upgrade(
+        &mut self,
+        request: RequestFacts,
+        headers: &HeaderBlock,
+        handler: UpgradeHandler,
+    ) -> Written {
+        let facts = HeadFacts { keep_alive: true, ..request.head(101, Framing::Bodyless(None)) };
+        self.put_head(facts, &headers.bytes);
+        if !self.flush(b"").await {
+            return Written::Broken;
+        }
+        self.upgrade_handler = Some(handler);
+        Written::Upgraded
+    }
+}

@@ -1,0 +1,157 @@
+//! [`ServerContext`]: what the connections of a server share.
+//!
+//! One per process, created by the service, which replaces limits and log at a reload.
+
+use crate::buffers::BufferPool;
+use crate::connections::Connections;
+use crate::counters::Counters;
+use outboard_buffer::{Memory, TempDir};
+use outboard_config::Limits;
+use outboard_http_semantics::DateCache;
+use outboard_http1::HeadLimits;
+use outboard_log::{ErrorLog, Event, Level, Reason, Wall};
+use outboard_reactor::{now_ms, wake_all};
+use rustix::process::{Resource, getrlimit};
+use std::cell::{Cell, Ref, RefCell};
+use std::rc::Rc;
+
+/// See the module.
+#[derive(Debug)]
+pub struct ServerContext {
+    limits: RefCell<Limits>,
+    error_log: RefCell<Rc<ErrorLog>>,
+    /// Accounts of what is held in memory.
+    pub memory: Rc<Memory>,
+    /// Files of request bodies and of responses to slow clients.
+    pub temp_dir: Rc<TempDir>,
+    pub(crate) counters: RefCell<Counters>,
+    pub(crate) buffers: BufferPool,
+    pub(crate) connections: Rc<Connections>,
+    date: RefCell<DateCache>,
+    draining: Cell<bool>,
+    rejections: Cell<Rejections>,
+}
+
+/// Connections and streams that were not accepted.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rejections {
+    /// Since the last line in the log.
+    count: u64,
+    logged_ms: u64,
+}
+
+impl ServerContext {
+    /// A context with these limits.
+    pub fn new(
+        limits: Limits,
+        error_log: Rc<ErrorLog>,
+        memory: Rc<Memory>,
+        temp_dir: Rc<TempDir>,
+    ) -> Rc<Self> {
+        Rc::new(Self {
+            limits: RefCell::new(limits),
+            error_log: RefCell::new(error_log),
+            memory,
+            temp_dir,
+            counters: RefCell::default(),
+            buffers: BufferPool::default(),
+            connections: Connections::new(getrlimit(Resource::Nofile).current),
+            date: RefCell::new(DateCache::new(Wall::now().unix_s())),
+            draining: Cell::new(false),
+            rejections: Cell::default(),
+        })
+    }
+
+    /// Limits of connections.
+    pub fn limits(&self) -> Ref<'_, Limits> {
+        self.limits.borrow()
+    }
+
+    /// Replaces limits and log; open connections observe the limits from their next request.
+    pub fn reconfigure(&self, limits: Limits, error_log: Rc<ErrorLog>) {
+        self.limits.replace(limits);
+        self.error_log.replace(error_log);
+    }
+
+    /// Logs an event of the server itself.
+    pub fn log(&self, level: Level, text: &str) {
+        self.error_log.borrow().note(level, text);
+    }
+
+    /// Logs a refusal that belongs to no app.
+    pub(crate) fn log_refusal(&self, reason: Reason, text: &str) {
+        let level = if reason.is_server_fault() { Level::Error } else { Level::Info };
+        let event = Event { reason: Some(reason), text, ..Event::default() };
+        self.error_log.borrow().write(level, event);
+    }
+
+    /// Counts a connection or stream that was not accepted. The log has one line a second for all.
+    pub(crate) fn reject(&self, peer: &str, reason: Reason) {
+        self.count_refusal(reason);
+        let Rejections { count, logged_ms } = self.rejections.get();
+        let (count, now_ms) = (count + 1, now_ms());
+        if logged_ms != 0 && now_ms < logged_ms + 1_000 {
+            return self.rejections.set(Rejections { count, logged_ms });
+        }
+        self.rejections.set(Rejections { count: 0, logged_ms: now_ms });
+        let text = format!("client={peer}, and {} others since the last such line", count - 1);
+        self.log_refusal(reason, &text);
+    }
+
+    /// Limits of a request's head.
+    pub(crate) fn head_limits(&self) -> HeadLimits {
+        let limits = self.limits();
+        let number = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        HeadLimits {
+            request_line_bytes: number(limits.request_line_bytes),
+            header_bytes: number(limits.header_bytes),
+            header_count: limits.header_count as usize,
+        }
+    }
+
+    /// Counts since the start.
+    pub fn counters(&self) -> Ref<'_, Counters> {
+        self.counters.borrow()
+    }
+
+    /// Counts a response.
+    pub fn count_response(&self, status: u16, body_bytes: u64) {
+        self.counters.borrow_mut().responded(status, body_bytes);
+    }
+
+    /// Counts a refused or failed request.
+    pub fn count_refusal(&self, reason: Reason) {
+        self.counters.borrow_mut().refused(reason);
+    }
+
+    /// Open connections.
+    pub fn open_connections(&self) -> u32 {
+        self.connections.connections()
+    }
+
+    /// Open HTTP/2 streams.
+    pub fn open_streams(&self) -> u32 {
+        self.connections.streams()
+    }
+
+    /// The highest number of connections: `limits.max_connections`, or what the descriptors allow.
+    pub fn max_connections(&self) -> u32 {
+        self.connections.max(&self.limits())
+    }
+
+    /// Appends a Date header line.
+    pub(crate) fn write_date(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.date.borrow_mut().line(Wall::now().unix_s()));
+    }
+
+    /// Whether the server is stopping.
+    pub fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    /// Accepts no more requests; idle connections close.
+    pub fn drain(&self) {
+        self.draining.set(true);
+        wake_all();
+    }
+}

@@ -1,0 +1,37 @@
+//! [`Service`]: what responds to the requests that this server reads.
+
+use crate::connection::Connection;
+use crate::listener_context::ListenerContext;
+use crate::response_writer::Written;
+use crate::server_context::ServerContext;
+use outboard_log::{Reason, Wall};
+use outboard_reactor::Stream;
+use std::rc::Rc;
+
+/// Responds to requests. The server is generic over it, so that no call is indirect.
+pub trait Service: Sized + 'static {
+    /// What all connections share.
+    fn context(&self) -> &Rc<ServerContext>;
+
+    /// Writes one response to the request whose head is in the connection's input.
+    fn respond(
+        self: &Rc<Self>,
+        connection: &mut Connection,
+        started: Wall,
+    ) -> impl Future<Output = Written>;
+
+    /// Writes a response to a request whose head could not be read; `detail` is a closer reason.
+    fn refuse_head(
+        self: &Rc<Self>,
+        connection: &mut Connection,
+        started: Wall,
+        reason: Reason,
+        detail: &str,
+    ) -> impl Future<Output = Written>;
+
+    /// Whether to serve a connection that a listener has accepted.
+    fn admits(&self, listener: &ListenerContext, stream: &Stream) -> bool {
+        let _ = (listener, stream);
+        true
+    }
+}

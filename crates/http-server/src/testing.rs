@@ -1,0 +1,106 @@
+//! Connections over an in-memory pipe, for unit tests.
+
+use crate::connection::Connection;
+use crate::connections::{Entry, Kind};
+use crate::listener_context::{ListenerContext, Role};
+use crate::peer::PeerInfo;
+use crate::response_writer::Written;
+use crate::server_context::ServerContext;
+use crate::service::Service;
+use crate::transport::Transport;
+use crate::transport::pipe::Pipe;
+use outboard_buffer::{Memory, TempDir};
+use outboard_config::{Config, Limits};
+use outboard_log::{ErrorLog, Level, Opener, Reason, Sink, Target, Wall};
+use outboard_reactor::Peer;
+use std::path::Path;
+use std::rc::Rc;
+
+/// The default limits of a configuration.
+pub(crate) fn limits() -> Limits {
+    let text = "[app.site]\nroot = \"/tmp\"\n";
+    Config::parse(text, Path::new("test.toml")).expect("a valid configuration").limits
+}
+
+/// A context without a log.
+pub(crate) fn context(limits: Limits) -> Rc<ServerContext> {
+    let sink = Sink::open(Target::Off, Opener::default()).expect("no file is opened");
+    let log = Rc::new(ErrorLog::new(Rc::new(sink), Level::Error));
+    let temp_dir = TempDir::new("/tmp".into(), 1 << 30);
+    ServerContext::new(limits, log, Memory::new(64 << 20), temp_dir)
+}
+
+/// A connection of a context, and the client's end.
+pub(crate) fn connect(context: &Rc<ServerContext>) -> (Connection, Pipe) {
+    let (client, server) = Pipe::pair();
+    client.widen(1 << 20);
+    let transport = Transport::http2(server, None);
+    let listener = Rc::new(ListenerContext::plain(Role::Apps));
+    let entry: Entry = context
+        .connections
+        .open(Kind::Connection, None, &context.limits())
+        .expect("nothing else is open");
+    let peer = PeerInfo::new(Peer::Unix);
+    (Connection::new(context.clone(), listener, transport, peer, entry), client)
+}
+
+/// A connection with default limits, and the client's end.
+pub(crate) fn connection_pair() -> (Connection, Pipe) {
+    connect(&context(limits()))
+}
+
+/// Everything that the server has written so far.
+pub(crate) fn read_all(client: &Pipe) -> String {
+    let mut bytes = Vec::new();
+    client.try_read(&mut bytes);
+    client.release();
+    String::from_utf8(bytes).expect("responses of tests are text")
+}
+
+/// A service that responds with the request's path, or as the path demands.
+pub(crate) struct Echo {
+    pub(crate) context: Rc<ServerContext>,
+}
+
+impl Service for Echo {
+    fn context(&self) -> &Rc<ServerContext> {
+        &self.context
+    }
+
+    async fn respond(self: &Rc<Self>, connection: &mut Connection, _: Wall) -> Written {
+        use crate::body_reader;
+        use crate::header_block::HeaderBlock;
+        use crate::response_writer::RequestFacts;
+        let request = RequestFacts::of(connection);
+        let buffers = connection.buffers();
+        let path = buffers.head.path(&buffers.input).to_vec();
+        let mut body = path.clone();
+        if path == b"/body" {
+            let limits = connection.context.limits().clone();
+            match body_reader::in_memory(connection, &limits).await {
+                Ok((bytes, _)) => body = bytes,
+                Err(reason) => body = reason.code().as_bytes().to_vec(),
+            }
+        }
+        if path == b"/broken" {
+            return Written::Broken;
+        }
+        connection.respond(request, 200, &HeaderBlock::default(), &body).await
+    }
+
+    async fn refuse_head(
+        self: &Rc<Self>,
+        connection: &mut Connection,
+        _: Wall,
+        reason: Reason,
+        detail: &str,
+    ) -> Written {
+        use crate::header_block::HeaderBlock;
+        use crate::response_writer::RequestFacts;
+        use outboard_http1::{Method, Version};
+        let request =
+            RequestFacts { method: Method::Get, version: Version::Http11, keep_alive: false };
+        let headers = HeaderBlock::default();
+        connection.respond(request, reason.status(), &headers, detail.as_bytes()).await
+    }
+}

@@ -1,0 +1,20 @@
+//! The hasher of the store's index, whose keys are hashes already.
+
+use std::hash::Hasher;
+
+#[derive(Debug, Default)]
+pub(super) struct AlreadyHashed(u64);
+
+impl Hasher for AlreadyHashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("the keys of the index are u64");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}

@@ -1,0 +1,195 @@
+/*
+ * Changes of the process that PHP does not undo in any mode: signals, alarms, limits, priority, identity.
+ * Called by request.c and reset.c at a request's end, and by worker_script.c once a script has booted.
+ *
+ * Functions that make such changes are wrapped, and the first call saves the state before; a request
+ * that calls none costs nothing. Invariant: after a request the process is as it was before, or it
+ * takes no further request.
+ */
+#include "shim.h"
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define SIGNALS 65
+
+enum change {
+	NONE = 0,
+	SIGNAL = 1,
+	LIMIT = 2,
+	PRIORITY = 4,
+	PERMANENT = 8, /* cannot be undone */
+};
+
+static const struct {
+	const char *name;
+	enum change change;
+} changers[] = {
+	{"pcntl_signal", SIGNAL},
+	{"pcntl_async_signals", SIGNAL},
+	{"pcntl_sigprocmask", SIGNAL},
+	{"pcntl_alarm", SIGNAL},
+	{"posix_setrlimit", LIMIT},
+	{"proc_nice", PRIORITY},
+	{"pcntl_setpriority", PRIORITY},
+	{"chroot", PERMANENT},
+	{"pcntl_unshare", PERMANENT},
+	{"posix_initgroups", PERMANENT},
+	{"posix_setegid", PERMANENT},
+	{"posix_seteuid", PERMANENT},
+	{"posix_setgid", PERMANENT},
+	{"posix_setpgid", PERMANENT},
+	{"posix_setsid", PERMANENT},
+	{"posix_setuid", PERMANENT},
+};
+#define CHANGERS (sizeof(changers) / sizeof(changers[0]))
+
+bool outboard_process_is_tainted;
+
+static zif_handler wrapped[CHANGERS];
+static uint32_t changed;
+static bool is_saved;
+
+static struct sigaction actions[SIGNALS];
+static sigset_t blocked;
+static struct rlimit limits[RLIM_NLIMITS];
+static int priority;
+static zval handlers[SIGNALS];
+static zval is_async;
+
+static void call(const char *function, uint32_t count, zval *arguments, zval *result)
+{
+	zval name;
+	ZVAL_UNDEF(result);
+	ZVAL_STRING(&name, function);
+	call_user_function(NULL, NULL, &name, result, count, arguments);
+	zval_ptr_dtor(&name);
+}
+
+/* The handlers that a worker script's boot has set; in classic mode there are none. */
+static void save_handlers(void)
+{
+	for (int number = 1; outboard_events && number < SIGNALS; number++) {
+		zval argument;
+		ZVAL_LONG(&argument, number);
+		/* 32 and 33 belong to the C library. */
+		ZVAL_UNDEF(&handlers[number]);
+		if (actions[number].sa_handler != SIG_DFL && actions[number].sa_handler != SIG_IGN) {
+			call("pcntl_signal_get_handler", 1, &argument, &handlers[number]);
+		}
+	}
+	if (outboard_events) {
+		call("pcntl_async_signals", 0, NULL, &is_async);
+	}
+}
+
+static void save(void)
+{
+	is_saved = true;
+	for (int number = 1; number < SIGNALS; number++) {
+		sigaction(number, NULL, &actions[number]);
+	}
+	sigprocmask(SIG_SETMASK, NULL, &blocked);
+	for (int resource = 0; resource < (int) RLIM_NLIMITS; resource++) {
+		getrlimit(resource, &limits[resource]);
+	}
+	priority = getpriority(PRIO_PROCESS, 0);
+	save_handlers();
+}
+
+static void call_wrapped(INTERNAL_FUNCTION_PARAMETERS)
+{
+	const zend_string *name = execute_data->func->common.function_name;
+	size_t at = 0;
+	while (at + 1 < CHANGERS && !zend_string_equals_cstr(name, changers[at].name, strlen(changers[at].name))) {
+		at++;
+	}
+	const enum change change = changers[at].change;
+	if (!is_saved) {
+		/* save() calls wrapped functions itself, which are not changes. */
+		save();
+	}
+	wrapped[at](INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	if (change != PERMANENT || Z_TYPE_P(return_value) == IS_TRUE) {
+		changed |= change;
+	}
+}
+
+static void restore_handlers(void)
+{
+	const zend_module_entry *pcntl = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("pcntl"));
+	zval result;
+	/* Resets the extension's tables; in classic mode PHP does so. */
+	if (!outboard_events || !pcntl) {
+		return;
+	}
+	pcntl->request_shutdown_func(MODULE_PERSISTENT, pcntl->module_number);
+	pcntl->request_startup_func(MODULE_PERSISTENT, pcntl->module_number);
+	for (int number = 1; number < SIGNALS; number++) {
+		zval arguments[2];
+		if (Z_ISUNDEF(handlers[number]) || Z_TYPE(handlers[number]) == IS_LONG) {
+			continue;
+		}
+		ZVAL_LONG(&arguments[0], number);
+		ZVAL_COPY_VALUE(&arguments[1], &handlers[number]);
+		call("pcntl_signal", 2, arguments, &result);
+		zval_ptr_dtor(&result);
+	}
+	call("pcntl_async_signals", 1, &is_async, &result);
+	zval_ptr_dtor(&result);
+}
+
+static void restore_signals(void)
+{
+	alarm(0);
+	restore_handlers();
+	for (int number = 1; number < SIGNALS; number++) {
+		sigaction(number, &actions[number], NULL);
+	}
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
+static bool restore_limits(void)
+{
+	bool is_restored = true;
+	for (int resource = 0; resource < (int) RLIM_NLIMITS; resource++) {
+		is_restored &= setrlimit(resource, &limits[resource]) == 0;
+	}
+	return is_restored;
+}
+
+void outboard_process_changes_revert(void)
+{
+	const uint32_t changes = changed;
+	if (changes == NONE) {
+		return;
+	}
+	if (changes & SIGNAL) {
+		restore_signals();
+	}
+	outboard_process_is_tainted |= (changes & PERMANENT) != 0
+		|| ((changes & LIMIT) && !restore_limits())
+		|| ((changes & PRIORITY) && setpriority(PRIO_PROCESS, 0, priority) != 0);
+	changed = NONE;
+}
+
+/* Changes by a worker script's boot apply to all its requests. */
+void outboard_process_changes_accept(void)
+{
+	changed = NONE;
+	is_saved = false;
+}
+
+void outboard_process_changes_startup(void)
+{
+	for (size_t i = 0; i < CHANGERS; i++) {
+		zend_function *function =
+			zend_hash_str_find_ptr(CG(function_table), changers[i].name, strlen(changers[i].name));
+		if (function && function->type == ZEND_INTERNAL_FUNCTION) {
+			wrapped[i] = function->internal_function.handler;
+			function->internal_function.handler = call_wrapped;
+		}
+	}
+}

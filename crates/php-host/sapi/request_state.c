@@ -1,0 +1,534 @@
+/*
+ * The engine's state of one request in worker mode: begins it, swaps it when another coroutine
+ * runs, completes the response and ends it.
+ *
+ * Called by loop.c and coroutine.c. Invariants: exactly one request's state is in the engine at a
+ * time; changes of that state end with the request.
+ */
+#include "reset.h"
+#include "ext/standard/basic_functions.h"
+
+outboard_request_state *outboard_active_state;
+outboard_request_state outboard_boot_state;
+
+static zend_string *superglobal_keys[OUTBOARD_SUPERGLOBALS];
+static const char *const superglobal_names[OUTBOARD_SUPERGLOBALS] = {
+	"_GET", "_POST", "_COOKIE", "_FILES", "_REQUEST", "_SERVER", "_SESSION",
+};
+#define SESSION_VARIABLES 6
+
+static outboard_request_state *unused;
+static zend_module_entry *session_module;
+static zend_module_entry *filter_module;
+static zend_auto_global *importers[OUTBOARD_SUPERGLOBALS];
+
+/* Save handlers of the script: an array in 8.2, named members since; consecutive zvals in both. */
+#define SESSION_HANDLERS (sizeof(ps_globals.mod_user_names) / sizeof(zval))
+
+static zval *session_handler(php_ps_globals *session, size_t at)
+{
+	return (zval *) &session->mod_user_names + at;
+}
+
+/* Ends a session of the boot. Save handlers that the boot has set apply to all requests. */
+static void end_session_of_boot(void)
+{
+	zval handlers[SESSION_HANDLERS];
+	zend_string *class = PS(mod_user_class_name);
+	for (size_t i = 0; i < SESSION_HANDLERS; i++) {
+		ZVAL_COPY(&handlers[i], session_handler(&ps_globals, i));
+	}
+	if (class) {
+		zend_string_addref(class);
+	}
+	session_module->request_shutdown_func(MODULE_PERSISTENT, session_module->module_number);
+	session_module->request_startup_func(MODULE_PERSISTENT, session_module->module_number);
+	for (size_t i = 0; i < SESSION_HANDLERS; i++) {
+		ZVAL_COPY_VALUE(session_handler(&ps_globals, i), &handlers[i]);
+	}
+	PS(mod_user_class_name) = class;
+}
+
+/* Before the script boots; the boot's state becomes the active one. */
+void outboard_request_state_startup(void)
+{
+	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
+		superglobal_keys[i] =
+			zend_string_init_interned(superglobal_names[i], strlen(superglobal_names[i]), true);
+		importers[i] = zend_hash_find_ptr(CG(auto_globals), superglobal_keys[i]);
+	}
+	session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
+	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
+	outboard_active_state = &outboard_boot_state;
+	outboard_zlib_startup();
+	outboard_ini_strings_startup();
+}
+
+/* At the first call for a request. */
+void outboard_request_state_end_boot(void)
+{
+	if (session_module) {
+		end_session_of_boot();
+	}
+}
+
+/*
+ * The superglobal's entry in the symbol table, or NULL. It stays in its bucket until the table grows
+ * or is packed; the bucket's key shows that.
+ */
+static zval *entry_of(int i)
+{
+	static uint32_t buckets[OUTBOARD_SUPERGLOBALS];
+	const HashTable *table = &EG(symbol_table);
+	if (buckets[i] < table->nNumUsed) {
+		Bucket *bucket = table->arData + buckets[i];
+		if (bucket->key == superglobal_keys[i] && Z_TYPE(bucket->val) != IS_UNDEF) {
+			return &bucket->val;
+		}
+	}
+	zval *entry = zend_hash_find_known_hash(table, superglobal_keys[i]);
+	if (entry) {
+		buckets[i] = (uint32_t) ((Bucket *) entry - table->arData);
+	}
+	return entry;
+}
+
+/* Returns whether the table has a superglobal that `wanted` lacks. */
+static bool exchange_superglobals(zval *saved, const zval *wanted)
+{
+	bool has_unset = false;
+	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
+		zval *entry = entry_of(i);
+		if (entry) {
+			ZVAL_COPY_VALUE(&saved[i], entry);
+			if (Z_ISUNDEF(wanted[i])) {
+				ZVAL_NULL(entry);
+				has_unset = true;
+			} else {
+				ZVAL_COPY_VALUE(entry, &wanted[i]);
+			}
+		} else {
+			ZVAL_UNDEF(&saved[i]);
+			if (!Z_ISUNDEF(wanted[i])) {
+				zend_hash_add_new(&EG(symbol_table), superglobal_keys[i], (zval *) &wanted[i]);
+			}
+		}
+	}
+	return has_unset;
+}
+
+static void save(outboard_engine_state *engine)
+{
+	memcpy(&engine->sapi, &sapi_globals, sizeof(sapi_globals));
+	memcpy(&engine->output, &output_globals, sizeof(output_globals));
+	memcpy(&engine->session, &ps_globals, sizeof(ps_globals));
+	/* sapi_activate resets these copies without freeing them. */
+	if (outboard_filter) {
+		engine->filter = *outboard_filter;
+	}
+	outboard_zlib_save(&engine->zlib);
+	memcpy(engine->http_globals, PG(http_globals), sizeof(engine->http_globals));
+	for (int i = 0; i < SESSION_VARIABLES; i++) {
+		engine->armed[i] = importers[i]->armed;
+	}
+	ZVAL_COPY_VALUE(&engine->error_handler, &EG(user_error_handler));
+	engine->error_handler_reporting = EG(user_error_handler_error_reporting);
+	engine->error_handlers = EG(user_error_handlers);
+	engine->error_handlers_reporting = EG(user_error_handlers_error_reporting);
+	ZVAL_COPY_VALUE(&engine->exception_handler, &EG(user_exception_handler));
+	engine->exception_handlers = EG(user_exception_handlers);
+	engine->shutdown_functions = BG(user_shutdown_function_names);
+	engine->strtok_string = BG(strtok_string);
+	engine->strtok_last = BG(strtok_last);
+	engine->strtok_len = BG(strtok_len);
+	engine->last_error_message = PG(last_error_message);
+	engine->last_error_file = PG(last_error_file);
+	engine->last_error_type = PG(last_error_type);
+	engine->last_error_line = PG(last_error_lineno);
+	engine->exit_status = EG(exit_status);
+	engine->connection_status = PG(connection_status);
+	engine->ignore_user_abort = PG(ignore_user_abort);
+	engine->header_is_being_sent = PG(header_is_being_sent);
+	engine->request = outboard_current;
+	engine->result = outboard_current_result;
+}
+
+static void restore(const outboard_engine_state *engine)
+{
+	memcpy(&sapi_globals, &engine->sapi, sizeof(sapi_globals));
+	memcpy(&output_globals, &engine->output, sizeof(output_globals));
+	memcpy(&ps_globals, &engine->session, sizeof(ps_globals));
+	if (outboard_filter) {
+		*outboard_filter = engine->filter;
+	}
+	outboard_zlib_restore(&engine->zlib);
+	memcpy(PG(http_globals), engine->http_globals, sizeof(engine->http_globals));
+	for (int i = 0; i < SESSION_VARIABLES; i++) {
+		importers[i]->armed = engine->armed[i];
+	}
+	ZVAL_COPY_VALUE(&EG(user_error_handler), &engine->error_handler);
+	EG(user_error_handler_error_reporting) = engine->error_handler_reporting;
+	EG(user_error_handlers) = engine->error_handlers;
+	EG(user_error_handlers_error_reporting) = engine->error_handlers_reporting;
+	ZVAL_COPY_VALUE(&EG(user_exception_handler), &engine->exception_handler);
+	EG(user_exception_handlers) = engine->exception_handlers;
+	BG(user_shutdown_function_names) = engine->shutdown_functions;
+	BG(strtok_string) = engine->strtok_string;
+	BG(strtok_last) = engine->strtok_last;
+	BG(strtok_len) = engine->strtok_len;
+	PG(last_error_message) = engine->last_error_message;
+	PG(last_error_file) = engine->last_error_file;
+	PG(last_error_type) = engine->last_error_type;
+	PG(last_error_lineno) = engine->last_error_line;
+	EG(exit_status) = engine->exit_status;
+	PG(connection_status) = engine->connection_status;
+	PG(ignore_user_abort) = engine->ignore_user_abort;
+	PG(header_is_being_sent) = engine->header_is_being_sent;
+	outboard_current = engine->request;
+	outboard_current_result = engine->result;
+}
+
+/*
+ * Another request may have compiled a file that mentions a superglobal while this one waited; the
+ * file is not compiled again.
+ */
+static void import_mentioned(void)
+{
+	for (int i = 0; i < SESSION_VARIABLES; i++) {
+		if (importers[i]->armed && entry_of(i)) {
+			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
+		}
+	}
+}
+
+/* Restores the request's state; the superglobals of the state before go to `saved`. */
+static void activate(outboard_request_state *state, zval *saved)
+{
+	bool has_unset = exchange_superglobals(saved, state->engine.superglobals);
+	restore(&state->engine);
+	outboard_active_state = state;
+	if (has_unset) {
+		import_mentioned();
+	}
+}
+
+/* Makes it the active state, and saves the one before. */
+void outboard_request_state_enter(outboard_request_state *state)
+{
+	if (state != outboard_active_state) {
+		save(&outboard_active_state->engine);
+		activate(state, outboard_active_state->engine.superglobals);
+	}
+}
+
+static void copy_zval_stack(zend_stack *to, const zend_stack *from)
+{
+	zend_stack_init(to, sizeof(zval));
+	for (int i = 0; i < from->top; i++) {
+		zval *handler = (zval *) from->elements + i;
+		Z_TRY_ADDREF_P(handler);
+		zend_stack_push(to, handler);
+	}
+}
+
+/* Copies the boot's state, with which every request begins. */
+static void prepare(outboard_request_state *state)
+{
+	const outboard_engine_state *boot = &outboard_boot_state.engine;
+	outboard_engine_state *engine = &state->engine;
+	memcpy(engine, boot, sizeof(*engine));
+	memset(&engine->output, 0, sizeof(engine->output));
+	for (int i = 0; i < 6; i++) {
+		ZVAL_UNDEF(&engine->http_globals[i]);
+	}
+	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
+		ZVAL_UNDEF(&engine->superglobals[i]);
+		engine->armed[i] = false; /* until import_superglobals */
+	}
+	Z_TRY_ADDREF(engine->error_handler);
+	Z_TRY_ADDREF(engine->exception_handler);
+	copy_zval_stack(&engine->error_handlers, &boot->error_handlers);
+	copy_zval_stack(&engine->exception_handlers, &boot->exception_handlers);
+	zend_stack_init(&engine->error_handlers_reporting, sizeof(int));
+	for (int i = 0; i < boot->error_handlers_reporting.top; i++) {
+		zend_stack_push(&engine->error_handlers_reporting,
+			(int *) boot->error_handlers_reporting.elements + i);
+	}
+	for (size_t i = 0; i < SESSION_HANDLERS; i++) {
+		Z_TRY_ADDREF_P(session_handler(&engine->session, i));
+	}
+	if (engine->session.mod_user_class_name) {
+		zend_string_addref(engine->session.mod_user_class_name);
+	}
+	memset(&engine->zlib, 0, sizeof(engine->zlib));
+	engine->shutdown_functions = NULL;
+	engine->strtok_string = NULL;
+	engine->strtok_last = NULL;
+	engine->strtok_len = 0;
+	engine->last_error_message = NULL;
+	engine->last_error_file = NULL;
+	engine->last_error_type = 0;
+	engine->exit_status = 0;
+	engine->connection_status = PHP_CONNECTION_NORMAL;
+	engine->header_is_being_sent = 0;
+	engine->request = state->request;
+	engine->result = &state->result;
+}
+
+/* Indices of `superglobal_names`. */
+enum { GET, POST, COOKIE, FILES };
+static const int tracked[] = {TRACK_VARS_GET, TRACK_VARS_POST, TRACK_VARS_COOKIE, TRACK_VARS_FILES};
+
+static bool is_empty(int i)
+{
+	switch (i) {
+	case GET:
+		return !SG(request_info).query_string || !*SG(request_info).query_string;
+	case COOKIE:
+		return !SG(request_info).cookie_data;
+	case POST:
+	case FILES:
+		return strcasecmp(SG(request_info).request_method, "POST") != 0;
+	default:
+		return false;
+	}
+}
+
+/*
+ * An empty superglobal is the engine's immutable empty array, which costs nothing to create or free.
+ * It is disarmed then: PHP's importers add a reference to the array they find, which this one does
+ * not allow.
+ */
+static bool import_empty(int i)
+{
+	if (!is_empty(i)) {
+		return false;
+	}
+	zval *entry = entry_of(i);
+	ZVAL_EMPTY_ARRAY(&PG(http_globals)[tracked[i]]);
+	if (entry) {
+		ZVAL_EMPTY_ARRAY(entry);
+	} else {
+		zend_hash_add_new(&EG(symbol_table), superglobal_keys[i], &PG(http_globals)[tracked[i]]);
+	}
+	importers[i]->armed = false;
+	return true;
+}
+
+/*
+ * As php_hash_environment: the importers read the request and write PG(http_globals) and the
+ * symbol table. With auto_globals_jit, $_SERVER and $_REQUEST are imported only if some script has
+ * mentioned them, because a compiled script does not mention them again.
+ */
+static void import_superglobals(void)
+{
+	for (int i = 0; i < SESSION_VARIABLES; i++) {
+		if (importers[i]->jit && !entry_of(i)) {
+			importers[i]->armed = true;
+		} else if (!import_empty(i)) {
+			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
+		}
+	}
+}
+
+/*
+ * The buffer starts with two pages and grows by as much (php_output_handler_init). A request that
+ * waits before it writes does not need them.
+ */
+static void shrink_output_buffer(void)
+{
+	php_output_handler *active = php_output_get_active_handler();
+	if (active && active->buffer.used == 0 && outboard_concurrency > OUTBOARD_FEW_COROUTINES) {
+		active->buffer.size = 64;
+		active->buffer.data = erealloc(active->buffer.data, active->buffer.size);
+	}
+}
+
+/* As php_request_startup in main.c: headers and buffers that the ini files set for every request. */
+static void begin_output(void)
+{
+	if (PG(expose_php)) {
+		sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
+	}
+	if (PG(output_handler) && PG(output_handler)[0]) {
+		zval handler;
+		ZVAL_STRING(&handler, PG(output_handler));
+		php_output_start_user(&handler, 0, PHP_OUTPUT_HANDLER_STDFLAGS);
+		zval_ptr_dtor(&handler);
+	} else if (PG(output_buffering)) {
+		php_output_start_user(NULL, PG(output_buffering) > 1 ? PG(output_buffering) : 0,
+			PHP_OUTPUT_HANDLER_STDFLAGS);
+		shrink_output_buffer();
+	} else if (PG(implicit_flush)) {
+		php_output_set_implicit_flush(1);
+	}
+}
+
+outboard_request_state *outboard_request_state_begin(const outboard_request *request, void *exchange)
+{
+	outboard_request_state *state = unused;
+	if (state) {
+		unused = state->next;
+	} else {
+		state = pemalloc(sizeof(*state), 1);
+	}
+	memset(&state->result, 0, sizeof(*state) - offsetof(outboard_request_state, result));
+	state->request = request;
+	state->exchange = exchange;
+	state->result.outcome = OUTBOARD_FINISHED;
+	if (outboard_active_state != &outboard_boot_state) {
+		outboard_request_state_enter(&outboard_boot_state);
+	}
+	save(&outboard_boot_state.engine);
+	outboard_ini_strings_begin(state);
+	prepare(state);
+	activate(state, outboard_boot_state.engine.superglobals);
+	SG(server_context) = exchange;
+	SG(request_info).no_headers = 0;
+	SG(sapi_started) = 0;
+	outboard_describe_request(request);
+	php_output_activate();
+	sapi_activate();
+	begin_output();
+	import_superglobals();
+	outboard_zlib_begin();
+	outboard_reset_session_path();
+	if (session_module && PS(auto_start)) {
+		php_session_start();
+	}
+	return state;
+}
+
+/* A body that was read only through php://input is a stream in the engine's list. */
+static void free_body(void)
+{
+	if (SG(request_info).request_body) {
+		outboard_close_handles_of(SG(request_info).request_body);
+		php_stream_close(SG(request_info).request_body);
+		SG(request_info).request_body = NULL;
+	}
+}
+
+static void free_state(void)
+{
+	for (int i = 0; i < 6; i++) {
+		zval_ptr_dtor(&PG(http_globals)[i]);
+		ZVAL_UNDEF(&PG(http_globals)[i]);
+	}
+	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
+		zval *entry = entry_of(i);
+		if (entry) {
+			zval old;
+			ZVAL_COPY_VALUE(&old, entry);
+			ZVAL_NULL(entry);
+			zval_ptr_dtor(&old);
+		}
+	}
+	zval_ptr_dtor(&EG(user_error_handler));
+	ZVAL_UNDEF(&EG(user_error_handler));
+	zval_ptr_dtor(&EG(user_exception_handler));
+	ZVAL_UNDEF(&EG(user_exception_handler));
+	zend_stack_clean(&EG(user_error_handlers), (void (*)(void *)) zval_ptr_dtor, true);
+	zend_stack_destroy(&EG(user_error_handlers_error_reporting));
+	zend_stack_clean(&EG(user_exception_handlers), (void (*)(void *)) zval_ptr_dtor, true);
+	if (BG(strtok_string)) {
+		zend_string_release(BG(strtok_string));
+		BG(strtok_string) = NULL;
+	}
+	if (PG(last_error_message)) {
+		zend_string_release(PG(last_error_message));
+		PG(last_error_message) = NULL;
+	}
+	if (PG(last_error_file)) {
+		zend_string_release(PG(last_error_file));
+		PG(last_error_file) = NULL;
+	}
+}
+
+static void call_shutdown_functions(outboard_request_state *state)
+{
+	(void) state;
+	php_call_shutdown_functions();
+	php_free_shutdown_functions();
+}
+
+/* One at a time: after an error in a callback, outer buffers are not part of the response. */
+static void end_buffers(outboard_request_state *state)
+{
+	(void) state;
+	while (OG(active) && php_output_end() == SUCCESS && !EG(exception)) {
+	}
+	if (!EG(exception)) {
+		php_output_end_all();
+	}
+}
+
+static void end_session(outboard_request_state *state)
+{
+	(void) state;
+	if (session_module) {
+		session_module->request_shutdown_func(MODULE_PERSISTENT, session_module->module_number);
+	}
+}
+
+static void send_head(outboard_request_state *state)
+{
+	(void) state;
+	php_output_deactivate();
+}
+
+static void reset(outboard_request_state *state)
+{
+	outboard_reset_after(state);
+}
+
+static void free_request(outboard_request_state *state)
+{
+	(void) state;
+	if (filter_module) {
+		filter_module->request_shutdown_func(MODULE_PERSISTENT, filter_module->module_number);
+	}
+	outboard_zlib_end();
+	free_body();
+	SG(post_read) = 1;
+	sapi_deactivate();
+	free_state();
+}
+
+/*
+ * Completes the response as php_request_shutdown does: shutdown functions, buffers, session, head.
+ * The session is written before the end, because the client may send the next request right after.
+ */
+void outboard_request_state_complete(outboard_request_state *state)
+{
+	if (state->completed) {
+		return;
+	}
+	state->completed = true;
+	if (BG(user_shutdown_function_names)) {
+		outboard_protected_step(call_shutdown_functions, state);
+	}
+	outboard_protected_step(end_buffers, state);
+	outboard_protected_step(end_session, state);
+	outboard_protected_step(send_head, state);
+	BG(user_shutdown_function_names) = NULL;
+}
+
+void outboard_request_state_end(outboard_request_state *state)
+{
+	outboard_protected_step(reset, state);
+	outboard_protected_step(free_request, state);
+	state->result.peak_memory_bytes = zend_memory_peak_usage(true);
+	zend_memory_reset_peak_usage();
+	outboard_request_state_abandon();
+	outboard_ini_strings_end(state);
+	state->next = unused;
+	unused = state;
+}
+
+/* Drops the active state; the boot's takes its place. */
+void outboard_request_state_abandon(void)
+{
+	zval rest[OUTBOARD_SUPERGLOBALS];
+	activate(&outboard_boot_state, rest);
+}

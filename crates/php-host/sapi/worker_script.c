@@ -1,0 +1,258 @@
+/*
+ * The life cycle of a worker script: boots it, handles requests when it calls for them, ends it.
+ * Called by the worker (src/worker_script.rs); calls loop.c.
+ */
+#include "swoole.h"
+#include "runtime.h"
+#include "ext/spl/spl_exceptions.h"
+#include "ext/standard/basic_functions.h"
+
+void *outboard_events;
+uint32_t outboard_concurrency;
+bool outboard_frankenphp;
+
+static bool is_handling;
+static bool one_shot;
+
+/* From here on the worker handles requests. In a zygote this returns only in the forks. */
+void outboard_begin_handling(void)
+{
+	if (is_handling) {
+		return;
+	}
+	is_handling = true;
+	php_output_end_all();
+	/* Otherwise each fork would print the buffer's contents. */
+	fflush(stdout);
+	outboard_request_state_end_boot();
+	outboard_reset_baseline();
+	if (outboard_rs_snapshot(outboard_events)) {
+		one_shot = true;
+		outboard_forked();
+	}
+	outboard_rs_ready(outboard_events);
+}
+
+static bool can_handle_requests(void)
+{
+	if (!outboard_events) {
+		zend_throw_exception(spl_ce_RuntimeException,
+			"frankenphp_handle_request() called while not in worker mode", 0);
+		return false;
+	}
+	if (outboard_running_state()) {
+		zend_throw_exception(spl_ce_RuntimeException, "a request is being handled already", 0);
+		return false;
+	}
+	return true;
+}
+
+/* In a worker of the task pool every request is a task, whatever handler the script passes. */
+bool outboard_serve_or_perform(zval *handler, enum outboard_serve_mode mode)
+{
+	const char *tasks = getenv("OUTBOARD_TASK_WORKER");
+	zval perform;
+	bool continues;
+	if (!tasks || strcmp(tasks, "1") != 0) {
+		return outboard_serve_requests(handler, mode);
+	}
+	ZVAL_STRING(&perform, "Outboard\\Engine\\perform");
+	continues = outboard_serve_requests(&perform, mode == OUTBOARD_SERVE_ONE ? mode : OUTBOARD_SERVE_ALL);
+	zval_ptr_dtor(&perform);
+	return continues;
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_handle, 0, 1, _IS_BOOL, 0)
+	ZEND_ARG_TYPE_INFO(0, handler, IS_CALLABLE, 0)
+ZEND_END_ARG_INFO()
+
+PHP_FUNCTION(outboard_handle_request)
+{
+	zend_fcall_info info;
+	zend_fcall_info_cache cache;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_FUNC(info, cache)
+	ZEND_PARSE_PARAMETERS_END();
+	if (can_handle_requests()) {
+		outboard_begin_handling();
+		RETURN_BOOL(outboard_serve_or_perform(&info.function_name,
+			outboard_concurrency == 1 ? OUTBOARD_SERVE_ONE : OUTBOARD_SERVE_ALL));
+	}
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_serve, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, handler, IS_CALLABLE, 0)
+ZEND_END_ARG_INFO()
+
+/* Handles requests with the handler's results as responses, until the worker is to stop. */
+PHP_FUNCTION(outboard_serve)
+{
+	zend_fcall_info info;
+	zend_fcall_info_cache cache;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_FUNC(info, cache)
+	ZEND_PARSE_PARAMETERS_END();
+	if (can_handle_requests()) {
+		outboard_begin_handling();
+		while (outboard_serve_or_perform(&info.function_name, OUTBOARD_SERVE_RETURNED)) {
+		}
+	}
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_nothing, 0, 0, IS_VOID, 0)
+ZEND_END_ARG_INFO()
+
+/* The script continues after this call once for each request, each in its own process. */
+PHP_FUNCTION(outboard_snapshot)
+{
+	outboard_event event = {0};
+	ZEND_PARSE_PARAMETERS_NONE();
+	if (!outboard_events || is_handling || !outboard_rs_is_forking(outboard_events)) {
+		return;
+	}
+	outboard_begin_handling();
+	while (event.kind != OUTBOARD_REQUEST && event.kind != OUTBOARD_STOP) {
+		outboard_rs_next(outboard_events, true, true, &event);
+	}
+	if (event.kind == OUTBOARD_STOP) {
+		zend_throw_unwind_exit();
+		return;
+	}
+	outboard_begin_main_request(&event);
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_is_worker, 0, 0, _IS_BOOL, 0)
+ZEND_END_ARG_INFO()
+
+PHP_FUNCTION(outboard_is_worker)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	RETURN_BOOL(outboard_events != NULL);
+}
+
+const zend_function_entry outboard_worker_functions[] = {
+	ZEND_NS_FENTRY("Outboard", handle_request, ZEND_FN(outboard_handle_request), arginfo_handle, 0)
+	ZEND_NS_FENTRY("Outboard", snapshot, ZEND_FN(outboard_snapshot), arginfo_nothing, 0)
+	ZEND_NS_FENTRY("Outboard", is_worker, ZEND_FN(outboard_is_worker), arginfo_is_worker, 0)
+	ZEND_NS_FENTRY("Outboard", serve, ZEND_FN(outboard_serve), arginfo_serve, 0)
+	PHP_FE_END
+};
+
+static const zend_function_entry handle_request_as_frankenphp[] = {
+	ZEND_FENTRY(frankenphp_handle_request, ZEND_FN(outboard_handle_request), arginfo_handle, 0)
+	PHP_FE_END
+};
+
+static void register_constant(const char *name, zend_long value)
+{
+	zend_register_long_constant(name, strlen(name), value, CONST_PERSISTENT, 0);
+}
+
+static void add_frankenphp(void)
+{
+	/* opcache reads the module of every internal function (zend_optimizer.c). */
+	EG(current_module) = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("outboard"));
+	zend_register_functions(NULL, handle_request_as_frankenphp, NULL, MODULE_PERSISTENT);
+	zend_register_functions(NULL, outboard_frankenphp_functions, NULL, MODULE_PERSISTENT);
+	EG(current_module) = NULL;
+	register_constant("FRANKENPHP_LOG_LEVEL_DEBUG", -4);
+	register_constant("FRANKENPHP_LOG_LEVEL_INFO", 0);
+	register_constant("FRANKENPHP_LOG_LEVEL_WARN", 4);
+	register_constant("FRANKENPHP_LOG_LEVEL_ERROR", 8);
+}
+
+/* Loads the part of the API that is written in PHP (runtime/, embedded by build.rs). */
+static void load_runtime(void)
+{
+	zend_string *source = zend_string_init((const char *) outboard_runtime_php,
+		outboard_runtime_php_len, false);
+	zend_op_array *code = zend_compile_string(source, "outboard:runtime",
+		ZEND_COMPILE_POSITION_AFTER_OPEN_TAG);
+	zend_string_release(source);
+	if (code) {
+		zval result;
+		zend_execute(code, &result);
+		zval_ptr_dtor(&result);
+		zend_destroy_static_vars(code);
+		destroy_op_array(code);
+		efree(code);
+	}
+}
+
+static void run_configured(void)
+{
+	zval function;
+	zval result;
+	ZVAL_STRING(&function, "Outboard\\Engine\\run_configured");
+	if (call_user_function(NULL, NULL, &function, &result, 0, NULL) == SUCCESS) {
+		zval_ptr_dtor(&result);
+	}
+	zval_ptr_dtor(&function);
+	if (EG(exception)) {
+		zend_exception_error(EG(exception), E_ERROR);
+	}
+}
+
+static void boot(const char *script)
+{
+	zend_file_handle file;
+	zend_stream_init_filename(&file, script);
+	file.primary_script = 1;
+	load_runtime();
+	if (outboard_is_swoole) {
+		outboard_swoole_boot();
+	}
+	if (php_execute_script(&file) && !is_handling && !EG(exit_status)) {
+		run_configured();
+	}
+	if (outboard_is_swoole) {
+		outboard_swoole_end();
+	}
+	zend_destroy_file_handle(&file);
+}
+
+/*
+ * Runs the script until it ends. Returns false if it ended without a call for a request, or if the
+ * engine has failed.
+ */
+bool outboard_worker_script_run(const char *script, void *events, bool frankenphp, uint32_t concurrency,
+	const char *state_report)
+{
+	volatile bool sound = false;
+	outboard_concurrency = concurrency;
+	outboard_events = events;
+	outboard_frankenphp = frankenphp;
+	outboard_doctor_startup(state_report);
+	if (outboard_is_swoole) {
+		outboard_swoole_add_module();
+	} else if (frankenphp) {
+		add_frankenphp();
+	}
+	zend_first_try {
+		SG(server_context) = NULL;
+		SG(request_info).path_translated = (char *) script;
+		SG(request_info).request_uri = (char *) script;
+		outboard_time_limit_prepare();
+		if (php_request_startup() == SUCCESS) {
+			SG(request_info).no_headers = 1;
+			/* The boot has a request state, too: it may wait. */
+			outboard_request_state_startup();
+			outboard_coroutine_startup();
+			outboard_connection_guard_startup();
+			outboard_persistent_startup();
+			outboard_reset_startup();
+			boot(script);
+			if (outboard_is_child) {
+				outboard_child_end();
+			}
+			if (one_shot) {
+				outboard_end_fork();
+			} else {
+				php_request_shutdown(NULL);
+			}
+			sound = is_handling;
+		}
+	} zend_end_try();
+	fflush(stdout);
+	return sound;
+}

@@ -1,0 +1,222 @@
+//! Worker mode: runs the worker script, and serves its callbacks.
+//!
+//! Called by the worker (isolation by reset) and by the zygote (isolation by fork). Invariants: the
+//! gateway receives `Ready` when the script first calls for a request; in a zygote that call returns only
+//! in the forks.
+
+use crate::engine::{self, RequestResult};
+use crate::events::{Event, Events};
+use crate::link::Link;
+use crate::purge;
+use crate::swoole;
+use crate::worker::ExitReason;
+use crate::zygote::Forking;
+use outboard_ring::channel::WaitCall;
+use outboard_ring::control::WorkerScript;
+use outboard_ring::frame::Tag;
+use outboard_ring::operation::Call;
+use outboard_ring::purge::PurgeCall;
+use outboard_ring::spsc::Corrupt;
+use std::cell::RefCell;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
+
+/// The state behind the script's callbacks.
+#[derive(Debug)]
+pub(crate) struct RunningScript {
+    /// `None` in a zygote, before the fork.
+    events: Option<Events>,
+    /// `Some` in a zygote, before the fork.
+    forking: Option<Forking>,
+    /// A fork handles one request.
+    is_fork: bool,
+    /// What the start of a server means in this process, if the script is a program for Swoole.
+    program: Option<Program>,
+}
+
+/// A program for Swoole.
+#[derive(Debug)]
+pub(crate) enum Program {
+    /// The description of its server goes to this file, and the process exits.
+    Described(File),
+    /// Workers are forked when its server starts.
+    Served,
+}
+
+pub(crate) fn serve(
+    settings: &WorkerScript,
+    link: Rc<RefCell<Link>>,
+) -> Result<ExitReason, Corrupt> {
+    let events = Events::new(link).map_err(|_| Corrupt { what: "no epoll for the worker" })?;
+    let mut script =
+        RunningScript { events: Some(events), forking: None, is_fork: false, program: None };
+    let sound = run(settings, &mut script);
+    script.end(sound)
+}
+
+/// Runs a program for Swoole without a gateway, up to the start of its server, whose description goes to
+/// `description`. Returns if the program ends without one.
+pub(crate) fn describe(settings: &WorkerScript, link: Rc<RefCell<Link>>, description: File) {
+    let Ok(events) = Events::new(link) else { return };
+    let program = Some(Program::Described(description));
+    let mut script = RunningScript { events: Some(events), forking: None, is_fork: false, program };
+    run(settings, &mut script);
+}
+
+/// Runs the script in a zygote: each fork handles one request and exits. Returns if the script has
+/// ended without a call for a request.
+pub(crate) fn snapshot(settings: &WorkerScript, forking: Forking) -> Forking {
+    // A program for Swoole may use coroutines before its server starts.
+    let events =
+        if settings.swoole { swoole::private_link().and_then(Events::new).ok() } else { None };
+    let program = settings.swoole.then_some(Program::Served);
+    let mut script = RunningScript { events, forking: Some(forking), is_fork: false, program };
+    let sound = run(settings, &mut script);
+    match script.forking.take() {
+        Some(forking) => forking,
+        None => crate::worker::end(0, script.end(sound)),
+    }
+}
+
+fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
+    let Ok(path) = CString::new(settings.script.as_os_str().as_bytes()) else { return false };
+    let report = settings.state_report.as_ref();
+    let report = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
+    if settings.swoole {
+        engine::prepare_swoole(&settings.arguments);
+    }
+    // SAFETY: only the callbacks use `script` until this returns.
+    unsafe {
+        engine::run_worker_script(
+            &path,
+            (&raw mut *script).cast(),
+            settings.frankenphp,
+            settings.concurrency.max(1),
+            report.as_deref(),
+        )
+    }
+}
+
+impl RunningScript {
+    fn end(&mut self, sound: bool) -> Result<ExitReason, Corrupt> {
+        let failed = self.events.as_ref().and_then(|events| events.failed);
+        match failed {
+            Some(corrupt) => Err(corrupt),
+            None if self.is_fork => Ok(ExitReason::ForkDone),
+            None if sound => Ok(ExitReason::Stopped),
+            None => Ok(ExitReason::NeverReady),
+        }
+    }
+
+    /// The worker's events. Panics in a zygote, where the C side never needs them.
+    pub(crate) fn events(&mut self) -> &mut Events {
+        self.events.as_mut().expect("a zygote has no coroutines, so nothing waits in it")
+    }
+
+    /// The script calls for its first request.
+    pub(crate) fn ready(&mut self) {
+        if let Some(events) = &mut self.events
+            && let Err(corrupt) = events.link.clone().borrow_mut().ready()
+        {
+            events.failed = Some(corrupt);
+        }
+    }
+
+    /// Whether this is a zygote before the snapshot.
+    pub(crate) fn is_forking(&self) -> bool {
+        self.forking.is_some() && self.program.is_none()
+    }
+
+    /// In a zygote: forks workers until it is stopped, and returns true in each of them. Else returns
+    /// false at once.
+    pub(crate) fn snapshot(&mut self) -> bool {
+        if !self.is_forking() {
+            return false;
+        }
+        if !self.fork_workers() {
+            crate::worker::leave(0);
+        }
+        self.is_fork = true;
+        true
+    }
+
+    /// Forks workers until the zygote is stopped, and returns true in each of them; false in the zygote.
+    pub(crate) fn fork_workers(&mut self) -> bool {
+        // Forks do not inherit the memory of a ring, so it must be unmapped here and not there.
+        self.events = None;
+        let link = self.forking.take().and_then(Forking::fork_workers);
+        let is_worker = link.is_some();
+        let events = link.map_or_else(swoole::private_link, Ok).and_then(Events::new);
+        match events {
+            Ok(events) => self.events = Some(events),
+            Err(_) => crate::worker::leave(crate::worker::CODE_SETUP),
+        }
+        is_worker
+    }
+
+    /// The server of a program for Swoole is about to start. Exits if the program is only described.
+    pub(crate) fn describe(&mut self, description: &[u8]) {
+        if let Some(Program::Described(target)) = &mut self.program {
+            // The reader reports an incomplete description.
+            let _ = target.write_all(description);
+            crate::worker::leave(0);
+        }
+    }
+
+    /// Whether nothing is waited for.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.events.as_ref().is_none_or(Events::is_idle)
+    }
+
+    /// The next event.
+    pub(crate) fn next(&mut self, may_start: bool, may_block: bool) -> Event {
+        match &mut self.events {
+            Some(events) => events.next(may_start, may_block),
+            None => Event::Stop,
+        }
+    }
+
+    /// Ends the request with this tag.
+    pub(crate) fn done(&mut self, tag: Tag, result: RequestResult) {
+        let leaving = result.leaving || self.is_fork;
+        if let Some(events) = &mut self.events {
+            events.done(tag, RequestResult { leaving, ..result });
+        }
+    }
+
+    pub(crate) fn count_wait(&mut self, call: WaitCall, blocked_us: Option<u64>) {
+        if let Some(events) = &mut self.events {
+            events.link.borrow().count_wait(call, blocked_us);
+        }
+    }
+
+    /// Begins a fetch or a task.
+    pub(crate) fn fetch(&mut self, request: Tag, waiter: u64, call: Call<'_>, body: &[u8]) -> u64 {
+        let Some(events) = &mut self.events else { return 0 };
+        let link = events.link.clone();
+        let mut link = link.borrow_mut();
+        link.count_wait(WaitCall::Gateway, None);
+        events.fetches.begin(&mut link, request, waiter, call, body).unwrap_or_else(|corrupt| {
+            events.failed.get_or_insert(corrupt);
+            0
+        })
+    }
+
+    /// Purges pages of the app's cache; `None` in a zygote, which has no gateway.
+    pub(crate) fn purge(&mut self, request: Tag, call: &PurgeCall<'_>) -> Option<u64> {
+        let events = self.events.as_ref()?;
+        purge::through(&mut events.link.borrow_mut(), request, call)
+    }
+
+    /// Frees a fetch, complete or not.
+    pub(crate) fn free_fetch(&mut self, operation: u64) {
+        let Some(events) = &mut self.events else { return };
+        let link = events.link.clone();
+        if let Err(corrupt) = events.fetches.free(&mut link.borrow_mut(), operation) {
+            events.failed.get_or_insert(corrupt);
+        }
+    }
+}

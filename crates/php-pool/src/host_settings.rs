@@ -1,0 +1,137 @@
+//! From an app's configuration to what its PHP host is told.
+
+use outboard_config::{self as config, App, Mode};
+use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
+use outboard_spawner::users;
+use rustix::process::{getegid, geteuid};
+use std::collections::BTreeMap;
+
+/// What php-fpm calls itself: opcache serves it and applications know what to expect of it
+/// (`fastcgi_finish_request`, no console). See `docs/decisions/0004-sapi-name.md`.
+const SAPI_NAME: &str = "fpm-fcgi";
+
+/// Programs for Swoole run in the command line, and check that they do.
+const SAPI_NAME_OF_CLI: &str = "cli";
+
+/// The settings of the command line (`cli_main.c`), except that OPcache is enabled.
+const INI_OF_CLI: [(&str, &str); 4] = [
+    ("opcache.enable_cli", "1"),
+    ("html_errors", "0"),
+    ("max_execution_time", "0"),
+    ("display_errors", "0"),
+];
+
+/// What a task worker knows itself by (`worker_script.c`).
+const TASK_WORKER_VARIABLE: &str = "OUTBOARD_TASK_WORKER";
+
+/// Names the class that answers (`runtime/Worker.php`).
+const WORKER_CLASS_VARIABLE: &str = "OUTBOARD_WORKER_CLASS";
+
+/// The settings of an app's host.
+///
+/// # Errors
+/// A user or group that does not exist.
+pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
+    let php = &app.php;
+    let mut fixed_ini = BTreeMap::new();
+    if let Some(preload) = &php.preload {
+        fixed_ini.insert("opcache.preload".to_owned(), preload.display().to_string());
+    }
+    if let Some(user) = &php.preload_user {
+        fixed_ini.insert("opcache.preload_user".to_owned(), user.clone());
+    }
+    if matches!(app.mode, Mode::Worker(_)) {
+        // When its memory is full, opcache would end workers whose scripts stay (`opcache.c`).
+        fixed_ini.insert("opcache.force_restart_timeout".to_owned(), "0".to_owned());
+    }
+    let is_swoole = matches!(&app.mode, Mode::Worker(worker) if worker.swoole);
+    let mut ini = php.ini.clone();
+    if is_swoole {
+        for (name, value) in INI_OF_CLI {
+            ini.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        }
+    }
+    Ok(HostSettings {
+        app: app.name.clone(),
+        document_root: app.root.clone(),
+        sapi_name: if is_swoole { SAPI_NAME_OF_CLI } else { SAPI_NAME }.to_owned(),
+        ini_file: php.ini_file.clone(),
+        ini_scan_dir: php.ini_scan_dir.clone(),
+        ini,
+        fixed_ini,
+        env: environment(app),
+        run_as: run_as(app)?,
+        no_new_privileges: php.no_new_privileges,
+        rlimits: Rlimits {
+            files: php.rlimits.files,
+            core_bytes: Some(php.rlimits.core_bytes),
+            processes: php.rlimits.processes,
+            address_space_bytes: php.rlimits.address_space_bytes,
+        },
+        worker: worker(&app.mode),
+    })
+}
+
+/// The settings of the host of an app's task workers.
+///
+/// # Errors
+/// As [`of`].
+pub(crate) fn of_tasks(app: &App, tasks: &config::Tasks) -> Result<HostSettings, String> {
+    let mut settings = of(app)?;
+    settings.env.insert(TASK_WORKER_VARIABLE.to_owned(), "1".to_owned());
+    settings.worker = Some(WorkerScript {
+        script: tasks.script.clone(),
+        concurrency: tasks.concurrency,
+        isolation: Isolation::Reset,
+        frankenphp: settings.worker.as_ref().is_none_or(|worker| worker.frankenphp),
+        state_report: None,
+        swoole: settings.worker.as_ref().is_some_and(|worker| worker.swoole),
+        arguments: settings.worker.take().map_or_else(Vec::new, |worker| worker.arguments),
+    });
+    Ok(settings)
+}
+
+fn worker(mode: &Mode) -> Option<WorkerScript> {
+    let Mode::Worker(worker) = mode else { return None };
+    Some(WorkerScript {
+        script: worker.script.clone(),
+        concurrency: worker.concurrency,
+        isolation: match worker.isolation {
+            config::Isolation::Reset => Isolation::Reset,
+            config::Isolation::Fork => Isolation::Fork,
+        },
+        frankenphp: worker.frankenphp,
+        state_report: worker.state_report.clone(),
+        swoole: worker.swoole,
+        arguments: worker.argv(),
+    })
+}
+
+/// The configured variables, those passed on, and what php-fpm sets as well.
+fn environment(app: &App) -> BTreeMap<String, String> {
+    let passed =
+        app.php.pass_env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
+    let mut env: BTreeMap<String, String> = passed.collect();
+    let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    env.entry("PATH".to_owned()).or_insert_with(|| path.to_owned());
+    env.extend(app.php.env.clone());
+    if let Mode::Worker(config::Worker { class: Some(class), .. }) = &app.mode {
+        env.insert(WORKER_CLASS_VARIABLE.to_owned(), class.clone());
+    }
+    env
+}
+
+/// Numbers of the user and group that the host has to become.
+fn run_as(app: &App) -> Result<Option<(u32, u32)>, String> {
+    let Some(name) = &app.user else {
+        return match &app.group {
+            Some(group) => Ok(Some((geteuid().as_raw(), users::group_id(group)?.as_raw()))),
+            None => Ok(None),
+        };
+    };
+    let user = users::user(name, app.group.as_deref())
+        .map_err(|message| format!("app {}: {message}", app.name))?;
+    // A server that has become this user has nothing to give up.
+    let is_already = (geteuid(), getegid()) == (user.uid, user.gid);
+    Ok((!is_already).then_some((user.uid.as_raw(), user.gid.as_raw())))
+}

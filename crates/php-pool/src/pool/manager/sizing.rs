@@ -1,0 +1,241 @@
+//! The size of the pool: when to fork, whom to see off.
+//!
+//! Collects what the plans of `outboard_supervisor` want to know and carries out what they decide.
+
+use super::super::members::Members;
+use super::super::worker::Worker;
+use super::super::{Phase, Pool, PoolSettings};
+use outboard_supervisor::cpu::{self, Sample};
+use outboard_supervisor::memory::{Resident, p95_bytes};
+use outboard_supervisor::plan::recycle::{Candidate, Policy, Reason as RecycleReason};
+use outboard_supervisor::plan::scale::{
+    Bounds, Decision, PoolView, SATURATED_PERCENT, Sizes, decide,
+};
+use outboard_supervisor::worker::lifecycle::State;
+use std::rc::Rc;
+
+/// Samples of the processors are at least this far apart.
+const CPU_SAMPLE_MS: u64 = 40;
+/// A worker that sleeps in a request older than this waits for something.
+const BLOCKED_MS: u64 = 5;
+/// Samples of the workers' memory.
+const MEMORY_SAMPLE_MS: u64 = 1_000;
+/// Forks that are kept when each answers one request: those that work, and those that take their
+/// place at once.
+const FORKS_PER_CORE: usize = 4;
+const LEAST_STOCK: usize = 4;
+const MOST_STOCK: usize = 16;
+/// What a worker is taken to use before it was measured.
+const GUESSED_WORKER_BYTES: u64 = 48 << 20;
+
+/// What is known about the pool's size.
+#[derive(Debug)]
+pub(crate) struct Sizing {
+    pub(crate) bounds: Bounds,
+    sizes: Sizes,
+    policy: Policy,
+    idle_timeout_ms: u64,
+    decision: Option<Decision>,
+    cpu: Option<(u64, Sample)>,
+    cpu_busy_percent: Option<u8>,
+    memory_sampled_ms: u64,
+    last_grow_ms: Option<u64>,
+    last_shrink_ms: Option<u64>,
+}
+
+impl Sizing {
+    pub(super) fn new(settings: &PoolSettings) -> Self {
+        let cores = cpu::cores();
+        let stock = settings.forks_per_request().then(|| {
+            let most = settings.max.unwrap_or(MOST_STOCK);
+            (FORKS_PER_CORE * cores).clamp(LEAST_STOCK, MOST_STOCK).min(most)
+        });
+        let sizes = Sizes {
+            min: settings.min.or(stock),
+            max: settings.max,
+            spare: settings.spare,
+            cores,
+            memory_budget_bytes: settings.memory_budget_bytes,
+            worker_bytes: GUESSED_WORKER_BYTES,
+        };
+        Self {
+            bounds: Bounds::resolve(sizes),
+            sizes,
+            policy: Policy {
+                requests: settings.recycle_requests,
+                jitter_percent: settings.recycle_jitter_percent,
+                memory_bytes: settings.recycle_memory_bytes,
+                seed: u64::from(std::process::id()),
+            },
+            idle_timeout_ms: settings.idle_timeout_ms,
+            decision: None,
+            cpu: None,
+            cpu_busy_percent: None,
+            memory_sampled_ms: 0,
+            last_grow_ms: None,
+            last_shrink_ms: None,
+        }
+    }
+
+    /// Why the pool has its size, for `outboard status`.
+    pub(crate) fn why(&self) -> String {
+        self.decision.map_or_else(String::new, |decision| decision.to_string())
+    }
+
+    /// Why this worker is to be replaced, if it is.
+    pub(crate) fn due(&self, worker: &Worker) -> Option<RecycleReason> {
+        self.policy.due(&Candidate {
+            worker: worker.process.number,
+            is_idle: true,
+            served: worker.process.lifecycle.served(),
+            own_bytes: worker.process.own_bytes,
+        })
+    }
+
+    fn sample_cpu(&mut self, now_ms: u64) {
+        if self.cpu.as_ref().is_some_and(|(at_ms, _)| now_ms - at_ms < CPU_SAMPLE_MS) {
+            return;
+        }
+        let Some(sample) = Sample::take(now_ms) else { return };
+        if let Some((_, earlier)) = &self.cpu {
+            self.cpu_busy_percent = sample.busy_percent_since(earlier, self.sizes.cores);
+        }
+        self.cpu = Some((now_ms, sample));
+    }
+}
+
+impl Pool {
+    /// Looks at the demand and makes the pool larger or smaller.
+    pub(super) fn resize(self: &Rc<Self>, now_ms: u64) {
+        if self.phase.get() != Phase::Serving {
+            return;
+        }
+        self.sample_memory(now_ms);
+        let decision = {
+            let members = self.members.borrow();
+            let mut manager = self.manager.borrow_mut();
+            if !members.queue.is_empty() {
+                manager.sizing.sample_cpu(now_ms);
+            }
+            let replacements = self.replacements.borrow();
+            let is_due =
+                |worker: &Worker| replacements.iter().any(|one| one.old == worker.process.number);
+            let view = view(&members, is_due, &manager.sizing, now_ms);
+            let decision = decide(&manager.sizing.bounds, &view);
+            manager.sizing.decision = Some(decision);
+            if !manager.may_fork(now_ms) && matches!(decision, Decision::Grow(..)) {
+                return;
+            }
+            decision
+        };
+        match decision {
+            Decision::Grow(count, _) => {
+                self.manager.borrow_mut().sizing.last_grow_ms = Some(now_ms);
+                for _ in 0..count {
+                    self.fork();
+                }
+            }
+            Decision::Shrink(count, _) => {
+                self.manager.borrow_mut().sizing.last_shrink_ms = Some(now_ms);
+                self.shrink(count);
+            }
+            Decision::Hold(_) => {}
+        }
+        self.recycle_idle();
+    }
+
+    /// Sees off those that have been idle longest: the bottom of the stack.
+    fn shrink(&self, count: usize) {
+        let mut members = self.members.borrow_mut();
+        for slot in members.idle().into_iter().take(count) {
+            if let Some(worker) = members.workers[slot].as_mut() {
+                self.see_off(worker);
+            }
+            members.settle(slot);
+        }
+    }
+
+    /// Idle workers that are due leave without waiting for another request.
+    fn recycle_idle(&self) {
+        let mut members = self.members.borrow_mut();
+        for slot in members.idle() {
+            if self.should_leave(&members, slot) {
+                if let Some(worker) = members.workers[slot].as_mut() {
+                    self.see_off(worker);
+                }
+                members.settle(slot);
+            }
+        }
+    }
+
+    fn sample_memory(&self, now_ms: u64) {
+        let mut manager = self.manager.borrow_mut();
+        if now_ms - manager.sizing.memory_sampled_ms < MEMORY_SAMPLE_MS {
+            return;
+        }
+        manager.sizing.memory_sampled_ms = now_ms;
+        let mut members = self.members.borrow_mut();
+        let mut sizes = Vec::new();
+        let mut routes = self.routes.borrow_mut();
+        for worker in members.all_mut() {
+            let Some(resident) = worker.process.pid.and_then(Resident::read) else { continue };
+            let before = std::mem::replace(&mut worker.process.own_bytes, resident.own_bytes());
+            // What it had at first is nobody's.
+            let grown =
+                if before == 0 { 0 } else { worker.process.own_bytes as i64 - before as i64 };
+            routes.grown(grown, &mut worker.shares);
+            sizes.push(worker.process.own_bytes);
+        }
+        if !sizes.is_empty() {
+            manager.sizing.sizes.worker_bytes = p95_bytes(&sizes).max(1 << 20);
+            manager.sizing.bounds = Bounds::resolve(manager.sizing.sizes);
+        }
+    }
+}
+
+fn view(
+    members: &Members,
+    is_due: impl Fn(&Worker) -> bool,
+    sizing: &Sizing,
+    now_ms: u64,
+) -> PoolView {
+    let mut view = PoolView {
+        now_ms,
+        queue_length: members.queue.len(),
+        cpu_busy_percent: sizing.cpu_busy_percent,
+        last_grow_ms: sizing.last_grow_ms,
+        last_shrink_ms: sizing.last_shrink_ms,
+        ..PoolView::default()
+    };
+    if let Some(waiting) = members.queue.front() {
+        view.oldest_queued_ms = now_ms.saturating_sub(waiting.exchange.submitted_ms);
+    }
+    let mut busy_pids = Vec::new();
+    // Those whose successors are on their way are as good as gone.
+    for worker in members.all().filter(|worker| !is_due(worker)) {
+        let life = &worker.process.lifecycle;
+        match life.state() {
+            State::Forking | State::Booting => view.booting += 1,
+            State::Idle => {
+                view.idle += 1;
+                let is_long = life.idle_ms(now_ms) >= Some(sizing.idle_timeout_ms);
+                view.idle_long += usize::from(is_long);
+            }
+            State::Busy => {
+                view.busy += 1;
+                let busy_ms = worker.busy_ms(now_ms).unwrap_or(0);
+                // Between two quick requests a worker sleeps as well, but is not blocked.
+                if busy_ms >= BLOCKED_MS {
+                    busy_pids.extend(worker.process.pid);
+                }
+                view.oldest_busy_ms = view.oldest_busy_ms.max(busy_ms);
+            }
+            State::Draining | State::Killing | State::Gone => {}
+        }
+    }
+    let saturated = sizing.cpu_busy_percent.is_some_and(|percent| percent >= SATURATED_PERCENT);
+    if saturated && !members.queue.is_empty() {
+        view.sleeping = Some(cpu::count_sleeping(busy_pids));
+    }
+    view
+}

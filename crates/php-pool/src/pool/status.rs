@@ -1,0 +1,84 @@
+//! What `outboard status` shows of a pool.
+
+use super::manager::add_waits;
+use super::members::Members;
+use super::worker::Worker;
+use super::{Counters, Phase, Pool};
+use outboard_admin_api::status as api;
+use outboard_reactor::now_ms;
+use outboard_ring::channel::WaitCall;
+use outboard_ring::control::Isolation;
+use outboard_supervisor::zygote::Zygote;
+
+impl Pool {
+    /// Takes a picture.
+    pub fn status(&self) -> api::Pool {
+        let members = self.members.borrow();
+        let counters = self.counters.borrow();
+        let manager = self.manager.borrow();
+        let now_ms = now_ms();
+        let workers = members.all().map(|worker| {
+            let life = &worker.process.lifecycle;
+            api::Worker {
+                pid: worker.process.pid,
+                state: life.state().to_string(),
+                request: worker.oldest().map(|lease| lease.exchange.label()),
+                in_flight: worker.in_flight(),
+                for_ms: worker.busy_ms(now_ms).or(life.idle_ms(now_ms)).unwrap_or(0),
+                served: life.served(),
+                memory_bytes: worker.process.own_bytes,
+            }
+        });
+        api::Pool {
+            app: self.settings.app.clone(),
+            mode: if self.settings.is_resident() { "worker" } else { "classic" }.to_owned(),
+            isolation: self.settings.host.worker.as_ref().map(|worker| match worker.isolation {
+                Isolation::Reset => "reset".to_owned(),
+                Isolation::Fork => "fork".to_owned(),
+            }),
+            concurrency: self.settings.concurrency(),
+            phase: match self.phase.get() {
+                Phase::Serving if self.crashing.is_loop() => "crashing",
+                Phase::Starting => "starting",
+                Phase::Serving => "serving",
+                Phase::Retiring => "retiring",
+                Phase::Gone => "gone",
+            }
+            .to_owned(),
+            php_version: manager.php_version.clone(),
+            zygote_pid: self.zygote.borrow().as_ref().map(Zygote::pid),
+            min: manager.sizing.bounds.min(),
+            max: manager.sizing.bounds.max(),
+            sizing: manager.sizing.why(),
+            queue_length: members.queue.len() as u64,
+            in_flight: members.all().map(Worker::in_flight).sum(),
+            requests: counters.requests,
+            queued: counters.queued,
+            rejected: counters.rejected,
+            crashes: counters.crashes,
+            deadlines: counters.deadlines,
+            recycled: counters.recycled,
+            forks: counters.forks,
+            waits: waits(&counters, &members),
+            routes: self.routes.borrow().status(),
+            workers: workers.collect(),
+        }
+    }
+}
+
+/// Those of the workers that have gone and of those that are there.
+fn waits(counters: &Counters, members: &Members) -> Vec<api::Wait> {
+    let calls = WaitCall::ALL.into_iter().map(|call| {
+        let mut sum = counters.waits[call as usize];
+        for worker in members.all() {
+            add_waits(&mut sum, worker.process.channel.waits(call));
+        }
+        api::Wait {
+            call: call.name().to_owned(),
+            suspended: sum.suspended,
+            blocked: sum.blocked,
+            blocked_ms: sum.blocked_us / 1000,
+        }
+    });
+    calls.filter(|wait| wait.suspended > 0 || wait.blocked > 0).collect()
+}

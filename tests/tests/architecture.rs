@@ -1,0 +1,150 @@
+//! The structure of the source: modules import each other in one direction, and files stay readable.
+//!
+//! Cargo itself refuses cycles between crates; between the modules of a crate the compiler allows
+//! them, so they are found here, by the `crate::` paths in the source.
+
+use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crates whose modules still form a cycle. A crate leaves this list and never enters it.
+const CYCLIC: [&str; 6] = ["http1", "lab", "load", "outboard", "php-host", "upstream"];
+
+/// Crates whose files may not exceed [`MAX_LINES`].
+const SHORT_FILES: [&str; 4] = ["buffer", "gateway", "http-server", "php-pool"];
+const MAX_LINES: usize = 350;
+
+/// Imports between the top-level modules of a crate, with a file for each.
+type Imports = BTreeMap<String, BTreeMap<String, PathBuf>>;
+
+fn crates() -> Vec<PathBuf> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    let entries = fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path());
+    let mut crates: Vec<PathBuf> = entries.filter(|path| path.join("src").is_dir()).collect();
+    crates.sort();
+    crates
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => sources(&path, found),
+            false if path.extension().is_some_and(|kind| kind == "rs") => found.push(path),
+            false => {}
+        }
+    }
+}
+
+/// The top-level module that a file belongs to.
+fn module(source: &Path, file: &Path) -> String {
+    let first = file.strip_prefix(source).unwrap().components().next().unwrap();
+    first.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned()
+}
+
+fn imports(source: &Path) -> Imports {
+    let comment = Regex::new(r"(?m)//.*$").unwrap();
+    let path = Regex::new(r"\bcrate::(?:(\w+)|\{([^;]*?)\};)").unwrap();
+    let nested = Regex::new(r"\{[^{}]*\}").unwrap();
+    let mut files = Vec::new();
+    sources(source, &mut files);
+    let modules: BTreeSet<String> = files.iter().map(|file| module(source, file)).collect();
+    let mut imports = Imports::new();
+    for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
+        let text = fs::read_to_string(file).unwrap();
+        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let text = comment.replace_all(text, "");
+        let from = module(source, file);
+        for found in path.captures_iter(&text) {
+            let group = found.get(2).map_or_else(String::new, |group| group.as_str().to_owned());
+            let group = nested.replace_all(&group, "");
+            let names = found.get(1).map(|name| name.as_str()).into_iter();
+            let names = names.chain(group.split(',').map(|name| name.trim()));
+            for name in names.map(|name| name.split("::").next().unwrap().trim()) {
+                if name != from && modules.contains(name) {
+                    let to = imports.entry(from.clone()).or_default();
+                    to.entry(name.to_owned()).or_insert_with(|| file.clone());
+                }
+            }
+        }
+    }
+    imports
+}
+
+/// Modules of a cycle, the first one again at the end.
+fn cycle(imports: &Imports) -> Option<Vec<String>> {
+    fn visit(
+        name: &str,
+        imports: &Imports,
+        path: &mut Vec<String>,
+        done: &mut BTreeSet<String>,
+    ) -> Option<Vec<String>> {
+        if let Some(at) = path.iter().position(|earlier| earlier == name) {
+            return Some(path[at..].iter().cloned().chain([name.to_owned()]).collect());
+        }
+        if !done.insert(name.to_owned()) {
+            return None;
+        }
+        path.push(name.to_owned());
+        let next = imports.get(name).into_iter().flat_map(BTreeMap::keys);
+        let found = next.into_iter().find_map(|next| visit(next, imports, path, done));
+        path.pop();
+        found
+    }
+    let mut done = BTreeSet::new();
+    imports.keys().find_map(|name| visit(name, imports, &mut Vec::new(), &mut done))
+}
+
+#[test]
+fn modules_import_each_other_in_one_direction() {
+    for path in crates() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let imports = imports(&path.join("src"));
+        let cycle = cycle(&imports);
+        match (CYCLIC.contains(&name), cycle) {
+            (false, Some(cycle)) => {
+                let edges = cycle.windows(2).map(|edge| {
+                    let file = imports[&edge[0]][&edge[1]].display();
+                    format!("{} uses {} in {file}", edge[0], edge[1])
+                });
+                panic!("crate {name}: {}", edges.collect::<Vec<_>>().join("; "));
+            }
+            (true, None) => panic!("crate {name} has no cycle any more: remove it from CYCLIC"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_cycle_of_imports_is_found() {
+    let edges = |list: &[(&str, &str)]| {
+        let mut imports = Imports::new();
+        for (from, to) in list {
+            imports.entry((*from).into()).or_default().insert((*to).into(), PathBuf::new());
+        }
+        imports
+    };
+    assert_eq!(cycle(&edges(&[("a", "b"), ("b", "c"), ("a", "c")])), None);
+    let found = cycle(&edges(&[("a", "b"), ("b", "c"), ("c", "b")])).unwrap();
+    assert_eq!(found, ["b", "c", "b"]);
+}
+
+#[test]
+fn files_fit_the_eye() {
+    let mut long = Vec::new();
+    for path in crates() {
+        if !SHORT_FILES.contains(&path.file_name().unwrap().to_str().unwrap()) {
+            continue;
+        }
+        let mut files = Vec::new();
+        sources(&path.join("src"), &mut files);
+        for file in files {
+            let lines = fs::read_to_string(&file).unwrap().lines().count();
+            if lines > MAX_LINES {
+                long.push(format!("{} has {lines} lines", file.display()));
+            }
+        }
+    }
+    assert!(long.is_empty(), "more than {MAX_LINES} lines: {}", long.join(", "));
+}
