@@ -56,14 +56,24 @@ impl Program {
 
     /// Runs a script of the docroot to its end; one that hangs is ended with code 124 (timeout(1)).
     pub fn run(docroot: &Docroot, script: &str, arguments: &[&str]) -> Output {
-        Command::new("timeout")
-            .arg("120")
+        Program::command(docroot, script, arguments).output().expect("the binary is there")
+    }
+
+    fn command(docroot: &Docroot, script: &str, arguments: &[&str]) -> Command {
+        let mut line = Command::new("timeout");
+        line.arg("120")
             .arg(Server::binary())
             .arg("run")
             .args(php_user().map_or_else(Vec::new, |user| vec!["--user", user]))
-            .args(command(docroot.path(), script, arguments))
-            .output()
-            .expect("the binary is there")
+            .args(command(docroot.path(), script, arguments));
+        line
+    }
+
+    /// The same with variables in the environment.
+    pub fn run_with(docroot: &Docroot, script: &str, variables: &[(&str, String)]) -> Output {
+        let mut command = Program::command(docroot, script, &[]);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        command.output().expect("the binary is there")
     }
 
     /// The server's process.

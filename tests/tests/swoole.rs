@@ -188,11 +188,11 @@ fn coroutines_run_in_the_order_of_the_extension() {
             "gone",
             "pushed a",
             "pushed b",
+            "pushed c",
             "popped a",
+            "pushed d",
             "popped b",
             "popped c",
-            "pushed c",
-            "pushed d",
             "popped d",
             "closed -2",
             "false -1 late",
@@ -325,4 +325,20 @@ fn a_program_reloads_and_stops_its_server() {
     assert_eq!(json(&program, "/table?key=hits")["count"], 1);
     assert_eq!(json(&program, "/shutdown"), true);
     assert_eq!(program.child().wait(), Some(0));
+}
+
+/// The tables of the reference are those of the classes; `OUTBOARD_REGENERATE=1` writes them.
+#[test]
+fn the_reference_lists_every_method() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/swoole.md");
+    let text = std::fs::read_to_string(path).expect("it is there");
+    let (begin, end) = ("<!-- generated -->\n", "<!-- end generated -->");
+    let (head, rest) = text.split_once(begin).expect("it has a place for the tables");
+    let (_, tail) = rest.split_once(end).expect("the place has an end");
+    let wanted = format!("{head}{begin}{}{end}{tail}", printed("reference.php", &[]));
+    if std::env::var_os("OUTBOARD_REGENERATE").is_some() {
+        std::fs::write(path, wanted).expect("it can be written");
+    } else {
+        assert!(text == wanted, "regenerate it: OUTBOARD_REGENERATE=1");
+    }
 }

@@ -337,15 +337,26 @@ uint64_t outboard_spawn(zval *callback, zval *ended)
 	return one->id;
 }
 
-/* Runs it at once, in a coroutine of no request. */
+/*
+ * Runs it at once, in a coroutine of no request; where the engine forbids a switch, when the running
+ * coroutine waits or ends.
+ */
 void outboard_run_now(void (*run)(void *arg), void *arg)
 {
 	task *one = ecalloc(1, sizeof(*one));
 	one->run = run;
 	one->arg = arg;
 	tasks++;
-	immediate = one;
-	outboard_switch_now(NULL);
+	if (zend_fiber_switch_blocked()) {
+		one->next = first_task;
+		first_task = one;
+		if (last_task == &first_task) {
+			last_task = &one->next;
+		}
+	} else {
+		immediate = one;
+		outboard_switch_now(NULL);
+	}
 }
 
 /* The main script waits here until no coroutine is ready, no timer is set and nothing is waited for. */

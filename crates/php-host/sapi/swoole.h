@@ -8,6 +8,7 @@
 
 /* swoole_module.c: whether the script of this process is such a program. */
 extern bool outboard_is_swoole;
+extern bool outboard_swoole_is_starting; /* what is mapped from here on is this process's workers' alone */
 extern bool outboard_swoole_is_worker; /* from the server's start on */
 void outboard_swoole_add_module(void);
 void outboard_swoole_boot(void);

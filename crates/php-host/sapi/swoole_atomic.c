@@ -185,7 +185,7 @@ static bool try_for(bool (*step)(void *arg), void *arg, double seconds)
 	return true;
 }
 
-/* wait() ends when somebody has set it to 1, and sets it to 0. */
+/* wait() ends when the value is 1, and sets it to 0. */
 static bool take_wakeup(void *arg)
 {
 	shared *memory = arg;

@@ -3,7 +3,7 @@
  * resumed. The PHP part (runtime/swoole/Coroutine.php) is made of the functions in here.
  *
  * Invariants: a coroutine belongs to no request, so it outlives the one that has created it; an id is
- * never used again; a wait ends once, for the reason that whoever ended it gave.
+ * never used again; a wait ends once, for one reason.
  */
 #include "swoole.h"
 #include "waiting.h"
@@ -177,7 +177,7 @@ PHP_FUNCTION(outboard_swoole_create)
 		Z_PARAM_FUNC(call, cache)
 		Z_PARAM_VARIADIC('*', arguments, count)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!outboard_events || outboard_broken || zend_fiber_switch_blocked()) {
+	if (!outboard_events || outboard_broken) {
 		zend_throw_error(NULL, "a coroutine cannot be created here");
 		return;
 	}
@@ -425,7 +425,12 @@ static bool go_on(coroutine *one, enum reason reason)
 	}
 	places[one->index].reason = reason;
 	one->serial++;
-	outboard_switch_now(one);
+	/* In a destructor the engine forbids a switch before PHP 8.4: it goes on when that has returned. */
+	if (zend_fiber_switch_blocked()) {
+		outboard_ready(one);
+	} else {
+		outboard_switch_now(one);
+	}
 	return true;
 }
 

@@ -125,7 +125,7 @@ static void make_objects(conversation *one, zval objects[2])
 	object_init_ex(&objects[0], request_class);
 	set_number(&objects[0], ID, one->id);
 	set_number(&objects[0], FD, one->id);
-	/* Unset, so that __get() reads them when somebody looks. */
+	/* Unset, so that __get() reads them when they are used. */
 	for (int i = FIRST_LAZY; i < FIRST_LAZY + LAZY_COUNT; i++) {
 		zval *property = OBJ_PROP_NUM(Z_OBJ(objects[0]), i);
 		zval_ptr_dtor(property);
@@ -424,8 +424,10 @@ PHP_FUNCTION(outboard_swoole_http_write)
 		one->is_gone = true;
 	} else {
 		wait_for_client(one);
+		/* Another coroutine may have ended it meanwhile. */
+		one = conversation_of(id);
 	}
-	RETURN_BOOL(!one->is_gone);
+	RETURN_BOOL(one && !one->is_gone);
 }
 
 PHP_FUNCTION(outboard_swoole_http_end)

@@ -9,12 +9,13 @@
 #include "ext/standard/basic_functions.h"
 #include <sys/prctl.h>
 
-/* The version that programs are told; the interfaces are those of 6.0. */
+/* The version that is reported to programs, whose interfaces are implemented. */
 #define SWOOLE_VERSION_TEXT "6.0.0"
 #define SWOOLE_VERSION_NUMBER 60000
 
 bool outboard_is_swoole;
 bool outboard_swoole_is_worker;
+bool outboard_swoole_is_starting;
 static int argument_count;
 static const char *const *argument_texts;
 
@@ -73,6 +74,7 @@ PHP_FUNCTION(outboard_swoole_describe)
 	/* Forks would each print what is left in it. */
 	fflush(stdout);
 	outboard_rs_describe(outboard_events, ZSTR_VAL(description), ZSTR_LEN(description));
+	outboard_swoole_is_starting = true;
 }
 
 /* True in a worker, which is a fork of this process; false when the program is to end. */
@@ -213,6 +215,8 @@ static void run_source(const unsigned char *text, size_t len, const char *name)
 /* Before the program's first line. */
 void outboard_swoole_boot(void)
 {
+	/* As in the command line, output is not held back; in a worker it goes to the log line by line. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	run_source(outboard_swoole_php, outboard_swoole_php_len, "outboard:swoole");
 	run_source(outboard_swoole_global_php, outboard_swoole_global_php_len, "outboard:swoole");
 	outboard_swoole_http_startup();

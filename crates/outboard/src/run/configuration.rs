@@ -133,7 +133,7 @@ impl Configuration {
         self.text = format!("{keys}{}{tables}", self.listen.concat());
     }
 
-    /// What the user is told once.
+    /// The message about options without effect.
     pub(super) fn notice(&self) -> Option<String> {
         let names = self.without_effect.join(", ");
         (!names.is_empty()).then(|| format!("note: these options have no effect here: {names}"))

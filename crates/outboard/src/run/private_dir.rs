@@ -29,7 +29,7 @@ impl PrivateDir {
         Ok(created)
     }
 
-    /// A fresh one: what somebody else has put there is not used.
+    /// A new directory; an existing one of another user is not used.
     fn new_dir(parent: &Path) -> io::Result<PathBuf> {
         for attempt in 0..ATTEMPTS {
             let dir = parent.join(format!("outboard-run-{}-{attempt}", std::process::id()));

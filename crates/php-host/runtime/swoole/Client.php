@@ -290,7 +290,8 @@ class Socket
 
     public function accept(float $timeout = 0): self|false
     {
-        if (!$this->ready(SWOOLE_EVENT_READ, $timeout)) {
+        // accept(2) is not replaced by the host: it is called when there is a connection.
+        if (!$this->ready(SWOOLE_EVENT_READ, $timeout > 0 ? $timeout : -1.0)) {
             return false;
         }
         $socket = @socket_accept($this->socket);
@@ -459,7 +460,7 @@ class Socket
 
     private function ready(int $event, float $timeout): bool
     {
-        if ($timeout <= 0) {
+        if ($timeout === 0.0) {
             return true;
         }
         $stream = socket_export_stream($this->socket);

@@ -1004,7 +1004,9 @@ function run(): void
 
 function report_deadlock(): void
 {
-    $ids = ids();
+    static $reported = [];
+    $ids = array_diff(ids(), $reported);
+    $reported = array_merge($reported, $ids);
     if ($ids === []) {
         return;
     }

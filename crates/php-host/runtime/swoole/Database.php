@@ -31,8 +31,17 @@ class MySQL
 
     private array $rows = [];
 
+    /** @var list<\mysqli_stmt> */
+    private array $unused = [];
+
     public function __construct()
     {
+    }
+
+    /** @internal closes it before the next query: now another coroutine may use the connection */
+    public function closeLater(\mysqli_stmt $statement): void
+    {
+        $this->unused[] = $statement;
     }
 
     public function getuid(): int
@@ -94,7 +103,7 @@ class MySQL
     {
         return $this->perform(function () use ($query): MySQL\Statement|false {
             $statement = $this->link->prepare($query);
-            return $statement === false ? false : new MySQL\Statement($statement);
+            return $statement === false ? false : new MySQL\Statement($statement, $this);
         });
     }
 
@@ -156,6 +165,7 @@ class MySQL
     public function close(): bool
     {
         $was = $this->link !== null;
+        $this->unused = [];
         $this->link?->close();
         $this->link = null;
         $this->connected = false;
@@ -181,6 +191,7 @@ class MySQL
     private function attempt(\Closure $call): mixed
     {
         try {
+            $this->unused = [];
             $result = $call();
             $this->errno = $this->link->errno;
             $this->error = $this->link->error;
@@ -220,9 +231,14 @@ class Statement
     private array $rows = [];
 
     /** @internal */
-    public function __construct(private readonly \mysqli_stmt $statement)
+    public function __construct(private readonly \mysqli_stmt $statement, private readonly \Swoole\Coroutine\MySQL $connection)
     {
         $this->id = $statement->id;
+    }
+
+    public function __destruct()
+    {
+        $this->connection->closeLater($this->statement);
     }
 
     public function execute(array $params = [], float $timeout = 0): array|bool

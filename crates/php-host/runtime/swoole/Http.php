@@ -6,7 +6,7 @@ use Outboard\Engine\Swoole as Engine;
 
 class Request
 {
-    // The order of these is known to swoole_http.c; those after $fd are read when somebody looks.
+    // The order of these is known to swoole_http.c; those after $fd are read when they are used.
     private int $exchange = 0;
 
     public $fd = 0;
@@ -91,7 +91,7 @@ class Request
         return false;
     }
 
-    /** @internal whoever has it when its handler has returned finds everything in it */
+    /** @internal reads everything, for a request that outlives its handler */
     public function materialise(): void
     {
         foreach (['header', 'server', 'get', 'cookie', 'post'] as $name) {

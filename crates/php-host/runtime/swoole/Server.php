@@ -132,6 +132,8 @@ class Server
         $this->call('workerexit', $this, $this->worker_id);
         $this->call('workerstop', $this, $this->worker_id);
         $this->workers->leave();
+        // What follows start() is the first process's.
+        exit(0);
     }
 
     /** Requests of a port that has a handler of its own go to that. */
@@ -803,7 +805,7 @@ function control(string $what): bool
     $path = getenv('OUTBOARD_SWOOLE_CONTROL', true);
     $pipe = $path === false ? false : @fopen($path, 'w');
     if ($pipe === false) {
-        trigger_error('only a server that "outboard run" has started can be told that by its program', E_USER_WARNING);
+        trigger_error('only a server that was started by "outboard run" can be controlled by its program', E_USER_WARNING);
         return false;
     }
     return fwrite($pipe, "$what\n") !== false;

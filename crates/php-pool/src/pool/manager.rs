@@ -253,7 +253,7 @@ async fn keep(pool: Rc<Pool>) {
         let zygote = pool.zygote.take();
         pool.zygote_gone();
         if let Some(zygote) = zygote {
-            zygote::end(zygote).await;
+            zygote::end(zygote, pool.settings.runs_program()).await;
         }
         if pool.phase.get() == Phase::Retiring {
             pool.phase.set(Phase::Gone);

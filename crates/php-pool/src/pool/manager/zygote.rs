@@ -10,6 +10,7 @@ use outboard_log::Level;
 use outboard_reactor::{blocking, sleep, spawn};
 use outboard_supervisor::worker::lifecycle::State;
 use outboard_supervisor::zygote::Zygote;
+use rustix::net::{Shutdown, shutdown};
 
 /// For a fork, and for a killed worker to be reaped. Both take milliseconds; a machine that swaps
 /// may need seconds, and killing a zygote costs the requests of all of its workers.
@@ -20,6 +21,8 @@ pub(super) const EVENTS_A_TURN: usize = 32;
 /// A killed process is reaped at once, unless it sits in the kernel.
 const REAP_TRIES: usize = 100;
 const REAP_PAUSE_MS: u64 = 5;
+/// So often a zygote whose program has callbacks for its end is looked after before it is killed.
+const FAREWELL_TRIES: usize = 200;
 
 impl Pool {
     /// Whether the zygote has not done what it was told to: it is killed then.
@@ -42,15 +45,28 @@ impl Pool {
     }
 }
 
-/// Sees to the end of a zygote, whether it has gone by itself or not.
-pub(super) async fn end(mut zygote: Zygote) {
+/// Ends a zygote, whether it has exited by itself or not. With `is_program` it may run callbacks first.
+pub(super) async fn end(mut zygote: Zygote, is_program: bool) {
+    // The end of its orders is the order to exit; a zygote that has exited has nothing to hear.
+    if is_program
+        && shutdown(zygote.control_fd(), Shutdown::Both).is_ok()
+        && has_exited(&mut zygote, FAREWELL_TRIES).await
+    {
+        return;
+    }
     // It fails only for one that was reaped.
     let _ = zygote.kill();
-    for _ in 0..REAP_TRIES {
+    if !has_exited(&mut zygote, REAP_TRIES).await {
+        spawn(async { blocking(move || drop(zygote)).await });
+    }
+}
+
+async fn has_exited(zygote: &mut Zygote, tries: usize) -> bool {
+    for _ in 0..tries {
         if zygote.reap().is_some() {
-            return;
+            return true;
         }
         sleep(REAP_PAUSE_MS).await;
     }
-    spawn(async { blocking(move || drop(zygote)).await });
+    false
 }
