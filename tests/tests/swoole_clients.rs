@@ -34,6 +34,7 @@ fn clients_and_pools_have_the_results_of_the_extension() {
             "refused [false,1045]",
             "pool true",
             "pdo true",
+            "warning false",
             "mysqli {\"one\":\"1\"}",
             "redis [true,true,\"value\",true]",
             "redis refused [false]",

@@ -50,6 +50,8 @@ typedef struct {
 	struct php_unserialize_data *unserialize_data;
 	unsigned unserialize_level;
 	const char *opening;
+	zend_error_handling_t error_handling;
+	zend_class_entry *exception_class;
 } outboard_call_state;
 
 void outboard_call_state_save(outboard_call_state *state);

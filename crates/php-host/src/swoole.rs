@@ -67,7 +67,9 @@ fn settings() -> HostSettings {
     let ini = [
         ("display_errors", "1"),
         ("html_errors", "0"),
+        ("implicit_flush", "1"),
         ("max_execution_time", "0"),
+        ("output_buffering", "0"),
         ("log_errors", "0"),
         ("opcache.enable_cli", "0"),
     ];

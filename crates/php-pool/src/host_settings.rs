@@ -14,10 +14,12 @@ const SAPI_NAME: &str = "fpm-fcgi";
 const SAPI_NAME_OF_CLI: &str = "cli";
 
 /// The settings of the command line (`cli_main.c`), except that OPcache is enabled.
-const INI_OF_CLI: [(&str, &str); 4] = [
+const INI_OF_CLI: [(&str, &str); 6] = [
     ("opcache.enable_cli", "1"),
     ("html_errors", "0"),
+    ("implicit_flush", "1"),
     ("max_execution_time", "0"),
+    ("output_buffering", "0"),
     ("display_errors", "0"),
 ];
 
