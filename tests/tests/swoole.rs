@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Docroot, Program, Request};
+use outboard_e2e::{Client, Docroot, Process, Program, Request};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::sync::OnceLock;
@@ -341,4 +341,27 @@ fn the_reference_lists_every_method() {
     } else {
         assert!(text == wanted, "regenerate it: OUTBOARD_REGENERATE=1");
     }
+}
+
+#[test]
+fn a_daemon_has_its_pid_and_log_files_and_static_files() {
+    let docroot = docroot();
+    let folder = docroot.writable("var");
+    let folder = folder.to_str().expect("the tests name it");
+    let output = Program::run(&docroot, "daemon.php", &[folder]);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let url = text.lines().find_map(|line| line.strip_prefix("listening on http://"));
+    let address = url.and_then(|url| url.trim_end_matches('/').parse().ok());
+    let mut client = Client::new(address.unwrap_or_else(|| panic!("no address in {text}")));
+    let pid = std::fs::read_to_string(format!("{folder}/server.pid")).expect("it is written");
+    let daemon = Process::of(pid.parse().expect("a number"));
+    assert_eq!(client.get("/anything").expect(200).text(), "dynamic");
+    let file = std::fs::read_to_string(docroot.path().join("test.txt"));
+    assert_eq!(client.get("/test.txt").expect(200).text(), file.expect("it is there"));
+    let pid = rustix::process::Pid::from_raw(pid.parse().expect("a number")).expect("not 0");
+    rustix::process::kill_process(pid, Signal::TERM).expect("it runs");
+    daemon.wait_until_gone();
+    let log = std::fs::read_to_string(format!("{folder}/server.log")).expect("it is written");
+    assert!(log.contains("printed by the handler"), "{log}");
 }

@@ -23,8 +23,8 @@ use outboard_gateway::server::{AdminSocket, Options};
 use outboard_spawner::users;
 use private_dir::PrivateDir;
 use std::cell::Cell;
-use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::rc::Rc;
@@ -139,8 +139,16 @@ fn serve(
     };
     let controlled = socket.clone();
     let (console, manager) = (*terminal, ServiceManager::of_environment());
-    let (pid_file, log) = (configuration.pid_file.clone(), configuration.log_file.clone());
-    let written_pid_file = pid_file.clone();
+    // Opened before the server gives up root's privileges.
+    let pid_file = configuration.pid_file.clone();
+    let opened = open("pid_file", pid_file.as_deref(), true).and_then(|pid_file| {
+        let log = configuration.log_file.as_deref().filter(|_| is_detached);
+        Ok((pid_file, open("log_file", log, false)?))
+    });
+    let (written_pid_file, log) = match opened {
+        Ok((pid_file, log)) => (Cell::new(pid_file), Cell::new(log)),
+        Err(message) => return terminal.fail(&message, 1),
+    };
     let (text, place) = (configuration.text, directory.path("outboard.toml"));
     let options = Options {
         load: Arc::new(move |_| Config::parse(&text, &place)),
@@ -153,13 +161,13 @@ fn serve(
         tell: Rc::new(move |life| {
             if let Life::Ready(ready) = life {
                 announce(ready, &console);
-                write_pid(written_pid_file.as_deref());
+                write_pid(written_pid_file.take());
                 let listening = commands.take().map(|pipe| control::listen(pipe, &controlled));
                 if let Some(Err(error)) = listening {
                     eprintln!("the program cannot control its server: {error}");
                 }
-                if is_detached {
-                    turn_away(log.as_deref());
+                if let Some(log) = log.take() {
+                    redirect_output(&log);
                 }
             }
             manager.hear(life);
@@ -171,23 +179,28 @@ fn serve(
     code
 }
 
-fn write_pid(path: Option<&Path>) {
-    let Some(path) = path else { return };
-    if let Err(error) = std::fs::write(path, std::process::id().to_string()) {
-        eprintln!("pid_file {}: {error}", path.display());
+/// # Errors
+/// The file cannot be created or opened.
+fn open(option: &str, path: Option<&Path>, is_emptied: bool) -> Result<Option<File>, String> {
+    let Some(path) = path else { return Ok(None) };
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).append(!is_emptied).truncate(is_emptied);
+    match options.open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) => Err(format!("{option} {}: {error}", path.display())),
+    }
+}
+
+fn write_pid(file: Option<File>) {
+    if let Some(Err(error)) = file.map(|mut file| write!(file, "{}", std::process::id())) {
+        eprintln!("pid_file: {error}");
     }
 }
 
 /// The command that has started this server reads its output until here.
-fn turn_away(log: Option<&Path>) {
-    let target = log.unwrap_or(Path::new("/dev/null"));
-    match OpenOptions::new().append(true).create(true).open(target) {
-        Ok(log) => {
-            let _ = rustix::stdio::dup2_stdout(&log);
-            let _ = rustix::stdio::dup2_stderr(&log);
-        }
-        Err(error) => eprintln!("log_file {}: {error}", target.display()),
-    }
+fn redirect_output(log: &File) {
+    let _ = rustix::stdio::dup2_stdout(log);
+    let _ = rustix::stdio::dup2_stderr(log);
 }
 
 /// `daemonize`: the same command again, which is left alone once it is ready.

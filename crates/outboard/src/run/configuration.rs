@@ -297,3 +297,6 @@ fn quoted(text: &str) -> String {
 fn quoted_path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
+
+#[cfg(test)]
+mod tests;
