@@ -350,5 +350,5 @@ fn admin_group_members_have_access_but_no_user_of_an_app() {
         command.arg("--unix-socket").arg(&socket).arg("http://a/status");
         assert_eq!(asked(&mut command), status, "{user} of {group}");
     }
-    site.logs(&["user 33", "was turned away"]);
+    site.logs(&["user 33", "was refused"]);
 }

@@ -68,8 +68,7 @@ fn purge(site: &Configured, arguments: &[&str]) {
 
 #[test]
 fn concurrent_requests_at_expiry_render_the_page_once() {
-    // Longer than the test waits for a response: the end of the flight has to wake the second client.
-    let site = site("lock_timeout = \"10m\"\n[limits]\nabort_on_close = true");
+    let site = site("lock_timeout = \"60s\"");
     let target = page("max-age=60,must-revalidate");
     start(&site, &target).response().unwrap().expect(200);
     // It is there, but may not be used any more.
@@ -124,8 +123,7 @@ fn a_page_purged_while_it_was_rendered_is_not_cached() {
 
 #[test]
 fn waiters_for_an_uncacheable_page_get_their_own() {
-    // Longer than the test waits for a response: the end of the flight has to wake the second client.
-    let site = site("lock_timeout = \"10m\"\n[limits]\nabort_on_close = true");
+    let site = site("lock_timeout = \"60s\"");
     let mut run = Run::held(&site, 1);
     let mut first = start(&site, &page("no-store"));
     run.has_begun();

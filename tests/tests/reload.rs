@@ -38,7 +38,7 @@ fn is_refused(site: &Configured, text: &str, words: &[&str]) {
     for word in words {
         assert!(message.contains(word), "{word:?} is not in {message}");
     }
-    site.logs(&["reload given up"]);
+    site.logs(&["the reload failed"]);
     greets(site);
     assert_eq!(site.status()["generation"].as_u64(), Some(1));
     assert!(before.iter().any(|process| pid.trim() == process.to_string()));

@@ -75,7 +75,7 @@ pub struct Config {
     /// The entity store; `None` if it is disabled.
     pub entities: Option<Entities>,
     /// Whether error responses state their reason.
-    pub tells_reasons: bool,
+    pub names_reasons: bool,
     /// Default user that PHP runs as.
     pub user: Option<String>,
     /// User that the gateway switches to when root starts it.
@@ -155,7 +155,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         },
         upstream: compose::upstream(&raw.upstream, context),
         entities,
-        tells_reasons: raw.reason_header.unwrap_or(is_development),
+        names_reasons: raw.reason_header.unwrap_or(is_development),
         user: raw.user.as_ref().map(|user| user.0.clone()),
         gateway_user: raw.gateway_user.as_ref().map(|user| user.0.clone()),
         group: raw.group.as_ref().map(|group| group.0.clone()),

@@ -1,17 +1,14 @@
 //! The admin socket: the endpoints of `outboard_admin_api`, metrics and the key-value store, as
 //! plain HTTP over a Unix socket.
 //!
-//! Called by connections of the admin listener and of the metrics listener. Invariant: only those who
-//! may open the socket file reach more than the metrics; the address for a collector may be open to a
-//! network.
+//! Called by connections of the admin listener and of the metrics listener. Invariant: the metrics listener serves only the metrics,
+//! since its address may be open to a network.
 
 use crate::admin_reply::{self, Refusal, Response, json, render};
 use crate::gateway::Gateway;
 use crate::{entity_api, metrics, opcache, page_cache, status};
 use outboard_admin_api::{Endpoint, Method, cache, kv, opcache as opcache_api, server};
-use outboard_http_server::Connection;
-use outboard_http_server::Role;
-use outboard_http_server::{RequestFacts, Written};
+use outboard_http_server::{Connection, RequestFacts, Role, Written};
 use outboard_http1::Method as HttpMethod;
 use std::rc::Rc;
 

@@ -1,8 +1,7 @@
-//! Who may give orders: the user behind a connection to the admin socket.
+//! Access to the admin socket, by the user of the peer process.
 //!
-//! Called for each such connection before anything is read from it. Invariant: the mode of the
-//! socket's file is not all that keeps the apps' PHP away; a user that only runs PHP is refused
-//! even where the mode would let it in.
+//! Called for each such connection before anything is read from it. Invariant: a user that only runs
+//! PHP is refused even if the mode of the socket file admits it.
 
 use outboard_config::Config;
 use outboard_reactor::Stream;
@@ -10,20 +9,20 @@ use outboard_spawner::users;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Uid, geteuid};
 
-/// Whether the other end may give orders.
+/// Whether the peer may use the admin socket.
 ///
 /// # Errors
-/// Who it is, for the log.
+/// The refused user and process, for the log.
 pub(crate) fn check(config: &Config, stream: &Stream) -> Result<(), String> {
     let peer = socket_peercred(stream).map_err(|error| format!("admin socket: {error}"))?;
     if peer.uid.is_root() || peer.uid == geteuid() {
         return Ok(());
     }
-    // The mode of the file has let in a member of the group, who is none of the apps.
+    // The mode of the file admits members of the group.
     if config.admin.group.is_some() && !is_of_an_app(config, peer.uid) {
         return Ok(());
     }
-    Err(format!("admin socket: user {} (process {}) was turned away", peer.uid, peer.pid))
+    Err(format!("admin socket: user {} (process {}) was refused", peer.uid, peer.pid))
 }
 
 fn is_of_an_app(config: &Config, uid: Uid) -> bool {

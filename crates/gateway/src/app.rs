@@ -1,6 +1,6 @@
-//! One app at run time: its configuration, its files, its pool.
+//! [`App`]: an app at run time, with its configuration, files and pools.
 //!
-//! Made when a generation starts; shared by the requests that it serves until the last is over.
+//! Created with a generation; its requests share it until the last one has ended.
 
 use crate::background_drop::BackgroundDrop;
 use crate::logs::Logs;
@@ -19,36 +19,36 @@ use std::rc::Rc;
 /// An app that requests are routed to.
 #[derive(Debug)]
 pub(crate) struct App {
-    /// What was configured.
+    /// Its section of the configuration.
     pub config: BackgroundDrop<config::App>,
     /// The document root.
     pub(crate) files: Root,
-    /// Folders for `X-Sendfile` and `X-Accel-Redirect`.
+    /// Directories for `X-Sendfile` and `X-Accel-Redirect`.
     pub(crate) sendfile: SendfileRoots,
-    /// Bodies of error answers by status.
+    /// Bodies of its own error pages, by status.
     pub(crate) error_pages: HashMap<u16, Rc<[u8]>>,
     /// Its PHP workers.
     pub(crate) pool: Rc<Pool>,
-    /// What its task workers have to do.
+    /// Its background tasks, if it has task workers.
     pub(crate) tasks: Option<Rc<Tasks>>,
-    /// Its answers that are kept.
+    /// Its cached responses.
     pub(crate) page_cache: Option<Rc<PageCache>>,
     /// Its logs.
     pub(crate) logs: Rc<Logs>,
-    /// Makes requests to other servers.
+    /// The client for requests to other servers.
     pub(crate) upstream: Rc<Client>,
-    /// What its requests to other servers may take of what there is for all.
+    /// Its share of the requests and connections to other servers.
     pub(crate) upstream_account: Rc<Account>,
-    /// What is held in memory for it.
+    /// Its memory accounts.
     pub(crate) memory: AppMemory,
-    /// `DOCUMENT_ROOT`, spelled once.
+    /// `DOCUMENT_ROOT`.
     pub(crate) document_root: Box<[u8]>,
     /// `SCRIPT_FILENAME` of every request in worker mode: the root's `index.php` if there is one,
     /// so that frameworks find their base path by it, and the worker's script otherwise.
     pub(crate) worker_script: Option<Box<[u8]>>,
 }
 
-/// Opened folders whose files PHP may have the gateway send.
+/// Directories whose files a script may have the gateway send.
 #[derive(Debug)]
 pub(crate) struct SendfileRoots {
     /// By absolute path.
@@ -63,13 +63,13 @@ impl App {
         [&self.pool].into_iter().chain(self.tasks.as_ref().map(|tasks| &tasks.pool))
     }
 
-    /// The script's path below the root that requests have in worker mode.
+    /// The path of the script, below the root, in worker mode.
     pub(crate) const WORKER_NAME: &[u8] = b"/index.php";
 
-    /// Opens the app's folders; `is_first` when no generation was before its own.
+    /// Opens the app's directories; `is_first` if its generation has no predecessor.
     ///
     /// # Errors
-    /// The folder that cannot be opened.
+    /// The directory that cannot be opened.
     pub(crate) fn open(
         config: config::App,
         pool: Rc<Pool>,
@@ -103,7 +103,7 @@ impl App {
         let sendfile = SendfileRoots { disk, accel };
         let page_cache = PageCache::open(&config, is_first, &upstream, &logs.error);
         let page_cache = page_cache.unwrap_or_else(|error| {
-            let text = format!("no page cache: its folder on disk cannot be used: {error}");
+            let text = format!("no page cache: its directory on disk cannot be used: {error}");
             let event = Event { app: Some(&config.name), text: &text, ..Event::default() };
             logs.error.write(Level::Error, event);
             None
@@ -136,17 +136,17 @@ impl App {
         self.logs.error.write(level, event);
     }
 
-    /// The path without the app's prefix, a slash first.
+    /// The path below the app's prefix; it starts with a slash.
     pub(crate) fn below_prefix<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         below_prefix(&self.config, path)
     }
 
-    /// Whether the app answers to `host`, which has no port.
+    /// Whether the app serves `host`, which has no port.
     pub(crate) fn has_host(&self, host: &str) -> bool {
         self.config.hosts.is_empty() || self.config.hosts.iter().any(|name| name.matches(host))
     }
 
-    /// How exactly the app names its hosts: exact names go before wildcards before none.
+    /// The order of apps by their hosts: exact names, then wildcards, then any host.
     pub(crate) fn host_rank(&self) -> u8 {
         let hosts = &self.config.hosts;
         if hosts.iter().any(|host| matches!(host, config::HostPattern::Exact(_))) {
@@ -156,7 +156,7 @@ impl App {
         }
     }
 
-    /// Whether the app answers for `path` (of any host).
+    /// Whether the app serves `path`.
     pub(crate) fn has_path(&self, path: &[u8]) -> bool {
         match self.config.path_prefix.as_str() {
             "/" => true,
@@ -167,7 +167,7 @@ impl App {
     }
 }
 
-/// The path without the app's prefix, a slash first.
+/// The path below the app's prefix; it starts with a slash.
 pub(crate) fn below_prefix<'p>(app: &config::App, path: &'p [u8]) -> &'p [u8] {
     match app.path_prefix.as_str() {
         "/" => path,

@@ -1,7 +1,7 @@
-//! [`BackgroundDrop`]: what is so large that letting go of it would hold the loop.
+//! [`BackgroundDrop`]: a value that is so large that dropping it would delay the event loop.
 //!
 //! Used for configurations: thousands of rules and their patterns take tens of milliseconds to free.
-//! Invariant: the value is dropped on a thread of its own, which all of them share.
+//! Invariant: all values are dropped on one separate thread.
 
 use std::fmt;
 use std::ops::Deref;
@@ -21,7 +21,7 @@ impl<T: Send + 'static> Deref for BackgroundDrop<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.0.as_ref().expect("it is taken when this is dropped")
+        self.0.as_ref().expect("the value is taken on drop only")
     }
 }
 
@@ -33,14 +33,14 @@ impl<T: Send + fmt::Debug + 'static> fmt::Debug for BackgroundDrop<T> {
 
 impl<T: Send + 'static> Drop for BackgroundDrop<T> {
     fn drop(&mut self) {
-        // Without the thread it is dropped here.
-        let _ = disposal().send(Box::new(self.0.take()));
+        // If the thread has ended, the value is dropped here.
+        let _ = drop_thread().send(Box::new(self.0.take()));
     }
 }
 
-fn disposal() -> &'static Sender<Box<dyn Send>> {
-    static DISPOSAL: OnceLock<Sender<Box<dyn Send>>> = OnceLock::new();
-    DISPOSAL.get_or_init(|| {
+fn drop_thread() -> &'static Sender<Box<dyn Send>> {
+    static THREAD: OnceLock<Sender<Box<dyn Send>>> = OnceLock::new();
+    THREAD.get_or_init(|| {
         let (sender, receiver) = channel();
         std::thread::spawn(move || receiver.into_iter().for_each(drop::<Box<dyn Send>>));
         sender
@@ -53,18 +53,18 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::thread::{ThreadId, current};
 
-    struct Tells(Sender<ThreadId>);
+    struct ReportsThread(Sender<ThreadId>);
 
-    impl Drop for Tells {
+    impl Drop for ReportsThread {
         fn drop(&mut self) {
             self.0.send(current().id()).unwrap();
         }
     }
 
     #[test]
-    fn what_was_put_aside_is_dropped_on_another_thread() {
+    fn a_value_is_dropped_on_another_thread() {
         let (sender, receiver) = channel();
-        drop(BackgroundDrop::new(Tells(sender)));
+        drop(BackgroundDrop::new(ReportsThread(sender)));
         assert_ne!(receiver.recv().unwrap(), current().id());
     }
 }

@@ -1,10 +1,10 @@
-//! Pages that are put together from parts: scripts, upstream answers, files, text.
+//! Composed pages: scripts, upstream responses, files and texts in one response.
 //!
-//! Called by the turn for a path that the configuration composes. Invariants: parts that need not
-//! wait begin together, and are sent in their order, each as soon as it is next; no worker is held
-//! while an upstream is waited for; status and headers are those of the first script, and nothing
-//! of an upstream's head gets into a page; a failed part is what the configuration says it is, and one for which
-//! `limits.memory` has no room has failed.
+//! Called by [`crate::dispatch`] for a path that the configuration composes. Invariants: parts without
+//! `sequential` start together and are sent in their order, each as soon as its turn comes; no worker
+//! is occupied while an upstream is awaited; status and headers are those of the first script, and a page
+//! has no header of an upstream; a failed part is replaced or fails the page, as configured, and a part for
+//! which `limits.memory` has no room fails.
 
 mod page;
 mod part;
@@ -17,11 +17,9 @@ use crate::script::{self, SubRequest};
 use crate::upstream_body::UpstreamBody;
 use outboard_buffer::Held;
 use outboard_config::{self as config, OnError, PartSource};
-use outboard_http_server::Connection;
-use outboard_http_server::HeaderBlock;
+use outboard_http_server::{Connection, HeaderBlock};
 use outboard_http1::Method;
-use outboard_log::Level;
-use outboard_log::Reason;
+use outboard_log::{Level, Reason};
 use outboard_reactor::now_ms;
 use outboard_static_files::{Content, Lookup};
 use page::Page;
@@ -30,21 +28,20 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// So much is collected at most before it is sent on.
+/// A page is flushed when so much of it is collected.
 const FLUSH_BYTES: usize = 64 * 1024;
-/// Largest part that is in memory as a whole: a file, or an output that has a replacement.
+/// Largest part that is in memory completely: a file, or an output that has a replacement.
 const WHOLE_MAX_BYTES: usize = 16 << 20;
 
-/// Why a page ends before its end.
-enum Cut {
-    /// The client has gone.
-    Gone,
-    /// A part failed, and the page with it.
+/// Why a page is not completed.
+enum Aborted {
+    ClientGone,
+    /// A part failed that has no replacement.
     Failed(Failure),
 }
 
-/// Answers with a composed page.
-pub(crate) async fn answer(
+/// Responds with a composed page.
+pub(crate) async fn respond(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
@@ -56,7 +53,7 @@ pub(crate) async fn answer(
     let buffers = connection.buffers();
     let query = composed.query.or_else(|| buffers.head.query(&buffers.input).map(<[u8]>::to_vec));
     let parts = &app.config.compose[composed.page].parts;
-    let mut work = Work {
+    let mut composition = Composition {
         ctx,
         app,
         parts,
@@ -66,26 +63,25 @@ pub(crate) async fn answer(
         query: query.unwrap_or_default(),
     };
     let mut page = Page::new(app);
-    let made = work.make(connection, &mut page).await;
-    match made {
+    match composition.render(connection, &mut page).await {
         Ok(()) => page.finish(connection, ctx).await,
-        Err(Cut::Gone) if page.has_begun() => page.abort(),
-        Err(Cut::Gone) => refuse(connection, ctx, Some(app), Reason::ClientGone).await,
-        Err(Cut::Failed(failure)) if page.has_begun() => {
+        Err(Aborted::ClientGone) if page.is_started() => page.abort(),
+        Err(Aborted::ClientGone) => refuse(connection, ctx, Some(app), Reason::ClientGone).await,
+        Err(Aborted::Failed(failure)) if page.is_started() => {
             let gateway = ctx.gateway.clone();
             gateway.server.count_refusal(failure.reason);
             gateway.log_refusal(Some(app), ctx.request_id, failure.reason, &failure.text);
             page.abort()
         }
-        Err(Cut::Failed(failure)) => {
+        Err(Aborted::Failed(failure)) => {
             app.log_text(Level::Error, ctx.request_id, &failure.text);
             refuse(connection, ctx, Some(app), failure.reason).await
         }
     }
 }
 
-/// A page in the making.
-struct Work<'a> {
+/// A page that is being rendered.
+struct Composition<'a> {
     ctx: &'a RequestContext,
     app: &'a Rc<App>,
     parts: &'a [config::Part],
@@ -96,18 +92,22 @@ struct Work<'a> {
     query: Vec<u8>,
 }
 
-impl Work<'_> {
-    async fn make(&mut self, connection: &mut Connection, page: &mut Page) -> Result<(), Cut> {
-        // The body of an answer to HEAD is not asked for, so nothing of it is made.
+impl Composition<'_> {
+    async fn render(
+        &mut self,
+        connection: &mut Connection,
+        page: &mut Page,
+    ) -> Result<(), Aborted> {
+        // A response to HEAD has no body, so only its head is rendered.
         if self.ctx.request.method == Method::Head {
             if let Some(leading) = self.leading {
                 self.start(connection, leading);
-                self.lead(connection, page).await?;
+                self.wait_head(connection, page).await?;
             }
             return Ok(());
         }
         self.start_from(connection, 0);
-        self.lead(connection, page).await?;
+        self.wait_head(connection, page).await?;
         for at in 0..self.parts.len() {
             if matches!(self.running[at], Running::Waiting) {
                 self.start_from(connection, at);
@@ -117,7 +117,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Begins parts from `at` on, up to the next that has to wait.
+    /// Starts parts from `at` on, up to the next sequential one.
     fn start_from(&mut self, connection: &mut Connection, at: usize) {
         for next in at..self.parts.len() {
             let waits = self.parts[next].sequential && next > at;
@@ -155,7 +155,7 @@ impl Work<'_> {
             PartSource::Script { path, query } => {
                 let query = query.as_deref().map_or(&self.query[..], str::as_bytes);
                 let sub = SubRequest { path: path.as_bytes(), query };
-                match script::begin(connection, self.ctx, self.app, sub) {
+                match script::start_part(connection, self.ctx, self.app, sub) {
                     Ok(lease) => {
                         let until_ms = now_ms() + part.timeout_ms;
                         let leads = self.leading == Some(at);
@@ -169,10 +169,14 @@ impl Work<'_> {
         };
     }
 
-    /// Waits for the head of the first script and gives it to the page.
-    async fn lead(&mut self, connection: &mut Connection, page: &mut Page) -> Result<(), Cut> {
+    /// Waits for the head of the first script and passes it to the page.
+    async fn wait_head(
+        &mut self,
+        connection: &mut Connection,
+        page: &mut Page,
+    ) -> Result<(), Aborted> {
         let Some(leading) = self.leading else {
-            page.lead(own_head());
+            page.set_head(own_head());
             return Ok(());
         };
         let until_ms = self.running[leading].until_ms();
@@ -190,19 +194,19 @@ impl Work<'_> {
                 .await?
             }
             Running::Failed(failure) => Err(failure.clone()),
-            _ => Err(Failure::new(Reason::Internal, "the first script has not begun")),
+            _ => Err(Failure::new(Reason::Internal, "the first script has not started")),
         };
         match head {
             Ok(head) if (200..300).contains(&head.status) && head.sendfile.is_none() => {
-                page.lead(fit_for_page(head));
+                page.set_head(page_head(head));
             }
-            // A redirect, an error, a file: the script does not want the page.
-            Ok(head) => self.give_way(leading, head, page),
+            // A redirect, an error or a file replaces the page.
+            Ok(head) => self.send_only(leading, head, page),
             Err(failure) => match &self.parts[leading].on_error {
-                OnError::Fail => return Err(Cut::Failed(failure)),
+                OnError::Fail => return Err(Aborted::Failed(failure)),
                 OnError::Replace(_) => {
                     self.running[leading] = Running::Failed(failure);
-                    page.lead(own_head());
+                    page.set_head(own_head());
                 }
             },
         }
@@ -211,43 +215,43 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Leaves the answer to the first script alone.
-    fn give_way(&mut self, leading: usize, head: ResponseHead, page: &mut Page) {
+    /// Makes the response of the first script the whole response.
+    fn send_only(&mut self, leading: usize, head: ResponseHead, page: &mut Page) {
         for (at, running) in self.running.iter_mut().enumerate() {
             if at != leading {
                 *running = Running::Over;
             }
         }
         if head.sendfile.is_some() {
-            let text = "a script of a composed page cannot have a file sent";
+            let text = "a script of a composed page cannot send a file";
             self.running[leading] = Running::Failed(Failure::new(Reason::BadSendfile, text));
         }
-        page.lead(head);
+        page.set_head(head);
     }
 
-    /// Sends one part to its end.
+    /// Sends one part completely.
     async fn send_part(
         &mut self,
         connection: &mut Connection,
         page: &mut Page,
         at: usize,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), Aborted> {
         let whole = matches!(self.parts[at].on_error, OnError::Replace(_));
         loop {
             let running = &mut self.running[at];
-            let mut progress = running.give(whole, now_ms(), &mut page.pending);
+            let mut progress = running.take_output(whole, now_ms(), &mut page.pending);
             page.count();
             if progress == Progress::Pending {
                 if !page.flush(connection, self.ctx).await {
-                    return Err(Cut::Gone);
+                    return Err(Aborted::ClientGone);
                 }
                 let pending = &mut page.pending;
                 let until_ms = running.until_ms();
-                let look = || match running.give(whole, now_ms(), pending) {
+                let poll = || match running.take_output(whole, now_ms(), pending) {
                     Progress::Pending if pending.is_empty() => None,
                     progress => Some(progress),
                 };
-                progress = wait(connection, until_ms, look).await?;
+                progress = wait(connection, until_ms, poll).await?;
                 page.count();
             }
             match progress {
@@ -256,43 +260,43 @@ impl Work<'_> {
                 Progress::Failed(failure) => self.running[at] = self.replacement(at, failure)?,
             }
         }
-        // What is over need not be held on to.
+        // Releases its memory.
         self.running[at] = Running::Over;
         if page.pending.len() >= FLUSH_BYTES && !page.flush(connection, self.ctx).await {
-            return Err(Cut::Gone);
+            return Err(Aborted::ClientGone);
         }
         Ok(())
     }
 
-    /// What is sent instead of a part that failed.
-    fn replacement(&self, at: usize, failure: Failure) -> Result<Running, Cut> {
+    /// The configured replacement of a part that failed.
+    fn replacement(&self, at: usize, failure: Failure) -> Result<Running, Aborted> {
         let OnError::Replace(text) = &self.parts[at].on_error else {
-            return Err(Cut::Failed(failure));
+            return Err(Aborted::Failed(failure));
         };
-        let what = match &self.parts[at].source {
+        let name = match &self.parts[at].source {
             PartSource::Script { path, .. } | PartSource::File(path) => path,
             PartSource::Fetch(source) => source.url.as_str(),
             PartSource::Text(_) => "text",
         };
-        let line = format!("part {what}: {} ({})", failure.text, failure.reason.code());
+        let line = format!("part {name}: {} ({})", failure.text, failure.reason.code());
         self.app.log_text(Level::Warn, self.ctx.request_id, &line);
         Ok(Running::Text(text.clone().into_bytes()))
     }
 }
 
-/// Waits until `look` finds something; looks again when anything has come, and at `until_ms`.
+/// Waits until `poll` has a result. It is called again when a part has progressed, and at `until_ms`.
 async fn wait<T>(
     connection: &mut Connection,
     until_ms: u64,
-    mut look: impl FnMut() -> Option<T>,
-) -> Result<T, Cut> {
+    mut poll: impl FnMut() -> Option<T>,
+) -> Result<T, Aborted> {
     let found =
-        connection.next_of_response(until_ms, |_| look().map_or(Poll::Pending, Poll::Ready));
+        connection.next_of_response(until_ms, |_| poll().map_or(Poll::Pending, Poll::Ready));
     match found.await {
         Ok(found) => Ok(found),
         Err(reason) => {
             connection.lost = Some(reason);
-            Err(Cut::Gone)
+            Err(Aborted::ClientGone)
         }
     }
 }
@@ -304,8 +308,8 @@ fn own_head() -> ResponseHead {
     ResponseHead { status: 200, headers, ..ResponseHead::default() }
 }
 
-/// Takes out of a script's head what is true of its own part alone.
-fn fit_for_page(mut head: ResponseHead) -> ResponseHead {
+/// The head of the page: that of the first script without the headers that describe its body.
+fn page_head(mut head: ResponseHead) -> ResponseHead {
     for name in [&b"ETag"[..], b"Last-Modified", b"Accept-Ranges", b"Content-MD5", b"Digest"] {
         head.headers.remove(name);
     }
@@ -318,7 +322,7 @@ fn read_file(app: &App, path: &str) -> Result<(Vec<u8>, Held), Failure> {
     let (Lookup::File(entry) | Lookup::Private(entry)) =
         app.files.lookup(path.as_bytes(), now_ms())
     else {
-        return Err(failed("no such file, or none that is served"));
+        return Err(failed("the file does not exist or is not served"));
     };
     let plain = entry.plain();
     let size = usize::try_from(plain.size()).unwrap_or(usize::MAX);
@@ -333,7 +337,7 @@ fn read_file(app: &App, path: &str) -> Result<(Vec<u8>, Held), Failure> {
             let mut filled = 0;
             while filled < bytes.len() {
                 match rustix::io::pread(file.as_fd(), &mut bytes[filled..], filled as u64) {
-                    Ok(0) => return Err(failed("it has become shorter")),
+                    Ok(0) => return Err(failed("it was truncated while it was read")),
                     Ok(count) => filled += count,
                     Err(error) => return Err(failed(&error.to_string())),
                 }

@@ -15,7 +15,7 @@ pub(crate) struct ControlRequests {
 /// The generation that is active, or why the reload failed.
 pub(crate) type ReloadOutcome = Result<u32, String>;
 
-/// A client of the admin socket that waits for a reload which began after its request.
+/// A client of the admin socket that waits for a reload which starts after its request.
 #[derive(Debug, Default)]
 pub(crate) struct ReloadWaiter {
     completed: Event,
@@ -48,7 +48,7 @@ impl ControlRequests {
         waiter.wait().await
     }
 
-    /// The clients that wait for the reload that begins now.
+    /// The clients that wait for the reload that starts now.
     pub(crate) fn take_reload_waiters(&self) -> Vec<Rc<ReloadWaiter>> {
         self.reload_waiters.take()
     }

@@ -1,14 +1,14 @@
-//! Development mode: a changed file affects the next response, and browsers reload by themselves.
+//! Development mode: a changed file affects the next response, and browsers reload automatically.
 //!
 //! [`crate::server`] creates it for `environment = "development"` and acts on the changes;
 //! [`crate::dispatch`] calls [`Development::settle`] before each request. Invariants: a request that
 //! arrives after a file was written is handled with that file, and waits for the reload that the
-//! change requires, but for no later one, so that files that change all the time block nothing
-//! forever; if the code does not start, every response says so until it does.
+//! change requires, but for no later one, so that files that change all the time block requests only
+//! briefly; if the code does not start, every response reports that until it does.
 //!
 //! ```text
-//! tree ─▶ look ─▶ changed ─▶ server: reload in worker mode ─▶ settled: requests continue
-//!                                 └─▶ feed: browsers reload, and wait with the others
+//! tree ─▶ check ─▶ changed ─▶ server: reload in worker mode ─▶ settled: requests continue
+//!                                  └─▶ feed: browsers reload, and wait with the others
 //! ```
 
 pub(crate) mod failure;
@@ -84,7 +84,7 @@ impl Development {
         (development, warning)
     }
 
-    /// What it was created from.
+    /// The configuration that it was created from.
     pub(crate) fn config(&self) -> &config::Development {
         &self.config
     }
@@ -114,7 +114,7 @@ impl Development {
         self.found.get()
     }
 
-    /// Whether the changes require a reload. In classic mode opcache notices changed code by itself;
+    /// Whether the changes require a reload. In classic mode opcache notices changed code automatically;
     /// a configuration is always reloaded; and code that failed to start may start now.
     pub(crate) fn requires_reload(&self, changes: &[Change]) -> bool {
         let has_failed = self.failure.borrow().is_some();
@@ -135,7 +135,7 @@ impl Development {
         for _ in 0..MAX_PAUSES {
             all.append(&mut self.changes.borrow_mut());
             sleep(PAUSE_MS).await;
-            self.look();
+            self.check();
             if self.changes.borrow().is_empty() {
                 break;
             }
@@ -144,9 +144,9 @@ impl Development {
         all
     }
 
-    /// Looks for changes and waits until the reload that they require is complete.
+    /// Checks for changes and waits until the reload that they require is complete.
     pub(crate) async fn settle(&self) {
-        self.look();
+        self.check();
         let found = self.found.get();
         poll_fn(|_| {
             if self.settled.get() >= found {
@@ -167,8 +167,8 @@ impl Development {
         self.config.live_reload
     }
 
-    fn look(&self) {
-        let found = self.tree.borrow_mut().look();
+    fn check(&self) {
+        let found = self.tree.borrow_mut().changes();
         if found.is_empty() {
             return;
         }
@@ -184,11 +184,11 @@ impl Development {
 
     async fn wait_for_change(&self) {
         loop {
-            self.look();
+            self.check();
             if self.replaced.get() || !self.changes.borrow().is_empty() {
                 return;
             }
-            // Ignored files can change without end.
+            // Ignored files can change all the time.
             yield_now().await;
             let signal = self.tree.borrow().signal();
             match signal {
@@ -199,7 +199,7 @@ impl Development {
                     })
                     .await;
                 }
-                // A delay is harmless: each request looks by itself.
+                // A delay matters little: each request checks for changes as well.
                 None => drop(with_deadline(now_ms() + POLL_MS, self.changed.wait()).await),
             }
         }

@@ -1,8 +1,9 @@
-//! Requests: the app and the route, the handler, the access log. It implements the server's [`Service`].
+//! Dispatches requests to the handler of their route. It implements the server's [`Service`].
 //!
 //! Invariant: each request has exactly one response, or its connection is broken, and exactly one access
 //! log line and one count.
 
+use crate::access_log;
 use crate::app::App;
 use crate::error_page::{self, METHODS};
 use crate::gateway::Gateway;
@@ -23,12 +24,9 @@ use outboard_http_server::{
     Service, Written,
 };
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
-use outboard_log::{AccessEntry, Level, Reason, Wall};
+use outboard_log::{Level, Reason, Wall};
 use outboard_reactor::{Stream, now_ms};
 use std::rc::Rc;
-
-/// Bytes of an invalid request line in the access log.
-const MAX_LOGGED_BYTES: usize = 2 << 10;
 
 impl Service for Gateway {
     fn context(&self) -> &Rc<ServerContext> {
@@ -54,14 +52,14 @@ impl Service for Gateway {
         self.server.count_refusal(reason);
         self.server.count_response(reason.status(), 0);
         let generation = self.generation();
-        let names_reason = generation.config.tells_reasons;
+        let names_reason = generation.config.names_reasons;
         let mut headers = error_page::headers(reason, names_reason);
         generation.apply_rules(&mut headers);
         let page = error_page::of_reason(reason, names_reason);
         let request =
             RequestFacts { method: Method::Get, version: Version::Http11, keep_alive: false };
         let written = connection.respond(request, reason.status(), &headers, page.as_bytes()).await;
-        log_refused_head(&generation, connection, started, reason);
+        access_log::write_refused_head(&generation, connection, started, reason);
         written
     }
 
@@ -70,49 +68,11 @@ impl Service for Gateway {
             return true;
         }
         let admission = admin_admission::check(&self.generation().config, stream);
-        if let Err(why) = &admission {
-            self.server.log(Level::Warn, why);
+        if let Err(error) = &admission {
+            self.server.log(Level::Warn, error);
         }
         admission.is_ok()
     }
-}
-
-/// The access log line of a request whose head is invalid, with as much of its first line as arrived.
-fn log_refused_head(
-    generation: &Generation,
-    connection: &Connection,
-    started: Wall,
-    reason: Reason,
-) {
-    let log = generation.access_log(None);
-    if !log.sink().is_on() {
-        return;
-    }
-    let input = connection.buffers.as_ref().map_or(&[][..], |buffers| &buffers.input);
-    let [method, target, protocol] = first_line(input);
-    let now = Wall::now();
-    let entry = AccessEntry {
-        client: &connection.peer.text,
-        method,
-        target,
-        protocol: &protocol.escape_ascii().to_string(),
-        status: reason.status(),
-        body_bytes: 0,
-        duration_us: now.unix_us.saturating_sub(started.unix_us),
-        referer: b"",
-        user_agent: b"",
-        request: 0,
-        app: "",
-    };
-    log.write(now, &entry);
-}
-
-/// The three words of an invalid request line; a missing one is a hyphen.
-fn first_line(input: &[u8]) -> [&[u8]; 3] {
-    let input = &input[..input.len().min(MAX_LOGGED_BYTES)];
-    let line = input.trim_ascii_start().split(|byte| b"\r\n".contains(byte)).next();
-    let mut words = line.unwrap_or_default().splitn(3, |&byte| byte == b' ');
-    std::array::from_fn(|_| words.next().filter(|word| !word.is_empty()).unwrap_or(b"-"))
 }
 
 async fn respond_to_client(
@@ -138,7 +98,7 @@ async fn respond_to_client(
         gateway.server.count_refusal(reason);
     }
     gateway.server.count_response(summary.status, summary.body_bytes);
-    log_access(connection, &ctx, app.as_deref(), &generation, &summary);
+    access_log::write(connection, &ctx, app.as_deref(), &generation, &summary);
     summary.written
 }
 
@@ -284,7 +244,7 @@ async fn dispatch_route(
     let may_need_php = matches!(route, Route::Script(_) | Route::Page(_));
     let _claim = may_need_php.then(|| app.pool.claim());
     match route {
-        Route::File(entry) => files::answer(connection, ctx, app, &entry).await,
+        Route::File(entry) => files::respond(connection, ctx, app, &entry).await,
         Route::Script(script) => serve_dynamic(connection, ctx, app, Origin::Script(script)).await,
         Route::Upstream(proxied) => {
             match Box::pin(websocket::try_handle(connection, ctx, app, &proxied)).await {
@@ -292,7 +252,7 @@ async fn dispatch_route(
                 None => serve_dynamic(connection, ctx, app, Origin::Upstream(proxied)).await,
             }
         }
-        Route::Page(composed) => compose::answer(connection, ctx, app, composed).await,
+        Route::Page(composed) => compose::respond(connection, ctx, app, composed).await,
         Route::Refuse(reason, hint) => {
             if let Some(hint) = &hint {
                 app.log_text(Level::Info, ctx.request_id, hint);
@@ -322,37 +282,7 @@ async fn serve_dynamic(
     origin: Origin,
 ) -> ResponseSummary {
     match &app.page_cache {
-        Some(cache) => page_cache::answer(connection, ctx, app, cache, origin).await,
-        None => origin::answer(connection, ctx, app, &origin).await,
+        Some(cache) => page_cache::respond(connection, ctx, app, cache, origin).await,
+        None => origin::respond(connection, ctx, app, &origin).await,
     }
-}
-
-fn log_access(
-    connection: &Connection,
-    ctx: &RequestContext,
-    app: Option<&App>,
-    generation: &Generation,
-    summary: &ResponseSummary,
-) {
-    let log = generation.access_log(app);
-    if !log.sink().is_on() {
-        return;
-    }
-    let Some(buffers) = connection.buffers.as_ref() else { return };
-    let header = |name: &[u8]| buffers.head.header(&buffers.input, name).unwrap_or_default();
-    let now = Wall::now();
-    let entry = AccessEntry {
-        client: ctx.client(connection),
-        method: buffers.head.method(&buffers.input),
-        target: buffers.head.target(&buffers.input),
-        protocol: ctx.protocol(connection),
-        status: summary.status,
-        body_bytes: summary.body_bytes,
-        duration_us: now.unix_us.saturating_sub(ctx.started.unix_us),
-        referer: header(b"referer"),
-        user_agent: header(b"user-agent"),
-        request: ctx.request_id,
-        app: app.map_or("", |app| &app.config.name),
-    };
-    log.write(now, &entry);
 }

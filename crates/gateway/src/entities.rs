@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 #[cfg(fuzzing)]
 pub(crate) use batch::Batch;
-pub(crate) use batch::{Answer, answer as answer_worker};
+pub(crate) use batch::{BatchResult, execute as execute_batch};
 pub(crate) use owner::Owner;
 
 /// The store with a generation's rules of access.
@@ -36,7 +36,7 @@ impl Entities {
     /// Opens the store, or shares the predecessor's.
     ///
     /// # Errors
-    /// A sentence for the operator.
+    /// A sentence for the administrator.
     pub(crate) fn open(
         config: &config::Config,
         predecessor: Option<&Rc<Self>>,
@@ -45,7 +45,9 @@ impl Entities {
         let Some(entities) = &config.entities else { return Ok(None) };
         let store = match predecessor {
             Some(before) if before.config.storage == entities.storage => before.store.clone(),
-            Some(_) => return Err("how [kv] are kept changes with a restart only".to_owned()),
+            Some(_) => {
+                return Err("the storage of [kv] can be changed with a restart only".to_owned());
+            }
             None => open(&entities.storage, log)?,
         };
         let limits = config::Limits {
@@ -102,7 +104,7 @@ fn open(storage: &config::EntityStorage, log: &Rc<ErrorLog>) -> Result<Rc<Store>
         // Redis may start later, but a wrong password should be reported at once.
         spawn(async move {
             if let Err(why) = blocking(move || probe(&redis)).await {
-                let text = format!("entities: Redis cannot be used so far: {why}");
+                let text = format!("entities: Redis cannot be used: {why}");
                 log.note(Level::Error, &text);
             }
         });
@@ -117,7 +119,7 @@ fn open(storage: &config::EntityStorage, log: &Rc<ErrorLog>) -> Result<Rc<Store>
 
 fn engine(engine: &config::EntityEngine) -> Engine {
     match engine {
-        config::EntityEngine::Disk(folder) => Engine::Folder(folder.clone()),
+        config::EntityEngine::Disk(directory) => Engine::Folder(directory.clone()),
         config::EntityEngine::Redis(redis) => Engine::Redis(RedisSettings {
             nodes: redis.nodes.clone(),
             user: redis.user.clone(),

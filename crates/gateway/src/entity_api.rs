@@ -50,11 +50,11 @@ pub(crate) async fn try_handle(
     if let Err(reason) = admit(&entities, connection, ctx) {
         return Some(refuse(connection, ctx, reason).await);
     }
-    Some(answer(connection, ctx, &entities, &below).await)
+    Some(respond(connection, ctx, &entities, &below).await)
 }
 
 /// Responds to a client that has access.
-async fn answer(
+async fn respond(
     connection: &mut Connection,
     ctx: &RequestContext,
     entities: &Entities,
@@ -77,8 +77,8 @@ async fn answer(
         }
         Resource::Status => plain(connection, ctx, 200, &HeaderBlock::default(), b"ok\n").await,
         Resource::Entity(_) if !entities.pressure.admits() => overloaded(connection, ctx).await,
-        Resource::Entity(asked) => {
-            record::answer(connection, ctx, entities, namespace, asked).await
+        Resource::Entity(request) => {
+            record::respond(connection, ctx, entities, namespace, request).await
         }
         Resource::Range { start, end } => {
             record::range(connection, ctx, namespace, start, end).await
@@ -112,8 +112,8 @@ async fn plain(
     headers: &HeaderBlock,
     body: &[u8],
 ) -> ResponseSummary {
-    let sent = connection.respond(ctx.request, status, headers, body).await;
-    ResponseSummary { written: sent, status, body_bytes: body.len() as u64 }
+    let written = connection.respond(ctx.request, status, headers, body).await;
+    ResponseSummary { written, status, body_bytes: body.len() as u64 }
 }
 
 /// Responds with an error of the store.

@@ -1,11 +1,10 @@
-//! What workers ask for: HTTP requests, and records of the entity store under `entities:NAMESPACE`.
-//! From `Operation` frames to the client or the store, and back.
+//! [`FetchOperations`]: fetches of workers, by HTTP or, under `entities:NAMESPACE`, of the entity store.
 //!
-//! One per app and generation; the pool calls it with what workers say. Invariants: an operation
-//! is known by its worker and the worker's own number for it; completions go to the worker that
-//! asked; what nobody waits for any more is dropped with its connection.
+//! One per app and generation; the pool calls it with the operations of workers. Invariants: an operation
+//! is identified by its worker and that worker's number for it; completions are sent to that worker only;
+//! an abandoned fetch is dropped with its connection.
 
-use crate::entities::{self, Answer, Entities, Owner};
+use crate::entities::{self, BatchResult, Entities, Owner};
 use outboard_buffer::Held;
 use outboard_php_pool::pool::WorkerId;
 use outboard_php_pool::pool::operations::{Operations, PIECE_BYTES, Requester};
@@ -20,14 +19,14 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
-/// Largest body of a request: it is collected before it is sent, so that it can be sent again.
+/// Largest body of a request: it is collected before it is sent, for retries.
 const BODY_MAX_BYTES: usize = 64 << 20;
-/// What a fetch takes beside its body: its task, its connection's buffers, a piece of the answer.
+/// The memory of a fetch in addition to its body: its task, the connection's buffers, a piece of the response.
 const OPERATION_BYTES: usize = 64 << 10;
 
-/// The fetches of an app's workers.
+/// See the module.
 #[derive(Debug)]
-pub(crate) struct Fetches {
+pub(crate) struct FetchOperations {
     client: Rc<Client>,
     account: Rc<Account>,
     entities: Option<Rc<Entities>>,
@@ -39,26 +38,26 @@ pub(crate) struct Fetches {
 /// One fetch.
 #[derive(Debug)]
 enum Fetch {
-    /// Its body is coming.
-    Collecting { wanted: Wanted, left: usize, requester: Requester, held: Held },
-    /// It runs until this is dropped.
+    /// Its body is being received.
+    Collecting { target: Target, left: usize, requester: Requester, held: Held },
+    /// It runs; dropping it ends it.
     Running { _task: ScopedTask },
 }
 
-/// What is asked for.
+/// The target of a fetch.
 #[derive(Debug)]
-enum Wanted {
-    /// Of another server.
+enum Target {
+    /// Another server.
     Http(Box<Request>),
-    /// Of the entity store; `asked` is for its `batch`.
-    Entities { namespace: String, asked: Vec<u8> },
+    /// The entity store; `batch` is the operation.
+    Entities { namespace: String, batch: Vec<u8> },
 }
 
-impl Wanted {
+impl Target {
     fn read(call: &FetchCall<'_>) -> Result<Self, Error> {
         if let Some(namespace) = call.url.strip_prefix(b"entities:") {
             let namespace = String::from_utf8_lossy(namespace).into_owned();
-            return Ok(Self::Entities { namespace, asked: Vec::new() });
+            return Ok(Self::Entities { namespace, batch: Vec::new() });
         }
         Ok(Self::Http(Box::new(request(call)?)))
     }
@@ -66,13 +65,13 @@ impl Wanted {
     fn body(&mut self) -> &mut Vec<u8> {
         match self {
             Self::Http(request) => &mut request.body,
-            Self::Entities { asked, .. } => asked,
+            Self::Entities { batch, .. } => batch,
         }
     }
 }
 
-impl Fetches {
-    /// Those of the app's workers that `owner` stands for.
+impl FetchOperations {
+    /// The operations of the workers of the app `owner`.
     pub(crate) fn new(
         client: Rc<Client>,
         account: Rc<Account>,
@@ -86,12 +85,12 @@ impl Fetches {
 
     fn call(&self, requester: Requester, id: Tag, call: &FetchCall<'_>) {
         let body_bytes = call.body_bytes as usize;
-        let wanted = match Wanted::read(call) {
+        let target = match Target::read(call) {
             Ok(_) if body_bytes > BODY_MAX_BYTES => {
                 let message = "the body of the request is larger than 64 MiB";
                 return fail(&requester, id, Failure::BadCall, message);
             }
-            Ok(wanted) => wanted,
+            Ok(target) => target,
             Err(error) => return fail(&requester, id, failure(error.kind), &error.message),
         };
         let Some(held) = requester.memory().try_hold(OPERATION_BYTES + body_bytes) else {
@@ -99,21 +98,21 @@ impl Fetches {
         };
         if body_bytes > 0 {
             let worker = requester.worker();
-            let fetch = Fetch::Collecting { wanted, left: body_bytes, requester, held };
+            let fetch = Fetch::Collecting { target, left: body_bytes, requester, held };
             self.open.borrow_mut().entry(worker).or_default().insert(id, fetch);
         } else {
-            self.start(requester, id, wanted, held);
+            self.start(requester, id, target, held);
         }
     }
 
     fn body(&self, worker: WorkerId, id: Tag, bytes: &[u8]) {
         let mut open = self.open.borrow_mut();
         let Some(fetches) = open.get_mut(&worker) else { return };
-        let Some(Fetch::Collecting { wanted, left, .. }) = fetches.get_mut(&id) else { return };
+        let Some(Fetch::Collecting { target, left, .. }) = fetches.get_mut(&id) else { return };
         let taken = bytes.len().min(*left);
-        let body = wanted.body();
+        let body = target.body();
         if body.is_empty() {
-            // As much as is counted, where growing would take up to twice that.
+            // Exactly what is counted; growing could allocate twice as much.
             body.reserve_exact(*left);
         }
         body.extend_from_slice(&bytes[..taken]);
@@ -121,27 +120,26 @@ impl Fetches {
         if *left > 0 {
             return;
         }
-        if let Some(Fetch::Collecting { wanted, requester, held, .. }) = fetches.remove(&id) {
+        if let Some(Fetch::Collecting { target, requester, held, .. }) = fetches.remove(&id) {
             drop(open);
-            self.start(requester, id, wanted, held);
+            self.start(requester, id, target, held);
         }
     }
 
-    fn start(&self, requester: Requester, id: Tag, mut wanted: Wanted, mut held: Held) {
-        if let Wanted::Http(request) = &mut wanted {
+    fn start(&self, requester: Requester, id: Tag, mut target: Target, mut held: Held) {
+        if let Target::Http(request) = &mut target {
             request.account = Some(self.account.clone());
         }
         let (client, entities) = (self.client.clone(), self.entities.clone());
         let owner = self.owner.clone();
         let (me, worker) = (self.me.clone(), requester.worker());
         let task = ScopedTask::spawn(async move {
-            match wanted {
-                Wanted::Http(request) => run(&client, &requester, id, *request).await,
-                Wanted::Entities { namespace, asked } => {
+            match target {
+                Target::Http(request) => run(&client, &requester, id, *request).await,
+                Target::Entities { namespace, batch } => {
                     let entities = entities.as_deref();
-                    let asked =
-                        RequestFacts { owner: &owner, namespace: &namespace, asked: &asked };
-                    look_up(entities, &requester, id, asked, &mut held).await;
+                    let call = StoreCall { owner: &owner, namespace: &namespace, batch: &batch };
+                    run_batch(entities, &requester, id, call, &mut held).await;
                 }
             }
             drop(held);
@@ -150,7 +148,7 @@ impl Fetches {
             }
         });
         let fetch = Fetch::Running { _task: task };
-        // One with the same id is replaced, and thereby ended.
+        // A fetch with the same id is replaced, which ends it.
         let replaced = self.open.borrow_mut().entry(worker).or_default().insert(id, fetch);
         drop(replaced);
     }
@@ -163,23 +161,22 @@ impl Fetches {
     }
 }
 
-impl Operations for Fetches {
+impl Operations for FetchOperations {
     fn begin(&self, requester: Requester, payload: &[u8]) {
-        // What cannot be read names no operation that could be failed; the worker's own deadline
-        // ends its wait.
+        // An invalid frame has no id to respond to; the worker's deadline ends its wait.
         let Ok(Operation { id, call }) = Operation::decode(payload) else { return };
         match call {
             Call::Fetch(call) => self.call(requester, id, &call),
             Call::FetchBody(bytes) => self.body(requester.worker(), id, bytes),
             Call::Forget => self.close(requester.worker(), id),
-            // Heard by `Purges` and `Tasks` before.
+            // `PurgeOperations` and `Tasks` handle these.
             Call::Purge(_) | Call::Task(_) => {}
         }
     }
 
     fn forget(&self, worker: WorkerId) {
-        let forgotten = self.open.borrow_mut().remove(&worker);
-        drop(forgotten);
+        let dropped = self.open.borrow_mut().remove(&worker);
+        drop(dropped);
     }
 }
 
@@ -200,10 +197,10 @@ fn request(call: &FetchCall<'_>) -> Result<Request, Error> {
     })
 }
 
-/// Makes the request and tells what comes of it. PeerInfo early when the worker has gone.
+/// Sends the request and relays its response.
 async fn run(client: &Rc<Client>, requester: &Requester, id: Tag, request: Request) {
     let outcome = match client.send(request).await {
-        Ok(response) => hand_on(requester, id, response).await,
+        Ok(response) => relay(requester, id, response).await,
         Err(error) => Err(error),
     };
     if let Err(error) = outcome {
@@ -211,36 +208,35 @@ async fn run(client: &Rc<Client>, requester: &Requester, id: Tag, request: Reque
     }
 }
 
-/// Has the entity store do what is asked and tells what came of it. What that takes is added to what
-/// is held.
-async fn look_up(
+/// Executes a batch in the entity store and sends the result. Its memory is added to `held`.
+async fn run_batch(
     entities: Option<&Entities>,
     requester: &Requester,
     id: Tag,
-    asked: RequestFacts<'_>,
+    call: StoreCall<'_>,
     held: &mut Held,
 ) {
     let Some(entities) = entities else {
         let message = "this server has no entity store; see [kv] in its configuration";
         return fail(requester, id, Failure::BadCall, message);
     };
-    let RequestFacts { owner, namespace, asked } = asked;
-    let Answer { status, body } =
-        entities::answer_worker(entities, owner, namespace, asked, held).await;
+    let StoreCall { owner, namespace, batch } = call;
+    let BatchResult { status, body } =
+        entities::execute_batch(entities, owner, namespace, batch, held).await;
     let head = FetchedHead { status, http_version: 1, url: b"", headers: b"" };
-    // A worker that has gone waits for nothing.
+    // A worker that has ended does not wait for it.
     let _ = requester.send_whole(id, head, body.iter().map(|part| &**part)).await;
 }
 
-/// What is asked of a namespace, and by whom.
+/// An operation on a namespace.
 #[derive(Clone, Copy)]
-struct RequestFacts<'a> {
+struct StoreCall<'a> {
     owner: &'a Owner,
     namespace: &'a str,
-    asked: &'a [u8],
+    batch: &'a [u8],
 }
 
-async fn hand_on(requester: &Requester, id: Tag, mut response: Response) -> Result<(), Error> {
+async fn relay(requester: &Requester, id: Tag, mut response: Response) -> Result<(), Error> {
     let mut piece = Vec::new();
     let mut more = response.read(&mut piece).await?;
     let head = FetchedHead {
@@ -249,12 +245,12 @@ async fn hand_on(requester: &Requester, id: Tag, mut response: Response) -> Resu
         url: response.url.as_str().as_bytes(),
         headers: &response.headers,
     };
-    // The answer's first piece waits as the others do: there may be many fetches.
+    // The first piece waits for room as well: there may be many fetches.
     if requester.room().await.is_err() {
         return Ok(());
     }
     if !more && piece.len() <= PIECE_BYTES {
-        // A worker that has gone waits for nothing.
+        // A worker that has ended does not wait for it.
         let _ = requester.send(&Completion { id, part: Part::Whole(head, &piece) });
         return Ok(());
     }
@@ -280,11 +276,11 @@ async fn hand_on(requester: &Requester, id: Tag, mut response: Response) -> Resu
     Ok(())
 }
 
-const NO_MEMORY: &str = "what is held in memory for the worker's or the app's calls is as much as may \
-                         be; see limits.memory";
+const NO_MEMORY: &str =
+    "the memory for the calls of the worker or the app is used up; see limits.memory";
 
 fn fail(requester: &Requester, id: Tag, failure: Failure, message: &str) {
-    // A worker that has gone waits for nothing.
+    // A worker that has ended does not wait for it.
     let _ = requester.send(&Completion { id, part: Part::Failed { failure, message } });
 }
 

@@ -1,23 +1,21 @@
-//! Answering with a file: a static one, or one that PHP named.
+//! The handler of files: static ones, and those that a script names.
 //!
-//! Called by the turn. What to say is decided by `outboard_static_files::plan`; here it is put on
-//! the wire, small bodies in one write with the head, large ones by `sendfile(2)`.
+//! Called by [`crate::dispatch`]. `outboard_static_files::plan_as` plans the response; it is written here,
+//! small bodies in one write with the head, large ones by `sendfile(2)`.
 
 use crate::app::App;
 use crate::development::tag;
 use crate::request::{RequestContext, ResponseSummary, refuse};
 use outboard_http_semantics::Conditions;
-use outboard_http_server::Connection;
-use outboard_http_server::HeaderBlock;
-use outboard_http_server::{Framing, HeadFacts, Written};
+use outboard_http_server::{Connection, Framing, HeadFacts, HeaderBlock, Written};
 use outboard_http1::Method;
 use outboard_log::Reason;
 use outboard_static_files::{Entry, Headers, Part, Plan, plan_as};
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// Answers with a static file.
-pub(crate) async fn answer(
+/// Responds with a static file.
+pub(crate) async fn respond(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
@@ -36,8 +34,8 @@ pub(crate) async fn answer(
     send(connection, ctx, &plan, &lines, own_server).await
 }
 
-/// The plan's header lines under the app's rules, and whether these decide about Server; `None` when one is no header, which the crate
-/// rules out.
+/// The plan's header lines under the app's rules, and whether these set Server; `None` if one is invalid,
+/// which the plan rules out.
 fn block<'a>(
     connection: &mut Connection,
     app: &App,
@@ -58,7 +56,7 @@ fn block<'a>(
     }
 }
 
-/// The plan for an entry under the conditions of the present request.
+/// The plan for an entry under the conditions of the current request.
 pub(crate) fn plan_for(
     connection: &mut Connection,
     ctx: &RequestContext,
@@ -108,7 +106,7 @@ pub(crate) async fn send(
 
 async fn write_parts(connection: &mut Connection, parts: &[Part]) -> bool {
     let mut parts = parts.iter();
-    // The head and the first piece of memory go out together.
+    // The head and the first piece in memory are one write.
     let first = parts.as_slice().first();
     let with_head = match first {
         Some(Part::Memory { bytes, range }) => {

@@ -29,7 +29,7 @@ pub(crate) struct Gateway {
     pub(crate) pools: RefCell<Vec<Rc<Pool>>>,
     pub(crate) listeners: RefCell<Vec<Rc<BoundListener>>>,
     pub(crate) sinks: RefCell<Sinks>,
-    /// What all connections share.
+    /// The state that all connections share.
     pub(crate) server: Rc<ServerContext>,
     /// The order in which responses of other servers are read.
     pub(crate) read_turns: Rc<ReadTurns>,
@@ -154,7 +154,7 @@ impl Gateway {
     }
 }
 
-/// The limit of what is buffered for clients and workers. `"auto"` is an eighth of the machine, within
+/// The limit of buffers for clients and workers. `"auto"` is an eighth of the machine, within
 /// bounds: a large response is on disk, so more is rarely of use.
 pub(crate) fn memory_limit_bytes(budget: MemoryBudget) -> usize {
     let machine_bytes = machine_bytes().unwrap_or(1 << 30);

@@ -1,8 +1,7 @@
-//! One generation of the server: a configuration and everything that was started from it.
+//! [`Generation`]: a configuration and everything that was started from it.
 //!
-//! Made by the gateway at start and at each reload, beside its predecessor; a request holds on to
-//! the generation that it began in. Invariant: it is complete (every pool serves) before it is
-//! swapped in, or it is given up.
+//! Created at start and at each reload, while its predecessor still serves; a request uses the
+//! generation in which it started. Invariant: every pool of a generation is ready before it becomes active.
 
 use crate::app::App;
 use crate::background_drop::BackgroundDrop;
@@ -22,20 +21,20 @@ use std::rc::Rc;
 pub(crate) struct Generation {
     /// Counts up from 1 with each reload.
     pub number: u32,
-    /// What it was made from.
+    /// The configuration that it was created from.
     pub config: BackgroundDrop<Config>,
     /// Best match first: exact hosts before wildcards before any, longer prefixes before shorter.
     pub(crate) apps: Vec<Rc<App>>,
     /// The server's own logs.
     pub(crate) logs: Rc<Logs>,
-    /// Makes requests to other servers.
+    /// The client for requests to other servers.
     pub(crate) upstream: Rc<Client>,
     /// The entity store.
     pub(crate) entities: Option<Rc<Entities>>,
 }
 
 impl Generation {
-    /// Puts the apps into the order in which requests are matched.
+    /// Sorts the apps into the order in which requests are matched.
     pub(crate) fn new(
         number: u32,
         config: Config,
@@ -49,8 +48,8 @@ impl Generation {
         Self { number, config, apps, logs, upstream, entities }
     }
 
-    /// Changes the headers of an answer that belongs to no app. Where there is but one app, it is that
-    /// app's all the same for who sees it.
+    /// Applies header rules to a response that belongs to no app: those of the only app, if there is
+    /// just one, since clients see no difference.
     pub(crate) fn apply_rules(&self, headers: &mut HeaderBlock) {
         if let [app] = &self.apps[..] {
             headers.apply(&app.config.headers, b"");
@@ -59,7 +58,7 @@ impl Generation {
 
     /// The app for a request.
     pub(crate) fn app(&self, host: &[u8], path: &[u8]) -> Option<Rc<App>> {
-        // A host that is not UTF-8 matches no name, but an app for any host.
+        // A host that is not UTF-8 matches only apps without host names.
         let host = std::str::from_utf8(host).unwrap_or_default();
         self.apps.iter().find(|app| app.has_host(host) && app.has_path(path)).cloned()
     }
@@ -69,16 +68,16 @@ impl Generation {
         self.apps.iter().flat_map(|app| app.pools())
     }
 
-    /// What the task workers of all apps have to do.
+    /// The background tasks of all apps.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = &Rc<Tasks>> {
         self.apps.iter().filter_map(|app| app.tasks.as_ref())
     }
 
-    /// Tasks that wait go to the same app of the successor, if it has task workers.
+    /// Moves waiting tasks to the same app of the successor, if it has task workers there.
     pub(crate) fn hand_over_tasks(&self, successor: &Self) {
         for tasks in self.tasks() {
-            match successor.tasks().find(|theirs| theirs.app() == tasks.app()) {
-                Some(theirs) => tasks.hand_over(theirs),
+            match successor.tasks().find(|next| next.app() == tasks.app()) {
+                Some(next) => tasks.hand_over(next),
                 None => tasks.stop(),
             }
         }
@@ -90,7 +89,8 @@ impl Generation {
     }
 }
 
-/// A client for a configuration: that of the predecessor with its connections, if nothing changed.
+/// A client for a configuration: that of the predecessor with its connections, if its settings are the
+/// same.
 pub(crate) fn upstream_client(config: &Config, predecessor: Option<&Generation>) -> Rc<Client> {
     if let Some(predecessor) = predecessor.filter(|old| old.config.upstream == config.upstream) {
         return predecessor.upstream.clone();
@@ -108,15 +108,15 @@ pub(crate) fn upstream_client(config: &Config, predecessor: Option<&Generation>)
     })
 }
 
-/// Connections to other servers: they leave three quarters of the descriptors to all else.
+/// The limit of connections to other servers: at most a quarter of the descriptors.
 fn upstream_connections(config: &outboard_config::Upstream) -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let most = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).max(2);
-    most.min(config.connections as usize)
+    let limit = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).max(2);
+    limit.min(config.connections as usize)
 }
 
-/// What one app may have under way: half of the connections are left for others.
+/// The account of one app, which may use half of the connections.
 pub(crate) fn upstream_account(config: &Config, app: &str) -> Rc<Account> {
-    let most_requests = config.upstream.requests_per_app as usize;
-    Account::new(app, most_requests, upstream_connections(&config.upstream) / 2)
+    let max_requests = config.upstream.requests_per_app as usize;
+    Account::new(app, max_requests, upstream_connections(&config.upstream) / 2)
 }

@@ -1,19 +1,20 @@
-//! The gateway: sockets, HTTP/1.1, static files, routing, admission, and the PHP workers' other
-//! end. No PHP is in it.
+//! The gateway: routing, handlers, generations and the admin socket. It links no PHP.
 //!
 //! One I/O thread runs everything here on the loop of `outboard_reactor`; state is shared as `Rc`
-//! and never locked. The way of a request:
+//! and never locked. The path of a request:
 //!
 //! ```text
-//! listener ─▶ connection ─▶ turn ─▶ route ─▶ files ───────────────▶ answer ─▶ client
-//!                                      ├───▶ script ─▶ pool ═ring═ worker
-//!                                      └───▶ compose: several of these, and upstreams
+//! http-server ─▶ dispatch ─▶ route ─▶ files ────────────────────────▶ response
+//!                               ├───▶ page_cache ─▶ origin ─▶ script ─▶ php-pool ═ring═ worker
+//!                               │                       └───▶ proxy ─▶ upstream
+//!                               └───▶ compose: scripts, files, upstreams
 //! ```
 //!
 //! The command line calls [`server::serve`]; everything else is wired from there.
 
 #![forbid(unsafe_code)]
 
+mod access_log;
 mod admin;
 mod admin_admission;
 mod admin_reply;
@@ -34,7 +35,6 @@ mod files;
 pub mod fuzzing;
 mod gateway;
 mod generation;
-pub mod life;
 mod listeners;
 mod live_reload;
 mod logs;
@@ -54,5 +54,6 @@ mod route;
 mod script;
 pub mod server;
 mod server_error;
+pub mod server_event;
 mod status;
 mod upstream_body;

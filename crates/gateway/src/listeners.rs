@@ -1,15 +1,14 @@
-//! The listeners of a gateway together: those that a configuration wants, and those that there are.
+//! The listeners of a gateway: those that a configuration names, and those that are bound.
 //!
-//! Called by the server at start, reload and stop. Invariant: of two configurations in a row, what
-//! both want is never closed, and what the second cannot have changes nothing.
+//! Called by the server at start, reload and stop. Invariants: a listener that the old and the new
+//! configuration name is never closed; if a new address cannot be bound, nothing changes.
 
 use crate::gateway::Gateway;
 use crate::options::AdminSocket;
 use crate::server_error::ServerError;
 use outboard_config::{Config, ListenAddress, Listener, Metrics};
 use outboard_http_server::{BindError, BoundListener, ListenerContext, Role};
-use outboard_log::Level;
-use outboard_log::Opener;
+use outboard_log::{Level, Opener};
 use outboard_spawner::users;
 use outboard_tls::{CertificateFiles, ServerSettings};
 use rustix::fs::chown;
@@ -19,17 +18,17 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Needs not be written in a URL.
+/// The default port, which URLs omit.
 pub(crate) const HTTPS_PORT: u16 = 443;
 
-/// A listener that a configuration wants.
-pub(crate) struct Wanted {
+/// A listener that a configuration names.
+pub(crate) struct ConfiguredListener {
     address: ListenAddress,
     context: Rc<ListenerContext>,
 }
 
-impl Wanted {
-    /// The listeners of a configuration, those for metrics among them, with their certificates.
+impl ConfiguredListener {
+    /// The listeners of a configuration, including those for metrics and the store, with their certificates.
     ///
     /// # Errors
     /// A certificate or key that cannot be used.
@@ -37,7 +36,7 @@ impl Wanted {
         Ok(Self::with(config, certificates(config, opener).map_err(ServerError::setup)?))
     }
 
-    /// The same, with what [`certificates`] has read.
+    /// The same, with the result of [`certificates`].
     pub(crate) fn with(config: &Config, certificates: Vec<Certificates>) -> Vec<Self> {
         let apps = config.listeners.iter().zip(certificates).map(|(listener, tls)| {
             let context = ListenerContext {
@@ -48,25 +47,24 @@ impl Wanted {
             };
             Self { address: listener.address.clone(), context: Rc::new(context) }
         });
-        let others = beside_apps(config).into_iter().map(|(address, serves)| Self {
+        let others = without_apps(config).into_iter().map(|(address, role)| Self {
             address,
-            context: Rc::new(ListenerContext::plain(serves)),
+            context: Rc::new(ListenerContext::plain(role)),
         });
         apps.chain(others).collect()
     }
 
-    /// Several may be where any port is free; elsewhere an address is one listener's.
+    /// Whether it is bound as `bound`. Several listeners may have port 0; any other address has one.
     fn is(&self, bound: &BoundListener) -> bool {
         let any_port = matches!(self.address, ListenAddress::Tcp(address) if address.port() == 0);
         self.address == bound.address && (!any_port || self.context.role == bound.role())
     }
 }
 
-/// What a listener shows; `None` for one that does not speak TLS.
+/// The certificates of a listener; `None` if it does not use TLS.
 pub(crate) type Certificates = Option<Arc<ServerSettings>>;
 
-/// Reads what each listener of a configuration shows. There may be very many, so a reload does it beside
-/// the loop.
+/// Reads the certificates of each listener. There may be very many, so a reload does it on a thread.
 ///
 /// # Errors
 /// A certificate or key that cannot be used.
@@ -87,7 +85,7 @@ fn tls(listener: &Listener, opener: &Opener) -> Result<Certificates, String> {
     Ok(Some(Arc::new(ServerSettings::read(&files, &[b"h2", b"http/1.1"], &open)?)))
 }
 
-fn beside_apps(config: &Config) -> Vec<(ListenAddress, Role)> {
+fn without_apps(config: &Config) -> Vec<(ListenAddress, Role)> {
     let metrics = match &config.admin.metrics {
         Some(Metrics::Listen(address)) => Some((address.clone(), Role::Metrics)),
         _ => None,
@@ -96,46 +94,46 @@ fn beside_apps(config: &Config) -> Vec<(ListenAddress, Role)> {
     metrics.into_iter().chain(entities.map(|address| (address, Role::Entities))).collect()
 }
 
-/// Reads what the listeners of a configuration need, and keeps nothing of it.
+/// Checks that the certificates of a configuration can be read.
 ///
 /// # Errors
 /// A certificate or key that cannot be used.
 pub(crate) fn check(config: &Config) -> Result<(), ServerError> {
-    Wanted::of(config, &Opener::default()).map(drop)
+    ConfiguredListener::of(config, &Opener::default()).map(drop)
 }
 
-/// The addresses that a configuration wants.
+/// The addresses that a configuration names.
 pub(crate) fn addresses(config: &Config) -> Vec<ListenAddress> {
     let apps = config.listeners.iter().map(|listener| listener.address.clone());
-    apps.chain(beside_apps(config).into_iter().map(|(address, _)| address)).collect()
+    apps.chain(without_apps(config).into_iter().map(|(address, _)| address)).collect()
 }
 
 /// Binds everything at start.
 pub(crate) fn listen_first(
     gateway: &Rc<Gateway>,
-    wanted: Vec<Wanted>,
-    asked: Option<AdminSocket>,
+    configured: Vec<ConfiguredListener>,
+    requested: Option<AdminSocket>,
 ) -> Result<Option<PathBuf>, BindError> {
     let generation = gateway.generation();
     let backlog = generation.config.io.backlog;
-    for Wanted { address, context } in wanted {
+    for ConfiguredListener { address, context } in configured {
         let bound =
             BoundListener::start(gateway, &gateway.sockets.borrow(), address, context, backlog)?;
         gateway.listeners.borrow_mut().push(bound);
     }
-    let configured = generation.config.admin.socket.clone();
-    if let Some(path) = &configured {
-        listen_for_orders(gateway, path)?;
+    let admin_path = generation.config.admin.socket.clone();
+    if let Some(path) = &admin_path {
+        listen_admin(gateway, path)?;
     }
-    match (asked, configured) {
-        (None, configured) | (Some(AdminSocket::IfFree(_)), configured @ Some(_)) => Ok(configured),
-        (Some(AdminSocket::Always(path)), configured) => {
-            if configured.as_ref() != Some(&path) {
-                listen_for_orders(gateway, &path)?;
+    match (requested, admin_path) {
+        (None, admin_path) | (Some(AdminSocket::IfFree(_)), admin_path @ Some(_)) => Ok(admin_path),
+        (Some(AdminSocket::Always(path)), admin_path) => {
+            if admin_path.as_ref() != Some(&path) {
+                listen_admin(gateway, &path)?;
             }
             Ok(Some(path))
         }
-        (Some(AdminSocket::IfFree(path)), None) => match listen_for_orders(gateway, &path) {
+        (Some(AdminSocket::IfFree(path)), None) => match listen_admin(gateway, &path) {
             Ok(()) => Ok(Some(path)),
             Err(error) => {
                 gateway.server.log(Level::Warn, &format!("no admin socket: {error}"));
@@ -145,44 +143,44 @@ pub(crate) fn listen_first(
     }
 }
 
-fn listen_for_orders(gateway: &Rc<Gateway>, path: &Path) -> Result<(), BindError> {
+fn listen_admin(gateway: &Rc<Gateway>, path: &Path) -> Result<(), BindError> {
     let context = Rc::new(ListenerContext::plain(Role::Admin));
     let config = &gateway.generation().config;
-    let address = for_orders(config, path);
+    let address = admin_address(config, path);
     let bound =
         BoundListener::start(gateway, &gateway.sockets.borrow(), address.clone(), context, 16)?;
     gateway.listeners.borrow_mut().push(bound);
-    give_to_group(config, path).map_err(|source| BindError::new(address, source))
+    set_group(config, path).map_err(|source| BindError::new(address, source))
 }
 
-/// An admin socket is for the server's own user, and for a group if one is named.
-pub(crate) fn for_orders(config: &Config, path: &Path) -> ListenAddress {
+/// An admin socket is accessible to the server's own user, and to a group if one is named.
+pub(crate) fn admin_address(config: &Config, path: &Path) -> ListenAddress {
     let mode = if config.admin.group.is_some() { 0o660 } else { 0o600 };
     ListenAddress::Unix { path: path.to_owned(), mode }
 }
 
-/// Lets the members of the configured group open an admin socket.
+/// Makes the configured group the group of an admin socket.
 ///
 /// # Errors
-/// There is no such group, or it is not for this user to give files to.
-pub(crate) fn give_to_group(config: &Config, path: &Path) -> io::Result<()> {
+/// There is no such group, or this user may not change the group of files to it.
+pub(crate) fn set_group(config: &Config, path: &Path) -> io::Result<()> {
     let Some(name) = &config.admin.group else { return Ok(()) };
     let group = users::group_id(name).map_err(io::Error::other)?;
-    // Root has done it before it gave itself up.
+    // Root did it before it dropped its privileges.
     if std::fs::metadata(path)?.gid() == group.as_raw() {
         return Ok(());
     }
     Ok(chown(path, None, Some(group))?)
 }
 
-/// Binds the addresses that the present generation does not have.
+/// Binds the addresses that are not bound yet.
 pub(crate) fn bind_new(
     gateway: &Rc<Gateway>,
-    wanted: &[Wanted],
+    configured: &[ConfiguredListener],
     backlog: u32,
 ) -> Result<Vec<Rc<BoundListener>>, BindError> {
     let mut fresh = Vec::new();
-    for one in wanted {
+    for one in configured {
         if gateway.listeners.borrow().iter().any(|bound| one.is(bound)) {
             continue;
         }
@@ -203,15 +201,19 @@ pub(crate) fn bind_new(
     Ok(fresh)
 }
 
-/// Puts the fresh listeners beside those that are still wanted, and ends the others.
-pub(crate) fn take_over(gateway: &Gateway, wanted: &[Wanted], fresh: Vec<Rc<BoundListener>>) {
-    let mut left: Vec<&Wanted> = wanted.iter().collect();
+/// Adds the new listeners, reconfigures those that remain, and stops those that are not configured any more.
+pub(crate) fn take_over(
+    gateway: &Gateway,
+    configured: &[ConfiguredListener],
+    fresh: Vec<Rc<BoundListener>>,
+) {
+    let mut left: Vec<&ConfiguredListener> = configured.iter().collect();
     let mut listeners = gateway.listeners.borrow_mut();
     listeners.retain(|bound| {
         if bound.role() == Role::Admin {
             return true;
         }
-        let found = left.iter().position(|wanted| wanted.is(bound));
+        let found = left.iter().position(|one| one.is(bound));
         match found {
             Some(at) => bound.set_context(left.remove(at).context.clone()),
             None => bound.stop(),
@@ -221,7 +223,7 @@ pub(crate) fn take_over(gateway: &Gateway, wanted: &[Wanted], fresh: Vec<Rc<Boun
     listeners.extend(fresh);
 }
 
-/// The port that clients are sent to who come without TLS.
+/// The port that clients without TLS are redirected to.
 pub(crate) fn https_port(gateway: &Gateway) -> Option<u16> {
     let listeners = gateway.listeners.borrow();
     let mut ports = listeners.iter().filter_map(|bound| bound.https_port());
@@ -229,7 +231,7 @@ pub(crate) fn https_port(gateway: &Gateway) -> Option<u16> {
     Some(if ports.any(|port| port == HTTPS_PORT) { HTTPS_PORT } else { first })
 }
 
-/// Accepts nothing any more.
+/// Stops accepting connections.
 pub(crate) fn stop(gateway: &Gateway) {
     for bound in gateway.listeners.borrow().iter() {
         bound.stop();

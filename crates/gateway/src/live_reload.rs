@@ -20,8 +20,8 @@ const SILENCE_MS: u64 = 15_000;
 /// `AT` is the number of the last change when the page was loaded, so that no later one is missed.
 const SCRIPT: &str = "\
 (() => {
-  if (window.outboardListens) return;
-  window.outboardListens = true;
+  if (window.outboardLiveReload) return;
+  window.outboardLiveReload = true;
   const source = new EventSource('/.outboard/changes?since=AT');
   source.addEventListener('page', () => location.reload());
   source.addEventListener('style', () => {

@@ -1,4 +1,6 @@
 //! [`Logs`]: the logs of the server or of an app, and [`Sinks`]: the files that they share.
+//!
+//! Opened by each generation. Invariant: logs with the same target share one sink.
 
 use outboard_buffer::Held;
 use outboard_config::{AccessFormat, ErrorLevel, Log as LogConfig, LogTarget};
@@ -26,14 +28,14 @@ impl Sinks {
         Self { opener, open: Vec::new() }
     }
 
-    fn get(&mut self, to: &LogTarget) -> io::Result<Rc<Sink>> {
-        let target = match to {
+    fn get(&mut self, configured: &LogTarget) -> io::Result<Rc<Sink>> {
+        let target = match configured {
             LogTarget::Off => Target::Off,
             LogTarget::Stdout => Target::Stdout,
             LogTarget::Stderr => Target::Stderr,
             LogTarget::File(path) => Target::File(path.clone()),
         };
-        if let Some((_, sink)) = self.open.iter().find(|(theirs, _)| *theirs == target) {
+        if let Some((_, sink)) = self.open.iter().find(|(open, _)| *open == target) {
             return Ok(sink.clone());
         }
         let sink = Rc::new(Sink::open(target.clone(), self.opener.clone())?);
@@ -44,7 +46,7 @@ impl Sinks {
     /// Opens the three logs of a section.
     ///
     /// # Errors
-    /// What opening a file reports.
+    /// The error of opening a file.
     pub(crate) fn logs(&mut self, config: &LogConfig) -> io::Result<Logs> {
         let json = config.access.format == AccessFormat::Json;
         Ok(Logs {
@@ -54,7 +56,7 @@ impl Sinks {
         })
     }
 
-    /// Writes what was collected, and counts what waits, of which there is no more than memory has room for.
+    /// Writes buffered lines, and counts those that still wait, whose memory is limited.
     pub(crate) fn flush(&self, waiting: &mut Held) {
         let room_bytes = waiting.account().limit_bytes() / self.open.len().max(1);
         self.all().for_each(|sink| {

@@ -1,4 +1,6 @@
-//! The same figures in the Prometheus text format (version 0.0.4).
+//! Metrics in the Prometheus text format (version 0.0.4).
+//!
+//! Rendered for the admin socket, the metrics listener and the metrics path.
 
 use crate::gateway::Gateway;
 use crate::status;
@@ -20,7 +22,7 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     page.sample("outboard_connections", &[], status.connections);
     page.metric("outboard_connections_total", "counter", "Accepted connections.");
     page.sample("outboard_connections_total", &[], status.accepted);
-    page.metric("outboard_responses_total", "counter", "Answers by class of status.");
+    page.metric("outboard_responses_total", "counter", "Responses by class of status.");
     for (class, count) in &status.responses {
         page.sample("outboard_responses_total", &[("class", class)], *count);
     }
@@ -47,13 +49,13 @@ fn memory(page: &mut Page, accounts: &[MemoryAccount]) {
         ("outboard_memory_held_bytes", "gauge", "Memory held for clients and workers.", |held| {
             held.held_bytes as u64
         }),
-        ("outboard_memory_peak_bytes", "gauge", "The most of it since start.", |held| {
+        ("outboard_memory_peak_bytes", "gauge", "Highest held memory since start.", |held| {
             held.peak_bytes as u64
         }),
-        ("outboard_memory_limit_bytes", "gauge", "What may be held.", |held| {
+        ("outboard_memory_limit_bytes", "gauge", "Limit of held memory.", |held| {
             held.limit_bytes as u64
         }),
-        ("outboard_memory_refused_total", "counter", "How often more was refused.", |held| {
+        ("outboard_memory_refused_total", "counter", "Refusals of more memory.", |held| {
             held.refused
         }),
     ];
@@ -69,10 +71,10 @@ fn memory(page: &mut Page, accounts: &[MemoryAccount]) {
 fn upstream(page: &mut Page, upstream: &Upstream) {
     let counters = [
         ("outboard_upstream_requests_total", "Requests to other servers.", upstream.requests),
-        ("outboard_upstream_connections_total", "Connections made.", upstream.connections),
-        ("outboard_upstream_reused_total", "Requests over kept connections.", upstream.reused),
+        ("outboard_upstream_connections_total", "Connections opened.", upstream.connections),
+        ("outboard_upstream_reused_total", "Requests over reused connections.", upstream.reused),
         ("outboard_upstream_redirects_total", "Redirects followed.", upstream.redirects),
-        ("outboard_upstream_retries_total", "Further attempts.", upstream.retries),
+        ("outboard_upstream_retries_total", "Retries of requests.", upstream.retries),
     ];
     for (name, help, value) in counters {
         page.metric(name, "counter", help);
@@ -82,11 +84,11 @@ fn upstream(page: &mut Page, upstream: &Upstream) {
     for (kind, count) in &upstream.failures {
         page.sample("outboard_upstream_failures_total", &[("kind", kind)], *count);
     }
-    page.metric("outboard_upstream_under_way", "gauge", "Requests under way.");
+    page.metric("outboard_upstream_under_way", "gauge", "Requests in progress.");
     page.sample("outboard_upstream_under_way", &[], upstream.under_way as u64);
-    page.metric("outboard_upstream_responses", "gauge", "Those whose answer is coming.");
+    page.metric("outboard_upstream_responses", "gauge", "Requests whose response is arriving.");
     page.sample("outboard_upstream_responses", &[], upstream.responses as u64);
-    page.metric("outboard_upstream_idle_connections", "gauge", "Connections without a request.");
+    page.metric("outboard_upstream_idle_connections", "gauge", "Idle connections.");
     page.sample("outboard_upstream_idle_connections", &[], upstream.idle as u64);
 }
 
@@ -96,17 +98,17 @@ fn page_caches(page: &mut Page, gateway: &Gateway) {
     let caches: Vec<_> =
         apps.filter_map(|app| Some((app.config.name.as_str(), app.page_cache.as_ref()?))).collect();
     let name = "outboard_page_cache_answers_total";
-    page.metric(name, "counter", "Answers by what the page cache had to do with them.");
+    page.metric(name, "counter", "Responses by outcome in the page cache.");
     for (app, cache) in &caches {
         for (outcome, count) in cache.responses() {
             page.sample(name, &[("app", app), ("outcome", outcome)], count);
         }
     }
-    page.metric("outboard_page_cache_entries", "gauge", "Answers that are kept.");
+    page.metric("outboard_page_cache_entries", "gauge", "Stored responses.");
     for (app, cache) in &caches {
         page.sample("outboard_page_cache_entries", &[("app", app)], cache.memory().len() as u64);
     }
-    page.metric("outboard_page_cache_bytes", "gauge", "Memory that they take.");
+    page.metric("outboard_page_cache_bytes", "gauge", "Memory of stored responses.");
     for (app, cache) in &caches {
         page.sample(
             "outboard_page_cache_bytes",
@@ -128,20 +130,22 @@ fn entities(page: &mut Page, gateway: &Gateway) {
         .map(|namespace| (namespace.name(), namespace.stats()))
         .collect();
     let figures: [(&str, &str, &str, NamespaceFigure); 8] = [
-        ("outboard_entities_records", "gauge", "Records, about.", |stats| stats.records),
-        ("outboard_entities_file_bytes", "gauge", "Bytes of files.", |stats| stats.file_bytes),
+        ("outboard_entities_records", "gauge", "Approximate number of records.", |stats| {
+            stats.records
+        }),
+        ("outboard_entities_file_bytes", "gauge", "Size of files.", |stats| stats.file_bytes),
         ("outboard_entities_writes_total", "counter", "Writes.", |stats| stats.writes),
         ("outboard_entities_commits_total", "counter", "Batches of writes.", |stats| stats.commits),
-        ("outboard_entities_disk_reads_total", "counter", "Reads of the disk.", |stats| {
+        ("outboard_entities_disk_reads_total", "counter", "Reads from disk.", |stats| {
             stats.reads_from_disk
         }),
-        ("outboard_entities_refused_total", "counter", "Reads and writes refused.", |stats| {
+        ("outboard_entities_refused_total", "counter", "Refused reads and writes.", |stats| {
             stats.reads_refused + stats.writes_refused
         }),
-        ("outboard_entities_waiting", "gauge", "Reads and writes that wait.", |stats| {
+        ("outboard_entities_waiting", "gauge", "Waiting reads and writes.", |stats| {
             stats.reads_waiting + stats.writes_waiting
         }),
-        ("outboard_entities_damaged_files", "gauge", "Files that are damaged.", |stats| {
+        ("outboard_entities_damaged_files", "gauge", "Damaged files.", |stats| {
             stats.damaged.len() as u64
         }),
     ];
@@ -158,17 +162,21 @@ type TaskFigure = fn(&Tasks) -> u64;
 
 fn tasks(page: &mut Page, tasks: &[Tasks]) {
     let figures: [(&str, &str, &str, TaskFigure); 9] = [
-        ("outboard_tasks_waiting", "gauge", "Tasks that wait.", |tasks| tasks.waiting as u64),
-        ("outboard_tasks_running", "gauge", "Tasks that run.", |tasks| tasks.running as u64),
-        ("outboard_tasks_bytes", "gauge", "Memory of both.", |tasks| tasks.bytes),
-        ("outboard_tasks_accepted_total", "counter", "Tasks taken.", |tasks| tasks.accepted),
-        ("outboard_tasks_refused_total", "counter", "Tasks refused.", |tasks| tasks.refused),
-        ("outboard_tasks_done_total", "counter", "Tasks that succeeded.", |tasks| tasks.done),
-        ("outboard_tasks_retried_total", "counter", "Attempts tried again.", |tasks| tasks.retried),
-        ("outboard_tasks_lost_total", "counter", "Attempts lost with a worker.", |tasks| {
+        ("outboard_tasks_waiting", "gauge", "Waiting tasks.", |tasks| tasks.waiting as u64),
+        ("outboard_tasks_running", "gauge", "Running tasks.", |tasks| tasks.running as u64),
+        ("outboard_tasks_bytes", "gauge", "Memory of waiting and running tasks.", |tasks| {
+            tasks.bytes
+        }),
+        ("outboard_tasks_accepted_total", "counter", "Accepted tasks.", |tasks| tasks.accepted),
+        ("outboard_tasks_refused_total", "counter", "Refused tasks.", |tasks| tasks.refused),
+        ("outboard_tasks_done_total", "counter", "Successful tasks.", |tasks| tasks.done),
+        ("outboard_tasks_retried_total", "counter", "Retried attempts.", |tasks| tasks.retried),
+        ("outboard_tasks_lost_total", "counter", "Attempts lost with their worker.", |tasks| {
             tasks.lost
         }),
-        ("outboard_tasks_given_up_total", "counter", "Tasks given up.", |tasks| tasks.given_up),
+        ("outboard_tasks_given_up_total", "counter", "Tasks that failed for good.", |tasks| {
+            tasks.given_up
+        }),
     ];
     for (name, kind, help, value) in figures {
         page.metric(name, kind, help);
@@ -183,14 +191,14 @@ type Figure = fn(&Pool) -> u64;
 
 fn pools(page: &mut Page, pools: &[Pool]) {
     let counters: [(&str, &str, Figure); 6] = [
-        ("outboard_php_requests_total", "Requests given to PHP.", |pool| pool.requests),
-        ("outboard_php_queued_total", "Requests that had to wait.", |pool| pool.queued),
-        ("outboard_php_rejected_total", "Requests that found the queue full.", |pool| {
-            pool.rejected
+        ("outboard_php_requests_total", "Requests sent to PHP.", |pool| pool.requests),
+        ("outboard_php_queued_total", "Requests that waited for a worker.", |pool| pool.queued),
+        ("outboard_php_rejected_total", "Requests refused by a full queue.", |pool| pool.rejected),
+        ("outboard_php_crashes_total", "Workers that exited unexpectedly.", |pool| pool.crashes),
+        ("outboard_php_deadlines_total", "Requests that exceeded their deadline.", |pool| {
+            pool.deadlines
         }),
-        ("outboard_php_crashes_total", "Workers that ended by themselves.", |pool| pool.crashes),
-        ("outboard_php_deadlines_total", "Requests past their deadline.", |pool| pool.deadlines),
-        ("outboard_php_recycled_total", "Workers replaced by plan.", |pool| pool.recycled),
+        ("outboard_php_recycled_total", "Workers replaced as planned.", |pool| pool.recycled),
     ];
     for (name, help, value) in counters {
         page.metric(name, "counter", help);
@@ -205,19 +213,19 @@ fn pools(page: &mut Page, pools: &[Pool]) {
     page.metric("outboard_php_workers", "gauge", "Workers by state.");
     for pool in pools {
         for state in State::ALL {
-            let word = state.to_string();
-            let count = pool.workers.iter().filter(|worker| worker.state == word).count();
-            let labels = [("app", pool.app.as_str()), ("state", &word)];
+            let state_name = state.to_string();
+            let count = pool.workers.iter().filter(|worker| worker.state == state_name).count();
+            let labels = [("app", pool.app.as_str()), ("state", &state_name)];
             page.sample("outboard_php_workers", &labels, count as u64);
         }
     }
-    page.metric("outboard_php_in_flight", "gauge", "Requests that workers have.");
+    page.metric("outboard_php_in_flight", "gauge", "Requests that workers process.");
     for pool in pools {
         page.sample("outboard_php_in_flight", &[("app", &pool.app)], pool.in_flight as u64);
     }
     waits(page, pools);
     routes(page, pools);
-    page.metric("outboard_php_worker_memory_bytes", "gauge", "Own memory of all workers.");
+    page.metric("outboard_php_worker_memory_bytes", "gauge", "Private memory of all workers.");
     for pool in pools {
         let bytes: u64 = pool.workers.iter().map(|worker| worker.memory_bytes).sum();
         page.sample("outboard_php_worker_memory_bytes", &[("app", &pool.app)], bytes);
@@ -225,17 +233,17 @@ fn pools(page: &mut Page, pools: &[Pool]) {
 }
 
 fn waits(page: &mut Page, pools: &[Pool]) {
-    page.metric("outboard_php_waits_total", "counter", "Waits of PHP: of coroutines or workers.");
+    page.metric("outboard_php_waits_total", "counter", "Waits of coroutines or of whole workers.");
     for pool in pools {
         for wait in &pool.waits {
-            for (who, count) in [("coroutine", wait.suspended), ("worker", wait.blocked)] {
-                let labels = [("app", pool.app.as_str()), ("call", &wait.call), ("who", who)];
+            for (waiter, count) in [("coroutine", wait.suspended), ("worker", wait.blocked)] {
+                let labels = [("app", pool.app.as_str()), ("call", &wait.call), ("who", waiter)];
                 page.sample("outboard_php_waits_total", &labels, count);
             }
         }
     }
     let name = "outboard_php_blocked_milliseconds_total";
-    page.metric(name, "counter", "How long whole workers have waited.");
+    page.metric(name, "counter", "Time that whole workers have waited.");
     for pool in pools {
         for wait in &pool.waits {
             let labels = [("app", pool.app.as_str()), ("call", &wait.call)];
@@ -269,7 +277,7 @@ fn routes(page: &mut Page, pools: &[Pool]) {
         }
     }
     let name = "outboard_php_route_growth_bytes";
-    page.metric(name, "gauge", "What workers have grown by in answering a route.");
+    page.metric(name, "gauge", "Growth of workers by requests of a route.");
     for pool in pools {
         for route in &pool.routes {
             let labels = [("app", pool.app.as_str()), ("route", route.route.as_str())];

@@ -1,8 +1,8 @@
-//! What `outboard opcache status` shows: each app's opcode cache, in its own words.
+//! The report of `outboard opcache status`: the state of each app's opcode cache, as PHP reports it.
 //!
-//! Called by the admin socket. A worker is asked, since only PHP sees that memory; it answers like
-//! any request and waits its turn, in worker mode without the script that stays. With a fork per request
-//! there is no worker to ask: the script itself goes on in each.
+//! Called by the admin socket. A worker renders the report, since only PHP can read that memory; the request
+//! is queued like any other, and in worker mode the worker script does not receive it. With a fork per
+//! request no worker can render it.
 
 use crate::app::App;
 use crate::gateway::Gateway;
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::rc::Rc;
 
-/// The script that the host answers itself (`opcache.c`).
-const ASKED: &[u8] = b"outboard:opcache";
-/// Longest answer.
-const ANSWER_MAX_BYTES: usize = 1 << 20;
+/// The script name that the host handles itself (`opcache.c`).
+const REPORT_SCRIPT: &[u8] = b"outboard:opcache";
+/// Longest report.
+const MAX_REPORT_BYTES: usize = 1 << 20;
 
 /// The state of each app's opcode cache, by name.
 pub(crate) async fn status(gateway: &Gateway) -> Caches {
@@ -38,7 +38,7 @@ pub(crate) async fn status(gateway: &Gateway) -> Caches {
 
 async fn of(gateway: &Gateway, app: &Rc<App>) -> Cache {
     let request_id = gateway.next_request_id();
-    let rendered = script::make(app, frame(app), request_id, b"/", ANSWER_MAX_BYTES).await;
+    let rendered = script::render(app, frame(app), request_id, b"/", MAX_REPORT_BYTES).await;
     match rendered {
         Ok(Some((_, body))) => match serde_json::from_slice(&body) {
             Ok(report) => Cache::Report(report),
@@ -58,7 +58,7 @@ fn frame(app: &App) -> Vec<u8> {
     let mut set = |field: Field, value| fields[field as usize] = value;
     set(Field::Method, b"GET");
     set(Field::Uri, b"/");
-    set(Field::ScriptFilename, ASKED);
+    set(Field::ScriptFilename, REPORT_SCRIPT);
     set(Field::ScriptName, b"/");
     set(Field::DocumentRoot, &app.document_root);
     set(Field::Protocol, b"HTTP/1.1");

@@ -1,6 +1,6 @@
 //! [`Options`]: how the command line runs a server.
 
-use crate::life;
+use crate::server_event;
 use outboard_config::{Config, Diagnostics, Open};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -19,15 +19,15 @@ pub struct Options {
     pub admin_socket: Option<AdminSocket>,
     /// The PHP host, unless the configuration names one.
     pub host_binary: PathBuf,
-    /// The program whose command `spawner` starts PHP after the gateway dropped root's rights; `None`: it
-    /// keeps its user.
+    /// The program whose command `spawner` starts PHP after the gateway dropped root's
+    /// privileges; `None`: the gateway does not change its user.
     pub spawner: Option<PathBuf>,
     /// Removed when the server stops.
     pub pid_file: Option<PathBuf>,
     /// Inherited sockets; those with a configured address are used.
     pub sockets: Vec<OwnedFd>,
     /// Receives the events of the server.
-    pub tell: life::Listener,
+    pub notify: server_event::Listener,
     /// The interval of events that the event loop runs.
     pub alive_every_ms: Option<u64>,
 }

@@ -1,6 +1,6 @@
-//! Who makes an answer: a script, or another server.
+//! [`Origin`]: the source of a response, a script or another server.
 //!
-//! Called by the turn and by the page cache, to which both are the same.
+//! Used by [`crate::dispatch`] and by the page cache, which need not distinguish the two.
 
 mod sendfile;
 
@@ -26,14 +26,14 @@ pub(crate) enum Origin {
     Upstream(Proxied),
 }
 
-/// An answer whose head has come.
+/// A response whose head has arrived.
 #[derive(Debug)]
-pub(crate) enum Begun {
-    Script(Box<script::Begun>),
-    Upstream(Box<proxy::Begun>),
+pub(crate) enum StartedResponse {
+    Script(Box<script::StartedResponse>),
+    Upstream(Box<proxy::StartedResponse>),
 }
 
-/// The present request as something that can be asked without its connection.
+/// A request that can be sent without its connection.
 #[derive(Debug, Clone)]
 pub(crate) enum Prepared {
     /// A frame for a worker.
@@ -41,66 +41,66 @@ pub(crate) enum Prepared {
     Upstream(Box<Request>),
 }
 
-/// Has a request answered.
-pub(crate) async fn answer(
+/// Responds with the response of an origin.
+pub(crate) async fn respond(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
     origin: &Origin,
 ) -> ResponseSummary {
-    match origin.begin(connection, ctx, app, None).await {
-        Ok(mut begun) => {
-            if let Begun::Script(script) = &mut begun
-                && let Some(words) = script.failure(connection, ctx).await
+    match origin.start(connection, ctx, app, None).await {
+        Ok(mut started) => {
+            if let StartedResponse::Script(script) = &mut started
+                && let Some(message) = script.failure(connection, ctx).await
             {
-                return respond_with_failure(connection, ctx, script.head.status, &words).await;
+                return respond_with_failure(connection, ctx, script.head.status, &message).await;
             }
-            begun.send(connection, ctx, app, origin).await
+            started.send(connection, ctx, app, origin).await
         }
         Err(reason) => refuse(connection, ctx, Some(app), reason).await,
     }
 }
 
 impl Origin {
-    /// Has the answer made until its head has come; for a cache, until all has come that it takes.
+    /// Sends the request and waits for the head; for a cache, for as much of the body as it can store.
     ///
     /// # Errors
-    /// Why there is no answer.
-    pub(crate) async fn begin(
+    /// Why there is no response.
+    pub(crate) async fn start(
         &self,
         connection: &mut Connection,
         ctx: &RequestContext,
         app: &Rc<App>,
         for_cache: Option<&CacheRequirements>,
-    ) -> Result<Begun, Reason> {
+    ) -> Result<StartedResponse, Reason> {
         match self {
             Self::Script(script) => {
-                let begun = script::begin_answer(connection, ctx, app, script, for_cache).await?;
-                Ok(Begun::Script(Box::new(begun)))
+                let started = script::start(connection, ctx, app, script, for_cache).await?;
+                Ok(StartedResponse::Script(Box::new(started)))
             }
             Self::Upstream(proxied) => {
-                // Rare beside scripts, and larger: not a part of every request's task.
-                let begun = Box::pin(proxy::begin(connection, ctx, app, proxied, for_cache));
-                Ok(Begun::Upstream(Box::new(begun.await?)))
+                // Boxed, so that this larger future does not enlarge the task of every request.
+                let started = Box::pin(proxy::start(connection, ctx, app, proxied, for_cache));
+                Ok(StartedResponse::Upstream(Box::new(started.await?)))
             }
         }
     }
 
-    /// The present request, as a GET for the whole page; `None` if it cannot be asked.
+    /// The current request, as a GET for the complete page; `None` if it is invalid.
     pub(crate) fn prepare(
         &self,
         connection: &mut Connection,
         ctx: &RequestContext,
         app: &Rc<App>,
-        wish: &CacheRequirements,
+        requirements: &CacheRequirements,
     ) -> Option<Prepared> {
         match self {
             Self::Script(script) => {
-                let frame = script::frame_for_cache(connection, ctx, app, script, wish);
+                let frame = script::frame_for_cache(connection, ctx, app, script, requirements);
                 Some(Prepared::Script(frame))
             }
             Self::Upstream(proxied) => {
-                let request = proxy::request_for_cache(connection, ctx, app, proxied, wish);
+                let request = proxy::request_for_cache(connection, ctx, app, proxied, requirements);
                 Some(Prepared::Upstream(Box::new(request.ok()?)))
             }
         }
@@ -128,7 +128,7 @@ impl Prepared {
                 let mut request = request.clone();
                 request.headers = RequestHeaders::default();
                 for (name, value) in fields {
-                    // They were valid before, and values come from valid ones.
+                    // They are fields of valid requests.
                     let _ = request.headers.add(name, value);
                 }
                 Self::Upstream(request)
@@ -136,11 +136,11 @@ impl Prepared {
         }
     }
 
-    /// Has it made; `None` for what is not whole within `whole_bytes`.
+    /// Sends the request; `None` if the page is longer than `whole_bytes`.
     ///
     /// # Errors
-    /// Why there is no answer.
-    pub(crate) async fn make(
+    /// Why there is no response.
+    pub(crate) async fn render(
         self,
         app: &Rc<App>,
         request_id: u64,
@@ -148,46 +148,46 @@ impl Prepared {
         whole_bytes: usize,
     ) -> Result<Option<(ResponseHead, Vec<u8>)>, Reason> {
         match self {
-            Self::Script(frame) => script::make(app, frame, request_id, path, whole_bytes).await,
+            Self::Script(frame) => script::render(app, frame, request_id, path, whole_bytes).await,
             Self::Upstream(request) => {
-                proxy::make(app, *request, request_id, path, whole_bytes).await
+                proxy::render(app, *request, request_id, path, whole_bytes).await
             }
         }
     }
 }
 
-impl Begun {
+impl StartedResponse {
     pub(crate) fn head(&self) -> &ResponseHead {
         match self {
-            Self::Script(begun) => &begun.head,
-            Self::Upstream(begun) => &begun.head,
+            Self::Script(started) => &started.head,
+            Self::Upstream(started) => &started.head,
         }
     }
 
     pub(crate) fn head_mut(&mut self) -> &mut ResponseHead {
         match self {
-            Self::Script(begun) => &mut begun.head,
-            Self::Upstream(begun) => &mut begun.head,
+            Self::Script(started) => &mut started.head,
+            Self::Upstream(started) => &mut started.head,
         }
     }
 
-    /// The body, if all of it has come.
+    /// The body, if it is complete.
     pub(crate) fn whole_body(&self) -> Option<&[u8]> {
         match self {
-            Self::Script(begun) => begun.whole_body(),
-            Self::Upstream(begun) => begun.whole_body(),
+            Self::Script(started) => started.whole_body(),
+            Self::Upstream(started) => started.whole_body(),
         }
     }
 
-    /// How much of the body has come.
+    /// The length of the body so far.
     pub(crate) fn body_bytes(&self) -> usize {
         match self {
-            Self::Script(begun) => begun.body_bytes(),
-            Self::Upstream(begun) => begun.body_bytes(),
+            Self::Script(started) => started.body_bytes(),
+            Self::Upstream(started) => started.body_bytes(),
         }
     }
 
-    /// Relays it.
+    /// Sends it to the client.
     pub(crate) async fn send(
         self,
         connection: &mut Connection,
@@ -195,18 +195,20 @@ impl Begun {
         app: &Rc<App>,
         origin: &Origin,
     ) -> ResponseSummary {
-        let sent = match (self, origin) {
-            (Self::Script(mut begun), Origin::Script(script)) => match begun.head.sendfile.take() {
-                Some(order) => {
-                    sendfile::answer(connection, ctx, app, script, begun.head, order).await
+        let summary = match (self, origin) {
+            (Self::Script(mut started), Origin::Script(script)) => {
+                match started.head.sendfile.take() {
+                    Some(order) => {
+                        sendfile::respond(connection, ctx, app, script, started.head, order).await
+                    }
+                    None => started.send(connection, ctx, app).await,
                 }
-                None => begun.send(connection, ctx, app).await,
-            },
-            (Self::Upstream(begun), _) => Ok(Box::pin(begun.send(connection, ctx, app)).await),
+            }
+            (Self::Upstream(started), _) => Ok(Box::pin(started.send(connection, ctx, app)).await),
             (Self::Script(_), Origin::Upstream(_)) => Err(Reason::Internal),
         };
-        match sent {
-            Ok(answered) => answered,
+        match summary {
+            Ok(summary) => summary,
             Err(reason) => refuse(connection, ctx, Some(app), reason).await,
         }
     }

@@ -1,8 +1,8 @@
-//! Handlers of the page cache: requests that it answers, fills it with, or does not concern.
+//! The handler of the page cache: hits, misses that fill it, and requests that bypass it.
 //!
-//! Called by the turn for every request that leads to a script or to another server. The rules and the
-//! tiers are those of `outboard_page_cache`. Invariants: a response that is not from the cache is as
-//! without a cache; only complete pages are stored; each response has its cache status.
+//! Called by [`crate::dispatch`] for every request that leads to a script or to another server. The rules and the
+//! tiers are those of `outboard_page_cache`. Invariants: a response that is not from the cache is the
+//! same as without a cache; only complete pages are stored; each response has its cache status.
 
 pub(crate) mod admin;
 mod audit;
@@ -32,8 +32,8 @@ use std::task::Poll;
 pub(crate) use http_purge::{is_purge, purge};
 pub(crate) use purge_operations::PurgeOperations;
 
-/// Answers a request that leads to an origin.
-pub(crate) async fn answer(
+/// Responds to a request that leads to an origin.
+pub(crate) async fn respond(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
@@ -96,7 +96,7 @@ pub(crate) async fn answer(
                 },
             },
         };
-        return Fill::new(ctx, app, cache, &origin, miss).answer(connection, leader).await;
+        return Fill::new(ctx, app, cache, &origin, miss).respond(connection, leader).await;
     }
 }
 
@@ -117,7 +117,7 @@ async fn wait(connection: &Connection, flight: &Flight, until_ms: u64) -> Waited
     with_deadline(until_ms, over).await.unwrap_or(Waited::TooLong)
 }
 
-/// Answers a request without the cache, and purges the pages that it invalidates.
+/// Responds without the cache, and purges the pages that it invalidates.
 async fn bypass(
     connection: &mut Connection,
     ctx: &RequestContext,
@@ -126,15 +126,15 @@ async fn bypass(
     origin: &Origin,
     reason: rules::Reason,
 ) -> ResponseSummary {
-    let mut begun = match origin.begin(connection, ctx, app, None).await {
-        Ok(begun) => begun,
+    let mut started = match origin.start(connection, ctx, app, None).await {
+        Ok(started) => started,
         Err(reason) => return refuse(connection, ctx, Some(app), reason).await,
     };
-    invalidate(connection, ctx, cache, begun.head());
+    invalidate(connection, ctx, cache, started.head());
     let status = CacheStatus::Bypass(reason);
     cache.count(status);
-    status.write(&mut begun.head_mut().headers.bytes);
-    begun.send(connection, ctx, app, origin).await
+    status.write(&mut started.head_mut().headers.bytes);
+    started.send(connection, ctx, app, origin).await
 }
 
 /// RFC 9111 4.4.

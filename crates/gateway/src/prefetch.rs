@@ -1,31 +1,30 @@
-//! Upstream answers that a script finds among its request's parameters.
+//! Prefetches: upstream responses that are added to a script's request as parameters.
 //!
-//! Called before a script's request is handed to the pool, so that no worker waits for them.
-//! Invariants: all of a request's prefetches run at the same time; one that fails never keeps the
-//! script from running, which finds an empty body, status 0 and why.
+//! Called before a script's request is submitted to the pool, so that no worker waits for them.
+//! Invariants: all prefetches of a request run at the same time; the script runs even if one fails, with
+//! an empty body, status 0 and the error.
 
 use crate::app::App;
 use crate::request::RequestContext;
 use crate::upstream_body::UpstreamBody;
 use outboard_config::Prefetch;
 use outboard_http_server::Connection;
-use outboard_log::Level;
-use outboard_log::Reason;
+use outboard_log::{Level, Reason};
 use outboard_upstream::Error;
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// All bodies together: they travel in the request's frame, beside headers of at most 32 KiB by
+/// The limit of all bodies together, which are in the request's frame, with headers of at most 32 KiB by
 /// default.
-const BODIES_MAX_BYTES: usize = 80 * 1024;
+const MAX_BODY_BYTES: usize = 80 * 1024;
 
 /// Parameters of a request: names and values.
 pub(crate) type Params = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Fetches what the app's configuration wants for the present request.
+/// Fetches the bodies that the app's configuration names for the current request.
 ///
 /// # Errors
-/// The client has gone meanwhile.
+/// The client is gone.
 pub(crate) async fn params(
     connection: &mut Connection,
     ctx: &RequestContext,
@@ -38,29 +37,29 @@ pub(crate) async fn params(
     let buffers = connection.buffers();
     let path = app.below_prefix(&buffers.path);
     let query = query.or(buffers.head.query(&buffers.input)).unwrap_or_default();
-    let wanted = app.config.prefetch.iter().filter(|prefetch| prefetch.path.matches(path));
-    let started: Vec<(&Prefetch, UpstreamBody)> = wanted
+    let configured = app.config.prefetch.iter().filter(|prefetch| prefetch.path.matches(path));
+    let started: Vec<(&Prefetch, UpstreamBody)> = configured
         .map(|prefetch| {
             let (source, timeout_ms) = (&prefetch.source, prefetch.timeout_ms);
             let fetching = UpstreamBody::start(app, source, timeout_ms, usize::MAX, path, query);
             (prefetch, fetching)
         })
         .collect();
-    let over = poll_fn(|_| {
+    let completed = poll_fn(|_| {
         if started.iter().all(|(_, fetching)| fetching.outcome().is_some()) {
             return Poll::Ready(true);
         }
         connection.poll_gone().map(|()| false)
     });
-    if !over.await {
+    if !completed.await {
         return Err(Reason::ClientGone);
     }
-    let mut room_bytes = BODIES_MAX_BYTES;
+    let mut room_bytes = MAX_BODY_BYTES;
     let mut params = Params::new();
     for (prefetch, fetching) in started {
         let mut body = Vec::new();
         fetching.take(&mut body);
-        let outcome = fetching.outcome().unwrap_or(Ok(())).map_err(|error| said(&error));
+        let outcome = fetching.outcome().unwrap_or(Ok(())).map_err(|error| describe(&error));
         let outcome = outcome.and_then(|()| {
             room_bytes = room_bytes.checked_sub(body.len()).ok_or_else(|| {
                 "too_large: all prefetched bodies together exceed 80 KiB".to_owned()
@@ -76,7 +75,7 @@ pub(crate) async fn params(
     Ok(params)
 }
 
-fn said(error: &Error) -> String {
+fn describe(error: &Error) -> String {
     format!("{}: {}", error.kind.word(), error.message)
 }
 

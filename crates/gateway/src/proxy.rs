@@ -1,12 +1,13 @@
-//! Routes that another server answers: a reverse proxy.
+//! The reverse proxy: requests that another server responds to.
 //!
-//! Called by [`crate::origin`]. A request's body is taken whole before the upstream is asked, unless the
-//! route says otherwise; an answer goes through while it comes, and what a slow client does not take
-//! is kept for it; only what a cache may keep is waited for. Invariants: a slow client does not hold one
-//! of the upstream's places; nothing of the connection is passed on (RFC 9110
-//! 7.6.1); what a client says about who it is counts only from a trusted proxy; once a head is out,
-//! a failure breaks the connection instead of pretending a whole answer.
+//! Called by [`crate::origin`]. The body of a request is received before the upstream gets the request,
+//! unless the route streams it; a response is relayed while it arrives, spooled for a slow client, and
+//! collected only if it is cacheable. Invariants: a slow client does not occupy a connection to the
+//! upstream; hop-by-hop fields are not passed on (RFC 9110 7.6.1); claims about the client are trusted
+//! only from a trusted proxy; after the head was sent, a failure breaks the connection, so that the client
+//! does not take the response for a complete one.
 
+mod exchange;
 mod fields;
 mod inflow;
 pub(crate) mod websocket;
@@ -17,202 +18,103 @@ use crate::origin_response;
 use crate::request::{RequestContext, ResponseSummary};
 use crate::response_head::ResponseHead;
 use crate::route::Proxied;
+use exchange::Exchange;
 use inflow::{Inflow, Next};
 use outboard_buffer::Held;
-use outboard_buffer::RequestBody;
 use outboard_http_server::body_reader::{self, Pieces};
 use outboard_http_server::{BodyWriter, Connection};
 use outboard_http1::Method;
-use outboard_log::Level;
-use outboard_log::Reason;
+use outboard_log::{Level, Reason};
 use outboard_page_cache::{Field, Fields};
-use outboard_reactor::{clear_deadline, deadline_ms, set_deadline, yield_now};
-use outboard_upstream::{BodyLength, Error, Interims, Kind, Request, Response, Url};
+use outboard_reactor::clear_deadline;
+use outboard_upstream::{Error, Interims, Kind, Request, Response, Url};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// An answer whose head has come.
+/// A response whose head has arrived.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct StartedResponse {
     /// The head, under the app's rules.
     pub(crate) head: ResponseHead,
     /// The body so far.
     body: Vec<u8>,
-    /// Counts it.
+    /// Counts `body`.
     held: Held,
-    /// Brings the rest of it.
+    /// The rest of it.
     response: Response,
     timeout_ms: u64,
-    /// Whether the rest is kept for a slow client.
+    /// Whether the rest is spooled for a slow client.
     is_buffered: bool,
 }
 
-/// Asks the upstream until its head has come; for a cache, until all has come that it takes.
+/// Sends the request and waits for the head; for a cache, for as much of the body as it can store.
 ///
 /// # Errors
-/// Why there is no answer.
-pub(crate) async fn begin(
+/// Why there is no response.
+pub(crate) async fn start(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
     proxied: &Proxied,
     for_cache: Option<&CacheRequirements>,
-) -> Result<Begun, Reason> {
+) -> Result<StartedResponse, Reason> {
     let request = request(connection, ctx, app, proxied, for_cache);
-    let mut request = request.map_err(|error| told(app, ctx.request_id, &error))?;
+    let mut request = request.map_err(|error| log_failure(app, ctx.request_id, &error))?;
     let timeout_ms = request.timeout_ms;
     let interims = Rc::<Interims>::default();
     request.interims = Some(interims.clone());
-    let asking = Asking { ctx, app, interims: &interims };
+    let exchange = Exchange { ctx, app, interims: &interims };
     let is_streamed = !app.config.proxies[proxied.number].buffers_request;
-    let asked = if proxied.is_ordered {
-        // The script had the body.
-        asking.send(connection, request).await?
+    let outcome = if proxied.is_internal {
+        // The script received the body.
+        exchange.send(connection, request).await?
     } else if is_streamed && let Some(pieces) = Pieces::of(connection, &app.config.limits).await? {
-        asking.stream(connection, request, pieces).await?
+        exchange.stream(connection, request, pieces).await?
     } else {
         let received = body_reader::body(connection, &app.config.limits).await?;
-        asking.hand_over(connection, request, received.body).await?
+        exchange.send_received(connection, request, received.body).await?
     };
-    let mut response = asked.map_err(|error| told(app, ctx.request_id, &error))?;
+    let mut response = outcome.map_err(|error| log_failure(app, ctx.request_id, &error))?;
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();
     let head = head(app, &response, &path)?;
-    let most_bytes = for_cache.filter(|_| may_be_kept(&head)).map_or(0, |wish| wish.whole_bytes);
-    let mut begun = Begun::new(app, proxied, head, response, timeout_ms);
-    // While memory is scarce, an answer is sent rather than collected.
+    let max_bytes = for_cache
+        .filter(|_| is_cacheable(&head))
+        .map_or(0, |requirements| requirements.whole_bytes);
+    let mut started = StartedResponse::new(app, proxied, head, response, timeout_ms);
+    // If memory is scarce, the response is sent instead of collected.
     let memory = &app.memory.responses;
-    while !begun.response.is_over() && begun.body.len() < most_bytes && !memory.is_scarce() {
-        let more = until_hangup(connection, begun.read()).await?;
-        more.map_err(|error| told(app, ctx.request_id, &error))?;
+    while !started.response.is_over() && started.body.len() < max_bytes && !memory.is_scarce() {
+        let more = until_hangup(connection, started.read()).await?;
+        more.map_err(|error| log_failure(app, ctx.request_id, &error))?;
     }
-    begun.read_at_hand().await.map_err(|error| told(app, ctx.request_id, &error))?;
-    Ok(begun)
+    started.read_available().await.map_err(|error| log_failure(app, ctx.request_id, &error))?;
+    Ok(started)
 }
 
-/// A request that waits for its answer.
-struct Asking<'a> {
-    ctx: &'a RequestContext,
-    app: &'a App,
-    interims: &'a Interims,
-}
-
-impl Asking<'_> {
-    async fn send(
-        &self,
-        connection: &mut Connection,
-        request: Request,
-    ) -> Result<Result<Response, Error>, Reason> {
-        self.hear(connection, self.app.upstream.send(request)).await
-    }
-
-    /// Sends a body that has come whole.
-    async fn hand_over(
-        &self,
-        connection: &mut Connection,
-        mut request: Request,
-        mut body: RequestBody,
-    ) -> Result<Result<Response, Error>, Reason> {
-        if body.memory().len() as u64 == body.length() {
-            request.body = body.memory().to_vec();
-            return self.send(connection, request).await;
-        }
-        let length = BodyLength::Known(body.length());
-        let begun = self.app.upstream.upload(request, length);
-        let mut upload = match until_hangup(connection, begun).await? {
-            Ok(upload) => upload,
-            Err(error) => return Ok(Err(error)),
-        };
-        let mut piece = Vec::new();
-        while !body.is_spent() {
-            let taken = body.next(SPOOLED_PIECE_BYTES, |bytes| {
-                piece.clear();
-                piece.extend_from_slice(bytes);
-                Ok::<_, Reason>(true)
-            });
-            taken.map_err(|_| Reason::SpoolFailed)??;
-            until_hangup(connection, upload.write(&piece)).await?;
-            yield_now().await;
-        }
-        self.hear(connection, upload.finish()).await
-    }
-
-    /// Hands a body through while it comes.
-    async fn stream(
-        &self,
-        connection: &mut Connection,
-        request: Request,
-        mut pieces: Pieces,
-    ) -> Result<Result<Response, Error>, Reason> {
-        let length = pieces.length().map_or(BodyLength::Chunked, BodyLength::Known);
-        let begun = self.app.upstream.upload(request, length);
-        let mut upload = match until_hangup(connection, begun).await? {
-            Ok(upload) => upload,
-            Err(error) => return Ok(Err(error)),
-        };
-        while let Some(range) = pieces.next(connection, &self.app.config.limits).await? {
-            upload.write(&connection.buffers().input[range]).await;
-        }
-        self.hear(connection, upload.finish()).await
-    }
-
-    /// Waits for the answer, as long as there is a client, and passes on what comes before it
-    /// (RFC 9110 15.2).
-    async fn hear<T>(
-        &self,
-        connection: &mut Connection,
-        answer: impl Future<Output = T>,
-    ) -> Result<T, Reason> {
-        let mut answer = pin!(answer);
-        loop {
-            let heard = poll_fn(|context| match answer.as_mut().poll(context) {
-                Poll::Ready(done) => Poll::Ready(Ok(Some(done))),
-                Poll::Pending if !self.interims.is_empty() => Poll::Ready(Ok(None)),
-                Poll::Pending => connection.poll_gone().map(|()| Err(Reason::ClientGone)),
-            });
-            let heard = heard.await?;
-            // The answer's own, which another wait of this task would take back.
-            let until_ms = deadline_ms();
-            while let Some(interim) = self.interims.take() {
-                // One that cannot be written down is not worth the answer.
-                if let Ok(head) = ResponseHead::of_upstream(interim.status, &interim.headers) {
-                    origin_response::write_interim(connection, self.ctx, &head).await?;
-                }
-            }
-            set_deadline(until_ms);
-            if let Some(done) = heard {
-                return Ok(done);
-            }
-        }
-    }
-}
-
-/// What is read of a spooled body at once.
-const SPOOLED_PIECE_BYTES: usize = 64 << 10;
-
-/// What [`make`] asks the upstream: the present request as a GET for the whole page.
+/// The request for [`render`]: the current one as a GET for the complete page.
 ///
 /// # Errors
-/// It cannot be asked.
+/// The request is invalid.
 pub(crate) fn request_for_cache(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &App,
     proxied: &Proxied,
-    wish: &CacheRequirements,
+    requirements: &CacheRequirements,
 ) -> Result<Request, Error> {
-    let mut request = request(connection, ctx, app, proxied, Some(wish))?;
+    let mut request = request(connection, ctx, app, proxied, Some(requirements))?;
     request.method = b"GET".to_vec();
     Ok(request)
 }
 
-/// Has a page made that no client waits for; `None` for one that is longer than `whole_bytes`.
+/// Requests a page that no client waits for; `None` if it is longer than `whole_bytes`.
 ///
 /// # Errors
-/// Why there is no answer.
-pub(crate) async fn make(
+/// Why there is no response.
+pub(crate) async fn render(
     app: &Rc<App>,
     request: Request,
     request_id: u64,
@@ -221,22 +123,22 @@ pub(crate) async fn make(
 ) -> Result<Option<(ResponseHead, Vec<u8>)>, Reason> {
     let timeout_ms = request.timeout_ms;
     let sent = app.upstream.send(request).await;
-    let mut response = sent.map_err(|error| told(app, request_id, &error))?;
+    let mut response = sent.map_err(|error| log_failure(app, request_id, &error))?;
     response.wait_at_most(timeout_ms);
     let head = head(app, &response, path)?;
     let held = app.memory.responses.hold(0);
-    let mut begun =
-        Begun { head, body: Vec::new(), held, response, timeout_ms, is_buffered: false };
-    while !begun.response.is_over() {
-        begun.read().await.map_err(|error| told(app, request_id, &error))?;
-        if begun.body.len() > whole_bytes || app.memory.responses.is_full() {
+    let mut started =
+        StartedResponse { head, body: Vec::new(), held, response, timeout_ms, is_buffered: false };
+    while !started.response.is_over() {
+        started.read().await.map_err(|error| log_failure(app, request_id, &error))?;
+        if started.body.len() > whole_bytes || app.memory.responses.is_full() {
             return Ok(None);
         }
     }
-    Ok(Some((begun.head, begun.body)))
+    Ok(Some((started.head, started.body)))
 }
 
-impl Begun {
+impl StartedResponse {
     fn new(
         app: &App,
         proxied: &Proxied,
@@ -244,18 +146,18 @@ impl Begun {
         response: Response,
         timeout_ms: u64,
     ) -> Self {
-        let is_to_flow = response.header(b"x-accel-buffering") == Some(b"no");
-        let is_buffered = app.config.proxies[proxied.number].buffers_response && !is_to_flow;
+        let is_streamed = response.header(b"x-accel-buffering") == Some(b"no");
+        let is_buffered = app.config.proxies[proxied.number].buffers_response && !is_streamed;
         let held = app.memory.responses.hold(0);
         Self { head, body: Vec::new(), held, response, timeout_ms, is_buffered }
     }
 
-    /// The body, if all of it has come.
+    /// The body, if it is complete.
     pub(crate) fn whole_body(&self) -> Option<&[u8]> {
         self.response.is_over().then_some(&self.body)
     }
 
-    /// How much of the body has come.
+    /// The length of the body so far.
     pub(crate) fn body_bytes(&self) -> usize {
         self.body.len()
     }
@@ -267,8 +169,8 @@ impl Begun {
         read.map(drop)
     }
 
-    /// Takes what has come with the head: often all there is.
-    async fn read_at_hand(&mut self) -> Result<(), Error> {
+    /// Reads what has arrived with the head, which is often the complete body.
+    async fn read_available(&mut self) -> Result<(), Error> {
         if self.response.is_over() {
             return Ok(());
         }
@@ -281,7 +183,7 @@ impl Begun {
         outcome
     }
 
-    /// Relays it.
+    /// Sends it to the client.
     pub(crate) async fn send(
         self,
         connection: &mut Connection,
@@ -322,7 +224,7 @@ impl Begun {
                     let body_bytes = writer.written_bytes();
                     return ResponseSummary { written, status, body_bytes };
                 }
-                Ok(Next::Broken(error)) => told(app, ctx.request_id, &error),
+                Ok(Next::Broken(error)) => log_failure(app, ctx.request_id, &error),
                 Err(reason) => {
                     connection.note_lost(Err(reason));
                     return ResponseSummary::broken(status, writer.written_bytes());
@@ -342,9 +244,9 @@ fn request(
     for_cache: Option<&CacheRequirements>,
 ) -> Result<Request, Error> {
     let to = &app.config.proxies[proxied.number];
-    let conditions = for_cache.map(|wish| &wish.conditions[..]);
+    let conditions = for_cache.map(|requirements| &requirements.conditions[..]);
     let mut headers = fields::of(connection, ctx, to, conditions)?;
-    if proxied.is_ordered {
+    if proxied.is_internal {
         headers.remove(|name| name[..name.len().min(8)].eq_ignore_ascii_case(b"content-"));
     }
     let buffers = connection.buffers();
@@ -353,7 +255,7 @@ fn request(
         None => buffers.head.origin_form(&buffers.input).into_owned(),
     };
     let mut request = Request::get(Url::parse(&[to.upstream.as_bytes(), &target].concat())?);
-    if !proxied.is_ordered || ctx.request.method == Method::Head {
+    if !proxied.is_internal || ctx.request.method == Method::Head {
         request.method = buffers.head.method(&buffers.input).to_vec();
     }
     request.headers = headers;
@@ -371,21 +273,21 @@ fn request(
 fn head(app: &App, response: &Response, path: &[u8]) -> Result<ResponseHead, Reason> {
     let mut head =
         ResponseHead::of_upstream(response.status, &response.headers).map_err(|bad| {
-            app.log_text(Level::Error, 0, &bad.why);
+            app.log_text(Level::Error, 0, &bad.text);
             Reason::UpstreamFailed
         })?;
     head.headers.apply(&app.config.headers, app.below_prefix(path));
     Ok(head)
 }
 
-fn may_be_kept(head: &ResponseHead) -> bool {
+fn is_cacheable(head: &ResponseHead) -> bool {
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = outboard_page_cache::Response { status: head.status, fields: Fields(&fields) };
     outboard_page_cache::may_be_stored(response)
 }
 
-/// Logs what went wrong, and gives the word for it.
-fn told(app: &App, request_id: u64, error: &Error) -> Reason {
+/// Logs the failure of an upstream, and returns its reason.
+fn log_failure(app: &App, request_id: u64, error: &Error) -> Reason {
     app.log_text(Level::Error, request_id, &error.message);
     match error.kind {
         Kind::Timeout => Reason::UpstreamTimeout,
@@ -394,7 +296,7 @@ fn told(app: &App, request_id: u64, error: &Error) -> Reason {
     }
 }
 
-/// Does it as long as there is a client.
+/// Completes `work`, unless the client goes away.
 async fn until_hangup<T>(
     connection: &Connection,
     work: impl Future<Output = T>,

@@ -1,9 +1,9 @@
-//! [`ReadTurns`]: whose answer is read next, when more comes from other servers than the loop should read
-//! before it looks at its other sockets.
+//! [`ReadTurns`]: the order in which responses of other servers are read, if more data arrives than the loop
+//! should read before it polls its other sockets.
 //!
 //! One per gateway. Every [`Inflow`](crate::proxy) waits here after each piece of its body.
-//! Invariants: turns go round in the order in which they were waited for, so that a thousand large
-//! answers share what there is; a bounded number of them is read before other tasks run.
+//! Invariants: turns are given in the order of waiting, so that a thousand large responses share the
+//! bandwidth; a bounded number of them is read before other tasks run.
 
 use outboard_reactor::{TaskId, current_task, spawn, wake, yield_now};
 use std::cell::{Cell, RefCell};
@@ -12,18 +12,18 @@ use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 
-/// Answers that are read before other tasks run: with what one of them reads, half a megabyte, which
-/// takes less than a millisecond.
-const ANSWERS_A_ROUND: usize = 8;
+/// Responses that are read before other tasks run: half a megabyte in all, which takes less than a
+/// millisecond.
+const RESPONSES_PER_ROUND: usize = 8;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct ReadTurns {
     waiting: RefCell<VecDeque<Weak<Ticket>>>,
-    is_going_round: Cell<bool>,
+    is_running: Cell<bool>,
 }
 
-/// One that waits; it has left when this is dropped.
+/// A waiting response; dropping it gives up its turn.
 #[derive(Debug)]
 struct Ticket {
     task: TaskId,
@@ -31,12 +31,12 @@ struct Ticket {
 }
 
 impl ReadTurns {
-    /// Waits until the others who wait already have had their turn.
+    /// Waits until those that wait already have had their turn.
     pub(crate) async fn wait(self: &Rc<Self>) {
         let ticket = Rc::new(Ticket { task: current_task(), is_next: Cell::new(false) });
         self.waiting.borrow_mut().push_back(Rc::downgrade(&ticket));
-        if !self.is_going_round.replace(true) {
-            spawn(self.clone().go_round());
+        if !self.is_running.replace(true) {
+            spawn(self.clone().run_rounds());
         }
         poll_fn(|_| match ticket.is_next.get() {
             true => Poll::Ready(()),
@@ -45,18 +45,18 @@ impl ReadTurns {
         .await;
     }
 
-    async fn go_round(self: Rc<Self>) {
+    async fn run_rounds(self: Rc<Self>) {
         while self.call_next() {
             yield_now().await;
         }
-        self.is_going_round.set(false);
+        self.is_running.set(false);
     }
 
-    /// Gives the first of those who wait their turn; false when there was nobody.
+    /// Wakes the first of those that wait; false if none waited.
     fn call_next(&self) -> bool {
         let mut waiting = self.waiting.borrow_mut();
         let mut called = 0;
-        while called < ANSWERS_A_ROUND
+        while called < RESPONSES_PER_ROUND
             && let Some(ticket) = waiting.pop_front()
         {
             if let Some(ticket) = ticket.upgrade() {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use outboard_reactor::run;
 
-    /// Each takes three turns; who had which, in order.
+    /// Three turns of each of `count` tasks: the tasks in the order of their turns.
     async fn taken_by(count: usize) -> Vec<usize> {
         let turns = Rc::new(ReadTurns::default());
         let taken = Rc::new(RefCell::new(Vec::new()));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_has_a_turn_before_anybody_has_another() {
+    fn every_task_has_a_turn_before_any_has_another() {
         run(async {
             let taken = taken_by(50).await;
             let once: Vec<usize> = (0..50).collect();
@@ -120,27 +120,27 @@ mod tests {
     }
 
     #[test]
-    fn who_has_left_takes_no_turn() {
+    fn a_dropped_wait_takes_no_turn() {
         run(async {
             let turns = Rc::new(ReadTurns::default());
-            let begun = Rc::new(Cell::new(0));
+            let waiting = Rc::new(Cell::new(0));
             for number in 0..40 {
-                let (turns, begun) = (turns.clone(), begun.clone());
+                let (turns, waiting) = (turns.clone(), waiting.clone());
                 spawn(async move {
                     let mut wait = Box::pin(turns.wait());
-                    let is_there =
+                    let is_ready =
                         poll_fn(|context| Poll::Ready(wait.as_mut().poll(context).is_ready()));
-                    assert!(!is_there.await);
-                    begun.set(begun.get() + 1);
+                    assert!(!is_ready.await);
+                    waiting.set(waiting.get() + 1);
                     if number % 2 == 0 {
                         drop(wait);
                         return;
                     }
                     wait.await;
-                    begun.set(begun.get() - 1);
+                    waiting.set(waiting.get() - 1);
                 });
             }
-            while begun.get() != 20 || turns.is_going_round.get() {
+            while waiting.get() != 20 || turns.is_running.get() {
                 yield_now().await;
             }
             assert!(turns.waiting.borrow().is_empty());

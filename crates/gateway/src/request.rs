@@ -1,4 +1,4 @@
-//! [`RequestContext`]: a request beside its head, and how a handler responds to it.
+//! [`RequestContext`]: a request in addition to its head, and how a handler responds to it.
 //!
 //! Created by [`crate::dispatch`] and passed to the handlers. Invariant: a refusal is counted and
 //! logged exactly once, where it is written.
@@ -64,7 +64,7 @@ impl RequestContext {
         }
     }
 
-    /// Client, method and target for the error log. The address precedes what the client can choose.
+    /// Client, method and target for the error log. The address precedes the parts that the client controls.
     pub(crate) fn describe(&self, connection: &mut Connection) -> String {
         let label = label(connection);
         format!("client={} {label}", self.client(connection))
@@ -89,7 +89,7 @@ pub(crate) async fn refuse(
     refuse_with_hint(connection, ctx, app, reason, None).await
 }
 
-/// The same, with a hint for the developer, who sees it on the page in development.
+/// The same, with a hint for the developer, which the page shows in development.
 pub(crate) async fn refuse_with_hint(
     connection: &mut Connection,
     ctx: &RequestContext,
@@ -103,7 +103,7 @@ pub(crate) async fn refuse_with_hint(
     if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
         return ResponseSummary::broken(reason.status(), 0);
     }
-    let names_reason = ctx.gateway.generation().config.tells_reasons;
+    let names_reason = ctx.gateway.generation().config.names_reasons;
     let mut page = error_page::of_reason(reason, names_reason);
     if let Some(hint) = hint.filter(|_| ctx.gateway.development().is_some()) {
         page += &format!("<p>{}</p>\n", failure::escape(hint));

@@ -1,14 +1,13 @@
-//! The response head of PHP or of an upstream, made fit for a client.
+//! [`ResponseHead`]: the response head of PHP or of an upstream, filtered for a client.
 //!
-//! Called when a `Head` frame arrives. Who sent it is not trusted: lines that are no valid header
-//! are refused. Hop-by-hop fields (RFC 9110 7.6.1) and the message framing belong to the gateway
-//! and are taken out, as are the orders to the gateway itself (`X-Sendfile`, `X-Accel-*`).
+//! Read when a head arrives. The sender is not trusted: invalid header lines are refused. Hop-by-hop fields
+//! (RFC 9110 7.6.1) and the message framing are set by the gateway and removed here, as are headers for the
+//! gateway itself (`X-Sendfile`, `X-Accel-*`).
 
-use outboard_http_server::HeaderBlock;
-use outboard_http_server::{Framing, HeadFacts, RequestFacts};
+use outboard_http_server::{Framing, HeadFacts, HeaderBlock, RequestFacts};
 use outboard_ring::response::ResponseHead as RingHead;
 
-/// What PHP said, sorted.
+/// See the module.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ResponseHead {
     pub(crate) status: u16,
@@ -16,17 +15,17 @@ pub(crate) struct ResponseHead {
     pub(crate) headers: HeaderBlock,
     /// `Content-Length`, if it is a number.
     pub(crate) content_length: Option<u64>,
-    /// A file that the gateway shall send instead of the body.
+    /// A file that the gateway sends instead of the body.
     pub(crate) sendfile: Option<SendfileOrder>,
     /// Whether the script used a session (`X-Outboard-Session`, from the host).
     pub(crate) used_session: bool,
-    /// Whether it told nginx's cache not to keep it (`X-Accel-Expires`): that is meant for ours too.
+    /// Whether `X-Accel-Expires` forbids caches to store it.
     pub(crate) expires_at_once: bool,
     pub(crate) has_date: bool,
     pub(crate) has_server: bool,
 }
 
-/// Which file to send instead of PHP's body.
+/// The file to send instead of PHP's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SendfileOrder {
     /// `X-Sendfile`: an absolute path on disk.
@@ -35,19 +34,19 @@ pub(crate) enum SendfileOrder {
     Accel(Vec<u8>),
 }
 
-/// The head cannot be passed on.
+/// The head is invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadHead {
-    pub(crate) why: String,
+    pub(crate) text: String,
 }
 
 impl ResponseHead {
-    /// Sorts the payload of a `Head` frame.
+    /// Reads the payload of a `Head` frame.
     pub(crate) fn read(payload: &[u8]) -> Result<Self, BadHead> {
         let frame =
-            RingHead::decode(payload).map_err(|corrupt| BadHead { why: corrupt.to_string() })?;
+            RingHead::decode(payload).map_err(|corrupt| BadHead { text: corrupt.to_string() })?;
         if !(200..=999).contains(&frame.status) {
-            return Err(BadHead { why: format!("status {} is no final status", frame.status) });
+            return Err(BadHead { text: format!("status {} is not a final status", frame.status) });
         }
         let mut head =
             Self { status: frame.status, reason: frame.reason.to_vec(), ..Self::default() };
@@ -57,8 +56,8 @@ impl ResponseHead {
         Ok(head)
     }
 
-    /// Sorts the payload of an `Interim` frame. `None` for what cannot go to a client: the
-    /// gateway itself says 100, and changes no protocols for PHP (101).
+    /// Reads the payload of an `Interim` frame. `None` if it cannot be relayed: the gateway itself sends 100,
+    /// and PHP cannot switch protocols (101).
     pub(crate) fn read_interim(payload: &[u8]) -> Option<Self> {
         let frame = RingHead::decode(payload).ok()?;
         let mut head = Self { status: frame.status, ..Self::default() };
@@ -69,23 +68,23 @@ impl ResponseHead {
         Some(head)
     }
 
-    /// What goes into the head besides these lines.
-    pub(crate) fn facts(&self, asked: RequestFacts, framing: Framing) -> HeadFacts<'_> {
+    /// The facts for writing the head in addition to these lines.
+    pub(crate) fn facts(&self, request: RequestFacts, framing: Framing) -> HeadFacts<'_> {
         HeadFacts {
             reason: &self.reason,
             own_date: self.has_date,
             own_server: self.has_server || self.headers.owns_server,
-            ..asked.head(self.status, framing)
+            ..request.head(self.status, framing)
         }
     }
 
-    /// Sorts the head of an upstream's answer: lines `Name: value`, each ended by a newline.
+    /// Reads the head of an upstream's response: lines `Name: value`, each ended by a newline.
     pub(crate) fn of_upstream(status: u16, lines: &[u8]) -> Result<Self, BadHead> {
         let mut head = Self { status, ..Self::default() };
         for line in lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             head.add_line(line)?;
         }
-        // What only PHP may ask for.
+        // Only PHP may set these.
         head.sendfile = None;
         head.used_session = false;
         // RFC 9110 7.6.3.
@@ -99,7 +98,7 @@ impl ResponseHead {
         };
         let (name, value) = (line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii());
         match field(name) {
-            Field::Ours => Ok(()),
+            Field::Dropped => Ok(()),
             Field::ContentLength => {
                 self.content_length = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
                 Ok(())
@@ -113,7 +112,7 @@ impl ResponseHead {
                 Ok(())
             }
             Field::AccelExpires => {
-                // A negative number, or a moment in the past as `@0`.
+                // A negative number, or a time in the past as `@0`.
                 self.expires_at_once = matches!(value, b"0" | b"off" | b"@0" | [b'-', ..]);
                 Ok(())
             }
@@ -139,11 +138,11 @@ impl ResponseHead {
 }
 
 fn bad_line(line: &[u8]) -> BadHead {
-    BadHead { why: format!("not a header: {}", line.escape_ascii()) }
+    BadHead { text: format!("not a header: {}", line.escape_ascii()) }
 }
 
 enum Field {
-    Ours,
+    Dropped,
     ContentLength,
     Sendfile,
     AccelRedirect,
@@ -156,19 +155,19 @@ enum Field {
 
 fn field(name: &[u8]) -> Field {
     let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
-    // Most names are told apart by their length alone.
+    // The length distinguishes most names.
     match name.len() {
         4 if is(b"date") => Field::Date,
         6 if is(b"server") => Field::Server,
-        7 if is(b"trailer") || is(b"upgrade") => Field::Ours,
-        10 if is(b"connection") || is(b"keep-alive") => Field::Ours,
+        7 if is(b"trailer") || is(b"upgrade") => Field::Dropped,
+        10 if is(b"connection") || is(b"keep-alive") => Field::Dropped,
         10 if is(b"x-sendfile") => Field::Sendfile,
         14 if is(b"content-length") => Field::ContentLength,
         16 if is(b"x-accel-redirect") => Field::AccelRedirect,
-        15 if is(b"x-accel-charset") => Field::Ours,
+        15 if is(b"x-accel-charset") => Field::Dropped,
         15 if is(b"x-accel-expires") => Field::AccelExpires,
-        17 if is(b"x-accel-buffering") || is(b"transfer-encoding") => Field::Ours,
-        18 if is(b"x-accel-limit-rate") => Field::Ours,
+        17 if is(b"x-accel-buffering") || is(b"transfer-encoding") => Field::Dropped,
+        18 if is(b"x-accel-limit-rate") => Field::Dropped,
         18 if is(b"x-outboard-session") => Field::Session,
         _ => Field::Other,
     }
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn framing_and_hop_by_hop_fields_stay_here() {
+    fn framing_and_hop_by_hop_fields_are_removed() {
         let head = read(&[
             b"X-Powered-By: PHP/8.2",
             b"Transfer-Encoding: chunked",
@@ -204,21 +203,21 @@ mod tests {
     }
 
     #[test]
-    fn orders_to_the_gateway_do_not_reach_the_client() {
+    fn headers_for_the_gateway_are_removed() {
         let head = read(&[b"X-Accel-Redirect: /files/a.pdf", b"X-Accel-Buffering: no"]).unwrap();
         assert_eq!(head.sendfile, Some(SendfileOrder::Accel(b"/files/a.pdf".to_vec())));
         assert!(head.headers.bytes.is_empty());
     }
 
     #[test]
-    fn the_hosts_word_about_a_session_does_not_reach_the_client() {
+    fn the_session_header_of_the_host_is_removed() {
         let head = read(&[b"X-Outboard-Session: 1", b"X: 1"]).unwrap();
         assert!(head.used_session);
         assert_eq!(head.headers.bytes, b"X: 1\r\n");
     }
 
     #[test]
-    fn what_is_no_header_is_refused() {
+    fn invalid_header_lines_are_refused() {
         for line in [&b"no colon"[..], b": no name", b"Bad Name: x", b"X: a\rb", b"X: a\nb"] {
             assert!(read(&[line]).is_err(), "{}", line.escape_ascii());
         }
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interim_head_has_a_status_of_its_own() {
+    fn only_interim_statuses_make_an_interim_head() {
         let interim = |status, line: &[u8]| {
             let mut payload = Vec::new();
             RingHead::encode_status(&mut payload, status, b"");

@@ -1,12 +1,12 @@
-//! Which file, script or answer a path leads to.
+//! [`Route`]: the file, script or response that a path leads to.
 //!
-//! Called once a request with the decoded, normalised path. The order is what people know from
-//! nginx and `.htaccess`: deny, rewrite, another server, composed page, file, folder index, script with PATH_INFO,
-//! front controller. In worker mode whatever no file answers goes to the script that stays.
+//! Found once per request, for the decoded, normalized path. The order is that of nginx and `.htaccess`:
+//! deny, rewrite, another server, composed page, file, directory index, script with PATH_INFO, front
+//! controller. In worker mode every request without a file goes to the worker script.
 //! Invariants: a script is run only if it exists below the root and carries a PHP suffix itself, or
-//! is the configured worker script; a file with a PHP suffix is never sent; what `deny` names is
-//! neither run nor sent, however the request is spelled, rewritten or led there by an index or the
-//! front controller.
+//! is the configured worker script; a file with a PHP suffix is never sent; a path in
+//! `deny` is neither run nor sent, in any spelling, and neither by rewriting, by an index nor by the front
+//! controller.
 
 use crate::app::{App, below_prefix};
 use outboard_config::{self as config, Rewrite, RewriteWhen};
@@ -15,7 +15,7 @@ use outboard_static_files::{Entry, ForbiddenReason, Lookup, Root};
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// Where a request goes.
+/// See the module.
 #[derive(Debug)]
 pub(crate) enum Route {
     /// A static file.
@@ -24,46 +24,45 @@ pub(crate) enum Route {
     Script(Script),
     /// Another server.
     Upstream(Proxied),
-    /// A page made of parts.
+    /// A composed page.
     Page(Composed),
-    /// Elsewhere.
+    /// A redirect.
     Redirect { status: u16, location: Vec<u8> },
-    /// An error status that a rewrite rule asks for.
+    /// An error status of a rewrite rule.
     Status(u16),
-    /// Nowhere; with what the operator can do about it.
+    /// A refusal, with a hint for the administrator.
     Refuse(Reason, Option<Cow<'static, str>>),
 }
 
-/// A script and what of the request's path is its own.
+/// A script and its part of the request's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Script {
     /// Its path below the app's root, with a slash first; in worker mode always
     /// [`App::WORKER_NAME`].
     pub(crate) path: Vec<u8>,
-    /// What follows it.
+    /// The rest of the path.
     pub(crate) path_info: Vec<u8>,
     /// The query of a rewrite rule instead of the request's.
     pub(crate) query: Option<Vec<u8>>,
-    /// Another script sent us here (`X-Accel-Redirect`): a GET without a body, whatever the
-    /// request was.
+    /// Whether another script led here (`X-Accel-Redirect`): then it is a GET without a body.
     pub(crate) internal: bool,
 }
 
-/// Which server gets a request, and what it is asked for.
+/// The upstream of a request, and its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Proxied {
-    /// Its place in the app's `proxies`.
+    /// The index in the app's `proxies`.
     pub(crate) number: usize,
     /// Path and query after a rewrite; `None` for those of the request as they were received.
     pub(crate) rewritten: Option<Vec<u8>>,
-    /// Whether a script ordered it: then it is a GET or HEAD, whatever the client asked.
-    pub(crate) is_ordered: bool,
+    /// Whether a script led here: then it is a GET or HEAD without a body.
+    pub(crate) is_internal: bool,
 }
 
-/// A composed page and what of the request it needs.
+/// A composed page and its part of the request.
 #[derive(Debug)]
 pub(crate) struct Composed {
-    /// Which of the app's pages.
+    /// The index in the app's pages.
     pub(crate) page: usize,
     /// The path below the app's prefix.
     pub(crate) path: Vec<u8>,
@@ -73,15 +72,15 @@ pub(crate) struct Composed {
 
 /// Finds the route of `path`, which starts with the app's prefix. `query` is the request's own.
 pub(crate) fn find(app: &App, path: &[u8], query: Option<&[u8]>, now_ms: u64) -> Route {
-    Search { app: &app.config, files: &app.files, asked: path, query, now_ms }.find()
+    Search { app: &app.config, files: &app.files, full_path: path, query, now_ms }.find()
 }
 
-/// What a route is looked for in.
+/// The search for a route.
 struct Search<'a> {
     app: &'a config::App,
     files: &'a Root,
-    /// The path that was asked for, with the app's prefix.
-    asked: &'a [u8],
+    /// The requested path, with the app's prefix.
+    full_path: &'a [u8],
     query: Option<&'a [u8]>,
     now_ms: u64,
 }
@@ -94,23 +93,23 @@ struct NewPath {
 enum Rewritten {
     Unchanged,
     Path(NewPath),
-    Answer(Route),
+    Route(Route),
 }
 
 impl Search<'_> {
     fn find(&self) -> Route {
-        let below = below_prefix(self.app, self.asked);
+        let below = below_prefix(self.app, self.full_path);
         if self.app.deny.denies(below) {
             return Route::Refuse(Reason::Denied, None);
         }
-        // As nginx's `internal` locations: only PHP's word leads there.
+        // As nginx's `internal` locations: only PHP can lead there.
         let mut internal = self.app.sendfile.accel.keys();
         if internal.any(|prefix| below.starts_with(prefix.as_bytes())) {
             return Route::Refuse(Reason::NotFound, None);
         }
         let rewritten = match self.rewrite(below) {
             Rewritten::Unchanged => return self.resolve(below),
-            Rewritten::Answer(route) => return route,
+            Rewritten::Route(route) => return route,
             Rewritten::Path(rewritten) => rewritten,
         };
         if self.app.deny.denies(&rewritten.path) {
@@ -149,10 +148,10 @@ impl Search<'_> {
                 }
                 Some(config::Rewritten::Redirect { status, location, query }) => {
                     let location = with_query(location, query.as_deref().or(self.query));
-                    return Rewritten::Answer(Route::Redirect { status, location });
+                    return Rewritten::Route(Route::Redirect { status, location });
                 }
                 Some(config::Rewritten::Status(status)) => {
-                    return Rewritten::Answer(Route::Status(status));
+                    return Rewritten::Route(Route::Status(status));
                 }
             }
             if rule.last {
@@ -177,16 +176,16 @@ impl Search<'_> {
     fn resolve(&self, below: &[u8]) -> Route {
         let mut proxies = self.app.proxies.iter();
         if let Some(number) = proxies.position(|to| !to.is_internal && to.path.matches(below)) {
-            return Route::Upstream(Proxied { number, rewritten: None, is_ordered: false });
+            return Route::Upstream(Proxied { number, rewritten: None, is_internal: false });
         }
         if let Some(page) = self.app.compose.iter().position(|page| page.path.matches(below)) {
             return Route::Page(Composed { page, path: below.to_vec(), query: None });
         }
         if matches!(self.app.mode, config::Mode::Worker(_)) {
-            return self.resolve_resident(below);
+            return self.resolve_in_worker_mode(below);
         }
         match self.lookup(below) {
-            Lookup::Directory if below.ends_with(b"/") => self.folder(below),
+            Lookup::Directory if below.ends_with(b"/") => self.directory(below),
             Lookup::Directory => self.with_slash(below),
             Lookup::NotFound => match self.files.split_script(below, self.now_ms) {
                 Some((path, path_info)) => self.script(path, path_info),
@@ -196,7 +195,7 @@ impl Search<'_> {
         }
     }
 
-    /// What is no folder and not nothing.
+    /// The route of a file or script.
     fn found(&self, path: &[u8], found: Lookup) -> Route {
         match found {
             Lookup::File(entry) => Route::File(entry),
@@ -208,7 +207,7 @@ impl Search<'_> {
         }
     }
 
-    fn folder(&self, below: &[u8]) -> Route {
+    fn directory(&self, below: &[u8]) -> Route {
         match self.index(below) {
             Some((path, _)) if self.app.deny.denies(&path) => Route::Refuse(Reason::Denied, None),
             Some((path, found)) => self.found(&path, found),
@@ -216,11 +215,11 @@ impl Search<'_> {
         }
     }
 
-    /// The first index in a folder, and its path. The folder ends with a slash.
-    fn index(&self, folder: &[u8]) -> Option<(Vec<u8>, Lookup)> {
+    /// The first index in a directory, and its path. The directory ends with a slash.
+    fn index(&self, directory: &[u8]) -> Option<(Vec<u8>, Lookup)> {
         let mut indexes = self.app.index.iter();
         indexes.find_map(|index| {
-            let path = [folder, index.as_bytes()].concat();
+            let path = [directory, index.as_bytes()].concat();
             match self.lookup(&path) {
                 Lookup::NotFound | Lookup::Directory | Lookup::Error(_) => None,
                 found => Some((path, found)),
@@ -228,23 +227,23 @@ impl Search<'_> {
         })
     }
 
-    fn no_index(&self, folder: &[u8]) -> Route {
-        let folder = [self.app.root.as_os_str().as_encoded_bytes(), folder].concat();
-        let (names, folder) = (self.app.index.join(" or "), String::from_utf8_lossy(&folder));
-        Route::Refuse(Reason::NoIndex, Some(format!("there is no {names} in {folder}").into()))
+    fn no_index(&self, directory: &[u8]) -> Route {
+        let directory = [self.app.root.as_os_str().as_encoded_bytes(), directory].concat();
+        let directory = String::from_utf8_lossy(&directory);
+        let names = self.app.index.join(" or ");
+        Route::Refuse(Reason::NoIndex, Some(format!("there is no {names} in {directory}").into()))
     }
 
-    /// In worker mode.
-    fn resolve_resident(&self, below: &[u8]) -> Route {
+    fn resolve_in_worker_mode(&self, below: &[u8]) -> Route {
         match self.lookup(below) {
             Lookup::Script | Lookup::NotFound => script(App::WORKER_NAME, b""),
-            Lookup::Directory => self.folder_of_resident(below),
+            Lookup::Directory => self.directory_in_worker_mode(below),
             found => self.found(below, found),
         }
     }
 
-    /// An index that is a script is the worker's.
-    fn folder_of_resident(&self, below: &[u8]) -> Route {
+    /// An index that is a script goes to the worker script.
+    fn directory_in_worker_mode(&self, below: &[u8]) -> Route {
         let slash: &[u8] = if below.ends_with(b"/") { b"" } else { b"/" };
         match self.index(&[below, slash].concat()) {
             Some((path, Lookup::File(_))) if self.app.deny.denies(&path) => {
@@ -268,7 +267,7 @@ impl Search<'_> {
 
     fn script(&self, path: &[u8], path_info: &[u8]) -> Route {
         match self.app.deny.forbids_script(path) {
-            true => Route::Refuse(Reason::Denied, Some("the folder is in `no_php_in`".into())),
+            true => Route::Refuse(Reason::Denied, Some("the directory is in `no_php_in`".into())),
             false => script(path, path_info),
         }
     }
@@ -284,12 +283,12 @@ impl Search<'_> {
         }
     }
 
-    /// To a folder that was asked for without its slash, unless what is there is denied.
-    fn with_slash(&self, folder: &[u8]) -> Route {
-        if self.app.deny.denies(&[folder, b"/"].concat()) {
+    /// A redirect to a directory that was requested without its slash, unless it is denied.
+    fn with_slash(&self, directory: &[u8]) -> Route {
+        if self.app.deny.denies(&[directory, b"/"].concat()) {
             return Route::Refuse(Reason::Denied, None);
         }
-        let mut location = encoded(self.asked);
+        let mut location = encoded(self.full_path);
         location.push(b'/');
         Route::Redirect { status: 301, location: with_query(location, self.query) }
     }
@@ -304,8 +303,8 @@ fn script(path: &[u8], path_info: &[u8]) -> Route {
     })
 }
 
-/// As in the path of a request: what a rule puts together may have one slash after another, which
-/// patterns do not expect.
+/// Merges slashes as in the path of a request: a rule can produce several in a row, which patterns do not
+/// expect.
 fn merge_slashes(path: &mut Vec<u8>) {
     path.dedup_by(|next, before| (*next, *before) == (b'/', b'/'));
 }
@@ -318,7 +317,7 @@ fn with_query(mut location: Vec<u8>, query: Option<&[u8]>) -> Vec<u8> {
     location
 }
 
-/// A path that was decoded: what is not plain in a URL is encoded again.
+/// Percent-encodes a decoded path.
 fn encoded(path: &[u8]) -> Vec<u8> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut location = Vec::with_capacity(path.len() + 16);

@@ -1,8 +1,9 @@
-//! Answering with a PHP script: hand the request to the pool, relay what the worker says.
+//! Responses of PHP scripts: the request is submitted to the pool, and the worker's response relayed.
 //!
-//! Called by [`crate::origin`]. Invariants: the body is whole before a worker is taken; an answer that is
-//! complete when it is first looked at goes out with its length in one write; once a head is out,
-//! a failure breaks the connection instead of pretending a whole answer.
+//! Called by [`crate::origin`]. Invariants: the body is complete before a worker is occupied; a response
+//! that is complete when it is first received has Content-Length and is one write; after the head was
+//! sent, a failure breaks the connection, so that the client does not take the response for a complete
+//! one.
 
 mod frame;
 pub(crate) mod relay;
@@ -22,22 +23,22 @@ use outboard_http_server::body_reader::{self, Received};
 use outboard_log::Reason;
 use outboard_php_pool::exchange::Exchange;
 use outboard_reactor::now_ms;
-pub(crate) use relay::Begun;
+pub(crate) use relay::StartedResponse;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// Runs the script until its head has come; for a cache, until all has come that it takes, unless
-/// the script has some of it sent before.
+/// Runs the script and waits for the head; for a cache, for as much of the body as it can store, unless
+/// the script flushes its output.
 ///
 /// # Errors
-/// Why there is no answer.
-pub(crate) async fn begin_answer(
+/// Why there is no response.
+pub(crate) async fn start(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
     script: &Script,
     for_cache: Option<&CacheRequirements>,
-) -> BeforeHead<Begun> {
+) -> BeforeHead<StartedResponse> {
     let received = if script.internal {
         Received::none()
     } else {
@@ -47,26 +48,26 @@ pub(crate) async fn begin_answer(
     let extra = Extra {
         params: &params,
         part: None,
-        for_cache: for_cache.map(|wish| &wish.conditions[..]),
+        for_cache: for_cache.map(|cache| &cache.conditions[..]),
     };
     let frame = frame::request(connection, ctx, app, script, received.content_length, extra);
     let local_peer = connection.peer.local_peer(&connection.transport);
     let lease = submit(ctx.request_id, app, frame, received.body, local_peer)?;
-    relay::begin(connection, ctx, app, lease, for_cache).await
+    relay::start(connection, ctx, app, lease, for_cache).await
 }
 
-/// A script that makes a part of a page.
+/// A script that renders a part of a page.
 pub(crate) struct SubRequest<'a> {
     /// Its path below the app's root.
     pub(crate) path: &'a [u8],
     pub(crate) query: &'a [u8],
 }
 
-/// Hands a sub-request to the pool: a GET with the client's own headers.
+/// Submits the request of a part to the pool: a GET with the client's headers.
 ///
 /// # Errors
-/// Why the pool does not take it.
-pub(crate) fn begin(
+/// Why the pool refuses it.
+pub(crate) fn start_part(
     connection: &Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
@@ -86,25 +87,24 @@ pub(crate) fn begin(
     submit(ctx.request_id, app, frame, RequestBody::empty(), local_peer)
 }
 
-/// What [`make`] sends to the worker: the present request as a GET for the whole page.
+/// The frame for [`render`]: the current request as a GET for the complete page.
 pub(crate) fn frame_for_cache(
     connection: &Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
     script: &Script,
-    wish: &CacheRequirements,
+    requirements: &CacheRequirements,
 ) -> Vec<u8> {
-    let extra = Extra { params: &[], part: None, for_cache: Some(&wish.conditions) };
+    let extra = Extra { params: &[], part: None, for_cache: Some(&requirements.conditions) };
     let script = Script { internal: true, ..script.clone() };
     frame::request(connection, ctx, app, &script, None, extra)
 }
 
-/// Has a page made that no client waits for; `None` for one that is not whole within
-/// `whole_bytes`.
+/// Renders a page that no client waits for; `None` if it is longer than `whole_bytes`.
 ///
 /// # Errors
-/// Why there is no answer.
-pub(crate) async fn make(
+/// Why there is no response.
+pub(crate) async fn render(
     app: &Rc<App>,
     frame: Vec<u8>,
     request_id: u64,
@@ -112,7 +112,7 @@ pub(crate) async fn make(
     whole_bytes: usize,
 ) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
     let lease = submit(request_id, app, frame, RequestBody::empty(), None)?;
-    relay::make(app, lease, path, whole_bytes).await
+    relay::render(app, lease, path, whole_bytes).await
 }
 
 fn submit(
@@ -139,7 +139,7 @@ fn submit(
     Ok(Lease { app: app.clone(), exchange })
 }
 
-/// Sees to it that a request nobody waits for any more is taken back, however the wait ended.
+/// A submitted request; dropping it abandons the request unless it has ended.
 #[derive(Debug)]
 pub(crate) struct Lease {
     app: Rc<App>,
@@ -147,7 +147,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// What the worker has answered so far.
+    /// The response so far.
     pub(crate) fn exchange(&self) -> &Exchange {
         &self.exchange
     }
@@ -161,5 +161,5 @@ impl Drop for Lease {
     }
 }
 
-/// A failure before anything was written: the client gets its status.
+/// A failure before the head was sent: the client gets its status.
 type BeforeHead<T> = Result<T, Reason>;

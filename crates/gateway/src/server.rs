@@ -1,29 +1,28 @@
-//! The life of the server: start, reload, drain.
+//! The server: start, reload, drain.
 //!
-//! Called by the command line. Invariants: addresses are bound before PHP is started, so that a
-//! taken port is said at once; a reload that fails at any point leaves everything as it was.
+//! Called by the command line. Invariants: addresses are bound before PHP is started, so that a port in use
+//! is reported immediately; a reload that fails at any point changes nothing.
 
+mod control_signals;
 mod development;
 mod generation_builder;
 mod heap;
 mod htaccess;
-mod orders;
 mod rings;
 
 use crate::gateway::{Gateway, memory_limit_bytes};
 use crate::generation::Generation;
-use crate::life::{self, Life, Ready};
-use crate::listeners::{self, Wanted};
+use crate::listeners::{self, ConfiguredListener};
 pub use crate::options::{AdminSocket, Load, Options};
-use crate::privileges::{self, Identity};
+use crate::privileges::{self, Privileges};
 pub use crate::server_error::ServerError;
+use crate::server_event::{self, Ready, ServerEvent};
+use control_signals::{Command, ControlSignals};
 use generation_builder::GenerationBuilder;
-use orders::{Order, Orders};
 use outboard_buffer::Memory;
 use outboard_config::{Config, Diagnostics};
 use outboard_http_server::Role;
-use outboard_log::Level;
-use outboard_log::Opener;
+use outboard_log::{Level, Opener};
 use outboard_php_pool::pool::StartError;
 use outboard_reactor::{self as reactor, Interest, Source, blocking, now_ms, spawn};
 use std::future::poll_fn;
@@ -31,65 +30,65 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Reads what a configuration names and the server needs from its start on: certificates with
-/// their keys. Nothing is started.
+/// Checks the files that a configuration names and that are needed at the start: certificates and keys.
+/// Nothing is started.
 ///
 /// # Errors
-/// What [`serve`] would not start with.
+/// An error with which [`serve`] would not start.
 pub fn check(config: &Config) -> Result<(), ServerError> {
     listeners::check(config)
 }
 
-/// Runs a server until it is told to stop.
+/// Runs a server until it is stopped.
 ///
 /// # Errors
-/// Why it did not start.
+/// Why it did not start, or had to stop.
 pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError> {
-    // Keys are root's, often.
-    let wanted = Wanted::of(&config, &Opener::default())?;
-    let mut identity = privileges::assume(&mut config, &options)?;
-    options.sockets.append(&mut identity.sockets);
-    let identity = Rc::new(identity);
-    let served = reactor::run(serve_on_loop(config, wanted, options, identity.clone()));
-    identity.leave();
+    // Often only root can read the keys.
+    let configured = ConfiguredListener::of(&config, &Opener::default())?;
+    let mut privileges = privileges::drop_root(&mut config, &options)?;
+    options.sockets.append(&mut privileges.sockets);
+    let privileges = Rc::new(privileges);
+    let served = reactor::run(serve_on_loop(config, configured, options, privileges.clone()));
+    privileges.remove_leftovers();
     served.map_err(ServerError::Io)?
 }
 
 async fn serve_on_loop(
     config: Config,
-    wanted: Vec<Wanted>,
+    configured: Vec<ConfiguredListener>,
     options: Options,
-    identity: Rc<Identity>,
+    privileges: Rc<Privileges>,
 ) -> Result<(), ServerError> {
-    let orders = Orders::catch().map_err(ServerError::Io)?;
+    let signals = ControlSignals::catch().map_err(ServerError::Io)?;
     let memory = Memory::new(memory_limit_bytes(config.limits.memory));
     let Options { name, host_binary, load, .. } = options;
-    let kit = GenerationBuilder { name, host_binary, memory, load, identity };
-    let (generation, sinks) = kit.open(1, config, None).await?;
-    let gateway = Gateway::new(generation, sinks, kit.memory.clone());
-    gateway.adopt(kit.name.clone(), options.sockets);
-    kit.identity.warnings.iter().for_each(|warning| gateway.server.log(Level::Warn, warning));
-    if let Some(spawner) = &kit.identity.spawner {
+    let builder = GenerationBuilder { name, host_binary, memory, load, privileges };
+    let (generation, sinks) = builder.open(1, config, None).await?;
+    let gateway = Gateway::new(generation, sinks, builder.memory.clone());
+    gateway.adopt(builder.name.clone(), options.sockets);
+    builder.privileges.warnings.iter().for_each(|warning| gateway.server.log(Level::Warn, warning));
+    if let Some(spawner) = &builder.privileges.spawner {
         let watched = spawner.watch().and_then(|fd| Source::new(fd, Interest::Read));
         spawn(stop_without_spawner(gateway.clone(), watched.map_err(ServerError::Io)?));
     }
     reactor::watch_memory(rings::Rings::new(gateway.clone()));
-    let admin_socket = listeners::listen_first(&gateway, wanted, options.admin_socket)?;
-    if let Some(unstarted) = wait_ready_or_stop(&gateway, &orders).await {
+    let admin_socket = listeners::listen_first(&gateway, configured, options.admin_socket)?;
+    if let Some(outcome) = wait_ready_or_stop(&gateway, &signals).await {
         listeners::stop(&gateway);
-        return unstarted.map_err(ServerError::Php);
+        return outcome.map_err(ServerError::Php);
     }
     spawn(flush_logs(gateway.clone()));
-    spawn(heap::give_back(gateway.clone()));
-    spawn(htaccess::tell(gateway.clone()));
+    spawn(heap::trim_regularly(gateway.clone()));
+    spawn(htaccess::report(gateway.clone()));
     development::configure(&gateway);
     gateway.ready.set(true);
-    (options.tell)(&Life::Ready(ready_facts(&gateway, admin_socket)));
+    (options.notify)(&ServerEvent::Ready(ready_facts(&gateway, admin_socket)));
     if let Some(period_ms) = options.alive_every_ms {
-        spawn(life::tell_alive(options.tell.clone(), period_ms));
+        spawn(server_event::notify_alive(options.notify.clone(), period_ms));
     }
-    attend(&gateway, &orders, &kit, &options.tell).await;
-    (options.tell)(&Life::Stopping);
+    handle_commands(&gateway, &signals, &builder, &options.notify).await;
+    (options.notify)(&ServerEvent::Stopping);
     drain(&gateway).await;
     gateway.sinks.borrow().all().for_each(|sink| sink.finish());
     if gateway.lost_spawner.get() { Err(ServerError::Spawner) } else { Ok(()) }
@@ -102,23 +101,23 @@ async fn wait_ready(generation: &Generation) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Waits until everything serves; otherwise says what came of it instead: a failure, or somebody
-/// who wanted it stopped before.
+/// Waits until everything is ready: `None`. Otherwise the failure of a pool, or `Ok` if the server was
+/// stopped before.
 async fn wait_ready_or_stop(
     gateway: &Rc<Gateway>,
-    orders: &Orders,
+    signals: &ControlSignals,
 ) -> Option<Result<(), StartError>> {
     let generation = gateway.generation();
-    match unless_stopped(gateway, orders, wait_ready(&generation)).await {
+    match unless_stopped(gateway, signals, wait_ready(&generation)).await {
         None => Some(Ok(())),
         Some(outcome) => outcome.err().map(Err),
     }
 }
 
-/// Without its spawner a gateway that gave up root can start no PHP, and only root can start one.
+/// Without its spawner a gateway without root's privileges cannot start PHP, and only root can start one.
 async fn stop_without_spawner(gateway: Rc<Gateway>, spawner: Source) {
     poll_fn(|_| spawner.poll_hangup()).await;
-    gateway.server.log(Level::Error, "the spawner has gone, and with it all PHP: stopping");
+    gateway.server.log(Level::Error, "the spawner has exited, and with it all PHP: stopping");
     gateway.lost_spawner.set(true);
     gateway.control.stop.set();
 }
@@ -138,20 +137,21 @@ fn ready_facts(gateway: &Gateway, admin_socket: Option<PathBuf>) -> Ready {
     }
 }
 
-async fn attend(
+async fn handle_commands(
     gateway: &Rc<Gateway>,
-    orders: &Orders,
-    kit: &GenerationBuilder,
-    tell: &life::Listener,
+    signals: &ControlSignals,
+    builder: &GenerationBuilder,
+    notify: &server_event::Listener,
 ) {
     loop {
-        match orders.next(gateway).await {
-            Order::Stop => return,
-            Order::ReopenLogs => reopen_logs(gateway),
-            Order::Reload => {
+        match signals.next(gateway).await {
+            Command::Stop => return,
+            Command::ReopenLogs => reopen_logs(gateway),
+            Command::Reload => {
                 let waiters = gateway.control.take_reload_waiters();
-                tell(&Life::Reloading);
-                let Some(outcome) = unless_stopped(gateway, orders, reload(gateway, kit)).await
+                notify(&ServerEvent::Reloading);
+                let Some(outcome) =
+                    unless_stopped(gateway, signals, reload(gateway, builder)).await
                 else {
                     let outcome = Err("the server stops".to_owned());
                     return waiters.iter().for_each(|waiter| waiter.complete(outcome.clone()));
@@ -162,26 +162,26 @@ async fn attend(
                     }
                     Err(error) => gateway.server.log(
                         Level::Error,
-                        &format!("reload given up, everything stays as it was: {error}"),
+                        &format!("the reload failed, nothing has changed: {error}"),
                     ),
                 }
                 let outcome = outcome.map_err(|error| error.to_string());
-                tell(&Life::Reloaded(outcome.clone()));
+                notify(&ServerEvent::Reloaded(outcome.clone()));
                 waiters.iter().for_each(|waiter| waiter.complete(outcome.clone()));
             }
         }
     }
 }
 
-/// Does what may take its time; `None` when somebody wants the server stopped meanwhile.
+/// Completes `work`; `None` if the server is stopped meanwhile.
 async fn unless_stopped<T>(
     gateway: &Gateway,
-    orders: &Orders,
+    signals: &ControlSignals,
     work: impl Future<Output = T>,
 ) -> Option<T> {
     let mut work = std::pin::pin!(work);
     poll_fn(|context| {
-        if orders.want_stop(gateway) {
+        if signals.should_stop(gateway) {
             return Poll::Ready(None);
         }
         work.as_mut().poll(context).map(Some)
@@ -189,24 +189,24 @@ async fn unless_stopped<T>(
     .await
 }
 
-/// Starts a successor beside the present generation, checks it, swaps it in.
-async fn reload(gateway: &Rc<Gateway>, kit: &GenerationBuilder) -> Result<u32, ServerError> {
-    let load = kit.load.clone();
-    let opener = kit.identity.opener();
+/// Starts a successor of the active generation, waits until it is ready, and activates it.
+async fn reload(gateway: &Rc<Gateway>, builder: &GenerationBuilder) -> Result<u32, ServerError> {
+    let load = builder.load.clone();
+    let opener = builder.privileges.opener();
     let loaded = blocking(move || {
         let config = load(&|path| opener.read(path))?;
         let certificates = listeners::certificates(&config, &opener);
         Ok::<_, Diagnostics>((config, certificates))
     });
     let (mut config, certificates) = loaded.await.map_err(ServerError::Config)?;
-    kit.identity.settle(&mut config);
-    let wanted = Wanted::with(&config, certificates.map_err(ServerError::setup)?);
+    builder.privileges.set_php_user(&mut config);
+    let configured = ConfiguredListener::with(&config, certificates.map_err(ServerError::setup)?);
     let present = gateway.generation();
     let number = present.number + 1;
-    let (successor, sinks) = kit.open(number, config, Some(&present)).await?;
+    let (successor, sinks) = builder.open(number, config, Some(&present)).await?;
     gateway.pools.borrow_mut().extend(successor.pools().cloned());
     let checked = match wait_ready(&successor).await {
-        Ok(()) => listeners::bind_new(gateway, &wanted, successor.config.io.backlog)
+        Ok(()) => listeners::bind_new(gateway, &configured, successor.config.io.backlog)
             .map_err(ServerError::from),
         Err(error) => Err(error.into()),
     };
@@ -219,7 +219,7 @@ async fn reload(gateway: &Rc<Gateway>, kit: &GenerationBuilder) -> Result<u32, S
         }
     };
     let drain_timeout_ms = successor.config.drain_timeout_ms;
-    listeners::take_over(gateway, &wanted, fresh);
+    listeners::take_over(gateway, &configured, fresh);
     gateway.swap(successor, sinks, drain_timeout_ms);
     development::configure(gateway);
     Ok(number)
@@ -233,7 +233,7 @@ fn reopen_logs(gateway: &Gateway) {
     }
 }
 
-/// Access lines reach their file within a moment, without a write a request.
+/// Log lines are written in batches, after at most a quarter of a second.
 async fn flush_logs(gateway: Rc<Gateway>) {
     let mut waiting = gateway.server.memory.logs().hold(0);
     loop {
@@ -243,9 +243,9 @@ async fn flush_logs(gateway: Rc<Gateway>) {
     }
 }
 
-/// Finishes what has begun, within the drain time-out.
+/// Completes requests that have started, within the drain timeout.
 async fn drain(gateway: &Rc<Gateway>) {
-    gateway.server.log(Level::Info, "stopping: finishing what has begun");
+    gateway.server.log(Level::Info, "stopping: completing running requests");
     listeners::stop(gateway);
     gateway.server.drain();
     gateway.generation().tasks().for_each(|tasks| tasks.stop());
@@ -270,5 +270,5 @@ async fn drain(gateway: &Rc<Gateway>) {
     }
 }
 
-/// For killed workers to be reaped.
+/// The time for killed workers to be reaped.
 const KILL_GRACE_MS: u64 = 500;

@@ -34,7 +34,7 @@ impl std::fmt::Display for ServerError {
             Self::Bind(error) => error.fmt(f),
             Self::Php(error) => error.fmt(f),
             Self::Setup { message, .. } => f.write_str(message),
-            Self::Spawner => f.write_str("the spawner, which starts PHP, has gone; start again"),
+            Self::Spawner => f.write_str("the spawner, which starts PHP, has exited; start again"),
             Self::Io(error) => write!(f, "the event loop failed: {error}"),
         }
     }

@@ -1,4 +1,4 @@
-//! What `outboard status` shows.
+//! The status report, for `outboard status` and for metrics.
 
 use crate::app::App;
 use crate::gateway::Gateway;

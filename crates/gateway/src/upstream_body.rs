@@ -1,8 +1,7 @@
-//! [`UpstreamBody`]: an upstream's answer on its way to a page or to a script.
+//! [`UpstreamBody`]: a fetched body for a page or for a script.
 //!
-//! Made by the connection's task, filled by a task of its own, which wakes the former. Invariant:
-//! a status other than 200 to 299 is no part of a page; whoever wants such answers asks for the
-//! status instead.
+//! Created by the connection's task, filled by a task of its own, which wakes the former. Invariant: its memory
+//! is counted, and the upstream waits while more than `buffer_bytes` are not taken.
 
 use crate::app::App;
 use outboard_buffer::Held;
@@ -12,7 +11,7 @@ use outboard_upstream::{Client, Error, Kind, Request, RequestHeaders, ScopedTask
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// A fetch that is under way or over. Dropping it ends it.
+/// See the module. Dropping it ends the fetch.
 #[derive(Debug)]
 pub(crate) struct UpstreamBody {
     shared: Rc<Shared>,
@@ -24,16 +23,16 @@ struct Shared {
     task: TaskId,
     status: Cell<u16>,
     body: RefCell<Vec<u8>>,
-    /// Counts it.
+    /// Counts `body`.
     held: RefCell<Held>,
     outcome: RefCell<Option<Result<(), Error>>>,
-    /// Beyond so much untaken body the upstream has to wait.
+    /// The upstream waits while so many bytes are not taken.
     buffer_bytes: usize,
     room: Event,
 }
 
 impl UpstreamBody {
-    /// Begins to fetch for the current task.
+    /// Starts a fetch for the current task.
     pub(crate) fn start(
         app: &App,
         source: &FetchSource,
@@ -55,19 +54,19 @@ impl UpstreamBody {
             request.account = Some(app.upstream_account.clone());
             request
         });
-        let (client, theirs) = (app.upstream.clone(), shared.clone());
+        let (client, filler) = (app.upstream.clone(), shared.clone());
         let task = ScopedTask::spawn(async move {
             let outcome = match request {
-                Ok(request) => theirs.fetch(&client, request).await,
+                Ok(request) => filler.fetch(&client, request).await,
                 Err(error) => Err(error),
             };
-            theirs.outcome.replace(Some(outcome));
-            wake(theirs.task);
+            filler.outcome.replace(Some(outcome));
+            wake(filler.task);
         });
         Self { shared, _task: task }
     }
 
-    /// The status; 0 before it has come.
+    /// The status; 0 before the head has arrived.
     pub(crate) fn status(&self) -> u16 {
         self.shared.status.get()
     }
@@ -79,7 +78,7 @@ impl UpstreamBody {
         self.shared.room.set();
     }
 
-    /// How it ended, once it has.
+    /// The outcome, once the fetch has ended.
     pub(crate) fn outcome(&self) -> Option<Result<(), Error>> {
         self.shared.outcome.borrow().clone()
     }
@@ -93,7 +92,7 @@ impl Shared {
         loop {
             let more = response.read(&mut piece).await?;
             if !self.held.borrow_mut().try_grow(piece.len()) {
-                let message = "limits.memory has no room for the answer".to_owned();
+                let message = "limits.memory has no room for the response".to_owned();
                 return Err(Error::new(Kind::Busy, message));
             }
             self.body.borrow_mut().append(&mut piece);

@@ -4,7 +4,7 @@
 //! Used by `outboard serve`. Without `NOTIFY_SOCKET` or `LISTEN_FDS` in the environment there are no
 //! notifications and no sockets. A failed notification is not an error: the manager has time-outs.
 
-use outboard_gateway::life::Life;
+use outboard_gateway::server_event::ServerEvent;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
@@ -30,28 +30,28 @@ impl ServiceManager {
     }
 
     /// Sends a lifecycle event in the format of sd_notify(3).
-    pub(crate) fn hear(&self, life: &Life) {
-        match life {
-            Life::Ready(ready) => {
+    pub(crate) fn on_event(&self, event: &ServerEvent) {
+        match event {
+            ServerEvent::Ready(ready) => {
                 let pid = std::process::id();
                 let at = ready.listeners.join(" ");
                 self.say(&format!("READY=1\nMAINPID={pid}\nSTATUS=serving on {at}"));
             }
-            Life::Reloading => {
+            ServerEvent::Reloading => {
                 let now = clock_gettime(ClockId::Monotonic);
                 let now_us = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
                 self.say(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=reloading"));
             }
-            Life::Reloaded(Ok(number)) => {
+            ServerEvent::Reloaded(Ok(number)) => {
                 self.say(&format!("READY=1\nSTATUS=generation {number} is active"));
             }
             // Nothing has changed, but without READY the manager would assume that the reload hangs.
-            Life::Reloaded(Err(why)) => {
+            ServerEvent::Reloaded(Err(why)) => {
                 let why = why.lines().next().unwrap_or_default();
                 self.say(&format!("READY=1\nSTATUS=reload failed: {why}"));
             }
-            Life::Alive => self.say("WATCHDOG=1"),
-            Life::Stopping => self.say("STOPPING=1\nSTATUS=finishing running requests"),
+            ServerEvent::Alive => self.say("WATCHDOG=1"),
+            ServerEvent::Stopping => self.say("STOPPING=1\nSTATUS=finishing running requests"),
         }
     }
 

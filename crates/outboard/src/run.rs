@@ -18,8 +18,9 @@ use crate::terminal::{Terminal, say};
 use configuration::Configuration;
 use description::Described;
 use outboard_config::Config;
-use outboard_gateway::life::Life;
+
 use outboard_gateway::server::{AdminSocket, Options};
+use outboard_gateway::server_event::ServerEvent;
 use outboard_spawner::users;
 use private_dir::PrivateDir;
 use std::cell::Cell;
@@ -158,8 +159,8 @@ fn serve(
         spawner: std::env::current_exe().ok(),
         pid_file,
         sockets: Vec::new(),
-        tell: Rc::new(move |life| {
-            if let Life::Ready(ready) = life {
+        notify: Rc::new(move |event| {
+            if let ServerEvent::Ready(ready) = event {
                 announce(ready, &console);
                 write_pid(written_pid_file.take());
                 let listening = commands.take().map(|pipe| control::listen(pipe, &controlled));
@@ -170,7 +171,7 @@ fn serve(
                     redirect_output(&log);
                 }
             }
-            manager.hear(life);
+            manager.on_event(event);
         }),
         alive_every_ms: notify::alive_every_ms(),
     };

@@ -93,6 +93,9 @@ bool outboard_is_fork(void);
 /* primitives.c */
 extern const zend_function_entry outboard_engine_functions[];
 
+/* request_functions.c */
+extern const zend_function_entry outboard_request_functions[];
+
 /* kv.c */
 extern const zend_function_entry outboard_kv_functions[];
 void outboard_kv_hook(void);

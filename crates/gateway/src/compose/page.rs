@@ -1,8 +1,8 @@
-//! [`Page`]: the answer that parts are put into.
+//! [`Page`]: the response that parts are written to.
 //!
-//! Owned by one composed answer. Invariants: the head goes out with the first bytes of the body;
-//! a page that is complete before any of it was sent goes out with its length in one write; what
-//! is broken off cannot be taken for a whole page; what is in memory of it is counted.
+//! Owned by one composed response. Invariants: the head is sent with the first bytes of the body; a page
+//! that is complete before any of it was sent has Content-Length and is one write; a client can
+//! distinguish an aborted page from a complete one; its memory is counted.
 
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary};
@@ -16,9 +16,9 @@ use outboard_http_server::{BodyWriter, Connection, Framing};
 pub(super) struct Page {
     head: ResponseHead,
     body: Option<Body>,
-    /// What comes next.
+    /// The bytes to write next.
     pub(super) pending: Vec<u8>,
-    /// Counts it.
+    /// Counts `pending`.
     held: Held,
 }
 
@@ -32,29 +32,29 @@ impl Page {
         }
     }
 
-    /// Counts what is pending now.
+    /// Updates the account with the length of `pending`.
     pub(super) fn count(&mut self) {
         self.held.set(self.pending.len());
     }
 
     /// Sets status and headers.
-    pub(super) fn lead(&mut self, head: ResponseHead) {
+    pub(super) fn set_head(&mut self, head: ResponseHead) {
         self.head = head;
     }
 
-    /// Changes the headers as the app's rules say.
+    /// Applies the app's header rules.
     pub(super) fn apply(&mut self, rules: &[HeaderRule], path: &[u8]) {
         if !rules.is_empty() {
             self.head.headers.apply(rules, path);
         }
     }
 
-    /// Whether the client has seen any of it.
-    pub(super) fn has_begun(&self) -> bool {
+    /// Whether a part of it was sent.
+    pub(super) fn is_started(&self) -> bool {
         self.body.is_some()
     }
 
-    /// Writes what is pending; what the client does not read is spooled. False if it is gone.
+    /// Writes the pending bytes, spooled for a slow client. False if the client is gone.
     pub(super) async fn flush(
         &mut self,
         connection: &mut Connection,
@@ -90,7 +90,7 @@ impl Page {
         ResponseSummary { written, status, body_bytes: writer.written_bytes() }
     }
 
-    /// Leaves the response without an end, so that the client notices.
+    /// Ends the response without its end mark, so that the client notices.
     pub(super) fn abort(self) -> ResponseSummary {
         let written_bytes = self.body.map_or(0, |body| body.writer.written_bytes());
         ResponseSummary::broken(self.head.status, written_bytes)

@@ -1,7 +1,7 @@
-//! [`Running`]: one part of a page while it is made.
+//! [`Running`]: one part of a page while the page is rendered.
 //!
-//! Owned by the page. Invariants: what a part gives is given in order and once; a part with a
-//! replacement gives all of its own or none of it, so that a page never holds half a part.
+//! Owned by the page. Invariants: output is taken in order and once; of a part with a replacement either
+//! all output or none is taken, so that a page never contains half a part.
 
 use super::WHOLE_MAX_BYTES;
 use crate::response_head::ResponseHead;
@@ -12,7 +12,7 @@ use outboard_log::Reason;
 use outboard_php_pool::exchange::{End, Exchange};
 use outboard_upstream::Kind;
 
-/// A part fails.
+/// The failure of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
     /// For the client, when the page fails with the part.
@@ -32,33 +32,33 @@ impl Failure {
     }
 }
 
-/// What a look at a part came to.
+/// The state of a part after its output was taken.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Nothing more for now; the task is woken when there is.
+    /// There is no more output yet; the task is woken when there is.
     Pending,
-    /// All of it was given.
+    /// All output was taken.
     Over,
-    /// It will not be whole. Nothing of it was given if it has a replacement.
+    /// It will not be complete. If it has a replacement, no output was taken.
     Failed(Failure),
 }
 
 /// One part.
 #[derive(Debug)]
 pub(super) enum Running {
-    /// It has not begun.
+    /// It has not started.
     Waiting,
-    /// Words of the configuration.
+    /// A text of the configuration.
     Text(Vec<u8>),
-    /// A file, and what counts it.
+    /// A file, and its memory account.
     File { bytes: Vec<u8>, _held: Held },
-    /// All of it was given, or it is left out.
+    /// All output was taken, or the part is skipped.
     Over,
     /// A script of the app.
     Script(Box<ScriptPart>),
-    /// An upstream's answer.
+    /// An upstream's response.
     Fetch(UpstreamBody),
-    /// It failed before it began.
+    /// It failed to start.
     Failed(Failure),
 }
 
@@ -70,10 +70,10 @@ pub(super) struct ScriptPart {
     pub(super) until_ms: u64,
     head: Option<ResponseHead>,
     body: Vec<u8>,
-    /// Counts it.
+    /// Counts `body`.
     held: Held,
     end: Option<End>,
-    /// The page has this one's status and headers, whatever they are.
+    /// Whether the page has the status and headers of this script.
     leads: bool,
 }
 
@@ -82,13 +82,13 @@ impl ScriptPart {
         Self { lease, until_ms, head: None, body: Vec::new(), held, end: None, leads }
     }
 
-    /// Takes what has come. False when there is no answer yet and nothing was wrong.
-    fn look(&mut self) -> Result<bool, Failure> {
+    /// Receives what the worker has sent. False if there is no head yet.
+    fn receive(&mut self) -> Result<bool, Failure> {
         let exchange: &Exchange = self.lease.exchange();
         if let Some(arrived) = exchange.take() {
             if let Some(payload) = arrived.head {
                 let head = ResponseHead::read(&payload);
-                let head = head.map_err(|bad| Failure::new(Reason::BadResponse, bad.why))?;
+                let head = head.map_err(|bad| Failure::new(Reason::BadResponse, bad.text))?;
                 self.head = Some(head);
             }
             self.held.grow(arrived.body.len());
@@ -102,40 +102,40 @@ impl ScriptPart {
         match (&self.head, self.end) {
             (_, Some(End::Failed(reason))) => Err(Failure::new(reason, reason.text())),
             (None, Some(End::Complete)) => {
-                Err(Failure::new(Reason::BadResponse, "the script gave no answer"))
+                Err(Failure::new(Reason::BadResponse, "the script sent no response"))
             }
             (head, _) => Ok(head.is_some()),
         }
     }
 
-    /// The head, once it has come.
+    /// The head, once it has arrived.
     pub(super) fn poll_head(&mut self) -> Result<Option<&ResponseHead>, Failure> {
-        self.look()?;
+        self.receive()?;
         Ok(self.head.as_ref())
     }
 
-    /// A part that is not the page's head has to be an answer that fits into one.
+    /// Checks that the response of a script after the first can be a part of a page.
     fn check(&self) -> Result<(), Failure> {
         let Some(head) = self.head.as_ref().filter(|_| !self.leads) else { return Ok(()) };
         if (200..300).contains(&head.status) && head.sendfile.is_none() {
             return Ok(());
         }
-        let text = format!("the script answered with status {}", head.status);
+        let text = format!("the script responded with status {}", head.status);
         Err(Failure::new(Reason::PartFailed, text))
     }
 }
 
 impl Running {
-    /// Moves what can be sent to `out`; with `whole`, only all of it at once.
-    pub(super) fn give(&mut self, whole: bool, now_ms: u64, out: &mut Vec<u8>) -> Progress {
-        match self.try_give(whole, now_ms, out) {
+    /// Moves the output so far to `out`; with `whole`, only the complete output.
+    pub(super) fn take_output(&mut self, whole: bool, now_ms: u64, out: &mut Vec<u8>) -> Progress {
+        match self.try_take(whole, now_ms, out) {
             Ok(true) => Progress::Over,
             Ok(false) => Progress::Pending,
             Err(failure) => Progress::Failed(failure),
         }
     }
 
-    fn try_give(&mut self, whole: bool, now_ms: u64, out: &mut Vec<u8>) -> Result<bool, Failure> {
+    fn try_take(&mut self, whole: bool, now_ms: u64, out: &mut Vec<u8>) -> Result<bool, Failure> {
         match self {
             Self::Waiting => Ok(false),
             Self::Over => Ok(true),
@@ -145,10 +145,10 @@ impl Running {
             }
             Self::Failed(failure) => Err(failure.clone()),
             Self::Script(script) => {
-                let answered = script.look()?;
+                let has_head = script.receive()?;
                 script.check()?;
                 let over = script.end == Some(End::Complete);
-                if answered && (over || !whole) {
+                if has_head && (over || !whole) {
                     out.append(&mut script.body);
                     script.held.set(0);
                 }
@@ -162,11 +162,11 @@ impl Running {
                 }
                 Ok(over)
             }
-            Self::Fetch(fetching) => give_fetched(fetching, whole, out),
+            Self::Fetch(fetching) => take_fetched(fetching, whole, out),
         }
     }
 
-    /// When the part's time is over, unless somebody else looks after that.
+    /// The deadline of a script; a fetch has its own.
     pub(super) fn until_ms(&self) -> u64 {
         match self {
             Self::Script(script) => script.until_ms,
@@ -175,10 +175,10 @@ impl Running {
     }
 }
 
-fn give_fetched(fetching: &UpstreamBody, whole: bool, out: &mut Vec<u8>) -> Result<bool, Failure> {
+fn take_fetched(fetching: &UpstreamBody, whole: bool, out: &mut Vec<u8>) -> Result<bool, Failure> {
     let status = fetching.status();
     if status != 0 && !(200..300).contains(&status) {
-        let text = format!("the upstream answered with status {status}");
+        let text = format!("the upstream responded with status {status}");
         return Err(Failure::new(Reason::UpstreamFailed, text));
     }
     let outcome = fetching.outcome();

@@ -1,26 +1,25 @@
-//! The page that tells a developer what PHP failed at: its words, and the source around each place
-//! that they name.
+//! The page about a PHP error in development: PHP's message, and the source around each place that it
+//! names.
 //!
-//! Called for an answer of PHP that is an error and says nothing itself, and for code that does
-//! not start. Invariants: everything that PHP said or a file holds is escaped; a place outside of
-//! PHP's own kind of files is named, never opened.
+//! Called for an error response of PHP without a page of its own, and for code that does not start.
+//! Invariants: all text of PHP and of files is escaped; only files with a suffix of PHP sources are opened.
 
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Lines before and after the one that is meant.
+/// Lines before and after the named one.
 const AROUND: usize = 6;
-/// Longer lines are cut, and files that go on longer before the place are not read to it.
+/// Longer lines are truncated, and a place beyond this line of a file is not shown.
 const LINE_BYTES: usize = 400;
 const LINES_MAX: usize = 100_000;
 /// Frames of a backtrace whose source is shown.
 const FRAMES_MAX: usize = 12;
-/// Ends of names of files with PHP in them.
+/// Suffixes of PHP source files.
 const SOURCES: [&str; 5] = [".php", ".inc", ".phtml", ".phpt", ".module"];
 
-/// What went wrong, taken apart.
+/// A parsed error message.
 #[derive(Debug, PartialEq, Eq)]
 struct Failure<'a> {
     /// "Fatal error", "Parse error".
@@ -37,7 +36,7 @@ struct Place<'a> {
     line: usize,
 }
 
-/// A call that was under way.
+/// A call of the backtrace.
 #[derive(Debug, PartialEq, Eq)]
 struct Frame<'a> {
     text: &'a str,
@@ -45,18 +44,18 @@ struct Frame<'a> {
 }
 
 /// The page for a browser.
-pub(crate) fn html(words: &str, request: &str) -> String {
-    let failure = read(words);
+pub(crate) fn html(message: &str, request: &str) -> String {
+    let failure = parse(message);
     let mut page = String::with_capacity(8 * 1024);
     // Writing to a String does not fail.
-    let _ = put_html(&mut page, &failure, words, request);
+    let _ = put_html(&mut page, &failure, message, request);
     page
 }
 
-/// The same for everybody else.
-pub(crate) fn plain(words: &str) -> String {
-    let failure = read(words);
-    let mut page = format!("{}\n", words.trim_end());
+/// The same as text.
+pub(crate) fn plain(message: &str) -> String {
+    let failure = parse(message);
+    let mut page = format!("{}\n", message.trim_end());
     if let Some(place) = failure.place {
         let _ = put_plain_excerpt(&mut page, place);
     }
@@ -78,7 +77,7 @@ fn put_plain_excerpt(page: &mut String, place: Place<'_>) -> std::fmt::Result {
 fn put_html(
     page: &mut String,
     failure: &Failure<'_>,
-    words: &str,
+    full_message: &str,
     request: &str,
 ) -> std::fmt::Result {
     let message = escape(failure.message);
@@ -102,8 +101,8 @@ fn put_html(
     }
     write!(
         page,
-        "<details><summary>PHP’s own words</summary><pre class=words>{}</pre></details></main></html>",
-        escape(words.trim_end())
+        "<details><summary>PHP’s message</summary><pre class=message>{}</pre></details></main></html>",
+        escape(full_message.trim_end())
     )
 }
 
@@ -119,8 +118,8 @@ fn put_frame(page: &mut String, frame: &Frame<'_>) -> std::fmt::Result {
     }
 }
 
-fn put_excerpt(page: &mut String, place: Place<'_>, names_it: bool) -> std::fmt::Result {
-    if names_it {
+fn put_excerpt(page: &mut String, place: Place<'_>, names_place: bool) -> std::fmt::Result {
+    if names_place {
         write!(page, "<p class=place>{}:{}</p>", escape(place.file), place.line)?;
     }
     let lines = excerpt(place);
@@ -148,22 +147,22 @@ pre{font:14px/1.6 ui-monospace,monospace;background:#fff;border:1px solid #ddd;b
 padding:.6rem 0;margin:.3rem 0 1rem;overflow:auto}pre span{display:block;padding:0 1rem}\
 pre i{display:inline-block;width:4ch;margin-right:1.5ch;text-align:right;color:#99a;\
 font-style:normal;user-select:none}.here{background:#fde7e5;box-shadow:inset 3px 0 #b3261e}\
-.words{padding:.6rem 1rem;white-space:pre-wrap}details{margin:.2rem 0}\
+.message{padding:.6rem 1rem;white-space:pre-wrap}details{margin:.2rem 0}\
 @media(prefers-color-scheme:dark){body{background:#15181d;color:#dde}\
 pre{background:#1c2027;border-color:#333a44}.here{background:#43201f}.kind{color:#ff8a80}}";
 
-/// Takes PHP's words apart. They may have been said by a start that failed, with more before them.
-fn read(words: &str) -> Failure<'_> {
-    let (kind, said) = ["Parse error: ", "Fatal error: ", "Recoverable fatal error: ", "Warning: "]
+/// Parses a message of PHP. That of a start that failed has other text before it.
+fn parse(text: &str) -> Failure<'_> {
+    let (kind, rest) = ["Parse error: ", "Fatal error: ", "Recoverable fatal error: ", "Warning: "]
         .iter()
         .find_map(|kind| {
-            let at = words.find(&format!("PHP {kind}"))?;
+            let at = text.find(&format!("PHP {kind}"))?;
             let kind = kind.trim_end_matches(": ");
-            Some((kind, words[at + "PHP ".len() + kind.len() + 1..].trim_start()))
+            Some((kind, text[at + "PHP ".len() + kind.len() + 1..].trim_start()))
         })
-        .unwrap_or(("PHP failed", words.trim()));
-    let (message, trace) = said.split_once("\nStack trace:\n").unwrap_or((said, ""));
-    // Lines behind an error that has no trace are another's.
+        .unwrap_or(("PHP failed", text.trim()));
+    let (message, trace) = rest.split_once("\nStack trace:\n").unwrap_or((rest, ""));
+    // Lines after an error without a trace belong to another message.
     let lines_of_message = match trace {
         "" => message.lines().next().unwrap_or_default(),
         _ => message,
@@ -195,7 +194,7 @@ fn frame(line: &str) -> Frame<'_> {
     Frame { text, place }
 }
 
-/// The lines around a place with their numbers; none of what is no source of PHP.
+/// The lines around a place with their numbers; none if the file is not a PHP source.
 fn excerpt(place: Place<'_>) -> Vec<(usize, String)> {
     let is_source = SOURCES.iter().any(|ending| place.file.ends_with(ending));
     let first = place.line.saturating_sub(AROUND).max(1);
@@ -205,10 +204,10 @@ fn excerpt(place: Place<'_>) -> Vec<(usize, String)> {
     let Ok(file) = File::open(place.file) else { return Vec::new() };
     let lines = BufReader::new(file).split(b'\n').map_while(Result::ok).enumerate();
     let shown = lines.skip(first - 1).take(place.line + AROUND + 1 - first);
-    shown.map(|(index, line)| (index + 1, cut(&String::from_utf8_lossy(&line)))).collect()
+    shown.map(|(index, line)| (index + 1, truncated(&String::from_utf8_lossy(&line)))).collect()
 }
 
-fn cut(line: &str) -> String {
+fn truncated(line: &str) -> String {
     let line = line.trim_end_matches('\r');
     match line.char_indices().nth(LINE_BYTES) {
         Some((end, _)) => format!("{}…", &line[..end]),

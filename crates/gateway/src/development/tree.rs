@@ -1,122 +1,114 @@
-//! The files under development, and which of them have changed since the last look.
+//! [`Tree`]: the files under development, and which of them have changed since the last check.
 //!
-//! Called by [`super::Development`]. The kernel tells by inotify(7); where it cannot (too many
-//! folders, a network file system), every file's time and length are compared with what they were.
-//! Invariant: a look that comes after a file was written and closed finds it.
+//! Called by [`super::Development`]. The kernel reports changes by inotify(7); if it cannot (too many
+//! directories, a network file system), the time and length of every file are compared with those of the
+//! last check. Invariant: a check after a file was written and closed finds the change.
 
+mod inotify_watch;
+
+use inotify_watch::InotifyWatch;
 use outboard_config::Development;
-use outboard_reactor::{Interest, Source};
-use rustix::fd::AsFd;
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use rustix::io::Errno;
-use std::collections::{BTreeMap, HashMap};
+use outboard_reactor::Source;
+use std::collections::BTreeMap;
 use std::fs::Metadata;
-use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// More folders are no project, but a disk.
-const FOLDERS_MAX: usize = 10_000;
-/// What the kernel queues (max_queued_events in inotify(7)): all that had happened before the look.
-const EVENTS_A_LOOK: usize = 16 * 1024;
-/// Deeper is a loop of links.
-const DEPTH_MAX: usize = 40;
+/// A tree of more directories is not a project.
+const MAX_DIRECTORIES: usize = 10_000;
+/// A deeper tree has a loop of links.
+const MAX_DEPTH: usize = 40;
 
-/// A file that has changed, by what it means.
+/// A changed file, by its effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The server's own configuration.
     Configuration,
-    /// What PHP has read, or may have.
+    /// A file that PHP may have read.
     Code,
-    /// What a browser shows.
+    /// A file that a page consists of.
     Page,
-    /// How it shows it.
+    /// A style sheet.
     Style,
 }
 
-/// What is watched, and how.
+/// See the module.
 #[derive(Debug)]
 pub(crate) struct Tree {
     scope: Scope,
-    way: Way,
+    method: Method,
 }
 
 /// Which files count.
 #[derive(Debug)]
 struct Scope {
-    folders: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
     ignore: Vec<String>,
     configuration: PathBuf,
 }
 
 #[derive(Debug)]
-enum Way {
-    Told(Told),
-    Compared(BTreeMap<PathBuf, Stamp>),
+enum Method {
+    Inotify(InotifyWatch),
+    Polling(BTreeMap<PathBuf, FileState>),
 }
 
-/// Changes that the kernel tells.
-#[derive(Debug)]
-struct Told {
-    source: Rc<Source>,
-    folders: HashMap<i32, PathBuf>,
-}
-
-/// What a file looks like from outside.
+/// The metadata by which a change is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileState {
     modified_ns: i128,
     bytes: u64,
     inode: u64,
 }
 
 impl Tree {
-    /// Begins to watch. The second value says what is not as it should be: when the kernel cannot
-    /// tell, files are compared.
+    /// Starts to watch; the second value is a warning. If the kernel cannot report changes, files are compared.
     pub(crate) fn watch(config: &Development, configuration: &Path) -> (Self, Option<String>) {
         let scope = Scope {
-            folders: config.watch.clone(),
+            directories: config.watch.clone(),
             ignore: config.ignore.clone(),
             configuration: configuration.to_owned(),
         };
-        let told = if config.polling { Err(None) } else { Told::of(&scope).map_err(Some) };
-        let (way, trouble) = match told {
-            Ok(told) => {
-                let trouble = (told.folders.len() >= FOLDERS_MAX).then(|| {
-                    format!("of the watched folders only the first {FOLDERS_MAX} are: narrow development.watch")
-                });
-                (Way::Told(told), trouble)
-            }
-            Err(error) => {
-                let trouble = error.map(|error| {
+        let watch = match config.polling {
+            true => Err(None),
+            false => InotifyWatch::new(&scope).map_err(Some),
+        };
+        let (method, warning) = match watch {
+            Ok(watch) => {
+                let warning = watch.is_full().then(|| {
                     format!(
-                        "files are looked at again and again, for the kernel does not tell: {error}"
+                        "only the first {MAX_DIRECTORIES} directories are watched: narrow development.watch"
                     )
                 });
-                (Way::Compared(scope.stamps()), trouble)
+                (Method::Inotify(watch), warning)
+            }
+            Err(error) => {
+                let warning = error.map(|error| {
+                    format!("files are polled, since the kernel cannot report changes: {error}")
+                });
+                (Method::Polling(scope.files()), warning)
             }
         };
-        (Self { scope, way }, trouble)
+        (Self { scope, method }, warning)
     }
 
-    /// What becomes readable when there is something to see; `None` when nothing tells.
+    /// Readable when there are changes; `None` if files are compared.
     pub(crate) fn signal(&self) -> Option<Rc<Source>> {
-        match &self.way {
-            Way::Told(told) => Some(told.source.clone()),
-            Way::Compared(_) => None,
+        match &self.method {
+            Method::Inotify(watch) => Some(watch.source()),
+            Method::Polling(_) => None,
         }
     }
 
-    /// What has changed since the last look.
-    pub(crate) fn look(&mut self) -> Vec<Change> {
-        match &mut self.way {
-            Way::Told(told) => told.look(&self.scope),
-            Way::Compared(known) => {
-                let present = self.scope.stamps();
+    /// The changes since the last call.
+    pub(crate) fn changes(&mut self) -> Vec<Change> {
+        match &mut self.method {
+            Method::Inotify(watch) => watch.changes(&self.scope),
+            Method::Polling(known) => {
+                let present = self.scope.files();
                 let changed = differing(known, &present);
-                let changes = changed.iter().filter_map(|path| self.scope.meaning(path)).collect();
+                let changes = changed.iter().filter_map(|path| self.scope.change(path)).collect();
                 *known = present;
                 changes
             }
@@ -125,13 +117,13 @@ impl Tree {
 }
 
 impl Scope {
-    /// What a change of the file means, if it counts.
-    fn meaning(&self, path: &Path) -> Option<Change> {
+    /// The effect of a change of the file; `None` if it is ignored.
+    fn change(&self, path: &Path) -> Option<Change> {
         if path == self.configuration {
             return Some(Change::Configuration);
         }
         let name = path.file_name()?.to_str()?;
-        // Of editors: swap files, backups.
+        // Swap files and backups of editors.
         if name.ends_with('~') || (name.starts_with('.') && !name.starts_with(".env")) {
             return None;
         }
@@ -142,42 +134,42 @@ impl Scope {
                 "js" | "mjs" | "map" | "html" | "htm" | "svg" | "png" | "jpg" | "jpeg" | "gif"
                 | "webp" | "avif" | "ico" | "woff" | "woff2" | "txt" | "md",
             ) => Some(Change::Page),
-            // Such as databases and logs, which requests write.
+            // Databases and logs, which requests write.
             Some(
                 "db" | "sqlite" | "sqlite3" | "log" | "lock" | "pid" | "sock" | "swp" | "swx"
                 | "tmp" | "bak",
             ) => None,
             Some(ending) if ending.contains("sqlite") || ending.starts_with("db-") => None,
-            // Such as session files.
+            // Session files, for example.
             None if !name.starts_with(".env") => None,
             _ => Some(Change::Code),
         }
     }
 
-    fn looks_into(&self, name: &std::ffi::OsStr) -> bool {
+    fn includes(&self, name: &std::ffi::OsStr) -> bool {
         let name = name.to_string_lossy();
         !name.starts_with('.') && !self.ignore.iter().any(|ignored| *ignored == name)
     }
 
-    /// Every file that counts.
-    fn stamps(&self) -> BTreeMap<PathBuf, Stamp> {
-        let mut stamps = BTreeMap::new();
-        let mut keep = |path: PathBuf| {
-            if self.meaning(&path).is_some()
+    /// The state of every file that is not ignored.
+    fn files(&self) -> BTreeMap<PathBuf, FileState> {
+        let mut files = BTreeMap::new();
+        let mut add = |path: PathBuf| {
+            if self.change(&path).is_some()
                 && let Ok(metadata) = std::fs::metadata(&path)
             {
-                stamps.insert(path, Stamp::of(&metadata));
+                files.insert(path, FileState::of(&metadata));
             }
         };
-        keep(self.configuration.clone());
-        for folder in &self.folders {
-            walk(folder, self, &mut |_| true, &mut keep);
+        add(self.configuration.clone());
+        for directory in &self.directories {
+            walk(directory, self, &mut |_| true, &mut add);
         }
-        stamps
+        files
     }
 }
 
-impl Stamp {
+impl FileState {
     fn of(metadata: &Metadata) -> Self {
         let modified_ns =
             i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
@@ -185,32 +177,35 @@ impl Stamp {
     }
 }
 
-/// Paths whose stamps are not the same in both.
-fn differing(before: &BTreeMap<PathBuf, Stamp>, after: &BTreeMap<PathBuf, Stamp>) -> Vec<PathBuf> {
-    let gone = before.keys().filter(|path| !after.contains_key(*path));
-    let new = after.iter().filter(|(path, stamp)| before.get(*path) != Some(*stamp));
-    gone.chain(new.map(|(path, _)| path)).cloned().collect()
+/// Paths whose state differs.
+fn differing(
+    before: &BTreeMap<PathBuf, FileState>,
+    after: &BTreeMap<PathBuf, FileState>,
+) -> Vec<PathBuf> {
+    let removed = before.keys().filter(|path| !after.contains_key(*path));
+    let new = after.iter().filter(|(path, state)| before.get(*path) != Some(*state));
+    removed.chain(new.map(|(path, _)| path)).cloned().collect()
 }
 
-/// Goes through a folder, and into those that `enter` says; what cannot be read is passed over.
+/// Walks a directory, and those below it that `enter` accepts; unreadable ones are skipped.
 fn walk(
-    folder: &Path,
+    directory: &Path,
     scope: &Scope,
     enter: &mut dyn FnMut(&Path) -> bool,
     file: &mut dyn FnMut(PathBuf),
 ) {
-    let mut left = vec![(folder.to_owned(), 0)];
+    let mut left = vec![(directory.to_owned(), 0)];
     let mut seen = 0;
-    while let Some((folder, depth)) = left.pop() {
+    while let Some((directory, depth)) = left.pop() {
         seen += 1;
-        if seen > FOLDERS_MAX || depth > DEPTH_MAX || !enter(&folder) {
+        if seen > MAX_DIRECTORIES || depth > MAX_DEPTH || !enter(&directory) {
             continue;
         }
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             let path = entry.path();
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() || (kind.is_symlink() && path.is_dir()) => {
-                    if scope.looks_into(&entry.file_name()) {
+                    if scope.includes(&entry.file_name()) {
                         left.push((path, depth + 1));
                     }
                 }
@@ -218,131 +213,6 @@ fn walk(
                 Err(_) => {}
             }
         }
-    }
-}
-
-impl Told {
-    fn of(scope: &Scope) -> Result<Self, String> {
-        let told = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
-            .map_err(|error| format!("inotify_init1: {error}"))?;
-        let source = Source::new(told, Interest::Read).map_err(|error| error.to_string())?;
-        let mut told = Self { source: Rc::new(source), folders: HashMap::new() };
-        for folder in &scope.folders {
-            told.add(folder, scope)?;
-        }
-        if let Some(folder) = scope.configuration.parent() {
-            told.add_one(folder)?;
-        }
-        Ok(told)
-    }
-
-    /// Watches a folder and those in it.
-    fn add(&mut self, folder: &Path, scope: &Scope) -> Result<(), String> {
-        let mut failed = None;
-        let mut enter = |folder: &Path| match self.add_one(folder) {
-            Ok(()) => true,
-            Err(error) => {
-                failed.get_or_insert(error);
-                false
-            }
-        };
-        walk(folder, scope, &mut enter, &mut |_| {});
-        failed.map_or(Ok(()), Err)
-    }
-
-    fn add_one(&mut self, folder: &Path) -> Result<(), String> {
-        if self.folders.len() >= FOLDERS_MAX {
-            return Ok(());
-        }
-        let flags = WatchFlags::CLOSE_WRITE
-            | WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::MOVED_FROM
-            | WatchFlags::MOVED_TO
-            | WatchFlags::ONLYDIR;
-        match inotify::add_watch(&*self.source, folder, flags) {
-            Ok(number) => drop(self.folders.insert(number, folder.to_owned())),
-            Err(Errno::NOSPC) => {
-                return Err("fs.inotify.max_user_watches is too small for all folders".to_owned());
-            }
-            // It has gone since, or is not ours to read.
-            Err(Errno::NOENT | Errno::ACCESS | Errno::NOTDIR | Errno::LOOP) => {}
-            Err(error) => return Err(format!("inotify_add_watch {}: {error}", folder.display())),
-        }
-        Ok(())
-    }
-
-    /// Each kind of change once, so that what a flood of events costs is little more than to read them.
-    fn look(&mut self, scope: &Scope) -> Vec<Change> {
-        let (seen, lost) = self.read();
-        let mut changes: Vec<Change> = Vec::new();
-        if lost {
-            // What was told is not all: everything may have changed.
-            scope.folders.iter().for_each(|folder| drop(self.add(folder, scope)));
-            changes.extend([Change::Configuration, Change::Page]);
-        }
-        // A file that is made is reported again when it is closed, and then need not be looked at.
-        let (made, others): (Vec<_>, Vec<_>) =
-            seen.into_iter().partition(|(_, _, flags)| flags.contains(ReadFlags::CREATE));
-        for (folder, name, flags) in others.into_iter().chain(made) {
-            if flags.contains(ReadFlags::IGNORED) {
-                self.folders.remove(&folder);
-                continue;
-            }
-            let Some(path) = self.folders.get(&folder).map(|folder| folder.join(&name)) else {
-                continue;
-            };
-            let is_of_folders = |path: &Path| scope.folders.iter().any(|one| path.starts_with(one));
-            if !flags.contains(ReadFlags::ISDIR) {
-                let Some(change) = scope.meaning(&path) else { continue };
-                let counts = path == scope.configuration || is_of_folders(&path);
-                if !counts || changes.contains(&change) {
-                    continue;
-                }
-                // A link is not closed.
-                let is_half = flags.contains(ReadFlags::CREATE)
-                    && path.symlink_metadata().is_ok_and(|found| found.is_file());
-                if !is_half {
-                    changes.push(change);
-                }
-            } else if scope.looks_into(path.file_name().unwrap_or_default()) && is_of_folders(&path)
-            {
-                let is_new = flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO);
-                if is_new && self.folders.len() < FOLDERS_MAX {
-                    // Without a watch it is the same as with fewer files: a reload finds them.
-                    let _ = self.add(&path, scope);
-                }
-                // What was in it before it was watched.
-                if !changes.contains(&Change::Code) {
-                    changes.push(Change::Code);
-                }
-            }
-        }
-        changes
-    }
-
-    /// What was told, and whether some of it was lost. What is beyond [`EVENTS_A_LOOK`] is left for
-    /// the next look: a script that writes files without end has no end here.
-    fn read(&self) -> (Vec<(i32, PathBuf, ReadFlags)>, bool) {
-        let (mut seen, mut lost) = (Vec::new(), false);
-        let mut space = [MaybeUninit::uninit(); 16 * 1024];
-        let mut reader = inotify::Reader::new(self.source.as_fd(), &mut space);
-        while seen.len() < EVENTS_A_LOOK {
-            match reader.next() {
-                Ok(event) => {
-                    lost |= event.events().contains(ReadFlags::QUEUE_OVERFLOW);
-                    let name = event.file_name().map_or(&b""[..], |name| name.to_bytes());
-                    let name = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name);
-                    seen.push((event.wd(), PathBuf::from(name), event.events()));
-                }
-                Err(Errno::INTR) => {}
-                Err(_) => {
-                    self.source.clear_readable();
-                    break;
-                }
-            }
-        }
-        (seen, lost)
     }
 }
 

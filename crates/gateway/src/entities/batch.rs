@@ -1,26 +1,25 @@
-//! What a worker's `Outboard\KV` asks for: many reads, many writes or a part of a scan in one
-//! operation.
+//! [`Batch`]: an operation of a worker's `Outboard\KV`: several reads, several writes or a part of a scan.
 //!
-//! Read from the body of a fetch of `entities:NAMESPACE`, answered by [`answer`](mod@answer);
-//! `runtime/kv.php` of the host is the other half. Numbers are little-endian; lengths stand together before the bytes,
-//! so that PHP packs and unpacks them all at once. Invariant: every length is checked against what
-//! is there.
+//! Read from the body of a fetch of `entities:NAMESPACE`, executed by [`execute`](mod@execute);
+//! `runtime/kv.php` of the host is the other end. Numbers are little-endian; lengths precede the bytes,
+//! so that PHP packs and unpacks them with one call. Invariant: every length is checked against the
+//! remaining bytes.
 //!
 //! ```text
 //!  reads:   u8 1 │ u32 count │ u32 id length … │ ids
-//!    answer:  u32 value length, NONE for no record … │ values
+//!    result:  u32 value length, NONE for no record … │ values
 //!  writes:  u8 2 │ u32 count │ write …
 //!    write:   u8 change │ u8 condition │ u64 ttl_ms or all ones │ i64 by │ u32 id length
 //!             │ u32 value length │ u32 expected length │ id │ value │ expected
-//!    answer:  for each u8 0 gone, 1 there, 2 refused │ u32 value length │ value of a count
-//!  scan:    u8 3 │ u32 most bytes │ u8 1 to leave out the start │ u32 start length
+//!    result:  for each u8 0 absent, 1 present, 2 refused │ u32 value length │ value of a count
+//!  scan:    u8 3 │ u32 max bytes │ u8 1 to exclude the start │ u32 start length
 //!           │ u32 end length or NONE │ start │ end
-//!    answer:  u32 count │ u32 id length, u32 value length … │ id, value …
+//!    result:  u32 count │ u32 id length, u32 value length … │ id, value …
 //! ```
 
-mod answer;
+mod execute;
 
-pub(crate) use answer::{Answer, answer};
+pub(crate) use execute::{BatchResult, execute};
 
 use outboard_entity_store::{Change, Condition, Write};
 use std::ops::Bound;
@@ -30,31 +29,31 @@ const READS: u8 = 1;
 const WRITES: u8 = 2;
 const SCAN: u8 = 3;
 
-/// What one operation asks for.
+/// See the module.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Batch<'a> {
-    /// The records with these names.
+    /// Read the records with these ids.
     Reads(Vec<&'a [u8]>),
-    /// These, all together.
+    /// Apply these writes.
     Writes(Vec<Write>),
-    /// Records in order, until their bytes are that many.
-    Scan { most_bytes: usize, start: Bound<Vec<u8>>, end: Bound<Vec<u8>> },
+    /// Read records in order, until they have so many bytes.
+    Scan { max_bytes: usize, start: Bound<Vec<u8>>, end: Bound<Vec<u8>> },
 }
 
 impl<'a> Batch<'a> {
-    /// How many names or writes it says that it has.
-    fn count(asked: &[u8]) -> usize {
-        let count = match asked.split_first() {
+    /// The number of ids or writes that it announces.
+    fn count(bytes: &[u8]) -> usize {
+        let count = match bytes.split_first() {
             Some((&(READS | WRITES), mut rest)) => take_u32(&mut rest),
             _ => None,
         };
-        // As many as there are bytes for.
-        count.map_or(0, |count| (count as usize).min(asked.len() / 4))
+        // At most as many as the bytes can hold.
+        count.map_or(0, |count| (count as usize).min(bytes.len() / 4))
     }
 
-    /// `None` for what cannot be read.
-    pub(crate) fn read(asked: &'a [u8]) -> Option<Self> {
-        let (kind, mut rest) = asked.split_first()?;
+    /// `None` if it is invalid.
+    pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (kind, mut rest) = bytes.split_first()?;
         match *kind {
             READS => reads(&mut rest).map(Self::Reads),
             WRITES => {
@@ -100,16 +99,16 @@ fn take_write(rest: &mut &[u8]) -> Option<Write> {
 }
 
 fn scan<'a>(rest: &mut &[u8]) -> Option<Batch<'a>> {
-    let most_bytes = take_u32(rest)? as usize;
-    let is_behind = take(rest, 1)?[0] == 1;
+    let max_bytes = take_u32(rest)? as usize;
+    let excludes_start = take(rest, 1)?[0] == 1;
     let (start, end) = (take_u32(rest)?, take_u32(rest)?);
     let start = take(rest, start as usize)?.to_vec();
-    let start = if is_behind { Bound::Excluded(start) } else { Bound::Included(start) };
+    let start = if excludes_start { Bound::Excluded(start) } else { Bound::Included(start) };
     let end = match end {
         NONE => Bound::Unbounded,
         length => Bound::Excluded(take(rest, length as usize)?.to_vec()),
     };
-    Some(Batch::Scan { most_bytes, start, end })
+    Some(Batch::Scan { max_bytes, start, end })
 }
 
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
@@ -127,16 +126,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_were_packed() {
-        let asked = [&[READS, 2, 0, 0, 0][..], &[1, 0, 0, 0, 2, 0, 0, 0], b"abb"].concat();
-        assert_eq!(Batch::read(&asked), Some(Batch::Reads(vec![b"a", b"bb"])));
-        for len in 0..asked.len() {
-            assert_eq!(Batch::read(&asked[..len]), None, "{len}");
+    fn ids_are_read_as_they_were_packed() {
+        let bytes = [&[READS, 2, 0, 0, 0][..], &[1, 0, 0, 0, 2, 0, 0, 0], b"abb"].concat();
+        assert_eq!(Batch::read(&bytes), Some(Batch::Reads(vec![b"a", b"bb"])));
+        for len in 0..bytes.len() {
+            assert_eq!(Batch::read(&bytes[..len]), None, "{len}");
         }
     }
 
     #[test]
-    fn a_count_that_nothing_follows_makes_no_room() {
+    fn a_count_without_data_allocates_nothing() {
         for kind in [READS, WRITES] {
             assert_eq!(Batch::read(&[kind, 255, 255, 255, 255]), None);
         }

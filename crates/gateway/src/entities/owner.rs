@@ -1,28 +1,28 @@
-//! What of the entity store is an app's own.
+//! [`Owner`]: the rights of an app in the entity store.
 //!
-//! Made with each generation, asked for every operation of the app's workers. Invariants: PHP
-//! reaches the namespaces that its app was given and no other; the records of an app's tasks, which
-//! lie under `tasks/APP/`, are that app's wherever they are kept.
+//! Created with each generation, checked for every operation of the app's workers. Invariants: PHP reaches
+//! only the namespaces of its app; only the app itself reaches the records of its tasks, whose ids start
+//! with `tasks/APP/`, in every namespace.
 
 use super::batch::Batch;
 use outboard_config as config;
 use std::ops::Bound;
 
-/// Before the names of the records of all tasks ([`outboard_php_pool::tasks::journal`]).
+/// The prefix of the ids of all tasks' records ([`outboard_php_pool::tasks::journal`]).
 const TASKS: &[u8] = b"tasks/";
 
-/// An app, as far as the store is concerned.
+/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Owner {
     app: String,
     /// `None`: all.
     namespaces: Option<Vec<String>>,
-    /// Where tasks of other apps are kept.
+    /// The namespaces with tasks of other apps.
     tasks_of_others: Vec<String>,
 }
 
 impl Owner {
-    /// What is the app's under this configuration.
+    /// The rights of an app under this configuration.
     pub(crate) fn of(app: &config::App, config: &config::Config) -> Self {
         let others = config.apps.iter().filter(|other| other.name != app.name);
         let tasks_of_others =
@@ -30,13 +30,13 @@ impl Owner {
         Self { app: app.name.clone(), namespaces: app.kv_namespaces.clone(), tasks_of_others }
     }
 
-    /// Whether its workers may have this done; the text is for the script that asked.
-    pub(super) fn may(&self, namespace: &str, batch: Option<&Batch<'_>>) -> Result<(), String> {
-        let is_ours = |namespaces: &Vec<String>| namespaces.iter().any(|name| name == namespace);
-        if !self.namespaces.as_ref().is_none_or(is_ours) {
+    /// Whether its workers may execute the operation; the error is for the script.
+    pub(super) fn check(&self, namespace: &str, batch: Option<&Batch<'_>>) -> Result<(), String> {
+        let is_own = |namespaces: &Vec<String>| namespaces.iter().any(|name| name == namespace);
+        if !self.namespaces.as_ref().is_none_or(is_own) {
             return Err(format!(
                 "the app `{}` may not use the namespace `{namespace}`: with several apps each \
-                 names its own; add namespaces = [\"{namespace}\"] to [app.{}]",
+                 lists its own; add namespaces = [\"{namespace}\"] to [app.{}]",
                 self.app, self.app
             ));
         }
@@ -53,32 +53,34 @@ impl Owner {
         match batch {
             Batch::Reads(ids) => ids.iter().any(|id| is_foreign(id)),
             Batch::Writes(writes) => writes.iter().any(|write| is_foreign(&write.id)),
-            Batch::Scan { start, end, .. } => is_across(start, end) && !is_within(start, end, &own),
+            Batch::Scan { start, end, .. } => {
+                overlaps_tasks(start, end) && !is_within(start, end, &own)
+            }
         }
     }
 }
 
-/// Whether some name that begins with [`TASKS`] lies between; `tasks0` is the first behind them.
-fn is_across(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
+/// Whether the range has an id that starts with [`TASKS`]; `tasks0` is the first id after them.
+fn overlaps_tasks(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
     let begins_before = match start {
         Bound::Included(start) | Bound::Excluded(start) => start.as_slice() < &b"tasks0"[..],
         Bound::Unbounded => true,
     };
-    let ends_behind = match end {
+    let ends_after = match end {
         Bound::Included(end) | Bound::Excluded(end) => end.as_slice() > TASKS,
         Bound::Unbounded => true,
     };
-    begins_before && ends_behind
+    begins_before && ends_after
 }
 
-/// Whether all that lies between begins with `prefix`, whose last byte is a slash.
+/// Whether all ids of the range start with `prefix`, whose last byte is a slash.
 fn is_within(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>, prefix: &[u8]) -> bool {
-    let mut behind = prefix.to_vec();
-    behind.pop();
-    behind.push(b'0');
+    let mut after = prefix.to_vec();
+    after.pop();
+    after.push(b'0');
     let (Bound::Included(start) | Bound::Excluded(start)) = start else { return false };
     let Bound::Excluded(end) = end else { return false };
-    start.as_slice() >= prefix && *end <= behind
+    start.as_slice() >= prefix && *end <= after
 }
 
 #[cfg(test)]
@@ -93,28 +95,28 @@ mod tests {
     fn scan(start: &str, end: Option<&str>) -> Batch<'static> {
         let start = Bound::Included(start.as_bytes().to_vec());
         let end = end.map_or(Bound::Unbounded, |end| Bound::Excluded(end.as_bytes().to_vec()));
-        Batch::Scan { most_bytes: 1, start, end }
+        Batch::Scan { max_bytes: 1, start, end }
     }
 
     #[test]
     fn an_app_reaches_its_own_namespaces_and_no_other() {
         let reads = Batch::Reads(vec![b"x"]);
-        assert_eq!(owner().may("mine", Some(&reads)), Ok(()));
-        assert!(owner().may("yours", Some(&reads)).is_err());
-        assert!(owner().may("yours", None).is_err());
-        assert!(owner().may("default", Some(&reads)).is_err());
-        assert_eq!(Owner::default().may("default", Some(&reads)), Ok(()));
+        assert_eq!(owner().check("mine", Some(&reads)), Ok(()));
+        assert!(owner().check("yours", Some(&reads)).is_err());
+        assert!(owner().check("yours", None).is_err());
+        assert!(owner().check("default", Some(&reads)).is_err());
+        assert_eq!(Owner::default().check("default", Some(&reads)), Ok(()));
     }
 
     #[test]
     fn tasks_in_a_shared_namespace_are_their_apps_own() {
-        let may = |batch| owner().may("shared", Some(&batch)).is_ok();
-        assert!(may(Batch::Reads(vec![b"x", b"tasks/a/1", b"task", b"tasks"])));
-        assert!(!may(Batch::Reads(vec![b"x", b"tasks/b/1"])));
-        assert!(!may(Batch::Reads(vec![b"tasks/ab/1"])));
-        assert!(may(scan("tasks/a/", Some("tasks/a0"))));
-        assert!(may(scan("a", Some("b"))));
-        assert!(may(scan("tasks0", None)));
+        let is_allowed = |batch| owner().check("shared", Some(&batch)).is_ok();
+        assert!(is_allowed(Batch::Reads(vec![b"x", b"tasks/a/1", b"task", b"tasks"])));
+        assert!(!is_allowed(Batch::Reads(vec![b"x", b"tasks/b/1"])));
+        assert!(!is_allowed(Batch::Reads(vec![b"tasks/ab/1"])));
+        assert!(is_allowed(scan("tasks/a/", Some("tasks/a0"))));
+        assert!(is_allowed(scan("a", Some("b"))));
+        assert!(is_allowed(scan("tasks0", None)));
         for (start, end) in [
             ("", None),
             ("a", None),
@@ -123,9 +125,9 @@ mod tests {
             ("tasks/", Some("tasks/a0")),
             ("tasks", Some("tasks/a/")),
         ] {
-            assert!(!may(scan(start, end)), "{start} {end:?}");
+            assert!(!is_allowed(scan(start, end)), "{start} {end:?}");
         }
-        // Where no other app keeps tasks nothing is reserved.
-        assert!(owner().may("mine", Some(&scan("", None))).is_ok());
+        // In a namespace without tasks of other apps, no id is reserved.
+        assert!(owner().check("mine", Some(&scan("", None))).is_ok());
     }
 }

@@ -16,23 +16,19 @@ use outboard_entity_store::{
     Change, Condition, Durability, Namespace, Scan, Write, read_backup, write_backup_head,
     write_backup_record,
 };
-use outboard_http_server::Connection;
-use outboard_http_server::Forwarded;
-use outboard_http_server::body_reader;
-use outboard_http_server::{RequestFacts, Written};
+use outboard_http_server::{Connection, Forwarded, RequestFacts, Written, body_reader};
 use outboard_http1::Method;
 use outboard_log::Wall;
 use std::ops::Bound;
 use std::rc::Rc;
 
-/// Longest part of a backup that a restore sends at once.
+/// Largest part of a backup in one request of a restore.
 const PART_MAX_BYTES: u64 = 80 << 20;
 
-/// Records that a restore has committed together, fewer than may wait.
-const TOGETHER: usize = 256;
+/// Records that a restore commits together, fewer than the queue holds.
+const MAX_QUEUED: usize = 256;
 
-/// Answers a request to the admin socket if it is one of these: records as over HTTP, a backup, or a
-/// restore, which has a body.
+/// Responds to a request of the admin socket for records, a backup or a restore.
 pub(crate) async fn try_handle(
     gateway: &Rc<Gateway>,
     connection: &mut Connection,
@@ -58,11 +54,11 @@ pub(crate) async fn try_handle(
         Err(refusal) => return Some(refuse(connection, request, refusal).await),
     };
     if let Some(below) = below {
-        return Some(super::answer(connection, &ctx, &entities, &below).await.written);
+        return Some(super::respond(connection, &ctx, &entities, &below).await.written);
     }
     let buffers = connection.buffers();
     let query = Query::read(buffers.head.query(&buffers.input).unwrap_or_default());
-    let query = query.map_err(|_| Refusal::new(400, "the query cannot be read"));
+    let query = query.map_err(|_| Refusal::new(400, "the query is invalid"));
     let found = query.and_then(|query| {
         let namespace = namespace(&entities, query.namespace.as_deref())?;
         Ok((query, namespace))
@@ -93,8 +89,8 @@ fn namespace(entities: &Entities, name: Option<&str>) -> Result<Rc<Namespace>, R
 }
 
 fn store(gateway: &Gateway) -> Result<Rc<Entities>, Refusal> {
-    let without = "this server has no key-value store; see [kv] in its configuration";
-    gateway.generation().entities.clone().ok_or_else(|| Refusal::new(409, without))
+    let message = "this server has no key-value store; see [kv] in its configuration";
+    gateway.generation().entities.clone().ok_or_else(|| Refusal::new(409, message))
 }
 
 pub(crate) fn stats(gateway: &Gateway, stats: &kv::Stats) -> Result<kv::Namespaces, Refusal> {
@@ -111,7 +107,7 @@ pub(crate) fn stats(gateway: &Gateway, stats: &kv::Stats) -> Result<kv::Namespac
 fn stats_of(namespace: &Namespace) -> kv::NamespaceStats {
     let durability = match namespace.durability() {
         Some(Durability::Always) => "always".to_owned(),
-        Some(Durability::Interval(every_ms)) => format!("interval of {every_ms} ms"),
+        Some(Durability::Interval(interval_ms)) => format!("interval of {interval_ms} ms"),
         Some(Durability::Memory) => "memory".to_owned(),
         None => "that of Redis".to_owned(),
     };
@@ -149,11 +145,11 @@ pub(crate) async fn compact(
 }
 
 async fn backup(connection: &mut Connection, ctx: &RequestContext, mut scan: Scan) -> Written {
-    let mut stream = Stream::begin(connection, ctx);
+    let mut stream = Stream::start(connection, ctx);
     let (mut bytes, mut records) = (Vec::new(), 0);
     write_backup_head(&mut bytes);
     loop {
-        // A scan that fails leaves a backup without an end, which no restore takes for a whole one.
+        // If the scan fails, the backup has no end record, so that a restore refuses it.
         let Ok(piece) = scan.next().await else { return stream.broken().written };
         if piece.is_empty() {
             break;
@@ -174,7 +170,7 @@ async fn backup(connection: &mut Connection, ctx: &RequestContext, mut scan: Sca
     stream.end(connection).await.written
 }
 
-/// Writes the records of a part of a backup, which is a whole one by itself.
+/// Writes the records of a part of a backup, which has the format of a complete one.
 async fn restore(
     connection: &mut Connection,
     limits: &Limits,
@@ -199,12 +195,12 @@ async fn restore(
     }
     let (count, mut writes) = (writes.len(), writes.into_iter());
     loop {
-        let together: Vec<Write> = writes.by_ref().take(TOGETHER).collect();
+        let together: Vec<Write> = writes.by_ref().take(MAX_QUEUED).collect();
         if together.is_empty() {
             return Ok(kv::Restored { restored: count });
         }
-        for answer in namespace.write_many(together).await {
-            if let Err(error) = answer {
+        for written in namespace.write_many(together).await {
+            if let Err(error) = written {
                 return Err(Refusal::new(reason(&error).status(), error.to_string()));
             }
         }

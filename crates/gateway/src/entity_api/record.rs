@@ -1,6 +1,6 @@
-//! One record over HTTP, and a range of them.
+//! The handlers of one record, and of a range of records.
 //!
-//! GET answers 200 or 404, PUT 201, DELETE 202. The version of a record is its entity tag, so
+//! GET responds with 200 or 404, PUT with 201, DELETE with 202. The version of a record is its entity tag, so
 //! `If-Match` and `If-None-Match` make writes conditional (RFC 9110 13.1).
 
 use super::call::EntityRequest;
@@ -9,29 +9,26 @@ use crate::entities::Entities;
 use crate::request::{RequestContext, ResponseSummary};
 use outboard_entity_store::{Change, Condition, Namespace, Record, Write};
 use outboard_http_semantics::{EntityTag, entity_tags, is_any_tag};
-use outboard_http_server::Connection;
-use outboard_http_server::HeaderBlock;
-use outboard_http_server::body_reader;
-use outboard_http_server::{Framing, HeadFacts, Written};
+use outboard_http_server::{Connection, Framing, HeadFacts, HeaderBlock, Written, body_reader};
 use outboard_http1::{LAST_CHUNK, Method};
 use outboard_log::Reason;
 use std::ops::Bound;
 use std::rc::Rc;
 
-/// Answers a request about one record.
-pub(super) async fn answer(
+/// Responds to a request for one record.
+pub(super) async fn respond(
     connection: &mut Connection,
     ctx: &RequestContext,
     entities: &Entities,
     namespace: &Namespace,
-    asked: EntityRequest,
+    request: EntityRequest,
 ) -> ResponseSummary {
-    let copies = asked.copies(namespace.copies());
+    let copies = request.copies(namespace.copies());
     let (Ok(conditions), Ok(copies)) = (Conditions::read(connection), copies) else {
         return refuse(connection, ctx, Reason::EntityRequest).await;
     };
-    let EntityRequest { id, ttl_ms, .. } = asked;
-    // A value is counted until it is written.
+    let EntityRequest { id, ttl_ms, .. } = request;
+    // The value's memory is counted until it is written.
     let (change, _held) = match ctx.request.method {
         Method::Get | Method::Head => {
             return get(connection, ctx, namespace, &id, conditions).await;
@@ -71,15 +68,14 @@ async fn get(
         Ok(found) => found,
         Err(error) => return fail(connection, ctx, &error).await,
     };
-    if conditions.if_match.is_some_and(|tags| !tags.is_for(found.as_ref())) {
+    if conditions.if_match.is_some_and(|tags| !tags.matches(found.as_ref())) {
         return refuse(connection, ctx, Reason::EntityCondition).await;
     }
     let mut headers = HeaderBlock::default();
-    // A record that is not there is an answer, not a refusal: it is neither counted nor logged as
-    // one.
+    // A missing record is a regular response: it is neither counted nor logged as a refusal.
     let Some(record) = found else { return plain(connection, ctx, 404, &headers, b"").await };
     add_tag(&mut headers, record.version);
-    if conditions.if_none_match.is_some_and(|tags| tags.is_for(Some(&record))) {
+    if conditions.if_none_match.is_some_and(|tags| tags.matches(Some(&record))) {
         return plain(connection, ctx, 304, &headers, b"").await;
     }
     headers.add(b"Content-Type", b"application/octet-stream").expect("a constant header");
@@ -92,7 +88,7 @@ fn add_tag(headers: &mut HeaderBlock, version: u64) {
     headers.add(b"ETag", tag.as_bytes()).expect("hexadecimal digits in quotes");
 }
 
-/// What the request wants of the record.
+/// The conditions of the request.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Conditions {
     if_match: Option<Tags>,
@@ -106,18 +102,18 @@ pub(crate) enum Tags {
     Versions(Vec<u64>),
 }
 
-/// The request wants two things at once, or what is not written as a list of tags.
+/// The request has both headers, or one is not a list of tags.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unreadable;
+pub(crate) struct InvalidCondition;
 
 impl Conditions {
-    fn read(connection: &mut Connection) -> Result<Self, Unreadable> {
+    fn read(connection: &mut Connection) -> Result<Self, InvalidCondition> {
         let buffers = connection.buffers();
         let tags =
             |name: &[u8]| buffers.head.header(&buffers.input, name).map(Tags::read).transpose();
         let read = Self { if_match: tags(b"if-match")?, if_none_match: tags(b"if-none-match")? };
         if read.if_match.is_some() && read.if_none_match.is_some() {
-            return Err(Unreadable);
+            return Err(InvalidCondition);
         }
         Ok(read)
     }
@@ -134,19 +130,20 @@ impl Conditions {
 }
 
 impl Tags {
-    /// RFC 9110 8.8.3. A tag that is none of ours is one that no record has.
-    pub(crate) fn read(value: &[u8]) -> Result<Self, Unreadable> {
+    /// RFC 9110 8.8.3. A tag in a foreign format matches no record.
+    pub(crate) fn read(value: &[u8]) -> Result<Self, InvalidCondition> {
         if is_any_tag(value) {
             return Ok(Self::Any);
         }
-        let tags = entity_tags(value).collect::<Result<Vec<_>, _>>().map_err(|_| Unreadable)?;
+        let tags =
+            entity_tags(value).collect::<Result<Vec<_>, _>>().map_err(|_| InvalidCondition)?;
         if tags.is_empty() {
-            return Err(Unreadable);
+            return Err(InvalidCondition);
         }
         Ok(Self::Versions(tags.into_iter().filter_map(version).collect()))
     }
 
-    fn is_for(&self, record: Option<&Record>) -> bool {
+    fn matches(&self, record: Option<&Record>) -> bool {
         match (self, record) {
             (_, None) => false,
             (Self::Any, Some(_)) => true,
@@ -155,15 +152,14 @@ impl Tags {
     }
 }
 
-/// The version that a tag names. A weakened tag names it too: some proxies weaken every tag that
-/// passes through them.
+/// The version that a tag names. A weak tag is accepted, since some proxies weaken every tag.
 fn version(tag: EntityTag<'_>) -> Option<u64> {
     let text = std::str::from_utf8(tag.opaque).ok()?;
     u64::from_str_radix(text.trim_matches('"'), 16).ok()
 }
 
-/// Answers with the records from `start` to before `end`, each as its name, a newline and its
-/// value, as they are read.
+/// Responds with the records from `start` to before `end`, each as its id, a newline and its value, while
+/// they are read.
 pub(super) async fn range(
     connection: &mut Connection,
     ctx: &RequestContext,
@@ -180,7 +176,7 @@ pub(super) async fn range(
         Ok(piece) => piece,
         Err(error) => return fail(connection, ctx, &error).await,
     };
-    let mut stream = Stream::begin(connection, ctx);
+    let mut stream = Stream::start(connection, ctx);
     let mut bytes = Vec::new();
     while !piece.is_empty() && stream.framing() != Framing::Bodyless(None) {
         bytes.clear();
@@ -194,22 +190,22 @@ pub(super) async fn range(
         }
         piece = match scan.next().await {
             Ok(piece) => piece,
-            // Too late for a status: the client notices that the end is missing.
+            // The status was sent: the client notices that the end is missing.
             Err(_) => return stream.broken(),
         };
     }
     stream.end(connection).await
 }
 
-/// An answer of bytes whose number is not known before.
+/// A response whose length is not known before.
 pub(super) struct Stream {
     facts: HeadFacts<'static>,
     sent_bytes: u64,
 }
 
 impl Stream {
-    /// Puts the head into the output.
-    pub(super) fn begin(connection: &mut Connection, ctx: &RequestContext) -> Self {
+    /// Writes the head into the output buffer.
+    pub(super) fn start(connection: &mut Connection, ctx: &RequestContext) -> Self {
         let framing = ctx.request.framing(200, None);
         let facts = ctx.request.head(200, framing);
         connection.put_head(facts, b"Content-Type: application/octet-stream\r\n");
@@ -220,7 +216,7 @@ impl Stream {
         self.facts.framing
     }
 
-    /// Sends some bytes, at least one. False when the client has gone.
+    /// Sends bytes, at least one. False if the client is gone.
     pub(super) async fn send(&mut self, connection: &mut Connection, bytes: &[u8]) -> bool {
         self.sent_bytes += bytes.len() as u64;
         if self.facts.framing == Framing::Chunked {
@@ -236,8 +232,8 @@ impl Stream {
         if !connection.flush(last).await {
             return self.broken();
         }
-        let sent = Written::Complete { keep_alive: self.facts.keep_alive };
-        ResponseSummary { written: sent, status: 200, body_bytes: self.sent_bytes }
+        let written = Written::Complete { keep_alive: self.facts.keep_alive };
+        ResponseSummary { written, status: 200, body_bytes: self.sent_bytes }
     }
 
     pub(super) fn broken(self) -> ResponseSummary {
@@ -255,12 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_read_as_a_list_and_foreign_ones_match_nothing() {
+    fn tags_are_a_list_and_foreign_ones_match_nothing() {
         assert_eq!(Tags::read(b" * "), Ok(Tags::Any));
         assert_eq!(Tags::read(b"\"a\", W/\"1f\""), Ok(Tags::Versions(vec![10, 31])));
         assert_eq!(Tags::read(b"\"not-ours\""), Ok(Tags::Versions(vec![])));
         for value in [&b""[..], b"a", b",", b"\"a", b"*, \"a\""] {
-            assert_eq!(Tags::read(value), Err(Unreadable), "{value:?}");
+            assert_eq!(Tags::read(value), Err(InvalidCondition), "{value:?}");
         }
     }
 }

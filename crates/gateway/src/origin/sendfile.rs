@@ -1,9 +1,9 @@
-//! `X-Sendfile` and `X-Accel-Redirect`: PHP decides, the gateway sends.
+//! `X-Sendfile` and `X-Accel-Redirect`: the gateway sends a file that PHP names.
 //!
-//! Invariants: only files below the app's root or its configured sendfile folders are sent,
-//! whatever PHP says. What clients may not ask for (`deny`, private names) a script may have sent to
-//! them, as behind nginx's `internal`, but not run. Headers that PHP set (type, disposition,
-//! cookies) stay; validators and ranges are the file's own.
+//! Called by [`super`]. Invariants: only files below the app's root or its configured sendfile directories
+//! are sent. A script may send files that clients may not request (`deny`, private names), as with
+//! nginx's `internal`, but not run them. Headers of the script (type, disposition, cookies) remain;
+//! validators and ranges are those of the file.
 
 use super::Origin;
 use crate::app::App;
@@ -12,10 +12,8 @@ use crate::files;
 use crate::proxy;
 use crate::response_head::{ResponseHead, SendfileOrder};
 use crate::route::{self, Proxied, Route, Script};
-use outboard_http_server::Connection;
-use outboard_http_server::HeaderBlock;
-use outboard_log::Level;
-use outboard_log::Reason;
+use outboard_http_server::{Connection, HeaderBlock};
+use outboard_log::{Level, Reason};
 
 use crate::request::{RequestContext, ResponseSummary};
 use outboard_http1::normalize_path;
@@ -24,7 +22,7 @@ use outboard_static_files::{Entry, Lookup, Root};
 use std::rc::Rc;
 
 /// Sends the file that PHP named.
-pub(super) async fn answer(
+pub(super) async fn respond(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
@@ -53,10 +51,10 @@ async fn send(
     head: ResponseHead,
     entry: &Entry,
 ) -> Result<ResponseSummary, Reason> {
-    let given_type =
+    let content_type =
         head.headers.lines().find(|(name, _)| name.eq_ignore_ascii_case(b"content-type"));
-    let given_type = given_type.map(|(_, value)| value.to_vec());
-    let mut plan = files::plan_for(connection, ctx, entry, given_type.as_deref());
+    let content_type = content_type.map(|(_, value)| value.to_vec());
+    let mut plan = files::plan_for(connection, ctx, entry, content_type.as_deref());
     if plan.status == 200 {
         plan.status = head.status;
     }
@@ -66,22 +64,22 @@ async fn send(
     Ok(files::send(connection, ctx, &plan, &headers.bytes, headers.owns_server).await)
 }
 
-/// The plan's lines replace those of PHP with the same name: its Content-Type is PHP's own where
-/// that fits the body that is sent.
+/// The plan's lines replace those of PHP with the same name. Its Content-Type is that of PHP unless the body is
+/// multipart.
 fn merge(headers: &mut HeaderBlock, plan: &[(&'static str, Vec<u8>)]) {
     for (name, value) in plan {
         headers.remove(name.as_bytes());
-        // The plan's values are made from numbers and checked types.
+        // The plan's values are numbers and checked types.
         let _ = headers.add(name.as_bytes(), value);
     }
 }
 
-/// What an order leads to.
+/// The target of a header.
 enum Found {
     File(Rc<Entry>),
-    /// Below an allowed folder, but no file.
+    /// Below an allowed directory, but not a file.
     Missing,
-    /// A path of the app itself, as nginx's internal redirect.
+    /// A path of the app, as in nginx's internal redirects.
     Page(Vec<u8>),
     Outside,
 }
@@ -89,9 +87,9 @@ enum Found {
 fn find(app: &App, order: &SendfileOrder) -> Found {
     match order {
         SendfileOrder::Disk(path) => {
-            let folders = app.sendfile.disk.iter();
-            let found = folders.filter_map(|(folder, root)| {
-                open(root, path.strip_prefix(folder.as_os_str().as_encoded_bytes())?)
+            let directories = app.sendfile.disk.iter();
+            let found = directories.filter_map(|(directory, root)| {
+                open(root, path.strip_prefix(directory.as_os_str().as_encoded_bytes())?)
             });
             best(found).unwrap_or(Found::Outside)
         }
@@ -105,7 +103,7 @@ fn find(app: &App, order: &SendfileOrder) -> Found {
     }
 }
 
-/// A file in any of the folders, or else that one of them was meant.
+/// A file in any of the directories; otherwise the first result.
 fn best(found: impl Iterator<Item = Found>) -> Option<Found> {
     found.reduce(|first, other| if matches!(first, Found::File(_)) { first } else { other })
 }
@@ -125,73 +123,74 @@ fn open(root: &Root, below: &[u8]) -> Option<Found> {
     })
 }
 
-/// Answers with another page of the app.
+/// Responds with another page of the app.
 async fn page(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
     target: &[u8],
-    said: ResponseHead,
+    head: ResponseHead,
 ) -> Result<ResponseSummary, Reason> {
     let (path, query) = match memchr::memchr(b'?', target) {
         Some(at) => (&target[..at], Some(&target[at + 1..])),
         None => (target, None),
     };
-    let mut normalised = Vec::new();
-    normalize_path(path, &mut normalised).map_err(|_| Reason::BadSendfile)?;
-    if !app.has_path(&normalised) {
+    let mut normalized = Vec::new();
+    normalize_path(path, &mut normalized).map_err(|_| Reason::BadSendfile)?;
+    if !app.has_path(&normalized) {
         return Err(Reason::BadSendfile);
     }
-    let below = app.below_prefix(&normalised);
+    let below = app.below_prefix(&normalized);
     if let Some(number) = app.config.proxies.iter().position(|to| to.path.matches(below)) {
-        let proxied = Proxied { number, rewritten: Some(target.to_vec()), is_ordered: true };
-        return Box::pin(fetched(connection, ctx, app, &proxied, &said)).await;
+        let proxied = Proxied { number, rewritten: Some(target.to_vec()), is_internal: true };
+        return Box::pin(fetched(connection, ctx, app, &proxied, &head)).await;
     }
-    match route::find(app, &normalised, query, now_ms()) {
-        Route::File(entry) => send(connection, ctx, app, said, &entry).await,
+    match route::find(app, &normalized, query, now_ms()) {
+        Route::File(entry) => send(connection, ctx, app, head, &entry).await,
         Route::Script(mut script) => {
             script.internal = true;
             script.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
-            Ok(Box::pin(super::answer(connection, ctx, app, &Origin::Script(script))).await)
+            Ok(Box::pin(super::respond(connection, ctx, app, &Origin::Script(script))).await)
         }
         Route::Page(mut composed) => {
             composed.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
-            Ok(compose::answer(connection, ctx, app, composed).await)
+            Ok(compose::respond(connection, ctx, app, composed).await)
         }
         Route::Refuse(reason @ (Reason::Denied | Reason::PrivateFile), _) => {
             match app.files.lookup(below, now_ms()) {
                 Lookup::File(entry) | Lookup::Private(entry) => {
-                    send(connection, ctx, app, said, &entry).await
+                    send(connection, ctx, app, head, &entry).await
                 }
                 _ => Err(reason),
             }
         }
         Route::Refuse(reason, _) => Err(reason),
-        // What the client sent is not what the script wants sent there.
+        // A script cannot send the client's request elsewhere.
         Route::Redirect { .. } | Route::Status(_) | Route::Upstream(_) => Err(Reason::BadSendfile),
     }
 }
 
-/// Fields of the script's own answer that stay when another server's is sent for it.
-const STAYING: [&[u8]; 4] = [b"cache-control", b"content-disposition", b"expires", b"set-cookie"];
+/// Headers of the script that replace those of the other server's response.
+const PRESERVED: [&[u8]; 4] = [b"cache-control", b"content-disposition", b"expires", b"set-cookie"];
 
-/// Answers with what another server has.
+/// Responds with the response of another server.
 async fn fetched(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
     proxied: &Proxied,
-    said: &ResponseHead,
+    script_head: &ResponseHead,
 ) -> Result<ResponseSummary, Reason> {
-    let mut begun = proxy::begin(connection, ctx, app, proxied, None).await?;
-    if begun.head.status < 300 {
-        let stays = |name: &[u8]| STAYING.iter().any(|one| name.eq_ignore_ascii_case(one));
-        let staying: Vec<_> = said.headers.lines().filter(|(name, _)| stays(name)).collect();
-        staying.iter().for_each(|(name, _)| begun.head.headers.remove(name));
-        for (name, value) in staying {
-            // It was checked when the script said it.
-            let _ = begun.head.headers.add(name, value);
+    let mut started = proxy::start(connection, ctx, app, proxied, None).await?;
+    if started.head.status < 300 {
+        let is_preserved = |name: &[u8]| PRESERVED.iter().any(|one| name.eq_ignore_ascii_case(one));
+        let preserved: Vec<_> =
+            script_head.headers.lines().filter(|(name, _)| is_preserved(name)).collect();
+        preserved.iter().for_each(|(name, _)| started.head.headers.remove(name));
+        for (name, value) in preserved {
+            // It was checked when the script's head was read.
+            let _ = started.head.headers.add(name, value);
         }
     }
-    Ok(begun.send(connection, ctx, app).await)
+    Ok(started.send(connection, ctx, app).await)
 }

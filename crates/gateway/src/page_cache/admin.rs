@@ -1,7 +1,7 @@
 //! The page caches' part of the admin API: statistics, contents, purges, audits.
 //!
-//! Called by [`crate::admin`]. Invariant: when a purge is answered it is in effect, also for pages that
-//! are being rendered.
+//! Called by [`crate::admin`]. Invariant: when the response to a purge is sent, the purge is in effect, also for
+//! pages that are being rendered.
 
 use crate::admin_reply::Refusal;
 use crate::app::App;
@@ -91,7 +91,7 @@ pub(crate) async fn audit(gateway: &Gateway, audit: &Audit) -> Audited {
     super::audit::examine(gateway, audit).await
 }
 
-/// What `text` is compared with: path and query if it starts with a slash, else the whole URL.
+/// The part to compare with `text`: path and query if it starts with a slash, otherwise the URL.
 fn part<'e>(entry: &'e Shared, text: &str) -> &'e [u8] {
     match text.starts_with('/') {
         true => entry.key().path_and_query(),

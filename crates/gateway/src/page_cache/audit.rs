@@ -1,4 +1,6 @@
-//! Requests of hits, in the form that the audit sends again.
+//! Samples of hits for the audit, which sends their requests again and compares the responses.
+//!
+//! Called by [`super::respond`] and by the admin socket.
 
 use crate::app::App;
 use crate::gateway::Gateway;
@@ -12,7 +14,7 @@ use outboard_page_cache::{
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 
-/// A request that was answered from the cache.
+/// A request that was a cache hit.
 #[derive(Debug)]
 struct HitReplay {
     /// Weak, since the app owns the cache and thereby its samples.
@@ -40,8 +42,8 @@ impl Replay for HitReplay {
             (self.full_path.clone(), self.request_id, self.body_max_bytes);
         Box::pin(async move {
             let app = app.upgrade()?;
-            let made = prepared.make(&app, request_id, &path, max_bytes).await;
-            let (head, body) = made.ok().flatten()?;
+            let rendered = prepared.render(&app, request_id, &path, max_bytes).await;
+            let (head, body) = rendered.ok().flatten()?;
             let fields: Vec<Field<'_>> = head.headers.lines().collect();
             let response = Response { status: head.status, fields: Fields(&fields) };
             let personal_because = match head.used_session {
@@ -53,7 +55,7 @@ impl Replay for HitReplay {
     }
 }
 
-/// Remembers a hit for the audit or examines it, if it is its turn.
+/// Stores a hit for the audit, or examines it, if it is selected.
 pub(super) fn sample_hit(
     cache: &Rc<PageCache>,
     connection: &mut Connection,
@@ -77,7 +79,7 @@ pub(super) fn sample_hit(
     });
 }
 
-/// Examines remembered hits.
+/// Examines stored hits.
 pub(super) async fn examine(gateway: &Gateway, audit: &Audit) -> Audited {
     let generation = gateway.generation();
     let mut audited = Audited { examined: 0, unsafe_pages: Vec::new() };

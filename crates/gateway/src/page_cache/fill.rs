@@ -1,14 +1,14 @@
 //! Filling the cache: the origin renders a page, which is stored and sent.
 //!
 //! Called for pages that are not stored or stale. Invariants: a page is stored before it is sent, so
-//! that a client that has received it finds it stored; a page that was purged since its script began
+//! that a client that has received it finds it stored; a page that was purged since its script started
 //! is not stored; if the script fails, the stale entry is served where that is allowed.
 
 use super::lookup::{Miss, fields};
 use super::serve;
 use super::store::{CacheRequest, requirements};
 use crate::app::App;
-use crate::origin::{Begun, Origin};
+use crate::origin::{Origin, StartedResponse};
 use crate::request::{RequestContext, ResponseSummary, refuse};
 use crate::response_head::ResponseHead;
 use outboard_http_server::Connection;
@@ -27,7 +27,7 @@ pub(super) struct Fill<'a> {
     cache: &'a Rc<PageCache>,
     origin: &'a Origin,
     miss: Miss,
-    began: PurgeEpoch,
+    purge_epoch: PurgeEpoch,
     request_s: u64,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Fill<'a> {
 enum FillOutcome {
     /// The stored entry is confirmed.
     Confirmed(Shared),
-    Begun(Begun),
+    Response(StartedResponse),
 }
 
 impl<'a> Fill<'a> {
@@ -46,19 +46,21 @@ impl<'a> Fill<'a> {
         origin: &'a Origin,
         miss: Miss,
     ) -> Self {
-        let began = cache.purge_epoch();
-        Self { ctx, app, cache, origin, miss, began, request_s: now_s() }
+        let purge_epoch = cache.purge_epoch();
+        Self { ctx, app, cache, origin, miss, purge_epoch, request_s: now_s() }
     }
 
-    /// Answers the client; `leader` is dropped as soon as its followers can be answered too.
-    pub(super) async fn answer(
+    /// Responds to the client; `leader` is dropped as soon as its followers can be served.
+    pub(super) async fn respond(
         self,
         connection: &mut Connection,
         leader: Option<Leader>,
     ) -> ResponseSummary {
         let outcome = self.request(connection).await;
         let has_failed = match &outcome {
-            Ok(FillOutcome::Begun(begun)) => rules::is_stale_if_error_status(begun.head().status),
+            Ok(FillOutcome::Response(started)) => {
+                rules::is_stale_if_error_status(started.head().status)
+            }
             Ok(FillOutcome::Confirmed(_)) => false,
             Err(reason) => reason.is_server_fault(),
         };
@@ -75,7 +77,9 @@ impl<'a> Fill<'a> {
                 let remaining_s = entry.times().remaining_s(now_s());
                 self.serve(connection, &entry, CacheStatus::Revalidated { remaining_s }).await
             }
-            Ok(FillOutcome::Begun(begun)) => self.store_and_send(connection, begun, leader).await,
+            Ok(FillOutcome::Response(started)) => {
+                self.store_and_send(connection, started, leader).await
+            }
         }
     }
 
@@ -88,31 +92,31 @@ impl<'a> Fill<'a> {
     async fn request(&self, connection: &mut Connection) -> Result<FillOutcome, Reason> {
         let Self { ctx, app, origin, .. } = *self;
         if !self.may_store() {
-            let begun = origin.begin(connection, ctx, app, None).await?;
-            return Ok(FillOutcome::Begun(begun));
+            let started = origin.start(connection, ctx, app, None).await?;
+            return Ok(FillOutcome::Response(started));
         }
         let mut requirements = requirements(self.cache, self.miss.stale.as_deref());
-        let begun = origin.begin(connection, ctx, app, Some(&requirements)).await?;
-        let Some(stale) = self.miss.stale.as_ref().filter(|_| begun.head().status == 304) else {
-            return Ok(FillOutcome::Begun(begun));
+        let started = origin.start(connection, ctx, app, Some(&requirements)).await?;
+        let Some(stale) = self.miss.stale.as_ref().filter(|_| started.head().status == 304) else {
+            return Ok(FillOutcome::Response(started));
         };
-        let confirm = |request: &CacheRequest<'_>| request.confirm(stale, begun.head());
+        let confirm = |request: &CacheRequest<'_>| request.confirm(stale, started.head());
         if let Some(entry) = self.with_request(connection, confirm) {
             return Ok(FillOutcome::Confirmed(entry));
         }
         // The 304 concerns another page than the stale entry.
         requirements.conditions.clear();
-        let begun = origin.begin(connection, ctx, app, Some(&requirements)).await?;
-        Ok(FillOutcome::Begun(begun))
+        let started = origin.start(connection, ctx, app, Some(&requirements)).await?;
+        Ok(FillOutcome::Response(started))
     }
 
     async fn store_and_send(
         &self,
         connection: &mut Connection,
-        mut begun: Begun,
+        mut started: StartedResponse,
         leader: Option<Leader>,
     ) -> ResponseSummary {
-        let stored = self.store(connection, &begun);
+        let stored = self.store(connection, &started);
         let status = CacheStatus::Miss {
             forward: self.miss.reason,
             stored: stored.as_ref().map(|_| ()).map_err(|reason| *reason),
@@ -125,22 +129,26 @@ impl<'a> Fill<'a> {
             }
             Err(reason) => reason,
         };
-        self.give_up(leader, begun.head(), reason);
+        self.give_up(leader, started.head(), reason);
         self.cache.count(status);
-        status.write(&mut begun.head_mut().headers.bytes);
-        begun.send(connection, self.ctx, self.app, self.origin).await
+        status.write(&mut started.head_mut().headers.bytes);
+        started.send(connection, self.ctx, self.app, self.origin).await
     }
 
-    fn store(&self, connection: &mut Connection, begun: &Begun) -> Result<Shared, rules::Reason> {
+    fn store(
+        &self,
+        connection: &mut Connection,
+        started: &StartedResponse,
+    ) -> Result<Shared, rules::Reason> {
         if self.miss.is_head {
             return Err(rules::Reason::Method);
         }
         if !self.may_store() {
             return Err(rules::Reason::RequestNoStore);
         }
-        self.with_request(connection, |request| match begun.whole_body() {
-            Some(body) => request.store(begun.head(), body, self.began),
-            None => Err(request.refusal(begun.head(), begun.body_bytes())),
+        self.with_request(connection, |request| match started.whole_body() {
+            Some(body) => request.store(started.head(), body, self.purge_epoch),
+            None => Err(request.refusal(started.head(), started.body_bytes())),
         })
     }
 
@@ -233,9 +241,9 @@ pub(super) fn refresh(
         if others.iter().any(is_newer) || app.pool.is_retired() {
             return;
         }
-        let (began, request_s) = (cache.purge_epoch(), now_s());
-        let made = prepared.make(&app, request_id, &path, requirements.whole_bytes).await;
-        let Ok(Some((head, body))) = made else { return };
+        let (purge_epoch, request_s) = (cache.purge_epoch(), now_s());
+        let rendered = prepared.render(&app, request_id, &path, requirements.whole_bytes).await;
+        let Ok(Some((head, body))) = rendered else { return };
         if rules::is_stale_if_error_status(head.status) {
             return;
         }
@@ -243,7 +251,7 @@ pub(super) fn refresh(
             fields.iter().map(|(name, value)| (&name[..], &value[..])).collect();
         let (path, fields) = (app.below_prefix(&path), Fields(&fields));
         let request = CacheRequest { cache: &cache, key: &key, path, fields, request_s };
-        match request.store(&head, &body, began) {
+        match request.store(&head, &body, purge_epoch) {
             Ok(entry) => {
                 drop(leader);
                 cache.compress(&entry);

@@ -1,13 +1,12 @@
 //! The HTTP method `PURGE`.
 //!
-//! Called by the turn. Invariant: when a purge is answered it is in effect, also for pages that are
-//! being rendered.
+//! Called by [`crate::dispatch`]. Invariant: when the response to a purge is sent, the purge is in effect,
+//! also for pages that are being rendered.
 
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};
 use outboard_admin_api::cache::Purged;
-use outboard_http_server::Connection;
-use outboard_http_server::HeaderBlock;
+use outboard_http_server::{Connection, HeaderBlock};
 use outboard_log::Reason;
 use outboard_page_cache::{Field, Fields, PageCache, Selector, tags_of};
 use std::rc::Rc;
@@ -28,7 +27,7 @@ fn comes_through_untrusted_proxy(connection: &mut Connection, ctx: &RequestConte
         && names.any(|name| PROXY_FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known)))
 }
 
-/// Answers `PURGE`, which purges its URL, or the tags in its Cache-Tag, Surrogate-Key or xkey.
+/// Responds to `PURGE`, which purges its URL, or the tags in its Cache-Tag, Surrogate-Key or xkey.
 /// `Soft-Purge: 1` makes it soft.
 pub(crate) async fn purge(
     connection: &mut Connection,
@@ -63,6 +62,6 @@ pub(crate) async fn purge(
     let mut headers = HeaderBlock::default();
     headers.add(b"Content-Type", b"application/json").expect("a constant header");
     let (_, _, body) = crate::admin_reply::render(Ok(Purged { purged, confirmed }));
-    let sent = connection.respond(ctx.request, 200, &headers, &body).await;
-    ResponseSummary { written: sent, status: 200, body_bytes: body.len() as u64 }
+    let written = connection.respond(ctx.request, 200, &headers, &body).await;
+    ResponseSummary { written, status: 200, body_bytes: body.len() as u64 }
 }

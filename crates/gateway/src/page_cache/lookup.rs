@@ -1,18 +1,17 @@
 //! The cache's decision about a request.
 //!
-//! Called by [`super::answer`], again after each wait. Invariant: nothing here waits, so that the
+//! Called by [`super::respond`], again after each wait. Invariant: nothing here waits, so that the
 //! decision still holds when it is carried out.
 
 use crate::app::App;
 use crate::request::RequestContext;
-use outboard_http_server::Buffers;
-use outboard_http_server::Connection;
+use outboard_http_server::{Buffers, Connection};
 use outboard_page_cache::{
     self as rules, Audience, CacheStatus, Entry, Field, Fields, Forward, Found, Key, MissReason,
     PageCache, Request, RequestDirectives, RequestFacts, Reuse, Shared, now_s,
 };
 
-/// What the disk and the shared tier have of a page.
+/// The result of the disk and the shared tier for a page.
 pub(super) enum SecondTier {
     Unknown,
     /// Entries that were found there; memory may have no room for them.

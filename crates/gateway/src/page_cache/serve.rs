@@ -4,15 +4,14 @@
 //! status are rendered.
 
 use crate::request::{RequestContext, ResponseSummary};
-use outboard_http_server::Connection;
-use outboard_http_server::{Framing, HeadFacts, Written};
+use outboard_http_server::{Connection, Framing, HeadFacts, Written};
 use outboard_http1::{Method, write_u64};
 use outboard_page_cache::{
     CacheStatus, Conditions, ContentSelection, Entry, Field, Fields, PageCache, Representation,
     belongs_into_304, now_s,
 };
 
-/// Answers the present request with `entry`, and counts it.
+/// Responds to the current request with `entry`, and counts it.
 pub(super) async fn entry(
     cache: &PageCache,
     connection: &mut Connection,
@@ -36,8 +35,8 @@ pub(super) async fn entry(
     connection.put_head(facts, &lines);
     let body = if matches!(framing, Framing::Bodyless(_)) { &[] } else { body };
     if connection.flush(body).await {
-        let sent = Written::Complete { keep_alive: ctx.request.keep_alive };
-        ResponseSummary { written: sent, status, body_bytes: body.len() as u64 }
+        let written = Written::Complete { keep_alive: ctx.request.keep_alive };
+        ResponseSummary { written, status, body_bytes: body.len() as u64 }
     } else {
         ResponseSummary::broken(status, 0)
     }

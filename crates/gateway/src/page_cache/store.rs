@@ -1,7 +1,7 @@
 //! Storing a response: whether it may be stored, for which requests, and how a 304 renews it.
 //!
 //! Called by [`super::fill`]. Invariant: a response is stored only if the rules allow it, it is
-//! complete, and no purge selected it since its rendering began.
+//! complete, and no purge selected it since its rendering started.
 
 use crate::cache_requirements::CacheRequirements;
 use crate::response_head::ResponseHead;
@@ -23,12 +23,12 @@ pub(super) struct CacheRequest<'a> {
 }
 
 impl CacheRequest<'_> {
-    /// Stores a complete response, or says why it is not stored.
+    /// Stores a complete response, or returns why it is not stored.
     pub(super) fn store(
         &self,
         head: &ResponseHead,
         body: &[u8],
-        began: PurgeEpoch,
+        purge_epoch: PurgeEpoch,
     ) -> Result<Shared, Reason> {
         let settings = self.cache.settings();
         if body.len() > settings.policy.body_max_bytes {
@@ -54,7 +54,7 @@ impl CacheRequest<'_> {
         if head.headers.owns_server {
             entry = entry.with_own_server();
         }
-        self.cache.insert(entry, began)
+        self.cache.insert(entry, purge_epoch)
     }
 
     /// Whether and how a response may be stored that was just received.
@@ -106,7 +106,7 @@ impl CacheRequest<'_> {
         let storable = self.storable(response).ok()?;
         let stored = rules::stored_fields(response.fields, &Control::read(response.fields));
         let entry = stale.freshened(Fields(&stored), storable);
-        // If it was purged meanwhile, the confirmed entry answers this request only.
+        // If it was purged meanwhile, the confirmed entry is used for this request only.
         Some(self.cache.replace(stale, entry.clone()).unwrap_or_else(|| entry.into()))
     }
 }

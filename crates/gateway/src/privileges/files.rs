@@ -1,9 +1,9 @@
-//! Files that the gateway writes to, given to its user while it is root.
+//! Changes the owner of files that the gateway writes to, while it is root.
 //!
-//! Called by [`super`]. Invariants: nothing is given away that the server did not make or that the
-//! configuration does not name; no link leads to something else.
+//! Called by [`super`]. Invariants: only files that the server created or that the configuration names change
+//! their owner; links are not followed.
 
-use super::is_let;
+use super::has_permissions;
 use outboard_config::{Config, EntityEngine, LogTarget};
 use outboard_spawner::users::User;
 use rustix::fd::AsFd;
@@ -24,96 +24,110 @@ pub(super) fn logs(config: &Config) -> impl Iterator<Item = &Path> {
     })
 }
 
-/// Gives the gateway's user what the server is going to write to.
-pub(super) fn give(config: &Config, own: &User, apps: &[User]) -> Result<(), String> {
+/// Makes the gateway's user the owner of the files that the server writes to.
+pub(super) fn change_owner(config: &Config, own: &User, apps: &[User]) -> Result<(), String> {
     for path in logs(config) {
-        give_log(path, own).map_err(|error| format!("the log {}: {error}", path.display()))?;
+        change_log_owner(path, own)
+            .map_err(|error| format!("the log {}: {error}", path.display()))?;
     }
     let entities = config.entities.as_ref().and_then(|entities| match &entities.storage.engine {
-        EntityEngine::Disk(folder) => Some(folder),
+        EntityEngine::Disk(directory) => Some(directory),
         EntityEngine::Redis(_) => None,
     });
     let of_store =
-        entities.map(|folder| (folder, vec!["lock".to_owned(), "namespaces".to_owned()]));
+        entities.map(|directory| (directory, vec!["lock".to_owned(), "namespaces".to_owned()]));
     let caches = config.apps.iter().filter_map(|app| {
         Some((&app.page_cache.as_ref()?.disk.as_ref()?.path, vec![app.name.clone()]))
     });
-    for (folder, names) in of_store.into_iter().chain(caches) {
-        let given = give_folder(folder, &names, own, apps);
-        given.map_err(|error| format!("the folder {}: {error}", folder.display()))?;
+    for (directory, names) in of_store.into_iter().chain(caches) {
+        let changed = change_directory_owner(directory, &names, own, apps);
+        changed.map_err(|error| format!("the directory {}: {error}", directory.display()))?;
     }
     Ok(())
 }
 
-fn give_log(path: &Path, own: &User) -> io::Result<()> {
+fn change_log_owner(path: &Path, own: &User) -> io::Result<()> {
     let log = outboard_spawner::open_log(path)?;
     let found = log.metadata()?;
-    // A device, such as /dev/null, is everybody's; of two names of a file one may be another's.
+    // A device such as /dev/null is shared; a second hard link may belong to another user.
     if found.is_file() && found.nlink() == 1 {
         fchown(log.as_fd(), Some(own.uid), None)?;
     }
     Ok(())
 }
 
-/// A folder that is made is the gateway's. In one that was there it gets what a server has made
-/// before, as root or as the user of an app.
-fn give_folder(folder: &Path, names: &[String], own: &User, apps: &[User]) -> io::Result<()> {
-    if !folder.exists() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        return Ok(chownat(CWD, folder, Some(own.uid), Some(own.gid), AtFlags::SYMLINK_NOFOLLOW)?);
+/// A new directory belongs to the gateway's user. In an existing one, the files of earlier servers do, which
+/// ran as root or as the user of an app.
+fn change_directory_owner(
+    directory: &Path,
+    names: &[String],
+    own: &User,
+    apps: &[User],
+) -> io::Result<()> {
+    if !directory.exists() {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        return Ok(chownat(
+            CWD,
+            directory,
+            Some(own.uid),
+            Some(own.gid),
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?);
     }
-    if fs::read_dir(folder)?.next().is_none() && is_former(fs::metadata(folder)?.uid(), apps) {
-        chownat(CWD, folder, Some(own.uid), Some(own.gid), AtFlags::SYMLINK_NOFOLLOW)?;
+    if fs::read_dir(directory)?.next().is_none()
+        && was_owned_by_server(fs::metadata(directory)?.uid(), apps)
+    {
+        chownat(CWD, directory, Some(own.uid), Some(own.gid), AtFlags::SYMLINK_NOFOLLOW)?;
     }
-    names.iter().try_for_each(|name| give_tree(&folder.join(name), own, apps))
+    names.iter().try_for_each(|name| change_tree_owner(&directory.join(name), own, apps))
 }
 
-/// A folder first, then what is in it: nobody else can change it any more by then.
-fn give_tree(path: &Path, own: &User, apps: &[User]) -> io::Result<()> {
+/// A directory first, then its entries, so that no other user can change them meanwhile.
+fn change_tree_owner(path: &Path, own: &User, apps: &[User]) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found?,
     };
     let is_single = found.is_dir() || (found.is_file() && found.nlink() == 1);
-    if !is_single || !is_former(found.uid(), apps) {
+    if !is_single || !was_owned_by_server(found.uid(), apps) {
         return Ok(());
     }
     chownat(CWD, path, Some(own.uid), Some(own.gid), AtFlags::SYMLINK_NOFOLLOW)?;
     if found.is_dir() {
         for entry in fs::read_dir(path)? {
-            give_tree(&entry?.path(), own, apps)?;
+            change_tree_owner(&entry?.path(), own, apps)?;
         }
     }
     Ok(())
 }
 
-fn is_former(uid: u32, apps: &[User]) -> bool {
+fn was_owned_by_server(uid: u32, apps: &[User]) -> bool {
     uid == 0 || apps.iter().any(|app| app.uid.as_raw() == uid)
 }
 
-/// Whether a user can list a folder, as far as modes say.
-pub(super) fn can_enter(folder: &Path, user: &User) -> bool {
-    folder.ancestors().all(|part| {
+/// Whether a user can list a directory, according to file modes.
+pub(super) fn can_enter(directory: &Path, user: &User) -> bool {
+    directory.ancestors().all(|part| {
         let Ok(found) = fs::metadata(part) else { return false };
         let owner = (Uid::from_raw(found.uid()), Gid::from_raw(found.gid()));
-        is_let(user, owner, found.mode(), if part == folder { 0o5 } else { 0o1 })
+        has_permissions(user, owner, found.mode(), if part == directory { 0o5 } else { 0o1 })
     })
 }
 
-/// What the gateway needs of folders that are there, now that it is its own user.
+/// Checks the access of the gateway's user to existing directories.
 pub(super) fn check(config: &Config) -> Result<(), String> {
-    let who = "the gateway's user (gateway_user)";
+    let user = "the gateway's user (gateway_user)";
     for app in &config.apps {
         access(&app.root, Access::READ_OK | Access::EXEC_OK).map_err(|error| {
             let root = app.root.display();
             format!(
-                "{who} cannot read {root}: {error}; let others read it, or the group of the app's \
-                 user, in which the gateway is"
+                "{user} cannot read {root}: {error}; let others read it, or the group of the app's \
+                 user, which the gateway has"
             )
         })?;
     }
-    let spool = &config.io.temp_dir;
-    access(spool, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
-        format!("{who} cannot write to the folder io.spool, {}: {error}", spool.display())
+    let temp_dir = &config.io.temp_dir;
+    access(temp_dir, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+        format!("{user} cannot write to the directory io.temp_dir, {}: {error}", temp_dir.display())
     })
 }

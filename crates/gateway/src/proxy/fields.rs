@@ -1,4 +1,7 @@
-//! The header fields that an upstream gets.
+//! The header fields of a request to an upstream.
+//!
+//! Called by [`super`]. Invariants: hop-by-hop fields are dropped; fields about the client are set by the
+//! gateway, and extend those of a trusted proxy only.
 
 use crate::cache_requirements::{OwnField, is_about_representation};
 use crate::request::RequestContext;
@@ -8,17 +11,17 @@ use outboard_http_server::Connection;
 use outboard_http1::RequestHead;
 use outboard_upstream::{Error, RequestHeaders};
 
-/// Who the client is and how it came here: said anew, whatever the client said.
+/// Fields about the client and its connection, which the gateway sets itself.
 const ABOUT_THE_CLIENT: [&[u8]; 5] =
     [b"forwarded", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"via"];
 
-/// No field of clients: CGI programs would take it for `HTTP_PROXY` (httpoxy).
-const OF_NOBODY: &[u8] = b"proxy";
+/// Never passed on: CGI programs would take it for `HTTP_PROXY` (httpoxy).
+const PROXY: &[u8] = b"proxy";
 
-/// The fields of the present request, fit for an upstream; for a cache, with its own conditions.
+/// The fields of the current request for an upstream; for a cache, with the conditions of the cache.
 ///
 /// # Errors
-/// A field that cannot be written down.
+/// A field that is invalid.
 pub(super) fn of(
     connection: &mut Connection,
     ctx: &RequestContext,
@@ -35,12 +38,12 @@ pub(super) fn of(
     let mut headers = RequestHeaders::default();
     for (name, value) in head.headers(input) {
         let is = |other: &&[u8]| name.eq_ignore_ascii_case(other);
-        let is_ours = ABOUT_THE_CLIENT.iter().any(is) || is(&&b"host"[..]) || is(&OF_NOBODY);
+        let is_replaced = ABOUT_THE_CLIENT.iter().any(is) || is(&&b"host"[..]) || is(&PROXY);
         let is_claim =
             http_server::is_ambiguous(name) || (!is_trusted && http_server::is_claim(name));
         let is_for_cache = for_cache.is_some() && is_about_representation(name);
         let is_nominated = connection_fields.iter().any(|names| names_field(names, name));
-        if !is_ours && !is_claim && !is_for_cache && !is_nominated {
+        if !is_replaced && !is_claim && !is_for_cache && !is_nominated {
             headers.add(name, value)?;
         }
     }
@@ -60,7 +63,7 @@ pub(super) fn of(
     headers.add(b"X-Forwarded-For", &appended(before(b"x-forwarded-for"), peer.as_bytes()))?;
     headers.add(b"X-Forwarded-Proto", if ctx.forwarded.https { b"https" } else { b"http" })?;
     headers.add(b"X-Forwarded-Host", host)?;
-    // RFC 9110 7.6.3: a gateway says who it is, after those before it.
+    // RFC 9110 7.6.3: a gateway appends itself to those before it.
     let vias: Vec<&[u8]> = all(head, input, b"via").collect();
     let via = appended(vias.join(&b", "[..]), format!("{version} outboard").as_bytes());
     headers.add(b"Via", &via)?;
@@ -73,9 +76,9 @@ pub(super) fn of(
 fn all<'a>(
     head: &'a RequestHead,
     input: &'a [u8],
-    wanted: &'static [u8],
+    field_name: &'static [u8],
 ) -> impl Iterator<Item = &'a [u8]> {
-    let fields = head.headers(input).filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
+    let fields = head.headers(input).filter(move |(name, _)| name.eq_ignore_ascii_case(field_name));
     fields.map(|(_, value)| value)
 }
 

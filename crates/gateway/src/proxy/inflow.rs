@@ -1,8 +1,8 @@
-//! [`Inflow`]: the body of an upstream's answer on its way to the client.
+//! [`Inflow`]: receives the body of an upstream's response for a client.
 //!
-//! Made by the connection's task, filled by a task of its own, which has the upstream's deadline.
-//! Invariants: what has come can be taken at once; the upstream waits while [`MOST_BYTES`] have not been
-//! taken; dropping this leaves it.
+//! Created by the connection's task, filled by a task of its own, which has the upstream's deadline.
+//! Invariants: received bytes are available immediately; the upstream waits while [`MAX_BYTES`] are not
+//! taken; dropping this ends the transfer.
 
 use crate::read_turns::ReadTurns;
 use outboard_buffer::{Account, Held};
@@ -14,10 +14,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Poll, ready};
 
-/// What may wait for the connection.
-const MOST_BYTES: usize = 64 << 10;
-/// What is read before others have their turn.
-const BYTES_A_TURN: usize = 64 << 10;
+/// Bytes that may wait for the connection.
+const MAX_BYTES: usize = 64 << 10;
+/// Bytes that are read before other responses have their turn.
+const BYTES_PER_TURN: usize = 64 << 10;
 
 /// See the module.
 #[derive(Debug)]
@@ -29,24 +29,24 @@ pub(super) struct Inflow {
 #[derive(Debug)]
 struct Shared {
     bytes: RefCell<Vec<u8>>,
-    /// Counts them.
+    /// Counts `bytes`.
     held: RefCell<Held>,
     end: RefCell<Option<Result<(), Error>>>,
-    came: Event,
-    went: Event,
+    filled: Event,
+    taken: Event,
 }
 
-/// What comes next.
+/// The next step of a transfer.
 #[derive(Debug)]
 pub(super) enum Next {
     Piece(Vec<u8>),
     End,
-    /// The upstream has broken off.
+    /// The upstream failed.
     Broken(Error),
 }
 
 impl Inflow {
-    /// Begins to read what is left of an answer; the upstream may be silent for so long.
+    /// Starts to read the rest of a response; the upstream may be silent for `timeout_ms`.
     pub(super) fn start(
         response: Response,
         timeout_ms: u64,
@@ -57,19 +57,19 @@ impl Inflow {
             bytes: RefCell::default(),
             held: RefCell::new(account.hold(0)),
             end: RefCell::default(),
-            came: Event::default(),
-            went: Event::default(),
+            filled: Event::default(),
+            taken: Event::default(),
         });
-        let theirs = shared.clone();
+        let filler = shared.clone();
         let task = ScopedTask::spawn(async move {
-            let end = theirs.fill(response, timeout_ms, &turns).await;
-            theirs.end.replace(Some(end));
-            theirs.came.set();
+            let end = filler.fill(response, timeout_ms, &turns).await;
+            filler.end.replace(Some(end));
+            filler.filled.set();
         });
         Self { shared, _task: task }
     }
 
-    /// Waits for what comes next, as long as there is a client.
+    /// Waits for the next step, unless the client goes away.
     pub(super) async fn next(&self, connection: &mut Connection) -> Result<Next, Reason> {
         connection.next_of_response(u64::MAX, |_| self.poll_next()).await
     }
@@ -79,13 +79,13 @@ impl Inflow {
             let bytes = std::mem::take(&mut *self.shared.bytes.borrow_mut());
             if !bytes.is_empty() {
                 self.shared.held.borrow_mut().shrink(bytes.len());
-                self.shared.went.set();
+                self.shared.taken.set();
                 return Poll::Ready(Next::Piece(bytes));
             }
             if let Some(end) = self.shared.end.take() {
                 return Poll::Ready(end.map_or_else(Next::Broken, |()| Next::End));
             }
-            ready!(self.shared.came.poll());
+            ready!(self.shared.filled.poll());
         }
     }
 }
@@ -100,25 +100,25 @@ impl Shared {
         let mut piece = Vec::new();
         let mut read_bytes = 0;
         loop {
-            while self.bytes.borrow().len() >= MOST_BYTES {
-                self.went.wait().await;
+            while self.bytes.borrow().len() >= MAX_BYTES {
+                self.taken.wait().await;
             }
             response.wait_at_most(timeout_ms);
             let more = response.read(&mut piece).await?;
             read_bytes += piece.len();
             self.push(&mut piece);
-            self.came.set();
+            self.filled.set();
             if !more {
                 return Ok(());
             }
-            if read_bytes >= BYTES_A_TURN {
+            if read_bytes >= BYTES_PER_TURN {
                 read_bytes = 0;
                 turns.wait().await;
             }
         }
     }
 
-    /// Appends, and leaves `piece` empty.
+    /// Appends the piece, which is empty afterwards.
     fn push(&self, piece: &mut Vec<u8>) {
         let mut bytes = self.bytes.borrow_mut();
         self.held.borrow_mut().grow(piece.len());

@@ -1,15 +1,13 @@
-//! WebSocket through a proxy route (RFC 6455, RFC 9110 7.8): both sides switch, then bytes go through.
+//! WebSocket through a proxy route (RFC 6455, RFC 9110 7.8): both sides switch, then bytes are relayed.
 //!
-//! Called by the turn before anything else has the request. Invariants: the client gets `101` only
-//! after the upstream has switched; a slow side slows the other instead of filling memory; other
-//! protocols are not handed through, since requests within them (h2c) would pass by all rules.
+//! Called by [`crate::dispatch`] before the request is proxied. Invariants: the client gets `101` only after
+//! the upstream has switched; a slow side delays the other instead of filling memory; other protocols
+//! are not relayed, since requests within them (h2c) would bypass all rules.
 
-use super::{Begun, Proxied, head, request, told, until_hangup};
+use super::{Proxied, StartedResponse, head, log_failure, request, until_hangup};
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};
-use outboard_http_server::Connection;
-use outboard_http_server::HeaderBlock;
-use outboard_http_server::{UpgradeHandler, Upgraded};
+use outboard_http_server::{Connection, HeaderBlock, UpgradeHandler, Upgraded};
 use outboard_http1::{BodyFraming, Method};
 use outboard_log::Reason;
 use outboard_reactor::{current_task, deadline_passed, now_ms, set_deadline, wake};
@@ -20,12 +18,12 @@ use std::rc::Rc;
 use std::task::Poll;
 
 const WEBSOCKET: &[u8] = b"websocket";
-/// Most bytes that are read before they are handed on.
+/// Bytes that are read before they are written.
 const PIECE_BYTES: usize = 64 << 10;
-/// Pieces that are carried each way before others have their turn.
-const PIECES_A_TURN: u32 = 16;
+/// Pieces that are relayed in each direction before other tasks run.
+const PIECES_PER_TURN: u32 = 16;
 
-/// Hands a request through that wishes to speak WebSocket; `None` if it does not.
+/// Relays a WebSocket request; `None` for any other request.
 pub(crate) async fn try_handle(
     connection: &mut Connection,
     ctx: &RequestContext,
@@ -36,23 +34,23 @@ pub(crate) async fn try_handle(
     let buffers = connection.buffers();
     let offered = buffers.head.upgrade(&buffers.input)?;
     let has_body = !matches!(buffers.head.body(), BodyFraming::None | BodyFraming::Length(0));
-    let is_meant = ctx.request.method == Method::Get && offered.eq_ignore_ascii_case(WEBSOCKET);
-    if !is_meant || has_body || is_draining {
+    let is_websocket = ctx.request.method == Method::Get && offered.eq_ignore_ascii_case(WEBSOCKET);
+    if !is_websocket || has_body || is_draining {
         return None;
     }
-    Some(match hand_through(connection, ctx, app, proxied).await {
-        Ok(answered) => answered,
+    Some(match connect(connection, ctx, app, proxied).await {
+        Ok(summary) => summary,
         Err(reason) => refuse(connection, ctx, Some(app), reason).await,
     })
 }
 
-async fn hand_through(
+async fn connect(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
     proxied: &Proxied,
 ) -> Result<ResponseSummary, Reason> {
-    let failed = |error| told(app, ctx.request_id, &error);
+    let failed = |error| log_failure(app, ctx.request_id, &error);
     let mut request = request(connection, ctx, app, proxied, None).map_err(failed)?;
     request.switch_to = Some(WEBSOCKET.to_vec());
     let timeout_ms = request.timeout_ms;
@@ -65,8 +63,8 @@ async fn hand_through(
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();
     let head = head(app, &response, &path)?;
-    let begun = Begun::new(app, proxied, head, response, timeout_ms);
-    Ok(begun.send(connection, ctx, app).await)
+    let started = StartedResponse::new(app, proxied, head, response, timeout_ms);
+    Ok(started.send(connection, ctx, app).await)
 }
 
 async fn switch(
@@ -80,7 +78,7 @@ async fn switch(
     lines.add(b"Upgrade", WEBSOCKET).expect("a constant header");
     for line in response.headers.split(|&byte| byte == b'\n') {
         if let Some(colon) = memchr::memchr(b':', line) {
-            // They were checked when they were read.
+            // They were validated when they were received.
             let _ = lines.add(&line[..colon], line[colon + 1..].trim_ascii());
         }
     }
@@ -90,40 +88,40 @@ async fn switch(
     ResponseSummary { written, status: 101, body_bytes: 0 }
 }
 
-/// Carries bytes both ways until both sides have said all, one of them is gone, nothing was said for
-/// `idle_ms`, or the server stops.
+/// Relays bytes in both directions until both sides have finished, one of them is gone, no byte was sent
+/// for `idle_ms`, or the server stops.
 async fn relay(mut client: Upgraded, mut upstream: Channel, idle_ms: u64) {
     client.keep_alive();
     let (mut up, mut down) = (Direction::default(), Direction::default());
-    let mut carried_bytes = 0;
+    let mut relayed_bytes = 0;
     set_deadline(now_ms() + idle_ms);
     poll_fn(|_| {
         if client.is_draining() || deadline_passed() {
             return Poll::Ready(());
         }
-        let sent = up.carry(
+        let outcome = up.relay(
             |bytes| client.poll_read(bytes),
             &mut upstream,
             |upstream, bytes| upstream.poll_write(bytes),
             Channel::end,
         );
-        let got = sent.and_then(|()| {
+        let outcome = outcome.and_then(|()| {
             let _ = upstream.poll_flush()?;
-            down.carry(
+            down.relay(
                 |bytes| upstream.poll_read(bytes),
                 &mut client,
                 |client, bytes| client.poll_write(bytes),
                 Upgraded::end,
             )
         });
-        let now_carried_bytes = up.carried_bytes + down.carried_bytes;
-        if std::mem::replace(&mut carried_bytes, now_carried_bytes) != now_carried_bytes {
+        let now_relayed_bytes = up.relayed_bytes + down.relayed_bytes;
+        if std::mem::replace(&mut relayed_bytes, now_relayed_bytes) != now_relayed_bytes {
             set_deadline(now_ms() + idle_ms);
         }
         if up.has_more || down.has_more {
             wake(current_task());
         }
-        match got {
+        match outcome {
             Ok(()) if up.is_over && down.is_over => Poll::Ready(()),
             Ok(()) => Poll::Pending,
             Err(_) => Poll::Ready(()),
@@ -137,17 +135,17 @@ async fn relay(mut client: Upgraded, mut upstream: Channel, idle_ms: u64) {
 struct Direction {
     bytes: Vec<u8>,
     written: usize,
-    /// In all.
-    carried_bytes: u64,
-    /// Whether the turn was over before there was nothing left to carry.
+    /// Bytes written since the start.
+    relayed_bytes: u64,
+    /// Whether the turn ended before all available bytes were relayed.
     has_more: bool,
     is_read: bool,
     is_over: bool,
 }
 
 impl Direction {
-    /// Carries what there is, as far as the receiver takes it.
-    fn carry<T>(
+    /// Relays available bytes, as far as the receiver accepts them.
+    fn relay<T>(
         &mut self,
         mut read: impl FnMut(&mut Vec<u8>) -> Poll<io::Result<usize>>,
         to: &mut T,
@@ -155,12 +153,12 @@ impl Direction {
         end: impl Fn(&mut T),
     ) -> io::Result<()> {
         self.has_more = false;
-        for _ in 0..PIECES_A_TURN {
+        for _ in 0..PIECES_PER_TURN {
             while self.written < self.bytes.len() {
                 match write(to, &self.bytes[self.written..])? {
                     Poll::Ready(count) => {
                         self.written += count;
-                        self.carried_bytes += count as u64;
+                        self.relayed_bytes += count as u64;
                     }
                     Poll::Pending => return Ok(()),
                 }

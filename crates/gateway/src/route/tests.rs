@@ -1,16 +1,17 @@
-//! Random trees, patterns, rewrites and spellings: what is denied is neither run nor sent.
+//! Routes of fixed sites and, in `properties`, of random ones.
+
+mod properties;
 
 use super::*;
 use outboard_config::Config;
 use outboard_http1::normalize_path;
 use outboard_static_files::RootOptions;
-use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A root with these files, each of which holds its own path.
 struct Site {
-    folder: PathBuf,
+    directory: PathBuf,
     config: Config,
     files: Root,
 }
@@ -19,9 +20,9 @@ impl Site {
     fn new(files: &[String], keys: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder =
+        let directory =
             std::env::temp_dir().join(format!("outboard-route-{}-{number}", std::process::id()));
-        let root = folder.join("www");
+        let root = directory.join("www");
         std::fs::create_dir_all(&root).unwrap();
         for path in files {
             let file = root.join(path.trim_start_matches('/'));
@@ -29,10 +30,10 @@ impl Site {
             std::fs::write(file, path).unwrap();
         }
         let text = format!("[app.site]\nroot = \"www\"\n{keys}\n");
-        let config = Config::parse(&text, &folder.join("outboard.toml"))
-            .unwrap_or_else(|mistakes| panic!("{mistakes}\nin\n{text}"));
+        let config = Config::parse(&text, &directory.join("outboard.toml"))
+            .unwrap_or_else(|errors| panic!("{errors}\nin\n{text}"));
         let files = Root::open(&root, RootOptions::default()).unwrap();
-        Self { folder, config, files }
+        Self { directory, config, files }
     }
 
     fn find(&self, target: &[u8]) -> Route {
@@ -41,7 +42,7 @@ impl Site {
             return Route::Refuse(Reason::BadPath, None);
         }
         let app = &self.config.apps[0];
-        Search { app, files: &self.files, asked: &path, query: None, now_ms: 0 }.find()
+        Search { app, files: &self.files, full_path: &path, query: None, now_ms: 0 }.find()
     }
 
     /// The path of the file that is sent or run for a target.
@@ -60,7 +61,7 @@ impl Site {
         for target in targets {
             let found = self.find(target.as_bytes());
             assert!(
-                matches!(&found, Route::Refuse(theirs, _) if *theirs == reason),
+                matches!(&found, Route::Refuse(refused, _) if *refused == reason),
                 "{target} is {found:?}"
             );
         }
@@ -69,7 +70,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -77,7 +78,7 @@ fn owned(paths: &[&str]) -> Vec<String> {
     paths.iter().map(|path| (*path).to_owned()).collect()
 }
 
-/// What the guide of WordPress says for several sites in subfolders.
+/// The rules of WordPress for several sites in subdirectories.
 const MULTISITE: &str = r#"
 [[app.site.rewrite]]
 match = '^/[_0-9a-zA-Z-]+(/wp-(content|admin|includes).*)$'
@@ -127,7 +128,7 @@ fn no_spelling_leads_to_an_uploaded_script() {
 }
 
 #[test]
-fn a_folder_without_php_runs_nothing_and_serves_the_rest() {
+fn a_directory_without_php_serves_files_only() {
     let files = owned(&["/index.php", "/up/x.php", "/up/index.php", "/up/2026/a.PHP", "/up/a.jpg"]);
     let site = Site::new(&files, &format!("no_php_in = [\"/up\"]\n{MULTISITE}"));
     site.refuses(
@@ -139,7 +140,7 @@ fn a_folder_without_php_runs_nothing_and_serves_the_rest() {
 }
 
 #[test]
-fn an_index_and_the_front_controller_are_denied_by_their_own_names() {
+fn an_index_and_the_front_controller_can_be_denied() {
     let files = owned(&["/index.php", "/admin/index.php", "/docs/index.html", "/a.txt"]);
     let deny = "deny = [\"/admin/index.php\", \"/docs/INDEX.*\"]";
     let site = Site::new(&files, deny);
@@ -151,7 +152,7 @@ fn an_index_and_the_front_controller_are_denied_by_their_own_names() {
 }
 
 #[test]
-fn a_denied_folder_is_not_told_by_a_redirect() {
+fn a_redirect_does_not_reveal_a_denied_directory() {
     let files = owned(&["/secret/a.txt", "/open/a.txt", "/worker.php"]);
     for mode in ["", "mode = \"worker\"\nworker = { script = \"www/worker.php\" }\n"] {
         let site = Site::new(&files, &format!("{mode}deny = [\"/secret/\"]"));
@@ -164,7 +165,7 @@ fn a_denied_folder_is_not_told_by_a_redirect() {
 }
 
 #[test]
-fn a_rule_that_leaves_two_slashes_leads_past_no_pattern() {
+fn a_rule_that_leaves_two_slashes_bypasses_no_pattern() {
     let rule = "[[app.site.rewrite]]\nmatch = '^/files(.*)$'\nto = \"/up/$1\"\n";
     let files = owned(&["/up/x.txt", "/up/in/y.txt"]);
     let site = Site::new(&files, &format!("deny = [\"/up/in/\"]\n{rule}"));
@@ -173,190 +174,20 @@ fn a_rule_that_leaves_two_slashes_leads_past_no_pattern() {
 }
 
 #[test]
-fn private_files_are_sent_only_where_it_is_said() {
+fn private_files_are_sent_only_where_configured() {
     let files = owned(&["/data/db.sqlite", "/downloads/demo.sql", "/index.php"]);
     let site = Site::new(&files, "static = { allow_private = [\"/downloads/*.sql\"] }");
     site.refuses(Reason::PrivateFile, &["/data/db.sqlite", "/data/./db.sqlite"]);
     assert_eq!(site.reached(b"/downloads/demo.sql").as_deref(), Some("/downloads/demo.sql"));
-    // Pages of that name are the application's.
+    // The application may have pages of that name.
     assert_eq!(site.reached(b"/export/dump.sql").as_deref(), Some("/index.php"));
 }
 
 #[test]
-fn a_folder_without_an_index_says_which_one_is_missing() {
+fn a_refusal_names_the_missing_index() {
     let site = Site::new(&owned(&["/a.txt"]), "");
     let Route::Refuse(Reason::NoIndex, Some(hint)) = site.find(b"/") else {
         panic!("it is served")
     };
     assert!(hint.starts_with("there is no index.php or index.html in /"), "{hint}");
-}
-
-/// Whether a glob means the path. Written without regular expressions.
-fn means(glob: &[u8], path: &[u8]) -> bool {
-    match glob {
-        [] => path.is_empty(),
-        [b'*', b'*', rest @ ..] => (0..=path.len()).any(|at| means(rest, &path[at..])),
-        [b'*', rest @ ..] => {
-            let segment = path.iter().position(|&byte| byte == b'/').unwrap_or(path.len());
-            (0..=segment).any(|at| means(rest, &path[at..]))
-        }
-        [b'?', rest @ ..] => {
-            path.first().is_some_and(|&byte| byte != b'/') && means(rest, &path[1..])
-        }
-        [byte, rest @ ..] => path.first() == Some(byte) && means(rest, &path[1..]),
-    }
-}
-
-/// Whether the pattern means the file, or a folder that it is in.
-fn is_denied(pattern: &str, file: &str) -> bool {
-    let (pattern, file) = (pattern.to_lowercase(), file.to_lowercase());
-    let glob = pattern.trim_end_matches('/');
-    // The path itself begins a segment, if an empty one.
-    let mut starts = vec![0];
-    if !glob.starts_with('/') {
-        starts.extend(file.match_indices('/').map(|(at, _)| at + 1));
-    }
-    let is_folder = pattern.ends_with('/');
-    let ends = file.match_indices('/').map(|(at, _)| at);
-    let ends: Vec<usize> = ends.chain((!is_folder).then_some(file.len())).collect();
-    let mut spans = starts.iter().flat_map(|&start| ends.iter().map(move |&end| (start, end)));
-    spans.any(|(start, end)| start <= end && means(glob.as_bytes(), &file.as_bytes()[start..end]))
-}
-
-fn segment() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec!["a", "B", "up", "x.php", "é"])
-}
-
-fn name() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec![
-        "x.php",
-        "X.PHP",
-        "index.php",
-        "index.html",
-        "y.txt",
-        "Y.txt",
-        "y.txt.gz",
-        "z.css",
-        "up",
-    ])
-}
-
-fn tree() -> impl Strategy<Value = Vec<String>> {
-    let file = (prop::collection::vec(segment(), 0..3), name());
-    prop::collection::vec(file, 1..12).prop_map(|files| {
-        let mut paths: Vec<String> = Vec::new();
-        for (folders, name) in files {
-            let path = format!("/{}/{name}", folders.join("/")).replace("//", "/");
-            let is_new = |other: &String| {
-                !other.starts_with(&format!("{path}/")) && !path.starts_with(&format!("{other}/"))
-            };
-            if paths.iter().all(|other| is_new(other) && *other != path) {
-                paths.push(path);
-            }
-        }
-        paths
-    })
-}
-
-fn pattern() -> impl Strategy<Value = String> {
-    let piece = prop::sample::select(vec![
-        "a", "b", "UP", "x.php", "*.php", "**.php", "*.txt", "*", "**", "index.*", "y.t?t", "É",
-    ]);
-    let pieces = prop::collection::vec(piece, 1..4);
-    (any::<bool>(), pieces, any::<bool>()).prop_map(|(is_rooted, pieces, is_folder)| {
-        let (start, end) = (if is_rooted { "/" } else { "" }, if is_folder { "/" } else { "" });
-        // An everything of one's own would leave nothing to test.
-        let pattern = format!("{start}{}{end}", pieces.join("/"));
-        match pattern.trim_matches(['/', '*']) {
-            "" => "/a/".to_owned(),
-            _ => pattern,
-        }
-    })
-}
-
-/// How a file is asked for: its path with things done to it.
-fn spelled(path: &str, changes: &[(u8, usize)]) -> Vec<u8> {
-    let mut target = path.as_bytes().to_vec();
-    for &(change, at) in changes {
-        let at = at % (target.len() + 1);
-        let slash = target[..at].iter().rposition(|&byte| byte == b'/').unwrap_or(0);
-        match change {
-            0 => drop(target.splice(slash..slash, *b"/")),
-            1 => drop(target.splice(slash..slash, *b"/.")),
-            2 => drop(target.splice(slash..slash, *b"/up/..")),
-            3 if at < target.len() && target[at] != b'%' => {
-                let encoded = format!("%{:02x}", target[at]);
-                drop(target.splice(at..=at, encoded.into_bytes()));
-            }
-            4 => target.push(b'/'),
-            5 => target.extend_from_slice(b"/info.css"),
-            6 => drop(target.splice(0..0, *b"/site")),
-            7 => drop(target.splice(0..0, *b"/r")),
-            8 => drop(target.splice(slash..slash, *b"/%2e")),
-            9 => target.truncate(slash + 1),
-            10 if at < target.len() => {
-                target[at] ^= if target[at].is_ascii_alphabetic() { 32 } else { 0 }
-            }
-            11 => drop(target.splice(at..at, *b"%00")),
-            12 => target.extend_from_slice(b";a=b"),
-            13 => target.truncate(slash.max(1)),
-            14 => drop(target.splice(slash..slash, *b"%2F")),
-            _ => target.extend_from_slice(b"?q"),
-        }
-        if !target.starts_with(b"/") {
-            target.insert(0, b'/');
-        }
-    }
-    target
-}
-
-const RULES: [&str; 4] = [
-    "",
-    MULTISITE,
-    "[[app.site.rewrite]]\nmatch = '^/r(.*)$'\nto = \"/$1\"\nlast = false\n\
-     [[app.site.rewrite]]\nmatch = '^/site(.*)$'\nto = \"/a/$1\"\n",
-    "[[app.site.rewrite]]\nmatch = '^(/.*)/info.css$'\nto = \"$1\"\nwhen = \"missing\"\n",
-];
-
-proptest! {
-    #[test]
-    fn nothing_denied_is_run_or_sent(
-        files in tree(),
-        patterns in prop::collection::vec(pattern(), 1..4),
-        folders in prop::collection::vec(pattern(), 0..2),
-        rules in prop::sample::select(RULES.to_vec()),
-        asked in prop::collection::vec(
-            (any::<prop::sample::Index>(), prop::collection::vec((0u8..16, 0usize..40), 0..5)),
-            1..40,
-        ),
-    ) {
-        let keys = format!("deny = {patterns:?}\nno_php_in = {folders:?}\n{rules}");
-        let site = Site::new(&files, &keys);
-        for (file, changes) in asked {
-            let target = spelled(&files[file.index(files.len())], &changes);
-            let Some(reached) = site.reached(&target) else { continue };
-            let shown = target.escape_ascii();
-            for pattern in &patterns {
-                prop_assert!(!is_denied(pattern, &reached), "{shown} leads to {reached}, {pattern}");
-            }
-            let is_script = reached.to_ascii_lowercase().ends_with(".php");
-            for folder in folders.iter().filter(|_| is_script) {
-                let below = format!("{}/", folder.trim_end_matches('/'));
-                prop_assert!(!is_denied(&below, &reached), "{shown} runs {reached}, {folder}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_no_pattern_means_is_served(
-        files in tree(),
-        patterns in prop::collection::vec(pattern(), 0..3),
-    ) {
-        let site = Site::new(&files, &format!("deny = {patterns:?}"));
-        for file in files.iter().filter(|file| !file.ends_with(".gz")) {
-            let is_denied = patterns.iter().any(|pattern| is_denied(pattern, file));
-            let reached = site.reached(file.as_bytes());
-            prop_assert_eq!(reached, (!is_denied).then(|| file.clone()), "{}", file);
-        }
-    }
 }

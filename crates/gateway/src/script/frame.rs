@@ -1,4 +1,7 @@
-//! The request frame: everything that `$_SERVER` is made of.
+//! The request frame, from which the host builds `$_SERVER`.
+//!
+//! Called by [`super`]. Invariant: behind a configured proxy, claims about the client come only from that
+//! proxy.
 
 use super::SubRequest;
 use crate::app::App;
@@ -11,19 +14,18 @@ use outboard_http1::split_host_port;
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, RequestView, encode};
 use std::borrow::Cow;
 
-/// What a request has beside what the client sent.
+/// The additions to the client's request.
 pub(super) struct Extra<'a> {
     /// Further entries of `$_SERVER`.
     pub(super) params: &'a [(Vec<u8>, Vec<u8>)],
-    /// The part of a page that it makes: what the client says about the whole answer is then not
-    /// for the script.
+    /// The part of a page that the script renders; it does not get headers about the complete response.
     pub(super) part: Option<&'a SubRequest<'a>>,
-    /// What the page cache asks with instead of the client's conditions: it wants the whole page,
-    /// or to hear that the one it has still holds.
+    /// The conditions of the page cache, which replace those of the client: it requires the complete page,
+    /// or a confirmation of the stored one.
     pub(super) for_cache: Option<&'a [OwnField]>,
 }
 
-/// Encodes the present request for the worker.
+/// Encodes the current request for the worker.
 pub(super) fn request(
     connection: &Connection,
     ctx: &RequestContext,
@@ -32,7 +34,7 @@ pub(super) fn request(
     content_length: Option<u64>,
     extra: Extra<'_>,
 ) -> Vec<u8> {
-    let buffers = connection.buffers.as_ref().expect("a request is being worked on");
+    let buffers = connection.buffers.as_ref().expect("a request is being processed");
     let (head, input) = (&buffers.head, &buffers.input);
     let (server_addr, server_port) = connection.peer.local(&connection.transport);
     let host = ctx.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
@@ -50,13 +52,13 @@ pub(super) fn request(
     let client_ip = ctx.forwarded.client.as_deref().unwrap_or(&connection.peer.text);
     let query = script.query.as_deref().or(head.query(input)).unwrap_or_default();
 
-    // The script that stays in worker mode knows a part by its target alone.
+    // In worker mode the script identifies a part by the target only.
     let part_target = extra.part.filter(|_| app.worker_script.is_some()).map(|part| {
         let mark: &[u8] = if part.query.is_empty() { b"" } else { b"?" };
         [prefix, part.path, mark, part.query].concat()
     });
 
-    // As nginx's $request_uri: never with scheme and authority.
+    // As nginx's $request_uri: without scheme and authority.
     let target = head.origin_form(input);
     let stated_host = ctx.forwarded.host.as_deref().or(head.target_authority(input));
 
@@ -90,22 +92,22 @@ pub(super) fn request(
     let params = params.chain(extra.params.iter().map(|(name, value)| (&name[..], &value[..])));
     let mut frame = Vec::with_capacity(connection.head_len + 512);
     let headers = head.headers(input).filter(|(name, _)| !http_server::is_ambiguous(name));
-    // Behind a proxy only the proxy speaks of clients; who comes past it lies. Without one, scripts
-    // get what php-fpm's get, and know that it is the client's own word.
+    // With a trusted proxy configured, claims of other peers are false. Without one, scripts get the same
+    // headers as under php-fpm, and must not trust them.
     let forwarding = &connection.listener.forwarding;
-    let is_past_proxy = forwarding.has_proxies() && !connection.peer.is_trusted(forwarding);
-    let headers = headers.filter(|(name, _)| !(is_past_proxy && http_server::is_claim(name)));
+    let bypasses_proxy = forwarding.has_proxies() && !connection.peer.is_trusted(forwarding);
+    let headers = headers.filter(|(name, _)| !(bypasses_proxy && http_server::is_claim(name)));
     let headers =
         headers.filter(|(name, _)| !(extra.part.is_some() && is_about_representation(name)));
     let headers = headers
         .filter(|(name, _)| !(extra.for_cache.is_some() && outboard_page_cache::is_replaced(name)));
-    // The application builds its links from the host that the client asked the proxy for. One in
-    // the target counts before the header (RFC 9112 3.2.2).
+    // The application builds its links from the host that the client sent to the proxy. A host in the target
+    // precedes the header (RFC 9112 3.2.2).
     let headers = headers.map(|(name, value)| match stated_host {
         Some(host) if name.eq_ignore_ascii_case(b"host") => (name, host),
         _ => (name, value),
     });
-    // HTTP/1.0 may leave it out.
+    // HTTP/1.0 may omit it.
     let missing_host = stated_host.filter(|_| head.header(input, b"host").is_none());
     let headers = headers.chain(missing_host.map(|host| (&b"Host"[..], host)));
     let conditions = extra.for_cache.unwrap_or_default().iter();
@@ -126,7 +128,7 @@ pub(crate) fn with_headers(frame: &[u8], headers: &[OwnField]) -> Vec<u8> {
     changed
 }
 
-/// Both, without a copy when one is empty, as for most requests.
+/// The concatenation, without a copy if one is empty, as for most requests.
 fn joined<'a>(first: &'a [u8], second: &'a [u8]) -> Cow<'a, [u8]> {
     match (first, second) {
         (b"", only) | (only, b"") => Cow::Borrowed(only),

@@ -1,4 +1,6 @@
-//! From the worker's frames to the client's bytes. What writes those serves [`crate::proxy`] as well.
+//! [`StartedResponse`]: relays the response of a worker to the client.
+//!
+//! Called by [`super`].
 
 use super::stream::Stream;
 use super::{BeforeHead, Lease};
@@ -8,48 +10,47 @@ use crate::compression::Compression;
 use crate::origin_response;
 use crate::request::{RequestContext, ResponseSummary};
 use crate::response_head::ResponseHead;
-use outboard_http_server::COPY_BYTES;
-use outboard_http_server::Connection;
-use outboard_log::Level;
-use outboard_log::Reason;
+use outboard_http_server::{COPY_BYTES, Connection};
+use outboard_log::{Level, Reason};
 use outboard_page_cache::{Field, Fields, Response};
 use outboard_php_pool::exchange::{Arrived, End, Exchange};
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// A page of this length says what it wants to say.
-const FAILED_PAGE_BYTES: usize = 1 << 20;
+/// Longer error pages are sent as they are.
+const MAX_ERROR_PAGE_BYTES: usize = 1 << 20;
 
-/// An answer whose head has come.
+/// A response whose head has arrived.
 #[derive(Debug)]
-pub(crate) struct Begun {
-    /// The head, under the app's rules unless a file is to be sent.
+pub(crate) struct StartedResponse {
+    /// The head, with the app's header rules applied unless a file is sent.
     pub(crate) head: ResponseHead,
     arrived: Arrived,
     lease: Lease,
 }
 
-/// Waits for the head, and for the rest if a cache may keep it and PHP does not want it sent.
-pub(super) async fn begin(
+/// Waits for the head, and for the body if the response is cacheable and PHP does not flush it.
+pub(super) async fn start(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
     lease: Lease,
     for_cache: Option<&CacheRequirements>,
-) -> BeforeHead<Begun> {
+) -> BeforeHead<StartedResponse> {
     let mut arrived = collect(connection, ctx, &lease.exchange).await?;
     let payload = arrived.head.take().ok_or(Reason::BadResponse)?;
     let mut head = ResponseHead::read(&payload).map_err(|bad| {
-        app.log_text(Level::Error, ctx.request_id, &bad.why);
+        app.log_text(Level::Error, ctx.request_id, &bad.text);
         Reason::BadResponse
     })?;
     if head.sendfile.is_none() && !app.config.headers.is_empty() {
         let path = connection.buffers().path.clone();
         head.headers.apply(&app.config.headers, app.below_prefix(&path));
     }
-    let whole_bytes = for_cache.filter(|_| may_be_kept(&head)).map_or(0, |wish| wish.whole_bytes);
-    // While memory is scarce, an answer is sent rather than collected.
+    let whole_bytes =
+        for_cache.filter(|_| is_cacheable(&head)).map_or(0, |cache| cache.whole_bytes);
+    // If memory is scarce, the response is sent instead of collected.
     let memory = &app.memory.responses;
     while arrived.end.is_none()
         && !arrived.flush
@@ -58,17 +59,17 @@ pub(super) async fn begin(
     {
         arrived.append(next(connection, &lease.exchange).await.ok_or(Reason::ClientGone)?);
     }
-    Ok(Begun { head, arrived, lease })
+    Ok(StartedResponse { head, arrived, lease })
 }
 
-fn may_be_kept(head: &ResponseHead) -> bool {
+fn is_cacheable(head: &ResponseHead) -> bool {
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = Response { status: head.status, fields: Fields(&fields) };
     head.sendfile.is_none() && !head.used_session && outboard_page_cache::may_be_stored(response)
 }
 
-/// Waits for all of an answer that no client waits for.
-pub(super) async fn make(
+/// Waits for a complete response that no client waits for.
+pub(super) async fn render(
     app: &App,
     lease: Lease,
     path: &[u8],
@@ -99,15 +100,15 @@ pub(super) async fn make(
     Ok(Some((head, whole.body)))
 }
 
-impl Begun {
-    /// The body, if all of it has come.
+impl StartedResponse {
+    /// The body, if it is complete.
     pub(crate) fn whole_body(&self) -> Option<&[u8]> {
         let is_whole = self.head.sendfile.is_none() && self.arrived.end == Some(End::Complete);
         is_whole.then_some(&self.arrived.body)
     }
 
-    /// In development, what PHP said of its failure when the visitor would see nothing of it: the
-    /// answer is an error's, and there is no page, or one that breaks off.
+    /// In development, PHP's error message if the developer would not see it: the response is an error
+    /// without a page, or with an incomplete one.
     pub(crate) async fn failure(
         &mut self,
         connection: &mut Connection,
@@ -118,23 +119,24 @@ impl Begun {
         }
         ctx.gateway.development()?;
         let arrived = &mut self.arrived;
-        while arrived.end.is_none() && !arrived.flush && arrived.body.len() < FAILED_PAGE_BYTES {
+        while arrived.end.is_none() && !arrived.flush && arrived.body.len() < MAX_ERROR_PAGE_BYTES {
             arrived.append(next(connection, &self.lease.exchange).await?);
         }
-        let words = self.lease.exchange.words();
+        let message = self.lease.exchange.words();
         let body = arrived.body.trim_ascii();
-        let is_fatal = words.contains("PHP Fatal error: ") || words.contains("PHP Parse error: ");
-        let breaks_off = is_fatal && memchr::memmem::find(body, b"</html>").is_none();
-        let is_untold = !words.is_empty() && (body.is_empty() || breaks_off);
-        (is_untold && arrived.end == Some(End::Complete)).then_some(words)
+        let is_fatal =
+            message.contains("PHP Fatal error: ") || message.contains("PHP Parse error: ");
+        let is_incomplete = is_fatal && memchr::memmem::find(body, b"</html>").is_none();
+        let is_unreported = !message.is_empty() && (body.is_empty() || is_incomplete);
+        (is_unreported && arrived.end == Some(End::Complete)).then_some(message)
     }
 
-    /// How much of the body has come.
+    /// The length of the body so far.
     pub(crate) fn body_bytes(&self) -> usize {
         self.arrived.body.len()
     }
 
-    /// Relays it.
+    /// Sends it to the client.
     pub(crate) async fn send(
         self,
         connection: &mut Connection,
@@ -171,7 +173,7 @@ impl Begun {
     }
 }
 
-/// Waits for the head and whatever comes with it; passes on what is to be sent before.
+/// Waits for the head and what arrives with it; relays interim responses.
 async fn collect(
     connection: &mut Connection,
     ctx: &RequestContext,
@@ -190,7 +192,7 @@ async fn collect(
     }
 }
 
-/// Writes an interim answer, which clients of HTTP/1.0 do not know (RFC 9110 15.2).
+/// Relays an interim response.
 async fn send_interim(
     connection: &mut Connection,
     ctx: &RequestContext,
@@ -202,7 +204,7 @@ async fn send_interim(
     }
 }
 
-/// The next news of the exchange; `None` when the client has gone.
+/// The next part of the response; `None` if the client is gone.
 pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option<Arrived> {
     std::future::poll_fn(|_| {
         if let Some(arrived) = exchange.take() {

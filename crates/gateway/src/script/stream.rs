@@ -1,6 +1,7 @@
-//! [`Stream`]: a script's answer that comes in pieces, on its way to the client.
+//! [`Stream`]: relays a script's response that arrives in pieces.
 //!
-//! Invariant: what the client was sent is what came, in order; an answer that breaks off is broken off.
+//! Used by [`super::relay`]. Invariants: pieces are sent in order; a response that fails ends without its end
+//! mark.
 
 use crate::app::App;
 use crate::compression::Compression;
@@ -12,7 +13,7 @@ use outboard_php_pool::exchange::{Arrived, End, Exchange};
 use std::io;
 use std::task::Poll;
 
-/// An answer that comes in pieces.
+/// See the module.
 pub(super) struct Stream<'a> {
     pub(super) app: &'a App,
     pub(super) head: &'a ResponseHead,
@@ -74,7 +75,7 @@ impl Stream<'_> {
         }
     }
 
-    /// A piece as it goes out.
+    /// A piece, compressed if the response is.
     async fn coded(&mut self, bytes: Vec<u8>, is_last: bool) -> io::Result<Vec<u8>> {
         if bytes.is_empty() && !is_last {
             return Ok(bytes);

@@ -9,7 +9,7 @@ use outboard_log::Level;
 use outboard_reactor::spawn;
 use std::rc::Rc;
 
-/// Creates, keeps, replaces or ends development mode as the configuration requires.
+/// Starts, replaces or ends development mode as the configuration requires.
 pub(super) fn configure(gateway: &Rc<Gateway>) {
     let generation = gateway.generation();
     let (configured, present) = (generation.config.development.as_ref(), gateway.development());

@@ -1,16 +1,16 @@
-//! What every generation is made with, and the making.
+//! [`GenerationBuilder`]: opens the generations of a server.
 //!
 //! Called by the server at start and at each reload. Invariants: a generation that cannot be opened
-//! leaves no process behind; however many apps it has, others have their turn between any two of them.
+//! leaves no process behind; other tasks run between any two of its apps.
 
 use crate::app::App;
 use crate::entities::{Entities, Owner};
-use crate::fetch::Fetches;
+use crate::fetch::FetchOperations;
 use crate::generation::{self, Generation};
 use crate::logs::{Logs, Sinks};
 use crate::options::Load;
 use crate::page_cache::PurgeOperations;
-use crate::privileges::Identity;
+use crate::privileges::Privileges;
 use crate::server_error::ServerError;
 use outboard_buffer::{Account, Memory};
 use outboard_config::Config;
@@ -23,27 +23,27 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// What every generation is made with.
+/// The settings that all generations share.
 pub(crate) struct GenerationBuilder {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
     pub(crate) memory: Rc<Memory>,
-    pub(crate) identity: Rc<Identity>,
+    pub(crate) privileges: Rc<Privileges>,
     pub(crate) load: Load,
 }
 
 impl GenerationBuilder {
-    /// Opens logs and folders and starts the pools of a configuration.
+    /// Opens the logs and directories of a configuration and starts its pools.
     ///
     /// # Errors
-    /// What cannot be used.
+    /// The file, directory or pool that cannot be used.
     pub(crate) async fn open(
         &self,
         number: u32,
         config: Config,
         predecessor: Option<&Generation>,
     ) -> Result<(Generation, Sinks), ServerError> {
-        let mut sinks = Sinks::new(self.identity.opener());
+        let mut sinks = Sinks::new(self.privileges.opener());
         let cannot_log = |error: io::Error| {
             ServerError::setup_because(format!("cannot open a log: {error}"), error)
         };
@@ -55,13 +55,13 @@ impl GenerationBuilder {
             &server_logs.error,
         );
         let entities = entities.map_err(ServerError::setup)?;
-        let started = Started::default();
+        let started = StartedPools::default();
         let mut apps = Vec::new();
         for app in &config.apps {
             yield_now().await;
             let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
             let mut settings =
-                PoolSettings::of(app, &self.host_binary, self.identity.spawner.as_ref())
+                PoolSettings::of(app, &self.host_binary, self.privileges.spawner.as_ref())
                     .map_err(ServerError::setup)?;
             if let Some(name) = &self.name {
                 settings.host.app = title(name, app, &config);
@@ -81,14 +81,14 @@ impl GenerationBuilder {
             let pool = started.start(settings, &logs)?;
             let is_first = predecessor.is_none();
             let account = generation::upstream_account(&config, &app.name);
-            let theirs = (upstream.clone(), account.clone());
+            let client = (upstream.clone(), account.clone());
             let opened =
-                App::open(app.clone(), pool, tasks.clone(), logs, theirs, memory, is_first);
-            let opened = opened.map_err(|error| {
-                ServerError::setup_because(format!("app {}: {error}", app.name), error)
-            })?;
+                App::open(app.clone(), pool, tasks.clone(), logs, client, memory, is_first);
+            let opened =
+                opened.map_err(|error| ServerError::setup(format!("app {}: {error}", app.name)))?;
             let owner = Owner::of(app, &config);
-            let operations = Fetches::new(upstream.clone(), account, entities.clone(), owner);
+            let operations =
+                FetchOperations::new(upstream.clone(), account, entities.clone(), owner);
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::before(operations, tasks);
             opened.pools().for_each(|pool| {
@@ -97,43 +97,43 @@ impl GenerationBuilder {
             });
             apps.push(Rc::new(opened));
         }
-        started.keep();
+        started.commit();
         let logs = Rc::<Logs>::new(server_logs);
         Ok((Generation::new(number, config, apps, logs, upstream, entities), sinks))
     }
 }
 
-/// The pools of a generation that is being opened, which end when it cannot be.
+/// The pools of a generation that is being opened; they are retired unless it is committed.
 #[derive(Default)]
-struct Started {
+struct StartedPools {
     pools: RefCell<Vec<Rc<Pool>>>,
 }
 
-impl Started {
+impl StartedPools {
     fn start(&self, settings: PoolSettings, logs: &Logs) -> Result<Rc<Pool>, ServerError> {
         let pool = Pool::start(settings, logs.error.clone(), logs.slow.clone());
         self.pools.borrow_mut().push(pool.clone());
         Ok(pool)
     }
 
-    /// All are in use from now on.
-    fn keep(self) {
+    /// The generation is complete.
+    fn commit(self) {
         self.pools.take();
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedPools {
     fn drop(&mut self) {
         self.pools.take().iter().for_each(|pool| pool.retire(0));
     }
 }
 
-/// What the processes of a named server's app are called.
+/// The process title of a named server's app.
 fn title(name: &str, app: &outboard_config::App, config: &Config) -> String {
     if config.apps.len() == 1 { name.to_owned() } else { format!("{name}/{}", app.name) }
 }
 
-/// The tasks of an app; those that the last gateway has left come first.
+/// Starts the tasks of an app, first those that an earlier gateway stored.
 fn start_tasks(
     app: &outboard_config::App,
     config: &outboard_config::Tasks,

@@ -1,7 +1,7 @@
-//! Names the `.htaccess` files of the apps' roots, once, when the server has started.
+//! Logs the `.htaccess` files below the apps' roots, once, when the server has started.
 //!
-//! Nothing here reads them, so what they deny is open. They are looked for on a thread, since a root
-//! may be large.
+//! The gateway does not apply them, so paths that they deny are accessible. The search runs on a thread, since
+//! a root may be large.
 
 use crate::gateway::Gateway;
 use outboard_config::Htaccess;
@@ -9,7 +9,7 @@ use outboard_log::{Event, Level};
 use outboard_reactor::blocking;
 use std::rc::Rc;
 
-pub(super) async fn tell(gateway: Rc<Gateway>) {
+pub(super) async fn report(gateway: Rc<Gateway>) {
     let generation = gateway.generation();
     for app in &generation.apps {
         let root = app.config.root.clone();
@@ -19,7 +19,10 @@ pub(super) async fn tell(gateway: Rc<Gateway>) {
             (true, true) => (Level::Info, found.summary()),
             (false, _) => {
                 let lines = lines.join("; ");
-                (Level::Warn, format!("{}; what they deny is open; write {lines}", found.summary()))
+                (
+                    Level::Warn,
+                    format!("{}; what they deny is accessible; write {lines}", found.summary()),
+                )
             }
             (true, false) => (
                 Level::Warn,

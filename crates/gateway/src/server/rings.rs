@@ -39,7 +39,7 @@ impl MemorySource for Rings {
             .pools
             .borrow()
             .iter()
-            .fold(u64::MAX, |most_ms, pool| most_ms.min(pool.prepare_sleep()))
+            .fold(u64::MAX, |earliest_ms, pool| earliest_ms.min(pool.prepare_sleep()))
     }
 
     fn cancel_sleep(&mut self) {

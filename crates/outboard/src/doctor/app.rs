@@ -2,8 +2,8 @@
 //! server that runs it, and the requests.
 
 use outboard_config::{AccessLog, Config, Count, Diagnostics, Isolation, LogTarget, Mode, Worker};
-use outboard_gateway::life::Life;
 use outboard_gateway::server::{AdminSocket, Options, serve};
+use outboard_gateway::server_event::ServerEvent;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -197,8 +197,8 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
             spawner: None,
             pid_file: None,
             sockets: Vec::new(),
-            tell: Rc::new(move |moment| {
-                if let Life::Ready(facts) = moment {
+            notify: Rc::new(move |event| {
+                if let ServerEvent::Ready(facts) = event {
                     // The receiver waits for this.
                     let _ = ready.send(Ok(facts.listeners.first().cloned().unwrap_or_default()));
                 }

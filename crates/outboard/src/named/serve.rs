@@ -11,8 +11,8 @@ use crate::notify::{self, ServiceManager};
 use crate::serve::{announce, host_binary, run_until_stopped, with_user};
 use crate::terminal::{Terminal, say};
 use outboard_config::{Config, Diagnostics, Log, LogTarget, Open};
-use outboard_gateway::life::{Life, Ready};
 use outboard_gateway::server::{AdminSocket, Options};
+use outboard_gateway::server_event::{Ready, ServerEvent};
 use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -65,11 +65,11 @@ fn options(
         spawner: std::env::current_exe().ok(),
         pid_file: Some(pid_file),
         sockets,
-        tell: Rc::new(move |life| {
-            manager.hear(life);
-            match life {
-                Life::Ready(ready) if detach => say_ready_and_turn_away(ready, &log),
-                Life::Ready(ready) => announce(ready, &console),
+        notify: Rc::new(move |event| {
+            manager.on_event(event);
+            match event {
+                ServerEvent::Ready(ready) if detach => say_ready_and_turn_away(ready, &log),
+                ServerEvent::Ready(ready) => announce(ready, &console),
                 _ => {}
             }
         }),
@@ -116,7 +116,7 @@ fn log_to_file(log: &mut Log, path: &Path) {
 /// The starting command reads until its pipes are closed.
 fn say_ready_and_turn_away(ready: &Ready, log: &Path) {
     say!("{}", json!({"pid": std::process::id(), "listeners": ready.listeners}));
-    // The log was writable a moment ago; if this fails, only further output is lost.
+    // The log was writable a event ago; if this fails, only further output is lost.
     if let Ok(log) = open_log(log) {
         let _ = rustix::stdio::dup2_stdout(&log);
         let _ = rustix::stdio::dup2_stderr(&log);

@@ -133,7 +133,7 @@ fn decode(id: u64, record: &[u8]) -> Option<Found> {
 
 /// A record written again as it was read.
 #[cfg(fuzzing)]
-pub(crate) fn again(record: &[u8]) -> Option<Vec<u8>> {
+pub fn again(record: &[u8]) -> Option<Vec<u8>> {
     decode(0, record).map(|(task, due_ms)| encode(&task, due_ms))
 }
 

@@ -1,4 +1,4 @@
-//! PHP's words in each of their shapes, and what is made of them.
+//! Messages of PHP in each of their forms.
 
 use super::*;
 
@@ -7,8 +7,8 @@ const UNCAUGHT: &str = "PHP Fatal error:  Uncaught RuntimeException: no <b>boat<
 #1 [internal function]: main()\n#2 {main}\n  thrown in /srv/app/src/Harbour.php on line 12";
 
 #[test]
-fn an_uncaught_exception_has_its_message_its_place_and_its_calls() {
-    let failure = read(UNCAUGHT);
+fn an_uncaught_exception_has_a_message_a_place_and_calls() {
+    let failure = parse(UNCAUGHT);
     assert_eq!(failure.kind, "Fatal error");
     assert_eq!(failure.message, "Uncaught RuntimeException: no <b>boat</b> in sight");
     assert_eq!(failure.place, Some(Place { file: "/srv/app/src/Harbour.php", line: 12 }));
@@ -20,23 +20,23 @@ fn an_uncaught_exception_has_its_message_its_place_and_its_calls() {
 
 #[test]
 fn an_error_without_a_trace_is_read_from_its_line() {
-    let words = "PHP of app site did not start: a worker left with code 4 while starting: PHP Parse \
+    let message = "PHP of app site did not start: a worker left with code 4 while starting: PHP Parse \
                  error:  Unclosed '(' on line 2 in /srv/app/worker.php on line 3\nthe worker script \
                  ended without a call for a request";
-    let failure = read(words);
+    let failure = parse(message);
     assert_eq!((failure.kind, failure.message), ("Parse error", "Unclosed '(' on line 2"));
     assert_eq!(failure.place, Some(Place { file: "/srv/app/worker.php", line: 3 }));
 }
 
 #[test]
-fn words_of_another_kind_are_shown_as_they_are() {
-    let failure = read("the PHP host /usr/bin/none is missing");
+fn another_message_is_shown_unchanged() {
+    let failure = parse("the PHP host /usr/bin/none is missing");
     assert_eq!(failure.message, "the PHP host /usr/bin/none is missing");
     assert_eq!((failure.place, failure.frames.len()), (None, 0));
 }
 
 #[test]
-fn nothing_that_php_said_is_markup() {
+fn text_of_php_is_not_markup() {
     let page = html(UNCAUGHT, "GET /<script>alert(1)</script>");
     assert!(!page.contains("<b>") && !page.contains("<x>") && !page.contains("<script>"), "{page}");
     assert!(page.contains("no &lt;b&gt;boat&lt;/b&gt; in sight"), "{page}");
@@ -47,8 +47,8 @@ fn the_source_around_the_place_is_shown_and_escaped() {
     let path = std::env::temp_dir().join(format!("outboard-failure-{}.php", std::process::id()));
     let lines: Vec<String> = (1..=40).map(|line| format!("<line {line}>")).collect();
     std::fs::write(&path, lines.join("\n")).unwrap();
-    let words = format!("PHP Fatal error:  gone in {} on line 20", path.display());
-    let (page, text) = (html(&words, "GET /"), plain(&words));
+    let message = format!("PHP Fatal error:  gone in {} on line 20", path.display());
+    let (page, text) = (html(&message, "GET /"), plain(&message));
     std::fs::remove_file(&path).unwrap();
     assert!(page.contains("<span class=here><i>20</i>&lt;line 20&gt;\n</span>"), "{page}");
     assert!(page.contains("&lt;line 14&gt;") && page.contains("&lt;line 26&gt;"), "{page}");
@@ -57,7 +57,7 @@ fn the_source_around_the_place_is_shown_and_escaped() {
 }
 
 #[test]
-fn a_file_that_is_no_source_is_not_opened() {
+fn a_file_that_is_not_a_source_is_not_opened() {
     for file in ["/etc/passwd", "/proc/self/environ", "/dev/zero.php", "/nowhere/a.php"] {
         assert_eq!(excerpt(Place { file, line: 1 }), []);
     }

@@ -1,4 +1,4 @@
-//! What counts as a change, told by the kernel and found by comparing alike.
+//! Changes, as the kernel reports them and as files are compared.
 
 use super::*;
 use std::fs;
@@ -12,8 +12,8 @@ impl Project {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path =
             std::env::temp_dir().join(format!("outboard-tree-{}-{number}", std::process::id()));
-        for folder in ["src", "cache", ".git", "public"] {
-            fs::create_dir_all(path.join(folder)).unwrap();
+        for directory in ["src", "cache", ".git", "public"] {
+            fs::create_dir_all(path.join(directory)).unwrap();
         }
         fs::write(path.join("outboard.toml"), "").unwrap();
         fs::write(path.join("src/a.php"), "<?php").unwrap();
@@ -31,8 +31,8 @@ impl Project {
             polling,
             live_reload: true,
         };
-        let (tree, trouble) = Tree::watch(&config, &self.0.join("outboard.toml"));
-        assert_eq!(trouble, None);
+        let (tree, warning) = Tree::watch(&config, &self.0.join("outboard.toml"));
+        assert_eq!(warning, None);
         tree
     }
 }
@@ -43,13 +43,13 @@ impl Drop for Project {
     }
 }
 
-/// Runs a test with both ways of watching, on a loop.
-fn both_ways(test: fn(&Project, &mut Tree)) {
+/// Runs a test with both methods of watching, on a loop.
+fn with_both_methods(test: fn(&Project, &mut Tree)) {
     for polling in [false, true] {
         outboard_reactor::run(async move {
             let project = Project::new();
             let mut tree = project.tree(polling);
-            assert_eq!(tree.look(), [], "nothing has changed yet");
+            assert_eq!(tree.changes(), [], "nothing has changed yet");
             test(&project, &mut tree);
         })
         .unwrap();
@@ -57,17 +57,17 @@ fn both_ways(test: fn(&Project, &mut Tree)) {
 }
 
 #[test]
-fn a_written_file_is_found_at_the_next_look_and_only_then() {
-    both_ways(|project, tree| {
+fn a_written_file_is_found_once() {
+    with_both_methods(|project, tree| {
         project.put("src/a.php", "<?php 1;");
-        assert_eq!(tree.look(), [Change::Code]);
-        assert_eq!(tree.look(), []);
+        assert_eq!(tree.changes(), [Change::Code]);
+        assert_eq!(tree.changes(), []);
     });
 }
 
 #[test]
-fn changes_are_told_by_what_they_mean() {
-    both_ways(|project, tree| {
+fn changes_are_classified_by_their_effect() {
+    with_both_methods(|project, tree| {
         for (name, change) in [
             ("outboard.toml", Change::Configuration),
             ("public/style.css", Change::Style),
@@ -77,14 +77,14 @@ fn changes_are_told_by_what_they_mean() {
             (".env", Change::Code),
         ] {
             project.put(name, "changed");
-            assert_eq!(tree.look(), [change], "{name}");
+            assert_eq!(tree.changes(), [change], "{name}");
         }
     });
 }
 
 #[test]
-fn what_requests_write_is_no_change() {
-    both_ways(|project, tree| {
+fn files_that_requests_write_are_ignored() {
+    with_both_methods(|project, tree| {
         for name in [
             "cache/page.php",
             ".git/HEAD",
@@ -95,28 +95,28 @@ fn what_requests_write_is_no_change() {
         ] {
             project.put(name, "written");
         }
-        assert_eq!(tree.look(), []);
+        assert_eq!(tree.changes(), []);
     });
 }
 
 #[test]
-fn a_file_that_is_put_in_place_of_another_is_a_change() {
-    both_ways(|project, tree| {
+fn a_file_that_replaces_another_is_a_change() {
+    with_both_methods(|project, tree| {
         project.put(".a.php.new", "<?php 2;");
         fs::rename(project.0.join(".a.php.new"), project.0.join("src/a.php")).unwrap();
-        assert_eq!(tree.look(), [Change::Code]);
+        assert_eq!(tree.changes(), [Change::Code]);
         fs::remove_file(project.0.join("src/a.php")).unwrap();
-        assert_eq!(tree.look(), [Change::Code]);
+        assert_eq!(tree.changes(), [Change::Code]);
     });
 }
 
 #[test]
-fn files_of_a_new_folder_are_watched() {
-    both_ways(|project, tree| {
+fn files_of_a_new_directory_are_watched() {
+    with_both_methods(|project, tree| {
         fs::create_dir_all(project.0.join("src/deep/er")).unwrap();
         project.put("src/deep/er/b.php", "<?php");
-        assert!(tree.look().contains(&Change::Code));
+        assert!(tree.changes().contains(&Change::Code));
         project.put("src/deep/er/b.php", "<?php 1;");
-        assert_eq!(tree.look(), [Change::Code]);
+        assert_eq!(tree.changes(), [Change::Code]);
     });
 }

@@ -1,0 +1,97 @@
+//! The access log lines of requests.
+//!
+//! Called by [`crate::dispatch`] once per request. Invariant: a line contains only as much of an invalid
+//! request as [`MAX_LOGGED_BYTES`].
+
+use crate::app::App;
+use crate::generation::Generation;
+use crate::request::{RequestContext, ResponseSummary};
+use outboard_http_server::Connection;
+use outboard_log::{AccessEntry, Reason, Wall};
+
+/// Bytes of an invalid request line in the access log.
+const MAX_LOGGED_BYTES: usize = 2 << 10;
+
+/// The line of a request.
+pub(crate) fn write(
+    connection: &Connection,
+    ctx: &RequestContext,
+    app: Option<&App>,
+    generation: &Generation,
+    summary: &ResponseSummary,
+) {
+    let log = generation.access_log(app);
+    if !log.sink().is_on() {
+        return;
+    }
+    let Some(buffers) = connection.buffers.as_ref() else { return };
+    let header = |name: &[u8]| buffers.head.header(&buffers.input, name).unwrap_or_default();
+    let now = Wall::now();
+    let entry = AccessEntry {
+        client: ctx.client(connection),
+        method: buffers.head.method(&buffers.input),
+        target: buffers.head.target(&buffers.input),
+        protocol: ctx.protocol(connection),
+        status: summary.status,
+        body_bytes: summary.body_bytes,
+        duration_us: now.unix_us.saturating_sub(ctx.started.unix_us),
+        referer: header(b"referer"),
+        user_agent: header(b"user-agent"),
+        request: ctx.request_id,
+        app: app.map_or("", |app| &app.config.name),
+    };
+    log.write(now, &entry);
+}
+
+/// The access log line of a request whose head is invalid, with as much of its first line as arrived.
+pub(crate) fn write_refused_head(
+    generation: &Generation,
+    connection: &Connection,
+    started: Wall,
+    reason: Reason,
+) {
+    let log = generation.access_log(None);
+    if !log.sink().is_on() {
+        return;
+    }
+    let input = connection.buffers.as_ref().map_or(&[][..], |buffers| &buffers.input);
+    let [method, target, protocol] = first_line(input);
+    let now = Wall::now();
+    let entry = AccessEntry {
+        client: &connection.peer.text,
+        method,
+        target,
+        protocol: &protocol.escape_ascii().to_string(),
+        status: reason.status(),
+        body_bytes: 0,
+        duration_us: now.unix_us.saturating_sub(started.unix_us),
+        referer: b"",
+        user_agent: b"",
+        request: 0,
+        app: "",
+    };
+    log.write(now, &entry);
+}
+
+/// The three parts of an invalid request line; a missing one is a hyphen.
+fn first_line(input: &[u8]) -> [&[u8]; 3] {
+    let input = &input[..input.len().min(MAX_LOGGED_BYTES)];
+    let line = input.trim_ascii_start().split(|byte| b"\r\n".contains(byte)).next();
+    let mut parts = line.unwrap_or_default().splitn(3, |&byte| byte == b' ');
+    std::array::from_fn(|_| parts.next().filter(|part| !part.is_empty()).unwrap_or(b"-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invalid_request_line_is_split_into_three_parts() {
+        let parts = |input: &str| first_line(input.as_bytes()).map(|part| part.to_vec());
+        let expected = |parts: [&str; 3]| parts.map(|part| part.as_bytes().to_vec());
+        assert_eq!(parts("GET /a b c\r\nHost: x"), expected(["GET", "/a", "b c"]));
+        assert_eq!(parts("\r\nnonsense\nnext"), expected(["nonsense", "-", "-"]));
+        assert_eq!(parts(""), expected(["-", "-", "-"]));
+        assert_eq!(parts(&"x".repeat(5000))[0].len(), MAX_LOGGED_BYTES);
+    }
+}

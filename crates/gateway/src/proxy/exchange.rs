@@ -1,0 +1,119 @@
+//! [`Exchange`]: a request to an upstream, until the head of its response arrives.
+//!
+//! Used by [`super::start`]. Invariants: it ends when the client goes away; interim responses are relayed before
+//! the response.
+
+use super::until_hangup;
+use crate::app::App;
+use crate::origin_response;
+use crate::request::RequestContext;
+use crate::response_head::ResponseHead;
+use outboard_buffer::RequestBody;
+use outboard_http_server::Connection;
+use outboard_http_server::body_reader::Pieces;
+use outboard_log::Reason;
+use outboard_reactor::{deadline_ms, set_deadline, yield_now};
+use outboard_upstream::{BodyLength, Error, Interims, Request, Response};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+/// Bytes of a spooled body that are read at once.
+const SPOOLED_PIECE_BYTES: usize = 64 << 10;
+
+/// See the module.
+pub(super) struct Exchange<'a> {
+    pub(super) ctx: &'a RequestContext,
+    pub(super) app: &'a App,
+    pub(super) interims: &'a Interims,
+}
+
+impl Exchange<'_> {
+    /// Sends a request whose body it contains.
+    pub(super) async fn send(
+        &self,
+        connection: &mut Connection,
+        request: Request,
+    ) -> Result<Result<Response, Error>, Reason> {
+        self.wait_response(connection, self.app.upstream.send(request)).await
+    }
+
+    /// Sends a request with a body that was received before.
+    pub(super) async fn send_received(
+        &self,
+        connection: &mut Connection,
+        mut request: Request,
+        mut body: RequestBody,
+    ) -> Result<Result<Response, Error>, Reason> {
+        if body.memory().len() as u64 == body.length() {
+            request.body = body.memory().to_vec();
+            return self.send(connection, request).await;
+        }
+        let length = BodyLength::Known(body.length());
+        let started = self.app.upstream.upload(request, length);
+        let mut upload = match until_hangup(connection, started).await? {
+            Ok(upload) => upload,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut piece = Vec::new();
+        while !body.is_spent() {
+            let taken = body.next(SPOOLED_PIECE_BYTES, |bytes| {
+                piece.clear();
+                piece.extend_from_slice(bytes);
+                Ok::<_, Reason>(true)
+            });
+            taken.map_err(|_| Reason::SpoolFailed)??;
+            until_hangup(connection, upload.write(&piece)).await?;
+            yield_now().await;
+        }
+        self.wait_response(connection, upload.finish()).await
+    }
+
+    /// Sends a request with a body that is relayed while it arrives.
+    pub(super) async fn stream(
+        &self,
+        connection: &mut Connection,
+        request: Request,
+        mut pieces: Pieces,
+    ) -> Result<Result<Response, Error>, Reason> {
+        let length = pieces.length().map_or(BodyLength::Chunked, BodyLength::Known);
+        let started = self.app.upstream.upload(request, length);
+        let mut upload = match until_hangup(connection, started).await? {
+            Ok(upload) => upload,
+            Err(error) => return Ok(Err(error)),
+        };
+        while let Some(range) = pieces.next(connection, &self.app.config.limits).await? {
+            upload.write(&connection.buffers().input[range]).await;
+        }
+        self.wait_response(connection, upload.finish()).await
+    }
+
+    /// Waits for the response, unless the client goes away, and relays interim responses (RFC 9110 15.2).
+    async fn wait_response<T>(
+        &self,
+        connection: &mut Connection,
+        response: impl Future<Output = T>,
+    ) -> Result<T, Reason> {
+        let mut response = pin!(response);
+        loop {
+            let outcome = poll_fn(|context| match response.as_mut().poll(context) {
+                Poll::Ready(done) => Poll::Ready(Ok(Some(done))),
+                Poll::Pending if !self.interims.is_empty() => Poll::Ready(Ok(None)),
+                Poll::Pending => connection.poll_gone().map(|()| Err(Reason::ClientGone)),
+            });
+            let outcome = outcome.await?;
+            // The deadline of the upstream, which other waits of this task would clear.
+            let until_ms = deadline_ms();
+            while let Some(interim) = self.interims.take() {
+                // An invalid interim response is skipped.
+                if let Ok(head) = ResponseHead::of_upstream(interim.status, &interim.headers) {
+                    origin_response::write_interim(connection, self.ctx, &head).await?;
+                }
+            }
+            set_deadline(until_ms);
+            if let Some(done) = outcome {
+                return Ok(done);
+            }
+        }
+    }
+}
