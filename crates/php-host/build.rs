@@ -118,18 +118,29 @@ fn embed_runtime() {
         "tasks",
         "Worker",
     ];
-    let header =
-        [array("runtime", &all), array("tasks", &["tasks"]), array("kv", &["kv"])].concat();
+    let header = [
+        array("runtime", &all),
+        array("tasks", &["tasks"]),
+        array("kv", &["kv"]),
+        // Functions without a namespace are a source of their own.
+        array("swoole_global", &["swoole/global"]),
+        array("swoole", &SWOOLE.map(|file| format!("swoole/{file}"))),
+    ]
+    .concat();
     let directory = std::env::var("OUT_DIR").expect("set by cargo");
     std::fs::write(Path::new(&directory).join("runtime.h"), header).expect("OUT_DIR is writable");
 }
 
+/// The classes for programs for Swoole, parents first.
+const SWOOLE: [&str; 8] =
+    ["Constants", "Coroutine", "Http", "Server", "Database", "Client", "Process", "Names"];
+
 /// Concatenates files, each of which begins with its namespace.
-fn array(name: &str, files: &[&str]) -> String {
+fn array(name: &str, files: &[impl AsRef<str>]) -> String {
     let version = std::env::var("CARGO_PKG_VERSION").expect("set by cargo");
     let mut source = String::new();
     for file in files {
-        let path = format!("runtime/{file}.php");
+        let path = format!("runtime/{}.php", file.as_ref());
         let text = std::fs::read_to_string(&path).expect("the crate has a directory runtime");
         source.push_str(text.strip_prefix("<?php").expect("a PHP file begins with its tag"));
     }

@@ -58,6 +58,12 @@ impl Launch {
         self
     }
 
+    /// Starts it in this folder.
+    pub fn directory(mut self, folder: impl AsRef<std::path::Path>) -> Launch {
+        self.command.current_dir(folder);
+        self
+    }
+
     /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Launch {
         self.command.env(name, value);

@@ -31,6 +31,12 @@ pub(crate) enum Command {
     ///
     /// For development: outboard serve --dev ./my-site
     Serve(ServeArguments),
+    /// Serve a program that was written for Swoole.
+    ///
+    /// The program runs as with PHP's command line and the extension, which need not be there. It is
+    /// run once to learn the address and the options of its server; then workers are started. Without
+    /// a server it runs to its end.
+    Run(RunArguments),
     /// Validate a configuration file, and print errors with their positions.
     Check(CheckArguments),
     /// Start named servers, each from its file NAME.toml, and return when they are ready.
@@ -132,6 +138,28 @@ pub(crate) struct ServeArguments {
     pub(crate) listen: Option<String>,
     /// User that PHP runs as if root starts the server, instead of the configured one; `root` runs
     /// everything as root.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// The admin socket, for `outboard status`.
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) admin: Option<PathBuf>,
+    /// The PHP host to use instead of the one in the directory of this program.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) php_host: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// The program.
+    #[arg(value_name = "FILE.php")]
+    pub(crate) script: PathBuf,
+    /// Its arguments.
+    #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+    /// Address to listen on instead of the program's own.
+    #[arg(long, short, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// User that the program runs as if root starts it [default: www-data, or nobody].
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
     /// The admin socket, for `outboard status`.

@@ -23,6 +23,7 @@ mod notify;
 mod opcache;
 mod profile;
 mod reload;
+mod run;
 mod serve;
 mod status;
 mod target;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
             Some(name) => named::serve::run(name, &arguments, &terminal),
             None => serve::run(&arguments, &terminal),
         },
+        Command::Run(arguments) => run::run(&arguments, &terminal),
         Command::Check(arguments) => check::run(&arguments, &terminal),
         Command::Start(pick) => named::start::run(&pick, &terminal),
         Command::Restart(pick) => named::stop::restart(&pick, &terminal),

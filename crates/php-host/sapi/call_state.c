@@ -21,6 +21,11 @@ void outboard_call_state_save(outboard_call_state *state)
 	state->unserialize_data = BG(unserialize).data;
 	state->unserialize_level = BG(unserialize).level;
 	state->opening = FG(user_stream_current_filename);
+	/* Errors are exceptions in a constructor such as PDO's, which waits for its connection. */
+	state->error_handling = EG(error_handling);
+	state->exception_class = EG(exception_class);
+	EG(error_handling) = EH_NORMAL;
+	EG(exception_class) = NULL;
 	memset(&BG(user_compare_fci), 0, sizeof(BG(user_compare_fci)));
 	memset(&BG(user_compare_fci_cache), 0, sizeof(BG(user_compare_fci_cache)));
 	BG(serialize_lock) = 0;
@@ -41,4 +46,6 @@ void outboard_call_state_restore(const outboard_call_state *state)
 	BG(unserialize).data = state->unserialize_data;
 	BG(unserialize).level = state->unserialize_level;
 	FG(user_stream_current_filename) = state->opening;
+	EG(error_handling) = state->error_handling;
+	EG(exception_class) = state->exception_class;
 }

@@ -93,7 +93,7 @@ uint64_t outboard_waiter_of(const coroutine *one)
 	return (uint64_t) one->serial << 32 | one->index;
 }
 
-static coroutine *find_waiter(uint64_t waiter)
+coroutine *outboard_find_waiter(uint64_t waiter)
 {
 	uint32_t index = (uint32_t) waiter;
 	coroutine *one = index < count ? all[index] : NULL;
@@ -108,7 +108,7 @@ coroutine *outboard_coroutine_at(uint32_t index)
 /* Ends the current wait of a coroutine; false if it has ended already. */
 bool outboard_wake(uint64_t waiter)
 {
-	coroutine *one = find_waiter(waiter);
+	coroutine *one = outboard_find_waiter(waiter);
 	if (!one || one->phase != WAITING) {
 		return false;
 	}
@@ -196,19 +196,22 @@ void outboard_switch_to(coroutine *next)
 	zend_fiber_switch_context(&transfer);
 }
 
-/* The context that takes over the loop when the running one waits. */
-static coroutine *successor(void)
+/* A context at the top of the loop. */
+static coroutine *idle_context(void)
 {
-	coroutine *next = outboard_next_ready();
-	if (next) {
-		return next;
-	}
-	next = idle;
+	coroutine *next = idle;
 	if (next) {
 		idle = next->next;
 		return next;
 	}
 	return new_context();
+}
+
+/* The context that takes over the loop when the running one waits. */
+static coroutine *successor(void)
+{
+	coroutine *next = outboard_next_ready();
+	return next ? next : idle_context();
 }
 
 enum outboard_wake_reason outboard_suspend(void)
@@ -231,6 +234,33 @@ enum outboard_wake_reason outboard_suspend(void)
 	return self->cancelled ? OUTBOARD_CANCELLED : OUTBOARD_WOKEN;
 }
 
+/*
+ * Switches at once: to a coroutine whose wait is over, or, without one, to a context at the top of the
+ * loop. The running one resumes as soon as that one waits, before all others that are ready.
+ */
+void outboard_switch_now(coroutine *next)
+{
+	coroutine *self = outboard_running;
+	outboard_call_state call_state;
+	if (!next) {
+		next = idle_context();
+	}
+	if (!next) {
+		zend_error_noreturn(E_ERROR, "Out of memory for another coroutine");
+	}
+	self->phase = READY;
+	self->next = ready.first;
+	ready.first = self;
+	if (!ready.last) {
+		ready.last = self;
+	}
+	self->frame = EG(current_execute_data);
+	outboard_call_state_save(&call_state);
+	outboard_switch_to(next);
+	outboard_call_state_restore(&call_state);
+	self->frame = NULL;
+}
+
 uint64_t outboard_waiter(void)
 {
 	return outboard_waiter_of(outboard_running);
@@ -238,7 +268,7 @@ uint64_t outboard_waiter(void)
 
 const zend_execute_data *outboard_frame_of(uint64_t waiter)
 {
-	coroutine *one = find_waiter(waiter);
+	coroutine *one = outboard_find_waiter(waiter);
 	return one ? one->frame : NULL;
 }
 

@@ -35,6 +35,8 @@ uint64_t outboard_waiter_of(const coroutine *one);
 coroutine *outboard_coroutine_at(uint32_t index); /* NULL beyond the last */
 void outboard_ready(coroutine *one);
 coroutine *outboard_next_ready(void);
+coroutine *outboard_find_waiter(uint64_t waiter); /* NULL when its wait is over */
+void outboard_switch_now(coroutine *next);
 void outboard_become_idle(void);
 void outboard_switch_to(coroutine *next);
 
@@ -48,13 +50,19 @@ typedef struct {
 	struct php_unserialize_data *unserialize_data;
 	unsigned unserialize_level;
 	const char *opening;
+	zend_error_handling_t error_handling;
+	zend_class_entry *exception_class;
 } outboard_call_state;
 
 void outboard_call_state_save(outboard_call_state *state);
 void outboard_call_state_restore(const outboard_call_state *state);
 
-/* loop.c; never returns. */
-void outboard_loop(void);
+/* loop.c */
+void outboard_loop(void); /* never returns */
+void outboard_run_now(void (*run)(void *arg), void *arg);
+void outboard_cancel_coroutine(coroutine *one);
+void outboard_run_until_idle(void);
+void outboard_request_done(void *exchange, const outboard_result *result);
 
 /* protected_call.c */
 

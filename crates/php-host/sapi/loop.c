@@ -7,11 +7,14 @@
  * script resumes once nothing is left to do.
  */
 #include "coroutine.h"
+#include "swoole.h"
 #include "ext/standard/basic_functions.h"
 
 typedef struct task {
 	zval callback;
 	zval ended;
+	void (*run)(void *arg); /* instead of the two */
+	void *arg;
 	outboard_request_state *state;
 	struct task *next;
 	uint64_t id;
@@ -20,6 +23,10 @@ typedef struct task {
 
 static task *first_task;
 static task **last_task = &first_task;
+/* Runs before all others, in the context that was switched to for it. */
+static task *immediate;
+/* Whether the main script waits until nothing else is waited for. */
+static bool main_awaits_idle;
 static uint32_t tasks;
 static uint64_t task_ids;
 static uint32_t requests;
@@ -187,7 +194,9 @@ static void run_task(task *one)
 	outboard_request_state_enter(state ? state : &outboard_boot_state);
 	outboard_running->state = state;
 	outboard_running->task = one->id;
-	if (!one->cancelled) {
+	if (one->run) {
+		one->run(one->arg);
+	} else if (!one->cancelled) {
 		outboard_call_php(&one->callback, state);
 	}
 	outboard_running->cancelled = false;
@@ -206,7 +215,7 @@ static void run_task(task *one)
 	outboard_request_state_enter(&outboard_boot_state);
 }
 
-static void cancel(coroutine *one)
+void outboard_cancel_coroutine(coroutine *one)
 {
 	one->cancelled = true;
 	outboard_rs_cancel_wait(outboard_events, outboard_waiter_of(one));
@@ -217,11 +226,12 @@ static void cancel(coroutine *one)
 static void cancel_request(const outboard_event *event)
 {
 	coroutine *one;
+	outboard_swoole_cancel(event->exchange);
 	for (uint32_t i = 0; (one = outboard_coroutine_at(i)); i++) {
 		if (one->state && one->state->exchange == event->exchange) {
 			outboard_backtrace_at(one->frame, event->slot, event->generation);
 			one->state->cancelled = true;
-			cancel(one);
+			outboard_cancel_coroutine(one);
 		}
 	}
 }
@@ -247,7 +257,12 @@ static void handle(const outboard_event *event)
 {
 	switch (event->kind) {
 	case OUTBOARD_REQUEST:
-		handle_request(event);
+		if (mode == OUTBOARD_SERVE_SWOOLE) {
+			requests++;
+			outboard_swoole_answer(handler, event);
+		} else {
+			handle_request(event);
+		}
 		break;
 	case OUTBOARD_WAKE:
 		outboard_wake(event->id);
@@ -269,6 +284,12 @@ static void handle(const outboard_event *event)
 void outboard_loop(void)
 {
 	for (;;) {
+		if (immediate) {
+			task *one = immediate;
+			immediate = NULL;
+			run_task(one);
+			continue;
+		}
 		coroutine *next = outboard_next_ready();
 		if (next) {
 			outboard_become_idle();
@@ -287,6 +308,11 @@ void outboard_loop(void)
 		} else {
 			outboard_event event = {0};
 			bool may_start = handler && !stopping && !outboard_broken && requests < outboard_concurrency;
+			if (main_awaits_idle && !may_start && outboard_rs_is_idle(outboard_events)) {
+				main_awaits_idle = false;
+				outboard_wake(outboard_waiter_of(&outboard_main_script));
+				continue;
+			}
 			outboard_rs_next(outboard_events, may_start, true, &event);
 			handle(&event);
 		}
@@ -311,6 +337,46 @@ uint64_t outboard_spawn(zval *callback, zval *ended)
 	return one->id;
 }
 
+/*
+ * Runs it at once, in a coroutine of no request; where the engine forbids a switch, when the running
+ * coroutine waits or ends.
+ */
+void outboard_run_now(void (*run)(void *arg), void *arg)
+{
+	task *one = ecalloc(1, sizeof(*one));
+	one->run = run;
+	one->arg = arg;
+	tasks++;
+	if (zend_fiber_switch_blocked()) {
+		one->next = first_task;
+		first_task = one;
+		if (last_task == &first_task) {
+			last_task = &one->next;
+		}
+	} else {
+		immediate = one;
+		outboard_switch_now(NULL);
+	}
+}
+
+/* The main script waits here until no coroutine is ready, no timer is set and nothing is waited for. */
+void outboard_run_until_idle(void)
+{
+	main_awaits_idle = true;
+	outboard_suspend();
+	main_awaits_idle = false;
+}
+
+/* A request that had no state of its own has ended. */
+void outboard_request_done(void *exchange, const outboard_result *result)
+{
+	outboard_result sent = *result;
+	sent.leaving = outboard_broken || outboard_process_is_tainted;
+	stopping |= outboard_process_is_tainted;
+	requests--;
+	outboard_rs_done(outboard_events, exchange, &sent);
+}
+
 void outboard_cancel_task(uint64_t id)
 {
 	for (task *one = first_task; one; one = one->next) {
@@ -321,7 +387,7 @@ void outboard_cancel_task(uint64_t id)
 	coroutine *working;
 	for (uint32_t i = 0; (working = outboard_coroutine_at(i)); i++) {
 		if (working->task == id) {
-			cancel(working);
+			outboard_cancel_coroutine(working);
 		}
 	}
 }

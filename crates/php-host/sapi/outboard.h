@@ -109,6 +109,10 @@ bool outboard_time_limit_start(void);
 bool outboard_worker_script_run(const char *script, void *events, bool functions, uint32_t concurrency,
 	const char *state_report);
 
+/* swoole_module.c: the script is a program for Swoole, with these arguments. */
+int outboard_swoole_exit_status(void);
+void outboard_swoole_prepare(int count, const char *const *arguments);
+
 /* The next event of a worker script; Rust's Event. */
 enum outboard_event_kind {
 	OUTBOARD_NOTHING = 0,
@@ -194,7 +198,10 @@ void outboard_rs_fetch_free(void *events, uint64_t operation);
 void outboard_rs_fetch_awaited(void *events, uint64_t operation, uint64_t waiter);
 uint64_t outboard_rs_reader(void *events, int fd);
 bool outboard_rs_offload(void *events, uint64_t waiter, void (*run)(void *), void *data);
+bool outboard_rs_is_idle(void *events);
 bool outboard_rs_is_forking(void *events);
+void outboard_rs_describe(void *events, const char *description, size_t len);
+bool outboard_rs_fork_workers(void *events);
 bool outboard_rs_snapshot(void *events);
 void outboard_rs_backtrace_write(const char *text, size_t len);
 void outboard_rs_backtrace_publish(void);

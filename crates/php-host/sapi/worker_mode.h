@@ -126,6 +126,7 @@ enum outboard_serve_mode {
 	OUTBOARD_SERVE_ONE, /* the call returns after each request */
 	OUTBOARD_SERVE_ALL, /* the call returns when the worker stops */
 	OUTBOARD_SERVE_RETURNED, /* the same, and the handler's result is the response */
+	OUTBOARD_SERVE_SWOOLE, /* the same; the handler gets a request and a response of Swoole */
 };
 
 void outboard_loop_startup(void);

@@ -2,7 +2,7 @@
  * The life cycle of a worker script: boots it, handles requests when it calls for them, ends it.
  * Called by the worker (src/worker_script.rs); calls loop.c.
  */
-#include "worker_mode.h"
+#include "swoole.h"
 #include "runtime.h"
 #include "ext/spl/spl_exceptions.h"
 #include "ext/standard/basic_functions.h"
@@ -15,7 +15,7 @@ static bool is_handling;
 static bool one_shot;
 
 /* From here on the worker handles requests. In a zygote this returns only in the forks. */
-static void begin_handling(void)
+void outboard_begin_handling(void)
 {
 	if (is_handling) {
 		return;
@@ -48,7 +48,7 @@ static bool can_handle_requests(void)
 }
 
 /* In a worker of the task pool every request is a task, whatever handler the script passes. */
-static bool serve_requests(zval *handler, enum outboard_serve_mode mode)
+bool outboard_serve_or_perform(zval *handler, enum outboard_serve_mode mode)
 {
 	const char *tasks = getenv("OUTBOARD_TASK_WORKER");
 	zval perform;
@@ -57,7 +57,7 @@ static bool serve_requests(zval *handler, enum outboard_serve_mode mode)
 		return outboard_serve_requests(handler, mode);
 	}
 	ZVAL_STRING(&perform, "Outboard\\Engine\\perform");
-	continues = outboard_serve_requests(&perform, mode == OUTBOARD_SERVE_RETURNED ? OUTBOARD_SERVE_ALL : mode);
+	continues = outboard_serve_requests(&perform, mode == OUTBOARD_SERVE_ONE ? mode : OUTBOARD_SERVE_ALL);
 	zval_ptr_dtor(&perform);
 	return continues;
 }
@@ -74,8 +74,8 @@ PHP_FUNCTION(outboard_handle_request)
 		Z_PARAM_FUNC(info, cache)
 	ZEND_PARSE_PARAMETERS_END();
 	if (can_handle_requests()) {
-		begin_handling();
-		RETURN_BOOL(serve_requests(&info.function_name,
+		outboard_begin_handling();
+		RETURN_BOOL(outboard_serve_or_perform(&info.function_name,
 			outboard_concurrency == 1 ? OUTBOARD_SERVE_ONE : OUTBOARD_SERVE_ALL));
 	}
 }
@@ -93,8 +93,8 @@ PHP_FUNCTION(outboard_serve)
 		Z_PARAM_FUNC(info, cache)
 	ZEND_PARSE_PARAMETERS_END();
 	if (can_handle_requests()) {
-		begin_handling();
-		while (serve_requests(&info.function_name, OUTBOARD_SERVE_RETURNED)) {
+		outboard_begin_handling();
+		while (outboard_serve_or_perform(&info.function_name, OUTBOARD_SERVE_RETURNED)) {
 		}
 	}
 }
@@ -110,7 +110,7 @@ PHP_FUNCTION(outboard_snapshot)
 	if (!outboard_events || is_handling || !outboard_rs_is_forking(outboard_events)) {
 		return;
 	}
-	begin_handling();
+	outboard_begin_handling();
 	while (event.kind != OUTBOARD_REQUEST && event.kind != OUTBOARD_STOP) {
 		outboard_rs_next(outboard_events, true, true, &event);
 	}
@@ -199,8 +199,14 @@ static void boot(const char *script)
 	zend_stream_init_filename(&file, script);
 	file.primary_script = 1;
 	load_runtime();
+	if (outboard_is_swoole) {
+		outboard_swoole_boot();
+	}
 	if (php_execute_script(&file) && !is_handling && !EG(exit_status)) {
 		run_configured();
+	}
+	if (outboard_is_swoole) {
+		outboard_swoole_end();
 	}
 	zend_destroy_file_handle(&file);
 }
@@ -217,7 +223,9 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 	outboard_events = events;
 	outboard_frankenphp = frankenphp;
 	outboard_doctor_startup(state_report);
-	if (frankenphp) {
+	if (outboard_is_swoole) {
+		outboard_swoole_add_module();
+	} else if (frankenphp) {
 		add_frankenphp();
 	}
 	zend_first_try {

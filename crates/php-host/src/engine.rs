@@ -215,6 +215,8 @@ unsafe extern "C" {
     fn outboard_engine_stop();
     fn outboard_children_watch(watch: bool);
     fn outboard_request_run(request: *const Request, exchange: *mut c_void, result: *mut RawResult);
+    fn outboard_swoole_exit_status() -> i32;
+    fn outboard_swoole_prepare(count: i32, arguments: *const *const c_char);
     fn outboard_worker_script_run(
         script: *const c_char,
         events: *mut c_void,
@@ -397,6 +399,24 @@ pub(crate) unsafe fn run(
         outboard_backtrace_end();
     }
     raw.into()
+}
+
+/// How the script has ended: the number of exit(), or 255 after a fatal error.
+pub(crate) fn exit_status() -> u8 {
+    // SAFETY: reads a number of the engine.
+    u8::try_from(unsafe { outboard_swoole_exit_status() } & 0xff).unwrap_or(u8::MAX)
+}
+
+/// Declares that [`run_worker_script`] runs a program for Swoole. Once per process.
+pub(crate) fn prepare_swoole(arguments: &[String]) {
+    let texts: Vec<CString> =
+        arguments.iter().filter_map(|argument| CString::new(argument.as_str()).ok()).collect();
+    // They are needed as long as the process lives.
+    let texts = Vec::leak(texts);
+    let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
+    let pointers = Vec::leak(pointers);
+    // SAFETY: `pointers` has this many elements, and neither it nor the texts are ever freed.
+    unsafe { outboard_swoole_prepare(pointers.len() as i32, pointers.as_ptr()) }
 }
 
 /// Runs a worker script to its end. False if it ended without a call for a request, or if the

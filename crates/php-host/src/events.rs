@@ -133,6 +133,11 @@ impl Events {
         }
     }
 
+    /// Whether nothing has come and nothing is waited for but the gateway.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && !self.is_watching()
+    }
+
     fn is_watching(&self) -> bool {
         self.poller.is_busy() || self.offload.is_busy()
     }

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 /// The parent of those directories (build.rs).
 const HOME: &str = env!("OUTBOARD_PHP_INI_HOME");
 
-/// In order of preference.
+/// In order of preference. A program that runs as in the command line prefers the files of that.
 const DIRECTORIES: [&str; 2] = ["outboard", "fpm"];
+const DIRECTORIES_OF_CLI: [&str; 3] = ["outboard", "cli", "fpm"];
 
 /// The files to read; `None`: the engine's default.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ impl<'a> IniFiles<'a> {
         let or_first = |named: &'a Option<PathBuf>, variable: &str, name: &str| match named {
             Some(path) => Some(Cow::Borrowed(path.as_path())),
             None if settings.env.contains_key(variable) => None,
-            None => first(home, name).map(Cow::Owned),
+            None => first(home, settings, name).map(Cow::Owned),
         };
         Self {
             file: or_first(&settings.ini_file, "PHPRC", "php.ini"),
@@ -44,8 +45,10 @@ impl<'a> IniFiles<'a> {
     }
 }
 
-fn first(home: &Path, name: &str) -> Option<PathBuf> {
-    DIRECTORIES.iter().map(|directory| home.join(directory).join(name)).find(|path| path.exists())
+fn first(home: &Path, settings: &HostSettings, name: &str) -> Option<PathBuf> {
+    let is_cli = settings.sapi_name == "cli";
+    let directories: &[&str] = if is_cli { &DIRECTORIES_OF_CLI } else { &DIRECTORIES };
+    directories.iter().map(|directory| home.join(directory).join(name)).find(|path| path.exists())
 }
 
 #[cfg(test)]

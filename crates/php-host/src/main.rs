@@ -3,7 +3,8 @@
 //! worker mode with one script for many requests.
 //!
 //! Started by the supervisor with the control socket as standard input. `outboard-php sample` reads
-//! the stacks of workers for `outboard profile`.
+//! the stacks of workers for `outboard profile`; `outboard-php run` runs a program for Swoole up to
+//! the start of its server, for `outboard run`.
 //!
 //! ```text
 //!  main ─▶ zygote (control socket, forks, reaps) ─fork─▶ worker (request loop)
@@ -32,6 +33,7 @@ mod process;
 mod purge;
 mod sampler;
 mod startup;
+mod swoole;
 mod worker;
 mod worker_script;
 mod zygote;
@@ -52,8 +54,12 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let outcome = match arguments.next().as_deref() {
         Some(sampler::COMMAND) => sampler::run(),
+        Some(swoole::COMMAND) => swoole::run(None, arguments),
         Some(USER_OPTION) => match user(arguments.next()) {
-            Some(user) => zygote::run(Some(user)),
+            Some(user) => match arguments.next().as_deref() {
+                Some(swoole::COMMAND) => swoole::run(Some(user), arguments),
+                _ => zygote::run(Some(user)),
+            },
             None => Err(std::io::Error::other("expected numeric user and group ids, as in 33:33")),
         },
         _ => zygote::run(None),

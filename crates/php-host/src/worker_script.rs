@@ -8,6 +8,7 @@ use crate::engine::{self, RequestResult};
 use crate::events::{Event, Events};
 use crate::link::Link;
 use crate::purge;
+use crate::swoole;
 use crate::worker::ExitReason;
 use crate::zygote::Forking;
 use outboard_ring::channel::WaitCall;
@@ -18,6 +19,8 @@ use outboard_ring::purge::PurgeCall;
 use outboard_ring::spsc::Corrupt;
 use std::cell::RefCell;
 use std::ffi::CString;
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
@@ -30,6 +33,17 @@ pub(crate) struct RunningScript {
     forking: Option<Forking>,
     /// A fork handles one request.
     is_fork: bool,
+    /// What the start of a server means in this process, if the script is a program for Swoole.
+    program: Option<Program>,
+}
+
+/// A program for Swoole.
+#[derive(Debug)]
+pub(crate) enum Program {
+    /// The description of its server goes to this file, and the process exits.
+    Described(File),
+    /// Workers are forked when its server starts.
+    Served,
 }
 
 pub(crate) fn serve(
@@ -37,15 +51,29 @@ pub(crate) fn serve(
     link: Rc<RefCell<Link>>,
 ) -> Result<ExitReason, Corrupt> {
     let events = Events::new(link).map_err(|_| Corrupt { what: "no epoll for the worker" })?;
-    let mut script = RunningScript { events: Some(events), forking: None, is_fork: false };
+    let mut script =
+        RunningScript { events: Some(events), forking: None, is_fork: false, program: None };
     let sound = run(settings, &mut script);
     script.end(sound)
+}
+
+/// Runs a program for Swoole without a gateway, up to the start of its server, whose description goes to
+/// `description`. Returns if the program ends without one.
+pub(crate) fn describe(settings: &WorkerScript, link: Rc<RefCell<Link>>, description: File) {
+    let Ok(events) = Events::new(link) else { return };
+    let program = Some(Program::Described(description));
+    let mut script = RunningScript { events: Some(events), forking: None, is_fork: false, program };
+    run(settings, &mut script);
 }
 
 /// Runs the script in a zygote: each fork handles one request and exits. Returns if the script has
 /// ended without a call for a request.
 pub(crate) fn snapshot(settings: &WorkerScript, forking: Forking) -> Forking {
-    let mut script = RunningScript { events: None, forking: Some(forking), is_fork: false };
+    // A program for Swoole may use coroutines before its server starts.
+    let events =
+        if settings.swoole { swoole::private_link().and_then(Events::new).ok() } else { None };
+    let program = settings.swoole.then_some(Program::Served);
+    let mut script = RunningScript { events, forking: Some(forking), is_fork: false, program };
     let sound = run(settings, &mut script);
     match script.forking.take() {
         Some(forking) => forking,
@@ -57,6 +85,9 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
     let Ok(path) = CString::new(settings.script.as_os_str().as_bytes()) else { return false };
     let report = settings.state_report.as_ref();
     let report = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
+    if settings.swoole {
+        engine::prepare_swoole(&settings.arguments);
+    }
     // SAFETY: only the callbacks use `script` until this returns.
     unsafe {
         engine::run_worker_script(
@@ -96,20 +127,48 @@ impl RunningScript {
 
     /// Whether this is a zygote before the snapshot.
     pub(crate) fn is_forking(&self) -> bool {
-        self.forking.is_some()
+        self.forking.is_some() && self.program.is_none()
     }
 
     /// In a zygote: forks workers until it is stopped, and returns true in each of them. Else
     /// returns false at once.
     pub(crate) fn snapshot(&mut self) -> bool {
-        let Some(forking) = self.forking.take() else { return false };
-        let link = forking.fork_workers();
-        match Events::new(link) {
-            Ok(events) => self.events = Some(events),
-            Err(_) => crate::worker::leave(crate::worker::CODE_SETUP),
+        if !self.is_forking() {
+            return false;
+        }
+        if !self.fork_workers() {
+            crate::worker::leave(0);
         }
         self.is_fork = true;
         true
+    }
+
+    /// Forks workers until the zygote is stopped, and returns true in each of them; false in the zygote.
+    pub(crate) fn fork_workers(&mut self) -> bool {
+        // Forks do not inherit the memory of a ring, so it must be unmapped here and not there.
+        self.events = None;
+        let link = self.forking.take().and_then(Forking::fork_workers);
+        let is_worker = link.is_some();
+        let events = link.map_or_else(swoole::private_link, Ok).and_then(Events::new);
+        match events {
+            Ok(events) => self.events = Some(events),
+            Err(_) => crate::worker::leave(crate::worker::CODE_SETUP),
+        }
+        is_worker
+    }
+
+    /// The server of a program for Swoole is about to start. Exits if the program is only described.
+    pub(crate) fn describe(&mut self, description: &[u8]) {
+        if let Some(Program::Described(target)) = &mut self.program {
+            // The reader reports an incomplete description.
+            let _ = target.write_all(description);
+            crate::worker::leave(0);
+        }
+    }
+
+    /// Whether nothing is waited for.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.events.as_ref().is_none_or(Events::is_idle)
     }
 
     /// The next event.

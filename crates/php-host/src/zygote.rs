@@ -116,8 +116,9 @@ pub(crate) struct Forking {
 }
 
 impl Forking {
-    /// Reports that the app has started, and forks workers. Returns in each of them.
-    pub(crate) fn fork_workers(mut self) -> Rc<RefCell<Link>> {
+    /// Reports that the app has started, and forks workers. Returns in each of them, and returns `None` in
+    /// the zygote when it is to exit.
+    pub(crate) fn fork_workers(mut self) -> Option<Rc<RefCell<Link>>> {
         let printed = self.printed();
         if let Event::Started { messages, .. } = &mut self.started {
             messages.push_str(&printed);
@@ -128,9 +129,9 @@ impl Forking {
                 let link = worker::set_up_or_leave(&self.zygote.settings.app, number, fds);
                 // The descriptors are closed already.
                 std::mem::forget(self);
-                link
+                Some(link)
             }
-            Ok(LoopEnd::Leave) => worker::leave(0),
+            Ok(LoopEnd::Leave) => None,
             Err(error) => {
                 eprintln!("outboard-php: the zygote exits: {error}");
                 worker::leave(1)
@@ -147,15 +148,15 @@ impl Zygote {
     /// The script, if it boots here and not in each worker.
     fn snapshot_script(&self) -> Option<WorkerScript> {
         let script = self.settings.worker.clone()?;
-        (script.isolation == Isolation::Fork).then_some(script)
+        (script.isolation == Isolation::Fork || script.swoole).then_some(script)
     }
 
     fn take_snapshot(self, script: &WorkerScript, started: Event) -> io::Result<ExitCode> {
         let boot = Some(Capture::begin()?);
         let mut forking = worker_script::snapshot(script, Forking { zygote: self, started, boot });
         let printed = forking.printed();
-        let message =
-            format!("{} ended without a call for a request\n{printed}", script.script.display());
+        let missing = if script.swoole { "the start of a server" } else { "a call for a request" };
+        let message = format!("{} ended without {missing}\n{printed}", script.script.display());
         let event = Event::StartFailed { message: message.trim().to_owned() };
         control::send(&forking.zygote.control, &event, &[])?;
         Ok(ExitCode::FAILURE)

@@ -12,6 +12,19 @@ use std::collections::BTreeMap;
 /// (`fastcgi_finish_request`, no console). See `docs/decisions/0004-sapi-name.md`.
 const SAPI_NAME: &str = "fpm-fcgi";
 
+/// Programs for Swoole run in the command line, and check that they do.
+const SAPI_NAME_OF_CLI: &str = "cli";
+
+/// The settings of the command line (`cli_main.c`), except that OPcache is enabled.
+const INI_OF_CLI: [(&str, &str); 6] = [
+    ("opcache.enable_cli", "1"),
+    ("html_errors", "0"),
+    ("implicit_flush", "1"),
+    ("max_execution_time", "0"),
+    ("output_buffering", "0"),
+    ("display_errors", "0"),
+];
+
 /// Marks a task worker (`worker_script.c`).
 const TASK_WORKER_VARIABLE: &str = "OUTBOARD_TASK_WORKER";
 
@@ -35,13 +48,20 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
         // When its memory is full, OPcache would kill workers with a worker script (`opcache.c`).
         fixed_ini.insert("opcache.force_restart_timeout".to_owned(), "0".to_owned());
     }
+    let is_swoole = matches!(&app.mode, Mode::Worker(worker) if worker.swoole);
+    let mut ini = php.ini.clone();
+    if is_swoole {
+        for (name, value) in INI_OF_CLI {
+            ini.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        }
+    }
     Ok(HostSettings {
         app: app.name.clone(),
         document_root: app.root.clone(),
-        sapi_name: SAPI_NAME.to_owned(),
+        sapi_name: if is_swoole { SAPI_NAME_OF_CLI } else { SAPI_NAME }.to_owned(),
         ini_file: php.ini_file.clone(),
         ini_scan_dir: php.ini_scan_dir.clone(),
-        ini: php.ini.clone(),
+        ini,
         fixed_ini,
         env: environment(app),
         run_as: run_as(app)?,
@@ -67,8 +87,10 @@ pub(crate) fn of_tasks(app: &App, tasks: &config::Tasks) -> Result<HostSettings,
         script: tasks.script.clone(),
         concurrency: tasks.concurrency,
         isolation: Isolation::Reset,
-        frankenphp: settings.worker.is_none_or(|worker| worker.frankenphp),
+        frankenphp: settings.worker.as_ref().is_none_or(|worker| worker.frankenphp),
         state_report: None,
+        swoole: settings.worker.as_ref().is_some_and(|worker| worker.swoole),
+        arguments: settings.worker.take().map_or_else(Vec::new, |worker| worker.arguments),
     });
     Ok(settings)
 }
@@ -84,6 +106,8 @@ fn worker(mode: &Mode) -> Option<WorkerScript> {
         },
         frankenphp: worker.frankenphp,
         state_report: worker.state_report.clone(),
+        swoole: worker.swoole,
+        arguments: worker.argv(),
     })
 }
 

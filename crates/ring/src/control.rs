@@ -76,6 +76,11 @@ pub struct WorkerScript {
     pub frankenphp: bool,
     /// The file for the state at the start of each request, for `outboard doctor state`.
     pub state_report: Option<PathBuf>,
+    /// Whether it is a program for Swoole: the zygote runs it up to its server's start, and forks
+    /// workers from there.
+    pub swoole: bool,
+    /// The arguments of such a program.
+    pub arguments: Vec<String>,
 }
 
 /// How requests of a worker are isolated from each other.

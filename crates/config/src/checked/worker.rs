@@ -29,9 +29,21 @@ pub struct Worker {
     pub isolation: Isolation,
     /// Whether PHP also has the functions of FrankenPHP's worker mode.
     pub frankenphp: bool,
+    /// Whether the script is a program for Swoole.
+    pub swoole: bool,
+    /// Arguments of such a program.
+    pub arguments: Vec<String>,
     /// File for a report of the state at the start of each request. Not a configuration key: set by
     /// `outboard doctor state`.
     pub state_report: Option<PathBuf>,
+}
+
+impl Worker {
+    /// What `$argv` holds in a program for Swoole: the script and its arguments.
+    pub fn argv(&self) -> Vec<String> {
+        let script = self.script.display().to_string();
+        std::iter::once(script).chain(self.arguments.iter().cloned()).collect()
+    }
 }
 
 /// How requests are isolated from each other.
@@ -91,12 +103,24 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
         .hint("remove one of them; `pool.max` limits concurrent requests");
         context.value(&at("concurrency"), Kind::Conflict, fault);
     }
+    if raw.swoole && isolation == Isolation::Fork {
+        let fault = Fault::new("a program for Swoole cannot have isolation = \"fork\"")
+            .hint("remove `isolation`: its workers handle many requests");
+        context.value(&at("isolation"), Kind::Conflict, fault);
+    }
+    if !raw.arguments.is_empty() && !raw.swoole {
+        let fault = Fault::new("`arguments` are for programs for Swoole")
+            .hint("add swoole = true, or remove `arguments`");
+        context.value(&at("arguments"), Kind::Conflict, fault);
+    }
     Worker {
         script: script(raw, root, &at("script"), context),
         class: raw.class.as_ref().map(|name| name.0.clone()),
         concurrency: raw.concurrency,
         isolation,
         frankenphp: raw.frankenphp,
+        swoole: raw.swoole,
+        arguments: raw.arguments.iter().map(|argument| argument.0.clone()).collect(),
         state_report: None,
     }
 }

@@ -36,6 +36,12 @@ pub(crate) struct Worker {
     pub(crate) isolation: Isolation,
     /// Whether PHP also has the functions of FrankenPHP's worker mode.
     pub(crate) frankenphp: bool,
+    /// Whether the script is a program for Swoole, whose classes PHP then has. Workers are forked when
+    /// the program starts its server. Its host, port and numbers of processes are ignored here;
+    /// `outboard run` uses them.
+    pub(crate) swoole: bool,
+    /// Arguments of a program for Swoole.
+    pub(crate) arguments: Vec<PlainText>,
 }
 
 /// How requests are isolated from each other.
@@ -58,6 +64,8 @@ impl Default for Worker {
             concurrency: 1,
             isolation: Isolation::default(),
             frankenphp: true,
+            swoole: false,
+            arguments: Vec::new(),
         }
     }
 }

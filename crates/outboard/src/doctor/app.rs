@@ -105,6 +105,8 @@ fn of_folder(dir: &Path) -> Result<Config, Failure> {
             isolation: Isolation::Reset,
             frankenphp: true,
             class: None,
+            swoole: false,
+            arguments: Vec::new(),
             state_report: None,
         });
     }

@@ -13,7 +13,7 @@ use outboard_ring::channel::WaitCall;
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{Call, FetchCall, FetchOptions};
 use outboard_ring::task::TaskCall;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
@@ -48,6 +48,36 @@ unsafe extern "C" fn outboard_rs_is_forking(events: *mut c_void) -> bool {
 unsafe extern "C" fn outboard_rs_snapshot(events: *mut c_void) -> bool {
     // SAFETY: this function's contract.
     unsafe { with(events, |script| script.snapshot()) }
+}
+
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_is_idle(events: *mut c_void) -> bool {
+    // SAFETY: this function's contract.
+    unsafe { with(events, |script| script.is_idle()) }
+}
+
+/// # Safety
+/// As [`with`]; `description` is readable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_describe(
+    events: *mut c_void,
+    description: *const c_char,
+    len: usize,
+) {
+    // SAFETY: this function's contract.
+    let description = unsafe { slice(description, len) };
+    // SAFETY: this function's contract.
+    unsafe { with(events, |script| script.describe(description)) }
+}
+
+/// # Safety
+/// As [`with`]. Returns true in each fork, and false in the zygote when it is to leave.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_fork_workers(events: *mut c_void) -> bool {
+    // SAFETY: this function's contract.
+    unsafe { with(events, |script| script.fork_workers()) }
 }
 
 /// # Safety

@@ -41,6 +41,8 @@ pub fn settings_of_worker(script: PathBuf) -> HostSettings {
         concurrency: 1,
         isolation: Isolation::Reset,
         frankenphp: true,
+        swoole: false,
+        arguments: Vec::new(),
         state_report: None,
     };
     let mut settings = settings();

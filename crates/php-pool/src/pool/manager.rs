@@ -91,7 +91,7 @@ async fn run(pool: Rc<Pool>) {
         let zygote = pool.zygote.take();
         pool.zygote_exited();
         if let Some(zygote) = zygote {
-            zygote::end(zygote).await;
+            zygote::end(zygote, pool.settings.runs_program()).await;
         }
         if pool.phase.get() == Phase::Retiring {
             pool.phase.set(Phase::Gone);

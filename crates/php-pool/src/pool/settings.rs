@@ -143,6 +143,11 @@ impl PoolSettings {
         self.host.worker.is_some()
     }
 
+    /// Whether the workers' script is a program for Swoole.
+    pub(super) fn runs_program(&self) -> bool {
+        self.host.worker.as_ref().is_some_and(|worker| worker.swoole)
+    }
+
     /// Whether each request is processed by a fork of its own.
     pub(super) fn forks_per_request(&self) -> bool {
         self.host.worker.as_ref().is_some_and(|worker| worker.isolation == Isolation::Fork)

@@ -39,6 +39,8 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         concurrency,
         isolation,
         frankenphp: true,
+        swoole: false,
+        arguments: Vec::new(),
         state_report: None,
     };
     let host = HostSettings {

@@ -11,6 +11,7 @@ use outboard_reactor::{Source, blocking, contain, sleep, spawn};
 use outboard_ring::control::Event;
 use outboard_supervisor::worker::lifecycle::State;
 use outboard_supervisor::zygote::{Received, Zygote};
+use rustix::net::{Shutdown, shutdown};
 use std::rc::Rc;
 
 /// For a fork, and to reap a killed worker. Both take milliseconds; a machine that swaps may need
@@ -22,6 +23,8 @@ const EVENTS_PER_TURN: usize = 32;
 /// A killed process is reaped at once, unless it blocks in the kernel.
 const REAP_ATTEMPTS: usize = 100;
 const REAP_PAUSE_MS: u64 = 5;
+/// A Swoole program has callbacks for its shutdown.
+const SHUTDOWN_ATTEMPTS: usize = 200;
 
 /// How far the control socket was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,15 +112,28 @@ impl Pool {
     }
 }
 
-/// Kills a zygote, if it has not exited, and reaps it.
-pub(super) async fn end(mut zygote: Zygote) {
+/// Ends a zygote, if it has not exited, and reaps it. A Swoole program may run its callbacks first.
+pub(super) async fn end(mut zygote: Zygote, is_program: bool) {
+    // The end of the control socket is the order to exit.
+    if is_program
+        && shutdown(zygote.control_fd(), Shutdown::Both).is_ok()
+        && has_exited(&mut zygote, SHUTDOWN_ATTEMPTS).await
+    {
+        return;
+    }
     // It fails only for a process that was reaped.
     let _ = zygote.kill();
-    for _ in 0..REAP_ATTEMPTS {
+    if !has_exited(&mut zygote, REAP_ATTEMPTS).await {
+        spawn(async { blocking(move || drop(zygote)).await });
+    }
+}
+
+async fn has_exited(zygote: &mut Zygote, attempts: usize) -> bool {
+    for _ in 0..attempts {
         if zygote.reap().is_some() {
-            return;
+            return true;
         }
         sleep(REAP_PAUSE_MS).await;
     }
-    spawn(async { blocking(move || drop(zygote)).await });
+    false
 }

@@ -1,0 +1,119 @@
+//! What a program's server is to be, as the program says at its start.
+
+use super::User;
+use rustix::io::{FdFlags, fcntl_setfd};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+/// `runtime/swoole/Server.php` writes it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Description {
+    /// `http`, `websocket`, `redis` or `server`.
+    pub(super) class: String,
+    /// The first is the server's own.
+    pub(super) ports: Vec<Port>,
+    /// Those of `set()`, without what JSON cannot hold.
+    pub(super) settings: Map<String, Value>,
+    /// Events that have a callback, in lower case.
+    pub(super) handlers: Vec<String>,
+}
+
+/// An address that the server is to listen on.
+#[derive(Debug, Deserialize)]
+pub(super) struct Port {
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// `SWOOLE_SOCK_*`
+    #[serde(rename = "type")]
+    pub(super) kind: u32,
+    pub(super) ssl: bool,
+    pub(super) settings: Map<String, Value>,
+    pub(super) handlers: Vec<String>,
+}
+
+/// The longest description that is read.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// How the first run of a program has ended.
+pub(super) enum Described {
+    /// At its last line, or by an error.
+    Ended(ExitCode),
+    /// At the start of its server.
+    Server(Description),
+}
+
+/// Runs the program up to the start of its server.
+///
+/// # Errors
+/// It cannot be run, or its description is not understood.
+pub(super) fn of(
+    host: &Path,
+    script: &Path,
+    arguments: &[String],
+    user: Option<&User>,
+) -> Result<Described, String> {
+    let cannot = |error: std::io::Error| format!("{} cannot be run: {error}", script.display());
+    let (reader, writer) = std::io::pipe().map_err(cannot)?;
+    let writer = OwnedFd::from(writer);
+    // Only this child inherits it: no other is started meanwhile.
+    fcntl_setfd(&writer, FdFlags::empty()).map_err(|error| cannot(error.into()))?;
+    let mut command = Command::new(host);
+    if let Some(user) = user {
+        command.arg("--user").arg(format!("{}:{}", user.uid, user.gid));
+    }
+    command.arg("run").arg(writer.as_raw_fd().to_string()).arg(script).args(arguments);
+    let mut child = command.spawn().map_err(|error| format!("{}: {error}", host.display()))?;
+    drop(writer);
+    let mut text = Vec::new();
+    let read = File::from(OwnedFd::from(reader)).take(MOST_BYTES).read_to_end(&mut text);
+    let status = child.wait().map_err(cannot)?;
+    read.map_err(cannot)?;
+    if text.is_empty() {
+        let code = status.code().map_or(1, |code| u8::try_from(code & 0xff).unwrap_or(1));
+        return Ok(Described::Ended(ExitCode::from(code)));
+    }
+    let description = serde_json::from_slice(&text).map_err(|error| {
+        format!("what the program says of its server is not understood: {error}")
+    })?;
+    Ok(Described::Server(description))
+}
+
+impl Description {
+    /// An option of `set()` that is neither false nor missing.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        self.settings.get(name).is_some_and(is_true)
+    }
+
+    /// An option that is a text with something in it.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// An option that is a number, or a text of one.
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        match self.settings.get(name)? {
+            Value::Number(number) => {
+                number.as_u64().or_else(|| number.as_f64().map(|real| real.max(0.0) as u64))
+            }
+            Value::String(text) => text.trim().parse().ok(),
+            Value::Bool(true) => Some(1),
+            _ => None,
+        }
+    }
+}
+
+/// As PHP decides.
+pub(super) fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty() && text != "0",
+        Value::Array(values) => !values.is_empty(),
+        Value::Bool(true) | Value::Object(_) => true,
+    }
+}

@@ -1,0 +1,102 @@
+//! Programs of Swoole outside of a gateway: `outboard-php run`, for `outboard run`.
+//!
+//! Called by `main`. The program runs as by the command line, with coroutines; when its server is to
+//! start, the description of that goes to a descriptor and the process ends. A program without a
+//! server runs to its end.
+//! Invariant: the process has a ring like any worker, so that the event loop is the same, and nobody
+//! at its other end.
+
+use crate::link::Link;
+use crate::{engine, process, startup, worker_script};
+use outboard_ring::channel::{Capacities, GatewayChannel, WorkerChannel};
+use outboard_ring::control::{self, HostSettings, Isolation, Rlimits, WorkerScript};
+use outboard_ring::doorbell::{Awaited, Doorbell};
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Error};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+/// `outboard-php run DESCRIPTOR SCRIPT ARGUMENT...`
+pub(crate) const COMMAND: &str = "run";
+
+/// The most requests and coroutines that wait at the same time is no concern here.
+const CONCURRENCY: u32 = 1000;
+
+/// Runs the program that the arguments name, as this user.
+pub(crate) fn run(
+    user: Option<(u32, u32)>,
+    mut arguments: impl Iterator<Item = String>,
+) -> io::Result<ExitCode> {
+    let usage = || Error::other("usage: outboard-php run DESCRIPTOR SCRIPT [ARGUMENT...]");
+    let descriptor: i32 = arguments.next().and_then(|fd| fd.parse().ok()).ok_or_else(usage)?;
+    let script = arguments.next().ok_or_else(usage)?;
+    if descriptor < 3 {
+        return Err(usage());
+    }
+    // SAFETY: inherited for this purpose, and used by nothing else in this process.
+    let description = unsafe { File::from_raw_fd(descriptor) };
+    // SAFETY: a plain system call; programs that the script starts do not inherit it.
+    unsafe { libc::fcntl(description.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
+    if let Some((uid, gid)) = user {
+        process::become_user(uid, gid)?;
+    }
+    process::reset_fault_handlers();
+    let arguments: Vec<String> = std::iter::once(script.clone()).chain(arguments).collect();
+    let worker = WorkerScript {
+        script: std::path::absolute(&script)?,
+        concurrency: CONCURRENCY,
+        isolation: Isolation::Reset,
+        frankenphp: false,
+        state_report: None,
+        swoole: true,
+        arguments,
+    };
+    // Nobody reads what start-up reports to a supervisor; the error is returned as well.
+    let (_reports, control) = control::pair()?;
+    startup::start(&settings(), process::parent(), &control)
+        .map_err(|startup::StartError(message)| Error::other(message))?;
+    worker_script::describe(&worker, private_link()?, description);
+    Ok(ExitCode::from(engine::exit_status()))
+}
+
+/// As the command line has them (`cli_main.c`).
+fn settings() -> HostSettings {
+    let ini = [
+        ("display_errors", "1"),
+        ("html_errors", "0"),
+        ("implicit_flush", "1"),
+        ("max_execution_time", "0"),
+        ("output_buffering", "0"),
+        ("log_errors", "0"),
+        ("opcache.enable_cli", "0"),
+    ];
+    HostSettings {
+        app: "run".to_owned(),
+        document_root: PathBuf::new(),
+        sapi_name: "cli".to_owned(),
+        ini_file: None,
+        ini_scan_dir: None,
+        ini: ini.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        fixed_ini: Default::default(),
+        env: std::env::vars().collect(),
+        run_as: None,
+        no_new_privileges: false,
+        rlimits: Rlimits::default(),
+        worker: None,
+    }
+}
+
+/// A worker's end of a ring whose other end is nobody's.
+pub(crate) fn private_link() -> io::Result<Rc<RefCell<Link>>> {
+    let (gateway, memory) = GatewayChannel::create(Capacities::DEFAULT, 0)?;
+    let channel = WorkerChannel::map(&memory)?;
+    let (bell, gateway_bell) = (Doorbell::new()?, Doorbell::new()?);
+    let awaited = Awaited::new(&bell)?;
+    // Both are there for as long as the process.
+    std::mem::forget((gateway, bell));
+    let link = Link::new(channel, awaited, gateway_bell).map_err(Error::other)?;
+    Ok(Rc::new(RefCell::new(link)))
+}
