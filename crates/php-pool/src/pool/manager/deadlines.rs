@@ -30,8 +30,10 @@ impl Pool {
                     self.kill(worker);
                 }
             }
+            // A worker may be draining already when its pool retires: the earlier deadline applies.
+            let worker_deadline_ms = worker.process.lifecycle.drain_deadline_ms();
             let drain_deadline_ms =
-                worker.process.lifecycle.drain_deadline_ms().or(retire_deadline_ms);
+                [worker_deadline_ms, retire_deadline_ms].into_iter().flatten().min();
             for tag in overdue(worker, drain_deadline_ms, now_ms) {
                 self.enforce_deadline(&mut members, slot, tag, drain_deadline_ms, now_ms);
             }

@@ -115,16 +115,19 @@ fn a_drained_worker_that_does_not_exit_is_killed() {
 
 #[test]
 fn a_request_beyond_the_drain_timeout_fails_with_its_own_reason() {
-    in_loop(async {
-        let pool = pool(1);
-        let mut worker = StandIn::join(&pool, 1);
-        let exchange = submit(&pool);
-        worker.start_next();
-        pool.retire(0);
-        pool.enforce_deadlines(now_ms());
-        assert_eq!(end_of(&exchange), failed(Reason::Draining));
-        assert_eq!(pool.status().deadlines, 1);
-    });
+    // A worker with room for more requests is drained at once, and has a later deadline of its own.
+    for concurrency in [1, 4] {
+        in_loop(async move {
+            let pool = pool(concurrency);
+            let mut worker = StandIn::join(&pool, 1);
+            let exchange = submit(&pool);
+            worker.start_next();
+            pool.retire(0);
+            pool.enforce_deadlines(now_ms());
+            assert_eq!(end_of(&exchange), failed(Reason::Draining), "{concurrency} at a time");
+            assert_eq!(pool.status().deadlines, 1);
+        });
+    }
 }
 
 #[test]
