@@ -6,7 +6,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build install test check bench results test-asan test-php84 test-php-src loom miri hostile flooders memory connections fuzz deny clean
+.PHONY: help setup serve build install test ci check check-all bench results test-asan test-php84 test-php-src loom miri coverage hostile flooders memory connections fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -36,8 +36,14 @@ check: setup ## Words, format, lints and unit tests: under three minutes when wa
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) test --workspace --lib --bins
 
-test: setup ## Every test: units, the PHP host, end to end, loom, a short fuzz of every parser.
+test: setup ## Every test: units, the PHP host, documentation, end to end, loom, a short fuzz of every parser.
 	ci/test
+
+ci: setup ## What decides whether a change lands: `test`, `miri`, `test-php84`, the PHP host under ASan, `deny`.
+	ci/all
+
+check-all: setup ## `ci`, and what takes longer: end to end under ASan, `coverage`; before a release.
+	ci/all --full
 
 bench: build ## Measure against nginx + php-fpm and Apache side by side; BENCH='NAME --quick' a part.
 	target/release/outboard lab run $(BENCH) --out target/lab --gate
@@ -58,9 +64,10 @@ loom: ## Model-check the ring's memory orderings.
 	RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom $(CARGO) test --release -p outboard-ring --lib spsc
 
 miri: ## Run the ring's and the codecs' unit tests under Miri (needs the nightly component).
-	PROPTEST_CASES=16 MIRIFLAGS=-Zmiri-disable-isolation \
-		$(CARGO) +nightly miri test -p outboard-ring --lib -- \
-		request response frame operation purge task claim waits channel spsc --skip heap::
+	ci/miri
+
+coverage: setup ## Which lines the unit tests and the end-to-end tests run, as a table by crate.
+	ci/coverage
 
 hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour), beside one that is well.
 	OUTBOARD_HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),3600) \
@@ -85,9 +92,8 @@ connections: build ## How long others wait beside thousands of silent, stalled a
 fuzz: ## Fuzz every parser; FUZZ_SECONDS each.
 	fuzz/run --seconds $(or $(FUZZ_SECONDS),60)
 
-deny: ## Licences and advisories of all dependencies.
-	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
-	$(CARGO) deny check
+deny: ## Licences, sources and advisories of all dependencies; advisories need cargo-deny.
+	ci/deny
 
 clean: ## Remove what was built.
 	$(CARGO) clean

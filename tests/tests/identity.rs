@@ -14,7 +14,7 @@ use std::path::Path;
 const USER: &str = "www-data";
 const GATEWAY: &str = "daemon";
 
-/// Only root can become somebody else.
+/// Only root can become another user.
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {

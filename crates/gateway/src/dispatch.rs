@@ -242,7 +242,7 @@ async fn dispatch_route(
         return respond_with_failure(connection, ctx, 500, &text).await;
     }
     let may_need_php = matches!(route, Route::Script(_) | Route::Page(_));
-    let _claim = may_need_php.then(|| app.pool.claim());
+    let _claim = may_need_php.then(|| app.pool.expect_request());
     match route {
         Route::File(entry) => files::respond(connection, ctx, app, &entry).await,
         Route::Script(script) => serve_dynamic(connection, ctx, app, Origin::Script(script)).await,

@@ -45,6 +45,7 @@ mod framing;
 mod head;
 mod head_reader;
 mod head_writer;
+mod method;
 mod path;
 mod request;
 mod response;
@@ -62,7 +63,8 @@ pub use head_writer::{
     InvalidHeader, write_content_length, write_head_end, write_header, write_request_line,
     write_status_line, write_status_line_with_reason, write_u64,
 };
+pub use method::Method;
 pub use path::{PathError, normalize_path};
-pub use request::{Method, RequestHead};
+pub use request::RequestHead;
 pub use response::{ResponseBody, ResponseParser};
 pub use status::reason_phrase;

@@ -12,55 +12,13 @@ use crate::field;
 use crate::framing::{BodyFraming, KnownField};
 use crate::head::{self, HeadLimits, HeadStatus, Span, Stage, Step, Version};
 use crate::head_reader::{self, Head, HeadParts};
+use crate::method::Method;
 use crate::scan;
 use crate::target::Target;
 use std::borrow::Cow;
 
 /// RFC 9112 2.2 requires tolerance of at least one empty line before a request line.
 const EMPTY_LINES_MAX: u8 = 4;
-
-/// The request method; names are case-sensitive (RFC 9110 9.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// GET.
-    Get,
-    /// HEAD.
-    Head,
-    /// POST.
-    Post,
-    /// PUT.
-    Put,
-    /// DELETE.
-    Delete,
-    /// OPTIONS.
-    Options,
-    /// PATCH.
-    Patch,
-    /// CONNECT.
-    Connect,
-    /// TRACE.
-    Trace,
-    /// Any other token; see [`RequestHead::method`].
-    Other,
-}
-
-impl Method {
-    /// The method spelled `token`.
-    pub fn of(token: &[u8]) -> Self {
-        match token {
-            b"GET" => Self::Get,
-            b"HEAD" => Self::Head,
-            b"POST" => Self::Post,
-            b"PUT" => Self::Put,
-            b"DELETE" => Self::Delete,
-            b"OPTIONS" => Self::Options,
-            b"PATCH" => Self::Patch,
-            b"CONNECT" => Self::Connect,
-            b"TRACE" => Self::Trace,
-            _ => Self::Other,
-        }
-    }
-}
 
 /// The head of one request, as spans of the buffer that it was parsed from.
 ///

@@ -8,7 +8,7 @@ use crate::field;
 use crate::framing::{BodyFraming, KnownField};
 use crate::head::{self, HeadLimits, HeadStatus, Span, Step, Version};
 use crate::head_reader::{self, Head, HeadParts};
-use crate::request::Method;
+use crate::method::Method;
 use crate::scan;
 
 /// How the body of a response is delimited.

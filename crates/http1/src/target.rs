@@ -6,7 +6,7 @@
 use crate::authority;
 use crate::error::HeadError;
 use crate::head::Span;
-use crate::request::Method;
+use crate::method::Method;
 
 /// A request target in parts.
 #[derive(Debug, Default)]

@@ -216,38 +216,9 @@ pub(crate) struct InstanceSelector {
 #[derive(Debug, Args)]
 pub(crate) struct ServerArguments {
     #[command(flatten)]
-    pick: InstanceSelector,
+    pub(crate) pick: InstanceSelector,
     #[command(flatten)]
     pub(crate) admin: AdminArguments,
-}
-
-/// The servers that a command applies to.
-pub(crate) enum Target<'a> {
-    Named(&'a InstanceSelector),
-    /// The server of an admin socket.
-    Served(&'a AdminArguments),
-}
-
-impl ServerArguments {
-    /// Without names and without a configuration directory, this is the server that
-    /// `outboard serve` runs.
-    ///
-    /// # Errors
-    /// Names and a socket at the same time.
-    pub(crate) fn target(&self) -> Result<Target<'_>, String> {
-        let pick = &self.pick;
-        let says_named = !pick.names.is_empty() || pick.dirs.conf_dir.is_some();
-        match &self.admin.admin {
-            Some(_) if !pick.names.is_empty() => {
-                let names = pick.names.join(", ");
-                Err(format!("--admin selects one server and {names} another: remove one of them"))
-            }
-            None if says_named || crate::named::directories::found().is_some() => {
-                Ok(Target::Named(pick))
-            }
-            _ => Ok(Target::Served(&self.admin)),
-        }
-    }
 }
 
 #[derive(Debug, Args)]

@@ -25,34 +25,39 @@ mod profile;
 mod reload;
 mod serve;
 mod status;
+mod target;
 mod terminal;
 
 use clap::Parser;
-use cli::{Command, Outboard, Target};
+use cli::{Command, Outboard};
 use std::process::ExitCode;
+use target::Target;
 
 fn main() -> ExitCode {
     let outboard = Outboard::parse();
     let terminal = terminal::Terminal::new(outboard.color);
     match outboard.command {
-        Command::Serve(arguments) => serve::run(&arguments, &terminal),
+        Command::Serve(arguments) => match &arguments.name {
+            Some(name) => named::serve::run(name, &arguments, &terminal),
+            None => serve::run(&arguments, &terminal),
+        },
         Command::Check(arguments) => check::run(&arguments, &terminal),
         Command::Start(pick) => named::start::run(&pick, &terminal),
         Command::Restart(pick) => named::stop::restart(&pick, &terminal),
         Command::Shutdown(arguments) => named::stop::shutdown(&arguments, &terminal),
         Command::Init(arguments) => init::run(&arguments, &terminal),
         Command::List(arguments) => named::show::list(&arguments, &terminal),
-        Command::Status(arguments) => match arguments.target() {
+        Command::Status(arguments) => match Target::of(&arguments) {
             Ok(Target::Named(pick)) => named::show::status(pick, arguments.admin.json, &terminal),
             Ok(Target::Served(admin)) => status::run(admin, &terminal),
             Err(message) => terminal.fail(&message, 2),
         },
-        Command::Reload(arguments) => match arguments.target() {
+        Command::Reload(arguments) => match Target::of(&arguments) {
             Ok(Target::Named(pick)) => named::stop::reload(pick, &terminal),
             Ok(Target::Served(admin)) => reload::run(admin, &terminal),
             Err(message) => terminal.fail(&message, 2),
         },
-        Command::Stop(arguments) => match arguments.target() {
+        Command::Stop(arguments) => match Target::of(&arguments) {
             Ok(Target::Named(pick)) => named::stop::run(pick, &terminal),
             Ok(Target::Served(admin)) => reload::stop(admin, &terminal),
             Err(message) => terminal.fail(&message, 2),

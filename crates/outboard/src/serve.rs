@@ -1,13 +1,12 @@
-//! `outboard serve`.
+//! `outboard serve` of an application or a configuration; [`crate::named`] serves a named server.
 
 use crate::admin_client::default_socket;
 use crate::cli::ServeArguments;
-use crate::named;
 use crate::notify::{self, ServiceManager};
 use crate::terminal::{Terminal, say};
 use outboard_config::Config;
-use outboard_gateway::server_event::{ServerEvent, Ready};
 use outboard_gateway::server::{AdminSocket, Load, Options, ServerError, serve};
+use outboard_gateway::server_event::{Ready, ServerEvent};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,9 +18,6 @@ use std::sync::Arc;
 const IN_FOLDER: &str = "outboard.toml";
 
 pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
-    if let Some(name) = &arguments.name {
-        return named::serve::run(name, arguments, terminal);
-    }
     let source = match Source::of(arguments) {
         Ok(source) => source,
         Err(message) => return terminal.fail(&message, 2),

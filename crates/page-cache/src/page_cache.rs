@@ -303,3 +303,6 @@ impl LocalTiers for PageCache {
         self.purge_tiers(selector, is_soft);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@
 
 mod commands;
 #[cfg(test)]
-mod fake_server;
+pub(crate) mod fake_server;
 mod link;
 mod message;
 mod received_purges;

@@ -11,16 +11,9 @@
 outboard_request_state *outboard_active_state;
 outboard_request_state outboard_boot_state;
 
-static zend_string *superglobal_keys[OUTBOARD_SUPERGLOBALS];
-static const char *const superglobal_names[OUTBOARD_SUPERGLOBALS] = {
-	"_GET", "_POST", "_COOKIE", "_FILES", "_REQUEST", "_SERVER", "_SESSION",
-};
-#define SESSION_VARIABLES 6
-
 static outboard_request_state *unused;
 static zend_module_entry *session_module;
 static zend_module_entry *filter_module;
-static zend_auto_global *importers[OUTBOARD_SUPERGLOBALS];
 
 /* Save handlers of the script: an array in 8.2, named members since; consecutive zvals in both. */
 #define SESSION_HANDLERS (sizeof(ps_globals.mod_user_names) / sizeof(zval))
@@ -52,11 +45,7 @@ static void end_session_of_boot(void)
 /* Before the script boots; the boot's state becomes the active one. */
 void outboard_request_state_startup(void)
 {
-	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
-		superglobal_keys[i] =
-			zend_string_init_interned(superglobal_names[i], strlen(superglobal_names[i]), true);
-		importers[i] = zend_hash_find_ptr(CG(auto_globals), superglobal_keys[i]);
-	}
+	outboard_superglobals_startup();
 	session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
 	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
 	outboard_active_state = &outboard_boot_state;
@@ -72,51 +61,6 @@ void outboard_request_state_end_boot(void)
 	}
 }
 
-/*
- * The superglobal's entry in the symbol table, or NULL. It stays in its bucket until the table grows
- * or is packed; the bucket's key shows that.
- */
-static zval *entry_of(int i)
-{
-	static uint32_t buckets[OUTBOARD_SUPERGLOBALS];
-	const HashTable *table = &EG(symbol_table);
-	if (buckets[i] < table->nNumUsed) {
-		Bucket *bucket = table->arData + buckets[i];
-		if (bucket->key == superglobal_keys[i] && Z_TYPE(bucket->val) != IS_UNDEF) {
-			return &bucket->val;
-		}
-	}
-	zval *entry = zend_hash_find_known_hash(table, superglobal_keys[i]);
-	if (entry) {
-		buckets[i] = (uint32_t) ((Bucket *) entry - table->arData);
-	}
-	return entry;
-}
-
-/* Returns whether the table has a superglobal that `wanted` lacks. */
-static bool exchange_superglobals(zval *saved, const zval *wanted)
-{
-	bool has_unset = false;
-	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
-		zval *entry = entry_of(i);
-		if (entry) {
-			ZVAL_COPY_VALUE(&saved[i], entry);
-			if (Z_ISUNDEF(wanted[i])) {
-				ZVAL_NULL(entry);
-				has_unset = true;
-			} else {
-				ZVAL_COPY_VALUE(entry, &wanted[i]);
-			}
-		} else {
-			ZVAL_UNDEF(&saved[i]);
-			if (!Z_ISUNDEF(wanted[i])) {
-				zend_hash_add_new(&EG(symbol_table), superglobal_keys[i], (zval *) &wanted[i]);
-			}
-		}
-	}
-	return has_unset;
-}
-
 static void save(outboard_engine_state *engine)
 {
 	memcpy(&engine->sapi, &sapi_globals, sizeof(sapi_globals));
@@ -128,9 +72,7 @@ static void save(outboard_engine_state *engine)
 	}
 	outboard_zlib_save(&engine->zlib);
 	memcpy(engine->http_globals, PG(http_globals), sizeof(engine->http_globals));
-	for (int i = 0; i < SESSION_VARIABLES; i++) {
-		engine->armed[i] = importers[i]->armed;
-	}
+	outboard_superglobals_save_armed(engine->armed);
 	ZVAL_COPY_VALUE(&engine->error_handler, &EG(user_error_handler));
 	engine->error_handler_reporting = EG(user_error_handler_error_reporting);
 	engine->error_handlers = EG(user_error_handlers);
@@ -163,9 +105,7 @@ static void restore(const outboard_engine_state *engine)
 	}
 	outboard_zlib_restore(&engine->zlib);
 	memcpy(PG(http_globals), engine->http_globals, sizeof(engine->http_globals));
-	for (int i = 0; i < SESSION_VARIABLES; i++) {
-		importers[i]->armed = engine->armed[i];
-	}
+	outboard_superglobals_restore_armed(engine->armed);
 	ZVAL_COPY_VALUE(&EG(user_error_handler), &engine->error_handler);
 	EG(user_error_handler_error_reporting) = engine->error_handler_reporting;
 	EG(user_error_handlers) = engine->error_handlers;
@@ -188,27 +128,14 @@ static void restore(const outboard_engine_state *engine)
 	outboard_current_result = engine->result;
 }
 
-/*
- * Another request may have compiled a file that mentions a superglobal while this one waited; the
- * file is not compiled again.
- */
-static void import_mentioned(void)
-{
-	for (int i = 0; i < SESSION_VARIABLES; i++) {
-		if (importers[i]->armed && entry_of(i)) {
-			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
-		}
-	}
-}
-
 /* Restores the request's state; the superglobals of the state before go to `saved`. */
 static void activate(outboard_request_state *state, zval *saved)
 {
-	bool has_unset = exchange_superglobals(saved, state->engine.superglobals);
+	bool has_unset = outboard_superglobals_exchange(saved, state->engine.superglobals);
 	restore(&state->engine);
 	outboard_active_state = state;
 	if (has_unset) {
-		import_mentioned();
+		outboard_superglobals_import_mentioned();
 	}
 }
 
@@ -243,7 +170,7 @@ static void prepare(outboard_request_state *state)
 	}
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
 		ZVAL_UNDEF(&engine->superglobals[i]);
-		engine->armed[i] = false; /* until import_superglobals */
+		engine->armed[i] = false; /* until outboard_superglobals_import */
 	}
 	Z_TRY_ADDREF(engine->error_handler);
 	Z_TRY_ADDREF(engine->exception_handler);
@@ -275,62 +202,6 @@ static void prepare(outboard_request_state *state)
 	engine->result = &state->result;
 }
 
-/* Indices of `superglobal_names`. */
-enum { GET, POST, COOKIE, FILES };
-static const int tracked[] = {TRACK_VARS_GET, TRACK_VARS_POST, TRACK_VARS_COOKIE, TRACK_VARS_FILES};
-
-static bool is_empty(int i)
-{
-	switch (i) {
-	case GET:
-		return !SG(request_info).query_string || !*SG(request_info).query_string;
-	case COOKIE:
-		return !SG(request_info).cookie_data;
-	case POST:
-	case FILES:
-		return strcasecmp(SG(request_info).request_method, "POST") != 0;
-	default:
-		return false;
-	}
-}
-
-/*
- * An empty superglobal is the engine's immutable empty array, which costs nothing to create or free.
- * It is disarmed then: PHP's importers add a reference to the array they find, which this one does
- * not allow.
- */
-static bool import_empty(int i)
-{
-	if (!is_empty(i)) {
-		return false;
-	}
-	zval *entry = entry_of(i);
-	ZVAL_EMPTY_ARRAY(&PG(http_globals)[tracked[i]]);
-	if (entry) {
-		ZVAL_EMPTY_ARRAY(entry);
-	} else {
-		zend_hash_add_new(&EG(symbol_table), superglobal_keys[i], &PG(http_globals)[tracked[i]]);
-	}
-	importers[i]->armed = false;
-	return true;
-}
-
-/*
- * As php_hash_environment: the importers read the request and write PG(http_globals) and the
- * symbol table. With auto_globals_jit, $_SERVER and $_REQUEST are imported only if some script has
- * mentioned them, because a compiled script does not mention them again.
- */
-static void import_superglobals(void)
-{
-	for (int i = 0; i < SESSION_VARIABLES; i++) {
-		if (importers[i]->jit && !entry_of(i)) {
-			importers[i]->armed = true;
-		} else if (!import_empty(i)) {
-			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
-		}
-	}
-}
-
 /*
  * The buffer starts with two pages and grows by as much (php_output_handler_init). A request that
  * waits before it writes does not need them.
@@ -344,7 +215,9 @@ static void shrink_output_buffer(void)
 	}
 }
 
-/* As php_request_startup in main.c: headers and buffers that the ini files set for every request. */
+/*
+ * As php_request_startup in main.c: headers and buffers that the ini files set for every request.
+ */
 static void begin_output(void)
 {
 	if (PG(expose_php)) {
@@ -390,7 +263,7 @@ outboard_request_state *outboard_request_state_begin(const outboard_request *req
 	php_output_activate();
 	sapi_activate();
 	begin_output();
-	import_superglobals();
+	outboard_superglobals_import();
 	outboard_zlib_begin();
 	outboard_reset_session_path();
 	if (session_module && PS(auto_start)) {
@@ -411,19 +284,7 @@ static void free_body(void)
 
 static void free_state(void)
 {
-	for (int i = 0; i < 6; i++) {
-		zval_ptr_dtor(&PG(http_globals)[i]);
-		ZVAL_UNDEF(&PG(http_globals)[i]);
-	}
-	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
-		zval *entry = entry_of(i);
-		if (entry) {
-			zval old;
-			ZVAL_COPY_VALUE(&old, entry);
-			ZVAL_NULL(entry);
-			zval_ptr_dtor(&old);
-		}
-	}
+	outboard_superglobals_free();
 	zval_ptr_dtor(&EG(user_error_handler));
 	ZVAL_UNDEF(&EG(user_error_handler));
 	zval_ptr_dtor(&EG(user_exception_handler));

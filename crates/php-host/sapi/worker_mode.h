@@ -76,6 +76,15 @@ void outboard_request_state_complete(outboard_request_state *state);
 void outboard_request_state_end(outboard_request_state *state);
 void outboard_request_state_abandon(void);
 
+/* superglobals.c */
+void outboard_superglobals_startup(void);
+bool outboard_superglobals_exchange(zval *saved, const zval *wanted);
+void outboard_superglobals_save_armed(bool *armed);
+void outboard_superglobals_restore_armed(const bool *armed);
+void outboard_superglobals_import_mentioned(void);
+void outboard_superglobals_import(void);
+void outboard_superglobals_free(void);
+
 /* ini_strings.c */
 void outboard_ini_strings_startup(void);
 void outboard_ini_strings_begin(outboard_request_state *state);

@@ -2,8 +2,8 @@
 //! handle requests over shared memory: in classic mode one at a time, each with its own script; in
 //! worker mode with one script for many requests.
 //!
-//! Started by the supervisor with the control socket as standard input. `outboard-php sample` reads the
-//! stacks of workers for `outboard profile`.
+//! Started by the supervisor with the control socket as standard input. `outboard-php sample` reads
+//! the stacks of workers for `outboard profile`.
 //!
 //! ```text
 //!  main ─▶ zygote (control socket, forks, reaps) ─fork─▶ worker (request loop)

@@ -327,3 +327,6 @@ fn check_copies(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -79,3 +79,25 @@ fn both_schemes(url: &[u8], select: impl Fn(&[u8]) -> Selector) -> Vec<Selector>
         None => vec![select(url)],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_purged_by_both_schemes_and_tags_together() {
+        let selected = vec![
+            Selected::Tag(b"a"),
+            Selected::Url(b"https://a.test/1"),
+            Selected::Prefix(b"/2"),
+            Selected::Tag(b"b"),
+        ];
+        let expected = [
+            Selector::url(b"http://a.test/1"),
+            Selector::url(b"https://a.test/1"),
+            Selector::prefix(b"/2"),
+            Selector::tags([&b"a"[..], b"b"]),
+        ];
+        assert_eq!(selectors(&PurgeCall { is_soft: false, selected }), expected);
+    }
+}

@@ -90,7 +90,7 @@ impl GenerationBuilder {
             let operations =
                 FetchOperations::new(upstream.clone(), account, entities.clone(), owner);
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
-            let operations = tasks::before(operations, tasks);
+            let operations = tasks::operations(operations, tasks);
             opened.pools().for_each(|pool| {
                 pool.set_operations(operations.clone());
                 pool.set_memory(operations_memory.clone());

@@ -2,8 +2,8 @@
 //! server that runs it, and the requests.
 
 use outboard_config::{AccessLog, Config, Count, Diagnostics, Isolation, LogTarget, Mode, Worker};
-use outboard_gateway::server_event::ServerEvent;
 use outboard_gateway::server::{AdminSocket, Options, serve};
+use outboard_gateway::server_event::ServerEvent;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

@@ -9,34 +9,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// See the module. It ends with the process.
-pub(super) struct FakeServer {
+pub(crate) struct FakeServer {
     port: u16,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(crate) struct State {
     /// Identifies a start of the server.
-    pub(super) run: String,
-    pub(super) epoch: Option<String>,
-    pub(super) generation: u64,
+    pub(crate) run: String,
+    pub(crate) epoch: Option<String>,
+    pub(crate) generation: u64,
     /// The run in which the epoch began.
     epoch_run: String,
-    pub(super) purges: Vec<Vec<u8>>,
-    pub(super) pages: HashMap<Vec<u8>, HashMap<Vec<u8>, Vec<u8>>>,
+    pub(crate) purges: Vec<Vec<u8>>,
+    pub(crate) pages: HashMap<Vec<u8>, HashMap<Vec<u8>, Vec<u8>>>,
     connections: Vec<TcpStream>,
     /// Whether it does not reply.
-    pub(super) is_silent: bool,
+    pub(crate) is_silent: bool,
     /// A purge closes the connection, after (true) or before it is counted.
-    pub(super) closes_on_purge: Option<bool>,
+    pub(crate) closes_on_purge: Option<bool>,
     /// The reply to HELLO, if it fails.
-    pub(super) rejects: Option<&'static str>,
+    pub(crate) rejects: Option<&'static str>,
     /// Whether purges are not pushed.
-    pub(super) loses_purges: bool,
+    pub(crate) loses_purges: bool,
 }
 
 impl FakeServer {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(Mutex::new(State { run: "run-1".to_owned(), ..State::default() }));
@@ -50,7 +50,11 @@ impl FakeServer {
         Self { port, state }
     }
 
-    pub(super) fn configured(&self) -> PageCacheShared {
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn configured(&self) -> PageCacheShared {
         PageCacheShared {
             host: "127.0.0.1".to_owned(),
             port: self.port,
@@ -63,12 +67,12 @@ impl FakeServer {
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes all connections.
-    pub(super) fn disconnect_all(&self) {
+    pub(crate) fn disconnect_all(&self) {
         for stream in self.state().connections.drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -77,7 +81,7 @@ impl FakeServer {
 
 impl State {
     /// Counts a purge and, unless it is to be missed, pushes it.
-    pub(super) fn purge(&mut self, message: &[u8]) {
+    pub(crate) fn purge(&mut self, message: &[u8]) {
         self.generation += 1;
         let text = [format!("{} ", self.generation).as_bytes(), message].concat();
         self.purges.push(text.clone());

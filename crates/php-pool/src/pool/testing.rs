@@ -5,21 +5,21 @@
 use super::{Phase, Pool, PoolSettings};
 use crate::exchange::{End, Exchange};
 use outboard_log::{ErrorLog, Reason};
+use outboard_ring::frame::FrameKind;
 use outboard_ring::request::RequestView;
 use outboard_ring::response::ResponseHead;
 use std::rc::Rc;
 
 /// A pool that accepts requests and has no workers.
 pub fn pool_without_workers(settings: PoolSettings, log: Rc<ErrorLog>) -> Rc<Pool> {
-    let pool = Pool::idle(settings, log.clone(), log);
+    let pool = Pool::new(settings, log.clone(), log);
     pool.phase.set(Phase::Serving);
     pool
 }
 
 /// The next request of the queue.
 pub fn next_request(pool: &Pool) -> Option<PhpRequest> {
-    let waiting = pool.members.borrow_mut().queue.pop_front()?;
-    Some(PhpRequest(waiting.exchange))
+    pool.members.borrow_mut().next_queued().map(PhpRequest)
 }
 
 /// A request to PHP. The test that has it is its worker.
@@ -47,27 +47,31 @@ impl PhpRequest {
 
     /// Whether the client is gone.
     pub fn is_abandoned(&self) -> bool {
-        self.0.is_abandoned()
+        self.0.abandoned.get()
     }
 
     /// Sends an interim response.
     pub fn send_interim(&self, status: u16, lines: &[&str]) {
-        self.0.add_interim(&head(status, lines));
+        self.add(FrameKind::Interim, &head(status, lines));
     }
 
     /// Sends the head.
     pub fn send_head(&self, status: u16, lines: &[&str]) {
-        self.0.add_head(&head(status, lines));
+        self.add(FrameKind::Head, &head(status, lines));
     }
 
     /// Sends a part of the body.
     pub fn send_body(&self, bytes: impl AsRef<[u8]>) {
-        self.0.add_body(bytes.as_ref());
+        self.add(FrameKind::Body, bytes.as_ref());
     }
 
     /// Sends what was sent so far to the client, as `flush()` does.
     pub fn flush(&self) {
-        self.0.add_flush();
+        self.add(FrameKind::Flush, &[]);
+    }
+
+    fn add(&self, kind: FrameKind, payload: &[u8]) {
+        self.0.add_frame(kind, payload).expect("frames of a response");
     }
 
     /// Completes the response.
