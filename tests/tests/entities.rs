@@ -152,7 +152,7 @@ fn a_rejected_redis_password_is_reported_at_start() {
          [kv.redis]\nnodes = [\"{address}\"]\npassword = \"not it\"\n"
     );
     let site = Configured::start(Docroot::of("entities"), &text);
-    let said = format!("Redis cannot be used so far: {address}: WRONGPASS");
+    let said = format!("Redis cannot be used: {address}: WRONGPASS");
     site.child().wait_for(|line| line.contains(&said).then_some(())).expect("it is said");
     assert!(!site.child().output().contains("not it"));
 }

@@ -1,5 +1,6 @@
-//! Sites for unit tests of handlers: a gateway on the test's event loop, whose clients use in-memory
-//! connections, whose PHP is the test itself, and whose upstreams are servers in the same loop.
+//! Sites for unit tests of handlers: a gateway on the test's event loop, whose clients use
+//! in-memory connections, whose PHP is the test itself, and whose upstreams are servers in the same
+//! loop.
 
 use crate::app::App;
 use crate::entities::Entities;
@@ -14,18 +15,29 @@ use outboard_php_pool::pool::PoolSettings;
 use outboard_php_pool::pool::testing::{PhpRequest, next_request, pool_without_workers};
 use outboard_reactor::{Listener, Peer, Stream, run, sleep, spawn};
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::io::IoSlice;
 use std::net::TcpListener;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
 
 /// The bound of waiting for an event.
 const MAX_WAIT_MS: u64 = 10_000;
 
-/// Runs a test on an event loop.
+/// Runs a test on an event loop. A failure ends the loop before it is reported, since sources can be
+/// dropped only while it exists.
 pub(crate) fn in_loop(test: impl Future<Output = ()> + 'static) {
-    run(test).expect("an event loop");
+    let mut test = Box::pin(test);
+    let main = poll_fn(move |context| {
+        let outcome = catch_unwind(AssertUnwindSafe(|| test.as_mut().poll(context)));
+        outcome.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+    });
+    if let Err(panic) = run(main).expect("an event loop") {
+        resume_unwind(panic);
+    }
 }
 
 /// A gateway with one app named `site`.
@@ -63,6 +75,11 @@ impl Response {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
+}
+
+/// Splits the only response of a connection.
+pub(crate) fn response(text: &str) -> Response {
+    Response::read(text)
 }
 
 /// The decoded chunks; a body without its last chunk ends with `(incomplete)`.
@@ -311,6 +328,7 @@ async fn read_request(stream: &Stream) -> String {
                 return text.into_owned();
             }
         }
+        bytes.reserve(16 << 10);
         if stream.read(&mut bytes).await.unwrap_or(0) == 0 {
             return String::from_utf8_lossy(&bytes).into_owned();
         }

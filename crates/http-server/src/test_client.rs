@@ -35,6 +35,7 @@ impl TestClient {
     pub fn connect<S: Service>(service: &Rc<S>, listener: ListenerContext, peer: Peer) -> Self {
         let (pipe, server) = Pipe::pair();
         pipe.widen(1 << 20);
+        server.widen(1 << 20);
         let context = service.context().clone();
         let entry = context.connections.open(Kind::Connection, None, &context.limits());
         let entry = entry.expect("the limit of connections is not reached");

@@ -1,8 +1,8 @@
 //! Purges that PHP requests: `Outboard\cache_purge()`.
 //!
-//! Precedes an app's other operations; the pool passes the operations of workers to it. Invariant: the
-//! completion is sent when neither the cache of the worker's generation nor that of a later one has
-//! the purged pages.
+//! Precedes an app's other operations; the pool passes the operations of workers to it. Invariant:
+//! the completion is sent when neither the cache of the worker's generation nor that of a later one
+//! has the purged pages.
 
 use outboard_page_cache::{PageCache, Selector};
 use outboard_php_pool::pool::WorkerId;

@@ -107,8 +107,8 @@ impl StartedResponse {
         is_whole.then_some(&self.arrived.body)
     }
 
-    /// In development, PHP's error message if the developer would not see it: the response is an error
-    /// without a page, or with an incomplete one.
+    /// In development, PHP's error message if the developer would not see it: the response is an
+    /// error without a page, or with an incomplete one.
     pub(crate) async fn failure(
         &mut self,
         connection: &mut Connection,

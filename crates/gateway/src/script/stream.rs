@@ -1,7 +1,7 @@
 //! [`Stream`]: relays a script's response that arrives in pieces.
 //!
-//! Used by [`super::relay`]. Invariants: pieces are sent in order; a response that fails ends without its end
-//! mark.
+//! Used by [`super::relay`]. Invariants: pieces are sent in order; a response that fails ends
+//! without its end mark.
 
 use crate::app::App;
 use crate::compression::Compression;

@@ -154,3 +154,20 @@ fn start_tasks(
     tasks.resume(before.as_ref());
     tasks
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_title_names_the_app_only_if_there_are_several() {
+        let title_of = |apps: &str| {
+            let config = Config::parse(apps, Path::new("/tmp/test.toml")).expect("a valid file");
+            title("shop", &config.apps[0], &config)
+        };
+        assert_eq!(title_of("[app.a]\nroot = \"/tmp\"\n"), "shop");
+        let two = "[app.a]\nroot = \"/tmp\"\nhosts = [\"a.test\"]\n[app.b]\nroot = \"/tmp\"\n";
+        assert!(title_of(two).starts_with("shop/"));
+    }
+}
