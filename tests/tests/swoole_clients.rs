@@ -3,17 +3,22 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{Docroot, MariaDb, Program, Redis};
+use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn clients_and_pools_have_the_results_of_the_extension() {
     let (database, redis) = (MariaDb::start(), Redis::start());
     database.create("clients");
+    // As root, the program is another user.
+    let all = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(redis.socket(), all).expect("it is ours");
     let path = |path: &std::path::Path| path.to_str().expect("the tests name it").to_owned();
     let variables = [
         ("DB_SOCKET", path(database.socket())),
         ("DB_USER", MariaDb::USER.to_owned()),
         ("DB_PASSWORD", MariaDb::PASSWORD.to_owned()),
         ("REDIS_SOCKET", path(&redis.socket())),
+        ("REDIS_PASSWORD", Redis::PASSWORD.to_owned()),
     ];
     let output = Program::run_with(&Docroot::of("swoole"), "clients.php", &variables);
     let text = String::from_utf8_lossy(&output.stdout);

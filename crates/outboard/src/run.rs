@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &RunArguments, terminal: &Terminal) -> ExitCode {
         Ok(Prepared::Ended(code)) => code,
         Ok(Prepared::Background) => start_in_background(terminal),
         Ok(Prepared::Server(configuration, directory)) => {
-            serve(arguments, configuration, directory, terminal)
+            serve(arguments, *configuration, directory, terminal)
         }
         Err(message) => terminal.fail(&message, 2),
     }
@@ -121,7 +121,7 @@ fn gateway_user() -> Option<u32> {
 
 fn serve(
     arguments: &RunArguments,
-    configuration: Box<Configuration>,
+    configuration: Configuration,
     directory: PrivateDir,
     terminal: &Terminal,
 ) -> ExitCode {

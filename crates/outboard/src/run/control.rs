@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
 /// Opens the pipe, before the server gives up root's privileges.
@@ -44,7 +44,7 @@ pub(super) fn listen(commands: File, socket: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn obey(command: &str, socket: &PathBuf) {
+fn obey(command: &str, socket: &Path) {
     let obeyed = match command {
         "reload" => call(socket, &Reload {}).map(drop),
         "shutdown" => call(socket, &Stop {}).map(drop),
