@@ -181,7 +181,7 @@ fn pools(page: &mut Page, pools: &[Pool]) {
                 pool.deadlines
             }),
             ("outboard_php_recycled_total", "Workers replaced as planned.", |pool| pool.recycled),
-            ("outboard_php_queue_length", "Waiting requests.", |pool| pool.queue_length as u64),
+            ("outboard_php_queue_length", "Waiting requests.", |pool| pool.queue_length),
             ("outboard_php_in_flight", "Requests that workers process.", |pool| {
                 pool.in_flight as u64
             }),

@@ -38,7 +38,7 @@ fn a_head_may_arrive_byte_by_byte() {
     run(async {
         let (client, _service) = connect(limits());
         for byte in "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n".chars() {
-            client.send(&byte.to_string());
+            client.send(byte.to_string());
             yield_now().await;
         }
         assert_eq!(bodies(&client.receive().await), ["/slow"]);
@@ -150,7 +150,7 @@ fn a_drained_server_closes_idle_connections() {
 fn the_number_of_requests_of_a_connection_is_limited() {
     run(async {
         let (client, _service) = connect(Limits { keepalive_requests: Some(2), ..limits() });
-        client.send(&"GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3));
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3));
         let responses = client.receive_to_end().await;
         assert_eq!(bodies(&responses).len(), 2, "{responses}");
     })
