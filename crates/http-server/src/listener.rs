@@ -203,3 +203,6 @@ async fn serve<S: Service>(
     };
     http1::serve(service, Connection::new(server, listener, transport, peer, entry)).await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -179,3 +179,6 @@ const CLAIMS: [&[u8]; 18] = [
 pub fn is_ambiguous(name: &[u8]) -> bool {
     name.contains(&b'_')
 }
+
+#[cfg(test)]
+mod tests;

@@ -264,3 +264,6 @@ impl Connection {
         Written::Upgraded
     }
 }
+
+#[cfg(test)]
+mod tests;
