@@ -16,7 +16,7 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     let status = status::of(gateway);
     let mut page = Page::default();
     page.single("outboard_uptime_seconds", "Seconds since start.", status.uptime_s);
-    page.single("outboard_connections", "Open client connections.", status.connections as u64);
+    page.single("outboard_connections", "Open client connections.", status.connections.into());
     page.single("outboard_connections_total", "Accepted connections.", status.accepted);
     page.metric("outboard_responses_total", "Responses by class of status.");
     for (class, count) in &status.responses {
@@ -181,7 +181,7 @@ fn pools(page: &mut Page, pools: &[Pool]) {
                 pool.deadlines
             }),
             ("outboard_php_recycled_total", "Workers replaced as planned.", |pool| pool.recycled),
-            ("outboard_php_queue_length", "Waiting requests.", |pool| pool.queue_length as u64),
+            ("outboard_php_queue_length", "Waiting requests.", |pool| pool.queue_length),
             ("outboard_php_in_flight", "Requests that workers process.", |pool| {
                 pool.in_flight as u64
             }),
