@@ -16,7 +16,7 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     let status = status::of(gateway);
     let mut page = Page::default();
     page.single("outboard_uptime_seconds", "Seconds since start.", status.uptime_s);
-    page.single("outboard_connections", "Open client connections.", status.connections as u64);
+    page.single("outboard_connections", "Open client connections.", status.connections.into());
     page.single("outboard_connections_total", "Accepted connections.", status.accepted);
     page.metric("outboard_responses_total", "Responses by class of status.");
     for (class, count) in &status.responses {
