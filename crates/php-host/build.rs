@@ -104,8 +104,8 @@ impl PhpConfig {
     }
 }
 
-/// Converts the PHP part of the API into arrays of the shim: all of it, and the parts that classic mode
-/// loads.
+/// Converts the PHP part of the API into arrays of the shim: all of it, and the parts that classic
+/// mode loads.
 fn embed_runtime() {
     let all = [
         "functions",
@@ -178,8 +178,8 @@ fn compile(php: &PhpConfig) {
     if let Ok(checks) = std::env::var("OUTBOARD_SANITIZE") {
         sanitize(&mut build, &checks);
     }
-    // Only for the program: in tests and benches the shim's poll(2) and others must not replace the C
-    // library's.
+    // Only for the program: in tests and benches the shim's poll(2) and others must not replace the
+    // C library's.
     build.cargo_metadata(false);
     build.compile("outboard_sapi");
     let directory = std::env::var("OUT_DIR").expect("set by cargo");
@@ -189,15 +189,15 @@ fn compile(php: &PhpConfig) {
     );
 }
 
-/// Adds these checks. rustc links without the compiler's default libraries, so their run-time libraries
-/// are named here.
+/// Adds these checks. rustc links without the compiler's default libraries, so their run-time
+/// libraries are named here.
 fn sanitize(build: &mut cc::Build, checks: &str) {
     build.flag(format!("-fsanitize={checks}")).flag("-fno-sanitize-recover=all");
     build.flag("-fno-omit-frame-pointer");
     for check in checks.split(',') {
         match check {
-            // As a library of the crate, which precedes the C library whose functions it replaces; a link
-            // argument would follow it.
+            // As a library of the crate, which precedes the C library whose functions it replaces;
+            // a link argument would follow it.
             "address" => println!("cargo:rustc-link-lib=dylib=asan"),
             "undefined" => println!("cargo:rustc-link-arg-bins=-lubsan"),
             _ => {}

@@ -1,5 +1,5 @@
 //! Any request to an app with a page cache, and any answer: what carries a cookie that says who asks
-//! is never anybody's, no path of another origin is made invalid, tags are bounded.
+//! is never shared, no path of another origin is made invalid, tags are bounded.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! What workers ask for and what they are told: any payload is refused or written again as it was read.
+//! Operations of workers and their results: any payload is refused or written again as it was read.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

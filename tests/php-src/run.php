@@ -17,8 +17,8 @@ const LONGEST_S = 10;
 const NOT_SERVED = ['STDIN', 'ARGS', 'CGI', 'PHPDBG', 'CAPTURE_STDIO', 'REDIRECTTEST', 'POST_RAW',
     'FILE_EXTERNAL', 'FILEEOF', 'PUT', 'GZIP_POST', 'DEFLATE_POST', 'EXPECTHEADERS_CLI', 'XLEAK'];
 
-/* Tests that print what is told of the process, and so differ below a snapshot. */
-const TOLD = [
+/* Tests that print properties of the process, and so differ below a snapshot. */
+const SHOWN = [
     'Zend/tests/017.phpt' => 'numbers of resources',
     'Zend/tests/arginfo_zpp_mismatch.phpt' => 'functions of worker mode',
     'Zend/tests/arginfo_zpp_mismatch_strict.phpt' => 'functions of worker mode',
@@ -113,7 +113,7 @@ function free_port(): int
     return (int) substr(strrchr(stream_socket_get_name($socket, false), ':'), 1);
 }
 
-/* The server with an app for each mode, told apart by host. */
+/* The server with an app for each mode, distinguished by host. */
 final class Server
 {
     private $process;
@@ -259,7 +259,7 @@ final class Run
                 $count['timeouts']++;
             }
         }
-        if (!isset(TOLD[$name]) && compared($answers['fork']) !== compared($answers['classic'])) {
+        if (!isset(SHOWN[$name]) && compared($answers['fork']) !== compared($answers['classic'])) {
             /* What differs from one time to the next says nothing of a mode. */
             $again = $this->ask('classic', $name, $sections);
             $fork = $this->ask('fork', $name, $sections);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 /// A certificate and its key, in PEM files.
 #[derive(Debug, Clone)]
 pub struct Certificate {
-    /// The certificate; whoever trusts it trusts this file.
+    /// The certificate; clients trust this file.
     pub chain: PathBuf,
     /// Its private key.
     pub key: PathBuf,

@@ -34,10 +34,10 @@ impl Names {
         self.address
     }
 
-    /// Returns once somebody has asked for a name.
+    /// Returns once a client has asked for a name.
     #[track_caller]
     pub fn wait_until_asked(&self) {
-        self.asked.recv_timeout(PATIENCE).expect("somebody asks");
+        self.asked.recv_timeout(PATIENCE).expect("a client asks for a name");
     }
 
     /// Lets it answer from now on.

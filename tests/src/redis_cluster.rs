@@ -129,7 +129,7 @@ impl RedisCluster {
 }
 
 impl Node {
-    /// The system names a free port; until Redis has it, somebody else may take it.
+    /// The system names a free port; until Redis has it, another process may take it.
     fn start(scratch: &Scratch, number: usize) -> Node {
         for attempt in 0..20 {
             let [port, bus_port] = free_ports();

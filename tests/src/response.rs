@@ -1,6 +1,6 @@
 //! A response as it came over the wire.
 
-/// How the end of a body was told (RFC 9112, section 6.3).
+/// How the end of a body is marked (RFC 9112, section 6.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// There is no body: HEAD, 1xx, 204, 304.
@@ -24,7 +24,7 @@ pub struct Response {
     pub headers: Vec<(String, String)>,
     /// The content.
     pub body: Vec<u8>,
-    /// How its end was told.
+    /// How its end is marked.
     pub framing: Framing,
 }
 

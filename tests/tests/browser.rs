@@ -7,12 +7,12 @@ use outboard_e2e::{Browser, MariaDb, Server, Site, WordPress};
 use std::path::Path;
 
 /// A browser on a site, and where its pictures go.
-struct Desk {
+struct Session {
     browser: Browser,
     origin: String,
 }
 
-impl Desk {
+impl Session {
     fn go(&mut self, path: &str) {
         let url = format!("{}{path}", self.origin);
         self.browser.visit(&url);
@@ -34,19 +34,19 @@ fn wordpress_works_in_a_browser() {
     std::fs::write(favicon, include_bytes!("../fixtures/wordpress/photo.png")).unwrap();
     let server = Server::start(&wordpress.app());
     let origin = format!("http://{}", server.address());
-    let mut desk = Desk { browser: Browser::start(), origin };
-    the_installer_is_filled_in(&mut desk);
-    the_administrator_logs_in(&mut desk);
-    a_post_is_written_in_the_editor(&mut desk);
-    the_home_page_shows_it(&mut desk);
-    let complaints = desk.browser.complaints(&desk.origin);
+    let mut session = Session { browser: Browser::start(), origin };
+    the_installer_is_filled_in(&mut session);
+    the_administrator_logs_in(&mut session);
+    a_post_is_written_in_the_editor(&mut session);
+    the_home_page_shows_it(&mut session);
+    let complaints = session.browser.complaints(&session.origin);
     assert!(complaints.is_empty(), "{complaints:#?}\n{}", server.log());
 }
 
-fn the_installer_is_filled_in(desk: &mut Desk) {
-    desk.go("/");
-    desk.picture("1-installer");
-    desk.browser.leave_by(&format!(
+fn the_installer_is_filled_in(session: &mut Session) {
+    session.go("/");
+    session.picture("1-installer");
+    session.browser.leave_by(&format!(
         "const form = document.querySelector('#setup');
          const set = (name, value) => form.querySelector(`[name=${{name}}]`).value = value;
          set('weblog_title', 'A browser was here');
@@ -61,29 +61,29 @@ fn the_installer_is_filled_in(desk: &mut Desk) {
         user = WordPress::ADMIN,
         password = WordPress::PASSWORD,
     ));
-    let page = desk.browser.dom();
+    let page = session.browser.dom();
     assert!(page.contains("Success!"), "{page}");
 }
 
-fn the_administrator_logs_in(desk: &mut Desk) {
-    desk.go("/wp-login.php");
-    desk.picture("2-log-in");
-    desk.browser.leave_by(&format!(
+fn the_administrator_logs_in(session: &mut Session) {
+    session.go("/wp-login.php");
+    session.picture("2-log-in");
+    session.browser.leave_by(&format!(
         "document.querySelector('#user_login').value = '{}';
          document.querySelector('#user_pass').value = '{}';
          document.querySelector('#wp-submit').click();",
         WordPress::ADMIN,
         WordPress::PASSWORD,
     ));
-    let page = desk.browser.dom();
+    let page = session.browser.dom();
     assert!(page.contains("Dashboard") && page.contains("wp-admin-bar-my-account"), "{page}");
-    desk.picture("3-dashboard");
+    session.picture("3-dashboard");
 }
 
 /// Through the editor's own store, which is what its buttons do.
-fn a_post_is_written_in_the_editor(desk: &mut Desk) {
-    desk.go("/wp-admin/post-new.php");
-    let saved = desk.browser.evaluate(
+fn a_post_is_written_in_the_editor(session: &mut Session) {
+    session.go("/wp-admin/post-new.php");
+    let saved = session.browser.evaluate(
         "(async () => {
             const { select, dispatch, resolveSelect } = wp.data;
             await resolveSelect('core').getPostType('post');
@@ -95,14 +95,14 @@ fn a_post_is_written_in_the_editor(desk: &mut Desk) {
         })()",
     );
     assert_eq!(saved[0], true, "{saved}");
-    desk.picture("4-editor");
+    session.picture("4-editor");
 }
 
-fn the_home_page_shows_it(desk: &mut Desk) {
-    desk.go("/");
-    let page = desk.browser.dom();
+fn the_home_page_shows_it(session: &mut Session) {
+    session.go("/");
+    let page = session.browser.dom();
     assert!(page.contains("Written in a browser"), "{page}");
-    let styled = desk.browser.evaluate("document.styleSheets.length > 0");
+    let styled = session.browser.evaluate("document.styleSheets.length > 0");
     assert_eq!(styled, true);
-    desk.picture("5-home");
+    session.picture("5-home");
 }

@@ -213,7 +213,7 @@ fn an_invalid_php_host_is_reported() {
     ended.says_in_one_sentence(1, &["/bin/true"]);
 }
 
-/// Root may read everything, so the command runs as somebody else when the tests are root's.
+/// Root may read everything, so the command runs as another user when the tests are root's.
 #[test]
 fn an_unreadable_root_is_reported() {
     let scratch = Scratch::new("unreadable");

@@ -160,7 +160,7 @@ fn no_worker_is_held_while_an_upstream_is_waited_for() {
             connection
         })
         .collect();
-    // All twenty are at the upstream at once, and the only worker answers somebody else.
+    // All twenty are at the upstream at once, and the only worker serves another client.
     backend.hears("/held/one", 20);
     site.client().get("/hello.php").expect(200).saying("hello");
     backend.release("one");

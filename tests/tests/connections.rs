@@ -1,4 +1,4 @@
-//! Whoever holds connections leaves room for others: idle ones are closed for new ones, an address
+//! Clients with many connections leave room for others: idle ones are closed for new ones, an address
 //! and HTTP/2 have limits of their own, and a half-closed client is answered.
 
 #![forbid(unsafe_code)]

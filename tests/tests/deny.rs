@@ -265,14 +265,14 @@ fn denials_in_htaccess_are_reported_at_start_and_by_check() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).expect("it is text")
     };
-    let told = check();
-    let lines: Vec<&str> = told.lines().map(str::trim).collect();
+    let printed = check();
+    let lines: Vec<&str> = printed.lines().map(str::trim).collect();
     for line in ["deny = [\"/data/\"]", "no_php_in = [\"/media\"]"] {
-        assert!(lines.contains(&line), "{told}");
+        assert!(lines.contains(&line), "{printed}");
     }
-    assert!(told.contains("/members/.htaccess"), "{told}");
+    assert!(printed.contains("/members/.htaccess"), "{printed}");
     // The lines are right as they are.
     site.rewrite(&format!("{text}deny = [\"/data/\"]\nno_php_in = [\"/media\"]\n"));
-    let told = check();
-    assert!(!told.contains("deny = ") && told.contains("/members/.htaccess"), "{told}");
+    let printed = check();
+    assert!(!printed.contains("deny = ") && printed.contains("/members/.htaccess"), "{printed}");
 }

@@ -143,9 +143,9 @@ fn code_that_fails_to_start_is_reported_until_it_starts() {
     let mut client = started(&servers);
     client.get("/").expect(200).holding("number 0");
     servers.put("src/page.php", "<?php\nfunction page( {\n");
-    let told = client.send(&as_browser("/")).expect(500).text();
+    let shown = client.send(&as_browser("/")).expect(500).text();
     for words in ["Parse error", "src/page.php:2", "function page( {", TAG] {
-        assert!(told.contains(words), "{words} is not in {told}");
+        assert!(shown.contains(words), "{words} is not in {shown}");
     }
     servers.put("src/page.php", &page_that_throws());
     client.send(&as_browser("/")).expect(500).holding("at every request");
@@ -240,8 +240,8 @@ fn an_edit_is_announced_at_once_with_its_kind() {
         {
             let began = Instant::now();
             servers.put(file, &page("changed"));
-            let (told, took) = ear.hears(began);
-            assert!(told.starts_with(&format!("event: {event}\n")), "{file}: {told}");
+            let (shown, took) = ear.hears(began);
+            assert!(shown.starts_with(&format!("event: {event}\n")), "{file}: {shown}");
             eprintln!("{settings:?} {file}: {} ms", took.as_millis());
         }
     }
@@ -269,7 +269,7 @@ fn the_browser_shows_an_edit_by_itself() {
     let picture = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots/development.png");
     let mut shows = |edit: &str, script: &str| {
         let began = Instant::now();
-        // What was written before the page's script listens is told when it does.
+        // What was written before the page's script listens is announced when it does.
         browser.reloads_by(|| servers.put("src/page.php", edit));
         eprintln!("in the browser after {} ms", began.elapsed().as_millis());
         assert_eq!(browser.evaluate(script), true, "{}", browser.dom());

@@ -1,4 +1,4 @@
-//! `headers_send(103)`, and 103 of an upstream: a client is told what a page will need before there is a
+//! `headers_send(103)`, and 103 of an upstream: a client learns what a page will need before there is a
 //! page.
 
 #![forbid(unsafe_code)]

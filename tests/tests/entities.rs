@@ -113,7 +113,7 @@ fn a_token_is_required_on_loopback_too() {
     client(&site).send(&get("a").header("Authorization", &bearer)).expect(404);
 }
 
-/// A page of somebody else in a browser here, whose name leads to this machine.
+/// A page of another site in a browser here, whose name leads to this machine.
 #[test]
 fn a_forged_host_name_does_not_open_the_store() {
     let site = on_own_listener();
@@ -140,7 +140,7 @@ fn a_rejected_redis_password_is_reported_at_start() {
         for connection in redis.incoming() {
             let mut connection = connection.unwrap();
             let mut asked = [0; 512];
-            // Whoever leaves at once has asked nothing.
+            // A client that leaves at once has sent nothing.
             if connection.read(&mut asked).is_ok_and(|count| count > 0) {
                 let _ = connection.write_all(b"-WRONGPASS invalid username-password pair\r\n");
             }
@@ -152,7 +152,7 @@ fn a_rejected_redis_password_is_reported_at_start() {
          [kv.redis]\nnodes = [\"{address}\"]\npassword = \"not it\"\n"
     );
     let site = Configured::start(Docroot::of("entities"), &text);
-    let said = format!("Redis cannot be used so far: {address}: WRONGPASS");
+    let said = format!("Redis cannot be used: {address}: WRONGPASS");
     site.child().wait_for(|line| line.contains(&said).then_some(())).expect("it is said");
     assert!(!site.child().output().contains("not it"));
 }

@@ -1,7 +1,7 @@
 //! `kill -9` in the middle of mixed writes: nothing that was answered is lost, nothing that was refused
 //! has happened, nothing else is half there.
 //!
-//! Eight clients write and delete records of their own and remember what they were told; once so
+//! Eight clients write and delete records of their own and remember the responses; once so
 //! many writes were answered, the server is killed while the others' are under way. Then it is
 //! started again and asked for all of them.
 

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A running example. One worker, so that what stays from request to request is told exactly.
+/// A running example. One worker, so that what stays from request to request is known exactly.
 struct Example {
     address: SocketAddr,
     child: Child,

@@ -14,7 +14,7 @@ use std::path::Path;
 const USER: &str = "www-data";
 const GATEWAY: &str = "daemon";
 
-/// Only root can become somebody else.
+/// Only root can become another user.
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -188,7 +188,7 @@ fn without_a_user_php_is_not_root_and_the_log_says_who_it_is() {
     let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
     fs::set_permissions(servers.path("public"), mode(0o700)).expect("it is ours");
     let ended = servers.run("start", &["site"]);
-    assert!(ended.code != Some(0) && ended.stderr.contains("insist on root"), "{ended:?}");
+    assert!(ended.code != Some(0) && ended.stderr.contains("run PHP as root"), "{ended:?}");
     described(&servers, "user = \"root\"");
     servers.run("start", &["site"]).well();
     assert_eq!(servers.client("site").get("/who.php").expect(200).text(), "0");
@@ -223,7 +223,7 @@ fn no_process_survives_a_killed_gateway_or_spawner() {
         .expect("it is ours");
     all.iter().for_each(Process::wait_until_gone);
     assert_eq!(orphaned.child().wait(), Some(1));
-    orphaned.logs(&["the spawner has gone"]);
+    orphaned.logs(&["the spawner has exited"]);
 }
 
 #[test]

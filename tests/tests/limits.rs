@@ -285,7 +285,7 @@ fn connections_beyond_the_limit_wait_and_are_served() {
     let site = Configured::serving("limits", "[limits]\nconnections = 2");
     let mut inside = [site.wire(), site.wire()];
     for wire in &mut inside {
-        // The server has told it to go on: it is in the middle of a request.
+        // The server has sent it 100 (Continue): it is in the middle of a request.
         wire.send("POST /echo.php HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n");
         wire.send("Content-Length: 5\r\nConnection: close\r\n\r\n");
         assert_eq!(wire.head(), "HTTP/1.1 100 Continue\r\n\r\n");

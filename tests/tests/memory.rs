@@ -1,4 +1,4 @@
-//! What the gateway holds in memory stays bounded, whoever asks for it, and goes back afterwards.
+//! What the gateway holds in memory stays bounded, for all clients, and goes back afterwards.
 //!
 //! Seen from outside: the resident memory of its process, and what `outboard status` says of the
 //! accounts. The bars at full size are ignored tests, which print what they measured as the rows of a

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SITE: &str = NamedServers::SITE;
-/// A broken server has to be told within this time.
+/// An error of a server has to be reported within this time.
 const AT_ONCE: Duration = Duration::from_secs(2);
 /// How long something may take before the test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -247,14 +247,14 @@ fn a_restart_with_a_bad_configuration_changes_nothing() {
 #[test]
 fn many_starts_at_a_time_start_one_server() {
     let servers = NamedServers::with(&["shop"]);
-    let told: Vec<String> = std::thread::scope(|scope| {
+    let outputs: Vec<String> = std::thread::scope(|scope| {
         let start = || servers.run("start", &["shop"]).well().stdout;
         let starts: Vec<_> = (0..6).map(|_| scope.spawn(start)).collect();
         starts.into_iter().map(|start| start.join().expect("it ends")).collect()
     });
-    let first = told.iter().filter(|text| text.contains("shop: RUNNING")).count();
-    let late = told.iter().filter(|text| text.contains("is already running")).count();
-    assert_eq!((first, late), (1, 5), "{told:?}");
+    let first = outputs.iter().filter(|text| text.contains("shop: RUNNING")).count();
+    let late = outputs.iter().filter(|text| text.contains("is already running")).count();
+    assert_eq!((first, late), (1, 5), "{outputs:?}");
     servers.answers("shop");
 }
 
@@ -273,7 +273,7 @@ fn twenty_servers_start_reload_restart_and_stop_without_a_trace() {
     let mut bystander = Bystander::new();
     let mut asked = 0;
     for round in 0..rounds() {
-        // Some have left a file behind, with the number of somebody else.
+        // Some have left a file behind, with the number of another process.
         for name in names.iter().step_by(3) {
             servers.put(&format!("run/{name}.pid"), &format!("{}\n", bystander.0.id()));
         }

@@ -27,8 +27,8 @@ fn the_opcode_cache_is_shown_and_reset() {
     assert_eq!(cached_scripts(&site), 0);
     site.client().get("/page.php").expect(200);
     assert_eq!(cached_scripts(&site), 1);
-    let told = String::from_utf8(site.command("opcache", &["status"]).stdout).unwrap();
-    assert!(told.starts_with("site  ") && told.contains("scripts   1 cached"), "{told}");
+    let printed = String::from_utf8(site.command("opcache", &["status"]).stdout).unwrap();
+    assert!(printed.starts_with("site  ") && printed.contains("scripts   1 cached"), "{printed}");
     let reset = site.command("opcache", &["reset"]);
     assert_eq!(String::from_utf8_lossy(&reset.stdout), "generation 2 is active\n");
     assert_eq!(cached_scripts(&site), 0);
@@ -140,6 +140,6 @@ fn resident_scripts_keep_what_they_run() {
 fn an_app_without_it_says_so() {
     let docroot = Docroot::of("page_cache");
     let site = Configured::start(docroot, &Configured::text("\"opcache.enable\" = 0\n"));
-    let told = String::from_utf8(site.command("opcache", &["status"]).stdout).unwrap();
-    assert!(told.contains("opcache is off"), "{told}");
+    let printed = String::from_utf8(site.command("opcache", &["status"]).stdout).unwrap();
+    assert!(printed.contains("opcache is off"), "{printed}");
 }

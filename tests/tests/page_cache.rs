@@ -36,7 +36,7 @@ fn ask(site: &Configured, target: &str, headers: &[(&str, &str)]) -> Response {
 #[track_caller]
 fn says(response: &Response, word: &str, run: u32) {
     assert_eq!(response.header("x-cache"), Some(word), "{:#?}", response.headers);
-    assert_eq!(response.text(), format!("run {run} for anybody\n"));
+    assert_eq!(response.text(), format!("run {run} for visitor\n"));
 }
 
 #[track_caller]
@@ -51,7 +51,7 @@ fn without_configuration_nothing_is_cached_or_reported() {
     for run in 1..3 {
         let response = ask(&site, &page(&["Cache-Control: max-age=60"]), &[]);
         assert_eq!(response.header("x-cache"), None);
-        assert_eq!(response.text(), format!("run {run} for anybody\n"));
+        assert_eq!(response.text(), format!("run {run} for visitor\n"));
     }
 }
 
@@ -185,7 +185,7 @@ fn a_part_of_a_kept_page_is_sent() {
     let target = page(&["Cache-Control: max-age=60", "ETag: \"a\""]);
     let part = ask(&site, &target, &[("Range", "bytes=4-4")]).expect(206).saying("1");
     assert_eq!(part.header("content-range"), Some("bytes 4-4/18"));
-    ask(&site, &target, &[("Range", "bytes=-8")]).expect(206).saying("anybody\n");
+    ask(&site, &target, &[("Range", "bytes=-8")]).expect(206).saying("visitor\n");
     let beyond = ask(&site, &target, &[("Range", "bytes=99-")]).expect(416);
     assert_eq!(beyond.header("content-range"), Some("bytes */18"));
     ask(&site, &target, &[("Range", "bytes=0-1"), ("If-Range", "\"b\"")]).expect(200);

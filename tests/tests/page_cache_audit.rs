@@ -22,7 +22,7 @@ fn get(site: &Configured, target: &str) -> Response {
 }
 
 fn hit(site: &Configured, target: &str) {
-    // Somebody else had it made.
+    // Another visitor had it rendered.
     site.client().get(target).expect(200);
     let page = get(site, target);
     assert_eq!(page.header("x-cache"), Some("HIT"), "{:#?}", page.headers);
@@ -42,14 +42,14 @@ fn the_audit_names_the_page_and_the_cookie_or_header() {
         hit(&site, target);
     }
     let output = site.command("cache", &["audit"]);
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{printed}");
     for words in [
         "by.php?cookie\n        the cookie currency makes a difference at \"price USD\"",
         "by.php?header\n        the header x-country makes a difference at \"country CH\"",
         "3 pages examined, 2 unsafe\n",
     ] {
-        assert!(told.contains(words), "{words} in {told}");
+        assert!(printed.contains(words), "{words} in {printed}");
     }
     // It only tells.
     assert_eq!(get(&site, by_cookie).header("x-cache"), Some("HIT"));

@@ -48,7 +48,7 @@ const REFUSED: [(&str, &[&str]); 14] = [
 
 /// Fields that visitors send or not.
 const FIELDS: [(&str, &[&str]); 33] = [
-    // Somebody.
+    // A visitor.
     ("Authorization", &["Basic YTpi", "Bearer t"]),
     ("Cookie", &["_ga=1", "theme=dark", "theme=dark; _ga=2", "PHPSESSID=x", "a=1; b=2"]),
     ("Proxy-Authorization", &["Basic YTpi"]),
@@ -72,7 +72,7 @@ const FIELDS: [(&str, &[&str]); 33] = [
     ("HX-Request", &["true"]),
     ("Turbo-Frame", &["part"]),
     ("X-Requested-With", &["XMLHttpRequest"]),
-    // What silent pages are told apart by.
+    // The fields by which pages without Vary are distinguished.
     ("Origin", &["https://other.test"]),
     ("Save-Data", &["on"]),
     ("CF-IPCountry", &["DE", "US"]),
@@ -122,7 +122,7 @@ fn kinds() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
 /// What `echo.php` reads.
 fn kinds_file() -> String {
     let shown = ["Accept", "Accept-Language", "User-Agent", "Cookie"].into_iter();
-    // Those that may not be personal by themselves are told apart without a word.
+    // Those that may not be personal are distinguished without Vary.
     let shown = shown.chain(FIELDS.iter().map(|(name, _)| *name)).filter(|name| {
         !matches!(*name, "Authorization" | "Cache-Control" | "Pragma") && !name.contains('_')
     });
@@ -176,7 +176,7 @@ fn visit(chance: &mut Chance, kind: &str) -> Request {
     request
 }
 
-/// What must be the same whoever answered.
+/// What must be the same, whichever response it is.
 fn substance(response: &Response) -> String {
     let mut text = format!("{}\n", response.status);
     for name in ["x-seen", "location", "content-type", "etag", "set-cookie"] {
@@ -210,7 +210,7 @@ fn what_is_kept_is_what_would_be_made(mode: &str) -> usize {
         let request = visit(&mut chance, kind);
         let answer = visitor.send(&request);
         if answer.header("set-cookie").is_some() {
-            // The next one is somebody else, who has it not.
+            // The next one is another visitor, without it.
             visitor = kept.client();
         }
         let word = answer.header("x-cache").unwrap_or_default().to_owned();

@@ -79,7 +79,7 @@ fn concurrent_requests_at_expiry_render_the_page_once() {
     waiting(&site, CLIENTS as u64 - 1);
     run.goes_on();
     for client in &mut clients {
-        assert_eq!(client.response().unwrap().expect(200).text(), "run 2 for anybody\n");
+        assert_eq!(client.response().unwrap().expect(200).text(), "run 2 for visitor\n");
     }
 }
 
@@ -93,7 +93,7 @@ fn a_stale_page_is_served_while_one_request_renders() {
     for _ in 0..20 {
         let old = start(&site, &target).response().unwrap();
         assert_eq!(old.header("x-cache"), Some("STALE"));
-        assert_eq!(old.text(), "run 1 for anybody\n");
+        assert_eq!(old.text(), "run 1 for visitor\n");
     }
     run.has_begun();
     run.goes_on();
@@ -101,7 +101,7 @@ fn a_stale_page_is_served_while_one_request_renders() {
         let response = start(&site, &target).response().unwrap();
         (response.header("x-cache") == Some("HIT")).then_some(response)
     });
-    assert_eq!(new.text(), "run 2 for anybody\n");
+    assert_eq!(new.text(), "run 2 for visitor\n");
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn waiters_for_an_uncacheable_page_get_their_own() {
     let mut second = start(&site, &page("no-store"));
     waiting(&site, 1);
     run.goes_on();
-    assert_eq!(first.response().unwrap().text(), "run 1 for anybody\n");
-    assert_eq!(second.response().unwrap().text(), "run 2 for anybody\n");
+    assert_eq!(first.response().unwrap().text(), "run 1 for visitor\n");
+    assert_eq!(second.response().unwrap().text(), "run 2 for visitor\n");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_client_that_leaves_does_not_end_the_wait_of_others() {
     drop(first);
     let answer = second.response().unwrap().expect(200);
     assert_eq!(answer.header("x-cache"), Some("MISS"));
-    assert_eq!(answer.text(), "run 2 for anybody\n");
+    assert_eq!(answer.text(), "run 2 for visitor\n");
     abandoned.goes_on();
 }
 
@@ -157,7 +157,7 @@ fn no_request_waits_longer_than_lock_timeout() {
     let mut first = start(&site, &page("max-age=60"));
     held.has_begun();
     let second = start(&site, &page("max-age=60")).response().unwrap().expect(200);
-    assert_eq!(second.text(), "run 2 for anybody\n");
+    assert_eq!(second.text(), "run 2 for visitor\n");
     held.goes_on();
     first.response().unwrap().expect(200);
 }

@@ -22,7 +22,7 @@ fn title(number: usize) -> &'static str {
 }
 
 /// Tells MediaWiki that there is a cache; without it every page says that it is private.
-const TOLD: &str = "$wgUseCdn = true;\n";
+const PURGING: &str = "$wgUseCdn = true;\n";
 
 /// Visitors who are logged in and who are not ask for the same pages at the same time; how many
 /// answers came from the cache.
@@ -69,13 +69,13 @@ fn mixed(wiki: &MediaWiki, rounds: usize, one_admin_in: usize) -> usize {
 #[test]
 fn no_visitor_gets_the_page_of_another() {
     mixed(&MediaWiki::install(), 40, 3);
-    assert!(mixed(&MediaWiki::install_with(TOLD), 40, 3) > 0, "some came from the cache");
+    assert!(mixed(&MediaWiki::install_with(PURGING), 40, 3) > 0, "some came from the cache");
 }
 
 #[test]
 #[ignore = "minutes; the shorter one above is the same"]
 fn no_page_of_another_user_in_a_hundred_thousand_requests() {
-    let hits = mixed(&MediaWiki::install_with(TOLD), 100_000 / THREADS, 23);
+    let hits = mixed(&MediaWiki::install_with(PURGING), 100_000 / THREADS, 23);
     println!("{hits} of 100,000 from the cache");
     assert!(hits > 50_000);
 }

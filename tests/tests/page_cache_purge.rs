@@ -126,7 +126,7 @@ fn purge_requests_through_an_unnamed_proxy_are_refused() {
     let text = format!("trusted_proxies = [\"127.0.0.2\"]\n{}", Configured::text(&tables));
     let behind = Configured::start(docroot, &text);
     assert_eq!(visitor(&behind, ("X-Forwarded-For", "127.0.0.1")), 403);
-    // The proxy's word counts, and it says that somebody beside it asks.
+    // The proxy's word counts, and it names another client.
     behind.rewrite(&text.replace("127.0.0.2", "127.0.0.1"));
     assert!(behind.command("reload", &[]).status.success());
     assert_eq!(visitor(&behind, ("X-Forwarded-For", "127.0.0.1")), 200);

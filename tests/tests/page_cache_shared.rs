@@ -17,7 +17,7 @@ const SHARED: &str = "the pages of the page cache are shared";
 const NOT_SHARED: &str = "the pages of the page cache are not shared";
 
 impl Gateway {
-    /// One whose pages were made `runs` times before, so that it can be told whose page an answer
+    /// One whose pages were made `runs` times before, so that it is known whose page a response
     /// is.
     fn start(redis: &Redis, runs: usize) -> Gateway {
         let gateway = Gateway::serving(Cable::to(redis.socket()), runs);
@@ -108,7 +108,7 @@ fn text(cable: &Cable) -> String {
 const PAGE: &str = "/page.php/one?header[]=Cache-Control:max-age=600&header[]=Cache-Tag:post-1";
 
 fn run(number: usize, said: &str) -> (String, String) {
-    (format!("run {number} for anybody"), said.to_owned())
+    (format!("run {number} for visitor"), said.to_owned())
 }
 
 #[test]

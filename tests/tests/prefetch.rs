@@ -87,7 +87,7 @@ fn prefetches_run_at_the_same_time_and_hold_no_worker() {
     let request = Request::post("/page.php", "text/plain", "the body");
     connection.send(&request.to_bytes("a")).unwrap();
     backend.hears("/held/three", 1);
-    // The only worker answers somebody else meanwhile, and that page's script the others meet.
+    // The only worker serves another client meanwhile, and that page's script the others meet.
     site.client().get("/hello.php").expect(200).saying("hello");
     let mut third = Connection::open(backend.address());
     third.send(&Request::get("/meet/3/third").to_bytes("a")).unwrap();

@@ -5,7 +5,7 @@
 use outboard_e2e::{Browser, Client, Docroot, Scratch, Server, Site, repeating};
 use std::process::{Command, Output};
 
-/// Profiles the server while somebody asks for `path` all the time; folded stacks and output.
+/// Profiles the server while a client requests `path` all the time; folded stacks and output.
 fn profile(server: &Server, path: &str, scratch: &Scratch, further: &[&str]) -> (String, Output) {
     let client = |is_over: &dyn Fn() -> bool| {
         let mut client = Client::new(server.address());

@@ -47,7 +47,7 @@ fn a_request_goes_through_with_all_that_is_its_own() {
     }
 }
 
-/// Whoever believes a proxy believes these.
+/// An application that trusts a proxy trusts these.
 #[test]
 fn forged_forwarding_headers_do_not_reach_upstreams() {
     let backend = Backend::start();

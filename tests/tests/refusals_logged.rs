@@ -72,9 +72,9 @@ fn the_guides_fail2ban_filter_matches_scanners_alone() {
     site.exchange(b"nonsense\r\n\r\n");
     site.client().send(&Request::get("/.last")).expect(404);
     let lines = logged(&site, " GET /.last");
-    let told = lines.iter().filter_map(|line| Some(line.split_once(' ')?.1));
+    let refused = lines.iter().filter_map(|line| Some(line.split_once(' ')?.1));
     let found: Vec<String> =
-        told.filter_map(|line| Some(filter.captures(line)?["address"].to_owned())).collect();
+        refused.filter_map(|line| Some(filter.captures(line)?["address"].to_owned())).collect();
     assert!(found.len() >= 5, "{found:?} in {lines:#?}");
     assert!(found.iter().all(|address| address == "127.0.0.1"), "{found:?} in {lines:#?}");
 }

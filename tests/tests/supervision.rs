@@ -1,4 +1,4 @@
-//! PHP misbehaves, the server is told to stop or reload, and what clients see of it.
+//! PHP misbehaves, the server stops or reloads, and what clients see of it.
 //! Requests are held at a gate (a named pipe), so that what happens meanwhile is in order.
 
 #![forbid(unsafe_code)]

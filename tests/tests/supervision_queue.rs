@@ -1,4 +1,4 @@
-//! Who has to wait for a worker, for how long, and who is told to come again.
+//! Which requests wait for a worker, for how long, and which get 503 with Retry-After.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! The scripts of a resident system that was measured against mod_php: each answers what its variant
-//! for mod_php prints, whoever else is served at the same time.
+//! for mod_php prints, whatever else is served at the same time.
 
 #![forbid(unsafe_code)]
 

@@ -114,11 +114,11 @@ impl Drop for Secure {
 #[test]
 fn scripts_know_that_it_is_https() {
     let site = Site::serving("");
-    let told = String::from_utf8(site.get("/server.php")).unwrap();
+    let printed = String::from_utf8(site.get("/server.php")).unwrap();
     let port = site.port();
     let expected =
         format!("HTTPS=on\nREQUEST_SCHEME=https\nSERVER_NAME=one.test\nSERVER_PORT={port}\n");
-    assert_eq!(told, expected);
+    assert_eq!(printed, expected);
 }
 
 #[test]
@@ -266,8 +266,8 @@ fn an_invalid_tls_record_gets_an_alert_and_nothing_else() {
     pieces.recv_timeout(std::time::Duration::from_secs(60)).expect("the client sends the request");
     far.write_all(&[&[23, 3, 3, 0, 32][..], &[0; 32]].concat()).unwrap();
     let output = client.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("SSL alert number 20"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("SSL alert number 20"), "{printed}");
     let rest = String::from_utf8_lossy(&output.stdout);
     assert!(!rest.contains("HTTP/1.1"), "{rest}");
 }
@@ -291,7 +291,7 @@ fn a_reload_loads_the_new_certificate_unless_it_is_invalid() {
     assert_eq!(trusted(&old), Some(60));
     let now = std::fs::read(&new.chain).unwrap();
     assert_eq!(trusted(&now), Some(0));
-    // A key of somebody else.
+    // A key of another certificate.
     std::fs::copy(&site.two.key, &new.key).unwrap();
     let outcome = site.site.command("reload", &[]);
     let words = String::from_utf8_lossy(&outcome.stderr).into_owned();
@@ -361,19 +361,19 @@ fn with_a_broken_answer(site: &Site, more: &[&str]) -> (Option<i32>, String) {
         .spawn()
         .expect("curl is there");
     let mut output = curl.stdout.take().unwrap();
-    let mut told = vec![0; 13];
-    output.read_exact(&mut told).unwrap();
-    assert_eq!(told, b"the beginning");
+    let mut printed = vec![0; 13];
+    output.read_exact(&mut printed).unwrap();
+    assert_eq!(printed, b"the beginning");
     gate.open();
-    output.read_to_end(&mut told).unwrap();
-    (curl.wait().unwrap().code(), String::from_utf8(told).unwrap())
+    output.read_to_end(&mut printed).unwrap();
+    (curl.wait().unwrap().code(), String::from_utf8(printed).unwrap())
 }
 
 #[test]
 fn an_answer_that_is_not_whole_is_known_for_one() {
     let site = Site::serving("");
-    let (code, told) = with_a_broken_answer(&site, &["--http1.1", "--fail-early"]);
-    assert!(code != Some(0) && !told.contains("HTTPS"), "{code:?} {told}");
+    let (code, printed) = with_a_broken_answer(&site, &["--http1.1", "--fail-early"]);
+    assert!(code != Some(0) && !printed.contains("HTTPS"), "{code:?} {printed}");
 }
 
 #[test]
@@ -426,13 +426,13 @@ fn many_requests_share_an_http2_connection() {
             urls,
         ],
     );
-    let told = String::from_utf8(output.stdout).unwrap();
-    let mut rows: Vec<&str> = told.lines().collect();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let mut rows: Vec<&str> = printed.lines().collect();
     rows.sort_unstable();
     let large = rows.iter().filter(|row| row.starts_with("200 2000000 ")).count();
-    assert_eq!((rows.len(), large), (6, 4), "{told}");
+    assert_eq!((rows.len(), large), (6, 4), "{printed}");
     let connects = rows.iter().filter(|row| row.ends_with(" 1")).count();
-    assert_eq!(connects, 1, "{told}");
+    assert_eq!(connects, 1, "{printed}");
 }
 
 #[test]
@@ -455,10 +455,10 @@ fn an_http2_upload_arrives_whole_with_a_length_and_without() {
 #[test]
 fn an_http2_answer_that_is_not_whole_is_reset_and_others_go_on() {
     let site = Site::serving("");
-    let (_, told) = with_a_broken_answer(&site, &["-w", "%{http_version} %{exitcode}\n"]);
-    let (broken, next) = told.split_once('\n').unwrap();
-    assert!(broken.starts_with("the beginning2 ") && !broken.ends_with(" 0"), "{told}");
-    assert!(next.starts_with("HTTPS=on\n") && next.ends_with("2 0\n"), "{told}");
+    let (_, printed) = with_a_broken_answer(&site, &["-w", "%{http_version} %{exitcode}\n"]);
+    let (broken, next) = printed.split_once('\n').unwrap();
+    assert!(broken.starts_with("the beginning2 ") && !broken.ends_with(" 0"), "{printed}");
+    assert!(next.starts_with("HTTPS=on\n") && next.ends_with("2 0\n"), "{printed}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The access log lines of requests.
 //!
-//! Called by [`crate::dispatch`] once per request. Invariant: a line contains only as much of an invalid
-//! request as [`MAX_LOGGED_BYTES`].
+//! Called by [`crate::dispatch`] once per request. Invariant: a line contains only as much of an
+//! invalid request as [`MAX_LOGGED_BYTES`].
 
 use crate::app::App;
 use crate::generation::Generation;
@@ -43,7 +43,8 @@ pub(crate) fn write(
     log.write(now, &entry);
 }
 
-/// The access log line of a request whose head is invalid, with as much of its first line as arrived.
+/// The access log line of a request whose head is invalid, with as much of its first line as
+/// arrived.
 pub(crate) fn write_refused_head(
     generation: &Generation,
     connection: &Connection,

@@ -1,8 +1,8 @@
 //! The admin socket: the endpoints of `outboard_admin_api`, metrics and the key-value store, as
 //! plain HTTP over a Unix socket.
 //!
-//! Called by connections of the admin listener and of the metrics listener. Invariant: the metrics listener serves only the metrics,
-//! since its address may be open to a network.
+//! Called by connections of the admin listener and of the metrics listener. Invariant: the metrics
+//! listener serves only the metrics, since its address may be open to a network.
 
 use crate::admin_reply::{self, Refusal, Response, json, render};
 use crate::gateway::Gateway;
@@ -108,3 +108,6 @@ async fn call<E: Endpoint>(
 fn unknown() -> Response {
     render::<()>(Err(Refusal::new(404, "no such admin resource")))
 }
+
+#[cfg(test)]
+mod tests;

@@ -187,3 +187,45 @@ fn worker_script(worker: &config::Worker, root: &Path) -> Box<[u8]> {
 fn open_for_sendfile(path: &Path) -> Result<Root, RootError> {
     Root::open(path, RootOptions::for_sendfile())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Site, in_loop};
+
+    #[test]
+    fn a_prefix_is_a_directory() {
+        in_loop(async {
+            let site = Site::new(&[], "path = \"/blog\"");
+            let app = site.app();
+            assert!(app.has_path(b"/blog") && app.has_path(b"/blog/") && app.has_path(b"/blog/a"));
+            assert!(!app.has_path(b"/") && !app.has_path(b"/blogs") && !app.has_path(b"/a/blog"));
+            assert_eq!(app.below_prefix(b"/blog"), b"/");
+            assert_eq!(app.below_prefix(b"/blog/a"), b"/a");
+        });
+    }
+
+    #[test]
+    fn the_most_specific_app_serves_a_request() {
+        in_loop(async {
+            let app = |name: &str, keys: &str| format!("[app.{name}]\nroot = \"www\"\n{keys}\n");
+            let text = [
+                app("any", ""),
+                app("wildcard", "hosts = [\"*.example.test\"]"),
+                app("exact", "hosts = [\"www.example.test\"]"),
+                app("below", "hosts = [\"www.example.test\"]\npath = \"/below\""),
+            ];
+            let site = Site::with_config(&[], &text.concat());
+            let generation = site.gateway.generation();
+            for (host, path, expected) in [
+                ("other.test", "/", "any"),
+                ("a.example.test", "/below", "wildcard"),
+                ("www.example.test", "/", "exact"),
+                ("www.example.test", "/below/a", "below"),
+            ] {
+                let app = generation.app(host.as_bytes(), path.as_bytes()).unwrap();
+                assert_eq!(app.config.name, expected, "{host}{path}");
+            }
+            assert_eq!(generation.app(b"\xff", b"/").unwrap().config.name, "any");
+        });
+    }
+}

@@ -1,7 +1,7 @@
 //! [`BackgroundDrop`]: a value that is so large that dropping it would delay the event loop.
 //!
-//! Used for configurations: thousands of rules and their patterns take tens of milliseconds to free.
-//! Invariant: all values are dropped on one separate thread.
+//! Used for configurations: thousands of rules and their patterns take tens of milliseconds to
+//! free. Invariant: all values are dropped on one separate thread.
 
 use std::fmt;
 use std::ops::Deref;

@@ -15,8 +15,8 @@ pub(crate) struct CacheRequirements {
     pub(crate) conditions: Vec<OwnField>,
 }
 
-/// Whether a header selects a part or form of the response (RFC 9110 12.5.3, 13.1, 14.2) or describes the
-/// request's body: a cache requests the complete representation, without a body.
+/// Whether a header selects a part or form of the response (RFC 9110 12.5.3, 13.1, 14.2) or
+/// describes the request's body: a cache requests the complete representation, without a body.
 pub(crate) fn is_about_representation(name: &[u8]) -> bool {
     const NAMES: [&[u8]; 5] =
         [b"range", b"accept-encoding", b"content-length", b"content-type", b"transfer-encoding"];

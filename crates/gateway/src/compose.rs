@@ -1,10 +1,10 @@
 //! Composed pages: scripts, upstream responses, files and texts in one response.
 //!
-//! Called by [`crate::dispatch`] for a path that the configuration composes. Invariants: parts without
-//! `sequential` start together and are sent in their order, each as soon as its turn comes; no worker
-//! is occupied while an upstream is awaited; status and headers are those of the first script, and a page
-//! has no header of an upstream; a failed part is replaced or fails the page, as configured, and a part for
-//! which `limits.memory` has no room fails.
+//! Called by [`crate::dispatch`] for a path that the configuration composes. Invariants: parts
+//! without `sequential` start together and are sent in their order, each as soon as its turn comes;
+//! no worker is occupied while an upstream is awaited; status and headers are those of the first
+//! script, and a page has no header of an upstream; a failed part is replaced or fails the page, as
+//! configured, and a part for which `limits.memory` has no room fails.
 
 mod page;
 mod part;
@@ -15,23 +15,18 @@ use crate::response_head::ResponseHead;
 use crate::route::Composed;
 use crate::script::{self, SubRequest};
 use crate::upstream_body::UpstreamBody;
-use outboard_buffer::Held;
 use outboard_config::{self as config, OnError, PartSource};
 use outboard_http_server::{Connection, HeaderBlock};
 use outboard_http1::Method;
 use outboard_log::{Level, Reason};
 use outboard_reactor::now_ms;
-use outboard_static_files::{Content, Lookup};
 use page::Page;
-use part::{Failure, Progress, Running, ScriptPart};
-use std::os::fd::AsFd;
+use part::{Failure, Progress, Running, ScriptPart, read_file};
 use std::rc::Rc;
 use std::task::Poll;
 
 /// A page is flushed when so much of it is collected.
 const FLUSH_BYTES: usize = 64 * 1024;
-/// Largest part that is in memory completely: a file, or an output that has a replacement.
-const WHOLE_MAX_BYTES: usize = 16 << 20;
 
 /// Why a page is not completed.
 enum Aborted {
@@ -102,9 +97,8 @@ impl Composition<'_> {
         if self.ctx.request.method == Method::Head {
             if let Some(leading) = self.leading {
                 self.start(connection, leading);
-                self.wait_head(connection, page).await?;
             }
-            return Ok(());
+            return self.wait_head(connection, page).await;
         }
         self.start_from(connection, 0);
         self.wait_head(connection, page).await?;
@@ -284,7 +278,8 @@ impl Composition<'_> {
     }
 }
 
-/// Waits until `poll` has a result. It is called again when a part has progressed, and at `until_ms`.
+/// Waits until `poll` has a result. It is called again when a part has progressed, and at
+/// `until_ms`.
 async fn wait<T>(
     connection: &mut Connection,
     until_ms: u64,
@@ -317,33 +312,5 @@ fn page_head(mut head: ResponseHead) -> ResponseHead {
     head
 }
 
-fn read_file(app: &App, path: &str) -> Result<(Vec<u8>, Held), Failure> {
-    let failed = |why: &str| Failure::new(Reason::PartFailed, format!("{path}: {why}"));
-    let (Lookup::File(entry) | Lookup::Private(entry)) =
-        app.files.lookup(path.as_bytes(), now_ms())
-    else {
-        return Err(failed("the file does not exist or is not served"));
-    };
-    let plain = entry.plain();
-    let size = usize::try_from(plain.size()).unwrap_or(usize::MAX);
-    if size > WHOLE_MAX_BYTES {
-        return Err(failed("it is larger than 16 MiB"));
-    }
-    let held = app.memory.responses.try_hold(size).ok_or_else(Failure::no_memory)?;
-    let bytes = match plain.content() {
-        Content::Memory(bytes) => bytes.to_vec(),
-        Content::File(file) => {
-            let mut bytes = vec![0; size];
-            let mut filled = 0;
-            while filled < bytes.len() {
-                match rustix::io::pread(file.as_fd(), &mut bytes[filled..], filled as u64) {
-                    Ok(0) => return Err(failed("it was truncated while it was read")),
-                    Ok(count) => filled += count,
-                    Err(error) => return Err(failed(&error.to_string())),
-                }
-            }
-            bytes
-        }
-    };
-    Ok((bytes, held))
-}
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
 //! [`Compression`]: compresses text responses of scripts for clients that accept it.
 //!
-//! Called where a script's response is sent. Invariants: a response with a coding, a partial one, one with
-//! `no-transform` and an event stream are sent unchanged; a response that could be compressed has
-//! `Vary: Accept-Encoding` either way (RFC 9110 12.5.5); large pieces are compressed on a thread.
+//! Called where a script's response is sent. Invariants: a response with a coding, a partial one,
+//! one with `no-transform` and an event stream are sent unchanged; a response that could be
+//! compressed has `Vary: Accept-Encoding` either way (RFC 9110 12.5.5); large pieces are compressed
+//! on a thread.
 
 use crate::app::App;
 use crate::request::RequestContext;
@@ -22,8 +23,8 @@ const INLINE_BYTES: usize = 4 << 10;
 pub(crate) struct Compression(Encoder);
 
 impl Compression {
-    /// The compression of a response with this head and body length, if that is known; it is added to the
-    /// head. `None`: the response is sent unchanged.
+    /// The compression of a response with this head and body length, if that is known; it is added
+    /// to the head. `None`: the response is sent unchanged.
     pub(crate) fn of(
         connection: &mut Connection,
         ctx: &RequestContext,

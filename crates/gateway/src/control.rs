@@ -53,3 +53,39 @@ impl ControlRequests {
         self.reload_waiters.take()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::in_loop;
+    use outboard_reactor::{spawn, yield_now};
+    use std::cell::Cell;
+
+    #[test]
+    fn each_client_receives_the_outcome_of_its_reload() {
+        in_loop(async {
+            let requests = Rc::new(ControlRequests::default());
+            let outcomes = Rc::new(RefCell::new(Vec::new()));
+            let pending = Rc::new(Cell::new(2));
+            for _ in 0..2 {
+                let (requests, outcomes) = (requests.clone(), outcomes.clone());
+                let pending = pending.clone();
+                spawn(async move {
+                    let outcome = requests.reload_and_wait().await;
+                    outcomes.borrow_mut().push(outcome);
+                    pending.set(pending.get() - 1);
+                });
+            }
+            yield_now().await;
+            requests.reload.wait().await;
+            let waiters = requests.take_reload_waiters();
+            assert_eq!(waiters.len(), 2);
+            waiters.iter().for_each(|waiter| waiter.complete(Ok(2)));
+            while pending.get() > 0 {
+                yield_now().await;
+            }
+            assert_eq!(*outcomes.borrow(), [Ok(2), Ok(2)]);
+            assert!(requests.take_reload_waiters().is_empty());
+        });
+    }
+}

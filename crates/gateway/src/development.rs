@@ -1,10 +1,10 @@
 //! Development mode: a changed file affects the next response, and browsers reload automatically.
 //!
 //! [`crate::server`] creates it for `environment = "development"` and acts on the changes;
-//! [`crate::dispatch`] calls [`Development::settle`] before each request. Invariants: a request that
-//! arrives after a file was written is handled with that file, and waits for the reload that the
-//! change requires, but for no later one, so that files that change all the time block requests only
-//! briefly; if the code does not start, every response reports that until it does.
+//! [`crate::dispatch`] calls [`Development::settle`] before each request. Invariants: a request
+//! that arrives after a file was written is handled with that file, and waits for the reload that
+//! the change requires, but for no later one, so that files that change all the time block requests
+//! only briefly; if the code does not start, every response reports that until it does.
 //!
 //! ```text
 //! tree ─▶ check ─▶ changed ─▶ server: reload in worker mode ─▶ settled: requests continue
@@ -114,8 +114,9 @@ impl Development {
         self.found.get()
     }
 
-    /// Whether the changes require a reload. In classic mode opcache notices changed code automatically;
-    /// a configuration is always reloaded; and code that failed to start may start now.
+    /// Whether the changes require a reload. In classic mode opcache notices changed code
+    /// automatically; a configuration is always reloaded; and code that failed to start may start
+    /// now.
     pub(crate) fn requires_reload(&self, changes: &[Change]) -> bool {
         let has_failed = self.failure.borrow().is_some();
         changes.iter().any(|change| match change {
@@ -209,5 +210,73 @@ impl Development {
     pub(crate) fn settle_until(&self, found: u64) {
         self.settled.set(found);
         self.waiting.take().into_iter().for_each(wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Site, in_loop};
+    use outboard_reactor::spawn;
+
+    fn watch(site: &Site) -> Rc<Development> {
+        let config = config::Development {
+            watch: vec![site.directory().join("www")],
+            ignore: Vec::new(),
+            polling: true,
+            live_reload: true,
+        };
+        let file = site.directory().join("outboard.toml");
+        let (development, warning) = Development::watch(&config, &file, None);
+        assert_eq!(warning, None);
+        development
+    }
+
+    #[test]
+    fn resident_and_failed_code_requires_a_reload() {
+        in_loop(async {
+            let development = watch(&Site::new(&[], ""));
+            assert!(development.requires_reload(&[Change::Style, Change::Configuration]));
+            assert!(!development.requires_reload(&[Change::Code, Change::Page]));
+            development.set_failure(Some("an error".to_owned()));
+            assert!(development.requires_reload(&[Change::Code]));
+            development.set_failure(None);
+            development.set_resident_code(true);
+            assert!(development.requires_reload(&[Change::Code]));
+            assert!(!development.requires_reload(&[Change::Page]));
+        });
+    }
+
+    #[test]
+    fn a_request_waits_for_the_reload_of_its_change_only() {
+        in_loop(async {
+            let site = Site::new(&[("a.php", "<?php")], "");
+            let development = watch(&site);
+            development.set_resident_code(true);
+            development.settle().await;
+            std::fs::write(site.directory().join("www/a.php"), "<?php 1;").unwrap();
+            let has_settled = Rc::new(Cell::new(false));
+            let (waiting, settled) = (development.clone(), has_settled.clone());
+            spawn(async move {
+                waiting.settle().await;
+                settled.set(true);
+            });
+            assert_eq!(development.next_changes().await, [Change::Code]);
+            assert!(!has_settled.get());
+            development.settle_until(development.found());
+            yield_now().await;
+            yield_now().await;
+            assert!(has_settled.get());
+        });
+    }
+
+    #[test]
+    fn a_replaced_one_has_no_more_changes() {
+        in_loop(async {
+            let development = watch(&Site::new(&[], ""));
+            development.replace();
+            assert!(development.is_replaced());
+            assert_eq!(development.next_changes().await, []);
+        });
     }
 }

@@ -1,7 +1,7 @@
 //! Dispatches requests to the handler of their route. It implements the server's [`Service`].
 //!
-//! Invariant: each request has exactly one response, or its connection is broken, and exactly one access
-//! log line and one count.
+//! Invariant: each request has exactly one response, or its connection is broken, and exactly one
+//! access log line and one count.
 
 use crate::access_log;
 use crate::app::App;
@@ -173,8 +173,8 @@ async fn options_of_all(connection: &mut Connection, ctx: &RequestContext) -> Re
     ResponseSummary { written, status: 204, body_bytes: 0 }
 }
 
-/// Whether the host has another certificate (RFC 9110 7.4). A trusted proxy may request all hosts on one
-/// connection.
+/// Whether the host has another certificate (RFC 9110 7.4). A trusted proxy may request all hosts
+/// on one connection.
 fn is_misdirected(connection: &mut Connection) -> bool {
     let listener = connection.listener.clone();
     let Some((chosen, settings)) = connection.peer.chosen.zip(listener.tls.as_ref()) else {
@@ -242,7 +242,7 @@ async fn dispatch_route(
         return respond_with_failure(connection, ctx, 500, &text).await;
     }
     let may_need_php = matches!(route, Route::Script(_) | Route::Page(_));
-    let _claim = may_need_php.then(|| app.pool.claim());
+    let _claim = may_need_php.then(|| app.pool.expect_request());
     match route {
         Route::File(entry) => files::respond(connection, ctx, app, &entry).await,
         Route::Script(script) => serve_dynamic(connection, ctx, app, Origin::Script(script)).await,
@@ -286,3 +286,6 @@ async fn serve_dynamic(
         None => origin::respond(connection, ctx, app, &origin).await,
     }
 }
+
+#[cfg(test)]
+mod tests;

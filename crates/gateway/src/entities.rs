@@ -1,7 +1,7 @@
 //! The entity store of a generation: its namespaces, the apps' rights to them, batches of workers.
 //!
-//! Opened by [`crate::generation`], used by [`crate::entity_api`] over HTTP and by [`crate::fetch`] for
-//! workers. The storage itself is `outboard_entity_store`.
+//! Opened by [`crate::generation`], used by [`crate::entity_api`] over HTTP and by [`crate::fetch`]
+//! for workers. The storage itself is `outboard_entity_store`.
 
 mod batch;
 mod owner;

@@ -1,8 +1,8 @@
 //! The entity store over HTTP.
 //!
 //! Called by [`crate::dispatch`] for the store's path or its own listener, and by the admin socket.
-//! Invariants: only configured clients have access; the response to a write is sent after the write is
-//! as durable as its namespace promises.
+//! Invariants: only configured clients have access; the response to a write is sent after the write
+//! is as durable as its namespace promises.
 
 pub(crate) mod admin;
 mod call;
@@ -171,9 +171,9 @@ fn admit(
     if is_same(given, token.as_bytes()) { Ok(()) } else { Err(Reason::EntityToken) }
 }
 
-/// Whether the request could come from a foreign page in a browser on this machine, whose host name now
-/// resolves to this address (DNS rebinding). Legitimate clients use the address, `localhost`, or a
-/// name without dots.
+/// Whether the request could come from a foreign page in a browser on this machine, whose host name
+/// now resolves to this address (DNS rebinding). Legitimate clients use the address, `localhost`,
+/// or a name without dots.
 fn is_rebound(connection: &mut Connection) -> bool {
     // On listeners of apps, host names with dots are legitimate.
     let is_own = connection.listener.role == Role::Entities;
@@ -191,3 +191,6 @@ fn is_same(given: &[u8], token: &[u8]) -> bool {
     let differ = given.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b));
     given.len() == token.len() && differ == 0
 }
+
+#[cfg(test)]
+mod tests;

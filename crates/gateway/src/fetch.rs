@@ -1,8 +1,9 @@
-//! [`FetchOperations`]: fetches of workers, by HTTP or, under `entities:NAMESPACE`, of the entity store.
+//! [`FetchOperations`]: fetches of workers, by HTTP or, under `entities:NAMESPACE`, of the entity
+//! store.
 //!
-//! One per app and generation; the pool calls it with the operations of workers. Invariants: an operation
-//! is identified by its worker and that worker's number for it; completions are sent to that worker only;
-//! an abandoned fetch is dropped with its connection.
+//! One per app and generation; the pool calls it with the operations of workers. Invariants: an
+//! operation is identified by its worker and that worker's number for it; completions are sent to
+//! that worker only; an abandoned fetch is dropped with its connection.
 
 use crate::entities::{self, BatchResult, Entities, Owner};
 use outboard_buffer::Held;
@@ -21,7 +22,8 @@ use std::rc::{Rc, Weak};
 
 /// Largest body of a request: it is collected before it is sent, for retries.
 const BODY_MAX_BYTES: usize = 64 << 20;
-/// The memory of a fetch in addition to its body: its task, the connection's buffers, a piece of the response.
+/// The memory of a fetch in addition to its body: its task, the connection's buffers, a piece of
+/// the response.
 const OPERATION_BYTES: usize = 64 << 10;
 
 /// See the module.

@@ -1,7 +1,7 @@
 //! The handler of files: static ones, and those that a script names.
 //!
-//! Called by [`crate::dispatch`]. `outboard_static_files::plan_as` plans the response; it is written here,
-//! small bodies in one write with the head, large ones by `sendfile(2)`.
+//! Called by [`crate::dispatch`]. `outboard_static_files::plan_as` plans the response; it is
+//! written here, small bodies in one write with the head, large ones by `sendfile(2)`.
 
 use crate::app::App;
 use crate::development::tag;
@@ -34,8 +34,8 @@ pub(crate) async fn respond(
     send(connection, ctx, &plan, &lines, own_server).await
 }
 
-/// The plan's header lines under the app's rules, and whether these set Server; `None` if one is invalid,
-/// which the plan rules out.
+/// The plan's header lines under the app's rules, and whether these set Server; `None` if one is
+/// invalid, which the plan rules out.
 fn block<'a>(
     connection: &mut Connection,
     app: &App,
@@ -137,3 +137,6 @@ async fn write_parts(connection: &mut Connection, parts: &[Part]) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests;

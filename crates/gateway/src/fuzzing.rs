@@ -27,7 +27,7 @@ pub fn are_entity_tags(value: &[u8]) -> bool {
 
 /// A record of a task, decoded and encoded again.
 pub fn task_again(record: &[u8]) -> Option<Vec<u8>> {
-    journal::again(record)
+    journal::reencode(record)
 }
 
 /// The header lines of a response head of PHP, or of an upstream, that are passed on.

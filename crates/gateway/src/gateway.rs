@@ -1,8 +1,8 @@
 //! [`Gateway`]: the state that everything on the event loop shares.
 //!
-//! One per process. [`crate::server`] starts, reloads and stops it. Invariant: the pools of a replaced
-//! generation stay in `pools` until their last process has exited, so that their rings are read to
-//! the end.
+//! One per process. [`crate::server`] starts, reloads and stops it. Invariant: the pools of a
+//! replaced generation stay in `pools` until their last process has exited, so that their rings are
+//! read to the end.
 
 use crate::app::App;
 use crate::control::ControlRequests;
@@ -169,4 +169,48 @@ pub(crate) fn memory_limit_bytes(budget: MemoryBudget) -> usize {
 /// Ids start at a number that differs between starts, so that logs of two runs do not mix.
 fn first_request_id(now: Wall) -> u64 {
     (now.unix_us ^ u64::from(std::process::id()) << 40) << 16 | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Site, in_loop, open};
+    use outboard_config::Config;
+
+    #[test]
+    fn the_memory_limit_is_fixed_a_share_or_within_bounds() {
+        assert_eq!(memory_limit_bytes(MemoryBudget::Bytes(5)), 5);
+        let half = memory_limit_bytes(MemoryBudget::Percent(50));
+        let all = memory_limit_bytes(MemoryBudget::Percent(100));
+        assert!((all / 2).abs_diff(half) < 100, "{half} of {all}");
+        let auto = memory_limit_bytes(MemoryBudget::Auto);
+        assert!((16 << 20..=256 << 20).contains(&auto), "{auto}");
+    }
+
+    #[test]
+    fn request_ids_increase_and_are_not_zero() {
+        in_loop(async {
+            let site = Site::new(&[], "");
+            let first = site.gateway.next_request_id();
+            assert_ne!(first, 0);
+            assert_eq!(site.gateway.next_request_id(), first + 1);
+        });
+    }
+
+    #[test]
+    fn a_successor_serves_new_requests_with_its_limits() {
+        in_loop(async {
+            let site = Site::new(&[("a.txt", "a")], "");
+            assert_eq!(site.get("/a.txt").await.status, 200);
+            let old = site.app();
+            let text =
+                "[app.site]\nroot = \"www\"\ndeny = [\"*.txt\"]\n[limits]\nmemory = \"32 MiB\"\n";
+            let file = site.directory().join("outboard.toml");
+            let config = Config::parse(text, &file).unwrap();
+            let (successor, sinks) = open(config, &site.gateway.server.memory);
+            site.gateway.swap(successor, sinks, 0);
+            assert_eq!(site.get("/a.txt").await.status, 404);
+            assert!(old.pool.is_retired() && !site.app().pool.is_retired());
+        });
+    }
 }

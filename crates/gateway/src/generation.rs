@@ -1,7 +1,8 @@
 //! [`Generation`]: a configuration and everything that was started from it.
 //!
 //! Created at start and at each reload, while its predecessor still serves; a request uses the
-//! generation in which it started. Invariant: every pool of a generation is ready before it becomes active.
+//! generation in which it started. Invariant: every pool of a generation is ready before it becomes
+//! active.
 
 use crate::app::App;
 use crate::background_drop::BackgroundDrop;
@@ -48,8 +49,8 @@ impl Generation {
         Self { number, config, apps, logs, upstream, entities }
     }
 
-    /// Applies header rules to a response that belongs to no app: those of the only app, if there is
-    /// just one, since clients see no difference.
+    /// Applies header rules to a response that belongs to no app: those of the only app, if there
+    /// is just one, since clients see no difference.
     pub(crate) fn apply_rules(&self, headers: &mut HeaderBlock) {
         if let [app] = &self.apps[..] {
             headers.apply(&app.config.headers, b"");
@@ -89,8 +90,8 @@ impl Generation {
     }
 }
 
-/// A client for a configuration: that of the predecessor with its connections, if its settings are the
-/// same.
+/// A client for a configuration: that of the predecessor with its connections, if its settings are
+/// the same.
 pub(crate) fn upstream_client(config: &Config, predecessor: Option<&Generation>) -> Rc<Client> {
     if let Some(predecessor) = predecessor.filter(|old| old.config.upstream == config.upstream) {
         return predecessor.upstream.clone();

@@ -56,4 +56,6 @@ pub mod server;
 mod server_error;
 pub mod server_event;
 mod status;
+#[cfg(test)]
+mod testing;
 mod upstream_body;

@@ -28,7 +28,8 @@ pub(crate) struct ConfiguredListener {
 }
 
 impl ConfiguredListener {
-    /// The listeners of a configuration, including those for metrics and the store, with their certificates.
+    /// The listeners of a configuration, including those for metrics and the store, with their
+    /// certificates.
     ///
     /// # Errors
     /// A certificate or key that cannot be used.
@@ -54,7 +55,8 @@ impl ConfiguredListener {
         apps.chain(others).collect()
     }
 
-    /// Whether it is bound as `bound`. Several listeners may have port 0; any other address has one.
+    /// Whether it is bound as `bound`. Several listeners may have port 0; any other address has
+    /// one.
     fn is(&self, bound: &BoundListener) -> bool {
         let any_port = matches!(self.address, ListenAddress::Tcp(address) if address.port() == 0);
         self.address == bound.address && (!any_port || self.context.role == bound.role())
@@ -64,7 +66,8 @@ impl ConfiguredListener {
 /// The certificates of a listener; `None` if it does not use TLS.
 pub(crate) type Certificates = Option<Arc<ServerSettings>>;
 
-/// Reads the certificates of each listener. There may be very many, so a reload does it on a thread.
+/// Reads the certificates of each listener. There may be very many, so a reload does it on a
+/// thread.
 ///
 /// # Errors
 /// A certificate or key that cannot be used.
@@ -201,7 +204,8 @@ pub(crate) fn bind_new(
     Ok(fresh)
 }
 
-/// Adds the new listeners, reconfigures those that remain, and stops those that are not configured any more.
+/// Adds the new listeners, reconfigures those that remain, and stops those that are not configured
+/// any more.
 pub(crate) fn take_over(
     gateway: &Gateway,
     configured: &[ConfiguredListener],
@@ -237,3 +241,6 @@ pub(crate) fn stop(gateway: &Gateway) {
         bound.stop();
     }
 }
+
+#[cfg(test)]
+mod tests;

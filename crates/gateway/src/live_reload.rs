@@ -2,7 +2,8 @@
 //!
 //! Called by [`crate::dispatch`] for two URLs. Invariant: a stream ends when the server drains.
 //!
-//! The script is a separate file, so that a content security policy with `script-src 'self'` allows it.
+//! The script is a separate file, so that a content security policy with `script-src 'self'` allows
+//! it.
 
 use crate::development::feed::ChangeFeed;
 use crate::request::{RequestContext, ResponseSummary};
@@ -139,4 +140,80 @@ async fn next(connection: &Connection, feed: &ChangeFeed, seen: &mut u64) -> Opt
         connection.transport.poll_hangup().map(|()| None)
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::development::{Development, tree::Change};
+    use crate::testing::{Site, in_loop, request_text};
+    use std::rc::Rc;
+
+    fn site() -> (Site, Rc<Development>) {
+        let text = "environment = \"development\"\n[app.site]\nroot = \"www\"\n[development]\nwatch = []\n";
+        let site = Site::with_config(&[("a.html", "<p>")], text);
+        let config = site.gateway.generation().config.development.clone().unwrap();
+        let file = site.directory().join("outboard.toml");
+        let (development, _) = Development::watch(&config, &file, None);
+        site.gateway.set_development(Some(development.clone()));
+        (site, development)
+    }
+
+    #[test]
+    fn a_page_loads_the_script_of_the_last_change() {
+        in_loop(async {
+            let (site, development) = site();
+            let page = site.get("/a.html").await;
+            assert!(page.body.contains("<script src=\"/.outboard/live.js\""), "{}", page.body);
+            assert_eq!(page.header("content-length"), Some(&page.body.len().to_string()[..]));
+            let script = site.get("/.outboard/live.js").await;
+            let number = development.feed.number();
+            assert!(script.body.contains(&format!("since={number}'")), "{}", script.body);
+            assert_eq!(script.header("cache-control"), Some("no-store"));
+        });
+    }
+
+    #[test]
+    fn changes_are_sent_as_events_until_the_server_drains() {
+        in_loop(async {
+            let (site, development) = site();
+            let client = site.connect();
+            client.send(request_text("GET", "/.outboard/changes", "", ""));
+            let head = client.receive().await;
+            assert!(head.contains("Content-Type: text/event-stream\r\n"), "{head}");
+            assert!(head.contains("retry: 200\n\n"), "{head}");
+            development.feed.publish(&[Change::Style]);
+            assert!(client.receive().await.contains("event: style\n"));
+            development.feed.publish(&[Change::Code]);
+            assert!(client.receive().await.contains("event: page\n"));
+            site.gateway.server.drain();
+            development.feed.publish(&[Change::Page]);
+            assert!(client.receive_to_end().await.ends_with("0\r\n\r\n"));
+        });
+    }
+
+    #[test]
+    fn a_missed_change_is_sent_at_once() {
+        in_loop(async {
+            let (site, development) = site();
+            let seen = development.feed.number();
+            development.feed.publish(&[Change::Style]);
+            let client = site.connect();
+            client.send(request_text(
+                "GET",
+                "/.outboard/changes",
+                &format!("Last-Event-ID: {seen}\r\n"),
+                "",
+            ));
+            assert!(client.receive().await.contains("event: style\n"));
+        });
+    }
+
+    #[test]
+    fn production_has_neither_script_nor_events() {
+        in_loop(async {
+            let site = Site::new(&[], "");
+            assert_eq!(site.get("/.outboard/live.js").await.status, 404);
+            assert_eq!(site.get("/.outboard/changes").await.status, 404);
+        });
+    }
 }

@@ -80,3 +80,24 @@ fn level(level: ErrorLevel) -> Level {
         ErrorLevel::Debug => Level::Debug,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Site, in_loop};
+
+    #[test]
+    fn logs_with_the_same_target_share_a_sink() {
+        in_loop(async {
+            let log = "[log.access]\npath = \"all.log\"\n[log.error]\npath = \"all.log\"\n\
+                       [log.slow]\npath = \"all.log\"\n";
+            let site = Site::new(&[("a.txt", "a")], log);
+            let files = site.gateway.sinks.borrow().all().filter(|sink| sink.is_on()).count();
+            assert_eq!(files, 1);
+            site.get("/a.txt").await;
+            site.gateway.server.log(Level::Error, "an error");
+            let all = site.log("all.log");
+            assert!(all.contains("GET /a.txt") && all.contains("an error"), "{all}");
+        });
+    }
+}

@@ -4,8 +4,7 @@
 
 use crate::gateway::Gateway;
 use crate::status;
-use outboard_admin_api::status::{MemoryAccount, Pool, Route, Tasks, Upstream};
-use outboard_entity_store::Stats;
+use outboard_admin_api::status::{MemoryAccount, Pool, Tasks, Upstream};
 use outboard_supervisor::worker::lifecycle::State;
 use std::fmt::{Display, Write};
 
@@ -16,19 +15,15 @@ pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     let status = status::of(gateway);
     let mut page = Page::default();
-    page.metric("outboard_uptime_seconds", "gauge", "Seconds since start.");
-    page.sample("outboard_uptime_seconds", &[], status.uptime_s);
-    page.metric("outboard_connections", "gauge", "Open client connections.");
-    page.sample("outboard_connections", &[], status.connections);
-    page.metric("outboard_connections_total", "counter", "Accepted connections.");
-    page.sample("outboard_connections_total", &[], status.accepted);
-    page.metric("outboard_responses_total", "counter", "Responses by class of status.");
+    page.single("outboard_uptime_seconds", "Seconds since start.", status.uptime_s);
+    page.single("outboard_connections", "Open client connections.", status.connections as u64);
+    page.single("outboard_connections_total", "Accepted connections.", status.accepted);
+    page.metric("outboard_responses_total", "Responses by class of status.");
     for (class, count) in &status.responses {
         page.sample("outboard_responses_total", &[("class", class)], *count);
     }
-    page.metric("outboard_response_body_bytes_total", "counter", "Body bytes sent.");
-    page.sample("outboard_response_body_bytes_total", &[], status.body_bytes);
-    page.metric("outboard_refusals_total", "counter", "Refused or failed requests by reason.");
+    page.single("outboard_response_body_bytes_total", "Body bytes sent.", status.body_bytes);
+    page.metric("outboard_refusals_total", "Refused or failed requests by reason.");
     for reason in &status.reasons {
         page.sample("outboard_refusals_total", &[("reason", &reason.reason)], reason.count);
     }
@@ -41,176 +36,161 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     page.text.into_bytes()
 }
 
-/// A figure of an account.
-type AccountFigure = fn(&MemoryAccount) -> u64;
-
 fn memory(page: &mut Page, accounts: &[MemoryAccount]) {
-    let figures: [(&str, &str, &str, AccountFigure); 4] = [
-        ("outboard_memory_held_bytes", "gauge", "Memory held for clients and workers.", |held| {
-            held.held_bytes as u64
-        }),
-        ("outboard_memory_peak_bytes", "gauge", "Highest held memory since start.", |held| {
-            held.peak_bytes as u64
-        }),
-        ("outboard_memory_limit_bytes", "gauge", "Limit of held memory.", |held| {
-            held.limit_bytes as u64
-        }),
-        ("outboard_memory_refused_total", "counter", "Refusals of more memory.", |held| {
-            held.refused
-        }),
-    ];
-    for (name, kind, help, value) in figures {
-        page.metric(name, kind, help);
-        for account in accounts {
-            let app = account.app.as_deref().unwrap_or("");
-            page.sample(name, &[("kind", &account.kind), ("app", app)], value(account));
-        }
-    }
+    let labels = |account: &MemoryAccount| {
+        [("kind", account.kind.clone()), ("app", account.app.clone().unwrap_or_default())]
+    };
+    let accounts: Vec<_> = accounts.iter().map(|account| (labels(account), account)).collect();
+    page.each(
+        &accounts,
+        &[
+            ("outboard_memory_held_bytes", "Memory held for clients and workers.", |account| {
+                account.held_bytes as u64
+            }),
+            ("outboard_memory_peak_bytes", "Highest held memory since start.", |account| {
+                account.peak_bytes as u64
+            }),
+            ("outboard_memory_limit_bytes", "Limit of held memory.", |account| {
+                account.limit_bytes as u64
+            }),
+            ("outboard_memory_refused_total", "Refusals of more memory.", |account| {
+                account.refused
+            }),
+        ],
+    );
 }
 
 fn upstream(page: &mut Page, upstream: &Upstream) {
-    let counters = [
-        ("outboard_upstream_requests_total", "Requests to other servers.", upstream.requests),
-        ("outboard_upstream_connections_total", "Connections opened.", upstream.connections),
-        ("outboard_upstream_reused_total", "Requests over reused connections.", upstream.reused),
-        ("outboard_upstream_redirects_total", "Redirects followed.", upstream.redirects),
-        ("outboard_upstream_retries_total", "Retries of requests.", upstream.retries),
-    ];
-    for (name, help, value) in counters {
-        page.metric(name, "counter", help);
-        page.sample(name, &[], value);
-    }
-    page.metric("outboard_upstream_failures_total", "counter", "Failed requests by kind.");
+    page.each(
+        &[([], upstream)],
+        &[
+            ("outboard_upstream_requests_total", "Requests to other servers.", |all| all.requests),
+            ("outboard_upstream_connections_total", "Connections opened.", |all| all.connections),
+            ("outboard_upstream_reused_total", "Requests over reused connections.", |all| {
+                all.reused
+            }),
+            ("outboard_upstream_redirects_total", "Redirects followed.", |all| all.redirects),
+            ("outboard_upstream_retries_total", "Retries of requests.", |all| all.retries),
+        ],
+    );
+    page.metric("outboard_upstream_failures_total", "Failed requests by kind.");
     for (kind, count) in &upstream.failures {
         page.sample("outboard_upstream_failures_total", &[("kind", kind)], *count);
     }
-    page.metric("outboard_upstream_under_way", "gauge", "Requests in progress.");
-    page.sample("outboard_upstream_under_way", &[], upstream.under_way as u64);
-    page.metric("outboard_upstream_responses", "gauge", "Requests whose response is arriving.");
-    page.sample("outboard_upstream_responses", &[], upstream.responses as u64);
-    page.metric("outboard_upstream_idle_connections", "gauge", "Idle connections.");
-    page.sample("outboard_upstream_idle_connections", &[], upstream.idle as u64);
+    page.each(
+        &[([], upstream)],
+        &[
+            ("outboard_upstream_under_way", "Requests in progress.", |all| all.under_way as u64),
+            ("outboard_upstream_responses", "Requests whose response is arriving.", |all| {
+                all.responses as u64
+            }),
+            ("outboard_upstream_idle_connections", "Idle connections.", |all| all.idle as u64),
+        ],
+    );
 }
 
 fn page_caches(page: &mut Page, gateway: &Gateway) {
     let generation = gateway.generation();
-    let apps = generation.apps.iter();
-    let caches: Vec<_> =
-        apps.filter_map(|app| Some((app.config.name.as_str(), app.page_cache.as_ref()?))).collect();
+    let caches = generation
+        .apps
+        .iter()
+        .filter_map(|app| Some(([("app", app.config.name.clone())], app.page_cache.as_deref()?)));
+    let caches: Vec<_> = caches.collect();
     let name = "outboard_page_cache_answers_total";
-    page.metric(name, "counter", "Responses by outcome in the page cache.");
-    for (app, cache) in &caches {
+    page.metric(name, "Responses by outcome in the page cache.");
+    for ([(_, app)], cache) in &caches {
         for (outcome, count) in cache.responses() {
             page.sample(name, &[("app", app), ("outcome", outcome)], count);
         }
     }
-    page.metric("outboard_page_cache_entries", "gauge", "Stored responses.");
-    for (app, cache) in &caches {
-        page.sample("outboard_page_cache_entries", &[("app", app)], cache.memory().len() as u64);
-    }
-    page.metric("outboard_page_cache_bytes", "gauge", "Memory of stored responses.");
-    for (app, cache) in &caches {
-        page.sample(
-            "outboard_page_cache_bytes",
-            &[("app", app)],
-            cache.memory().used_bytes() as u64,
-        );
-    }
+    page.each(
+        &caches,
+        &[
+            ("outboard_page_cache_entries", "Stored responses.", |cache| {
+                cache.memory().len() as u64
+            }),
+            ("outboard_page_cache_bytes", "Memory of stored responses.", |cache| {
+                cache.memory().used_bytes() as u64
+            }),
+        ],
+    );
 }
-
-/// A figure of a namespace.
-type NamespaceFigure = fn(&Stats) -> u64;
 
 fn entities(page: &mut Page, gateway: &Gateway) {
     let generation = gateway.generation();
     let Some(entities) = &generation.entities else { return };
-    let namespaces: Vec<_> = entities
-        .namespaces()
-        .iter()
-        .map(|namespace| (namespace.name(), namespace.stats()))
-        .collect();
-    let figures: [(&str, &str, &str, NamespaceFigure); 8] = [
-        ("outboard_entities_records", "gauge", "Approximate number of records.", |stats| {
-            stats.records
-        }),
-        ("outboard_entities_file_bytes", "gauge", "Size of files.", |stats| stats.file_bytes),
-        ("outboard_entities_writes_total", "counter", "Writes.", |stats| stats.writes),
-        ("outboard_entities_commits_total", "counter", "Batches of writes.", |stats| stats.commits),
-        ("outboard_entities_disk_reads_total", "counter", "Reads from disk.", |stats| {
-            stats.reads_from_disk
-        }),
-        ("outboard_entities_refused_total", "counter", "Refused reads and writes.", |stats| {
-            stats.reads_refused + stats.writes_refused
-        }),
-        ("outboard_entities_waiting", "gauge", "Waiting reads and writes.", |stats| {
-            stats.reads_waiting + stats.writes_waiting
-        }),
-        ("outboard_entities_damaged_files", "gauge", "Damaged files.", |stats| {
-            stats.damaged.len() as u64
-        }),
-    ];
-    for (name, kind, help, value) in figures {
-        page.metric(name, kind, help);
-        for (namespace, stats) in &namespaces {
-            page.sample(name, &[("namespace", namespace)], value(stats));
-        }
-    }
+    let namespaces = entities.namespaces().iter();
+    let stats: Vec<_> = namespaces.map(|one| (one.name().to_owned(), one.stats())).collect();
+    let stats = stats.iter().map(|(name, stats)| ([("namespace", name.clone())], stats));
+    let stats: Vec<_> = stats.collect();
+    page.each(
+        &stats,
+        &[
+            ("outboard_entities_records", "Approximate number of records.", |one| one.records),
+            ("outboard_entities_file_bytes", "Size of files.", |one| one.file_bytes),
+            ("outboard_entities_writes_total", "Writes.", |one| one.writes),
+            ("outboard_entities_commits_total", "Batches of writes.", |one| one.commits),
+            ("outboard_entities_disk_reads_total", "Reads from disk.", |one| one.reads_from_disk),
+            ("outboard_entities_refused_total", "Refused reads and writes.", |one| {
+                one.reads_refused + one.writes_refused
+            }),
+            ("outboard_entities_waiting", "Waiting reads and writes.", |one| {
+                one.reads_waiting + one.writes_waiting
+            }),
+            ("outboard_entities_damaged_files", "Damaged files.", |one| one.damaged.len() as u64),
+        ],
+    );
 }
-
-/// A figure of an app's tasks.
-type TaskFigure = fn(&Tasks) -> u64;
 
 fn tasks(page: &mut Page, tasks: &[Tasks]) {
-    let figures: [(&str, &str, &str, TaskFigure); 9] = [
-        ("outboard_tasks_waiting", "gauge", "Waiting tasks.", |tasks| tasks.waiting as u64),
-        ("outboard_tasks_running", "gauge", "Running tasks.", |tasks| tasks.running as u64),
-        ("outboard_tasks_bytes", "gauge", "Memory of waiting and running tasks.", |tasks| {
-            tasks.bytes
-        }),
-        ("outboard_tasks_accepted_total", "counter", "Accepted tasks.", |tasks| tasks.accepted),
-        ("outboard_tasks_refused_total", "counter", "Refused tasks.", |tasks| tasks.refused),
-        ("outboard_tasks_done_total", "counter", "Successful tasks.", |tasks| tasks.done),
-        ("outboard_tasks_retried_total", "counter", "Retried attempts.", |tasks| tasks.retried),
-        ("outboard_tasks_lost_total", "counter", "Attempts lost with their worker.", |tasks| {
-            tasks.lost
-        }),
-        ("outboard_tasks_given_up_total", "counter", "Tasks that failed for good.", |tasks| {
-            tasks.given_up
-        }),
-    ];
-    for (name, kind, help, value) in figures {
-        page.metric(name, kind, help);
-        for of_app in tasks {
-            page.sample(name, &[("app", &of_app.app)], value(of_app));
-        }
-    }
+    let tasks = tasks.iter().map(|tasks| ([("app", tasks.app.clone())], tasks));
+    let tasks: Vec<_> = tasks.collect();
+    page.each(
+        &tasks,
+        &[
+            ("outboard_tasks_waiting", "Waiting tasks.", |tasks| tasks.waiting as u64),
+            ("outboard_tasks_running", "Running tasks.", |tasks| tasks.running as u64),
+            ("outboard_tasks_bytes", "Memory of waiting and running tasks.", |tasks| tasks.bytes),
+            ("outboard_tasks_accepted_total", "Accepted tasks.", |tasks| tasks.accepted),
+            ("outboard_tasks_refused_total", "Refused tasks.", |tasks| tasks.refused),
+            ("outboard_tasks_done_total", "Successful tasks.", |tasks| tasks.done),
+            ("outboard_tasks_retried_total", "Retried attempts.", |tasks| tasks.retried),
+            ("outboard_tasks_lost_total", "Attempts lost with their worker.", |tasks| tasks.lost),
+            ("outboard_tasks_given_up_total", "Tasks that failed for good.", |tasks| {
+                tasks.given_up
+            }),
+        ],
+    );
 }
 
-/// A figure of a pool.
-type Figure = fn(&Pool) -> u64;
-
 fn pools(page: &mut Page, pools: &[Pool]) {
-    let counters: [(&str, &str, Figure); 6] = [
-        ("outboard_php_requests_total", "Requests sent to PHP.", |pool| pool.requests),
-        ("outboard_php_queued_total", "Requests that waited for a worker.", |pool| pool.queued),
-        ("outboard_php_rejected_total", "Requests refused by a full queue.", |pool| pool.rejected),
-        ("outboard_php_crashes_total", "Workers that exited unexpectedly.", |pool| pool.crashes),
-        ("outboard_php_deadlines_total", "Requests that exceeded their deadline.", |pool| {
-            pool.deadlines
-        }),
-        ("outboard_php_recycled_total", "Workers replaced as planned.", |pool| pool.recycled),
-    ];
-    for (name, help, value) in counters {
-        page.metric(name, "counter", help);
-        for pool in pools {
-            page.sample(name, &[("app", &pool.app)], value(pool));
-        }
-    }
-    page.metric("outboard_php_queue_length", "gauge", "Waiting requests.");
-    for pool in pools {
-        page.sample("outboard_php_queue_length", &[("app", &pool.app)], pool.queue_length);
-    }
-    page.metric("outboard_php_workers", "gauge", "Workers by state.");
+    let by_app = pools.iter().map(|pool| ([("app", pool.app.clone())], pool));
+    let by_app: Vec<_> = by_app.collect();
+    page.each(
+        &by_app,
+        &[
+            ("outboard_php_requests_total", "Requests sent to PHP.", |pool| pool.requests),
+            ("outboard_php_queued_total", "Requests that waited for a worker.", |pool| pool.queued),
+            ("outboard_php_rejected_total", "Requests refused by a full queue.", |pool| {
+                pool.rejected
+            }),
+            ("outboard_php_crashes_total", "Workers that exited unexpectedly.", |pool| {
+                pool.crashes
+            }),
+            ("outboard_php_deadlines_total", "Requests that exceeded their deadline.", |pool| {
+                pool.deadlines
+            }),
+            ("outboard_php_recycled_total", "Workers replaced as planned.", |pool| pool.recycled),
+            ("outboard_php_queue_length", "Waiting requests.", |pool| pool.queue_length as u64),
+            ("outboard_php_in_flight", "Requests that workers process.", |pool| {
+                pool.in_flight as u64
+            }),
+            ("outboard_php_worker_memory_bytes", "Private memory of all workers.", |pool| {
+                pool.workers.iter().map(|worker| worker.memory_bytes).sum()
+            }),
+        ],
+    );
+    page.metric("outboard_php_workers", "Workers by state.");
     for pool in pools {
         for state in State::ALL {
             let state_name = state.to_string();
@@ -219,21 +199,12 @@ fn pools(page: &mut Page, pools: &[Pool]) {
             page.sample("outboard_php_workers", &labels, count as u64);
         }
     }
-    page.metric("outboard_php_in_flight", "gauge", "Requests that workers process.");
-    for pool in pools {
-        page.sample("outboard_php_in_flight", &[("app", &pool.app)], pool.in_flight as u64);
-    }
     waits(page, pools);
     routes(page, pools);
-    page.metric("outboard_php_worker_memory_bytes", "gauge", "Private memory of all workers.");
-    for pool in pools {
-        let bytes: u64 = pool.workers.iter().map(|worker| worker.memory_bytes).sum();
-        page.sample("outboard_php_worker_memory_bytes", &[("app", &pool.app)], bytes);
-    }
 }
 
 fn waits(page: &mut Page, pools: &[Pool]) {
-    page.metric("outboard_php_waits_total", "counter", "Waits of coroutines or of whole workers.");
+    page.metric("outboard_php_waits_total", "Waits of coroutines or of whole workers.");
     for pool in pools {
         for wait in &pool.waits {
             for (waiter, count) in [("coroutine", wait.suspended), ("worker", wait.blocked)] {
@@ -242,49 +213,47 @@ fn waits(page: &mut Page, pools: &[Pool]) {
             }
         }
     }
-    let name = "outboard_php_blocked_milliseconds_total";
-    page.metric(name, "counter", "Time that whole workers have waited.");
-    for pool in pools {
-        for wait in &pool.waits {
-            let labels = [("app", pool.app.as_str()), ("call", &wait.call)];
-            page.sample(name, &labels, wait.blocked_ms);
-        }
-    }
+    let waits = pools.iter().flat_map(|pool| {
+        let labels = |call: &String| [("app", pool.app.clone()), ("call", call.clone())];
+        pool.waits.iter().map(move |wait| (labels(&wait.call), wait))
+    });
+    page.each(
+        &waits.collect::<Vec<_>>(),
+        &[(
+            "outboard_php_blocked_milliseconds_total",
+            "Time that whole workers have waited.",
+            |wait| wait.blocked_ms,
+        )],
+    );
 }
-
-/// A figure of a route.
-type RouteFigure = fn(&Route) -> u64;
 
 fn routes(page: &mut Page, pools: &[Pool]) {
-    let figures: [(&str, &str, &str, RouteFigure); 3] = [
-        ("outboard_php_route_requests_total", "counter", "Requests by route.", |route| {
-            route.requests
-        }),
-        ("outboard_php_route_peak_bytes_mean", "gauge", "Mean peak of PHP's heap.", |route| {
-            route.mean_peak_bytes
-        }),
-        ("outboard_php_route_peak_bytes_max", "gauge", "Highest peak of PHP's heap.", |route| {
-            route.max_peak_bytes
-        }),
-    ];
-    for (name, kind, help, value) in figures {
-        page.metric(name, kind, help);
-        for pool in pools {
-            for route in &pool.routes {
-                let labels = [("app", pool.app.as_str()), ("route", route.route.as_str())];
-                page.sample(name, &labels, value(route));
-            }
-        }
-    }
+    let routes = pools.iter().flat_map(|pool| {
+        let labels = |route: &String| [("app", pool.app.clone()), ("route", route.clone())];
+        pool.routes.iter().map(move |route| (labels(&route.route), route))
+    });
+    let routes: Vec<_> = routes.collect();
+    page.each(
+        &routes,
+        &[
+            ("outboard_php_route_requests_total", "Requests by route.", |route| route.requests),
+            ("outboard_php_route_peak_bytes_mean", "Mean peak of PHP's heap.", |route| {
+                route.mean_peak_bytes
+            }),
+            ("outboard_php_route_peak_bytes_max", "Highest peak of PHP's heap.", |route| {
+                route.max_peak_bytes
+            }),
+        ],
+    );
     let name = "outboard_php_route_growth_bytes";
-    page.metric(name, "gauge", "Growth of workers by requests of a route.");
-    for pool in pools {
-        for route in &pool.routes {
-            let labels = [("app", pool.app.as_str()), ("route", route.route.as_str())];
-            page.sample(name, &labels, route.growth_bytes);
-        }
+    page.metric(name, "Growth of workers by requests of a route.");
+    for ([(_, app), (_, route)], figures) in &routes {
+        page.sample(name, &[("app", app), ("route", route)], figures.growth_bytes);
     }
 }
+
+/// Name, help and value of a metric of each `T`.
+type Metric<T> = (&'static str, &'static str, fn(&T) -> u64);
 
 #[derive(Default)]
 struct Page {
@@ -292,9 +261,32 @@ struct Page {
 }
 
 impl Page {
-    fn metric(&mut self, name: &str, kind: &str, help: &str) {
+    /// Starts a metric, a counter if its name says so.
+    fn metric(&mut self, name: &str, help: &str) {
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
         // Writing to a String does not fail.
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// A metric without labels.
+    fn single(&mut self, name: &str, help: &str, value: u64) {
+        self.metric(name, help);
+        self.sample(name, &[], value);
+    }
+
+    /// Metrics with a sample for each labeled item.
+    fn each<T, const N: usize>(
+        &mut self,
+        items: &[([(&str, String); N], &T)],
+        metrics: &[Metric<T>],
+    ) {
+        for (name, help, value) in metrics {
+            self.metric(name, help);
+            for (labels, item) in items {
+                let labels: Vec<_> = labels.iter().map(|(key, text)| (*key, &text[..])).collect();
+                self.sample(name, &labels, value(item));
+            }
+        }
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
@@ -306,5 +298,40 @@ impl Page {
             true => writeln!(self.text, "{name} {value}"),
             false => writeln!(self.text, "{name}{{{}}} {value}", labels.join(",")),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_escaped() {
+        let mut page = Page::default();
+        page.metric("m_total", "Help.");
+        page.sample("m_total", &[("app", "a\"b\\c\n")], 3);
+        page.sample("m_total", &[], 4);
+        let expected = "# HELP m_total Help.\n# TYPE m_total counter\nm_total{app=\"a\\\"b\\\\c\\n\"} 3\nm_total 4\n";
+        assert_eq!(page.text, expected);
+    }
+
+    #[test]
+    fn figures_of_an_app_have_its_name() {
+        let mut page = Page::default();
+        let of_app = Tasks {
+            app: "site".to_owned(),
+            waiting: 2,
+            running: 0,
+            bytes: 0,
+            accepted: 0,
+            refused: 0,
+            done: 0,
+            retried: 0,
+            lost: 0,
+            given_up: 0,
+        };
+        tasks(&mut page, &[of_app]);
+        assert!(page.text.contains("outboard_tasks_waiting{app=\"site\"} 2\n"), "{}", page.text);
+        assert_eq!(page.text.lines().count(), 3 * 9);
     }
 }

@@ -1,8 +1,9 @@
-//! The report of `outboard opcache status`: the state of each app's opcode cache, as PHP reports it.
+//! The report of `outboard opcache status`: the state of each app's opcode cache, as PHP reports
+//! it.
 //!
-//! Called by the admin socket. A worker renders the report, since only PHP can read that memory; the request
-//! is queued like any other, and in worker mode the worker script does not receive it. With a fork per
-//! request no worker can render it.
+//! Called by the admin socket. A worker renders the report, since only PHP can read that memory;
+//! the request is queued like any other, and in worker mode the worker script does not receive it.
+//! With a fork per request no worker can render it.
 
 use crate::app::App;
 use crate::gateway::Gateway;

@@ -62,7 +62,8 @@ pub(crate) async fn respond(
 }
 
 impl Origin {
-    /// Sends the request and waits for the head; for a cache, for as much of the body as it can store.
+    /// Sends the request and waits for the head; for a cache, for as much of the body as it can
+    /// store.
     ///
     /// # Errors
     /// Why there is no response.

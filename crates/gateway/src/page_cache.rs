@@ -1,8 +1,9 @@
 //! The handler of the page cache: hits, misses that fill it, and requests that bypass it.
 //!
-//! Called by [`crate::dispatch`] for every request that leads to a script or to another server. The rules and the
-//! tiers are those of `outboard_page_cache`. Invariants: a response that is not from the cache is the
-//! same as without a cache; only complete pages are stored; each response has its cache status.
+//! Called by [`crate::dispatch`] for every request that leads to a script or to another server. The
+//! rules and the tiers are those of `outboard_page_cache`. Invariants: a response that is not from
+//! the cache is the same as without a cache; only complete pages are stored; each response has its
+//! cache status.
 
 pub(crate) mod admin;
 mod audit;
@@ -160,3 +161,6 @@ fn invalidate(
         cache.purge_url(&Key::new(https, host, &path));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! Prefetches: upstream responses that are added to a script's request as parameters.
 //!
 //! Called before a script's request is submitted to the pool, so that no worker waits for them.
-//! Invariants: all prefetches of a request run at the same time; the script runs even if one fails, with
-//! an empty body, status 0 and the error.
+//! Invariants: all prefetches of a request run at the same time; the script runs even if one fails,
+//! with an empty body, status 0 and the error.
 
 use crate::app::App;
 use crate::request::RequestContext;
@@ -14,8 +14,8 @@ use outboard_upstream::Error;
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// The limit of all bodies together, which are in the request's frame, with headers of at most 32 KiB by
-/// default.
+/// The limit of all bodies together, which are in the request's frame, with headers of at most 32
+/// KiB by default.
 const MAX_BODY_BYTES: usize = 80 * 1024;
 
 /// Parameters of a request: names and values.
@@ -86,5 +86,61 @@ fn push(params: &mut Params, name: &str, body: Vec<u8>, outcome: Result<u16, Str
     params.push((named("_STATUS"), status.to_string().into_bytes()));
     if let Err(error) = outcome {
         params.push((named("_ERROR"), error.into_bytes()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Site, Upstream, in_loop, ok};
+
+    fn params(php: &outboard_php_pool::pool::testing::PhpRequest) -> Vec<(String, String)> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let params = php.view().params().map(|(name, value)| (text(name), text(value)));
+        params.filter(|(name, _)| name.contains("WEATHER")).collect()
+    }
+
+    fn site(port: u16) -> Site {
+        let keys = format!(
+            "[[app.site.prefetch]]\npath = \"/*.php\"\nname = \"weather\"\n\
+             fetch = \"http://127.0.0.1:{port}/w?q={{query:q}}\"\nmax_body = \"1 KiB\"\n"
+        );
+        Site::new(&[("a.php", "<?php")], &keys)
+    }
+
+    #[test]
+    fn a_fetched_body_is_a_parameter_of_the_script() {
+        in_loop(async {
+            let upstream = Upstream::with_body("sunny");
+            let site = site(upstream.port);
+            site.with_php("GET", "/a.php?q=1", "", |php| {
+                let params = params(php);
+                let value = |end: &str| params.iter().find(|(name, _)| name.ends_with(end));
+                assert_eq!(value("WEATHER").unwrap().1, "sunny");
+                assert_eq!(value("WEATHER_STATUS").unwrap().1, "200");
+                assert_eq!(value("WEATHER_ERROR"), None);
+                php.respond(200, &[], "");
+            })
+            .await;
+            assert!(upstream.last_request().starts_with("GET /w?q=1 "));
+        });
+    }
+
+    #[test]
+    fn a_failed_fetch_does_not_prevent_the_script() {
+        in_loop(async {
+            let large = Upstream::start(|_| ok("", &"x".repeat(5_000)));
+            for port in [1, large.port] {
+                let site = site(port);
+                site.with_php("GET", "/a.php", "", |php| {
+                    let params = params(php);
+                    let value = |end: &str| params.iter().find(|(name, _)| name.ends_with(end));
+                    assert_eq!(value("WEATHER").unwrap().1, "");
+                    assert_eq!(value("WEATHER_STATUS").unwrap().1, "0");
+                    assert!(value("WEATHER_ERROR").is_some());
+                    php.respond(200, &[], "");
+                })
+                .await;
+            }
+        });
     }
 }

@@ -1,10 +1,11 @@
-//! Drops root's privileges: addresses, keys and logs are opened as root, then the gateway becomes a user
-//! of its own.
+//! Drops root's privileges: addresses, keys and logs are opened as root, then the gateway becomes a
+//! user of its own.
 //!
-//! Called by the server before its loop starts. Invariants: PHP never runs as the gateway's user, so it
-//! can neither read the gateway's memory nor send it signals nor use its admin socket; no thread or
-//! process was started before, so only the spawner, which starts PHP as the apps' users, remains root;
-//! the gateway's user owns every file that the gateway writes to; root cannot be regained. See `docs/decisions/0016-users-and-privileges.md`.
+//! Called by the server before its loop starts. Invariants: PHP never runs as the gateway's user,
+//! so it can neither read the gateway's memory nor send it signals nor use its admin socket; no
+//! thread or process was started before, so only the spawner, which starts PHP as the apps' users,
+//! remains root; the gateway's user owns every file that the gateway writes to; root cannot be
+//! regained. See `docs/decisions/0016-users-and-privileges.md`.
 
 mod files;
 
@@ -78,9 +79,9 @@ impl Privileges {
     }
 }
 
-/// Becomes the gateway's user if root started the server, after the addresses were bound. As any user,
-/// other processes of that user cannot read its memory afterwards, and programs that it starts have none
-/// of its capabilities.
+/// Becomes the gateway's user if root started the server, after the addresses were bound. As any
+/// user, other processes of that user cannot read its memory afterwards, and programs that it
+/// starts have none of its capabilities.
 ///
 /// # Errors
 /// Why that failed; the server does not start.
@@ -181,8 +182,8 @@ fn users_of_apps(config: &Config) -> Result<Vec<User>, ServerError> {
     users.collect()
 }
 
-/// The user that the gateway becomes. It has the apps' groups, so that it can read files that their groups
-/// may read.
+/// The user that the gateway becomes. It has the apps' groups, so that it can read files that their
+/// groups may read.
 fn own_user(config: &Config, apps: &[User]) -> Result<User, ServerError> {
     let is_of_app = |user: &User| apps.iter().any(|app| app.uid == user.uid);
     let mut own = match &config.gateway_user {
@@ -269,8 +270,8 @@ fn bind(
     Ok((sockets, paths))
 }
 
-/// The group of a Unix socket: a proxy in front of it is a member of the configured group, or of the
-/// user's, to which mode 0660 gives access.
+/// The group of a Unix socket: a proxy in front of it is a member of the configured group, or of
+/// the user's, to which mode 0660 gives access.
 fn group_of_clients(config: &Config, own: &User) -> Gid {
     let named = config.group.as_deref().and_then(|name| users::group_id(name).ok());
     let user = config.user.as_deref().and_then(|name| users::user(name, None).ok());
@@ -281,8 +282,8 @@ fn is_optional(address: &ListenAddress, admin_socket: Option<&AdminSocket>) -> b
     matches!((address, admin_socket), (ListenAddress::Unix { path, .. }, Some(AdminSocket::IfFree(free))) if path == free)
 }
 
-/// Cannot be undone: groups first, the user last (setuid(2)), which removes all capabilities. The calls
-/// affect only this thread, so it must be the only one.
+/// Cannot be undone: groups first, the user last (setuid(2)), which removes all capabilities. The
+/// calls affect only this thread, so it must be the only one.
 fn become_user(user: &User) -> io::Result<()> {
     if std::fs::read_dir("/proc/self/task")?.count() > 1 {
         return Err(io::Error::other("there are other threads, which would remain root"));
@@ -297,8 +298,8 @@ fn become_user(user: &User) -> io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
-/// Prevents child processes from inheriting capabilities of the service manager, and other processes from
-/// reading the gateway's memory.
+/// Prevents child processes from inheriting capabilities of the service manager, and other
+/// processes from reading the gateway's memory.
 fn isolate_process() -> io::Result<()> {
     clear_ambient_capability_set()?;
     let current = capabilities(None)?;
@@ -316,3 +317,6 @@ fn has_permissions(user: &User, owner: (Uid, Gid), mode: u32, permissions: u32) 
     };
     mode >> shift & permissions == permissions
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,11 @@
 //! The reverse proxy: requests that another server responds to.
 //!
-//! Called by [`crate::origin`]. The body of a request is received before the upstream gets the request,
-//! unless the route streams it; a response is relayed while it arrives, spooled for a slow client, and
-//! collected only if it is cacheable. Invariants: a slow client does not occupy a connection to the
-//! upstream; hop-by-hop fields are not passed on (RFC 9110 7.6.1); claims about the client are trusted
-//! only from a trusted proxy; after the head was sent, a failure breaks the connection, so that the client
-//! does not take the response for a complete one.
+//! Called by [`crate::origin`]. The body of a request is received before the upstream gets the
+//! request, unless the route streams it; a response is relayed while it arrives, spooled for a slow
+//! client, and collected only if it is cacheable. Invariants: a slow client does not occupy a
+//! connection to the upstream; hop-by-hop fields are not passed on (RFC 9110 7.6.1); claims about
+//! the client are trusted only from a trusted proxy; after the head was sent, a failure breaks the
+//! connection, so that the client does not take the response for a complete one.
 
 mod exchange;
 mod fields;
@@ -308,3 +308,6 @@ async fn until_hangup<T>(
     })
     .await
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,9 @@
-//! [`ReadTurns`]: the order in which responses of other servers are read, if more data arrives than the loop
-//! should read before it polls its other sockets.
+//! [`ReadTurns`]: the order in which responses of other servers are read, if more data arrives than
+//! the loop should read before it polls its other sockets.
 //!
 //! One per gateway. Every [`Inflow`](crate::proxy) waits here after each piece of its body.
-//! Invariants: turns are given in the order of waiting, so that a thousand large responses share the
-//! bandwidth; a bounded number of them is read before other tasks run.
+//! Invariants: turns are given in the order of waiting, so that a thousand large responses share
+//! the bandwidth; a bounded number of them is read before other tasks run.
 
 use outboard_reactor::{TaskId, current_task, spawn, wake, yield_now};
 use std::cell::{Cell, RefCell};

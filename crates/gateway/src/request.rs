@@ -64,7 +64,8 @@ impl RequestContext {
         }
     }
 
-    /// Client, method and target for the error log. The address precedes the parts that the client controls.
+    /// Client, method and target for the error log. The address precedes the parts that the client
+    /// controls.
     pub(crate) fn describe(&self, connection: &mut Connection) -> String {
         let label = label(connection);
         format!("client={} {label}", self.client(connection))
@@ -159,3 +160,6 @@ pub(crate) async fn respond(
     let written = connection.respond(ctx.request, status, &headers, &body).await;
     ResponseSummary { written, status, body_bytes: body.len() as u64 }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! [`ResponseHead`]: the response head of PHP or of an upstream, filtered for a client.
 //!
-//! Read when a head arrives. The sender is not trusted: invalid header lines are refused. Hop-by-hop fields
-//! (RFC 9110 7.6.1) and the message framing are set by the gateway and removed here, as are headers for the
-//! gateway itself (`X-Sendfile`, `X-Accel-*`).
+//! Read when a head arrives. The sender is not trusted: invalid header lines are refused.
+//! Hop-by-hop fields (RFC 9110 7.6.1) and the message framing are set by the gateway and removed
+//! here, as are headers for the gateway itself (`X-Sendfile`, `X-Accel-*`).
 
 use outboard_http_server::{Framing, HeadFacts, HeaderBlock, RequestFacts};
 use outboard_ring::response::ResponseHead as RingHead;
@@ -56,8 +56,8 @@ impl ResponseHead {
         Ok(head)
     }
 
-    /// Reads the payload of an `Interim` frame. `None` if it cannot be relayed: the gateway itself sends 100,
-    /// and PHP cannot switch protocols (101).
+    /// Reads the payload of an `Interim` frame. `None` if it cannot be relayed: the gateway itself
+    /// sends 100, and PHP cannot switch protocols (101).
     pub(crate) fn read_interim(payload: &[u8]) -> Option<Self> {
         let frame = RingHead::decode(payload).ok()?;
         let mut head = Self { status: frame.status, ..Self::default() };

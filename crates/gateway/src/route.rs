@@ -1,12 +1,14 @@
 //! [`Route`]: the file, script or response that a path leads to.
 //!
-//! Found once per request, for the decoded, normalized path. The order is that of nginx and `.htaccess`:
-//! deny, rewrite, another server, composed page, file, directory index, script with PATH_INFO, front
-//! controller. In worker mode every request without a file goes to the worker script.
-//! Invariants: a script is run only if it exists below the root and carries a PHP suffix itself, or
-//! is the configured worker script; a file with a PHP suffix is never sent; a path in
-//! `deny` is neither run nor sent, in any spelling, and neither by rewriting, by an index nor by the front
-//! controller.
+//! Found once per request, for the decoded, normalized path. The order is that of nginx and
+//! `.htaccess`: deny, rewrite, another server, composed page, file, directory index, script with
+//! PATH_INFO, front controller. In worker mode every request without a file goes to the worker
+//! script. Invariants: a script is run only if it exists below the root and carries a PHP suffix
+//! itself, or is the configured worker script; a file with a PHP suffix is never sent; a path in
+//! `deny` is neither run nor sent, in any spelling, and neither by rewriting, by an index nor by
+//! the front controller.
+
+mod target;
 
 use crate::app::{App, below_prefix};
 use outboard_config::{self as config, Rewrite, RewriteWhen};
@@ -14,6 +16,7 @@ use outboard_log::Reason;
 use outboard_static_files::{Entry, ForbiddenReason, Lookup, Root};
 use std::borrow::Cow;
 use std::rc::Rc;
+use target::{encoded, merge_slashes, with_query};
 
 /// See the module.
 #[derive(Debug)]
@@ -301,35 +304,6 @@ fn script(path: &[u8], path_info: &[u8]) -> Route {
         query: None,
         internal: false,
     })
-}
-
-/// Merges slashes as in the path of a request: a rule can produce several in a row, which patterns do not
-/// expect.
-fn merge_slashes(path: &mut Vec<u8>) {
-    path.dedup_by(|next, before| (*next, *before) == (b'/', b'/'));
-}
-
-fn with_query(mut location: Vec<u8>, query: Option<&[u8]>) -> Vec<u8> {
-    if let Some(query) = query.filter(|query| !query.is_empty()) {
-        location.push(b'?');
-        location.extend_from_slice(query);
-    }
-    location
-}
-
-/// Percent-encodes a decoded path.
-fn encoded(path: &[u8]) -> Vec<u8> {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let mut location = Vec::with_capacity(path.len() + 16);
-    for &byte in path {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            location.push(byte);
-        } else {
-            let digits = [b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
-            location.extend_from_slice(&digits);
-        }
-    }
-    location
 }
 
 fn forbidden(reason: ForbiddenReason) -> Route {

@@ -1,9 +1,10 @@
-//! Responses of PHP scripts: the request is submitted to the pool, and the worker's response relayed.
+//! Responses of PHP scripts: the request is submitted to the pool, and the worker's response
+//! relayed.
 //!
-//! Called by [`crate::origin`]. Invariants: the body is complete before a worker is occupied; a response
-//! that is complete when it is first received has Content-Length and is one write; after the head was
-//! sent, a failure breaks the connection, so that the client does not take the response for a complete
-//! one.
+//! Called by [`crate::origin`]. Invariants: the body is complete before a worker is occupied; a
+//! response that is complete when it is first received has Content-Length and is one write; after
+//! the head was sent, a failure breaks the connection, so that the client does not take the
+//! response for a complete one.
 
 mod frame;
 pub(crate) mod relay;
@@ -27,8 +28,8 @@ pub(crate) use relay::StartedResponse;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// Runs the script and waits for the head; for a cache, for as much of the body as it can store, unless
-/// the script flushes its output.
+/// Runs the script and waits for the head; for a cache, for as much of the body as it can store,
+/// unless the script flushes its output.
 ///
 /// # Errors
 /// Why there is no response.
@@ -163,3 +164,6 @@ impl Drop for Lease {
 
 /// A failure before the head was sent: the client gets its status.
 type BeforeHead<T> = Result<T, Reason>;
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The server: start, reload, drain.
 //!
-//! Called by the command line. Invariants: addresses are bound before PHP is started, so that a port in use
-//! is reported immediately; a reload that fails at any point changes nothing.
+//! Called by the command line. Invariants: addresses are bound before PHP is started, so that a
+//! port in use is reported immediately; a reload that fails at any point changes nothing.
 
 mod control_signals;
 mod development;
@@ -30,8 +30,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Checks the files that a configuration names and that are needed at the start: certificates and keys.
-/// Nothing is started.
+/// Checks the files that a configuration names and that are needed at the start: certificates and
+/// keys. Nothing is started.
 ///
 /// # Errors
 /// An error with which [`serve`] would not start.
@@ -101,8 +101,8 @@ async fn wait_ready(generation: &Generation) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Waits until everything is ready: `None`. Otherwise the failure of a pool, or `Ok` if the server was
-/// stopped before.
+/// Waits until everything is ready: `None`. Otherwise the failure of a pool, or `Ok` if the server
+/// was stopped before.
 async fn wait_ready_or_stop(
     gateway: &Rc<Gateway>,
     signals: &ControlSignals,
@@ -114,7 +114,8 @@ async fn wait_ready_or_stop(
     }
 }
 
-/// Without its spawner a gateway without root's privileges cannot start PHP, and only root can start one.
+/// Without its spawner a gateway without root's privileges cannot start PHP, and only root can
+/// start one.
 async fn stop_without_spawner(gateway: Rc<Gateway>, spawner: Source) {
     poll_fn(|_| spawner.poll_hangup()).await;
     gateway.server.log(Level::Error, "the spawner has exited, and with it all PHP: stopping");

@@ -1,9 +1,10 @@
 //! [`ServerEvent`]: events of a server, for the terminal, the command that waits for it, and the
 //! service manager.
 //!
-//! [`crate::server`] sends them; the command line receives them. Invariant: [`ServerEvent::Ready`] is sent
-//! once, when every address is bound and every app's PHP has started, and [`ServerEvent::Alive`] is sent
-//! by the event loop itself, so that it stops when the loop is stuck.
+//! [`crate::server`] sends them; the command line receives them. Invariant: [`ServerEvent::Ready`]
+//! is sent once, when every address is bound and every app's PHP has started, and
+//! [`ServerEvent::Alive`] is sent by the event loop itself, so that it stops when the loop is
+//! stuck.
 
 use outboard_reactor as reactor;
 use std::path::PathBuf;
@@ -16,7 +17,8 @@ pub enum ServerEvent {
     Ready(Ready),
     /// A reload has started; requests are served as before.
     Reloading,
-    /// The reload has ended, with the active generation, or the error that left everything unchanged.
+    /// The reload has ended, with the active generation, or the error that left everything
+    /// unchanged.
     Reloaded(Result<u32, String>),
     /// The event loop runs.
     Alive,

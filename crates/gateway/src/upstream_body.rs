@@ -1,7 +1,8 @@
 //! [`UpstreamBody`]: a fetched body for a page or for a script.
 //!
-//! Created by the connection's task, filled by a task of its own, which wakes the former. Invariant: its memory
-//! is counted, and the upstream waits while more than `buffer_bytes` are not taken.
+//! Created by the connection's task, filled by a task of its own, which wakes the former.
+//! Invariant: its memory is counted, and the upstream waits while more than `buffer_bytes` are not
+//! taken.
 
 use crate::app::App;
 use outboard_buffer::Held;

@@ -29,6 +29,8 @@ mod server_context;
 mod service;
 mod spool;
 mod spooled_writer;
+#[cfg(any(test, feature = "testing"))]
+mod test_client;
 #[cfg(test)]
 mod testing;
 mod transport;
@@ -45,5 +47,7 @@ pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim};
 pub use response_writer::{COPY_BYTES, Framing, HeadFacts, RequestFacts, Written};
 pub use server_context::ServerContext;
 pub use service::Service;
+#[cfg(any(test, feature = "testing"))]
+pub use test_client::TestClient;
 pub use transport::Transport;
 pub use upgrade::{UpgradeHandler, Upgraded};

@@ -1,6 +1,6 @@
 //! Compression of stored bodies.
 //!
-//! Called once for a stored page, on a thread beside the I/O thread, because it takes milliseconds.
+//! Called once for a stored page, on a thread other than the I/O thread, because it takes milliseconds.
 //! At each level the next one would double the time for a few percent of size.
 
 use outboard_http_semantics::Coding;

@@ -130,7 +130,7 @@ impl Entry {
         &self.plain
     }
 
-    /// The codings that are stored beside it.
+    /// The codings that are stored in addition to it.
     pub fn coded(&self) -> &[Representation] {
         &self.coded
     }

@@ -130,7 +130,7 @@ fn refusal(response: Response<'_>, control: &Control) -> Option<Reason> {
     if stated.must_understand && !is_understood {
         return Some(Reason::Status);
     }
-    // RFC 9111 5.2.2.3: no-store beside must-understand addresses caches that do not know the status.
+    // RFC 9111 5.2.2.3: no-store with must-understand addresses caches that do not know the status.
     if stated.no_store && !stated.must_understand {
         return Some(Reason::NoStore);
     }

@@ -102,7 +102,7 @@ impl Variant {
         Some(Self { names, values: values.into(), overrides: overrides.into() })
     }
 
-    /// The memory beside its own size, in bytes.
+    /// The memory in addition to its own size, in bytes.
     pub(crate) fn allocated_bytes(&self) -> usize {
         allocated(self.names.len()) + allocated(self.values.len()) + allocated(self.overrides.len())
     }

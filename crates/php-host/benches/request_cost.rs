@@ -1,8 +1,9 @@
-//! CPU time of a worker per request. Classic mode: start-up, cached script, shutdown, ring. Worker mode:
-//! request state, handler, response, ring; and the same with the package's MVC.
+//! CPU time of a worker per request. Classic mode: start-up, cached script, shutdown, ring. Worker
+//! mode: request state, handler, response, ring; and the same with the package's MVC.
 //!
-//! Run with `cargo bench -p outboard-php`; `-- worker` measures only worker mode. Requests are queued in the
-//! ring in advance, so that the worker never sleeps and wake-ups are not included. The kernel counts the time.
+//! Run with `cargo bench -p outboard-php`; `-- worker` measures only worker mode. Requests are
+//! queued in the ring in advance, so that the worker never sleeps and wake-ups are not included.
+//! The kernel counts the time.
 
 #[path = "../tests/driver/mod.rs"]
 mod driver;

@@ -77,8 +77,8 @@ function queue(string $name, mixed $data, float $delay, ?int $retries, bool $awa
 }
 
 /**
- * Runs the task of the current request. The status is 500 until the task has returned, so that an exit()
- * is a failure.
+ * Runs the task of the current request. The status is 500 until the task has returned, so that an
+ * exit() is a failure.
  */
 function perform(): void
 {

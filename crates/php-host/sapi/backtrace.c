@@ -1,12 +1,12 @@
 /*
- * PHP backtraces on demand, in two ways. A running worker gets a signal and writes its backtrace at the
- * engine's next interrupt check, where line numbers are exact. The zygote reads a worker that waits in a
- * system call from outside, because a signal would interrupt the call (e.g. end a sleep() early); a fork
- * has its globals at the same addresses. The sampler reads running workers likewise, at an address that it
- * finds itself.
+ * PHP backtraces on demand, in two ways. A running worker gets a signal and writes its backtrace at
+ * the engine's next interrupt check, where line numbers are exact. The zygote reads a worker that
+ * waits in a system call from outside, because a signal would interrupt the call (e.g. end a
+ * sleep() early); a fork has its globals at the same addresses. The sampler reads running workers
+ * likewise, at an address that it finds itself.
  *
- * Invariants: the signal handler only sets two flags. Memory is read only by process_vm_readv(2), which
- * returns an error where a load would fault: another process may change it meanwhile.
+ * Invariants: the signal handler only sets two flags. Memory is read only by process_vm_readv(2),
+ * which returns an error where a load would fault: another process may change it meanwhile.
  */
 #include "shim.h"
 #include <signal.h>
@@ -33,8 +33,8 @@ static bool peek(void *to, const volatile void *from, size_t len)
 }
 
 /*
- * The address of a structure's member in the other process. Its pointers are numbers here, because a
- * pointer to a member would be undefined behaviour for arbitrary values.
+ * The address of a structure's member in the other process. Its pointers are numbers here, because
+ * a pointer to a member would be undefined behaviour for arbitrary values.
  */
 #define MEMBER(structure, type, member) \
 	((const void *) ((uintptr_t) (structure) + offsetof(type, member)))

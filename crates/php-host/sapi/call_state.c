@@ -3,7 +3,8 @@
  * objects of an unserialize(). PHP restores them in the order of a stack when such a call ends; a
  * coroutine that waits within one ends it in another order.
  *
- * Called by coroutine.c around each wait. Invariant: the engine has the running coroutine's globals.
+ * Called by coroutine.c around each wait. Invariant: the engine has the running coroutine's
+ * globals.
  */
 #include "coroutine.h"
 #include "ext/standard/basic_functions.h"

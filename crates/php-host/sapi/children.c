@@ -2,9 +2,9 @@
  * Child processes that a script forks with pcntl_fork(). Such a child is not a worker: it runs the
  * script without a gateway. Called at the engine's start-up, by fork(2), and at the end of a child.
  *
- * A child's output is discarded and its errors are logged; it runs PHP's shutdown without closing what
- * its parent opened, and exits. Invariants: no child outlives its parent; the number of descendants of
- * a worker is bounded.
+ * A child's output is discarded and its errors are logged; it runs PHP's shutdown without closing
+ * what its parent opened, and exits. Invariants: no child outlives its parent; the number of
+ * descendants of a worker is bounded.
  */
 #include "coroutine.h"
 #include <pthread.h>
@@ -13,7 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Children at a time. A child may have a quarter as many, so a worker has at most 800 descendants. */
+/*
+ * Children at a time. A child may have a quarter as many, so a worker has at most 800 descendants.
+ */
 #define MAX_CHILDREN 32
 /* Including zombies. */
 #define CAPACITY 256
@@ -114,11 +116,6 @@ static void fork_within_limit(INTERNAL_FUNCTION_PARAMETERS)
 /* After start-up, in the zygote. */
 void outboard_children_startup(void)
 {
-	zend_function *function =
-		zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("pcntl_fork"));
-	if (function && function->type == ZEND_INTERNAL_FUNCTION) {
-		fork_next = function->internal_function.handler;
-		function->internal_function.handler = fork_within_limit;
-	}
+	fork_next = outboard_wrap("pcntl_fork", fork_within_limit);
 	is_watching = pthread_atfork(before_fork, NULL, in_child) == 0;
 }

@@ -52,8 +52,8 @@ extern PHPAPI char *php_ini_opened_path;
 #endif
 
 /*
- * Later patch releases set a flag when memory runs out, unwind, and refuse calls until it is cleared
- * (ZEND_HAS_OOM in zend_alloc.h).
+ * Later patch releases set a flag when memory runs out, unwind, and refuse calls until it is
+ * cleared (ZEND_HAS_OOM in zend_alloc.h).
  */
 #ifdef ZEND_HAS_OOM
 # define OUTBOARD_HAS_OOM() ZEND_HAS_OOM()

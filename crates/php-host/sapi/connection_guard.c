@@ -1,11 +1,11 @@
 /*
- * One coroutine at a time per connection. A client library keeps protocol state: a second caller would
- * read the first one's response, or break its exchange. So calls of the extensions that talk to
- * services, and functions that read streams, acquire the connection first; if another coroutine has it,
- * they throw an exception that names both places, before any byte is exchanged.
+ * One coroutine at a time per connection. A client library keeps protocol state: a second caller
+ * would read the first one's response, or break its exchange. So calls of the extensions that talk
+ * to services, and functions that read streams, acquire the connection first; if another coroutine
+ * has it, they throw an exception that names both places, before any byte is exchanged.
  *
- * Called by worker_script.c once. Invariants: a connection is held from the beginning of a call until it
- * returns; a caller that a bailout has removed holds nothing.
+ * Called by worker_script.c once. Invariants: a connection is held from the beginning of a call
+ * until it returns; a caller that a bailout has removed holds nothing.
  */
 #include "worker_mode.h"
 #include "ext/mysqli/php_mysqli_structs.h"
@@ -50,8 +50,8 @@ static const void *connection_of_mysqli(zend_object *object)
 }
 
 /*
- * The connection of an object. The structures of PDO, PgSql\Connection, Redis, Memcached and CurlHandle
- * begin with a pointer to it, which objects of one persistent connection share.
+ * The connection of an object. The structures of PDO, PgSql\Connection, Redis, Memcached and
+ * CurlHandle begin with a pointer to it, which objects of one persistent connection share.
  */
 static const void *connection_of_object(zend_object *object)
 {
@@ -201,11 +201,6 @@ static void guard(zend_function *function)
 	}
 }
 
-static zend_class_entry *class_named(const char *name)
-{
-	return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
-}
-
 /* The classes whose methods are guarded, with their subclasses. */
 static const char *const classes[] = {
 	"pdo", "pdostatement", "mysqli", "mysqli_stmt", "mysqli_result", "redis", "rediscluster",
@@ -225,7 +220,7 @@ static void guard_classes(void)
 {
 	zend_class_entry *one;
 	for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++) {
-		const zend_class_entry *root = class_named(classes[i]);
+		const zend_class_entry *root = outboard_class(classes[i]);
 		ZEND_HASH_FOREACH_PTR(CG(class_table), one) {
 			zend_function *function;
 			if (root && one->type == ZEND_INTERNAL_CLASS && instanceof_function(one, root)) {
@@ -262,10 +257,10 @@ void outboard_connection_guard_startup(void)
 		return;
 	}
 	zend_hash_init(&uses, 8, NULL, free_use, false);
-	statement = class_named("pdostatement");
-	mysqli_class = class_named("mysqli");
-	mysqli_stmt_class = class_named("mysqli_stmt");
-	mysqli_result_class = class_named("mysqli_result");
+	statement = outboard_class("pdostatement");
+	mysqli_class = outboard_class("mysqli");
+	mysqli_stmt_class = outboard_class("mysqli_stmt");
+	mysqli_result_class = outboard_class("mysqli_result");
 	stream_type = php_file_le_stream();
 	guard_classes();
 	guard_functions();

@@ -1,10 +1,10 @@
 /*
- * Coroutines of a worker script: contexts with their own stacks, and the queue of those that can run.
- * Called by loop.c, and by everything that waits.
+ * Coroutines of a worker script: contexts with their own stacks, and the queue of those that can
+ * run. Called by loop.c, and by everything that waits.
  *
  * The loop migrates. An idle context runs it and calls handlers and tasks inline; when one of these
- * waits, another context takes over the loop, and the first one resumes when its wait has ended. So a
- * request that never waits needs no switch.
+ * waits, another context takes over the loop, and the first one resumes when its wait has ended. So
+ * a request that never waits needs no switch.
  *
  *   main script ──handle_request()──▶ waits        (index 0)
  *   context 1   loop ▶ handler ▶ waits             its stack holds the handler
@@ -20,15 +20,15 @@
 #include <sys/resource.h>
 
 /*
- * The page size of PHP's stack, which grows by such pages: small where there may be many coroutines,
- * else large enough that few calls need a second page.
+ * The page size of PHP's stack, which grows by such pages: small where there may be many
+ * coroutines, else large enough that few calls need a second page.
  */
 #define LARGE_PAGE_BYTES (32 * 1024)
 #define SMALL_PAGE_BYTES (4 * 1024)
 
 /*
- * The C stack of a context. With few coroutines it is as large as a process's, so that recursion goes as
- * deep as in classic mode; unused pages are address space only.
+ * The C stack of a context. With few coroutines it is as large as a process's, so that recursion
+ * goes as deep as in classic mode; unused pages are address space only.
  */
 #define MAX_STACK_BYTES (16 * 1024 * 1024)
 

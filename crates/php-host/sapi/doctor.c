@@ -1,8 +1,7 @@
 /*
  * The state doctor: before each request it writes a report of the state that the request will find.
- * `outboard doctor state` compares the reports.
- * Called by loop.c, in a worker with a state report. Invariant: it only reads, and runs no code of the
- * application.
+ * `outboard doctor state` compares the reports. Called by loop.c, in a worker with a state report.
+ * Invariant: it only reads, and runs no code of the application.
  */
 #include "doctor.h"
 #include "zend_closures.h"

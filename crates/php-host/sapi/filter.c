@@ -1,6 +1,6 @@
 /*
- * ext/filter's copies of the input, for filter_input(). It exports nothing, but one of its ini entries
- * has the address of its globals. Called by variables.c and request_state.c.
+ * ext/filter's copies of the input, for filter_input(). It exports nothing, but one of its ini
+ * entries has the address of its globals. Called by variables.c and request_state.c.
  */
 #include "filter.h"
 
@@ -9,7 +9,9 @@ outboard_filter_inputs *outboard_filter;
 /* From ext/filter/filter_private.h, which is not installed. */
 #define FILTER_UNSAFE_RAW 0x0204
 
-/* The entry's first argument is the offset of the setting, its second the address of the globals. */
+/*
+ * The entry's first argument is the offset of the setting, its second the address of the globals.
+ */
 void outboard_filter_startup(void)
 {
 	zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("filter.default"));

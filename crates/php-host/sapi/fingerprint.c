@@ -1,6 +1,6 @@
 /*
- * A 64-bit fingerprint of a value, down to a certain depth: if requests find different fingerprints in
- * one place, they share state. Called by doctor_report.c.
+ * A 64-bit fingerprint of a value, down to a certain depth: if requests find different fingerprints
+ * in one place, they share state. Called by doctor_report.c.
  */
 #include "doctor.h"
 #include "zend_closures.h"

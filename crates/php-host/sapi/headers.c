@@ -1,6 +1,6 @@
 /*
- * The response head: status and header lines. Decides as php-fpm's sapi_cgi_send_headers and nginx's
- * handling of its `Status:` line do together.
+ * The response head: status and header lines. Decides as php-fpm's sapi_cgi_send_headers and
+ * nginx's handling of its `Status:` line do together.
  */
 #include "shim.h"
 
@@ -36,8 +36,8 @@ static sapi_header_struct *first_status_line(sapi_headers_struct *headers)
 }
 
 /*
- * A status line ("HTTP/1.1 418 x") takes precedence if its code is not 200, then a `Status:` header, then
- * the code. A custom reason of a 200 is dropped, as in php-fpm.
+ * A status line ("HTTP/1.1 418 x") takes precedence if its code is not 200, then a `Status:`
+ * header, then the code. A custom reason of a 200 is dropped, as in php-fpm.
  */
 static int decide_status(sapi_headers_struct *headers, const char **reason)
 {
@@ -97,9 +97,9 @@ int outboard_send_headers(sapi_headers_struct *headers)
 		}
 	}
 	/*
-	 * For the page cache, which removes the line: a response of a script with a session may be private.
-	 * php_session_initialize creates $_SESSION, and it stays when the session is closed. It is null while
-	 * another request of a worker script has one.
+	 * For the page cache, which removes the line: a response of a script with a session may be
+	 * private. php_session_initialize creates $_SESSION, and it stays when the session is closed.
+	 * It is null while another request of a worker script has one.
 	 */
 	const zval *of_session = zend_hash_str_find(&EG(symbol_table), ZEND_STRL("_SESSION"));
 	if (of_session && Z_TYPE_P(of_session) != IS_NULL) {

@@ -1,7 +1,7 @@
 /*
  * Strings of ini values that a request's SG and PS point to. The engine frees a value when the next
- * one is set, by any request (OnUpdateString in zend_ini.c), so each request keeps references to the
- * values that were set while it was active.
+ * one is set, by any request (OnUpdateString in zend_ini.c), so each request keeps references to
+ * the values that were set while it was active.
  *
  * Called by request_state.c. Invariant: strings that SG and PS of a request point to live until it
  * has ended.

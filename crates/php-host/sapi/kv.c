@@ -1,6 +1,6 @@
 /*
- * The C part of Outboard\KV (runtime/kv.php): encoding and decoding of reads, and autoloading in classic
- * mode, where the runtime is not loaded at start.
+ * The C part of Outboard\KV (runtime/kv.php): encoding and decoding of reads, and autoloading in
+ * classic mode, where the runtime is not loaded at start.
  */
 #include "shim.h"
 #include "runtime.h"

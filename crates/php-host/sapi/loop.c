@@ -2,9 +2,9 @@
  * The event loop of a worker script: handles, runs or resumes what comes next, in the context that
  * runs.
  *
- * Called by coroutine.c at the top of each context. Invariants: each coroutine of a request releases
- * the request's state once, and the last one ends it; when the worker is to stop, the main script
- * resumes once nothing is left to do.
+ * Called by coroutine.c at the top of each context. Invariants: each coroutine of a request
+ * releases the request's state once, and the last one ends it; when the worker is to stop, the main
+ * script resumes once nothing is left to do.
  */
 #include "coroutine.h"
 #include "swoole.h"

@@ -46,8 +46,9 @@ static int deactivate(void)
 }
 
 /*
- * The gateway sets the name. Classic mode uses "fpm-fcgi": opcache runs only under names that it knows
- * (ZendAccelerator.c), and applications that check PHP_SAPI expect fastcgi_finish_request() and the like.
+ * The gateway sets the name. Classic mode uses "fpm-fcgi": opcache runs only under names that it
+ * knows (ZendAccelerator.c), and applications that check PHP_SAPI expect fastcgi_finish_request()
+ * and the like.
  */
 static sapi_module_struct sapi = {
 	.pretty_name = "Outboard",
@@ -78,7 +79,9 @@ static PHP_MINIT_FUNCTION(outboard)
 	REGISTER_INI_ENTRIES();
 	outboard_variables_startup();
 	outboard_user_ini_startup();
-	/* Before opcache's post-startup, which wraps the functions that it finds (ZendAccelerator.c). */
+	/*
+	 * Before opcache's post-startup, which wraps the functions that it finds (ZendAccelerator.c).
+	 */
 	outboard_script_hook();
 	outboard_backtrace_hook();
 	zend_register_functions(NULL, outboard_page_cache_functions, NULL, type);
@@ -98,8 +101,8 @@ static PHP_MINIT_FUNCTION(outboard)
 	(E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR)
 
 /*
- * Runs after shutdown functions and destructors, while the last error is still known, so the outcome is
- * decided here. exit(255) alone is not a failure.
+ * Runs after shutdown functions and destructors, while the last error is still known, so the
+ * outcome is decided here. exit(255) alone is not a failure.
  */
 static PHP_RSHUTDOWN_FUNCTION(outboard)
 {
@@ -139,8 +142,8 @@ static zend_module_entry outboard_module = {
 };
 
 /*
- * Debian's libraries of all PHP versions share the name libphp.so, and the system's alternatives decide
- * which one is loaded. Another version than that of the build would crash.
+ * Debian's libraries of all PHP versions share the name libphp.so, and the system's alternatives
+ * decide which one is loaded. Another version than that of the build would crash.
  */
 static bool library_fits(void)
 {
@@ -200,8 +203,8 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 }
 
 /*
- * Whether opcache compiles the files. It refuses SAPI names that it does not know, and is then loaded
- * without effect.
+ * Whether opcache compiles the files. It refuses SAPI names that it does not know, and is then
+ * loaded without effect.
  */
 static bool opcache_compiles(void)
 {

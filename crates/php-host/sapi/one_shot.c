@@ -1,11 +1,11 @@
 /*
- * The end of a fork that handles one request: the steps of php_request_shutdown in main.c, in its order,
- * except for freeing memory. Called by loop.c when the script has ended; with Outboard\snapshot() the
- * response is completed here.
+ * The end of a fork that handles one request: the steps of php_request_shutdown in main.c, in its
+ * order, except for freeing memory. Called by loop.c when the script has ended; with
+ * Outboard\snapshot() the response is completed here.
  *
- * Destructors of the boot's objects run in each fork, as if the script had booted for this request alone.
- * All forks share what the boot has opened, so no fork closes it.
- * Invariant: no bailout passes these functions.
+ * Destructors of the boot's objects run in each fork, as if the script had booted for this request
+ * alone. All forks share what the boot has opened, so no fork closes it. Invariant: no bailout
+ * passes these functions.
  */
 #include "coroutine.h"
 #include "zend_closures.h"
@@ -93,8 +93,8 @@ static void run_step(void (*step)(void))
 }
 
 /*
- * Each step has its own catch, as in php_request_shutdown: after a fatal error or an exit the next one
- * follows.
+ * Each step has its own catch, as in php_request_shutdown: after a fatal error or an exit the next
+ * one follows.
  */
 void outboard_one_shot_end(void)
 {

@@ -1,14 +1,14 @@
 /*
- * The opcode cache of a running app: `outboard opcache status`, and a limit on resets by the application.
- * Called by module.c and script.c.
+ * The opcode cache of a running app: `outboard opcache status`, and a limit on resets by the
+ * application. Called by module.c and script.c.
  *
- * All workers share one cache. After a reset each request compiles its scripts again, on all processors
- * at once. Plugins call opcache_reset() several times in a row after an update, so one call a minute
- * takes effect.
+ * All workers share one cache. After a reset each request compiles its scripts again, on all
+ * processors at once. Plugins call opcache_reset() several times in a row after an update, so one
+ * call a minute takes effect.
  *
- * A worker script uses its cached code until its worker exits. opcache would wait for all workers, with
- * new ones uncached meanwhile, and then kill them (force_restart_timeout). So worker mode has no reset: a
- * reload starts a new generation with a new cache.
+ * A worker script uses its cached code until its worker exits. opcache would wait for all workers,
+ * with new ones uncached meanwhile, and then kill them (force_restart_timeout). So worker mode has
+ * no reset: a reload starts a new generation with a new cache.
  */
 #include "shim.h"
 #include <stdatomic.h>

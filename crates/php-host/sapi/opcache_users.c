@@ -2,14 +2,14 @@
  * Which processes use opcache's shared memory, without system calls. Called by opcache.c.
  *
  * Before opcache resets its memory it waits until no process uses it. It tracks that with a file: a
- * request locks the second byte for reading when it takes a script from the memory, and unlocks all at its
- * end (accel_activate_add, accel_unlock_all in ZendAccelerator.c). These two calls of fcntl(2) take an
- * eighth of the time of a cached one-liner, and all workers contend for one list of locks. Here a process
- * stores its pid in its own slot instead, and a query scans all slots.
+ * request locks the second byte for reading when it takes a script from the memory, and unlocks all
+ * at its end (accel_activate_add, accel_unlock_all in ZendAccelerator.c). These two calls of
+ * fcntl(2) take an eighth of the time of a cached one-liner, and all workers contend for one list
+ * of locks. Here a process stores its pid in its own slot instead, and a query scans all slots.
  *
- * Invariant: a process that uses the memory is found, one that was killed meanwhile is not. Therefore the
- * owner of a slot holds a lock on the slot's byte of another file for life, which the kernel releases. A
- * process without a slot locks opcache's file as usual.
+ * Invariant: a process that uses the memory is found, one that was killed meanwhile is not.
+ * Therefore the owner of a slot holds a lock on the slot's byte of another file for life, which the
+ * kernel releases. A process without a slot locks opcache's file as usual.
  */
 #include "shim.h"
 #include "interpose.h"
@@ -35,7 +35,10 @@ static int claims_fd = -1;
 static void *opcache_base;
 /* opcache's file, once known. */
 static int lock_fd = -1;
-/* Whether this process may hold other locks of that file, which opcache releases with the same call. */
+/*
+ * Whether this process may hold other locks of that file, which opcache releases with the same
+ * call.
+ */
 static bool holds_others = true;
 
 static struct slot *own;
@@ -163,7 +166,9 @@ int fcntl(int fd, int command, ...)
 	return real(fd, command, argument);
 }
 
-/* After start-up, before the first fork. Without shared memory or a file opcache's locks are used. */
+/*
+ * After start-up, before the first fork. Without shared memory or a file opcache's locks are used.
+ */
 void outboard_opcache_users_startup(void)
 {
 	zend_extension *opcache = zend_get_extension("Zend OPcache");

@@ -1,12 +1,12 @@
 /*
- * Output and log lines from PHP to the exchange. Outside of requests PHP prints to the process's own
- * streams, which the zygote captures at start-up.
+ * Output and log lines from PHP to the exchange. Outside of requests PHP prints to the process's
+ * own streams, which the zygote captures at start-up.
  */
 #include "worker_mode.h"
 
 /*
- * php_handle_aborted_connection would bail out and break the engine for other requests, so in worker mode
- * the handler ends as by exit() and its `finally` blocks run.
+ * php_handle_aborted_connection would bail out and break the engine for other requests, so in
+ * worker mode the handler ends as by exit() and its `finally` blocks run.
  */
 static void client_has_gone(void)
 {

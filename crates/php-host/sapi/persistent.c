@@ -4,11 +4,11 @@
  * connection, and an unused one goes to the next: a pool as large as was ever needed at once.
  *
  * PDO identifies them by the data source and an optional name; pgsql, pg_connect() included, by the
- * connection string and flags, of which it uses two. Both are called with a number added. mysqli and
- * redis have their own pools.
+ * connection string and flags, of which it uses two. Both are called with a number added. mysqli
+ * and redis have their own pools.
  *
- * Called by worker_script.c once. Invariant: objects that share a connection belong to one coroutine in
- * one request.
+ * Called by worker_script.c once. Invariant: objects that share a connection belong to one
+ * coroutine in one request.
  */
 #include "worker_mode.h"
 #include "ext/pdo/php_pdo_driver.h"

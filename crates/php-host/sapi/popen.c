@@ -1,6 +1,6 @@
 /*
- * popen(3) for exec(), shell_exec(), mail() and others: like the C library's, but the shell dies with the
- * process that started it (PR_SET_PDEATHSIG).
+ * popen(3) for exec(), shell_exec(), mail() and others: like the C library's, but the shell dies
+ * with the process that started it (PR_SET_PDEATHSIG).
  *
  * Invariant: between vfork and execve the child calls nothing that allocates, locks or returns.
  */

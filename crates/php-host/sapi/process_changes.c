@@ -1,10 +1,11 @@
 /*
- * Changes of the process that PHP does not undo in any mode: signals, alarms, limits, priority, identity.
- * Called by request.c and reset.c at a request's end, and by worker_script.c once a script has booted.
+ * Changes of the process that PHP does not undo in any mode: signals, alarms, limits, priority,
+ * identity. Called by request.c and reset.c at a request's end, and by worker_script.c once a
+ * script has booted.
  *
- * Functions that make such changes are wrapped, and the first call saves the state before; a request
- * that calls none costs nothing. Invariant: after a request the process is as it was before, or it
- * takes no further request.
+ * Functions that make such changes are wrapped, and the first call saves the state before; a
+ * request that calls none costs nothing. Invariant: after a request the process is as it was
+ * before, or it takes no further request.
  */
 #include "shim.h"
 #include <errno.h>
@@ -185,11 +186,6 @@ void outboard_process_changes_accept(void)
 void outboard_process_changes_startup(void)
 {
 	for (size_t i = 0; i < CHANGERS; i++) {
-		zend_function *function =
-			zend_hash_str_find_ptr(CG(function_table), changers[i].name, strlen(changers[i].name));
-		if (function && function->type == ZEND_INTERNAL_FUNCTION) {
-			wrapped[i] = function->internal_function.handler;
-			function->internal_function.handler = call_wrapped;
-		}
+		wrapped[i] = outboard_wrap(changers[i].name, call_wrapped);
 	}
 }

@@ -33,8 +33,8 @@ static void report_exception(outboard_request_state *state)
 
 /*
  * After a bailout (exhausted memory, a fatal error) the engine can only finish what has begun, and
- * the worker takes no further request. The memory of the failed request stays allocated, so the limit
- * is raised for the others.
+ * the worker takes no further request. The memory of the failed request stays allocated, so the
+ * limit is raised for the others.
  */
 static void recover(zend_execute_data *frame, outboard_request_state *state)
 {

@@ -1,6 +1,6 @@
 /*
- * Reopens in a fork the files that the boot has opened, so that each request has its own position and
- * its own locks of flock(2). Called by loop.c just after the fork.
+ * Reopens in a fork the files that the boot has opened, so that each request has its own position
+ * and its own locks of flock(2). Called by loop.c just after the fork.
  *
  * Only regular files can be reopened (/proc/self/fd, proc(5)); sockets and pipes stay shared.
  */

@@ -1,5 +1,6 @@
 /*
- * Functions of Outboard\Engine for Outboard\Request (runtime/Request.php): the parts of the current request.
+ * Functions of Outboard\Engine for Outboard\Request (runtime/Request.php): the parts of the current
+ * request.
  */
 #include "worker_mode.h"
 #include "ext/spl/spl_exceptions.h"

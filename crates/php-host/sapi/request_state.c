@@ -215,7 +215,9 @@ static void shrink_output_buffer(void)
 	}
 }
 
-/* As php_request_startup in main.c: headers and buffers that the ini files set for every request. */
+/*
+ * As php_request_startup in main.c: headers and buffers that the ini files set for every request.
+ */
 static void begin_output(void)
 {
 	if (PG(expose_php)) {

@@ -1,9 +1,10 @@
 /*
- * The reset after a request in worker mode: state of the process outside of the request's own. Called by
- * request_state.c; the parts are in reset_*.c.
+ * The reset after a request in worker mode: state of the process outside of the request's own.
+ * Called by request_state.c; the parts are in reset_*.c.
  *
  * Functions that change such state are wrapped, so a request that calls none of them costs nothing.
- * Invariant: after a request everything below is as it was when the script first called for a request.
+ * Invariant: after a request everything below is as it was when the script first called for a
+ * request.
  */
 #include "reset.h"
 #include "ext/random/php_random.h"
@@ -94,12 +95,7 @@ static void call_tracked(INTERNAL_FUNCTION_PARAMETERS)
 void outboard_reset_startup(void)
 {
 	for (size_t i = 0; i < TRACKED; i++) {
-		zend_internal_function *function =
-			zend_hash_str_find_ptr(CG(function_table), tracked[i].name, strlen(tracked[i].name));
-		if (function && function->type == ZEND_INTERNAL_FUNCTION) {
-			wrapped[i] = function->handler;
-			function->handler = call_tracked;
-		}
+		wrapped[i] = outboard_wrap(tracked[i].name, call_tracked);
 	}
 	outboard_transactions_startup();
 }
@@ -129,7 +125,9 @@ void outboard_reset_baseline(void)
 	outboard_changes = 0;
 }
 
-/* Reseeds: forks of one snapshot must not draw equal numbers, nor requests after one that seeded. */
+/*
+ * Reseeds: forks of one snapshot must not draw equal numbers, nor requests after one that seeded.
+ */
 void outboard_reset_random(void)
 {
 	RANDOM_G(mt19937_seeded) = false;

@@ -2,9 +2,9 @@
  * Handles of php://input, which all read the one stream of the request's body. Called by
  * request_state.c at a request's end, before that stream is closed.
  *
- * Invariant: a handle that outlives its request (a request object in a service, an SplFileObject) is at
- * its end. It is not closed, because objects of PHP point to the stream itself; unchanged, it would read
- * freed memory or the body of another request.
+ * Invariant: a handle that outlives its request (a request object in a service, an SplFileObject)
+ * is at its end. It is not closed, because objects of PHP point to the stream itself; unchanged, it
+ * would read freed memory or the body of another request.
  */
 #include "reset.h"
 #include "ext/standard/file.h"

@@ -1,6 +1,6 @@
 /*
- * Resources of a request that block others: connections with an open transaction, locked files. Called
- * by reset.c, and by reset_transactions.c when a transaction begins.
+ * Resources of a request that block others: connections with an open transaction, locked files.
+ * Called by reset.c, and by reset_transactions.c when a transaction begins.
  */
 #include "reset.h"
 #include "ext/standard/file.h"

@@ -39,7 +39,8 @@ static zend_string *added_name(HashTable *present, HashTable *baseline)
 
 /*
  * A wrapper of a PHP class is a resource that is freed when the wrapper is unregistered
- * (stream_wrapper_unregister in userspace.c). Those of the boot get a reference, to be registered again.
+ * (stream_wrapper_unregister in userspace.c). Those of the boot get a reference, to be registered
+ * again.
  */
 static void retain(const php_stream_wrapper *wrapper)
 {

@@ -1,6 +1,6 @@
 /*
- * Open transactions: which calls begin one, and how a connection rolls it back. Called by reset.c when
- * a tracked function is called, and by reset_held_resources.c at a request's end.
+ * Open transactions: which calls begin one, and how a connection rolls it back. Called by reset.c
+ * when a tracked function is called, and by reset_held_resources.c at a request's end.
  */
 #include "reset.h"
 #include <syslog.h>
@@ -96,8 +96,8 @@ static void log_rolled_back(void)
 }
 
 /*
- * SQLite's classes do not report a transaction that a statement has begun, so a ROLLBACK is tried. If a
- * statement has ended a transaction that PDO believes open, beginning one clears PDO's flag.
+ * SQLite's classes do not report a transaction that a statement has begun, so a ROLLBACK is tried.
+ * If a statement has ended a transaction, PDO's flag is cleared by rolling back a new one.
  */
 static void roll_back_sqlite(zend_object *connection)
 {
@@ -128,8 +128,8 @@ static void roll_back_pgsql(zend_object *connection)
 }
 
 /*
- * Rolls back with the connection's own methods. mysqli does not report whether a transaction is open, so
- * it always rolls back; only PDO's is logged.
+ * Rolls back with the connection's own methods. mysqli does not report whether a transaction is
+ * open, so it always rolls back; only PDO's is logged.
  */
 void outboard_roll_back(zend_object *connection, bool autocommit)
 {
@@ -185,8 +185,8 @@ static bool has_word(const char *text, const char *word)
 #define SCANNED_BYTES (64 * 1024)
 
 /*
- * Whether one of these statements opens a transaction, judged by its first word. A semicolon in a string
- * may look like another statement; then there is nothing to roll back.
+ * Whether one of these statements opens a transaction, judged by its first word. A semicolon in a
+ * string may look like another statement; then there is nothing to roll back.
  */
 static bool opens_transaction(const zval *statements)
 {
@@ -205,9 +205,9 @@ static bool opens_transaction(const zval *statements)
 }
 
 /*
- * A persistent connection of mysqli returns to its pool with its object, transaction included, and others
- * wait for its locks until it is used again. mysqli has a setting for this that costs a ROLLBACK each
- * time, so it is enabled when a transaction is first seen.
+ * A persistent connection of mysqli returns to its pool with its object, transaction included, and
+ * others wait for its locks until it is used again. mysqli has a setting for this that costs a
+ * ROLLBACK each time, so it is enabled when a transaction is first seen.
  */
 static void roll_back_pooled_mysqli(void)
 {
@@ -223,7 +223,10 @@ static void roll_back_pooled_mysqli(void)
 	is_on = true;
 }
 
-/* pgsql does not reset them between requests, so such an object is retained until the request's end. */
+/*
+ * pgsql does not reset them between requests, so such an object is retained until the request's
+ * end.
+ */
 static bool is_persistent_pgsql(const zend_object *object)
 {
 	const zend_resource *one;
@@ -318,16 +321,11 @@ static const zif_handler method_marks[BEGIN_METHODS] = {
 	mark_method_10, mark_method_11, mark_method_12, mark_method_13,
 };
 
-static zend_class_entry *class_named(const char *name)
-{
-	return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
-}
-
 /* Subclasses have copies of the methods (zend_duplicate_internal_function). */
 static void wrap_method(size_t at)
 {
 	const char *method = beginners[at].method;
-	zend_class_entry *root = class_named(beginners[at].class);
+	zend_class_entry *root = outboard_class(beginners[at].class);
 	zend_class_entry *one;
 	ZEND_HASH_FOREACH_PTR(CG(class_table), one) {
 		zend_internal_function *function = NULL;
@@ -343,10 +341,10 @@ static void wrap_method(size_t at)
 
 void outboard_transactions_startup(void)
 {
-	mysqli_class = class_named("mysqli");
-	pgsql_class = class_named("pgsql\\connection");
-	pdo_class = class_named("pdo");
-	sqlite_class = class_named("sqlite3");
+	mysqli_class = outboard_class("mysqli");
+	pgsql_class = outboard_class("pgsql\\connection");
+	pdo_class = outboard_class("pdo");
+	sqlite_class = outboard_class("sqlite3");
 	for (size_t i = 0; i < BEGIN_METHODS; i++) {
 		wrap_method(i);
 	}

@@ -2,9 +2,9 @@
  * Support for AddressSanitizer, and deliberate faults that show whether it reports them. Called by
  * module.c; empty except in the build of ci/test-asan.
  *
- * The sanitizer unpoisons the stack that longjmp unwinds, as every bailout of PHP does, so it has to know
- * the current stack. PHP's own code, which switches to coroutines and Fibers, is not instrumented; an
- * observer of the engine reports each switch instead.
+ * The sanitizer unpoisons the stack that longjmp unwinds, as every bailout of PHP does, so it has
+ * to know the current stack. PHP's own code, which switches to coroutines and Fibers, is not
+ * instrumented; an observer of the engine reports each switch instead.
  */
 #include "shim.h"
 #include "zend_fibers.h"
@@ -40,8 +40,8 @@ static void finish_switch(void)
 }
 
 /*
- * Runs on the stack of `from`. It completes the switch before this one: once a switch has started, the
- * sanitizer accepts the stack pointer in either stack.
+ * Runs on the stack of `from`. It completes the switch before this one: once a switch has started,
+ * the sanitizer accepts the stack pointer in either stack.
  */
 static void on_switch(zend_fiber_context *from, zend_fiber_context *to)
 {
@@ -69,8 +69,8 @@ static void on_destroy(zend_fiber_context *ending)
 static char *allocator;
 
 /*
- * Together with AddressSanitizer, gcc's run-time for undefined behaviour ignores its options and would
- * write to a worker's standard error.
+ * Together with AddressSanitizer, gcc's run-time for undefined behaviour ignores its options and
+ * would write to a worker's standard error.
  */
 static void report_to(const char *path)
 {

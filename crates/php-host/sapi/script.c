@@ -59,8 +59,8 @@ static void enter(const char *directory, size_t len, int64_t now_s)
 }
 
 /*
- * Applications open files relative to their script. The directory is entered again each second (0.7 us),
- * because a deployment may have replaced a symlink in its path.
+ * Applications open files relative to their script. The directory is entered again each second (0.7
+ * us), because a deployment may have replaced a symlink in its path.
  */
 static void enter_directory_of(const outboard_request *request)
 {
@@ -79,11 +79,7 @@ void outboard_script_hook(void)
 {
 	open_next = zend_stream_open_function;
 	zend_stream_open_function = open_script;
-	zend_internal_function *change = zend_hash_str_find_ptr(CG(function_table), "chdir", 5);
-	if (change) {
-		chdir_next = change->handler;
-		change->handler = chdir_and_invalidate;
-	}
+	chdir_next = outboard_wrap("chdir", chdir_and_invalidate);
 }
 
 static void send_refusal(const outboard_request *request)

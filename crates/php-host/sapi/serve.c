@@ -1,6 +1,6 @@
 /*
- * Outboard\serve(): calls the handler with a Request and sends its result. Called by loop.c for each
- * request; results other than a Response with a string go to Outboard\Engine\send
+ * Outboard\serve(): calls the handler with a Request and sends its result. Called by loop.c for
+ * each request; results other than a Response with a string go to Outboard\Engine\send
  * (runtime/Response.php).
  *
  * Invariant: a response sent from here leaves the engine in the state that header(),

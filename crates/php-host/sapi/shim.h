@@ -12,6 +12,24 @@ extern const outboard_request *outboard_current;
 extern outboard_result *outboard_current_result;
 void outboard_describe_request(const outboard_request *request);
 
+/* Replaces the handler of a function; returns the original one, or NULL without such a function. */
+static inline zif_handler outboard_wrap(const char *name, zif_handler handler)
+{
+	zend_internal_function *function =
+		zend_hash_str_find_ptr(CG(function_table), name, strlen(name));
+	zif_handler original = NULL;
+	if (function && function->type == ZEND_INTERNAL_FUNCTION) {
+		original = function->handler;
+		function->handler = handler;
+	}
+	return original;
+}
+
+static inline zend_class_entry *outboard_class(const char *name)
+{
+	return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
+}
+
 /* script.c */
 void outboard_script_hook(void);
 int outboard_script_run(const outboard_request *request);

@@ -1,6 +1,6 @@
 /*
- * The superglobals of requests in worker mode: imports them, and swaps them when another request becomes
- * active. Called by request_state.c.
+ * The superglobals of requests in worker mode: imports them, and swaps them when another request
+ * becomes active. Called by request_state.c.
  *
  * Invariant: the symbol table has the superglobals of the active request only.
  */
@@ -24,8 +24,8 @@ void outboard_superglobals_startup(void)
 }
 
 /*
- * The superglobal's entry in the symbol table, or NULL. It stays in its bucket until the table grows
- * or is packed; the bucket's key shows that.
+ * The superglobal's entry in the symbol table, or NULL. It stays in its bucket until the table
+ * grows or is packed; the bucket's key shows that.
  */
 static zval *entry_of(int i)
 {
@@ -115,9 +115,9 @@ static bool is_empty(int i)
 }
 
 /*
- * An empty superglobal is the engine's immutable empty array, which costs nothing to create or free.
- * It is disarmed then: PHP's importers add a reference to the array they find, which this one does
- * not allow.
+ * An empty superglobal is the engine's immutable empty array, which costs nothing to create or
+ * free. It is disarmed then: PHP's importers add a reference to the array they find, which this one
+ * does not allow.
  */
 static bool import_empty(int i)
 {

@@ -1,7 +1,7 @@
 /*
  * Outboard\dispatch() and Outboard\task(), in every mode. A worker script has their PHP part
- * (runtime/tasks.php) from the boot; in classic mode it is loaded for the first task, because few requests
- * have one. primitives.c sends the task.
+ * (runtime/tasks.php) from the boot; in classic mode it is loaded for the first task, because few
+ * requests have one. primitives.c sends the task.
  */
 #include "shim.h"
 #include "runtime.h"

@@ -1,12 +1,12 @@
 /*
- * php.ini's max_execution_time without a system call per request. PHP sets and clears an interval timer
- * and its handler around each request (zend_set_timeout in zend_execute_API.c): three system calls, a
- * fifth of the cost of a cached one-liner. Here each worker has one timer that ticks once per second of
- * its CPU time, and the ticks count for the current request.
+ * php.ini's max_execution_time without a system call per request. PHP sets and clears an interval
+ * timer and its handler around each request (zend_set_timeout in zend_execute_API.c): three system
+ * calls, a fifth of the cost of a cached one-liner. Here each worker has one timer that ticks once
+ * per second of its CPU time, and the ticks count for the current request.
  *
- * So a limit is exact to a second, and PHP's own handler ends the script. If a request sets another limit
- * (set_time_limit, ini_set, .user.ini), PHP's timer runs as usual and the tick does nothing. Invariant:
- * outside of a script no tick reaches PHP.
+ * So a limit is exact to a second, and PHP's own handler ends the script. If a request sets another
+ * limit (set_time_limit, ini_set, .user.ini), PHP's timer runs as usual and the tick does nothing.
+ * Invariant: outside of a script no tick reaches PHP.
  */
 #include "shim.h"
 #include <errno.h>
@@ -47,8 +47,8 @@ void outboard_time_limit_end(void)
 }
 
 /*
- * The first tick may come at once, so one tick more than the limit is counted. EG(timeout_seconds) is not
- * 0 while PHP's own timer runs; a script's limit of 0 shows only in the setting.
+ * The first tick may come at once, so one tick more than the limit is counted. EG(timeout_seconds)
+ * is not 0 while PHP's own timer runs; a script's limit of 0 shows only in the setting.
  */
 static void tick(int signal_number)
 {

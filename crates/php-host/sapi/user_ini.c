@@ -1,6 +1,7 @@
 /*
- * .user.ini files, and the [HOST=] and [PATH=] sections of php.ini, as php-fpm applies them. Called at
- * each request's activation. The values of a directory are cached for user_ini.cache_ttl seconds.
+ * .user.ini files, and the [HOST=] and [PATH=] sections of php.ini, as php-fpm applies them. Called
+ * at each request's activation. The values of a directory are cached for user_ini.cache_ttl
+ * seconds.
  */
 #include "shim.h"
 
@@ -43,7 +44,9 @@ static void read_directory(directory_values *directory, char *path, size_t len)
 	path[len] = '/';
 }
 
-/* From the document root down to the script's directory; outside of the root only that directory. */
+/*
+ * From the document root down to the script's directory; outside of the root only that directory.
+ */
 static void read_directories(directory_values *directory, char *path, size_t len)
 {
 	const outboard_str *root = &outboard_current->document_root;

@@ -1,6 +1,6 @@
 /*
- * $_SERVER and getenv(): the variables that nginx with Debian's fastcgi_params and php-fpm set, in the
- * same order.
+ * $_SERVER and getenv(): the variables that nginx with Debian's fastcgi_params and php-fpm set, in
+ * the same order.
  */
 #include "filter.h"
 
@@ -24,8 +24,8 @@ enum { NAMES(AS_ENUM) NAME_COUNT };
 static zend_string *variable_names[NAME_COUNT];
 
 /*
- * Cached variable names of headers, by their spelling. Entries are never replaced, so clients cannot make
- * a worker grow.
+ * Cached variable names of headers, by their spelling. Entries are never replaced, so clients
+ * cannot make a worker grow.
  */
 #define KNOWN_HEADERS 64
 static struct known_header {
@@ -60,9 +60,9 @@ const outboard_str *outboard_header(const char *name, size_t name_len)
 }
 
 /*
- * "X-Real-Ip" becomes "HTTP_X_REAL_IP"; NULL if the header is left out. As in nginx, only letters, digits
- * and hyphens are allowed, because X_Real_Ip would become the same variable and could be forged. `Proxy`
- * is always left out (httpoxy, CVE-2016-5385).
+ * "X-Real-Ip" becomes "HTTP_X_REAL_IP"; NULL if the header is left out. As in nginx, only letters,
+ * digits and hyphens are allowed, because X_Real_Ip would become the same variable and could be
+ * forged. `Proxy` is always left out (httpoxy, CVE-2016-5385).
  */
 static zend_string *build_variable_name(const outboard_str *header, bool permanent)
 {
@@ -109,8 +109,8 @@ static zend_string *variable_name(const outboard_str *header)
 }
 
 /*
- * Lines of one name become one value (RFC 3875 section 4.1.18), cookies by RFC 9113 section 8.2.3. Lines
- * that do not fit are left out.
+ * Lines of one name become one value (RFC 3875 section 4.1.18), cookies by RFC 9113 section 8.2.3.
+ * Lines that do not fit are left out.
  */
 static size_t join_lines(size_t first, char *joined)
 {

@@ -1,12 +1,13 @@
 /*
  * Waiting without blocking the worker. The host exports replacements for the functions of the C
- * library in which PHP, its extensions and their libraries wait, and the dynamic linker binds calls to
- * them. Where a coroutine can wait, it is suspended and others run; the original function is called
- * once it need not wait. Elsewhere (classic mode, start-up, other threads) the replacements only call
- * the originals.
+ * library in which PHP, its extensions and their libraries wait, and the dynamic linker binds calls
+ * to them. Where a coroutine can wait, it is suspended and others run; the original function is
+ * called once it need not wait. Elsewhere (classic mode, start-up, other threads) the replacements
+ * only call the originals.
  *
- * Invariants: no blocking call gets a descriptor that is not ready, unless the engine forbids a switch;
- * results and errno are those of the original function; non-blocking descriptors are not touched.
+ * Invariants: no blocking call gets a descriptor that is not ready, unless the engine forbids a
+ * switch; results and errno are those of the original function; non-blocking descriptors are not
+ * touched.
  */
 #include "waiting.h"
 #include "ext/spl/spl_exceptions.h"
@@ -105,8 +106,8 @@ int outboard_poll_real(struct pollfd *fds, nfds_t count, int timeout_ms)
 }
 
 /*
- * For readiness calls, which may share a descriptor: e.g. two requests with one multi handle of curl.
- * The poller reports an event to one waiter only, so the other one polls repeatedly.
+ * For readiness calls, which may share a descriptor: e.g. two requests with one multi handle of
+ * curl. The poller reports an event to one waiter only, so the other one polls repeatedly.
  */
 enum wait_result outboard_wait_shared(
 	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us)

@@ -1,9 +1,9 @@
 /*
- * Replacements for calls whose end no descriptor of the caller shows. A child's end has a pidfd; name
- * resolution and pclose(3) run in a thread (`offload.rs`) while the coroutine waits.
+ * Replacements for calls whose end no descriptor of the caller shows. A child's end has a pidfd;
+ * name resolution and pclose(3) run in a thread (`offload.rs`) while the coroutine waits.
  *
- * Invariant: a blocking call writes to the stack of the coroutine that began it, which therefore stays
- * suspended until the call has ended, cancelled or not.
+ * Invariant: a blocking call writes to the stack of the coroutine that began it, which therefore
+ * stays suspended until the call has ended, cancelled or not.
  */
 #include "waiting.h"
 #include <netdb.h>

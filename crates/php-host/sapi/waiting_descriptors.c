@@ -1,9 +1,9 @@
 /*
- * Replacements for functions that read, write, connect and lock through a descriptor, and for the stdio
- * functions that PHP reads a child's output with.
+ * Replacements for functions that read, write, connect and lock through a descriptor, and for the
+ * stdio functions that PHP reads a child's output with.
  *
- * Invariant: two coroutines never use one connection at a time; the second one gets an exception that
- * names both places (connection_guard.c).
+ * Invariant: two coroutines never use one connection at a time; the second one gets an exception
+ * that names both places (connection_guard.c).
  */
 #include "waiting.h"
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
  * The content coding of ext/zlib (ob_gzhandler, zlib.output_compression). The extension reads
- * Accept-Encoding once per PHP request and remembers the result, but another client may accept less. It
- * exports nothing, but one of its ini entries has the address of its globals.
+ * Accept-Encoding once per PHP request and remembers the result, but another client may accept
+ * less. It exports nothing, but one of its ini entries has the address of its globals.
  *
  * Called by request_state.c. Invariant: each request has its own coding.
  */
@@ -28,7 +28,9 @@ static bool is_at(const char *name, size_t offset, const void *base)
 	return entry && entry->mh_arg2 == base && (size_t) entry->mh_arg1 == offset;
 }
 
-/* The entries' first argument is the offset of the setting, the second the address of the globals. */
+/*
+ * The entries' first argument is the offset of the setting, the second the address of the globals.
+ */
 void outboard_zlib_startup(void)
 {
 	const zend_ini_entry *entry =

@@ -1,7 +1,8 @@
 //! Passes the text of a PHP backtrace from `sapi/backtrace.c` to the gateway.
 //!
-//! A running worker writes its own after a signal; the zygote reads one that waits ([`request`]), and writes
-//! to the worker's ring memory on its behalf. Invariant: nothing here runs in a signal handler.
+//! A running worker writes its own after a signal; the zygote reads one that waits ([`request`]),
+//! and writes to the worker's ring memory on its behalf. Invariant: nothing here runs in a signal
+//! handler.
 
 use crate::engine;
 use outboard_ring::channel::{BacktraceSink, WorkerChannel};
@@ -68,7 +69,8 @@ fn read_from_outside(pid: i32, memory: &OwnedFd, tag: Tag) {
     }
 }
 
-/// The backtrace of another process of this program, whose pointer to the innermost frame is at `root`.
+/// The backtrace of another process of this program, whose pointer to the innermost frame is at
+/// `root`.
 pub(crate) fn of(pid: i32, root: usize) -> Vec<u8> {
     engine::write_backtrace_from(pid, root);
     WRITER.with_borrow_mut(|writer| std::mem::take(&mut writer.text))

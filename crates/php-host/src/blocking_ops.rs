@@ -46,12 +46,10 @@ impl BlockingOps {
         Ok(())
     }
 
-    /// The result of the last call.
     pub(crate) fn result(&mut self) -> Option<FetchResult<'_>> {
         self.fetches.result(self.current?)
     }
 
-    /// Frees the result.
     pub(crate) fn free(&mut self, link: &mut Link) -> Result<(), Corrupt> {
         match self.current.take() {
             Some(id) => self.fetches.free(link, id),

@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 
-/// The maximum size of the captured text.
 const MAX_BYTES: u64 = 32 * 1024;
 
 /// Standard output and error redirected to memory.
@@ -20,7 +19,6 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Redirects both streams.
     pub(crate) fn begin() -> io::Result<Self> {
         let memory = memfd_create("outboard-startup", MemfdFlags::CLOEXEC)?;
         let capture = Self {

@@ -1,16 +1,17 @@
 //! Processes below the zygote that are not workers: programs and forked children of scripts.
 //!
-//! Called by the zygote. Each worker leads its own process group, which is killed with it if the worker does
-//! not exit regularly (deadline, crash). Processes that left the group or outlive a regular exit are adopted
-//! (`PR_SET_CHILD_SUBREAPER`). Invariant: nothing below the zygote survives it.
+//! Called by the zygote. Each worker leads its own process group, which is killed with it if the
+//! worker does not exit regularly (deadline, crash). Processes that left the group or outlive a
+//! regular exit are adopted (`PR_SET_CHILD_SUBREAPER`). Invariant: nothing below the zygote
+//! survives it.
 
 use std::time::{Duration, Instant};
 
 /// How long to wait for killed processes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// In the zygote, before the first worker: orphans become its children, and its parent's exit wakes it
-/// even if it is stopped, so that it notices the closed control socket.
+/// In the zygote, before the first worker: orphans become its children, and its parent's exit wakes
+/// it even if it is stopped, so that it notices the closed control socket.
 pub(crate) fn adopt() {
     // SAFETY: plain system calls without pointers.
     unsafe {
@@ -31,8 +32,8 @@ pub(crate) fn end_group(worker: i32) {
     unsafe { libc::kill(-worker, libc::SIGKILL) };
 }
 
-/// Kills everything below this process. Processes that lose their parent meanwhile are adopted and killed
-/// in the next round.
+/// Kills everything below this process. Processes that lose their parent meanwhile are adopted and
+/// killed in the next round.
 pub(crate) fn end_all() {
     let began = Instant::now();
     loop {

@@ -1,7 +1,8 @@
 //! The PHP engine for Rust: the counterpart of `sapi/outboard.h`.
 //!
-//! Called by the zygote (start) and the worker (requests). Invariants: the structures have C's layout, which
-//! is checked at start-up; all calls are made on the process's only thread; no longjmp leaves the C side.
+//! Called by the zygote (start) and the worker (requests). Invariants: the structures have C's
+//! layout, which is checked at start-up; all calls are made on the process's only thread; no
+//! longjmp leaves the C side.
 
 use crate::fetches::FetchResult;
 use outboard_ring::frame::Tag;
@@ -377,8 +378,8 @@ pub(crate) struct Scratch {
 /// A backtrace requested meanwhile is for `tag`.
 ///
 /// # Safety
-/// `exchange` is valid for the callbacks of [`crate::callbacks`], and nothing else uses its target until
-/// this returns.
+/// `exchange` is valid for the callbacks of [`crate::callbacks`], and nothing else uses its target
+/// until this returns.
 pub(crate) unsafe fn run(
     view: &RequestView<'_>,
     tag: Tag,
@@ -418,12 +419,12 @@ pub(crate) fn prepare_swoole(arguments: &[String]) {
     unsafe { outboard_swoole_prepare(pointers.len() as i32, pointers.as_ptr()) }
 }
 
-/// Runs a worker script to its end. False if it ended without a call for a request, or if the engine has
-/// failed.
+/// Runs a worker script to its end. False if it ended without a call for a request, or if the
+/// engine has failed.
 ///
 /// # Safety
-/// `events` is valid for the callbacks of [`crate::callbacks`], and nothing else uses its target until
-/// this returns.
+/// `events` is valid for the callbacks of [`crate::callbacks`], and nothing else uses its target
+/// until this returns.
 pub(crate) unsafe fn run_worker_script(
     script: &CStr,
     events: *mut c_void,

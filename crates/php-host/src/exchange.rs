@@ -1,9 +1,10 @@
-//! A worker's exchange with the gateway: the current request, its response head, its buffered output and
-//! its unread body.
+//! A worker's exchange with the gateway: the current request, its response head, its buffered
+//! output and its unread body.
 //!
-//! Called by the worker's loop between requests and by [`crate::callbacks`] during one. Invariants: the
-//! head is sent once and before the body; nothing is sent after the response's end; a small response is
-//! published once, together with its `Done`. A corrupt ring ends the worker after the request.
+//! Called by the worker's loop between requests and by [`crate::callbacks`] during one. Invariants:
+//! the head is sent once and before the body; nothing is sent after the response's end; a small
+//! response is published once, together with its `Done`. A corrupt ring ends the worker after the
+//! request.
 
 use crate::blocking_ops::BlockingOps;
 use crate::fetches::FetchResult;
@@ -37,7 +38,6 @@ enum Phase {
     Finished,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     link: Rc<RefCell<Link>>,
@@ -91,7 +91,6 @@ impl Exchange {
         self.waiter = None;
     }
 
-    /// The current request.
     pub(crate) fn tag(&self) -> Tag {
         self.tag
     }
@@ -108,19 +107,17 @@ impl Exchange {
         link.check()
     }
 
-    /// Starts the response head.
     pub(crate) fn start_head(&mut self, status: u16, reason: &[u8]) {
         self.head.clear();
         ResponseHead::encode_status(&mut self.head, status, reason);
     }
 
-    /// Adds a line to the head.
     pub(crate) fn add_head_line(&mut self, line: &[u8]) {
         ResponseHead::encode_line(&mut self.head, line);
     }
 
-    /// Sends the started head as an interim one. False if the final head was sent already, or the client
-    /// has disconnected.
+    /// Sends the started head as an interim one. False if the final head was sent already, or the
+    /// client has disconnected.
     pub(crate) fn send_interim(&mut self) -> bool {
         if self.phase != Phase::Collecting {
             return false;
@@ -134,8 +131,8 @@ impl Exchange {
         self.is_sent(sent)
     }
 
-    /// Takes output and returns how much: less than all if the client has disconnected. Output after the
-    /// response's end is dropped and counts as taken.
+    /// Takes output and returns how much: less than all if the client has disconnected. Output
+    /// after the response's end is dropped and counts as taken.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
         if self.phase == Phase::Finished {
             return bytes.len();
@@ -184,7 +181,6 @@ impl Exchange {
         self.is_sent(sent)
     }
 
-    /// Whether [`Exchange::finish`] was called.
     pub(crate) fn is_finished(&self) -> bool {
         self.phase == Phase::Finished
     }
@@ -256,12 +252,10 @@ impl Exchange {
         filled
     }
 
-    /// Records that a callback panicked: the worker exits after this request.
     pub(crate) fn record_panic(&mut self) {
         self.panicked = true;
     }
 
-    /// Returns whether a callback panicked, and clears it.
     pub(crate) fn take_panicked(&mut self) -> bool {
         std::mem::take(&mut self.panicked)
     }

@@ -1,7 +1,7 @@
 //! Requests that the gateway sends for this worker's scripts, and tasks that it queues.
 //!
-//! Used by [`crate::events`]. Invariants: a result goes to the call that began the fetch and to no later
-//! one in the same slot; the gateway receives each cancellation once.
+//! Used by [`crate::events`]. Invariants: a result goes to the call that began the fetch and to no
+//! later one in the same slot; the gateway receives each cancellation once.
 
 use crate::link::Link;
 use outboard_ring::frame::{FrameKind, Tag};
@@ -18,7 +18,6 @@ struct PartialResponse {
     failure: Option<Failure>,
 }
 
-/// The result of a fetch.
 #[derive(Debug)]
 pub(crate) enum FetchResult<'a> {
     Response(FetchedHead<'a>, &'a [u8]),
@@ -59,7 +58,6 @@ struct Fetch {
     response: PartialResponse,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Fetches {
     slots: Vec<Fetch>,

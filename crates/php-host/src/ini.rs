@@ -1,7 +1,7 @@
 //! Writes ini values as the text that the engine reads after its ini files.
 //!
-//! Called by start-up. Invariant: a value has its meaning in `php.ini`; text that could end its line or its
-//! quotes is quoted or rejected.
+//! Called by start-up. Invariant: a value has its meaning in `php.ini`; text that could end its
+//! line or its quotes is quoted or rejected.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ fn check(name: &str, value: &str) -> Result<(), Unwritable> {
     Ok(())
 }
 
-/// Words and numbers stay bare, so that `On`, `128M` and `E_ALL & ~E_DEPRECATED` have their meaning.
-/// Single quotes are literal; a value that contains them gets double quotes.
+/// Words and numbers stay bare, so that `On`, `128M` and `E_ALL & ~E_DEPRECATED` have their
+/// meaning. Single quotes are literal; a value that contains them gets double quotes.
 fn write_value(value: &str, out: &mut String) {
     let bare =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '&' | '|' | '~' | '^');

@@ -1,9 +1,9 @@
 //! Selects php.ini, and the directory of further ini files, if the settings do not.
 //!
 //! Called by start-up. Debian has a directory for each way to run PHP: `/etc/php/8.2/cli`, `…/fpm`,
-//! `…/embed`. The engine's default would be "embed", whose files are never edited; an application expects those
-//! of php-fpm. So: `outboard`'s, else `fpm`'s, else the engine's default. Invariant: paths from the settings
-//! or the environment are not replaced.
+//! `…/embed`. The engine's default would be "embed", whose files are never edited; an application
+//! expects those of php-fpm. So: `outboard`'s, else `fpm`'s, else the engine's default. Invariant:
+//! paths from the settings or the environment are not replaced.
 
 use outboard_ring::control::HostSettings;
 use std::borrow::Cow;
@@ -26,7 +26,8 @@ pub(crate) struct IniFiles<'a> {
 }
 
 impl<'a> IniFiles<'a> {
-    /// The two are independent: `outboard/php.ini` works with `fpm/conf.d`, which loads the extensions.
+    /// The two are independent: `outboard/php.ini` works with `fpm/conf.d`, which loads the
+    /// extensions.
     pub(crate) fn of(settings: &'a HostSettings) -> Self {
         Self::below(Path::new(HOME), settings)
     }

@@ -1,8 +1,8 @@
 //! The worker's end of its ring: receives and sorts frames, sends frames.
 //!
-//! Shared by the exchanges of a worker and, in worker mode, its events. Invariants: requests leave the ring
-//! in their order; body frames are stored only for requests that wait or are being handled. A corrupt ring
-//! ends the worker.
+//! Shared by the exchanges of a worker and, in worker mode, its events. Invariants: requests leave
+//! the ring in their order; body frames are stored only for requests that wait or are being
+//! handled. A corrupt ring ends the worker.
 
 use outboard_ring::channel::{WaitCall, WorkerChannel};
 use outboard_ring::doorbell::{Awaited, Doorbell};
@@ -15,11 +15,9 @@ use std::time::{Duration, Instant};
 /// Why a frame was not sent.
 #[derive(Debug)]
 pub(crate) enum Unsent {
-    /// The client has disconnected.
     Aborted,
     /// It is longer than the ring.
     TooLong,
-    /// The gateway broke the protocol.
     Broken(Corrupt),
 }
 
@@ -36,11 +34,9 @@ pub(crate) enum Notice {
     Cancel(Tag),
     /// The client of this request reads again.
     Resume(Tag),
-    /// Payload of a `Completion` frame.
     Completion(Vec<u8>),
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Link {
     channel: WorkerChannel,
@@ -75,7 +71,6 @@ const QUICK: Duration = Duration::from_micros(50);
 const CALLS_SLOT: u32 = u32::MAX;
 
 impl Link {
-    /// Creates the worker's end of a new channel.
     pub(crate) fn new(
         mut channel: WorkerChannel,
         bell: Awaited,
@@ -108,17 +103,14 @@ impl Link {
         Ok(())
     }
 
-    /// Whether the worker is to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// Records that the ring is corrupt.
     pub(crate) fn set_broken(&mut self, corrupt: Corrupt) {
         self.broken.get_or_insert(corrupt);
     }
 
-    /// Fails if the ring is corrupt.
     pub(crate) fn check(&self) -> Result<(), Corrupt> {
         self.broken.map_or(Ok(()), Err)
     }
@@ -225,8 +217,8 @@ impl Link {
         }
     }
 
-    /// Waits for the next completion, blocking the worker. Other messages are dropped: the only request
-    /// is the one that waits.
+    /// Waits for the next completion, blocking the worker. Other messages are dropped: the only
+    /// request is the one that waits.
     pub(crate) fn next_completion(&mut self) -> Result<Vec<u8>, Corrupt> {
         self.check()?;
         loop {
@@ -248,7 +240,6 @@ impl Link {
         }
     }
 
-    /// Drops the unread body of an ended request.
     pub(crate) fn discard_body(&mut self, tag: Tag) {
         if !self.bodies.is_empty() {
             self.bodies.remove(&tag);
@@ -290,7 +281,6 @@ impl Link {
         Ok(Some(Sorted::Elsewhere))
     }
 
-    /// Whether the client of this request has disconnected.
     pub(crate) fn is_aborted(&self, tag: Tag) -> bool {
         self.channel.is_aborted(tag)
     }
@@ -308,7 +298,6 @@ impl Link {
         Ok(self.channel.prepare_sleep()? == Sleep::MayBlock)
     }
 
-    /// The doorbell that the gateway rings.
     pub(crate) fn bell(&self) -> &Awaited {
         &self.bell
     }
@@ -363,14 +352,14 @@ impl Link {
         Ok(())
     }
 
-    /// Lets [`Link::publish_response`] batch doorbells: the worker has one request at a time, and the
-    /// gateway knows the queued ones.
+    /// Lets [`Link::publish_response`] batch doorbells: the worker has one request at a time, and
+    /// the gateway knows the queued ones.
     pub(crate) fn batch_responses(&mut self) {
         self.batches = true;
     }
 
-    /// Publishes a complete response. While quick requests are queued, a sleeping gateway is woken once
-    /// for several responses instead of for each; it polls after a millisecond in any case.
+    /// Publishes a complete response. While quick requests are queued, a sleeping gateway is woken
+    /// once for several responses instead of for each; it polls after a millisecond in any case.
     pub(crate) fn publish_response(&mut self) -> Result<(), Corrupt> {
         let now = Instant::now();
         let is_quick = now - std::mem::replace(&mut self.completed, now) < QUICK;
@@ -388,7 +377,6 @@ impl Link {
         Ok(!self.waiting.is_empty() || self.channel.has_more()?)
     }
 
-    /// Publishes the sent frames.
     pub(crate) fn publish(&mut self) {
         self.unannounced = 0;
         if self.channel.publish() == Wake::Needed {

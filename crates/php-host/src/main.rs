@@ -2,9 +2,9 @@
 //! handle requests over shared memory: in classic mode one at a time, each with its own script; in
 //! worker mode with one script for many requests.
 //!
-//! Started by the supervisor with the control socket as standard input. `outboard-php sample` reads the
-//! stacks of workers for `outboard profile`; `outboard-php run` runs a program for Swoole up to the start of
-//! its server, for `outboard run`.
+//! Started by the supervisor with the control socket as standard input. `outboard-php sample` reads
+//! the stacks of workers for `outboard profile`; `outboard-php run` runs a program for Swoole up to
+//! the start of its server, for `outboard run`.
 //!
 //! ```text
 //!  main ─▶ zygote (control socket, forks, reaps) ─fork─▶ worker (request loop)

@@ -1,8 +1,8 @@
-//! Blocking calls of the C library that run in threads while coroutines continue: name resolution, the
-//! end of a pipe's child.
+//! Blocking calls of the C library that run in threads while coroutines continue: name resolution,
+//! the end of a pipe's child.
 //!
-//! Used by [`crate::events`]. Invariants: a thread uses neither PHP nor the ring, and receives no signals;
-//! the call's data lives until the call has ended.
+//! Used by [`crate::events`]. Invariants: a thread uses neither PHP nor the ring, and receives no
+//! signals; the call's data lives until the call has ended.
 
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use std::ffi::c_void;
@@ -16,11 +16,10 @@ pub(crate) struct BlockingCall {
     pub(crate) data: *mut c_void,
 }
 
-// SAFETY: `waiting_blocking_calls.c` does not touch the data until the call has ended, and waits for that
-// in any case.
+// SAFETY: `waiting_blocking_calls.c` does not touch the data until the call has ended, and waits
+// for that in any case.
 unsafe impl Send for BlockingCall {}
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Offload {
     finished: Arc<Mutex<Vec<u64>>>,
@@ -30,8 +29,8 @@ pub(crate) struct Offload {
 }
 
 impl Offload {
-    /// Runs the call in a thread, then ends the worker's wait and reports `waiter` as finished. False if
-    /// no thread can be created.
+    /// Runs the call in a thread, then ends the worker's wait and reports `waiter` as finished.
+    /// False if no thread can be created.
     pub(crate) fn begin(&mut self, waiter: u64, call: BlockingCall, awaited: &Awaited) -> bool {
         let Ok(bell) = self.bell_in(awaited) else { return false };
         let finished = self.finished.clone();
@@ -60,7 +59,6 @@ impl Offload {
         self.bell.insert(bell).try_clone()
     }
 
-    /// Whether a call is in progress.
     pub(crate) fn is_busy(&self) -> bool {
         self.running > 0
     }

@@ -1,8 +1,8 @@
 //! The waits of coroutines for descriptors (by epoll) and for timeouts.
 //!
 //! Used by [`crate::events`]. A waiter is a coroutine's index (low half) and a serial (high half).
-//! Invariants: one coroutine at a time waits for a descriptor; a wait ends once, by a descriptor or by its
-//! timeout, and leaves nothing behind.
+//! Invariants: one coroutine at a time waits for a descriptor; a wait ends once, by a descriptor or
+//! by its timeout, and leaves nothing behind.
 
 use rustix::event::epoll;
 use rustix::event::epoll::{EventData, EventFlags};
@@ -19,12 +19,9 @@ const BATCH: usize = 64;
 /// The worker's bell, in place of a descriptor.
 const BELL: u64 = u64::MAX;
 
-/// Something that has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// The wait of this waiter has ended.
     Wait(u64),
-    /// The timer with this id is due.
     Timer(u64),
 }
 
@@ -47,7 +44,6 @@ struct Watched {
     is_added: bool,
 }
 
-/// The current wait of a coroutine.
 #[derive(Debug, Default)]
 struct Wait {
     name: u64,
@@ -56,7 +52,6 @@ struct Wait {
     active: bool,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,
@@ -89,7 +84,6 @@ impl Poller {
         })
     }
 
-    /// Whether there is any wait or timer.
     pub(crate) fn is_busy(&self) -> bool {
         self.watching > 0 || !self.times.is_empty()
     }
@@ -155,8 +149,8 @@ impl Poller {
     fn update_epoll(&self, fd: RawFd, events: u32, is_added: bool) -> Result<(), WaitError> {
         let flags = EventFlags::from_bits_retain(events) | EventFlags::ONESHOT;
         let data = EventData::new_u64(fd as u64);
-        // SAFETY: borrowed only for the calls below. The script owns the descriptor and the process is
-        // single-threaded here; the kernel refuses a closed one.
+        // SAFETY: borrowed only for the calls below. The script owns the descriptor and the process
+        // is single-threaded here; the kernel refuses a closed one.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         let add = || epoll::add(&self.epoll, fd, data, flags);
         let modify = || epoll::modify(&self.epoll, fd, data, flags);
@@ -210,13 +204,12 @@ impl Poller {
         true
     }
 
-    /// Drops a wait.
     pub(crate) fn cancel(&mut self, name: u64) {
         self.end(name, None);
     }
 
-    /// Appends what has happened; if `may_block`, waits for it until the next timeout. Returns whether the
-    /// bell rang.
+    /// Appends what has happened; if `may_block`, waits for it until the next timeout. Returns
+    /// whether the bell rang.
     pub(crate) fn poll(&mut self, may_block: bool, due: &mut Vec<Due>) -> io::Result<bool> {
         let before = due.len();
         self.take_times(due);

@@ -1,7 +1,7 @@
 //! Properties of the process: parent, user and rights, limits, environment, signals, title.
 //!
-//! Called by the zygote, and by workers just after the fork. Invariant: all of it runs while the process
-//! has a single thread.
+//! Called by the zygote, and by workers just after the fork. Invariant: all of it runs while the
+//! process has a single thread.
 
 use outboard_ring::control::Rlimits;
 use rustix::process::{
@@ -42,8 +42,8 @@ pub(crate) fn leave_terminal() {
 
 extern "C" fn do_nothing(_signal: i32) {}
 
-/// Ignores termination signals: the gateway decides. Programs that scripts start inherit "ignore", but
-/// not a handler.
+/// Ignores termination signals: the gateway decides. Programs that scripts start inherit "ignore",
+/// but not a handler.
 pub(crate) fn ignore_termination() {
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
         // SAFETY: the structure is zeroed and then filled in as sigaction(2) requires; the handler
@@ -57,8 +57,8 @@ pub(crate) fn ignore_termination() {
     }
 }
 
-/// Restores the default for faults. Rust's handler, which reports stack overflows, does not know PHP's
-/// stacks.
+/// Restores the default for faults. Rust's handler, which reports stack overflows, does not know
+/// PHP's stacks.
 pub(crate) fn reset_fault_handlers() {
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
         // SAFETY: restores the kernel's default.
@@ -76,13 +76,11 @@ pub(crate) fn unblock_signals() {
     }
 }
 
-/// Closes all descriptors beyond the three standard streams.
 pub(crate) fn close_inherited() {
     // SAFETY: called first, so nothing in this process owns any of these.
     unsafe { libc::close_range(3, u32::MAX, 0) };
 }
 
-/// Replaces the environment by `variables`.
 pub(crate) fn set_environment(variables: &BTreeMap<String, String>) {
     // SAFETY: single-threaded, so nothing reads the environment meanwhile.
     unsafe { libc::clearenv() };
@@ -123,8 +121,8 @@ pub(crate) fn become_user(uid: u32, gid: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Drops the capabilities that a service manager has granted to the gateway (`AmbientCapabilities=`).
-/// Root stays root.
+/// Drops the capabilities that a service manager has granted to the gateway
+/// (`AmbientCapabilities=`). Root stays root.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
@@ -192,8 +190,8 @@ fn title_area() -> Option<(usize, usize)> {
     (start != 0 && end > start).then_some((start, end))
 }
 
-/// Sets the name that `ps` and `top` show. This overwrites the original environment, which follows the
-/// arguments, so the environment must have been set before.
+/// Sets the name that `ps` and `top` show. This overwrites the original environment, which follows
+/// the arguments, so the environment must have been set before.
 pub(crate) fn set_title(title: &str, short: &str) {
     if let Some((start, end)) = TITLE_AREA.get_or_init(title_area) {
         let len = title.len().min(end - start - 1);

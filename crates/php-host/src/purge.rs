@@ -1,7 +1,7 @@
 //! Purging pages of the app for a script.
 //!
-//! Used by the request's exchange, and by a worker script outside of requests. Invariant: the gateway has
-//! purged everything when a call returns.
+//! Used by the request's exchange, and by a worker script outside of requests. Invariant: the
+//! gateway has purged everything when a call returns.
 
 use crate::link::Link;
 use outboard_ring::frame::Tag;

@@ -1,14 +1,15 @@
 //! The sampler: reads the PHP stacks of running workers from outside, many times a second.
 //!
-//! `outboard profile` and the lab start `outboard-php sample`, which reads other processes of the same
-//! program with process_vm_readv(2) and runs no PHP itself. Workers need no extension and do not notice it.
+//! `outboard profile` and the lab start `outboard-php sample`, which reads other processes of the
+//! same program with process_vm_readv(2) and runs no PHP itself. Workers need no extension and do
+//! not notice it.
 //!
-//! Invariant: addresses are derived from this program only if the other process has mapped the same files,
-//! so that offsets within them are equal.
+//! Invariant: addresses are derived from this program only if the other process has mapped the same
+//! files, so that offsets within them are equal.
 //!
 //! Output: folded stacks, one per line, outermost frame first, and their counts:
-//! `site;{main} index.php;App::run;strlen 42`. The innermost frame is `(waiting)` for a worker in a system
-//! call, and `(engine)` for one that runs outside of PHP code.
+//! `site;{main} index.php;App::run;strlen 42`. The innermost frame is `(waiting)` for a worker in a
+//! system call, and `(engine)` for one that runs outside of PHP code.
 
 use crate::{backtrace, engine};
 use std::collections::BTreeMap;
@@ -127,8 +128,8 @@ impl Worker {
     }
 }
 
-/// Converts `#3 App::run() /srv/app.php:12` into a frame of a folded stack. A function has one frame for
-/// all its lines; code without a function has that of its file.
+/// Converts `#3 App::run() /srv/app.php:12` into a frame of a folded stack. A function has one
+/// frame for all its lines; code without a function has that of its file.
 fn frame(line: &str) -> Option<String> {
     let (_, rest) = line.strip_prefix('#')?.split_once(' ')?;
     let (name, place) = rest.split_once(' ').unwrap_or((rest, ""));

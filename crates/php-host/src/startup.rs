@@ -1,8 +1,8 @@
 //! Starts the engine from the supervisor's settings: environment, user, ini values, PHP.
 //!
-//! Called by the zygote once. Invariants: the user is changed before the engine starts, so that opcache's
-//! lock file and PHP's logs belong to that user; if libphp ends the process during start-up, the supervisor
-//! still gets PHP's messages.
+//! Called by the zygote once. Invariants: the user is changed before the engine starts, so that
+//! opcache's lock file and PHP's logs belong to that user; if libphp ends the process during
+//! start-up, the supervisor still gets PHP's messages.
 
 use crate::capture::Capture;
 use crate::ini_files::IniFiles;
@@ -29,7 +29,8 @@ impl StartError {
 }
 
 /// Makes PHP's allocator use huge pages (`zend_mm_use_huge_pages`, read once at start): its chunks
-/// are 2 MiB each and filled from the beginning, so there are fewer page faults for the same memory.
+/// are 2 MiB each and filled from the beginning, so there are fewer page faults for the same
+/// memory.
 const HUGE_PAGES: &str = "USE_ZEND_ALLOC_HUGE_PAGES";
 
 /// Starts the engine with `settings`; returns the event for the process `supervisor`.
@@ -127,8 +128,8 @@ fn readable_file(path: &Path) -> Result<CString, StartError> {
     CString::new(path.as_os_str().as_bytes()).map_err(|error| StartError::new(&name, error))
 }
 
-/// libphp ends the process if a start-up fails badly (opcache's preloading calls `exit`). This reports
-/// the reason to the supervisor.
+/// libphp ends the process if a start-up fails badly (opcache's preloading calls `exit`). This
+/// reports the reason to the supervisor.
 struct ExitReport {
     capture: Capture,
     control: RawFd,

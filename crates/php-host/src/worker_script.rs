@@ -1,8 +1,8 @@
 //! Worker mode: runs the worker script, and serves its callbacks.
 //!
 //! Called by the worker (isolation by reset) and by the zygote (isolation by fork). Invariants: the
-//! gateway receives `Ready` when the script first calls for a request; in a zygote that call returns only
-//! in the forks.
+//! gateway receives `Ready` when the script first calls for a request; in a zygote that call
+//! returns only in the forks.
 
 use crate::engine::{self, RequestResult};
 use crate::events::{Event, Events};
@@ -130,8 +130,8 @@ impl RunningScript {
         self.forking.is_some() && self.program.is_none()
     }
 
-    /// In a zygote: forks workers until it is stopped, and returns true in each of them. Else returns
-    /// false at once.
+    /// In a zygote: forks workers until it is stopped, and returns true in each of them. Else
+    /// returns false at once.
     pub(crate) fn snapshot(&mut self) -> bool {
         if !self.is_forking() {
             return false;

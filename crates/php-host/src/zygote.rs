@@ -1,8 +1,10 @@
-//! The zygote: receives orders from the supervisor, starts the engine, forks workers and reaps them.
+//! The zygote: receives orders from the supervisor, starts the engine, forks workers and reaps
+//! them.
 //!
-//! Called by `main`. Invariants: it has one thread, so that a fork is complete; a worker inherits no
-//! descriptors of other workers; the exit of each worker is reported exactly once. When the control socket
-//! closes, the zygote exits with all its descendants; the supervisor closes it after the last worker.
+//! Called by `main`. Invariants: it has one thread, so that a fork is complete; a worker inherits
+//! no descriptors of other workers; the exit of each worker is reported exactly once. When the
+//! control socket closes, the zygote exits with all its descendants; the supervisor closes it after
+//! the last worker.
 
 use crate::capture::Capture;
 use crate::link::Link;

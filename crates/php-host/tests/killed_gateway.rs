@@ -1,5 +1,5 @@
-//! No process of a host survives a killed gateway. This program starts itself as that gateway (`harness =
-//! false`), because the kernel's signal for a parent's death needs a real parent.
+//! No process of a host survives a killed gateway. This program starts itself as that gateway
+//! (`harness = false`), because the kernel's signal for a parent's death needs a real parent.
 
 mod driver;
 

@@ -1,6 +1,6 @@
-//! The sanitizers report a deliberate fault of each kind, which ends the process. Run by `ci/test-asan`,
-//! which names the checked memory in `OUTBOARD_FAULTS` and checks the reports; the host of an ordinary build
-//! has no function that commits faults.
+//! The sanitizers report a deliberate fault of each kind, which ends the process. Run by
+//! `ci/test-asan`, which names the checked memory in `OUTBOARD_FAULTS` and checks the reports; the
+//! host of an ordinary build has no function that commits faults.
 
 mod driver;
 

@@ -1,5 +1,5 @@
-//! References to a request that an application stores in a global and uses in a later request: they must
-//! not affect it.
+//! References to a request that an application stores in a global and uses in a later request: they
+//! must not affect it.
 
 mod driver;
 
@@ -7,7 +7,8 @@ use driver::{ScriptWorker, finished, get, post};
 
 const JSON: &str = "application/json";
 
-/// A worker with this concurrency. A request of `/keep` runs `keep`, others run `later`; both share `$k`.
+/// A worker with this concurrency. A request of `/keep` runs `keep`, others run `later`; both share
+/// `$k`.
 fn app_with(concurrency: u32, keep: &str, later: &str) -> ScriptWorker {
     ScriptWorker::concurrent(
         concurrency,

@@ -1,5 +1,5 @@
-//! Superglobals in worker mode equal those of classic mode, for every kind of request and whenever the
-//! file that mentions them is compiled.
+//! Superglobals in worker mode equal those of classic mode, for every kind of request and whenever
+//! the file that mentions them is compiled.
 
 mod driver;
 
@@ -35,9 +35,9 @@ const PROBES: [(&str, &str); 9] = [
 /// When the file that mentions the superglobal is compiled.
 const MOMENTS: [&str; 3] = ["boot", "first", "later"];
 
-/// A worker script that prints the result of the file `PROBE.MOMENT.ROUND.php`, which a request header
-/// names. It stores the function that the file returns, and mentions no superglobal itself. Requests of a
-/// round meet before and after the file is compiled.
+/// A worker script that prints the result of the file `PROBE.MOMENT.ROUND.php`, which a request
+/// header names. It stores the function that the file returns, and mentions no superglobal itself.
+/// Requests of a round meet before and after the file is compiled.
 const SCRIPT: &str = r#"<?php
     $probes = $come = [];
     foreach (PRELOADS ? glob(__DIR__ . '/*.boot.*.php') : [] as $file) { $probes[basename($file)] = require $file; }

@@ -1,5 +1,5 @@
-//! Child processes: a forked child of a script is not a worker, and no descendant of a worker outlives it,
-//! its zygote or the gateway.
+//! Child processes: a forked child of a script is not a worker, and no descendant of a worker
+//! outlives it, its zygote or the gateway.
 
 mod driver;
 
@@ -208,8 +208,8 @@ fn a_child_in_use_dies_with_a_killed_zygote() {
         let (host, _worker, started) = stuck(&folder, Mode::Classic, code, many);
         let Event::Started { php_version, .. } = &host.started else { panic!("it has started") };
         if code == opened && !php_version.starts_with("8.2.") {
-            // Later versions use posix_spawn(3), which runs no code of this program in the child. So the
-            // child outlives a killed zygote.
+            // Later versions use posix_spawn(3), which runs no code of this program in the child.
+            // So the child outlives a killed zygote.
             kill(started[0]);
             continue;
         }

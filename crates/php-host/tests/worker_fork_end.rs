@@ -1,5 +1,5 @@
-//! The end of a request in a fork equals that of classic mode: the same file has the same response, log
-//! and files in both.
+//! The end of a request in a fork equals that of classic mode: the same file has the same response,
+//! log and files in both.
 
 mod driver;
 
@@ -75,7 +75,8 @@ fn fork(folder: &TempDir, request: &RequestSpec) -> Effects {
     effects(folder, &response)
 }
 
-/// Runs the code in both modes, the boot before the snapshot; asserts equal effects and returns them.
+/// Runs the code in both modes, the boot before the snapshot; asserts equal effects and returns
+/// them.
 #[track_caller]
 fn same_with(boot: &str, code: &str, change: impl Fn(RequestSpec) -> RequestSpec) -> Effects {
     let folder = TempDir::new();

@@ -1,5 +1,5 @@
-//! Changes of the engine and the process by a request are undone before the next one in the same worker,
-//! which finds the state of the script's boot. Each test sends two requests in a row.
+//! Changes of the engine and the process by a request are undone before the next one in the same
+//! worker, which finds the state of the script's boot. Each test sends two requests in a row.
 
 mod driver;
 

@@ -10,7 +10,8 @@ const HANDLING: &str =
 const SERVING: &str = "Outboard\\serve(function () { include __DIR__ . '/late.php'; return ''; });";
 const SNAPSHOT: &str = "Outboard\\snapshot(); include __DIR__ . '/late.php';";
 
-/// The response to a GET whose handler includes a file with this code, which was never compiled before.
+/// The response to a GET whose handler includes a file with this code, which was never compiled
+/// before.
 fn first_response(worker: &str, late: &str, change: impl Fn(&mut HostSettings)) -> String {
     let folder = TempDir::new();
     folder.write("late.php", &format!("<?php {late}"));

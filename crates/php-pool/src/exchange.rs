@@ -1,52 +1,52 @@
-//! One request on its way through PHP: what the connection gave, what the worker answered.
+//! A request to PHP and its response.
 //!
-//! Shared by the connection's task (which submits it and takes the answer) and the pool (which
-//! moves it to a worker and fills it from the ring). Invariants: once `end` is set nothing is
-//! added; an abandoned exchange takes nothing more, and the worker is told.
+//! Shared by the connection's task, which submits it and takes the response, and the pool, which
+//! assigns it to a worker and fills it from the ring. Invariants: nothing is added after the end; an
+//! abandoned exchange receives nothing more.
 
 use crate::worker_id::WorkerId;
-use outboard_buffer::RequestBody;
-use outboard_buffer::{Account, Held};
+use outboard_buffer::{Account, Held, RequestBody};
 use outboard_log::Reason;
 use outboard_reactor::{TaskId, current_task, wake};
-use outboard_ring::frame::Tag;
+use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Done;
+use outboard_ring::spsc::Corrupt;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Interim answers that are kept for a connection that does not take them.
-const MOST_INTERIM: usize = 16;
-/// What is kept of PHP's words about one request.
-const MOST_WORDS_BYTES: usize = 32 * 1024;
+/// The most interim responses that are stored until the connection takes them.
+const MAX_INTERIM_RESPONSES: usize = 16;
+/// The most that is stored of the lines that PHP has logged about a request.
+const MAX_LOG_BYTES: usize = 32 * 1024;
 
-/// How the answer ended.
+/// How a response has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// All of it has come.
+    /// It is complete.
     Complete,
     /// It will never be complete.
     Failed(Reason),
 }
 
-/// What the connection takes out at once.
+/// The part of a response that has arrived since it was last taken.
 #[derive(Debug, Default)]
-pub struct Arrived {
-    /// Payloads of `Interim` frames since the last look.
+pub struct ResponseData {
+    /// Payloads of `Interim` frames.
     pub interim: Vec<Vec<u8>>,
-    /// Payload of the `Head` frame, when it has come since the last look.
+    /// Payload of the `Head` frame.
     pub head: Option<Vec<u8>>,
-    /// Body bytes since the last look.
+    /// Bytes of the body.
     pub body: Vec<u8>,
-    /// PHP asked for what came so far to be sent.
+    /// PHP has called `flush()`.
     pub flush: bool,
-    /// Whether and how the answer has ended.
+    /// The end of the response.
     pub end: Option<End>,
-    /// Counts all of it.
+    /// Counts the memory of all of it.
     pub held: Option<Held>,
 }
 
-impl Arrived {
+impl ResponseData {
     fn is_empty(&self) -> bool {
         self.interim.is_empty()
             && self.head.is_none()
@@ -55,56 +55,56 @@ impl Arrived {
             && self.end.is_none()
     }
 
-    /// Adds what has come of the body since, and how it ended.
-    pub fn append(&mut self, more: Self) {
-        self.body.extend_from_slice(&more.body);
-        self.flush |= more.flush;
-        self.end = more.end;
-        match (&mut self.held, more.held) {
-            (Some(held), Some(more)) => held.grow(more.bytes()),
-            (held, more) => *held = held.take().or(more),
+    /// Adds body and end of a later part.
+    pub fn append(&mut self, later: Self) {
+        self.body.extend_from_slice(&later.body);
+        self.flush |= later.flush;
+        self.end = later.end;
+        match (&mut self.held, later.held) {
+            (Some(held), Some(later)) => held.grow(later.bytes()),
+            (held, later) => *held = held.take().or(later),
         }
     }
 }
 
-/// Where a request is that was given to a worker.
+/// The worker of a request, and the tag of its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Assignment {
     pub worker: WorkerId,
     pub tag: Tag,
 }
 
-/// A request between a connection and a worker.
+/// See the module.
 #[derive(Debug)]
 pub struct Exchange {
     task: TaskId,
     /// Payload of the `Request` frame.
     pub frame: Vec<u8>,
-    /// What follows it, in `RequestBody` frames.
+    /// The body, for `RequestBody` frames.
     pub body: RefCell<RequestBody>,
     /// For logs.
     pub request_id: u64,
     /// Monotonic ms of submission.
     pub submitted_ms: u64,
-    /// The worker that has it.
-    pub(crate) place: Cell<Option<Place>>,
-    /// What it counts as, for the pool.
+    pub(crate) assignment: Cell<Option<Assignment>>,
+    /// Its route in the pool's table.
     pub route: Cell<usize>,
-    /// What the worker reported at its end.
+    /// The worker's report at the end.
     pub done: Cell<Option<Done>>,
-    arrived: RefCell<Arrived>,
-    /// What PHP said of it beside the answer.
-    words: RefCell<String>,
+    arrived: RefCell<ResponseData>,
+    /// Lines that PHP has logged about it.
+    log_lines: RefCell<String>,
     ended: Cell<bool>,
-    abandoned: Cell<bool>,
+    /// Whether the client is gone.
+    pub(crate) abandoned: Cell<bool>,
     buffer_bytes: usize,
-    /// What its client has not taken and is on disk.
+    /// The part of the response that its client has not read and that is on disk.
     spooled_bytes: Cell<usize>,
     memory: Option<Rc<Account>>,
 }
 
 impl Exchange {
-    /// A request of the current task. Beyond `buffer_bytes` of untaken answer, the worker waits.
+    /// A request of the current task. The worker waits while the untaken response exceeds `buffer_bytes`.
     pub fn new(
         frame: Vec<u8>,
         body: RequestBody,
@@ -118,11 +118,11 @@ impl Exchange {
             body: RefCell::new(body),
             request_id,
             submitted_ms: now_ms,
-            place: Cell::new(None),
+            assignment: Cell::new(None),
             route: Cell::new(0),
             done: Cell::new(None),
             arrived: RefCell::default(),
-            words: RefCell::default(),
+            log_lines: RefCell::default(),
             ended: Cell::new(false),
             abandoned: Cell::new(false),
             buffer_bytes,
@@ -131,12 +131,12 @@ impl Exchange {
         }
     }
 
-    /// Has the answer counted here as long as it is in memory.
+    /// Counts the response in this account while it is in memory.
     pub fn counted_in(self, memory: &Rc<Account>) -> Self {
         Self { memory: Some(memory.clone()), ..self }
     }
 
-    /// Says how much of the answer waits on disk for the client.
+    /// Sets how much of the response waits on disk for the client.
     pub fn set_spooled(&self, bytes: usize) {
         self.spooled_bytes.set(bytes);
     }
@@ -148,81 +148,76 @@ impl Exchange {
         format!("{} {}", text(Field::Method), text(Field::Uri))
     }
 
-    /// What has come since the last look; `None` when nothing has. The task is woken by more.
-    pub fn take(&self) -> Option<Arrived> {
+    /// Takes what has arrived; `None` if that is nothing. The task is woken when more arrives.
+    pub fn take(&self) -> Option<ResponseData> {
         let mut arrived = self.arrived.borrow_mut();
         if arrived.is_empty() { None } else { Some(std::mem::take(&mut *arrived)) }
     }
 
-    /// Whether the worker's frames should stay in the ring for now: `patience` times the buffer
-    /// has not been taken.
-    pub(crate) fn is_full(&self, patience: usize) -> bool {
-        let most = self.buffer_bytes.saturating_mul(patience);
+    /// Whether the worker's frames should stay in the ring because so many times the buffer was not
+    /// taken.
+    pub(crate) fn is_full(&self, buffers: usize) -> bool {
+        let max_bytes = self.buffer_bytes.saturating_mul(buffers);
         let untaken_bytes = self.arrived.borrow().body.len() + self.spooled_bytes.get();
-        !self.abandoned.get() && untaken_bytes >= most
+        !self.abandoned.get() && untaken_bytes >= max_bytes
     }
 
-    /// The connection has no more use for the answer.
+    /// The client is gone: the response is dropped.
     pub(crate) fn abandon(&self) {
         self.abandoned.set(true);
-        *self.arrived.borrow_mut() = Arrived::default();
+        *self.arrived.borrow_mut() = ResponseData::default();
     }
 
-    /// Keeps a line that PHP logged about it.
-    pub(crate) fn keep_words(&self, line: &str) {
-        let mut words = self.words.borrow_mut();
-        if words.len() + line.len() < MOST_WORDS_BYTES {
-            words.push_str(line);
-            words.push('\n');
+    /// Stores a line that PHP has logged about it, as far as there is room.
+    pub(crate) fn record_log_line(&self, line: &str) {
+        let mut lines = self.log_lines.borrow_mut();
+        if lines.len() + line.len() < MAX_LOG_BYTES {
+            lines.push_str(line);
+            lines.push('\n');
         }
     }
 
-    /// What PHP logged about it.
-    pub fn words(&self) -> String {
-        self.words.borrow().clone()
+    /// Lines that PHP has logged about it.
+    pub fn log_lines(&self) -> String {
+        self.log_lines.borrow().clone()
     }
 
-    /// Whether nobody waits for the answer.
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.abandoned.get()
-    }
-
-    /// Whether the answer is over, well or not.
+    /// Whether the response is complete or has failed.
     pub fn has_ended(&self) -> bool {
         self.ended.get()
     }
 
-    /// The worker's response head. A second one is a fault of the host and is dropped.
-    pub(crate) fn add_head(&self, payload: &[u8]) {
-        self.add(payload.len(), |arrived| {
-            arrived.head.get_or_insert_with(|| payload.to_vec());
-        });
+    /// Adds a frame of the response. A second head, and interim responses after the head, are errors of
+    /// the host and are dropped.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: workers must not send such a frame.
+    pub(crate) fn add_frame(&self, kind: FrameKind, payload: &[u8]) -> Result<(), Corrupt> {
+        let len = payload.len();
+        match kind {
+            FrameKind::Head => self.add(len, |arrived| {
+                arrived.head.get_or_insert_with(|| payload.to_vec());
+            }),
+            FrameKind::Interim => self.add(len, |arrived| {
+                if arrived.head.is_none() && arrived.interim.len() < MAX_INTERIM_RESPONSES {
+                    arrived.interim.push(payload.to_vec());
+                }
+            }),
+            FrameKind::Body => self.add(len, |arrived| arrived.body.extend_from_slice(payload)),
+            FrameKind::Flush => self.add(0, |arrived| arrived.flush = true),
+            FrameKind::End => self.finish(End::Complete),
+            _ => return Err(Corrupt { what: "a frame that only the gateway sends" }),
+        }
+        Ok(())
     }
 
-    /// An answer before the answer. One behind the head is a fault of the host and is dropped.
-    pub(crate) fn add_interim(&self, payload: &[u8]) {
-        self.add(payload.len(), |arrived| {
-            if arrived.head.is_none() && arrived.interim.len() < MOST_INTERIM {
-                arrived.interim.push(payload.to_vec());
-            }
-        });
-    }
-
-    pub(crate) fn add_body(&self, payload: &[u8]) {
-        self.add(payload.len(), |arrived| arrived.body.extend_from_slice(payload));
-    }
-
-    pub(crate) fn add_flush(&self) {
-        self.add(0, |arrived| arrived.flush = true);
-    }
-
-    /// Ends the answer; the first end counts.
+    /// Ends the response; further ends are ignored.
     pub(crate) fn finish(&self, end: End) {
         self.add(0, |arrived| arrived.end = Some(end));
         self.ended.set(true);
     }
 
-    fn add(&self, bytes: usize, change: impl FnOnce(&mut Arrived)) {
+    fn add(&self, bytes: usize, change: impl FnOnce(&mut ResponseData)) {
         if self.ended.get() || self.abandoned.get() {
             return;
         }
@@ -237,3 +232,6 @@ impl Exchange {
         wake(self.task);
     }
 }
+
+#[cfg(test)]
+mod tests;

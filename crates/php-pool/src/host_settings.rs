@@ -1,4 +1,6 @@
-//! From an app's configuration to what its PHP host is told.
+//! The settings of an app's PHP host, from the app's configuration.
+//!
+//! Called for each pool. Invariant: settings that the gateway depends on cannot be configured.
 
 use outboard_config::{self as config, App, Mode};
 use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
@@ -6,7 +8,7 @@ use outboard_spawner::users;
 use rustix::process::{getegid, geteuid};
 use std::collections::BTreeMap;
 
-/// What php-fpm calls itself: opcache serves it and applications know what to expect of it
+/// The name of php-fpm: OPcache supports it, and applications know its features
 /// (`fastcgi_finish_request`, no console). See `docs/decisions/0004-sapi-name.md`.
 const SAPI_NAME: &str = "fpm-fcgi";
 
@@ -23,10 +25,10 @@ const INI_OF_CLI: [(&str, &str); 6] = [
     ("display_errors", "0"),
 ];
 
-/// What a task worker knows itself by (`worker_script.c`).
+/// Marks a task worker (`worker_script.c`).
 const TASK_WORKER_VARIABLE: &str = "OUTBOARD_TASK_WORKER";
 
-/// Names the class that answers (`runtime/Worker.php`).
+/// The name of the class that handles requests (`runtime/Worker.php`).
 const WORKER_CLASS_VARIABLE: &str = "OUTBOARD_WORKER_CLASS";
 
 /// The settings of an app's host.
@@ -43,7 +45,7 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
         fixed_ini.insert("opcache.preload_user".to_owned(), user.clone());
     }
     if matches!(app.mode, Mode::Worker(_)) {
-        // When its memory is full, opcache would end workers whose scripts stay (`opcache.c`).
+        // When its memory is full, OPcache would kill workers with a worker script (`opcache.c`).
         fixed_ini.insert("opcache.force_restart_timeout".to_owned(), "0".to_owned());
     }
     let is_swoole = matches!(&app.mode, Mode::Worker(worker) if worker.swoole);
@@ -109,11 +111,11 @@ fn worker(mode: &Mode) -> Option<WorkerScript> {
     })
 }
 
-/// The configured variables, those passed on, and what php-fpm sets as well.
+/// The configured variables, inherited ones, and those that php-fpm sets as well.
 fn environment(app: &App) -> BTreeMap<String, String> {
-    let passed =
+    let inherited =
         app.php.pass_env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
-    let mut env: BTreeMap<String, String> = passed.collect();
+    let mut env: BTreeMap<String, String> = inherited.collect();
     let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     env.entry("PATH".to_owned()).or_insert_with(|| path.to_owned());
     env.extend(app.php.env.clone());
@@ -123,7 +125,7 @@ fn environment(app: &App) -> BTreeMap<String, String> {
     env
 }
 
-/// Numbers of the user and group that the host has to become.
+/// The ids of the user and group of the host, if it has to change them.
 fn run_as(app: &App) -> Result<Option<(u32, u32)>, String> {
     let Some(name) = &app.user else {
         return match &app.group {
@@ -133,7 +135,7 @@ fn run_as(app: &App) -> Result<Option<(u32, u32)>, String> {
     };
     let user = users::user(name, app.group.as_deref())
         .map_err(|message| format!("app {}: {message}", app.name))?;
-    // A server that has become this user has nothing to give up.
+    // A server that runs as this user already cannot change it.
     let is_already = (geteuid(), getegid()) == (user.uid, user.gid);
     Ok((!is_already).then_some((user.uid.as_raw(), user.gid.as_raw())))
 }

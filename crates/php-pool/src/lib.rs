@@ -1,12 +1,12 @@
-//! The PHP workers of an app: the queue in front of them, their operations, and background tasks.
+//! The PHP workers of an app, the queue of requests, operations of workers, and background tasks.
 //!
-//! Called by the gateway, on its event loop. It knows no HTTP connection: an [`exchange::Exchange`]
-//! carries a request frame to a worker and the frames of its response back.
+//! Called by the gateway on its event loop. The crate does not know HTTP connections: an
+//! [`exchange::Exchange`] has the frame of a request and receives the frames of its response.
 //!
 //! ```text
-//!  gateway ─ Exchange ─▶ pool::Pool ═ ring ═ worker          tasks::Tasks ─ Exchange ─▶ a pool of their own
+//!  gateway ─ Exchange ─▶ pool::Pool ═ ring ═ worker          tasks::Tasks ─ Exchange ─▶ a second pool
 //!                          ├ manager: forks, deadlines, size     ▲
-//!                          └ operations: requests of workers ────┘ and to the gateway
+//!                          └ operations of workers ──────────────┘ and to the gateway
 //! ```
 
 #![forbid(unsafe_code)]

@@ -1,53 +1,57 @@
-//! The PHP workers of one app in one generation, and the queue in front of them.
+//! The PHP workers of one app in one generation, and the queue of requests.
 //!
-//! Connections submit exchanges; the loop's idle hook looks into the rings; the manager
-//! ([`manager`]) forks, enforces deadlines and sizes the pool. Invariants: the queue is bounded; a
-//! request is given to one worker only and never twice; a worker's end costs exactly the request
-//! that it had.
+//! Connections submit exchanges; the loop's idle hook polls the rings; the [`manager`] forks workers,
+//! enforces deadlines and sizes the pool. Invariants: the queue is bounded; a request is started by one
+//! worker only; the death of a worker fails exactly the requests that it had started.
 
 mod allowance;
 mod budget;
-mod crashing;
+mod crash_loop;
 mod dispatch;
 mod leases;
 mod manager;
 pub mod members;
 pub mod operations;
-mod pending_requests;
+mod polling;
+mod recycling;
 mod reports;
-mod rolling_replacement;
+mod retirement;
 mod routes;
 mod settings;
 mod status;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod worker;
 mod worker_output;
 
 use crate::exchange::Exchange;
 use allowance::Allowance;
-use crashing::Crashing;
-use leases::Run;
-use members::{Members, Origin, Waiting};
-use operations::{Operations, Requester};
+use crash_loop::CrashLoop;
+use leases::Timing;
+use manager::ManagerState;
+use members::{Members, Origin, QueuedRequest};
+use operations::{NoOperations, Operations, Requester};
 use outboard_buffer::Account;
-use outboard_log::ErrorLog;
-use outboard_log::Reason;
+use outboard_log::{ErrorLog, Reason};
 use outboard_reactor::{Event, now_ms};
 use outboard_ring::channel::{Capacities, WaitCall, Waits};
 use outboard_ring::frame::FRAME_HEADER_BYTES;
 use outboard_supervisor::zygote::Zygote;
-use rolling_replacement::Replacement;
+use recycling::Replacement;
 use routes::Routes;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use worker::Worker;
 
 pub use crate::worker_id::WorkerId;
 pub use budget::Budget;
 pub use manager::StartError;
-pub use pending_requests::PendingRequest;
+pub use retirement::PendingRequest;
 pub use settings::PoolSettings;
 
 #[derive(Debug, Default)]
@@ -59,71 +63,106 @@ pub(crate) struct Counters {
     pub(crate) deadlines: u64,
     pub(crate) recycled: u64,
     pub(crate) forks: u64,
-    /// Waits of workers that have gone, by [`WaitCall`].
+    /// Waits of workers that have exited, by [`WaitCall`].
     pub(crate) waits: [Waits; WaitCall::ALL.len()],
 }
 
-/// Whether and why the pool takes requests.
+/// The lifecycle of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// PHP is starting, for the first time or again.
     Starting,
     /// Requests are served.
     Serving,
-    /// A successor has taken over: what is here or [claimed](pending_requests) is finished.
+    /// A successor has taken over: queued, running and [pending](retirement) requests are finished.
     Retiring,
     /// No process is left.
     Gone,
 }
 
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
 /// The pool; shared by the connections, the idle hook and the manager.
 #[derive(Debug)]
 pub struct Pool {
-    /// No other pool of this process has it.
+    /// Unique in this process.
     id: u64,
-    me: Weak<Self>,
+    weak_self: Weak<Self>,
     settings: PoolSettings,
     members: RefCell<Members>,
     zygote: RefCell<Option<Zygote>>,
     phase: Cell<Phase>,
-    /// Requests that may still come.
+    /// Requests that may still be submitted.
     pending_requests: Cell<usize>,
     counters: RefCell<Counters>,
-    manager: RefCell<manager::ManagerState>,
-    /// Set when a request had to wait or a worker's state changed: the manager looks sooner.
+    manager: RefCell<ManagerState>,
+    /// Set when a request is queued or a worker's state changes: wakes the manager.
     demand: Event,
     /// Set when the phase changed.
     phase_changed: Event,
-    scratch: RefCell<Vec<u8>>,
-    /// Room for a completion.
-    completion: RefCell<Vec<u8>>,
+    /// Reused for each frame.
+    frame_buffer: RefCell<Vec<u8>>,
+    /// Reused for each completion.
+    completion_buffer: RefCell<Vec<u8>>,
     operations: RefCell<Rc<dyn Operations>>,
-    /// What is held for the operations of its workers.
+    /// The account of its workers' operations.
     memory: RefCell<Rc<Account>>,
-    /// Operations that were asked for and not begun yet.
-    asked: RefCell<VecDeque<(Requester, Vec<u8>)>>,
-    /// Workers that have gone since the last look.
-    left: RefCell<Vec<WorkerId>>,
+    /// Operations that are not begun yet.
+    pending_operations: RefCell<VecDeque<(Requester, Vec<u8>)>>,
+    /// Workers that have exited and whose operations are not forgotten yet.
+    departed_workers: RefCell<Vec<WorkerId>>,
     routes: RefCell<Routes>,
-    crashing: Crashing,
-    /// Whether lines of workers were added to the log and not written yet.
-    said: Cell<bool>,
-    /// Where the next look begins, so that each worker is first at times.
+    crash_loop: CrashLoop,
+    /// Whether lines of workers were added to the log and not written.
+    log_is_dirty: Cell<bool>,
+    /// The slot that is polled first; it changes, so that each worker is first at times.
     first_slot: Cell<usize>,
-    /// Forks that were used up during the present look.
+    /// Forks that have processed their request since the last poll.
     used_forks: Cell<usize>,
     replacements: RefCell<Vec<Replacement>>,
-    /// What the zygote may write into the log, and with a fork per request all forks together.
+    /// The log allowance of the zygote, and with a fork per request of all forks together.
     allowance: Rc<Allowance>,
     error_log: Rc<ErrorLog>,
     slow_log: Rc<ErrorLog>,
 }
 
 impl Pool {
-    /// Hands a request over: to a worker with room at once, or to the queue.
+    /// A pool without a manager.
+    fn new(settings: PoolSettings, error_log: Rc<ErrorLog>, slow_log: Rc<ErrorLog>) -> Rc<Self> {
+        Rc::new_cyclic(|weak_self| Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            weak_self: weak_self.clone(),
+            manager: RefCell::new(ManagerState::new(&settings)),
+            routes: RefCell::new(Routes::new(settings.is_resident())),
+            allowance: Rc::new(Allowance::new(settings.log_rate)),
+            settings,
+            members: RefCell::default(),
+            zygote: RefCell::default(),
+            phase: Cell::new(Phase::Starting),
+            pending_requests: Cell::default(),
+            counters: RefCell::default(),
+            demand: Event::default(),
+            phase_changed: Event::default(),
+            frame_buffer: RefCell::default(),
+            completion_buffer: RefCell::default(),
+            operations: RefCell::new(Rc::new(NoOperations)),
+            memory: RefCell::new(Account::detached()),
+            pending_operations: RefCell::default(),
+            departed_workers: RefCell::default(),
+            crash_loop: CrashLoop::default(),
+            log_is_dirty: Cell::new(false),
+            first_slot: Cell::new(0),
+            used_forks: Cell::new(0),
+            replacements: RefCell::default(),
+            error_log,
+            slow_log,
+        })
+    }
+
+    /// Submits a request: it is assigned to a worker with room at once, or queued.
     ///
     /// # Errors
-    /// The reason for which the request cannot even wait.
+    /// The reason why the request cannot be queued.
     pub fn submit(
         &self,
         exchange: Rc<Exchange>,
@@ -133,63 +172,70 @@ impl Pool {
         if matches!(self.phase.get(), Phase::Gone) {
             return Err(Reason::AppDown);
         }
-        if self.refuses() {
+        if self.is_refusing() {
             self.counters.borrow_mut().rejected += 1;
             return Err(Reason::AppDown);
         }
-        if exchange.frame.len() > LARGEST_FRAME_BYTES {
+        if exchange.frame.len() > MAX_FRAME_BYTES {
             return Err(Reason::HeadersTooLarge);
         }
         exchange.route.set(self.routes.borrow_mut().number(&exchange.frame));
         let mut members = self.members.borrow_mut();
-        if let Some(slot) = members.pick() {
-            self.begin(&mut members, slot, exchange);
+        if let Some(slot) = members.least_loaded() {
+            self.assign(&mut members, slot, exchange);
             return Ok(());
         }
-        if members.queue.is_empty() && self.lead(&mut members, &exchange) {
+        if members.queue.is_empty() && self.assign_to_backlog(&mut members, &exchange) {
             return Ok(());
         }
         if members.queue.len() >= self.settings.queue_length {
             self.counters.borrow_mut().rejected += 1;
-            let down = self.phase.get() == Phase::Starting && self.manager.borrow().failing();
-            return Err(if down { Reason::AppDown } else { Reason::QueueFull });
+            let is_down =
+                self.phase.get() == Phase::Starting && self.manager.borrow().failure.is_some();
+            return Err(if is_down { Reason::AppDown } else { Reason::QueueFull });
         }
         self.counters.borrow_mut().queued += 1;
         let origin = Origin::Unknown;
-        members.queue.push_back(Waiting { exchange, local_peer, origin });
-        if std::mem::take(&mut self.manager.borrow_mut().slow) {
+        members.queue.push_back(QueuedRequest { exchange, local_peer, origin });
+        if std::mem::take(&mut self.manager.borrow_mut().is_slow) {
             self.demand.set();
         }
         Ok(())
     }
 
-    /// The client of an exchange has gone: take it back from the queue or its worker, or tell the
-    /// worker if it has started it.
+    /// The client of an exchange is gone: the request is removed from the queue, withdrawn from its
+    /// worker, or aborted if it was started.
     pub fn abandon(&self, exchange: &Rc<Exchange>) {
         exchange.abandon();
         let mut members = self.members.borrow_mut();
-        let Some(place) = exchange.place.get() else {
-            members.queue.retain(|waiting| !Rc::ptr_eq(&waiting.exchange, exchange));
+        let Some(assignment) = exchange.assignment.get() else {
+            members.queue.retain(|queued| !Rc::ptr_eq(&queued.exchange, exchange));
             return;
         };
-        let Some(worker) = members.find(place.worker) else { return };
-        if worker.lease(place.tag).is_none() {
+        let Some(worker) = members.find(assignment.worker) else { return };
+        if worker.leases.get(assignment.tag).is_none() {
             return;
         }
-        if worker.withdraw(place.tag, now_ms()).is_none() {
-            worker.abort(place.tag);
+        if worker.withdraw(assignment.tag, now_ms()).is_none() {
+            worker.abort(assignment.tag);
             return;
         }
         if worker.has_room() {
-            self.give_work(&mut members, place.worker.slot);
+            self.assign_next(&mut members, assignment.worker.slot);
         }
     }
 
-    /// The time of a request that begins now.
-    fn run_from(&self, now_ms: u64) -> Run {
-        Run { since_ms: now_ms, deadline_ms: now_ms.saturating_add(self.settings.deadline_ms) }
+    /// Calls a function with the worker of this number, if it exists.
+    fn with_worker<R>(&self, number: u64, act: impl FnOnce(&mut Worker) -> R) -> Option<R> {
+        let mut members = self.members.borrow_mut();
+        members.all_mut().find(|worker| worker.process.number == number).map(act)
+    }
+
+    /// The start and deadline of a request that starts now.
+    fn timing_from(&self, now_ms: u64) -> Timing {
+        Timing { started_ms: now_ms, deadline_ms: now_ms.saturating_add(self.settings.deadline_ms) }
     }
 }
 
-/// A request frame has to fit into a ring.
-const LARGEST_FRAME_BYTES: usize = Capacities::DEFAULT.request_bytes as usize - FRAME_HEADER_BYTES;
+/// The longest request frame: it has to fit into a ring.
+const MAX_FRAME_BYTES: usize = Capacities::DEFAULT.request_bytes as usize - FRAME_HEADER_BYTES;

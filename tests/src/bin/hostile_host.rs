@@ -116,7 +116,7 @@ impl Worker {
         }
     }
 
-    /// Answers what there is; false when it broke its own end, or was told to leave.
+    /// Answers what there is; false when it broke its own end, or was ordered to leave.
     fn answer(&mut self, frame: &mut Vec<u8>) -> bool {
         loop {
             match self.channel.receive(frame) {
@@ -177,7 +177,7 @@ impl Worker {
                 self.write_at(at, &value.to_le_bytes());
             }
             8 => {
-                // A full count, and no O_NONBLOCK: whoever writes to it then sleeps.
+                // A full count, and no O_NONBLOCK: a writer sleeps then.
                 let _ = rustix::io::write(&self.bell, &(u64::MAX - 1).to_ne_bytes());
                 let _ = rustix::fs::fcntl_setfl(&self.bell, rustix::fs::OFlags::empty());
                 let _ = rustix::fs::fcntl_setfl(&self.awaited, rustix::fs::OFlags::empty());

@@ -1,5 +1,5 @@
 //! What follows for the other requests of a worker when one of them comes to a bad end, and that
-//! this one is told so: never an empty answer that looks like success.
+//! this one gets an error: never an empty answer that looks like success.
 
 use crate::serving;
 use outboard_e2e::{Configured, Held, Response, eventually};

@@ -62,9 +62,9 @@ things! {
 
 /// All that a client can tell one answer from another by.
 fn seen(response: &Response) -> (u16, Vec<(String, String)>, String) {
-    let told = |name: &str| !["date", "x-request-id"].contains(&name);
+    let is_compared = |name: &str| !["date", "x-request-id"].contains(&name);
     let fields = response.headers.iter().map(|(name, value)| (name.to_lowercase(), value.clone()));
-    (response.status, fields.filter(|(name, _)| told(name)).collect(), response.text())
+    (response.status, fields.filter(|(name, _)| is_compared(name)).collect(), response.text())
 }
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! What the entity store promises over HTTP, whoever keeps the records.
+//! What the entity store promises over HTTP, with each engine.
 
 use outboard_e2e::{Client, Request, Response};
 

@@ -1,4 +1,4 @@
-//! What the entity store promises to PHP, whoever keeps the records.
+//! What the entity store promises to PHP, with each engine.
 
 use outboard_e2e::{Configured, Docroot};
 use serde_json::{Value, json};

@@ -227,7 +227,7 @@ impl Flood {
                 let mut head = [0; 12];
                 stream.read_exact(&mut head).ok()?;
                 let status = String::from_utf8_lossy(&head[9..]).into_owned();
-                // With another reason when the gateway is told to stop.
+                // With another reason when the gateway is ordered to stop.
                 assert!(["502", "503", "504"].contains(&status.as_str()), "{status}");
                 Some(begun.elapsed().saturating_sub(DEADLINE))
             })
@@ -235,7 +235,7 @@ impl Flood {
         Flood(targets.iter().map(ask).collect())
     }
 
-    /// Somebody who does the same again and again for as long as a deadline is.
+    /// Clients that repeat the same for as long as a deadline is.
     fn of_clients(count: usize, act: impl Fn() + Send + Sync + 'static) -> Flood {
         let act = Arc::new(act);
         let run = |_| {

@@ -1,4 +1,4 @@
-//! A WordPress behind the page cache, installed and with somebody logged in.
+//! A WordPress behind the page cache, installed and with an administrator logged in.
 
 use outboard_e2e::{Client, Form, MariaDb, Request, Response, Server, Site, WordPress};
 use serde_json::Value;
@@ -29,7 +29,7 @@ impl Blog {
         Blog { server, admin, _wordpress: wordpress, _database: database }
     }
 
-    /// Somebody without cookies.
+    /// A visitor without cookies.
     pub(crate) fn visitor(&self) -> Client {
         Client::new(self.server.address())
     }

@@ -39,7 +39,7 @@ fn pages_say_what_they_show(blog: &Blog) {
 }
 
 /// The promise: who asks after the answer to the editor sees the post, and nobody who asks after
-/// somebody has seen it gets an older page.
+/// another visitor has seen it gets an older page.
 fn posts_published_under_load_are_never_missed(blog: &mut Blog, nonce: &str) {
     let published = AtomicUsize::new(0);
     let seen = AtomicUsize::new(0);

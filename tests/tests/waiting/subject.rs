@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{LazyLock, Mutex};
 
-/// What a step is told: names and values.
+/// The arguments of a step: names and values.
 pub(crate) type At = Vec<(String, String)>;
 
 /// Takes steps of a row's script, and says what came of each.

@@ -1,4 +1,4 @@
-//! WordPress visits itself: wp-cron in passing, Site Health while somebody waits.
+//! WordPress visits itself: wp-cron in passing, Site Health while a client waits.
 
 use crate::Sites;
 use crate::writing::rest;

@@ -1,8 +1,8 @@
 //! [`Page`]: the response that parts are written to.
 //!
-//! Owned by one composed response. Invariants: the head is sent with the first bytes of the body; a page
-//! that is complete before any of it was sent has Content-Length and is one write; a client can
-//! distinguish an aborted page from a complete one; its memory is counted.
+//! Owned by one composed response. Invariants: the head is sent with the first bytes of the body; a
+//! page that is complete before any of it was sent has Content-Length and is one write; a client
+//! can distinguish an aborted page from a complete one; its memory is counted.
 
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary};
@@ -96,7 +96,8 @@ impl Page {
         ResponseSummary::broken(self.head.status, written_bytes)
     }
 
-    /// Writes the head into the output buffer, unless it was sent. `length` is that of the whole body.
+    /// Writes the head into the output buffer, unless it was sent. `length` is that of the whole
+    /// body.
     fn begin(&mut self, connection: &mut Connection, ctx: &RequestContext, length: Option<u64>) {
         if self.body.is_some() {
             return;

@@ -1,16 +1,22 @@
 //! [`Running`]: one part of a page while the page is rendered.
 //!
-//! Owned by the page. Invariants: output is taken in order and once; of a part with a replacement either
-//! all output or none is taken, so that a page never contains half a part.
+//! Owned by the page. Invariants: output is taken in order and once; of a part with a replacement
+//! either all output or none is taken, so that a page never contains half a part.
 
-use super::WHOLE_MAX_BYTES;
+use crate::app::App;
 use crate::response_head::ResponseHead;
 use crate::script::Lease;
 use crate::upstream_body::UpstreamBody;
 use outboard_buffer::Held;
 use outboard_log::Reason;
 use outboard_php_pool::exchange::{End, Exchange};
+use outboard_reactor::now_ms;
+use outboard_static_files::{Content, Lookup};
 use outboard_upstream::Kind;
+use std::os::fd::AsFd;
+
+/// Largest part that is in memory completely: a file, or an output that has a replacement.
+const WHOLE_MAX_BYTES: usize = 16 << 20;
 
 /// The failure of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,4 +201,36 @@ fn take_fetched(fetching: &UpstreamBody, whole: bool, out: &mut Vec<u8>) -> Resu
         fetching.take(out);
     }
     Ok(over)
+}
+
+/// Reads a file below the root.
+pub(super) fn read_file(app: &App, path: &str) -> Result<(Vec<u8>, Held), Failure> {
+    let failed = |why: &str| Failure::new(Reason::PartFailed, format!("{path}: {why}"));
+    let (Lookup::File(entry) | Lookup::Private(entry)) =
+        app.files.lookup(path.as_bytes(), now_ms())
+    else {
+        return Err(failed("the file does not exist or is not served"));
+    };
+    let plain = entry.plain();
+    let size = usize::try_from(plain.size()).unwrap_or(usize::MAX);
+    if size > WHOLE_MAX_BYTES {
+        return Err(failed("it is larger than 16 MiB"));
+    }
+    let held = app.memory.responses.try_hold(size).ok_or_else(Failure::no_memory)?;
+    let bytes = match plain.content() {
+        Content::Memory(bytes) => bytes.to_vec(),
+        Content::File(file) => {
+            let mut bytes = vec![0; size];
+            let mut filled = 0;
+            while filled < bytes.len() {
+                match rustix::io::pread(file.as_fd(), &mut bytes[filled..], filled as u64) {
+                    Ok(0) => return Err(failed("it was truncated while it was read")),
+                    Ok(count) => filled += count,
+                    Err(error) => return Err(failed(&error.to_string())),
+                }
+            }
+            bytes
+        }
+    };
+    Ok((bytes, held))
 }

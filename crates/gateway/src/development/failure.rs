@@ -1,8 +1,9 @@
-//! The page about a PHP error in development: PHP's message, and the source around each place that it
-//! names.
+//! The page about a PHP error in development: PHP's message, and the source around each place that
+//! it names.
 //!
 //! Called for an error response of PHP without a page of its own, and for code that does not start.
-//! Invariants: all text of PHP and of files is escaped; only files with a suffix of PHP sources are opened.
+//! Invariants: all text of PHP and of files is escaped; only files with a suffix of PHP sources are
+//! opened.
 
 use std::fmt::Write as _;
 use std::fs::File;

@@ -44,8 +44,8 @@ impl ChangeFeed {
         self.0.waiting.take().into_iter().for_each(wake);
     }
 
-    /// The event for everything after `seen`, which becomes the last number. Without one, the current
-    /// task is woken by the next change.
+    /// The event for everything after `seen`, which becomes the last number. Without one, the
+    /// current task is woken by the next change.
     pub(crate) fn next(&self, seen: &mut u64) -> Option<&'static str> {
         if *seen == self.0.number.get() {
             let task = current_task();

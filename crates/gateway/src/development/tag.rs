@@ -1,7 +1,7 @@
 //! The script tag that live reload appends to pages.
 //!
-//! Called by everything that responds with a page. Invariant: a page is changed in development only, at
-//! its end, and its length is announced accordingly.
+//! Called by everything that responds with a page. Invariant: a page is changed in development
+//! only, at its end, and its length is announced accordingly.
 
 use super::Development;
 use outboard_http_server::HeaderBlock;

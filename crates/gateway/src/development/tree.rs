@@ -1,8 +1,9 @@
 //! [`Tree`]: the files under development, and which of them have changed since the last check.
 //!
-//! Called by [`super::Development`]. The kernel reports changes by inotify(7); if it cannot (too many
-//! directories, a network file system), the time and length of every file are compared with those of the
-//! last check. Invariant: a check after a file was written and closed finds the change.
+//! Called by [`super::Development`]. The kernel reports changes by inotify(7); if it cannot (too
+//! many directories, a network file system), the time and length of every file are compared with
+//! those of the last check. Invariant: a check after a file was written and closed finds the
+//! change.
 
 mod inotify_watch;
 
@@ -63,7 +64,8 @@ struct FileState {
 }
 
 impl Tree {
-    /// Starts to watch; the second value is a warning. If the kernel cannot report changes, files are compared.
+    /// Starts to watch; the second value is a warning. If the kernel cannot report changes, files
+    /// are compared.
     pub(crate) fn watch(config: &Development, configuration: &Path) -> (Self, Option<String>) {
         let scope = Scope {
             directories: config.watch.clone(),

@@ -1,9 +1,10 @@
-//! [`Batch`]: an operation of a worker's `Outboard\KV`: several reads, several writes or a part of a scan.
+//! [`Batch`]: an operation of a worker's `Outboard\KV`: several reads, several writes or a part of
+//! a scan.
 //!
 //! Read from the body of a fetch of `entities:NAMESPACE`, executed by [`execute`](mod@execute);
-//! `runtime/kv.php` of the host is the other end. Numbers are little-endian; lengths precede the bytes,
-//! so that PHP packs and unpacks them with one call. Invariant: every length is checked against the
-//! remaining bytes.
+//! `runtime/kv.php` of the host is the other end. Numbers are little-endian; lengths precede the
+//! bytes, so that PHP packs and unpacks them with one call. Invariant: every length is checked
+//! against the remaining bytes.
 //!
 //! ```text
 //!  reads:   u8 1 │ u32 count │ u32 id length … │ ids

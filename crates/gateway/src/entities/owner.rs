@@ -1,8 +1,8 @@
 //! [`Owner`]: the rights of an app in the entity store.
 //!
-//! Created with each generation, checked for every operation of the app's workers. Invariants: PHP reaches
-//! only the namespaces of its app; only the app itself reaches the records of its tasks, whose ids start
-//! with `tasks/APP/`, in every namespace.
+//! Created with each generation, checked for every operation of the app's workers. Invariants: PHP
+//! reaches only the namespaces of its app; only the app itself reaches the records of its tasks,
+//! whose ids start with `tasks/APP/`, in every namespace.
 
 use super::batch::Batch;
 use outboard_config as config;

@@ -1,8 +1,8 @@
 //! [`Pressure`]: how late the event loop is, and whether the store admits more requests.
 //!
-//! Called for each request for records over HTTP. The store's queues measure waits for the disk; if the
-//! processor is the bottleneck, requests wait in the loop's turn, after all that became ready with them.
-//! Invariant: a request that is refused here has cost no more than reading its head.
+//! Called for each request for records over HTTP. The store's queues measure waits for the disk; if
+//! the processor is the bottleneck, requests wait in the loop's turn, after all that became ready
+//! with them. Invariant: a request that is refused here has cost no more than reading its head.
 
 use outboard_entity_store::Admission;
 use rustix::time::{ClockId, clock_gettime};

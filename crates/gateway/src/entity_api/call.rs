@@ -34,8 +34,8 @@ pub(super) struct EntityRequest {
 }
 
 impl EntityRequest {
-    /// The number of nodes that must have the record, of which `copies` have a copy: more than half by
-    /// default.
+    /// The number of nodes that must have the record, of which `copies` have a copy: more than half
+    /// by default.
     pub(super) fn copies(&self, copies: u32) -> Result<u32, Invalid> {
         let from = self.from.unwrap_or(u64::from(copies));
         let ack = self.ack.unwrap_or(from / 2 + 1);

@@ -1,7 +1,7 @@
 //! The handlers of one record, and of a range of records.
 //!
-//! GET responds with 200 or 404, PUT with 201, DELETE with 202. The version of a record is its entity tag, so
-//! `If-Match` and `If-None-Match` make writes conditional (RFC 9110 13.1).
+//! GET responds with 200 or 404, PUT with 201, DELETE with 202. The version of a record is its
+//! entity tag, so `If-Match` and `If-None-Match` make writes conditional (RFC 9110 13.1).
 
 use super::call::EntityRequest;
 use super::{fail, plain, refuse};
@@ -158,8 +158,8 @@ fn version(tag: EntityTag<'_>) -> Option<u64> {
     u64::from_str_radix(text.trim_matches('"'), 16).ok()
 }
 
-/// Responds with the records from `start` to before `end`, each as its id, a newline and its value, while
-/// they are read.
+/// Responds with the records from `start` to before `end`, each as its id, a newline and its value,
+/// while they are read.
 pub(super) async fn range(
     connection: &mut Connection,
     ctx: &RequestContext,

@@ -1,9 +1,9 @@
 //! `X-Sendfile` and `X-Accel-Redirect`: the gateway sends a file that PHP names.
 //!
-//! Called by [`super`]. Invariants: only files below the app's root or its configured sendfile directories
-//! are sent. A script may send files that clients may not request (`deny`, private names), as with
-//! nginx's `internal`, but not run them. Headers of the script (type, disposition, cookies) remain;
-//! validators and ranges are those of the file.
+//! Called by [`super`]. Invariants: only files below the app's root or its configured sendfile
+//! directories are sent. A script may send files that clients may not request (`deny`, private
+//! names), as with nginx's `internal`, but not run them. Headers of the script (type, disposition,
+//! cookies) remain; validators and ranges are those of the file.
 
 use super::Origin;
 use crate::app::App;
@@ -64,8 +64,8 @@ async fn send(
     Ok(files::send(connection, ctx, &plan, &headers.bytes, headers.owns_server).await)
 }
 
-/// The plan's lines replace those of PHP with the same name. Its Content-Type is that of PHP unless the body is
-/// multipart.
+/// The plan's lines replace those of PHP with the same name. Its Content-Type is that of PHP unless
+/// the body is multipart.
 fn merge(headers: &mut HeaderBlock, plan: &[(&'static str, Vec<u8>)]) {
     for (name, value) in plan {
         headers.remove(name.as_bytes());
@@ -194,3 +194,6 @@ async fn fetched(
     }
     Ok(started.send(connection, ctx, app).await)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The page caches' part of the admin API: statistics, contents, purges, audits.
 //!
-//! Called by [`crate::admin`]. Invariant: when the response to a purge is sent, the purge is in effect, also for
-//! pages that are being rendered.
+//! Called by [`crate::admin`]. Invariant: when the response to a purge is sent, the purge is in
+//! effect, also for pages that are being rendered.
 
 use crate::admin_reply::Refusal;
 use crate::app::App;

@@ -1,8 +1,8 @@
 //! Filling the cache: the origin renders a page, which is stored and sent.
 //!
-//! Called for pages that are not stored or stale. Invariants: a page is stored before it is sent, so
-//! that a client that has received it finds it stored; a page that was purged since its script started
-//! is not stored; if the script fails, the stale entry is served where that is allowed.
+//! Called for pages that are not stored or stale. Invariants: a page is stored before it is sent,
+//! so that a client that has received it finds it stored; a page that was purged since its script
+//! started is not stored; if the script fails, the stale entry is served where that is allowed.
 
 use super::lookup::{Miss, fields};
 use super::serve;

@@ -1,7 +1,7 @@
 //! The HTTP method `PURGE`.
 //!
-//! Called by [`crate::dispatch`]. Invariant: when the response to a purge is sent, the purge is in effect,
-//! also for pages that are being rendered.
+//! Called by [`crate::dispatch`]. Invariant: when the response to a purge is sent, the purge is in
+//! effect, also for pages that are being rendered.
 
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};

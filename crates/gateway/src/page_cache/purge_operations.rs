@@ -1,8 +1,8 @@
 //! Purges that PHP requests: `Outboard\cache_purge()`.
 //!
-//! Precedes an app's other operations; the pool passes the operations of workers to it. Invariant: the
-//! completion is sent when neither the cache of the worker's generation nor that of a later one has
-//! the purged pages.
+//! Precedes an app's other operations; the pool passes the operations of workers to it. Invariant:
+//! the completion is sent when neither the cache of the worker's generation nor that of a later one
+//! has the purged pages.
 
 use outboard_page_cache::{PageCache, Selector};
 use outboard_php_pool::pool::WorkerId;
@@ -77,5 +77,27 @@ fn both_schemes(url: &[u8], select: impl Fn(&[u8]) -> Selector) -> Vec<Selector>
             [&b"http://"[..], b"https://"].map(|scheme| select(&[scheme, rest].concat())).into()
         }
         None => vec![select(url)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_purged_by_both_schemes_and_tags_together() {
+        let selected = vec![
+            Selected::Tag(b"a"),
+            Selected::Url(b"https://a.test/1"),
+            Selected::Prefix(b"/2"),
+            Selected::Tag(b"b"),
+        ];
+        let expected = [
+            Selector::url(b"http://a.test/1"),
+            Selector::url(b"https://a.test/1"),
+            Selector::prefix(b"/2"),
+            Selector::tags([&b"a"[..], b"b"]),
+        ];
+        assert_eq!(selectors(&PurgeCall { is_soft: false, selected }), expected);
     }
 }

@@ -1,7 +1,7 @@
 //! Responses from a stored page: whole, in part, or with 304.
 //!
-//! The hot path of a hit. Invariant: stored header lines are sent as they are; only Age and the cache
-//! status are rendered.
+//! The hot path of a hit. Invariant: stored header lines are sent as they are; only Age and the
+//! cache status are rendered.
 
 use crate::request::{RequestContext, ResponseSummary};
 use outboard_http_server::{Connection, Framing, HeadFacts, Written};

@@ -1,7 +1,7 @@
 //! Changes the owner of files that the gateway writes to, while it is root.
 //!
-//! Called by [`super`]. Invariants: only files that the server created or that the configuration names change
-//! their owner; links are not followed.
+//! Called by [`super`]. Invariants: only files that the server created or that the configuration
+//! names change their owner; links are not followed.
 
 use super::has_permissions;
 use outboard_config::{Config, EntityEngine, LogTarget};
@@ -56,8 +56,8 @@ fn change_log_owner(path: &Path, own: &User) -> io::Result<()> {
     Ok(())
 }
 
-/// A new directory belongs to the gateway's user. In an existing one, the files of earlier servers do, which
-/// ran as root or as the user of an app.
+/// A new directory belongs to the gateway's user. In an existing one, the files of earlier servers
+/// do, which ran as root or as the user of an app.
 fn change_directory_owner(
     directory: &Path,
     names: &[String],

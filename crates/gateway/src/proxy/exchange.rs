@@ -1,7 +1,7 @@
 //! [`Exchange`]: a request to an upstream, until the head of its response arrives.
 //!
-//! Used by [`super::start`]. Invariants: it ends when the client goes away; interim responses are relayed before
-//! the response.
+//! Used by [`super::start`]. Invariants: it ends when the client goes away; interim responses are
+//! relayed before the response.
 
 use super::until_hangup;
 use crate::app::App;
@@ -88,7 +88,8 @@ impl Exchange<'_> {
         self.wait_response(connection, upload.finish()).await
     }
 
-    /// Waits for the response, unless the client goes away, and relays interim responses (RFC 9110 15.2).
+    /// Waits for the response, unless the client goes away, and relays interim responses (RFC 9110
+    /// 15.2).
     async fn wait_response<T>(
         &self,
         connection: &mut Connection,

@@ -1,7 +1,7 @@
 //! The header fields of a request to an upstream.
 //!
-//! Called by [`super`]. Invariants: hop-by-hop fields are dropped; fields about the client are set by the
-//! gateway, and extend those of a trusted proxy only.
+//! Called by [`super`]. Invariants: hop-by-hop fields are dropped; fields about the client are set
+//! by the gateway, and extend those of a trusted proxy only.
 
 use crate::cache_requirements::{OwnField, is_about_representation};
 use crate::request::RequestContext;
@@ -18,7 +18,8 @@ const ABOUT_THE_CLIENT: [&[u8]; 5] =
 /// Never passed on: CGI programs would take it for `HTTP_PROXY` (httpoxy).
 const PROXY: &[u8] = b"proxy";
 
-/// The fields of the current request for an upstream; for a cache, with the conditions of the cache.
+/// The fields of the current request for an upstream; for a cache, with the conditions of the
+/// cache.
 ///
 /// # Errors
 /// A field that is invalid.

@@ -1,8 +1,8 @@
 //! [`Inflow`]: receives the body of an upstream's response for a client.
 //!
-//! Created by the connection's task, filled by a task of its own, which has the upstream's deadline.
-//! Invariants: received bytes are available immediately; the upstream waits while [`MAX_BYTES`] are not
-//! taken; dropping this ends the transfer.
+//! Created by the connection's task, filled by a task of its own, which has the upstream's
+//! deadline. Invariants: received bytes are available immediately; the upstream waits while
+//! [`MAX_BYTES`] are not taken; dropping this ends the transfer.
 
 use crate::read_turns::ReadTurns;
 use outboard_buffer::{Account, Held};

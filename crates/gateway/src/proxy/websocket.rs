@@ -1,8 +1,9 @@
-//! WebSocket through a proxy route (RFC 6455, RFC 9110 7.8): both sides switch, then bytes are relayed.
+//! WebSocket through a proxy route (RFC 6455, RFC 9110 7.8): both sides switch, then bytes are
+//! relayed.
 //!
-//! Called by [`crate::dispatch`] before the request is proxied. Invariants: the client gets `101` only after
-//! the upstream has switched; a slow side delays the other instead of filling memory; other protocols
-//! are not relayed, since requests within them (h2c) would bypass all rules.
+//! Called by [`crate::dispatch`] before the request is proxied. Invariants: the client gets `101`
+//! only after the upstream has switched; a slow side delays the other instead of filling memory;
+//! other protocols are not relayed, since requests within them (h2c) would bypass all rules.
 
 use super::{Proxied, StartedResponse, head, log_failure, request, until_hangup};
 use crate::app::App;
@@ -88,8 +89,8 @@ async fn switch(
     ResponseSummary { written, status: 101, body_bytes: 0 }
 }
 
-/// Relays bytes in both directions until both sides have finished, one of them is gone, no byte was sent
-/// for `idle_ms`, or the server stops.
+/// Relays bytes in both directions until both sides have finished, one of them is gone, no byte was
+/// sent for `idle_ms`, or the server stops.
 async fn relay(mut client: Upgraded, mut upstream: Channel, idle_ms: u64) {
     client.keep_alive();
     let (mut up, mut down) = (Direction::default(), Direction::default());

@@ -1,7 +1,7 @@
 //! The request frame, from which the host builds `$_SERVER`.
 //!
-//! Called by [`super`]. Invariant: behind a configured proxy, claims about the client come only from that
-//! proxy.
+//! Called by [`super`]. Invariant: behind a configured proxy, claims about the client come only
+//! from that proxy.
 
 use super::SubRequest;
 use crate::app::App;
@@ -18,10 +18,11 @@ use std::borrow::Cow;
 pub(super) struct Extra<'a> {
     /// Further entries of `$_SERVER`.
     pub(super) params: &'a [(Vec<u8>, Vec<u8>)],
-    /// The part of a page that the script renders; it does not get headers about the complete response.
+    /// The part of a page that the script renders; it does not get headers about the complete
+    /// response.
     pub(super) part: Option<&'a SubRequest<'a>>,
-    /// The conditions of the page cache, which replace those of the client: it requires the complete page,
-    /// or a confirmation of the stored one.
+    /// The conditions of the page cache, which replace those of the client: it requires the
+    /// complete page, or a confirmation of the stored one.
     pub(super) for_cache: Option<&'a [OwnField]>,
 }
 
@@ -92,8 +93,8 @@ pub(super) fn request(
     let params = params.chain(extra.params.iter().map(|(name, value)| (&name[..], &value[..])));
     let mut frame = Vec::with_capacity(connection.head_len + 512);
     let headers = head.headers(input).filter(|(name, _)| !http_server::is_ambiguous(name));
-    // With a trusted proxy configured, claims of other peers are false. Without one, scripts get the same
-    // headers as under php-fpm, and must not trust them.
+    // With a trusted proxy configured, claims of other peers are false. Without one, scripts get
+    // the same headers as under php-fpm, and must not trust them.
     let forwarding = &connection.listener.forwarding;
     let bypasses_proxy = forwarding.has_proxies() && !connection.peer.is_trusted(forwarding);
     let headers = headers.filter(|(name, _)| !(bypasses_proxy && http_server::is_claim(name)));
@@ -101,8 +102,8 @@ pub(super) fn request(
         headers.filter(|(name, _)| !(extra.part.is_some() && is_about_representation(name)));
     let headers = headers
         .filter(|(name, _)| !(extra.for_cache.is_some() && outboard_page_cache::is_replaced(name)));
-    // The application builds its links from the host that the client sent to the proxy. A host in the target
-    // precedes the header (RFC 9112 3.2.2).
+    // The application builds its links from the host that the client sent to the proxy. A host in
+    // the target precedes the header (RFC 9112 3.2.2).
     let headers = headers.map(|(name, value)| match stated_host {
         Some(host) if name.eq_ignore_ascii_case(b"host") => (name, host),
         _ => (name, value),

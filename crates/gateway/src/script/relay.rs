@@ -13,7 +13,7 @@ use crate::response_head::ResponseHead;
 use outboard_http_server::{COPY_BYTES, Connection};
 use outboard_log::{Level, Reason};
 use outboard_page_cache::{Field, Fields, Response};
-use outboard_php_pool::exchange::{Arrived, End, Exchange};
+use outboard_php_pool::exchange::{End, Exchange, ResponseData};
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
@@ -26,7 +26,7 @@ const MAX_ERROR_PAGE_BYTES: usize = 1 << 20;
 pub(crate) struct StartedResponse {
     /// The head, with the app's header rules applied unless a file is sent.
     pub(crate) head: ResponseHead,
-    arrived: Arrived,
+    arrived: ResponseData,
     lease: Lease,
 }
 
@@ -75,7 +75,7 @@ pub(super) async fn render(
     path: &[u8],
     whole_bytes: usize,
 ) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
-    let mut whole = Arrived::default();
+    let mut whole = ResponseData::default();
     while whole.end.is_none() {
         let mut more = std::future::poll_fn(|_| match lease.exchange.take() {
             Some(arrived) => Poll::Ready(arrived),
@@ -107,8 +107,8 @@ impl StartedResponse {
         is_whole.then_some(&self.arrived.body)
     }
 
-    /// In development, PHP's error message if the developer would not see it: the response is an error
-    /// without a page, or with an incomplete one.
+    /// In development, PHP's error message if the developer would not see it: the response is an
+    /// error without a page, or with an incomplete one.
     pub(crate) async fn failure(
         &mut self,
         connection: &mut Connection,
@@ -122,7 +122,7 @@ impl StartedResponse {
         while arrived.end.is_none() && !arrived.flush && arrived.body.len() < MAX_ERROR_PAGE_BYTES {
             arrived.append(next(connection, &self.lease.exchange).await?);
         }
-        let message = self.lease.exchange.words();
+        let message = self.lease.exchange.log_lines();
         let body = arrived.body.trim_ascii();
         let is_fatal =
             message.contains("PHP Fatal error: ") || message.contains("PHP Parse error: ");
@@ -154,7 +154,7 @@ impl StartedResponse {
             let stream = Stream { app, head: &head, exchange: &lease.exchange, compression };
             return Ok(stream.send(connection, ctx, arrived).await);
         }
-        let Arrived { body, held, .. } = arrived;
+        let ResponseData { body, held, .. } = arrived;
         let body = match compression {
             None => body,
             Some(compression) => compression.end(body).await.map_err(no_memory)?,
@@ -178,7 +178,7 @@ async fn collect(
     connection: &mut Connection,
     ctx: &RequestContext,
     exchange: &Exchange,
-) -> BeforeHead<Arrived> {
+) -> BeforeHead<ResponseData> {
     loop {
         let arrived = next(connection, exchange).await.ok_or(Reason::ClientGone)?;
         for payload in &arrived.interim {
@@ -205,7 +205,7 @@ async fn send_interim(
 }
 
 /// The next part of the response; `None` if the client is gone.
-pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option<Arrived> {
+pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option<ResponseData> {
     std::future::poll_fn(|_| {
         if let Some(arrived) = exchange.take() {
             return Poll::Ready(Some(arrived));

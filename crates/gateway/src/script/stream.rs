@@ -1,7 +1,7 @@
 //! [`Stream`]: relays a script's response that arrives in pieces.
 //!
-//! Used by [`super::relay`]. Invariants: pieces are sent in order; a response that fails ends without its end
-//! mark.
+//! Used by [`super::relay`]. Invariants: pieces are sent in order; a response that fails ends
+//! without its end mark.
 
 use crate::app::App;
 use crate::compression::Compression;
@@ -9,7 +9,7 @@ use crate::development::tag;
 use crate::request::{RequestContext, ResponseSummary};
 use crate::response_head::ResponseHead;
 use outboard_http_server::{BodyWriter, Connection};
-use outboard_php_pool::exchange::{Arrived, End, Exchange};
+use outboard_php_pool::exchange::{End, Exchange, ResponseData};
 use std::io;
 use std::task::Poll;
 
@@ -26,7 +26,7 @@ impl Stream<'_> {
         mut self,
         connection: &mut Connection,
         ctx: &RequestContext,
-        first: Arrived,
+        first: ResponseData,
     ) -> ResponseSummary {
         let head = self.head;
         let tag = tag::of(ctx.gateway.development().as_deref(), &head.headers);
@@ -38,7 +38,7 @@ impl Stream<'_> {
         let mut arrived = first;
         loop {
             let is_last = arrived.end == Some(End::Complete);
-            let Arrived { body, end, held, .. } = arrived;
+            let ResponseData { body, end, held, .. } = arrived;
             let Ok(mut piece) = self.coded(body, is_last).await else {
                 return ResponseSummary::broken(head.status, writer.written_bytes());
             };

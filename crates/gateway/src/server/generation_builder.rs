@@ -90,7 +90,7 @@ impl GenerationBuilder {
             let operations =
                 FetchOperations::new(upstream.clone(), account, entities.clone(), owner);
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
-            let operations = tasks::before(operations, tasks);
+            let operations = tasks::operations(operations, tasks);
             opened.pools().for_each(|pool| {
                 pool.set_operations(operations.clone());
                 pool.set_memory(operations_memory.clone());
@@ -153,4 +153,21 @@ fn start_tasks(
     });
     tasks.resume(before.as_ref());
     tasks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_title_names_the_app_only_if_there_are_several() {
+        let title_of = |apps: &str| {
+            let config = Config::parse(apps, Path::new("/tmp/test.toml")).expect("a valid file");
+            title("shop", &config.apps[0], &config)
+        };
+        assert_eq!(title_of("[app.a]\nroot = \"/tmp\"\n"), "shop");
+        let two = "[app.a]\nroot = \"/tmp\"\nhosts = [\"a.test\"]\n[app.b]\nroot = \"/tmp\"\n";
+        assert!(title_of(two).starts_with("shop/"));
+    }
 }

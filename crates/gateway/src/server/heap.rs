@@ -1,7 +1,7 @@
 //! Returns freed memory of the heap to the system.
 //!
-//! Spawned by the server. Invariant: the heap is trimmed only after the counted memory has fallen to half,
-//! and by some mebibytes.
+//! Spawned by the server. Invariant: the heap is trimmed only after the counted memory has fallen
+//! to half, and by some mebibytes.
 
 use crate::gateway::Gateway;
 use outboard_reactor::sleep;

@@ -1,7 +1,7 @@
 //! Logs the `.htaccess` files below the apps' roots, once, when the server has started.
 //!
-//! The gateway does not apply them, so paths that they deny are accessible. The search runs on a thread, since
-//! a root may be large.
+//! The gateway does not apply them, so paths that they deny are accessible. The search runs on a
+//! thread, since a root may be large.
 
 use crate::gateway::Gateway;
 use outboard_config::Htaccess;

@@ -23,15 +23,15 @@ impl Rings {
 impl MemorySource for Rings {
     fn look(&mut self) -> bool {
         let pools = self.gateway.pools.borrow();
-        let mut had_news = false;
+        let mut is_active = false;
         let first = self.first % pools.len().max(1);
         for pool in pools[first..].iter().chain(&pools[..first]) {
             if self.budget.is_spent() {
                 return true;
             }
-            had_news |= pool.look(&mut self.budget);
+            is_active |= pool.poll_rings(&mut self.budget);
         }
-        had_news
+        is_active
     }
 
     fn prepare_sleep(&mut self) -> u64 {

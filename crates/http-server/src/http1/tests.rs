@@ -1,57 +1,16 @@
 //! A connection over an in-memory pipe, with a service that echoes.
 
-use crate::testing::{Echo, connect, context, limits, read_all};
-use crate::transport::pipe::Pipe;
+use crate::listener_context::{ListenerContext, Role};
+use crate::test_client::TestClient;
+use crate::testing::{Echo, context, limits};
 use outboard_config::Limits;
-use outboard_reactor::{run, sleep, spawn, yield_now};
-use std::cell::Cell;
-use std::io::IoSlice;
+use outboard_reactor::{Peer, run, yield_now};
 use std::rc::Rc;
 
-/// A client whose connection is served by a task.
-struct Client {
-    pipe: Pipe,
-    has_ended: Rc<Cell<bool>>,
-}
-
-impl Client {
-    fn connect(limits: Limits) -> (Self, Rc<Echo>) {
-        let service = Rc::new(Echo { context: context(limits) });
-        let (connection, pipe) = connect(&service.context);
-        let has_ended = Rc::new(Cell::new(false));
-        let (echo, ended) = (service.clone(), has_ended.clone());
-        spawn(async move {
-            super::serve(echo, connection).await;
-            ended.set(true);
-        });
-        (Self { pipe, has_ended }, service)
-    }
-
-    fn send(&self, bytes: &str) {
-        let written = self.pipe.try_write(&[IoSlice::new(bytes.as_bytes())]).unwrap();
-        assert_eq!(written, Some(bytes.len()));
-    }
-
-    /// What the server has written, once it has nothing more to do.
-    async fn receive(&self) -> String {
-        for _ in 0..20 {
-            yield_now().await;
-        }
-        read_all(&self.pipe)
-    }
-
-    /// The same until the connection has ended.
-    async fn receive_to_end(&self) -> String {
-        let mut all = String::new();
-        for _ in 0..1_000 {
-            all += &read_all(&self.pipe);
-            if self.has_ended.get() {
-                return all + &read_all(&self.pipe);
-            }
-            sleep(5).await;
-        }
-        panic!("the connection has not ended; it sent {all:?}");
-    }
+fn connect(limits: Limits) -> (TestClient, Rc<Echo>) {
+    let service = Rc::new(Echo { context: context(limits) });
+    let client = TestClient::connect(&service, ListenerContext::plain(Role::Apps), Peer::Unix);
+    (client, service)
 }
 
 /// The bodies of a sequence of responses.
@@ -63,7 +22,7 @@ fn bodies(responses: &str) -> Vec<&str> {
 #[test]
 fn pipelined_requests_are_answered_in_order() {
     run(async {
-        let (client, _service) = Client::connect(limits());
+        let (client, _service) = connect(limits());
         client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\nGET /3");
         assert_eq!(bodies(&client.receive().await), ["/1", "/2"]);
         client.send(" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
@@ -77,7 +36,7 @@ fn pipelined_requests_are_answered_in_order() {
 #[test]
 fn a_head_may_arrive_byte_by_byte() {
     run(async {
-        let (client, _service) = Client::connect(limits());
+        let (client, _service) = connect(limits());
         for byte in "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n".chars() {
             client.send(&byte.to_string());
             yield_now().await;
@@ -95,7 +54,7 @@ fn an_invalid_head_is_refused_and_the_connection_closed() {
             ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "HTTP/1.1 400"),
             ("GET / HTTP/3.7\r\nHost: a\r\n\r\n", "HTTP/1.1 505"),
         ] {
-            let (client, _service) = Client::connect(limits());
+            let (client, _service) = connect(limits());
             client.send(head);
             let refusal = client.receive().await;
             assert!(refusal.starts_with(detail), "{head:?}: {refusal}");
@@ -108,7 +67,7 @@ fn an_invalid_head_is_refused_and_the_connection_closed() {
 #[test]
 fn an_incomplete_head_times_out_with_408() {
     run(async {
-        let (client, _service) = Client::connect(Limits { header_timeout_ms: 30, ..limits() });
+        let (client, _service) = connect(Limits { header_timeout_ms: 30, ..limits() });
         client.send("GET / HTTP/1.1\r\n");
         let refusal = client.receive_to_end().await;
         assert!(refusal.starts_with("HTTP/1.1 408"), "{refusal}");
@@ -119,7 +78,7 @@ fn an_incomplete_head_times_out_with_408() {
 #[test]
 fn an_idle_connection_closes_without_a_response() {
     run(async {
-        let (client, _service) = Client::connect(Limits { idle_timeout_ms: 30, ..limits() });
+        let (client, _service) = connect(Limits { idle_timeout_ms: 30, ..limits() });
         assert_eq!(client.receive_to_end().await, "");
     })
     .unwrap();
@@ -128,7 +87,7 @@ fn an_idle_connection_closes_without_a_response() {
 #[test]
 fn an_unread_body_closes_the_connection() {
     run(async {
-        let (client, _service) = Client::connect(limits());
+        let (client, _service) = connect(limits());
         client.send("POST /ignored HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\npart");
         let response = client.receive().await;
         assert_eq!(bodies(&response), ["/ignored"]);
@@ -140,7 +99,7 @@ fn an_unread_body_closes_the_connection() {
 #[test]
 fn a_body_that_was_read_keeps_the_connection() {
     run(async {
-        let (client, _service) = Client::connect(limits());
+        let (client, _service) = connect(limits());
         client.send("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nfour");
         client.send("POST /body HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
         assert_eq!(bodies(&client.receive().await), ["four"]);
@@ -153,7 +112,7 @@ fn a_body_that_was_read_keeps_the_connection() {
 #[test]
 fn a_client_that_expects_100_receives_it_before_its_body() {
     run(async {
-        let (client, _service) = Client::connect(limits());
+        let (client, _service) = connect(limits());
         client.send(
             "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n",
         );
@@ -167,7 +126,7 @@ fn a_client_that_expects_100_receives_it_before_its_body() {
 #[test]
 fn a_body_beyond_the_limit_is_refused_before_it_is_read() {
     run(async {
-        let (client, _service) = Client::connect(Limits { body_bytes: 3, ..limits() });
+        let (client, _service) = connect(Limits { body_bytes: 3, ..limits() });
         client.send("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n");
         assert_eq!(bodies(&client.receive().await), ["body_too_large"]);
     })
@@ -177,10 +136,10 @@ fn a_body_beyond_the_limit_is_refused_before_it_is_read() {
 #[test]
 fn a_drained_server_closes_idle_connections() {
     run(async {
-        let (client, service) = Client::connect(limits());
+        let (client, service) = connect(limits());
         client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(bodies(&client.receive().await), ["/1"]);
-        assert!(!client.has_ended.get());
+        assert!(!client.has_ended());
         service.context.drain();
         assert_eq!(client.receive_to_end().await, "");
     })
@@ -190,8 +149,7 @@ fn a_drained_server_closes_idle_connections() {
 #[test]
 fn the_number_of_requests_of_a_connection_is_limited() {
     run(async {
-        let (client, _service) =
-            Client::connect(Limits { keepalive_requests: Some(2), ..limits() });
+        let (client, _service) = connect(Limits { keepalive_requests: Some(2), ..limits() });
         client.send(&"GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3));
         let responses = client.receive_to_end().await;
         assert_eq!(bodies(&responses).len(), 2, "{responses}");
@@ -202,7 +160,7 @@ fn the_number_of_requests_of_a_connection_is_limited() {
 #[test]
 fn a_broken_response_ends_the_connection() {
     run(async {
-        let (client, service) = Client::connect(limits());
+        let (client, service) = connect(limits());
         client.send("GET /broken HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(client.receive_to_end().await, "");
         assert_eq!(service.context.open_connections(), 0);

@@ -30,9 +30,6 @@ unsafe extern "C" fn outboard_rs_head_line(exchange: *mut c_void, line: *const c
 }
 
 /// Sends the started head as an interim one. False if it was not sent.
-///
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_interim(exchange: *mut c_void) -> bool {
     // SAFETY: this function's contract.

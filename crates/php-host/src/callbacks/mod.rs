@@ -1,6 +1,7 @@
 //! The functions that the shim calls during a request: `outboard_rs_…` in `sapi/outboard.h`.
 //!
-//! Invariants: none calls the engine; each goes through [`with`], so no panic enters C.
+//! Invariants: none calls the engine; each goes through [`with`], so no panic enters C. If a
+//! function states no safety contract, it has that of [`with`].
 
 mod body;
 mod head;
@@ -14,8 +15,8 @@ use crate::exchange::Exchange;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `work` on the request's exchange. After a panic, which is our bug, the shim gets `fallback`, as
-/// for a disconnected client, and the worker exits after the request.
+/// Runs `work` on the request's exchange. After a panic, which is our bug, the shim gets
+/// `fallback`, as for a disconnected client, and the worker exits after the request.
 ///
 /// # Safety
 /// `exchange` is the pointer that `engine::run` received, and that call has not returned.

@@ -18,9 +18,6 @@ unsafe extern "C" fn outboard_rs_write(
 }
 
 /// False if the client has disconnected.
-///
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_flush(exchange: *mut c_void) -> bool {
     // SAFETY: this function's contract.
@@ -28,9 +25,6 @@ unsafe extern "C" fn outboard_rs_flush(exchange: *mut c_void) -> bool {
 }
 
 /// Whether the client is slow, so that the script should wait.
-///
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_is_paused(exchange: *mut c_void) -> bool {
     // SAFETY: this function's contract.
@@ -38,9 +32,6 @@ unsafe extern "C" fn outboard_rs_is_paused(exchange: *mut c_void) -> bool {
 }
 
 /// Wakes this coroutine when the client reads again.
-///
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_await_client(exchange: *mut c_void, waiter: u64) {
     // SAFETY: this function's contract.
@@ -48,17 +39,12 @@ unsafe extern "C" fn outboard_rs_await_client(exchange: *mut c_void, waiter: u64
 }
 
 /// Completes the response. False if the client has disconnected.
-///
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_finish(exchange: *mut c_void) -> bool {
     // SAFETY: this function's contract.
     unsafe { with(exchange, false, |exchange| exchange.finish()) }
 }
 
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_is_finished(exchange: *mut c_void) -> bool {
     // SAFETY: this function's contract.

@@ -10,7 +10,8 @@ use std::ffi::{c_char, c_void};
 /// Returns how many pages were purged; negative if the gateway cannot be reached.
 ///
 /// # Safety
-/// `exchange` is NULL or valid for [`with`], `events` NULL or valid for [`super::worker_script::with`];
+/// `exchange` is NULL or valid for [`with`], `events` NULL or valid for
+/// [`super::worker_script::with`];
 /// `kinds` and `texts` are readable for `count` elements, the texts with their bytes.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_purge(

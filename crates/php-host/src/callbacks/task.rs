@@ -6,7 +6,8 @@ use crate::engine::{RawFetchResult, Str};
 use outboard_ring::task::TaskCall;
 use std::ffi::{c_int, c_void};
 
-/// False if the gateway cannot be reached. The strings of `result` live until the next call. Negative
+/// False if the gateway cannot be reached. The strings of `result` live until the next call.
+/// Negative
 /// `retries` mean the configured number.
 ///
 /// # Safety

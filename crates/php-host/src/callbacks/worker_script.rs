@@ -1,5 +1,6 @@
 //! The calls of worker mode: events, waits, timers, fetches. Called by `loop.c`, `coroutine.c`,
-//! `waiting*.c`, `primitives.c` and `worker_script.c`.
+//! `waiting*.c`, `primitives.c` and `worker_script.c`. If a function states no safety
+//! contract, it has that of [`with`].
 
 use super::slice;
 use crate::engine::{RawEvent, RawFetch, RawFetchResult, RawResult, Str};
@@ -16,11 +17,12 @@ use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-/// Runs `work` on the running script. After a panic, which is our bug, the process exits, and the gateway
-/// responds to its requests with 502.
+/// Runs `work` on the running script. After a panic, which is our bug, the process exits, and the
+/// gateway responds to its requests with 502.
 ///
 /// # Safety
-/// `events` is the pointer that `engine::run_worker_script` received, and that call has not returned.
+/// `events` is the pointer that `engine::run_worker_script` received, and that call has not
+/// returned.
 pub(super) unsafe fn with<T>(events: *mut c_void, work: impl FnOnce(&mut RunningScript) -> T) -> T {
     // SAFETY: the caller's contract; callbacks do not nest, so this is the only reference.
     let script = unsafe { &mut *events.cast::<RunningScript>() };
@@ -28,16 +30,12 @@ pub(super) unsafe fn with<T>(events: *mut c_void, work: impl FnOnce(&mut Running
         .unwrap_or_else(|_| crate::worker::leave(crate::worker::CODE_CORRUPT))
 }
 
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_ready(events: *mut c_void) {
     // SAFETY: this function's contract.
     unsafe { with(events, |script| script.ready()) }
 }
 
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_is_forking(events: *mut c_void) -> bool {
     // SAFETY: this function's contract.
@@ -183,19 +181,14 @@ unsafe extern "C" fn outboard_rs_wait(
     }
 }
 
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_unwait(events: *mut c_void, waiter: u64) {
     // SAFETY: this function's contract.
     unsafe { with(events, |script| script.events().poller.cancel(waiter)) }
 }
 
-/// Shuts down the sockets for which this coroutine waits, so that the library that reads them sees an end
-/// and returns.
-///
-/// # Safety
-/// As [`with`].
+/// Shuts down the sockets for which this coroutine waits, so that the library that reads them sees
+/// an end and returns.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_cancel_wait(events: *mut c_void, waiter: u64) {
     // SAFETY: this function's contract.
@@ -209,16 +202,12 @@ unsafe extern "C" fn outboard_rs_cancel_wait(events: *mut c_void, waiter: u64) {
     }
 }
 
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_reader(events: *mut c_void, fd: c_int) -> u64 {
     // SAFETY: this function's contract.
     unsafe { with(events, |script| script.events().poller.reader(fd)) }
 }
 
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_timer_set(events: *mut c_void, id: u64, delay_us: i64) {
     let delay_us = u64::try_from(delay_us).unwrap_or(0);
@@ -226,10 +215,8 @@ unsafe extern "C" fn outboard_rs_timer_set(events: *mut c_void, id: u64, delay_u
     unsafe { with(events, |script| script.events().poller.set_timer(id, delay_us)) }
 }
 
-/// Counts a wait in the call with this number; a negative time means that the worker was not blocked.
-///
-/// # Safety
-/// As [`with`].
+/// Counts a wait in the call with this number; a negative time means that the worker was not
+/// blocked.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_count_wait(events: *mut c_void, call: c_int, blocked_us: i64) {
     let call = usize::try_from(call).ok().and_then(|at| WaitCall::ALL.get(at));
@@ -311,11 +298,12 @@ unsafe fn read_fetch(raw: &RawFetch) -> (FetchCall<'_>, &[u8]) {
     (call, body)
 }
 
-/// A fetch that blocks the worker, in classic mode. False if it failed; the strings of `fetched` live
-/// until the next call.
+/// A fetch that blocks the worker, in classic mode. False if it failed; the strings of `fetched`
+/// live until the next call.
 ///
 /// # Safety
-/// `exchange` is valid for `callbacks::with`; `fetch` is readable with all its strings, `fetched` writable.
+/// `exchange` is valid for `callbacks::with`; `fetch` is readable with all its strings, `fetched`
+/// writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_blocking_fetch(
     exchange: *mut c_void,
@@ -361,8 +349,6 @@ unsafe extern "C" fn outboard_rs_task(
     unsafe { with(events, |script| script.fetch(tag, waiter, Call::Task(call), data)) }
 }
 
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_fetch_awaited(events: *mut c_void, operation: u64, waiter: u64) {
     // SAFETY: this function's contract.
@@ -389,8 +375,6 @@ unsafe extern "C" fn outboard_rs_fetch_result(
     }
 }
 
-/// # Safety
-/// As [`with`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_fetch_free(events: *mut c_void, operation: u64) {
     // SAFETY: this function's contract.

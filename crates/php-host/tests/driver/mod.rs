@@ -1,5 +1,5 @@
-//! The gateway's role, for tests and benchmarks: starts a host, forks workers, sends requests through the
-//! ring and collects the responses.
+//! The gateway's role, for tests and benchmarks: starts a host, forks workers, sends requests
+//! through the ring and collects the responses.
 //!
 //! Invariant: every wait has a time limit, far beyond what a passing test needs.
 

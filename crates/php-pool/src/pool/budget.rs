@@ -1,18 +1,18 @@
-//! How much the loop may do about what workers say before its sockets have their turn.
+//! How many frames of workers are processed before the loop's sockets have their turn.
 //!
-//! Lent to the pools by the loop's idle hook. Invariants: a worker that never stops talking is left
-//! after its share of a look, and all of them together after a moment; what is left is looked at in
-//! the next turn. Quiet rings cost no look at the clock.
+//! Owned by the loop's idle hook, which passes it to the pools. Invariants: a worker with unlimited
+//! frames is interrupted after its share, and all workers together after [`TURN`]; the remaining frames
+//! are processed in the next turn. Empty rings cost no system call for the clock.
 
 use outboard_ring::channel::Capacities;
 use outboard_ring::frame::FRAME_HEADER_BYTES;
 use std::time::{Duration, Instant};
 
-/// What all workers may take of a turn.
+/// The time of all workers together in a turn.
 const TURN: Duration = Duration::from_millis(1);
-/// Frames between two looks at the clock; as many bytes count as one.
-const FRAMES_A_GLANCE: u32 = 32;
-const BYTES_A_FRAME: u32 = 4096;
+/// Frames between two checks of the clock; so many bytes count as one more.
+const FRAMES_PER_CHECK: u32 = 32;
+const BYTES_PER_FRAME: u32 = 4096;
 
 /// For all workers in one turn of the loop.
 #[derive(Debug, Default)]
@@ -26,15 +26,15 @@ impl Budget {
     /// Counts a frame.
     pub(super) fn count(&mut self, len: usize) {
         let bytes = u32::try_from(len).unwrap_or(u32::MAX);
-        self.handled = self.handled.saturating_add(1 + bytes / BYTES_A_FRAME);
-        if self.handled >= FRAMES_A_GLANCE {
+        self.handled = self.handled.saturating_add(1 + bytes / BYTES_PER_FRAME);
+        if self.handled >= FRAMES_PER_CHECK {
             self.handled = 0;
-            self.glance();
+            self.check_clock();
         }
     }
 
-    /// Counts something that may take longer than a frame.
-    pub(super) fn glance(&mut self) {
+    /// Counts work that may take longer than a frame.
+    pub(super) fn check_clock(&mut self) {
         let started = *self.started.get_or_insert_with(Instant::now);
         self.is_spent |= started.elapsed() >= TURN;
     }
@@ -45,7 +45,7 @@ impl Budget {
     }
 }
 
-/// For one worker in one look.
+/// For one worker in one poll.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
     frames: u32,
@@ -53,13 +53,13 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Of one that may go on.
-    pub(super) const LOOK: Self = Self { frames: 256, bytes: RING_BYTES };
-    /// Of one that has gone: all that its ring can hold.
-    pub(super) const LAST: Self =
+    /// Of a worker that runs.
+    pub(super) const POLL: Self = Self { frames: 256, bytes: RING_BYTES };
+    /// Of a worker that has exited: everything that its ring can hold.
+    pub(super) const FINAL: Self =
         Self { frames: (RING_BYTES / FRAME_HEADER_BYTES) as u32, bytes: RING_BYTES };
 
-    /// Takes a frame's part.
+    /// Counts a frame.
     pub(super) fn count(&mut self, len: usize) {
         self.frames = self.frames.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(len + FRAME_HEADER_BYTES);
@@ -71,3 +71,44 @@ impl Share {
 }
 
 const RING_BYTES: usize = Capacities::DEFAULT.response_bytes as usize;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_limited_by_frames_and_by_bytes() {
+        let mut frames = Share::POLL;
+        let counted = (0..1_000).take_while(|_| {
+            frames.count(0);
+            !frames.is_spent()
+        });
+        assert_eq!(counted.count(), 255);
+        let mut bytes = Share::POLL;
+        bytes.count(RING_BYTES / 2);
+        assert!(!bytes.is_spent());
+        bytes.count(RING_BYTES / 2);
+        assert!(bytes.is_spent());
+    }
+
+    #[test]
+    fn the_final_share_covers_all_frames_that_a_ring_can_hold() {
+        let mut share = Share::FINAL;
+        for _ in 1..RING_BYTES / FRAME_HEADER_BYTES {
+            share.count(0);
+        }
+        assert!(!share.is_spent());
+    }
+
+    #[test]
+    fn a_budget_ends_after_its_time_and_not_before_the_first_check() {
+        let mut budget = Budget::default();
+        budget.count(0);
+        assert!(budget.started.is_none(), "few frames do not read the clock");
+        budget.count(usize::MAX);
+        assert!(budget.started.is_some(), "many bytes do");
+        budget.started = Some(Instant::now() - TURN);
+        budget.check_clock();
+        assert!(budget.is_spent());
+    }
+}

@@ -1,59 +1,61 @@
 //! The requests of one worker, found by the tag that its frames carry.
 //!
-//! Owned by the worker. A lease is a place in the worker's ring page ([`Tag::slot`]), used again
-//! and again; the generation tells its requests apart. Invariant: a tag finds the request that it
-//! was made for or nothing, in constant time.
+//! Owned by the worker. A lease occupies a slot of the worker's ring page ([`Tag::slot`]), which is
+//! reused; the generation distinguishes its requests. Invariant: a tag finds its own request or
+//! nothing, in constant time.
 
-use crate::exchange::{Exchange, Place};
+use crate::exchange::{Assignment, Exchange};
+use crate::worker_id::WorkerId;
 use outboard_ring::channel::LEASES;
 use outboard_ring::frame::Tag;
 use outboard_supervisor::plan::deadline::Stage;
 use std::rc::Rc;
 
-/// A request that a worker has, or that lies ahead in its ring.
+/// A request of a worker, running or in its backlog.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) tag: Tag,
     pub(crate) exchange: Rc<Exchange>,
-    /// Since when its time runs; `None` while it lies ahead of the worker.
-    pub(crate) run: Option<Run>,
-    /// How far the enforcement of its deadline has come.
+    /// `None` while it is in the backlog.
+    pub(crate) timing: Option<Timing>,
+    /// How far its deadline is enforced.
     pub(crate) stage: Stage,
     /// Whether its `Request` frame is in the ring.
-    pub(crate) frame_sent: bool,
+    pub(crate) is_frame_sent: bool,
 }
 
-/// The time of a request.
+/// The start and the deadline of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) since_ms: u64,
+pub(crate) struct Timing {
+    pub(crate) started_ms: u64,
     pub(crate) deadline_ms: u64,
 }
 
 impl Lease {
-    /// How long the worker has had it.
+    /// How long it has been running.
     pub(crate) fn took_ms(&self, now_ms: u64) -> u64 {
-        self.run.map_or(0, |run| now_ms.saturating_sub(run.since_ms))
+        self.timing.map_or(0, |timing| now_ms.saturating_sub(timing.started_ms))
     }
 }
 
 /// The leases of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    /// By slot; as long as there ever were requests at a time.
+    /// By slot; as many as there were requests at a time.
     slots: Vec<Option<Lease>>,
-    /// Slots without a request; the last was used last, so that few are touched.
+    /// Slots without a request. The last one is reused first, so that few are touched.
     free: Vec<u32>,
     last_generation: u32,
 }
 
 impl Leases {
-    /// Makes room for one more. The caller keeps below [`LEASES`].
+    /// Adds a request and assigns it to the worker. The caller ensures that there are fewer than
+    /// [`LEASES`].
     pub(crate) fn add(
         &mut self,
         exchange: Rc<Exchange>,
-        run: Option<Run>,
-        place: impl FnOnce(Tag) -> Place,
+        timing: Option<Timing>,
+        worker: WorkerId,
     ) -> Tag {
         let slot = self.free.pop().unwrap_or_else(|| {
             debug_assert!(self.slots.len() < LEASES);
@@ -62,10 +64,9 @@ impl Leases {
         });
         self.last_generation = self.last_generation.wrapping_add(1);
         let tag = Tag { slot, generation: self.last_generation };
-        exchange.place.set(Some(place(tag)));
-        let stage = Stage::InTime;
-        let lease = Lease { tag, exchange, run, stage, frame_sent: false };
-        self.slots[slot as usize] = Some(lease);
+        exchange.assignment.set(Some(Assignment { worker, tag }));
+        let (stage, is_frame_sent) = (Stage::InTime, false);
+        self.slots[slot as usize] = Some(Lease { tag, exchange, timing, stage, is_frame_sent });
         tag
     }
 
@@ -87,10 +88,10 @@ impl Leases {
         self.slots.iter().flatten()
     }
 
-    /// The tags of all, oldest first.
+    /// All tags, oldest first.
     pub(crate) fn tags(&self) -> Vec<Tag> {
         let mut tags: Vec<Tag> = self.iter().map(|lease| lease.tag).collect();
-        // Counted from the last one, so that their order outlives a wrap.
+        // Relative to the last one, so that the order survives a wrap-around.
         tags.sort_by_key(|tag| {
             std::cmp::Reverse(self.last_generation.wrapping_sub(tag.generation))
         });
@@ -99,5 +100,69 @@ impl Leases {
 
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_buffer::RequestBody;
+
+    const WORKER: WorkerId = WorkerId { pool: 1, slot: 2, number: 3 };
+
+    fn with_leases(test: impl FnOnce(Leases) + 'static) {
+        outboard_reactor::run(async { test(Leases::default()) }).unwrap();
+    }
+
+    fn exchange() -> Rc<Exchange> {
+        Rc::new(Exchange::new(Vec::new(), RequestBody::empty(), 1, 0, 1))
+    }
+
+    #[test]
+    fn slots_are_reused_but_tags_are_not() {
+        with_leases(|mut leases| {
+            let first = leases.add(exchange(), None, WORKER);
+            let second = leases.add(exchange(), None, WORKER);
+            assert!(leases.remove(first).is_some() && leases.remove(first).is_none());
+            let third = leases.add(exchange(), None, WORKER);
+            assert_eq!((third.slot, leases.len()), (first.slot, 2));
+            assert!(leases.get(first).is_none() && leases.get_mut(first).is_none());
+            assert_eq!(leases.get(third).unwrap().tag, third);
+            assert_eq!(leases.tags(), [second, third]);
+        });
+    }
+
+    #[test]
+    fn an_exchange_knows_its_worker_and_tag() {
+        with_leases(|mut leases| {
+            let exchange = exchange();
+            let tag = leases.add(exchange.clone(), None, WORKER);
+            assert_eq!(exchange.assignment.get(), Some(Assignment { worker: WORKER, tag }));
+        });
+    }
+
+    #[test]
+    fn the_order_of_tags_survives_a_wrap_around() {
+        with_leases(|mut leases| {
+            leases.last_generation = u32::MAX - 1;
+            let tags: Vec<Tag> = (0..4).map(|_| leases.add(exchange(), None, WORKER)).collect();
+            assert!(tags[3].generation < tags[0].generation);
+            assert_eq!(leases.tags(), tags);
+        });
+    }
+
+    #[test]
+    fn foreign_tags_find_nothing() {
+        with_leases(|mut leases| {
+            let tag = leases.add(exchange(), None, WORKER);
+            for foreign in [
+                Tag { slot: u32::MAX, ..tag },
+                Tag { slot: 1, ..tag },
+                Tag { generation: tag.generation + 1, ..tag },
+            ] {
+                assert!(leases.get(foreign).is_none() && leases.remove(foreign).is_none());
+            }
+            assert_eq!(leases.len(), 1);
+        });
     }
 }

@@ -1,81 +1,76 @@
-//! The workers of a pool and the queue before them.
+//! The workers of a pool and the queue of requests.
 //!
-//! Invariant: the list of workers with room has exactly those that can be given a request, once
-//! [`Members::settle`] was called after the last change.
+//! Owned by the pool. Invariant: the list of workers with room is exact if
+//! [`Members::update_room_list`] was called after each change.
 
-use super::leases::Run;
 use super::worker::Worker;
 use crate::exchange::Exchange;
 use crate::worker_id::WorkerId;
-use outboard_ring::spsc::Corrupt;
 use outboard_supervisor::worker::lifecycle::State;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// A request that waits for a worker.
+/// A request in the queue.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct QueuedRequest {
     pub(super) exchange: Rc<Exchange>,
-    /// The client's address when it is on this machine: it could be one of our workers.
+    /// The client's address if it is on this machine: it may be one of our workers.
     pub(super) local_peer: Option<SocketAddr>,
-    /// Where it comes from.
     pub(super) origin: Origin,
 }
 
-/// Where a waiting request comes from.
+/// The origin of a queued request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Nobody has looked.
+    /// Not determined.
     Unknown,
-    /// Not from one of our own workers, as far as can be seen.
+    /// Another client, as far as can be determined.
     Elsewhere,
-    /// From one of our own workers, which waits for it.
+    /// One of our own workers, which waits for it.
     OwnWorker,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// By slot; a slot is used again after its worker was reaped.
+    /// By slot; a slot is reused after its worker was reaped.
     pub(super) workers: Vec<Option<Worker>>,
-    /// Slots of workers with room; of the idle the last is the warmest.
-    with_room: Vec<usize>,
-    pub(super) queue: VecDeque<Waiting>,
+    /// Slots of workers with room; the last idle one was used most recently.
+    pub(super) with_room: Vec<usize>,
+    pub(super) queue: VecDeque<QueuedRequest>,
 }
 
 impl Members {
-    /// Those that there are.
     pub(super) fn all(&self) -> impl Iterator<Item = &Worker> + Clone {
         self.workers.iter().flatten()
     }
 
-    /// Those that there are.
     pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Worker> {
         self.workers.iter_mut().flatten()
     }
 
-    /// The worker with this name, unless it has gone or is about to.
+    /// The worker with this identity, unless it is gone or being killed.
     pub(super) fn find(&mut self, id: WorkerId) -> Option<&mut Worker> {
         let worker = self.workers.get_mut(id.slot)?.as_mut()?;
         (worker.id == id && worker.state() != State::Killing).then_some(worker)
     }
 
-    /// Where the worker is that the zygote knows by this number.
+    /// The slot of the worker with this number in the zygote.
     pub(super) fn slot_of(&self, number: u64) -> Option<usize> {
         let is_it = |worker: &Worker| worker.process.number == number;
         self.workers.iter().position(|worker| worker.as_ref().is_some_and(is_it))
     }
 
-    /// Puts a worker into a free slot.
-    pub(super) fn add(&mut self, make: impl FnOnce(usize) -> Worker) {
+    /// Adds a worker in a free slot.
+    pub(super) fn add(&mut self, create: impl FnOnce(usize) -> Worker) {
         let slot = self.workers.iter().position(Option::is_none).unwrap_or_else(|| {
             self.workers.push(None);
             self.workers.len() - 1
         });
-        self.workers[slot] = Some(make(slot));
+        self.workers[slot] = Some(create(slot));
     }
 
-    /// Takes a worker out, as far as it is there.
+    /// Removes the worker of a slot, if there is one.
     pub(super) fn remove(&mut self, slot: usize) -> Option<Worker> {
         let worker = self.workers[slot].take()?;
         if worker.is_listed {
@@ -84,8 +79,8 @@ impl Members {
         Some(worker)
     }
 
-    /// The worker to be given the next request: with fewest of them, of the idle the warmest.
-    pub(super) fn pick(&self) -> Option<usize> {
+    /// The worker with room and the fewest requests; of idle ones the one that was used most recently.
+    pub(super) fn least_loaded(&self) -> Option<usize> {
         let mut best: Option<(usize, usize)> = None;
         for &slot in self.with_room.iter().rev() {
             let Some(worker) = &self.workers[slot] else { continue };
@@ -100,8 +95,8 @@ impl Members {
         best.map(|(slot, _)| slot)
     }
 
-    /// Lists a worker as one with room, or no longer, after that may have changed.
-    pub(super) fn settle(&mut self, slot: usize) {
+    /// Adds a worker to the list of workers with room, or removes it.
+    pub(super) fn update_room_list(&mut self, slot: usize) {
         let Some(worker) = self.workers[slot].as_mut() else { return };
         let has_room = worker.has_room();
         if has_room == worker.is_listed {
@@ -115,20 +110,7 @@ impl Members {
         }
     }
 
-    /// Gives a request to a worker with room. Whatever comes of it, it has it then.
-    pub(super) fn begin(
-        &mut self,
-        slot: usize,
-        exchange: Rc<Exchange>,
-        run: Run,
-    ) -> Result<(), Corrupt> {
-        let Some(worker) = self.workers[slot].as_mut() else { return Ok(()) };
-        let begun = worker.begin(exchange, run);
-        self.settle(slot);
-        begun
-    }
-
-    /// Slots of those without a request; those that have been idle longest first.
+    /// Slots of idle workers, longest idle first.
     pub(super) fn idle(&self) -> Vec<usize> {
         let is_idle = |slot: &usize| {
             self.workers[*slot].as_ref().is_some_and(|worker| worker.state() == State::Idle)
@@ -136,37 +118,77 @@ impl Members {
         self.with_room.iter().copied().filter(is_idle).collect()
     }
 
-    /// Slots of those with room.
-    pub(super) fn with_room(&self) -> Vec<usize> {
-        self.with_room.clone()
-    }
-
-    /// The next request that somebody still waits for.
-    pub(super) fn next_waiting(&mut self) -> Option<Rc<Exchange>> {
+    /// Removes the next request whose client still waits.
+    pub(super) fn next_queued(&mut self) -> Option<Rc<Exchange>> {
         loop {
             let exchange = self.queue.pop_front()?.exchange;
-            if !exchange.is_abandoned() && !exchange.has_ended() {
+            if !exchange.abandoned.get() && !exchange.has_ended() {
                 return Some(exchange);
             }
         }
     }
 
-    /// The next of those that come from our own workers; they wait before all others.
-    pub(super) fn next_own(&mut self) -> Option<Rc<Exchange>> {
+    /// Removes the next request from our own workers; they are before all others.
+    pub(super) fn next_from_own_worker(&mut self) -> Option<Rc<Exchange>> {
         let is_own = self.queue.front().is_some_and(|first| first.origin == Origin::OwnWorker);
-        if is_own { self.next_waiting() } else { None }
+        if is_own { self.next_queued() } else { None }
     }
 
-    /// Workers that are there to stay.
-    pub(super) fn staying(&self) -> usize {
+    /// The number of workers that are not draining or dying.
+    pub(super) fn active(&self) -> usize {
         self.all().filter(|worker| worker.state() < State::Draining).count()
     }
 
-    /// Puts requests that had been given out back to the head of the queue, in their order.
-    pub(super) fn wait_again(&mut self, exchanges: Vec<Rc<Exchange>>) {
+    /// Puts withdrawn requests back to the head of the queue, in their order.
+    pub(super) fn requeue(&mut self, exchanges: Vec<Rc<Exchange>>) {
         for exchange in exchanges.into_iter().rev() {
             let origin = Origin::Elsewhere;
-            self.queue.push_front(Waiting { exchange, local_peer: None, origin });
+            self.queue.push_front(QueuedRequest { exchange, local_peer: None, origin });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_buffer::RequestBody;
+
+    fn exchanges(count: u64) -> Vec<Rc<Exchange>> {
+        let exchange = |id| Exchange::new(Vec::new(), RequestBody::empty(), id, 0, 1);
+        (0..count).map(|id| Rc::new(exchange(id))).collect()
+    }
+
+    fn ids(members: &mut Members) -> Vec<u64> {
+        std::iter::from_fn(|| members.next_queued()).map(|exchange| exchange.request_id).collect()
+    }
+
+    #[test]
+    fn requeued_requests_are_before_others_in_their_order() {
+        let test = async {
+            let (mut members, all) = (Members::default(), exchanges(5));
+            members.requeue(all[3..].to_vec());
+            members.requeue(all[..3].to_vec());
+            all[1].abandon();
+            assert_eq!(ids(&mut members), [0, 2, 3, 4]);
+        };
+        outboard_reactor::run(test).unwrap();
+    }
+
+    #[test]
+    fn only_the_first_request_can_be_one_from_an_own_worker() {
+        let test = async {
+            let mut members = Members::default();
+            for (exchange, origin) in exchanges(3).into_iter().zip([
+                Origin::OwnWorker,
+                Origin::Unknown,
+                Origin::OwnWorker,
+            ]) {
+                members.queue.push_back(QueuedRequest { exchange, local_peer: None, origin });
+            }
+            assert_eq!(members.next_from_own_worker().unwrap().request_id, 0);
+            assert!(members.next_from_own_worker().is_none(), "another one is before it");
+            assert_eq!(ids(&mut members), [1, 2]);
+        };
+        outboard_reactor::run(test).unwrap();
     }
 }

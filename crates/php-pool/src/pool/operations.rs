@@ -1,15 +1,13 @@
-//! What workers ask the gateway to do beside answering requests, and the way back for what came
-//! of it.
+//! Operations: requests of workers to the gateway, and the way back for their completions.
 //!
-//! The pool hears `Operation` frames and hands them to its [`Operations`] after each
-//! look into the rings, so that these may call the pool again. Invariants: completions reach the
-//! worker that asked and never a successor in its place; what does not fit into its ring waits in
-//! order; when it has gone, its operations are forgotten.
+//! The pool receives `Operation` frames and passes them to its [`Operations`] after it has polled the
+//! rings, so that these may call the pool. Invariants: completions reach the worker that requested the
+//! operation and never a successor in its slot; completions that do not fit into the ring wait in
+//! order; when a worker has exited, its operations are forgotten.
 
 use super::Pool;
 use super::budget::Budget;
-use super::dispatch::PANICKED;
-use super::worker::Worker;
+use super::worker::{PANICKED, Worker};
 use crate::worker_id::WorkerId;
 use outboard_buffer::Account;
 use outboard_reactor::{contain, current_task};
@@ -19,32 +17,32 @@ use std::fmt;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 
-/// Longest body of one completion; longer ones are cut into several.
+/// The longest body of one completion; longer ones are split.
 pub const PIECE_BYTES: usize = 32 * 1024;
-/// Longest head of one completion, beside a body or without.
+/// The longest head of one completion, with a body or without.
 const HEAD_MAX_BYTES: usize = 32 * 1024;
 
-/// Carries out what workers ask for.
+/// Carries out the operations of workers.
 pub trait Operations: fmt::Debug {
-    /// A worker asks: `payload` is an [`Operation`]. It may be broken, and its id in use.
+    /// Begins an operation; `payload` is an [`Operation`]. It may be malformed, and its id in use.
     fn begin(&self, requester: Requester, payload: &[u8]);
 
-    /// A worker has gone: nobody waits for its operations.
+    /// Forgets the operations of a worker that has exited.
     fn forget(&self, worker: WorkerId);
 }
 
-/// The worker has gone.
+/// The worker has exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
-/// Who asked for an operation, and where its completions go.
+/// The worker that has requested an operation, to which its completions are sent.
 #[derive(Debug, Clone)]
 pub struct Requester {
     pub(super) pool: Weak<Pool>,
     pub(super) worker: WorkerId,
-    /// The request that it belongs to; the default for one that belongs to none.
+    /// The request that the operation belongs to; the default for none.
     pub(super) request: Tag,
-    /// What it asks for is counted here.
+    /// The account of the worker's operations.
     pub(super) memory: Rc<Account>,
 }
 
@@ -54,13 +52,13 @@ impl Requester {
         self.worker
     }
 
-    /// Where what is held for the worker is counted.
+    /// The account of the worker's operations.
     pub fn memory(&self) -> &Rc<Account> {
         &self.memory
     }
 
-    /// Sends a completion. Never waits: what does not fit into the ring is queued. Whoever sends
-    /// much waits for [`Requester::room`] between.
+    /// Sends a completion without waiting: what does not fit into the ring is queued. Callers that send
+    /// much wait for [`Requester::room`] before each.
     ///
     /// # Errors
     /// [`Gone`]: stop the operation.
@@ -77,21 +75,21 @@ impl Requester {
     }
 
     fn push(&self, pool: &Pool, completion: &Completion<'_>) -> Result<(), Gone> {
-        let mut payload = pool.completion.take();
+        let mut payload = pool.completion_buffer.take();
         payload.clear();
         completion.encode(&mut payload);
         if payload.len() > PIECE_BYTES + HEAD_MAX_BYTES {
-            let (failure, message) = (Failure::TooLarge, "the answer's head is too long");
+            let (failure, message) = (Failure::TooLarge, "the head of the response is too long");
             let part = Part::Failed { failure, message };
             payload.clear();
             Completion { id: completion.id, part }.encode(&mut payload);
         }
         let sent = pool.complete(self.worker, self.request, &payload);
-        pool.completion.replace(payload);
+        pool.completion_buffer.replace(payload);
         sent
     }
 
-    /// Sends an answer that is at hand, in pieces as the worker takes them.
+    /// Sends a complete response, in pieces as the worker reads them.
     ///
     /// # Errors
     /// [`Gone`]: stop the operation.
@@ -115,7 +113,7 @@ impl Requester {
         self.send(&Completion { id, part: Part::End })
     }
 
-    /// Waits until all that was sent to the worker is in its ring.
+    /// Waits until everything that was sent to the worker is in its ring.
     ///
     /// # Errors
     /// [`Gone`]: stop the operation.
@@ -128,16 +126,16 @@ impl Requester {
     }
 }
 
-/// Refuses everything: the operations of a pool that was given none.
+/// Refuses all operations; the default of a pool.
 #[derive(Debug)]
 pub(crate) struct NoOperations;
 
 impl Operations for NoOperations {
     fn begin(&self, requester: Requester, payload: &[u8]) {
         let Ok(Operation { id, call: Call::Fetch(_) }) = Operation::decode(payload) else { return };
-        let message = "the gateway of this app does not fetch";
+        let message = "operations are not available to this app";
         let part = Part::Failed { failure: Failure::Busy, message };
-        // A worker that has gone waits for nothing.
+        // A worker that has exited does not wait for it.
         let _ = requester.send(&Completion { id, part });
     }
 
@@ -145,61 +143,63 @@ impl Operations for NoOperations {
 }
 
 impl Pool {
-    /// Says who carries out operations; until then nobody does.
+    /// Sets the implementation of operations; until then all are refused.
     pub fn set_operations(&self, operations: Rc<dyn Operations>) {
         self.operations.replace(operations);
     }
 
-    /// Says where what is held for its workers' operations is counted. Workers that were forked before
-    /// are not.
+    /// Sets the account of its workers' operations. It applies to workers that are forked later.
     pub fn set_memory(&self, account: Rc<Account>) {
         self.memory.replace(account);
     }
 
-    /// Whether operations wait to be begun; until then no more are heard.
-    pub(super) fn has_asked(&self) -> bool {
-        !self.asked.borrow().is_empty()
+    /// Whether operations wait to be begun; meanwhile the rings are not polled.
+    pub(super) fn has_pending_operations(&self) -> bool {
+        !self.pending_operations.borrow().is_empty()
     }
 
-    /// Hands over what workers have asked for, within the budget. The workers are not borrowed.
-    /// One whose operation makes us panic is the only one that it costs.
+    /// Begins pending operations within the budget, while the workers are not borrowed. A worker whose
+    /// operation makes the gateway panic is the only one that is affected.
     pub(super) fn begin_operations(&self, budget: &mut Budget) {
         let operations = self.operations.borrow().clone();
         while !budget.is_spent() {
-            let Some((requester, payload)) = self.asked.borrow_mut().pop_front() else { break };
+            let Some((requester, payload)) = self.pending_operations.borrow_mut().pop_front()
+            else {
+                break;
+            };
             let id = requester.worker;
             if contain(|| operations.begin(requester, &payload)).is_err()
                 && let Some(worker) = self.members.borrow_mut().find(id)
             {
-                self.condemn(worker, PANICKED);
+                self.kill_for_protocol_error(worker, PANICKED);
             }
-            budget.glance();
+            budget.check_clock();
         }
-        if self.has_asked() {
+        if self.has_pending_operations() {
             return;
         }
-        for worker in self.left.take() {
+        for worker in self.departed_workers.take() {
             operations.forget(worker);
         }
     }
 
-    /// Remembers an operation until the workers are no longer borrowed.
-    pub(super) fn ask(&self, worker: &Worker, request: Tag, payload: &[u8]) {
-        let (pool, memory) = (self.me.clone(), worker.memory().clone());
+    /// Queues an operation until the workers are not borrowed any more.
+    pub(super) fn queue_operation(&self, worker: &Worker, request: Tag, payload: &[u8]) {
+        let (pool, memory) = (self.weak_self.clone(), worker.memory().clone());
         let requester = Requester { pool, worker: worker.id, request, memory };
-        self.asked.borrow_mut().push_back((requester, payload.to_vec()));
+        self.pending_operations.borrow_mut().push_back((requester, payload.to_vec()));
     }
 
-    /// A worker has gone.
+    /// A worker has exited: its operations are forgotten after those before.
     pub(super) fn forget_operations(&self, worker: WorkerId) {
-        self.left.borrow_mut().push(worker);
+        self.departed_workers.borrow_mut().push(worker);
     }
 
     fn complete(&self, id: WorkerId, request: Tag, payload: &[u8]) -> Result<(), Gone> {
         let mut members = self.members.borrow_mut();
         let worker = members.find(id).ok_or(Gone)?;
         if let Err(corrupt) = worker.send(FrameKind::Completion, request, payload) {
-            self.condemn(worker, corrupt);
+            self.kill_for_protocol_error(worker, corrupt);
             return Err(Gone);
         }
         Ok(())

@@ -1,16 +1,15 @@
-//! What an app's requests cost in memory, by route.
+//! The memory of an app's requests, by route.
 //!
-//! The pool books each finished request here, and what a worker has grown by since it was last
-//! looked at. A route is a script in classic mode and the first two segments of the path in worker
-//! mode. Invariant: however many paths are asked for, the table stays small; what does not fit
-//! counts as "other".
+//! The pool records each finished request, and the growth of each worker between measurements. A route
+//! is a script in classic mode and the first two segments of the path in worker mode. Invariant: the
+//! table stays small however many paths are requested; further routes count as "other".
 
 use outboard_admin_api::status::Route;
 use outboard_ring::request::{Field, peek};
 use std::collections::HashMap;
 
-/// Routes beside "other".
-const MOST_ROUTES: usize = 64;
+/// Routes in addition to "other".
+const MAX_ROUTES: usize = 64;
 const OTHER: usize = 0;
 
 #[derive(Debug, Default)]
@@ -21,13 +20,13 @@ struct Row {
     growth_bytes: i64,
 }
 
-/// Requests of one worker by route, since its memory was last looked at.
+/// Requests of one worker by route, since its memory was last measured.
 #[derive(Debug, Default)]
-pub(crate) struct Shares(Vec<(usize, u32)>);
+pub(crate) struct RequestCounts(Vec<(usize, u32)>);
 
-impl Shares {
+impl RequestCounts {
     fn count(&mut self, route: usize) {
-        match self.0.iter_mut().find(|(theirs, _)| *theirs == route) {
+        match self.0.iter_mut().find(|(other, _)| *other == route) {
             Some((_, count)) => *count += 1,
             None => self.0.push((route, 1)),
         }
@@ -41,12 +40,12 @@ pub(crate) struct Routes {
     numbers: HashMap<Box<[u8]>, usize>,
     labels: Vec<Box<[u8]>>,
     rows: Vec<Row>,
-    /// What was asked for last: often the same again.
+    /// The route of the last request, which often repeats.
     last: usize,
 }
 
 impl Routes {
-    /// A table by the request's path, or else by its script.
+    /// A table by path, or else by script.
     pub(crate) fn new(by_path: bool) -> Self {
         let labels = vec![b"other"[..].into()];
         Self { by_path, numbers: HashMap::new(), labels, rows: vec![Row::default()], last: OTHER }
@@ -55,7 +54,7 @@ impl Routes {
     /// The number of the route of a request frame.
     pub(crate) fn number(&mut self, frame: &[u8]) -> usize {
         let label = match self.by_path {
-            true => peek(frame, Field::Uri).map(beginning),
+            true => peek(frame, Field::Uri).map(path_prefix),
             false => peek(frame, Field::ScriptName),
         };
         let Some(label) = label else { return OTHER };
@@ -69,7 +68,7 @@ impl Routes {
         if let Some(number) = self.numbers.get(label) {
             return *number;
         }
-        if self.labels.len() > MOST_ROUTES {
+        if self.labels.len() > MAX_ROUTES {
             return OTHER;
         }
         let number = self.labels.len();
@@ -79,25 +78,30 @@ impl Routes {
         number
     }
 
-    /// Books a request that PHP has finished.
-    pub(crate) fn finished(&mut self, route: usize, peak_bytes: u64, shares: &mut Shares) {
+    /// Records a request that PHP has finished.
+    pub(crate) fn record_request(
+        &mut self,
+        route: usize,
+        peak_bytes: u64,
+        counts: &mut RequestCounts,
+    ) {
         let row = &mut self.rows[route];
         row.requests += 1;
         row.sum_peak_bytes = row.sum_peak_bytes.saturating_add(peak_bytes);
         row.max_peak_bytes = row.max_peak_bytes.max(peak_bytes);
-        shares.count(route);
+        counts.count(route);
     }
 
-    /// Books by how much a worker has grown while it answered `shares`.
-    pub(crate) fn grown(&mut self, bytes: i64, shares: &mut Shares) {
-        let total: i128 = shares.0.iter().map(|(_, count)| i128::from(*count)).sum();
-        for (route, count) in shares.0.drain(..) {
-            // No larger than `bytes`, of which it is a part.
+    /// Records by how much a worker has grown while it processed the counted requests.
+    pub(crate) fn record_growth(&mut self, bytes: i64, counts: &mut RequestCounts) {
+        let total: i128 = counts.0.iter().map(|(_, count)| i128::from(*count)).sum();
+        for (route, count) in counts.0.drain(..) {
+            // The part is no larger than `bytes`.
             self.rows[route].growth_bytes += (i128::from(bytes) * i128::from(count) / total) as i64;
         }
     }
 
-    /// The routes that were asked for, those with most memory first.
+    /// The routes with requests, those with the most memory first.
     pub(crate) fn status(&self) -> Vec<Route> {
         let rows = self.labels.iter().zip(&self.rows).filter(|(_, row)| row.requests > 0);
         let mut all: Vec<Route> = rows
@@ -115,7 +119,7 @@ impl Routes {
 }
 
 /// The first two segments of a target's path.
-fn beginning(target: &[u8]) -> &[u8] {
+fn path_prefix(target: &[u8]) -> &[u8] {
     // An absolute target has its path after scheme and host.
     let path = match memchr::memmem::find(target, b"://") {
         Some(at) if !target.starts_with(b"/") => {
@@ -159,7 +163,7 @@ mod tests {
             ("/go?to=http://host/x/y", "/go"),
             ("*", "*"),
         ] {
-            assert_eq!(beginning(target.as_bytes()), label.as_bytes(), "{target}");
+            assert_eq!(path_prefix(target.as_bytes()), label.as_bytes(), "{target}");
         }
         let mut by_script = Routes::new(false);
         let one = by_script.number(&frame("/x/1", "/index.php"));
@@ -169,26 +173,26 @@ mod tests {
 
     #[test]
     fn paths_beyond_the_table_count_as_other() {
-        let (mut routes, mut shares) = (Routes::new(true), Shares::default());
+        let (mut routes, mut counts) = (Routes::new(true), RequestCounts::default());
         for number in 0..200 {
             let route = routes.number(&frame(&format!("/page/{number}"), ""));
-            routes.finished(route, number, &mut shares);
+            routes.record_request(route, number, &mut counts);
         }
         let status = routes.status();
-        assert_eq!(status.len(), MOST_ROUTES + 1);
+        assert_eq!(status.len(), MAX_ROUTES + 1);
         let other = status.iter().find(|route| route.route == "other").unwrap();
         assert_eq!((other.requests, other.max_peak_bytes), (200 - 64, 199));
     }
 
     #[test]
-    fn growth_is_shared_out_by_requests() {
-        let (mut routes, mut shares) = (Routes::new(true), Shares::default());
+    fn growth_is_distributed_by_requests() {
+        let (mut routes, mut counts) = (Routes::new(true), RequestCounts::default());
         let (lean, fat) = (routes.number(&frame("/lean", "")), routes.number(&frame("/fat", "")));
         for route in [lean, fat, fat, fat] {
-            routes.finished(route, 10, &mut shares);
+            routes.record_request(route, 10, &mut counts);
         }
-        routes.grown(400, &mut shares);
-        routes.grown(1 << 40, &mut shares);
+        routes.record_growth(400, &mut counts);
+        routes.record_growth(1 << 40, &mut counts);
         let growth = |label: &str| {
             routes.status().iter().find(|route| route.route == label).unwrap().growth_bytes
         };

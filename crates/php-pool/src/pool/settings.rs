@@ -1,4 +1,6 @@
-//! How a pool is run, from what the configuration says of its app.
+//! The settings of a pool, from the configuration of its app.
+//!
+//! Created by the gateway for each generation. Invariant: they do not change while the pool runs.
 
 use super::allowance::LogRate;
 use crate::host_settings;
@@ -10,52 +12,52 @@ use outboard_supervisor::zygote::AsUser;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How a pool is run. Times in ms.
+/// See the module.
 #[derive(Debug, Clone)]
 pub struct PoolSettings {
     /// The app's name.
     pub app: String,
     /// The host binary.
     pub host_binary: PathBuf,
-    /// Who starts it, and as whom, when the gateway itself cannot.
+    /// The user of the host and the spawner that starts it, if the gateway itself cannot.
     pub as_user: Option<AsUser>,
-    /// What the host needs.
+    /// The settings of the host.
     pub host: HostSettings,
-    /// Workers that are always there; `None` for one a core.
+    /// The minimum number of workers; `None` for one per core.
     pub min: Option<usize>,
-    /// Most workers; `None` sizes by memory.
+    /// The maximum number of workers; `None` for as many as memory permits.
     pub max: Option<usize>,
-    /// Memory that all workers together may use.
+    /// The memory of all workers together.
     pub memory_budget_bytes: u64,
-    /// Idle workers that are kept beyond the demand.
+    /// The number of idle workers in addition to the demand.
     pub spare: usize,
-    /// Most waiting requests.
+    /// The maximum number of queued requests.
     pub queue_length: usize,
-    /// Longest wait in the queue.
+    /// The longest time in the queue.
     pub queue_timeout_ms: u64,
-    /// Workers beyond `max` for requests that come from our own workers.
+    /// Workers in addition to `max` for requests from our own workers.
     pub loopback_slots: usize,
-    /// Idle time after which a worker above the minimum leaves.
+    /// The idle time after which a worker above the minimum is drained.
     pub idle_timeout_ms: u64,
-    /// Requests after which a worker is replaced.
+    /// The number of requests after which a worker is replaced.
     pub recycle_requests: Option<u64>,
-    /// Spread of the above, percent.
+    /// The spread of this number, in percent.
     pub recycle_jitter_percent: u32,
-    /// Own memory above which a worker is replaced.
+    /// The memory of its own above which a worker is replaced.
     pub recycle_memory_bytes: Option<u64>,
-    /// Longest run of a request.
+    /// The longest time of a request.
     pub deadline_ms: u64,
-    /// What a PHP process may write into the error log.
+    /// How much a PHP process may write to the error log.
     pub(crate) log_rate: LogRate,
-    /// A request longer than this is written to the slow log.
+    /// The time from which a request is written to the slow log.
     pub slow_ms: Option<u64>,
-    /// Longest start of PHP.
+    /// The longest time of PHP's start.
     pub start_timeout_ms: u64,
 }
 
 impl PoolSettings {
-    /// Those of an app's requests; `host_binary` when the app names none, `spawner` when the gateway
-    /// has given up root.
+    /// The settings for an app's requests; with `host_binary` unless the app has its own, and `spawner`
+    /// if the gateway has dropped root's privileges.
     ///
     /// # Errors
     /// A user or group that does not exist.
@@ -106,7 +108,8 @@ impl PoolSettings {
         })
     }
 
-    /// As many workers as are asked for, always, and no queue of their own: tasks wait elsewhere.
+    /// The settings for an app's tasks: a fixed number of workers, and no queue, since tasks wait in
+    /// their own.
     ///
     /// # Errors
     /// As [`Self::of`].
@@ -130,12 +133,12 @@ impl PoolSettings {
         })
     }
 
-    /// Requests that a worker may have at a time.
+    /// The number of requests of a worker at a time.
     pub(super) fn concurrency(&self) -> usize {
         self.host.worker.as_ref().map_or(1, |worker| worker.concurrency.max(1) as usize)
     }
 
-    /// Whether a script stays, so that workers may speak without a request.
+    /// Whether workers run a worker script, and may send frames without a request.
     pub(super) fn is_resident(&self) -> bool {
         self.host.worker.is_some()
     }
@@ -145,17 +148,79 @@ impl PoolSettings {
         self.host.worker.as_ref().is_some_and(|worker| worker.swoole)
     }
 
-    /// Whether each request is answered by a fork of its own.
+    /// Whether each request is processed by a fork of its own.
     pub(super) fn forks_per_request(&self) -> bool {
         self.host.worker.as_ref().is_some_and(|worker| worker.isolation == Isolation::Fork)
     }
 }
 
-/// Bytes that an app's workers may use together: 70 % of what there is unless told otherwise.
+/// The memory of an app's workers together; 70 % of the machine's by default.
 fn memory_budget_bytes(budget: MemoryBudget, machine_bytes: u64) -> u64 {
     match budget {
         MemoryBudget::Bytes(bytes) => bytes,
         MemoryBudget::Percent(percent) => machine_bytes / 100 * u64::from(percent),
         MemoryBudget::Auto => machine_bytes / 100 * 70,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_config::Config;
+
+    /// The settings of an app with these lines, and of its task workers if it has any.
+    fn settings(lines: &str) -> (PoolSettings, Option<PoolSettings>) {
+        let text = format!("[app.a]\nroot = \"/tmp\"\n{lines}");
+        let config = Config::parse(&text, Path::new("/outboard.toml")).unwrap();
+        let app = &config.apps[0];
+        let settings = PoolSettings::of(app, Path::new("/bin/host"), None).unwrap();
+        let of_tasks = app.tasks.as_ref().map(|tasks| settings.of_tasks(app, tasks).unwrap());
+        (settings, of_tasks)
+    }
+
+    #[test]
+    fn the_mode_decides_concurrency_and_forks() {
+        let (classic, _) = settings("");
+        assert_eq!((classic.concurrency(), classic.is_resident()), (1, false));
+        let worker = "mode = \"worker\"\n[app.a.worker]\nscript = \"/bin/sh\"\n";
+        let (reset, _) = settings(&format!("{worker}concurrency = 7\n"));
+        assert_eq!((reset.concurrency(), reset.is_resident()), (7, true));
+        assert!(!reset.forks_per_request());
+        let (fork, _) = settings(&format!("{worker}isolation = \"fork\"\n"));
+        assert!(fork.forks_per_request());
+    }
+
+    #[test]
+    fn task_workers_are_fixed_in_number_and_do_not_queue_requests() {
+        let lines = "[app.a.tasks]\nworkers = 3\nconcurrency = 2\nscript = \"/bin/sh\"\n";
+        let (app, tasks) = settings(lines);
+        let tasks = tasks.unwrap();
+        assert_eq!((tasks.min, tasks.max, tasks.spare), (Some(3), Some(3), 0));
+        assert_eq!((tasks.queue_length, tasks.loopback_slots, tasks.slow_ms), (6, 0, None));
+        assert_eq!((app.app.as_str(), tasks.app.as_str()), ("a", "a:tasks"));
+        assert_eq!(tasks.host.env.get("OUTBOARD_TASK_WORKER").unwrap(), "1");
+        assert!(!app.host.env.contains_key("OUTBOARD_TASK_WORKER"));
+    }
+
+    #[test]
+    fn the_memory_budget_is_a_part_of_the_machine_unless_it_is_a_size() {
+        for (budget, expected) in [
+            (MemoryBudget::Auto, 700),
+            (MemoryBudget::Percent(25), 250),
+            (MemoryBudget::Bytes(5), 5),
+        ] {
+            assert_eq!(memory_budget_bytes(budget, 1_000), expected);
+        }
+    }
+
+    #[test]
+    fn the_host_gets_the_environment_of_php_fpm_and_fixed_settings() {
+        let (classic, _) = settings("");
+        assert!(classic.host.env["PATH"].contains("/usr/bin"));
+        assert_eq!(classic.host.sapi_name, "fpm-fcgi");
+        assert!(!classic.host.fixed_ini.contains_key("opcache.force_restart_timeout"));
+        let worker = "mode = \"worker\"\n[app.a.worker]\nscript = \"/bin/sh\"\n";
+        let (resident, _) = settings(worker);
+        assert_eq!(resident.host.fixed_ini["opcache.force_restart_timeout"], "0");
     }
 }

@@ -1,4 +1,6 @@
-//! What `outboard status` shows of a pool.
+//! The status of a pool, for `outboard status` and the metrics.
+//!
+//! Called by the gateway. Invariant: it changes nothing.
 
 use super::manager::add_waits;
 use super::members::Members;
@@ -11,12 +13,12 @@ use outboard_ring::control::Isolation;
 use outboard_supervisor::zygote::Zygote;
 
 impl Pool {
-    /// Takes a picture.
+    /// The present status.
     pub fn status(&self) -> api::Pool {
         let members = self.members.borrow();
         let counters = self.counters.borrow();
         let manager = self.manager.borrow();
-        let now_ms = now_ms();
+        let (sizing, now_ms) = (&manager.sizing, now_ms());
         let workers = members.all().map(|worker| {
             let life = &worker.process.lifecycle;
             api::Worker {
@@ -37,19 +39,12 @@ impl Pool {
                 Isolation::Fork => "fork".to_owned(),
             }),
             concurrency: self.settings.concurrency(),
-            phase: match self.phase.get() {
-                Phase::Serving if self.crashing.is_loop() => "crashing",
-                Phase::Starting => "starting",
-                Phase::Serving => "serving",
-                Phase::Retiring => "retiring",
-                Phase::Gone => "gone",
-            }
-            .to_owned(),
+            phase: self.phase_name().to_owned(),
             php_version: manager.php_version.clone(),
             zygote_pid: self.zygote.borrow().as_ref().map(Zygote::pid),
-            min: manager.sizing.bounds.min(),
-            max: manager.sizing.bounds.max(),
-            sizing: manager.sizing.why(),
+            min: sizing.bounds.min(),
+            max: sizing.bounds.max(),
+            sizing: sizing.decision.map_or_else(String::new, |decision| decision.to_string()),
             queue_length: members.queue.len() as u64,
             in_flight: members.all().map(Worker::in_flight).sum(),
             requests: counters.requests,
@@ -64,9 +59,19 @@ impl Pool {
             workers: workers.collect(),
         }
     }
+
+    fn phase_name(&self) -> &'static str {
+        match self.phase.get() {
+            Phase::Serving if self.crash_loop.is_active() => "crashing",
+            Phase::Starting => "starting",
+            Phase::Serving => "serving",
+            Phase::Retiring => "retiring",
+            Phase::Gone => "gone",
+        }
+    }
 }
 
-/// Those of the workers that have gone and of those that are there.
+/// The waits of workers that have exited and of those that run.
 fn waits(counters: &Counters, members: &Members) -> Vec<api::Wait> {
     let calls = WaitCall::ALL.into_iter().map(|call| {
         let mut sum = counters.waits[call as usize];

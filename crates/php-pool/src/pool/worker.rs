@@ -1,128 +1,126 @@
-//! The gateway's end of one worker: its ring, its doorbell, and the requests that it has.
+//! The gateway's end of one worker: its ring, its doorbell, and its requests.
 //!
-//! Owned by the pool. A worker has up to `concurrency` requests. While those of a worker with one
-//! at a time are quick, a few more lie ahead in its ring, so that it need not be woken for each.
-//! What it has not started can be withdrawn and given to another. Invariants: a request that was
-//! withdrawn is never answered by this worker; a corrupt ring ends it.
+//! Owned by the pool. A worker processes up to `concurrency` requests. While the requests of a worker
+//! with a concurrency of one are quick, its ring also holds a backlog, so that it need not be woken for
+//! each request. A request that it has not started can be withdrawn and given to another worker.
+//! Invariants: this worker never responds to a withdrawn request; a corrupt ring ends it.
 //!
-//! [`sending`] is the way to it, [`receive`] the way from it.
+//! [`sending`] is the direction to the worker, [`receive`] the direction from it.
 
 mod receive;
 mod sending;
 
+use super::PoolSettings;
 use super::allowance::Allowance;
 use super::leases::{Lease, Leases};
-use super::routes::Shares;
+use super::routes::RequestCounts;
+use super::worker_output::StartupOutput;
 use crate::exchange::{End, Exchange};
 use crate::worker_id::WorkerId;
 use outboard_buffer::{Account, Held};
 use outboard_log::Reason;
 use outboard_reactor::{Source, TaskId, wake};
 use outboard_ring::frame::{FrameKind, Tag};
+use outboard_ring::spsc::Corrupt;
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::lifecycle::State;
-pub(crate) use receive::{Heard, More, News, Then};
+pub(crate) use receive::{FrameOutcome, WorkerMessage};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-/// What one worker's operations may hold, in eighths of `limits.memory`.
+/// The share of `limits.memory` that the operations of one worker may hold, in eighths.
 const MEMORY_EIGHTHS: usize = 2;
-/// Of what a starting worker says, so much is kept to be told if it does not start.
-const LAST_WORDS_BYTES: usize = 2048;
+
+/// A frame that made the gateway panic.
+pub(super) const PANICKED: Corrupt =
+    Corrupt { what: "a frame that made the gateway panic; standard error has the message" };
 
 /// One worker.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    /// Its name.
     pub(crate) id: WorkerId,
-    /// Its process, ring and place in life.
+    /// Its process, ring and lifecycle.
     pub(crate) process: WorkerProcess,
-    /// Requests that it may have at a time.
+    /// Requests that it may process at a time.
     concurrency: usize,
-    /// Whether its script stays, so that it may speak without a request.
+    /// Whether it runs a worker script, and may send frames without a request.
     is_resident: bool,
-    /// What it may write into the log.
+    /// How much it may write to the log.
     pub(super) allowance: Rc<Allowance>,
-    leases: Leases,
-    /// Those that lie ahead, in order.
-    ahead: VecDeque<Tag>,
-    /// Those of which not all is in the ring yet, in order.
+    /// Its requests, including the backlog.
+    pub(super) leases: Leases,
+    /// Requests in its ring behind the running one, in order.
+    backlog: VecDeque<Tag>,
+    /// Requests that are not completely in the ring, in order.
     unsent: VecDeque<Tag>,
-    /// Frames beside requests for which the ring has had no room.
+    /// Frames that are not part of a request, and for which the ring had no room.
     unsent_frames: VecDeque<(FrameKind, Tag, Vec<u8>)>,
-    /// They are counted where all is that it asks for.
+    /// Their memory, counted with that of its operations.
     unsent_held: Held,
-    /// Woken once there are none.
+    /// Tasks that are woken once there are none.
     waiting_for_room: Vec<TaskId>,
-    /// The request whose client did not take its answer when that was last looked at.
+    /// The request of the last body frame, whose client may be too slow.
     stalled_by: Option<Tag>,
-    /// Requests that were told to wait for their clients.
+    /// Requests that are paused until their clients have read the response so far.
     paused: Vec<Tag>,
-    /// Consecutive requests that took next to no time.
-    quick: u32,
-    /// Whether it is to be woken at the end of the turn.
-    ring_due: bool,
-    /// When its death was ordered.
+    /// The number of quick requests since a slow one.
+    consecutive_quick: u32,
+    /// Whether its doorbell has to be rung at the end of the turn.
+    doorbell_is_due: bool,
+    /// When it was killed.
     pub(super) killed_ms: Option<u64>,
-    /// Whether it broke the protocol.
-    is_broken: bool,
-    /// Until it is ready: where it prints, for what is unread when its end is known.
-    pub(super) printed: Option<OwnedFd>,
-    /// What it said while it started.
-    last_words: String,
+    /// Whether it has broken the protocol.
+    pub(super) is_broken: bool,
+    /// Until it is ready: its output, to read the rest if it dies.
+    pub(super) output: Option<OwnedFd>,
+    /// Its output while it starts.
+    pub(super) startup_output: StartupOutput,
     /// Whether the pool's list of workers with room has it.
     pub(crate) is_listed: bool,
-    /// What it has served since its memory was last looked at.
-    pub(crate) shares: Shares,
-    /// Its doorbell, in the loop's epoll for as long as it lives.
-    _rung: Option<Source>,
+    /// Its requests since its memory was last measured.
+    pub(crate) request_counts: RequestCounts,
+    /// Its doorbell, registered in the loop's epoll while it lives.
+    _doorbell_source: Option<Source>,
 }
 
 impl Worker {
-    /// A worker for `concurrency` requests at a time.
-    pub(crate) fn new(
+    pub(super) fn new(
         id: WorkerId,
         process: WorkerProcess,
-        printed: Option<OwnedFd>,
-        concurrency: usize,
-        is_resident: bool,
+        output: Option<OwnedFd>,
+        settings: &PoolSettings,
         allowance: Rc<Allowance>,
-        rung: Option<Source>,
+        operations: &Rc<Account>,
+        doorbell_source: Option<Source>,
     ) -> Self {
         Self {
             id,
             process,
-            printed,
-            concurrency,
-            is_resident,
+            output,
+            concurrency: settings.concurrency(),
+            is_resident: settings.is_resident(),
             allowance,
             leases: Leases::default(),
-            ahead: VecDeque::new(),
+            backlog: VecDeque::new(),
             unsent: VecDeque::new(),
             unsent_frames: VecDeque::new(),
-            unsent_held: Account::detached().hold(0),
+            unsent_held: Account::below(operations, MEMORY_EIGHTHS).hold(0),
             waiting_for_room: Vec::new(),
             stalled_by: None,
             paused: Vec::new(),
-            quick: 0,
-            ring_due: false,
+            consecutive_quick: 0,
+            doorbell_is_due: false,
             killed_ms: None,
             is_broken: false,
-            last_words: String::new(),
+            startup_output: StartupOutput::default(),
             is_listed: false,
-            shares: Shares::default(),
-            _rung: rung,
+            request_counts: RequestCounts::default(),
+            _doorbell_source: doorbell_source,
         }
     }
 
-    /// Has what it asks for counted as a part of this.
-    pub(crate) fn counted_below(mut self, operations: &Rc<Account>) -> Self {
-        self.unsent_held = Account::below(operations, MEMORY_EIGHTHS).hold(0);
-        self
-    }
-
-    /// What it asks for is counted here.
+    /// The account of its operations.
     pub(crate) fn memory(&self) -> &Rc<Account> {
         self.unsent_held.account()
     }
@@ -131,9 +129,9 @@ impl Worker {
         self.process.lifecycle.state()
     }
 
-    /// Requests that it has, without those that lie ahead.
+    /// The number of its requests without the backlog.
     pub(crate) fn in_flight(&self) -> usize {
-        self.leases.len() - self.ahead.len()
+        self.leases.len() - self.backlog.len()
     }
 
     /// Whether it can be given a request.
@@ -141,50 +139,41 @@ impl Worker {
         matches!(self.state(), State::Idle | State::Busy) && self.in_flight() < self.concurrency
     }
 
-    /// Whether it ends a request without harm to its others when it is told to.
+    /// Whether it can cancel a request without ending others.
     pub(crate) fn can_cancel(&self) -> bool {
         self.concurrency > 1
     }
 
-    /// Its requests, those that lie ahead among them.
-    pub(crate) fn leases(&self) -> impl Iterator<Item = &Lease> {
-        self.leases.iter()
-    }
-
-    pub(crate) fn lease(&self, tag: Tag) -> Option<&Lease> {
-        self.leases.get(tag)
-    }
-
-    pub(crate) fn lease_mut(&mut self, tag: Tag) -> Option<&mut Lease> {
-        self.leases.get_mut(tag)
-    }
-
-    /// The request that it has had longest, of those that it has.
+    /// The request that has been running longest.
     pub(crate) fn oldest(&self) -> Option<&Lease> {
-        let running = self.leases.iter().filter(|lease| lease.run.is_some());
-        running.min_by_key(|lease| lease.run.map(|run| run.since_ms))
+        let running = self.leases.iter().filter(|lease| lease.timing.is_some());
+        running.min_by_key(|lease| lease.timing.map(|timing| timing.started_ms))
     }
 
-    /// For how long it has had its oldest request; `None` without one.
+    /// How long its oldest request has been running; `None` without one.
     pub(crate) fn busy_ms(&self, now_ms: u64) -> Option<u64> {
         self.oldest().map(|lease| lease.took_ms(now_ms))
     }
 
-    /// The request that something is about which it says: that with the tag, or its only one.
-    pub(crate) fn request_id(&self, tag: Tag) -> Option<u64> {
-        let sole = || self.oldest().filter(|_| self.in_flight() == 1);
-        self.leases.get(tag).or_else(sole).map(|lease| lease.exchange.request_id)
+    /// The request that a message belongs to: that with the tag, or the only one.
+    fn lease_of_message(&self, tag: Tag) -> Option<&Lease> {
+        let only = || self.oldest().filter(|_| self.in_flight() == 1);
+        self.leases.get(tag).or_else(only)
     }
 
-    /// Keeps a line that it says about a request, with that.
-    pub(crate) fn keep_words_about(&self, tag: Tag, line: &str) {
-        let sole = || self.oldest().filter(|_| self.in_flight() == 1);
-        if let Some(lease) = self.leases.get(tag).or_else(sole) {
-            lease.exchange.keep_words(line);
+    /// The id of the request that a message belongs to.
+    pub(crate) fn request_id(&self, tag: Tag) -> Option<u64> {
+        self.lease_of_message(tag).map(|lease| lease.exchange.request_id)
+    }
+
+    /// Stores a logged line with the request that it belongs to.
+    pub(crate) fn record_request_log(&self, tag: Tag, line: &str) {
+        if let Some(lease) = self.lease_of_message(tag) {
+            lease.exchange.record_log_line(line);
         }
     }
 
-    /// Fails everything that it has. Returns what that was, oldest first.
+    /// Fails all of its requests. Returns them, oldest first.
     pub(crate) fn fail(&mut self) -> Vec<Rc<Exchange>> {
         let reason =
             if self.is_broken { Reason::WorkerProtocolError } else { Reason::WorkerCrashed };
@@ -196,30 +185,11 @@ impl Worker {
         failed
     }
 
-    /// Its ring is not looked at any more.
-    pub(crate) fn give_up(&mut self) {
-        self.is_broken = true;
-    }
-
-    /// The backtrace of a request, once the worker has written it.
-    pub(crate) fn backtrace(&self, tag: Tag) -> Option<String> {
-        self.process.channel.backtrace(tag)
-    }
-
-    /// Keeps a line that it says while it starts.
-    pub(crate) fn keep_words(&mut self, line: &str) {
-        let is_starting = matches!(self.state(), State::Forking | State::Booting);
-        if is_starting && self.last_words.len() + line.len() < LAST_WORDS_BYTES {
-            if !self.last_words.is_empty() {
-                self.last_words.push('\n');
-            }
-            self.last_words.push_str(line);
+    /// Stores output while it starts.
+    pub(crate) fn record_startup_output(&mut self, lines: &str) {
+        if matches!(self.state(), State::Forking | State::Booting) {
+            self.startup_output.record(lines);
         }
-    }
-
-    /// What it said while it started.
-    pub(crate) fn last_words(&self) -> &str {
-        &self.last_words
     }
 }
 

@@ -1,10 +1,9 @@
-//! What PHP's processes print, in the log line by line.
+//! The output of PHP's processes, written to the log line by line.
 //!
-//! Spawned by the manager for each pipe. When a worker dies while it starts, the manager has the rest
-//! read first: the news of its end may come before its last words, and these say why. Invariants:
-//! who prints without end gets a few KiB of each turn of the loop and no more lines into the log
-//! than its [`Allowance`]; beyond that it waits for the pipe now and then, as it would for a
-//! terminal.
+//! [`relay`] runs for each pipe, started by the manager. If a worker dies while it starts, the manager
+//! reads the rest of its pipe first: its exit may be reported before its last output, which says why.
+//! Invariants: a process with unlimited output gets a few KiB of each turn of the loop and no more lines
+//! in the log than its [`Allowance`]; beyond that it blocks on the pipe now and then, as on a terminal.
 
 use super::Pool;
 use super::allowance::Allowance;
@@ -17,16 +16,38 @@ use rustix::io::Errno;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-/// What is read at a time, and the longest line that is not cut.
+/// The size of a read, and the longest line that is not cut.
 const BUFFER_BYTES: usize = 4096;
-/// Reads before others have their turn: 16 KiB.
-const READS_A_TURN: usize = 4;
-/// Reads of a dead process's last words: what a pipe holds (pipe(7)).
-const LAST_READS: usize = 16;
-/// Of a process whose lines are dropped, a turn's worth is read so often: 3 MB a second.
+/// Reads before other tasks run: 16 KiB.
+const READS_PER_TURN: usize = 4;
+/// Reads from the pipe of a dead process: the capacity of a pipe (pipe(7)).
+const FINAL_READS: usize = 16;
+/// The pause between turns while the lines of a process are dropped: 3 MB per second.
 const DROPPING_PAUSE_MS: u64 = 5;
+/// The part of the output of a start that is reported if it fails.
+const MAX_STARTUP_OUTPUT_BYTES: usize = 2048;
 
-/// Who prints into a pipe.
+/// Output of a process while it starts, limited in length.
+#[derive(Debug, Default)]
+pub(super) struct StartupOutput(String);
+
+impl StartupOutput {
+    /// Adds lines, as far as there is room.
+    pub(super) fn record(&mut self, lines: &str) {
+        if self.0.len() + lines.len() < MAX_STARTUP_OUTPUT_BYTES {
+            if !self.0.is_empty() {
+                self.0.push('\n');
+            }
+            self.0.push_str(lines);
+        }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Reads from a pipe.
 #[derive(Debug, Clone)]
 pub(super) struct OutputReader {
     pub(super) pool: Rc<Pool>,
@@ -35,34 +56,44 @@ pub(super) struct OutputReader {
     pub(super) allowance: Rc<Allowance>,
 }
 
-/// Logs what comes through a pipe until all have closed it.
-pub(super) async fn relay(printer: OutputReader, output: OwnedFd) {
+/// Logs the output from a pipe until all writers have closed it.
+pub(super) async fn relay(reader: OutputReader, output: OwnedFd) {
     let Ok(source) = Source::new(output, Interest::Read) else { return };
     let mut buffer = Vec::with_capacity(BUFFER_BYTES);
     loop {
         source.readable().await;
-        match printer.take_in(&source, &mut buffer, READS_A_TURN) {
+        match reader.read_lines(&source, &mut buffer, READS_PER_TURN) {
             ControlFlow::Break(Errno::AGAIN) => source.clear_readable(),
             ControlFlow::Break(_) => break,
-            ControlFlow::Continue(()) if printer.allowance.is_shut() => {
+            ControlFlow::Continue(()) if reader.allowance.is_dropping() => {
                 sleep(DROPPING_PAUSE_MS).await;
             }
             ControlFlow::Continue(()) => yield_now().await,
         }
     }
-    printer.end(buffer);
+    reader.finish(buffer);
 }
 
-/// Logs what is in the pipe and unread; it does not block.
-pub(super) fn log_rest(printer: &OutputReader, output: &OwnedFd) {
+/// Logs the unread output of a dead process, without blocking.
+pub(super) fn log_remaining(reader: &OutputReader, output: &OwnedFd) {
     let mut buffer = Vec::with_capacity(BUFFER_BYTES);
-    let _ = printer.take_in(output, &mut buffer, LAST_READS);
-    printer.end(buffer);
+    let _ = reader.read_lines(output, &mut buffer, FINAL_READS);
+    reader.finish(buffer);
 }
 
 impl OutputReader {
-    /// Reads at most so often; stops at an error, and at the end as at `EPIPE`.
-    fn take_in(&self, output: impl AsFd, buffer: &mut Vec<u8>, reads: usize) -> ControlFlow<Errno> {
+    pub(super) fn of_zygote(pool: Rc<Pool>) -> Self {
+        let allowance = pool.allowance.clone();
+        Self { pool, number: None, allowance }
+    }
+
+    /// Reads up to `reads` times; stops at an error, and at the end as at `EPIPE`.
+    fn read_lines(
+        &self,
+        output: impl AsFd,
+        buffer: &mut Vec<u8>,
+        reads: usize,
+    ) -> ControlFlow<Errno> {
         let mut outcome = ControlFlow::Continue(());
         for _ in 0..reads {
             match rustix::io::read(&output, spare_capacity(buffer)) {
@@ -79,7 +110,8 @@ impl OutputReader {
         outcome
     }
 
-    fn end(&self, mut buffer: Vec<u8>) {
+    /// Logs an unterminated last line, and how much was dropped.
+    fn finish(&self, mut buffer: Vec<u8>) {
         if !buffer.is_empty() {
             buffer.push(b'\n');
             self.log_lines(&mut buffer);
@@ -87,32 +119,38 @@ impl OutputReader {
         if self.number.is_some()
             && let Some(dropped) = self.allowance.take_all_dropped()
         {
-            self.add(&self.allowance.tell(dropped));
+            self.add(&self.allowance.describe_dropped(dropped));
         }
         self.pool.error_log.flush();
     }
 
+    /// Logs the complete lines of the buffer, and removes them from it.
     fn log_lines(&self, buffer: &mut Vec<u8>) {
-        // A line longer than the buffer is cut rather than waited for.
+        // A line longer than the buffer is cut.
         let end = match memchr::memrchr(b'\n', buffer) {
             Some(end) => end + 1,
             None if buffer.len() == buffer.capacity() => buffer.len(),
             None => return,
         };
-        let words = String::from_utf8_lossy(&buffer[..end]);
-        match self.number {
-            Some(number) => {
-                self.pool.with_worker(number, |worker| worker.keep_words(words.trim_end()));
-            }
-            None => self.pool.manager.borrow_mut().keep_words(words.trim_end()),
-        }
-        // Empty lines cost as much to read and are not worth writing.
+        self.record_startup_output(String::from_utf8_lossy(&buffer[..end]).trim_end());
+        // Empty lines count as well, since they cost as much to read, but they are not logged.
         for line in buffer[..end].split(|&byte| byte == b'\n') {
             if self.allowance.admit(line.len()) && !line.is_empty() {
                 self.add(&String::from_utf8_lossy(line));
             }
         }
         buffer.drain(..end);
+    }
+
+    fn record_startup_output(&self, lines: &str) {
+        let Some(number) = self.number else {
+            let mut manager = self.pool.manager.borrow_mut();
+            if manager.started_by_ms.is_some() {
+                manager.startup_output.record(lines);
+            }
+            return;
+        };
+        self.pool.with_worker(number, |worker| worker.record_startup_output(lines));
     }
 
     fn add(&self, text: &str) {

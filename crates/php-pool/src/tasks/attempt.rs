@@ -1,30 +1,29 @@
-//! One attempt at a task: the request that stands for it, and what its answer says.
+//! One attempt at a task: its request to a task worker, and the outcome.
 //!
-//! Called by [`super::Tasks`] for each task that begins. Invariant: only an answer with status 200
-//! that came to its end is a success.
+//! Called by [`super::Tasks`] for each task that is started. Invariant: only a complete response with
+//! status 200 is a success.
 
 use super::queue::{Attempt, Task};
-use super::{DATA_MAX_BYTES, Tasks};
+use super::{MAX_DATA_BYTES, Tasks};
 use crate::exchange::{End, Exchange};
 use outboard_buffer::RequestBody;
-use outboard_log::Reason;
-use outboard_log::Wall;
+use outboard_log::{Reason, Wall};
 use outboard_reactor::now_ms;
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
 use outboard_ring::response::ResponseHead;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Untaken bytes of a result beyond which its worker waits.
+/// The worker waits while the untaken result exceeds this.
 const RESULT_BUFFER_BYTES: usize = 1 << 20;
 
-/// Method of the requests that stand for tasks.
+/// The method of requests for tasks.
 const METHOD: &[u8] = b"TASK";
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 pub(super) struct Outcome {
     pub attempt: Attempt,
-    /// The result; after a failure, why.
+    /// The result, or the reason of the failure.
     pub text: Vec<u8>,
 }
 
@@ -41,9 +40,13 @@ impl Tasks {
         if let Err(reason) = self.pool.submit(exchange.clone(), None) {
             return not_begun(reason.code());
         }
+        self.receive(&exchange).await
+    }
+
+    /// Receives the response.
+    async fn receive(&self, exchange: &Rc<Exchange>) -> Outcome {
         let mut head = None;
         let mut text = Vec::new();
-        // Counts it.
         let mut held = self.memory.hold(0);
         loop {
             let arrived = std::future::poll_fn(|_| match exchange.take() {
@@ -54,8 +57,8 @@ impl Tasks {
             head = head.or(arrived.head);
             text.extend_from_slice(&arrived.body);
             held.set(text.len());
-            if text.len() > DATA_MAX_BYTES {
-                self.pool.abandon(&exchange);
+            if text.len() > MAX_DATA_BYTES {
+                self.pool.abandon(exchange);
                 let text = b"its result is larger than 16 MiB".to_vec();
                 return Outcome { attempt: Attempt::Failed, text };
             }
@@ -69,13 +72,13 @@ impl Tasks {
                     return Outcome { attempt, text };
                 }
                 Some(End::Failed(reason)) => {
-                    return Outcome { attempt: after(reason), text: reason.code().into() };
+                    return Outcome { attempt: failed_attempt(reason), text: reason.code().into() };
                 }
             }
         }
     }
 
-    /// A task as the request that stands for it.
+    /// The request frame of a task.
     fn frame(&self, task: &Task) -> Vec<u8> {
         let id = format!("{:016x}", task.id);
         let attempt = task.attempts.to_string();
@@ -109,8 +112,8 @@ impl Tasks {
     }
 }
 
-/// What a failed exchange says about an attempt.
-fn after(reason: Reason) -> Attempt {
+/// The outcome of an attempt whose exchange has failed.
+fn failed_attempt(reason: Reason) -> Attempt {
     match reason {
         Reason::WorkerCrashed | Reason::WorkerProtocolError => Attempt::Lost,
         Reason::QueueFull | Reason::QueueTimeout | Reason::AppDown => Attempt::NotBegun,

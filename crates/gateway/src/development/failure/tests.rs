@@ -20,8 +20,8 @@ fn an_uncaught_exception_has_a_message_a_place_and_calls() {
 
 #[test]
 fn an_error_without_a_trace_is_read_from_its_line() {
-    let message = "PHP of app site did not start: a worker left with code 4 while starting: PHP Parse \
-                 error:  Unclosed '(' on line 2 in /srv/app/worker.php on line 3\nthe worker script \
+    let message = "PHP of app site did not start: a worker exited with code 4 while starting: PHP \
+                 Parse error:  Unclosed '(' on line 2 in /srv/app/worker.php on line 3\nthe worker script \
                  ended without a call for a request";
     let failure = parse(message);
     assert_eq!((failure.kind, failure.message), ("Parse error", "Unclosed '(' on line 2"));

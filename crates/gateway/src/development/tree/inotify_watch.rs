@@ -97,7 +97,8 @@ impl InotifyWatch {
             scope.directories.iter().for_each(|directory| drop(self.add(directory, scope)));
             changes.extend([Change::Configuration, Change::Page]);
         }
-        // A created file is reported again when it is closed, so that its metadata need not be read then.
+        // A created file is reported again when it is closed, so that its metadata need not be read
+        // then.
         let (created, others): (Vec<_>, Vec<_>) =
             seen.into_iter().partition(|(_, _, flags)| flags.contains(ReadFlags::CREATE));
         for (directory, name, flags) in others.into_iter().chain(created) {
@@ -137,8 +138,8 @@ impl InotifyWatch {
         changes
     }
 
-    /// The events, and whether some were lost. Events beyond [`MAX_EVENTS`] are left for the next call, so
-    /// that a script that writes files all the time does not block the loop.
+    /// The events, and whether some were lost. Events beyond [`MAX_EVENTS`] are left for the next
+    /// call, so that a script that writes files all the time does not block the loop.
     fn read(&self) -> (Vec<(i32, PathBuf, ReadFlags)>, bool) {
         let (mut seen, mut lost) = (Vec::new(), false);
         let mut space = [MaybeUninit::uninit(); 16 * 1024];

@@ -204,3 +204,6 @@ async fn scan(mut scan: Scan, max_bytes: usize) -> Result<Vec<u8>, StoreError> {
     }
     Ok([&count.to_le_bytes()[..], &lengths, &bytes].concat())
 }
+
+#[cfg(test)]
+mod tests;

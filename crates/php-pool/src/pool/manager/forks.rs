@@ -1,6 +1,6 @@
-//! Ordering workers from the zygote.
+//! Forks of workers, by the zygote.
 //!
-//! Called by the manager's sizing and queue, and for what takes a worker's place.
+//! Called by the manager to size the pool, for loopback requests, and to replace workers.
 
 use super::super::allowance::Allowance;
 use super::super::worker::Worker;
@@ -15,27 +15,27 @@ use std::io;
 use std::rc::Rc;
 
 impl Pool {
-    /// Orders a worker into a free slot; returns its number.
+    /// Orders a worker for a free slot; returns its number.
     pub(in crate::pool) fn fork(&self) -> Option<u64> {
         match self.try_fork() {
             Ok(number) => Some(number),
             Err(error) => {
-                self.say(Level::Error, &format!("cannot make a worker: {error}"));
+                self.log(Level::Error, &format!("cannot create a worker: {error}"));
                 self.manager.borrow_mut().backoff.failed_to_start(now_ms());
                 None
             }
         }
     }
 
-    /// Puts fresh forks in the place of those that have answered their request.
+    /// Replaces forks that have processed their one request.
     pub(in crate::pool) fn replace_used_forks(&self) {
         let used = self.used_forks.take();
         if used == 0 || self.phase.get() != Phase::Serving {
             return;
         }
-        let most = self.manager.borrow().sizing.bounds.max();
-        let now = self.members.borrow().staying();
-        for _ in 0..used.min(most.saturating_sub(now)) {
+        let max = self.manager.borrow().sizing.bounds.max();
+        let active = self.members.borrow().active();
+        for _ in 0..used.min(max.saturating_sub(active)) {
             self.fork();
         }
     }
@@ -43,36 +43,35 @@ impl Pool {
     fn try_fork(&self) -> io::Result<u64> {
         let number = {
             let mut manager = self.manager.borrow_mut();
-            manager.next_worker += 1;
-            manager.next_worker
+            manager.last_worker += 1;
+            manager.last_worker
         };
         let zygote = self.zygote.borrow();
         let zygote = zygote.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let (capacities, now_ms) = (Capacities::DEFAULT, now_ms());
-        let mut process = match &self.manager.borrow().output {
+        let mut process = match &self.manager.borrow().shared_output {
             Some(output) => {
                 WorkerProcess::fork_with_output(output, zygote, number, capacities, now_ms)?
             }
             None => WorkerProcess::fork(zygote, number, capacities, now_ms)?,
         };
-        let rung = process.take_worker_doorbell().map(|bell| Source::new(bell.into_fd(), ReadEdge));
-        let rung = rung.transpose()?;
+        let doorbell = process.take_worker_doorbell();
+        let doorbell = doorbell.map(|bell| Source::new(bell.into_fd(), ReadEdge)).transpose()?;
         let output = process.take_output();
-        let printed = output.as_ref().and_then(|output| output.try_clone().ok());
-        let (concurrency, resident) = (self.settings.concurrency(), self.settings.is_resident());
+        let unread = output.as_ref().and_then(|output| output.try_clone().ok());
         let allowance = match output {
             Some(_) => Rc::new(Allowance::new(self.settings.log_rate)),
             None => self.allowance.clone(),
         };
         self.members.borrow_mut().add(|slot| {
             let id = WorkerId { pool: self.id, slot, number };
-            Worker::new(id, process, printed, concurrency, resident, allowance.clone(), rung)
-                .counted_below(&self.memory.borrow())
+            let (settings, memory) = (&self.settings, self.memory.borrow());
+            Worker::new(id, process, unread, settings, allowance.clone(), &memory, doorbell)
         });
         self.counters.borrow_mut().forks += 1;
-        if let (Some(output), Some(pool)) = (output, self.me.upgrade()) {
-            let printer = OutputReader { pool, number: Some(number), allowance };
-            spawn(worker_output::relay(printer, output));
+        if let (Some(output), Some(pool)) = (output, self.weak_self.upgrade()) {
+            let reader = OutputReader { pool, number: Some(number), allowance };
+            spawn(worker_output::relay(reader, output));
         }
         Ok(number)
     }

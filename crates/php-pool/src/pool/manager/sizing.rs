@@ -1,6 +1,7 @@
-//! The size of the pool: when to fork, whom to see off.
+//! The size of the pool: when workers are forked, and when they are drained.
 //!
-//! Collects what the plans of `outboard_supervisor` want to know and carries out what they decide.
+//! Called by the manager in each tick. It measures the demand, the plans of `outboard_supervisor` decide,
+//! and it carries out the decision. Invariant: without permission of the back-off nothing is forked.
 
 use super::super::members::Members;
 use super::super::worker::Worker;
@@ -14,28 +15,29 @@ use outboard_supervisor::plan::scale::{
 use outboard_supervisor::worker::lifecycle::State;
 use std::rc::Rc;
 
-/// Samples of the processors are at least this far apart.
+/// The shortest interval between samples of the processors.
 const CPU_SAMPLE_MS: u64 = 40;
-/// A worker that sleeps in a request older than this waits for something.
+/// A worker that sleeps while its request is older than this is blocked.
 const BLOCKED_MS: u64 = 5;
-/// Samples of the workers' memory.
+/// The interval between samples of the workers' memory.
 const MEMORY_SAMPLE_MS: u64 = 1_000;
-/// Forks that are kept when each answers one request: those that work, and those that take their
-/// place at once.
+/// The number of workers if each processes one request: those that are busy, and those that replace
+/// them at once.
 const FORKS_PER_CORE: usize = 4;
-const LEAST_STOCK: usize = 4;
-const MOST_STOCK: usize = 16;
-/// What a worker is taken to use before it was measured.
-const GUESSED_WORKER_BYTES: u64 = 48 << 20;
+const MIN_FORKS: usize = 4;
+const MAX_FORKS: usize = 16;
+/// The memory of a worker before the first measurement.
+const ASSUMED_WORKER_BYTES: u64 = 48 << 20;
 
-/// What is known about the pool's size.
+/// The state of sizing.
 #[derive(Debug)]
 pub(crate) struct Sizing {
     pub(crate) bounds: Bounds,
     sizes: Sizes,
     policy: Policy,
     idle_timeout_ms: u64,
-    decision: Option<Decision>,
+    /// The last decision, with its reason.
+    pub(crate) decision: Option<Decision>,
     cpu: Option<(u64, Sample)>,
     cpu_busy_percent: Option<u8>,
     memory_sampled_ms: u64,
@@ -46,17 +48,17 @@ pub(crate) struct Sizing {
 impl Sizing {
     pub(super) fn new(settings: &PoolSettings) -> Self {
         let cores = cpu::cores();
-        let stock = settings.forks_per_request().then(|| {
-            let most = settings.max.unwrap_or(MOST_STOCK);
-            (FORKS_PER_CORE * cores).clamp(LEAST_STOCK, MOST_STOCK).min(most)
+        let forks = settings.forks_per_request().then(|| {
+            let max = settings.max.unwrap_or(MAX_FORKS);
+            (FORKS_PER_CORE * cores).clamp(MIN_FORKS, MAX_FORKS).min(max)
         });
         let sizes = Sizes {
-            min: settings.min.or(stock),
+            min: settings.min.or(forks),
             max: settings.max,
             spare: settings.spare,
             cores,
             memory_budget_bytes: settings.memory_budget_bytes,
-            worker_bytes: GUESSED_WORKER_BYTES,
+            worker_bytes: ASSUMED_WORKER_BYTES,
         };
         Self {
             bounds: Bounds::resolve(sizes),
@@ -77,13 +79,8 @@ impl Sizing {
         }
     }
 
-    /// Why the pool has its size, for `outboard status`.
-    pub(crate) fn why(&self) -> String {
-        self.decision.map_or_else(String::new, |decision| decision.to_string())
-    }
-
-    /// Why this worker is to be replaced, if it is.
-    pub(crate) fn due(&self, worker: &Worker) -> Option<RecycleReason> {
+    /// Why this worker has to be replaced, if it has.
+    pub(crate) fn recycle_reason(&self, worker: &Worker) -> Option<RecycleReason> {
         self.policy.due(&Candidate {
             worker: worker.process.number,
             is_idle: true,
@@ -105,8 +102,8 @@ impl Sizing {
 }
 
 impl Pool {
-    /// Looks at the demand and makes the pool larger or smaller.
-    pub(super) fn resize(self: &Rc<Self>, now_ms: u64) {
+    /// Adapts the size of the pool to the demand.
+    pub(in crate::pool) fn resize(self: &Rc<Self>, now_ms: u64) {
         if self.phase.get() != Phase::Serving {
             return;
         }
@@ -118,9 +115,10 @@ impl Pool {
                 manager.sizing.sample_cpu(now_ms);
             }
             let replacements = self.replacements.borrow();
-            let is_due =
-                |worker: &Worker| replacements.iter().any(|one| one.old == worker.process.number);
-            let view = view(&members, is_due, &manager.sizing, now_ms);
+            let is_replaced = |worker: &Worker| {
+                replacements.iter().any(|replacement| replacement.old == worker.process.number)
+            };
+            let view = view(&members, is_replaced, &manager.sizing, now_ms);
             let decision = decide(&manager.sizing.bounds, &view);
             manager.sizing.decision = Some(decision);
             if !manager.may_fork(now_ms) && matches!(decision, Decision::Grow(..)) {
@@ -144,26 +142,20 @@ impl Pool {
         self.recycle_idle();
     }
 
-    /// Sees off those that have been idle longest: the bottom of the stack.
+    /// Drains the workers that have been idle longest.
     fn shrink(&self, count: usize) {
         let mut members = self.members.borrow_mut();
         for slot in members.idle().into_iter().take(count) {
-            if let Some(worker) = members.workers[slot].as_mut() {
-                self.see_off(worker);
-            }
-            members.settle(slot);
+            self.drain_slot(&mut members, slot);
         }
     }
 
-    /// Idle workers that are due leave without waiting for another request.
-    fn recycle_idle(&self) {
+    /// Drains idle workers that have to be replaced.
+    pub(in crate::pool) fn recycle_idle(&self) {
         let mut members = self.members.borrow_mut();
         for slot in members.idle() {
-            if self.should_leave(&members, slot) {
-                if let Some(worker) = members.workers[slot].as_mut() {
-                    self.see_off(worker);
-                }
-                members.settle(slot);
+            if self.should_drain(&members, slot) {
+                self.drain_slot(&mut members, slot);
             }
         }
     }
@@ -180,10 +172,10 @@ impl Pool {
         for worker in members.all_mut() {
             let Some(resident) = worker.process.pid.and_then(Resident::read) else { continue };
             let before = std::mem::replace(&mut worker.process.own_bytes, resident.own_bytes());
-            // What it had at first is nobody's.
-            let grown =
+            // Its initial memory belongs to no route.
+            let growth =
                 if before == 0 { 0 } else { worker.process.own_bytes as i64 - before as i64 };
-            routes.grown(grown, &mut worker.shares);
+            routes.record_growth(growth, &mut worker.request_counts);
             sizes.push(worker.process.own_bytes);
         }
         if !sizes.is_empty() {
@@ -195,7 +187,7 @@ impl Pool {
 
 fn view(
     members: &Members,
-    is_due: impl Fn(&Worker) -> bool,
+    is_replaced: impl Fn(&Worker) -> bool,
     sizing: &Sizing,
     now_ms: u64,
 ) -> PoolView {
@@ -207,12 +199,12 @@ fn view(
         last_shrink_ms: sizing.last_shrink_ms,
         ..PoolView::default()
     };
-    if let Some(waiting) = members.queue.front() {
-        view.oldest_queued_ms = now_ms.saturating_sub(waiting.exchange.submitted_ms);
+    if let Some(queued) = members.queue.front() {
+        view.oldest_queued_ms = now_ms.saturating_sub(queued.exchange.submitted_ms);
     }
     let mut busy_pids = Vec::new();
-    // Those whose successors are on their way are as good as gone.
-    for worker in members.all().filter(|worker| !is_due(worker)) {
+    // Workers that are about to be replaced do not count.
+    for worker in members.all().filter(|worker| !is_replaced(worker)) {
         let life = &worker.process.lifecycle;
         match life.state() {
             State::Forking | State::Booting => view.booting += 1,
@@ -224,7 +216,7 @@ fn view(
             State::Busy => {
                 view.busy += 1;
                 let busy_ms = worker.busy_ms(now_ms).unwrap_or(0);
-                // Between two quick requests a worker sleeps as well, but is not blocked.
+                // Between two quick requests a worker sleeps as well, without being blocked.
                 if busy_ms >= BLOCKED_MS {
                     busy_pids.extend(worker.process.pid);
                 }

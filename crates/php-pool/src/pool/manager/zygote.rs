@@ -1,68 +1,135 @@
-//! The zygote under suspicion: PHP's own code runs in it, and any process of the same user can stop
-//! it.
+//! The zygote, which is not trusted: PHP code runs in it, and any process of its user can stop it.
 //!
-//! Called by the manager. Invariants: what a zygote is ordered to do is done within
-//! [`ANSWER_MS`], or it is killed and its workers with it; it is heard a few events at a time; the
-//! loop never waits for its end.
+//! Called by the manager. Invariants: an order to the zygote is carried out within
+//! [`RESPONSE_TIMEOUT_MS`], or it is killed with its workers; few of its events are handled at a time;
+//! the loop never waits for its exit.
 
 use super::super::Pool;
+use super::reap::describe_exit;
 use outboard_log::Level;
-use outboard_reactor::{blocking, sleep, spawn};
+use outboard_reactor::{Source, blocking, contain, sleep, spawn};
+use outboard_ring::control::Event;
 use outboard_supervisor::worker::lifecycle::State;
-use outboard_supervisor::zygote::Zygote;
+use outboard_supervisor::zygote::{Received, Zygote};
 use rustix::net::{Shutdown, shutdown};
+use std::rc::Rc;
 
-/// For a fork, and for a killed worker to be reaped. Both take milliseconds; a machine that swaps
-/// may need seconds, and killing a zygote costs the requests of all of its workers.
-const ANSWER_MS: u64 = 5_000;
-/// Events that are heard before others have their turn.
-pub(super) const EVENTS_A_TURN: usize = 32;
+/// For a fork, and to reap a killed worker. Both take milliseconds; a machine that swaps may need
+/// seconds, and killing the zygote costs the requests of all of its workers.
+const RESPONSE_TIMEOUT_MS: u64 = 5_000;
+/// Events that are handled before other tasks run.
+const EVENTS_PER_TURN: usize = 32;
 
-/// A killed process is reaped at once, unless it sits in the kernel.
-const REAP_TRIES: usize = 100;
+/// A killed process is reaped at once, unless it blocks in the kernel.
+const REAP_ATTEMPTS: usize = 100;
 const REAP_PAUSE_MS: u64 = 5;
-/// So often a zygote whose program has callbacks for its end is looked after before it is killed.
-const FAREWELL_TRIES: usize = 200;
+/// A Swoole program has callbacks for its shutdown.
+const SHUTDOWN_ATTEMPTS: usize = 200;
+
+/// How far the control socket was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadStatus {
+    /// It is empty.
+    Drained,
+    /// It may have more.
+    More,
+    /// The zygote has closed it, or is to be killed.
+    Closed,
+}
 
 impl Pool {
-    /// Whether the zygote has not done what it was told to: it is killed then.
-    pub(super) fn kill_mute_zygote(&self, now_ms: u64) -> bool {
-        let is_overdue = |since_ms: u64| now_ms.saturating_sub(since_ms) >= ANSWER_MS;
-        let what = self.members.borrow().all().find_map(|worker| match worker.state() {
+    /// Handles the events that the zygote has sent.
+    pub(super) fn read_events(self: &Rc<Self>, control: &Source) -> ReadStatus {
+        for _ in 0..EVENTS_PER_TURN {
+            let received = match self.zygote.borrow().as_ref() {
+                Some(zygote) => zygote.receive(),
+                None => return ReadStatus::Closed,
+            };
+            match received {
+                Ok(Received::Event(event)) => {
+                    if contain(|| self.handle(event)).is_err() {
+                        self.log(Level::Error, "an event of the zygote made the gateway panic");
+                        return ReadStatus::Closed;
+                    }
+                }
+                Ok(Received::Nothing) => {
+                    control.clear_readable();
+                    return ReadStatus::Drained;
+                }
+                Ok(Received::Closed) => return ReadStatus::Closed,
+                Err(error) => {
+                    self.log(Level::Error, &format!("cannot read the zygote's events: {error}"));
+                    return ReadStatus::Closed;
+                }
+            }
+        }
+        ReadStatus::More
+    }
+
+    pub(in crate::pool) fn handle(self: &Rc<Self>, event: Event) {
+        match event {
+            Event::Started { php_version, opcache, ini_file, messages, .. } => {
+                if self.is_starting() {
+                    self.started(php_version, opcache, ini_file.as_deref(), &messages);
+                }
+            }
+            Event::StartFailed { message } if self.is_starting() => self.start_failed(message),
+            // It has reported its start already.
+            Event::StartFailed { .. } => {}
+            Event::Forked { worker, pid } => {
+                self.with_worker(worker, |worker| worker.process.forked(pid));
+            }
+            Event::ForkFailed { worker, message } => {
+                if self.with_worker(worker, |_| ()).is_none() {
+                    return;
+                }
+                self.log(Level::Error, &format!("cannot fork a worker: {message}"));
+                self.reap(worker, None, "could not be forked");
+            }
+            Event::Exited { worker, code, signal } => {
+                self.reap(worker, code, &describe_exit(code, signal));
+            }
+        }
+    }
+
+    /// Whether the zygote has not carried out an order in time.
+    pub(in crate::pool) fn is_zygote_unresponsive(&self, now_ms: u64) -> bool {
+        let is_overdue = |since_ms: u64| now_ms.saturating_sub(since_ms) >= RESPONSE_TIMEOUT_MS;
+        let order = self.members.borrow().all().find_map(|worker| match worker.state() {
             State::Forking => {
                 is_overdue(worker.process.lifecycle.ordered_ms()).then_some("fork a worker")
             }
             State::Killing => worker.killed_ms.is_some_and(is_overdue).then_some("end a worker"),
             _ => None,
         });
-        let Some(what) = what else { return false };
+        let Some(order) = order else { return false };
         let text = format!(
-            "the zygote was told to {what} {ANSWER_MS} ms ago and has not: it is killed, and its \
+            "the zygote did not {order} within {RESPONSE_TIMEOUT_MS} ms: it is killed, and its \
              workers with it"
         );
-        self.say(Level::Error, &text);
+        self.log(Level::Error, &text);
         true
     }
 }
 
-/// Ends a zygote, whether it has exited by itself or not. With `is_program` it may run callbacks first.
+/// Ends a zygote, if it has not exited, and reaps it. A Swoole program may run its callbacks first.
 pub(super) async fn end(mut zygote: Zygote, is_program: bool) {
-    // The end of its orders is the order to exit; a zygote that has exited has nothing to hear.
+    // The end of the control socket is the order to exit.
     if is_program
         && shutdown(zygote.control_fd(), Shutdown::Both).is_ok()
-        && has_exited(&mut zygote, FAREWELL_TRIES).await
+        && has_exited(&mut zygote, SHUTDOWN_ATTEMPTS).await
     {
         return;
     }
-    // It fails only for one that was reaped.
+    // It fails only for a process that was reaped.
     let _ = zygote.kill();
-    if !has_exited(&mut zygote, REAP_TRIES).await {
+    if !has_exited(&mut zygote, REAP_ATTEMPTS).await {
         spawn(async { blocking(move || drop(zygote)).await });
     }
 }
 
-async fn has_exited(zygote: &mut Zygote, tries: usize) -> bool {
-    for _ in 0..tries {
+async fn has_exited(zygote: &mut Zygote, attempts: usize) -> bool {
+    for _ in 0..attempts {
         if zygote.reap().is_some() {
             return true;
         }

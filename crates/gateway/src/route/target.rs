@@ -1,0 +1,58 @@
+//! Paths and locations that rewrite rules produce.
+//!
+//! Called by [`super`].
+
+/// Merges slashes as in the path of a request: a rule can produce several in a row, which patterns
+/// do not expect.
+pub(super) fn merge_slashes(path: &mut Vec<u8>) {
+    path.dedup_by(|next, before| (*next, *before) == (b'/', b'/'));
+}
+
+/// A location with a query, if there is one.
+pub(super) fn with_query(mut location: Vec<u8>, query: Option<&[u8]>) -> Vec<u8> {
+    if let Some(query) = query.filter(|query| !query.is_empty()) {
+        location.push(b'?');
+        location.extend_from_slice(query);
+    }
+    location
+}
+
+/// Percent-encodes a decoded path.
+pub(super) fn encoded(path: &[u8]) -> Vec<u8> {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut location = Vec::with_capacity(path.len() + 16);
+    for &byte in path {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
+            location.push(byte);
+        } else {
+            let digits = [b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+            location.extend_from_slice(&digits);
+        }
+    }
+    location
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slashes_in_a_row_are_merged() {
+        let mut path = b"//a///b/".to_vec();
+        merge_slashes(&mut path);
+        assert_eq!(path, b"/a/b/");
+    }
+
+    #[test]
+    fn an_empty_query_leaves_no_question_mark() {
+        assert_eq!(with_query(b"/a".to_vec(), Some(b"")), b"/a");
+        assert_eq!(with_query(b"/a".to_vec(), None), b"/a");
+        assert_eq!(with_query(b"/a".to_vec(), Some(b"b=c")), b"/a?b=c");
+    }
+
+    #[test]
+    fn bytes_that_a_path_cannot_contain_are_encoded() {
+        assert_eq!(encoded("/a b/é?%\r\n".as_bytes()), b"/a%20b/%C3%A9%3F%25%0D%0A");
+        assert_eq!(encoded(b"/a-._~!$&'()*+,;=:@9"), b"/a-._~!$&'()*+,;=:@9");
+    }
+}

@@ -1,0 +1,336 @@
+//! Sites for unit tests of handlers: a gateway on the test's event loop, whose clients use
+//! in-memory connections, whose PHP is the test itself, and whose upstreams are servers in the same
+//! loop.
+
+use crate::app::App;
+use crate::entities::Entities;
+use crate::gateway::Gateway;
+use crate::generation::{self, Generation};
+use crate::logs::Sinks;
+use outboard_buffer::Memory;
+use outboard_config::Config;
+use outboard_http_server::{ListenerContext, Role, TestClient};
+use outboard_log::Opener;
+use outboard_php_pool::pool::PoolSettings;
+use outboard_php_pool::pool::testing::{PhpRequest, next_request, pool_without_workers};
+use outboard_reactor::{Listener, Peer, Stream, run, sleep, spawn};
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::net::TcpListener;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
+
+/// The bound of waiting for an event.
+const MAX_WAIT_MS: u64 = 10_000;
+
+/// Runs a test on an event loop. A failure ends the loop before it is reported, since sources can be
+/// dropped only while it exists.
+pub(crate) fn in_loop(test: impl Future<Output = ()> + 'static) {
+    let mut test = Box::pin(test);
+    let main = poll_fn(move |context| {
+        let outcome = catch_unwind(AssertUnwindSafe(|| test.as_mut().poll(context)));
+        outcome.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+    });
+    if let Err(panic) = run(main).expect("an event loop") {
+        resume_unwind(panic);
+    }
+}
+
+/// A gateway with one app named `site`.
+pub(crate) struct Site {
+    pub(crate) gateway: Rc<Gateway>,
+    directory: PathBuf,
+}
+
+/// A response, split.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    /// The status line and the header lines.
+    pub(crate) head: String,
+    /// The body, without chunks.
+    pub(crate) body: String,
+}
+
+impl Response {
+    /// Splits the only response of a connection, which was closed after it.
+    fn read(text: &str) -> Self {
+        let (head, body) =
+            text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {text:?}"));
+        let status = head.get(9..12).and_then(|status| status.parse().ok());
+        let head = format!("{head}\r\n");
+        let body = match head.contains("Transfer-Encoding: chunked\r\n") {
+            true => unchunked(body),
+            false => body.to_owned(),
+        };
+        Self { status: status.expect("a status line"), head, body }
+    }
+
+    /// The value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// Splits the only response of a connection.
+pub(crate) fn response(text: &str) -> Response {
+    Response::read(text)
+}
+
+/// The decoded chunks; a body without its last chunk ends with `(incomplete)`.
+fn unchunked(mut body: &str) -> String {
+    let mut decoded = String::new();
+    while let Some((size, rest)) = body.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).expect("the size of a chunk");
+        if size == 0 {
+            return decoded;
+        }
+        decoded.push_str(&rest[..size]);
+        body = &rest[size + 2..];
+    }
+    decoded + "(incomplete)"
+}
+
+impl Site {
+    /// A site with these files in its root. `keys` are those of `[app.site]`, and further sections.
+    pub(crate) fn new(files: &[(&str, &str)], keys: &str) -> Self {
+        Self::with_config(files, &format!("[app.site]\nroot = \"www\"\n{keys}\n"))
+    }
+
+    /// A gateway with this configuration, in whose directory `www` has these files.
+    pub(crate) fn with_config(files: &[(&str, &str)], text: &str) -> Self {
+        let directory = temp_dir();
+        std::fs::create_dir_all(directory.join("www")).unwrap();
+        for (name, content) in files {
+            let path = directory.join("www").join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        let text = text.replace("DIR", directory.to_str().unwrap());
+        let config = Config::parse(&text, &directory.join("outboard.toml"))
+            .unwrap_or_else(|errors| panic!("{errors}\nin\n{text}"));
+        let memory = Memory::new(64 << 20);
+        let (generation, sinks) = open(config, &memory);
+        Self { gateway: Gateway::new(generation, sinks, memory), directory }
+    }
+
+    /// The directory of the configuration.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn app(&self) -> Rc<App> {
+        self.gateway.generation().apps[0].clone()
+    }
+
+    /// Connects as a client of the apps.
+    pub(crate) fn connect(&self) -> TestClient {
+        self.connect_to(ListenerContext::plain(Role::Apps))
+    }
+
+    /// Connects from 127.0.0.1.
+    pub(crate) fn connect_to(&self, listener: ListenerContext) -> TestClient {
+        TestClient::connect(&self.gateway, listener, Peer::Tcp("127.0.0.1:50000".parse().unwrap()))
+    }
+
+    /// The response to a GET of a path.
+    pub(crate) async fn get(&self, path: &str) -> Response {
+        self.request("GET", path, "", "").await
+    }
+
+    /// The response to a request with these header lines and this body.
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        target: &str,
+        lines: &str,
+        body: &str,
+    ) -> Response {
+        self.request_to(ListenerContext::plain(Role::Apps), method, target, lines, body).await
+    }
+
+    /// The same from another listener.
+    pub(crate) async fn request_to(
+        &self,
+        listener: ListenerContext,
+        method: &str,
+        target: &str,
+        lines: &str,
+        body: &str,
+    ) -> Response {
+        let client = self.connect_to(listener);
+        client.send(request_text(method, target, lines, body));
+        Response::read(&client.receive_to_end().await)
+    }
+
+    /// Sends a request, which PHP handles; the response is that of `handler`.
+    pub(crate) async fn with_php(
+        &self,
+        method: &str,
+        target: &str,
+        lines: &str,
+        handler: impl FnOnce(&PhpRequest),
+    ) -> Response {
+        let client = self.connect();
+        client.send(request_text(method, target, lines, ""));
+        handler(&self.next_php_request().await);
+        Response::read(&client.receive_to_end().await)
+    }
+
+    /// The next request that PHP receives.
+    pub(crate) async fn next_php_request(&self) -> PhpRequest {
+        let pool = self.app().pool.clone();
+        wait_for("a request to PHP", || next_request(&pool)).await
+    }
+
+    /// Whether a request waits for PHP.
+    pub(crate) fn php_request(&self) -> Option<PhpRequest> {
+        next_request(&self.app().pool)
+    }
+
+    /// The content of a log file of the configuration's directory.
+    pub(crate) fn log(&self, name: &str) -> String {
+        self.gateway.sinks.borrow().all().for_each(|sink| sink.flush());
+        std::fs::read_to_string(self.directory.join(name)).unwrap_or_default()
+    }
+
+    /// How often requests were refused for a reason.
+    pub(crate) fn refusals(&self, reason: &str) -> u64 {
+        let counters = self.gateway.server.counters();
+        let found = counters.reasons().into_iter().find(|counted| counted.reason == reason);
+        found.map_or(0, |counted| counted.count)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Opens a generation without processes.
+pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
+    let mut sinks = Sinks::new(Opener::default());
+    let logs = Rc::new(sinks.logs(&config.log).unwrap());
+    let upstream = generation::upstream_client(&config, None);
+    let entities = Entities::open(&config, None, &logs.error).unwrap();
+    let apps = config.apps.iter().map(|app| {
+        let logs = Rc::new(sinks.logs(&app.log).unwrap());
+        let settings = PoolSettings::of(app, Path::new("/nonexistent"), None).unwrap();
+        let pool = pool_without_workers(settings, logs.error.clone());
+        let account = generation::upstream_account(&config, &app.name);
+        let client = (upstream.clone(), account);
+        let memory = memory.of_app(&app.name);
+        Rc::new(App::open(app.clone(), pool, None, logs, client, memory, true).unwrap())
+    });
+    let apps = apps.collect();
+    (Generation::new(1, config, apps, logs, upstream, entities), sinks)
+}
+
+/// A request after which the connection is closed.
+pub(crate) fn request_text(method: &str, target: &str, lines: &str, body: &str) -> String {
+    let length = match body {
+        "" => String::new(),
+        body => format!("Content-Length: {}\r\n", body.len()),
+    };
+    format!(
+        "{method} {target} HTTP/1.1\r\nHost: example.test\r\nConnection: close\r\n{length}{lines}\r\n\
+         {body}"
+    )
+}
+
+/// Waits until `poll` has a result.
+pub(crate) async fn wait_for<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..MAX_WAIT_MS {
+        if let Some(found) = poll() {
+            return found;
+        }
+        sleep(1).await;
+    }
+    panic!("no {what} within {MAX_WAIT_MS} ms");
+}
+
+/// An own directory.
+fn temp_dir() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("outboard-gateway-{}-{number}", std::process::id()))
+}
+
+/// A server in the test's event loop, which closes each connection after its response.
+pub(crate) struct Upstream {
+    pub(crate) port: u16,
+    /// The requests so far.
+    pub(crate) requests: Rc<RefCell<Vec<String>>>,
+}
+
+impl Upstream {
+    /// Responds to each request with the text that `handler` returns.
+    pub(crate) fn start(handler: impl Fn(&str) -> String + 'static) -> Self {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let listener = Listener::new(socket.into()).unwrap();
+        let requests = Rc::<RefCell<Vec<String>>>::default();
+        let (handler, received) = (Rc::new(handler), requests.clone());
+        spawn(async move {
+            while let Ok(accepted) = listener.accept().await {
+                let (handler, received) = (handler.clone(), received.clone());
+                spawn(async move {
+                    let request = read_request(&accepted.stream).await;
+                    let response = handler(&request);
+                    received.borrow_mut().push(request);
+                    let mut slices = [IoSlice::new(response.as_bytes())];
+                    let _ = accepted.stream.write_all(&mut slices).await;
+                });
+            }
+        });
+        Self { port, requests }
+    }
+
+    /// Responds with 200 and this body.
+    pub(crate) fn with_body(body: &'static str) -> Self {
+        Self::start(move |_| ok("", body))
+    }
+
+    /// The last request.
+    pub(crate) fn last_request(&self) -> String {
+        self.requests.borrow().last().expect("a request").clone()
+    }
+}
+
+/// A response with these header lines.
+pub(crate) fn ok(lines: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n{lines}\r\n{body}")
+}
+
+async fn read_request(stream: &Stream) -> String {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(": ")?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().ok())?
+            });
+            let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+            let is_complete = match is_chunked {
+                true => body.ends_with("0\r\n\r\n"),
+                false => body.len() >= length.unwrap_or(0),
+            };
+            if is_complete {
+                return text.into_owned();
+            }
+        }
+        bytes.reserve(16 << 10);
+        if stream.read(&mut bytes).await.unwrap_or(0) == 0 {
+            return String::from_utf8_lossy(&bytes).into_owned();
+        }
+    }
+}

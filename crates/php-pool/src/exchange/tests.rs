@@ -1,0 +1,129 @@
+//! Tests of exchanges without a worker.
+
+use super::*;
+use outboard_ring::request::{FIELD_COUNT, Fixed, RequestParts, encode};
+
+/// Runs a test with an exchange that has a buffer of 100 bytes.
+fn with_exchange(test: impl FnOnce(Exchange) + 'static) {
+    let run = async { test(Exchange::new(Vec::new(), RequestBody::empty(), 1, 0, 100)) };
+    outboard_reactor::run(run).unwrap();
+}
+
+#[test]
+fn a_response_is_taken_in_parts() {
+    with_exchange(|exchange| {
+        assert!(exchange.take().is_none());
+        exchange.add_frame(FrameKind::Interim, b"103").unwrap();
+        exchange.add_frame(FrameKind::Head, b"200").unwrap();
+        exchange.add_frame(FrameKind::Body, b"a").unwrap();
+        let first = exchange.take().unwrap();
+        assert_eq!((first.interim, first.head), (vec![b"103".to_vec()], Some(b"200".to_vec())));
+        assert_eq!((&first.body[..], first.flush, first.end), (&b"a"[..], false, None));
+        assert!(exchange.take().is_none());
+        exchange.add_frame(FrameKind::Body, b"b").unwrap();
+        exchange.add_frame(FrameKind::Flush, b"").unwrap();
+        exchange.finish(End::Complete);
+        let second = exchange.take().unwrap();
+        assert_eq!((&second.body[..], second.flush), (&b"b"[..], true));
+        assert_eq!((second.head, second.end), (None, Some(End::Complete)));
+    });
+}
+
+#[test]
+fn nothing_is_added_after_the_first_end() {
+    with_exchange(|exchange| {
+        exchange.finish(End::Failed(Reason::Deadline));
+        exchange.finish(End::Complete);
+        exchange.add_frame(FrameKind::Body, b"late").unwrap();
+        assert!(exchange.has_ended());
+        let data = exchange.take().unwrap();
+        assert_eq!((data.body.len(), data.end), (0, Some(End::Failed(Reason::Deadline))));
+        assert!(exchange.take().is_none());
+    });
+}
+
+#[test]
+fn an_abandoned_exchange_drops_its_response() {
+    with_exchange(|exchange| {
+        exchange.add_frame(FrameKind::Body, &[b'x'; 200]).unwrap();
+        assert!(exchange.is_full(1));
+        exchange.abandon();
+        assert!(exchange.abandoned.get() && !exchange.is_full(1));
+        exchange.add_frame(FrameKind::Body, b"late").unwrap();
+        assert!(exchange.take().is_none());
+    });
+}
+
+#[test]
+fn memory_and_disk_fill_the_buffer() {
+    with_exchange(|exchange| {
+        exchange.add_frame(FrameKind::Body, &[b'x'; 60]).unwrap();
+        assert!(!exchange.is_full(1));
+        exchange.set_spooled(40);
+        assert!(exchange.is_full(1) && !exchange.is_full(2));
+        exchange.set_spooled(140);
+        assert!(exchange.is_full(2));
+        exchange.set_spooled(0);
+        assert!(!exchange.is_full(1));
+    });
+}
+
+#[test]
+fn the_memory_of_a_response_is_counted_until_it_is_dropped() {
+    with_exchange(|exchange| {
+        let account = Account::detached();
+        let exchange = exchange.counted_in(&account);
+        exchange.add_frame(FrameKind::Head, b"12345").unwrap();
+        exchange.add_frame(FrameKind::Body, b"1234567890").unwrap();
+        assert_eq!(account.held_bytes(), 15);
+        let mut first = exchange.take().unwrap();
+        exchange.add_frame(FrameKind::Body, b"abc").unwrap();
+        first.append(exchange.take().unwrap());
+        assert_eq!((first.body.len(), account.held_bytes()), (13, 18));
+        drop(first);
+        assert_eq!(account.held_bytes(), 0);
+    });
+}
+
+#[test]
+fn repeated_heads_and_late_interim_responses_are_dropped() {
+    with_exchange(|exchange| {
+        for _ in 0..100 {
+            exchange.add_frame(FrameKind::Interim, b"103").unwrap();
+        }
+        exchange.add_frame(FrameKind::Head, b"first").unwrap();
+        exchange.add_frame(FrameKind::Head, b"second").unwrap();
+        exchange.add_frame(FrameKind::Interim, b"late").unwrap();
+        let data = exchange.take().unwrap();
+        assert_eq!(data.interim.len(), MAX_INTERIM_RESPONSES);
+        assert_eq!(data.head.unwrap(), b"first");
+    });
+}
+
+#[test]
+fn stored_log_lines_are_limited() {
+    with_exchange(|exchange| {
+        exchange.record_log_line("first");
+        for _ in 0..100 {
+            exchange.record_log_line(&"x".repeat(1_000));
+        }
+        let lines = exchange.log_lines();
+        assert!(lines.starts_with("first\nxxx") && lines.ends_with('\n'));
+        assert!((30_000..=MAX_LOG_BYTES + 1).contains(&lines.len()), "{}", lines.len());
+    });
+}
+
+#[test]
+fn the_label_is_method_and_target() {
+    let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
+    fields[Field::Method as usize] = b"POST";
+    fields[Field::Uri as usize] = b"/a?b";
+    let none = std::iter::empty;
+    let (fixed, headers, params) = (Fixed::default(), none(), none());
+    let mut frame = Vec::new();
+    encode(RequestParts { fixed, fields, headers, params }, &mut frame);
+    with_exchange(move |exchange| {
+        assert_eq!(exchange.label(), "", "an invalid frame has no label");
+        assert_eq!(Exchange { frame, ..exchange }.label(), "POST /a?b");
+    });
+}

@@ -1,0 +1,147 @@
+//! Polling of the rings: frames of all workers, within a budget.
+//!
+//! Called by the loop's idle hook before it sleeps, and once more for a worker that has exited.
+//! Invariants: each worker is polled first at times; a worker whose frames make the gateway panic is
+//! the only one that is affected.
+
+use super::Pool;
+use super::budget::{Budget, Share};
+use super::members::Members;
+use super::worker::{FrameOutcome, PANICKED, Worker, WorkerMessage};
+use outboard_reactor::{contain, now_ms};
+use outboard_ring::spsc::{Corrupt, Sleep};
+
+/// A worker with a backlog does not ring for each response (`Link::publish_answer` of the host). If its
+/// next request takes long, the responses before that wait no longer than this.
+const BACKLOG_POLL_MS: u64 = 1;
+
+impl Pool {
+    /// Polls the rings of all workers that may have sent frames, within the budget. Returns whether the
+    /// gateway should poll again before it sleeps: a request has ended, or there may be more frames.
+    pub fn poll_rings(&self, budget: &mut Budget) -> bool {
+        let is_active = self.has_pending_operations() || self.poll_all(budget);
+        if self.log_is_dirty.take() {
+            self.error_log.flush();
+        }
+        self.replace_used_forks();
+        self.fork_successors();
+        self.begin_operations(budget);
+        is_active
+    }
+
+    fn poll_all(&self, budget: &mut Budget) -> bool {
+        let mut members = self.members.borrow_mut();
+        let (count, first) = (members.workers.len(), self.first_slot.get());
+        let mut is_active = false;
+        for turn in 0..count {
+            let slot = if first + turn < count { first + turn } else { (first + turn) % count };
+            is_active |= self.poll_worker(&mut members, slot, Share::POLL, budget);
+            if budget.is_spent() {
+                self.first_slot.set(slot + 1);
+                is_active = true;
+                break;
+            }
+        }
+        members.all_mut().for_each(Worker::ring_doorbell_if_due);
+        is_active
+    }
+
+    /// Announces to all workers that may send frames that the gateway sleeps. Returns for how many
+    /// milliseconds it may: 0 if a frame has arrived meanwhile.
+    pub fn prepare_sleep(&self) -> u64 {
+        let mut members = self.members.borrow_mut();
+        let mut max_ms = u64::MAX;
+        for worker in members.all_mut().filter(|worker| worker.may_send()) {
+            match worker.prepare_sleep() {
+                Ok(Sleep::Ready) => max_ms = 0,
+                Ok(Sleep::MayBlock) if worker.backlog_len() > 0 => {
+                    max_ms = max_ms.min(BACKLOG_POLL_MS);
+                }
+                Ok(Sleep::MayBlock) => {}
+                Err(corrupt) => self.kill_for_protocol_error(worker, corrupt),
+            }
+        }
+        max_ms
+    }
+
+    /// Revokes the announcement.
+    pub fn cancel_sleep(&self) {
+        self.members
+            .borrow_mut()
+            .all_mut()
+            .for_each(|worker| worker.process.channel.cancel_sleep());
+    }
+
+    /// Processes the frames of one worker. Returns the same for it.
+    pub(super) fn poll_worker(
+        &self,
+        members: &mut Members,
+        slot: usize,
+        mut share: Share,
+        budget: &mut Budget,
+    ) -> bool {
+        let mut is_active = false;
+        while !share.is_spent() {
+            let Some(worker) = members.workers[slot].as_mut() else { return is_active };
+            if !worker.may_send() {
+                return is_active;
+            }
+            let count = |len| {
+                share.count(len);
+                budget.count(len);
+                share.is_spent() || budget.is_spent()
+            };
+            match self.receive_from(worker, count) {
+                Ok(Some(outcome)) => {
+                    is_active = true;
+                    if let Some(lease) = &outcome.finished {
+                        self.record_finished(worker, lease);
+                    }
+                    self.after_outcome(members, slot, outcome.is_draining);
+                }
+                Ok(None) => return is_active || share.is_spent(),
+                Err(corrupt) => {
+                    self.kill_for_protocol_error(worker, corrupt);
+                    members.update_room_list(slot);
+                    return true;
+                }
+            }
+        }
+        true
+    }
+
+    fn receive_from(
+        &self,
+        worker: &mut Worker,
+        count: impl FnMut(usize) -> bool,
+    ) -> Result<Option<FrameOutcome>, Corrupt> {
+        let received = contain(|| {
+            worker.pump()?;
+            let buffer = &mut self.frame_buffer.borrow_mut();
+            worker.poll_ring(buffer, now_ms(), count, |worker, tag, message| match message {
+                WorkerMessage::LogLine(line) => self.log_line(worker, tag, line),
+                WorkerMessage::Operation(payload) => self.queue_operation(worker, tag, payload),
+            })
+        });
+        received.unwrap_or(Err(PANICKED))
+    }
+
+    /// Gives an available worker its next request, or the requests of a draining one to others.
+    fn after_outcome(&self, members: &mut Members, slot: usize, is_draining: bool) {
+        if !is_draining {
+            if !self.is_retired() {
+                self.manager.borrow_mut().record_success();
+            }
+            self.phase_changed.set();
+            return self.assign_next(members, slot);
+        }
+        if self.settings.forks_per_request() {
+            self.manager.borrow_mut().record_success();
+            self.used_forks.update(|used| used + 1);
+        }
+        members.update_room_list(slot);
+        let Some(worker) = members.workers[slot].as_mut() else { return };
+        let unstarted = worker.withdraw_unstarted(now_ms());
+        self.reassign(members, unstarted);
+    }
+}

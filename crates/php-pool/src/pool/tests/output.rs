@@ -1,0 +1,130 @@
+//! The output of processes, through real pipes.
+
+use super::*;
+use crate::pool::worker_output::{OutputReader, log_remaining, relay};
+use outboard_reactor::spawn;
+use outboard_supervisor::zygote::output_pipe;
+use rustix::fd::OwnedFd;
+
+fn write(pipe: &OwnedFd, text: &[u8]) {
+    assert_eq!(rustix::io::write(pipe, text).unwrap(), text.len());
+}
+
+/// Passes the text through a pipe as the output of worker 1.
+fn log_output(pool: &Rc<Pool>, text: &[u8]) {
+    let (output, output_end) = output_pipe().unwrap();
+    write(&output_end, text);
+    drop(output_end);
+    let allowance = pool.allowance.clone();
+    log_remaining(&OutputReader { pool: pool.clone(), number: Some(1), allowance }, &output);
+}
+
+#[test]
+fn output_is_logged_by_lines_with_the_process() {
+    in_loop(async {
+        let log = LogFile::new();
+        let pool = log.pool_of(sequential());
+        let _worker = StandIn::join(&pool, 1);
+        pool.with_worker(1, |worker| worker.process.pid = Some(4_000));
+        submit(&pool);
+        log_output(&pool, b"first\n\nsecond\nunterminated");
+        let text = log.text();
+        let lines: Vec<_> = text.lines().filter(|line| line.contains("worker=4000")).collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        for (line, expected) in lines.iter().zip(["first", "second", "unterminated"]) {
+            assert!(line.contains("app=site worker=4000 request=0000000000000001"), "{line}");
+            assert!(line.ends_with(expected), "{line}");
+        }
+    });
+}
+
+#[test]
+fn long_lines_are_cut() {
+    in_loop(async {
+        let log = LogFile::new();
+        let pool = log.pool_of(sequential());
+        log_output(&pool, &[b'x'; 10_000]);
+        let lengths: Vec<usize> =
+            log.text().lines().map(|line| line.matches('x').count()).collect();
+        assert_eq!(lengths, [4_096, 4_096, 10_000 - 2 * 4_096]);
+    });
+}
+
+#[test]
+fn dropped_lines_are_counted_in_the_log() {
+    in_loop(async {
+        let log = LogFile::new();
+        let log_rate = allowance::LogRate { lines: 10, bytes: 1 << 20 };
+        let pool = log.pool_of(PoolSettings { log_rate, ..sequential() });
+        log_output(&pool, b"line\n".repeat(100).as_slice());
+        let text = log.text();
+        let logged = text.lines().filter(|line| line.ends_with(" line")).count();
+        assert_eq!(logged, 20, "two seconds' lines: {text}");
+        log.has("lines_per_second = 10");
+        log.has("lines (320 bytes) were dropped here");
+    });
+}
+
+#[test]
+fn dropped_lines_of_the_zygote_are_reported_once_none_are_dropped() {
+    in_loop(async {
+        let log = LogFile::new();
+        let log_rate = allowance::LogRate { lines: 1_000_000, bytes: 1 };
+        let pool = log.pool_of(PoolSettings { log_rate, ..sequential() });
+        while pool.allowance.admit(100) {}
+        pool.log_dropped_lines();
+        assert!(!log.text().contains("were dropped"), "lines are still dropped");
+    });
+}
+
+#[test]
+fn output_during_the_start_is_part_of_the_failure() {
+    in_loop(async {
+        let pool = pool(1);
+        let (output, output_end) = output_pipe().unwrap();
+        let _starting = StandIn::starting(&pool, 1);
+        pool.with_worker(1, |worker| worker.output = Some(output));
+        write(&output_end, b"PHP Fatal error: no such class\n");
+        pool.reap(1, Some(255), "exited with code 255");
+        let error = pool.ready().await.unwrap_err();
+        let expected =
+            "a worker exited with code 255 while starting: PHP Fatal error: no such class";
+        assert_eq!(error.message, expected);
+    });
+}
+
+#[test]
+fn the_stored_output_of_a_start_is_limited() {
+    let mut output = crate::pool::worker_output::StartupOutput::default();
+    output.record("first");
+    output.record("second");
+    assert_eq!(output.text(), "first\nsecond");
+    for _ in 0..1_000 {
+        output.record(&"x".repeat(100));
+    }
+    assert!((1_900..2_200).contains(&output.text().len()));
+    assert!(output.text().starts_with("first\nsecond\nxxx"));
+}
+
+#[test]
+fn a_pipe_is_relayed_until_it_is_closed() {
+    in_loop(async {
+        let log = LogFile::new();
+        let pool = log.pool_of(sequential());
+        let (output, output_end) = output_pipe().unwrap();
+        let (reader, done) = (OutputReader::of_zygote(pool.clone()), Rc::new(Event::default()));
+        let is_done = done.clone();
+        spawn(async move {
+            relay(reader, output).await;
+            is_done.set();
+        });
+        outboard_reactor::yield_now().await;
+        write(&output_end, b"begin");
+        outboard_reactor::yield_now().await;
+        write(&output_end, b"ning\nend");
+        drop(output_end);
+        done.wait().await;
+        log.has(" beginning\n");
+        log.has(" end\n");
+    });
+}

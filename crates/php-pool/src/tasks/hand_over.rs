@@ -1,0 +1,101 @@
+//! Tasks across reloads and restarts: recovery from the journal, the successor, and the stop.
+//!
+//! Called by the server. Invariants: a queued task is in one queue only, that of the last successor; a
+//! task that runs is finished where it was started.
+
+use super::journal::RecoveredTask;
+use super::operations::fail;
+use super::{STOPPING, Tasks};
+use outboard_log::{Level, Wall};
+use outboard_reactor::{now_ms, share_turn, spawn};
+use outboard_ring::operation::Failure;
+use std::rc::Rc;
+
+impl Tasks {
+    /// Recovers the tasks that the last gateway has not finished, unless `before` uses the same journal.
+    pub fn resume(self: &Rc<Self>, before: Option<&Rc<Self>>) {
+        let Some(journal) = self.journal.clone() else { return };
+        let theirs = before.and_then(|before| before.journal.clone());
+        if theirs.is_some_and(|theirs| theirs.is_same(&journal)) {
+            return;
+        }
+        let tasks = self.clone();
+        spawn(async move {
+            match journal.recover().await {
+                Ok((recovered, invalid)) => tasks.enqueue_recovered(recovered, invalid).await,
+                Err(error) => {
+                    tasks.log(Level::Error, &format!("cannot read the journal of tasks: {error}"));
+                }
+            }
+        });
+    }
+
+    /// Queues recovered tasks. They may be numerous, and a reload may happen meanwhile.
+    async fn enqueue_recovered(&self, recovered: Vec<RecoveredTask>, invalid: usize) {
+        let (count, wall_ms) = (recovered.len(), Wall::now().unix_us / 1000);
+        let last_id = recovered.iter().map(|(task, _)| task.id).max().unwrap_or(0);
+        self.next_id.set(self.next_id.get().max(last_id + 1));
+        for (task, due_ms) in recovered {
+            share_turn(task.data.len()).await;
+            let current = self.current();
+            current.next_id.set(current.next_id.get().max(self.next_id.get()));
+            current.queue.borrow_mut().insert(task, now_ms() + due_ms.saturating_sub(wall_ms));
+        }
+        if count > 0 {
+            self.log(Level::Info, &format!("{count} tasks of the last gateway were recovered"));
+        }
+        if invalid > 0 {
+            let text = format!("{invalid} records in the journal of tasks are invalid");
+            self.log(Level::Error, &text);
+        }
+        self.current().changed.set();
+    }
+
+    /// The queue is passed on to `successor`, and so are new tasks; running tasks are finished here.
+    pub fn hand_over(&self, successor: &Rc<Self>) {
+        successor.awaited.borrow_mut().extend(self.awaited.take());
+        successor.next_id.set(successor.next_id.get().max(self.next_id.get()));
+        self.successor.replace(Some(successor.clone()));
+        self.pass_on();
+        self.changed.set();
+    }
+
+    /// Passes the queue on to the successor, if there is one.
+    pub(super) fn pass_on(&self) {
+        if let Some(successor) = &*self.successor.borrow() {
+            successor.queue.borrow_mut().take_over(&mut self.queue.borrow_mut());
+            successor.changed.set();
+            successor.pass_on();
+            if successor.stopped.get() {
+                successor.stop();
+            }
+        }
+    }
+
+    /// Starts no more tasks, and logs how many are queued; running tasks are finished.
+    pub fn stop(&self) {
+        self.stopped.set(true);
+        let unstarted = self.queue.borrow_mut().clear();
+        for task in unstarted.values() {
+            if let Some((requester, id)) = self.awaited.borrow_mut().remove(&task.id) {
+                fail(&requester, id, Failure::Busy, STOPPING);
+            }
+        }
+        if !unstarted.is_empty() {
+            let (level, fate) = match self.journal {
+                Some(_) => (Level::Info, "wait for the next start"),
+                None => (Level::Warn, "are lost"),
+            };
+            self.log(level, &format!("{} tasks were not started and {fate}", unstarted.len()));
+        }
+        self.changed.set();
+    }
+
+    /// The last successor, which accepts tasks.
+    pub(super) fn current(&self) -> Rc<Self> {
+        match &*self.successor.borrow() {
+            Some(successor) => successor.current(),
+            None => self.weak_self.upgrade().expect("the caller holds it"),
+        }
+    }
+}
