@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::page::{Block, blocks, blocks_in, pages, repository};
-use outboard_e2e::{Launch, Scratch, Server};
+use outboard_e2e::{Child, Launch, Scratch, Server};
 use serde_json::Value;
 use std::fs;
 use std::net::TcpListener;
@@ -91,7 +91,44 @@ impl Typist {
 
     /// As the page has it, but for the port, which the configurations of the examples name too.
     fn elsewhere(&self, text: &str) -> String {
-        text.replace("127.0.0.1:8080", &format!("127.0.0.1:{}", self.port))
+        let own = format!("127.0.0.1:{}", self.port);
+        text.replace("127.0.0.1:8080", &own).replace("127.0.0.1:9501", &own)
+    }
+
+    /// The command of a line that starts a server, at our port and with an admin socket.
+    fn server(&self, line: &str) -> Option<String> {
+        let (environment, command) = line.split_once("outboard ")?;
+        let (verb, program) = command.split_once(' ')?;
+        let listen = match verb {
+            "serve" if line.contains("--config") => String::new(),
+            "serve" | "run" => format!("--listen 127.0.0.1:{}", self.port),
+            _ => return None,
+        };
+        let admin = self.folder.path().join("admin.sock");
+        // What follows a program are its arguments.
+        Some(format!("{environment}outboard {verb} {listen} --admin {} {program}", admin.display()))
+    }
+
+    fn start(&self, command: &str, name: &str) -> Child {
+        let line = format!("cd {} && exec env {command}", self.folder.path().display());
+        let child = Launch::new("bash").args(["-c", &line]).env("PATH", search_path()).start();
+        let ready = |line: &str| line.contains("outboard status --admin").then_some(());
+        child.wait_for(ready).unwrap_or_else(|output| panic!("{name} does not start: {output}"));
+        child
+    }
+
+    /// Types a line with curl; an error is expected only where the line announces it.
+    fn request(&self, line: &str, name: &str, server: &Child) {
+        let output = self.script(&format!("{CURL}{line}")).output().expect("bash is there");
+        let response = said(&output);
+        let context = || format!("{name}: {line}\n{response}\n{}", server.output());
+        assert!(output.status.success(), "{}", context());
+        let is_expected = ["broken", "Error", "give=up"].iter().any(|word| line.contains(word));
+        let is_failure = ["status 000", "status 502", "status 503", "status 504", "status 404"]
+            .iter()
+            .any(|status| response.contains(status));
+        let is_error = response.contains("status 500") && !is_expected;
+        assert!(!is_failure && !is_error, "{}", context());
     }
 
     fn move_configuration(&self, file: &str) {
@@ -160,34 +197,22 @@ fn every_example_works_as_its_readme_says() {
             typist.move_configuration(&config);
         }
         let lines: String = commands.iter().map(|block| block.text.as_str()).collect();
-        let serve = lines.lines().find(|line| line.contains("outboard serve"));
-        let serve = serve.unwrap_or_else(|| panic!("{} starts the example", page.display()));
-        let mut serve = typist.elsewhere(serve);
-        if !serve.contains("--config") {
-            serve.push_str(&format!(" --listen 127.0.0.1:{}", typist.port));
+        let (mut server, mut requests) = (None, 0);
+        for line in lines.lines() {
+            if let Some(command) = typist.server(line) {
+                drop(server.take());
+                server = Some(typist.start(&command, &name));
+            }
+            if !line.contains("curl ") {
+                continue;
+            }
+            requests += 1;
+            let server = server.as_ref();
+            let server = server.unwrap_or_else(|| panic!("{} starts it", page.display()));
+            typist.request(line, &name, server);
         }
-        let line = format!("cd {} && exec env {serve}", typist.folder.path().display());
-        let admin = typist.folder.path().join(format!("{name}.sock"));
-        let child = Launch::new("bash")
-            .args(["-c", &format!("{line} --admin {}", admin.display())])
-            .env("PATH", search_path())
-            .start();
-        let ready = |line: &str| line.contains("outboard status --admin").then_some(());
-        child.wait_for(ready).unwrap_or_else(|output| panic!("{name} does not start: {output}"));
-        let asked: Vec<&str> = lines.lines().filter(|line| line.contains("curl ")).collect();
-        assert!(!asked.is_empty() || name == "guestbook", "{} asks nothing", page.display());
-        for line in asked {
-            let output = typist.script(&format!("{CURL}{line}")).output().expect("bash is there");
-            let answered = said(&output);
-            assert!(output.status.success(), "{name}: {line}\n{answered}\n{}", child.output());
-            let on_purpose = ["broken", "Error", "give=up"].iter().any(|word| line.contains(word));
-            let is_failure = ["status 000", "status 502", "status 503", "status 504", "status 404"]
-                .iter()
-                .any(|status| answered.contains(status));
-            let is_error = answered.contains("status 500") && !on_purpose;
-            assert!(!is_failure && !is_error, "{name}: {line}\n{answered}\n{}", child.output());
-        }
-        drop(child);
+        assert!(server.is_some(), "{} starts the example", page.display());
+        assert!(requests > 0 || name == "guestbook", "{} requests nothing", page.display());
     }
     assert!(run >= 11, "{run} examples were run");
 }

@@ -34,7 +34,7 @@ fn a_stopped_zygote_is_replaced_and_its_stuck_worker_ends() {
     rustix::process::kill_process(stopped, Signal::STOP).expect("it runs");
     let response = held.answer().expect(504);
     assert_eq!(response.header("x-outboard-reason"), Some("deadline"));
-    site.logs(&["to end a worker", "it is killed"]);
+    site.logs(&["did not end a worker", "it is killed"]);
     held.worker().wait_until_gone();
     serves_again(&site);
 }
