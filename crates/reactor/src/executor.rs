@@ -126,6 +126,13 @@ impl Executor {
         self.ready.push_back(id);
     }
 
+    /// Removes all tasks. The caller drops them while the executor is not borrowed.
+    pub(crate) fn take_tasks(&mut self) -> impl Sized + use<> {
+        self.ready.clear();
+        self.later.clear();
+        std::mem::take(&mut self.tasks)
+    }
+
     fn task(&mut self, id: TaskId) -> Option<&mut Task> {
         self.tasks.get_mut(id.index as usize).filter(|task| task.generation == id.generation)
     }

@@ -37,7 +37,6 @@ pub(crate) struct Reactor {
     pub(crate) timers: RefCell<Timers>,
     now_ms: Cell<u64>,
     memory: RefCell<Option<Box<dyn MemorySource>>>,
-    doorbell: OwnedFd,
 }
 
 thread_local! {
@@ -67,19 +66,25 @@ pub fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> io::Result<T>
         assert!(current.is_none(), "a thread has one loop");
         *current = Some(reactor.clone());
     });
+    let _loop_of_thread = LoopOfThread(&reactor);
     let result = Rc::new(Cell::new(None));
     let slot = result.clone();
     reactor.executor.borrow_mut().spawn(Box::pin(async move { slot.set(Some(main.await)) }), false);
-    let outcome = reactor.turn_until(|| result.take());
-    // Tasks may own sources, whose drop needs the loop, so tasks are dropped first.
-    reactor.memory.take();
-    let left = std::mem::replace(
-        &mut *reactor.executor.borrow_mut(),
-        Executor::new(Arc::new(RemoteQueue::new(reactor.doorbell.try_clone()?))),
-    );
-    drop(left);
-    REACTOR.take();
-    outcome
+    reactor.turn_until(|| result.take())
+}
+
+/// The thread has this loop until this is dropped, also by a panic of `main`.
+struct LoopOfThread<'a>(&'a Reactor);
+
+impl Drop for LoopOfThread<'_> {
+    fn drop(&mut self) {
+        // Tasks may own sources, whose drop needs the loop, so tasks are dropped first, and outside of
+        // the executor, which their drop may call.
+        self.0.memory.take();
+        let tasks = self.0.executor.borrow_mut().take_tasks();
+        drop(tasks);
+        REACTOR.take();
+    }
 }
 
 /// Starts a task.
@@ -158,7 +163,7 @@ impl Reactor {
             epoll::EventData::new_u64(DOORBELL),
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
-        let remote = Arc::new(RemoteQueue::new(doorbell.try_clone()?));
+        let remote = Arc::new(RemoteQueue::new(doorbell));
         Ok(Self {
             epoll,
             sources: RefCell::new(Sources::default()),
@@ -166,7 +171,6 @@ impl Reactor {
             timers: RefCell::new(Timers::default()),
             now_ms: Cell::new(monotonic_ms()),
             memory: RefCell::new(None),
-            doorbell,
         })
     }
 

@@ -368,8 +368,10 @@ fn idle_connections_make_room_and_busy_ones_do_not() {
         let peers = [(); 4].map(|()| Peer::saying(&[&[OK, OK]]));
         for peer in &peers {
             assert_eq!(fetch(&client, peer.get("/")).await.unwrap().0, 200);
+            // Of connections that are idle since the same millisecond any may be closed.
+            outboard_reactor::sleep(2).await;
         }
-        assert_eq!(client.gauges().idle, 2, "two of four are kept");
+        assert_eq!(client.gauges().idle, 2, "the last two of four remain");
         let busy = [
             client.send(peers[3].get("/")).await.unwrap(),
             client.send(peers[2].get("/")).await.unwrap(),
