@@ -35,6 +35,17 @@ fn store(cache: &Rc<PageCache>, entry: Entry) -> Shared {
     stored
 }
 
+/// Pages on disk: files whose names are numbers.
+fn files(directory: &std::path::Path) -> usize {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            true => files(&entry.path()),
+            false => usize::from(entry.file_name().to_string_lossy().parse::<u64>().is_ok()),
+        })
+        .sum()
+}
+
 #[test]
 fn a_page_on_disk_is_loaded_into_memory_after_a_restart() {
     run(async {
@@ -43,8 +54,8 @@ fn a_page_on_disk_is_loaded_into_memory_after_a_restart() {
         store(&cache, entry("/a", now_s()));
         store(&cache, entry("/b", now_s()));
         cache.purge_url(&key("/b"));
-        // The scan of the directory has ended.
-        until(|| Rc::strong_count(&cache) == 1 && cache.stats().disk_entries == 1).await;
+        // The scan of the directory has ended, and the thread has written the one page.
+        until(|| Rc::strong_count(&cache) == 1 && files(&scratch.0) == 1).await;
         drop(cache);
         let cache = open(&scratch, ON_DISK, true);
         until(|| cache.stats().disk_entries == 1).await;
