@@ -224,3 +224,6 @@ async fn read_more(connection: &mut Connection, pace: &mut Pace) -> Result<(), R
 const SCARCE_MEMORY_BYTES: u64 = 4 << 10;
 /// Room for a read of body bytes.
 const READ_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests;
