@@ -39,10 +39,10 @@ check: setup ## Words, format, lints and unit tests: under three minutes when wa
 test: setup ## Every test: units, the PHP host, documentation, end to end, loom, a short fuzz of every parser.
 	ci/test
 
-ci: setup ## What decides whether a change lands: `test`, `miri`, `test-php84`, the PHP host under ASan, `deny`.
+ci: setup ## What decides whether a change lands: `test`, `miri`, the PHP host under ASan, `deny`.
 	ci/all
 
-check-all: setup ## `ci`, and what takes longer: end to end under ASan, `coverage`; before a release.
+check-all: setup ## `ci`, and what takes longer: `test-php84`, end to end under ASan, `coverage`; before a release.
 	ci/all --full
 
 bench: build ## Measure against nginx + php-fpm and Apache side by side; BENCH='NAME --quick' a part.
