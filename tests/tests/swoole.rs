@@ -246,6 +246,14 @@ fn a_server_of_another_protocol_is_refused() {
 }
 
 #[test]
+fn an_invalid_port_is_reported_with_its_line() {
+    let output = Program::run(&docroot(), "port.php", &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("invalid port 80800") && text.contains("port.php(3)"), "{text}");
+    assert_eq!(output.status.code(), Some(255));
+}
+
+#[test]
 fn tables_atomics_and_locks_have_their_results() {
     let answer: Value = serde_json::from_str(&printed("table.php", &[])).expect("it is JSON");
     assert_eq!(

@@ -529,6 +529,9 @@ class Port
     /** @internal */
     public function __construct(private readonly \Swoole\Server $server, public readonly string $host, public readonly int $port, int $sock_type)
     {
+        if ($port < 0 || $port > 65535) {
+            throw new \Swoole\Exception("invalid port $port: a port is 0 to 65535");
+        }
         $this->type = $sock_type & ~SWOOLE_SSL;
         $this->ssl = ($sock_type & SWOOLE_SSL) !== 0;
         $this->sock = -1;
