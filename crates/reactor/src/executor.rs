@@ -1,7 +1,8 @@
 //! The tasks of the event loop, and the queue of tasks to poll.
 //!
-//! Called by [`crate::reactor`]. Invariants: a task is in one of both queues at most once; those that
-//! have spent their budget wait apart, so that they never stand before one that has news.
+//! Called by [`crate::reactor`]. Invariants: a task is in one of both queues at most once; long ones
+//! wait apart, so that they never stand before a short one that has news. A task is long if its last
+//! poll was, or if it is one of many that a worker may start at once.
 
 use crate::budget::with_budget;
 use slab::Slab;
@@ -30,21 +31,42 @@ pub(crate) struct PolledTask {
     pub(crate) is_contained: bool,
 }
 
+/// How a task stands against others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// It waits with the long ones while its last poll was long.
+    Foreground,
+    /// It always waits with the long ones.
+    Background,
+}
+
 struct Task {
     /// `None` while the task is polled.
     future: Option<PolledTask>,
     generation: u32,
     queued: bool,
+    rank: Rank,
+    /// Whether the last poll did more than a request or two take.
+    was_long: bool,
     /// When the task is woken, in monotonic milliseconds; `u64::MAX` for never.
     deadline_ms: u64,
+}
+
+impl Task {
+    fn queue(&self) -> Queue {
+        match self.was_long || self.rank == Rank::Background {
+            true => Queue::Later,
+            false => Queue::Ready,
+        }
+    }
 }
 
 /// The two queues.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Queue {
-    /// Of tasks with news.
+    /// Of short tasks with news.
     Ready,
-    /// Of tasks that have spent their budget.
+    /// Of long tasks with news, and of those that have spent their budget.
     Later,
 }
 
@@ -52,22 +74,28 @@ pub(crate) enum Queue {
 pub(crate) struct Executor {
     tasks: Slab<Task>,
     ready: VecDeque<TaskId>,
-    /// Tasks that go on without news, once others had their turn.
+    /// Tasks that are polled once others had their turn.
     later: VecDeque<TaskId>,
     next_generation: u32,
+    /// No deadline is earlier.
+    earliest_deadline_ms: u64,
     remote: Arc<RemoteQueue>,
 }
 
-/// Wake-ups by wakers, possibly from other threads.
+/// Wake-ups by wakers of other threads.
 #[derive(Debug)]
 pub(crate) struct RemoteQueue {
     woken: Mutex<Vec<TaskId>>,
     doorbell: rustix::fd::OwnedFd,
+    wake_on_thread: WakeOnThread,
 }
 
+/// Wakes a task if the loop with this queue is that of the thread.
+pub(crate) type WakeOnThread = fn(&Arc<RemoteQueue>, TaskId) -> bool;
+
 impl RemoteQueue {
-    pub(crate) fn new(doorbell: rustix::fd::OwnedFd) -> Self {
-        Self { woken: Mutex::new(Vec::new()), doorbell }
+    pub(crate) fn new(doorbell: rustix::fd::OwnedFd, wake_on_thread: WakeOnThread) -> Self {
+        Self { woken: Mutex::new(Vec::new()), doorbell, wake_on_thread }
     }
 
     fn take(&self) -> Vec<TaskId> {
@@ -86,9 +114,15 @@ impl Wake for RemoteWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.queue.woken.lock().unwrap_or_else(PoisonError::into_inner).push(self.id);
-        // With a full counter the loop is being woken already.
-        let _ = rustix::io::write(&self.queue.doorbell, &1_u64.to_ne_bytes());
+        if (self.queue.wake_on_thread)(&self.queue, self.id) {
+            return;
+        }
+        let mut woken = self.queue.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        woken.push(self.id);
+        if woken.len() == 1 {
+            // With a full counter the loop is being woken already.
+            let _ = rustix::io::write(&self.queue.doorbell, &1_u64.to_ne_bytes());
+        }
     }
 }
 
@@ -109,10 +143,11 @@ pub fn current_task() -> TaskId {
 impl Executor {
     pub(crate) fn new(remote: Arc<RemoteQueue>) -> Self {
         let (ready, later) = (VecDeque::new(), VecDeque::new());
-        Self { tasks: Slab::new(), ready, later, next_generation: 0, remote }
+        let (tasks, next_generation, earliest_deadline_ms) = (Slab::new(), 0, u64::MAX);
+        Self { tasks, ready, later, next_generation, earliest_deadline_ms, remote }
     }
 
-    pub(crate) fn spawn(&mut self, future: BoxedFuture, is_contained: bool) {
+    pub(crate) fn spawn(&mut self, future: BoxedFuture, rank: Rank, is_contained: bool) {
         let entry = self.tasks.vacant_entry();
         self.next_generation = self.next_generation.wrapping_add(1);
         let id = TaskId { index: entry.key() as u32, generation: self.next_generation };
@@ -120,10 +155,12 @@ impl Executor {
         entry.insert(Task {
             future: Some(PolledTask { future, waker, is_contained }),
             generation: id.generation,
-            queued: true,
+            queued: false,
+            rank,
+            was_long: false,
             deadline_ms: u64::MAX,
         });
-        self.ready.push_back(id);
+        self.wake(id);
     }
 
     /// Removes all tasks. The caller drops them while the executor is not borrowed.
@@ -131,6 +168,11 @@ impl Executor {
         self.ready.clear();
         self.later.clear();
         std::mem::take(&mut self.tasks)
+    }
+
+    /// Whether wakers with this queue wake its tasks.
+    pub(crate) fn has_queue(&self, remote: &Arc<RemoteQueue>) -> bool {
+        Arc::ptr_eq(&self.remote, remote)
     }
 
     fn task(&mut self, id: TaskId) -> Option<&mut Task> {
@@ -142,7 +184,8 @@ impl Executor {
             && !task.queued
         {
             task.queued = true;
-            self.ready.push_back(id);
+            let queue = task.queue();
+            self.queue(queue).push_back(id);
         }
     }
 
@@ -159,6 +202,7 @@ impl Executor {
     pub(crate) fn set_deadline(&mut self, id: TaskId, at_ms: u64) {
         if let Some(task) = self.task(id) {
             task.deadline_ms = at_ms;
+            self.earliest_deadline_ms = self.earliest_deadline_ms.min(at_ms);
         }
     }
 
@@ -166,21 +210,35 @@ impl Executor {
         self.task(id).map_or(u64::MAX, |task| task.deadline_ms)
     }
 
-    /// Wakes all tasks whose deadline has passed.
-    pub(crate) fn sweep(&mut self, now_ms: u64) {
-        self.wake_if(|task| task.deadline_ms <= now_ms);
+    /// When the next task may have to be woken by its deadline; `u64::MAX` for never.
+    pub(crate) fn earliest_deadline_ms(&self) -> u64 {
+        self.earliest_deadline_ms
+    }
+
+    /// Wakes all tasks whose deadline has passed; true if there are any.
+    pub(crate) fn sweep(&mut self, now_ms: u64) -> bool {
+        let mut earliest_ms = u64::MAX;
+        self.wake_if(|task| {
+            earliest_ms = earliest_ms.min(task.deadline_ms);
+            task.deadline_ms <= now_ms
+        });
+        self.earliest_deadline_ms = earliest_ms;
+        earliest_ms <= now_ms
     }
 
     pub(crate) fn wake_all(&mut self) {
         self.wake_if(|_| true);
     }
 
-    fn wake_if(&mut self, filter: impl Fn(&Task) -> bool) {
+    fn wake_if(&mut self, mut filter: impl FnMut(&Task) -> bool) {
         for (index, task) in &mut self.tasks {
-            if !task.queued && filter(task) {
+            if filter(task) && !task.queued {
                 task.queued = true;
-                let generation = task.generation;
-                self.ready.push_back(TaskId { index: index as u32, generation });
+                let id = TaskId { index: index as u32, generation: task.generation };
+                match task.queue() {
+                    Queue::Ready => self.ready.push_back(id),
+                    Queue::Later => self.later.push_back(id),
+                }
             }
         }
     }
@@ -224,11 +282,13 @@ impl Executor {
         }
     }
 
-    pub(crate) fn finish_poll(&mut self, id: TaskId, pending: Option<PolledTask>) {
+    /// Puts a task back with whether its poll was long; without it, removes the task.
+    pub(crate) fn finish_poll(&mut self, id: TaskId, pending: Option<(PolledTask, bool)>) {
         match pending {
-            Some(polled) => {
+            Some((polled, was_long)) => {
                 if let Some(task) = self.task(id) {
                     task.future = Some(polled);
+                    task.was_long = was_long;
                 }
             }
             None => {
@@ -261,8 +321,9 @@ pub fn contain<T>(act: impl FnOnce() -> T) -> Result<T, Panicked> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Panicked;
 
-/// Runs `poll` with `id` as the current task, which has its budget.
-pub(crate) fn as_current<T>(id: TaskId, poll: impl FnOnce() -> T) -> T {
+/// Runs `poll` with `id` as the current task, which has its budget. Returns in addition whether the
+/// poll was long.
+pub(crate) fn as_current<T>(id: TaskId, poll: impl FnOnce() -> T) -> (T, bool) {
     let _outer = Outer(CURRENT.replace(Some(id)));
     with_budget(poll)
 }

@@ -14,6 +14,8 @@
 
 mod blocking;
 mod budget;
+mod cpu;
+mod disk;
 mod event;
 mod executor;
 mod reactor;
@@ -21,20 +23,29 @@ mod signal;
 mod source;
 mod sources;
 mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod threads;
 mod timer;
 mod timers;
+mod turns;
 
 pub use blocking::blocking;
 pub use budget::{is_spent, spend, without_budget};
+pub use cpu::{are_cpu_threads_busy, on_cpu_thread};
+pub use disk::{on_disk_thread, on_lookup_thread};
 pub use event::Event;
 pub use executor::{Panicked, TaskId, contain, current_task};
 pub use reactor::{
-    MemorySource, now_ms, run, share_turn, spawn, wake, wake_all, watch_memory, yield_now,
+    MemorySource, activity, now_ms, run, share_turn, spawn, spawn_in_background, turns, wake,
+    wake_all, watch_memory, yield_now,
 };
 pub use signal::{Signals, signals};
 pub use source::Source;
-pub use sources::Interest;
+pub use sources::{Bell, Interest};
 pub use stream::{Accepted, Listener, Peer, Stream};
+pub use threads::Threads;
 pub use timer::{
     Elapsed, clear_deadline, deadline_ms, deadline_passed, set_deadline, sleep, with_deadline,
 };
+pub use turns::Turns;

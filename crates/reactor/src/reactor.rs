@@ -5,27 +5,31 @@
 
 use crate::budget;
 use crate::executor::{
-    Executor, Queue, RemoteQueue, TaskId, as_current, contain, current_task, is_contained,
+    Executor, Queue, Rank, RemoteQueue, TaskId, as_current, contain, current_task, is_contained,
 };
-use crate::sources::{Sources, Token};
+use crate::sources::{Noticed, Sources, Token};
 use crate::timers::Timers;
+use crate::turns::Turns;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 const EVENTS_PER_TURN: usize = 512;
-/// How often deadlines of tasks are checked: they are timeouts of seconds.
+/// The interval between checks of deadlines: they are timeouts of seconds.
 const SWEEP_MS: u64 = 20;
+/// A wait of years is one without an end.
+const LONGEST_SLEEP_MS: u64 = 1 << 40;
 /// How often tasks and the memory source may wake each other before sockets get their turn.
 const ROUNDS_PER_TURN: usize = 4;
-/// The time per turn for all tasks that have spent their budget; at least one of them is polled.
+/// The time per turn for all long tasks; at least one of them is polled.
 const LATER_PER_TURN: Duration = Duration::from_millis(1);
 const DOORBELL: u64 = u64::MAX;
 
@@ -35,8 +39,11 @@ pub(crate) struct Reactor {
     pub(crate) sources: RefCell<Sources>,
     pub(crate) executor: RefCell<Executor>,
     pub(crate) timers: RefCell<Timers>,
-    now_ms: Cell<u64>,
+    /// When this turn began.
+    now: Cell<Duration>,
+    turns: Cell<Turns>,
     memory: RefCell<Option<Box<dyn MemorySource>>>,
+    waiting_for_activity: RefCell<Vec<TaskId>>,
 }
 
 thread_local! {
@@ -69,7 +76,8 @@ pub fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> io::Result<T>
     let _loop_of_thread = LoopOfThread(&reactor);
     let result = Rc::new(Cell::new(None));
     let slot = result.clone();
-    reactor.executor.borrow_mut().spawn(Box::pin(async move { slot.set(Some(main.await)) }), false);
+    let main = Box::pin(async move { slot.set(Some(main.await)) });
+    reactor.executor.borrow_mut().spawn(main, Rank::Foreground, false);
     reactor.turn_until(|| result.take())
 }
 
@@ -89,12 +97,37 @@ impl Drop for LoopOfThread<'_> {
 
 /// Starts a task.
 pub fn spawn(future: impl Future<Output = ()> + 'static) {
-    with(|reactor| reactor.executor.borrow_mut().spawn(Box::pin(future), is_contained()));
+    spawn_ranked(future, Rank::Foreground);
+}
+
+/// Starts a task that is one of very many that a worker may start at once. All of these together have a
+/// share of each turn, so that no client waits for all of them.
+pub fn spawn_in_background(future: impl Future<Output = ()> + 'static) {
+    spawn_ranked(future, Rank::Background);
+}
+
+fn spawn_ranked(future: impl Future<Output = ()> + 'static, rank: Rank) {
+    // Futures are large: this one is moved once.
+    let future: Pin<Box<dyn Future<Output = ()>>> = Box::pin(future);
+    with(|reactor| reactor.executor.borrow_mut().spawn(future, rank, is_contained()));
 }
 
 /// Wakes a task, which is polled again in this turn.
 pub fn wake(task: TaskId) {
     with(|reactor| reactor.executor.borrow_mut().wake(task));
+}
+
+/// Wakes a task of this thread's loop; false if the task is another loop's, or the loop is in the middle
+/// of a change.
+fn wake_on_thread(queue: &Arc<RemoteQueue>, task: TaskId) -> bool {
+    let wake = |reactor: &Rc<Reactor>| {
+        let mut executor = reactor.executor.try_borrow_mut().ok()?;
+        executor.has_queue(queue).then(|| executor.wake(task))
+    };
+    let current =
+        |current: &RefCell<Option<Rc<Reactor>>>| current.try_borrow().ok()?.as_ref().and_then(wake);
+    // There is none while the thread ends.
+    REACTOR.try_with(current).ok().flatten().is_some()
 }
 
 /// Yields to other tasks and to sockets. For loops over input that a peer can extend without end.
@@ -125,9 +158,28 @@ pub fn wake_all() {
     with(|reactor| reactor.executor.borrow_mut().wake_all());
 }
 
+/// Waits until anything but a [`crate::sleep`] gives the loop work: a descriptor, memory or a deadline.
+/// For work that is repeated while the loop is busy, and must not wake a loop that has nothing to do.
+pub async fn activity() {
+    let mut waits = false;
+    std::future::poll_fn(|_| {
+        if std::mem::replace(&mut waits, true) {
+            return Poll::Ready(());
+        }
+        with(|reactor| reactor.waiting_for_activity.borrow_mut().push(current_task()));
+        Poll::Pending
+    })
+    .await;
+}
+
 /// Monotonic milliseconds at the beginning of this turn.
 pub fn now_ms() -> u64 {
-    with(|reactor| reactor.now_ms.get())
+    with(|reactor| to_ms(reactor.now.get()))
+}
+
+/// How many turns the loop of this thread has had, and how long they took.
+pub fn turns() -> Turns {
+    with(|reactor| reactor.turns.get())
 }
 
 /// Events that arrive in memory instead of at a descriptor, such as frames in rings shared with
@@ -148,9 +200,13 @@ pub fn watch_memory(source: impl MemorySource + 'static) {
     with(|reactor| *reactor.memory.borrow_mut() = Some(Box::new(source)));
 }
 
-fn monotonic_ms() -> u64 {
+fn monotonic() -> Duration {
     let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+fn to_ms(time: Duration) -> u64 {
+    time.as_secs() * 1000 + u64::from(time.subsec_millis())
 }
 
 impl Reactor {
@@ -163,20 +219,22 @@ impl Reactor {
             epoll::EventData::new_u64(DOORBELL),
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
-        let remote = Arc::new(RemoteQueue::new(doorbell));
+        let remote = Arc::new(RemoteQueue::new(doorbell, wake_on_thread));
         Ok(Self {
             epoll,
             sources: RefCell::new(Sources::default()),
             executor: RefCell::new(Executor::new(remote)),
             timers: RefCell::new(Timers::default()),
-            now_ms: Cell::new(monotonic_ms()),
+            now: Cell::new(monotonic()),
+            turns: Cell::default(),
             memory: RefCell::new(None),
+            waiting_for_activity: RefCell::default(),
         })
     }
 
     fn turn_until<T>(&self, mut done: impl FnMut() -> Option<T>) -> io::Result<T> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS_PER_TURN);
-        let mut next_sweep_ms = 0;
+        let mut last_sweep_ms = 0;
         loop {
             let mut has_woken = true;
             for round in 0..ROUNDS_PER_TURN {
@@ -192,17 +250,24 @@ impl Reactor {
                     break;
                 }
             }
+            let due_ms = self.executor.borrow().earliest_deadline_ms();
+            let next_sweep_ms = due_ms.max(last_sweep_ms + SWEEP_MS);
             self.sleep(&mut events, has_woken, next_sweep_ms)?;
-            let now_ms = monotonic_ms();
-            self.now_ms.set(now_ms);
+            let now = monotonic();
+            self.now.set(now);
+            let now_ms = to_ms(now);
             for event in &events {
                 self.dispatch(event);
             }
             let mut executor = self.executor.borrow_mut();
             self.timers.borrow_mut().expire(now_ms, |task| executor.wake(task));
+            let mut is_active = has_woken || !events.is_empty();
             if now_ms >= next_sweep_ms {
-                executor.sweep(now_ms);
-                next_sweep_ms = now_ms + SWEEP_MS;
+                is_active |= executor.sweep(now_ms);
+                last_sweep_ms = now_ms;
+            }
+            if is_active {
+                self.waiting_for_activity.borrow_mut().drain(..).for_each(|id| executor.wake(id));
             }
         }
     }
@@ -216,7 +281,7 @@ impl Reactor {
         }
     }
 
-    /// Polls tasks that have spent their budget, within their share of the turn.
+    /// Polls long tasks, within their share of the turn.
     fn poll_later(&self) {
         let count = self.executor.borrow().later_count();
         if count == 0 {
@@ -236,16 +301,18 @@ impl Reactor {
         let mut context = Context::from_waker(&polled.waker);
         let is_contained = polled.is_contained;
         let mut poll = || as_current(id, || polled.future.as_mut().poll(&mut context));
-        let poll = match is_contained {
-            true => contain(poll).unwrap_or(Poll::Ready(())),
+        let (poll, was_long) = match is_contained {
+            true => contain(poll).unwrap_or((Poll::Ready(()), false)),
             false => poll(),
         };
         match poll {
-            Poll::Pending => self.executor.borrow_mut().finish_poll(id, Some(polled)),
+            Poll::Pending => {
+                self.executor.borrow_mut().finish_poll(id, Some((polled, was_long)));
+            }
             Poll::Ready(()) => {
                 // The task is dropped before the table is borrowed, because destructors may call
                 // the loop.
-                let end = || as_current(id, || drop(polled));
+                let end = || as_current(id, || drop(polled)).0;
                 match is_contained {
                     true => drop(contain(end)),
                     false => end(),
@@ -274,23 +341,33 @@ impl Reactor {
             true => 0,
             false => self.with_memory(|memory| memory.prepare_sleep()).unwrap_or(u64::MAX),
         };
+        let now_ms = self.end_turn();
         let until_ms = next_sweep_ms.min(self.timers.borrow().next_ms().unwrap_or(u64::MAX));
         let wait_ms = match max_ms {
             0 => 0,
-            _ => until_ms.saturating_sub(monotonic_ms()).min(max_ms),
+            _ => until_ms.saturating_sub(now_ms).min(max_ms),
         };
-        let timeout = rustix::event::Timespec {
+        let timeout = (wait_ms < LONGEST_SLEEP_MS).then(|| rustix::event::Timespec {
             tv_sec: (wait_ms / 1000) as i64,
             tv_nsec: (wait_ms % 1000 * 1_000_000) as _,
-        };
+        });
         events.clear();
-        let slept =
-            epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout));
+        let spare = rustix::buffer::spare_capacity(events);
+        let slept = epoll::wait(&self.epoll, spare, timeout.as_ref());
         self.with_memory(|memory| memory.cancel_sleep());
         match slept {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Counts the turn; the monotonic milliseconds now.
+    fn end_turn(&self) -> u64 {
+        let now = monotonic();
+        let mut turns = self.turns.get();
+        turns.add(now.saturating_sub(self.now.get()));
+        self.turns.set(turns);
+        to_ms(now)
     }
 
     fn dispatch(&self, event: &epoll::Event) {
@@ -300,9 +377,11 @@ impl Reactor {
             return;
         }
         let token = Token::unpack(data);
-        let woken = self.sources.borrow_mut().notice(&self.epoll, token, event.flags);
-        if let Some(task) = woken {
-            self.executor.borrow_mut().wake(task);
+        let noticed = self.sources.borrow_mut().notice(&self.epoll, token, event.flags);
+        match noticed {
+            Noticed::Nothing => {}
+            Noticed::Task(task) => self.executor.borrow_mut().wake(task),
+            Noticed::Bell(bell) => bell.ring(),
         }
     }
 }

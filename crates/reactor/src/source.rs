@@ -6,7 +6,7 @@
 use crate::budget;
 use crate::executor::current_task;
 use crate::reactor::with;
-use crate::sources::{GONE, HANGUP, Interest, READ, Token, WRITE};
+use crate::sources::{Bell, GONE, HANGUP, Interest, READ, Token, WRITE};
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
@@ -26,10 +26,23 @@ impl Source {
     /// # Errors
     /// `epoll_ctl(2)` fails (`EPERM` for regular files).
     pub fn new(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
+        Self::register(fd, interest, None)
+    }
+
+    /// Registers an eventfd whose count is never read. Each event rings the bell; tasks cannot wait for
+    /// it.
+    ///
+    /// # Errors
+    /// `epoll_ctl(2)` fails.
+    pub fn with_bell(fd: OwnedFd, bell: Rc<dyn Bell>) -> io::Result<Self> {
+        Self::register(fd, Interest::ReadEdge, Some(bell))
+    }
+
+    fn register(fd: OwnedFd, interest: Interest, bell: Option<Rc<dyn Bell>>) -> io::Result<Self> {
         with(|reactor| {
             let fd = Rc::new(fd);
             let mut sources = reactor.sources.borrow_mut();
-            let token = sources.add(&reactor.epoll, fd.clone(), interest)?;
+            let token = sources.add(&reactor.epoll, fd.clone(), interest, bell)?;
             Ok(Self { fd, token })
         })
     }
@@ -86,14 +99,18 @@ impl Source {
 
     fn poll(&self, wanted: EventFlags) -> Poll<()> {
         with(|reactor| {
-            let mut sources = reactor.sources.borrow_mut();
-            let poll = sources.poll(&reactor.epoll, self.token, wanted, current_task);
             // A task that waits only for the peer to close processes nothing that the peer sends.
-            if poll.is_ready() && wanted.intersects(READ | WRITE) && budget::is_spent() {
-                reactor.executor.borrow_mut().wake_later(current_task());
-                return Poll::Pending;
+            let is_spent = wanted.intersects(READ | WRITE) && budget::is_spent();
+            // Without budget nothing was written, so it is not known whether the socket is full.
+            if !(is_spent && wanted.contains(WRITE)) {
+                let mut sources = reactor.sources.borrow_mut();
+                let poll = sources.poll(&reactor.epoll, self.token, wanted, current_task);
+                if poll.is_pending() || !is_spent {
+                    return poll;
+                }
             }
-            poll
+            reactor.executor.borrow_mut().wake_later(current_task());
+            Poll::Pending
         })
     }
 }

@@ -9,6 +9,7 @@ use crate::executor::TaskId;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use slab::Slab;
+use std::fmt;
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
@@ -60,6 +61,24 @@ fn conditions(flags: EventFlags) -> EventFlags {
     if is_over { READ | WRITE | HANGUP | GONE } else { flags }
 }
 
+/// Called when an event of its descriptor arrives, before tasks run. For memory that is polled once its
+/// bell has rung: see [`crate::MemorySource`].
+pub trait Bell: fmt::Debug {
+    /// The descriptor has an event.
+    fn ring(&self);
+}
+
+/// What an event is for.
+#[derive(Debug)]
+pub(crate) enum Noticed {
+    /// Nothing waits for it.
+    Nothing,
+    /// This task waits for it.
+    Task(TaskId),
+    /// It rings a bell.
+    Bell(Rc<dyn Bell>),
+}
+
 #[derive(Debug)]
 struct State {
     generation: u32,
@@ -68,6 +87,7 @@ struct State {
     /// The events that epoll watches for; `None` while the descriptor is not in epoll.
     watched: Option<EventFlags>,
     waiting: Option<(TaskId, EventFlags)>,
+    bell: Option<Rc<dyn Bell>>,
 }
 
 impl State {
@@ -107,6 +127,7 @@ impl Sources {
         epoll: &OwnedFd,
         fd: Rc<OwnedFd>,
         interest: Interest,
+        bell: Option<Rc<dyn Bell>>,
     ) -> io::Result<Token> {
         self.next_generation = self.next_generation.wrapping_add(1);
         let generation = self.next_generation;
@@ -115,7 +136,7 @@ impl Sources {
         let flags = interest.flags();
         epoll::add(epoll, &fd, EventData::new_u64(token.pack()), flags)?;
         let known = EventFlags::empty();
-        entry.insert(State { generation, fd, known, watched: Some(flags), waiting: None });
+        entry.insert(State { generation, fd, known, watched: Some(flags), waiting: None, bell });
         Ok(token)
     }
 
@@ -159,14 +180,12 @@ impl Sources {
         };
     }
 
-    /// Records an event; returns the task to wake.
-    pub(crate) fn notice(
-        &mut self,
-        epoll: &OwnedFd,
-        token: Token,
-        flags: EventFlags,
-    ) -> Option<TaskId> {
-        let state = self.state(token)?;
+    /// Records an event; returns what it is for.
+    pub(crate) fn notice(&mut self, epoll: &OwnedFd, token: Token, flags: EventFlags) -> Noticed {
+        let Some(state) = self.state(token) else { return Noticed::Nothing };
+        if let Some(bell) = &state.bell {
+            return Noticed::Bell(bell.clone());
+        }
         let conditions = conditions(flags);
         state.known |= conditions;
         let woken = match state.waiting {
@@ -178,7 +197,7 @@ impl Sources {
         };
         let watched = state.watched.unwrap_or(EventFlags::empty());
         if watched.contains(EventFlags::ET) {
-            return woken;
+            return woken.map_or(Noticed::Nothing, Noticed::Task);
         }
         if woken.is_none() && flags.intersects(EventFlags::HUP | EventFlags::ERR) {
             // These cannot be masked and would be reported for ever.
@@ -188,6 +207,6 @@ impl Sources {
             let keep = if woken.is_none() { watched - conditions } else { watched - WRITE };
             state.watch(epoll, token, keep);
         }
-        woken
+        woken.map_or(Noticed::Nothing, Noticed::Task)
     }
 }

@@ -209,3 +209,22 @@ fn a_socket_that_is_always_readable_yields_after_a_turn() {
     })
     .unwrap();
 }
+
+#[test]
+fn only_work_from_outside_is_activity() {
+    run(async {
+        let seen = Rc::new(Cell::new(false));
+        let noted = seen.clone();
+        spawn(async move {
+            activity().await;
+            noted.set(true);
+        });
+        sleep(30).await;
+        sleep(30).await;
+        assert!(!seen.get(), "a timer is no activity");
+        blocking(|| ()).await;
+        yield_now().await;
+        assert!(seen.get(), "the thread has rung");
+    })
+    .unwrap();
+}
