@@ -254,4 +254,27 @@ mod tests {
         drop(held);
         assert!(all.try_hold(8).is_some());
     }
+
+    #[test]
+    fn an_account_is_full_with_its_own_limit_or_one_above() {
+        let all = Account::root(80);
+        let (one, other) = (Account::below(&all, 4), Account::below(&all, 8));
+        let held = one.hold(40);
+        assert!(one.is_full() && one.has_reached_its_limit() && one.is_scarce());
+        assert!(!all.is_full() && !other.is_full() && !other.is_scarce());
+        let rest = other.hold(40);
+        assert!(other.is_full() && !other.has_reached_its_limit());
+        drop(held);
+        assert!(!other.is_full());
+        drop(rest);
+    }
+
+    #[test]
+    fn a_sum_beyond_all_numbers_is_refused() {
+        let all = Account::detached();
+        let held = all.hold(100);
+        assert!(Account::below(&all, 8).try_hold(usize::MAX - 50).is_none());
+        assert_eq!(all.held_bytes(), 100);
+        drop(held);
+    }
 }

@@ -144,3 +144,82 @@ fn status(kind: &str, app: Option<String>, account: &Account) -> MemoryAccount {
         refused: account.refused(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL_BYTES: usize = 800;
+
+    #[test]
+    fn admitted_kinds_leave_room_for_the_others() {
+        let memory = Memory::new(ALL_BYTES);
+        let app = memory.of_app("a");
+        let other = memory.of_app("b");
+        let operations = app.operations.try_hold(400).expect("half of all");
+        assert!(app.operations.try_hold(1).is_none(), "the share of one app");
+        let others = other.operations.try_hold(200).expect("the rest of all operations");
+        assert!(other.operations.try_hold(1).is_none(), "the share of all operations");
+        let response = app.responses.try_hold(200).expect("the rest of all");
+        assert!(memory.responses().try_hold(1).is_none());
+        assert_eq!(memory.held_bytes(), ALL_BYTES);
+        drop((operations, others, response));
+        assert_eq!(memory.held_bytes(), 0);
+    }
+
+    #[test]
+    fn one_connection_takes_only_a_part_of_all_streams() {
+        let memory = Memory::new(ALL_BYTES);
+        let (one, other) = (memory.of_connection(), memory.of_connection());
+        let held = one.try_hold(200).expect("a quarter of all");
+        assert!(one.try_hold(1).is_none());
+        let rest = other.try_hold(200).expect("as much for another");
+        assert!(memory.of_connection().try_hold(1).is_none(), "half of all is for streams");
+        drop((held, rest));
+    }
+
+    #[test]
+    fn arrived_data_is_counted_beyond_every_share() {
+        let memory = Memory::new(ALL_BYTES);
+        let held = memory.bodies().hold(ALL_BYTES + 1);
+        assert_eq!(memory.held_bytes(), ALL_BYTES + 1);
+        assert!(memory.of_app("a").responses.try_hold(1).is_none());
+        assert!(memory.logs().try_hold(1).is_none() && memory.connections().try_hold(1).is_none());
+        drop(held);
+        assert!(memory.logs().try_hold(ALL_BYTES / 8).is_some());
+    }
+
+    #[test]
+    fn memory_is_scarce_above_one_half_and_by_a_new_limit() {
+        let memory = Memory::new(ALL_BYTES);
+        let held = memory.bodies().hold(ALL_BYTES / 2);
+        assert!(!memory.is_scarce());
+        memory.set_limit(ALL_BYTES - 8);
+        assert!(memory.is_scarce());
+        assert_eq!(memory.held_bytes(), ALL_BYTES / 2, "what is held remains");
+        drop(held);
+        assert!(!memory.is_scarce());
+        assert_eq!(memory.take_recent_peak_bytes(), ALL_BYTES / 2);
+    }
+
+    #[test]
+    fn the_status_has_each_kind_and_the_kinds_of_each_app() {
+        let memory = Memory::new(ALL_BYTES);
+        let apps = [memory.of_app("a"), memory.of_app("b")];
+        let held = apps[1].operations.hold(10);
+        assert!(apps[1].operations.try_hold(ALL_BYTES).is_none());
+        let status = memory.status(apps.iter());
+        let row = |kind: &str, app: Option<&str>| {
+            let found = status.iter().find(|row| row.kind == kind && row.app.as_deref() == app);
+            let row = found.unwrap_or_else(|| panic!("no {kind} of {app:?}"));
+            (row.held_bytes, row.peak_bytes, row.limit_bytes, row.refused)
+        };
+        assert_eq!(status.len(), 7 + 2 * apps.len());
+        assert_eq!(row("all", None), (10, 10, ALL_BYTES, 1));
+        assert_eq!(row("operations", None), (10, 10, ALL_BYTES / 8 * 6, 1));
+        assert_eq!(row("operations", Some("b")), (10, 10, ALL_BYTES / 2, 1));
+        assert_eq!(row("operations", Some("a")), (0, 0, ALL_BYTES / 2, 0));
+        assert_eq!(row("logs", None), (0, 0, ALL_BYTES / 8, 0));
+        drop(held);
+    }
+}

@@ -182,4 +182,27 @@ mod tests {
         let mut body = RequestBody::empty();
         assert!(body.push(b"abc", 1, &dir("/nonexistent/dir")).is_err());
     }
+
+    #[test]
+    fn a_body_is_counted_while_it_is_in_memory() {
+        let (account, dir) = (Account::detached(), dir("/tmp"));
+        let mut body = RequestBody::empty().counted_in(account.hold(0));
+        body.push(b"in memory", 10, &dir).unwrap();
+        assert_eq!((account.held_bytes(), dir.used_bytes()), (9, 0));
+        body.push(b", on disk", 10, &dir).unwrap();
+        assert_eq!((account.held_bytes(), dir.used_bytes()), (0, 18));
+        assert!(body.memory().is_empty());
+        drop(body);
+        assert_eq!(dir.used_bytes(), 0);
+    }
+
+    #[test]
+    fn a_body_on_disk_is_read_only_if_there_is_room() {
+        let dir = dir("/tmp");
+        let mut body = RequestBody::empty();
+        body.push(b"0123456789", 1, &dir).unwrap();
+        let small = crate::Memory::new(8);
+        assert_eq!(body.into_memory(small.bodies()).unwrap_err(), Reason::MemoryFull);
+        assert_eq!((small.held_bytes(), dir.used_bytes()), (0, 0));
+    }
 }

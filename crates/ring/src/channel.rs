@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!  0        header: magic, version, capacities, cursors, worker facts     (16 KiB)
-//!  16 KiB   backtrace text, written by the worker's signal handler        (12 KiB)
+//!  16 KiB   backtrace text, written by the worker or the zygote            (12 KiB)
 //!  28 KiB   requests ring  (gateway → worker)                             (request_bytes)
 //!  …        responses ring (worker → gateway)                             (response_bytes)
 //! ```

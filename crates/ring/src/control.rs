@@ -188,6 +188,27 @@ pub fn send<T: Serialize>(
     message: &T,
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
+    send_with(SendFlags::empty(), socket, message, descriptors)
+}
+
+/// The same without waiting for room in a socket that blocks.
+///
+/// # Errors
+/// As [`send`]; `WouldBlock` if there is no room.
+pub fn try_send<T: Serialize>(
+    socket: impl AsFd,
+    message: &T,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    send_with(SendFlags::DONTWAIT, socket, message, descriptors)
+}
+
+fn send_with<T: Serialize>(
+    flags: SendFlags,
+    socket: impl AsFd,
+    message: &T,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     let text = serde_json::to_vec(message)?;
     if text.len() > MESSAGE_BYTES {
         return Err(io::Error::new(
@@ -200,7 +221,7 @@ pub fn send<T: Serialize>(
     if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
     }
-    sendmsg(socket, &[IoSlice::new(&text)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    sendmsg(socket, &[IoSlice::new(&text)], &mut ancillary, flags | SendFlags::NOSIGNAL)?;
     Ok(())
 }
 

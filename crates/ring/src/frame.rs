@@ -23,6 +23,9 @@ pub enum FrameKind {
     Completion = 5,
     /// Gateway → worker: the client reads the response again.
     Resume = 6,
+    /// Gateway → worker: something has happened on a raw connection
+    /// ([`crate::stream::StreamEvent`]).
+    Stream = 7,
     /// Worker → gateway: booted, ready for the first request. Empty payload.
     Ready = 16,
     /// Worker → gateway: status and header lines ([`crate::response::ResponseHead`]).
@@ -54,6 +57,7 @@ impl FrameKind {
             4 => Self::Cancel,
             5 => Self::Completion,
             6 => Self::Resume,
+            7 => Self::Stream,
             16 => Self::Ready,
             17 => Self::Head,
             18 => Self::Body,

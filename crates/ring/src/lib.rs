@@ -25,6 +25,7 @@ pub mod purge;
 pub mod request;
 pub mod response;
 pub mod spsc;
+pub mod stream;
 mod sync;
 pub mod task;
 mod waits;

@@ -12,6 +12,7 @@
 use crate::corrupt::Corrupt;
 use crate::frame::Tag;
 use crate::purge::PurgeCall;
+use crate::stream::StreamCall;
 use crate::task::TaskCall;
 
 const TRUNCATED: Corrupt = Corrupt { what: "an operation is shorter than its lengths say" };
@@ -38,6 +39,8 @@ pub enum Call<'a> {
     Purge(PurgeCall<'a>),
     /// Queue a task, whose data follow in [`Call::FetchBody`].
     Task(TaskCall<'a>),
+    /// Do something with a raw connection; only a query has a completion.
+    Stream(StreamCall<'a>),
 }
 
 /// An HTTP request that the gateway makes.
@@ -91,6 +94,7 @@ const FETCH_BODY: u8 = 2;
 const FORGET: u8 = 3;
 const PURGE: u8 = 8;
 const TASK: u8 = 16;
+const STREAM: u8 = 17;
 
 impl<'a> Operation<'a> {
     /// Appends the payload to `out`.
@@ -114,6 +118,10 @@ impl<'a> Operation<'a> {
                 out.push(TASK);
                 call.encode(out);
             }
+            Call::Stream(call) => {
+                out.push(STREAM);
+                call.encode(out);
+            }
         }
     }
 
@@ -130,6 +138,7 @@ impl<'a> Operation<'a> {
             FORGET => Call::Forget,
             PURGE => Call::Purge(PurgeCall::decode(rest)?),
             TASK => Call::Task(TaskCall::decode(rest)?),
+            STREAM => Call::Stream(StreamCall::decode(rest)?),
             _ => return Err(Corrupt { what: "an operation of an unknown kind" }),
         };
         Ok(Self { id, call })
@@ -203,6 +212,8 @@ pub enum Part<'a> {
     },
     /// The number of purged pages, none of which is served any more.
     Purged(u32),
+    /// The result of a query about raw connections, as JSON.
+    Queried(&'a [u8]),
 }
 
 /// The head of a fetched response.
@@ -285,6 +296,7 @@ const END: u8 = 3;
 const FAILED: u8 = 4;
 const WHOLE: u8 = 5;
 const PURGED: u8 = 8;
+const QUERIED: u8 = 9;
 
 impl<'a> Completion<'a> {
     /// Appends the payload to `out`.
@@ -314,6 +326,10 @@ impl<'a> Completion<'a> {
                 out.push(PURGED);
                 out.extend_from_slice(&count.to_le_bytes());
             }
+            Part::Queried(bytes) => {
+                out.push(QUERIED);
+                out.extend_from_slice(bytes);
+            }
         }
     }
 
@@ -337,6 +353,7 @@ impl<'a> Completion<'a> {
                 Part::Failed { failure, message }
             }
             PURGED => Part::Purged(take_u32(&mut rest)?),
+            QUERIED => Part::Queried(rest),
             _ => return Err(Corrupt { what: "an unknown part of a completion" }),
         };
         Ok(Self { id, part })

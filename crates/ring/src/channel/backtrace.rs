@@ -1,13 +1,15 @@
-//! [`BacktraceSink`]: where the worker's signal handler writes a PHP backtrace.
+//! [`BacktraceSink`]: where the PHP backtrace of a request is written, by its worker or by the zygote.
+//!
+//! Both may do so at the same time. Invariant: the gateway reads a text that one of them has written
+//! whole: the version is odd while one writes, and the other gives up then.
 
 use super::mapping::{BACKTRACE_BYTES, Mapping};
 use crate::frame::Tag;
 use crate::memory::Memory;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, fence};
 use std::rc::Rc;
 
-/// See the module. All of it is async-signal-safe: memory copies and atomics, no allocation, no
-/// locks.
+/// See the module. No method allocates, waits or locks.
 #[derive(Debug)]
 pub struct BacktraceSink {
     mapping: Rc<Mapping>,
@@ -18,19 +20,27 @@ impl BacktraceSink {
         Self { mapping }
     }
 
-    /// Copies `text` to offset `at`, truncated to the room.
-    pub fn write(&self, at: usize, text: &[u8]) {
-        let room = BACKTRACE_BYTES.saturating_sub(at);
-        let text = &text[..text.len().min(room)];
-        if !text.is_empty() {
-            self.mapping.backtrace().copy_in(at, text);
-        }
-    }
-
-    /// Publishes the first `len` bytes as the backtrace of the request with this tag.
-    pub fn publish(&self, len: usize, tag: Tag) {
+    /// Writes the text, truncated to the room, as the backtrace of the request with this tag. Does
+    /// nothing while the other process writes one.
+    pub fn publish(&self, text: &[u8], tag: Tag) {
         let header = self.mapping.header();
+        let version = header.backtrace_version.load(Ordering::Relaxed);
+        let odd = version | 1;
+        let begun = header.backtrace_version.compare_exchange(
+            version & !1,
+            odd,
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        );
+        if begun.is_err() {
+            return;
+        }
+        // The odd version is seen before any byte of the new text is.
+        fence(Ordering::Release);
+        let text = &text[..text.len().min(BACKTRACE_BYTES)];
+        self.mapping.backtrace().copy_in(0, text);
         header.backtrace_generation.store(tag.generation, Ordering::Relaxed);
-        header.backtrace_len.store(len.min(BACKTRACE_BYTES) as u32, Ordering::Release);
+        header.backtrace_len.store(text.len() as u32, Ordering::Relaxed);
+        header.backtrace_version.store(odd.wrapping_add(1), Ordering::Release);
     }
 }

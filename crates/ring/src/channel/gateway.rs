@@ -9,7 +9,7 @@ use crate::corrupt::Corrupt;
 use crate::frame::{FrameHeader, FrameKind, Tag};
 use crate::memory::Memory;
 use crate::spsc::{Consumer, Producer, Sleep, Wake};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, fence};
 use crate::waits::{WaitCall, Waits};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -136,15 +136,22 @@ impl GatewayChannel {
         self.mapping.header().waits[call as usize].read()
     }
 
-    /// The backtrace of the request with this generation, if the worker has written one.
+    /// The backtrace of the request with this generation, if one has been written. None while it is
+    /// being written.
     pub fn backtrace(&self, tag: Tag) -> Option<String> {
         let header = self.mapping.header();
-        let len = header.backtrace_len.load(Ordering::Acquire) as usize;
-        if len == 0 || header.backtrace_generation.load(Ordering::Relaxed) != tag.generation {
+        let version = header.backtrace_version.load(Ordering::Acquire);
+        let len = header.backtrace_len.load(Ordering::Relaxed) as usize;
+        let generation = header.backtrace_generation.load(Ordering::Relaxed);
+        if version % 2 == 1 || len == 0 || generation != tag.generation {
             return None;
         }
         let mut text = vec![0; len.min(BACKTRACE_BYTES)];
         self.mapping.backtrace().copy_out(0, &mut text);
+        fence(Ordering::Acquire);
+        if header.backtrace_version.load(Ordering::Relaxed) != version {
+            return None;
+        }
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 }

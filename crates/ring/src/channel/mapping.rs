@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 
 const MAGIC: u64 = 0x4f55_5442_4f41_5244; // "OUTBOARD"
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const HEADER_BYTES: usize = 16 * 1024;
 /// Room for the backtrace text.
 pub const BACKTRACE_BYTES: usize = 12 * 1024;
@@ -59,6 +59,8 @@ pub(super) struct Header {
     _pad: [AtomicU32; 26],
     requests: Cursors,
     responses: Cursors,
+    /// Of the backtrace; odd while it is being written.
+    pub(super) backtrace_version: AtomicU32,
     /// Length of the backtrace text; 0 while there is none.
     pub(super) backtrace_len: AtomicU32,
     /// Generation of the request that the backtrace belongs to.

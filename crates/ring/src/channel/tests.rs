@@ -49,14 +49,34 @@ fn a_backtrace_is_read_only_for_its_own_request() {
     let (gateway, worker) = ends();
     let sink = worker.backtrace_sink();
     assert_eq!(gateway.backtrace(TAG), None);
-    sink.write(0, b"#0 sleep()");
-    sink.publish(10, TAG);
+    sink.publish(b"#0 sleep()", TAG);
     assert_eq!(gateway.backtrace(TAG).as_deref(), Some("#0 sleep()"));
     assert_eq!(gateway.backtrace(Tag { slot: 3, generation: 40 }), None);
-    sink.write(BACKTRACE_BYTES - 1, b"cut here");
-    sink.write(BACKTRACE_BYTES + 5, b"beyond");
-    sink.publish(usize::MAX >> 1, TAG);
+    sink.publish(&[b'x'; BACKTRACE_BYTES + 1], TAG);
     assert_eq!(gateway.backtrace(TAG).unwrap().len(), BACKTRACE_BYTES);
+}
+
+#[test]
+#[cfg(not(miri))]
+fn backtraces_of_two_writers_are_not_mixed() {
+    let (gateway, memory) = GatewayChannel::create(Capacities::default(), 9).unwrap();
+    let memory = &memory;
+    std::thread::scope(|scope| {
+        let writers = [[b'a'; 3000].as_slice(), &[b'b'; 1000]].map(|text| {
+            scope.spawn(move || {
+                let sink = WorkerChannel::map(memory).unwrap().backtrace_sink();
+                for _ in 0..100_000 {
+                    sink.publish(text, TAG);
+                }
+            })
+        });
+        let (long, short) = ("a".repeat(3000), "b".repeat(1000));
+        while !writers.iter().all(|writer| writer.is_finished()) {
+            let text = gateway.backtrace(TAG);
+            assert!(text.is_none_or(|text| text == long || text == short), "two texts are mixed");
+        }
+        assert!(gateway.backtrace(TAG).is_some());
+    });
 }
 
 #[test]
