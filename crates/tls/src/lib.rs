@@ -19,6 +19,6 @@ mod server;
 mod session;
 
 pub use client::{Trust, client_settings};
-pub use io::{Io, Writes};
+pub use io::{Flusher, Io, Writes};
 pub use server::{CertificateFiles, Chosen, Open, ServerSettings};
 pub use session::Session;

@@ -168,12 +168,35 @@ impl Session {
         Poll::Ready(Ok(taken))
     }
 
+    /// Accepts data to send. Its records are written to the socket by the next flush, or once there are
+    /// `batch_bytes` of them.
+    pub(crate) fn poll_write_batched(
+        &mut self,
+        slices: &[IoSlice<'_>],
+        batch_bytes: usize,
+    ) -> Poll<io::Result<usize>> {
+        if self.has_failed {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        if self.outgoing.len() >= batch_bytes {
+            ready!(self.poll_flush())?;
+        }
+        let taken = self.session.writer().write_vectored(slices)?;
+        self.collect_records()?;
+        Poll::Ready(Ok(taken))
+    }
+
+    fn collect_records(&mut self) -> io::Result<()> {
+        while self.session.wants_write() {
+            self.session.write_tls(&mut self.outgoing)?;
+        }
+        Ok(())
+    }
+
     /// Writes all buffered records to the socket.
     pub fn poll_flush(&mut self) -> Poll<io::Result<()>> {
         loop {
-            while self.session.wants_write() {
-                self.session.write_tls(&mut self.outgoing)?;
-            }
+            self.collect_records()?;
             if self.outgoing.is_empty() {
                 self.outgoing = Vec::new();
                 return Poll::Ready(Ok(()));
@@ -192,6 +215,27 @@ impl Session {
         }
         // There is no later turn for it.
         let _ = without_budget(|| self.poll_flush());
+    }
+
+    /// Ends the session and the stream's sending side.
+    pub(crate) fn finish(&mut self) {
+        self.close();
+        self.is_abandoned = true;
+        self.stream.shutdown_write();
+    }
+
+    /// Discards received data; 0 at the end of the stream.
+    pub(crate) fn poll_discard(&mut self) -> Poll<usize> {
+        loop {
+            ready!(self.stream.source().poll_readable());
+            self.incoming.clear();
+            self.incoming.reserve(READ_BYTES);
+            match self.stream.try_read(&mut self.incoming) {
+                Ok(Some(count)) => return Poll::Ready(count),
+                Ok(None) => {}
+                Err(_) => return Poll::Ready(0),
+            }
+        }
     }
 
     /// Makes the session end without `close_notify`, so that the peer detects truncation.
