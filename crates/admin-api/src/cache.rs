@@ -1,9 +1,18 @@
 //! The page caches.
 
-use crate::{Endpoint, Method};
+use crate::{Description, Endpoint, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// Its endpoints.
+pub(crate) const ENDPOINTS: &[Description] = &[
+    describe::<Stats>(),
+    describe::<List>(),
+    describe::<Get>(),
+    describe::<Purge>(),
+    describe::<Audit>(),
+];
 
 /// Counters and sizes of each page cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,9 +1,13 @@
 //! The key-value store. `GET /kv/backup` replies with a backup and not with JSON; `/v0/…` is the
 //! same as over HTTP.
 
-use crate::{Endpoint, Method};
+use crate::{Description, Endpoint, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Its endpoints.
+pub(crate) const ENDPOINTS: &[Description] =
+    &[describe::<Stats>(), describe::<Restore>(), describe::<Compact>()];
 
 /// Path of the endpoint that replies with a backup: of one `namespace`, from `start` to before `end`.
 pub const BACKUP_PATH: &str = "/kv/backup";

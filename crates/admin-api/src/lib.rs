@@ -107,18 +107,6 @@ const fn describe<E: Endpoint>() -> Description {
     }
 }
 
-/// Every endpoint that replies with JSON.
-pub const ENDPOINTS: &[Description] = &[
-    describe::<status::Get>(),
-    describe::<server::Reload>(),
-    describe::<server::Stop>(),
-    describe::<opcache::Get>(),
-    describe::<cache::Stats>(),
-    describe::<cache::List>(),
-    describe::<cache::Get>(),
-    describe::<cache::Purge>(),
-    describe::<cache::Audit>(),
-    describe::<kv::Stats>(),
-    describe::<kv::Restore>(),
-    describe::<kv::Compact>(),
-];
+/// Every endpoint that replies with JSON, by module.
+pub const ENDPOINTS: &[&[Description]] =
+    &[status::ENDPOINTS, server::ENDPOINTS, opcache::ENDPOINTS, cache::ENDPOINTS, kv::ENDPOINTS];

@@ -1,9 +1,12 @@
 //! The opcode caches.
 
-use crate::{Endpoint, Failure, Method};
+use crate::{Description, Endpoint, Failure, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// Its endpoints.
+pub(crate) const ENDPOINTS: &[Description] = &[describe::<Get>()];
 
 /// The opcode cache of each app, as PHP's `opcache_get_status(false)` reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

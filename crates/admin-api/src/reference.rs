@@ -58,7 +58,7 @@ fn table(page: &mut String, heading: &str, schema: &Value) {
 fn endpoints() -> String {
     let mut page = String::from("\n");
     let mut types = Map::new();
-    for endpoint in ENDPOINTS {
+    for endpoint in ENDPOINTS.iter().copied().flatten() {
         let value = |schema: fn() -> Schema| schema().to_value();
         let (parameters, reply) = (value(endpoint.parameters), value(endpoint.reply));
         let about = plain(parameters["description"].as_str().unwrap_or_default());
@@ -97,8 +97,9 @@ fn the_reference_is_what_the_code_says() {
 
 #[test]
 fn no_two_endpoints_share_a_path() {
-    let mut paths: Vec<_> = ENDPOINTS.iter().map(|one| (one.path, one.method.as_str())).collect();
+    let endpoints = ENDPOINTS.iter().copied().flatten();
+    let mut paths: Vec<_> = endpoints.clone().map(|one| (one.path, one.method.as_str())).collect();
     paths.sort_unstable();
     paths.dedup();
-    assert_eq!(paths.len(), ENDPOINTS.len());
+    assert_eq!(paths.len(), endpoints.count());
 }

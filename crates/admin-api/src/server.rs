@@ -1,8 +1,11 @@
 //! Reload and stop.
 
-use crate::{Endpoint, Method};
+use crate::{Description, Endpoint, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Its endpoints.
+pub(crate) const ENDPOINTS: &[Description] = &[describe::<Reload>(), describe::<Stop>()];
 
 /// Reads the configuration again, starts new workers, and replies once they serve. On an error the
 /// previous configuration stays in force (status 409).

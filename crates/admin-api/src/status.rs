@@ -1,9 +1,12 @@
 //! The state of the whole server.
 
-use crate::{Endpoint, Method};
+use crate::{Description, Endpoint, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// Its endpoints.
+pub(crate) const ENDPOINTS: &[Description] = &[describe::<Get>()];
 
 /// The state of the server, its apps and their workers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +61,8 @@ pub struct Status {
     pub memory: Vec<MemoryAccount>,
     /// Requests to other servers.
     pub upstream: Upstream,
+    /// Turns of the event loop.
+    pub turns: Turns,
     /// Log lines dropped because nobody reads the log.
     pub lost_log_lines: u64,
     /// The pools of the apps, those of earlier generations that still drain included.
@@ -118,6 +123,23 @@ pub struct Upstream {
     pub retries: u64,
     /// Failures by kind.
     pub failures: BTreeMap<String, u64>,
+}
+
+/// Turns of the event loop: what it does between two waits for sockets, by the clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Turns {
+    /// All since start.
+    pub count: u64,
+    /// The longest since start, in microseconds.
+    pub longest_us: u64,
+    /// Longer than 1 ms.
+    pub over_1_ms: u64,
+    /// Longer than 5 ms.
+    pub over_5_ms: u64,
+    /// Longer than 20 ms.
+    pub over_20_ms: u64,
+    /// Longer than 100 ms.
+    pub over_100_ms: u64,
 }
 
 /// The workers of an app.

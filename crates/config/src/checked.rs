@@ -36,7 +36,7 @@ pub use entities::{
 pub use environment::{Development, Environment};
 pub use headers::HeaderRule;
 pub use limits::Limits;
-pub use listen::{Certificate, Forwarding, ListenAddress, Listener};
+pub use listen::{Certificate, Forwarding, ListenAddress, Listener, ProgramPort, Protocol};
 pub use log::{AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogTarget, SlowLog};
 pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
 pub use page_cache_shared::{PageCacheShared, Secret};

@@ -27,6 +27,19 @@ pub enum Target {
     File(PathBuf),
 }
 
+impl Target {
+    /// Opens its file, if it is one. May wait for a disk, or for the spawner.
+    ///
+    /// # Errors
+    /// What opening the file reports.
+    pub fn open(&self, opener: &Opener) -> io::Result<Option<File>> {
+        match self {
+            Self::File(path) => opener.append(path).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
 /// Lines collected beyond this are written at once.
 const FLUSH_BYTES: usize = 64 * 1024;
 /// Above this many buffered bytes, further lines are dropped; [`Sink::set_room`] can lower it.
@@ -56,18 +69,23 @@ impl Sink {
     /// # Errors
     /// What opening the file reports.
     pub fn open(target: Target, opener: Opener) -> io::Result<Self> {
-        let file = RefCell::new(open(&target, &opener)?);
+        let file = target.open(&opener)?;
+        Ok(Self::with_file(target, opener, file))
+    }
+
+    /// The same with the file that [`Target::open`] has opened.
+    pub fn with_file(target: Target, opener: Opener, file: Option<File>) -> Self {
         let sink = Self {
             target,
             opener,
-            file,
+            file: RefCell::new(file),
             has_reader: Cell::new(false),
             buffer: RefCell::default(),
             room_bytes: Cell::new(MOST_WAITING_BYTES),
             lost_lines: Cell::new(0),
         };
         sink.note_kind();
-        Ok(sink)
+        sink
     }
 
     fn note_kind(&self) {
@@ -87,15 +105,15 @@ impl Sink {
         }
     }
 
-    /// Reopens the file after log rotation.
-    ///
-    /// # Errors
-    /// What opening the file reports; the old one stays in use.
-    pub fn reopen(&self) -> io::Result<()> {
-        self.flush();
-        *self.file.borrow_mut() = open(&self.target, &self.opener)?;
+    /// Its target, and what opens that: to reopen the file after log rotation, for which a thread may wait.
+    pub fn target(&self) -> (Target, Opener) {
+        (self.target.clone(), self.opener.clone())
+    }
+
+    /// Continues with a file that was opened after log rotation. Buffered lines go there.
+    pub fn replace_file(&self, file: Option<File>) {
+        self.file.replace(file);
         self.note_kind();
-        Ok(())
     }
 
     /// Whether anything is written at all.
@@ -210,13 +228,6 @@ fn write_to_reader(fd: BorrowedFd<'_>, bytes: &[u8], patience: Timespec) -> Resu
     Ok(written)
 }
 
-fn open(target: &Target, opener: &Opener) -> io::Result<Option<File>> {
-    match target {
-        Target::File(path) => opener.append(path).map(Some),
-        _ => Ok(None),
-    }
-}
-
 /// Appends text with control characters, quotes and backslashes escaped.
 pub(super) fn push_escaped(out: &mut Vec<u8>, text: &[u8]) {
     for &byte in text {
@@ -244,8 +255,10 @@ mod tests {
         let (path, old) = (directory.join("log"), directory.join("log.1"));
         let sink = Sink::open(Target::File(path.clone()), Opener::default()).unwrap();
         sink.line(|out| out.extend_from_slice(b"before"));
+        sink.flush();
         std::fs::rename(&path, &old).unwrap();
-        sink.reopen().unwrap();
+        let (target, opener) = sink.target();
+        sink.replace_file(target.open(&opener).unwrap());
         sink.line(|out| out.extend_from_slice(b"after"));
         sink.flush();
         assert_eq!(std::fs::read(&old).unwrap(), b"before\n");

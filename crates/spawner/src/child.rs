@@ -1,23 +1,26 @@
 //! [`Child`]: a process that the spawner has started for the gateway.
 
 use crate::client::Client;
-use crate::message::{Request, Response};
-use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use crate::message::Request;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Identified by the spawner's number. Killed on drop.
+const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// Identified by the spawner's number. Killed on drop. Nothing here waits for the spawner.
 #[derive(Debug)]
 pub struct Child {
     client: Arc<Client>,
     number: u64,
     pid: u32,
+    /// Readable once the process has exited (pidfd_open(2)).
+    exit: OwnedFd,
 }
 
 impl Child {
-    pub(crate) fn new(client: Arc<Client>, number: u64, pid: u32) -> Self {
-        Self { client, number, pid }
+    pub(crate) fn new(client: Arc<Client>, number: u64, pid: u32, exit: OwnedFd) -> Self {
+        Self { client, number, pid, exit }
     }
 
     /// The process id.
@@ -25,26 +28,21 @@ impl Child {
         self.pid
     }
 
-    /// Sends `SIGKILL`.
-    ///
-    /// # Errors
-    /// The spawner has exited, and the child with it.
-    pub fn kill(&self) -> io::Result<()> {
-        self.client.call(&Request::Kill(self.number), &[]).map(drop)
+    /// Has `SIGKILL` sent. If the spawner has exited, so has the child.
+    pub fn kill(&self) {
+        self.client.notify(Request::Kill(self.number));
     }
 
-    /// The exit status, once the process has exited.
-    pub fn try_wait(&self) -> Option<ExitStatus> {
-        match self.client.call(&Request::Status(self.number), &[]) {
-            Ok((Response::Ended(status), _)) => status.map(ExitStatus::from_raw),
-            _ => None,
-        }
+    /// Whether the process has exited.
+    pub fn has_exited(&self) -> bool {
+        self.client.send_pending();
+        let mut exit = [PollFd::new(&self.exit, PollFlags::IN)];
+        poll(&mut exit, Some(&NO_WAIT)).is_ok_and(|count| count > 0)
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // If the spawner has exited, so has the child.
-        let _ = self.client.call(&Request::Forget(self.number), &[]);
+        self.client.notify(Request::Forget(self.number));
     }
 }

@@ -1,5 +1,6 @@
-//! The protocol of gateway and spawner: one response for each request, over
-//! [`outboard_ring::control`].
+//! The protocol of gateway and spawner, over [`outboard_ring::control`]: one response for each request but
+//! [`Request::Kill`] and [`Request::Forget`], which have none, so that the gateway's loop can send them
+//! without waiting.
 
 use crate::grants::Grants;
 use serde::{Deserialize, Serialize};
@@ -16,8 +17,6 @@ pub(crate) enum Request {
     Kill(u64),
     /// Kill the child with this number and forget it.
     Forget(u64),
-    /// The exit status of the child with this number.
-    Status(u64),
     /// Open a file for reading.
     Read(PathBuf),
     /// Open a log for appending.
@@ -30,13 +29,11 @@ pub(crate) enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Response {
     Done,
-    /// A host was started.
+    /// A host was started. Carries its pidfd (pidfd_open(2)), which is readable once it has exited.
     Started {
         number: u64,
         pid: u32,
     },
-    /// The raw status of wait(2), if the child has exited.
-    Ended(Option<i32>),
     /// Carries a descriptor.
     Opened,
     /// The request was not granted, or failed with this error number.

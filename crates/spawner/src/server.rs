@@ -1,24 +1,22 @@
 //! The spawner process: handles requests, starts hosts and reaps them.
 //!
 //! Called by the hidden command `outboard spawner` with its end of the socket as standard input.
-//! Invariants: one thread; every request is answered, in order; a child is killed and reaped by its
-//! handle, so a pid is never reused for another process.
+//! Invariants: one thread; every request that has a response is answered, in order; a child is killed and
+//! reaped by its handle, so a pid is never reused for another process.
 
 use crate::grants::Grants;
 use crate::message::{Request, Response};
 use crate::{log_file, privileges};
 use outboard_ring::control;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// How often hosts that have exited are reaped.
-const REAP_EVERY: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 /// How often killed hosts are reaped.
 const REAP_KILLED_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
@@ -72,17 +70,19 @@ type Outcome = Result<(Response, Option<OwnedFd>), Response>;
 impl Server {
     fn serve(&mut self) -> io::Result<()> {
         loop {
-            let timeout = if self.exiting.is_empty() { REAP_EVERY } else { REAP_KILLED_EVERY };
-            match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&timeout)) {
+            // The gateway learns of the exit of others from their sockets, and requests their status.
+            let timeout = (!self.exiting.is_empty()).then_some(&REAP_KILLED_EVERY);
+            match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], timeout) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => {
                     let Some((request, descriptors)) = control::receive(&self.control)? else {
                         return Ok(());
                     };
-                    let (response, opened) =
-                        self.handle(request, descriptors).unwrap_or_else(|failed| (failed, None));
-                    let descriptors: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
-                    control::send(&self.control, &response, &descriptors)?;
+                    if let Some(outcome) = self.handle(request, descriptors) {
+                        let (response, opened) = outcome.unwrap_or_else(|failed| (failed, None));
+                        let descriptors: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
+                        control::send(&self.control, &response, &descriptors)?;
+                    }
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -90,43 +90,33 @@ impl Server {
         }
     }
 
-    fn handle(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Outcome {
-        match request {
-            Request::Begin(_) => Err(refused("the spawner has begun already")),
-            Request::Start { program, uid, gid } => {
-                self.grants.check_start(&program, (uid, gid)).map_err(refused)?;
-                self.start(&program, (uid, gid), descriptors)
-            }
+    /// `None` for a request without a response.
+    fn handle(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Option<Outcome> {
+        Some(match request {
             Request::Kill(number) => {
                 if let Some(child) = self.children.get_mut(&number) {
-                    child.kill().map_err(failed)?;
+                    // Killing a reaped child fails.
+                    let _ = child.kill();
                 }
-                Ok((Response::Done, None))
+                return None;
             }
             Request::Forget(number) => {
                 if let Some(mut child) = self.children.remove(&number) {
-                    // Killing a reaped child fails.
                     let _ = child.kill();
                     self.exiting.push(child);
                 }
-                Ok((Response::Done, None))
+                return None;
             }
-            Request::Status(number) => {
-                let child = self.children.get_mut(&number);
-                let ended = child.and_then(|child| child.try_wait().ok().flatten());
-                Ok((Response::Ended(ended.map(ExitStatusExt::into_raw)), None))
-            }
+            Request::Begin(_) => Err(refused("the spawner has begun already")),
+            Request::Start { program, uid, gid } => self.start(&program, (uid, gid), descriptors),
             Request::Read(path) => self.read(&path),
             Request::Append(path) => self.append(&path),
-            Request::Remove(path) => {
-                self.grants.check_leftover(&path).map_err(refused)?;
-                std::fs::remove_file(path).map_err(failed)?;
-                Ok((Response::Done, None))
-            }
-        }
+            Request::Remove(path) => self.remove(&path),
+        })
     }
 
     fn start(&mut self, program: &Path, user: (u32, u32), descriptors: Vec<OwnedFd>) -> Outcome {
+        self.grants.check_start(program, user).map_err(refused)?;
         let Ok([input, output]) = <[OwnedFd; 2]>::try_from(descriptors) else {
             return Err(refused("a start comes with two descriptors"));
         };
@@ -134,7 +124,7 @@ impl Server {
             return Err(refused("there are too many PHP hosts"));
         }
         let second = output.try_clone().map_err(failed)?;
-        let child = Command::new(program)
+        let mut child = Command::new(program)
             .arg("--user")
             .arg(format!("{}:{}", user.0, user.1))
             .env_clear()
@@ -143,10 +133,18 @@ impl Server {
             .stderr(Stdio::from(second))
             .spawn()
             .map_err(failed)?;
+        let exit = match exit_of(&child) {
+            Ok(exit) => exit,
+            Err(error) => {
+                let _ = child.kill();
+                self.exiting.push(child);
+                return Err(failed(error));
+            }
+        };
         let (number, pid) = (self.next, child.id());
         self.next += 1;
         self.children.insert(number, child);
-        Ok((Response::Started { number, pid }, None))
+        Ok((Response::Started { number, pid }, Some(exit)))
     }
 
     fn read(&self, path: &Path) -> Outcome {
@@ -161,13 +159,26 @@ impl Server {
         Ok((Response::Opened, Some(file.into())))
     }
 
-    /// Reaps children. The status of those that are not forgotten stays available to the gateway.
+    fn remove(&self, path: &Path) -> Outcome {
+        self.grants.check_leftover(path).map_err(refused)?;
+        std::fs::remove_file(path).map_err(failed)?;
+        Ok((Response::Done, None))
+    }
+
+    /// Reaps children. The handle of one that is not forgotten stays, so that its number is not reused.
     fn reap(&mut self) {
         for child in self.children.values_mut() {
             let _ = child.try_wait();
         }
         self.exiting.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
+}
+
+/// A descriptor that is readable once the child has exited. The child is not reaped yet, so the pid is its
+/// own.
+fn exit_of(child: &Child) -> io::Result<OwnedFd> {
+    let pid = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
 fn refused(why: impl Into<String>) -> Response {

@@ -51,7 +51,7 @@ impl Spawner {
         self.client.watch()
     }
 
-    /// Starts a PHP host as a user.
+    /// Starts a PHP host as a user. Waits for the spawner, and for those that wait for it already.
     ///
     /// # Errors
     /// The user or the program was not granted, or `execve(2)` fails.
@@ -65,8 +65,9 @@ impl Spawner {
         let (uid, gid) = user;
         let request = Request::Start { program: program.to_owned(), uid, gid };
         match self.client.call(&request, &[input, output])? {
-            (Response::Started { number, pid }, _) => {
-                Ok(Child::new(self.client.clone(), number, pid))
+            (Response::Started { number, pid }, mut exit) => {
+                let exit = exit.pop().ok_or_else(unexpected)?;
+                Ok(Child::new(self.client.clone(), number, pid, exit))
             }
             _ => Err(unexpected()),
         }
@@ -88,12 +89,12 @@ impl Spawner {
         self.open(&Request::Append(path.to_owned()))
     }
 
-    /// Removes a file that was granted as a leftover.
+    /// Removes a file that was granted as a leftover, when the server ends.
     ///
     /// # Errors
     /// The file was not granted, or `unlink(2)` fails.
     pub fn remove(&self, path: &Path) -> io::Result<()> {
-        self.client.call(&Request::Remove(path.to_owned()), &[]).map(drop)
+        self.client.last_call(&Request::Remove(path.to_owned())).map(drop)
     }
 
     fn open(&self, request: &Request) -> io::Result<File> {

@@ -1,6 +1,6 @@
 //! The zygote process as the gateway sees it: its start, orders, events and end.
 //!
-//! Called by the keeper of a pool. Invariants: the host sees the control socket (standard input),
+//! Called by the manager of a pool. Invariants: the host sees the control socket (standard input),
 //! one output pipe and nothing else of the gateway's environment; a dropped [`Zygote`] leaves
 //! neither an orphan nor a zombie, and its workers die with it (`PR_SET_PDEATHSIG`).
 //!
@@ -13,7 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 /// A started PHP host.
@@ -78,7 +78,7 @@ impl Zygote {
         })
     }
 
-    /// The same, as another user.
+    /// The same, as another user. Waits for the spawner.
     ///
     /// # Errors
     /// As [`Zygote::spawn`], or that this user was not granted.
@@ -157,22 +157,25 @@ impl Zygote {
         }
     }
 
-    /// Kills the zygote with `SIGKILL`, and thereby its workers; [`Zygote::reap`] follows.
+    /// Kills the zygote with `SIGKILL`, and thereby its workers; [`Zygote::has_exited`] follows.
     ///
     /// # Errors
     /// What `kill(2)` reports; a zygote that has been reaped is no error.
     pub fn kill(&mut self) -> io::Result<()> {
         match &mut self.process {
             Process::Own(child) => child.kill(),
-            Process::Spawned(child) => child.kill(),
+            Process::Spawned(child) => {
+                child.kill();
+                Ok(())
+            }
         }
     }
 
-    /// The exit status of the zygote, once it has exited; never waits.
-    pub fn reap(&mut self) -> Option<ExitStatus> {
+    /// Whether the zygote has exited, and reaps it then; never waits.
+    pub fn has_exited(&mut self) -> bool {
         match &mut self.process {
-            Process::Own(child) => child.try_wait().ok().flatten(),
-            Process::Spawned(child) => child.try_wait(),
+            Process::Own(child) => matches!(child.try_wait(), Ok(Some(_))),
+            Process::Spawned(child) => child.has_exited(),
         }
     }
 

@@ -58,7 +58,7 @@ pub struct App {
     pub allow_private: Vec<PathPattern>,
     /// Files that PHP can let the server send.
     pub sendfile: Sendfile,
-    /// Whether text responses of PHP are compressed.
+    /// Whether text responses of PHP, composed pages and those of other servers are compressed.
     pub compress: bool,
     /// Limits on its requests and on connections.
     pub limits: Limits,

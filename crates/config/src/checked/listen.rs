@@ -21,6 +21,29 @@ pub struct Listener {
     pub certificates: Vec<Certificate>,
     /// Whether requests are redirected to a TLS listener.
     pub redirects_to_https: bool,
+    /// What its clients speak.
+    pub protocol: Protocol,
+}
+
+/// What the clients of a listener speak.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP, for all apps.
+    #[default]
+    Http,
+    /// A protocol of a program's own.
+    Stream(ProgramPort),
+    /// Datagrams.
+    Datagram(ProgramPort),
+}
+
+/// A port of the program of an app.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramPort {
+    /// The app.
+    pub app: String,
+    /// The index of the port among those of the program.
+    pub index: u16,
 }
 
 /// A certificate in PEM files.
@@ -120,6 +143,7 @@ fn listener(
                 forwarding,
                 certificates: Vec::new(),
                 redirects_to_https: false,
+                protocol: Protocol::Http,
             }
         }
         ListenEntry::Table(table) => {
@@ -127,7 +151,12 @@ fn listener(
             let address = address(&table.address, table.mode.0, &place, context);
             let proxies = table.trusted_proxies.as_ref().unwrap_or(&raw.trusted_proxies);
             let headers = table.forwarded_headers.as_ref().unwrap_or(&raw.forwarded_headers);
-            let name = table.name.as_ref().map_or_else(|| address.to_string(), |n| n.0.clone());
+            let protocol = protocol(raw, table, &step, context);
+            let own_name = match &protocol {
+                Protocol::Datagram(_) => format!("datagrams of {address}"),
+                _ => address.to_string(),
+            };
+            let name = table.name.as_ref().map_or(own_name, |name| name.0.clone());
             let certificates = certificates(table, &step, context);
             if table.redirect_to_https {
                 check_redirect(raw, table, &step, context);
@@ -138,8 +167,38 @@ fn listener(
                 forwarding: forwarding(proxies, headers),
                 certificates,
                 redirects_to_https: table.redirect_to_https,
+                protocol,
             }
         }
+    }
+}
+
+fn protocol(
+    raw: &raw::File,
+    table: &raw::Listen,
+    step: &str,
+    context: &mut Context<'_>,
+) -> Protocol {
+    let is_program = |app: &raw::App| app.worker.swoole;
+    let mut programs = raw.app.iter().filter(|(_, app)| is_program(app)).map(|(name, _)| name);
+    if table.protocol == raw::Protocol::Http {
+        return Protocol::Http;
+    }
+    let found = match &table.app {
+        Some(wanted) => programs.find(|name| name.as_str() == wanted.0),
+        None => programs.next().filter(|_| programs.next().is_none()),
+    };
+    let Some(app) = found else {
+        let fault = Fault::new("raw connections need an app whose worker has `swoole = true`")
+            .hint("name one of them in `app`");
+        let key = if table.app.is_some() { "app" } else { "protocol" };
+        context.value(&["listen", step, key], Kind::BadValue, fault);
+        return Protocol::Http;
+    };
+    let port = ProgramPort { app: app.to_string(), index: table.program_port };
+    match table.protocol {
+        raw::Protocol::Datagram => Protocol::Datagram(port),
+        _ => Protocol::Stream(port),
     }
 }
 
@@ -213,12 +272,14 @@ fn report_duplicates(
     context: &mut Context<'_>,
 ) {
     let any_port = matches!(one.address, ListenAddress::Tcp(address) if address.port() == 0);
+    let is_datagram = |one: &Listener| matches!(one.protocol, Protocol::Datagram(_));
+    let same_kind = |other: &&Listener| is_datagram(other) == is_datagram(one);
     let same_place = |other: &Listener| match (&other.address, &one.address) {
         (ListenAddress::Unix { path: a, .. }, ListenAddress::Unix { path: b, .. }) => a == b,
         (a, b) => a == b && !any_port,
     };
     let step = index.to_string();
-    if let Some(first) = earlier.iter().position(same_place) {
+    if let Some(first) = earlier.iter().position(|other| same_kind(&other) && same_place(other)) {
         let line = context.line_of(&["listen", &first.to_string()]);
         let message = format!("the address `{}` is used twice", one.address);
         let fault =

@@ -87,9 +87,9 @@ pub(crate) struct App {
     pub(crate) static_files: StaticFiles,
     /// Files that PHP can let the server send.
     pub(crate) sendfile: Sendfile,
-    /// Compresses text responses of PHP of 1 KiB and more with brotli, zstd or gzip, as the client
-    /// accepts, unless PHP has compressed them. Static files use precompressed siblings instead
-    /// (`static.precompressed`).
+    /// Compresses text responses of PHP, composed pages and text responses of other servers of 1 KiB
+    /// and more with brotli, zstd or gzip, as the client accepts, unless they are compressed already.
+    /// Static files use precompressed siblings instead (`static.precompressed`).
     #[schemars(extend("x-alias" = ["gzip", "brotli", "encode", "mod_deflate", "SetOutputFilter"]))]
     pub(crate) compress: bool,
     /// User that PHP runs as. Default: `user` at the top of the file.

@@ -28,6 +28,18 @@ pub(crate) struct Listen {
     #[serde(default = "default_mode")]
     #[schemars(extend("x-alias" = ["listen.mode"]))]
     pub(crate) mode: FileMode,
+    /// What clients speak.
+    #[serde(default)]
+    pub(crate) protocol: Protocol,
+    /// The app that receives raw connections or datagrams: its worker script is a program for Swoole.
+    /// Default: the only such app.
+    #[serde(default)]
+    pub(crate) app: Option<PlainText>,
+    /// The port of the program whose callbacks and options apply to raw connections or datagrams, by
+    /// the order in which the program names its ports: 0 is that of its server, 1 the first of
+    /// `listen()`.
+    #[serde(default)]
+    pub(crate) program_port: u16,
     /// Peers whose `X-Forwarded-*` headers are trusted on this listener. Default: `trusted_proxies`
     /// at the top of the file.
     #[serde(default)]
@@ -45,6 +57,20 @@ pub(crate) struct Listen {
     /// `/.well-known/acme-challenge/` are served, not redirected.
     #[serde(default)]
     pub(crate) redirect_to_https: bool,
+}
+
+/// What the clients of a listener speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Protocol {
+    /// HTTP, for all apps.
+    #[default]
+    Http,
+    /// A protocol of the program's own, over TCP, TLS or a Unix socket.
+    Stream,
+    /// Datagrams: UDP, or those of a Unix socket.
+    Datagram,
 }
 
 /// A certificate of a listener. Both files are read at start, before root's privileges are dropped,
