@@ -6,78 +6,35 @@
 
 use crate::account::Account;
 use crate::channel::{Channel, Destination};
-use crate::connection::{self, Broken, Connection};
+use crate::connection::{Broken, Connection};
+use crate::connections::{Connections, Settings};
 use crate::counters::{Counters, Gauges};
 use crate::dns::Resolver;
 use crate::error::{Error, Kind};
 use crate::http2::{self, Multiplexed};
-use crate::origin_pool::{OriginLimits, OriginPool};
-use crate::request::Request;
-use crate::response::{Body, Deadline, Response, ResponseFacts};
-use crate::sockets::{Socket, Sockets};
+use crate::origin_pool::OriginPool;
+use crate::request::{BodyLength, Request};
+use crate::response::{Body, Deadline, Response};
+use crate::response_facts::ResponseFacts;
 use crate::tcp;
 use crate::tls::{Sessions, TlsOptions};
 use crate::transport::Transport;
-use crate::upload::{BodyLength, Upload};
-use crate::url::Url;
-use outboard_reactor::{Elapsed, now_ms, sleep, spawn, with_deadline};
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use crate::upload::Upload;
+use outboard_reactor::{Elapsed, now_ms, sleep, with_deadline};
 use std::io;
-use std::path::PathBuf;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 
 /// The pause before a retry, times the number of the attempt.
 const RETRY_PAUSE_MS: u64 = 20;
 /// The body of a redirect is read up to this size, so that its connection can be reused.
 const REDIRECT_BODY_BYTES: usize = 64 * 1024;
 
-/// The limits of a client, and its trusted certificates.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Concurrent requests to one origin.
-    pub requests_per_host: usize,
-    /// Responses of one origin that count apart from these ([`Response::count_as_response`]).
-    pub responses_per_host: usize,
-    /// Requests to one origin that may wait for another to end.
-    pub waiting_per_host: usize,
-    /// The longest wait of such a request.
-    pub wait_ms: u64,
-    /// Connections to all origins.
-    pub connections: usize,
-    /// Idle connections to one origin.
-    pub idle_per_host: usize,
-    /// How long an idle connection stays open.
-    pub idle_timeout_ms: u64,
-    /// Certificate authorities in addition to the system's, as PEM.
-    pub ca_file: Option<PathBuf>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            requests_per_host: 1024,
-            responses_per_host: 4096,
-            waiting_per_host: 1024,
-            wait_ms: 1_000,
-            connections: 16_384,
-            idle_per_host: 512,
-            idle_timeout_ms: 30_000,
-            ca_file: None,
-        }
-    }
-}
-
 /// An HTTP client of the loop.
 #[derive(Debug)]
 pub struct Client {
-    settings: Settings,
-    pools: RefCell<HashMap<Box<str>, Rc<OriginPool>>>,
+    connections: Rc<Connections>,
     resolver: Resolver,
-    sockets: Rc<Sockets>,
     sessions: Sessions,
-    counters: RefCell<Counters>,
-    sweeping: Cell<bool>,
 }
 
 /// The connection of a request.
@@ -99,12 +56,8 @@ impl Client {
     pub fn new(settings: Settings) -> Rc<Self> {
         Rc::new(Self {
             sessions: Sessions::new(settings.ca_file.clone()),
-            sockets: Sockets::new(settings.connections),
-            settings,
-            pools: RefCell::default(),
+            connections: Connections::new(settings),
             resolver: Resolver::default(),
-            counters: RefCell::default(),
-            sweeping: Cell::new(false),
         })
     }
 
@@ -113,10 +66,10 @@ impl Client {
     /// # Errors
     /// There is no response. A response with an error status is not an error.
     pub async fn send(self: &Rc<Self>, request: Request) -> Result<Response, Error> {
-        self.count(|counters| counters.requests += 1);
+        self.connections.count(|counters| counters.requests += 1);
         let sent = self.follow(request).await;
         if let Err(error) = &sent {
-            self.count(|counters| counters.failed(error.kind));
+            self.connections.count(|counters| counters.failed(error.kind));
         }
         sent
     }
@@ -163,13 +116,13 @@ impl Client {
         mut request: Request,
         length: BodyLength,
     ) -> Result<Upload, Error> {
-        self.count(|counters| counters.requests += 1);
+        self.connections.count(|counters| counters.requests += 1);
         request.http2 = false;
         let timeout_ms = request.timeout_ms;
         let deadline = Deadline { at_ms: now_ms() + timeout_ms, timeout_ms };
         let begun = self.begin_upload(request, length, deadline).await;
         if let Err(error) = &begun {
-            self.count(|counters| counters.failed(error.kind));
+            self.connections.count(|counters| counters.failed(error.kind));
         }
         begun
     }
@@ -180,8 +133,8 @@ impl Client {
         length: BodyLength,
         deadline: Deadline,
     ) -> Result<Upload, Error> {
-        let pool = self.pool(&request.url);
-        let limits = self.origin_limits();
+        let pool = self.connections.pool(&request.url);
+        let limits = self.connections.limits();
         let permit = pool.enter(limits, request.account.as_ref(), deadline.at_ms).await?;
         let tls =
             request.url.is_https().then_some(TlsOptions { verify: request.verify, http2: false });
@@ -194,30 +147,19 @@ impl Client {
                 }
             },
         };
-        let mut upload = Upload::new(self.clone(), request, connection, permit, length);
+        let mut upload = Upload::new(self.connections.clone(), request, connection, permit, length);
         upload.begin().await?;
         Ok(upload)
     }
 
     /// The counts since the start.
     pub fn counters(&self) -> Counters {
-        *self.counters.borrow()
+        self.connections.counters()
     }
 
     /// The present state, over all origins.
     pub fn gauges(&self) -> Gauges {
-        let pools = self.pools.borrow();
-        let mut gauges = Gauges::default();
-        for pool in pools.values() {
-            gauges.idle += pool.idle_count();
-            gauges.under_way += pool.under_way();
-            gauges.responses += pool.responses();
-        }
-        gauges
-    }
-
-    pub(crate) fn count(&self, add: impl FnOnce(&mut Counters)) {
-        add(&mut self.counters.borrow_mut());
+        self.connections.gauges()
     }
 
     async fn follow(self: &Rc<Self>, mut request: Request) -> Result<Response, Error> {
@@ -241,7 +183,7 @@ impl Client {
             while body.len() < REDIRECT_BODY_BYTES && response.read(&mut body).await? {}
             request.redirect(response.status, url);
             followed += 1;
-            self.count(|counters| counters.redirects += 1);
+            self.connections.count(|counters| counters.redirects += 1);
         }
     }
 
@@ -251,8 +193,8 @@ impl Client {
         request: &Request,
         deadline: Deadline,
     ) -> Result<Response, Error> {
-        let pool = self.pool(&request.url);
-        let limits = self.origin_limits();
+        let pool = self.connections.pool(&request.url);
+        let limits = self.connections.limits();
         let permit = pool.enter(limits, request.account.as_ref(), deadline.at_ms).await?;
         let most = if request.is_idempotent() { request.retries } else { 0 };
         let mut retries = 0;
@@ -272,10 +214,10 @@ impl Client {
                 return Err(error);
             }
             retries += 1;
-            self.count(|counters| counters.retries += 1);
+            self.connections.count(|counters| counters.retries += 1);
             sleep(RETRY_PAUSE_MS * u64::from(retries)).await;
         };
-        Response::new(self.clone(), request, facts, body, permit, deadline)
+        Response::new(self.connections.clone(), request, facts, body, permit, deadline)
     }
 
     async fn attempt(
@@ -319,7 +261,7 @@ impl Client {
             Some(shared) => Way::Http2(shared),
             None => Way::Http1(pool.take_idle(tls)?),
         };
-        self.count(|counters| counters.reused += 1);
+        self.connections.count(|counters| counters.reused += 1);
         Some(way)
     }
 
@@ -369,20 +311,8 @@ impl Client {
             Err(Elapsed) => Err(Failed::Finally(deadline.error(&request.url))),
             Ok(Err(Broken::Unanswered(error))) => Err(Failed::Connection { error, was_pooled }),
             Ok(Err(Broken::Failed(error))) => Err(Failed::Finally(error)),
-            Ok(Ok(head)) => Ok(Self::answered(request, connection, head)),
+            Ok(Ok(head)) => Ok(Body::of_http1(request, connection, head)),
         }
-    }
-
-    /// A response whose head is in the connection's input.
-    pub(crate) fn answered(
-        request: &Request,
-        connection: Box<Connection>,
-        head: connection::Head,
-    ) -> (ResponseFacts, Body) {
-        let fields: Vec<_> = connection.headers().collect();
-        let status = connection.status();
-        let facts = ResponseFacts::new(request, status, 1, fields.iter().copied());
-        (facts, Body::Http1(connection::Body::new(connection, head)))
     }
 
     async fn connect(
@@ -426,7 +356,7 @@ impl Client {
         };
         let addresses = with_deadline(until_ms, self.resolver.resolve(host, account)).await;
         let addresses = addresses.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
-        let socket = self.socket(name).map_err(Failed::Finally)?;
+        let socket = self.connections.socket(name).map_err(Failed::Finally)?;
         let stream = tcp::connect(&addresses, port, until_ms).await.map_err(|error| {
             if error.kind() == io::ErrorKind::TimedOut {
                 return late();
@@ -435,7 +365,7 @@ impl Client {
             let error = Error::new(Kind::Connect, message).because(error);
             Failed::Connection { error, was_pooled: false }
         })?;
-        self.count(|counters| counters.connections += 1);
+        self.connections.count(|counters| counters.connections += 1);
         match tls {
             None => Ok(Transport::plain(stream, socket)),
             Some(tls) => {
@@ -444,82 +374,6 @@ impl Client {
                 let tls = tls.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
                 Ok(Transport::tls(tls, socket))
             }
-        }
-    }
-
-    /// The right to one more connection. At the limit, the connection that has been idle longest is closed.
-    fn socket(&self, name: &str) -> Result<Socket, Error> {
-        loop {
-            if let Some(socket) = self.sockets.take() {
-                return Ok(socket);
-            }
-            let pools = self.pools.borrow();
-            let idle = pools.values().filter_map(|pool| Some((pool.idle_since_ms()?, pool)));
-            let longest = idle.min_by_key(|(since_ms, _)| *since_ms);
-            let Some(pool) = longest.map(|(_, pool)| pool.clone()) else {
-                let most = self.sockets.most();
-                let message = format!(
-                    "no connection to {name}: {most} connections to other servers are open, which is the limit"
-                );
-                return Err(Error::new(Kind::Busy, message));
-            };
-            drop(pools);
-            pool.close_longest_idle();
-        }
-    }
-
-    fn pool(&self, url: &Url) -> Rc<OriginPool> {
-        let mut pools = self.pools.borrow_mut();
-        if let Some(pool) = pools.get(url.origin()) {
-            return pool.clone();
-        }
-        let pool = Rc::new(OriginPool::new(url.origin()));
-        pools.insert(url.origin().into(), pool.clone());
-        pool
-    }
-
-    pub(crate) fn origin_limits(&self) -> OriginLimits {
-        OriginLimits {
-            requests: self.settings.requests_per_host,
-            responses: self.settings.responses_per_host,
-            waiting: self.settings.waiting_per_host,
-            wait_ms: self.settings.wait_ms,
-            idle: self.settings.idle_per_host,
-        }
-    }
-
-    /// Returns a connection whose response was read to its end to the pool.
-    pub(crate) fn keep(self: &Rc<Self>, pool: &OriginPool, connection: Option<Box<Connection>>) {
-        if let Some(connection) = connection {
-            pool.keep(connection, self.origin_limits());
-        }
-        if !self.sweeping.replace(true) {
-            spawn(sweep(Rc::downgrade(self), self.settings.idle_timeout_ms));
-        }
-    }
-
-    /// Closes connections that have been idle for too long; returns whether any pool is left.
-    fn expire(&self) -> bool {
-        let since_ms = now_ms().saturating_sub(self.settings.idle_timeout_ms);
-        let mut pools = self.pools.borrow_mut();
-        pools.retain(|_, pool| {
-            pool.expire(since_ms);
-            !pool.is_forgettable()
-        });
-        if pools.is_empty() {
-            self.sweeping.set(false);
-        }
-        !pools.is_empty()
-    }
-}
-
-/// Closes idle connections after their time, while there are any.
-async fn sweep(client: Weak<Client>, idle_timeout_ms: u64) {
-    loop {
-        sleep((idle_timeout_ms / 4).max(10)).await;
-        match client.upgrade() {
-            Some(client) if client.expire() => {}
-            _ => return,
         }
     }
 }

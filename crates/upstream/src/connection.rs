@@ -9,7 +9,7 @@ use crate::account::Share;
 use crate::channel::Channel;
 use crate::error::{Error, Kind};
 use crate::request::Request;
-use crate::response::ResponseFacts;
+use crate::response_facts::ResponseFacts;
 use crate::tls::TlsOptions;
 use crate::transport::{READ_BYTES, Transport};
 use outboard_http1::{

@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Kind};
 use crate::request::Request;
-use crate::response::ResponseFacts;
+use crate::response_facts::ResponseFacts;
 use crate::sockets::Socket;
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -55,16 +55,18 @@ pub(crate) enum Broken {
 impl Multiplexed {
     /// Sends the preface; the connection then lives as long as its handles.
     pub(crate) async fn begin(tls: Box<Session>, socket: Socket) -> Result<Self, Error> {
+        let io = Io::new(tls);
+        let flusher = io.flusher();
         let handshake = h2::client::Builder::new()
             .initial_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_header_list_size(HEADER_LIST_BYTES)
             .enable_push(false)
-            .handshake(Io::new(tls));
-        let (sender, connection) = handshake.await.map_err(broken)?;
+            .handshake(io);
+        let (sender, connection) = flusher.while_waiting(handshake).await.map_err(broken)?;
         // The streams report the end of the connection.
         spawn(async move {
-            drop(connection.await);
+            drop(flusher.while_waiting(connection).await);
             drop(socket);
         });
         let state = Rc::new(State { used_ms: Cell::new(now_ms()) });

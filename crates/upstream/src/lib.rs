@@ -6,8 +6,10 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `client` | [`Client`]: redirects, retries, idle connections |
+//! | `client` | [`Client`]: redirects, retries |
+//! | `connections` | the connections of a client to all origins |
 //! | `request`, `response` | [`Request`], [`Response`] |
+//! | `response_facts` | the head of a response over either protocol |
 //! | `upload` | [`Upload`]: a request with a streamed body |
 //! | `connection` | one HTTP/1.1 exchange, read strictly |
 //! | `http2` | exchanges that share a connection |
@@ -49,6 +51,7 @@ mod account;
 mod channel;
 mod client;
 mod connection;
+mod connections;
 mod counters;
 mod decode;
 mod dns;
@@ -60,9 +63,12 @@ mod interim;
 mod origin_pool;
 mod request;
 mod response;
+mod response_facts;
 mod scoped_task;
 mod sockets;
 mod tcp;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tls;
 mod transport;
 mod upload;
@@ -70,12 +76,13 @@ mod url;
 
 pub use account::Account;
 pub use channel::{Channel, Destination};
-pub use client::{Client, Settings};
+pub use client::Client;
+pub use connections::Settings;
 pub use counters::{Counters, Gauges};
 pub use error::{Error, Kind};
 pub use interim::{Interim, Interims};
-pub use request::{Request, RequestHeaders};
+pub use request::{BodyLength, Request, RequestHeaders};
 pub use response::Response;
 pub use scoped_task::ScopedTask;
-pub use upload::{BodyLength, Upload};
+pub use upload::Upload;
 pub use url::Url;

@@ -7,7 +7,6 @@
 use crate::account::Account;
 use crate::error::{Error, Kind};
 use crate::interim::Interims;
-use crate::upload::BodyLength;
 use crate::url::Url;
 use outboard_http1::{
     Method, write_content_length, write_head_end, write_header, write_request_line,
@@ -49,6 +48,15 @@ pub struct Request {
     pub interims: Option<Rc<Interims>>,
     /// The account that the request counts for.
     pub account: Option<Rc<Account>>,
+}
+
+/// The framing of a streamed body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyLength {
+    /// This number of bytes will be written.
+    Known(u64),
+    /// Chunks.
+    Chunked,
 }
 
 impl Request {

@@ -5,13 +5,14 @@
 //! when the response is dropped earlier.
 
 use crate::channel::Channel;
-use crate::client::Client;
 use crate::connection::{self, Connection};
+use crate::connections::Connections;
 use crate::decode::Decoder;
 use crate::error::{Error, Kind};
 use crate::http2;
 use crate::origin_pool::Permit;
-use crate::request::{Request, is_nominated, is_of_the_connection};
+use crate::request::Request;
+use crate::response_facts::ResponseFacts;
 use crate::url::Url;
 use outboard_reactor::{Elapsed, now_ms, with_deadline};
 use std::rc::Rc;
@@ -39,6 +40,18 @@ pub(crate) enum Body {
 }
 
 impl Body {
+    /// The response whose head is in the connection's input.
+    pub(crate) fn of_http1(
+        request: &Request,
+        connection: Box<Connection>,
+        head: connection::Head,
+    ) -> (ResponseFacts, Self) {
+        let fields: Vec<_> = connection.headers().collect();
+        let status = connection.status();
+        let facts = ResponseFacts::new(request, status, 1, fields.iter().copied());
+        (facts, Self::Http1(connection::Body::new(connection, head)))
+    }
+
     fn length(&self) -> Option<u64> {
         match self {
             Self::Http1(body) => body.length(),
@@ -72,7 +85,7 @@ impl Body {
 /// The rest of the body.
 #[derive(Debug)]
 struct Content {
-    client: Rc<Client>,
+    connections: Rc<Connections>,
     /// `None` after the end of the body.
     under_way: Option<(Body, Permit)>,
     decoder: Option<Decoder>,
@@ -100,7 +113,7 @@ impl Deadline {
 
 impl Response {
     pub(crate) fn new(
-        client: Rc<Client>,
+        connections: Rc<Connections>,
         request: &Request,
         head: ResponseFacts,
         body: Body,
@@ -112,7 +125,7 @@ impl Response {
             return Err(too_large(most));
         }
         let content = Content {
-            client,
+            connections,
             under_way: Some((body, permit)),
             decoder: head.decoder,
             encoded: Vec::new(),
@@ -151,7 +164,7 @@ impl Response {
     pub async fn read(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
         let read = self.content.read(out, &self.url).await;
         if let Err(error) = &read {
-            self.content.client.count(|counters| counters.failed(error.kind));
+            self.content.connections.count(|counters| counters.failed(error.kind));
             self.content.under_way = None;
         }
         read
@@ -166,7 +179,7 @@ impl Response {
     /// the place of a request.
     pub fn count_as_response(&mut self) {
         if let Some((_, permit)) = &mut self.content.under_way {
-            permit.count_as_response(self.content.client.origin_limits());
+            permit.count_as_response(self.content.connections.limits());
         }
     }
 
@@ -223,60 +236,11 @@ impl Content {
     fn settle(&mut self) {
         if let Some((body, permit)) = self.under_way.take_if(|(body, _)| body.is_over()) {
             let pool = permit.pool().clone();
-            self.client.keep(&pool, body.into_idle());
+            self.connections.keep(&pool, body.into_idle());
         }
     }
 }
 
 fn too_large(most: u64) -> Error {
     Error::new(Kind::TooLarge, format!("the body is larger than {most} bytes"))
-}
-
-/// The head of a response over either protocol.
-#[derive(Debug)]
-pub(crate) struct ResponseFacts {
-    pub(crate) status: u16,
-    pub(crate) http_version: u8,
-    pub(crate) headers: Vec<u8>,
-    pub(crate) decoder: Option<Decoder>,
-}
-
-impl ResponseFacts {
-    /// Selects the fields of a response to `request`.
-    pub(crate) fn new<'h>(
-        request: &Request,
-        status: u16,
-        http_version: u8,
-        fields: impl Iterator<Item = (&'h [u8], &'h [u8])> + Clone,
-    ) -> Self {
-        let named = |wanted: &[u8]| {
-            let mut found = fields.clone().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
-            found.next().filter(|_| found.next().is_none()).map(|(_, value)| value)
-        };
-        let has_body = request.method != b"HEAD" && !matches!(status, 204 | 304);
-        let decoder = (has_body && request.decodes())
-            .then(|| named(b"content-encoding"))
-            .flatten()
-            .and_then(|coding| Decoder::of(coding, request.max_body_bytes));
-        let own_fields =
-            fields.clone().filter(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
-        let connection: Vec<&[u8]> = own_fields.map(|(_, value)| value).collect();
-        let mut headers = Vec::with_capacity(256);
-        for (name, value) in fields {
-            if connection.iter().any(|nominated| is_nominated(nominated, name)) {
-                continue;
-            }
-            let is_length = name.eq_ignore_ascii_case(b"content-length");
-            let untrue =
-                decoder.is_some() && (is_length || name.eq_ignore_ascii_case(b"content-encoding"));
-            if untrue || (is_of_the_connection(name) && !is_length) {
-                continue;
-            }
-            headers.extend_from_slice(name);
-            headers.extend_from_slice(b": ");
-            headers.extend_from_slice(value);
-            headers.push(b'\n');
-        }
-        Self { status, http_version, headers, decoder }
-    }
 }

@@ -3,7 +3,7 @@
 //! For requests that may be cancelled: dropping the handle drops the task's future, connections and
 //! permits included.
 
-use outboard_reactor::{TaskId, current_task, spawn, wake};
+use outboard_reactor::{TaskId, current_task, spawn, spawn_in_background, wake};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -47,19 +47,30 @@ impl ScopedTask {
     /// Spawns the task.
     pub fn spawn(work: impl Future<Output = ()> + 'static) -> Self {
         let state = Rc::new(State::default());
-        let theirs = state.clone();
-        spawn(async move {
-            let mut work = pin!(work);
-            poll_fn(|context| {
-                if theirs.cancelled.get() {
-                    return Poll::Ready(());
-                }
-                theirs.task.set(Some(current_task()));
-                work.as_mut().poll(context)
-            })
-            .await;
-        });
+        spawn(state.clone().run(work));
         Self { state }
+    }
+
+    /// Spawns the task as one of very many that a worker may start at once
+    /// ([`spawn_in_background`]).
+    pub fn spawn_in_background(work: impl Future<Output = ()> + 'static) -> Self {
+        let state = Rc::new(State::default());
+        spawn_in_background(state.clone().run(work));
+        Self { state }
+    }
+}
+
+impl State {
+    async fn run(self: Rc<Self>, work: impl Future<Output = ()>) {
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            if self.cancelled.get() {
+                return Poll::Ready(());
+            }
+            self.task.set(Some(current_task()));
+            work.as_mut().poll(context)
+        })
+        .await;
     }
 }
 

@@ -3,29 +3,20 @@
 //! Started by the client for callers that forward bodies. Invariants: it is sent once, because the sent
 //! part of the body is gone; the response of a peer that responds early and reads no more is received.
 
-use crate::client::Client;
 use crate::connection::{Broken, Connection};
+use crate::connections::Connections;
 use crate::error::Error;
 use crate::origin_pool::Permit;
-use crate::request::Request;
-use crate::response::{Deadline, Response};
+use crate::request::{BodyLength, Request};
+use crate::response::{Body, Deadline, Response};
 use outboard_http1::{LAST_CHUNK, write_chunk};
 use outboard_reactor::{Elapsed, now_ms, with_deadline};
 use std::rc::Rc;
 
-/// The framing of the body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BodyLength {
-    /// This number of bytes will be written.
-    Known(u64),
-    /// Chunks.
-    Chunked,
-}
-
 /// A request with a streamed body.
 #[derive(Debug)]
 pub struct Upload {
-    client: Rc<Client>,
+    connections: Rc<Connections>,
     request: Request,
     connection: Box<Connection>,
     permit: Permit,
@@ -36,13 +27,13 @@ pub struct Upload {
 
 impl Upload {
     pub(crate) fn new(
-        client: Rc<Client>,
+        connections: Rc<Connections>,
         request: Request,
         connection: Box<Connection>,
         permit: Permit,
         length: BodyLength,
     ) -> Self {
-        Self { client, request, connection, permit, length, is_refused: false }
+        Self { connections, request, connection, permit, length, is_refused: false }
     }
 
     /// Sends the head.
@@ -79,7 +70,7 @@ impl Upload {
         if self.length == BodyLength::Chunked {
             self.send(LAST_CHUNK).await;
         }
-        let Self { client, request, mut connection, permit, is_refused, .. } = self;
+        let Self { connections, request, mut connection, permit, is_refused, .. } = self;
         let timeout_ms = request.timeout_ms;
         let deadline = Deadline { at_ms: now_ms() + timeout_ms, timeout_ms };
         let head = match with_deadline(deadline.at_ms, connection.read_head(&request)).await {
@@ -88,10 +79,10 @@ impl Upload {
             Err(Elapsed) => Err(deadline.error(&request.url)),
         };
         if let Err(error) = &head {
-            client.count(|counters| counters.failed(error.kind));
+            connections.count(|counters| counters.failed(error.kind));
         }
-        let (facts, body) = Client::answered(&request, connection, head?);
-        Response::new(client, &request, facts, body, permit, deadline)
+        let (facts, body) = Body::of_http1(&request, connection, head?);
+        Response::new(connections, &request, facts, body, permit, deadline)
     }
 
     async fn send(&mut self, bytes: &[u8]) {

@@ -422,7 +422,7 @@ fn idle_connections_are_closed_after_their_time() {
         while client.gauges().idle > 0 {
             sleep(5).await;
         }
-        assert!(client.pools.borrow().is_empty());
+        assert!(client.connections.is_empty());
     })
     .unwrap();
 }
