@@ -1,43 +1,25 @@
 //! A served file: its descriptor or bytes, its pre-compressed siblings, and all their properties that
-//! do not depend on a request. Created by [`crate::Root`] on the first lookup of a path, shared by the
-//! cache and by responses under way.
+//! do not depend on a request. Created by [`crate::Root`] of an [`Opened`] on the first lookup of a path,
+//! shared by the cache and by responses under way.
 //!
 //! Invariant: an entry never changes. A file that changed gets another entry.
 
-use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::hash::BuildHasher;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use outboard_http_semantics::{
     Coding, EntityTag, LastModified, UNIX_SECONDS_MAX, Validators, format_http_date,
-    is_compressible,
 };
-use rustix::io::Errno;
 
+use crate::content::{Bytes, Content};
 use crate::head::{self, Line, Lines};
-use crate::mime;
-use crate::options::RootOptions;
-use crate::resolve::{ForbiddenReason, READ, Refusal, Resolver, errno_of};
-use crate::source::SourceNames;
+use crate::opened::{Opened, Siblings, peek_siblings};
+use crate::resolve::{NotInMemory, Resolver};
+use crate::rules::EntryRules;
 use crate::stamp::Stamp;
-
-/// How often a small file is read again if it changes during the read.
-const READS_MAX: u32 = 3;
-
-/// The bytes of a representation.
-#[derive(Debug, Clone)]
-pub enum Content {
-    /// A small body in memory.
-    Memory(Rc<[u8]>),
-    /// A larger body, for sendfile(2) with an explicit offset. A file that is truncated in place ends
-    /// early; the connection must then be closed.
-    File(Rc<OwnedFd>),
-}
 
 /// A representation of a file: identity or pre-compressed.
 #[derive(Debug)]
@@ -85,7 +67,7 @@ pub struct Entry {
     pub(crate) plain: Representation,
     pub(crate) encoded: Vec<Representation>,
     pub(crate) mime: Box<str>,
-    rules: Rc<EntryRules>,
+    rules: Arc<EntryRules>,
     /// `None` when the file's time lies in the future or is no HTTP-date.
     last_modified: Option<ModificationDate>,
     /// The boundary of multipart responses. Derived from a secret of the process, so that no file can
@@ -98,84 +80,48 @@ pub struct Entry {
     siblings: Siblings,
 }
 
-/// The stamp of each possible sibling.
-type Siblings = [Option<Stamp>; Coding::ALL.len()];
-
 #[derive(Debug)]
 struct ModificationDate {
     unix_s: u64,
     text: String,
 }
 
-/// The rules of a root for its entries.
-#[derive(Debug)]
-pub(crate) struct EntryRules {
-    pub(crate) options: RootOptions,
-    pub(crate) names: SourceNames,
-    pub(crate) boundary_key: RandomState,
-}
-
 impl Entry {
-    /// Opens a regular file below the root. The path has no leading slash.
-    pub(crate) fn open(
-        resolver: &Resolver,
-        relative: &[u8],
-        rules: &Rc<EntryRules>,
-    ) -> Result<Self, Refusal> {
-        let now = SystemTime::now();
-        let (content, stamp) = read(resolver, relative, rules)?;
-        let name = relative.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        let mime = mime::of_name(name, &rules.options.mime_overrides).into_boxed_str();
-        let looks_for_siblings = rules.options.precompressed && is_compressible(mime.as_bytes());
-        let siblings = if looks_for_siblings {
-            peek_siblings(resolver, relative)
-        } else {
-            Siblings::default()
-        };
+    pub(crate) fn new(opened: Opened, rules: &Arc<EntryRules>) -> Self {
+        let Opened { plain: (bytes, stamp), mime, looks_for_siblings, siblings, encoded, at } =
+            opened;
+        let encoded = encoded.into_iter();
+        let encoded =
+            encoded.map(|(coding, bytes, stamp)| Representation::new(Some(coding), bytes, &stamp));
         let mut entry = Self {
-            plain: Representation::new(None, content, &stamp),
-            encoded: Vec::new(),
+            plain: Representation::new(None, bytes, &stamp),
+            encoded: encoded.collect(),
             mime,
-            rules: Rc::clone(rules),
-            last_modified: ModificationDate::new(&stamp, now),
+            rules: Arc::clone(rules),
+            last_modified: ModificationDate::new(&stamp, at),
             boundary: rules.boundary_key.hash_one(stamp.digest()),
             stamp,
-            settled: stamp.is_settled(now),
+            settled: stamp.is_settled(at)
+                && siblings.iter().flatten().all(|sibling| sibling.is_settled(at)),
             looks_for_siblings,
             siblings,
         };
-        entry.encoded = entry.open_siblings(resolver, relative, rules);
-        entry.settled &= siblings.iter().flatten().all(|sibling| sibling.is_settled(now));
         entry.render_heads();
-        Ok(entry)
+        entry
     }
 
     /// Whether the path still names this file with these siblings.
-    pub(crate) fn is_current(&self, resolver: &Resolver, relative: &[u8]) -> bool {
-        let stamp = resolver.peek(relative).and_then(|stat| Stamp::of_file(&stat));
-        self.settled
-            && stamp == Some(self.stamp)
-            && (!self.looks_for_siblings || peek_siblings(resolver, relative) == self.siblings)
-    }
-
-    /// Opens the siblings that are regular files, allowed, readable and not older than the file.
-    fn open_siblings(
+    pub(crate) fn is_current(
         &self,
         resolver: &Resolver,
         relative: &[u8],
-        rules: &EntryRules,
-    ) -> Vec<Representation> {
-        let open = |coding| {
-            let path = [relative, suffix(coding)].concat();
-            let (content, stamp) = read(resolver, &path, rules).ok()?;
-            (stamp.modified >= self.stamp.modified)
-                .then(|| Representation::new(Some(coding), content, &stamp))
-        };
-        let present = Coding::ALL.into_iter().zip(&self.siblings);
-        present
-            .filter(|(_, stamp)| stamp.is_some())
-            .filter_map(|(coding, _)| open(coding))
-            .collect()
+    ) -> Result<bool, NotInMemory> {
+        if !self.settled {
+            return Ok(false);
+        }
+        let stamp = resolver.peek(relative)?.and_then(|stat| Stamp::of_file(&stat));
+        Ok(stamp == Some(self.stamp)
+            && (!self.looks_for_siblings || peek_siblings(resolver, relative)? == self.siblings))
     }
 
     fn render_heads(&mut self) {
@@ -281,7 +227,7 @@ impl Entry {
 }
 
 impl Representation {
-    fn new(coding: Option<Coding>, content: Content, stamp: &Stamp) -> Self {
+    fn new(coding: Option<Coding>, bytes: Bytes, stamp: &Stamp) -> Self {
         let digest = stamp.digest();
         let etag = match coding {
             None => format!("\"{digest:016x}\""),
@@ -289,7 +235,7 @@ impl Representation {
         };
         let (lines_200, head_200) = (Rc::default(), Rc::default());
         let etag = etag.into_boxed_str();
-        Self { coding, content, size: stamp.size, etag, lines_200, head_200 }
+        Self { coding, content: bytes.into(), size: stamp.size, etag, lines_200, head_200 }
     }
 }
 
@@ -300,64 +246,4 @@ impl ModificationDate {
         (stamp.modified.to_system()? <= now && unix_s <= UNIX_SECONDS_MAX)
             .then(|| Self { unix_s, text: format_http_date(unix_s) })
     }
-}
-
-/// The end of a sibling's name.
-fn suffix(coding: Coding) -> &'static [u8] {
-    match coding {
-        Coding::Brotli => b".br",
-        Coding::Zstd => b".zst",
-        Coding::Gzip => b".gz",
-    }
-}
-
-fn peek_siblings(resolver: &Resolver, relative: &[u8]) -> Siblings {
-    Coding::ALL.map(|coding| {
-        let stat = resolver.peek(&[relative, suffix(coding)].concat())?;
-        Stamp::of_file(&stat)
-    })
-}
-
-/// Opens a regular file, and reads it if it is small.
-fn read(
-    resolver: &Resolver,
-    relative: &[u8],
-    rules: &EntryRules,
-) -> Result<(Content, Stamp), Refusal> {
-    let file = File::from(resolver.open(relative, READ)?);
-    if !rules.names.is_empty() && is_php_by_its_own_name(&file, &rules.names) {
-        return Err(Refusal::Forbidden(ForbiddenReason::PhpSource));
-    }
-    for _ in 0..READS_MAX {
-        let stamp = stamp_of(&file)?;
-        if stamp.size > rules.options.small_file_bytes {
-            return Ok((Content::File(Rc::new(file.into())), stamp));
-        }
-        let mut bytes = vec![0; usize::try_from(stamp.size).map_err(|_| Errno::NOMEM)?];
-        let is_whole = match file.read_exact_at(&mut bytes, 0) {
-            Ok(()) => true,
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => false,
-            Err(error) => return Err(errno_of(&error).into()),
-        };
-        if is_whole && stamp_of(&file)? == stamp {
-            return Ok((Content::Memory(bytes.into()), stamp));
-        }
-    }
-    // The file is being written. It is sent as it is at the time of sending.
-    let stamp = stamp_of(&file)?;
-    Ok((Content::File(Rc::new(file.into())), stamp))
-}
-
-/// Whether the file's real name is a PHP name, which a link may hide. Without /proc only the requested
-/// name is known.
-fn is_php_by_its_own_name(file: &File, names: &SourceNames) -> bool {
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let path = std::fs::read_link(link).ok();
-    let name = path.as_deref().and_then(Path::file_name);
-    name.is_some_and(|name| names.is_php(name.as_bytes()))
-}
-
-fn stamp_of(file: &File) -> Result<Stamp, Refusal> {
-    let stat = rustix::fs::fstat(file)?;
-    Stamp::of_file(&stat).ok_or(Refusal::Forbidden(ForbiddenReason::NotRegular))
 }

@@ -1,9 +1,9 @@
 //! Static files without sockets and without a runtime: from a request path to a plan of headers and
 //! body parts.
 //!
-//! The gateway's I/O thread calls [`Root::lookup`] with a request path, passes the [`Entry`] and the
-//! request's conditions to [`plan`], and writes the [`Plan`]: small bodies from memory together with
-//! the head, larger ones by sendfile(2).
+//! The gateway's I/O thread calls [`Root::lookup_in_memory`] with a request path, passes the [`Entry`] and
+//! the request's conditions to [`plan`], and writes the [`Plan`]: small bodies from memory together with
+//! the head, larger ones by sendfile(2). A [`ColdLookup`] is for another thread.
 //!
 //! Invariants: no file outside of the root's policy is opened for reading; a PHP source is never a
 //! [`Lookup::File`]; the bytes, the length and the validators of a response come from one open file.
@@ -27,22 +27,30 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod cold;
+mod content;
 mod entry;
 mod head;
+mod lookup;
 mod mime;
+mod opened;
 mod options;
 mod plan;
 mod private;
 mod resolve;
 mod root;
+mod rules;
 #[cfg(test)]
 mod scratch;
 mod source;
 mod stamp;
 
-pub use entry::{Content, Entry, Representation};
+pub use cold::{ColdLookup, ColdResult};
+pub use content::Content;
+pub use entry::{Entry, Representation};
 pub use head::Headers;
+pub use lookup::{Lookup, LookupError};
 pub use options::{RootOptions, Symlinks};
-pub use plan::{Part, Plan, plan, plan_as};
+pub use plan::{Part, Parts, Plan, plan, plan_as};
 pub use resolve::ForbiddenReason;
-pub use root::{Lookup, LookupError, Root, RootError};
+pub use root::{Root, RootError, ScriptPath};

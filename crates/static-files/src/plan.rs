@@ -8,9 +8,11 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use crate::entry::{Content, Entry, Representation};
+use crate::content::Content;
+use crate::entry::{Entry, Representation};
 use crate::head::{self, Headers, Lines};
 use outboard_http_semantics::{ByteRange, Conditions, Outcome, RangeSelection, select_ranges};
+use smallvec::{SmallVec, smallvec};
 
 /// A part of a body. Its bytes and descriptor are shared with the [`Entry`].
 #[derive(Debug, Clone)]
@@ -51,6 +53,9 @@ impl Part {
     }
 }
 
+/// The parts of a body: usually one, which is not on the heap.
+pub type Parts = SmallVec<[Part; 1]>;
+
 /// A response, ready to be written.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -59,7 +64,7 @@ pub struct Plan {
     /// All header lines except Date, Connection and Content-Length.
     pub headers: Headers,
     /// Empty for HEAD, 304, 412, 416 and empty files.
-    pub body: Vec<Part>,
+    pub body: Parts,
     /// The value of Content-Length, for HEAD too; 0 for a 304, which has none.
     pub content_length: u64,
 }
@@ -108,9 +113,9 @@ impl Response<'_> {
         };
         let content_length = self.chosen.size;
         let body = if self.is_head || content_length == 0 {
-            Vec::new()
+            Parts::new()
         } else {
-            vec![self.part(ByteRange { start: 0, end: content_length })]
+            smallvec![self.part(ByteRange { start: 0, end: content_length })]
         };
         Plan { status: 200, headers, body, content_length }
     }
@@ -139,7 +144,7 @@ impl Response<'_> {
         Plan {
             status: 206,
             headers: lines.into_headers(),
-            body: vec![self.part(range)],
+            body: smallvec![self.part(range)],
             content_length: range.length(),
         }
     }
@@ -147,7 +152,7 @@ impl Response<'_> {
     /// RFC 9110 14.6; the whole file if the framing would be longer than the rest of it.
     fn multipart(&self, ranges: &[ByteRange]) -> Plan {
         let boundary = format!("{:016x}", self.entry.boundary);
-        let mut body = Vec::with_capacity(ranges.len() * 2 + 1);
+        let mut body = Parts::with_capacity(ranges.len() * 2 + 1);
         for range in ranges {
             let mut frame = format!("\r\n--{boundary}\r\nContent-Type: ").into_bytes();
             frame.extend_from_slice(self.part_type());
@@ -190,7 +195,7 @@ impl Response<'_> {
 
 /// A response without content.
 fn without_content(status: u16, lines: Lines) -> Plan {
-    Plan { status, headers: lines.into_headers(), body: Vec::new(), content_length: 0 }
+    Plan { status, headers: lines.into_headers(), body: Parts::new(), content_length: 0 }
 }
 
 #[cfg(test)]

@@ -1,14 +1,18 @@
 //! Opens paths below a root under its symbolic link policy. The kernel enforces the policy during the
 //! walk (openat2(2)), so there is no race between check and open. Called by [`crate::Root`].
+//!
+//! Invariant: a resolver that may not wait opens only paths whose directories and file are in the kernel's
+//! caches (`RESOLVE_CACHED`), so that the event loop does not wait for a disk.
 
 mod same_owner;
 
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use crate::Symlinks;
@@ -99,6 +103,18 @@ pub(crate) enum Refusal {
     NotFound,
     Forbidden(ForbiddenReason),
     Failed(Errno),
+    /// The result would have to be waited for.
+    NotInMemory,
+}
+
+/// The result of a resolver that may not wait, where it would have to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotInMemory;
+
+impl From<NotInMemory> for Refusal {
+    fn from(NotInMemory: NotInMemory) -> Self {
+        Self::NotInMemory
+    }
 }
 
 impl From<Errno> for Refusal {
@@ -136,44 +152,82 @@ impl Tree {
         resolve: ResolveFlags,
     ) -> Result<OwnedFd, Errno> {
         let relative = if relative.is_empty() { b"." } else { relative };
+        let most_races = if resolve.contains(ResolveFlags::CACHED) { 0 } else { RACES_MAX };
         let mut races = 0;
         loop {
             match rustix::fs::openat2(&self.fd, relative, flags, Mode::empty(), resolve) {
-                Err(Errno::AGAIN | Errno::INTR) if races < RACES_MAX => races += 1,
+                Err(Errno::AGAIN) if races < most_races => races += 1,
+                Err(Errno::INTR) if races < RACES_MAX => races += 1,
                 result => return result,
             }
         }
     }
 }
 
-/// A root and the policy by which links below it are followed.
-#[derive(Debug)]
+/// A root and the policy by which links below it are followed. Cheap to clone.
+#[derive(Debug, Clone)]
 pub(crate) struct Resolver {
-    pub(crate) root: Tree,
+    pub(crate) root: Arc<Tree>,
     pub(crate) symlinks: Symlinks,
-    pub(crate) targets: Vec<Tree>,
+    pub(crate) targets: Arc<[Tree]>,
+    pub(crate) may_wait: bool,
 }
 
 impl Resolver {
     /// Opens a path relative to the root. The path must not begin with a slash.
     pub(crate) fn open(&self, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Refusal> {
         debug_assert!(!relative.starts_with(b"/"));
-        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        match self.symlinks {
-            Symlinks::InsideRoot => match self.root.open_beneath(relative, flags, beneath) {
-                Err(Errno::XDEV) => self.open_by_real_path(relative, flags),
-                result => Ok(result?),
-            },
-            Symlinks::SameOwner => same_owner::open(&self.root, relative, flags),
-            Symlinks::Always => {
-                Ok(self.root.open_beneath(relative, flags, ResolveFlags::NO_MAGICLINKS)?)
+        let resolve = ResolveFlags::NO_MAGICLINKS | self.cached();
+        let opened = match self.symlinks {
+            Symlinks::InsideRoot => {
+                let beneath = resolve | ResolveFlags::BENEATH;
+                match self.root.open_beneath(relative, flags, beneath) {
+                    Err(Errno::XDEV) if self.may_wait => self.open_by_real_path(relative, flags),
+                    // Every component of the real path is read.
+                    Err(Errno::XDEV) => Err(Refusal::NotInMemory),
+                    result => result.map_err(Refusal::from),
+                }
             }
-        }
+            Symlinks::SameOwner => same_owner::open(&self.root, relative, flags, self.cached()),
+            Symlinks::Always => {
+                self.root.open_beneath(relative, flags, resolve).map_err(Refusal::from)
+            }
+        };
+        opened.map_err(|refusal| match refusal {
+            Refusal::Failed(Errno::AGAIN) if !self.may_wait => Refusal::NotInMemory,
+            refusal => refusal,
+        })
     }
 
     /// The result of stat(2) for a path, following every link; only for comparison with a known stamp.
-    pub(crate) fn peek(&self, relative: &[u8]) -> Option<Stat> {
-        rustix::fs::statat(&self.root.fd, relative, rustix::fs::AtFlags::empty()).ok()
+    pub(crate) fn peek(&self, relative: &[u8]) -> Result<Option<Stat>, NotInMemory> {
+        self.stat(&self.root.fd, relative)
+    }
+
+    /// The directory that `path` leads to, if that is not the root any more.
+    pub(crate) fn moved_root(&self, path: &Path) -> Result<Option<Tree>, NotInMemory> {
+        let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
+        let current = rustix::fs::fstat(&self.root.fd).ok().map(identity);
+        if self.stat(CWD, path.as_os_str().as_bytes())?.map(identity) == current {
+            return Ok(None);
+        }
+        // While there is no directory, the old one remains in use.
+        if self.may_wait { Ok(Tree::open(path).ok()) } else { Err(NotInMemory) }
+    }
+
+    fn stat(&self, from: impl AsFd, path: &[u8]) -> Result<Option<Stat>, NotInMemory> {
+        if self.may_wait {
+            return Ok(rustix::fs::statat(from, path, AtFlags::empty()).ok());
+        }
+        match rustix::fs::openat2(from, path, HANDLE, Mode::empty(), ResolveFlags::CACHED) {
+            Ok(handle) => Ok(rustix::fs::fstat(handle).ok()),
+            Err(Errno::AGAIN) => Err(NotInMemory),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn cached(&self) -> ResolveFlags {
+        if self.may_wait { ResolveFlags::empty() } else { ResolveFlags::CACHED }
     }
 
     /// Opens a path whose link left the root. Its real path may lie in an allowed tree, or in the root
@@ -187,7 +241,7 @@ impl Resolver {
             Errno::ACCESS => outside,
             errno => errno.into(),
         })?;
-        for tree in std::iter::once(&self.root).chain(&self.targets) {
+        for tree in std::iter::once(&*self.root).chain(self.targets.iter()) {
             if let Ok(rest) = real.strip_prefix(&tree.path) {
                 let resolve =
                     ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
@@ -201,6 +255,12 @@ impl Resolver {
 /// Checks that the kernel and its system call filters support openat2(2) (Linux 5.6).
 pub(crate) fn probe() -> Result<(), Errno> {
     rustix::fs::openat2(CWD, ".", HANDLE, Mode::empty(), ResolveFlags::empty()).map(drop)
+}
+
+/// Whether the kernel can report that a path is not in memory (Linux 5.12).
+pub(crate) fn knows_what_is_in_memory() -> bool {
+    let opened = rustix::fs::openat2(CWD, ".", HANDLE, Mode::empty(), ResolveFlags::CACHED);
+    matches!(opened, Ok(_) | Err(Errno::AGAIN))
 }
 
 pub(crate) fn errno_of(error: &std::io::Error) -> Errno {

@@ -1,22 +1,26 @@
 //! A directory that files are served from, and the lookup of request paths in it. Called by the
 //! gateway's router for every request that may be a file; most lookups hit the open-file cache.
 //!
-//! Invariant: a path's bytes are checked (dots, NUL) before the kernel sees it, and every path in the
-//! cache has passed the check.
+//! Invariants: a path's bytes are checked (dots, NUL) before the kernel sees it, and every path in the
+//! cache, and of a [`ColdLookup`], has passed the check; [`Root::lookup_in_memory`] does not wait for a
+//! disk.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::hash::RandomState;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-
-use rustix::fs::FileType;
-use rustix::io::Errno;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cache::{Cache, Cached};
-use crate::entry::{Entry, EntryRules};
-use crate::resolve::{self, ForbiddenReason, HANDLE, Refusal, Resolver, Tree};
-use crate::source::{NameKind, SourceNames};
+use crate::cold::{ColdLookup, ColdResult};
+use crate::entry::Entry;
+use crate::lookup::{Lookup, find, relative};
+use crate::opened::Opened;
+use crate::resolve::{self, ForbiddenReason, NotInMemory, Resolver, Tree};
+use crate::rules::EntryRules;
+use crate::source::SourceNames;
 use crate::{RootOptions, head};
 
 /// Why a root was not opened: a configuration error, or a kernel that is too old.
@@ -69,68 +73,21 @@ impl std::error::Error for RootError {
     }
 }
 
-/// A lookup failed: too many open files, an I/O error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LookupError {
-    errno: Errno,
-}
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
-impl LookupError {
-    /// Whether the process or the system has run out of descriptors.
-    pub fn is_out_of_files(self) -> bool {
-        matches!(self.errno, Errno::MFILE | Errno::NFILE)
-    }
-}
-
-impl fmt::Display for LookupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot open the file: {}", std::io::Error::from(self.errno))
-    }
-}
-
-impl std::error::Error for LookupError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.errno)
-    }
-}
-
-/// The result of a lookup.
-#[derive(Debug, Clone)]
-pub enum Lookup {
-    /// A regular file to serve.
-    File(Rc<Entry>),
-    /// A regular file with a private name: a database, a backup, a log, a key.
-    Private(Rc<Entry>),
-    /// A directory. Redirect the client if the path does not end in a slash.
-    Directory,
-    /// A PHP script to run. The gateway need not be able to read it.
-    Script,
-    /// No file.
-    NotFound,
-    /// A file that must not be served.
-    Forbidden(ForbiddenReason),
-    /// The lookup failed.
-    Error(LookupError),
-}
-
-impl From<Refusal> for Lookup {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::NotFound => Self::NotFound,
-            Refusal::Forbidden(reason) => Self::Forbidden(reason),
-            Refusal::Failed(errno) => Self::Error(LookupError { errno }),
-        }
-    }
-}
+/// The path of a script, and the rest of the path of a request.
+pub type ScriptPath<'a> = (&'a [u8], &'a [u8]);
 
 /// A directory and the rules by which its files are served. For one thread.
 #[derive(Debug)]
 pub struct Root {
+    /// Unique in this process.
+    id: u64,
     /// The given path, absolute. May be a link that a deployment moves.
-    path: PathBuf,
+    path: Arc<Path>,
     resolver: RefCell<Resolver>,
     cache: RefCell<Cache<Lookup>>,
-    rules: Rc<EntryRules>,
+    rules: Arc<EntryRules>,
     /// When to check again whether `path` still leads to the same directory.
     check_root_at_ms: Cell<u64>,
 }
@@ -148,15 +105,17 @@ impl Root {
             .map_err(|error| RootError::Directory { path: path.into(), error })?;
         let targets = options.symlink_targets.iter().map(|path| open(path));
         let resolver = Resolver {
-            root: open(&absolute)?,
+            root: Arc::new(open(&absolute)?),
             symlinks: options.symlinks,
             targets: targets.collect::<Result<_, _>>()?,
+            may_wait: !resolve::knows_what_is_in_memory(),
         };
         Ok(Self {
-            path: absolute,
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            path: absolute.into(),
             resolver: RefCell::new(resolver),
             cache: RefCell::new(Cache::new(options.cache_capacity)),
-            rules: Rc::new(EntryRules {
+            rules: Arc::new(EntryRules {
                 names: SourceNames::new(
                     &options.php_suffixes,
                     &options.source_suffixes,
@@ -175,48 +134,106 @@ impl Root {
     }
 
     /// Looks up a path, which is decoded, normalised and begins with a slash. `now_ms` is any monotonic
-    /// clock.
+    /// clock. May wait for a disk.
     pub fn lookup(&self, path: &[u8], now_ms: u64) -> Lookup {
-        self.follow_moved_root(now_ms);
+        match self.lookup_in_memory(path, now_ms) {
+            Ok(found) => found,
+            Err(cold) => self.complete(cold.run(), now_ms),
+        }
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// The lookup, if the file or a directory of its path is not in memory, or the kernel cannot tell
+    /// that it is. Another thread may run it; [`Root::complete`] takes its result.
+    pub fn lookup_in_memory(&self, path: &[u8], now_ms: u64) -> Result<Lookup, Box<ColdLookup>> {
+        self.try_lookup(path, now_ms).or_else(|NotInMemory| {
+            // The root's own directory may have been missing before the path was checked.
+            self.refuse_by_name(path).ok_or_else(|| self.cold_lookup(path))
+        })
+    }
+
+    fn cold_lookup(&self, path: &[u8]) -> Box<ColdLookup> {
+        Box::new(ColdLookup {
+            path: path.into(),
+            root: self.id,
+            root_path: self.path.clone(),
+            resolver: self.resolver.borrow().clone(),
+            rules: self.rules.clone(),
+        })
+    }
+
+    fn try_lookup(&self, path: &[u8], now_ms: u64) -> Result<Lookup, NotInMemory> {
+        self.follow_moved_root(now_ms)?;
         // A separate statement, so that the cache is not borrowed in the arms.
         let cached = self.cache.borrow_mut().get(path, now_ms);
         match cached {
-            Cached::Fresh(found) => return found,
-            Cached::Stale(found) if self.is_current(&found, path) => {
-                return self.store(path, found, now_ms);
+            Cached::Fresh(found) => return Ok(found),
+            Cached::Stale(found) if self.is_current(&found, path)? => {
+                return Ok(self.store(path, found, now_ms));
             }
             Cached::Stale(_) | Cached::Unknown => {}
         }
         if let Some(lookup) = self.refuse_by_name(path) {
-            return lookup;
+            return Ok(lookup);
         }
-        let found = match self.find(path) {
-            Lookup::Error(error) if error.is_out_of_files() => {
-                self.clear_cache();
-                self.find(path)
-            }
-            found => found,
-        };
-        self.store(path, found, now_ms)
+        let find = || find(&self.resolver.borrow(), path, &self.rules);
+        let mut found = find()?;
+        if found.is_out_of_files() {
+            self.clear_cache();
+            found = find()?;
+        }
+        Ok(self.store(path, self.entered(found), now_ms))
+    }
+
+    /// The result of a lookup that another thread has run.
+    pub fn complete(&self, result: ColdResult, now_ms: u64) -> Lookup {
+        let ColdResult { path, found, moved_root } = result;
+        if let Some(root) = moved_root {
+            self.replace_root(root);
+        }
+        self.check_root_later(now_ms);
+        // Requests for the same file share its bytes.
+        if let Cached::Fresh(found) = self.cache.borrow_mut().get(&path, now_ms) {
+            return found;
+        }
+        if !found.is_out_of_files() {
+            return self.store(&path, self.entered(found), now_ms);
+        }
+        self.clear_cache();
+        self.try_lookup(&path, now_ms).unwrap_or_else(|NotInMemory| self.entered(found))
+    }
+
+    /// A result with the entry of its file.
+    fn entered(&self, found: Lookup<Opened>) -> Lookup {
+        found.map(|opened| Rc::new(Entry::new(opened, &self.rules)))
     }
 
     /// Splits a path at its first script: `/a/index.php/x/y` into `/a/index.php` and `/x/y` (PATH_INFO,
     /// RFC 3875 4.1.5). A file of another kind in the middle ends the search, so `/image.jpg/x.php`
-    /// has no script.
-    pub fn split_script<'a>(&self, path: &'a [u8], now_ms: u64) -> Option<(&'a [u8], &'a [u8])> {
+    /// has no script. `lookup` is one of the root's.
+    ///
+    /// # Errors
+    /// Those of `lookup`.
+    pub fn split_script<'a, E>(
+        &self,
+        path: &'a [u8],
+        lookup: impl Fn(&[u8]) -> Result<Lookup, E>,
+    ) -> Result<Option<ScriptPath<'a>>, E> {
         let ends = memchr::memchr_iter(b'/', path).skip(1).chain(std::iter::once(path.len()));
         for end in ends {
             let (candidate, rest) = path.split_at(end);
             if !self.rules.names.is_script(candidate) {
                 continue;
             }
-            match self.lookup(candidate, now_ms) {
-                Lookup::Script => return Some((candidate, rest)),
+            match lookup(candidate)? {
+                Lookup::Script => return Ok(Some((candidate, rest))),
                 Lookup::Directory => {}
-                _ => return None,
+                _ => return Ok(None),
             }
         }
-        None
+        Ok(None)
     }
 
     /// Clears the cache, which closes the descriptors that no response uses.
@@ -225,29 +242,33 @@ impl Root {
     }
 
     /// Reopens the root if a deployment has moved its link or replaced its directory.
-    fn follow_moved_root(&self, now_ms: u64) {
+    fn follow_moved_root(&self, now_ms: u64) -> Result<(), NotInMemory> {
         if now_ms < self.check_root_at_ms.get() {
-            return;
+            return Ok(());
         }
-        self.check_root_at_ms.set(now_ms.saturating_add(self.rules.options.cache_valid_ms));
-        let identity = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
-        let mut resolver = self.resolver.borrow_mut();
-        let current = rustix::fs::fstat(&resolver.root.fd).map(identity);
-        if rustix::fs::stat(&self.path).map(identity) != current {
-            // While there is no directory, the old one remains in use.
-            if let Ok(tree) = Tree::open(&self.path) {
-                resolver.root = tree;
-                self.clear_cache();
-            }
+        let moved = self.resolver.borrow().moved_root(&self.path)?;
+        self.check_root_later(now_ms);
+        if let Some(root) = moved {
+            self.replace_root(Arc::new(root));
         }
+        Ok(())
     }
 
-    fn is_current(&self, found: &Lookup, path: &[u8]) -> bool {
+    fn check_root_later(&self, now_ms: u64) {
+        self.check_root_at_ms.set(now_ms.saturating_add(self.rules.options.cache_valid_ms));
+    }
+
+    fn replace_root(&self, root: Arc<Tree>) {
+        self.resolver.borrow_mut().root = root;
+        self.clear_cache();
+    }
+
+    fn is_current(&self, found: &Lookup, path: &[u8]) -> Result<bool, NotInMemory> {
         match found {
             Lookup::File(entry) | Lookup::Private(entry) => {
                 entry.is_current(&self.resolver.borrow(), relative(path))
             }
-            _ => false,
+            _ => Ok(false),
         }
     }
 
@@ -285,40 +306,6 @@ impl Root {
         self.rules.options.dot_files
             || self.rules.options.allow_dotfiles.iter().any(|served| served.as_bytes() == name)
     }
-
-    fn find(&self, path: &[u8]) -> Lookup {
-        let resolver = self.resolver.borrow();
-        let relative = relative(path);
-        let kind = resolver
-            .open(relative, HANDLE)
-            .and_then(|handle| Ok(FileType::from_raw_mode(rustix::fs::fstat(handle)?.st_mode)));
-        match kind {
-            Err(refusal) => refusal.into(),
-            Ok(FileType::Directory) => Lookup::Directory,
-            Ok(FileType::RegularFile) => {
-                let open = || Entry::open(&resolver, relative, &self.rules).map(Rc::new);
-                let found = match self.rules.names.classify(last_component(relative)) {
-                    NameKind::Script => Ok(Lookup::Script),
-                    NameKind::Source => Ok(Lookup::Forbidden(ForbiddenReason::PhpSource)),
-                    NameKind::Private => open().map(Lookup::Private),
-                    NameKind::Plain => open().map(Lookup::File),
-                };
-                found.unwrap_or_else(Lookup::from)
-            }
-            Ok(_) => Lookup::Forbidden(ForbiddenReason::NotRegular),
-        }
-    }
-}
-
-/// A path for openat2(2) without all of its leading slashes: with [`crate::Symlinks::Always`] a second
-/// one would mean the root of the file system.
-fn relative(path: &[u8]) -> &[u8] {
-    let start = path.iter().position(|&byte| byte != b'/').unwrap_or(path.len());
-    &path[start..]
-}
-
-fn last_component(path: &[u8]) -> &[u8] {
-    memchr::memrchr(b'/', path).map_or(path, |slash| &path[slash + 1..])
 }
 
 fn check_header_values(options: &RootOptions) -> Result<(), RootError> {

@@ -357,7 +357,7 @@ fn pieces(plan: &Plan) -> Vec<(Vec<u8>, usize)> {
         let (_, range) = text.rsplit_once("bytes ").unwrap();
         range.split_once('-').unwrap().0.parse().unwrap()
     };
-    let alone = |part: &Part| body(&Plan { body: vec![part.clone()], ..plan.clone() });
+    let alone = |part: &Part| body(&Plan { body: smallvec![part.clone()], ..plan.clone() });
     match plan.body.as_slice() {
         [part] => vec![(alone(part), start(header(plan, "Content-Range").unwrap()))],
         parts => parts

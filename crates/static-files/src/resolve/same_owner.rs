@@ -6,7 +6,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::{ForbiddenReason, HANDLE, Refusal, Tree};
@@ -29,8 +29,13 @@ struct Place {
 }
 
 impl Place {
-    fn open(from: impl std::os::fd::AsFd, name: &[u8]) -> Result<Self, Errno> {
-        let fd = rustix::fs::openat(from, name, HANDLE | OFlags::NOFOLLOW, Mode::empty())?;
+    fn open(
+        from: impl std::os::fd::AsFd,
+        name: &[u8],
+        resolve: ResolveFlags,
+    ) -> Result<Self, Errno> {
+        let flags = HANDLE | OFlags::NOFOLLOW;
+        let fd = rustix::fs::openat2(from, name, flags, Mode::empty(), resolve)?;
         let stat = rustix::fs::fstat(&fd)?;
         Ok(Self { fd, stat })
     }
@@ -40,12 +45,18 @@ impl Place {
     }
 }
 
-pub(super) fn open(root: &Tree, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Refusal> {
+/// `resolve` is what each step adds to its flags: whether it may wait.
+pub(super) fn open(
+    root: &Tree,
+    relative: &[u8],
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Refusal> {
     let mut steps = Vec::new();
     push(&mut steps, relative);
-    let mut here = Place::open(&root.fd, b".")?;
+    let mut here = Place::open(&root.fd, b".", resolve)?;
     // How to reopen the present file for reading.
-    let mut reopen = (Place::open(&root.fd, b".")?, b".".to_vec());
+    let mut reopen = (Place::open(&root.fd, b".", resolve)?, b".".to_vec());
     let mut links = 0;
     while let Some(step) = steps.pop() {
         match step {
@@ -55,7 +66,7 @@ pub(super) fn open(root: &Tree, relative: &[u8], flags: OFlags) -> Result<OwnedF
             Step::Directory if !here.is(FileType::Directory) => return Err(Refusal::NotFound),
             Step::OwnedBy(_) | Step::Directory => {}
             Step::Enter(name) => {
-                let next = Place::open(&here.fd, &name)?;
+                let next = Place::open(&here.fd, &name, resolve)?;
                 if !next.is(FileType::Symlink) {
                     reopen = (std::mem::replace(&mut here, next), name);
                     continue;
@@ -69,8 +80,8 @@ pub(super) fn open(root: &Tree, relative: &[u8], flags: OFlags) -> Result<OwnedF
                 steps.push(Step::OwnedBy(next.stat.st_uid));
                 push(&mut steps, target.as_bytes());
                 if target.as_bytes().starts_with(b"/") {
-                    here = Place::open(CWD, b"/")?;
-                    reopen = (Place::open(CWD, b"/")?, b".".to_vec());
+                    here = Place::open(CWD, b"/", resolve)?;
+                    reopen = (Place::open(CWD, b"/", resolve)?, b".".to_vec());
                 }
             }
         }
@@ -79,7 +90,8 @@ pub(super) fn open(root: &Tree, relative: &[u8], flags: OFlags) -> Result<OwnedF
         return Ok(here.fd);
     }
     let (directory, name) = reopen;
-    Ok(rustix::fs::openat(&directory.fd, name, flags | OFlags::NOFOLLOW, Mode::empty())?)
+    let flags = flags | OFlags::NOFOLLOW;
+    Ok(rustix::fs::openat2(&directory.fd, name, flags, Mode::empty(), resolve)?)
 }
 
 /// Pushes a path's components onto the stack, the first on top.

@@ -85,7 +85,7 @@ fn named_targets_may_be_entered_and_no_others() {
         ],
     );
     let root = site.open(Symlinks::InsideRoot, &["shared"]);
-    let split = root.split_script(b"/shared/run.php/info", 0);
+    let split = split(&root, "/shared/run.php/info");
     assert_eq!(split, Some((&b"/shared/run.php"[..], &b"/info"[..])));
 }
 
