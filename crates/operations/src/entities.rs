@@ -1,0 +1,147 @@
+//! The entity store of a generation: its namespaces, the apps' rights to them, batches of workers.
+//!
+//! Opened with each generation, used by the gateway's HTTP API and by [`crate::fetch`] for workers. The storage itself is `outboard_entity_store`.
+
+mod batch;
+mod owner;
+mod pressure;
+
+use outboard_config as config;
+use outboard_entity_store::{
+    Durability, Engine, Mode, Namespace, NamespaceSettings, Overload, RedisSettings, Settings,
+    Store, StoreError, probe,
+};
+use outboard_log::{ErrorLog, Level, Reason};
+use outboard_reactor::{blocking, spawn};
+use std::rc::Rc;
+
+#[cfg(fuzzing)]
+pub(crate) use batch::Batch;
+pub(crate) use batch::{BatchResult, execute as execute_batch};
+pub use owner::Owner;
+pub use pressure::Pressure;
+
+/// The store with a generation's rules of access.
+#[derive(Debug)]
+pub struct Entities {
+    store: Rc<Store>,
+    /// Its configuration.
+    pub config: config::Entities,
+    /// Limits of the bodies of writes.
+    pub limits: config::Limits,
+    /// Admits requests over HTTP.
+    pub pressure: Pressure,
+}
+
+impl Entities {
+    /// Opens the store, or shares the predecessor's.
+    ///
+    /// # Errors
+    /// A sentence for the administrator.
+    pub fn open(
+        config: &config::Config,
+        predecessor: Option<&Rc<Self>>,
+        log: &Rc<ErrorLog>,
+    ) -> Result<Option<Rc<Self>>, String> {
+        let Some(entities) = &config.entities else { return Ok(None) };
+        let store = match predecessor {
+            Some(before) if before.config.storage == entities.storage => before.store.clone(),
+            Some(_) => {
+                return Err("the storage of [kv] can be changed with a restart only".to_owned());
+            }
+            None => open(&entities.storage, log)?,
+        };
+        let limits = config::Limits {
+            body_bytes: entities.max_value_bytes,
+            body_memory_bytes: entities.max_value_bytes,
+            ..config.limits.clone()
+        };
+        let pressure = Pressure::new(entities.storage.queue_timeout_ms);
+        Ok(Some(Rc::new(Self { store, config: entities.clone(), limits, pressure })))
+    }
+
+    /// All namespaces.
+    pub fn namespaces(&self) -> &[Rc<Namespace>] {
+        self.store.namespaces()
+    }
+
+    /// One of them.
+    pub fn namespace(&self, name: &str) -> Option<&Rc<Namespace>> {
+        self.store.namespace(name)
+    }
+}
+
+fn open(storage: &config::EntityStorage, log: &Rc<ErrorLog>) -> Result<Rc<Store>, String> {
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let namespaces = storage.namespaces.iter().map(|namespace| NamespaceSettings {
+        name: namespace.name.clone(),
+        durability: match namespace.durability {
+            config::Durability::Always => Durability::Always,
+            config::Durability::Interval => Durability::Interval(namespace.interval_ms),
+            config::Durability::Memory => Durability::Memory,
+        },
+        memory_max_bytes: bytes(namespace.max_memory_bytes),
+    });
+    let settings = Settings {
+        mode: match storage.mode {
+            config::EntityMode::Asynchronous => Mode::Asynchronous,
+            config::EntityMode::Synchronous => Mode::Synchronous,
+        },
+        overload: match storage.overload {
+            config::Overload::RejectNewest => Overload::RejectNewest,
+            config::Overload::DropOldest => Overload::DropOldest,
+        },
+        cache_bytes: bytes(storage.cache_bytes),
+        buffer_bytes: storage.write_buffer_bytes,
+        reads_waiting: storage.queue_length as usize,
+        writes_waiting: storage.queue_length as usize,
+        wait_ms: storage.queue_timeout_ms,
+        namespaces: namespaces.collect(),
+        engine: engine(&storage.engine),
+    };
+    let store = Store::open(&settings).map_err(|error| error.to_string())?;
+    if let Engine::Redis(redis) = settings.engine {
+        let log = log.clone();
+        // Redis may start later, but a wrong password should be reported at once.
+        spawn(async move {
+            if let Err(why) = blocking(move || probe(&redis)).await {
+                let text = format!("entities: Redis cannot be used: {why}");
+                log.note(Level::Error, &text);
+            }
+        });
+    }
+    for namespace in store.namespaces() {
+        for finding in namespace.stats().findings {
+            log.note(Level::Error, &format!("entities: {finding}"));
+        }
+    }
+    Ok(Rc::new(store))
+}
+
+fn engine(engine: &config::EntityEngine) -> Engine {
+    match engine {
+        config::EntityEngine::Disk(directory) => Engine::Folder(directory.clone()),
+        config::EntityEngine::Redis(redis) => Engine::Redis(RedisSettings {
+            nodes: redis.nodes.clone(),
+            user: redis.user.clone(),
+            password: redis.password.as_ref().map(|config::Secret(password)| password.clone()),
+            prefix: redis.prefix.clone(),
+            copies: redis.replicas,
+            ack_wait_ms: redis.ack_timeout_ms,
+            timeout_ms: redis.timeout_ms,
+        }),
+    }
+}
+
+/// The reason for an error of the store.
+pub fn reason(error: &StoreError) -> Reason {
+    match error {
+        StoreError::Overloaded => Reason::EntityOverload,
+        StoreError::ConditionFailed { .. } => Reason::EntityCondition,
+        StoreError::InvalidKey { .. } | StoreError::NotANumber => Reason::EntityRequest,
+        StoreError::Full => Reason::EntityFull,
+        StoreError::TooFewCopies { .. } => Reason::EntityCopies,
+        StoreError::Unreachable(_) => Reason::EntityUnreachable,
+        _ => Reason::EntityFailed,
+    }
+}

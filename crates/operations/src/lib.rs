@@ -1,0 +1,18 @@
+//! What PHP workers request of the gateway: fetches, by HTTP and of the entity store.
+//!
+//! [`FetchOperations`] executes the calls of an app's workers for the pool. [`Entities`] is the
+//! entity store of a generation with the rights of its apps, which the gateway also serves over
+//! HTTP. Invariant: a worker reaches the namespaces of its own app only, and its calls are counted in
+//! the memory of its app.
+
+#![forbid(unsafe_code)]
+
+mod entities;
+mod fetch;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+#[cfg(test)]
+mod testing;
+
+pub use entities::{Entities, Owner, Pressure, reason};
+pub use fetch::FetchOperations;
