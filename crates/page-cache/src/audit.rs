@@ -13,6 +13,7 @@ use crate::entry::Entry;
 use crate::known_fields::{OVERRIDES, RARE_IMPLICIT_VARY};
 use crate::storage::Audience;
 use outboard_admin_api::cache::{AuditStats, Finding};
+use outboard_reactor::now_ms;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -21,8 +22,8 @@ use std::rc::Rc;
 
 /// Hits that are remembered for an audit on demand.
 const SAMPLES_MAX: usize = 64;
-/// One of this many hits is remembered once there are enough.
-const SAMPLE_EACH: u64 = 61;
+/// After the first hits, one is remembered in each such interval: that costs more than the hit itself.
+const SAMPLE_INTERVAL_MS: u64 = 1_000;
 /// Paths that are removed at most; one more turns the app's cache off.
 const REMOVED_MAX: usize = 1000;
 /// The value of cookies in an altered request.
@@ -62,6 +63,7 @@ pub struct Audit {
     share_ppm: u32,
     samples: RefCell<VecDeque<Sample>>,
     hits: Cell<u64>,
+    next_sample_ms: Cell<u64>,
     due_ppm: Cell<u64>,
     is_running: Cell<bool>,
     examined: Cell<u64>,
@@ -97,13 +99,15 @@ impl Audit {
     }
 
     /// Counts a hit: whether it is to be remembered, and whether it is to be examined.
-    fn choose(&self) -> (bool, bool) {
+    fn choose(&self, now_ms: u64) -> (bool, bool) {
         let hits = self.hits.get();
         self.hits.set(hits + 1);
         let due_ppm = self.due_ppm.get() + u64::from(self.share_ppm);
         self.due_ppm.set(due_ppm % 1_000_000);
-        let is_sampled =
-            hits.is_multiple_of(SAMPLE_EACH) || self.samples.borrow().len() < SAMPLES_MAX;
+        let is_sampled = hits < SAMPLES_MAX as u64 || now_ms >= self.next_sample_ms.get();
+        if is_sampled {
+            self.next_sample_ms.set(now_ms.saturating_add(SAMPLE_INTERVAL_MS));
+        }
         (is_sampled, due_ppm >= 1_000_000)
     }
 
@@ -113,7 +117,7 @@ impl Audit {
         entry: &Entry,
         prepare: impl FnOnce() -> Option<Rc<dyn Replay>>,
     ) -> Option<Sample> {
-        let (is_sampled, is_due) = self.choose();
+        let (is_sampled, is_due) = self.choose(now_ms());
         if !is_sampled && !is_due {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Compresses stored pages, one after the other, on a thread in addition to the I/O thread.
+//! Compresses stored pages, one after the other, on a thread for computations.
 //!
 //! Called by [`crate::PageCache`] for each stored page. Invariants: a hit never waits for a
 //! compression; at most one page is compressed at a time, so that this uses at most one processor;
@@ -7,7 +7,7 @@
 use crate::compress::compressed;
 use crate::entry::{Entry, Shared};
 use outboard_http_semantics::Coding;
-use outboard_reactor::{blocking, spawn};
+use outboard_reactor::{on_cpu_thread, spawn};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
@@ -60,7 +60,7 @@ impl Compressor {
             let body = entry.plain().body.clone();
             let compress =
                 move || Coding::ALL.map(|coding| Some((coding, compressed(coding, &body)?)));
-            let codings = blocking(compress).await.into_iter().flatten();
+            let codings = on_cpu_thread(compress).await.into_iter().flatten();
             done(codings.fold((*entry).clone(), |entry, (coding, body)| {
                 entry.with_coding(coding, Arc::from(body))
             }));

@@ -21,7 +21,7 @@ use crate::record::{decoded, encoded};
 use directory::{Directory, Job, Recovered};
 use outboard_config::PageCacheDisk;
 use outboard_log::{ErrorLog, Event, Level};
-use outboard_reactor::{blocking, now_ms};
+use outboard_reactor::{blocking, now_ms, on_disk_thread};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -127,7 +127,7 @@ impl DiskTier {
     /// Reads a file; `None`, and the file is removed, if it does not contain an entry under `key`.
     pub(crate) async fn read(&self, key: &Key, file: u64) -> Option<Entry> {
         let read = self.directory.reader(file);
-        let entry = blocking(move || decoded(&read().ok()?)).await;
+        let entry = on_disk_thread(move || decoded(&read().ok()?)).await;
         let entry = entry.filter(|entry| entry.key() == key);
         if entry.is_none() {
             // It is not written yet, or damaged.

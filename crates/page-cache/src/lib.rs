@@ -130,7 +130,7 @@ pub use encoder::Encoder;
 pub use entry::{Entry, Representation, Shared};
 pub use freshness::{Basis, Freshness, Policy};
 pub use invalidation::{Target, invalidated, is_unsafe};
-pub use key::Key;
+pub use key::{Key, LookupKey};
 pub use known_fields::{IMPLICIT_VARY, OVERRIDES, RARE_IMPLICIT_VARY};
 pub use message::{ExchangeTimes, Field, Fields, Request, Response};
 pub use page_cache::PageCache;

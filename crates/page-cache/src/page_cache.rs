@@ -118,7 +118,7 @@ impl PageCache {
     }
 
     /// The entry in memory under `key` for which `matches` holds.
-    pub fn find(&self, key: &Key, matches: impl FnMut(&Entry) -> bool) -> Found {
+    pub fn find(&self, key: &impl AsRef<[u8]>, matches: impl FnMut(&Entry) -> bool) -> Found {
         self.memory.borrow_mut().find(key, matches)
     }
 

@@ -32,7 +32,7 @@ pub(crate) use message::Message as PurgeMessage;
 use outboard_admin_api::cache::SharedStats;
 use outboard_config::PageCacheShared;
 use outboard_log::{ErrorLog, Event, Level};
-use outboard_reactor::{TaskId, blocking, now_ms, with_deadline};
+use outboard_reactor::{TaskId, now_ms, on_cpu_thread, with_deadline};
 use outboard_resp::Value;
 use outboard_upstream::Client;
 use sent_purges::Broadcast;
@@ -175,7 +175,7 @@ impl SharedTier {
             pages.into_array()?.into_iter().filter_map(Value::into_bytes).collect();
         let is_small = records.iter().map(Vec::len).sum::<usize>() < DECODE_HERE_BYTES;
         let decode = move || records.iter().filter_map(|page| stamped(page)).collect::<Vec<_>>();
-        let pages = if is_small { decode() } else { blocking(decode).await };
+        let pages = if is_small { decode() } else { on_cpu_thread(decode).await };
         let (purges, now_s) = (self.purges.borrow(), now_s());
         let is_valid = |(generation, entry): &(u64, Entry)| {
             entry.key() == key

@@ -149,14 +149,18 @@ impl Store {
     }
 
     /// The entry under `key` for which `matches` holds; of several the latest (RFC 9111 4).
-    pub fn find(&mut self, key: &Key, mut matches: impl FnMut(&Entry) -> bool) -> Found {
+    pub fn find(
+        &mut self,
+        key: &impl AsRef<[u8]>,
+        mut matches: impl FnMut(&Entry) -> bool,
+    ) -> Found {
         let mut best: Option<u32> = None;
         let mut has_others = false;
-        let mut at = self.index.get(&self.hash(key)).copied();
+        let mut at = self.index.get(&self.hasher.hash_one(key.as_ref())).copied();
         while let Some(number) = at {
             let slot = self.slots.get(number);
             at = slot.chained;
-            if slot.entry.key != *key {
+            if slot.entry.key.bytes() != key.as_ref() {
                 continue;
             }
             has_others = true;

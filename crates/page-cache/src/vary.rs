@@ -10,7 +10,12 @@ use crate::key::stable_hash;
 use crate::known_fields::{self, IMPLICIT_VARY};
 use crate::message::Fields;
 use outboard_http_semantics::{list, parse_weight};
+use smallvec::SmallVec;
 use std::fmt;
+use std::io::Write;
+
+/// Normalised values; those of ordinary requests are not on the heap.
+type Values = SmallVec<[u8; 512]>;
 
 /// The fields that a response varies by, with the values of its request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,12 +68,12 @@ impl Variant {
         }
         names.sort_unstable();
         names.dedup();
-        let mut values = Vec::new();
+        let mut values = Values::new();
         for name in &names {
             push_value(&mut values, request, name, implicit, rules);
         }
         let overrides = overrides(request, implicit).into();
-        Ok(Self { names: names.join(",").into(), values: values.into(), overrides })
+        Ok(Self { names: names.join(",").into(), values: values[..].into(), overrides })
     }
 
     /// Whether a request with these fields matches this variant.
@@ -79,7 +84,7 @@ impl Variant {
         if self.names.is_empty() {
             return true;
         }
-        let mut values = Vec::with_capacity(self.values.len());
+        let mut values = Values::new();
         for name in self.names.split(',') {
             push_value(&mut values, request, name, implicit, rules);
         }
@@ -137,7 +142,7 @@ fn is_respelled(host: &[u8]) -> bool {
 
 /// Appends the normalised value of a field, or a mark of its absence, and an end.
 fn push_value(
-    values: &mut Vec<u8>,
+    values: &mut Values,
     request: Fields<'_>,
     name: &str,
     implicit: bool,
@@ -149,12 +154,12 @@ fn push_value(
     if name == "cookie" {
         let relevant =
             cookies::pairs(request).filter(|pair| !rules.is_ignored(cookies::name_of(pair)));
-        push_sorted(values, relevant.map(<[u8]>::to_vec).collect());
+        push_sorted(values, relevant.collect());
     } else {
         match request.joined(name) {
             None => values.push(ABSENT),
             Some(value) => match name {
-                "accept-encoding" => push_sorted(values, codings(&value)),
+                "accept-encoding" => push_codings(values, &value),
                 "user-agent" if implicit => push_device(values, &value, request),
                 "accept" if implicit => push_accept_class(values, &value),
                 "accept" | "accept-language" | "accept-charset" => push_preferences(values, &value),
@@ -165,17 +170,27 @@ fn push_value(
     values.push(END);
 }
 
-fn push_sorted(values: &mut Vec<u8>, mut members: Vec<Vec<u8>>) {
+fn push_sorted(values: &mut Values, mut members: SmallVec<[&[u8]; 32]>) {
     members.sort_unstable();
     members.dedup();
-    values.extend_from_slice(&members.join(&b','));
+    for (at, member) in members.into_iter().enumerate() {
+        if at > 0 {
+            values.push(b',');
+        }
+        values.extend_from_slice(member);
+    }
 }
 
 /// The accepted codings (RFC 9110 12.5.3) without their weights: a server chooses among them by its
 /// own preference.
-fn codings(value: &[u8]) -> Vec<Vec<u8>> {
-    let accepted = list::elements(value).filter(|element| !is_refused(element));
-    accepted.map(|element| first_part(element).to_ascii_lowercase()).collect()
+fn push_codings(values: &mut Values, value: &[u8]) {
+    let value = lower_case(value);
+    let accepted = list::elements(&value).filter(|element| !is_refused(element));
+    push_sorted(values, accepted.map(first_part).collect());
+}
+
+fn lower_case(value: &[u8]) -> SmallVec<[u8; 256]> {
+    value.iter().map(u8::to_ascii_lowercase).collect()
 }
 
 /// Whether an element has `q=0`.
@@ -188,13 +203,14 @@ fn first_part(element: &[u8]) -> &[u8] {
 }
 
 /// Elements whose case, white space and spelling of a weight are insignificant; their order may matter.
-fn push_preferences(values: &mut Vec<u8>, value: &[u8]) {
+fn push_preferences(values: &mut Values, value: &[u8]) {
     for element in list::elements(value) {
         for part in list::split(element, b';') {
             match parse_weight(part) {
                 // RFC 9110 12.4.2: the default.
                 Some(1000) => {}
-                Some(weight) => values.extend(format!("q={weight};").into_bytes()),
+                // Writing to memory does not fail.
+                Some(weight) => drop(write!(values, "q={weight};")),
                 None => {
                     let significant = part.iter().filter(|byte| !byte.is_ascii_whitespace());
                     values.extend(significant.map(u8::to_ascii_lowercase));
@@ -207,7 +223,7 @@ fn push_preferences(values: &mut Vec<u8>, value: &[u8]) {
 }
 
 /// Whether User-Agent names a phone, and whether the client hint contradicts it.
-fn push_device(values: &mut Vec<u8>, user_agent: &[u8], request: Fields<'_>) {
+fn push_device(values: &mut Values, user_agent: &[u8], request: Fields<'_>) {
     let is_mobile = is_mobile(user_agent);
     values.push(if is_mobile { b'm' } else { b'd' });
     if request.first("sec-ch-ua-mobile").is_some_and(|hint| (hint == b"?1") != is_mobile) {
@@ -224,9 +240,9 @@ fn is_mobile(user_agent: &[u8]) -> bool {
 
 /// The properties of Accept that applications choose by: the preferred type, and types they look for
 /// anywhere in the list.
-fn push_accept_class(values: &mut Vec<u8>, value: &[u8]) {
+fn push_accept_class(values: &mut Values, value: &[u8]) {
     const ANYWHERE: [&[u8]; 4] = [b"image/webp", b"image/avif", b"json", b"turbo-stream"];
-    let value = value.to_ascii_lowercase();
+    let value = lower_case(value);
     let mut best: (u16, &[u8]) = (0, b"");
     for element in list::elements(&value) {
         let weight = list::split(element, b';').skip(1).find_map(parse_weight).unwrap_or(1000);

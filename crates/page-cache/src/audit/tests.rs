@@ -136,22 +136,25 @@ fn cookies_are_altered_and_removed_by_name() {
 #[test]
 fn the_configured_share_of_hits_is_examined() {
     let audit = Audit::new("site", 250_000);
-    let due = (0..100).filter(|_| audit.choose().1).count();
+    let due = (0..100).filter(|_| audit.choose(0).1).count();
     assert_eq!(due, 25);
     let off = Audit::new("site", 0);
-    assert!((0..100).all(|_| !off.choose().1));
+    assert!((0..100).all(|_| !off.choose(0).1));
 }
 
 #[test]
 fn one_hit_is_examined_at_a_time() {
-    let audit = Audit::new("site", 1_000_000);
-    let hit = || {
-        let page = Page { fields: Vec::new(), render: Box::new(|_| text(String::new())) };
-        audit.sample(&entry("/page", 1), || Some(Rc::new(page)))
-    };
-    let first = hit();
-    assert!(first.is_some() && hit().is_none());
-    run(async move { assert_eq!(audit.run(&first.unwrap()).await, None) }).unwrap();
+    run(async {
+        let audit = Audit::new("site", 1_000_000);
+        let hit = || {
+            let page = Page { fields: Vec::new(), render: Box::new(|_| text(String::new())) };
+            audit.sample(&entry("/page", 1), || Some(Rc::new(page)))
+        };
+        let first = hit();
+        assert!(first.is_some() && hit().is_none());
+        assert_eq!(audit.run(&first.unwrap()).await, None);
+    })
+    .unwrap();
 }
 
 #[test]
@@ -171,4 +174,16 @@ fn an_audit_on_demand_examines_each_url_once() {
         assert!(!audit.has_removed(b"/page"), "a report removes nothing");
     })
     .unwrap();
+}
+
+#[test]
+fn frequent_hits_are_sampled_once_a_second() {
+    let audit = Audit::new("site", 0);
+    let sampled = |now_ms: u64, hits: usize| (0..hits).filter(|_| audit.choose(now_ms).0).count();
+    assert_eq!(sampled(5_000, SAMPLES_MAX), SAMPLES_MAX, "the first ones");
+    assert_eq!(sampled(5_000, 10_000), 0);
+    assert_eq!(sampled(5_999, 10_000), 0);
+    assert_eq!(sampled(6_000, 10_000), 1);
+    // Hits of a small site are all remembered.
+    assert_eq!((7..20).map(|second| sampled(second * 1_000, 1)).sum::<usize>(), 13);
 }
