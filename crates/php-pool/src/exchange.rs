@@ -17,6 +17,8 @@ use std::rc::Rc;
 
 /// The most interim responses that are stored until the connection takes them.
 const MAX_INTERIM_RESPONSES: usize = 16;
+/// The capacity above which a buffer is freed after its request.
+const MAX_REUSED_BYTES: usize = 16 * 1024;
 /// The most that is stored of the lines that PHP has logged about a request.
 const MAX_LOG_BYTES: usize = 32 * 1024;
 
@@ -34,8 +36,8 @@ pub enum End {
 pub struct ResponseData {
     /// Payloads of `Interim` frames.
     pub interim: Vec<Vec<u8>>,
-    /// Payload of the `Head` frame.
-    pub head: Option<Vec<u8>>,
+    /// Payload of the `Head` frame; empty before it has arrived.
+    pub head: Vec<u8>,
     /// Bytes of the body.
     pub body: Vec<u8>,
     /// PHP has called `flush()`.
@@ -49,10 +51,18 @@ pub struct ResponseData {
 impl ResponseData {
     fn is_empty(&self) -> bool {
         self.interim.is_empty()
-            && self.head.is_none()
+            && self.head.is_empty()
             && self.body.is_empty()
             && !self.flush
             && self.end.is_none()
+    }
+
+    /// Removes everything; the memory of ordinary responses remains.
+    pub fn clear(&mut self) {
+        let mut body = std::mem::take(&mut self.body);
+        let mut head = std::mem::take(&mut self.head);
+        [&mut body, &mut head].into_iter().for_each(reuse);
+        *self = Self { body, head, ..Self::default() };
     }
 
     /// Adds body and end of a later part.
@@ -64,6 +74,14 @@ impl ResponseData {
             (Some(held), Some(later)) => held.grow(later.bytes()),
             (held, later) => *held = held.take().or(later),
         }
+    }
+}
+
+/// Empties a buffer for reuse, and frees a large one.
+fn reuse(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    if buffer.capacity() > MAX_REUSED_BYTES {
+        *buffer = Vec::new();
     }
 }
 
@@ -136,6 +154,37 @@ impl Exchange {
         Self { memory: Some(memory.clone()), ..self }
     }
 
+    /// Receives the response in these empty buffers.
+    pub fn received_in(self, buffers: ResponseData) -> Self {
+        debug_assert!(buffers.is_empty());
+        Self { arrived: RefCell::new(buffers), ..self }
+    }
+
+    /// Replaces an earlier exchange, in its memory if nothing else refers to it.
+    pub fn replacing(self, earlier: Option<Rc<Self>>) -> Rc<Self> {
+        let Some(mut earlier) = earlier else { return Rc::new(self) };
+        match Rc::get_mut(&mut earlier) {
+            Some(place) => {
+                *place = self;
+                earlier
+            }
+            None => Rc::new(self),
+        }
+    }
+
+    /// Releases the request and its response. Returns the exchange, for [`Exchange::replacing`], and the
+    /// memory of the frame; `None` while a worker refers to them.
+    pub fn release(mut self: Rc<Self>) -> Option<(Rc<Self>, Vec<u8>)> {
+        let place = Rc::get_mut(&mut self)?;
+        place.body = RefCell::new(RequestBody::empty());
+        place.arrived = RefCell::default();
+        place.log_lines = RefCell::default();
+        place.memory = None;
+        let mut frame = std::mem::take(&mut place.frame);
+        reuse(&mut frame);
+        Some((self, frame))
+    }
+
     /// Sets how much of the response waits on disk for the client.
     pub fn set_spooled(&self, bytes: usize) {
         self.spooled_bytes.set(bytes);
@@ -195,11 +244,16 @@ impl Exchange {
     pub(crate) fn add_frame(&self, kind: FrameKind, payload: &[u8]) -> Result<(), Corrupt> {
         let len = payload.len();
         match kind {
+            FrameKind::Head if payload.is_empty() => {
+                return Err(Corrupt { what: "a response head without a status" });
+            }
             FrameKind::Head => self.add(len, |arrived| {
-                arrived.head.get_or_insert_with(|| payload.to_vec());
+                if arrived.head.is_empty() {
+                    arrived.head.extend_from_slice(payload);
+                }
             }),
             FrameKind::Interim => self.add(len, |arrived| {
-                if arrived.head.is_none() && arrived.interim.len() < MAX_INTERIM_RESPONSES {
+                if arrived.head.is_empty() && arrived.interim.len() < MAX_INTERIM_RESPONSES {
                     arrived.interim.push(payload.to_vec());
                 }
             }),

@@ -11,8 +11,12 @@
 
 #![forbid(unsafe_code)]
 
+mod budget;
 pub mod exchange;
 mod host_settings;
 pub mod pool;
+mod rings;
 pub mod tasks;
 mod worker_id;
+
+pub use rings::Rings;

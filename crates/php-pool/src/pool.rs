@@ -1,11 +1,11 @@
 //! The PHP workers of one app in one generation, and the queue of requests.
 //!
-//! Connections submit exchanges; the loop's idle hook polls the rings; the [`manager`] forks workers,
+//! Connections submit exchanges; [`Rings`] polls the rings; the [`manager`] forks workers,
 //! enforces deadlines and sizes the pool. Invariants: the queue is bounded; a request is started by one
 //! worker only; the death of a worker fails exactly the requests that it had started.
 
+mod activity;
 mod allowance;
-mod budget;
 mod crash_loop;
 mod dispatch;
 mod leases;
@@ -19,7 +19,7 @@ mod retirement;
 mod routes;
 mod settings;
 mod status;
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -27,6 +27,8 @@ mod worker;
 mod worker_output;
 
 use crate::exchange::Exchange;
+use crate::rings::Rings;
+use activity::ActiveSlots;
 use allowance::Allowance;
 use crash_loop::CrashLoop;
 use leases::Timing;
@@ -49,7 +51,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use worker::Worker;
 
 pub use crate::worker_id::WorkerId;
-pub use budget::Budget;
 pub use manager::StartError;
 pub use retirement::PendingRequest;
 pub use settings::PoolSettings;
@@ -90,6 +91,8 @@ pub struct Pool {
     weak_self: Weak<Self>,
     settings: PoolSettings,
     members: RefCell<Members>,
+    /// Its workers whose rings are polled.
+    active: Rc<ActiveSlots>,
     zygote: RefCell<Option<Zygote>>,
     phase: Cell<Phase>,
     /// Requests that may still be submitted.
@@ -98,6 +101,8 @@ pub struct Pool {
     manager: RefCell<ManagerState>,
     /// Set when a request is queued or a worker's state changes: wakes the manager.
     demand: Event,
+    /// Whether the manager sleeps until something wakes it.
+    is_resting: Cell<bool>,
     /// Set when the phase changed.
     phase_changed: Event,
     /// Reused for each frame.
@@ -115,8 +120,8 @@ pub struct Pool {
     crash_loop: CrashLoop,
     /// Whether lines of workers were added to the log and not written.
     log_is_dirty: Cell<bool>,
-    /// The slot that is polled first; it changes, so that each worker is first at times.
-    first_slot: Cell<usize>,
+    /// The active worker that is polled first; it changes, so that each is first at times.
+    first_active: Cell<usize>,
     /// Forks that have processed their request since the last poll.
     used_forks: Cell<usize>,
     replacements: RefCell<Vec<Replacement>>,
@@ -128,7 +133,12 @@ pub struct Pool {
 
 impl Pool {
     /// A pool without a manager.
-    fn new(settings: PoolSettings, error_log: Rc<ErrorLog>, slow_log: Rc<ErrorLog>) -> Rc<Self> {
+    fn new(
+        settings: PoolSettings,
+        error_log: Rc<ErrorLog>,
+        slow_log: Rc<ErrorLog>,
+        rings: Rc<Rings>,
+    ) -> Rc<Self> {
         Rc::new_cyclic(|weak_self| Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             weak_self: weak_self.clone(),
@@ -137,11 +147,13 @@ impl Pool {
             allowance: Rc::new(Allowance::new(settings.log_rate)),
             settings,
             members: RefCell::default(),
+            active: ActiveSlots::new(rings, weak_self.clone()),
             zygote: RefCell::default(),
             phase: Cell::new(Phase::Starting),
             pending_requests: Cell::default(),
             counters: RefCell::default(),
             demand: Event::default(),
+            is_resting: Cell::new(false),
             phase_changed: Event::default(),
             frame_buffer: RefCell::default(),
             completion_buffer: RefCell::default(),
@@ -151,7 +163,7 @@ impl Pool {
             departed_workers: RefCell::default(),
             crash_loop: CrashLoop::default(),
             log_is_dirty: Cell::new(false),
-            first_slot: Cell::new(0),
+            first_active: Cell::new(0),
             used_forks: Cell::new(0),
             replacements: RefCell::default(),
             error_log,
@@ -169,6 +181,7 @@ impl Pool {
         local_peer: Option<SocketAddr>,
     ) -> Result<(), Reason> {
         self.counters.borrow_mut().requests += 1;
+        self.end_rest();
         if matches!(self.phase.get(), Phase::Gone) {
             return Err(Reason::AppDown);
         }

@@ -9,3 +9,10 @@ pub struct WorkerId {
     /// Its number in the zygote.
     pub(crate) number: u64,
 }
+
+impl WorkerId {
+    /// The pool and the worker's number in it.
+    pub fn numbers(self) -> (u64, u64) {
+        (self.pool, self.number)
+    }
+}

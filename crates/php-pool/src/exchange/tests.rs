@@ -17,7 +17,7 @@ fn a_response_is_taken_in_parts() {
         exchange.add_frame(FrameKind::Head, b"200").unwrap();
         exchange.add_frame(FrameKind::Body, b"a").unwrap();
         let first = exchange.take().unwrap();
-        assert_eq!((first.interim, first.head), (vec![b"103".to_vec()], Some(b"200".to_vec())));
+        assert_eq!((first.interim, first.head), (vec![b"103".to_vec()], b"200".to_vec()));
         assert_eq!((&first.body[..], first.flush, first.end), (&b"a"[..], false, None));
         assert!(exchange.take().is_none());
         exchange.add_frame(FrameKind::Body, b"b").unwrap();
@@ -25,7 +25,7 @@ fn a_response_is_taken_in_parts() {
         exchange.finish(End::Complete);
         let second = exchange.take().unwrap();
         assert_eq!((&second.body[..], second.flush), (&b"b"[..], true));
-        assert_eq!((second.head, second.end), (None, Some(End::Complete)));
+        assert_eq!((second.head, second.end), (Vec::new(), Some(End::Complete)));
     });
 }
 
@@ -96,7 +96,7 @@ fn repeated_heads_and_late_interim_responses_are_dropped() {
         exchange.add_frame(FrameKind::Interim, b"late").unwrap();
         let data = exchange.take().unwrap();
         assert_eq!(data.interim.len(), MAX_INTERIM_RESPONSES);
-        assert_eq!(data.head.unwrap(), b"first");
+        assert_eq!(data.head, b"first");
     });
 }
 
@@ -125,5 +125,66 @@ fn the_label_is_method_and_target() {
     with_exchange(move |exchange| {
         assert_eq!(exchange.label(), "", "an invalid frame has no label");
         assert_eq!(Exchange { frame, ..exchange }.label(), "POST /a?b");
+    });
+}
+
+#[test]
+fn an_exchange_that_is_replaced_lends_its_memory() {
+    with_exchange(|exchange| {
+        exchange.add_frame(FrameKind::Head, b"head").unwrap();
+        exchange.add_frame(FrameKind::Body, b"body").unwrap();
+        let mut data = exchange.take().unwrap();
+        let addresses = [data.head.as_ptr(), data.body.as_ptr()];
+        data.clear();
+        assert!(data.is_empty() && data.held.is_none());
+        let new = |id| Exchange::new(vec![1, 2], RequestBody::empty(), id, 0, 10);
+        let earlier = Rc::new(new(1));
+        let address = Rc::as_ptr(&earlier);
+        let later = new(2).received_in(data).replacing(Some(earlier));
+        assert_eq!((Rc::as_ptr(&later), later.request_id), (address, 2));
+        later.add_frame(FrameKind::Head, b"HEAD").unwrap();
+        later.add_frame(FrameKind::Body, b"BODY").unwrap();
+        let data = later.take().unwrap();
+        assert_eq!([data.head.as_ptr(), data.body.as_ptr()], addresses);
+        // A worker may still refer to it.
+        let worker = later.clone();
+        let third = new(3).replacing(Some(later.clone()));
+        assert!(!Rc::ptr_eq(&third, &worker));
+        assert_eq!((worker.request_id, third.request_id), (2, 3));
+    });
+}
+
+#[test]
+fn a_released_exchange_holds_nothing_of_its_request() {
+    with_exchange(|_| {
+        let account = Account::detached();
+        let body = RequestBody::whole(vec![0; 10]).counted_in(account.hold(10));
+        let exchange = Exchange::new(vec![1, 2], body, 1, 0, 10).counted_in(&account);
+        exchange.add_frame(FrameKind::Body, b"body").unwrap();
+        exchange.record_log_line("line");
+        let exchange = Rc::new(exchange);
+        // A worker may still refer to it.
+        let worker = exchange.clone();
+        assert!(exchange.release().is_none());
+        assert_eq!(account.held_bytes(), 14);
+        let (exchange, frame) = worker.release().unwrap();
+        assert_eq!((account.held_bytes(), frame.len()), (0, 0));
+        assert!(frame.capacity() >= 2 && exchange.log_lines().is_empty());
+    });
+}
+
+#[test]
+fn large_buffers_are_not_reused() {
+    let large = vec![0; 2 * MAX_REUSED_BYTES];
+    let mut data = ResponseData { body: large, head: vec![0; 100], ..ResponseData::default() };
+    data.clear();
+    assert_eq!(data.body.capacity(), 0);
+    assert!(data.head.capacity() >= 100);
+}
+
+#[test]
+fn a_head_without_a_status_violates_the_protocol() {
+    with_exchange(|exchange| {
+        assert!(exchange.add_frame(FrameKind::Head, b"").is_err());
     });
 }

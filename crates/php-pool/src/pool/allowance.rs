@@ -90,6 +90,11 @@ impl Allowance {
         }
     }
 
+    /// Whether lines were dropped and not reported.
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.bucket.borrow().dropped.lines > 0
+    }
+
     /// Lines that were dropped and not reported, once none are dropped any more.
     pub(crate) fn take_dropped(&self) -> Option<Dropped> {
         if self.is_dropping() { None } else { self.take_all_dropped() }

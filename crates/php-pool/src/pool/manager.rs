@@ -2,13 +2,14 @@
 //! workers that have exited.
 //!
 //! One task per pool. It handles the zygote's events at once and everything that depends on time in
-//! each tick; the pure plans of `outboard_supervisor` decide. Invariant: a slot is used again only
-//! after the zygote has reaped its worker.
+//! each tick; the pure plans of `outboard_supervisor` decide. Invariants: a slot is used again only
+//! after the zygote has reaped its worker; a pool without work does not tick ([`rest`]).
 
 mod deadlines;
 mod forks;
 mod queue;
 mod reap;
+mod rest;
 mod sizing;
 mod start;
 mod zygote;
@@ -17,17 +18,12 @@ use super::worker_output::StartupOutput;
 use super::{Phase, Pool, PoolSettings};
 use outboard_reactor::{Source, now_ms, sleep, with_deadline, yield_now};
 use outboard_supervisor::plan::backoff::Backoff;
-use outboard_supervisor::worker::lifecycle::State;
 use rustix::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::Poll;
 
 pub(super) use reap::add_waits;
 pub use start::StartError;
-
-/// The interval of ticks while a worker is busy or a request is queued, and otherwise.
-const BUSY_TICK_MS: u64 = 20;
-const IDLE_TICK_MS: u64 = 100;
 
 /// The state of the manager; the rest of the pool reads it.
 #[derive(Debug)]
@@ -44,6 +40,8 @@ pub(super) struct ManagerState {
     pub(super) startup_output: StartupOutput,
     /// Whether the manager ticks slowly and a queued request has to wake it.
     pub(super) is_slow: bool,
+    /// The number of requests at the last tick.
+    requests_at_tick: u64,
     backoff: Backoff,
     /// Until when PHP has to be started; `None` once it is.
     pub(super) started_by_ms: Option<u64>,
@@ -62,6 +60,7 @@ impl ManagerState {
             zygote_output: None,
             startup_output: StartupOutput::default(),
             is_slow: false,
+            requests_at_tick: 0,
             backoff: Backoff::new(),
             started_by_ms: None,
             retire_deadline_ms: None,
@@ -84,8 +83,9 @@ impl ManagerState {
 /// Runs until no process of the pool is left.
 async fn run(pool: Rc<Pool>) {
     while !pool.is_gone() {
-        match pool.start_zygote() {
-            Ok(control) => pool.serve_zygote(&control).await,
+        match pool.start_zygote().await {
+            Ok(Some(control)) => pool.serve_zygote(&control).await,
+            Ok(None) => {}
             Err(message) => pool.start_failed(message),
         }
         let zygote = pool.zygote.take();
@@ -106,12 +106,12 @@ impl Pool {
     /// Handles events and ticks until the zygote has exited, has to be killed, or the pool has retired.
     async fn serve_zygote(self: &Rc<Self>, control: &Source) {
         loop {
-            let tick_ms = self.choose_tick();
+            let tick_at_ms = self.next_tick_ms(now_ms());
             let woken = std::future::poll_fn(|_| {
                 let demand = self.demand.poll();
                 if control.poll_readable().is_ready() { Poll::Ready(()) } else { demand }
             });
-            let _ = with_deadline(now_ms() + tick_ms, woken).await;
+            let _ = with_deadline(tick_at_ms, woken).await;
             match self.read_events(control) {
                 zygote::ReadStatus::Closed => return,
                 zygote::ReadStatus::Drained => {}
@@ -124,18 +124,15 @@ impl Pool {
             if self.is_start_overdue() {
                 return self.start_failed(self.start_timeout_message());
             }
-            if self.phase.get() == Phase::Retiring && self.is_empty() && !self.expects_requests() {
+            if self.is_done() {
                 return;
             }
         }
     }
 
-    fn choose_tick(&self) -> u64 {
-        let members = self.members.borrow();
-        let is_busy =
-            !members.queue.is_empty() || members.all().any(|worker| worker.state() != State::Idle);
-        self.manager.borrow_mut().is_slow = !is_busy;
-        if is_busy { BUSY_TICK_MS } else { IDLE_TICK_MS }
+    /// Whether it has retired, and nothing is left to be done.
+    fn is_done(&self) -> bool {
+        self.phase.get() == Phase::Retiring && self.is_empty() && !self.expects_requests()
     }
 
     fn is_empty(&self) -> bool {

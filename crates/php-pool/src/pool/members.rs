@@ -61,13 +61,12 @@ impl Members {
         self.workers.iter().position(|worker| worker.as_ref().is_some_and(is_it))
     }
 
-    /// Adds a worker in a free slot.
-    pub(super) fn add(&mut self, create: impl FnOnce(usize) -> Worker) {
-        let slot = self.workers.iter().position(Option::is_none).unwrap_or_else(|| {
+    /// A slot without a worker.
+    pub(super) fn free_slot(&mut self) -> usize {
+        self.workers.iter().position(Option::is_none).unwrap_or_else(|| {
             self.workers.push(None);
             self.workers.len() - 1
-        });
-        self.workers[slot] = Some(create(slot));
+        })
     }
 
     /// Removes the worker of a slot, if there is one.

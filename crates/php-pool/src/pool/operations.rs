@@ -6,8 +6,8 @@
 //! order; when a worker has exited, its operations are forgotten.
 
 use super::Pool;
-use super::budget::Budget;
 use super::worker::{PANICKED, Worker};
+use crate::budget::Budget;
 use crate::worker_id::WorkerId;
 use outboard_buffer::Account;
 use outboard_reactor::{contain, current_task};
@@ -84,9 +84,24 @@ impl Requester {
             payload.clear();
             Completion { id: completion.id, part }.encode(&mut payload);
         }
-        let sent = pool.complete(self.worker, self.request, &payload);
+        let sent = pool.send_frame(self.worker, FrameKind::Completion, self.request, &payload);
         pool.completion_buffer.replace(payload);
         sent
+    }
+
+    /// Sends an event of a raw connection. As with completions, what does not fit is queued.
+    ///
+    /// # Errors
+    /// [`Gone`]: the worker gets no others.
+    pub fn send_event(&self, payload: &[u8]) -> Result<(), Gone> {
+        let pool = self.pool.upgrade().ok_or(Gone)?;
+        pool.send_frame(self.worker, FrameKind::Stream, Tag::default(), payload)
+    }
+
+    /// Whether everything that was sent to the worker is in its ring; the current task is woken when it
+    /// is.
+    pub fn poll_room(&self) -> Poll<Result<(), Gone>> {
+        self.pool.upgrade().map_or(Poll::Ready(Err(Gone)), |pool| pool.poll_room(self.worker))
     }
 
     /// Sends a complete response, in pieces as the worker reads them.
@@ -118,11 +133,7 @@ impl Requester {
     /// # Errors
     /// [`Gone`]: stop the operation.
     pub async fn room(&self) -> Result<(), Gone> {
-        std::future::poll_fn(|_| match self.pool.upgrade() {
-            None => Poll::Ready(Err(Gone)),
-            Some(pool) => pool.poll_room(self.worker),
-        })
-        .await
+        std::future::poll_fn(|_| self.poll_room()).await
     }
 }
 
@@ -188,17 +199,25 @@ impl Pool {
         let (pool, memory) = (self.weak_self.clone(), worker.memory().clone());
         let requester = Requester { pool, worker: worker.id, request, memory };
         self.pending_operations.borrow_mut().push_back((requester, payload.to_vec()));
+        self.active.list_pool();
     }
 
     /// A worker has exited: its operations are forgotten after those before.
     pub(super) fn forget_operations(&self, worker: WorkerId) {
         self.departed_workers.borrow_mut().push(worker);
+        self.active.list_pool();
     }
 
-    fn complete(&self, id: WorkerId, request: Tag, payload: &[u8]) -> Result<(), Gone> {
+    fn send_frame(
+        &self,
+        id: WorkerId,
+        kind: FrameKind,
+        tag: Tag,
+        payload: &[u8],
+    ) -> Result<(), Gone> {
         let mut members = self.members.borrow_mut();
         let worker = members.find(id).ok_or(Gone)?;
-        if let Err(corrupt) = worker.send(FrameKind::Completion, request, payload) {
+        if let Err(corrupt) = worker.send(kind, tag, payload) {
             self.kill_for_protocol_error(worker, corrupt);
             return Err(Gone);
         }

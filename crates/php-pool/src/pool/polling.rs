@@ -1,13 +1,14 @@
 //! Polling of the rings: frames of all workers, within a budget.
 //!
-//! Called by the loop's idle hook before it sleeps, and once more for a worker that has exited.
+//! Called by [`crate::Rings`] before the loop sleeps, and once more for a worker that has exited.
 //! Invariants: each worker is polled first at times; a worker whose frames make the gateway panic is
 //! the only one that is affected.
 
 use super::Pool;
-use super::budget::{Budget, Share};
 use super::members::Members;
 use super::worker::{FrameOutcome, PANICKED, Worker, WorkerMessage};
+use crate::budget::{Budget, Share};
+use crate::rings::PolledRings;
 use outboard_reactor::{contain, now_ms};
 use outboard_ring::spsc::{Corrupt, Sleep};
 
@@ -15,10 +16,8 @@ use outboard_ring::spsc::{Corrupt, Sleep};
 /// next request takes long, the responses before that wait no longer than this.
 const BACKLOG_POLL_MS: u64 = 1;
 
-impl Pool {
-    /// Polls the rings of all workers that may have sent frames, within the budget. Returns whether the
-    /// gateway should poll again before it sleeps: a request has ended, or there may be more frames.
-    pub fn poll_rings(&self, budget: &mut Budget) -> bool {
+impl PolledRings for Pool {
+    fn poll_rings(&self, budget: &mut Budget) -> bool {
         let is_active = self.has_pending_operations() || self.poll_all(budget);
         if self.log_is_dirty.take() {
             self.error_log.flush();
@@ -29,47 +28,71 @@ impl Pool {
         is_active
     }
 
+    fn prepare_sleep(&self) -> u64 {
+        let mut members = self.members.borrow_mut();
+        let mut max_ms = u64::MAX;
+        self.active.retain(|slot| {
+            let Some(worker) = members.workers[slot].as_mut() else { return false };
+            if worker.may_send() {
+                match worker.prepare_sleep() {
+                    Ok(Sleep::Ready) => max_ms = 0,
+                    Ok(Sleep::MayBlock) if worker.backlog_len() > 0 => {
+                        max_ms = max_ms.min(BACKLOG_POLL_MS);
+                    }
+                    Ok(Sleep::MayBlock) => return !worker.rest_if_idle(),
+                    Err(corrupt) => self.kill_for_protocol_error(worker, corrupt),
+                }
+                return true;
+            }
+            !worker.rest_if_idle()
+        });
+        max_ms
+    }
+
+    fn rest_rings(&self) -> bool {
+        let is_resting = self.active.len() == 0
+            && !self.has_pending_operations()
+            && self.departed_workers.borrow().is_empty();
+        if is_resting {
+            self.active.unlist_pool();
+        }
+        is_resting
+    }
+
+    fn cancel_sleep(&self) {
+        let mut members = self.members.borrow_mut();
+        for at in 0..self.active.len() {
+            let slot = self.active.get(at);
+            if let Some(worker) = slot.and_then(|slot| members.workers[slot].as_mut()) {
+                worker.process.channel.cancel_sleep();
+            }
+        }
+    }
+}
+
+impl Pool {
     fn poll_all(&self, budget: &mut Budget) -> bool {
         let mut members = self.members.borrow_mut();
-        let (count, first) = (members.workers.len(), self.first_slot.get());
+        // Workers that become active meanwhile are at the end of the list.
+        let (count, first) = (self.active.len(), self.first_active.get());
         let mut is_active = false;
         for turn in 0..count {
-            let slot = if first + turn < count { first + turn } else { (first + turn) % count };
+            let at = if first + turn < count { first + turn } else { (first + turn) % count };
+            let Some(slot) = self.active.get(at) else { break };
             is_active |= self.poll_worker(&mut members, slot, Share::POLL, budget);
             if budget.is_spent() {
-                self.first_slot.set(slot + 1);
+                self.first_active.set(at + 1);
                 is_active = true;
                 break;
             }
         }
-        members.all_mut().for_each(Worker::ring_doorbell_if_due);
-        is_active
-    }
-
-    /// Announces to all workers that may send frames that the gateway sleeps. Returns for how many
-    /// milliseconds it may: 0 if a frame has arrived meanwhile.
-    pub fn prepare_sleep(&self) -> u64 {
-        let mut members = self.members.borrow_mut();
-        let mut max_ms = u64::MAX;
-        for worker in members.all_mut().filter(|worker| worker.may_send()) {
-            match worker.prepare_sleep() {
-                Ok(Sleep::Ready) => max_ms = 0,
-                Ok(Sleep::MayBlock) if worker.backlog_len() > 0 => {
-                    max_ms = max_ms.min(BACKLOG_POLL_MS);
-                }
-                Ok(Sleep::MayBlock) => {}
-                Err(corrupt) => self.kill_for_protocol_error(worker, corrupt),
+        for at in 0..self.active.len() {
+            let slot = self.active.get(at);
+            if let Some(worker) = slot.and_then(|slot| members.workers[slot].as_mut()) {
+                worker.ring_doorbell_if_due();
             }
         }
-        max_ms
-    }
-
-    /// Revokes the announcement.
-    pub fn cancel_sleep(&self) {
-        self.members
-            .borrow_mut()
-            .all_mut()
-            .for_each(|worker| worker.process.channel.cancel_sleep());
+        is_active
     }
 
     /// Processes the frames of one worker. Returns the same for it.

@@ -51,6 +51,7 @@ impl Pool {
     /// Drains the worker of a slot: it exits once its requests are finished.
     pub(super) fn drain_slot(&self, members: &mut Members, slot: usize) {
         if let Some(worker) = members.workers[slot].as_mut() {
+            worker.activate();
             let longest_ms = if worker.in_flight() > 0 { self.settings.deadline_ms } else { 0 };
             let until_ms = now_ms().saturating_add(longest_ms).saturating_add(LEAVING_GRACE_MS);
             if worker.process.drain(until_ms).is_err() {
@@ -71,6 +72,8 @@ impl Pool {
     pub(super) fn kill(&self, worker: &mut Worker) {
         if worker.process.lifecycle.kill() == Transition::Applied {
             worker.killed_ms = Some(now_ms());
+            worker.activate();
+            self.end_rest();
             self.signal(worker.process.number, SIGKILL);
         }
     }

@@ -61,8 +61,11 @@ impl Pool {
         worker.record_startup_output(text);
         worker.record_request_log(tag, text);
         let level = Level::from_syslog(line.severity);
-        if !self.error_log.takes(level) || !worker.allowance.admit(line.text.len()) {
+        if !self.error_log.takes(level) {
             return;
+        }
+        if !worker.allowance.admit(line.text.len()) {
+            return self.end_rest();
         }
         let request = worker.request_id(tag);
         // Written after all rings are polled.
@@ -80,6 +83,13 @@ impl Pool {
                 self.log_worker(worker, Level::Warn, &worker.allowance.describe_dropped(dropped));
             }
         }
+    }
+
+    /// Whether lines were dropped that are not reported yet.
+    pub(super) fn has_dropped_lines(&self) -> bool {
+        let members = self.members.borrow();
+        let mut allowances = members.all().map(|worker| &worker.allowance).chain([&self.allowance]);
+        allowances.any(|allowance| allowance.has_dropped())
     }
 
     /// Logs an event of the app.

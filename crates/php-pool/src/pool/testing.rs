@@ -1,18 +1,27 @@
-//! Pools without processes: a test takes the requests from the queue and responds as PHP.
+//! Pools without processes: a test takes the requests from the queue and responds as PHP, or plays a
+//! worker at the other end of its ring.
 //!
-//! Compiled with the feature `testing` only.
+//! Compiled for tests, and with the feature `testing` for those of other crates.
 
+use super::worker::Worker;
 use super::{Phase, Pool, PoolSettings};
+use crate::budget::Budget;
 use crate::exchange::{End, Exchange};
+use crate::rings::PolledRings;
+use crate::worker_id::WorkerId;
 use outboard_log::{ErrorLog, Reason};
-use outboard_ring::frame::FrameKind;
+use outboard_reactor::now_ms;
+use outboard_ring::channel::{Capacities, WorkerChannel};
+use outboard_ring::frame::{FrameKind, Tag};
+use outboard_ring::operation::{Call, Completion, Operation};
 use outboard_ring::request::RequestView;
-use outboard_ring::response::ResponseHead;
+use outboard_ring::response::{Done, Outcome, ResponseHead};
+use outboard_supervisor::worker::WorkerProcess;
 use std::rc::Rc;
 
 /// A pool that accepts requests and has no workers.
 pub fn pool_without_workers(settings: PoolSettings, log: Rc<ErrorLog>) -> Rc<Pool> {
-    let pool = Pool::new(settings, log.clone(), log);
+    let pool = Pool::new(settings, log.clone(), log, Rc::default());
     pool.phase.set(Phase::Serving);
     pool
 }
@@ -52,12 +61,12 @@ impl PhpRequest {
 
     /// Sends an interim response.
     pub fn send_interim(&self, status: u16, lines: &[&str]) {
-        self.add(FrameKind::Interim, &head(status, lines));
+        self.add(FrameKind::Interim, &response_head(status, lines));
     }
 
     /// Sends the head.
     pub fn send_head(&self, status: u16, lines: &[&str]) {
-        self.add(FrameKind::Head, &head(status, lines));
+        self.add(FrameKind::Head, &response_head(status, lines));
     }
 
     /// Sends a part of the body.
@@ -92,9 +101,114 @@ impl PhpRequest {
     }
 }
 
-fn head(status: u16, lines: &[&str]) -> Vec<u8> {
+/// The payload of a `Head` frame.
+pub fn response_head(status: u16, lines: &[&str]) -> Vec<u8> {
     let mut payload = Vec::new();
     ResponseHead::encode_status(&mut payload, status, b"");
     lines.iter().for_each(|line| ResponseHead::encode_line(&mut payload, line.as_bytes()));
     payload
+}
+
+/// A worker that is played by the test: the other end of its ring.
+#[derive(Debug)]
+pub struct StandIn {
+    pub(crate) number: u64,
+    pub(crate) channel: WorkerChannel,
+    /// The payload of the last frame.
+    pub(crate) frame: Vec<u8>,
+}
+
+impl StandIn {
+    /// Adds a worker that starts.
+    pub(crate) fn starting(pool: &Rc<Pool>, number: u64) -> Self {
+        let (process, memory) =
+            WorkerProcess::prepare(number, Capacities::DEFAULT, now_ms()).unwrap();
+        let mut members = pool.members.borrow_mut();
+        let slot = members.free_slot();
+        let id = WorkerId { pool: pool.id, slot, number };
+        let allowance = pool.allowance.clone();
+        members.workers[slot] = Some(Worker::new(pool, id, process, None, allowance, None));
+        let channel = WorkerChannel::map(&memory).unwrap();
+        Self { number, channel, frame: Vec::new() }
+    }
+
+    /// Adds a worker that is ready.
+    ///
+    /// # Panics
+    /// The pool has the number already.
+    pub fn join(pool: &Rc<Pool>, number: u64) -> Self {
+        let mut worker = Self::starting(pool, number);
+        worker.send(FrameKind::Ready, Tag::default(), &[]);
+        poll(pool);
+        worker
+    }
+
+    pub(crate) fn send(&mut self, kind: FrameKind, tag: Tag, payload: &[u8]) {
+        assert!(self.channel.push(kind, tag, &[payload]).unwrap(), "the ring is full");
+        let _ = self.channel.publish();
+    }
+
+    /// Requests an operation, or passes more of its body.
+    ///
+    /// # Panics
+    /// The ring is full.
+    pub fn request(&mut self, pool: &Pool, id: Tag, call: Call<'_>) {
+        let mut payload = Vec::new();
+        Operation { id, call }.encode(&mut payload);
+        self.request_with(pool, &payload);
+    }
+
+    /// The same with any payload.
+    ///
+    /// # Panics
+    /// The ring is full.
+    pub fn request_with(&mut self, pool: &Pool, payload: &[u8]) {
+        self.send(FrameKind::Operation, Tag::default(), payload);
+        poll(pool);
+    }
+
+    /// Responds to the next request with a head from [`response_head`]; false if there is none.
+    ///
+    /// # Panics
+    /// The gateway sent another frame.
+    pub fn respond_to_next(&mut self, pool: &Pool, head: &[u8], body: &[u8]) -> bool {
+        poll(pool);
+        let Some((kind, tag)) = self.receive() else { return false };
+        assert!(kind == FrameKind::Request && self.channel.start(tag));
+        self.send(FrameKind::Head, tag, head);
+        self.send(FrameKind::Body, tag, body);
+        let done = Done { outcome: Outcome::Finished, leaving: false, peak_memory_bytes: 1 };
+        self.send(FrameKind::Done, tag, &done.encode());
+        poll(pool);
+        true
+    }
+
+    /// The next completion of an operation.
+    ///
+    /// # Panics
+    /// The gateway sent another frame, or an invalid one.
+    pub fn completion(&mut self, pool: &Pool) -> Option<Completion<'_>> {
+        poll(pool);
+        let (kind, _) = self.receive()?;
+        assert_eq!(kind, FrameKind::Completion);
+        Some(Completion::decode(&self.frame).expect("the gateway encodes valid completions"))
+    }
+
+    /// Its process is killed.
+    pub fn die(self, pool: &Pool) {
+        pool.reap(self.number, None, "was killed by signal 9");
+        poll(pool);
+    }
+
+    /// The next frame from the gateway.
+    pub(crate) fn receive(&mut self) -> Option<(FrameKind, Tag)> {
+        let header = self.channel.receive(&mut self.frame).unwrap()?;
+        let _ = self.channel.release();
+        Some((header.kind, header.tag))
+    }
+}
+
+/// Reads the rings of all workers.
+pub(crate) fn poll(pool: &Pool) {
+    pool.poll_rings(&mut Budget::default());
 }

@@ -2,6 +2,7 @@
 //!
 //! A pool that has to fork gets a zygote that accepts orders and does nothing (`cat`).
 
+mod activity;
 mod backlog;
 mod deadlines;
 mod deaths;
@@ -16,17 +17,18 @@ mod retirement;
 mod sizing;
 mod start;
 
+pub(crate) use super::testing::{StandIn, poll};
 use super::worker::Worker;
 use super::*;
 use crate::exchange::End;
 use outboard_buffer::RequestBody;
 use outboard_log::{Level, Opener, Sink, Target};
-use outboard_ring::channel::{WaitCall, WorkerChannel};
+pub(crate) use outboard_reactor::testing::in_loop;
+use outboard_ring::channel::WaitCall;
 use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
 use outboard_ring::response::{Done, Outcome};
-use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::lifecycle::State;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -103,7 +105,7 @@ pub(crate) fn pool_of(settings: PoolSettings) -> Rc<Pool> {
 fn pool_with_log(settings: PoolSettings, target: Target) -> Rc<Pool> {
     let sink = Rc::new(Sink::open(target, Opener::default()).unwrap());
     let log = Rc::new(ErrorLog::new(sink, Level::Debug));
-    let pool = Pool::new(settings, log.clone(), log);
+    let pool = Pool::new(settings, log.clone(), log, Rc::default());
     pool.phase.set(Phase::Serving);
     pool
 }
@@ -141,57 +143,20 @@ impl Drop for LogFile {
     }
 }
 
+fn start_zygote(pool: &Rc<Pool>) {
+    let zygote = Zygote::spawn(&pool.settings.host_binary, pool.settings.host.clone()).unwrap();
+    pool.adopt(zygote).unwrap();
+}
+
 /// A pool with a zygote that accepts orders; workers that it forks stay in [`State::Forking`].
 fn forking_pool(settings: PoolSettings) -> Rc<Pool> {
     let pool = pool_of(settings);
-    pool.start_zygote().unwrap();
+    start_zygote(&pool);
     pool.manager.borrow_mut().started_by_ms = None;
     pool
 }
 
-/// The worker's end of a ring.
-pub(crate) struct StandIn {
-    number: u64,
-    pub(crate) channel: WorkerChannel,
-    /// The payload of the last frame.
-    pub(crate) frame: Vec<u8>,
-}
-
 impl StandIn {
-    /// Adds a worker that starts.
-    fn starting(pool: &Rc<Pool>, number: u64) -> StandIn {
-        let (process, memory) =
-            WorkerProcess::prepare(number, Capacities::DEFAULT, now_ms()).unwrap();
-        pool.members.borrow_mut().add(|slot| {
-            let id = WorkerId { pool: pool.id, slot, number };
-            let allowance = pool.allowance.clone();
-            let memory = pool.memory.borrow();
-            Worker::new(id, process, None, &pool.settings, allowance, &memory, None)
-        });
-        let channel = WorkerChannel::map(&memory).unwrap();
-        StandIn { number, channel, frame: Vec::new() }
-    }
-
-    /// Adds a worker that is ready.
-    pub(crate) fn join(pool: &Rc<Pool>, number: u64) -> StandIn {
-        let mut worker = Self::starting(pool, number);
-        worker.send(FrameKind::Ready, Tag::default(), &[]);
-        poll(pool);
-        worker
-    }
-
-    pub(crate) fn send(&mut self, kind: FrameKind, tag: Tag, payload: &[u8]) {
-        assert!(self.channel.push(kind, tag, &[payload]).unwrap(), "the ring is full");
-        let _ = self.channel.publish();
-    }
-
-    /// The next frame from the gateway.
-    pub(crate) fn receive(&mut self) -> Option<(FrameKind, Tag)> {
-        let header = self.channel.receive(&mut self.frame).unwrap()?;
-        let _ = self.channel.release();
-        Some((header.kind, header.tag))
-    }
-
     /// Starts the next request.
     pub(crate) fn start_next(&mut self) -> Tag {
         let (kind, tag) = self.receive().expect("a request");
@@ -259,10 +224,6 @@ pub(crate) fn reap(pool: &Pool, number: u64) {
     pool.reap(number, None, "was killed by signal 9");
 }
 
-pub(crate) fn poll(pool: &Pool) {
-    pool.poll_rings(&mut Budget::default());
-}
-
 fn body_of(exchange: &Exchange) -> (Vec<u8>, Option<End>) {
     exchange.take().map_or_else(Default::default, |data| (data.body, data.end))
 }
@@ -273,10 +234,6 @@ fn end_of(exchange: &Exchange) -> Option<End> {
 
 fn failed(reason: Reason) -> Option<End> {
     Some(End::Failed(reason))
-}
-
-pub(crate) fn in_loop(test: impl Future<Output = ()> + 'static) {
-    outboard_reactor::run(test).unwrap();
 }
 
 const CRASHED: Option<End> = Some(End::Failed(Reason::WorkerCrashed));

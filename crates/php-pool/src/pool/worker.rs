@@ -10,7 +10,8 @@
 mod receive;
 mod sending;
 
-use super::PoolSettings;
+use super::Pool;
+use super::activity::ActiveSlots;
 use super::allowance::Allowance;
 use super::leases::{Lease, Leases};
 use super::routes::RequestCounts;
@@ -76,6 +77,9 @@ pub(crate) struct Worker {
     pub(super) output: Option<OwnedFd>,
     /// Its output while it starts.
     pub(super) startup_output: StartupOutput,
+    /// The pool's list of active workers, and whether it has this one.
+    active: Rc<ActiveSlots>,
+    is_active: bool,
     /// Whether the pool's list of workers with room has it.
     pub(crate) is_listed: bool,
     /// Its requests since its memory was last measured.
@@ -86,14 +90,15 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(super) fn new(
+        pool: &Pool,
         id: WorkerId,
         process: WorkerProcess,
         output: Option<OwnedFd>,
-        settings: &PoolSettings,
         allowance: Rc<Allowance>,
-        operations: &Rc<Account>,
         doorbell_source: Option<Source>,
     ) -> Self {
+        let (settings, active) = (&pool.settings, pool.active.clone());
+        active.add(id.slot);
         Self {
             id,
             process,
@@ -105,7 +110,7 @@ impl Worker {
             backlog: VecDeque::new(),
             unsent: VecDeque::new(),
             unsent_frames: VecDeque::new(),
-            unsent_held: Account::below(operations, MEMORY_EIGHTHS).hold(0),
+            unsent_held: Account::below(&pool.memory.borrow(), MEMORY_EIGHTHS).hold(0),
             waiting_for_room: Vec::new(),
             stalled_by: None,
             paused: Vec::new(),
@@ -114,6 +119,8 @@ impl Worker {
             killed_ms: None,
             is_broken: false,
             startup_output: StartupOutput::default(),
+            active,
+            is_active: true,
             is_listed: false,
             request_counts: RequestCounts::default(),
             _doorbell_source: doorbell_source,
@@ -127,6 +134,24 @@ impl Worker {
 
     pub(crate) fn state(&self) -> State {
         self.process.lifecycle.state()
+    }
+
+    /// Has its ring polled.
+    pub(super) fn activate(&mut self) {
+        if !std::mem::replace(&mut self.is_active, true) {
+            self.process.channel.cancel_sleep();
+            self.active.add(self.id.slot);
+        }
+    }
+
+    /// Whether its ring need not be polled until it rings. Its doorbell is armed.
+    pub(super) fn rest_if_idle(&mut self) -> bool {
+        let is_idle = self.state() == State::Idle
+            && self.leases.len() == 0
+            && self.unsent_frames.is_empty()
+            && !self.doorbell_is_due;
+        self.is_active = !is_idle;
+        is_idle
     }
 
     /// The number of its requests without the backlog.
@@ -196,5 +221,8 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.waiting_for_room.drain(..).for_each(wake);
+        if self.is_active {
+            self.active.remove(self.id.slot);
+        }
     }
 }

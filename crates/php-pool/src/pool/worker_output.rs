@@ -135,8 +135,10 @@ impl OutputReader {
         self.record_startup_output(String::from_utf8_lossy(&buffer[..end]).trim_end());
         // Empty lines count as well, since they cost as much to read, but they are not logged.
         for line in buffer[..end].split(|&byte| byte == b'\n') {
-            if self.allowance.admit(line.len()) && !line.is_empty() {
-                self.add(&String::from_utf8_lossy(line));
+            match self.allowance.admit(line.len()) {
+                true if line.is_empty() => {}
+                true => self.add(&String::from_utf8_lossy(line)),
+                false => self.pool.end_rest(),
             }
         }
         buffer.drain(..end);

@@ -45,7 +45,7 @@ impl Tasks {
 
     /// Receives the response.
     async fn receive(&self, exchange: &Rc<Exchange>) -> Outcome {
-        let mut head = None;
+        let mut head = Vec::new();
         let mut text = Vec::new();
         let mut held = self.memory.hold(0);
         loop {
@@ -54,7 +54,9 @@ impl Tasks {
                 None => Poll::Pending,
             })
             .await;
-            head = head.or(arrived.head);
+            if head.is_empty() {
+                head = arrived.head;
+            }
             text.extend_from_slice(&arrived.body);
             held.set(text.len());
             if text.len() > MAX_DATA_BYTES {
@@ -65,8 +67,8 @@ impl Tasks {
             match arrived.end {
                 None => {}
                 Some(End::Complete) => {
-                    let attempt = match head.as_deref().map(ResponseHead::decode) {
-                        Some(Ok(head)) if head.status == 200 => Attempt::Done,
+                    let attempt = match ResponseHead::decode(&head) {
+                        Ok(head) if head.status == 200 => Attempt::Done,
                         _ => Attempt::Failed,
                     };
                     return Outcome { attempt, text };

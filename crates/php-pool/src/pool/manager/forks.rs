@@ -2,12 +2,12 @@
 //!
 //! Called by the manager to size the pool, for loopback requests, and to replace workers.
 
+use super::super::activity::WorkerBell;
 use super::super::allowance::Allowance;
 use super::super::worker::Worker;
 use super::super::worker_output::{self, OutputReader};
 use super::super::{Phase, Pool, WorkerId};
 use outboard_log::Level;
-use outboard_reactor::Interest::ReadEdge;
 use outboard_reactor::{Source, now_ms, spawn};
 use outboard_ring::channel::Capacities;
 use outboard_supervisor::worker::WorkerProcess;
@@ -55,19 +55,21 @@ impl Pool {
             }
             None => WorkerProcess::fork(zygote, number, capacities, now_ms)?,
         };
-        let doorbell = process.take_worker_doorbell();
-        let doorbell = doorbell.map(|bell| Source::new(bell.into_fd(), ReadEdge)).transpose()?;
         let output = process.take_output();
         let unread = output.as_ref().and_then(|output| output.try_clone().ok());
         let allowance = match output {
             Some(_) => Rc::new(Allowance::new(self.settings.log_rate)),
             None => self.allowance.clone(),
         };
-        self.members.borrow_mut().add(|slot| {
-            let id = WorkerId { pool: self.id, slot, number };
-            let (settings, memory) = (&self.settings, self.memory.borrow());
-            Worker::new(id, process, unread, settings, allowance.clone(), &memory, doorbell)
-        });
+        let mut members = self.members.borrow_mut();
+        let slot = members.free_slot();
+        let bell = Rc::new(WorkerBell { pool: self.weak_self.clone(), slot });
+        let doorbell = process.take_worker_doorbell();
+        let doorbell = doorbell.map(|fd| Source::with_bell(fd.into_fd(), bell)).transpose()?;
+        let id = WorkerId { pool: self.id, slot, number };
+        let worker = Worker::new(self, id, process, unread, allowance.clone(), doorbell);
+        members.workers[slot] = Some(worker);
+        drop(members);
         self.counters.borrow_mut().forks += 1;
         if let (Some(output), Some(pool)) = (output, self.weak_self.upgrade()) {
             let reader = OutputReader { pool, number: Some(number), allowance };

@@ -4,11 +4,11 @@
 //! output and frames of the worker are processed; requests that it had started fail, all others are
 //! given to other workers.
 
-use super::super::budget::{Budget, Share};
 use super::super::members::Members;
 use super::super::worker::Worker;
 use super::super::worker_output::{self, OutputReader};
 use super::super::{Phase, Pool};
+use crate::budget::{Budget, Share};
 use crate::exchange::Exchange;
 use outboard_log::{Event as LogEvent, Level, Reason};
 use outboard_reactor::now_ms;

@@ -6,12 +6,20 @@
 use super::super::worker::Worker;
 use super::super::worker_output::{self, OutputReader, StartupOutput};
 use super::super::{Phase, Pool, PoolSettings};
+use crate::rings::Rings;
 use outboard_log::{ErrorLog, Level, Reason};
-use outboard_reactor::{Interest, Source, now_ms, spawn, with_deadline};
+use outboard_reactor::{Interest, Source, Threads, now_ms, spawn, with_deadline};
 use outboard_supervisor::worker::lifecycle::State;
 use outboard_supervisor::zygote::{Zygote, output_pipe};
+use rustix::fd::OwnedFd;
 use std::path::Path;
+use std::pin::pin;
 use std::rc::Rc;
+
+/// The spawner does one thing at a time, and may be stopped or slow.
+static SPAWNER: Threads = Threads::new(1);
+/// The interval of ticks while the spawner is waited for.
+const WAITING_TICK_MS: u64 = 20;
 
 /// PHP did not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +44,9 @@ impl Pool {
         settings: PoolSettings,
         error_log: Rc<ErrorLog>,
         slow_log: Rc<ErrorLog>,
+        rings: Rc<Rings>,
     ) -> Rc<Self> {
-        let pool = Self::new(settings, error_log, slow_log);
+        let pool = Self::new(settings, error_log, slow_log, rings);
         spawn(super::run(pool.clone()));
         pool
     }
@@ -69,14 +78,45 @@ impl Pool {
         members.all().filter(is_ready).count() >= self.manager.borrow().sizing.bounds.min()
     }
 
-    /// Starts the zygote; returns its control socket.
-    pub(in crate::pool) fn start_zygote(self: &Rc<Self>) -> Result<Source, String> {
+    /// Starts the zygote; returns its control socket, or `None` if the pool needs none any more.
+    pub(in crate::pool) async fn start_zygote(self: &Rc<Self>) -> Result<Option<Source>, String> {
         let (program, host) = (&self.settings.host_binary, self.settings.host.clone());
         let spawned = match &self.settings.as_user {
-            Some(user) => Zygote::spawn_as(user, program, host),
-            None => Zygote::spawn(program, host),
+            None => Some(Zygote::spawn(program, host)),
+            Some(user) => {
+                let (user, program) = (user.clone(), program.clone());
+                let spawn = move || Zygote::spawn_as(&user, &program, host);
+                self.while_needed(SPAWNER.run(0, spawn)).await?
+            }
         };
-        let (zygote, output) = spawned.map_err(|error| error.to_string())?;
+        let Some(spawned) = spawned else { return Ok(None) };
+        self.adopt(spawned.map_err(|error| error.to_string())?).map(Some)
+    }
+
+    /// Waits for `work` and for nothing longer than a start may take. Queued requests time out meanwhile.
+    async fn while_needed<T>(&self, work: impl Future<Output = T>) -> Result<Option<T>, String> {
+        let mut work = pin!(work);
+        let until_ms = now_ms().saturating_add(self.settings.start_timeout_ms);
+        loop {
+            if let Ok(done) = with_deadline(now_ms() + WAITING_TICK_MS, work.as_mut()).await {
+                return Ok(Some(done));
+            }
+            self.expire_queue(now_ms());
+            self.continue_retiring();
+            if self.is_done() {
+                return Ok(None);
+            }
+            if until_ms <= now_ms() {
+                return Err(self.start_timeout_message());
+            }
+        }
+    }
+
+    /// Takes over a zygote that was started, and its output.
+    pub(in crate::pool) fn adopt(
+        self: &Rc<Self>,
+        (zygote, output): (Zygote, OwnedFd),
+    ) -> Result<Source, String> {
         let reader = OutputReader::of_zygote(self.clone());
         {
             let mut manager = self.manager.borrow_mut();

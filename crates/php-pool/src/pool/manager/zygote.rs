@@ -112,7 +112,8 @@ impl Pool {
     }
 }
 
-/// Ends a zygote, if it has not exited, and reaps it. A Swoole program may run its callbacks first.
+/// Ends a zygote, if it has not exited, and reaps it. A Swoole program may run its callbacks first. The
+/// spawner reaps those that it has started.
 pub(super) async fn end(mut zygote: Zygote, is_program: bool) {
     // The end of the control socket is the order to exit.
     if is_program
@@ -130,7 +131,7 @@ pub(super) async fn end(mut zygote: Zygote, is_program: bool) {
 
 async fn has_exited(zygote: &mut Zygote, attempts: usize) -> bool {
     for _ in 0..attempts {
-        if zygote.reap().is_some() {
+        if zygote.has_exited() {
             return true;
         }
         sleep(REAP_PAUSE_MS).await;

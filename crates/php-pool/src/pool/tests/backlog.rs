@@ -1,6 +1,7 @@
 //! Backlogs of quick workers with one request at a time.
 
 use super::*;
+use crate::rings::PolledRings;
 
 #[test]
 fn quick_sequential_workers_get_a_backlog() {

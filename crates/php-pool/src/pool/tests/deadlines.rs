@@ -146,3 +146,20 @@ fn the_time_in_a_backlog_does_not_count() {
         assert_eq!(end_of(&behind), None);
     });
 }
+
+/// A manager whose next tick is always due would never yield.
+#[test]
+fn the_next_tick_is_later_than_now_before_and_after_a_deadline() {
+    in_loop(async {
+        let pool = pool(1);
+        let mut worker = StandIn::join(&pool, 1);
+        submit(&pool);
+        worker.start_next();
+        for later_ms in [0, DEADLINE_MS - 1, DEADLINE_MS, DEADLINE_MS * 9] {
+            let at_ms = now_ms() + later_ms;
+            assert!(pool.next_tick_ms(at_ms) > at_ms, "{later_ms}");
+            pool.enforce_deadlines(at_ms);
+            assert!(pool.next_tick_ms(at_ms) > at_ms, "{later_ms}, after its steps");
+        }
+    });
+}

@@ -1,6 +1,8 @@
 //! The assignment of requests, and polling of the rings.
 
 use super::*;
+use crate::budget::Budget;
+use crate::rings::PolledRings;
 
 #[test]
 fn requests_go_to_the_worker_with_the_fewest() {
@@ -184,7 +186,7 @@ fn a_worker_with_many_frames_is_interrupted_after_its_share() {
         }
         let poll_one = || {
             let (mut members, mut budget) = (pool.members.borrow_mut(), Budget::default());
-            pool.poll_worker(&mut members, 0, budget::Share::POLL, &mut budget)
+            pool.poll_worker(&mut members, 0, crate::budget::Share::POLL, &mut budget)
         };
         assert!(poll_one(), "there are more");
         assert_eq!(body_of(&exchange).0.len(), 256);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::pool::operations::{Gone, PIECE_BYTES};
+use crate::rings::PolledRings;
 use outboard_buffer::Memory;
 use outboard_ring::operation::{
     Call, Completion, Failure, FetchCall, FetchOptions, FetchedHead, Operation, Part,

@@ -17,7 +17,7 @@ fn started(messages: &str) -> Event {
 fn starting_pool(log: &LogFile) -> Rc<Pool> {
     let pool = log.pool_of(sequential());
     pool.phase.set(Phase::Starting);
-    pool.start_zygote().unwrap();
+    start_zygote(&pool);
     pool
 }
 
@@ -85,7 +85,7 @@ fn a_host_that_exits_at_once_is_reported_with_its_output() {
             let settings = PoolSettings { host_binary: binary.into(), ..sequential() };
             let sink = Rc::new(Sink::open(log, Opener::default()).unwrap());
             let log = Rc::new(ErrorLog::new(sink, Level::Debug));
-            let pool = Pool::start(settings, log.clone(), log);
+            let pool = Pool::start(settings, log.clone(), log, Rc::default());
             let error = pool.ready().await.unwrap_err();
             assert!(error.message.starts_with(expected), "{error}");
             assert!(error.message.matches("install").count() <= 1, "the hint is not repeated");

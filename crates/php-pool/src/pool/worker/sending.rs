@@ -46,6 +46,7 @@ impl Worker {
     }
 
     fn add_lease(&mut self, exchange: Rc<Exchange>, timing: Option<Timing>) -> Tag {
+        self.activate();
         let tag = self.leases.add(exchange, timing, self.id);
         self.process.channel.offer(tag);
         tag
@@ -231,6 +232,7 @@ impl Worker {
     }
 
     fn publish(&mut self) {
+        self.activate();
         self.doorbell_is_due |= self.process.channel.publish() == Wake::Needed;
     }
 

@@ -16,7 +16,7 @@ const BYTES_PER_FRAME: u32 = 4096;
 
 /// For all workers in one turn of the loop.
 #[derive(Debug, Default)]
-pub struct Budget {
+pub(crate) struct Budget {
     handled: u32,
     started: Option<Instant>,
     is_spent: bool,
@@ -24,7 +24,7 @@ pub struct Budget {
 
 impl Budget {
     /// Counts a frame.
-    pub(super) fn count(&mut self, len: usize) {
+    pub(crate) fn count(&mut self, len: usize) {
         let bytes = u32::try_from(len).unwrap_or(u32::MAX);
         self.handled = self.handled.saturating_add(1 + bytes / BYTES_PER_FRAME);
         if self.handled >= FRAMES_PER_CHECK {
@@ -34,38 +34,38 @@ impl Budget {
     }
 
     /// Counts work that may take longer than a frame.
-    pub(super) fn check_clock(&mut self) {
+    pub(crate) fn check_clock(&mut self) {
         let started = *self.started.get_or_insert_with(Instant::now);
         self.is_spent |= started.elapsed() >= TURN;
     }
 
     /// Whether the rest has to wait for the next turn.
-    pub fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.is_spent
     }
 }
 
 /// For one worker in one poll.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Share {
+pub(crate) struct Share {
     frames: u32,
     bytes: usize,
 }
 
 impl Share {
     /// Of a worker that runs.
-    pub(super) const POLL: Self = Self { frames: 256, bytes: RING_BYTES };
+    pub(crate) const POLL: Self = Self { frames: 256, bytes: RING_BYTES };
     /// Of a worker that has exited: everything that its ring can hold.
-    pub(super) const FINAL: Self =
+    pub(crate) const FINAL: Self =
         Self { frames: (RING_BYTES / FRAME_HEADER_BYTES) as u32, bytes: RING_BYTES };
 
     /// Counts a frame.
-    pub(super) fn count(&mut self, len: usize) {
+    pub(crate) fn count(&mut self, len: usize) {
         self.frames = self.frames.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(len + FRAME_HEADER_BYTES);
     }
 
-    pub(super) fn is_spent(self) -> bool {
+    pub(crate) fn is_spent(self) -> bool {
         self.frames == 0 || self.bytes == 0
     }
 }
