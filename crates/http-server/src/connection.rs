@@ -15,7 +15,9 @@ use crate::upgrade::UpgradeHandler;
 use outboard_http1::{BodyFraming, HeadLimits, HeadStatus};
 use outboard_log::Reason;
 use outboard_reactor::{self as reactor, with_deadline};
+use std::future::poll_fn;
 use std::io::IoSlice;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -174,12 +176,14 @@ impl Connection {
     /// Waits without buffers. False if the connection is to be closed.
     async fn wait_for_first_byte(&self) -> bool {
         let idle_timeout_ms = self.context.limits().idle_timeout_ms;
-        let readable = std::future::poll_fn(|_| {
-            if self.context.is_draining() {
-                return Poll::Ready(false);
-            }
+        let readable = poll_fn(|_| {
+            // A request that has arrived is served, also if the server stops: on HTTP/2 its client would
+            // take it for one that was processed (RFC 9113 6.8).
             if self.transport.poll_readable().is_ready() {
                 return Poll::Ready(true);
+            }
+            if self.context.is_draining() {
+                return Poll::Ready(false);
             }
             self.entry.set_idle();
             if self.entry.must_close() { Poll::Ready(false) } else { Poll::Pending }
@@ -195,7 +199,7 @@ impl Connection {
         if input.capacity() == input.len() {
             input.reserve(input.len().max(4096));
         }
-        std::future::poll_fn(|_| {
+        poll_fn(|_| {
             while transport.poll_readable().is_ready() {
                 match transport.try_read(input) {
                     Ok(Some(0)) | Err(_) => return Poll::Ready(Read::Closed),
@@ -236,6 +240,19 @@ impl Connection {
         }
     }
 
+    /// Completes `work`, unless the client goes away.
+    ///
+    /// # Errors
+    /// [`Reason::ClientGone`].
+    pub async fn unless_gone<T>(&self, work: impl Future<Output = T>) -> Result<T, Reason> {
+        let mut work = pin!(work);
+        poll_fn(|context| match work.as_mut().poll(context) {
+            Poll::Ready(done) => Poll::Ready(Ok(done)),
+            Poll::Pending => self.poll_gone().map(|()| Err(Reason::ClientGone)),
+        })
+        .await
+    }
+
     /// Writes an interim response.
     pub async fn write_interim(&mut self, bytes: &[u8]) -> bool {
         let slices = &mut [IoSlice::new(bytes)];
@@ -257,3 +274,6 @@ pub enum Read {
     /// The deadline has passed.
     TimedOut,
 }
+
+#[cfg(test)]
+mod tests;

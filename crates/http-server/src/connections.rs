@@ -234,14 +234,14 @@ impl Table {
 
 /// An open connection or stream, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     connections: Rc<Connections>,
     key: usize,
 }
 
 impl Entry {
     /// The connection waits for a request in the current task, and may be asked to close.
-    pub(crate) fn set_idle(&self) {
+    pub fn set_idle(&self) {
         let mut table = self.connections.table.borrow_mut();
         let open = &mut table.open[self.key];
         if open.state == State::Busy && open.kind == Kind::Connection {
@@ -253,12 +253,12 @@ impl Entry {
     }
 
     /// Whether it is asked to close.
-    pub(crate) fn must_close(&self) -> bool {
+    pub fn must_close(&self) -> bool {
         self.connections.table.borrow().open[self.key].state == State::Closing
     }
 
     /// A request is processed.
-    pub(crate) fn set_busy(&self) {
+    pub fn set_busy(&self) {
         let was_closing = self.connections.table.borrow_mut().set_busy(self.key);
         if was_closing {
             // Another has to close in its place.

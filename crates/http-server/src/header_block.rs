@@ -16,6 +16,24 @@ pub struct HeaderBlock {
 }
 
 impl HeaderBlock {
+    /// A block of these lines.
+    ///
+    /// # Panics
+    /// A line is invalid: names and values are constants of the program.
+    pub fn constant(lines: &[(&str, &str)]) -> Self {
+        let mut block = Self::default();
+        for (name, value) in lines {
+            block.add(name.as_bytes(), value.as_bytes()).expect("constant lines are valid");
+        }
+        block
+    }
+
+    /// Removes all lines.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.owns_server = false;
+    }
+
     /// Appends a line.
     ///
     /// # Errors

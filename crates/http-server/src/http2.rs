@@ -21,7 +21,7 @@ use h2::Reason;
 use h2::server::Connection as Streams;
 use outboard_buffer::{Account, Held};
 use outboard_reactor::{now_ms, spawn, with_deadline};
-use outboard_tls::{Io, Session};
+use outboard_tls::{Flusher, Io, Session};
 use send_queue::SendQueue;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -39,6 +39,8 @@ const SEND_BUFFER_BYTES: usize = 64 << 10;
 const STREAM_BYTES: usize = 18 << 10;
 /// Memory of a connection without its streams: buffers of TLS and of the protocol.
 const CONNECTION_BYTES: usize = 128 << 10;
+/// The time without data after which a client that does not close is not waited for.
+const LINGER_MS: u64 = 2_000;
 /// The interval of checks whether a connection is idle.
 const CHECK_MS: u64 = 1_000;
 
@@ -51,6 +53,7 @@ struct Common {
     local: Option<SocketAddr>,
     memory: Rc<Account>,
     send_queue: SendQueue,
+    flusher: Flusher,
     _held: Held,
 }
 
@@ -75,7 +78,7 @@ pub(crate) async fn serve<S: Service>(
 ) {
     let local = session.stream().local_address();
     let io = Io::new(session);
-    let send_queue = SendQueue::new(io.writes());
+    let (send_queue, flusher) = (SendQueue::new(io.writes()), io.flusher());
     let server = service.context().clone();
     let memory = server.memory.of_connection();
     let held = memory.hold(CONNECTION_BYTES);
@@ -89,19 +92,27 @@ pub(crate) async fn serve<S: Service>(
         .max_send_buffer_size(SEND_BUFFER_BYTES)
         .handshake::<_, Bytes>(io);
     let until_ms = now_ms() + server.limits().header_timeout_ms;
-    let common = Rc::new(Common { server, listener, peer, local, memory, send_queue, _held: held });
-    let begun = entry.while_idle(with_deadline(until_ms, handshake)).await;
+    let handshake = flusher.while_waiting(with_deadline(until_ms, handshake));
+    let begun = entry.while_idle(handshake).await;
+    let common = Common { server, listener, peer, local, memory, send_queue, flusher, _held: held };
+    let common = Rc::new(common);
     if let Some(Ok(Ok(mut streams))) = begun {
-        take_streams(&service, &common, &mut streams, &entry).await;
+        let is_complete = take_streams(&service, &common, &mut streams, &entry).await;
+        drop(streams);
+        if is_complete {
+            // A client that reads the last responses sends window updates.
+            common.flusher.linger(LINGER_MS).await;
+        }
     }
 }
 
+/// Returns whether the server has ended the connection after the last response.
 async fn take_streams<S: Service>(
     service: &Rc<S>,
     common: &Rc<Common>,
     streams: &mut Streams<Io, Bytes>,
     entry: &Entry,
-) {
+) -> bool {
     let server = &common.server;
     let mut last_used_ms = now_ms();
     let mut is_leaving = false;
@@ -111,6 +122,7 @@ async fn take_streams<S: Service>(
                 streams.graceful_shutdown();
             }
             let accepted = streams.poll_accept(context);
+            common.flusher.send();
             common.send_queue.update();
             if let Poll::Ready(next) = accepted {
                 return Poll::Ready(Some(next));
@@ -137,17 +149,20 @@ async fn take_streams<S: Service>(
             Ok(None) => {
                 streams.abrupt_shutdown(Reason::NO_ERROR);
                 let farewell = poll_fn(|context| streams.poll_closed(context));
-                return drop(with_deadline(now_ms() + CHECK_MS, farewell).await);
+                let farewell = common.flusher.while_waiting(farewell);
+                drop(with_deadline(now_ms() + CHECK_MS, farewell).await);
+                return false;
             }
             // The client has left, or has violated the protocol and received GOAWAY.
-            Ok(Some(Some(Err(_)) | None)) => return,
+            Ok(Some(Some(Err(_)))) => return false,
+            Ok(Some(None)) => return is_leaving,
             Err(_) if streams.has_streams() => last_used_ms = now_ms(),
             Err(_) => {
                 entry.set_idle();
                 let (idle_ms, limits) = (now_ms() - last_used_ms, server.limits());
                 if is_leaving && idle_ms >= limits.idle_timeout_ms + limits.write_timeout_ms {
                     // It does not even read the GOAWAY.
-                    return;
+                    return false;
                 }
                 if idle_ms >= limits.idle_timeout_ms && !std::mem::replace(&mut is_leaving, true) {
                     streams.graceful_shutdown();
@@ -156,3 +171,6 @@ async fn take_streams<S: Service>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,7 @@ use crate::listener_context::{ListenerContext, Role};
 use crate::peer::PeerInfo;
 use crate::service::Service;
 use crate::transport::Transport;
+use crate::upgrade::Upgraded;
 use handshake::Negotiated;
 use outboard_config::ListenAddress;
 use outboard_log::{Level, Reason};
@@ -88,7 +89,12 @@ impl BoundListener {
 
     /// A URL for a browser.
     pub fn url(&self) -> String {
-        let scheme = if self.context.borrow().tls.is_some() { "https" } else { "http" };
+        let scheme = match (self.role(), self.context.borrow().tls.is_some()) {
+            (Role::Streams, false) => "tcp",
+            (Role::Streams, true) => "tls",
+            (_, false) => "http",
+            (_, true) => "https",
+        };
         match self.local {
             Some(local) if local.ip().is_unspecified() => {
                 format!("{scheme}://localhost:{}/", local.port())
@@ -100,7 +106,8 @@ impl BoundListener {
 
     /// The port, if it uses TLS.
     pub fn https_port(&self) -> Option<u16> {
-        self.context.borrow().tls.as_ref()?;
+        let context = self.context.borrow();
+        context.tls.as_ref().filter(|_| context.role == Role::Apps)?;
         self.local.map(|local| local.port())
     }
 
@@ -201,6 +208,10 @@ async fn serve<S: Service>(
             }
         }
     };
+    if let Some(port) = &listener.stream {
+        let stream = Upgraded::new(transport, Vec::new(), server);
+        return Box::pin(service.serve_stream(port, stream, peer, entry)).await;
+    }
     http1::serve(service, Connection::new(server, listener, transport, peer, entry)).await;
 }
 

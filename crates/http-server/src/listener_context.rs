@@ -18,12 +18,14 @@ pub enum Role {
     Admin,
     /// Metrics only, for a collector.
     Metrics,
+    /// Raw connections of an app.
+    Streams,
 }
 
 impl Role {
     /// Whether clients use it, rather than the operator.
     pub(crate) fn is_for_clients(self) -> bool {
-        matches!(self, Self::Apps | Self::Entities)
+        matches!(self, Self::Apps | Self::Entities | Self::Streams)
     }
 }
 
@@ -38,12 +40,29 @@ pub struct ListenerContext {
     pub tls: Option<Arc<ServerSettings>>,
     /// Whether its clients are redirected to a listener with TLS.
     pub redirects_to_https: bool,
+    /// For raw connections: whose they are.
+    pub stream: Option<StreamPort>,
+}
+
+/// The receiver of raw connections or of datagrams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamPort {
+    /// The app.
+    pub app: String,
+    /// The index of the port among those of the app's program.
+    pub port: u16,
 }
 
 impl ListenerContext {
     /// A listener without TLS and without trusted proxies.
     pub fn plain(role: Role) -> Self {
-        Self { role, forwarding: Forwarding::default(), tls: None, redirects_to_https: false }
+        Self {
+            role,
+            forwarding: Forwarding::default(),
+            tls: None,
+            redirects_to_https: false,
+            stream: None,
+        }
     }
 
     /// The address whose connections are limited; `None` for a trusted proxy, which has many clients.

@@ -5,6 +5,7 @@
 //! nothing for `limits.write_timeout`, or too slowly, is dropped.
 
 use crate::connection::Connection;
+use crate::file_pages::{self, PART_BYTES};
 use crate::header_block::HeaderBlock;
 use crate::upgrade::UpgradeHandler;
 use outboard_http1::{
@@ -12,13 +13,15 @@ use outboard_http1::{
     write_status_line, write_status_line_with_reason,
 };
 use outboard_log::Reason;
+use outboard_reactor::now_ms;
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
 /// Bodies up to this are copied behind the head, so that both go out in one plain write.
 pub const COPY_BYTES: usize = 16 * 1024;
-/// Bytes of one `sendfile(2)`, after which other tasks run.
-const SENDFILE_BYTES: usize = 1 << 20;
+
+/// Pages that were loaded are taken to be in memory for so long, which saves looks for fast clients.
+const FRESH_MS: u64 = 20;
 
 /// The outcome of writing a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +131,11 @@ pub struct HeadFacts<'a> {
 impl Connection {
     /// Writes a head with these header lines into the output buffer.
     pub fn put_head(&mut self, facts: HeadFacts<'_>, lines: &[u8]) {
+        self.put_head_with(facts, |out| out.extend_from_slice(lines));
+    }
+
+    /// The same with lines that `write_lines` appends, each ended by CRLF.
+    pub fn put_head_with(&mut self, facts: HeadFacts<'_>, write_lines: impl FnOnce(&mut Vec<u8>)) {
         let keep_alive = facts.keep_alive && !self.has_unread_body();
         let context = self.context.clone();
         let out = &mut self.buffers().output;
@@ -144,7 +152,7 @@ impl Connection {
         if !facts.own_date {
             context.write_date(out);
         }
-        out.extend_from_slice(lines);
+        write_lines(out);
         match facts.framing {
             Framing::Length(length) | Framing::Bodyless(Some(length)) => {
                 write_content_length(out, length);
@@ -209,8 +217,16 @@ impl Connection {
         mut offset: u64,
         mut left: u64,
     ) -> bool {
+        let mut loaded_bytes = 0;
         while left > 0 {
-            let most = usize::try_from(left).unwrap_or(usize::MAX).min(SENDFILE_BYTES);
+            if loaded_bytes == 0 {
+                loaded_bytes = left.min(PART_BYTES);
+                let loaded = file_pages::load(file, offset, loaded_bytes);
+                if let Err(reason) = self.unless_gone(loaded).await {
+                    return self.note_lost(Err(reason));
+                }
+            }
+            let most = usize::try_from(loaded_bytes).unwrap_or(usize::MAX);
             match self.transport.try_send_file(file, &mut offset, most) {
                 // The file became shorter.
                 Ok(Some(0)) => return false,
@@ -218,10 +234,16 @@ impl Connection {
                 Ok(Some(count)) => {
                     self.pace.count(count);
                     left -= count as u64;
+                    loaded_bytes -= count as u64;
                 }
                 Ok(None) => {
+                    let full_at_ms = now_ms();
                     if self.pace.wait(self.transport.writable()).await.is_err() {
                         return self.note_lost(Err(Reason::WriteTimeout));
+                    }
+                    if now_ms() > full_at_ms + FRESH_MS {
+                        // The pages may have been reclaimed.
+                        loaded_bytes = 0;
                     }
                 }
             }

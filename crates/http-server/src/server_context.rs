@@ -155,3 +155,6 @@ impl ServerContext {
         wake_all();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,12 @@
 //! [`Service`]: what responds to the requests that this server reads.
 
 use crate::connection::Connection;
-use crate::listener_context::ListenerContext;
+use crate::connections::Entry as ConnectionEntry;
+use crate::listener_context::{ListenerContext, StreamPort};
+use crate::peer::PeerInfo;
 use crate::response_writer::Written;
 use crate::server_context::ServerContext;
+use crate::upgrade::Upgraded;
 use outboard_log::{Reason, Wall};
 use outboard_reactor::Stream;
 use std::rc::Rc;
@@ -28,6 +31,18 @@ pub trait Service: Sized + 'static {
         reason: Reason,
         detail: &str,
     ) -> impl Future<Output = Written>;
+
+    /// Serves a raw connection until it ends. By default it is closed.
+    fn serve_stream(
+        self: &Rc<Self>,
+        port: &StreamPort,
+        stream: Upgraded,
+        peer: PeerInfo,
+        entry: ConnectionEntry,
+    ) -> impl Future<Output = ()> {
+        drop((port, stream, peer, entry));
+        std::future::ready(())
+    }
 
     /// Whether to serve a connection that a listener has accepted.
     fn admits(&self, listener: &ListenerContext, stream: &Stream) -> bool {

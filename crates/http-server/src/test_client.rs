@@ -10,7 +10,7 @@ use crate::peer::PeerInfo;
 use crate::service::Service;
 use crate::transport::Transport;
 use crate::transport::pipe::Pipe;
-use outboard_reactor::{Peer, sleep, spawn, yield_now};
+use outboard_reactor::{Peer, Stream, sleep, spawn, yield_now};
 use std::cell::Cell;
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -36,18 +36,8 @@ impl TestClient {
         let (pipe, server) = Pipe::pair();
         pipe.widen(1 << 20);
         server.widen(1 << 20);
-        let context = service.context().clone();
-        let entry = context.connections.open(Kind::Connection, None, &context.limits());
-        let entry = entry.expect("the limit of connections is not reached");
-        let transport = Transport::http2(server, None);
-        let peer = PeerInfo::new(peer);
-        let connection = Connection::new(context, Rc::new(listener), transport, peer, entry);
         let has_ended = Rc::new(Cell::new(false));
-        let (service, ended) = (service.clone(), has_ended.clone());
-        spawn(async move {
-            http1::serve(service, connection).await;
-            ended.set(true);
-        });
+        serve(service, listener, Transport::http2(server, None), peer, has_ended.clone());
         Self { pipe, has_ended }
     }
 
@@ -74,15 +64,24 @@ impl TestClient {
     /// # Panics
     /// The server does not close it within ten seconds.
     pub async fn receive_to_end(&self) -> String {
-        let mut all = String::new();
+        String::from_utf8_lossy(&self.receive_bytes_to_end().await).into_owned()
+    }
+
+    /// The same for bytes that are not text.
+    ///
+    /// # Panics
+    /// As [`TestClient::receive_to_end`].
+    pub async fn receive_bytes_to_end(&self) -> Vec<u8> {
+        let mut all = Vec::new();
         for _ in 0..MAX_WAIT_MS / 5 {
-            all += &self.read_available();
-            if self.has_ended.get() {
-                return all + &self.read_available();
+            let has_ended = self.has_ended.get();
+            self.read_bytes(&mut all);
+            if has_ended {
+                return all;
             }
             sleep(5).await;
         }
-        panic!("the connection has not ended; it sent {all:?}");
+        panic!("the connection has not ended; it sent {:?}", String::from_utf8_lossy(&all));
     }
 
     /// Whether the server has closed the connection.
@@ -92,8 +91,46 @@ impl TestClient {
 
     fn read_available(&self) -> String {
         let mut bytes = Vec::new();
-        self.pipe.try_read(&mut bytes);
-        self.pipe.release();
+        self.read_bytes(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     }
+
+    fn read_bytes(&self, to: &mut Vec<u8>) {
+        let mut bytes = Vec::new();
+        self.pipe.try_read(&mut bytes);
+        self.pipe.release();
+        to.append(&mut bytes);
+    }
+}
+
+/// Serves a connection without TLS, whose client has the other end of the socket.
+///
+/// # Panics
+/// The service accepts no more connections.
+pub fn serve_socket<S: Service>(
+    service: &Rc<S>,
+    listener: ListenerContext,
+    socket: Stream,
+    peer: Peer,
+) {
+    serve(service, listener, Transport::Plain(socket), peer, Rc::default());
+}
+
+fn serve<S: Service>(
+    service: &Rc<S>,
+    listener: ListenerContext,
+    transport: Transport,
+    peer: Peer,
+    has_ended: Rc<Cell<bool>>,
+) {
+    let context = service.context().clone();
+    let entry = context.connections.open(Kind::Connection, None, &context.limits());
+    let entry = entry.expect("the limit of connections is not reached");
+    let peer = PeerInfo::new(peer);
+    let connection = Connection::new(context, Rc::new(listener), transport, peer, entry);
+    let service = service.clone();
+    spawn(async move {
+        http1::serve(service, connection).await;
+        has_ended.set(true);
+    });
 }

@@ -11,11 +11,12 @@ use outboard_reactor::Stream;
 use outboard_tls::Session;
 use pipe::Pipe;
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::net::sockopt::set_socket_keepalive;
+use rustix::net::sockopt::{set_socket_keepalive, set_socket_linger, set_tcp_nodelay};
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::task::{Poll, ready};
+use std::time::Duration;
 
 /// Bytes of a file that are encrypted at once.
 const FILE_BYTES: usize = 64 << 10;
@@ -81,6 +82,39 @@ impl Transport {
             Self::Tls(tls) => tls.session.borrow().stream().source().poll_writable(),
             Self::Http2(stream) => stream.pipe.poll_writable(),
         }
+    }
+
+    /// Whether a read or a write would not wait.
+    pub(crate) fn poll_readable_or_writable(&self) -> Poll<()> {
+        match self {
+            Self::Plain(stream) => stream.source().poll_readable_or_writable(),
+            Self::Tls(tls) => tls.session.borrow().stream().source().poll_readable_or_writable(),
+            Self::Http2(stream) => match stream.pipe.poll_readable() {
+                Poll::Pending => stream.pipe.poll_writable(),
+                ready => ready,
+            },
+        }
+    }
+
+    /// Has the kernel collect small pieces.
+    pub(crate) fn set_delay(&self) {
+        // A Unix socket has no such option.
+        let _ = match self {
+            Self::Plain(stream) => set_tcp_nodelay(stream.as_fd(), false),
+            Self::Tls(tls) => set_tcp_nodelay(tls.session.borrow().stream().as_fd(), false),
+            Self::Http2(_) => Ok(()),
+        };
+    }
+
+    /// Has the peer receive a reset when it is closed.
+    pub(crate) fn reset(&self) {
+        let now = Some(Duration::ZERO);
+        // The peer then receives the end of the stream.
+        let _ = match self {
+            Self::Plain(stream) => set_socket_linger(stream.as_fd(), now),
+            Self::Tls(tls) => set_socket_linger(tls.session.borrow().stream().as_fd(), now),
+            Self::Http2(_) => Ok(()),
+        };
     }
 
     /// Whether the peer has closed its side.

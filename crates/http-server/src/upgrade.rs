@@ -1,11 +1,13 @@
-//! A connection that continues with another protocol after `101` (RFC 9110 7.8).
+//! A connection that continues with another protocol after `101` (RFC 9110 7.8), or begins with one.
 //!
-//! A service responds with `Connection::upgrade` and an [`UpgradeHandler`]. Invariant: the
-//! connection counts as open until the handler has ended.
+//! A service responds with `Connection::upgrade` and an [`UpgradeHandler`]; a listener of raw
+//! connections passes each of them to `Service::serve_stream`. Invariant: the connection counts as open
+//! until the handler has ended.
 
 use crate::server_context::ServerContext;
 use crate::transport::Transport;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -66,6 +68,36 @@ impl Upgraded {
     /// Closes the sending side.
     pub fn end(&mut self) {
         self.transport.shutdown_write();
+    }
+
+    /// Whether it may be readable or writable; the current task is woken when either changes.
+    pub fn poll_changed(&self) -> Poll<()> {
+        self.transport.poll_readable_or_writable()
+    }
+
+    /// The address that the client has connected to; `None` for Unix sockets.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.transport.local_address()
+    }
+
+    /// What all connections share.
+    pub fn context(&self) -> &Rc<ServerContext> {
+        &self.context
+    }
+
+    /// Whether it uses TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.transport.is_encrypted()
+    }
+
+    /// Has the kernel collect small pieces (Nagle's algorithm).
+    pub fn set_delay(&self) {
+        self.transport.set_delay();
+    }
+
+    /// Closes it so that the client receives a reset, and not the end of the stream.
+    pub fn reset(&self) {
+        self.transport.reset();
     }
 
     /// Enables TCP keep-alive, so that a peer that vanished is noticed.

@@ -61,6 +61,10 @@ pub fn is_among(sockets: &[OwnedFd], address: &ListenAddress) -> bool {
 }
 
 fn is_at(socket: &OwnedFd, address: &ListenAddress) -> bool {
+    // There may be one for datagrams with the same address.
+    if sockopt::socket_type(socket) != Ok(SocketType::STREAM) {
+        return false;
+    }
     let Ok(name) = net::getsockname(socket) else { return false };
     match address {
         ListenAddress::Tcp(wanted) => SocketAddr::try_from(name).is_ok_and(|at| at == *wanted),
