@@ -47,7 +47,6 @@ pub(crate) async fn send(
     kind: &str,
     body: &[u8],
 ) -> Written {
-    let mut headers = HeaderBlock::default();
-    headers.add(b"Content-Type", kind.as_bytes()).expect("a constant header");
+    let headers = HeaderBlock::constant(&[("Content-Type", kind)]);
     connection.respond(request, status, &headers, body).await
 }

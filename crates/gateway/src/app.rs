@@ -4,13 +4,15 @@
 
 use crate::background_drop::BackgroundDrop;
 use crate::logs::Logs;
-use outboard_buffer::AppMemory;
+use crate::request_memory::RequestMemory;
+use outboard_buffer::{AppMemory, Spares};
 use outboard_config as config;
 use outboard_log::{Event, Level};
 use outboard_page_cache::PageCache;
 use outboard_php_pool::pool::Pool;
 use outboard_php_pool::tasks::Tasks;
 use outboard_static_files::{Root, RootError, RootOptions};
+use outboard_stream_server::StreamServer;
 use outboard_upstream::{Account, Client};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,8 +31,12 @@ pub(crate) struct App {
     pub(crate) error_pages: HashMap<u16, Rc<[u8]>>,
     /// Its PHP workers.
     pub(crate) pool: Rc<Pool>,
+    /// Memory of requests to PHP that have ended.
+    pub(crate) spare_requests: Spares<RequestMemory>,
     /// Its background tasks, if it has task workers.
     pub(crate) tasks: Option<Rc<Tasks>>,
+    /// Its raw connections, if its script is a program for Swoole.
+    pub(crate) streams: Option<Rc<StreamServer>>,
     /// Its cached responses.
     pub(crate) page_cache: Option<Rc<PageCache>>,
     /// Its logs.
@@ -73,7 +79,7 @@ impl App {
     pub(crate) fn open(
         config: config::App,
         pool: Rc<Pool>,
-        tasks: Option<Rc<Tasks>>,
+        (tasks, streams): (Option<Rc<Tasks>>, Option<Rc<StreamServer>>),
         logs: Rc<Logs>,
         (upstream, upstream_account): (Rc<Client>, Rc<Account>),
         memory: AppMemory,
@@ -114,7 +120,9 @@ impl App {
             sendfile,
             error_pages,
             pool,
+            spare_requests: Spares::default(),
             tasks,
+            streams,
             page_cache,
             logs,
             upstream,
@@ -139,21 +147,6 @@ impl App {
     /// The path below the app's prefix; it starts with a slash.
     pub(crate) fn below_prefix<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         below_prefix(&self.config, path)
-    }
-
-    /// Whether the app serves `host`, which has no port.
-    pub(crate) fn has_host(&self, host: &str) -> bool {
-        self.config.hosts.is_empty() || self.config.hosts.iter().any(|name| name.matches(host))
-    }
-
-    /// The order of apps by their hosts: exact names, then wildcards, then any host.
-    pub(crate) fn host_rank(&self) -> u8 {
-        let hosts = &self.config.hosts;
-        if hosts.iter().any(|host| matches!(host, config::HostPattern::Exact(_))) {
-            2
-        } else {
-            u8::from(!hosts.is_empty())
-        }
     }
 
     /// Whether the app serves `path`.
@@ -201,31 +194,6 @@ mod tests {
             assert!(!app.has_path(b"/") && !app.has_path(b"/blogs") && !app.has_path(b"/a/blog"));
             assert_eq!(app.below_prefix(b"/blog"), b"/");
             assert_eq!(app.below_prefix(b"/blog/a"), b"/a");
-        });
-    }
-
-    #[test]
-    fn the_most_specific_app_serves_a_request() {
-        in_loop(async {
-            let app = |name: &str, keys: &str| format!("[app.{name}]\nroot = \"www\"\n{keys}\n");
-            let text = [
-                app("any", ""),
-                app("wildcard", "hosts = [\"*.example.test\"]"),
-                app("exact", "hosts = [\"www.example.test\"]"),
-                app("below", "hosts = [\"www.example.test\"]\npath = \"/below\""),
-            ];
-            let site = Site::with_config(&[], &text.concat());
-            let generation = site.gateway.generation();
-            for (host, path, expected) in [
-                ("other.test", "/", "any"),
-                ("a.example.test", "/below", "wildcard"),
-                ("www.example.test", "/", "exact"),
-                ("www.example.test", "/below/a", "below"),
-            ] {
-                let app = generation.app(host.as_bytes(), path.as_bytes()).unwrap();
-                assert_eq!(app.config.name, expected, "{host}{path}");
-            }
-            assert_eq!(generation.app(b"\xff", b"/").unwrap().config.name, "any");
         });
     }
 }

@@ -6,6 +6,8 @@
 //! script, and a page has no header of an upstream; a failed part is replaced or fails the page, as
 //! configured, and a part for which `limits.memory` has no room fails.
 
+mod failure;
+mod file_part;
 mod page;
 mod part;
 
@@ -15,13 +17,15 @@ use crate::response_head::ResponseHead;
 use crate::route::Composed;
 use crate::script::{self, SubRequest};
 use crate::upstream_body::UpstreamBody;
+use failure::Failure;
+use file_part::FilePart;
 use outboard_config::{self as config, OnError, PartSource};
 use outboard_http_server::{Connection, HeaderBlock};
 use outboard_http1::Method;
 use outboard_log::{Level, Reason};
 use outboard_reactor::now_ms;
 use page::Page;
-use part::{Failure, Progress, Running, ScriptPart, read_file};
+use part::{Progress, Running, ScriptPart};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -128,10 +132,7 @@ impl Composition<'_> {
         let part = &self.parts[at];
         self.running[at] = match &part.source {
             PartSource::Text(text) => Running::Text(text.clone().into_bytes()),
-            PartSource::File(path) => match read_file(self.app, path) {
-                Ok((bytes, held)) => Running::File { bytes, _held: held },
-                Err(failure) => Running::Failed(failure),
-            },
+            PartSource::File(path) => Running::File(FilePart::start(self.app, path)),
             PartSource::Fetch(source) => {
                 let buffer_bytes = match part.on_error {
                     OnError::Replace(_) => usize::MAX,
@@ -298,8 +299,7 @@ async fn wait<T>(
 
 /// The head of a page without a script.
 fn own_head() -> ResponseHead {
-    let mut headers = HeaderBlock::default();
-    headers.add(b"Content-Type", b"text/html; charset=utf-8").expect("a constant header");
+    let headers = HeaderBlock::constant(&[("Content-Type", "text/html; charset=utf-8")]);
     ResponseHead { status: 200, headers, ..ResponseHead::default() }
 }
 

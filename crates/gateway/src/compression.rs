@@ -1,9 +1,10 @@
-//! [`Compression`]: compresses text responses of scripts for clients that accept it.
+//! [`Compression`]: compresses text responses for clients that accept it.
 //!
-//! Called where a script's response is sent. Invariants: a response with a coding, a partial one,
-//! one with `no-transform` and an event stream are sent unchanged; a response that could be
-//! compressed has `Vary: Accept-Encoding` either way (RFC 9110 12.5.5); large pieces are compressed
-//! on a thread.
+//! Called where a response of a script, a composed page or the response of another server is sent.
+//! Invariants: a response with a coding, a partial one, one with `no-transform` and an event stream are
+//! sent unchanged; a response that could be compressed has `Vary: Accept-Encoding` either way (RFC 9110
+//! 12.5.5); the event loop compresses only short pieces itself, and while too many responses wait for
+//! the threads that compress, further ones are sent as they are.
 
 use crate::app::App;
 use crate::request::RequestContext;
@@ -11,35 +12,45 @@ use crate::response_head::ResponseHead;
 use outboard_http_semantics::{Coding, is_compressible};
 use outboard_http_server::{Connection, HeaderBlock};
 use outboard_http1::Method;
+use outboard_log::Reason;
 use outboard_page_cache::{COMPRESS_MIN_BYTES, Encoder};
-use outboard_reactor::blocking;
-use std::io;
+use outboard_reactor::{are_cpu_threads_busy, on_cpu_thread};
 
 /// Compressing a shorter piece takes less time than passing it to a thread.
 const INLINE_BYTES: usize = 4 << 10;
 
-/// The body of one response.
+/// The coding of one response's body, if it is to have one.
 #[derive(Debug)]
-pub(crate) struct Compression(Encoder);
+pub(crate) struct Compression(Option<Encoder>);
 
 impl Compression {
+    /// For a body that is sent as it is.
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+
     /// The compression of a response with this head and body length, if that is known; it is added
-    /// to the head. `None`: the response is sent unchanged.
+    /// to the head.
     pub(crate) fn of(
         connection: &mut Connection,
         ctx: &RequestContext,
         app: &App,
         head: &mut ResponseHead,
         body_bytes: Option<u64>,
-    ) -> Option<Self> {
+    ) -> Self {
         let is_short = body_bytes.is_some_and(|bytes| bytes < COMPRESS_MIN_BYTES as u64);
         let is_enabled = app.config.compress && ctx.request.method != Method::Head && !is_short;
         if !is_enabled || ctx.gateway.development().is_some() || !is_eligible(head) {
-            return None;
+            return Self::none();
         }
+        Self(Self::encoder(connection, head))
+    }
+
+    fn encoder(connection: &mut Connection, head: &mut ResponseHead) -> Option<Encoder> {
         let buffers = connection.buffers();
         let accept_encoding = buffers.head.header(&buffers.input, b"accept-encoding");
         let coding = Coding::choose(accept_encoding, Coding::ALL);
+        let coding = coding.filter(|_| !are_cpu_threads_busy());
         let encoder = coding.and_then(|coding| Some((coding, Encoder::new(coding).ok()?)));
         if !varies(&head.headers) {
             head.headers.add(b"Vary", b"Accept-Encoding").ok()?;
@@ -48,23 +59,36 @@ impl Compression {
         head.headers.add(b"Content-Encoding", coding.token().as_bytes()).ok()?;
         weaken(&mut head.headers);
         head.content_length = None;
-        Some(Self(encoder))
+        Some(encoder)
     }
 
-    /// Compresses a piece that is not the last.
-    pub(crate) async fn piece(self, bytes: Vec<u8>) -> io::Result<(Self, Vec<u8>)> {
-        let is_short = bytes.len() <= INLINE_BYTES;
-        let Self(mut encoder) = self;
-        let work = move || encoder.push(&bytes).map(|coded| (Self(encoder), coded));
-        if is_short { work() } else { blocking(work).await }
-    }
-
-    /// Compresses the last piece, or the only one.
-    pub(crate) async fn end(self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
-        if bytes.len() <= INLINE_BYTES {
-            return self.0.end(&bytes);
+    /// The next piece of the body as it is sent.
+    ///
+    /// # Errors
+    /// The client is gone, or there is no memory.
+    pub(crate) async fn encode(
+        &mut self,
+        connection: &Connection,
+        bytes: Vec<u8>,
+        is_last: bool,
+    ) -> Result<Vec<u8>, Reason> {
+        if bytes.is_empty() && !is_last {
+            return Ok(bytes);
         }
-        blocking(move || self.0.end(&bytes)).await
+        let Some(mut encoder) = self.0.take() else { return Ok(bytes) };
+        let is_short = bytes.len() <= INLINE_BYTES;
+        let work = move || match is_last {
+            true => encoder.end(&bytes).map(|coded| (coded, None)),
+            false => encoder.push(&bytes).map(|coded| (coded, Some(encoder))),
+        };
+        let outcome = match is_short {
+            true => work(),
+            // Boxed, so that it does not enlarge the task of every connection.
+            false => Box::pin(connection.unless_gone(on_cpu_thread(work))).await?,
+        };
+        let (coded, encoder) = outcome.map_err(|_| Reason::Internal)?;
+        self.0 = encoder;
+        Ok(coded)
     }
 }
 
@@ -110,3 +134,6 @@ fn weaken(headers: &mut HeaderBlock) {
         let _ = headers.add(b"ETag", &weak);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,16 +12,17 @@ use crate::listeners::{self, HTTPS_PORT};
 use crate::origin::Origin;
 use crate::proxy::websocket;
 use crate::request::{
-    RequestContext, ResponseSummary, refuse, refuse_with_hint, respond, respond_with_failure,
+    RequestContext, ResponseSummary, refuse, refuse_with_hint, respond, respond_with_failure, send,
 };
 use crate::route::{self, Route};
 use crate::{
-    admin, admin_admission, compose, entity_api, files, live_reload, metrics, origin, page_cache,
+    admin, admin_admission, cold_files, compose, entity_api, files, live_reload, metrics, origin,
+    page_cache,
 };
 use outboard_config::Metrics;
 use outboard_http_server::{
-    Connection, Forwarded, HeaderBlock, ListenerContext, RequestFacts, Role, ServerContext,
-    Service, Written,
+    Connection, ConnectionEntry, Forwarded, HeaderBlock, ListenerContext, PeerInfo, RequestFacts,
+    Role, ServerContext, Service, StreamPort, Upgraded, Written,
 };
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
 use outboard_log::{Level, Reason, Wall};
@@ -36,7 +37,20 @@ impl Service for Gateway {
     async fn respond(self: &Rc<Self>, connection: &mut Connection, started: Wall) -> Written {
         match connection.listener.role {
             Role::Apps | Role::Entities => respond_to_client(self, connection, started).await,
-            Role::Admin | Role::Metrics => admin::respond(self, connection).await,
+            // Its connections are passed to `serve_stream`.
+            Role::Admin | Role::Metrics | Role::Streams => admin::respond(self, connection).await,
+        }
+    }
+
+    async fn serve_stream(
+        self: &Rc<Self>,
+        port: &StreamPort,
+        stream: Upgraded,
+        peer: PeerInfo,
+        entry: ConnectionEntry,
+    ) {
+        if let Some(server) = self.generation().streams(&port.app) {
+            outboard_stream_server::serve(server, port.port, stream, peer, entry).await;
         }
     }
 
@@ -155,8 +169,19 @@ async fn dispatch(
     };
     let buffers = connection.buffers();
     let query = buffers.head.query(&buffers.input);
-    let route = route::find(&app, &buffers.path, query, now_ms());
-    let summary = dispatch_route(connection, ctx, &app, route).await;
+    let route = match route::find(&app, &buffers.path, query, now_ms(), &[]) {
+        Ok(route) => Ok(route),
+        Err(cold) => {
+            let (path, query) = (buffers.path.clone(), query.map(<[u8]>::to_vec));
+            // Boxed, so that this rare wait does not enlarge the task of every request.
+            let target = (&path[..], query.as_deref());
+            Box::pin(cold_files::find_route(connection, &app, target, cold)).await
+        }
+    };
+    let summary = match route {
+        Ok(route) => dispatch_route(connection, ctx, &app, route).await,
+        Err(reason) => refuse(connection, ctx, Some(&app), reason).await,
+    };
     (Some(app), summary)
 }
 
@@ -167,10 +192,8 @@ fn is_options_of_all(connection: &mut Connection, ctx: &RequestContext) -> bool 
 }
 
 async fn options_of_all(connection: &mut Connection, ctx: &RequestContext) -> ResponseSummary {
-    let mut headers = HeaderBlock::default();
-    headers.add(b"Allow", METHODS.as_bytes()).expect("a constant header");
-    let written = connection.respond(ctx.request, 204, &headers, b"").await;
-    ResponseSummary { written, status: 204, body_bytes: 0 }
+    let headers = HeaderBlock::constant(&[("Allow", METHODS)]);
+    send(connection, ctx, 204, &headers, b"").await
 }
 
 /// Whether the host has another certificate (RFC 9110 7.4). A trusted proxy may request all hosts
@@ -219,10 +242,8 @@ fn is_metrics(generation: &Generation, path: &[u8]) -> bool {
 
 async fn metrics(connection: &mut Connection, ctx: &RequestContext) -> ResponseSummary {
     let page = metrics::of(&ctx.gateway);
-    let mut headers = HeaderBlock::default();
-    headers.add(b"Content-Type", metrics::CONTENT_TYPE.as_bytes()).expect("a constant header");
-    let written = connection.respond(ctx.request, 200, &headers, &page).await;
-    ResponseSummary { written, status: 200, body_bytes: page.len() as u64 }
+    let headers = HeaderBlock::constant(&[("Content-Type", metrics::CONTENT_TYPE)]);
+    send(connection, ctx, 200, &headers, &page).await
 }
 
 async fn dispatch_route(

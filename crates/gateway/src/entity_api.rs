@@ -8,15 +8,15 @@ pub(crate) mod admin;
 mod call;
 mod record;
 
-use crate::entities::{Entities, reason};
 use crate::error_page;
 use crate::generation::Generation;
-use crate::request::{RequestContext, ResponseSummary};
+use crate::request::{RequestContext, ResponseSummary, send};
 use call::Resource;
 use outboard_entity_store::StoreError;
 use outboard_http_server::{Connection, HeaderBlock, Role};
 use outboard_http1::{Method, split_host_port};
 use outboard_log::{Level, Reason};
+use outboard_operations::{Entities, reason};
 use std::net::IpAddr;
 
 pub(crate) use call::Call;
@@ -75,7 +75,7 @@ async fn respond(
         Resource::Status if !matches!(ctx.request.method, Method::Get | Method::Head) => {
             refuse(connection, ctx, Reason::EntityMethod).await
         }
-        Resource::Status => plain(connection, ctx, 200, &HeaderBlock::default(), b"ok\n").await,
+        Resource::Status => send(connection, ctx, 200, &HeaderBlock::default(), b"ok\n").await,
         Resource::Entity(_) if !entities.pressure.admits() => overloaded(connection, ctx).await,
         Resource::Entity(request) => {
             record::respond(connection, ctx, entities, namespace, request).await
@@ -102,18 +102,7 @@ async fn refuse(
     headers.remove(b"Content-Type");
     headers.add(b"Content-Type", b"text/plain; charset=utf-8").expect("a constant header");
     let line = format!("{}: {}\n", reason.code(), reason.text());
-    plain(connection, ctx, reason.status(), &headers, line.as_bytes()).await
-}
-
-async fn plain(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    status: u16,
-    headers: &HeaderBlock,
-    body: &[u8],
-) -> ResponseSummary {
-    let written = connection.respond(ctx.request, status, headers, body).await;
-    ResponseSummary { written, status, body_bytes: body.len() as u64 }
+    send(connection, ctx, reason.status(), &headers, line.as_bytes()).await
 }
 
 /// Responds with an error of the store.
@@ -137,13 +126,9 @@ async fn fail(
 async fn overloaded(connection: &mut Connection, ctx: &RequestContext) -> ResponseSummary {
     let reason = Reason::EntityOverload;
     connection.context.count_refusal(reason);
-    let mut headers = HeaderBlock::default();
-    let lines: [(&[u8], &[u8]); 2] =
-        [(b"Retry-After", b"1"), (b"X-Outboard-Reason", reason.code().as_bytes())];
-    for (name, value) in lines {
-        headers.add(name, value).expect("a constant header");
-    }
-    plain(connection, ctx, reason.status(), &headers, b"").await
+    let lines = [("Retry-After", "1"), ("X-Outboard-Reason", reason.code())];
+    let headers = HeaderBlock::constant(&lines);
+    send(connection, ctx, reason.status(), &headers, b"").await
 }
 
 /// The path below the store's prefix, if it has that.

@@ -4,8 +4,8 @@
 //! written here, small bodies in one write with the head, large ones by `sendfile(2)`.
 
 use crate::app::App;
-use crate::development::tag;
 use crate::request::{RequestContext, ResponseSummary, refuse};
+use outboard_development::tag;
 use outboard_http_semantics::Conditions;
 use outboard_http_server::{Connection, Framing, HeadFacts, HeaderBlock, Written};
 use outboard_http1::Method;

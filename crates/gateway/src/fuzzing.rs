@@ -1,19 +1,8 @@
 //! The parsers of the gateway, for fuzz targets. Compiled with `--cfg fuzzing` only.
 
-use crate::development::failure;
-use crate::entities::Batch;
 use crate::entity_api::{Call, Tags};
 use crate::response_head::ResponseHead;
 use outboard_php_pool::tasks::journal;
-
-/// The bytes of the ids of a worker's operation on the entity store.
-pub fn kv_batch(operation: &[u8]) -> Option<usize> {
-    Some(match Batch::read(operation)? {
-        Batch::Reads(ids) => ids.iter().map(|id| id.len()).sum(),
-        Batch::Writes(writes) => writes.iter().map(|write| write.id.len()).sum(),
-        Batch::Scan { .. } => 0,
-    })
-}
 
 /// Whether a request to the entity store is valid.
 pub fn is_entity_request(below: &[u8], query: &[u8]) -> bool {
@@ -38,10 +27,4 @@ pub fn passed_on(payload: &[u8], lines: &[u8]) -> [Option<Vec<u8>>; 3] {
         ResponseHead::read_interim(payload).map(passed),
         ResponseHead::of_upstream(200, lines).ok().map(passed),
     ]
-}
-
-/// The page about a PHP error.
-pub fn failure_page(message: &str, request: &str) -> String {
-    failure::plain(message);
-    failure::html(message, request)
 }

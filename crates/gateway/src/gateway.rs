@@ -6,15 +6,17 @@
 
 use crate::app::App;
 use crate::control::ControlRequests;
-use crate::development::Development;
 use crate::generation::Generation;
 use crate::logs::Sinks;
 use crate::read_turns::ReadTurns;
+use crate::streams;
 use outboard_buffer::{Memory, TempDir};
 use outboard_config::MemoryBudget;
+use outboard_development::Development;
 use outboard_http_server::{BoundListener, ServerContext};
 use outboard_log::{Event as LogEvent, Level, Reason, Wall};
 use outboard_php_pool::pool::Pool;
+use outboard_stream_server::BoundDatagram;
 use outboard_supervisor::memory::machine_bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -28,6 +30,8 @@ pub(crate) struct Gateway {
     /// Pools of all generations that still have processes.
     pub(crate) pools: RefCell<Vec<Rc<Pool>>>,
     pub(crate) listeners: RefCell<Vec<Rc<BoundListener>>>,
+    /// Sockets of datagrams.
+    pub(crate) datagrams: RefCell<Vec<Rc<BoundDatagram>>>,
     pub(crate) sinks: RefCell<Sinks>,
     /// The state that all connections share.
     pub(crate) server: Rc<ServerContext>,
@@ -62,6 +66,7 @@ impl Gateway {
             pools: RefCell::new(generation.pools().cloned().collect()),
             generation: RefCell::new(Rc::new(generation)),
             listeners: RefCell::default(),
+            datagrams: RefCell::default(),
             sinks: RefCell::new(sinks),
             started: now,
             ready: Cell::new(false),
@@ -104,6 +109,7 @@ impl Gateway {
         self.server.reconfigure(limits, generation.logs.error.clone());
         self.sinks.replace(sinks);
         self.forward_purges(&old.apps);
+        streams::activate(&generation, &old.apps);
         old.hand_over_tasks(&self.generation());
         old.pools().for_each(|pool| pool.retire(drain_timeout_ms));
     }

@@ -5,14 +5,16 @@
 //! active.
 
 use crate::app::App;
+use crate::app_table::AppTable;
 use crate::background_drop::BackgroundDrop;
-use crate::entities::Entities;
 use crate::logs::Logs;
 use outboard_config::Config;
 use outboard_http_server::HeaderBlock;
 use outboard_log::AccessLog;
+use outboard_operations::Entities;
 use outboard_php_pool::pool::Pool;
 use outboard_php_pool::tasks::Tasks;
+use outboard_stream_server::StreamServer;
 use outboard_upstream::{Account, Client, Settings};
 use rustix::process::{Resource, getrlimit};
 use std::rc::Rc;
@@ -24,8 +26,9 @@ pub(crate) struct Generation {
     pub number: u32,
     /// The configuration that it was created from.
     pub config: BackgroundDrop<Config>,
-    /// Best match first: exact hosts before wildcards before any, longer prefixes before shorter.
+    /// In the order of the configuration.
     pub(crate) apps: Vec<Rc<App>>,
+    table: AppTable,
     /// The server's own logs.
     pub(crate) logs: Rc<Logs>,
     /// The client for requests to other servers.
@@ -35,18 +38,16 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    /// Sorts the apps into the order in which requests are matched.
     pub(crate) fn new(
         number: u32,
         config: Config,
-        mut apps: Vec<Rc<App>>,
+        apps: Vec<Rc<App>>,
         logs: Rc<Logs>,
         upstream: Rc<Client>,
         entities: Option<Rc<Entities>>,
     ) -> Self {
-        apps.sort_by_key(|app| std::cmp::Reverse((app.host_rank(), app.config.path_prefix.len())));
-        let config = BackgroundDrop::new(config);
-        Self { number, config, apps, logs, upstream, entities }
+        let (config, table) = (BackgroundDrop::new(config), AppTable::new(&apps));
+        Self { number, config, apps, table, logs, upstream, entities }
     }
 
     /// Applies header rules to a response that belongs to no app: those of the only app, if there
@@ -59,9 +60,12 @@ impl Generation {
 
     /// The app for a request.
     pub(crate) fn app(&self, host: &[u8], path: &[u8]) -> Option<Rc<App>> {
-        // A host that is not UTF-8 matches only apps without host names.
-        let host = std::str::from_utf8(host).unwrap_or_default();
-        self.apps.iter().find(|app| app.has_host(host) && app.has_path(path)).cloned()
+        self.table.find(host, path).cloned()
+    }
+
+    /// The raw connections of an app.
+    pub(crate) fn streams(&self, app: &str) -> Option<Rc<StreamServer>> {
+        self.apps.iter().find(|one| one.config.name == app)?.streams.clone()
     }
 
     /// The pools of all apps.
@@ -120,4 +124,94 @@ fn upstream_connections(config: &outboard_config::Upstream) -> usize {
 pub(crate) fn upstream_account(config: &Config, app: &str) -> Rc<Account> {
     let max_requests = config.upstream.requests_per_app as usize;
     Account::new(app, max_requests, upstream_connections(&config.upstream) / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Site, in_loop};
+    use std::path::Path;
+
+    /// Four apps of one directory.
+    const APPS: &str = "
+        [app.any]
+        root = \"www\"
+        [app.wild]
+        root = \"www\"
+        hosts = [\"*.a.test\"]
+        [app.exact]
+        root = \"www\"
+        hosts = [\"x.a.test\"]
+        [app.below]
+        root = \"www\"
+        hosts = [\"x.a.test\"]
+        path = \"/blog\"
+    ";
+
+    #[test]
+    fn the_best_match_of_host_and_path_serves() {
+        in_loop(async {
+            let site = Site::with_config(&[], APPS);
+            let generation = site.gateway.generation();
+            let app = |host: &[u8], path: &[u8]| {
+                generation.app(host, path).map(|app| app.config.name.clone())
+            };
+            assert_eq!(app(b"x.a.test", b"/").as_deref(), Some("exact"));
+            assert_eq!(app(b"x.a.test", b"/blog/1").as_deref(), Some("below"));
+            assert_eq!(app(b"x.a.test", b"/blogs").as_deref(), Some("exact"));
+            assert_eq!(app(b"y.a.test", b"/blog").as_deref(), Some("wild"));
+            assert_eq!(app(b"a.test", b"/").as_deref(), Some("any"));
+            assert_eq!(app(b"", b"/").as_deref(), Some("any"));
+            assert_eq!(app(b"\xff.a.test", b"/").as_deref(), Some("any"), "not UTF-8");
+        });
+    }
+
+    #[test]
+    fn header_rules_of_the_only_app_apply_to_all_responses() {
+        in_loop(async {
+            let rules = "[[app.site.headers]]\nset = { X-Own = \"1\" }\n";
+            let lines = |site: &Site| {
+                let mut headers = HeaderBlock::default();
+                site.gateway.generation().apply_rules(&mut headers);
+                String::from_utf8(headers.bytes).unwrap()
+            };
+            assert_eq!(lines(&Site::new(&[], rules)), "X-Own: 1\r\n");
+            let two = format!("{rules}[app.other]\nroot = \"www\"\nhosts = [\"b.test\"]\n");
+            assert_eq!(lines(&Site::new(&[], &two)), "");
+        });
+    }
+
+    #[test]
+    fn a_successor_with_the_same_settings_takes_over_connections() {
+        in_loop(async {
+            let site = Site::new(&[], "");
+            let before = site.gateway.generation();
+            let text = |keys: &str| format!("{keys}[app.site]\nroot = \"/tmp\"\n");
+            let client = |keys: &str| {
+                let config = Config::parse(&text(keys), Path::new("/tmp/outboard.toml")).unwrap();
+                upstream_client(&config, Some(&before))
+            };
+            assert!(Rc::ptr_eq(&client(""), &before.upstream));
+            assert!(!Rc::ptr_eq(&client("[upstream]\nqueue_length = 7\n"), &before.upstream));
+        });
+    }
+
+    #[test]
+    fn connections_of_one_app_leave_half_for_others() {
+        let config = Config::parse(
+            "[upstream]\nconnections = 10\n[app.site]\nroot = \"/tmp\"\n",
+            Path::new("/tmp/outboard.toml"),
+        );
+        let config = config.unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(upstream_connections(&config.upstream), 10);
+    }
+
+    #[test]
+    fn the_pools_are_those_of_all_apps() {
+        in_loop(async {
+            let site = Site::with_config(&[], APPS);
+            let generation = site.gateway.generation();
+            assert_eq!((generation.pools().count(), generation.tasks().count()), (4, 0));
+        });
+    }
 }

@@ -6,7 +6,8 @@
 use crate::gateway::Gateway;
 use crate::options::AdminSocket;
 use crate::server_error::ServerError;
-use outboard_config::{Config, ListenAddress, Listener, Metrics};
+use crate::streams;
+use outboard_config::{Config, ListenAddress, Listener, Metrics, Protocol};
 use outboard_http_server::{BindError, BoundListener, ListenerContext, Role};
 use outboard_log::{Level, Opener};
 use outboard_spawner::users;
@@ -39,12 +40,17 @@ impl ConfiguredListener {
 
     /// The same, with the result of [`certificates`].
     pub(crate) fn with(config: &Config, certificates: Vec<Certificates>) -> Vec<Self> {
-        let apps = config.listeners.iter().zip(certificates).map(|(listener, tls)| {
+        let listeners = config.listeners.iter().zip(certificates);
+        let connected = listeners.filter(|(listener, _)| !streams::is_datagram(listener));
+        let apps = connected.map(|(listener, tls)| {
+            let stream = streams::receiver(listener);
+            let role = if stream.is_some() { Role::Streams } else { Role::Apps };
             let context = ListenerContext {
                 forwarding: listener.forwarding.clone(),
                 tls,
                 redirects_to_https: listener.redirects_to_https,
-                ..ListenerContext::plain(Role::Apps)
+                stream,
+                ..ListenerContext::plain(role)
             };
             Self { address: listener.address.clone(), context: Rc::new(context) }
         });
@@ -85,7 +91,9 @@ fn tls(listener: &Listener, opener: &Opener) -> Result<Certificates, String> {
     });
     let files: Vec<CertificateFiles> = files.collect();
     let open = |path: &Path| opener.read(path);
-    Ok(Some(Arc::new(ServerSettings::read(&files, &[b"h2", b"http/1.1"], &open)?)))
+    let protocols: &[&[u8]] =
+        if listener.protocol == Protocol::Http { &[b"h2", b"http/1.1"] } else { &[] };
+    Ok(Some(Arc::new(ServerSettings::read(&files, protocols, &open)?)))
 }
 
 fn without_apps(config: &Config) -> Vec<(ListenAddress, Role)> {
@@ -107,7 +115,8 @@ pub(crate) fn check(config: &Config) -> Result<(), ServerError> {
 
 /// The addresses that a configuration names.
 pub(crate) fn addresses(config: &Config) -> Vec<ListenAddress> {
-    let apps = config.listeners.iter().map(|listener| listener.address.clone());
+    let connected = config.listeners.iter().filter(|listener| !streams::is_datagram(listener));
+    let apps = connected.map(|listener| listener.address.clone());
     apps.chain(without_apps(config).into_iter().map(|(address, _)| address)).collect()
 }
 

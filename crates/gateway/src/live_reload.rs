@@ -5,8 +5,8 @@
 //! The script is a separate file, so that a content security policy with `script-src 'self'` allows
 //! it.
 
-use crate::development::feed::ChangeFeed;
-use crate::request::{RequestContext, ResponseSummary};
+use crate::request::{RequestContext, ResponseSummary, send};
+use outboard_development::ChangeFeed;
 use outboard_http_server::{Connection, Framing, HeaderBlock, Written};
 use outboard_http1::LAST_CHUNK;
 use outboard_reactor::{now_ms, with_deadline};
@@ -46,7 +46,7 @@ pub(crate) async fn try_handle(
     let development = ctx.gateway.development().filter(|found| found.is_live())?;
     let buffers = connection.buffers();
     if buffers.path == SCRIPT_PATH {
-        let text = SCRIPT.replace("AT", &development.feed.number().to_string());
+        let text = SCRIPT.replace("AT", &development.feed().number().to_string());
         return Some(script(connection, ctx, text.as_bytes()).await);
     }
     if buffers.path != EVENTS_PATH {
@@ -57,22 +57,16 @@ pub(crate) async fn try_handle(
     let last = buffers.head.header(&buffers.input, b"last-event-id");
     let since = last.or(query.strip_prefix(b"since=")).unwrap_or_default();
     let since = std::str::from_utf8(since).ok().and_then(|since| since.parse().ok());
-    let since = since.unwrap_or_else(|| development.feed.number());
-    Some(stream(connection, ctx, &development.feed, since).await)
+    let since = since.unwrap_or_else(|| development.feed().number());
+    Some(stream(connection, ctx, development.feed(), since).await)
 }
 
 async fn script(connection: &mut Connection, ctx: &RequestContext, text: &[u8]) -> ResponseSummary {
-    let headers = headers("text/javascript; charset=utf-8");
-    let written = connection.respond(ctx.request, 200, &headers, text).await;
-    ResponseSummary { written, status: 200, body_bytes: text.len() as u64 }
+    send(connection, ctx, 200, &headers("text/javascript; charset=utf-8"), text).await
 }
 
 fn headers(content_type: &str) -> HeaderBlock {
-    let mut headers = HeaderBlock::default();
-    let constant = "a constant header";
-    headers.add(b"Content-Type", content_type.as_bytes()).expect(constant);
-    headers.add(b"Cache-Control", b"no-store").expect(constant);
-    headers
+    HeaderBlock::constant(&[("Content-Type", content_type), ("Cache-Control", "no-store")])
 }
 
 /// An event stream (HTML, 9.2).
@@ -144,8 +138,8 @@ async fn next(connection: &Connection, feed: &ChangeFeed, seen: &mut u64) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use crate::development::{Development, tree::Change};
     use crate::testing::{Site, in_loop, request_text};
+    use outboard_development::{Change, Development};
     use std::rc::Rc;
 
     fn site() -> (Site, Rc<Development>) {
@@ -166,7 +160,7 @@ mod tests {
             assert!(page.body.contains("<script src=\"/.outboard/live.js\""), "{}", page.body);
             assert_eq!(page.header("content-length"), Some(&page.body.len().to_string()[..]));
             let script = site.get("/.outboard/live.js").await;
-            let number = development.feed.number();
+            let number = development.feed().number();
             assert!(script.body.contains(&format!("since={number}'")), "{}", script.body);
             assert_eq!(script.header("cache-control"), Some("no-store"));
         });
@@ -181,12 +175,12 @@ mod tests {
             let head = client.receive().await;
             assert!(head.contains("Content-Type: text/event-stream\r\n"), "{head}");
             assert!(head.contains("retry: 200\n\n"), "{head}");
-            development.feed.publish(&[Change::Style]);
+            development.feed().publish(&[Change::Style]);
             assert!(client.receive().await.contains("event: style\n"));
-            development.feed.publish(&[Change::Code]);
+            development.feed().publish(&[Change::Code]);
             assert!(client.receive().await.contains("event: page\n"));
             site.gateway.server.drain();
-            development.feed.publish(&[Change::Page]);
+            development.feed().publish(&[Change::Page]);
             assert!(client.receive_to_end().await.ends_with("0\r\n\r\n"));
         });
     }
@@ -195,8 +189,8 @@ mod tests {
     fn a_missed_change_is_sent_at_once() {
         in_loop(async {
             let (site, development) = site();
-            let seen = development.feed.number();
-            development.feed.publish(&[Change::Style]);
+            let seen = development.feed().number();
+            development.feed().publish(&[Change::Style]);
             let client = site.connect();
             client.send(request_text(
                 "GET",

@@ -1,12 +1,19 @@
 //! [`Logs`]: the logs of the server or of an app, and [`Sinks`]: the files that they share.
 //!
-//! Opened by each generation. Invariant: logs with the same target share one sink.
+//! Opened by each generation, and again after log rotation. Invariants: logs with the same target share one
+//! sink; the event loop waits neither for a disk that opens a log nor for the spawner, which opens those of
+//! root.
 
 use outboard_buffer::Held;
 use outboard_config::{AccessFormat, ErrorLevel, Log as LogConfig, LogTarget};
 use outboard_log::{AccessLog, ErrorLog, Level, Opener, Sink, Target};
+use outboard_reactor::Threads;
+use std::fs::File;
 use std::io;
 use std::rc::Rc;
+
+/// Logs are opened one after the other.
+static OPENERS: Threads = Threads::new(1);
 
 /// The logs of the server or of one app.
 #[derive(Debug)]
@@ -29,24 +36,45 @@ impl Sinks {
     }
 
     fn get(&mut self, configured: &LogTarget) -> io::Result<Rc<Sink>> {
-        let target = match configured {
-            LogTarget::Off => Target::Off,
-            LogTarget::Stdout => Target::Stdout,
-            LogTarget::Stderr => Target::Stderr,
-            LogTarget::File(path) => Target::File(path.clone()),
-        };
-        if let Some((_, sink)) = self.open.iter().find(|(open, _)| *open == target) {
-            return Ok(sink.clone());
+        let target = target_of(configured);
+        match self.find(&target) {
+            Some(sink) => Ok(sink.clone()),
+            None => {
+                let file = target.open(&self.opener)?;
+                Ok(self.add(target, file))
+            }
         }
-        let sink = Rc::new(Sink::open(target.clone(), self.opener.clone())?);
-        self.open.push((target, sink.clone()));
-        Ok(sink)
     }
 
-    /// Opens the three logs of a section.
+    fn find(&self, target: &Target) -> Option<&Rc<Sink>> {
+        self.open.iter().find(|(open, _)| open == target).map(|(_, sink)| sink)
+    }
+
+    fn add(&mut self, target: Target, file: Option<File>) -> Rc<Sink> {
+        let sink = Rc::new(Sink::with_file(target.clone(), self.opener.clone(), file));
+        self.open.push((target, sink.clone()));
+        sink
+    }
+
+    /// Opens the three logs of a section. Another thread waits for the disk and the spawner.
     ///
     /// # Errors
     /// The error of opening a file.
+    pub(crate) async fn open_logs(&mut self, config: &LogConfig) -> io::Result<Logs> {
+        for configured in [&config.access.path, &config.error.path, &config.slow.path] {
+            let target = target_of(configured);
+            if self.find(&target).is_none() {
+                let file = open(&target, &self.opener).await?;
+                self.add(target, file);
+            }
+        }
+        self.logs(config)
+    }
+
+    /// The three logs of a section.
+    ///
+    /// # Errors
+    /// The error of opening a file that is not open yet.
     pub(crate) fn logs(&mut self, config: &LogConfig) -> io::Result<Logs> {
         let json = config.access.format == AccessFormat::Json;
         Ok(Logs {
@@ -70,6 +98,38 @@ impl Sinks {
     pub(crate) fn all(&self) -> impl Iterator<Item = &Rc<Sink>> {
         self.open.iter().map(|(_, sink)| sink)
     }
+}
+
+/// Reopens the files of the sinks after log rotation; lines from then on go there.
+pub(crate) async fn reopen(sinks: Vec<Rc<Sink>>) -> io::Result<()> {
+    let mut outcome = Ok(());
+    sinks.iter().for_each(|sink| sink.flush());
+    for sink in sinks {
+        let (target, opener) = sink.target();
+        match open(&target, &opener).await {
+            Ok(file) => sink.replace_file(file),
+            // The old file stays in use.
+            Err(error) => outcome = Err(error),
+        }
+    }
+    outcome
+}
+
+fn target_of(configured: &LogTarget) -> Target {
+    match configured {
+        LogTarget::Off => Target::Off,
+        LogTarget::Stdout => Target::Stdout,
+        LogTarget::Stderr => Target::Stderr,
+        LogTarget::File(path) => Target::File(path.clone()),
+    }
+}
+
+async fn open(target: &Target, opener: &Opener) -> io::Result<Option<File>> {
+    if !matches!(target, Target::File(_)) {
+        return Ok(None);
+    }
+    let (target, opener) = (target.clone(), opener.clone());
+    OPENERS.run(0, move || target.open(&opener)).await
 }
 
 fn level(level: ErrorLevel) -> Level {

@@ -4,7 +4,7 @@
 
 use crate::gateway::Gateway;
 use crate::status;
-use outboard_admin_api::status::{MemoryAccount, Pool, Tasks, Upstream};
+use outboard_admin_api::status::{MemoryAccount, Pool, Tasks, Turns, Upstream};
 use outboard_supervisor::worker::lifecycle::State;
 use std::fmt::{Display, Write};
 
@@ -27,6 +27,7 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     for reason in &status.reasons {
         page.sample("outboard_refusals_total", &[("reason", &reason.reason)], reason.count);
     }
+    turns(&mut page, &status.turns);
     memory(&mut page, &status.memory);
     upstream(&mut page, &status.upstream);
     pools(&mut page, &status.pools);
@@ -34,6 +35,16 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     page_caches(&mut page, gateway);
     entities(&mut page, gateway);
     page.text.into_bytes()
+}
+
+fn turns(page: &mut Page, turns: &Turns) {
+    page.single("outboard_turns_total", "Turns of the event loop.", turns.count);
+    let name = "outboard_slow_turns_total";
+    page.metric(name, "Turns of the event loop that took longer.");
+    let slow = [turns.over_1_ms, turns.over_5_ms, turns.over_20_ms, turns.over_100_ms];
+    for (milliseconds, count) in ["1", "5", "20", "100"].into_iter().zip(slow) {
+        page.sample(name, &[("milliseconds", milliseconds)], count);
+    }
 }
 
 fn memory(page: &mut Page, accounts: &[MemoryAccount]) {

@@ -29,7 +29,7 @@ pub(crate) enum Origin {
 /// A response whose head has arrived.
 #[derive(Debug)]
 pub(crate) enum StartedResponse {
-    Script(Box<script::StartedResponse>),
+    Script(script::StartedResponse),
     Upstream(Box<proxy::StartedResponse>),
 }
 
@@ -53,7 +53,7 @@ pub(crate) async fn respond(
             if let StartedResponse::Script(script) = &mut started
                 && let Some(message) = script.failure(connection, ctx).await
             {
-                return respond_with_failure(connection, ctx, script.head.status, &message).await;
+                return respond_with_failure(connection, ctx, script.head().status, &message).await;
             }
             started.send(connection, ctx, app, origin).await
         }
@@ -77,7 +77,7 @@ impl Origin {
         match self {
             Self::Script(script) => {
                 let started = script::start(connection, ctx, app, script, for_cache).await?;
-                Ok(StartedResponse::Script(Box::new(started)))
+                Ok(StartedResponse::Script(started))
             }
             Self::Upstream(proxied) => {
                 // Boxed, so that this larger future does not enlarge the task of every request.
@@ -160,14 +160,14 @@ impl Prepared {
 impl StartedResponse {
     pub(crate) fn head(&self) -> &ResponseHead {
         match self {
-            Self::Script(started) => &started.head,
+            Self::Script(started) => started.head(),
             Self::Upstream(started) => &started.head,
         }
     }
 
     pub(crate) fn head_mut(&mut self) -> &mut ResponseHead {
         match self {
-            Self::Script(started) => &mut started.head,
+            Self::Script(started) => started.head_mut(),
             Self::Upstream(started) => &mut started.head,
         }
     }
@@ -198,9 +198,10 @@ impl StartedResponse {
     ) -> ResponseSummary {
         let summary = match (self, origin) {
             (Self::Script(mut started), Origin::Script(script)) => {
-                match started.head.sendfile.take() {
+                match started.head_mut().sendfile.take() {
                     Some(order) => {
-                        sendfile::respond(connection, ctx, app, script, started.head, order).await
+                        let head = std::mem::take(started.head_mut());
+                        sendfile::respond(connection, ctx, app, script, head, order).await
                     }
                     None => started.send(connection, ctx, app).await,
                 }

@@ -2,10 +2,10 @@
 //!
 //! Called by [`crate::script`], [`crate::proxy`] and [`crate::page_cache`].
 
-use crate::development::tag;
 use crate::request::{RequestContext, ResponseSummary};
 use crate::response_head::ResponseHead;
 use outboard_buffer::{Account, Held};
+use outboard_development::tag;
 use outboard_http_server::{Connection, Framing, HeadFacts, Written};
 use outboard_http1::{Version, write_head_end, write_status_line};
 use outboard_log::Reason;

@@ -12,12 +12,14 @@ mod files;
 use crate::listeners;
 use crate::options::{AdminSocket, Options};
 use crate::server_error::ServerError;
+use crate::streams;
 use outboard_config::{Config, ListenAddress};
 use outboard_http_server as http_server;
 use outboard_http_server::{self, BindError, InheritedListener};
 use outboard_log::Opener;
 use outboard_spawner::users::{self, User};
 use outboard_spawner::{Grants, Spawner};
+use outboard_stream_server::bind_datagram_before;
 use rustix::fs::chown;
 use rustix::process::{
     DumpableBehavior, Gid, Uid, geteuid, parent_process_death_signal, set_dumpable_behavior,
@@ -266,6 +268,18 @@ fn bind(
             Err(_) if is_optional(&address, requested) => {}
             Err(error) => return Err(error),
         }
+    }
+    for listener in config.listeners.iter().filter(|one| streams::is_datagram(one)) {
+        let Some(InheritedListener { socket, path }) = bind_datagram_before(&listener.address)?
+        else {
+            continue;
+        };
+        if let Some(path) = path {
+            // As above.
+            let _ = chown(&path, Some(own.uid), Some(group_of_clients(config, own)));
+            paths.push(path);
+        }
+        sockets.push(socket);
     }
     Ok((sockets, paths))
 }

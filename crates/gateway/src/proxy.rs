@@ -14,6 +14,7 @@ pub(crate) mod websocket;
 
 use crate::app::App;
 use crate::cache_requirements::CacheRequirements;
+use crate::compression::Compression;
 use crate::origin_response;
 use crate::request::{RequestContext, ResponseSummary};
 use crate::response_head::ResponseHead;
@@ -87,7 +88,7 @@ pub(crate) async fn start(
     // If memory is scarce, the response is sent instead of collected.
     let memory = &app.memory.responses;
     while !started.response.is_over() && started.body.len() < max_bytes && !memory.is_scarce() {
-        let more = until_hangup(connection, started.read()).await?;
+        let more = connection.unless_gone(started.read()).await?;
         more.map_err(|error| log_failure(app, ctx.request_id, &error))?;
     }
     started.read_available().await.map_err(|error| log_failure(app, ctx.request_id, &error))?;
@@ -190,20 +191,29 @@ impl StartedResponse {
         ctx: &RequestContext,
         app: &App,
     ) -> ResponseSummary {
-        let Self { head, body, held, mut response, timeout_ms, is_buffered } = self;
-        if response.is_over() {
-            return origin_response::write_complete(connection, ctx, &head, &body).await;
+        let Self { mut head, body, held, mut response, timeout_ms, is_buffered } = self;
+        let is_whole = response.is_over();
+        let known = if is_whole { Some(body.len() as u64) } else { head.content_length };
+        let mut compression = Compression::of(connection, ctx, app, &mut head, known);
+        let status = head.status;
+        let mut piece = match compression.encode(connection, body, is_whole).await {
+            Ok(piece) => piece,
+            Err(reason) => {
+                connection.note_lost(Err(reason));
+                return ResponseSummary::broken(status, 0);
+            }
+        };
+        if is_whole {
+            return origin_response::write_complete(connection, ctx, &head, &piece).await;
         }
         response.count_as_response();
         let account = &app.memory.responses;
         let turns = ctx.gateway.read_turns.clone();
         let inflow = Inflow::start(response, timeout_ms, account, turns);
-        let status = head.status;
         let framing = ctx.request.framing(status, head.content_length);
         let facts = head.facts(ctx.request, framing);
         connection.put_head(facts, &head.headers.bytes);
         let mut writer = BodyWriter::new(framing);
-        let mut piece = body;
         let mut held = Some(held);
         loop {
             let is_put = match is_buffered {
@@ -214,24 +224,31 @@ impl StartedResponse {
             if !is_put {
                 return ResponseSummary::broken(status, writer.written_bytes());
             }
-            let reason = match inflow.next(connection).await {
-                Ok(Next::Piece(next)) => {
-                    piece = next;
-                    continue;
+            let next = match inflow.next(connection).await {
+                Ok(Next::Piece(bytes)) => compression.encode(connection, bytes, false).await,
+                Ok(Next::End) => match compression.encode(connection, Vec::new(), true).await {
+                    Ok(end) => {
+                        let keep_alive = facts.keep_alive;
+                        let written = writer.finish(connection, &end, keep_alive, account).await;
+                        let body_bytes = writer.written_bytes();
+                        return ResponseSummary { written, status, body_bytes };
+                    }
+                    Err(reason) => Err(reason),
+                },
+                Ok(Next::Broken(error)) => {
+                    let reason = log_failure(app, ctx.request_id, &error);
+                    connection.context.count_refusal(reason);
+                    return ResponseSummary::broken(status, writer.written_bytes());
                 }
-                Ok(Next::End) => {
-                    let written = writer.finish(connection, b"", facts.keep_alive, account).await;
-                    let body_bytes = writer.written_bytes();
-                    return ResponseSummary { written, status, body_bytes };
-                }
-                Ok(Next::Broken(error)) => log_failure(app, ctx.request_id, &error),
+                Err(reason) => Err(reason),
+            };
+            piece = match next {
+                Ok(next) => next,
                 Err(reason) => {
                     connection.note_lost(Err(reason));
                     return ResponseSummary::broken(status, writer.written_bytes());
                 }
             };
-            connection.context.count_refusal(reason);
-            return ResponseSummary::broken(status, writer.written_bytes());
         }
     }
 }
@@ -294,19 +311,6 @@ fn log_failure(app: &App, request_id: u64, error: &Error) -> Reason {
         Kind::Busy => Reason::UpstreamBusy,
         _ => Reason::UpstreamFailed,
     }
-}
-
-/// Completes `work`, unless the client goes away.
-async fn until_hangup<T>(
-    connection: &Connection,
-    work: impl Future<Output = T>,
-) -> Result<T, Reason> {
-    let mut work = pin!(work);
-    poll_fn(|context| match work.as_mut().poll(context) {
-        Poll::Ready(done) => Poll::Ready(Ok(done)),
-        Poll::Pending => connection.poll_gone().map(|()| Err(Reason::ClientGone)),
-    })
-    .await
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 //! logged exactly once, where it is written.
 
 use crate::app::App;
-use crate::development::{failure, tag};
 use crate::error_page;
 use crate::gateway::Gateway;
+use outboard_development::{failure, tag};
 use outboard_http_server::{Connection, Forwarded, HeaderBlock, RequestFacts, Written};
 use outboard_http1::{Method, Version};
 use outboard_log::{Reason, Wall};
@@ -128,9 +128,7 @@ pub(crate) async fn respond_with_failure(
         true => ("text/html; charset=utf-8", failure::html(text, &label)),
         false => ("text/plain; charset=utf-8", failure::plain(text)),
     };
-    let mut headers = HeaderBlock::default();
-    headers.add(b"Content-Type", kind.as_bytes()).expect("a constant header");
-    headers.add(b"Cache-Control", b"no-store").expect("a constant header");
+    let headers = HeaderBlock::constant(&[("Content-Type", kind), ("Cache-Control", "no-store")]);
     respond(connection, ctx, None, status, headers, &page).await
 }
 
@@ -157,7 +155,18 @@ pub(crate) async fn respond(
     }
     let development = ctx.gateway.development();
     let body = tag::append(development.as_deref(), &headers, body);
-    let written = connection.respond(ctx.request, status, &headers, &body).await;
+    send(connection, ctx, status, &headers, &body).await
+}
+
+/// Writes a response with a complete body.
+pub(crate) async fn send(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    status: u16,
+    headers: &HeaderBlock,
+    body: &[u8],
+) -> ResponseSummary {
+    let written = connection.respond(ctx.request, status, headers, body).await;
     ResponseSummary { written, status, body_bytes: body.len() as u64 }
 }
 

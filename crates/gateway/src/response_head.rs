@@ -7,6 +7,9 @@
 use outboard_http_server::{Framing, HeadFacts, HeaderBlock, RequestFacts};
 use outboard_ring::response::ResponseHead as RingHead;
 
+/// Lines with more memory are freed after their request.
+const MAX_REUSED_BYTES: usize = 8 << 10;
+
 /// See the module.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ResponseHead {
@@ -43,17 +46,31 @@ pub(crate) struct BadHead {
 impl ResponseHead {
     /// Reads the payload of a `Head` frame.
     pub(crate) fn read(payload: &[u8]) -> Result<Self, BadHead> {
+        let mut head = Self::default();
+        head.refill(payload)?;
+        Ok(head)
+    }
+
+    /// The same in the memory of an earlier head, which was cleared.
+    pub(crate) fn refill(&mut self, payload: &[u8]) -> Result<(), BadHead> {
         let frame =
             RingHead::decode(payload).map_err(|corrupt| BadHead { text: corrupt.to_string() })?;
         if !(200..=999).contains(&frame.status) {
             return Err(BadHead { text: format!("status {} is not a final status", frame.status) });
         }
-        let mut head =
-            Self { status: frame.status, reason: frame.reason.to_vec(), ..Self::default() };
-        for line in frame.lines() {
-            head.add_line(line)?;
+        self.status = frame.status;
+        self.reason.extend_from_slice(frame.reason);
+        frame.lines().try_for_each(|line| self.add_line(line))
+    }
+
+    /// Removes everything; the memory of an ordinary head remains.
+    pub(crate) fn clear(&mut self) {
+        let Self { mut reason, mut headers, .. } = std::mem::take(self);
+        reason.clear();
+        headers.clear();
+        if headers.bytes.capacity() <= MAX_REUSED_BYTES {
+            *self = Self { reason, headers, ..Self::default() };
         }
-        Ok(head)
     }
 
     /// Reads the payload of an `Interim` frame. `None` if it cannot be relayed: the gateway itself

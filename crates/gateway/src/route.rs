@@ -13,7 +13,8 @@ mod target;
 use crate::app::{App, below_prefix};
 use outboard_config::{self as config, Rewrite, RewriteWhen};
 use outboard_log::Reason;
-use outboard_static_files::{Entry, ForbiddenReason, Lookup, Root};
+use outboard_static_files::{ColdLookup, Entry, ForbiddenReason, Lookup, Root};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::rc::Rc;
 use target::{encoded, merge_slashes, with_query};
@@ -37,14 +38,17 @@ pub(crate) enum Route {
     Refuse(Reason, Option<Cow<'static, str>>),
 }
 
+/// A path; an ordinary one is not on the heap.
+pub(crate) type PathBytes = SmallVec<[u8; 64]>;
+
 /// A script and its part of the request's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Script {
     /// Its path below the app's root, with a slash first; in worker mode always
     /// [`App::WORKER_NAME`].
-    pub(crate) path: Vec<u8>,
+    pub(crate) path: PathBytes,
     /// The rest of the path.
-    pub(crate) path_info: Vec<u8>,
+    pub(crate) path_info: PathBytes,
     /// The query of a rewrite rule instead of the request's.
     pub(crate) query: Option<Vec<u8>>,
     /// Whether another script led here (`X-Accel-Redirect`): then it is a GET without a body.
@@ -73,9 +77,24 @@ pub(crate) struct Composed {
     pub(crate) query: Option<Vec<u8>>,
 }
 
+/// The result of a lookup that a search would have had to wait for, and its path.
+pub(crate) type Looked = (Vec<u8>, Lookup);
+
+/// The lookup that a search would have to wait for.
+type Cold = Box<ColdLookup>;
+
 /// Finds the route of `path`, which starts with the app's prefix. `query` is the request's own.
-pub(crate) fn find(app: &App, path: &[u8], query: Option<&[u8]>, now_ms: u64) -> Route {
-    Search { app: &app.config, files: &app.files, full_path: path, query, now_ms }.find()
+///
+/// # Errors
+/// A lookup that would have to wait for a disk. With its result in `looked` the search gets further.
+pub(crate) fn find(
+    app: &App,
+    path: &[u8],
+    query: Option<&[u8]>,
+    now_ms: u64,
+    looked: &[Looked],
+) -> Result<Route, Cold> {
+    Search { app: &app.config, files: &app.files, full_path: path, query, now_ms, looked }.find()
 }
 
 /// The search for a route.
@@ -86,6 +105,7 @@ struct Search<'a> {
     full_path: &'a [u8],
     query: Option<&'a [u8]>,
     now_ms: u64,
+    looked: &'a [Looked],
 }
 
 struct NewPath {
@@ -100,30 +120,30 @@ enum Rewritten {
 }
 
 impl Search<'_> {
-    fn find(&self) -> Route {
+    fn find(&self) -> Result<Route, Cold> {
         let below = below_prefix(self.app, self.full_path);
         if self.app.deny.denies(below) {
-            return Route::Refuse(Reason::Denied, None);
+            return Ok(Route::Refuse(Reason::Denied, None));
         }
         // As nginx's `internal` locations: only PHP can lead there.
         let mut internal = self.app.sendfile.accel.keys();
         if internal.any(|prefix| below.starts_with(prefix.as_bytes())) {
-            return Route::Refuse(Reason::NotFound, None);
+            return Ok(Route::Refuse(Reason::NotFound, None));
         }
-        let rewritten = match self.rewrite(below) {
+        let rewritten = match self.rewrite(below)? {
             Rewritten::Unchanged => return self.resolve(below),
-            Rewritten::Route(route) => return route,
+            Rewritten::Route(route) => return Ok(route),
             Rewritten::Path(rewritten) => rewritten,
         };
         if self.app.deny.denies(&rewritten.path) {
-            return Route::Refuse(Reason::Denied, None);
+            return Ok(Route::Refuse(Reason::Denied, None));
         }
-        let mut route = self.resolve(&rewritten.path);
+        let mut route = self.resolve(&rewritten.path)?;
         if let Route::Upstream(proxied) = &mut route {
             let target = encoded(&rewritten.path);
             let query = rewritten.query.as_deref().or(self.query);
             proxied.rewritten = Some(with_query(target, query));
-            return route;
+            return Ok(route);
         }
         if rewritten.query.is_some() {
             match &mut route {
@@ -132,14 +152,14 @@ impl Search<'_> {
                 _ => {}
             }
         }
-        route
+        Ok(route)
     }
 
-    fn rewrite(&self, below: &[u8]) -> Rewritten {
+    fn rewrite(&self, below: &[u8]) -> Result<Rewritten, Cold> {
         let mut new: Option<NewPath> = None;
         for rule in &self.app.rewrites {
             let path = new.as_ref().map_or(below, |new| &new.path);
-            if !self.applies(rule, path) {
+            if !self.applies(rule, path)? {
                 continue;
             }
             match rule.apply(path) {
@@ -151,51 +171,55 @@ impl Search<'_> {
                 }
                 Some(config::Rewritten::Redirect { status, location, query }) => {
                     let location = with_query(location, query.as_deref().or(self.query));
-                    return Rewritten::Route(Route::Redirect { status, location });
+                    return Ok(Rewritten::Route(Route::Redirect { status, location }));
                 }
                 Some(config::Rewritten::Status(status)) => {
-                    return Rewritten::Route(Route::Status(status));
+                    return Ok(Rewritten::Route(Route::Status(status)));
                 }
             }
             if rule.last {
                 break;
             }
         }
-        new.map_or(Rewritten::Unchanged, Rewritten::Path)
+        Ok(new.map_or(Rewritten::Unchanged, Rewritten::Path))
     }
 
-    fn applies(&self, rule: &Rewrite, path: &[u8]) -> bool {
-        match rule.when {
+    fn applies(&self, rule: &Rewrite, path: &[u8]) -> Result<bool, Cold> {
+        Ok(match rule.when {
             RewriteWhen::Always => true,
-            RewriteWhen::Missing => matches!(self.lookup(path), Lookup::NotFound),
-            RewriteWhen::Exists => !matches!(self.lookup(path), Lookup::NotFound),
+            RewriteWhen::Missing => matches!(self.lookup(path)?, Lookup::NotFound),
+            RewriteWhen::Exists => !matches!(self.lookup(path)?, Lookup::NotFound),
+        })
+    }
+
+    fn lookup(&self, path: &[u8]) -> Result<Lookup, Cold> {
+        match self.looked.iter().find(|(looked, _)| looked == path) {
+            Some((_, found)) => Ok(found.clone()),
+            None => self.files.lookup_in_memory(path, self.now_ms),
         }
     }
 
-    fn lookup(&self, path: &[u8]) -> Lookup {
-        self.files.lookup(path, self.now_ms)
-    }
-
-    fn resolve(&self, below: &[u8]) -> Route {
+    fn resolve(&self, below: &[u8]) -> Result<Route, Cold> {
         let mut proxies = self.app.proxies.iter();
         if let Some(number) = proxies.position(|to| !to.is_internal && to.path.matches(below)) {
-            return Route::Upstream(Proxied { number, rewritten: None, is_internal: false });
+            let proxied = Proxied { number, rewritten: None, is_internal: false };
+            return Ok(Route::Upstream(proxied));
         }
         if let Some(page) = self.app.compose.iter().position(|page| page.path.matches(below)) {
-            return Route::Page(Composed { page, path: below.to_vec(), query: None });
+            return Ok(Route::Page(Composed { page, path: below.to_vec(), query: None }));
         }
         if matches!(self.app.mode, config::Mode::Worker(_)) {
             return self.resolve_in_worker_mode(below);
         }
-        match self.lookup(below) {
-            Lookup::Directory if below.ends_with(b"/") => self.directory(below),
+        Ok(match self.lookup(below)? {
+            Lookup::Directory if below.ends_with(b"/") => self.directory(below)?,
             Lookup::Directory => self.with_slash(below),
-            Lookup::NotFound => match self.files.split_script(below, self.now_ms) {
+            Lookup::NotFound => match self.files.split_script(below, |path| self.lookup(path))? {
                 Some((path, path_info)) => self.script(path, path_info),
                 None => self.front_controller(Route::Refuse(Reason::NotFound, None)),
             },
             found => self.found(below, found),
-        }
+        })
     }
 
     /// The route of a file or script.
@@ -210,24 +234,24 @@ impl Search<'_> {
         }
     }
 
-    fn directory(&self, below: &[u8]) -> Route {
-        match self.index(below) {
+    fn directory(&self, below: &[u8]) -> Result<Route, Cold> {
+        Ok(match self.index(below)? {
             Some((path, _)) if self.app.deny.denies(&path) => Route::Refuse(Reason::Denied, None),
             Some((path, found)) => self.found(&path, found),
             None => self.front_controller(self.no_index(below)),
-        }
+        })
     }
 
     /// The first index in a directory, and its path. The directory ends with a slash.
-    fn index(&self, directory: &[u8]) -> Option<(Vec<u8>, Lookup)> {
-        let mut indexes = self.app.index.iter();
-        indexes.find_map(|index| {
-            let path = [directory, index.as_bytes()].concat();
-            match self.lookup(&path) {
-                Lookup::NotFound | Lookup::Directory | Lookup::Error(_) => None,
-                found => Some((path, found)),
+    fn index(&self, directory: &[u8]) -> Result<Option<(PathBytes, Lookup)>, Cold> {
+        for index in &self.app.index {
+            let path: PathBytes = directory.iter().chain(index.as_bytes()).copied().collect();
+            match self.lookup(&path)? {
+                Lookup::NotFound | Lookup::Directory | Lookup::Error(_) => {}
+                found => return Ok(Some((path, found))),
             }
-        })
+        }
+        Ok(None)
     }
 
     fn no_index(&self, directory: &[u8]) -> Route {
@@ -237,25 +261,26 @@ impl Search<'_> {
         Route::Refuse(Reason::NoIndex, Some(format!("there is no {names} in {directory}").into()))
     }
 
-    fn resolve_in_worker_mode(&self, below: &[u8]) -> Route {
-        match self.lookup(below) {
+    fn resolve_in_worker_mode(&self, below: &[u8]) -> Result<Route, Cold> {
+        Ok(match self.lookup(below)? {
             Lookup::Script | Lookup::NotFound => script(App::WORKER_NAME, b""),
-            Lookup::Directory => self.directory_in_worker_mode(below),
+            Lookup::Directory => self.directory_in_worker_mode(below)?,
             found => self.found(below, found),
-        }
+        })
     }
 
     /// An index that is a script goes to the worker script.
-    fn directory_in_worker_mode(&self, below: &[u8]) -> Route {
+    fn directory_in_worker_mode(&self, below: &[u8]) -> Result<Route, Cold> {
         let slash: &[u8] = if below.ends_with(b"/") { b"" } else { b"/" };
-        match self.index(&[below, slash].concat()) {
+        let directory: PathBytes = below.iter().chain(slash).copied().collect();
+        Ok(match self.index(&directory)? {
             Some((path, Lookup::File(_))) if self.app.deny.denies(&path) => {
                 Route::Refuse(Reason::Denied, None)
             }
             Some((_, Lookup::File(entry))) if slash.is_empty() => Route::File(entry),
             Some((_, Lookup::File(_))) => self.with_slash(below),
             _ => script(App::WORKER_NAME, b""),
-        }
+        })
     }
 
     fn front_controller(&self, otherwise: Route) -> Route {
@@ -299,8 +324,8 @@ impl Search<'_> {
 
 fn script(path: &[u8], path_info: &[u8]) -> Route {
     Route::Script(Script {
-        path: path.to_vec(),
-        path_info: path_info.to_vec(),
+        path: path.into(),
+        path_info: path_info.into(),
         query: None,
         internal: false,
     })

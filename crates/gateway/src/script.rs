@@ -14,8 +14,9 @@ use crate::app::App;
 use crate::cache_requirements::CacheRequirements;
 use crate::prefetch;
 use crate::request::RequestContext;
+use crate::request_memory::RequestMemory;
 use crate::response_head::ResponseHead;
-use crate::route::Script;
+use crate::route::{PathBytes, Script};
 use frame::Extra;
 pub(crate) use frame::with_headers;
 use outboard_buffer::RequestBody;
@@ -51,9 +52,12 @@ pub(crate) async fn start(
         part: None,
         for_cache: for_cache.map(|cache| &cache.conditions[..]),
     };
-    let frame = frame::request(connection, ctx, app, script, received.content_length, extra);
+    let mut memory = app.spare_requests.take().unwrap_or_default();
+    let frame = memory.take_frame();
+    let length = received.content_length;
+    let frame = frame::request(frame, connection, ctx, app, script, length, extra);
     let local_peer = connection.peer.local_peer(&connection.transport);
-    let lease = submit(ctx.request_id, app, frame, received.body, local_peer)?;
+    let lease = submit(memory, ctx.request_id, app, frame, received.body, local_peer)?;
     relay::start(connection, ctx, app, lease, for_cache).await
 }
 
@@ -76,16 +80,16 @@ pub(crate) fn start_part(
 ) -> Result<Lease, Reason> {
     let path = if app.worker_script.is_some() { App::WORKER_NAME } else { sub.path };
     let script = Script {
-        path: path.to_vec(),
-        path_info: Vec::new(),
+        path: path.into(),
+        path_info: PathBytes::new(),
         query: Some(sub.query.to_vec()),
         internal: true,
     };
     let params = [(b"OUTBOARD_COMPOSE".to_vec(), b"1".to_vec())];
     let extra = Extra { params: &params, part: Some(&sub), for_cache: None };
-    let frame = frame::request(connection, ctx, app, &script, None, extra);
+    let frame = frame::request(Vec::new(), connection, ctx, app, &script, None, extra);
     let local_peer = connection.peer.local_peer(&connection.transport);
-    submit(ctx.request_id, app, frame, RequestBody::empty(), local_peer)
+    submit(Box::default(), ctx.request_id, app, frame, RequestBody::empty(), local_peer)
 }
 
 /// The frame for [`render`]: the current request as a GET for the complete page.
@@ -98,7 +102,7 @@ pub(crate) fn frame_for_cache(
 ) -> Vec<u8> {
     let extra = Extra { params: &[], part: None, for_cache: Some(&requirements.conditions) };
     let script = Script { internal: true, ..script.clone() };
-    frame::request(connection, ctx, app, &script, None, extra)
+    frame::request(Vec::new(), connection, ctx, app, &script, None, extra)
 }
 
 /// Renders a page that no client waits for; `None` if it is longer than `whole_bytes`.
@@ -112,20 +116,21 @@ pub(crate) async fn render(
     path: &[u8],
     whole_bytes: usize,
 ) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
-    let lease = submit(request_id, app, frame, RequestBody::empty(), None)?;
+    let lease = submit(Box::default(), request_id, app, frame, RequestBody::empty(), None)?;
     relay::render(app, lease, path, whole_bytes).await
 }
 
 fn submit(
+    mut memory: Box<RequestMemory>,
     request_id: u64,
     app: &Rc<App>,
     frame: Vec<u8>,
     body: RequestBody,
     local_peer: Option<SocketAddr>,
 ) -> Result<Lease, Reason> {
-    let memory = &app.memory.responses;
-    if memory.is_full() {
-        memory.refuse();
+    let account = &app.memory.responses;
+    if account.is_full() {
+        account.refuse();
         return Err(Reason::MemoryFull);
     }
     let exchange = Exchange::new(
@@ -135,30 +140,42 @@ fn submit(
         now_ms(),
         usize::try_from(app.config.limits.response_buffer_bytes).unwrap_or(usize::MAX),
     );
-    let exchange = Rc::new(exchange.counted_in(memory));
-    app.pool.submit(exchange.clone(), local_peer)?;
-    Ok(Lease { app: app.clone(), exchange })
+    let exchange = memory.start(exchange.counted_in(account)).clone();
+    app.pool.submit(exchange, local_peer)?;
+    Ok(Lease { app: app.clone(), memory: Some(memory) })
 }
 
 /// A submitted request; dropping it abandons the request unless it has ended.
 #[derive(Debug)]
 pub(crate) struct Lease {
     app: Rc<App>,
-    exchange: Rc<Exchange>,
+    /// `None` while it is dropped.
+    memory: Option<Box<RequestMemory>>,
 }
 
 impl Lease {
     /// The response so far.
     pub(crate) fn exchange(&self) -> &Exchange {
-        &self.exchange
+        self.memory().exchange()
+    }
+
+    fn memory(&self) -> &RequestMemory {
+        self.memory.as_ref().expect("it is not being dropped")
+    }
+
+    fn memory_mut(&mut self) -> &mut RequestMemory {
+        self.memory.as_mut().expect("it is not being dropped")
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if !self.exchange.has_ended() {
-            self.app.pool.abandon(&self.exchange);
+        let Some(mut memory) = self.memory.take() else { return };
+        if !memory.exchange().has_ended() {
+            self.app.pool.abandon(memory.exchange());
         }
+        memory.clear();
+        self.app.spare_requests.give_back(memory, now_ms());
     }
 }
 

@@ -8,11 +8,12 @@ mod development;
 mod generation_builder;
 mod heap;
 mod htaccess;
-mod rings;
 
+use crate::datagrams;
 use crate::gateway::{Gateway, memory_limit_bytes};
 use crate::generation::Generation;
 use crate::listeners::{self, ConfiguredListener};
+use crate::logs;
 pub use crate::options::{AdminSocket, Load, Options};
 use crate::privileges::{self, Privileges};
 pub use crate::server_error::ServerError;
@@ -21,10 +22,11 @@ use control_signals::{Command, ControlSignals};
 use generation_builder::GenerationBuilder;
 use outboard_buffer::Memory;
 use outboard_config::{Config, Diagnostics};
-use outboard_http_server::Role;
+use outboard_http_server::{BindError, BoundListener, Role};
 use outboard_log::{Level, Opener};
 use outboard_php_pool::pool::StartError;
 use outboard_reactor::{self as reactor, Interest, Source, blocking, now_ms, spawn};
+use outboard_stream_server::BoundDatagram;
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -63,7 +65,8 @@ async fn serve_on_loop(
     let signals = ControlSignals::catch().map_err(ServerError::Io)?;
     let memory = Memory::new(memory_limit_bytes(config.limits.memory));
     let Options { name, host_binary, load, .. } = options;
-    let builder = GenerationBuilder { name, host_binary, memory, load, privileges };
+    let rings = Rc::default();
+    let builder = GenerationBuilder { name, host_binary, memory, rings, load, privileges };
     let (generation, sinks) = builder.open(1, config, None).await?;
     let gateway = Gateway::new(generation, sinks, builder.memory.clone());
     gateway.adopt(builder.name.clone(), options.sockets);
@@ -72,8 +75,11 @@ async fn serve_on_loop(
         let watched = spawner.watch().and_then(|fd| Source::new(fd, Interest::Read));
         spawn(stop_without_spawner(gateway.clone(), watched.map_err(ServerError::Io)?));
     }
-    reactor::watch_memory(rings::Rings::new(gateway.clone()));
+    reactor::watch_memory(builder.rings.source());
     let admin_socket = listeners::listen_first(&gateway, configured, options.admin_socket)?;
+    let sockets = datagrams::bind_new(&gateway, &gateway.generation().config.listeners)?;
+    gateway.datagrams.borrow_mut().extend(sockets);
+    datagrams::share(&gateway);
     if let Some(outcome) = wait_ready_or_stop(&gateway, &signals).await {
         listeners::stop(&gateway);
         return outcome.map_err(ServerError::Php);
@@ -126,13 +132,17 @@ async fn stop_without_spawner(gateway: Rc<Gateway>, spawner: Source) {
 fn ready_facts(gateway: &Gateway, admin_socket: Option<PathBuf>) -> Ready {
     let generation = gateway.generation();
     let listeners = gateway.listeners.borrow();
-    let serving =
-        listeners.iter().filter(|bound| matches!(bound.role(), Role::Apps | Role::Entities));
+    let serving = listeners
+        .iter()
+        .filter(|bound| matches!(bound.role(), Role::Apps | Role::Entities | Role::Streams));
     let apps = generation.apps.iter().map(|app| {
         (app.config.name.clone(), app.pool.status().php_version, app.config.root.clone())
     });
     Ready {
-        listeners: serving.map(|bound| bound.url()).collect(),
+        listeners: serving
+            .map(|bound| bound.url())
+            .chain(gateway.datagrams.borrow().iter().map(|bound| bound.name()))
+            .collect(),
         admin_socket,
         apps: apps.collect(),
     }
@@ -147,7 +157,7 @@ async fn handle_commands(
     loop {
         match signals.next(gateway).await {
             Command::Stop => return,
-            Command::ReopenLogs => reopen_logs(gateway),
+            Command::ReopenLogs => spawn(reopen_logs(gateway.clone())),
             Command::Reload => {
                 let waiters = gateway.control.take_reload_waiters();
                 notify(&ServerEvent::Reloading);
@@ -207,11 +217,10 @@ async fn reload(gateway: &Rc<Gateway>, builder: &GenerationBuilder) -> Result<u3
     let (successor, sinks) = builder.open(number, config, Some(&present)).await?;
     gateway.pools.borrow_mut().extend(successor.pools().cloned());
     let checked = match wait_ready(&successor).await {
-        Ok(()) => listeners::bind_new(gateway, &configured, successor.config.io.backlog)
-            .map_err(ServerError::from),
+        Ok(()) => bind_new(gateway, &configured, &successor.config).map_err(ServerError::from),
         Err(error) => Err(error.into()),
     };
-    let fresh = match checked {
+    let (fresh, sockets) = match checked {
         Ok(fresh) => fresh,
         Err(error) => {
             successor.tasks().for_each(|tasks| tasks.stop());
@@ -221,16 +230,36 @@ async fn reload(gateway: &Rc<Gateway>, builder: &GenerationBuilder) -> Result<u3
     };
     let drain_timeout_ms = successor.config.drain_timeout_ms;
     listeners::take_over(gateway, &configured, fresh);
+    datagrams::take_over(gateway, &successor.config.listeners, sockets);
     gateway.swap(successor, sinks, drain_timeout_ms);
+    datagrams::share(gateway);
     development::configure(gateway);
     Ok(number)
 }
 
-fn reopen_logs(gateway: &Gateway) {
-    for sink in gateway.sinks.borrow().all() {
-        if let Err(error) = sink.reopen() {
-            gateway.server.log(Level::Error, &format!("cannot reopen a log: {error}"));
+/// Sockets of addresses that were not bound before.
+type NewSockets = (Vec<Rc<BoundListener>>, Vec<Rc<BoundDatagram>>);
+
+/// Binds the addresses that only the new configuration names.
+fn bind_new(
+    gateway: &Rc<Gateway>,
+    configured: &[ConfiguredListener],
+    config: &Config,
+) -> Result<NewSockets, BindError> {
+    let fresh = listeners::bind_new(gateway, configured, config.io.backlog)?;
+    match datagrams::bind_new(gateway, &config.listeners) {
+        Ok(sockets) => Ok((fresh, sockets)),
+        Err(error) => {
+            fresh.iter().for_each(|bound| bound.stop());
+            Err(error)
         }
+    }
+}
+
+async fn reopen_logs(gateway: Rc<Gateway>) {
+    let sinks = gateway.sinks.borrow().all().cloned().collect();
+    if let Err(error) = logs::reopen(sinks).await {
+        gateway.server.log(Level::Error, &format!("cannot reopen a log: {error}"));
     }
 }
 
@@ -238,6 +267,7 @@ fn reopen_logs(gateway: &Gateway) {
 async fn flush_logs(gateway: Rc<Gateway>) {
     let mut waiting = gateway.server.memory.logs().hold(0);
     loop {
+        reactor::activity().await;
         reactor::sleep(250).await;
         gateway.sinks.borrow().flush(&mut waiting);
         gateway.pools.borrow_mut().retain(|pool| !pool.is_gone());
@@ -248,6 +278,7 @@ async fn flush_logs(gateway: Rc<Gateway>) {
 async fn drain(gateway: &Rc<Gateway>) {
     gateway.server.log(Level::Info, "stopping: completing running requests");
     listeners::stop(gateway);
+    datagrams::stop(gateway);
     gateway.server.drain();
     gateway.generation().tasks().for_each(|tasks| tasks.stop());
     let drain_timeout_ms = gateway.generation().config.drain_timeout_ms;
@@ -273,3 +304,6 @@ async fn drain(gateway: &Rc<Gateway>) {
 
 /// The time for killed workers to be reaped.
 const KILL_GRACE_MS: u64 = 500;
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::generation::Generation;
-use outboard_admin_api::status::{Status, UnsharedPageCache, Upstream};
+use outboard_admin_api::status::{Status, Turns, UnsharedPageCache, Upstream};
 use outboard_log::Wall;
 use outboard_upstream::Client;
 
@@ -22,6 +22,13 @@ fn upstream(client: &Client) -> Upstream {
         retries: counters.retries,
         failures: failures.map(|(kind, count)| (kind.word().to_owned(), count)).collect(),
     }
+}
+
+fn turns() -> Turns {
+    let turns = outboard_reactor::turns();
+    let [over_1_ms, over_5_ms, over_20_ms, over_100_ms] = turns.slow;
+    let longest_us = u64::try_from(turns.longest.as_micros()).unwrap_or(u64::MAX);
+    Turns { count: turns.count, longest_us, over_1_ms, over_5_ms, over_20_ms, over_100_ms }
 }
 
 /// The state of the server now.
@@ -51,6 +58,7 @@ pub(crate) fn of(gateway: &Gateway) -> Status {
         reasons: counters.reasons(),
         memory: gateway.server.memory.status(generation.apps.iter().map(|app| &app.memory)),
         upstream: upstream(&generation.upstream),
+        turns: turns(),
         lost_log_lines: gateway.sinks.borrow().all().map(|sink| sink.lost_lines()).sum(),
         pools: gateway.pools.borrow().iter().map(|pool| pool.status()).collect(),
         tasks: generation.tasks().map(|tasks| tasks.status()).collect(),

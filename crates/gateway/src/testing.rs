@@ -3,7 +3,6 @@
 //! loop.
 
 use crate::app::App;
-use crate::entities::Entities;
 use crate::gateway::Gateway;
 use crate::generation::{self, Generation};
 use crate::logs::Sinks;
@@ -11,34 +10,15 @@ use outboard_buffer::Memory;
 use outboard_config::Config;
 use outboard_http_server::{ListenerContext, Role, TestClient};
 use outboard_log::Opener;
+use outboard_operations::Entities;
 use outboard_php_pool::pool::PoolSettings;
 use outboard_php_pool::pool::testing::{PhpRequest, next_request, pool_without_workers};
-use outboard_reactor::{Listener, Peer, Stream, run, sleep, spawn};
-use std::cell::RefCell;
-use std::future::poll_fn;
-use std::io::IoSlice;
-use std::net::TcpListener;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use outboard_reactor::Peer;
+pub(crate) use outboard_reactor::testing::{in_loop, wait_for};
+pub(crate) use outboard_upstream::testing::{Upstream, ok};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::Poll;
-
-/// The bound of waiting for an event.
-const MAX_WAIT_MS: u64 = 10_000;
-
-/// Runs a test on an event loop. A failure ends the loop before it is reported, since sources can be
-/// dropped only while it exists.
-pub(crate) fn in_loop(test: impl Future<Output = ()> + 'static) {
-    let mut test = Box::pin(test);
-    let main = poll_fn(move |context| {
-        let outcome = catch_unwind(AssertUnwindSafe(|| test.as_mut().poll(context)));
-        outcome.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
-    });
-    if let Err(panic) = run(main).expect("an event loop") {
-        resume_unwind(panic);
-    }
-}
 
 /// A gateway with one app named `site`.
 pub(crate) struct Site {
@@ -226,7 +206,7 @@ pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
         let account = generation::upstream_account(&config, &app.name);
         let client = (upstream.clone(), account);
         let memory = memory.of_app(&app.name);
-        Rc::new(App::open(app.clone(), pool, None, logs, client, memory, true).unwrap())
+        Rc::new(App::open(app.clone(), pool, (None, None), logs, client, memory, true).unwrap())
     });
     let apps = apps.collect();
     (Generation::new(1, config, apps, logs, upstream, entities), sinks)
@@ -244,93 +224,9 @@ pub(crate) fn request_text(method: &str, target: &str, lines: &str, body: &str) 
     )
 }
 
-/// Waits until `poll` has a result.
-pub(crate) async fn wait_for<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..MAX_WAIT_MS {
-        if let Some(found) = poll() {
-            return found;
-        }
-        sleep(1).await;
-    }
-    panic!("no {what} within {MAX_WAIT_MS} ms");
-}
-
 /// An own directory.
 fn temp_dir() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     std::env::temp_dir().join(format!("outboard-gateway-{}-{number}", std::process::id()))
-}
-
-/// A server in the test's event loop, which closes each connection after its response.
-pub(crate) struct Upstream {
-    pub(crate) port: u16,
-    /// The requests so far.
-    pub(crate) requests: Rc<RefCell<Vec<String>>>,
-}
-
-impl Upstream {
-    /// Responds to each request with the text that `handler` returns.
-    pub(crate) fn start(handler: impl Fn(&str) -> String + 'static) -> Self {
-        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        socket.set_nonblocking(true).unwrap();
-        let port = socket.local_addr().unwrap().port();
-        let listener = Listener::new(socket.into()).unwrap();
-        let requests = Rc::<RefCell<Vec<String>>>::default();
-        let (handler, received) = (Rc::new(handler), requests.clone());
-        spawn(async move {
-            while let Ok(accepted) = listener.accept().await {
-                let (handler, received) = (handler.clone(), received.clone());
-                spawn(async move {
-                    let request = read_request(&accepted.stream).await;
-                    let response = handler(&request);
-                    received.borrow_mut().push(request);
-                    let mut slices = [IoSlice::new(response.as_bytes())];
-                    let _ = accepted.stream.write_all(&mut slices).await;
-                });
-            }
-        });
-        Self { port, requests }
-    }
-
-    /// Responds with 200 and this body.
-    pub(crate) fn with_body(body: &'static str) -> Self {
-        Self::start(move |_| ok("", body))
-    }
-
-    /// The last request.
-    pub(crate) fn last_request(&self) -> String {
-        self.requests.borrow().last().expect("a request").clone()
-    }
-}
-
-/// A response with these header lines.
-pub(crate) fn ok(lines: &str, body: &str) -> String {
-    let length = body.len();
-    format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n{lines}\r\n{body}")
-}
-
-async fn read_request(stream: &Stream) -> String {
-    let mut bytes = Vec::new();
-    loop {
-        let text = String::from_utf8_lossy(&bytes);
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| {
-                let (name, value) = line.split_once(": ")?;
-                name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().ok())?
-            });
-            let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
-            let is_complete = match is_chunked {
-                true => body.ends_with("0\r\n\r\n"),
-                false => body.len() >= length.unwrap_or(0),
-            };
-            if is_complete {
-                return text.into_owned();
-            }
-        }
-        bytes.reserve(16 << 10);
-        if stream.read(&mut bytes).await.unwrap_or(0) == 0 {
-            return String::from_utf8_lossy(&bytes).into_owned();
-        }
-    }
 }

@@ -1,7 +1,9 @@
 //! Endpoints of the admin socket.
 
+mod caches;
+mod records;
+
 use crate::testing::{Response, Site, Upstream, in_loop, ok, request_text, wait_for};
-use outboard_entity_store::{write_backup_head, write_backup_record};
 use outboard_http_server::{ListenerContext, Role};
 
 async fn request(site: &Site, method: &str, target: &str) -> Response {
@@ -84,81 +86,6 @@ fn stop_and_reload_are_passed_to_the_server() {
 }
 
 #[test]
-fn cached_pages_are_listed_shown_and_purged() {
-    in_loop(async {
-        let upstream =
-            Upstream::start(|_| ok("Cache-Control: max-age=60\r\nCache-Tag: t\r\n", "x"));
-        let keys = format!(
-            "page_cache = \"on\"\n[[app.site.proxy]]\npath = \"/**\"\nupstream = \"http://127.0.0.1:{}\"\n",
-            upstream.port
-        );
-        let site = Site::new(&[], &keys);
-        for path in ["/a", "/b", "/c/d"] {
-            site.get(path).await;
-        }
-        let stats = request(&site, "GET", "/cache/stats").await;
-        assert!(stats.body.contains("\"site\""), "{}", stats.body);
-        let list = request(&site, "GET", "/cache/list?prefix=/c").await;
-        let list: serde_json::Value = serde_json::from_str(&list.body).unwrap();
-        assert_eq!(list["entries"].as_array().unwrap().len(), 1);
-        assert_eq!(list["entries"][0]["url"], "https://example.test/c/d");
-        let entry = request(&site, "GET", "/cache/get?url=https://example.test/a").await;
-        assert!(entry.body.contains("\"body_bytes\":1"), "{}", entry.body);
-        assert_eq!(request(&site, "POST", "/cache/purge").await.status, 400);
-        let purged = request(&site, "POST", "/cache/purge?url=/a").await;
-        assert_eq!(purged.status, 200, "{}", purged.body);
-        let purged = request(&site, "POST", "/cache/purge?tag=t").await;
-        assert!(purged.body.contains("\"purged\":"), "{}", purged.body);
-        assert_eq!(request(&site, "GET", "/cache/list?app=other").await.status, 404);
-        let audit = request(&site, "POST", "/cache/audit").await;
-        assert!(audit.body.contains("\"examined\":0"), "{}", audit.body);
-    });
-}
-
-#[test]
-fn a_backup_is_restored() {
-    in_loop(async {
-        let site = Site::new(&[], "[kv]\ndata_dir = \"DIR/kv\"\n");
-        for (id, value) in [("a", "1"), ("b", "2")] {
-            let target = format!("/v0/entity?id={id}");
-            assert_eq!(request_with_body(&site, "PUT", &target, value).await.status, 201);
-        }
-        let mut backup = Vec::new();
-        write_backup_head(&mut backup);
-        let exported = exchange(&site, request_text("GET", "/kv/backup", "", "")).await;
-        assert!(exported.contains(&*String::from_utf8_lossy(&backup)), "{exported}");
-        let entities = site.gateway.generation().entities.clone().unwrap();
-        let namespace = entities.namespace("default").unwrap();
-        for id in [b"a", b"b"] {
-            let record = namespace.get(id).await.unwrap().unwrap();
-            write_backup_record(&mut backup, Ok((id, &record)));
-        }
-        write_backup_record(&mut backup, Err(2));
-        assert_eq!(request(&site, "DELETE", "/v0/entity?id=a").await.status, 202);
-        let lines = format!("Content-Length: {}\r\n", backup.len());
-        let head = request_text("POST", "/kv/restore", &lines, "");
-        let restored = exchange(&site, [head.as_bytes(), &backup].concat()).await;
-        assert!(restored.contains("\"restored\":2"), "{restored}");
-        assert_eq!(request(&site, "GET", "/v0/entity?id=a").await.body, "1");
-        assert_eq!(request_with_body(&site, "POST", "/kv/restore", "junk").await.status, 400);
-        let stats = request(&site, "GET", "/kv/stats").await;
-        assert!(stats.body.contains("\"namespace\":\"default\""), "{}", stats.body);
-        assert_eq!(request(&site, "GET", "/kv/stats?namespace=none").await.status, 404);
-        assert_eq!(request(&site, "POST", "/kv/compact").await.status, 200);
-    });
-}
-
-#[test]
-fn a_server_without_a_store_refuses_records() {
-    in_loop(async {
-        let site = Site::new(&[], "");
-        let response = request(&site, "GET", "/v0/entity?id=a").await;
-        assert_eq!(response.status, 409);
-        assert!(response.body.contains("see [kv]"), "{}", response.body);
-    });
-}
-
-#[test]
 fn the_opcache_report_is_rendered_by_php() {
     in_loop(async {
         let site = Site::new(&[], "");
@@ -170,5 +97,68 @@ fn the_opcache_report_is_rendered_by_php() {
         php.respond(200, &[], "{\"opcache_enabled\":true}");
         let response = client.receive_to_end().await;
         assert!(response.contains("\"opcache_enabled\":true"), "{response}");
+    });
+}
+
+/// The opcache report of a site whose PHP does this.
+async fn opcache_report(
+    respond: impl FnOnce(&outboard_php_pool::pool::testing::PhpRequest),
+) -> String {
+    let site = Site::new(&[], "");
+    let client = site.connect_to(ListenerContext::plain(Role::Admin));
+    client.send(request_text("GET", "/opcache", "", ""));
+    respond(&site.next_php_request().await);
+    client.receive_to_end().await
+}
+
+#[test]
+fn a_report_of_php_that_is_none_is_an_error_of_its_app() {
+    in_loop(async {
+        for body in ["", "false", "<html>", "{\"opcache_enabled\":"] {
+            let response = opcache_report(|php| php.respond(200, &[], body)).await;
+            assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+            assert!(response.contains("\"site\":{\"error\":"), "{body}: {response}");
+        }
+        let response = opcache_report(|php| php.respond(200, &[], vec![b' '; 8 << 20])).await;
+        assert!(response.contains("\"site\":{\"error\":"), "too long: {response}");
+        let response = opcache_report(|php| php.fail(outboard_log::Reason::WorkerCrashed)).await;
+        assert!(response.contains("\"site\":{\"error\":"), "{response}");
+    });
+}
+
+#[test]
+fn only_get_and_post_have_admin_resources() {
+    in_loop(async {
+        let site = Site::new(&[], "");
+        for method in ["PUT", "DELETE", "OPTIONS", "PATCH"] {
+            for target in ["/stop", "/reload", "/metrics"] {
+                assert_eq!(request(&site, method, target).await.status, 404, "{method} {target}");
+            }
+        }
+        assert_eq!(request(&site, "GET", "/stop").await.status, 404);
+        assert!(site.gateway.control.stop.poll().is_pending());
+        assert_eq!(request(&site, "HEAD", "/status").await.body, "");
+    });
+}
+
+#[test]
+fn the_metrics_count_what_clients_got() {
+    in_loop(async {
+        let site = Site::new(&[("a.txt", "a")], "");
+        for path in ["/a.txt", "/a.txt", "/none"] {
+            site.get(path).await;
+        }
+        let metrics = request(&site, "GET", "/metrics").await.body;
+        let sum = |name: &str, label: &str| {
+            let lines = metrics.lines().filter(|line| line.starts_with(name));
+            let lines = lines.filter(|line| line.contains(label));
+            lines.map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()).sum::<f64>()
+        };
+        assert_eq!(sum("outboard_responses_total", "2xx"), 2.0, "{metrics}");
+        assert_eq!(sum("outboard_responses_total", "4xx"), 1.0, "{metrics}");
+        // Each metric is declared once, before its samples.
+        let types: Vec<&str> = metrics.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+        let names: std::collections::BTreeSet<&&str> = types.iter().collect();
+        assert_eq!(types.len(), names.len());
     });
 }

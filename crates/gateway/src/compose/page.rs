@@ -5,15 +5,18 @@
 //! can distinguish an aborted page from a complete one; its memory is counted.
 
 use crate::app::App;
+use crate::compression::Compression;
 use crate::request::{RequestContext, ResponseSummary};
 use crate::response_head::ResponseHead;
 use outboard_buffer::Held;
 use outboard_config::HeaderRule;
 use outboard_http_server::{BodyWriter, Connection, Framing};
+use std::rc::Rc;
 
 /// A page on its way to the client.
 #[derive(Debug)]
 pub(super) struct Page {
+    app: Rc<App>,
     head: ResponseHead,
     body: Option<Body>,
     /// The bytes to write next.
@@ -23,8 +26,9 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new(app: &App) -> Self {
+    pub(super) fn new(app: &Rc<App>) -> Self {
         Self {
+            app: app.clone(),
             head: ResponseHead::default(),
             body: None,
             pending: Vec::new(),
@@ -66,10 +70,16 @@ impl Page {
         self.count();
         self.begin(connection, ctx, None);
         let account = self.held.account().clone();
-        let Some(Body { writer, .. }) = &mut self.body else { return false };
-        let is_written = writer.write_or_spool(connection, &self.pending, &account).await;
-        self.pending.clear();
-        self.pending.shrink_to(super::FLUSH_BYTES);
+        let Some(Body { writer, compression, .. }) = &mut self.body else { return false };
+        let pending = std::mem::take(&mut self.pending);
+        let mut piece = match compression.encode(connection, pending, false).await {
+            Ok(piece) => piece,
+            Err(reason) => return connection.note_lost(Err(reason)),
+        };
+        let is_written = writer.write_or_spool(connection, &piece, &account).await;
+        piece.clear();
+        piece.shrink_to(super::FLUSH_BYTES);
+        self.pending = piece;
         self.count();
         is_written
     }
@@ -80,13 +90,26 @@ impl Page {
         connection: &mut Connection,
         ctx: &RequestContext,
     ) -> ResponseSummary {
-        self.begin(connection, ctx, Some(self.pending.len() as u64));
-        let account = self.held.account().clone();
         let status = self.head.status;
-        let Some(Body { mut writer, keep_alive }) = self.body else {
+        let pending = std::mem::take(&mut self.pending);
+        let length = pending.len() as u64;
+        let compression = match &mut self.body {
+            Some(body) => &mut body.compression,
+            None => &mut Compression::of(connection, ctx, &self.app, &mut self.head, Some(length)),
+        };
+        let rest = match compression.encode(connection, pending, true).await {
+            Ok(rest) => rest,
+            Err(reason) => {
+                connection.note_lost(Err(reason));
+                return self.abort();
+            }
+        };
+        self.begin(connection, ctx, Some(rest.len() as u64));
+        let account = self.held.account().clone();
+        let Some(Body { mut writer, keep_alive, .. }) = self.body else {
             return ResponseSummary::broken(status, 0);
         };
-        let written = writer.finish(connection, &self.pending, keep_alive, &account).await;
+        let written = writer.finish(connection, &rest, keep_alive, &account).await;
         ResponseSummary { written, status, body_bytes: writer.written_bytes() }
     }
 
@@ -97,11 +120,15 @@ impl Page {
     }
 
     /// Writes the head into the output buffer, unless it was sent. `length` is that of the whole
-    /// body.
+    /// body as it is sent; without it, the body follows piece by piece.
     fn begin(&mut self, connection: &mut Connection, ctx: &RequestContext, length: Option<u64>) {
         if self.body.is_some() {
             return;
         }
+        let compression = match length {
+            Some(_) => Compression::none(),
+            None => Compression::of(connection, ctx, &self.app, &mut self.head, None),
+        };
         let head = &self.head;
         let framing = match ctx.request.framing(head.status, length) {
             // No part was rendered.
@@ -110,7 +137,8 @@ impl Page {
         };
         let facts = head.facts(ctx.request, framing);
         connection.put_head(facts, &head.headers.bytes);
-        self.body = Some(Body { writer: BodyWriter::new(framing), keep_alive: facts.keep_alive });
+        let (writer, keep_alive) = (BodyWriter::new(framing), facts.keep_alive);
+        self.body = Some(Body { writer, compression, keep_alive });
     }
 }
 
@@ -118,5 +146,6 @@ impl Page {
 #[derive(Debug)]
 struct Body {
     writer: BodyWriter,
+    compression: Compression,
     keep_alive: bool,
 }

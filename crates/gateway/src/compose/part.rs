@@ -3,40 +3,15 @@
 //! Owned by the page. Invariants: output is taken in order and once; of a part with a replacement
 //! either all output or none is taken, so that a page never contains half a part.
 
-use crate::app::App;
+use super::failure::Failure;
+use super::file_part::{FilePart, WHOLE_MAX_BYTES};
 use crate::response_head::ResponseHead;
 use crate::script::Lease;
 use crate::upstream_body::UpstreamBody;
 use outboard_buffer::Held;
 use outboard_log::Reason;
 use outboard_php_pool::exchange::{End, Exchange};
-use outboard_reactor::now_ms;
-use outboard_static_files::{Content, Lookup};
 use outboard_upstream::Kind;
-use std::os::fd::AsFd;
-
-/// Largest part that is in memory completely: a file, or an output that has a replacement.
-const WHOLE_MAX_BYTES: usize = 16 << 20;
-
-/// The failure of a part.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
-    /// For the client, when the page fails with the part.
-    pub(super) reason: Reason,
-    /// For the log.
-    pub(super) text: String,
-}
-
-impl Failure {
-    pub(super) fn new(reason: Reason, text: impl Into<String>) -> Self {
-        Self { reason, text: text.into() }
-    }
-
-    /// There is no room for the part.
-    pub(super) fn no_memory() -> Self {
-        Self::new(Reason::MemoryFull, "limits.memory has no room for the part")
-    }
-}
 
 /// The state of a part after its output was taken.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,8 +31,8 @@ pub(super) enum Running {
     Waiting,
     /// A text of the configuration.
     Text(Vec<u8>),
-    /// A file, and its memory account.
-    File { bytes: Vec<u8>, _held: Held },
+    /// A file of the app.
+    File(FilePart),
     /// All output was taken, or the part is skipped.
     Over,
     /// A script of the app.
@@ -92,8 +67,8 @@ impl ScriptPart {
     fn receive(&mut self) -> Result<bool, Failure> {
         let exchange: &Exchange = self.lease.exchange();
         if let Some(arrived) = exchange.take() {
-            if let Some(payload) = arrived.head {
-                let head = ResponseHead::read(&payload);
+            if !arrived.head.is_empty() {
+                let head = ResponseHead::read(&arrived.head);
                 let head = head.map_err(|bad| Failure::new(Reason::BadResponse, bad.text))?;
                 self.head = Some(head);
             }
@@ -145,10 +120,11 @@ impl Running {
         match self {
             Self::Waiting => Ok(false),
             Self::Over => Ok(true),
-            Self::Text(bytes) | Self::File { bytes, .. } => {
+            Self::Text(bytes) => {
                 out.append(bytes);
                 Ok(true)
             }
+            Self::File(file) => file.try_take(out),
             Self::Failed(failure) => Err(failure.clone()),
             Self::Script(script) => {
                 let has_head = script.receive()?;
@@ -203,34 +179,5 @@ fn take_fetched(fetching: &UpstreamBody, whole: bool, out: &mut Vec<u8>) -> Resu
     Ok(over)
 }
 
-/// Reads a file below the root.
-pub(super) fn read_file(app: &App, path: &str) -> Result<(Vec<u8>, Held), Failure> {
-    let failed = |why: &str| Failure::new(Reason::PartFailed, format!("{path}: {why}"));
-    let (Lookup::File(entry) | Lookup::Private(entry)) =
-        app.files.lookup(path.as_bytes(), now_ms())
-    else {
-        return Err(failed("the file does not exist or is not served"));
-    };
-    let plain = entry.plain();
-    let size = usize::try_from(plain.size()).unwrap_or(usize::MAX);
-    if size > WHOLE_MAX_BYTES {
-        return Err(failed("it is larger than 16 MiB"));
-    }
-    let held = app.memory.responses.try_hold(size).ok_or_else(Failure::no_memory)?;
-    let bytes = match plain.content() {
-        Content::Memory(bytes) => bytes.to_vec(),
-        Content::File(file) => {
-            let mut bytes = vec![0; size];
-            let mut filled = 0;
-            while filled < bytes.len() {
-                match rustix::io::pread(file.as_fd(), &mut bytes[filled..], filled as u64) {
-                    Ok(0) => return Err(failed("it was truncated while it was read")),
-                    Ok(count) => filled += count,
-                    Err(error) => return Err(failed(&error.to_string())),
-                }
-            }
-            bytes
-        }
-    };
-    Ok((bytes, held))
-}
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,8 @@ fn parts_are_sent_in_their_order_with_a_length() {
     in_loop(async {
         let parts = ["text = \"a\"", "file = \"/b.html\"", "text = \"c\""];
         let site = site(&[("b.html", "<b>")], &parts);
+        assert_eq!(site.get("/page").await.body, "a<b>c");
+        // The file is in memory now.
         let response = site.get("/page").await;
         assert_eq!((response.status, &response.body[..]), (200, "a<b>c"));
         assert_eq!(response.header("content-length"), Some("5"));
@@ -173,5 +175,56 @@ fn a_part_of_another_status_fails() {
         first.respond(200, &[], "a");
         let text = client.receive_to_end().await;
         assert_eq!(crate::testing::response(&text).body, "a-");
+    });
+}
+
+#[test]
+fn a_replaced_script_leaves_none_of_its_output() {
+    in_loop(async {
+        let parts = ["text = \"<\"", "script = \"/a.php\"\nfallback = \"(none)\"", "text = \">\""];
+        let site = site(&[], &parts);
+        let response = site
+            .with_php("GET", "/page", "", |php| {
+                php.send_head(200, &[]);
+                php.send_body("half a part");
+                php.flush();
+                php.fail(Reason::WorkerCrashed);
+            })
+            .await;
+        assert_eq!((response.status, &response.body[..]), (200, "<(none)>"));
+    });
+}
+
+#[test]
+fn a_part_that_is_too_large_fails() {
+    in_loop(async {
+        let site = site(&[], &["script = \"/a.php\"\nfallback = \"(none)\""]);
+        let response = site
+            .with_php("GET", "/page", "", |php| {
+                php.send_head(200, &[]);
+                // It goes on after that.
+                php.send_body(vec![b'x'; (16 << 20) + 1]);
+                php.flush();
+            })
+            .await;
+        assert!(
+            response.status == 200 && response.body == "(none)",
+            "{} bytes",
+            response.body.len()
+        );
+    });
+}
+
+#[test]
+fn an_upstream_without_a_complete_response_is_replaced() {
+    in_loop(async {
+        let cut = Upstream::start(|_| {
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\ncut".to_owned()
+        });
+        let part =
+            |port: u16| format!("fetch = \"http://127.0.0.1:{port}/\"\nfallback = \"(none)\"");
+        let (part, end) = (part(cut.port), "text = \"end\"");
+        let site = site(&[], &[&part, end]);
+        assert_eq!(site.get("/page").await.body, "(none)end");
     });
 }

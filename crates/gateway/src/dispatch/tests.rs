@@ -1,5 +1,7 @@
 //! Requests that reach no app, and the log lines and counters of all.
 
+mod allocations;
+
 use crate::testing::{Site, in_loop};
 use outboard_http_server::{ListenerContext, Role};
 
@@ -119,5 +121,36 @@ fn a_redirect_of_a_rule_keeps_the_query() {
         let site = Site::new(&[], rule);
         let response = site.get("/old?a=1").await;
         assert_eq!((response.status, response.header("location")), (301, Some("/new?a=1")));
+    });
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_their_order() {
+    in_loop(async {
+        let site = Site::new(&[("a.php", "<?php"), ("b.txt", "file")], "");
+        let client = site.connect();
+        client.send("GET /a.php HTTP/1.1\r\nHost: a\r\n\r\nGET /b.txt HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.send("GET /none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let php = site.next_php_request().await;
+        assert_eq!(client.receive().await, "", "the file waits for the script");
+        php.respond(200, &[], "script");
+        let responses = client.receive_to_end().await;
+        let at = |part: &str| responses.find(part).unwrap_or_else(|| panic!("{responses}"));
+        assert!(at("script") < at("file") && at("file") < at("404"), "{responses}");
+    });
+}
+
+#[test]
+fn an_old_client_without_a_host_gets_a_response_and_its_end() {
+    in_loop(async {
+        let site = Site::new(&[("a.txt", "a")], "");
+        let client = site.connect();
+        client.send("GET /a.txt HTTP/1.0\r\n\r\n");
+        let response = crate::testing::response(&client.receive_to_end().await);
+        assert_eq!((response.status, &response.body[..]), (200, "a"));
+        let without = site.connect();
+        without.send("GET /a.txt HTTP/1.1\r\n\r\n");
+        let response = crate::testing::response(&without.receive_to_end().await);
+        assert_eq!(response.status, 400, "HTTP/1.1 requires one");
     });
 }

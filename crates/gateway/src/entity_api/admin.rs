@@ -7,7 +7,6 @@ use super::OWN_PREFIX;
 use super::call::Query;
 use super::record::Stream;
 use crate::admin_reply::{self, Refusal};
-use crate::entities::{Entities, reason};
 use crate::gateway::Gateway;
 use crate::request::RequestContext;
 use outboard_admin_api::{Endpoint, kv};
@@ -19,6 +18,7 @@ use outboard_entity_store::{
 use outboard_http_server::{Connection, Forwarded, RequestFacts, Written, body_reader};
 use outboard_http1::Method;
 use outboard_log::Wall;
+use outboard_operations::{Entities, reason};
 use std::ops::Bound;
 use std::rc::Rc;
 

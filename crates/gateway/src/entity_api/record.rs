@@ -4,14 +4,14 @@
 //! entity tag, so `If-Match` and `If-None-Match` make writes conditional (RFC 9110 13.1).
 
 use super::call::EntityRequest;
-use super::{fail, plain, refuse};
-use crate::entities::Entities;
-use crate::request::{RequestContext, ResponseSummary};
+use super::{fail, refuse};
+use crate::request::{RequestContext, ResponseSummary, send};
 use outboard_entity_store::{Change, Condition, Namespace, Record, Write};
 use outboard_http_semantics::{EntityTag, entity_tags, is_any_tag};
 use outboard_http_server::{Connection, Framing, HeadFacts, HeaderBlock, Written, body_reader};
 use outboard_http1::{LAST_CHUNK, Method};
 use outboard_log::Reason;
+use outboard_operations::Entities;
 use std::ops::Bound;
 use std::rc::Rc;
 
@@ -52,7 +52,7 @@ pub(super) async fn respond(
                 add_tag(&mut headers, record.version);
                 status = 201;
             }
-            plain(connection, ctx, status, &headers, b"").await
+            send(connection, ctx, status, &headers, b"").await
         }
     }
 }
@@ -73,14 +73,14 @@ async fn get(
     }
     let mut headers = HeaderBlock::default();
     // A missing record is a regular response: it is neither counted nor logged as a refusal.
-    let Some(record) = found else { return plain(connection, ctx, 404, &headers, b"").await };
+    let Some(record) = found else { return send(connection, ctx, 404, &headers, b"").await };
     add_tag(&mut headers, record.version);
     if conditions.if_none_match.is_some_and(|tags| tags.matches(Some(&record))) {
-        return plain(connection, ctx, 304, &headers, b"").await;
+        return send(connection, ctx, 304, &headers, b"").await;
     }
     headers.add(b"Content-Type", b"application/octet-stream").expect("a constant header");
     let _held = connection.context.memory.responses().hold(record.value.len());
-    plain(connection, ctx, 200, &headers, &record.value).await
+    send(connection, ctx, 200, &headers, &record.value).await
 }
 
 fn add_tag(headers: &mut HeaderBlock, version: u64) {

@@ -128,3 +128,58 @@ fn the_path_on_listeners_of_apps_needs_to_be_configured() {
         assert_eq!(shared.get("/records").await.status, 404);
     });
 }
+
+#[test]
+fn a_head_request_has_the_headers_of_the_record() {
+    in_loop(async {
+        let site = site("");
+        local(&site, "PUT", "/v0/entity?id=a", "", "value").await;
+        let get = local(&site, "GET", "/v0/entity?id=a", "", "").await;
+        let head = local(&site, "HEAD", "/v0/entity?id=a", "", "").await;
+        assert_eq!((head.status, &head.body[..]), (200, ""));
+        assert_eq!(head.header("content-length"), Some("5"));
+        assert_eq!(head.header("etag"), get.header("etag"));
+    });
+}
+
+#[test]
+fn invalid_conditions_change_nothing() {
+    in_loop(async {
+        let site = site("");
+        local(&site, "PUT", "/v0/entity?id=a", "", "old").await;
+        for lines in ["If-Match: unquoted\r\n", "If-None-Match: \"a\r\n", "If-Match: \r\n"] {
+            let response = local(&site, "PUT", "/v0/entity?id=a", lines, "new").await;
+            assert!(matches!(response.status, 400 | 412), "{lines}: {}", response.status);
+        }
+        assert_eq!(local(&site, "GET", "/v0/entity?id=a", "", "").await.body, "old");
+    });
+}
+
+#[test]
+fn binary_ids_and_values_are_stored_as_they_are() {
+    in_loop(async {
+        let site = site("");
+        let target = "/v0/entity?id=%00%ff/%3F%26";
+        assert_eq!(local(&site, "PUT", target, "", "a\0b\r\n\r\nc").await.status, 201);
+        assert_eq!(local(&site, "GET", target, "", "").await.body, "a\0b\r\n\r\nc");
+        assert_eq!(local(&site, "GET", "/v0/entity?id=%00%ff/%3F", "", "").await.status, 404);
+        assert_eq!(local(&site, "PUT", "/v0/entity?id=%0", "", "x").await.status, 400);
+    });
+}
+
+#[test]
+fn a_range_of_many_records_arrives_completely() {
+    in_loop(async {
+        let site = site("max_value = \"1 MiB\"\n");
+        let value = "x".repeat(300_000);
+        for number in 0..5 {
+            let target = format!("/v0/entity?id=r{number}");
+            assert_eq!(local(&site, "PUT", &target, "", &value).await.status, 201);
+        }
+        let response = local(&site, "GET", "/v0/entities?start=r1&end=r4", "", "").await;
+        let expected: String = (1..4).map(|number| format!("r{number}\n{value}")).collect();
+        assert!(response.body == expected, "{} bytes", response.body.len());
+        let empty = local(&site, "GET", "/v0/entities?start=s", "", "").await;
+        assert_eq!((empty.status, &empty.body[..]), (200, ""));
+    });
+}

@@ -7,6 +7,7 @@
 
 use super::Origin;
 use crate::app::App;
+use crate::cold_files;
 use crate::compose;
 use crate::files;
 use crate::proxy;
@@ -30,7 +31,7 @@ pub(super) async fn respond(
     head: ResponseHead,
     order: SendfileOrder,
 ) -> Result<ResponseSummary, Reason> {
-    match find(app, &order) {
+    match connection.unless_gone(find(app, &order)).await? {
         Found::File(entry) => send(connection, ctx, app, head, &entry).await,
         Found::Missing => Err(Reason::NotFound),
         Found::Page(path) if !script.internal => page(connection, ctx, app, &path, head).await,
@@ -84,31 +85,36 @@ enum Found {
     Outside,
 }
 
-fn find(app: &App, order: &SendfileOrder) -> Found {
+async fn find(app: &App, order: &SendfileOrder) -> Found {
     match order {
         SendfileOrder::Disk(path) => {
-            let directories = app.sendfile.disk.iter();
-            let found = directories.filter_map(|(directory, root)| {
-                open(root, path.strip_prefix(directory.as_os_str().as_encoded_bytes())?)
+            let directories = app.sendfile.disk.iter().filter_map(|(directory, root)| {
+                Some((root, path.strip_prefix(directory.as_os_str().as_encoded_bytes())?))
             });
-            best(found).unwrap_or(Found::Outside)
+            best(directories).await.unwrap_or(Found::Outside)
         }
         SendfileOrder::Accel(path) => {
-            let prefixes = app.sendfile.accel.iter();
-            let found = prefixes.filter_map(|(prefix, root)| {
-                open(root, path.strip_prefix(prefix.trim_end_matches('/').as_bytes())?)
+            let prefixes = app.sendfile.accel.iter().filter_map(|(prefix, root)| {
+                Some((root, path.strip_prefix(prefix.trim_end_matches('/').as_bytes())?))
             });
-            best(found).unwrap_or_else(|| Found::Page(path.clone()))
+            best(prefixes).await.unwrap_or_else(|| Found::Page(path.clone()))
         }
     }
 }
 
-/// A file in any of the directories; otherwise the first result.
-fn best(found: impl Iterator<Item = Found>) -> Option<Found> {
-    found.reduce(|first, other| if matches!(first, Found::File(_)) { first } else { other })
+/// A file in any of the directories; otherwise the last result.
+async fn best<'a>(directories: impl Iterator<Item = (&'a Root, &'a [u8])>) -> Option<Found> {
+    let mut last = None;
+    for (root, below) in directories {
+        match open(root, below).await {
+            Some(Found::File(entry)) => return Some(Found::File(entry)),
+            found => last = found.or(last),
+        }
+    }
+    last
 }
 
-fn open(root: &Root, below: &[u8]) -> Option<Found> {
+async fn open(root: &Root, below: &[u8]) -> Option<Found> {
     // `/srv/files-x` is not below `/srv/files`.
     if !below.starts_with(b"/") {
         return None;
@@ -117,7 +123,7 @@ fn open(root: &Root, below: &[u8]) -> Option<Found> {
     if normalize_path(below, &mut path).is_err() {
         return Some(Found::Outside);
     }
-    Some(match root.lookup(&path, now_ms()) {
+    Some(match cold_files::lookup(root, &path).await {
         Lookup::File(entry) => Found::File(entry),
         _ => Found::Missing,
     })
@@ -145,7 +151,11 @@ async fn page(
         let proxied = Proxied { number, rewritten: Some(target.to_vec()), is_internal: true };
         return Box::pin(fetched(connection, ctx, app, &proxied, &head)).await;
     }
-    match route::find(app, &normalized, query, now_ms()) {
+    let route = match route::find(app, &normalized, query, now_ms(), &[]) {
+        Ok(route) => route,
+        Err(cold) => cold_files::find_route(connection, app, (&normalized, query), cold).await?,
+    };
+    match route {
         Route::File(entry) => send(connection, ctx, app, head, &entry).await,
         Route::Script(mut script) => {
             script.internal = true;
@@ -157,7 +167,7 @@ async fn page(
             Ok(compose::respond(connection, ctx, app, composed).await)
         }
         Route::Refuse(reason @ (Reason::Denied | Reason::PrivateFile), _) => {
-            match app.files.lookup(below, now_ms()) {
+            match cold_files::lookup(&app.files, below).await {
                 Lookup::File(entry) | Lookup::Private(entry) => {
                     send(connection, ctx, app, head, &entry).await
                 }

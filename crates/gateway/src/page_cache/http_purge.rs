@@ -4,7 +4,7 @@
 //! effect, also for pages that are being rendered.
 
 use crate::app::App;
-use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::request::{RequestContext, ResponseSummary, refuse, send};
 use outboard_admin_api::cache::Purged;
 use outboard_http_server::{Connection, HeaderBlock};
 use outboard_log::Reason;
@@ -59,9 +59,7 @@ pub(crate) async fn purge(
         true => Some(cache.settle().await),
         false => None,
     };
-    let mut headers = HeaderBlock::default();
-    headers.add(b"Content-Type", b"application/json").expect("a constant header");
+    let headers = HeaderBlock::constant(&[("Content-Type", "application/json")]);
     let (_, _, body) = crate::admin_reply::render(Ok(Purged { purged, confirmed }));
-    let written = connection.respond(ctx.request, 200, &headers, &body).await;
-    ResponseSummary { written, status: 200, body_bytes: body.len() as u64 }
+    send(connection, ctx, 200, &headers, &body).await
 }

@@ -7,9 +7,10 @@ use crate::app::App;
 use crate::request::RequestContext;
 use outboard_http_server::{Buffers, Connection};
 use outboard_page_cache::{
-    self as rules, Audience, CacheStatus, Entry, Field, Fields, Forward, Found, Key, MissReason,
-    PageCache, Request, RequestDirectives, RequestFacts, Reuse, Shared, now_s,
+    self as rules, Audience, CacheStatus, Entry, Field, Fields, Forward, Found, Key, LookupKey,
+    MissReason, PageCache, Request, RequestDirectives, RequestFacts, Reuse, Shared, now_s,
 };
+use smallvec::SmallVec;
 
 /// The result of the disk and the shared tier for a page.
 pub(super) enum SecondTier {
@@ -50,8 +51,11 @@ pub(super) fn host<'a>(ctx: &'a RequestContext, buffers: &'a Buffers) -> &'a [u8
     ctx.forwarded.host.as_deref().or(own).unwrap_or_default()
 }
 
+/// The fields of a request; those of ordinary requests are not on the heap.
+pub(super) type RequestFields<'a> = SmallVec<[Field<'a>; 32]>;
+
 /// The fields of a request, with that host.
-pub(super) fn fields<'a>(ctx: &'a RequestContext, buffers: &'a Buffers) -> Vec<Field<'a>> {
+pub(super) fn fields<'a>(ctx: &'a RequestContext, buffers: &'a Buffers) -> RequestFields<'a> {
     let host = host(ctx, buffers);
     let is_host = |name: &[u8]| name.eq_ignore_ascii_case(b"host");
     let others = buffers.head.headers(&buffers.input).filter(|(name, _)| !is_host(name));
@@ -82,7 +86,7 @@ pub(super) fn lookup(
     if cache.audit().has_removed(path) {
         return Lookup::Bypass(rules::Reason::Audit);
     }
-    let key = Key::new(ctx.forwarded.https, host, &head.origin_form(input));
+    let key = LookupKey::new(ctx.forwarded.https, host, &head.origin_form(input));
     let matches = |entry: &Entry| {
         let is_implicit = entry.audience() == Audience::Anonymous;
         entry.audience().admits(&facts).is_ok()
@@ -94,6 +98,7 @@ pub(super) fn lookup(
     if !matches!(found, Found::Entry(_)) {
         match second_tier {
             SecondTier::Unknown => {
+                let key = key.to_key();
                 let file = cache.find_on_disk(&key, matches);
                 if file.is_some() || is_shared {
                     return Lookup::SecondTier { key, file };
@@ -120,11 +125,12 @@ pub(super) fn lookup(
                 if !refresh || settings.refreshes_in_background =>
             {
                 let status = CacheStatus::Stale { remaining_s, after_error: false };
-                return Lookup::Serve { entry, status, refresh: refresh.then_some(key) };
+                let refresh = refresh.then(|| key.to_key());
+                return Lookup::Serve { entry, status, refresh };
             }
             Reuse::Stale { .. } | Reuse::Validate(Forward::Stale) => {
                 if is_unknown && is_shared {
-                    return Lookup::SecondTier { key, file: None };
+                    return Lookup::SecondTier { key: key.to_key(), file: None };
                 }
                 (Some(entry), MissReason::Stale)
             }
@@ -141,7 +147,7 @@ pub(super) fn lookup(
         return Lookup::OnlyIfCached;
     }
     Lookup::Miss(Miss {
-        key,
+        key: key.to_key(),
         reason,
         is_shared: !facts.is_head
             && !facts.directives.no_store

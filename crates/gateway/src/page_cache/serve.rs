@@ -10,6 +10,7 @@ use outboard_page_cache::{
     CacheStatus, Conditions, ContentSelection, Entry, Field, Fields, PageCache, Representation,
     belongs_into_304, now_s,
 };
+use smallvec::SmallVec;
 
 /// Responds to the current request with `entry`, and counts it.
 pub(super) async fn entry(
@@ -28,11 +29,12 @@ pub(super) async fn entry(
         ContentSelection::Part(part) => (206, &chosen.body[part.start as usize..part.end as usize]),
         ContentSelection::Unsatisfiable => (416, &[][..]),
     };
-    let lines = lines(entry, chosen, selection, cache_status);
     let framing = ctx.request.framing_of_whole(status, body.len() as u64);
     let own_server = entry.has_server();
     let facts = HeadFacts { own_date: true, own_server, ..ctx.request.head(status, framing) };
-    connection.put_head(facts, &lines);
+    connection.put_head_with(facts, |out| {
+        write_lines(out, entry, chosen, selection, cache_status);
+    });
     let body = if matches!(framing, Framing::Bodyless(_)) { &[] } else { body };
     if connection.flush(body).await {
         let written = Written::Complete { keep_alive: ctx.request.keep_alive };
@@ -49,7 +51,7 @@ fn choose<'e>(
     entry: &'e Entry,
 ) -> (ContentSelection, &'e Representation) {
     let buffers = connection.buffers();
-    let fields: Vec<Field<'_>> = buffers.head.headers(&buffers.input).collect();
+    let fields: SmallVec<[Field<'_>; 32]> = buffers.head.headers(&buffers.input).collect();
     let fields = Fields(&fields);
     let is_head = ctx.request.method == Method::Head;
     match entry.evaluate(&Conditions::read(fields), is_head) {
@@ -61,13 +63,13 @@ fn choose<'e>(
     }
 }
 
-fn lines(
+fn write_lines(
+    lines: &mut Vec<u8>,
     entry: &Entry,
     chosen: &Representation,
     selection: ContentSelection,
     cache_status: CacheStatus,
-) -> Vec<u8> {
-    let mut lines = Vec::with_capacity(chosen.head.len() + 160);
+) {
     match selection {
         ContentSelection::NotModified => {
             for line in chosen.head.split_inclusive(|&byte| byte == b'\n') {
@@ -81,18 +83,17 @@ fn lines(
     }
     match selection {
         ContentSelection::Part(part) => {
-            write_line(&mut lines, "Content-Range", &part.content_range(chosen.body.len() as u64))
+            write_line(lines, "Content-Range", &part.content_range(chosen.body.len() as u64))
         }
         ContentSelection::Unsatisfiable => {
-            write_line(&mut lines, "Content-Range", &format!("bytes */{}", chosen.body.len()));
+            write_line(lines, "Content-Range", &format!("bytes */{}", chosen.body.len()));
         }
         ContentSelection::Whole | ContentSelection::NotModified => {}
     }
     lines.extend_from_slice(b"Age: ");
-    write_u64(&mut lines, entry.times().age_s(now_s()).into());
+    write_u64(lines, entry.times().age_s(now_s()).into());
     lines.extend_from_slice(b"\r\n");
-    cache_status.write(&mut lines);
-    lines
+    cache_status.write(lines);
 }
 
 fn write_line(lines: &mut Vec<u8>, name: &str, value: &str) {

@@ -1,5 +1,7 @@
 //! Hits, misses and bypasses, in front of an upstream or of scripts.
 
+mod storing;
+
 use crate::testing::{Response, Site, Upstream, in_loop, ok, request_text};
 use outboard_http_server::TestClient;
 
@@ -63,20 +65,6 @@ fn a_hit_is_conditional_partial_or_without_body() {
         let response = site.request("HEAD", "/a", "", "").await;
         assert_eq!((response.body.len(), response.header("content-length")), (0, Some("10")));
         assert_eq!(upstream.requests.borrow().len(), 1);
-    });
-}
-
-#[test]
-fn private_responses_are_not_stored() {
-    in_loop(async {
-        for lines in
-            ["Cache-Control: private\r\n", "Cache-Control: no-store\r\n", "Set-Cookie: a=1\r\n"]
-        {
-            let upstream = counting(lines);
-            let site = site(&upstream, "");
-            assert_eq!(site.get("/a").await.body, "1");
-            assert_eq!(site.get("/a").await.body, "2", "{lines}");
-        }
     });
 }
 
@@ -247,39 +235,6 @@ fn a_purge_by_tag_affects_pages_with_that_tag() {
             (site.get("/a").await.body, site.get("/b").await.body),
             ("3".into(), "2".into())
         );
-    });
-}
-
-#[test]
-fn variants_are_stored_by_the_headers_of_vary() {
-    in_loop(async {
-        let upstream = Upstream::start(|request| {
-            let language = request
-                .lines()
-                .find(|line| line.to_ascii_lowercase().starts_with("accept-language"));
-            ok("Cache-Control: max-age=60\r\nVary: Accept-Language\r\n", language.unwrap_or("none"))
-        });
-        let site = site(&upstream, "");
-        for _ in 0..2 {
-            for language in ["en", "de"] {
-                let lines = format!("Accept-Language: {language}\r\n");
-                let response = site.request("GET", "/a", &lines, "").await;
-                assert!(response.body.ends_with(language), "{}", response.body);
-            }
-        }
-        assert_eq!(upstream.requests.borrow().len(), 2);
-    });
-}
-
-#[test]
-fn a_response_that_is_too_large_is_sent_and_not_stored() {
-    in_loop(async {
-        let upstream = Upstream::start(|_| ok("Cache-Control: max-age=60\r\n", &"x".repeat(5_000)));
-        let site = site(&upstream, "max_body = \"1 KiB\"\n");
-        for number in 1..3 {
-            assert_eq!(site.get("/a").await.body.len(), 5_000);
-            assert_eq!(upstream.requests.borrow().len(), number);
-        }
     });
 }
 

@@ -131,3 +131,6 @@ pub(super) fn check(config: &Config) -> Result<(), String> {
         format!("{user} cannot write to the directory io.temp_dir, {}: {error}", temp_dir.display())
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,6 @@
 //! Used by [`super::start`]. Invariants: it ends when the client goes away; interim responses are
 //! relayed before the response.
 
-use super::until_hangup;
 use crate::app::App;
 use crate::origin_response;
 use crate::request::RequestContext;
@@ -51,7 +50,7 @@ impl Exchange<'_> {
         }
         let length = BodyLength::Known(body.length());
         let started = self.app.upstream.upload(request, length);
-        let mut upload = match until_hangup(connection, started).await? {
+        let mut upload = match connection.unless_gone(started).await? {
             Ok(upload) => upload,
             Err(error) => return Ok(Err(error)),
         };
@@ -63,7 +62,7 @@ impl Exchange<'_> {
                 Ok::<_, Reason>(true)
             });
             taken.map_err(|_| Reason::SpoolFailed)??;
-            until_hangup(connection, upload.write(&piece)).await?;
+            connection.unless_gone(upload.write(&piece)).await?;
             yield_now().await;
         }
         self.wait_response(connection, upload.finish()).await
@@ -78,7 +77,7 @@ impl Exchange<'_> {
     ) -> Result<Result<Response, Error>, Reason> {
         let length = pieces.length().map_or(BodyLength::Chunked, BodyLength::Known);
         let started = self.app.upstream.upload(request, length);
-        let mut upload = match until_hangup(connection, started).await? {
+        let mut upload = match connection.unless_gone(started).await? {
             Ok(upload) => upload,
             Err(error) => return Ok(Err(error)),
         };

@@ -206,3 +206,49 @@ fn a_request_ends_when_its_client_goes_away() {
         wait_for("end of the connection", || (server.open_connections() == 0).then_some(())).await;
     });
 }
+
+#[test]
+fn fields_that_the_connection_header_names_end_at_the_gateway() {
+    in_loop(async {
+        let upstream = Upstream::start(|_| ok("X-Theirs: 1\r\nConnection: X-Theirs\r\n", "x"));
+        let site = site(&upstream, "");
+        let client = site.connect();
+        client
+            .send("GET /api/ HTTP/1.1\r\nHost: a\r\nX-Own: 1\r\nConnection: close, X-Own\r\n\r\n");
+        let response = crate::testing::response(&client.receive_to_end().await);
+        assert_eq!((response.status, response.header("x-theirs")), (200, None));
+        assert!(!upstream.last_request().contains("X-Own"), "{}", upstream.last_request());
+    });
+}
+
+#[test]
+fn a_chunked_body_is_sent_whole_and_its_trailers_are_not() {
+    in_loop(async {
+        let upstream = Upstream::with_body("done");
+        let site = site(&upstream, "");
+        let client = site.connect();
+        client.send("POST /api/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n");
+        client.send("Transfer-Encoding: chunked\r\n\r\n4\r\nname\r\n6\r\n=value\r\n");
+        client.send("0\r\nX-Forwarded-For: 10.0.0.1\r\n\r\n");
+        let response = crate::testing::response(&client.receive_to_end().await);
+        assert_eq!(response.body, "done");
+        let request = upstream.last_request();
+        assert!(request.contains("name") && request.contains("=value"), "{request}");
+        assert!(!request.contains("10.0.0.1"), "{request}");
+    });
+}
+
+#[test]
+fn an_invalid_chunk_never_completes_a_request_upstream() {
+    in_loop(async {
+        let upstream = Upstream::with_body("done");
+        let site = site(&upstream, "");
+        let client = site.connect();
+        client.send("POST /api/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        client.send("4\r\nname\r\nnot a size\r\n\r\n0\r\n\r\n");
+        let response = crate::testing::response(&client.receive_to_end().await);
+        assert_eq!(response.status, 400);
+        let completed = upstream.requests.borrow().iter().any(|one| one.ends_with("0\r\n\r\n"));
+        assert!(!completed, "{:?}", upstream.requests.borrow());
+    });
+}

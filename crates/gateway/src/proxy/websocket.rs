@@ -5,7 +5,7 @@
 //! only after the upstream has switched; a slow side delays the other instead of filling memory;
 //! other protocols are not relayed, since requests within them (h2c) would bypass all rules.
 
-use super::{Proxied, StartedResponse, head, log_failure, request, until_hangup};
+use super::{Proxied, StartedResponse, head, log_failure, request};
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};
 use outboard_http_server::{Connection, HeaderBlock, UpgradeHandler, Upgraded};
@@ -55,8 +55,7 @@ async fn connect(
     let mut request = request(connection, ctx, app, proxied, None).map_err(failed)?;
     request.switch_to = Some(WEBSOCKET.to_vec());
     let timeout_ms = request.timeout_ms;
-    let mut response =
-        until_hangup(connection, app.upstream.send(request)).await?.map_err(failed)?;
+    let mut response = connection.unless_gone(app.upstream.send(request)).await?.map_err(failed)?;
     if response.status == 101 {
         let idle_ms = app.config.proxies[proxied.number].tunnel_timeout_ms;
         return Ok(switch(connection, ctx, response, idle_ms).await);
@@ -180,5 +179,107 @@ impl Direction {
         }
         self.has_more = true;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// A receiver that takes so many bytes at each turn.
+    #[derive(Default)]
+    struct Receiver {
+        received: Vec<u8>,
+        room: usize,
+        ends: usize,
+    }
+
+    /// Relays pieces, the empty one as the end of the stream, to the receiver.
+    fn relay(
+        direction: &mut Direction,
+        pieces: &mut VecDeque<&[u8]>,
+        receiver: &mut Receiver,
+    ) -> io::Result<()> {
+        let ends = std::cell::Cell::new(0);
+        let outcome = direction.relay(
+            |bytes| match pieces.pop_front() {
+                Some(piece) => {
+                    bytes.extend_from_slice(piece);
+                    Poll::Ready(Ok(piece.len()))
+                }
+                None => Poll::Pending,
+            },
+            receiver,
+            |receiver, bytes| {
+                let count = bytes.len().min(receiver.room);
+                if count == 0 {
+                    return Poll::Pending;
+                }
+                receiver.room -= count;
+                receiver.received.extend_from_slice(&bytes[..count]);
+                Poll::Ready(Ok(count))
+            },
+            |_| ends.set(ends.get() + 1),
+        );
+        receiver.ends += ends.get();
+        outcome
+    }
+
+    #[test]
+    fn nothing_is_read_while_the_receiver_is_full() {
+        let (mut direction, mut receiver) = (Direction::default(), Receiver::default());
+        let mut pieces = VecDeque::from([&b"first"[..], b"second"]);
+        receiver.room = 3;
+        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
+        assert_eq!((&receiver.received[..], pieces.len()), (&b"fir"[..], 1));
+        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
+        assert_eq!((receiver.received.len(), pieces.len()), (3, 1));
+        receiver.room = 100;
+        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
+        assert_eq!(receiver.received, b"firstsecond");
+        assert_eq!((direction.relayed_bytes, direction.is_over), (11, false));
+    }
+
+    #[test]
+    fn the_end_is_passed_on_once_after_all_bytes() {
+        let (mut direction, mut receiver) = (Direction::default(), Receiver::default());
+        let mut pieces = VecDeque::from([&b"last"[..], b""]);
+        receiver.room = 2;
+        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
+        assert_eq!((receiver.ends, direction.is_over), (0, false));
+        receiver.room = 2;
+        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
+        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
+        assert_eq!((&receiver.received[..], receiver.ends), (&b"last"[..], 1));
+        assert!(direction.is_over);
+    }
+
+    #[test]
+    fn a_sender_without_end_gives_way_to_other_tasks() {
+        let (mut direction, mut receiver) = (Direction::default(), Receiver::default());
+        let mut pieces = VecDeque::from(vec![&b"x"[..]; 100]);
+        receiver.room = 1_000;
+        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
+        assert!(direction.has_more);
+        assert!(receiver.received.len() <= PIECES_PER_TURN as usize, "{}", receiver.received.len());
+        while direction.has_more {
+            relay(&mut direction, &mut pieces, &mut receiver).unwrap();
+        }
+        assert_eq!(receiver.received.len(), 100);
+    }
+
+    #[test]
+    fn a_broken_side_ends_the_relay() {
+        let mut direction = Direction::default();
+        let broken = || Poll::Ready(Err(io::Error::from(io::ErrorKind::ConnectionReset)));
+        let write = |_: &mut (), _: &[u8]| Poll::Pending;
+        assert!(direction.relay(|_| broken(), &mut (), write, |()| {}).is_err());
+        let mut direction = Direction::default();
+        let read = |bytes: &mut Vec<u8>| {
+            bytes.push(1);
+            Poll::Ready(Ok(1))
+        };
+        assert!(direction.relay(read, &mut (), |(), _| broken(), |()| {}).is_err());
     }
 }

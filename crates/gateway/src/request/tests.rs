@@ -53,7 +53,7 @@ fn in_development_the_error_of_php_is_shown() {
         let site = Site::with_config(&[("a.php", "<?php")], text);
         let development = &site.gateway.generation().config.development.clone().unwrap();
         let file = site.directory().join("outboard.toml");
-        let (development, _) = crate::development::Development::watch(development, &file, None);
+        let (development, _) = outboard_development::Development::watch(development, &file, None);
         development.set_failure(Some("PHP Parse error:  <oops> in /a.php on line 1".to_owned()));
         site.gateway.set_development(Some(development));
         let response = site.request("GET", "/a.php", "Accept: text/html\r\n", "").await;

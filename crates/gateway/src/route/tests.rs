@@ -42,7 +42,15 @@ impl Site {
             return Route::Refuse(Reason::BadPath, None);
         }
         let app = &self.config.apps[0];
-        Search { app, files: &self.files, full_path: &path, query: None, now_ms: 0 }.find()
+        let (files, mut looked) = (&self.files, Vec::new());
+        loop {
+            let search =
+                Search { app, files, full_path: &path, query: None, now_ms: 0, looked: &looked };
+            match search.find() {
+                Ok(route) => return route,
+                Err(cold) => looked.push((cold.path().to_vec(), files.complete(cold.run(), 0))),
+            }
+        }
     }
 
     /// The path of the file that is sent or run for a target.
@@ -51,7 +59,7 @@ impl Site {
             Route::File(entry) => {
                 Some(String::from_utf8(entry.body().expect("a small file").to_vec()).unwrap())
             }
-            Route::Script(script) => Some(String::from_utf8(script.path).unwrap()),
+            Route::Script(script) => Some(String::from_utf8(script.path.into_vec()).unwrap()),
             _ => None,
         }
     }

@@ -26,8 +26,9 @@ pub(super) struct Extra<'a> {
     pub(super) for_cache: Option<&'a [OwnField]>,
 }
 
-/// Encodes the current request for the worker.
+/// Encodes the current request for the worker, in an empty buffer.
 pub(super) fn request(
+    mut frame: Vec<u8>,
     connection: &Connection,
     ctx: &RequestContext,
     app: &App,
@@ -91,7 +92,7 @@ pub(super) fn request(
     let params =
         app.config.php.params.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     let params = params.chain(extra.params.iter().map(|(name, value)| (&name[..], &value[..])));
-    let mut frame = Vec::with_capacity(connection.head_len + 512);
+    frame.reserve(connection.head_len + 512);
     let headers = head.headers(input).filter(|(name, _)| !http_server::is_ambiguous(name));
     // With a trusted proxy configured, claims of other peers are false. Without one, scripts get
     // the same headers as under php-fpm, and must not trust them.

@@ -9,57 +9,57 @@ use crate::cache_requirements::CacheRequirements;
 use crate::compression::Compression;
 use crate::origin_response;
 use crate::request::{RequestContext, ResponseSummary};
+use crate::request_memory::RequestMemory;
 use crate::response_head::ResponseHead;
 use outboard_http_server::{COPY_BYTES, Connection};
 use outboard_log::{Level, Reason};
 use outboard_page_cache::{Field, Fields, Response};
 use outboard_php_pool::exchange::{End, Exchange, ResponseData};
-use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
 /// Longer error pages are sent as they are.
 const MAX_ERROR_PAGE_BYTES: usize = 1 << 20;
 
-/// A response whose head has arrived.
+/// A response whose head has arrived. It is read, with the app's header rules applied unless a file is
+/// sent.
 #[derive(Debug)]
-pub(crate) struct StartedResponse {
-    /// The head, with the app's header rules applied unless a file is sent.
-    pub(crate) head: ResponseHead,
-    arrived: ResponseData,
-    lease: Lease,
-}
+pub(crate) struct StartedResponse(Lease);
 
 /// Waits for the head, and for the body if the response is cacheable and PHP does not flush it.
 pub(super) async fn start(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
-    lease: Lease,
+    mut lease: Lease,
     for_cache: Option<&CacheRequirements>,
 ) -> BeforeHead<StartedResponse> {
-    let mut arrived = collect(connection, ctx, &lease.exchange).await?;
-    let payload = arrived.head.take().ok_or(Reason::BadResponse)?;
-    let mut head = ResponseHead::read(&payload).map_err(|bad| {
+    let arrived = collect(connection, ctx, lease.exchange()).await?;
+    let memory = lease.memory_mut();
+    memory.arrived = arrived;
+    if memory.arrived.head.is_empty() {
+        return Err(Reason::BadResponse);
+    }
+    memory.head.refill(&memory.arrived.head).map_err(|bad| {
         app.log_text(Level::Error, ctx.request_id, &bad.text);
         Reason::BadResponse
     })?;
-    if head.sendfile.is_none() && !app.config.headers.is_empty() {
-        let path = connection.buffers().path.clone();
-        head.headers.apply(&app.config.headers, app.below_prefix(&path));
+    if memory.head.sendfile.is_none() && !app.config.headers.is_empty() {
+        let path = app.below_prefix(&connection.buffers().path);
+        memory.head.headers.apply(&app.config.headers, path);
     }
     let whole_bytes =
-        for_cache.filter(|_| is_cacheable(&head)).map_or(0, |cache| cache.whole_bytes);
-    // If memory is scarce, the response is sent instead of collected.
-    let memory = &app.memory.responses;
-    while arrived.end.is_none()
-        && !arrived.flush
-        && arrived.body.len() < whole_bytes
-        && !memory.is_scarce()
-    {
-        arrived.append(next(connection, &lease.exchange).await.ok_or(Reason::ClientGone)?);
+        for_cache.filter(|_| is_cacheable(&memory.head)).map_or(0, |cache| cache.whole_bytes);
+    let may_wait = |arrived: &ResponseData| {
+        let is_over = arrived.end.is_some() || arrived.flush || arrived.body.len() >= whole_bytes;
+        // If memory is scarce, the response is sent instead of collected.
+        !is_over && !app.memory.responses.is_scarce()
+    };
+    while may_wait(&lease.memory().arrived) {
+        let more = next(connection, lease.exchange()).await.ok_or(Reason::ClientGone)?;
+        lease.memory_mut().arrived.append(more);
     }
-    Ok(StartedResponse { head, arrived, lease })
+    Ok(StartedResponse(lease))
 }
 
 fn is_cacheable(head: &ResponseHead) -> bool {
@@ -77,12 +77,14 @@ pub(super) async fn render(
 ) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
     let mut whole = ResponseData::default();
     while whole.end.is_none() {
-        let mut more = std::future::poll_fn(|_| match lease.exchange.take() {
+        let mut more = std::future::poll_fn(|_| match lease.exchange().take() {
             Some(arrived) => Poll::Ready(arrived),
             None => Poll::Pending,
         })
         .await;
-        whole.head = whole.head.or(more.head.take());
+        if whole.head.is_empty() {
+            whole.head = std::mem::take(&mut more.head);
+        }
         whole.append(more);
         if whole.body.len() > whole_bytes || app.memory.responses.is_full() {
             return Ok(None);
@@ -91,8 +93,7 @@ pub(super) async fn render(
     if let Some(End::Failed(reason)) = whole.end {
         return Err(reason);
     }
-    let payload = whole.head.ok_or(Reason::BadResponse)?;
-    let mut head = ResponseHead::read(&payload).map_err(|_| Reason::BadResponse)?;
+    let mut head = ResponseHead::read(&whole.head).map_err(|_| Reason::BadResponse)?;
     if head.sendfile.is_some() {
         return Ok(None);
     }
@@ -101,10 +102,19 @@ pub(super) async fn render(
 }
 
 impl StartedResponse {
+    pub(crate) fn head(&self) -> &ResponseHead {
+        &self.0.memory().head
+    }
+
+    pub(crate) fn head_mut(&mut self) -> &mut ResponseHead {
+        &mut self.0.memory_mut().head
+    }
+
     /// The body, if it is complete.
     pub(crate) fn whole_body(&self) -> Option<&[u8]> {
-        let is_whole = self.head.sendfile.is_none() && self.arrived.end == Some(End::Complete);
-        is_whole.then_some(&self.arrived.body)
+        let RequestMemory { head, arrived, .. } = self.0.memory();
+        let is_whole = head.sendfile.is_none() && arrived.end == Some(End::Complete);
+        is_whole.then_some(&arrived.body)
     }
 
     /// In development, PHP's error message if the developer would not see it: the response is an
@@ -114,15 +124,20 @@ impl StartedResponse {
         connection: &mut Connection,
         ctx: &RequestContext,
     ) -> Option<String> {
-        if self.head.status < 500 || self.head.sendfile.is_some() {
+        if self.head().status < 500 || self.head().sendfile.is_some() {
             return None;
         }
         ctx.gateway.development()?;
-        let arrived = &mut self.arrived;
-        while arrived.end.is_none() && !arrived.flush && arrived.body.len() < MAX_ERROR_PAGE_BYTES {
-            arrived.append(next(connection, &self.lease.exchange).await?);
+        let lease = &mut self.0;
+        let may_wait = |arrived: &ResponseData| {
+            arrived.end.is_none() && !arrived.flush && arrived.body.len() < MAX_ERROR_PAGE_BYTES
+        };
+        while may_wait(&lease.memory().arrived) {
+            let more = next(connection, lease.exchange()).await?;
+            lease.memory_mut().arrived.append(more);
         }
-        let message = self.lease.exchange.log_lines();
+        let message = lease.exchange().log_lines();
+        let arrived = &lease.memory().arrived;
         let body = arrived.body.trim_ascii();
         let is_fatal =
             message.contains("PHP Fatal error: ") || message.contains("PHP Parse error: ");
@@ -133,7 +148,7 @@ impl StartedResponse {
 
     /// The length of the body so far.
     pub(crate) fn body_bytes(&self) -> usize {
-        self.arrived.body.len()
+        self.0.memory().arrived.body.len()
     }
 
     /// Sends it to the client.
@@ -143,33 +158,30 @@ impl StartedResponse {
         ctx: &RequestContext,
         app: &Rc<App>,
     ) -> BeforeHead<ResponseSummary> {
-        let Self { mut head, arrived, lease } = self;
+        let Self(mut lease) = self;
+        let RequestMemory { head, arrived, .. } = lease.memory_mut();
         let known = match arrived.end {
             Some(End::Failed(reason)) => return Err(reason),
             Some(End::Complete) => Some(arrived.body.len() as u64),
             None => head.content_length,
         };
-        let compression = Compression::of(connection, ctx, app, &mut head, known);
+        let mut compression = Compression::of(connection, ctx, app, head, known);
         if arrived.end.is_none() {
-            let stream = Stream { app, head: &head, exchange: &lease.exchange, compression };
-            return Ok(stream.send(connection, ctx, arrived).await);
+            let first = std::mem::take(arrived);
+            let (head, exchange) = (&lease.memory().head, lease.exchange());
+            let stream = Stream { app, head, exchange, compression };
+            return Ok(stream.send(connection, ctx, first).await);
         }
-        let ResponseData { body, held, .. } = arrived;
-        let body = match compression {
-            None => body,
-            Some(compression) => compression.end(body).await.map_err(no_memory)?,
-        };
+        let body = std::mem::take(&mut arrived.body);
+        let body = compression.encode(connection, body, true).await?;
         if body.len() <= COPY_BYTES {
-            return Ok(origin_response::write_complete(connection, ctx, &head, &body).await);
+            let written = origin_response::write_complete(connection, ctx, head, &body).await;
+            arrived.body = body;
+            return Ok(written);
         }
-        Ok(origin_response::write_large(
-            connection,
-            ctx,
-            &head,
-            (body, held),
-            &app.memory.responses,
-        )
-        .await)
+        let body = (body, arrived.held.take());
+        let account = &app.memory.responses;
+        Ok(origin_response::write_large(connection, ctx, head, body, account).await)
     }
 }
 
@@ -184,9 +196,9 @@ async fn collect(
         for payload in &arrived.interim {
             send_interim(connection, ctx, payload).await?;
         }
-        match (&arrived.head, arrived.end) {
-            (None, Some(End::Failed(reason))) => return Err(reason),
-            (None, None) if !arrived.interim.is_empty() => {}
+        match (arrived.head.is_empty(), arrived.end) {
+            (true, Some(End::Failed(reason))) => return Err(reason),
+            (true, None) if !arrived.interim.is_empty() => {}
             _ => return Ok(arrived),
         }
     }
@@ -213,8 +225,4 @@ pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option
         connection.poll_gone().map(|()| None)
     })
     .await
-}
-
-fn no_memory(_: io::Error) -> Reason {
-    Reason::Internal
 }

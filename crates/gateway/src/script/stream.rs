@@ -5,12 +5,11 @@
 
 use crate::app::App;
 use crate::compression::Compression;
-use crate::development::tag;
 use crate::request::{RequestContext, ResponseSummary};
 use crate::response_head::ResponseHead;
+use outboard_development::tag;
 use outboard_http_server::{BodyWriter, Connection};
 use outboard_php_pool::exchange::{End, Exchange, ResponseData};
-use std::io;
 use std::task::Poll;
 
 /// See the module.
@@ -18,7 +17,7 @@ pub(super) struct Stream<'a> {
     pub(super) app: &'a App,
     pub(super) head: &'a ResponseHead,
     pub(super) exchange: &'a Exchange,
-    pub(super) compression: Option<Compression>,
+    pub(super) compression: Compression,
 }
 
 impl Stream<'_> {
@@ -39,8 +38,12 @@ impl Stream<'_> {
         loop {
             let is_last = arrived.end == Some(End::Complete);
             let ResponseData { body, end, held, .. } = arrived;
-            let Ok(mut piece) = self.coded(body, is_last).await else {
-                return ResponseSummary::broken(head.status, writer.written_bytes());
+            let mut piece = match self.compression.encode(connection, body, is_last).await {
+                Ok(piece) => piece,
+                Err(reason) => {
+                    connection.note_lost(Err(reason));
+                    return ResponseSummary::broken(head.status, writer.written_bytes());
+                }
             };
             if is_last {
                 piece.extend_from_slice(tag);
@@ -72,22 +75,6 @@ impl Stream<'_> {
                     return ResponseSummary::broken(head.status, writer.written_bytes());
                 }
             };
-        }
-    }
-
-    /// A piece, compressed if the response is.
-    async fn coded(&mut self, bytes: Vec<u8>, is_last: bool) -> io::Result<Vec<u8>> {
-        if bytes.is_empty() && !is_last {
-            return Ok(bytes);
-        }
-        match self.compression.take() {
-            None => Ok(bytes),
-            Some(compression) if is_last => compression.end(bytes).await,
-            Some(compression) => {
-                let (compression, coded) = compression.piece(bytes).await?;
-                self.compression = Some(compression);
-                Ok(coded)
-            }
         }
     }
 }

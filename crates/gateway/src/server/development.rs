@@ -2,9 +2,9 @@
 //!
 //! Called at start and after each reload.
 
-use crate::development::Development;
 use crate::gateway::Gateway;
 use outboard_config::Mode;
+use outboard_development::Development;
 use outboard_log::Level;
 use outboard_reactor::spawn;
 use std::rc::Rc;
@@ -44,7 +44,7 @@ async fn follow_changes(gateway: Rc<Gateway>, development: Rc<Development>) {
         }
         let found = development.found();
         // Browsers leave their pages and connect while PHP starts; their requests wait for it.
-        development.feed.publish(&changes);
+        development.feed().publish(&changes);
         if development.requires_reload(&changes) {
             let outcome = gateway.control.reload_and_wait().await;
             development.set_failure(outcome.err());

@@ -4,20 +4,22 @@
 //! leaves no process behind; other tasks run between any two of its apps.
 
 use crate::app::App;
-use crate::entities::{Entities, Owner};
-use crate::fetch::FetchOperations;
 use crate::generation::{self, Generation};
 use crate::logs::{Logs, Sinks};
 use crate::options::Load;
 use crate::page_cache::PurgeOperations;
 use crate::privileges::Privileges;
 use crate::server_error::ServerError;
+use crate::streams::{self, StreamOperations};
 use outboard_buffer::{Account, Memory};
 use outboard_config::Config;
+use outboard_operations::{Entities, FetchOperations, Owner};
+use outboard_php_pool::Rings;
 use outboard_php_pool::pool::{Pool, PoolSettings};
 use outboard_php_pool::tasks::journal::TaskJournal;
 use outboard_php_pool::tasks::{self, Tasks};
 use outboard_reactor::yield_now;
+use outboard_stream_server::StreamServer;
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
@@ -28,6 +30,7 @@ pub(crate) struct GenerationBuilder {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
     pub(crate) memory: Rc<Memory>,
+    pub(crate) rings: Rc<Rings>,
     pub(crate) privileges: Rc<Privileges>,
     pub(crate) load: Load,
 }
@@ -47,7 +50,7 @@ impl GenerationBuilder {
         let cannot_log = |error: io::Error| {
             ServerError::setup_because(format!("cannot open a log: {error}"), error)
         };
-        let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
+        let server_logs = sinks.open_logs(&config.log).await.map_err(cannot_log)?;
         let upstream = generation::upstream_client(&config, predecessor);
         let entities = Entities::open(
             &config,
@@ -55,11 +58,11 @@ impl GenerationBuilder {
             &server_logs.error,
         );
         let entities = entities.map_err(ServerError::setup)?;
-        let started = StartedPools::default();
+        let started = StartedPools::new(self.rings.clone());
         let mut apps = Vec::new();
         for app in &config.apps {
             yield_now().await;
-            let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
+            let logs = Rc::new(sinks.open_logs(&app.log).await.map_err(cannot_log)?);
             let mut settings =
                 PoolSettings::of(app, &self.host_binary, self.privileges.spawner.as_ref())
                     .map_err(ServerError::setup)?;
@@ -82,8 +85,11 @@ impl GenerationBuilder {
             let is_first = predecessor.is_none();
             let account = generation::upstream_account(&config, &app.name);
             let client = (upstream.clone(), account.clone());
-            let opened =
-                App::open(app.clone(), pool, tasks.clone(), logs, client, memory, is_first);
+            let streams = streams::server_for(app, predecessor, || {
+                StreamServer::new(&app.name, &operations_memory, logs.error.clone())
+            });
+            let background = (tasks.clone(), streams.clone());
+            let opened = App::open(app.clone(), pool, background, logs, client, memory, is_first);
             let opened =
                 opened.map_err(|error| ServerError::setup(format!("app {}: {error}", app.name)))?;
             let owner = Owner::of(app, &config);
@@ -91,6 +97,7 @@ impl GenerationBuilder {
                 FetchOperations::new(upstream.clone(), account, entities.clone(), owner);
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::operations(operations, tasks);
+            let operations = StreamOperations::before(operations, streams, number);
             opened.pools().for_each(|pool| {
                 pool.set_operations(operations.clone());
                 pool.set_memory(operations_memory.clone());
@@ -104,14 +111,18 @@ impl GenerationBuilder {
 }
 
 /// The pools of a generation that is being opened; they are retired unless it is committed.
-#[derive(Default)]
 struct StartedPools {
+    rings: Rc<Rings>,
     pools: RefCell<Vec<Rc<Pool>>>,
 }
 
 impl StartedPools {
+    fn new(rings: Rc<Rings>) -> Self {
+        Self { rings, pools: RefCell::default() }
+    }
+
     fn start(&self, settings: PoolSettings, logs: &Logs) -> Result<Rc<Pool>, ServerError> {
-        let pool = Pool::start(settings, logs.error.clone(), logs.slow.clone());
+        let pool = Pool::start(settings, logs.error.clone(), logs.slow.clone(), self.rings.clone());
         self.pools.borrow_mut().push(pool.clone());
         Ok(pool)
     }

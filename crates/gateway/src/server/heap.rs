@@ -4,7 +4,7 @@
 //! to half, and by some mebibytes.
 
 use crate::gateway::Gateway;
-use outboard_reactor::sleep;
+use outboard_reactor::{activity, sleep};
 use outboard_ring::heap;
 use std::rc::Rc;
 
@@ -17,6 +17,7 @@ const MIN_BYTES: usize = 2 << 20;
 pub(crate) async fn trim_regularly(gateway: Rc<Gateway>) {
     let mut peak_bytes = 0;
     loop {
+        activity().await;
         sleep(INTERVAL_MS).await;
         let used_bytes = gateway.server.memory.held_bytes();
         // Memory that was used for less than an interval has grown the heap as well.
