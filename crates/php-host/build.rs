@@ -125,15 +125,83 @@ fn embed_runtime() {
         // Functions without a namespace are a source of their own.
         array("swoole_global", &["swoole/global"]),
         array("swoole", &SWOOLE.map(|file| format!("swoole/{file}"))),
+        parts(),
     ]
     .concat();
     let directory = std::env::var("OUT_DIR").expect("set by cargo");
     std::fs::write(Path::new(&directory).join("runtime.h"), header).expect("OUT_DIR is writable");
 }
 
-/// The classes for programs for Swoole, parents first.
-const SWOOLE: [&str; 8] =
-    ["Constants", "Coroutine", "Http", "Server", "Database", "Client", "Process", "Names"];
+/// What every program for Swoole loads at its start, parents first.
+const SWOOLE: [&str; 22] = [
+    "Constants",
+    "Exception",
+    "Coroutine",
+    "WaitGroup",
+    "Barrier",
+    "Scheduler",
+    "System",
+    "coroutine_functions",
+    "deadlock",
+    "Runtime",
+    "Timer",
+    "Event",
+    "Http",
+    "ServerConnections",
+    "ServerTasks",
+    "ServerPort",
+    "ServerObjects",
+    "Server",
+    "ServerKinds",
+    "Workers",
+    "Functions",
+    "Names",
+];
+
+/// What a program for Swoole loads when it uses one of the classes (`LAZY` in `Names.php`).
+const SWOOLE_PARTS: [&str; 24] = [
+    "ArrayObject",
+    "Client",
+    "ConnectionPool",
+    "Constant",
+    "Cookie",
+    "CoroutineServer",
+    "Frame",
+    "Hpack",
+    "Http2Client",
+    "HttpClient",
+    "HttpMessage",
+    "HttpServer",
+    "MySQL",
+    "ObjectProxy",
+    "PostgreSQL",
+    "Process",
+    "ProcessPool",
+    "Proxy",
+    "Redis",
+    "Socket",
+    "SocketReader",
+    "Status",
+    "StringObject",
+    "SyncClient",
+];
+
+/// The parts, and a table of them by name.
+fn parts() -> String {
+    let mut text = String::new();
+    let mut table = String::new();
+    for part in SWOOLE_PARTS {
+        text += &array(&format!("swoole_part_{part}"), &[format!("swoole/{part}")]);
+        table += &format!(
+            "{{\"{part}\", outboard_swoole_part_{part}_php, sizeof(outboard_swoole_part_{part}_php) - 1}},"
+        );
+    }
+    text += &format!(
+        "static const struct {{ const char *name; const unsigned char *text; size_t len; }} \
+         outboard_swoole_parts[] __attribute__((unused)) = {{{table}}};\n"
+    );
+    text
+}
 
 /// Concatenates files, each of which begins with its namespace.
 fn array(name: &str, files: &[impl AsRef<str>]) -> String {

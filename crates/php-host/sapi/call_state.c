@@ -6,13 +6,53 @@
  * Called by coroutine.c around each wait. Invariant: the engine has the running coroutine's
  * globals.
  */
-#include "coroutine.h"
+#include "swoole.h"
 #include "ext/standard/basic_functions.h"
 #include "ext/standard/file.h"
 
+static bool is_empty(void)
+{
+	return BG(user_compare_fci).size == 0 && !BG(serialize_lock) && !BG(serialize).level
+		&& !BG(serialize).data && !BG(unserialize).level && !BG(unserialize).data
+		&& !FG(user_stream_current_filename) && EG(error_handling) == EH_NORMAL;
+}
+
 /* Clears the globals as well: another coroutine has no call in progress. */
+/*
+ * The output buffers of a Swoole coroutine are its own: it may render a page and wait in the middle of
+ * that. (Those of a request's visit belong to its state, request_state.c.)
+ */
+static void save_output(outboard_call_state *state)
+{
+	state->has_output = outboard_is_swoole && OG(active);
+	if (state->has_output) {
+		state->handlers = OG(handlers);
+		state->active_handler = OG(active);
+		state->running_handler = OG(running);
+		zend_stack_init(&OG(handlers), sizeof(php_output_handler *));
+		OG(active) = NULL;
+		OG(running) = NULL;
+	}
+}
+
+static void restore_output(const outboard_call_state *state)
+{
+	if (state->has_output) {
+		zend_stack_destroy(&OG(handlers));
+		OG(handlers) = state->handlers;
+		OG(active) = state->active_handler;
+		OG(running) = state->running_handler;
+	}
+}
+
 void outboard_call_state_save(outboard_call_state *state)
 {
+	save_output(state);
+	/* As most are: then nothing is copied, because each coroutine leaves them clear. */
+	state->is_empty = is_empty();
+	if (state->is_empty) {
+		return;
+	}
 	state->compare = BG(user_compare_fci);
 	state->compare_cache = BG(user_compare_fci_cache);
 	state->serialize_lock = BG(serialize_lock);
@@ -38,6 +78,10 @@ void outboard_call_state_save(outboard_call_state *state)
 
 void outboard_call_state_restore(const outboard_call_state *state)
 {
+	restore_output(state);
+	if (state->is_empty) {
+		return;
+	}
 	BG(user_compare_fci) = state->compare;
 	BG(user_compare_fci_cache) = state->compare_cache;
 	BG(serialize_lock) = state->serialize_lock;

@@ -3,10 +3,11 @@
  * script without a gateway. Called at the engine's start-up, by fork(2), and at the end of a child.
  *
  * A child's output is discarded and its errors are logged; it runs PHP's shutdown without closing
- * what its parent opened, and exits. Invariants: no child outlives its parent; the number of
- * descendants of a worker is bounded.
+ * what its parent opened, and exits. That of a program for Swoole prints, and has an event loop.
+ * Invariants: no child of a worker outlives its parent; the number of its descendants is bounded.
  */
 #include "coroutine.h"
+#include "swoole.h"
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -27,11 +28,14 @@ static pid_t parent;
 static uint32_t max_children = MAX_CHILDREN;
 static pid_t children[CAPACITY];
 static uint32_t count;
+/* The parent's event loop. */
+static void *events_of_parent;
 static zif_handler fork_next;
 
 static void before_fork(void)
 {
 	parent = getpid();
+	events_of_parent = outboard_events;
 }
 
 /* Also runs between fork and exec of proc_open(): nothing here allocates or waits. */
@@ -52,7 +56,9 @@ static void in_child(void)
 	SG(server_context) = NULL;
 	SG(request_info).no_headers = 1;
 	SG(rfc1867_uploaded_files) = NULL;
-	OG(flags) |= PHP_OUTPUT_DISABLED;
+	if (!outboard_is_swoole) {
+		OG(flags) |= PHP_OUTPUT_DISABLED;
+	}
 	outboard_one_shot_begin();
 	outboard_one_shot_pin_resources();
 	max_children /= 4;
@@ -101,15 +107,43 @@ void outboard_children_reap(void)
 	count = remaining;
 }
 
+/* A child of a program for Swoole runs coroutines. */
+static void begin_loop(void)
+{
+	outboard_loop_forget();
+	outboard_swoole_coroutine_forget();
+	if (events_of_parent && outboard_rs_renew(events_of_parent)) {
+		outboard_events = events_of_parent;
+	}
+}
+
 static void fork_within_limit(INTERNAL_FUNCTION_PARAMETERS)
 {
-	if (running() >= max_children || count == CAPACITY) {
-		php_error_docref(NULL, E_WARNING, "At most %u children may run at a time", max_children);
+	/* Pools of processes are what many programs for Swoole are. */
+	const uint32_t most = outboard_is_swoole && max_children == MAX_CHILDREN ? CAPACITY : max_children;
+	if (running() >= most || count == CAPACITY) {
+		php_error_docref(NULL, E_WARNING, "At most %u children may run at a time", most);
 		RETURN_LONG(-1);
 	}
 	fork_next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 	if (Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) > 0) {
 		children[count++] = (pid_t) Z_LVAL_P(return_value);
+	} else if (Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) == 0 && outboard_is_child) {
+		/* One that a coroutine has forked may return into what only its parent can end. */
+		if (outboard_is_swoole && outboard_running == outboard_root) {
+			begin_loop();
+		}
+	}
+}
+
+/* In a child that a coroutine has forked: it ends with that coroutine, which waits for all others. */
+void outboard_child_take_root(void)
+{
+	if (outboard_is_child && !outboard_events) {
+		outboard_root = outboard_running;
+		outboard_root->record = NULL;
+		outboard_root->cancelled = false;
+		begin_loop();
 	}
 }
 

@@ -28,6 +28,10 @@ extern PHPAPI char *php_ini_opened_path;
 # error "outboard-php needs a non-thread-safe (NTS) PHP; each worker is a process of its own"
 #endif
 
+#ifdef ZEND_FIBER_UCONTEXT
+# error "outboard-php needs a PHP that switches fibers in assembler (configured without --disable-fiber-asm)"
+#endif
+
 /*
  * Since 8.3 getenv() without arguments reads the environment through its own hook; before, it
  * shares the hook that fills $_SERVER and $_ENV.

@@ -16,40 +16,15 @@
  * distinguishes a late wake-up); the active request state is that of the running context.
  */
 #include "coroutine.h"
-#include <sys/mman.h>
-#include <sys/resource.h>
+#include "waiting.h"
 
 /*
- * The page size of PHP's stack, which grows by such pages: small where there may be many
- * coroutines, else large enough that few calls need a second page.
+ * Idle contexts that keep their memory. That of others is returned to the system when they have not
+ * been needed for a second.
  */
-#define LARGE_PAGE_BYTES (32 * 1024)
-#define SMALL_PAGE_BYTES (4 * 1024)
-
-/*
- * The C stack of a context. With few coroutines it is as large as a process's, so that recursion
- * goes as deep as in classic mode; unused pages are address space only.
- */
-#define MAX_STACK_BYTES (16 * 1024 * 1024)
-
-static size_t stack_bytes(void)
-{
-	struct rlimit limit;
-	const size_t configured = EG(fiber_stack_size);
-	if (outboard_concurrency > OUTBOARD_FEW_COROUTINES || getrlimit(RLIMIT_STACK, &limit) != 0) {
-		return configured;
-	}
-	const size_t own = limit.rlim_cur < MAX_STACK_BYTES ? limit.rlim_cur : MAX_STACK_BYTES;
-	return own > configured ? own : configured;
-}
-
-/* With transparent huge pages each stack would use 2 MiB. */
-static void disable_huge_pages(const char *here, size_t size)
-{
-	const uintptr_t page = 4096;
-	const uintptr_t end = (uintptr_t) here & ~(page - 1);
-	madvise((void *) (end - size + 2 * page), size - 2 * page, MADV_NOHUGEPAGE);
-}
+#define WARM_CONTEXTS 1024
+#define LULL_US 1000000
+#define RELEASED_AT_ONCE 256
 
 typedef struct {
 	coroutine *first;
@@ -58,34 +33,65 @@ typedef struct {
 
 static coroutine **all;
 static uint32_t count;
-static coroutine *idle;
 static queue ready;
+static queue yielded;
+
+/* At the top of the loop, the last one first; those whose memory was returned begin anew. */
+static coroutine *idle;
+static coroutine *cold;
+static uint32_t idle_count;
+static uint32_t idle_least; /* since the last lull */
+static int64_t lull_us;
 
 coroutine outboard_main_script;
 coroutine *outboard_running = &outboard_main_script;
+coroutine *outboard_root = &outboard_main_script;
 
-void outboard_ready(coroutine *one)
+static void append(queue *to, coroutine *one)
 {
 	one->phase = READY;
 	one->next = NULL;
-	if (ready.last) {
-		ready.last->next = one;
+	if (to->last) {
+		to->last->next = one;
 	} else {
-		ready.first = one;
+		to->first = one;
 	}
-	ready.last = one;
+	to->last = one;
+}
+
+static coroutine *take(queue *from)
+{
+	coroutine *one = from->first;
+	if (one) {
+		from->first = one->next;
+		if (!from->first) {
+			from->last = NULL;
+		}
+	}
+	return one;
+}
+
+void outboard_ready(coroutine *one)
+{
+	append(&ready, one);
 }
 
 coroutine *outboard_next_ready(void)
 {
-	coroutine *one = ready.first;
-	if (one) {
-		ready.first = one->next;
-		if (!ready.first) {
-			ready.last = NULL;
-		}
-	}
-	return one;
+	return take(&ready);
+}
+
+/* One that has given way; the loop looks for events before it is ready. */
+coroutine *outboard_next_yielded(void)
+{
+	return take(&yielded);
+}
+
+/* In a forked child: none of its parent's coroutines runs here. */
+void outboard_ready_forget(void)
+{
+	ready.first = NULL;
+	ready.last = NULL;
 }
 
 uint64_t outboard_waiter_of(const coroutine *one)
@@ -132,19 +138,7 @@ static zend_internal_function bottom_function;
 
 static void begin_stack(void)
 {
-	zend_execute_data *frame;
-	char *here = __builtin_frame_address(0);
-	const size_t size = stack_bytes();
-	disable_huge_pages(here, size);
-	OUTBOARD_LIMIT_STACK(here, size);
-	EG(vm_stack) = NULL;
-	zend_vm_stack_init_ex(
-		outboard_concurrency <= OUTBOARD_FEW_COROUTINES ? LARGE_PAGE_BYTES : SMALL_PAGE_BYTES);
-	frame = (zend_execute_data *) EG(vm_stack_top);
-	EG(vm_stack_top) += ZEND_CALL_FRAME_SLOT;
-	memset(frame, 0, sizeof(*frame));
-	frame->func = (zend_function *) &bottom_function;
-	EG(current_execute_data) = frame;
+	outboard_stack_enter(outboard_running, (zend_function *) &bottom_function);
 	EG(active_fiber) = NULL;
 	EG(jit_trace_num) = 0;
 	/* Not the value under a waiting `@` statement (zend_fiber_execute in zend_fibers.c);
@@ -168,15 +162,20 @@ static ZEND_STACK_ALIGNED void run_context(zend_fiber_transfer *transfer)
 /* Distinguishes our contexts from those of Fibers. */
 static char kind;
 
+static bool begin_context(coroutine *one)
+{
+	one->resume = &one->context;
+	return outboard_stack_begin(one);
+}
+
 static coroutine *new_context(void)
 {
 	coroutine *one = pecalloc(1, sizeof(*one), 1);
-	register_coroutine(one);
-	if (!OUTBOARD_IS_CREATED(
-		zend_fiber_init_context(&one->context, &kind, run_context, stack_bytes()))) {
+	if (!outboard_stack_take(one) || !begin_context(one)) {
+		pefree(one, 1);
 		return NULL;
 	}
-	one->resume = &one->context;
+	register_coroutine(one);
 	return one;
 }
 
@@ -202,9 +201,71 @@ static coroutine *idle_context(void)
 	coroutine *next = idle;
 	if (next) {
 		idle = next->next;
+		idle_count--;
+		idle_least = idle_count < idle_least ? idle_count : idle_least;
 		return next;
 	}
+	next = cold;
+	if (next) {
+		cold = next->next;
+		return begin_context(next) ? next : NULL;
+	}
 	return new_context();
+}
+
+static void add_idle(coroutine *one)
+{
+	one->phase = IDLE;
+	one->next = idle;
+	idle = one;
+	idle_count++;
+}
+
+/* Whether there is a context for the next wait; false when there is no memory for one. */
+bool outboard_reserve_context(void)
+{
+	if (idle) {
+		return true;
+	}
+	coroutine *one = idle_context();
+	if (one) {
+		add_idle(one);
+	}
+	return one != NULL;
+}
+
+/*
+ * Returns the memory of contexts that were idle since the last lull. Called when the loop has nothing to
+ * do; their frames, which are all of the loop itself, are not returned to.
+ */
+void outboard_coroutine_trim(void)
+{
+	if (idle_count <= WARM_CONTEXTS) {
+		return;
+	}
+	const int64_t now_us = outboard_now_us();
+	if (now_us < lull_us) {
+		return;
+	}
+	const uint32_t needed = idle_count - idle_least;
+	const uint32_t warm = needed < WARM_CONTEXTS ? WARM_CONTEXTS : needed;
+	coroutine *last = idle;
+	for (uint32_t i = 1; i < warm; i++) {
+		last = last->next;
+	}
+	for (int i = 0; i < RELEASED_AT_ONCE && last->next; i++) {
+		coroutine *one = last->next;
+		last->next = one->next;
+		idle_count--;
+		idle_least--;
+		outboard_stack_release(one);
+		one->next = cold;
+		cold = one;
+	}
+	if (!last->next) {
+		idle_least = idle_count;
+		lull_us = now_us + LULL_US;
+	}
 }
 
 /* The context that takes over the loop when the running one waits. */
@@ -261,6 +322,13 @@ void outboard_switch_now(coroutine *next)
 	self->frame = NULL;
 }
 
+/* The running coroutine continues after others, and after the events that have come. */
+void outboard_give_way(void)
+{
+	append(&yielded, outboard_running);
+	outboard_suspend();
+}
+
 uint64_t outboard_waiter(void)
 {
 	return outboard_waiter_of(outboard_running);
@@ -293,9 +361,7 @@ void outboard_throw_if_cancelled(void)
 
 void outboard_become_idle(void)
 {
-	outboard_running->phase = IDLE;
-	outboard_running->next = idle;
-	idle = outboard_running;
+	add_idle(outboard_running);
 }
 
 outboard_request_state *outboard_running_state(void)
@@ -310,5 +376,6 @@ void outboard_coroutine_startup(void)
 	bottom_function.type = ZEND_INTERNAL_FUNCTION;
 	bottom_function.function_name =
 		zend_string_init_interned(ZEND_STRL("frankenphp_handle_request"), true);
+	outboard_stack_startup(&kind, run_context);
 	outboard_loop_startup();
 }

@@ -14,6 +14,12 @@ enum phase {
 	READY, /* is queued to run */
 };
 
+/* The first members of the engine's zend_fiber_stack, which is private to zend_fibers.c. */
+struct outboard_stack_bounds {
+	void *pointer;
+	size_t size;
+};
+
 typedef struct coroutine {
 	zend_fiber_context context;
 	zend_fiber_context *resume; /* its own context, or that of a Fiber on it */
@@ -25,23 +31,44 @@ typedef struct coroutine {
 	enum phase phase;
 	bool cancelled;
 	uint64_t task; /* 0: none */
+	char *stack_top; /* coroutine_stack.c; NULL: the process's own */
+	struct outboard_stack_bounds bounds; /* of its C stack, for observers of switches (sanitizer.c) */
+	struct outboard_swoole_record *record; /* swoole_coroutine.c; NULL: no coroutine of Swoole */
+	uint8_t wait_ended; /* why, by enum outboard_swoole_reason */
+	bool is_cancellable;
 } coroutine;
 
 /* Index 0; it runs on the process's own stack. */
 extern coroutine outboard_main_script;
+/* Waits for all others: the main script, or in a forked child the coroutine that has forked it. */
+extern coroutine *outboard_root;
 extern coroutine *outboard_running;
 
 uint64_t outboard_waiter_of(const coroutine *one);
 coroutine *outboard_coroutine_at(uint32_t index); /* NULL beyond the last */
 void outboard_ready(coroutine *one);
 coroutine *outboard_next_ready(void);
+coroutine *outboard_next_yielded(void);
+void outboard_give_way(void);
 coroutine *outboard_find_waiter(uint64_t waiter); /* NULL when its wait is over */
 void outboard_switch_now(coroutine *next);
 void outboard_become_idle(void);
 void outboard_switch_to(coroutine *next);
+bool outboard_reserve_context(void);
+void outboard_coroutine_trim(void);
+
+/* coroutine_stack.c */
+bool outboard_stack_take(coroutine *one);
+bool outboard_stack_begin(coroutine *one);
+void outboard_stack_enter(const coroutine *one, zend_function *bottom);
+void outboard_stack_release(coroutine *one);
+void outboard_stack_startup(void *kind, zend_fiber_coroutine function);
+size_t outboard_stack_bytes(void);
+bool outboard_stack_set_bytes(size_t bytes);
 
 /* call_state.c */
 typedef struct {
+	bool is_empty;
 	zend_fcall_info compare;
 	zend_fcall_info_cache compare_cache;
 	unsigned serialize_lock;
@@ -52,12 +79,19 @@ typedef struct {
 	const char *opening;
 	zend_error_handling_t error_handling;
 	zend_class_entry *exception_class;
+	bool has_output;
+	zend_stack handlers;
+	php_output_handler *active_handler;
+	php_output_handler *running_handler;
 } outboard_call_state;
 
 void outboard_call_state_save(outboard_call_state *state);
 void outboard_call_state_restore(const outboard_call_state *state);
 
+void outboard_ready_forget(void);
+
 /* loop.c */
+void outboard_loop_forget(void);
 void outboard_loop(void); /* never returns */
 void outboard_run_now(void (*run)(void *arg), void *arg);
 void outboard_cancel_coroutine(coroutine *one);

@@ -23,8 +23,9 @@ typedef struct task {
 
 static task *first_task;
 static task **last_task = &first_task;
-/* Runs before all others, in the context that was switched to for it. */
-static task *immediate;
+/* Runs before all others, in the context that was switched to for it; NULL: nothing does. */
+static void (*immediate)(void *arg);
+static void *immediate_arg;
 /* Whether the main script waits until nothing else is waited for. */
 static bool main_awaits_idle;
 static uint32_t tasks;
@@ -215,6 +216,20 @@ static void run_task(task *one)
 	outboard_request_state_enter(&outboard_boot_state);
 }
 
+/* In a forked child: what its parent has begun is not done here. */
+void outboard_loop_forget(void)
+{
+	first_task = NULL;
+	last_task = &first_task;
+	immediate = NULL;
+	tasks = 0;
+	requests = 0;
+	handler = NULL;
+	main_awaits_idle = false;
+	zend_hash_clean(&timers);
+	outboard_ready_forget();
+}
+
 void outboard_cancel_coroutine(coroutine *one)
 {
 	one->cancelled = true;
@@ -264,6 +279,11 @@ static void handle(const outboard_event *event)
 			handle_request(event);
 		}
 		break;
+	case OUTBOARD_STREAM:
+		requests++;
+		outboard_swoole_receive();
+		requests--;
+		break;
 	case OUTBOARD_WAKE:
 		outboard_wake(event->id);
 		break;
@@ -281,13 +301,21 @@ static void handle(const outboard_event *event)
 	}
 }
 
+/* It belongs to no request, as the loop. */
+static void run_immediate(void)
+{
+	void (*const run)(void *arg) = immediate;
+	immediate = NULL;
+	run(immediate_arg);
+	outboard_running->cancelled = false;
+	tasks--;
+}
+
 void outboard_loop(void)
 {
 	for (;;) {
 		if (immediate) {
-			task *one = immediate;
-			immediate = NULL;
-			run_task(one);
+			run_immediate();
 			continue;
 		}
 		coroutine *next = outboard_next_ready();
@@ -308,12 +336,17 @@ void outboard_loop(void)
 		} else {
 			outboard_event event = {0};
 			bool may_start = handler && !stopping && !outboard_broken && requests < outboard_concurrency;
-			if (main_awaits_idle && !may_start && outboard_rs_is_idle(outboard_events)) {
+			coroutine *yielded = outboard_next_yielded();
+			if (!yielded && main_awaits_idle && !may_start && outboard_rs_is_idle(outboard_events)) {
 				main_awaits_idle = false;
-				outboard_wake(outboard_waiter_of(&outboard_main_script));
+				outboard_wake(outboard_waiter_of(outboard_root));
 				continue;
 			}
-			outboard_rs_next(outboard_events, may_start, true, &event);
+			outboard_coroutine_trim();
+			outboard_rs_next(outboard_events, may_start, !yielded, &event);
+			if (yielded) {
+				outboard_ready(yielded);
+			}
 			handle(&event);
 		}
 	}
@@ -343,28 +376,35 @@ uint64_t outboard_spawn(zval *callback, zval *ended)
  */
 void outboard_run_now(void (*run)(void *arg), void *arg)
 {
-	task *one = ecalloc(1, sizeof(*one));
-	one->run = run;
-	one->arg = arg;
 	tasks++;
 	if (zend_fiber_switch_blocked()) {
+		task *one = ecalloc(1, sizeof(*one));
+		one->run = run;
+		one->arg = arg;
 		one->next = first_task;
 		first_task = one;
 		if (last_task == &first_task) {
 			last_task = &one->next;
 		}
 	} else {
-		immediate = one;
+		immediate = run;
+		immediate_arg = arg;
 		outboard_switch_now(NULL);
 	}
 }
 
-/* The main script waits here until no coroutine is ready, no timer is set and nothing is waited for. */
+/* The root waits here until no coroutine is ready, no timer is set and nothing is waited for. */
 void outboard_run_until_idle(void)
 {
 	main_awaits_idle = true;
 	outboard_suspend();
 	main_awaits_idle = false;
+}
+
+/* The worker leaves when it has finished what it has begun. */
+void outboard_stop_serving(void)
+{
+	stopping = true;
 }
 
 /* A request that had no state of its own has ended. */

@@ -6,7 +6,7 @@
 #include "ext/spl/spl_exceptions.h"
 #include <dlfcn.h>
 
-const size_t outboard_layout[9] = {
+const size_t outboard_layout[10] = {
 	sizeof(outboard_str),
 	sizeof(outboard_pair),
 	sizeof(outboard_request),
@@ -16,6 +16,7 @@ const size_t outboard_layout[9] = {
 	sizeof(outboard_event),
 	sizeof(outboard_fetch),
 	sizeof(outboard_fetch_result),
+	sizeof(outboard_stream_event),
 };
 
 static zend_result request_time(double *time)

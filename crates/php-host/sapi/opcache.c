@@ -10,7 +10,7 @@
  * with new ones uncached meanwhile, and then kill them (force_restart_timeout). So worker mode has
  * no reset: a reload starts a new generation with a new cache.
  */
-#include "shim.h"
+#include "swoole.h"
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -26,6 +26,10 @@ static _Atomic int64_t *reset_s;
 
 static void limited_reset(INTERNAL_FUNCTION_PARAMETERS)
 {
+	if (outboard_is_swoole) {
+		/* As in the command line, where there is no cache; a reload of the server has a new one. */
+		RETURN_FALSE;
+	}
 	if (outboard_events) {
 		php_error_docref(NULL, E_WARNING,
 			"cannot reset the cache of worker scripts; use `outboard reload` instead");

@@ -78,8 +78,8 @@ typedef struct {
 	uint32_t generation;
 } outboard_subject;
 
-/* Sizes of the structures above, in their order, compared at start-up. */
-extern const size_t outboard_layout[9];
+/* Sizes of the structures above and below, in their order, compared at start-up. */
+extern const size_t outboard_layout[10];
 
 /* module.c */
 bool outboard_engine_start(const char *sapi_name, const char *ini_file, const char *ini_entries);
@@ -121,6 +121,7 @@ enum outboard_event_kind {
 	OUTBOARD_TIMER = 3,   /* `id` is due */
 	OUTBOARD_CANCEL = 4,  /* the deadline of the request with `exchange` has passed */
 	OUTBOARD_STOP = 5,    /* the worker is to exit */
+	OUTBOARD_STREAM = 6,  /* something has come on a raw connection */
 };
 
 typedef struct {
@@ -131,6 +132,15 @@ typedef struct {
 	void *exchange;
 	const outboard_request *request;
 } outboard_event;
+
+/* Something that has come on a raw connection; the numbers are those of ring's StreamEvent. */
+typedef struct {
+	int32_t kind;
+	uint32_t port;
+	uint64_t item;
+	uint64_t session;
+	outboard_str bytes;
+} outboard_stream_event;
 
 struct pollfd;
 
@@ -202,6 +212,8 @@ bool outboard_rs_is_idle(void *events);
 bool outboard_rs_is_forking(void *events);
 void outboard_rs_describe(void *events, const char *description, size_t len);
 bool outboard_rs_fork_workers(void *events);
+bool outboard_rs_set_title(void *events, const char *title, size_t len);
+bool outboard_rs_renew(void *events);
 bool outboard_rs_snapshot(void *events);
 void outboard_rs_backtrace_write(const char *text, size_t len);
 void outboard_rs_backtrace_publish(void);

@@ -86,7 +86,9 @@ void outboard_protected_call(void (*step)(void *arg), void *arg, outboard_reques
 		CG(unclean_shutdown) = true;
 	} zend_end_try();
 	recover(frame, state);
-	if (outboard_is_child) {
+	/* With an event loop, a child has coroutines of its own: its main script ends it. */
+	const bool is_root = outboard_running == outboard_root && outboard_root != &outboard_main_script;
+	if (outboard_is_child && (!outboard_events || is_root)) {
 		outboard_child_end();
 	}
 }

@@ -20,9 +20,18 @@ bool outboard_serve_or_perform(zval *handler, enum outboard_serve_mode mode);
 
 /* swoole_coroutine.c */
 extern const zend_function_entry outboard_swoole_coroutine_functions[];
+extern const zend_function_entry outboard_swoole_short_functions[];
 void outboard_swoole_coroutine_startup(void);
 void outboard_swoole_coroutine_enter(void);
 void outboard_swoole_coroutine_leave(void);
+void outboard_swoole_coroutine_forget(void);
+
+/* swoole_socket.c */
+extern const zend_function_entry outboard_swoole_socket_functions[];
+int outboard_socket_descriptor(zval *value);
+
+/* swoole_process.c */
+extern const zend_function_entry outboard_swoole_process_functions[];
 
 /* swoole_http.c */
 extern const zend_function_entry outboard_swoole_http_functions[];
@@ -30,15 +39,34 @@ void outboard_swoole_http_startup(void);
 void outboard_swoole_answer(zval *handler, const outboard_event *event);
 void outboard_swoole_cancel(void *exchange);
 
+/* swoole_server.c */
+extern const zend_function_entry outboard_swoole_server_functions[];
+void outboard_swoole_receive(void);
+
+/* loop.c */
+void outboard_stop_serving(void);
+
+/* children.c */
+void outboard_child_take_root(void);
+
 /* swoole_memory.c: memory that the processes of the program share; zeroed, NULL when there is none. */
 void *outboard_swoole_share(size_t size);
 void outboard_swoole_unshare(void *memory, size_t size);
 void outboard_swoole_lock(uint32_t *word);
 bool outboard_swoole_try_lock(uint32_t *word);
 void outboard_swoole_unlock(uint32_t *word);
+void outboard_swoole_free_orphan(uint32_t *word);
+bool outboard_swoole_has_ended(uint32_t process);
 
-/* swoole_table.c, swoole_atomic.c: classes. */
+/* swoole_shared.c: objects in such memory. */
+#define OUTBOARD_SWOOLE_SHARED_BYTES 4096
+zend_class_entry *outboard_swoole_declare_shared(zend_class_entry *class);
+void *outboard_swoole_shared_of(zval *object);
+bool outboard_swoole_try_for(bool (*step)(void *arg), void *arg, double seconds);
+
+/* swoole_table.c, swoole_atomic.c, swoole_lock.c: classes. */
 void outboard_swoole_table_startup(void);
 void outboard_swoole_atomic_startup(void);
+void outboard_swoole_lock_startup(void);
 
 #endif

@@ -29,6 +29,7 @@ typedef struct {
 
 static HashTable conversations;
 static zend_long ids;
+static zend_long first_id;
 static zend_class_entry *request_class;
 static zend_class_entry *response_class;
 static zend_function *materialise;
@@ -376,34 +377,53 @@ static bool is_line(const char *text, size_t len)
 	return true;
 }
 
-/* The status and the lines, each "Name: value", of a response that has none yet. */
+static bool is_head(const outboard_str *method)
+{
+	return method->len == 4 && memcmp(method->ptr, "HEAD", 4) == 0;
+}
+
+/*
+ * The status and the lines, each "Name: value", of a response that has none yet. The length is that
+ * of the whole body, if it is known: it is sent to HEAD, whose responses have no other sign of it.
+ */
 PHP_FUNCTION(outboard_swoole_http_head)
 {
+	static const char length_name[] = "content-length:";
 	zend_long id;
 	zend_long status;
 	zend_string *reason;
 	HashTable *lines;
+	zend_long length = -1;
 	zval *line;
-	ZEND_PARSE_PARAMETERS_START(4, 4)
+	ZEND_PARSE_PARAMETERS_START(4, 5)
 		Z_PARAM_LONG(id)
 		Z_PARAM_LONG(status)
 		Z_PARAM_STR(reason)
 		Z_PARAM_ARRAY_HT(lines)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_LONG(length)
 	ZEND_PARSE_PARAMETERS_END();
 	conversation *one = conversation_of(id);
 	if (!one || one->has_head || one->is_ended) {
 		RETURN_FALSE;
 	}
+	bool adds_length = length >= 0 && is_head(&one->request->method);
 	const bool is_plain = is_line(ZSTR_VAL(reason), ZSTR_LEN(reason));
 	send_head(one, status >= 100 && status <= 999 ? (int) status : 500, ZSTR_VAL(reason),
 		is_plain ? ZSTR_LEN(reason) : 0);
 	ZEND_HASH_FOREACH_VAL(lines, line) {
 		if (Z_TYPE_P(line) == IS_STRING && is_line(Z_STRVAL_P(line), Z_STRLEN_P(line))) {
+			adds_length = adds_length && strncasecmp(Z_STRVAL_P(line), length_name, sizeof(length_name) - 1) != 0;
 			outboard_rs_head_line(one->exchange, Z_STRVAL_P(line), Z_STRLEN_P(line));
 		} else {
 			zend_error(E_WARNING, "a header with a line break is not sent");
 		}
 	} ZEND_HASH_FOREACH_END();
+	if (adds_length) {
+		char text[64];
+		const int len = snprintf(text, sizeof(text), "Content-Length: " ZEND_LONG_FMT, length);
+		outboard_rs_head_line(one->exchange, text, (size_t) len);
+	}
 	RETURN_TRUE;
 }
 
@@ -482,7 +502,16 @@ PHP_FUNCTION(outboard_swoole_http_is_writable)
 PHP_FUNCTION(outboard_swoole_http_count)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	RETURN_LONG(ids);
+	RETURN_LONG(ids - first_id);
+}
+
+/* Numbers of requests follow this one, so that they are not those of raw connections. */
+PHP_FUNCTION(outboard_swoole_http_number_after)
+{
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_LONG(first_id)
+	ZEND_PARSE_PARAMETERS_END();
+	ids = first_id;
 }
 
 #define ENGINE(name) ZEND_NS_FENTRY("Outboard\\Engine\\Swoole", http_##name, \
@@ -490,6 +519,7 @@ PHP_FUNCTION(outboard_swoole_http_count)
 
 const zend_function_entry outboard_swoole_http_functions[] = {
 	ENGINE(count)
+	ENGINE(number_after)
 	ENGINE(headers)
 	ENGINE(server)
 	ENGINE(query)

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* So many tries before the owner's life is looked after. */
+/* The number of tries between two checks of whether the owner runs. */
 #define TRIES 1000
 
 static unsigned created;
@@ -84,11 +84,32 @@ bool outboard_swoole_try_lock(uint32_t *word)
 		word, &free, pid(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* Frees the lock of a process that has gone. */
-static void free_orphan(uint32_t *word)
+/* Whether a process has ended; also one that its parent has not waited for yet (proc_pid_stat(5)). */
+bool outboard_swoole_has_ended(uint32_t process)
+{
+	char path[32];
+	char text[512];
+	if (kill((pid_t) process, 0) != 0) {
+		return errno == ESRCH;
+	}
+	snprintf(path, sizeof(path), "/proc/%u/stat", process);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		return errno == ENOENT;
+	}
+	const ssize_t len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	/* The name, in parentheses, may contain any character. */
+	const char *state = strrchr(text, ')');
+	return state && (strncmp(state, ") Z", 3) == 0 || strncmp(state, ") X", 3) == 0);
+}
+
+/* Frees the lock of a process that has ended. */
+void outboard_swoole_free_orphan(uint32_t *word)
 {
 	uint32_t owner = __atomic_load_n(word, __ATOMIC_RELAXED);
-	if (owner != 0 && kill((pid_t) owner, 0) != 0 && errno == ESRCH) {
+	if (owner != 0 && outboard_swoole_has_ended(owner)) {
 		__atomic_compare_exchange_n(word, &owner, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 	}
 }
@@ -97,7 +118,7 @@ void outboard_swoole_lock(uint32_t *word)
 {
 	for (unsigned tries = 1; !outboard_swoole_try_lock(word); tries++) {
 		if (tries % TRIES == 0) {
-			free_orphan(word);
+			outboard_swoole_free_orphan(word);
 		}
 		if (tries > 20) {
 			sched_yield();

@@ -4,10 +4,12 @@
  *
  * Invariant: nothing of this exists in a process whose script is no such program.
  */
-#include "swoole.h"
+#include "swoole_coroutine.h"
 #include "runtime.h"
 #include "ext/standard/basic_functions.h"
-#include <sys/prctl.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
 
 /* The version that is reported to programs, whose interfaces are implemented. */
 #define SWOOLE_VERSION_TEXT "6.0.0"
@@ -77,15 +79,64 @@ PHP_FUNCTION(outboard_swoole_describe)
 	outboard_swoole_is_starting = true;
 }
 
+/* The pipe to `outboard run`; -1 if that has not started this process. */
+static int control = -1;
+
+static void on_reload(int signal)
+{
+	const int error = errno;
+	(void) signal;
+	if (control >= 0) {
+		/* Not write(), which may switch to another coroutine. */
+		(void) syscall(SYS_write, control, ZEND_STRL("reload\n"));
+	}
+	errno = error;
+}
+
+static void do_nothing(int signal)
+{
+	(void) signal;
+}
+
+static void handle(int signal, void (*handler)(int))
+{
+	struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+	sigemptyset(&action.sa_mask);
+	sigaction(signal, &action, NULL);
+}
+
+/* This process is the program's manager: the signals that reload Swoole's are sent to it as well. */
+static void become_manager(void)
+{
+	const char *path = getenv("OUTBOARD_SWOOLE_CONTROL");
+	if (path) {
+		control = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	}
+	handle(SIGUSR1, on_reload);
+	handle(SIGUSR2, on_reload);
+}
+
+/* SIGUSR2 has its handler already (worker.rs). */
+static void become_worker(void)
+{
+	handle(SIGUSR1, do_nothing);
+	if (control >= 0) {
+		close(control);
+		control = -1;
+	}
+}
+
 /* True in a worker, which is a fork of this process; false when the program is to end. */
 PHP_FUNCTION(outboard_swoole_fork)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
 	php_output_end_all();
 	fflush(stdout);
+	become_manager();
 	if (!outboard_rs_fork_workers(outboard_events)) {
 		RETURN_FALSE;
 	}
+	become_worker();
 	outboard_swoole_is_worker = true;
 	outboard_reopen_files();
 	outboard_reset_random();
@@ -103,14 +154,14 @@ PHP_FUNCTION(outboard_swoole_leave)
 	_exit((int) code);
 }
 
-/* Of tools that show processes, no more than prctl(2) has room for. */
+/* Of tools that show processes. */
 PHP_FUNCTION(outboard_swoole_set_title)
 {
 	zend_string *title;
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_STR(title)
 	ZEND_PARSE_PARAMETERS_END();
-	RETURN_BOOL(prctl(PR_SET_NAME, ZSTR_VAL(title)) == 0);
+	RETURN_BOOL(outboard_rs_set_title(outboard_events, ZSTR_VAL(title), ZSTR_LEN(title)));
 }
 
 /* Answers requests, or performs tasks, until the worker is to leave. */
@@ -125,6 +176,22 @@ PHP_FUNCTION(outboard_swoole_serve)
 	}
 }
 
+/* Runs a part of the PHP code that few programs use; false: there is none of that name. */
+PHP_FUNCTION(outboard_swoole_load)
+{
+	zend_string *name;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_STR(name)
+	ZEND_PARSE_PARAMETERS_END();
+	for (size_t i = 0; i < sizeof(outboard_swoole_parts) / sizeof(outboard_swoole_parts[0]); i++) {
+		if (zend_string_equals_cstr(name, outboard_swoole_parts[i].name, strlen(outboard_swoole_parts[i].name))) {
+			outboard_run_source(outboard_swoole_parts[i].text, outboard_swoole_parts[i].len, "outboard:swoole");
+			RETURN_TRUE;
+		}
+	}
+	RETURN_FALSE;
+}
+
 #define ENGINE(name) \
 	ZEND_NS_FENTRY("Outboard\\Engine\\Swoole", name, ZEND_FN(outboard_swoole_##name), arginfo_any, 0)
 
@@ -137,14 +204,16 @@ static const zend_function_entry functions[] = {
 	ENGINE(describe)
 	ENGINE(fork)
 	ENGINE(serve)
+	ENGINE(load)
 	PHP_FE_END
 };
 
-/* Those of the extension that programs read; none of them changes anything here. */
+/* Those of the extension that programs read; enable_preemptive_scheduler is the one with an effect. */
 PHP_INI_BEGIN()
 	PHP_INI_ENTRY("swoole.enable_library", "On", PHP_INI_ALL, NULL)
 	PHP_INI_ENTRY("swoole.enable_fiber_mock", "Off", PHP_INI_ALL, NULL)
-	PHP_INI_ENTRY("swoole.enable_preemptive_scheduler", "Off", PHP_INI_ALL, NULL)
+	PHP_INI_ENTRY(
+		"swoole.enable_preemptive_scheduler", "Off", PHP_INI_ALL, outboard_swoole_on_preemptive)
 	PHP_INI_ENTRY("swoole.display_errors", "On", PHP_INI_ALL, NULL)
 	PHP_INI_ENTRY("swoole.use_shortname", "On", PHP_INI_SYSTEM, NULL)
 	PHP_INI_ENTRY("swoole.unixsock_buffer_size", "8388608", PHP_INI_ALL, NULL)
@@ -155,8 +224,22 @@ static PHP_MINIT_FUNCTION(swoole)
 	REGISTER_INI_ENTRIES();
 	zend_register_functions(NULL, outboard_swoole_coroutine_functions, NULL, type);
 	zend_register_functions(NULL, outboard_swoole_http_functions, NULL, type);
+	zend_register_functions(NULL, outboard_swoole_server_functions, NULL, type);
+	zend_register_functions(NULL, outboard_swoole_socket_functions, NULL, type);
+	zend_register_functions(NULL, outboard_swoole_process_functions, NULL, type);
+	zend_register_functions(NULL, outboard_swoole_wait_functions, NULL, type);
+	zend_register_functions(NULL, outboard_swoole_preemption_functions, NULL, type);
+	const zend_ini_entry *short_names =
+		zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("swoole.use_shortname"));
+	const bool has_short_names = short_names && zend_ini_parse_bool(short_names->value);
+	if (has_short_names) {
+		zend_register_functions(NULL, outboard_swoole_short_functions, NULL, type);
+	}
+	REGISTER_BOOL_CONSTANT("SWOOLE_USE_SHORTNAME", has_short_names, CONST_PERSISTENT);
+	outboard_swoole_channel_startup(has_short_names);
 	outboard_swoole_table_startup();
 	outboard_swoole_atomic_startup();
+	outboard_swoole_lock_startup();
 	REGISTER_STRING_CONSTANT("SWOOLE_VERSION", SWOOLE_VERSION_TEXT, CONST_PERSISTENT);
 	REGISTER_LONG_CONSTANT("SWOOLE_VERSION_ID", SWOOLE_VERSION_NUMBER, CONST_PERSISTENT);
 	REGISTER_LONG_CONSTANT("SWOOLE_MAJOR_VERSION", 6, CONST_PERSISTENT);
@@ -196,29 +279,13 @@ void outboard_swoole_add_module(void)
 	zend_interned_strings_switch_storage(true);
 }
 
-static void run_source(const unsigned char *text, size_t len, const char *name)
-{
-	zend_string *source = zend_string_init((const char *) text, len, false);
-	zend_op_array *code =
-		zend_compile_string(source, name, ZEND_COMPILE_POSITION_AFTER_OPEN_TAG);
-	zend_string_release(source);
-	if (code) {
-		zval result;
-		zend_execute(code, &result);
-		zval_ptr_dtor(&result);
-		zend_destroy_static_vars(code);
-		destroy_op_array(code);
-		efree(code);
-	}
-}
-
 /* Before the program's first line. */
 void outboard_swoole_boot(void)
 {
 	/* As in the command line, output is not held back; in a worker it goes to the log line by line. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	run_source(outboard_swoole_php, outboard_swoole_php_len, "outboard:swoole");
-	run_source(outboard_swoole_global_php, outboard_swoole_global_php_len, "outboard:swoole");
+	outboard_run_source(outboard_swoole_php, outboard_swoole_php_len, "outboard:swoole");
+	outboard_run_source(outboard_swoole_global_php, outboard_swoole_global_php_len, "outboard:swoole");
 	outboard_swoole_http_startup();
 }
 
@@ -227,7 +294,7 @@ void outboard_swoole_end(void)
 {
 	zval function;
 	zval result;
-	if (outboard_is_child || EG(exception)) {
+	if (!outboard_events || EG(exception)) {
 		return;
 	}
 	ZVAL_STRING(&function, "Outboard\\Engine\\Swoole\\end");

@@ -1,71 +1,17 @@
 /*
- * Swoole\Table: rows of fixed columns under keys, in memory that all processes share.
+ * Swoole\Table: the class; swoole_rows.c has its rows.
  *
- *   head | buckets: a lock and the first row of a chain each | rows: next, bucket, key, columns
- *
- * Invariants: a row is read and changed under the lock of its bucket alone, and copied out of it before
- * anything is allocated; the free rows have a lock of their own, which is taken last.
+ * Invariant: what may call PHP code happens before or after a row is locked, and never in between.
  */
-#include "swoole.h"
-#include "ext/spl/spl_exceptions.h"
+#include "swoole_rows.h"
 #include "zend_interfaces.h"
 
-#define KEY_BYTES 63
-#define COLUMNS_MAX 64
-#define NO_ROW UINT32_MAX
-
-enum type { INT = 1, FLOAT = 2, STRING = 3 };
-
 typedef struct {
-	zend_string *name;
-	enum type type;
-	uint32_t size; /* of a string */
-	uint32_t offset;
-} column;
-
-typedef struct {
-	uint32_t lock;
-	uint32_t first;
-} bucket;
-
-typedef struct {
-	uint32_t next;
-	uint32_t bucket;
-	uint8_t is_used;
-	uint8_t key_len;
-	char key[KEY_BYTES];
-	char values[] __attribute__((aligned(8)));
-} row;
-
-typedef struct {
-	uint32_t lock;      /* of its making, then of the free rows */
-	uint32_t is_made;
-	uint64_t layout;
-	uint32_t free;      /* chain of rows that were given back */
-	uint32_t untouched; /* rows from here on were never used */
-	int64_t count;
-	uint64_t inserts;
-	uint64_t updates;
-	uint64_t deletes;
-	uint64_t conflicts;
-} head;
-
-typedef struct {
-	head *memory; /* NULL before create() */
-	size_t memory_bytes;
-	bucket *buckets;
-	char *rows;
-	char *copy;     /* of the row that is being read */
-	char *iterated; /* of the iteration's */
-	uint32_t size;
-	uint32_t bucket_count;
-	uint32_t row_count;
-	uint32_t row_bytes;
-	uint32_t value_bytes;
-	column columns[COLUMNS_MAX];
-	uint32_t column_count;
-	uint32_t position; /* of the iteration */
-	bool is_copied;    /* what the position refers to */
+	outboard_rows rows;
+	outboard_row *copy;     /* of the row that is being read */
+	outboard_row *iterated; /* of the iteration's */
+	uint32_t position;      /* of the iteration */
+	bool is_copied;         /* what the position refers to */
 	double proportion;
 	zend_object object;
 } table;
@@ -88,34 +34,40 @@ static zend_object *create_object(zend_class_entry *class)
 	return &one->object;
 }
 
+static void destroy(table *one)
+{
+	outboard_rows_unmap(&one->rows);
+	pefree(one->copy, 1);
+	pefree(one->iterated, 1);
+}
+
 static void free_object(zend_object *object)
 {
 	table *one = table_of(object);
-	for (uint32_t i = 0; i < one->column_count; i++) {
-		zend_string_release(one->columns[i].name);
+	for (uint32_t i = 0; i < one->rows.column_count; i++) {
+		zend_string_release(one->rows.columns[i].name);
 	}
-	if (one->memory) {
-		outboard_swoole_unshare(one->memory, one->memory_bytes);
-		efree(one->copy);
-		efree(one->iterated);
+	if (one->rows.memory) {
+		destroy(one);
 	}
 	zend_object_std_dtor(object);
 }
 
-static row *row_at(const table *one, uint32_t at)
-{
-	return (row *) (one->rows + (size_t) at * one->row_bytes);
-}
-
 /* NULL, with an exception, before create(). */
-static table *made(zval *this)
+static table *created(zval *this)
 {
 	table *one = table_of(Z_OBJ_P(this));
-	if (!one->memory) {
+	if (!one->rows.memory) {
 		zend_throw_error(NULL, "the table is not created or has been destroyed");
 		return NULL;
 	}
 	return one;
+}
+
+static outboard_rows *rows_of(zval *this)
+{
+	table *one = created(this);
+	return one ? &one->rows : NULL;
 }
 
 PHP_METHOD(Swoole_Table, __construct)
@@ -128,15 +80,11 @@ PHP_METHOD(Swoole_Table, __construct)
 		Z_PARAM_DOUBLE(proportion)
 	ZEND_PARSE_PARAMETERS_END();
 	table *one = table_of(Z_OBJ_P(ZEND_THIS));
-	uint32_t rounded = 64;
 	if (size < 1 || size > 1 << 28) {
 		zend_argument_value_error(1, "must be between 1 and 268,435,456");
 		return;
 	}
-	while (rounded < (uint32_t) size) {
-		rounded *= 2;
-	}
-	one->size = rounded;
+	outboard_rows_set_size(&one->rows, (uint32_t) size);
 	one->proportion = proportion > 1 ? 1 : proportion < 0.2 ? 0.2 : proportion;
 }
 
@@ -152,227 +100,72 @@ PHP_METHOD(Swoole_Table, column)
 		Z_PARAM_LONG(size)
 	ZEND_PARSE_PARAMETERS_END();
 	table *one = table_of(Z_OBJ_P(ZEND_THIS));
-	if (one->memory || one->column_count == COLUMNS_MAX || ZSTR_LEN(name) == 0
-		|| type < INT || type > STRING || (type == STRING && (size < 1 || size > 1 << 24))) {
+	const bool is_valid = ZSTR_LEN(name) > 0 && type >= COLUMN_INT && type <= COLUMN_STRING
+		&& (type != COLUMN_STRING || (size >= 1 && size <= 1 << 24));
+	if (!is_valid || !outboard_rows_add_column(
+			&one->rows, name, (enum outboard_column_type) type, (uint32_t) size)) {
 		zend_error(E_WARNING, "Swoole\\Table::column(): the column \"%s\" cannot be added",
 			ZSTR_VAL(name));
 		RETURN_FALSE;
 	}
-	column *added = &one->columns[one->column_count++];
-	added->name = zend_string_copy(name);
-	added->type = (enum type) type;
-	added->size = type == STRING ? (uint32_t) size : 8;
-	added->offset = one->value_bytes;
-	one->value_bytes += type == STRING ? ((uint32_t) size + sizeof(uint32_t) + 7) & ~7u : 8;
 	RETURN_TRUE;
-}
-
-/* Tells tables apart that a changed program makes in the same place. */
-static uint64_t layout_of(const table *one)
-{
-	uint64_t layout = one->size;
-	for (uint32_t i = 0; i < one->column_count; i++) {
-		layout = layout * 31 + zend_string_hash_val(one->columns[i].name);
-		layout = layout * 31 + one->columns[i].type;
-		layout = layout * 31 + one->columns[i].size;
-	}
-	return layout;
-}
-
-/* Another process may have made it. */
-static void make(table *one)
-{
-	head *memory = one->memory;
-	const uint64_t layout = layout_of(one);
-	outboard_swoole_lock(&memory->lock);
-	if (!memory->is_made || memory->layout != layout) {
-		for (uint32_t i = 0; i < one->bucket_count; i++) {
-			one->buckets[i] = (bucket) {0, NO_ROW};
-		}
-		memory->layout = layout;
-		memory->free = NO_ROW;
-		memory->untouched = 0;
-		memory->count = 0;
-		memory->inserts = memory->updates = memory->deletes = memory->conflicts = 0;
-		memory->is_made = 1;
-	}
-	outboard_swoole_unlock(&memory->lock);
 }
 
 PHP_METHOD(Swoole_Table, create)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
 	table *one = table_of(Z_OBJ_P(ZEND_THIS));
-	if (one->memory || one->column_count == 0) {
+	if (one->rows.memory || one->rows.column_count == 0) {
 		RETURN_FALSE;
 	}
-	one->bucket_count = one->size;
-	one->row_count = one->size + (uint32_t) (one->size * one->proportion);
-	one->row_bytes = (uint32_t) (sizeof(row) + one->value_bytes);
-	const size_t bytes = sizeof(head) + (size_t) one->bucket_count * sizeof(bucket)
-		+ (size_t) one->row_count * one->row_bytes;
-	one->memory = outboard_swoole_share(bytes);
-	if (!one->memory) {
-		zend_error(E_WARNING, "Swoole\\Table::create(): there is no memory for %zu bytes", bytes);
+	if (!outboard_rows_create(&one->rows, one->proportion)) {
+		zend_error(E_WARNING, "Swoole\\Table::create(): there is no memory for %zu bytes",
+			one->rows.memory_bytes);
 		RETURN_FALSE;
 	}
-	one->memory_bytes = bytes;
-	one->buckets = (bucket *) (one->memory + 1);
-	one->rows = (char *) (one->buckets + one->bucket_count);
-	one->copy = emalloc(one->row_bytes);
-	one->iterated = emalloc(one->row_bytes);
-	make(one);
-	zend_update_property_long(table_class, Z_OBJ_P(ZEND_THIS), ZEND_STRL("size"), one->size);
-	zend_update_property_long(
-		table_class, Z_OBJ_P(ZEND_THIS), ZEND_STRL("memorySize"), (zend_long) bytes);
+	/* As the table itself, they are not part of what memory_limit counts. */
+	one->copy = pemalloc(one->rows.copy_bytes, 1);
+	one->iterated = pemalloc(one->rows.copy_bytes, 1);
+	zend_update_property_long(table_class, &one->object, ZEND_STRL("size"), one->rows.size);
+	zend_update_property_long(table_class, &one->object, ZEND_STRL("memorySize"),
+		(zend_long) one->rows.memory_bytes);
 	RETURN_TRUE;
 }
 
 PHP_METHOD(Swoole_Table, destroy)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	table *one = made(ZEND_THIS);
+	table *one = created(ZEND_THIS);
 	if (one) {
-		outboard_swoole_unshare(one->memory, one->memory_bytes);
-		efree(one->copy);
-		efree(one->iterated);
-		one->memory = NULL;
+		destroy(one);
 		RETURN_TRUE;
 	}
 }
 
-static size_t length_of(const zend_string *key)
+static const outboard_column *column_of(const outboard_rows *rows, const zend_string *name)
 {
-	return ZSTR_LEN(key) > KEY_BYTES ? KEY_BYTES : ZSTR_LEN(key);
-}
-
-static bucket *bucket_of(const table *one, zend_string *key, uint32_t *at)
-{
-	/* What is cut off does not tell keys apart. */
-	const zend_ulong hash = ZSTR_LEN(key) > KEY_BYTES
-		? zend_inline_hash_func(ZSTR_VAL(key), KEY_BYTES) : zend_string_hash_val(key);
-	*at = (uint32_t) (hash ^ hash >> 32) & (one->bucket_count - 1);
-	return &one->buckets[*at];
-}
-
-/* Under the bucket's lock; `link` is what refers to the row. */
-static row *find(const table *one, bucket *chain, const zend_string *key, uint32_t **link)
-{
-	const size_t len = length_of(key);
-	for (uint32_t *at = &chain->first; *at != NO_ROW;) {
-		row *candidate = row_at(one, *at);
-		if (candidate->key_len == len && memcmp(candidate->key, ZSTR_VAL(key), len) == 0) {
-			if (link) {
-				*link = at;
-			}
-			return candidate;
-		}
-		at = &candidate->next;
-	}
-	return NULL;
-}
-
-static uint32_t take_free(const table *one)
-{
-	head *memory = one->memory;
-	uint32_t at = NO_ROW;
-	outboard_swoole_lock(&memory->lock);
-	if (memory->free != NO_ROW) {
-		at = memory->free;
-		memory->free = row_at(one, at)->next;
-	} else if (memory->untouched < one->row_count) {
-		at = memory->untouched++;
-	}
-	outboard_swoole_unlock(&memory->lock);
-	return at;
-}
-
-/* Under the bucket's lock: the row of this key, which is new with zeros; NULL when all are in use. */
-static row *find_or_add(table *one, bucket *chain, uint32_t chain_at, const zend_string *key)
-{
-	row *found = find(one, chain, key, NULL);
-	if (found) {
-		__atomic_add_fetch(&one->memory->updates, 1, __ATOMIC_RELAXED);
-		return found;
-	}
-	const uint32_t at = take_free(one);
-	if (at == NO_ROW) {
-		return NULL;
-	}
-	found = row_at(one, at);
-	memset(found->values, 0, one->value_bytes);
-	found->key_len = (uint8_t) length_of(key);
-	memcpy(found->key, ZSTR_VAL(key), found->key_len);
-	found->bucket = chain_at;
-	found->next = chain->first;
-	if (chain->first != NO_ROW) {
-		__atomic_add_fetch(&one->memory->conflicts, 1, __ATOMIC_RELAXED);
-	}
-	found->is_used = 1;
-	chain->first = at;
-	__atomic_add_fetch(&one->memory->count, 1, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&one->memory->inserts, 1, __ATOMIC_RELAXED);
-	return found;
-}
-
-static void read_value(const column *of, const char *values, zval *target)
-{
-	const char *at = values + of->offset;
-	if (of->type == INT) {
-		int64_t number;
-		memcpy(&number, at, sizeof(number));
-		ZVAL_LONG(target, (zend_long) number);
-	} else if (of->type == FLOAT) {
-		double number;
-		memcpy(&number, at, sizeof(number));
-		ZVAL_DOUBLE(target, number);
-	} else {
-		uint32_t len;
-		memcpy(&len, at, sizeof(len));
-		ZVAL_STRINGL_FAST(target, at + sizeof(len), len > of->size ? of->size : len);
-	}
-}
-
-/* `value` has the column's type. */
-static void write_value(const column *of, char *values, const zval *value)
-{
-	char *at = values + of->offset;
-	if (of->type == INT) {
-		const int64_t number = Z_LVAL_P(value);
-		memcpy(at, &number, sizeof(number));
-	} else if (of->type == FLOAT) {
-		memcpy(at, &Z_DVAL_P(value), sizeof(double));
-	} else {
-		const uint32_t len = Z_STRLEN_P(value) > of->size ? of->size : (uint32_t) Z_STRLEN_P(value);
-		memcpy(at, &len, sizeof(len));
-		memcpy(at + sizeof(len), Z_STRVAL_P(value), len);
-	}
-}
-
-static const column *column_of(const table *one, const zend_string *name)
-{
-	for (uint32_t i = 0; i < one->column_count; i++) {
-		if (zend_string_equals(one->columns[i].name, name)) {
-			return &one->columns[i];
+	for (uint32_t i = 0; i < rows->column_count; i++) {
+		if (zend_string_equals(rows->columns[i].name, name)) {
+			return &rows->columns[i];
 		}
 	}
 	return NULL;
 }
 
 /* With the types of the columns; undefined where nothing is given. What may call PHP happens here. */
-static bool convert(const table *one, HashTable *given, zval *values)
+static bool convert(const outboard_rows *rows, HashTable *given, zval *values)
 {
 	bool fits = true;
-	for (uint32_t i = 0; i < one->column_count; i++) {
-		const column *of = &one->columns[i];
+	for (uint32_t i = 0; i < rows->column_count; i++) {
+		const outboard_column *of = &rows->columns[i];
 		zval *value = zend_symtable_find(given, of->name);
 		ZVAL_UNDEF(&values[i]);
 		if (!value) {
 			continue;
 		}
-		if (of->type == INT) {
+		if (of->type == COLUMN_INT) {
 			ZVAL_LONG(&values[i], zval_get_long(value));
-		} else if (of->type == FLOAT) {
+		} else if (of->type == COLUMN_FLOAT) {
 			ZVAL_DOUBLE(&values[i], zval_get_double(value));
 		} else {
 			ZVAL_STR(&values[i], zval_get_string(value));
@@ -391,61 +184,36 @@ PHP_METHOD(Swoole_Table, set)
 {
 	zend_string *key;
 	HashTable *given;
-	zval values[COLUMNS_MAX];
-	uint32_t chain_at;
+	zval values[OUTBOARD_COLUMNS_MAX];
 	ZEND_PARSE_PARAMETERS_START(2, 2)
 		Z_PARAM_STR(key)
 		Z_PARAM_ARRAY_HT(given)
 	ZEND_PARSE_PARAMETERS_END();
-	table *one = made(ZEND_THIS);
-	if (!one) {
+	outboard_rows *rows = rows_of(ZEND_THIS);
+	if (!rows) {
 		return;
 	}
-	row *found = NULL;
-	if (convert(one, given, values)) {
-		bucket *chain = bucket_of(one, key, &chain_at);
-		outboard_swoole_lock(&chain->lock);
-		found = find_or_add(one, chain, chain_at, key);
-		for (uint32_t i = 0; found && i < one->column_count; i++) {
-			if (!Z_ISUNDEF(values[i])) {
-				write_value(&one->columns[i], found->values, &values[i]);
-			}
-		}
-		outboard_swoole_unlock(&chain->lock);
-		if (!found) {
-			zend_error(E_WARNING, "Swoole\\Table::set(): no row is left for the key \"%s\"",
-				ZSTR_VAL(key));
-		}
+	/* PHP code that it has called may have destroyed the table. */
+	const bool is_converted = convert(rows, given, values) && rows->memory;
+	const bool is_stored = is_converted && outboard_rows_set(rows, key, values);
+	if (is_converted && !is_stored) {
+		zend_error(E_WARNING, "Swoole\\Table::set(): no row is left for the key \"%s\"",
+			ZSTR_VAL(key));
 	}
-	for (uint32_t i = 0; i < one->column_count; i++) {
+	for (uint32_t i = 0; i < rows->column_count; i++) {
 		zval_ptr_dtor(&values[i]);
 	}
-	RETURN_BOOL(found != NULL);
+	RETURN_BOOL(is_stored);
 }
 
-/* Copies the row of the key; false when there is none. */
-static bool copy_row(table *one, zend_string *key)
+static void return_row(const outboard_rows *rows, const outboard_row *copy, zval *target)
 {
-	uint32_t chain_at;
-	bucket *chain = bucket_of(one, key, &chain_at);
-	outboard_swoole_lock(&chain->lock);
-	const row *found = find(one, chain, key, NULL);
-	if (found) {
-		memcpy(one->copy, found, one->row_bytes);
-	}
-	outboard_swoole_unlock(&chain->lock);
-	return found != NULL;
-}
-
-static void give_row(const table *one, const char *of, zval *target)
-{
-	const row *copy = (const row *) of;
-	array_init_size(target, one->column_count);
+	array_init_size(target, rows->column_count);
 	zend_hash_real_init_mixed(Z_ARRVAL_P(target));
-	for (uint32_t i = 0; i < one->column_count; i++) {
+	for (uint32_t i = 0; i < rows->column_count; i++) {
 		zval value;
-		read_value(&one->columns[i], copy->values, &value);
-		zend_symtable_update(Z_ARRVAL_P(target), one->columns[i].name, &value);
+		outboard_row_value(copy, &rows->columns[i], &value);
+		zend_symtable_update(Z_ARRVAL_P(target), rows->columns[i].name, &value);
 	}
 }
 
@@ -458,67 +226,43 @@ PHP_METHOD(Swoole_Table, get)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_STR_OR_NULL(field)
 	ZEND_PARSE_PARAMETERS_END();
-	table *one = made(ZEND_THIS);
-	if (!one || !copy_row(one, key)) {
+	const table *one = created(ZEND_THIS);
+	if (!one || !outboard_rows_copy(&one->rows, key, one->copy)) {
 		RETURN_FALSE;
 	}
 	if (!field) {
-		give_row(one, one->copy, return_value);
+		return_row(&one->rows, one->copy, return_value);
 		return;
 	}
-	const column *of = column_of(one, field);
+	const outboard_column *of = column_of(&one->rows, field);
 	if (!of) {
 		RETURN_FALSE;
 	}
-	read_value(of, ((const row *) one->copy)->values, return_value);
+	outboard_row_value(one->copy, of, return_value);
 }
 
 PHP_METHOD(Swoole_Table, exists)
 {
 	zend_string *key;
-	uint32_t chain_at;
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_STR(key)
 	ZEND_PARSE_PARAMETERS_END();
-	table *one = made(ZEND_THIS);
-	if (!one) {
-		return;
+	const outboard_rows *rows = rows_of(ZEND_THIS);
+	if (rows) {
+		RETURN_BOOL(outboard_rows_exist(rows, key));
 	}
-	bucket *chain = bucket_of(one, key, &chain_at);
-	outboard_swoole_lock(&chain->lock);
-	const bool is_found = find(one, chain, key, NULL) != NULL;
-	outboard_swoole_unlock(&chain->lock);
-	RETURN_BOOL(is_found);
 }
 
 PHP_METHOD(Swoole_Table, del)
 {
 	zend_string *key;
-	uint32_t *link;
-	uint32_t chain_at;
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_STR(key)
 	ZEND_PARSE_PARAMETERS_END();
-	table *one = made(ZEND_THIS);
-	if (!one) {
-		return;
+	outboard_rows *rows = rows_of(ZEND_THIS);
+	if (rows) {
+		RETURN_BOOL(outboard_rows_delete(rows, key));
 	}
-	bucket *chain = bucket_of(one, key, &chain_at);
-	outboard_swoole_lock(&chain->lock);
-	row *found = find(one, chain, key, &link);
-	if (found) {
-		const uint32_t at = *link;
-		*link = found->next;
-		found->is_used = 0;
-		outboard_swoole_lock(&one->memory->lock);
-		found->next = one->memory->free;
-		one->memory->free = at;
-		outboard_swoole_unlock(&one->memory->lock);
-		__atomic_sub_fetch(&one->memory->count, 1, __ATOMIC_RELAXED);
-		__atomic_add_fetch(&one->memory->deletes, 1, __ATOMIC_RELAXED);
-	}
-	outboard_swoole_unlock(&chain->lock);
-	RETURN_BOOL(found != NULL);
 }
 
 static void add(INTERNAL_FUNCTION_PARAMETERS, int sign)
@@ -526,44 +270,28 @@ static void add(INTERNAL_FUNCTION_PARAMETERS, int sign)
 	zend_string *key;
 	zend_string *name;
 	zval *by = NULL;
-	uint32_t chain_at;
+	zval sum;
 	ZEND_PARSE_PARAMETERS_START(2, 3)
 		Z_PARAM_STR(key)
 		Z_PARAM_STR(name)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_NUMBER(by)
 	ZEND_PARSE_PARAMETERS_END();
-	table *one = made(ZEND_THIS);
-	if (!one) {
+	outboard_rows *rows = rows_of(ZEND_THIS);
+	if (!rows) {
 		return;
 	}
-	const column *of = column_of(one, name);
-	if (!of || of->type == STRING) {
+	const outboard_column *of = column_of(rows, name);
+	if (!of || of->type == COLUMN_STRING) {
 		zend_error(E_WARNING, "Swoole\\Table: the column \"%s\" holds no number", ZSTR_VAL(name));
 		RETURN_FALSE;
 	}
-	const zend_long whole = by ? zval_get_long(by) : 1;
-	const double real = by ? zval_get_double(by) : 1;
-	zval value;
-	bucket *chain = bucket_of(one, key, &chain_at);
-	outboard_swoole_lock(&chain->lock);
-	row *found = find_or_add(one, chain, chain_at, key);
-	if (found) {
-		read_value(of, found->values, &value);
-		if (of->type == INT) {
-			/* As the processor adds: without an end. */
-			ZVAL_LONG(&value, (zend_long) ((zend_ulong) Z_LVAL(value)
-				+ (zend_ulong) whole * (zend_ulong) sign));
-		} else {
-			ZVAL_DOUBLE(&value, Z_DVAL(value) + real * sign);
-		}
-		write_value(of, found->values, &value);
-	}
-	outboard_swoole_unlock(&chain->lock);
-	if (!found) {
+	const zend_ulong whole = (zend_ulong) (by ? zval_get_long(by) : 1) * (zend_ulong) sign;
+	const double real = (by ? zval_get_double(by) : 1) * sign;
+	if (!outboard_rows_add(rows, key, of, (zend_long) whole, real, &sum)) {
 		RETURN_FALSE;
 	}
-	RETURN_COPY_VALUE(&value);
+	RETURN_COPY_VALUE(&sum);
 }
 
 PHP_METHOD(Swoole_Table, incr)
@@ -584,69 +312,53 @@ PHP_METHOD(Swoole_Table, count)
 		Z_PARAM_LONG(mode)
 	ZEND_PARSE_PARAMETERS_END();
 	(void) mode;
-	table *one = made(ZEND_THIS);
-	if (one) {
-		RETURN_LONG((zend_long) __atomic_load_n(&one->memory->count, __ATOMIC_RELAXED));
+	const outboard_rows *rows = rows_of(ZEND_THIS);
+	if (rows) {
+		RETURN_LONG((zend_long) outboard_rows_count(rows).count);
 	}
 }
 
 PHP_METHOD(Swoole_Table, getSize)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	RETURN_LONG(table_of(Z_OBJ_P(ZEND_THIS))->size);
+	RETURN_LONG(table_of(Z_OBJ_P(ZEND_THIS))->rows.size);
 }
 
 PHP_METHOD(Swoole_Table, getMemorySize)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	RETURN_LONG((zend_long) table_of(Z_OBJ_P(ZEND_THIS))->memory_bytes);
+	RETURN_LONG((zend_long) table_of(Z_OBJ_P(ZEND_THIS))->rows.memory_bytes);
 }
 
 PHP_METHOD(Swoole_Table, stats)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	const table *one = made(ZEND_THIS);
-	if (!one) {
+	const outboard_rows *rows = rows_of(ZEND_THIS);
+	if (!rows) {
 		return;
 	}
-	const head *memory = one->memory;
+	const outboard_rows_stats stats = outboard_rows_count(rows);
 	array_init(return_value);
-	add_assoc_long(return_value, "num", (zend_long) memory->count);
-	add_assoc_long(return_value, "conflict_count", (zend_long) memory->conflicts);
+	add_assoc_long(return_value, "num", (zend_long) stats.count);
+	add_assoc_long(return_value, "conflict_count", (zend_long) stats.conflicts);
 	add_assoc_long(return_value, "conflict_max_level", 0);
-	add_assoc_long(return_value, "insert_count", (zend_long) memory->inserts);
-	add_assoc_long(return_value, "update_count", (zend_long) memory->updates);
-	add_assoc_long(return_value, "delete_count", (zend_long) memory->deletes);
+	add_assoc_long(return_value, "insert_count", (zend_long) stats.inserts);
+	add_assoc_long(return_value, "update_count", (zend_long) stats.updates);
+	add_assoc_long(return_value, "delete_count", (zend_long) stats.deletes);
 	add_assoc_long(return_value, "available_slice_num",
-		(zend_long) (one->row_count - (uint32_t) memory->count));
-	add_assoc_long(return_value, "total_slice_num", one->row_count);
+		(zend_long) rows->row_count - (zend_long) stats.count);
+	add_assoc_long(return_value, "total_slice_num", rows->row_count);
 }
 
-/* Copies the next used row from the position on. */
 static void seek(table *one)
 {
-	one->is_copied = false;
-	const uint32_t untouched = __atomic_load_n(&one->memory->untouched, __ATOMIC_RELAXED);
-	for (; one->position < untouched && !one->is_copied; one->position++) {
-		const row *candidate = row_at(one, one->position);
-		const uint32_t chain_at = __atomic_load_n(&candidate->bucket, __ATOMIC_RELAXED);
-		if (!candidate->is_used || chain_at >= one->bucket_count) {
-			continue;
-		}
-		bucket *chain = &one->buckets[chain_at];
-		outboard_swoole_lock(&chain->lock);
-		if (candidate->is_used && candidate->bucket == chain_at) {
-			memcpy(one->iterated, candidate, one->row_bytes);
-			one->is_copied = true;
-		}
-		outboard_swoole_unlock(&chain->lock);
-	}
+	one->is_copied = outboard_rows_copy_next(&one->rows, &one->position, one->iterated);
 }
 
 PHP_METHOD(Swoole_Table, rewind)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	table *one = made(ZEND_THIS);
+	table *one = created(ZEND_THIS);
 	if (one) {
 		one->position = 0;
 		seek(one);
@@ -656,7 +368,7 @@ PHP_METHOD(Swoole_Table, rewind)
 PHP_METHOD(Swoole_Table, next)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	table *one = made(ZEND_THIS);
+	table *one = created(ZEND_THIS);
 	if (one) {
 		seek(one);
 	}
@@ -665,26 +377,25 @@ PHP_METHOD(Swoole_Table, next)
 PHP_METHOD(Swoole_Table, valid)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	table *one = made(ZEND_THIS);
+	const table *one = created(ZEND_THIS);
 	RETURN_BOOL(one && one->is_copied);
 }
 
 PHP_METHOD(Swoole_Table, key)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	const table *one = made(ZEND_THIS);
+	const table *one = created(ZEND_THIS);
 	if (one && one->is_copied) {
-		const row *copy = (const row *) one->iterated;
-		RETURN_STRINGL(copy->key, copy->key_len);
+		outboard_row_key(one->iterated, return_value);
 	}
 }
 
 PHP_METHOD(Swoole_Table, current)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	const table *one = made(ZEND_THIS);
+	const table *one = created(ZEND_THIS);
 	if (one && one->is_copied) {
-		give_row(one, one->iterated, return_value);
+		return_row(&one->rows, one->iterated, return_value);
 	}
 }
 
@@ -763,9 +474,9 @@ void outboard_swoole_table_startup(void)
 	table_class->ce_flags |= ZEND_ACC_NOT_SERIALIZABLE;
 	table_class->create_object = create_object;
 	zend_class_implements(table_class, 2, zend_ce_iterator, zend_ce_countable);
-	zend_declare_class_constant_long(table_class, ZEND_STRL("TYPE_INT"), INT);
-	zend_declare_class_constant_long(table_class, ZEND_STRL("TYPE_FLOAT"), FLOAT);
-	zend_declare_class_constant_long(table_class, ZEND_STRL("TYPE_STRING"), STRING);
+	zend_declare_class_constant_long(table_class, ZEND_STRL("TYPE_INT"), COLUMN_INT);
+	zend_declare_class_constant_long(table_class, ZEND_STRL("TYPE_FLOAT"), COLUMN_FLOAT);
+	zend_declare_class_constant_long(table_class, ZEND_STRL("TYPE_STRING"), COLUMN_STRING);
 	zend_declare_property_null(table_class, ZEND_STRL("size"), ZEND_ACC_PUBLIC);
 	zend_declare_property_null(table_class, ZEND_STRL("memorySize"), ZEND_ACC_PUBLIC);
 	zend_register_class_alias("swoole_table", table_class);

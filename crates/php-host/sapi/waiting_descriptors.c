@@ -67,7 +67,8 @@ static bool is_in_use(int fd)
 	if (function && !function->common.scope && function->common.function_name) {
 		/* For streams and sockets of the script, one coroutine may read while another writes. */
 		const char *name = ZSTR_VAL(function->common.function_name);
-		if (name[0] == 'f' || !strncmp(name, "stream_", 7) || !strncmp(name, "socket_", 7)) {
+		if (name[0] == 'f' || !strncmp(name, "stream_", 7) || !strncmp(name, "socket_", 7)
+			|| !strcmp(name, "Outboard\\Engine\\Swoole\\wait_descriptor")) {
 			return false;
 		}
 	}

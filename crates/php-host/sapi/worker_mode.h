@@ -150,4 +150,7 @@ void outboard_throw_connection_in_use(const zend_execute_data *there);
 /* persistent.c */
 void outboard_persistent_startup(void);
 
+/* worker_script.c */
+void outboard_run_source(const unsigned char *text, size_t len, const char *name);
+
 #endif

@@ -161,13 +161,12 @@ static void add_frankenphp(void)
 	register_constant("FRANKENPHP_LOG_LEVEL_ERROR", 8);
 }
 
-/* Loads the part of the API that is written in PHP (runtime/, embedded by build.rs). */
-static void load_runtime(void)
+/* Compiles and runs PHP code of the host (runtime/, embedded by build.rs). */
+void outboard_run_source(const unsigned char *text, size_t len, const char *name)
 {
-	zend_string *source = zend_string_init((const char *) outboard_runtime_php,
-		outboard_runtime_php_len, false);
-	zend_op_array *code = zend_compile_string(source, "outboard:runtime",
-		ZEND_COMPILE_POSITION_AFTER_OPEN_TAG);
+	zend_string *source = zend_string_init((const char *) text, len, false);
+	zend_op_array *code =
+		zend_compile_string(source, name, ZEND_COMPILE_POSITION_AFTER_OPEN_TAG);
 	zend_string_release(source);
 	if (code) {
 		zval result;
@@ -198,9 +197,11 @@ static void boot(const char *script)
 	zend_file_handle file;
 	zend_stream_init_filename(&file, script);
 	file.primary_script = 1;
-	load_runtime();
+	outboard_run_source(outboard_runtime_php, outboard_runtime_php_len, "outboard:runtime");
 	if (outboard_is_swoole) {
 		outboard_swoole_boot();
+		/* As for the command line's script (do_cli in php_cli.c): its first line may name PHP. */
+		CG(skip_shebang) = true;
 	}
 	if (php_execute_script(&file) && !is_handling && !EG(exit_status)) {
 		run_configured();

@@ -65,7 +65,7 @@ fn read_from_outside(pid: i32, memory: &OwnedFd, tag: Tag) {
     let still = matches!(engine::subject_of(pid), Ok(Some(now)) if now == tag);
     // If the ring cannot be mapped, the worker exits anyway.
     if let (true, Ok(channel)) = (still, WorkerChannel::map(memory)) {
-        show(&channel.backtrace_sink(), &text, tag);
+        channel.backtrace_sink().publish(&text, tag);
     }
 }
 
@@ -74,11 +74,6 @@ fn read_from_outside(pid: i32, memory: &OwnedFd, tag: Tag) {
 pub(crate) fn of(pid: i32, root: usize) -> Vec<u8> {
     engine::write_backtrace_from(pid, root);
     WRITER.with_borrow_mut(|writer| std::mem::take(&mut writer.text))
-}
-
-fn show(sink: &BacktraceSink, text: &[u8], tag: Tag) {
-    sink.write(0, text);
-    sink.publish(text.len(), tag);
 }
 
 /// Appends to the text.
@@ -101,7 +96,7 @@ extern "C" fn outboard_rs_backtrace_publish() {
     let _ = catch_unwind(|| {
         WRITER.with_borrow_mut(|writer| {
             if let Some(sink) = &writer.sink {
-                show(sink, &writer.text, writer.tag);
+                sink.publish(&writer.text, writer.tag);
             }
             writer.text.clear();
         });

@@ -203,8 +203,18 @@ impl From<FetchResult<'_>> for RawFetchResult {
     }
 }
 
+/// `outboard_stream_event`
+#[repr(C)]
+pub(crate) struct RawStreamEvent {
+    pub(crate) kind: i32,
+    pub(crate) port: u32,
+    pub(crate) item: u64,
+    pub(crate) session: u64,
+    pub(crate) bytes: Str,
+}
+
 unsafe extern "C" {
-    static outboard_layout: [usize; 9];
+    static outboard_layout: [usize; 10];
     fn outboard_engine_start(
         sapi_name: *const c_char,
         ini_file: *const c_char,
@@ -245,6 +255,7 @@ fn check_layouts() {
         size_of::<RawEvent>(),
         size_of::<RawFetch>(),
         size_of::<RawFetchResult>(),
+        size_of::<RawStreamEvent>(),
     ];
     // SAFETY: a constant array of the C side.
     let there = unsafe { outboard_layout };

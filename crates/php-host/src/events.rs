@@ -9,7 +9,8 @@ use crate::exchange::Exchange;
 use crate::fetches::Fetches;
 use crate::link::{Link, Notice};
 use crate::offload::Offload;
-use crate::poller::{Due, Poller};
+use crate::poller::{Due, Poller, now_us};
+use crate::streams::Streams;
 use outboard_ring::frame::Tag;
 use outboard_ring::request::RequestView;
 use outboard_ring::response::Done;
@@ -21,8 +22,10 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// While there are requests, the kernel is polled once per this number of events.
+/// While there are requests, the kernel is polled once per this number of events or this time, so
+/// that coroutines whose descriptors are ready do not wait for many new requests.
 const EVENTS_BETWEEN_POLLS: u32 = 32;
+const TIME_BETWEEN_POLLS_US: u64 = 500;
 
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub(crate) enum Event {
     Timer(u64),
     /// The deadline of this request has passed.
     Cancel(NonNull<RequestSlot>),
+    /// Something has come on a raw connection.
+    Stream,
     /// The worker is to exit.
     Stop,
 }
@@ -57,12 +62,14 @@ pub(crate) struct Events {
     pub(crate) poller: Poller,
     pub(crate) fetches: Fetches,
     pub(crate) offload: Offload,
+    pub(crate) streams: Streams,
     queue: VecDeque<Event>,
     due: Vec<Due>,
     /// Slots in use, by the index of their tag.
     active: Vec<Option<NonNull<RequestSlot>>>,
     free: Vec<NonNull<RequestSlot>>,
     since_poll: u32,
+    polled_us: u64,
     is_stop_reported: bool,
     /// The error that ends the worker.
     pub(crate) failed: Option<Corrupt>,
@@ -77,11 +84,13 @@ impl Events {
             poller,
             fetches: Fetches::default(),
             offload: Offload::default(),
+            streams: Streams::default(),
             queue: VecDeque::new(),
             due: Vec::new(),
             active: Vec::new(),
             free: Vec::new(),
             since_poll: 0,
+            polled_us: 0,
             is_stop_reported: false,
             failed: None,
         })
@@ -104,7 +113,7 @@ impl Events {
                 return Ok(event);
             }
             self.since_poll += 1;
-            if self.since_poll > EVENTS_BETWEEN_POLLS && self.is_watching() {
+            if self.is_watching() && self.is_poll_due() {
                 self.poll(false)?;
                 continue;
             }
@@ -124,6 +133,7 @@ impl Events {
             }
             if self.link.borrow().is_stopped() && !self.is_stop_reported {
                 self.is_stop_reported = true;
+                self.streams.leave(&mut self.link.borrow_mut())?;
                 return Ok(Event::Stop);
             }
             if !may_block {
@@ -165,9 +175,15 @@ impl Events {
         self.poll(true)
     }
 
+    fn is_poll_due(&self) -> bool {
+        self.since_poll > EVENTS_BETWEEN_POLLS
+            || (self.since_poll > 1 && now_us() >= self.polled_us + TIME_BETWEEN_POLLS_US)
+    }
+
     fn poll(&mut self, may_block: bool) -> Result<(), Corrupt> {
         self.since_poll = 0;
         let polled = self.poller.poll(may_block, &mut self.due);
+        self.polled_us = now_us();
         match polled {
             Ok(true) => self.link.borrow().bell().clear(),
             Ok(false) => {}
@@ -200,6 +216,11 @@ impl Events {
                         .slot(tag)
                         .and_then(|mut slot| unsafe { slot.as_mut().exchange.take_waiter() });
                     self.queue.extend(waiter.map(Event::Wake));
+                }
+                Some(Notice::Stream(payload)) => {
+                    if self.streams.receive(&payload)? {
+                        self.queue.push_back(Event::Stream);
+                    }
                 }
                 Some(Notice::Completion(payload)) => {
                     let woken = self.fetches.receive(payload)?;

@@ -4,12 +4,15 @@
 //! the ring in their order; body frames are stored only for requests that wait or are being
 //! handled. A corrupt ring ends the worker.
 
-use outboard_ring::channel::{WaitCall, WorkerChannel};
+use outboard_ring::channel::{Capacities, GatewayChannel, WaitCall, WorkerChannel};
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FRAME_HEADER_BYTES, FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Operation};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Why a frame was not sent.
@@ -35,6 +38,8 @@ pub(crate) enum Notice {
     /// The client of this request reads again.
     Resume(Tag),
     Completion(Vec<u8>),
+    /// Something has happened on a raw connection.
+    Stream(Vec<u8>),
 }
 
 #[derive(Debug)]
@@ -94,6 +99,18 @@ impl Link {
             unannounced: 0,
             completed: Instant::now(),
         })
+    }
+
+    /// A worker's end of a ring whose other end is nobody's.
+    pub(crate) fn private() -> io::Result<Rc<RefCell<Self>>> {
+        let (gateway, memory) = GatewayChannel::create(Capacities::DEFAULT, 0)?;
+        let channel = WorkerChannel::map(&memory)?;
+        let (bell, gateway_bell) = (Doorbell::new()?, Doorbell::new()?);
+        let awaited = Awaited::new(&bell)?;
+        // Both are there for as long as the process.
+        std::mem::forget((gateway, bell));
+        let link = Self::new(channel, awaited, gateway_bell).map_err(io::Error::other)?;
+        Ok(Rc::new(RefCell::new(link)))
     }
 
     /// Reports that the worker has booted.
@@ -276,6 +293,7 @@ impl Link {
             FrameKind::Completion => {
                 self.notices.push_back(Notice::Completion(std::mem::take(frame)));
             }
+            FrameKind::Stream => self.notices.push_back(Notice::Stream(std::mem::take(frame))),
             _ => return Err(Corrupt { what: "a frame that only workers send" }),
         }
         Ok(Some(Sorted::Elsewhere))

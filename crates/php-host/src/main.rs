@@ -7,22 +7,24 @@
 //! the start of its server, for `outboard run`.
 //!
 //! ```text
-//!  main ─▶ zygote (control socket, forks, reaps) ─fork─▶ worker (request loop)
-//!             │                                             │
-//!             └▶ startup: settings, ini, engine             ├▶ exchange ◀▶ link ◀▶ ring
-//!                                                           │  ▲ callbacks ◀ sapi/*.c ◀ PHP
-//!                                                           └▶ worker_script ▶ events:
-//!                                                              requests, waits, timers, fetches
+//!  main ─▶ boot ─▶ zygote (control socket, forks, reaps) ─fork─▶ worker (request loop)
+//!            │                                                      │
+//!            └▶ startup: settings, ini, engine                      ├▶ exchange ◀▶ link ◀▶ ring
+//!                                                                   │  ▲ callbacks ◀ sapi/*.c ◀ PHP
+//!                                                                   └▶ worker_script ▶ events:
+//!                                                                      requests, waits, timers, fetches
 //! ```
 
 mod backtrace;
 mod blocking_ops;
+mod boot;
 mod callbacks;
 mod capture;
 mod descendants;
 mod engine;
 mod events;
 mod exchange;
+mod exit;
 mod fetches;
 mod ini;
 mod ini_files;
@@ -33,8 +35,10 @@ mod process;
 mod purge;
 mod sampler;
 mod startup;
+mod streams;
 mod swoole;
 mod worker;
+mod worker_fds;
 mod worker_script;
 mod zygote;
 
@@ -58,11 +62,11 @@ fn main() -> ExitCode {
         Some(USER_OPTION) => match user(arguments.next()) {
             Some(user) => match arguments.next().as_deref() {
                 Some(swoole::COMMAND) => swoole::run(Some(user), arguments),
-                _ => zygote::run(Some(user)),
+                _ => boot::run(Some(user)),
             },
             None => Err(std::io::Error::other("expected numeric user and group ids, as in 33:33")),
         },
-        _ => zygote::run(None),
+        _ => boot::run(None),
     };
     match outcome {
         Ok(code) => code,

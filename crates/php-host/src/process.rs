@@ -22,9 +22,19 @@ fn check(result: i32) -> io::Result<()> {
 /// The kernel ties this to the *thread* that forked (`PR_SET_PDEATHSIG` in prctl(2)): the parent
 /// must fork from a thread that lives as long as it does.
 pub(crate) fn die_with(parent: u32) -> bool {
+    receive_at_end_of(parent, libc::SIGKILL)
+}
+
+/// Makes this process receive SIGTERM, which it may handle, at the end of `parent`. False if that has
+/// exited already.
+pub(crate) fn terminate_with(parent: u32) -> bool {
+    receive_at_end_of(parent, libc::SIGTERM)
+}
+
+fn receive_at_end_of(parent: u32, signal: i32) -> bool {
     // SAFETY: plain system calls without pointers.
     unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_PDEATHSIG, signal);
         libc::getppid() == parent.cast_signed()
     }
 }

@@ -8,18 +8,14 @@
 
 use crate::link::Link;
 use crate::{engine, process, startup, worker_script};
-use outboard_ring::channel::{Capacities, GatewayChannel, WorkerChannel};
 use outboard_ring::control::{self, HostSettings, Isolation, Rlimits, WorkerScript};
-use outboard_ring::doorbell::{Awaited, Doorbell};
-use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Error};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::rc::Rc;
 
-/// `outboard-php run DESCRIPTOR SCRIPT ARGUMENT...`
+/// `outboard-php run DESCRIPTOR [-d NAME=VALUE]... SCRIPT ARGUMENT...`
 pub(crate) const COMMAND: &str = "run";
 
 /// The most requests and coroutines that wait at the same time is no concern here.
@@ -30,9 +26,18 @@ pub(crate) fn run(
     user: Option<(u32, u32)>,
     mut arguments: impl Iterator<Item = String>,
 ) -> io::Result<ExitCode> {
-    let usage = || Error::other("usage: outboard-php run DESCRIPTOR SCRIPT [ARGUMENT...]");
+    let usage = || {
+        Error::other("usage: outboard-php run DESCRIPTOR [-d NAME=VALUE]... SCRIPT [ARGUMENT...]")
+    };
     let descriptor: i32 = arguments.next().and_then(|fd| fd.parse().ok()).ok_or_else(usage)?;
-    let script = arguments.next().ok_or_else(usage)?;
+    let mut script = arguments.next().ok_or_else(usage)?;
+    let mut ini = Vec::new();
+    while script == "-d" {
+        let setting = arguments.next().ok_or_else(usage)?;
+        let (name, value) = setting.split_once('=').ok_or_else(usage)?;
+        ini.push((name.to_owned(), value.to_owned()));
+        script = arguments.next().ok_or_else(usage)?;
+    }
     if descriptor < 3 {
         return Err(usage());
     }
@@ -40,8 +45,13 @@ pub(crate) fn run(
     let description = unsafe { File::from_raw_fd(descriptor) };
     // SAFETY: a plain system call; programs that the script starts do not inherit it.
     unsafe { libc::fcntl(description.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
+    let parent = process::parent();
     if let Some((uid, gid)) = user {
         process::become_user(uid, gid)?;
+    }
+    // Who ends `outboard run` means the program.
+    if !process::terminate_with(parent) {
+        return Ok(ExitCode::FAILURE);
     }
     process::reset_fault_handlers();
     let arguments: Vec<String> = std::iter::once(script.clone()).chain(arguments).collect();
@@ -56,14 +66,14 @@ pub(crate) fn run(
     };
     // Nobody reads what start-up reports to a supervisor; the error is returned as well.
     let (_reports, control) = control::pair()?;
-    startup::start(&settings(), process::parent(), &control)
+    startup::start(&settings(ini), process::parent(), &control)
         .map_err(|startup::StartError(message)| Error::other(message))?;
-    worker_script::describe(&worker, private_link()?, description);
+    worker_script::describe(&worker, Link::private()?, description);
     Ok(ExitCode::from(engine::exit_status()))
 }
 
 /// As the command line has them (`cli_main.c`).
-fn settings() -> HostSettings {
+fn settings(defined: Vec<(String, String)>) -> HostSettings {
     let ini = [
         ("display_errors", "1"),
         ("html_errors", "0"),
@@ -79,7 +89,11 @@ fn settings() -> HostSettings {
         sapi_name: "cli".to_owned(),
         ini_file: None,
         ini_scan_dir: None,
-        ini: ini.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        ini: ini
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into_iter()
+            .chain(defined)
+            .collect(),
         fixed_ini: Default::default(),
         env: std::env::vars().collect(),
         run_as: None,
@@ -87,16 +101,4 @@ fn settings() -> HostSettings {
         rlimits: Rlimits::default(),
         worker: None,
     }
-}
-
-/// A worker's end of a ring whose other end is nobody's.
-pub(crate) fn private_link() -> io::Result<Rc<RefCell<Link>>> {
-    let (gateway, memory) = GatewayChannel::create(Capacities::DEFAULT, 0)?;
-    let channel = WorkerChannel::map(&memory)?;
-    let (bell, gateway_bell) = (Doorbell::new()?, Doorbell::new()?);
-    let awaited = Awaited::new(&bell)?;
-    // Both are there for as long as the process.
-    std::mem::forget((gateway, bell));
-    let link = Link::new(channel, awaited, gateway_bell).map_err(Error::other)?;
-    Ok(Rc::new(RefCell::new(link)))
 }

@@ -1,15 +1,16 @@
 //! Worker mode: runs the worker script, and serves its callbacks.
 //!
-//! Called by the worker (isolation by reset) and by the zygote (isolation by fork). Invariants: the
+//! Called by the worker (isolation by reset) and by `boot` (isolation by fork). Invariants: the
 //! gateway receives `Ready` when the script first calls for a request; in a zygote that call
 //! returns only in the forks.
 
 use crate::engine::{self, RequestResult};
 use crate::events::{Event, Events};
+use crate::exit::{self, ExitReason};
 use crate::link::Link;
+use crate::process;
 use crate::purge;
-use crate::swoole;
-use crate::worker::ExitReason;
+use crate::streams::Received;
 use crate::zygote::Forking;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::control::WorkerScript;
@@ -17,6 +18,7 @@ use outboard_ring::frame::Tag;
 use outboard_ring::operation::Call;
 use outboard_ring::purge::PurgeCall;
 use outboard_ring::spsc::Corrupt;
+use outboard_ring::stream::StreamCall;
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::fs::File;
@@ -70,14 +72,13 @@ pub(crate) fn describe(settings: &WorkerScript, link: Rc<RefCell<Link>>, descrip
 /// ended without a call for a request.
 pub(crate) fn snapshot(settings: &WorkerScript, forking: Forking) -> Forking {
     // A program for Swoole may use coroutines before its server starts.
-    let events =
-        if settings.swoole { swoole::private_link().and_then(Events::new).ok() } else { None };
+    let events = if settings.swoole { Link::private().and_then(Events::new).ok() } else { None };
     let program = settings.swoole.then_some(Program::Served);
     let mut script = RunningScript { events, forking: Some(forking), is_fork: false, program };
     let sound = run(settings, &mut script);
     match script.forking.take() {
         Some(forking) => forking,
-        None => crate::worker::end(0, script.end(sound)),
+        None => exit::end(0, script.end(sound)),
     }
 }
 
@@ -137,7 +138,7 @@ impl RunningScript {
             return false;
         }
         if !self.fork_workers() {
-            crate::worker::leave(0);
+            exit::leave(0);
         }
         self.is_fork = true;
         true
@@ -149,10 +150,10 @@ impl RunningScript {
         self.events = None;
         let link = self.forking.take().and_then(Forking::fork_workers);
         let is_worker = link.is_some();
-        let events = link.map_or_else(swoole::private_link, Ok).and_then(Events::new);
+        let events = link.map_or_else(Link::private, Ok).and_then(Events::new);
         match events {
             Ok(events) => self.events = Some(events),
-            Err(_) => crate::worker::leave(crate::worker::CODE_SETUP),
+            Err(_) => exit::leave(exit::CODE_SETUP),
         }
         is_worker
     }
@@ -162,8 +163,27 @@ impl RunningScript {
         if let Some(Program::Described(target)) = &mut self.program {
             // The reader reports an incomplete description.
             let _ = target.write_all(description);
-            crate::worker::leave(0);
+            exit::leave(0);
         }
+    }
+
+    /// Sets the name that `ps` shows, except of a process in which a program is only described: its
+    /// command line and environment are still in use.
+    pub(crate) fn set_title(&self, title: &str) -> bool {
+        let is_described = matches!(self.program, Some(Program::Described(_)));
+        if !is_described {
+            process::set_title(title, title);
+        }
+        !is_described
+    }
+
+    /// In a child that a program for Swoole has forked: an event loop of its own. False: there is none.
+    pub(crate) fn renew(&mut self) -> bool {
+        // The parent's is not this process's to close: its ring is not mapped here.
+        std::mem::forget(self.events.take());
+        self.program = None;
+        self.events = Link::private().and_then(Events::new).ok();
+        self.events.is_some()
     }
 
     /// Whether nothing is waited for.
@@ -209,6 +229,44 @@ impl RunningScript {
     pub(crate) fn purge(&mut self, request: Tag, call: &PurgeCall<'_>) -> Option<u64> {
         let events = self.events.as_ref()?;
         purge::through(&mut events.link.borrow_mut(), request, call)
+    }
+
+    /// Makes a call about a raw connection; false if there is no gateway.
+    pub(crate) fn stream_call(&mut self, call: &StreamCall<'_>, publish: bool) -> bool {
+        let Some(events) = &mut self.events else { return false };
+        let mut link = events.link.borrow_mut();
+        if let Err(corrupt) = events.streams.call(&mut link, call) {
+            events.failed.get_or_insert(corrupt);
+            return false;
+        }
+        if publish {
+            link.publish();
+        }
+        true
+    }
+
+    /// The next event of a raw connection.
+    pub(crate) fn stream_event(&mut self) -> Option<&Received> {
+        let events = self.events.as_mut()?;
+        match events.streams.take(&mut events.link.borrow_mut()) {
+            Ok(received) => received,
+            Err(corrupt) => {
+                events.failed.get_or_insert(corrupt);
+                None
+            }
+        }
+    }
+
+    /// Makes a query about raw connections.
+    pub(crate) fn stream_query(&mut self, call: StreamCall<'_>) -> Option<&[u8]> {
+        let events = self.events.as_mut()?;
+        match events.streams.query(&mut events.link.borrow_mut(), call) {
+            Ok(result) => Some(result),
+            Err(corrupt) => {
+                events.failed.get_or_insert(corrupt);
+                None
+            }
+        }
     }
 
     /// Frees a fetch, complete or not.

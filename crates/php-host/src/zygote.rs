@@ -1,87 +1,26 @@
-//! The zygote: receives orders from the supervisor, starts the engine, forks workers and reaps
-//! them.
+//! [`Zygote`]: receives orders from the supervisor, forks workers and reaps them.
 //!
-//! Called by `main`. Invariants: it has one thread, so that a fork is complete; a worker inherits
+//! Created by `boot` when the engine has started. Invariants: it has one thread, so that a fork is complete; a worker inherits
 //! no descriptors of other workers; the exit of each worker is reported exactly once. When the
 //! control socket closes, the zygote exits with all its descendants; the supervisor closes it after
 //! the last worker.
 
 use crate::capture::Capture;
 use crate::link::Link;
-use crate::worker::{self, WorkerFds};
-use crate::{backtrace, descendants, engine, process, startup, worker_script};
-use outboard_ring::control::{
-    self, BACKTRACE_SIGNAL, Event, HostSettings, Isolation, Order, WorkerScript,
-};
+use crate::worker_fds::WorkerFds;
+use crate::{backtrace, descendants, engine, exit, process};
+use outboard_ring::control::{self, BACKTRACE_SIGNAL, Event, HostSettings, Order};
 use outboard_ring::frame::Tag;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind::BrokenPipe, ErrorKind::ConnectionReset};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::process::ExitCode;
 use std::rc::Rc;
 
-/// Runs until the supervisor closes the control socket.
-///
-/// With `user`, the process switches to that user and group before anything else.
-pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
-    let supervisor = process::parent();
-    if let Some((uid, gid)) = user {
-        process::become_user(uid, gid)?;
-    }
-    if !process::die_with(supervisor) {
-        return Ok(ExitCode::FAILURE);
-    }
-    process::close_inherited();
-    let control = take_control_socket()?;
-    process::leave_terminal();
-    process::reset_fault_handlers();
-    process::unblock_signals();
-    process::ignore_termination();
-    let Some((Order::Start { settings }, _)) = control::receive(&control)? else {
-        return Err(io::Error::other("the first order must be `Start`"));
-    };
-    let started = match startup::start(&settings, supervisor, &control) {
-        Ok(started) => started,
-        Err(startup::StartError(message)) => {
-            control::send(&control, &Event::StartFailed { message }, &[])?;
-            return Ok(ExitCode::FAILURE);
-        }
-    };
-    process::set_title(&format!("outboard: {} zygote", settings.app), "outboard-zygote");
-    let exits = ChildExits::watch()?;
-    let mut zygote = Zygote { control, exits, settings, workers: BTreeMap::new() };
-    match zygote.snapshot_script() {
-        Some(script) => zygote.take_snapshot(&script, started),
-        None => {
-            control::send(&zygote.control, &started, &[])?;
-            zygote.follow_orders().map(|end| match end {
-                LoopEnd::Leave => ExitCode::SUCCESS,
-                LoopEnd::Forked(number, fds) => {
-                    let settings = &zygote.settings;
-                    worker::run(&settings.app, number, fds, settings.worker.as_ref())
-                }
-            })
-        }
-    }
-}
-
-/// The supervisor passes the socket as standard input; scripts get an empty one.
-fn take_control_socket() -> io::Result<OwnedFd> {
-    let stdin = rustix::stdio::stdin();
-    if rustix::net::sockopt::socket_type(stdin).is_err() {
-        return Err(io::Error::other(
-            "standard input is not a control socket: this program is started by `outboard`",
-        ));
-    }
-    let control = rustix::io::fcntl_dupfd_cloexec(stdin, 3)?;
-    rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
-    Ok(control)
-}
-
+/// See the module.
 #[derive(Debug)]
-struct Zygote {
+pub(crate) struct Zygote {
     control: OwnedFd,
     exits: ChildExits,
     settings: Box<HostSettings>,
@@ -100,7 +39,7 @@ struct Child {
 
 /// Why the zygote's loop ended.
 #[derive(Debug)]
-enum LoopEnd {
+pub(crate) enum LoopEnd {
     /// The supervisor closed the socket.
     Leave,
     /// This process is now a worker, with this number and these descriptors.
@@ -116,6 +55,11 @@ pub(crate) struct Forking {
 }
 
 impl Forking {
+    /// Its output is captured from now on.
+    pub(crate) fn new(zygote: Zygote, started: Event) -> io::Result<Self> {
+        Ok(Self { boot: Some(Capture::begin()?), zygote, started })
+    }
+
     /// Reports that the app has started, and forks workers. Returns in each of them, and returns `None` in
     /// the zygote when it is to exit.
     pub(crate) fn fork_workers(mut self) -> Option<Rc<RefCell<Link>>> {
@@ -123,10 +67,10 @@ impl Forking {
         if let Event::Started { messages, .. } = &mut self.started {
             messages.push_str(&printed);
         }
-        let sent = control::send(&self.zygote.control, &self.started, &[]);
+        let sent = self.zygote.report(&self.started);
         match sent.and_then(|()| self.zygote.follow_orders()) {
             Ok(LoopEnd::Forked(number, fds)) => {
-                let link = worker::set_up_or_leave(&self.zygote.settings.app, number, fds);
+                let link = fds.connect(&self.zygote.settings.app, number);
                 // The descriptors are closed already.
                 std::mem::forget(self);
                 Some(link)
@@ -134,9 +78,15 @@ impl Forking {
             Ok(LoopEnd::Leave) => None,
             Err(error) => {
                 eprintln!("outboard-php: the zygote exits: {error}");
-                worker::leave(1)
+                exit::leave(1)
             }
         }
+    }
+
+    /// Reports why the script forked no workers, and its output.
+    pub(crate) fn fail(mut self, why: &str) -> io::Result<()> {
+        let message = format!("{why}\n{}", self.printed()).trim().to_owned();
+        self.zygote.report(&Event::StartFailed { message })
     }
 
     fn printed(&mut self) -> String {
@@ -145,24 +95,23 @@ impl Forking {
 }
 
 impl Zygote {
-    /// The script, if it boots here and not in each worker.
-    fn snapshot_script(&self) -> Option<WorkerScript> {
-        let script = self.settings.worker.clone()?;
-        (script.isolation == Isolation::Fork || script.swoole).then_some(script)
+    /// A zygote without workers, after the start of the engine.
+    pub(crate) fn new(control: OwnedFd, settings: Box<HostSettings>) -> io::Result<Self> {
+        let exits = ChildExits::watch()?;
+        Ok(Self { control, exits, settings, workers: BTreeMap::new() })
     }
 
-    fn take_snapshot(self, script: &WorkerScript, started: Event) -> io::Result<ExitCode> {
-        let boot = Some(Capture::begin()?);
-        let mut forking = worker_script::snapshot(script, Forking { zygote: self, started, boot });
-        let printed = forking.printed();
-        let missing = if script.swoole { "the start of a server" } else { "a call for a request" };
-        let message = format!("{} ended without {missing}\n{printed}", script.script.display());
-        let event = Event::StartFailed { message: message.trim().to_owned() };
-        control::send(&forking.zygote.control, &event, &[])?;
-        Ok(ExitCode::FAILURE)
+    pub(crate) fn settings(&self) -> &HostSettings {
+        &self.settings
     }
 
-    fn follow_orders(&mut self) -> io::Result<LoopEnd> {
+    /// Reports an event to the supervisor.
+    pub(crate) fn report(&self, event: &Event) -> io::Result<()> {
+        control::send(&self.control, event, &[])
+    }
+
+    /// Returns at the end of the zygote, and in each forked worker.
+    pub(crate) fn follow_orders(&mut self) -> io::Result<LoopEnd> {
         descendants::adopt();
         let end = match self.take_orders() {
             // The supervisor has exited without reading all events.
@@ -213,7 +162,7 @@ impl Zygote {
         let Ok(descriptors) = <[OwnedFd; 4]>::try_from(descriptors) else {
             let message = "the order to fork came without its four descriptors".to_owned();
             let event = Event::ForkFailed { worker: number, message };
-            control::send(&self.control, &event, &[])?;
+            self.report(&event)?;
             return Ok(None);
         };
         let zygote = std::process::id();
@@ -236,14 +185,14 @@ impl Zygote {
                 Event::Forked { worker: number, pid }
             }
         };
-        control::send(&self.control, &event, &[])?;
+        self.report(&event)?;
         Ok(None)
     }
 
     /// In the child: drops everything of the zygote except the engine.
     fn become_worker(&mut self, zygote: u32, descriptors: [OwnedFd; 4]) -> WorkerFds {
         if !process::die_with(zygote) {
-            worker::leave(1);
+            exit::leave(1);
         }
         descendants::lead_group();
         self.exits.unblock();
@@ -284,7 +233,7 @@ impl Zygote {
                 descendants::end_group(pid);
             }
             let event = Event::Exited { worker: number, code, signal };
-            control::send(&self.control, &event, &[])?;
+            self.report(&event)?;
         }
     }
 

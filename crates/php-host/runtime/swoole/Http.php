@@ -7,7 +7,7 @@ use Outboard\Engine\Swoole as Engine;
 class Request
 {
     // The order of these is known to swoole_http.c; those after $fd are read when they are used.
-    private int $exchange = 0;
+    protected int $exchange = 0;
 
     public $fd = 0;
 
@@ -81,9 +81,10 @@ class Request
         return true;
     }
 
+    /** A request that parse() fills, for data of a socket. */
     public static function create(array $options = []): self
     {
-        return new self();
+        return new Engine\ParsedRequest($options);
     }
 
     public function parse(string $data): int|false
@@ -116,7 +117,7 @@ class Request
 class Response
 {
     // As in Request.
-    private int $exchange = 0;
+    protected int $exchange = 0;
 
     public $fd = 0;
 
@@ -128,13 +129,13 @@ class Response
 
     public $trailer = null;
 
-    private int $status = 200;
+    protected int $status = 200;
 
-    private string $reason = '';
+    protected string $reason = '';
 
-    private bool $hasHead = false;
+    protected bool $hasHead = false;
 
-    private bool $hasType = false;
+    protected bool $hasType = false;
 
     public function initHeader(): bool
     {
@@ -179,10 +180,10 @@ class Response
     }
 
     public function cookie(
-        string $name,
-        string $value = '',
+        Cookie|string $name_or_object,
+        ?string $value = '',
         int $expires = 0,
-        string $path = '/',
+        string $path = '',
         string $domain = '',
         bool $secure = false,
         bool $httponly = false,
@@ -190,36 +191,35 @@ class Response
         string $priority = '',
         bool $partitioned = false,
     ): bool {
-        return $this->addCookie($name, rawurlencode($value), $expires, $path, $domain, $secure, $httponly, $samesite, $priority, $partitioned);
+        if ($name_or_object instanceof Cookie) {
+            $line = $this->hasHead ? false : $name_or_object->toString();
+            $line === false || $this->cookie[] = $line;
+            return $line !== false;
+        }
+        return $this->addCookie($name_or_object, urlencode((string) $value), $expires, $path, $domain, $secure, $httponly, $samesite, $priority, $partitioned);
     }
 
-    public function setCookie(string $name, string $value = '', int $expires = 0, string $path = '/', string $domain = '', bool $secure = false, bool $httponly = false, string $samesite = '', string $priority = '', bool $partitioned = false): bool
+    public function setCookie(Cookie|string $name, ?string $value = '', int $expires = 0, string $path = '', string $domain = '', bool $secure = false, bool $httponly = false, string $samesite = '', string $priority = '', bool $partitioned = false): bool
     {
         return $this->cookie($name, $value, $expires, $path, $domain, $secure, $httponly, $samesite, $priority, $partitioned);
     }
 
-    public function rawcookie(string $name, string $value = '', int $expires = 0, string $path = '/', string $domain = '', bool $secure = false, bool $httponly = false, string $samesite = '', string $priority = '', bool $partitioned = false): bool
+    public function rawcookie(string $name, ?string $value = '', int $expires = 0, string $path = '', string $domain = '', bool $secure = false, bool $httponly = false, string $samesite = '', string $priority = '', bool $partitioned = false): bool
     {
-        return $this->addCookie($name, $value, $expires, $path, $domain, $secure, $httponly, $samesite, $priority, $partitioned);
+        return $this->addCookie($name, (string) $value, $expires, $path, $domain, $secure, $httponly, $samesite, $priority, $partitioned);
     }
 
-    public function setRawCookie(string $name, string $value = '', int $expires = 0, string $path = '/', string $domain = '', bool $secure = false, bool $httponly = false, string $samesite = '', string $priority = '', bool $partitioned = false): bool
+    public function setRawCookie(string $name, ?string $value = '', int $expires = 0, string $path = '', string $domain = '', bool $secure = false, bool $httponly = false, string $samesite = '', string $priority = '', bool $partitioned = false): bool
     {
-        return $this->addCookie($name, $value, $expires, $path, $domain, $secure, $httponly, $samesite, $priority, $partitioned);
+        return $this->addCookie($name, (string) $value, $expires, $path, $domain, $secure, $httponly, $samesite, $priority, $partitioned);
     }
 
-    private function addCookie(string $name, string $value, int $expires, string $path, string $domain, bool $secure, bool $httponly, string $samesite, string $priority, bool $partitioned): bool
+    private function addCookie(string $name, string $value, mixed ...$attributes): bool
     {
-        if ($this->hasHead || $name === '' || strpbrk($name, "=,; \t\r\n\013\014") !== false || strpbrk($value . $path . $domain, ",; \t\r\n\013\014") !== false) {
+        $line = $this->hasHead ? false : Engine\cookie_line($name, $value, ...$attributes);
+        if ($line === false) {
             return false;
         }
-        $line = $value === '' ? "$name=deleted; expires=Thu, 01-Jan-1970 00:00:01 GMT; Max-Age=0" : "$name=$value";
-        if ($value !== '' && $expires > 0) {
-            $line .= '; expires=' . gmdate('D, d-M-Y H:i:s', $expires) . ' GMT; Max-Age=' . max(0, $expires - time());
-        }
-        $line .= ($path === '' ? '' : "; path=$path") . ($domain === '' ? '' : "; domain=$domain");
-        $line .= ($secure ? '; secure' : '') . ($httponly ? '; httponly' : '') . ($samesite === '' ? '' : "; samesite=$samesite");
-        $line .= ($priority === '' ? '' : "; priority=$priority") . ($partitioned ? '; partitioned' : '');
         $this->cookie[] = $line;
         return true;
     }
@@ -248,14 +248,16 @@ class Response
 
     public function end(?string $content = null): bool
     {
-        return ($this->hasHead || $this->sendHead()) && Engine\http_end($this->exchange, $content ?? '');
+        $content ??= '';
+        return ($this->hasHead || $this->sendHead(strlen($content))) && Engine\http_end($this->exchange, $content);
     }
 
     public function sendfile(string $filename, int $offset = 0, int $length = 0): bool
     {
-        $size = is_file($filename) ? filesize($filename) : false;
-        $file = $size === false || $offset < 0 || $offset + $length > $size ? false : fopen($filename, 'rb');
-        if ($file === false) {
+        // filesize() would be that of an earlier request.
+        $file = is_file($filename) ? @fopen($filename, 'rb') : false;
+        $size = $file === false ? 0 : (int) fstat($file)['size'];
+        if ($file === false || $offset < 0 || $offset + $length > $size) {
             trigger_error("Swoole\\Http\\Response::sendfile(): $filename cannot be sent from $offset on", E_USER_WARNING);
             return false;
         }
@@ -287,7 +289,12 @@ class Response
 
     public static function create(object|array|int $server = -1, int $fd = -1): self|false
     {
-        return Engine\http_attach($fd >= 0 ? $fd : (int) $server) ?? false;
+        if ($server instanceof \Swoole\Coroutine\Socket) {
+            $request = Request::create();
+            $request->server = ['request_method' => 'GET', 'server_protocol' => 'HTTP/1.1'];
+            return Engine\SocketResponse::to($server, $request, [], true);
+        }
+        return Engine\http_attach($fd >= 0 ? $fd : (is_int($server) ? $server : -1)) ?? false;
     }
 
     public function close(): bool
@@ -297,7 +304,7 @@ class Response
 
     public function upgrade(): bool
     {
-        return false;
+        return Engine\warn('Swoole\Http\Response::upgrade(): a server of WebSockets is not there yet; Swoole\Coroutine\Http\Server has them');
     }
 
     public function push(mixed $data, int $opcode = 1, int $flags = 1): bool
@@ -310,7 +317,12 @@ class Response
         return false;
     }
 
-    public function ping(): bool
+    public function ping(string $data = ''): bool
+    {
+        return false;
+    }
+
+    public function disconnect(int $code = SWOOLE_WEBSOCKET_CLOSE_NORMAL, string $reason = ''): bool
     {
         return false;
     }
@@ -320,7 +332,14 @@ class Response
         return false;
     }
 
-    private function sendHead(): bool
+    /** With the length of the whole body, if it is known. */
+    protected function sendHead(int $length = -1): bool
+    {
+        return $this->hasHead = Engine\http_head($this->exchange, $this->status, $this->reason, $this->lines(), $length);
+    }
+
+    /** @return list<string> the lines of the head */
+    protected function lines(): array
     {
         $lines = $this->hasType ? [] : ['Content-Type: text/html'];
         foreach ($this->header ?? [] as $name => $value) {
@@ -335,7 +354,7 @@ class Response
         foreach ($this->cookie ?? [] as $line) {
             $lines[] = "Set-Cookie: $line";
         }
-        return $this->hasHead = Engine\http_head($this->exchange, $this->status, $this->reason, $lines);
+        return $lines;
     }
 }
 
@@ -349,6 +368,21 @@ function parsed(?string $query): ?array
     }
     parse_str($query, $values);
     return $values === [] ? null : $values;
+}
+
+/** The value of a header Set-Cookie (RFC 6265, 4.1); false: a part of it is invalid. */
+function cookie_line(string $name, string $value, int $expires, string $path, string $domain, bool $secure, bool $httponly, string $samesite, string $priority, bool $partitioned): string|false
+{
+    if ($name === '' || strpbrk($name, "=,; \t\r\n\013\014") !== false || strpbrk($value . $path . $domain . $samesite . $priority, ",; \t\r\n\013\014") !== false) {
+        return false;
+    }
+    $line = $value === '' ? "$name=deleted; expires=Thu, 01-Jan-1970 00:00:01 GMT; Max-Age=0" : "$name=$value";
+    if ($value !== '' && $expires > 0) {
+        $line .= '; expires=' . gmdate('D, d-M-Y H:i:s', $expires) . ' GMT; Max-Age=' . max(0, $expires - time());
+    }
+    $line .= ($path === '' ? '' : "; path=$path") . ($domain === '' ? '' : "; domain=$domain");
+    $line .= ($secure ? '; secure' : '') . ($httponly ? '; HttpOnly' : '') . ($samesite === '' ? '' : "; SameSite=$samesite");
+    return $line . ($priority === '' ? '' : "; Priority=$priority") . ($partitioned ? '; Partitioned' : '');
 }
 
 function cookies(string $header): ?array
@@ -417,7 +451,8 @@ function uploaded(string $name, string $type, string $content, int $exchange): a
     $error = $name === '' ? UPLOAD_ERR_NO_FILE : UPLOAD_ERR_OK;
     $path = $name === '' ? false : tempnam(Settings::$values['upload_tmp_dir'] ?? (ini_get('upload_tmp_dir') ?: sys_get_temp_dir()), 'swoole.upfile.');
     if ($path !== false && file_put_contents($path, $content) === strlen($content)) {
-        http_upload($exchange, $path);
+        // Another one's file is removed with its request.
+        $exchange < 0 || http_upload($exchange, $path);
     } elseif ($name !== '') {
         $error = UPLOAD_ERR_CANT_WRITE;
     }
@@ -433,11 +468,19 @@ const TYPES = [
 
 function type_of(string $path): string
 {
-    return TYPES[strtolower(pathinfo($path, PATHINFO_EXTENSION))] ?? 'application/octet-stream';
+    return Settings::$types[strtolower(pathinfo($path, PATHINFO_EXTENSION))] ?? 'application/octet-stream';
 }
 
 /** @internal of the server that this process belongs to */
 final class Settings
 {
     public static array $values = [];
+
+    public static string $title = '';
+
+    /** @var array<string, string> media types by suffix */
+    public static array $types = TYPES;
+
+    /** @var array<string, mixed> of swoole_library_set_option() */
+    public static array $library = [];
 }

@@ -35,15 +35,23 @@ class Process
 
     private mixed $end = null;
 
+    private ?Coroutine\Socket $exported = null;
+
     private mixed $queue = null;
+
+    private int $queueMode = 2;
 
     private float $timeout = 0;
 
-    private static array $handlers = [];
+    private static int $count = 0;
 
-    public function __construct(callable $callback, private readonly bool $redirect_stdin_and_stdout = false, private readonly int $pipe_type = SOCK_DGRAM, private readonly bool $enable_coroutine = false)
+    /** Whether the processes of a pool share both ends, which its next process in this place has as well. */
+    private bool $isPooled = false;
+
+    public function __construct(callable $callback, private readonly bool $redirect_stdin_and_stdout = false, private readonly int $pipe_type = SOCK_DGRAM, private bool $enable_coroutine = false)
     {
         $this->callback = $callback;
+        $this->id = ++self::$count;
         if ($pipe_type !== 0 || $redirect_stdin_and_stdout) {
             $is_stream = $pipe_type === SOCK_STREAM || $redirect_stdin_and_stdout;
             $this->ends = stream_socket_pair(STREAM_PF_UNIX, $is_stream ? STREAM_SOCK_STREAM : STREAM_SOCK_DGRAM, 0);
@@ -54,34 +62,48 @@ class Process
         }
     }
 
+    /** @internal the ends of the parent and of the child, which stay open */
+    public function share(): array
+    {
+        $this->isPooled = true;
+        return $this->ends;
+    }
+
     public function start(): int|false
     {
+        if ($this->pid !== null && posix_kill($this->pid, 0)) {
+            return Engine\warn('Swoole\Process::start(): process has already been started');
+        }
+        // What is buffered would be printed twice.
+        fflush(STDOUT);
         $pid = pcntl_fork();
         if ($pid !== 0) {
             $this->pid = $pid > 0 ? $pid : null;
-            if ($pid > 0 && $this->ends !== null) {
+            if ($pid > 0 && $this->ends !== null && !$this->isPooled) {
                 fclose($this->ends[1]);
                 $this->ends = null;
             }
             return $pid > 0 ? $pid : false;
         }
+        Engine\id() === -1 || Engine\take_root();
+        Timer::forget();
         $this->pid = getmypid();
         if ($this->ends !== null) {
-            fclose($this->ends[0]);
+            $this->isPooled || fclose($this->ends[0]);
             $this->end = $this->ends[1];
             $this->pipe = Engine\descriptor($this->end);
         }
         if ($this->redirect_stdin_and_stdout) {
-            ob_start(function (string $text): string {
-                fwrite($this->end, $text);
-                return '';
-            }, 1);
+            Engine\redirect($this->pipe);
         }
         $code = 0;
         try {
-            ($this->callback)($this);
+            $this->enable_coroutine ? Coroutine\run($this->callback, $this) : ($this->callback)($this);
+            // Timers, watched descriptors and coroutines of the callback.
+            Engine\run();
         } catch (\Throwable $thrown) {
-            fwrite(STDERR, "$thrown\n");
+            $text = "Uncaught $thrown\n  thrown in {$thrown->getFile()} on line {$thrown->getLine()}\n";
+            ini_get('display_errors') ? print("\nFatal error: $text") : fwrite(STDERR, "PHP Fatal error:  $text");
             $code = 255;
         }
         while (ob_get_level() > 0 && @ob_end_flush()) {
@@ -99,19 +121,25 @@ class Process
 
     public function write(string $data): int|false
     {
-        return $this->end === null ? false : fwrite($this->end, $data);
+        if ($data === '' || $this->end === null) {
+            return Engine\warn('Swoole\Process::write(): ' . ($data === '' ? 'the data to send is empty' : 'no pipe, cannot write into pipe'));
+        }
+        $sent = @fwrite($this->end, $data);
+        return $sent === 0 ? false : $sent;
     }
 
     public function read(int $buffer_size = 8192): string|false
     {
         if ($this->end === null) {
+            return Engine\warn('Swoole\Process::read(): no pipe, cannot read from pipe');
+        }
+        if ($buffer_size <= 0) {
+            return Engine\warn('Swoole\Process::read(): the size must be greater than 0');
+        }
+        if ($this->timeout > 0 && Engine\wait_descriptor($this->end, SWOOLE_EVENT_READ, $this->timeout) === 0) {
             return false;
         }
-        if ($this->timeout > 0) {
-            stream_set_timeout($this->end, (int) $this->timeout, (int) (fmod($this->timeout, 1) * 1e6));
-        }
-        $data = stream_socket_recvfrom($this->end, $buffer_size);
-        return $data === '' && !feof($this->end) ? '' : $data;
+        return @stream_socket_recvfrom($this->end, $buffer_size);
     }
 
     public function close(int $which = 0): bool
@@ -124,7 +152,7 @@ class Process
 
     public function exportSocket(): Coroutine\Socket|false
     {
-        return $this->end === null ? false : Coroutine\Socket::of($this->end);
+        return $this->end === null ? false : ($this->exported ??= Coroutine\Socket::import($this->end));
     }
 
     public function setTimeout(float $seconds): bool
@@ -133,13 +161,14 @@ class Process
         return true;
     }
 
-    public function setBlocking(bool $blocking): void
+    public function setBlocking(bool $blocking): bool
     {
-        $this->end === null || stream_set_blocking($this->end, $blocking);
+        return $this->end !== null && stream_set_blocking($this->end, $blocking);
     }
 
     public function set(array $settings): void
     {
+        $this->enable_coroutine = (bool) ($settings['enable_coroutine'] ?? $this->enable_coroutine);
     }
 
     public function exec(string $exec_file, array $args): bool
@@ -166,17 +195,29 @@ class Process
     {
         $this->msgQueueKey = $key ?: random_int(1, PHP_INT_MAX >> 33);
         $this->queue = msg_get_queue($this->msgQueueKey) ?: null;
+        $this->queueMode = $mode;
+        if ($this->queue !== null && $capacity > 0) {
+            msg_set_queue($this->queue, ['msg_qbytes' => $capacity]);
+        }
+        $this->msgQueueId = $this->msgQueueKey;
         return $this->queue !== null;
     }
 
     public function push(string $data): bool
     {
-        return $this->queue !== null && msg_send($this->queue, 1, $data, false);
+        if ($this->queue === null) {
+            return Engine\warn('Swoole\Process::push(): no queue, call useQueue() first');
+        }
+        return @msg_send($this->queue, 1, $data, false, ($this->queueMode & self::IPC_NOWAIT) === 0);
     }
 
     public function pop(int $size = 65536): string|false
     {
-        return $this->queue !== null && msg_receive($this->queue, 0, $type, $size, $data, false) ? $data : false;
+        if ($this->queue === null) {
+            return Engine\warn('Swoole\Process::pop(): no queue, call useQueue() first');
+        }
+        $flags = $this->queueMode & self::IPC_NOWAIT ? MSG_IPC_NOWAIT : 0;
+        return @msg_receive($this->queue, 0, $type, $size, $data, false, $flags) ? $data : false;
     }
 
     public function statQueue(): array|false
@@ -187,7 +228,9 @@ class Process
 
     public function freeQueue(): bool
     {
-        return $this->queue !== null && msg_remove_queue($this->queue);
+        $was = $this->queue !== null && msg_remove_queue($this->queue);
+        $this->queue = null;
+        return $was;
     }
 
     public static function kill(int $pid, int $signal_no = SIGTERM): bool
@@ -205,205 +248,61 @@ class Process
         ];
     }
 
-    public static function signal(int $signal_no, ?callable $callback): bool
+    /** The handler runs between two instructions of PHP, or when a wait is interrupted. */
+    public static function signal(int $signal_no, ?callable $callback = null): bool
     {
         pcntl_async_signals(true);
-        self::$handlers[$signal_no] = $callback;
         return pcntl_signal($signal_no, $callback ?? SIG_DFL);
     }
 
+    /** Sends a signal again and again (setitimer(2)); below 0 it ends that. */
     public static function alarm(int $usec, int $type = 0): bool
     {
-        return $usec >= 0 && pcntl_alarm(max(1, intdiv($usec, 1000000))) >= 0;
+        return Engine\alarm($usec, $type);
     }
 
     public static function daemon(bool $nochdir = true, bool $noclose = true, array $pipes = []): bool
     {
-        $pid = pcntl_fork();
-        if ($pid > 0) {
-            Engine\leave(0);
+        if (Engine\is_worker()) {
+            return Engine\warn('Swoole\Process::daemon(): a worker of a server cannot become a daemon');
         }
-        return $pid === 0 && posix_setsid() > 0 && ($nochdir || chdir('/'));
+        $pid = Engine\fork_on();
+        if ($pid < 0 || posix_setsid() < 0 || !$nochdir && !chdir('/')) {
+            return false;
+        }
+        if (!$noclose) {
+            $null = fopen('/dev/null', 'r+');
+            Engine\redirect(Engine\descriptor($null));
+        }
+        return true;
     }
 
     public static function setAffinity(array $cpu_settings): bool
     {
-        return false;
+        return Engine\set_affinity($cpu_settings);
     }
 
     public static function getAffinity(): array
     {
-        return range(0, swoole_cpu_num() - 1);
+        return Engine\get_affinity();
     }
 }
 
-namespace Swoole\Process;
+namespace Outboard\Engine\Swoole;
 
-use Outboard\Engine\Swoole as Engine;
-use Swoole\Process;
-
-/** Processes that are started again when they end. */
-class Pool
+/** Goes on in a child that does not end with its parent, which leaves. Below 0: there is no child. */
+function fork_on(): int
 {
-    public int $master_pid = -1;
-
-    public int $workerPid = -1;
-
-    public int $workerId = -1;
-
-    public ?array $workers = null;
-
-    public bool $workerRunning = true;
-
-    public bool $running = true;
-
-    /** @var array<string, callable> */
-    private array $handlers = [];
-
-    /** @var array<int, int> numbers by process */
-    private array $pids = [];
-
-    /** @var array<int, Process> */
-    private array $processes = [];
-
-    public function __construct(private readonly int $worker_num, int $ipc_type = SWOOLE_IPC_NONE, int $msgqueue_key = 0, private readonly bool $enable_coroutine = false)
-    {
-        if ($ipc_type !== SWOOLE_IPC_NONE) {
-            throw new \Swoole\Exception('only SWOOLE_IPC_NONE is supported');
-        }
+    [$here, $there] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+    $pid = pcntl_fork();
+    if ($pid > 0) {
+        // Until then the child would be ended with this process.
+        fread($here, 1);
+        leave(0);
     }
-
-    public function set(array $settings): void
-    {
+    if ($pid === 0) {
+        outlive();
+        fwrite($there, '.');
     }
-
-    public function on(string $name, callable $callback): bool
-    {
-        $this->handlers[strtolower($name)] = $callback;
-        return true;
-    }
-
-    public function getProcess(int $work_id = -1): Process|false
-    {
-        return $this->processes[$work_id < 0 ? $this->workerId : $work_id] ?? false;
-    }
-
-    public function listen(string $host, int $port = 0, int $backlog = 2048): bool
-    {
-        return false;
-    }
-
-    public function write(string $data): bool
-    {
-        return false;
-    }
-
-    public function sendMessage(string $data, int $dst_worker_id): bool
-    {
-        return false;
-    }
-
-    public function start(): bool
-    {
-        $this->master_pid = getmypid();
-        pcntl_async_signals(true);
-        pcntl_signal(SIGTERM, function (): void {
-            $this->running = false;
-        });
-        for ($number = 0; $number < $this->worker_num; $number++) {
-            $this->begin($number);
-        }
-        while ($this->running) {
-            $ended = pcntl_waitpid(-1, $status, WNOHANG);
-            if ($ended > 0 && isset($this->pids[$ended]) && $this->running) {
-                $number = $this->pids[$ended];
-                unset($this->pids[$ended]);
-                $this->begin($number);
-            } elseif ($ended <= 0) {
-                usleep(5000);
-            }
-        }
-        foreach (array_keys($this->pids) as $pid) {
-            posix_kill($pid, SIGTERM);
-        }
-        foreach (array_keys($this->pids) as $pid) {
-            pcntl_waitpid($pid, $status);
-        }
-        if (isset($this->handlers['shutdown'])) {
-            ($this->handlers['shutdown'])($this);
-        }
-        return true;
-    }
-
-    public function stop(): void
-    {
-        $this->workerRunning = false;
-    }
-
-    public function shutdown(): bool
-    {
-        return $this->master_pid > 0 && posix_kill($this->master_pid, SIGTERM);
-    }
-
-    public function detach(): bool
-    {
-        return false;
-    }
-
-    private function begin(int $number): void
-    {
-        $process = new Process(function (Process $process) use ($number): void {
-            pcntl_signal(SIGTERM, SIG_DFL);
-            $this->workerId = $number;
-            $this->workerPid = getmypid();
-            $this->processes[$number] = $process;
-            $start = function () use ($number): void {
-                if (isset($this->handlers['workerstart'])) {
-                    ($this->handlers['workerstart'])($this, $number);
-                }
-                if (isset($this->handlers['workerstop'])) {
-                    ($this->handlers['workerstop'])($this, $number);
-                }
-            };
-            $this->enable_coroutine ? \Swoole\Coroutine\run($start) : $start();
-        });
-        $this->processes[$number] = $process;
-        $pid = $process->start();
-        if ($pid !== false) {
-            $this->pids[$pid] = $number;
-        }
-    }
-}
-
-class Manager
-{
-    /** @var list<array{callable, bool}> */
-    private array $tasks = [];
-
-    public function __construct(int $ipcType = SWOOLE_IPC_NONE, int $msgQueueKey = 0)
-    {
-    }
-
-    public function add(callable $func, bool $enableCoroutine = false): self
-    {
-        return $this->addBatch(1, $func, $enableCoroutine);
-    }
-
-    public function addBatch(int $workerNum, callable $func, bool $enableCoroutine = false): self
-    {
-        for ($i = 0; $i < $workerNum; $i++) {
-            $this->tasks[] = [$func, $enableCoroutine];
-        }
-        return $this;
-    }
-
-    public function start(): void
-    {
-        $pool = new Pool(count($this->tasks));
-        $pool->on('workerstart', function (Pool $pool, int $number): void {
-            [$func, $concurrent] = $this->tasks[$number];
-            $concurrent ? \Swoole\Coroutine\run(static fn (): mixed => $func($pool, $number)) : $func($pool, $number);
-        });
-        $pool->start();
-    }
+    return $pid;
 }

@@ -8,6 +8,7 @@ mod head;
 mod log;
 mod output;
 mod purge;
+mod streams;
 mod task;
 mod worker_script;
 

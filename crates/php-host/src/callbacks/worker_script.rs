@@ -6,6 +6,7 @@ use super::slice;
 use crate::engine::{RawEvent, RawFetch, RawFetchResult, RawResult, Str};
 use crate::events::{Event, RequestSlot};
 use crate::exchange::Exchange;
+use crate::exit;
 use crate::offload::BlockingCall;
 use crate::poller::WaitError;
 use crate::worker_script::RunningScript;
@@ -27,7 +28,7 @@ pub(super) unsafe fn with<T>(events: *mut c_void, work: impl FnOnce(&mut Running
     // SAFETY: the caller's contract; callbacks do not nest, so this is the only reference.
     let script = unsafe { &mut *events.cast::<RunningScript>() };
     catch_unwind(AssertUnwindSafe(|| work(script)))
-        .unwrap_or_else(|_| crate::worker::leave(crate::worker::CODE_CORRUPT))
+        .unwrap_or_else(|_| exit::leave(exit::CODE_CORRUPT))
 }
 
 #[unsafe(no_mangle)]
@@ -81,6 +82,28 @@ unsafe extern "C" fn outboard_rs_fork_workers(events: *mut c_void) -> bool {
 }
 
 /// # Safety
+/// As [`with`]; `title` is readable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_set_title(
+    events: *mut c_void,
+    title: *const c_char,
+    len: usize,
+) -> bool {
+    // SAFETY: this function's contract.
+    let title = String::from_utf8_lossy(unsafe { slice(title, len) });
+    // SAFETY: this function's contract.
+    unsafe { with(events, |script| script.set_title(&title)) }
+}
+
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_renew(events: *mut c_void) -> bool {
+    // SAFETY: this function's contract.
+    unsafe { with(events, RunningScript::renew) }
+}
+
+/// # Safety
 /// As [`with`]; `event` is writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_next(
@@ -117,6 +140,7 @@ unsafe fn raw_event(event: Event) -> RawEvent {
         // SAFETY: the caller's contract.
         Event::Cancel(slot) => unsafe { raw_slot(4, slot) },
         Event::Stop => RawEvent { kind: 5, ..empty },
+        Event::Stream => RawEvent { kind: 6, ..empty },
     }
 }
 

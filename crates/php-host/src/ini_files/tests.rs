@@ -76,7 +76,7 @@ fn without_either_the_engine_looks_by_itself() {
 }
 
 #[test]
-fn what_is_named_is_taken_and_what_the_environment_names_is_left_to_the_engine() {
+fn a_named_file_is_used_and_the_environment_is_left_to_the_engine() {
     let home = Home::with("named", &["fpm/php.ini", "fpm/conf.d/"]);
     let named = HostSettings { ini_file: Some("/x/php.ini".into()), ..settings() };
     assert_eq!(home.files(&named), (Some("/x/php.ini".into()), home.path("fpm/conf.d")));
