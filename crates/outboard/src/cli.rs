@@ -159,6 +159,9 @@ pub(crate) struct RunArguments {
     /// Address to listen on instead of the program's own.
     #[arg(long, short, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
+    /// A setting of php.ini, as in `php -d swoole.use_shortname=Off`.
+    #[arg(long = "define", short = 'd', value_name = "NAME[=VALUE]")]
+    pub(crate) ini: Vec<String>,
     /// User that the program runs as if root starts it [default: www-data, or nobody].
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,

@@ -62,7 +62,8 @@ fn prepare(arguments: &RunArguments) -> Result<Prepared, String> {
     }
     let user = user_of(arguments, None)?;
     let host = arguments.php_host.clone().unwrap_or_else(host_beside_us);
-    let described = description::of(&host, &script, &arguments.arguments, user.as_ref())?;
+    let ini = arguments.ini.iter().map(|text| ini_setting(text)).collect::<Vec<_>>();
+    let described = description::of(&host, &script, &arguments.arguments, user.as_ref(), &ini)?;
     let description = match described {
         Described::Ended(code) => return Ok(Prepared::Ended(code)),
         Described::Server(description) => description,
@@ -82,7 +83,14 @@ fn prepare(arguments: &RunArguments) -> Result<Prepared, String> {
     let mut configuration =
         Configuration::of(&description, &script, &arguments.arguments, &directory, name)?;
     configuration.set_listen(arguments.listen.as_deref());
+    configuration.set_ini(&ini);
     Ok(Prepared::Server(Box::new(configuration), directory))
+}
+
+/// A name alone stands for 1, as for `php -d` (`cli_main.c`).
+fn ini_setting(text: &str) -> (String, String) {
+    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
+    (name.trim().to_owned(), value.trim().trim_matches('"').to_owned())
 }
 
 /// Who the program runs as.

@@ -18,16 +18,19 @@ pub(super) struct Configuration {
     pub(super) log_file: Option<PathBuf>,
     /// Options that have no effect.
     without_effect: Vec<String>,
-    listen: Vec<String>,
+    /// Addresses, and the other keys of their tables.
+    listen: Vec<(String, String)>,
     general: String,
 }
 
-const UNIX_STREAM: u32 = 5;
-const TCP: u32 = 1;
+const UDP: u32 = 2;
 const TCP6: u32 = 3;
+const UDP6: u32 = 4;
+const UNIX_STREAM: u32 = 5;
+const UNIX_DATAGRAM: u32 = 6;
 
 /// Options that are taken over here, or by the program's own side (`Server.php`).
-const TAKEN_OVER: [&str; 30] = [
+const TAKEN_OVER: [&str; 53] = [
     "worker_num",
     "task_worker_num",
     "max_request",
@@ -57,11 +60,37 @@ const TAKEN_OVER: [&str; 30] = [
     "task_enable_coroutine",
     "task_use_object",
     "max_wait_time",
+    "reload_async",
     "heartbeat_idle_time",
+    "heartbeat_check_interval",
+    "dispatch_mode",
+    "backlog",
+    "max_conn",
+    "max_connection",
+    "open_eof_check",
+    "open_eof_split",
+    "package_eof",
+    "open_length_check",
+    "package_length_func",
+    "package_length_type",
+    "package_length_offset",
+    "package_body_offset",
+    "open_tcp_nodelay",
+    "buffer_output_size",
+    "output_buffer_size",
+    "buffer_high_watermark",
+    "buffer_low_watermark",
+    "enable_delay_receive",
+    "enable_unsafe_event",
+    "event_object",
+    "send_yield",
 ];
 
 /// Maximum requests of a worker at a time.
 const CONCURRENCY_MAX: u64 = 1000;
+/// Default and maximum of `limits.connections`.
+const CONNECTIONS_DEFAULT: u64 = 16_384;
+const CONNECTIONS_MAX: u64 = 1_000_000;
 /// Default of `package_max_length`.
 const PACKAGE_BYTES: u64 = 2 << 20;
 
@@ -79,8 +108,9 @@ impl Configuration {
         let listen = description
             .ports
             .iter()
-            .map(|port| listener(port, description))
-            .collect::<Result<Vec<_>, _>>()?;
+            .enumerate()
+            .map(|(index, port)| Ok((port.address(), listener(index, port, description)?)))
+            .collect::<Result<Vec<_>, String>>()?;
         let mut general = String::new();
         let relative = |path: &str| script_relative(path);
         let mut log_file = description.text("log_file").map(relative);
@@ -100,9 +130,10 @@ impl Configuration {
             }
             None => general.push_str("[log.error]\npath = \"stderr\"\n"),
         }
-        if let Some(seconds) = description.number("heartbeat_idle_time").filter(|time| *time > 0) {
-            let _ = writeln!(general, "[limits]\nidle_timeout = {seconds}");
+        if let Some(backlog) = description.number("backlog").filter(|backlog| *backlog > 0) {
+            let _ = writeln!(general, "[io]\nbacklog = {}", backlog.min(65535));
         }
+        general.push_str(&limits(description));
         general.push_str(&app(description, script, arguments, directory));
         if description.is_on("daemonize") && log_file.is_none() {
             log_file = Some(PathBuf::from("/dev/null"));
@@ -119,18 +150,37 @@ impl Configuration {
         Ok(configuration)
     }
 
-    /// Replaces the program's addresses.
+    /// Replaces the address of the program's server, and those of its other ports for HTTP.
     pub(super) fn set_listen(&mut self, address: Option<&str>) {
         if let Some(address) = address {
-            self.listen = vec![format!("[[listen]]\naddress = {}\n", quoted(address))];
+            let (_, keys) = self.listen.remove(0);
+            self.listen.retain(|(_, keys)| keys.contains("program_port"));
+            let is_http = !keys.contains("program_port");
+            let keys = if is_http { String::new() } else { keys };
+            self.listen.insert(0, (address.to_owned(), keys));
             self.write();
         }
+    }
+
+    /// Adds settings of php.ini.
+    pub(super) fn set_ini(&mut self, ini: &[(String, String)]) {
+        if ini.is_empty() {
+            return;
+        }
+        let lines =
+            ini.iter().map(|(name, value)| format!("{} = {}\n", quoted(name), quoted(value)));
+        let _ = write!(self.general, "[app.run.php.ini]\n{}", lines.collect::<String>());
+        self.write();
     }
 
     fn write(&mut self) {
         // Tables of an array come after the keys of the file itself.
         let (keys, tables) = self.general.split_at(self.general.find('[').unwrap_or(0));
-        self.text = format!("{keys}{}{tables}", self.listen.concat());
+        let listen = self.listen.iter().map(|(address, keys)| {
+            let address = quoted(address);
+            format!("[[listen]]\naddress = {address}\n{keys}")
+        });
+        self.text = format!("{keys}{}{tables}", listen.collect::<String>());
     }
 
     /// The message about options without effect.
@@ -140,56 +190,67 @@ impl Configuration {
     }
 }
 
+/// The table of limits of connections, if the program sets any.
+fn limits(description: &Description) -> String {
+    let mut limits = String::new();
+    if let Some(seconds) = description.number("heartbeat_idle_time").filter(|time| *time > 0) {
+        let _ = writeln!(limits, "idle_timeout = {seconds}");
+    }
+    // Fewer are a matter of the raw connections alone.
+    let most = description.number("max_connection").or_else(|| description.number("max_conn"));
+    if let Some(most) = most.filter(|most| *most > CONNECTIONS_DEFAULT) {
+        let _ = writeln!(limits, "connections = {}", most.min(CONNECTIONS_MAX));
+    }
+    if limits.is_empty() { limits } else { format!("[limits]\n{limits}") }
+}
+
 /// As Swoole resolves it: from the directory that the program was started in.
 fn script_relative(path: &str) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))
 }
 
 fn check_kind(description: &Description) -> Result<(), String> {
-    match description.class.as_str() {
-        "http" => {}
-        "websocket" => {
-            return Err("the program starts a Swoole\\WebSocket\\Server, and only \
-                 Swoole\\Http\\Server can be run yet"
-                .to_owned());
-        }
-        class => {
-            let name = if class == "redis" { "Swoole\\Redis\\Server" } else { "Swoole\\Server" };
-            return Err(format!(
-                "the program starts a {name} for a protocol of its own, and only \
-                 Swoole\\Http\\Server can be run yet"
-            ));
-        }
-    }
-    if description.handlers.iter().all(|event| event != "request") {
-        return Err("the program's server has no callback for the event \"request\"".to_owned());
-    }
-    Ok(())
-}
-
-/// A `[[listen]]` table.
-fn listener(port: &Port, description: &Description) -> Result<String, String> {
-    let setting = |name: &str| port.settings.get(name).or_else(|| description.settings.get(name));
-    let is_other = port.handlers.iter().any(|event| event == "receive" || event == "packet")
-        || port.settings.get("open_http_protocol").is_some_and(|value| !is_true(value));
-    if is_other || ![TCP, TCP6, UNIX_STREAM].contains(&port.kind) {
+    let unsupported = match description.class.as_str() {
+        "websocket" => "Swoole\\WebSocket\\Server",
+        "redis" => "Swoole\\Redis\\Server",
+        _ => "",
+    };
+    if !unsupported.is_empty() {
         return Err(format!(
-            "the program's port {}:{} is not for HTTP, and only HTTP can be served yet",
-            port.host, port.port
+            "the program starts a {unsupported}, and only Swoole\\Server and Swoole\\Http\\Server \
+             can be run yet"
         ));
     }
-    let address = match port.kind {
-        UNIX_STREAM => format!("unix:{}", script_relative(&port.host).display()),
-        TCP6 => format!("[{}]:{}", port.host, port.port),
-        _ => format!("{}:{}", port.host, port.port),
-    };
-    let mut table = format!("[[listen]]\naddress = {}\n", quoted(&address));
+    let is_http = description.ports.iter().any(|port| port.http);
+    if is_http && !description.has_request_handler() {
+        return Err("the program's server has no callback for the event \"request\"".to_owned());
+    }
+    match description.ports.iter().find(|port| !port.http && !port.receives) {
+        Some(port) => {
+            let event = if port.is_datagram() { "packet" } else { "receive" };
+            let Port { host, port, .. } = port;
+            Err(format!(
+                "the program's port {host}:{port} has no callback for the event \"{event}\""
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The keys of a `[[listen]]` table without its address.
+fn listener(index: usize, port: &Port, description: &Description) -> Result<String, String> {
+    let setting = |name: &str| port.settings.get(name).or_else(|| description.settings.get(name));
+    let mut table = String::new();
+    if !port.http {
+        let protocol = if port.is_datagram() { "datagram" } else { "stream" };
+        let _ = write!(table, "protocol = \"{protocol}\"\napp = \"run\"\nprogram_port = {index}\n");
+    }
     if port.ssl {
         let file = |name: &str| {
             setting(name)
                 .and_then(Value::as_str)
                 .map(script_relative)
-                .ok_or_else(|| format!("{address} has SWOOLE_SSL, but no {name} is set"))
+                .ok_or_else(|| format!("{} has SWOOLE_SSL, but no {name} is set", port.address()))
         };
         let (certificate, key) = (file("ssl_cert_file")?, file("ssl_key_file")?);
         let _ = writeln!(
@@ -200,6 +261,23 @@ fn listener(port: &Port, description: &Description) -> Result<String, String> {
         );
     }
     Ok(table)
+}
+
+impl Port {
+    /// As `[[listen]]` has it.
+    fn address(&self) -> String {
+        match self.kind {
+            UNIX_STREAM | UNIX_DATAGRAM => {
+                format!("unix:{}", script_relative(&self.host).display())
+            }
+            TCP6 | UDP6 => format!("[{}]:{}", self.host, self.port),
+            _ => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    fn is_datagram(&self) -> bool {
+        [UDP, UDP6, UNIX_DATAGRAM].contains(&self.kind)
+    }
 }
 
 /// The tables of the only app.

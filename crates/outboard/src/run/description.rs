@@ -21,6 +21,9 @@ pub(super) struct Description {
     pub(super) settings: Map<String, Value>,
     /// Events that have a callback, in lower case.
     pub(super) handlers: Vec<String>,
+    /// Whether a port has a callback of its own for requests.
+    #[serde(default)]
+    pub(super) handles_requests: bool,
 }
 
 /// An address that the server is to listen on.
@@ -32,8 +35,11 @@ pub(super) struct Port {
     #[serde(rename = "type")]
     pub(super) kind: u32,
     pub(super) ssl: bool,
+    /// Whether its clients speak HTTP.
+    pub(super) http: bool,
+    /// Whether a callback receives what comes on it, if it is not HTTP.
+    pub(super) receives: bool,
     pub(super) settings: Map<String, Value>,
-    pub(super) handlers: Vec<String>,
 }
 
 /// The longest description that is read.
@@ -56,6 +62,7 @@ pub(super) fn of(
     script: &Path,
     arguments: &[String],
     user: Option<&User>,
+    ini: &[(String, String)],
 ) -> Result<Described, String> {
     let cannot = |error: std::io::Error| format!("{} cannot be run: {error}", script.display());
     let (reader, writer) = std::io::pipe().map_err(cannot)?;
@@ -66,7 +73,11 @@ pub(super) fn of(
     if let Some(user) = user {
         command.arg("--user").arg(format!("{}:{}", user.uid, user.gid));
     }
-    command.arg("run").arg(writer.as_raw_fd().to_string()).arg(script).args(arguments);
+    command.arg("run").arg(writer.as_raw_fd().to_string());
+    for (name, value) in ini {
+        command.arg("-d").arg(format!("{name}={value}"));
+    }
+    command.arg(script).args(arguments);
     let mut child = command.spawn().map_err(|error| format!("{}: {error}", host.display()))?;
     drop(writer);
     let mut text = Vec::new();
@@ -84,6 +95,11 @@ pub(super) fn of(
 }
 
 impl Description {
+    /// Whether requests have a callback, of the server or of a port.
+    pub(super) fn has_request_handler(&self) -> bool {
+        self.handles_requests || self.handlers.iter().any(|event| event == "request")
+    }
+
     /// An option of `set()` that is neither false nor missing.
     pub(super) fn is_on(&self, name: &str) -> bool {
         self.settings.get(name).is_some_and(is_true)

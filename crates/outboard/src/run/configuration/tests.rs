@@ -1,12 +1,12 @@
 //! What a program sets arrives in the configuration, or is named.
 
 use super::*;
-use outboard_config::{Config, Mode};
+use outboard_config::{Config, Mode, ProgramPort, Protocol};
 use serde_json::json;
 
 fn description(settings: serde_json::Value, class: &str) -> Description {
     let port = json!({"host": "127.0.0.1", "port": 9501, "type": 1, "ssl": false,
-        "settings": {}, "handlers": []});
+        "http": true, "receives": false, "settings": {}});
     serde_json::from_value(json!({
         "class": class, "ports": [port], "settings": settings, "handlers": ["request"],
     }))
@@ -48,28 +48,66 @@ fn options_become_the_configuration_of_the_app() {
 
 #[test]
 fn options_without_an_effect_are_named_in_order() {
-    let (configuration, _) = configured(json!({"reactor_num": 2, "backlog": 128, "worker_num": 1}));
+    let (configuration, _) =
+        configured(json!({"reactor_num": 2, "backlog": 128, "tcp_fastopen": 1, "worker_num": 1}));
     assert_eq!(
         configuration.notice().as_deref(),
-        Some("note: these options have no effect here: backlog, reactor_num")
+        Some("note: these options have no effect here: reactor_num, tcp_fastopen")
     );
 }
 
 #[test]
 fn servers_of_other_protocols_are_refused_by_name() {
     let directory = PrivateDir::create(None, None).expect("a temporary directory");
-    for (class, name) in [("websocket", "Swoole\\WebSocket\\Server"), ("server", "Swoole\\Server")]
+    let refusal = |described: &Description| {
+        let refused = Configuration::of(described, Path::new("/server.php"), &[], &directory, None);
+        refused.expect_err("it is refused")
+    };
+    for (class, name) in
+        [("websocket", "Swoole\\WebSocket\\Server"), ("redis", "Swoole\\Redis\\Server")]
     {
-        let refused = Configuration::of(
-            &description(json!({}), class),
-            Path::new("/server.php"),
-            &[],
-            &directory,
-            None,
-        );
-        let message = refused.expect_err("it is refused");
+        let message = refusal(&description(json!({}), class));
         assert!(message.contains(name), "{message}");
     }
+    let mut deaf = description(json!({}), "server");
+    deaf.ports[0].http = false;
+    assert!(refusal(&deaf).contains("\"receive\""));
+    deaf.ports[0].kind = UDP;
+    assert!(refusal(&deaf).contains("\"packet\""));
+}
+
+#[test]
+fn raw_ports_are_listeners_of_the_app_with_their_number() {
+    let mut described = description(json!({"worker_num": 1}), "http");
+    let mut port = |kind, number| {
+        let port = json!({"host": "127.0.0.1", "port": number, "type": kind, "ssl": false,
+            "http": false, "receives": true, "settings": {}});
+        described.ports.push(serde_json::from_value(port).expect("it is a port"));
+    };
+    port(1, 9502);
+    port(UDP, 9502);
+    let directory = PrivateDir::create(None, None).expect("a temporary directory");
+    let script = directory.path("root").join("server.php");
+    std::fs::write(&script, "<?php").expect("it is a directory of ours");
+    let configuration = Configuration::of(&described, &script, &[], &directory, None);
+    let mut configuration = configuration.expect("it can be served");
+    configuration.set_listen(Some("127.0.0.1:80"));
+    let config = Config::parse(&configuration.text, &directory.path("outboard.toml"));
+    let config = config.unwrap_or_else(|errors| panic!("{}\n{errors:?}", configuration.text));
+    let index = |index| ProgramPort { app: "run".to_owned(), index };
+    let protocols: Vec<_> = config
+        .listeners
+        .iter()
+        .map(|one| (one.address.to_string(), one.protocol.clone()))
+        .collect();
+    assert_eq!(
+        protocols,
+        [
+            ("127.0.0.1:80".to_owned(), Protocol::Http),
+            ("127.0.0.1:9502".to_owned(), Protocol::Stream(index(1))),
+            ("127.0.0.1:9502".to_owned(), Protocol::Datagram(index(2))),
+        ]
+    );
 }
 
 #[test]
