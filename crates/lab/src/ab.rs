@@ -54,7 +54,7 @@ pub struct AbTest {
 pub fn run(lab: &mut Lab, test: &AbTest, command: &str) -> Result<Report> {
     let mut report = run::empty(lab, command);
     let began = Instant::now();
-    report.begin_named("ab", "B, judged against A.");
+    report.begin("ab", "B, judged against A.");
     let a = test.a.start(lab, "A", &test.root)?;
     let b = test.b.start(lab, "B", &test.root)?;
     let stacks = [&b, &a];

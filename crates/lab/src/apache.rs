@@ -5,9 +5,10 @@ use std::process::Command;
 
 use crate::error::Result;
 use crate::group::Group;
-use crate::http::HOST;
-use crate::lab::{Lab, free_address, is_root, program, write};
+use crate::lab::Lab;
+use crate::request_spec::HOST;
 use crate::stack::Stack;
+use crate::system::{free_address, is_root, program, write};
 
 /// Debian's MaxRequestWorkers for prefork: one process per connection up to this number.
 pub const PROCESSES: usize = 150;

@@ -5,8 +5,9 @@ use std::process::Command;
 
 use crate::error::Result;
 use crate::group::Group;
-use crate::lab::{Lab, free_address, program};
+use crate::lab::Lab;
 use crate::stack::Stack;
+use crate::system::{free_address, program};
 
 /// `php -S` with as many workers as any stack has PHP processes.
 pub fn server(lab: &mut Lab, root: &Path) -> Result<Stack> {

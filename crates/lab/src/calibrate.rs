@@ -47,7 +47,7 @@ pub fn run(lab: &mut Lab, kind: Kind, times: usize, command: &str) -> Result<Cal
     let stacks: Vec<&Stack> = stacks.iter().collect();
     let request = RequestSpec::get(HELLO).expecting(check_same_responses(&stacks, HELLO)?);
     let seconds = lab.effort.slice_seconds;
-    report.begin_named("calibrate", &format!("{} against itself.", kind.name()));
+    report.begin("calibrate", &format!("{} against itself.", kind.name()));
     for time in 1..=times {
         let turns = Turns { slices: lab.effort.slices, shared: None };
         let load = |stack: &Stack| generator::load(stack, &request, CONNECTIONS, seconds);

@@ -10,7 +10,7 @@ pub use arguments::Cli;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use arguments::{Ab, Calibrate, Command, Doctor, Names, Output, Run, Show};
+use arguments::{Ab, Calibrate, Command, Doctor, Instructions, Names, Output, Run, Show};
 use clap::{ColorChoice, CommandFactory, Parser};
 use serde_json::{Value, json};
 
@@ -19,7 +19,8 @@ use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::lab::{Effort, Lab};
 use crate::report::Report;
-use crate::{ab, calibrate, doctor, janitor, markdown, null, run, table};
+use crate::report_files::write_report;
+use crate::{ab, calibrate, doctor, instructions, janitor, markdown, null, run, table};
 
 /// The exit code for stacks that must not be compared.
 const INVALID: u8 = 5;
@@ -34,6 +35,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(arguments) => examine(arguments, cli.color),
         Command::Calibrate(arguments) => calibrate(arguments),
         Command::Ab(arguments) => compare(arguments),
+        Command::Instructions(arguments) => count(arguments),
         Command::Report(arguments) => show_again(arguments),
         Command::Completions { shell } => Ok(complete(*shell)),
         Command::Man { dir } => Ok(write_pages(dir)),
@@ -117,6 +119,15 @@ fn compare(arguments: &Ab) -> Result<ExitCode> {
     deliver(&report, &arguments.output)
 }
 
+fn count(arguments: &Instructions) -> Result<ExitCode> {
+    let mut lab = Lab::open(Effort::usual(true))?;
+    let counts = instructions::run(&mut lab, &arguments.counting())?;
+    Ok(match arguments.json {
+        true => show_json(counts.iter().map(|count| json!(count)).collect()),
+        false => show(&instructions::table(&counts)),
+    })
+}
+
 fn show_again(arguments: &Show) -> Result<ExitCode> {
     let report = Report::read(&arguments.file)?;
     if arguments.md {
@@ -144,7 +155,7 @@ fn deliver(report: &Report, output: &Output) -> Result<ExitCode> {
         show(&table::render(report));
     }
     if let Some(directory) = &output.out {
-        report.write(directory)?;
+        write_report(report, directory)?;
         eprintln!("report: {}", directory.join("report.html").display());
     }
     Ok(if output.gate { ExitCode::from(report.gate()) } else { ExitCode::SUCCESS })

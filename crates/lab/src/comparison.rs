@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
 use crate::refusal::Refusal;
-use crate::slice::{Rounds, Series};
+use crate::series::Series;
+use crate::slice::Rounds;
 use crate::statistics::judge::{Class, Question};
 use crate::statistics::{Estimate, holm, log_ratios, middle, signed_rank};
 
@@ -157,7 +158,7 @@ fn probability(p: f64) -> String {
 mod tests {
     use super::*;
     use crate::load::{Failure, Latency, Load};
-    use crate::slice::Slice;
+    use crate::series::Slice;
 
     /// Rounds of stacks with this cost in µs per request, a little noise and equal rates.
     fn rounds(stacks: &[(&str, f64)], slices: usize) -> Rounds {

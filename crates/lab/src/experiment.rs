@@ -3,6 +3,7 @@
 //! An experiment without an outboard binary still measures the peers and reports its targets as not
 //! measured. All that it started has ended when it returns.
 
+mod class_tree;
 mod coroutine;
 mod crowd;
 mod database;
@@ -19,9 +20,11 @@ mod memory;
 mod mixed;
 mod offload;
 mod page_cache;
+mod peers;
 mod quick;
 mod rates;
 mod reload;
+mod resident;
 mod wordpress;
 mod worker;
 mod workers;
@@ -71,6 +74,10 @@ pub enum Experiment {
     /// Eleven workloads over 100, 500 and 1,000 connections, against mod_php and php-fpm.
     #[value(alias = "workloads")]
     Workers,
+    /// Eight programs for Swoole, under `outboard run`, against their variants for mod_php and
+    /// php-fpm.
+    #[value(alias = "resident-swoole")]
+    Resident,
     /// phpinfo and a blog's home page: without opcache, with it, and from page caches.
     PageCache,
     /// 23 bytes with validators: php-fpm, a worker script, and a framework in it.
@@ -103,6 +110,7 @@ impl Experiment {
             Self::Mixed => mixed::run(lab, report),
             Self::Offload => offload::run(lab, report),
             Self::Workers => workers::run(lab, report),
+            Self::Resident => resident::run(lab, report),
             Self::PageCache => page_cache::run(lab, report),
             Self::Framework => framework::run(lab, report),
             Self::Rates => rates::run(lab, report),

@@ -9,8 +9,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Result, ResultExt};
-use crate::lab::{Lab, write};
+use crate::lab::Lab;
 use crate::site::date_back;
+use crate::system::write;
 
 /// A file of the crate's `site` directory.
 macro_rules! files {
@@ -42,6 +43,25 @@ const FILES: &[(&str, &str)] = files![
     "framework/public/index.php",
     "framework/worker.php",
     "mixed/worker.php",
+    "resident/include/functions.php",
+    "resident/include/mod_php_connection.php",
+    "resident/include/swoole_pool.php",
+    "resident/mod_php/basic.php",
+    "resident/mod_php/basic_class_load.php",
+    "resident/mod_php/basic_class_load_multiple.php",
+    "resident/mod_php/basic_query.php",
+    "resident/mod_php/basic_query_with_pool.php",
+    "resident/mod_php/basic_query_with_pool_and_caching.php",
+    "resident/mod_php/real_app_simulation.php",
+    "resident/mod_php/simple_real_app_simulation.php",
+    "resident/swoole/basic.php",
+    "resident/swoole/basic_class_load.php",
+    "resident/swoole/basic_class_load_multiple.php",
+    "resident/swoole/basic_query.php",
+    "resident/swoole/basic_query_with_pool.php",
+    "resident/swoole/basic_query_with_pool_and_caching.php",
+    "resident/swoole/real_app_simulation.php",
+    "resident/swoole/simple_real_app_simulation.php",
     "symfony/app.php",
     "symfony/fork.php",
     "symfony/public/index.php",

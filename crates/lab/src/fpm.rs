@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::error::Result;
 use crate::group::Group;
-use crate::lab::{Lab, is_root, program, write};
+use crate::lab::Lab;
+use crate::system::{is_root, program, write};
 
 /// A static pool.
 #[derive(Debug, Clone, Copy)]

@@ -57,7 +57,8 @@ impl Group {
     pub fn start(&mut self, lab: &mut Lab, program: &Command) -> Result<()> {
         let log = || OpenOptions::new().create(true).append(true).open(&self.log);
         let context = || format!("open {}", self.log.display());
-        let mut command = self.enter_cgroup(program);
+        let counted = lab.callgrind.as_ref().map(|callgrind| callgrind.wrap(program));
+        let mut command = self.enter_cgroup(counted.as_ref().unwrap_or(program));
         command.stdin(Stdio::null()).process_group(0);
         command.stdout(log().context(context)?).stderr(log().context(context)?);
         let child = command.spawn().context(|| format!("start {:?}", program.get_program()))?;
@@ -79,6 +80,9 @@ impl Group {
             None => Command::new(program.get_program()),
         };
         command.args(program.get_args());
+        if let Some(directory) = program.get_current_dir() {
+            command.current_dir(directory);
+        }
         for (key, value) in program.get_envs() {
             match value {
                 Some(value) => command.env(key, value),

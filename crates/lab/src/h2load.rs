@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::error::{Error, Result, ResultExt};
-use crate::lab::program;
 use crate::load::{Failure, Failures, Latency, Load};
+use crate::system::program;
 use outboard_load::process_table::ended_children_us;
 
 /// The name in tables.

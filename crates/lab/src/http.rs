@@ -10,10 +10,7 @@ use outboard_http1::Method;
 use outboard_load::client::Client;
 
 use crate::error::{Result, ResultExt};
-use crate::request_spec::RequestSpec;
-
-/// The Host of every request, so that applications return the same bytes on every port.
-pub const HOST: &str = "bench.test";
+use crate::request_spec::{HOST, RequestSpec};
 
 /// A response with its decoded body.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,18 +3,17 @@
 //! Created once by a command, passed to every stack and experiment. Invariant: the scratch
 //! directory and all processes started here are registered with the janitor.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::any::Any;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::error::{Error, Result, ResultExt};
+use crate::callgrind::Callgrind;
+use crate::error::{Result, ResultExt};
 use crate::janitor::Janitor;
-use crate::mariadb::MariaDb;
 use crate::php::Php;
-use crate::wordpress::WordPress;
 
 /// Descriptors for the lab and for every stack: 10,000 idle connections with a margin.
 const DESCRIPTORS: u64 = 65_536;
@@ -68,10 +67,8 @@ impl Effort {
 
 /// The state of a run.
 pub struct Lab {
-    /// Started by the first experiment that needs it, for all; ended before the janitor cleans up.
-    pub(crate) database: Option<Arc<MariaDb>>,
-    /// Installed by the first experiment that needs it, for all.
-    pub(crate) wordpress: Option<Arc<WordPress>>,
+    /// Started by the first experiment that needs them, for all; ended before the janitor cleans up.
+    shared: Vec<Arc<dyn Any + Send + Sync>>,
     /// Cleans up, whatever happens to the lab.
     pub janitor: Janitor,
     /// The directory of all configurations, logs, sockets and sites of this run.
@@ -82,6 +79,10 @@ pub struct Lab {
     pub effort: Effort,
     /// Processor cores of this machine.
     pub cores: usize,
+    /// The file of the extension swoole, if the user has named one.
+    pub swoole_extension: Option<PathBuf>,
+    /// Counts the instructions of programs that are started, if it is wanted.
+    pub callgrind: Option<Callgrind>,
     /// Distinguishes the directories and groups of two stacks of one kind; empty for one.
     pub variant: &'static str,
 }
@@ -95,9 +96,33 @@ impl Lab {
         std::fs::create_dir(&scratch).context(|| format!("make {}", scratch.display()))?;
         janitor.register_directory(&scratch)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let (database, wordpress) = (None, None);
-        let php = Php::find()?;
-        Ok(Self { database, wordpress, janitor, scratch, php, effort, cores, variant: "" })
+        let (shared, php) = (Vec::new(), Php::find()?);
+        Ok(Self {
+            shared,
+            janitor,
+            scratch,
+            php,
+            effort,
+            cores,
+            swoole_extension: None,
+            callgrind: None,
+            variant: "",
+        })
+    }
+
+    /// What all experiments share, such as a database: it is started on first use.
+    pub(crate) fn shared<T: Any + Send + Sync>(
+        &mut self,
+        start: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<Arc<T>> {
+        let mut started = self.shared.iter().filter_map(|one| Arc::clone(one).downcast().ok());
+        if let Some(started) = started.next() {
+            return Ok(started);
+        }
+        drop(started);
+        let started = Arc::new(start(self)?);
+        self.shared.push(started.clone());
+        Ok(started)
     }
 
     /// PHP processes per stack: two per core, the same for all.
@@ -118,28 +143,6 @@ impl Lab {
     pub fn progress(&self, line: &str) {
         eprintln!("  {line}");
     }
-}
-
-/// Whether the lab runs as root, so that its servers can drop privileges.
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// A loopback address with a port that was free just now.
-pub fn free_address() -> Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    listener.and_then(|listener| listener.local_addr()).context(|| "find a free port".into())
-}
-
-/// Writes a file; the error names it.
-pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<()> {
-    std::fs::write(path, text).context(|| format!("write {}", path.display()))
-}
-
-/// The path of an installed program, or the package to install.
-pub fn program(candidates: &[&str], package: &'static str) -> Result<PathBuf> {
-    let found = candidates.iter().map(PathBuf::from).find(|path| path.exists());
-    found.ok_or_else(|| Error::MissingProgram { program: candidates.join(" or "), package })
 }
 
 fn scratch_name() -> String {

@@ -2,14 +2,14 @@
 //!
 //! The binary `outboard-lab` ([`cli`]) is its only user. The map, from the outside in: a [`run`] of
 //! [`experiment`]s starts [`stack`]s ([`nginx`], [`fpm`], [`apache`], [`varnish`], [`builtin`],
-//! [`mariadb`], [`redis`], [`outboard`]) with [`fixture`]s to serve and a slow [`backend`], and
+//! [`mariadb`], [`redis`], [`outboard`], [`swoole`]) with [`fixture`]s to serve and a slow [`backend`], and
 //! puts load on them ([`generator`], [`background`]) in [`slice`]s in [`balanced_order`]. The CPU
 //! time of each [`group`] goes through [`statistics`] into [`comparison`]s by [`metric`] and
 //! [`verdict`]s on targets, unless a [`refusal`] forbids it. The [`doctor`] observes whether
 //! settings are alike ([`fairness`]). [`table`], [`markdown`] and [`page`] render the [`report`].
 //! [`group`] ends all processes or, if the lab dies, the [`janitor`] does. [`ab`] compares
 //! [`variant`]s of the user's choice, and [`calibrate`] compares a stack of the [`catalog`] with
-//! itself.
+//! itself. [`instructions`] are counted by [`callgrind`].
 #![forbid(unsafe_code)]
 
 pub mod ab;
@@ -19,6 +19,7 @@ pub mod background;
 pub mod balanced_order;
 pub mod builtin;
 pub mod calibrate;
+pub mod callgrind;
 pub mod catalog;
 pub mod cgroup;
 pub mod cli;
@@ -33,6 +34,7 @@ pub mod generator;
 pub mod group;
 pub mod h2load;
 pub mod http;
+pub mod instructions;
 pub mod janitor;
 pub mod lab;
 pub mod listener;
@@ -50,13 +52,17 @@ pub mod profile;
 pub mod redis;
 pub mod refusal;
 pub mod report;
+pub mod report_files;
 pub mod request_spec;
 pub mod request_trace;
 pub mod run;
+pub mod series;
 pub mod site;
 pub mod slice;
 pub mod stack;
 pub mod statistics;
+pub mod swoole;
+pub mod system;
 pub mod table;
 pub mod variant;
 pub mod varnish;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result, ResultExt};
 use crate::group::Group;
-use crate::lab::{Lab, is_root, program};
+use crate::lab::Lab;
+use crate::system::{is_root, program};
 
 /// A running database server.
 pub struct MariaDb {
@@ -23,10 +24,7 @@ pub struct MariaDb {
 impl MariaDb {
     /// The server of this run, started on first use.
     pub fn of_run(lab: &mut Lab) -> Result<Arc<Self>> {
-        if lab.database.is_none() {
-            lab.database = Some(Arc::new(Self::start(lab)?));
-        }
-        Ok(Arc::clone(lab.database.as_ref().expect("it was created just now")))
+        lab.shared(Self::start)
     }
 
     /// Creates a data directory and starts the server on it, with enough connections for all

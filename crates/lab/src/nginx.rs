@@ -10,9 +10,10 @@ use std::process::Command;
 use crate::error::Result;
 use crate::fpm::{self, Pool};
 use crate::group::Group;
-use crate::http::HOST;
-use crate::lab::{Lab, free_address, is_root, program, write};
+use crate::lab::Lab;
+use crate::request_spec::HOST;
 use crate::stack::Stack;
+use crate::system::{free_address, is_root, program, write};
 
 /// The name of nginx with php-fpm in every table.
 pub const FPM: &str = "nginx+php-fpm";

@@ -9,8 +9,9 @@ use outboard_load::NullServer;
 
 use crate::error::{Result, ResultExt};
 use crate::group::Group;
-use crate::lab::{Lab, free_address};
+use crate::lab::Lab;
 use crate::stack::Stack;
+use crate::system::free_address;
 
 /// The command of this binary that is the null server, followed by its address.
 pub const COMMAND: &str = "null";

@@ -12,8 +12,9 @@ use outboard_load::profile::ZYGOTE;
 use crate::error::{Error, Result, ResultExt};
 use crate::fixture::Fixture;
 use crate::group::Group;
-use crate::lab::{Lab, free_address, is_root, write};
+use crate::lab::Lab;
 use crate::stack::Stack;
+use crate::system::{free_address, is_root, write};
 use outboard_load::process_table::{Pid, ProcessTable};
 
 /// The name in every table.

@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn text_stays_text() {
         let mut report = Report::default();
-        report.begin_named("ab", "<script>alert(1)</script>");
+        report.begin("ab", "<script>alert(1)</script>");
         report.verdicts.push(Verdict::exact("a < b & \"c\"", false, "</script>".into()));
         let html = render(&report);
         assert!(html.contains("a &lt; b &amp; &quot;c&quot;"), "{html}");

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::lab::write;
+use crate::system::write;
 
 /// The ini values of all stacks: Debian's production values where they matter, opcache on.
 pub const SETTINGS: &[(&str, &str)] = &[

@@ -8,8 +8,9 @@ use std::process::Command;
 
 use crate::error::Result;
 use crate::group::Group;
-use crate::lab::{Lab, free_address, program};
+use crate::lab::Lab;
 use crate::stack::Stack;
+use crate::system::{free_address, program};
 
 /// The name in tables.
 pub const NAME: &str = "redis";

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::Failure;
 use crate::metric::Metric;
-use crate::slice::{Series, Slice};
+use crate::series::{Series, Slice};
 
 /// From this share of its one thread, the generator counts as saturated.
 const BUSY_CLIENT: f64 = 0.85;

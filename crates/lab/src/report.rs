@@ -10,18 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::comparison::{Comparison, compare, usual_question};
 use crate::error::{Error, Result, ResultExt};
-use crate::experiment::Experiment;
 use crate::fairness::Matrix;
-use crate::lab::write;
 use crate::load::Failures;
 use crate::machine::Machine;
 use crate::metric::Metric;
 use crate::profile::Profile;
 use crate::refusal::Refusal;
-use crate::slice::{Rounds, Series};
+use crate::series::Series;
+use crate::slice::Rounds;
 use crate::statistics::judge::Class;
 use crate::verdict::{Outcome, Verdict};
-use crate::{markdown, page};
 
 /// The version of the JSON format.
 pub const SCHEMA: &str = "outboard.lab.v1";
@@ -135,13 +133,8 @@ impl Report {
         Self { schema: SCHEMA.into(), run, machine, ..Self::default() }
     }
 
-    /// Starts the section of an experiment.
-    pub fn begin(&mut self, experiment: Experiment) {
-        self.begin_named(&experiment.name(), &experiment.about());
-    }
-
     /// Starts a section with this name.
-    pub fn begin_named(&mut self, name: &str, about: &str) {
+    pub fn begin(&mut self, name: &str, about: &str) {
         let (name, about) = (name.to_owned(), about.to_owned());
         let state = State::Measured;
         self.sections.push(Section { name, about, state, seconds: 0.0 });
@@ -211,14 +204,6 @@ impl Report {
             return Err(unexpected(format!("is {}, not {SCHEMA}", report.schema)));
         }
         Ok(report)
-    }
-
-    /// Writes the report in every format to a directory.
-    pub fn write(&self, directory: &Path) -> Result<()> {
-        std::fs::create_dir_all(directory).context(|| format!("make {}", directory.display()))?;
-        write(&directory.join("report.json"), self.to_json())?;
-        write(&directory.join("report.md"), markdown::render(self))?;
-        write(&directory.join("report.html"), page::render(self))
     }
 
     /// The number of targets with this outcome.
@@ -316,10 +301,10 @@ mod tests {
     #[test]
     fn time_spent_is_listed_longest_first() {
         let mut report = Report::default();
-        report.begin(Experiment::Hello);
+        report.begin("hello", "");
         report.took(12.0);
         assert_eq!(report.time_spent(), None);
-        report.begin(Experiment::Workers);
+        report.begin("workers", "");
         report.took(60.0);
         report.run.seconds = 75.0;
         let spent = "Seconds of each: workers 60, hello 12, the doctor 3.";
@@ -329,7 +314,7 @@ mod tests {
     #[test]
     fn a_written_report_is_read_again() {
         let mut report = with_classes(&[Class::Undecided { more_pairs: Some(7) }]);
-        report.begin(Experiment::Offload);
+        report.begin("offload", "");
         report.conclude(State::SubjectMissing { what: "all of it".into() });
         let json = serde_json::to_string(&report).expect("numbers and strings serialise");
         let again: Report = serde_json::from_str(&json).expect("it is the same form");

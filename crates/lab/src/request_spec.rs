@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use outboard_load::{Request, Template};
 
-use crate::http::HOST;
+/// The Host of every request, so that applications return the same bytes on every port.
+pub const HOST: &str = "bench.test";
 
 /// A request.
 #[derive(Debug, Clone)]

@@ -3,6 +3,7 @@
 //! Called by `outboard lab run`. Invariants: stacks with different settings are not measured; an
 //! experiment that fails says so in the report and does not stop the others.
 
+use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::doctor;
@@ -21,17 +22,20 @@ pub struct RunPlan {
     pub experiments: Vec<Experiment>,
     /// Settings in which stacks may differ.
     pub accepted: Vec<String>,
+    /// The extension that serves programs for Swoole beside `outboard run`.
+    pub swoole_extension: Option<PathBuf>,
 }
 
 /// Runs experiments, unless the settings of the stacks differ; `command` repeats the run.
 pub fn run(order: &RunPlan, effort: Effort, command: &str) -> Result<Report> {
     let mut lab = Lab::open(effort)?;
+    lab.swoole_extension.clone_from(&order.swoole_extension);
     let mut report = empty(&lab, command);
     let began = Instant::now();
     let refusal = look_around(&mut lab, &mut report, &order.accepted);
     for &experiment in &order.experiments {
         eprintln!("{}", experiment.name());
-        report.begin(experiment);
+        report.begin(&experiment.name(), &experiment.about());
         let began = Instant::now();
         let failure = match &refusal {
             Some(why) => Some(why.clone()),

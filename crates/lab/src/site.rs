@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::error::{Result, ResultExt};
-use crate::lab::{Lab, write};
+use crate::lab::Lab;
+use crate::system::write;
 
 /// The smallest script: a response of two bytes.
 pub const HELLO: &str = "/hello.php";

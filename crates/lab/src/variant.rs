@@ -1,5 +1,6 @@
 //! One variant of `lab ab`: parsed from the command line and started as a [`Stack`].
 
+use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,14 +8,16 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 
+use crate::callgrind::Callgrind;
 use crate::catalog::Kind;
 use crate::error::{Error, Result};
 use crate::group::Group;
-use crate::http::HOST;
-use crate::lab::{Lab, free_address};
+use crate::lab::Lab;
 use crate::listener;
 use crate::outboard::{Outboard, Setup};
+use crate::request_spec::HOST;
 use crate::stack::Stack;
+use crate::system::free_address;
 
 /// A server to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +35,17 @@ pub enum Variant {
     Binary(PathBuf),
     /// A shell command that listens on `{port}` and serves `{root}`.
     Command(String),
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url { authority, path } => write!(f, "http://{authority}{path}"),
+            Self::Stack(kind) => f.write_str(&kind.name()),
+            Self::Binary(binary) => binary.display().fmt(f),
+            Self::Command(command) => f.write_str(command),
+        }
+    }
 }
 
 impl FromStr for Variant {
@@ -109,8 +123,13 @@ fn by_command(lab: &mut Lab, name: &str, command: &str, root: &Path) -> Result<S
     let command = command.replace("{port}", &address.port().to_string()).replace("{root}", &root);
     let mut group = Group::new(lab, name)?;
     let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(format!("exec {command}"));
-    group.start(lab, &shell)?;
+    // Valgrind does not follow the shell into the program.
+    let valgrind = lab.callgrind.take();
+    let prefix = valgrind.as_ref().map_or(String::new(), Callgrind::prefix);
+    shell.arg("-c").arg(format!("exec {prefix}{command}"));
+    let started = group.start(lab, &shell);
+    lab.callgrind = valgrind;
+    started?;
     Stack { name: "", address, group }.await_response()
 }
 

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::error::Result;
-use crate::lab::{Lab, free_address, program, write};
+use crate::lab::Lab;
 use crate::nginx;
 use crate::stack::Stack;
+use crate::system::{free_address, program, write};
 
 /// Varnish with its built-in rules, 64 MiB, and nginx with php-fpm behind it.
 pub fn with_fpm(lab: &mut Lab, root: &Path) -> Result<Stack> {

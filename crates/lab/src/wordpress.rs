@@ -11,10 +11,12 @@ use std::process::Command;
 use std::sync::Arc;
 
 use crate::error::{Error, Result, ResultExt};
-use crate::http::{self, HOST};
-use crate::lab::{Lab, program, write};
+use crate::http;
+use crate::lab::Lab;
 use crate::mariadb::MariaDb;
 use crate::nginx;
+use crate::request_spec::HOST;
+use crate::system::{program, write};
 
 /// The home page.
 pub const HOME: &str = "/";
@@ -31,13 +33,12 @@ pub struct WordPress {
 impl WordPress {
     /// The site of this run, installed on first use.
     pub fn of_run(lab: &mut Lab, database: &MariaDb) -> Result<Arc<Self>> {
-        if lab.wordpress.is_none() {
+        lab.shared(|lab| {
             lab.progress("installing WordPress");
             let site = Self::prepare(lab, database)?;
             site.install(nginx::with_fpm(lab, &site.root)?.address)?;
-            lab.wordpress = Some(Arc::new(site));
-        }
-        Ok(Arc::clone(lab.wordpress.as_ref().expect("it was created just now")))
+            Ok(site)
+        })
     }
 
     /// Copies the files, creates the database and writes the configuration.

@@ -12,10 +12,11 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::error::{Error, Result, ResultExt};
-use crate::http::HOST;
 use crate::janitor;
-use crate::lab::{Lab, program, write};
+use crate::lab::Lab;
 use crate::load::{Failure, Failures, Latency, Load};
+use crate::request_spec::HOST;
+use crate::system::{program, write};
 use outboard_load::process_table::threads_us;
 
 /// Prints a marked line of numbers, which is distinct from wrk's own report.

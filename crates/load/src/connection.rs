@@ -5,10 +5,11 @@
 //! once in the worker's epoll, edge-triggered (epoll(7)): everything is read and written until the
 //! kernel has no more, so no system call is spent on changing interest.
 
-use crate::codec::{Codec, ReceivedLanes};
+use crate::codec::Codec;
 use crate::failures::Failure;
 use crate::http2::Unsent;
 use crate::message::Message;
+use crate::received::ReceivedLanes;
 use crate::response::Response;
 use crate::socket::{connect, failure_of};
 use crate::target::Address;

@@ -4,8 +4,8 @@
 //! (RFC 3875 6) and the body, whose bytes are in records of any size. No I/O. Invariant: the result
 //! does not depend on how the bytes are cut.
 
-use crate::codec::Malformed;
 use crate::message::Message;
+use crate::received::Malformed;
 use crate::response::Response;
 
 const VERSION: u8 = 1;

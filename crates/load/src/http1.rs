@@ -4,8 +4,8 @@
 //! connection passes bytes in whatever pieces they arrived. Invariant: the result does not depend
 //! on how they were cut.
 
-use crate::codec::Malformed;
 use crate::message::Message;
+use crate::received::Malformed;
 use crate::response::Response;
 use outboard_http1::{
     Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, Method, ResponseBody,

@@ -4,8 +4,8 @@
 //! connection fills and empties, and everything is polled when bytes arrive. Nothing wakes a task,
 //! since there is none.
 
-use crate::codec::{Malformed, ReceivedLanes};
 use crate::message::Message;
+use crate::received::{Malformed, ReceivedLanes};
 use crate::response::Response;
 use bytes::Bytes;
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};

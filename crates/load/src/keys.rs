@@ -4,9 +4,8 @@
 //! must have been answered, and no two threads add the same key.
 
 use crate::key_distribution::KeyDistribution;
-use crate::plan::Plan;
 use crate::random::Random;
-use crate::worker::Share;
+use crate::share::Share;
 
 /// Keys numbered from 0.
 #[derive(Debug, Clone)]
@@ -23,14 +22,21 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn new(plan: &Plan, share: Share) -> Self {
+    /// The keys of one thread, of `count` from before the run; all threads together have at most
+    /// `in_flight` requests without a response.
+    pub(crate) fn new(
+        distribution: KeyDistribution,
+        count: u64,
+        share: Share,
+        in_flight: usize,
+    ) -> Self {
         Self {
-            distribution: KeyDistribution::new(plan.keys, plan.zipf),
-            count: plan.keys,
-            first: plan.keys + share.thread as u64,
+            distribution,
+            count,
+            first: count + share.thread as u64,
             stride: share.threads as u64,
             added: 0,
-            unanswered_max: (plan.connections * plan.streams).div_ceil(share.threads) as u64,
+            unanswered_max: in_flight.div_ceil(share.threads) as u64,
         }
     }
 

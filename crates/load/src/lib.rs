@@ -16,9 +16,9 @@
 //! | `plan`, `template`, `scenario` | the requests and the expected responses |
 //! | `schedule` | due times of an open loop |
 //! | `random`, `key_distribution`, `keys` | random numbers and keys |
-//! | `run`, `worker` | threads, their loop, the collector |
+//! | `run`, `worker`, `share` | threads, their loop, the collector |
 //! | `user`, `request_generator`, `message` | the next request of a user, and its bytes |
-//! | `connection`, `socket`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `redis`, `response` | sockets and protocols |
+//! | `connection`, `socket`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `redis`, `received`, `response` | sockets and protocols |
 //! | `recorder`, `failures`, `times`, `server_cpu`, [`process_table`] | counters and CPU time |
 //! | `threshold`, `search` | conditions on a result, and the highest rate that meets them |
 //! | `null` | a server with almost no cost, to measure the generator itself |
@@ -61,6 +61,7 @@ mod plan;
 pub mod process_table;
 pub mod profile;
 mod random;
+mod received;
 mod recorder;
 mod redis;
 pub mod report;
@@ -71,6 +72,7 @@ mod scenario;
 mod schedule;
 mod search;
 mod server_cpu;
+mod share;
 mod socket;
 mod summary;
 mod target;
@@ -90,7 +92,7 @@ pub use interval::Interval;
 pub use key_distribution::DEFAULT_EXPONENT as ZIPF_DEFAULT_EXPONENT;
 pub use null::NullServer;
 pub use plan::{Capture, Expect, Feed, Load, Plan, Request, Script, Step};
-pub use recorder::{First, histogram};
+pub use recorder::First;
 pub use run::{Error, Run};
 pub use scenario::{InvalidScenario, parse_duration};
 pub use schedule::{Arrival, Rate};
@@ -100,5 +102,5 @@ pub use summary::Summary;
 pub use target::{Address, InvalidTarget, Protocol, Target};
 pub use template::{InvalidTemplate, Template};
 pub use threshold::{InvalidThreshold, Threshold};
-pub use times::Times;
+pub use times::{Times, histogram};
 pub use warning::Warning;

@@ -5,22 +5,14 @@
 //! recorded once. Histograms hold nanoseconds with three significant digits.
 
 use crate::failures::{Failure, Failures};
-use crate::times::{Kind, Times};
+use crate::times::{Kind, Times, histogram};
 use hdrhistogram::Histogram;
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
-/// Longer times are recorded as this one.
-const LONGEST_NS: u64 = 3_600_000_000_000;
-
 /// Further responses with a bad status are counted and not listed.
 const REJECTED_MAX: usize = 100_000;
-
-/// An empty histogram for times in ns up to an hour.
-pub fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("1 to an hour with 3 digits is in range")
-}
 
 /// The counts of one thread in one interval.
 #[derive(Debug, Clone)]

@@ -6,8 +6,8 @@
 //! 404 for nil, 500 for an error. Its body is the bytes of its strings and numbers in order.
 //! Invariant: the result does not depend on how the bytes are cut.
 
-use crate::codec::Malformed;
 use crate::message::Message;
+use crate::received::Malformed;
 use crate::response::Response;
 use outboard_resp::{Decoder, Event, Kind, Limits, bulk};
 

@@ -12,9 +12,9 @@ use crate::message::Message;
 use crate::plan::{Feed, Plan, Step};
 use crate::random::Random;
 use crate::response::Response;
+use crate::share::Share;
 use crate::template::Source;
 use crate::user::User;
-use crate::worker::Share;
 
 struct Prepared<'p> {
     step: &'p Step,
@@ -46,6 +46,7 @@ impl<'p> RequestGenerator<'p> {
         let rows = plan.feeds.iter().map(|feed| {
             (KeyDistribution::new(feed.rows.len() as u64, plan.zipf), share.thread as u64)
         });
+        let distribution = KeyDistribution::new(plan.keys, plan.zipf);
         Self {
             plan,
             scripts: scripts.collect(),
@@ -53,7 +54,7 @@ impl<'p> RequestGenerator<'p> {
             random: Random::new(plan.seed ^ (share.thread as u64 + 1).rotate_left(32)),
             next_seq: share.thread as u64,
             stride: share.threads as u64,
-            keys: Keys::new(plan, share),
+            keys: Keys::new(distribution, plan.keys, share, plan.connections * plan.streams),
             rows: rows.collect(),
             bytes: Vec::new(),
         }

@@ -4,10 +4,11 @@ use crate::interval::Interval;
 use crate::plan::{Load, Plan};
 use crate::recorder::{Message, Recorder, Slice, Totals};
 use crate::server_cpu::Accounts;
+use crate::share::Share;
 use crate::socket::probe;
 use crate::summary::Summary;
 use crate::tls::Tls;
-use crate::worker::{Share, Start, Worker};
+use crate::worker::{Start, Worker};
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -90,7 +91,7 @@ impl Run {
         }
         allow_descriptors(plan.connections);
         let address = plan.target.address.to_string();
-        let tls = Tls::of(&plan).map_err(Error::Plan)?;
+        let tls = Tls::of(&plan.target, plan.verify_tls).map_err(Error::Plan)?;
         match probe(&plan.target.address, tls.as_ref()) {
             // This says nothing about the server; the requests will report the same lack of ports.
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}

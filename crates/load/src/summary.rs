@@ -6,11 +6,10 @@
 use crate::failures::Failures;
 use crate::interval::Interval;
 use crate::plan::{Load, Plan};
-use crate::recorder::{First, Slice, Totals, histogram};
+use crate::recorder::{First, Slice, Totals};
 use crate::schedule::Rate;
 use crate::server_cpu::ServerCpu;
-use crate::times::Times;
-use crate::warning::Warning;
+use crate::times::{Times, histogram};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -237,11 +236,6 @@ impl Summary {
     pub fn server_us_per_request(&self) -> Option<f64> {
         let server = self.server.as_ref()?;
         Some(server.total_us as f64 / self.responses.max(1) as f64)
-    }
-
-    /// Why these numbers are not reliable; empty if they are.
-    pub fn warnings(&self) -> Vec<Warning> {
-        Warning::about(self)
     }
 
     /// Merges another run of the same plan: counts and times add up, and the time series continues.

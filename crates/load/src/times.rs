@@ -5,12 +5,19 @@
 //! good ones are all minus those, so that a good response costs nothing more.
 
 use crate::failures::Failure;
-use crate::recorder::histogram;
 use hdrhistogram::Histogram;
 use std::ops::AddAssign;
 
 /// 429 and 503 (RFC 6585 4, RFC 9110 15.6.4): try again later.
 const REFUSING: [u16; 2] = [429, 503];
+
+/// Longer times are recorded as this one.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// An empty histogram for times in ns up to an hour.
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("1 to an hour with 3 digits is in range")
+}
 
 /// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

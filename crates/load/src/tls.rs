@@ -3,8 +3,7 @@
 //! Sessions are resumed if the server allows it, as in browsers. All threads share the settings, so
 //! a ticket serves all of them.
 
-use crate::plan::Plan;
-use crate::target::Protocol;
+use crate::target::{Protocol, Target};
 use outboard_tls::Trust;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
@@ -18,12 +17,11 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// The settings of the plan, if its target wants TLS.
-    pub(crate) fn of(plan: &Plan) -> Result<Option<Self>, String> {
-        let Some(name) = &plan.target.tls_name else { return Ok(None) };
-        let trust =
-            if plan.verify_tls { Trust::Authorities(None) } else { Trust::DangerousNoVerification };
-        let protocol: &[u8] = match plan.target.protocol {
+    /// The settings for a target, if it wants TLS.
+    pub(crate) fn of(target: &Target, verify: bool) -> Result<Option<Self>, String> {
+        let Some(name) = &target.tls_name else { return Ok(None) };
+        let trust = if verify { Trust::Authorities(None) } else { Trust::DangerousNoVerification };
+        let protocol: &[u8] = match target.protocol {
             Protocol::Http2 => b"h2",
             Protocol::Http1 | Protocol::FastCgi | Protocol::Redis => b"http/1.1",
         };

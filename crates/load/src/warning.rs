@@ -67,20 +67,23 @@ pub enum Warning {
     NoResponses,
 }
 
-impl Warning {
-    pub(crate) fn about(summary: &Summary) -> Vec<Self> {
+impl Summary {
+    /// Why these numbers are not reliable; empty if they are.
+    pub fn warnings(&self) -> Vec<Warning> {
         let found = [
-            Self::no_responses(summary),
-            Self::ports(summary),
-            Self::client_busy(summary),
-            Self::client_late(summary),
-            Self::rate_missed(summary),
-            Self::little(summary),
-            Self::miscounted(summary),
+            Warning::no_responses(self),
+            Warning::ports(self),
+            Warning::client_busy(self),
+            Warning::client_late(self),
+            Warning::rate_missed(self),
+            Warning::little(self),
+            Warning::miscounted(self),
         ];
         found.into_iter().flatten().collect()
     }
+}
 
+impl Warning {
     /// The name for programs.
     pub fn name(&self) -> &'static str {
         match self {

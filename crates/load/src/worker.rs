@@ -16,6 +16,7 @@ use crate::plan::{Plan, Step};
 use crate::recorder::Recorder;
 use crate::request_generator::RequestGenerator;
 use crate::response::Response;
+use crate::share::Share;
 use crate::tls::Tls;
 use crate::user::User;
 use pace::Pace;
@@ -72,21 +73,6 @@ impl Start {
         self.barrier.wait();
         self.barrier.wait();
         *self.origin.get_or_init(Instant::now)
-    }
-}
-
-/// The index of this thread among the others.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Share {
-    pub(crate) thread: usize,
-    pub(crate) threads: usize,
-}
-
-impl Share {
-    /// This thread's part of `count`.
-    fn of(self, count: u64) -> u64 {
-        let (thread, threads) = (self.thread as u64, self.threads as u64);
-        count / threads + u64::from(thread < count % threads)
     }
 }
 

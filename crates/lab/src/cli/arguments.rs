@@ -3,6 +3,7 @@
 use crate::ab::AbTest;
 use crate::catalog::Kind;
 use crate::experiment::Experiment;
+use crate::instructions::Counting;
 use crate::lab::Effort;
 use crate::metric::Metric;
 use crate::run::RunPlan;
@@ -44,6 +45,12 @@ pub(super) enum Command {
     Calibrate(Calibrate),
     /// Judge B against A: two stacks, binaries, commands or running servers.
     Ab(Ab),
+    /// Count the instructions of a request in user space, by valgrind: exact on any machine.
+    ///
+    /// Counted are the programs that are started and their forks: of Outboard the gateway, without the
+    /// PHP host. Outboard needs valgrind 3.22 or later; the environment variable VALGRIND names another
+    /// one than that in PATH.
+    Instructions(Instructions),
     /// Show a report.json again, in any format.
     Report(Show),
     /// Print the completions of a shell.
@@ -98,6 +105,9 @@ pub(super) struct Run {
     /// is measured if `lab doctor` finds a difference.
     #[arg(long, value_name = "SETTING")]
     pub(super) accept: Vec<String>,
+    /// The extension swoole, for experiments that compare with it [default: the one that PHP loads].
+    #[arg(long, value_name = "FILE")]
+    pub(super) swoole_extension: Option<PathBuf>,
     #[command(flatten)]
     pub(super) noise: Noise,
     #[command(flatten)]
@@ -178,6 +188,30 @@ pub(super) struct Ab {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Instructions {
+    /// What to count: a name of `lab stacks`, an outboard binary, or a command with {port} and
+    /// optionally {root} in it. The first is the reference.
+    #[arg(value_name = "VARIANT", required = true)]
+    pub(super) variants: Vec<Variant>,
+    /// The directory that stacks, binaries and commands serve.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(super) root: PathBuf,
+    /// The requested path.
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    pub(super) path: String,
+    /// Connections, each with one request in flight.
+    #[arg(long, short, value_name = "N", default_value_t = 10)]
+    pub(super) connections: usize,
+    /// The number of requests that are counted.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10_000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) requests: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Show {
     /// A report.json.
     pub(super) file: PathBuf,
@@ -220,7 +254,9 @@ impl Run {
     /// The experiments to run, in the order of the list.
     pub(super) fn order(&self) -> RunPlan {
         let experiments = if self.all { Experiment::all().to_vec() } else { self.names.clone() };
-        RunPlan { experiments, accepted: self.accept.clone() }
+        let accepted = self.accept.clone();
+        let swoole_extension = self.swoole_extension.clone();
+        RunPlan { experiments, accepted, swoole_extension }
     }
 
     pub(super) fn effort(&self) -> Effort {
@@ -242,6 +278,19 @@ impl Calibrate {
             slice_seconds: self.slice,
             noise_limit: self.noise.limit(),
             ..Effort::usual(false)
+        }
+    }
+}
+
+impl Instructions {
+    pub(super) fn counting(&self) -> Counting {
+        let variants = self.variants.iter();
+        Counting {
+            variants: variants.map(|variant| (variant.to_string(), variant.clone())).collect(),
+            root: self.root.clone(),
+            path: self.path.clone(),
+            connections: self.connections,
+            requests: self.requests,
         }
     }
 }

@@ -9,13 +9,14 @@ use std::net::SocketAddr;
 
 use crate::error::Result;
 use crate::generator::{Mix, Protocol};
-use crate::lab::{Lab, free_address};
+use crate::lab::Lab;
 use crate::outboard::{self, Outboard, Setup};
 use crate::redis;
 use crate::report::Report;
 use crate::request_spec::RequestSpec;
 use crate::site::Site;
 use crate::stack::Stack;
+use crate::system::free_address;
 
 mod capacity;
 mod get_many;

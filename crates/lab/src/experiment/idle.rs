@@ -12,12 +12,13 @@ use outboard_load::client::Client;
 
 use crate::error::{Error, Result, ResultExt};
 use crate::generator::{self, Task};
-use crate::http::{HOST, field};
+use crate::http::field;
 use crate::lab::Lab;
 use crate::load::Latency;
 use crate::nginx;
 use crate::outboard::{NOT_BUILT, Outboard};
 use crate::report::Report;
+use crate::request_spec::HOST;
 use crate::site::{HELLO, Site};
 use crate::stack::Stack;
 use crate::statistics::{median, paired_ratio};

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::generator;
-use crate::lab::{Lab, write};
+use crate::lab::Lab;
 use crate::mariadb::MariaDb;
 use crate::outboard::{Outboard, Setup};
 use crate::report::{Report, State};
@@ -20,6 +20,7 @@ use crate::site::date_back;
 use crate::slice::{Rounds, Turns};
 use crate::stack::{Stack, check_same_responses};
 use crate::statistics::paired_ratio;
+use crate::system::write;
 use crate::verdict::Verdict;
 use crate::wordpress::{HOME, WordPress};
 use crate::{http, nginx, varnish};

@@ -10,7 +10,7 @@ use crate::load::QUANTILES;
 use crate::metric::Metric;
 use crate::profile::{Kind, Profile};
 use crate::report::{Report, Row};
-use crate::slice::Slice;
+use crate::series::Slice;
 use crate::statistics::judge::Class;
 use crate::statistics::{Estimate, median, middle};
 use outboard_load::process_table::kind_of;

@@ -62,7 +62,7 @@ pub fn hgrm(times: &Histogram<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::histogram;
+    use crate::times::histogram;
 
     fn uniform() -> Histogram<u64> {
         let mut times = histogram();

@@ -3,10 +3,11 @@
 //! Owned by the worker. Invariant: each request of a schedule is counted once: as sent, dropped at
 //! its deadline, or unsent at the end.
 
-use super::{Share, Worker};
+use super::Worker;
 use crate::plan::{Load, Plan};
 use crate::recorder::Totals;
 use crate::schedule::Schedule;
+use crate::share::Share;
 use std::cmp::Reverse;
 
 /// When requests are sent.

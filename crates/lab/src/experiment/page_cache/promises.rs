@@ -15,11 +15,12 @@ use crate::background::load_while;
 use crate::error::{Result, ResultExt};
 use crate::generator::{self, Task};
 use crate::http;
-use crate::lab::{Lab, free_address, write};
+use crate::lab::Lab;
 use crate::outboard::{NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
-use crate::request_spec::RequestSpec;
+use crate::request_spec::{HOST, RequestSpec};
 use crate::site::date_back;
+use crate::system::{free_address, write};
 use crate::verdict::Verdict;
 
 const PUBLISHED: &str =
@@ -97,8 +98,7 @@ fn scripts(directory: &Path) -> Result<(PathBuf, PathBuf)> {
 fn publish(outboard: &Outboard, post: &Path, posts: u64) -> Result<Verdict> {
     let address = outboard.stack.address;
     let task = Task::get(address, "/post.php", 10);
-    let purge =
-        format!("PURGE /post.php HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", http::HOST);
+    let purge = format!("PURGE /post.php HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", HOST);
     let (account, late) = load_while(&task, |background| {
         let mut late = 0;
         for number in 1..=posts {

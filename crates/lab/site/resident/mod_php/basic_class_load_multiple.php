@@ -1,0 +1,7 @@
+<?php
+
+declare(strict_types=1);
+
+require_once __DIR__ . '/../include/functions.php';
+load_classes(100);
+print 'ok';
