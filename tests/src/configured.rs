@@ -223,7 +223,7 @@ fn with_user(text: &str) -> String {
 }
 
 /// Those of a gateway; one that gave up root has them started by its spawner.
-fn zygotes(gateway: u32) -> Vec<u32> {
+pub(crate) fn zygotes(gateway: u32) -> Vec<u32> {
     let is_spawner = |pid: &u32| {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
         name.is_ok_and(|name| name.trim() == "outboard-spawne")
@@ -235,7 +235,7 @@ fn zygotes(gateway: u32) -> Vec<u32> {
 }
 
 /// The processes that this one has forked (proc(5), `children`).
-fn children(pid: u32) -> Vec<u32> {
+pub(crate) fn children(pid: u32) -> Vec<u32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     text.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }

@@ -89,7 +89,7 @@ pub use scratch::Scratch;
 pub use scrub::Scrub;
 pub use server::Server;
 pub use site::{App, Site};
-pub use tcp::{accept, connect, read_to_any_end};
+pub use tcp::{accept, connect, connect_from, read_to_any_end};
 pub use web::Web;
 pub use wire::Wire;
 pub use wordpress::WordPress;

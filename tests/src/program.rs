@@ -1,5 +1,6 @@
 //! A program that was written for Swoole, run by `outboard run`.
 
+use crate::configured::{children, zygotes};
 use crate::site::php_user;
 use crate::{Child, Client, Docroot, Launch, Server};
 use std::net::SocketAddr;
@@ -35,6 +36,13 @@ impl Program {
         Program::started(launch, docroot)
     }
 
+    /// Starts a script of the docroot with these options of `outboard run`.
+    #[track_caller]
+    pub fn start_with(docroot: Docroot, script: &str, options: &[&str]) -> Program {
+        let launch = Program::launch(options).args(command(docroot.path(), script, &[]));
+        Program::started(launch, docroot)
+    }
+
     /// `outboard run` with options; as root, programs run as an unprivileged user.
     fn launch(options: &[&str]) -> Launch {
         let user = php_user().map_or_else(Vec::new, |user| vec!["--user", user]);
@@ -59,6 +67,11 @@ impl Program {
         Program::command(docroot, script, arguments).output().expect("the binary is there")
     }
 
+    /// Starts a script of the docroot that has no server.
+    pub fn begin(docroot: &Docroot, script: &str) -> Child {
+        Program::launch(&[]).args(command(docroot.path(), script, &[])).start()
+    }
+
     fn command(docroot: &Docroot, script: &str, arguments: &[&str]) -> Command {
         let mut line = Command::new("timeout");
         line.arg("120")
@@ -79,6 +92,11 @@ impl Program {
     /// The server's process.
     pub fn child(&self) -> &Child {
         &self.child
+    }
+
+    /// Ids of the workers of its first zygote.
+    pub fn workers(&self) -> Vec<u32> {
+        zygotes(self.child.pid()).into_iter().take(1).flat_map(children).collect()
     }
 
     /// The folder of the script.

@@ -1,9 +1,10 @@
 //! TCP sockets of a test: each read, write and accept ends after a minute at the latest.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net;
 use std::fmt::Debug;
-use std::io::{ErrorKind, Read};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::io::{self, ErrorKind, Read};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 /// How long the other side may stay silent before a test gives up on it.
@@ -14,6 +15,20 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn connect(address: impl ToSocketAddrs + Debug) -> TcpStream {
     let stream = TcpStream::connect(&address);
     bounded(stream.unwrap_or_else(|error| panic!("cannot connect to {address:?}: {error}")))
+}
+
+/// Connects from this address of the machine.
+#[track_caller]
+pub fn connect_from(source: IpAddr, address: SocketAddr) -> TcpStream {
+    let connected = || -> io::Result<TcpStream> {
+        let family = net::AddressFamily::INET;
+        let socket = net::socket(family, net::SocketType::STREAM, None)?;
+        net::bind(&socket, &SocketAddr::new(source, 0))?;
+        net::connect(&socket, &address)?;
+        Ok(TcpStream::from(socket))
+    };
+    let stream = connected();
+    bounded(stream.unwrap_or_else(|error| panic!("{source} cannot connect to {address}: {error}")))
 }
 
 /// Takes the next connection of a server that the test plays.

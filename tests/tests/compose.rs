@@ -418,6 +418,8 @@ fn a_page_that_is_there_at_once_has_its_length() {
                 [[app.site.compose.part]]\ntext = \"[text]\"\n\
                 [[app.site.compose.part]]\nfile = \"/footer.html\"\n";
     let site = serving(&backend, page);
+    site.client().get("/page").expect(200).saying("[text][footer]");
+    // The file is in memory from then on.
     let response = site.client().get("/page").expect(200).saying("[text][footer]");
     assert_eq!(response.framing, Framing::Length);
 }

@@ -369,6 +369,29 @@ fn swooles_http_server_runs_unchanged_with_its_tasks_and_timers() {
 }
 
 #[test]
+fn swooles_pool_and_table_are_behind_the_api_of_notes() {
+    let example = Example::start("swoole-api");
+    let post = |text: &str| Request::post("/notes", "application/json", text);
+    let added = example.json(&post(r#"{"text": "buy milk"}"#), 201);
+    assert_eq!(added, json!({"id": 1, "text": "buy milk"}));
+    assert_eq!(example.json(&post("{}"), 422)["error"], "text: required");
+    // More requests at a time than connections.
+    let ids: Vec<u64> = std::thread::scope(|scope| {
+        let add = || example.json(&post(r#"{"text": "more"}"#), 201)["id"].as_u64();
+        let threads: Vec<_> = (0..20).map(|_| scope.spawn(add)).collect();
+        threads.into_iter().filter_map(|thread| thread.join().expect("it is added")).collect()
+    });
+    assert_eq!(ids.iter().sum::<u64>(), (2..=21).sum::<u64>());
+    assert_eq!(example.json(&Request::get("/notes"), 200).as_array().map(Vec::len), Some(21));
+    example.client().send(&Request::new("DELETE", "/notes/1")).expect(204).saying("");
+    example.json(&Request::get("/notes/1"), 404);
+    example.json(&Request::new("PUT", "/notes"), 405);
+    let stats = example.json(&Request::get("/stats"), 200);
+    assert_eq!(stats["POST /notes"]["requests"], 22);
+    assert_eq!(stats["GET /notes/ID"]["requests"], 1);
+}
+
+#[test]
 fn laravel_fork_discards_state_but_keeps_sessions() {
     let example = Example::start("laravel-fork");
     let first = example.json(&Request::get("/process"), 200);

@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 const USER: &str = "www-data";
 const GATEWAY: &str = "daemon";
@@ -224,6 +225,34 @@ fn no_process_survives_a_killed_gateway_or_spawner() {
     all.iter().for_each(Process::wait_until_gone);
     assert_eq!(orphaned.child().wait(), Some(1));
     orphaned.logs(&["the spawner has exited"]);
+}
+
+#[test]
+fn a_stopped_spawner_stops_neither_requests_nor_the_end() {
+    if !is_root() {
+        return;
+    }
+    use rustix::process::{Pid, Signal, kill_process};
+    let tables = "[app.site.pool]\nmin = 1\nmax = 1\n";
+    let site = Configured::start(Docroot::of("routing"), &Configured::text(tables));
+    site.client().get("/index.php").expect(200);
+    let spawner = Pid::from_raw(parent(site.processes()[0]).cast_signed()).expect("it runs");
+    kill_process(spawner, Signal::STOP).expect("it is ours");
+    std::thread::scope(|scope| {
+        // It needs PHP of its own, which the spawner would start.
+        let reload = scope.spawn(|| site.command("reload", &[]));
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(1) {
+            site.client().get("/index.php").expect(200);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        assert!(!reload.is_finished(), "the spawner is stopped");
+        let ordered = Instant::now();
+        site.child().signal(Signal::TERM);
+        site.child().wait();
+        assert!(ordered.elapsed() < Duration::from_secs(15), "{:?}", ordered.elapsed());
+    });
+    let _ = kill_process(spawner, Signal::CONT);
 }
 
 #[test]

@@ -55,7 +55,15 @@ fn the_smallest_program_answers() {
     assert_eq!(response.header("Content-Type"), Some("text/plain"));
     assert_eq!(program.client().get("/any/path").expect(200).text(), "hello world");
     program.logs(&["the server has started"]);
-    program.logs(&["no effect here", "dispatch_mode, reactor_num"]);
+    program.logs(&["no effect here", "reactor_num"]);
+}
+
+#[test]
+fn settings_of_php_and_the_end_of_short_names_are_honored() {
+    let options = ["-d", "swoole.use_shortname=Off", "-d", "memory_limit=300M"];
+    let program = Program::start_with(docroot(), "short_names.php", &options);
+    program.logs(&[r#",false,"own",false,false,false,false,true,"300M"]"#]);
+    assert_eq!(program.client().get("/").expect(200).text(), "own 300M");
 }
 
 #[test]
@@ -110,12 +118,19 @@ fn a_response_has_its_status_headers_and_cookies() {
     assert_eq!(response.all("X-Many").collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!(response.header("X-Injected"), None);
     let cookies: Vec<_> = response.all("Set-Cookie").collect();
-    assert_eq!(
-        cookies,
-        ["plain=a%20b; path=/; secure; httponly; samesite=Lax", "raw=a%20b; path=/"]
-    );
+    assert_eq!(cookies, ["plain=a+b; path=/; secure; HttpOnly; SameSite=Lax", "raw=a%20b"]);
     assert_eq!(response.header("Content-Type"), Some("text/html"));
     assert_eq!(response.text(), "teapot");
+}
+
+#[test]
+fn a_response_to_head_has_the_length_of_the_body() {
+    let mut client = http().client();
+    let response = client.send(&Request::new("HEAD", "/response")).expect(418);
+    assert_eq!(response.header("Content-Length"), Some("6"));
+    assert_eq!(response.text(), "");
+    let file = client.send(&Request::new("HEAD", "/file")).expect(200);
+    assert_eq!(file.all("Content-Length").collect::<Vec<_>>(), ["3"]);
 }
 
 #[test]
@@ -170,6 +185,19 @@ fn what_a_handler_prints_goes_to_the_log() {
 }
 
 #[test]
+fn a_command_finds_the_variables_of_the_command_line() {
+    let docroot = docroot();
+    let script = docroot.path().join("command.php").to_string_lossy().into_owned();
+    let output = Program::run(&docroot, "command.php", &["start"]);
+    let wanted = json!([script, script, script, script, "", 2, [script, "start"], 4]);
+    let title = json!(["", true, "a title"]);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        format!("{wanted}\n{title}\n[false,null]\n")
+    );
+}
+
+#[test]
 fn coroutines_run_in_the_order_of_the_extension() {
     let text = printed("coroutines.php", &["one", "--two"]);
     let lines: Vec<&str> = text.lines().collect();
@@ -219,6 +247,12 @@ fn coroutines_run_in_the_order_of_the_extension() {
 }
 
 #[test]
+fn each_coroutine_has_output_buffers_of_its_own() {
+    let wanted = "[\"<0 1 0>\",\"<1 1 1>\",\"<2 1 2>\"]\n0 inside\nmain 1\nleft\nmore\n";
+    assert_eq!(printed("output.php", &[]), wanted);
+}
+
+#[test]
 fn coroutines_that_wait_for_each_other_are_reported() {
     let output = Program::run(&docroot(), "deadlock.php", &[]);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -236,10 +270,20 @@ fn a_program_without_a_server_ends_with_its_code() {
 }
 
 #[test]
+fn a_program_without_a_server_ends_with_outboard_run() {
+    let docroot = docroot();
+    let child = Program::begin(&docroot, "endless.php");
+    let has = |wanted: &'static str| move |line: &str| (line == wanted).then_some(());
+    child.wait_for(has("started")).expect("it starts");
+    child.signal(Signal::TERM);
+    child.wait_for(has("terminated")).expect("the program has the signal");
+}
+
+#[test]
 fn a_server_of_another_protocol_is_refused() {
-    let output = Program::run(&docroot(), "tcp.php", &[]);
+    let output = Program::run(&docroot(), "websocket.php", &[]);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.contains("only Swoole\\Http\\Server can be run yet"), "{errors}");
+    assert!(errors.contains("only Swoole\\Server and Swoole\\Http\\Server can be run"), "{errors}");
     assert_eq!(output.status.code(), Some(2));
     let output = Program::run(&docroot(), "missing.php", &[]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no file"));
@@ -280,9 +324,15 @@ fn tables_atomics_and_locks_have_their_results() {
 }
 
 #[test]
-fn rows_of_a_table_are_whole_while_eight_processes_write() {
-    let seconds = std::env::var("OUTBOARD_TABLE_SECONDS").unwrap_or_else(|_| "2".to_owned());
-    assert_eq!(printed("table_writers.php", &["8", &seconds]), "whole\n");
+fn rows_of_a_table_are_whole_while_writers_are_killed() {
+    assert_eq!(printed("table_writers.php", &["8", "2"]), "whole\n");
+}
+
+#[test]
+fn locks_of_killed_readers_and_writers_are_free() {
+    let wanted = "[true,false,true]\n[true,true]\n[true,false,true,true,true,false]\n\
+                  [false,true,true,false]\n[false,true,true,true]\n";
+    assert_eq!(printed("locks.php", &[]), wanted);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{Docroot, MariaDb, Program};
+use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -16,20 +17,24 @@ fn database() -> &'static MariaDb {
     DATABASE.get_or_init(|| {
         let database = MariaDb::start();
         database.create("resident");
-        let tables = include_str!("../fixtures/swoole_resident/test_db.sql");
+        let tables = include_str!("../../crates/lab/site/resident/database.sql");
         database.run(&format!("USE resident; {tables}"));
         database
     })
 }
 
-fn variables() -> [(&'static str, &'static str); 3] {
-    let socket = database().socket().to_str().expect("the tests name it");
-    [("DB_SOCKET", socket), ("DB_USER", MariaDb::USER), ("DB_PASSWORD", MariaDb::PASSWORD)]
-}
-
-/// With the tree of classes that some scripts load.
+/// With the settings of the database, and the tree of classes that some scripts load.
 fn docroot() -> Docroot {
-    let docroot = Docroot::of("swoole_resident");
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/lab/site/resident");
+    let docroot = Docroot::copy(&scripts);
+    let settings = format!(
+        "<?php return ['socket' => '{}', 'user' => '{}', 'password' => '{}', 'database' => \
+         'resident', 'connections' => 5];",
+        database().socket().display(),
+        MariaDb::USER,
+        MariaDb::PASSWORD,
+    );
+    docroot.put("include/settings.php", settings);
     let mut names = String::new();
     for number in 0..120 {
         let (part, class) = (format!("Part{}", number % 10), format!("Class{number:03}"));
@@ -48,7 +53,6 @@ fn docroot() -> Docroot {
 fn expected(docroot: &Docroot, script: &str) -> String {
     let output = Command::new("php")
         .arg(docroot.path().join("mod_php").join(script))
-        .envs(variables())
         .output()
         .expect("PHP is installed");
     assert!(output.status.success(), "{output:?}");
@@ -59,7 +63,7 @@ fn expected(docroot: &Docroot, script: &str) -> String {
 fn answers_as_mod_php(script: &str) {
     let docroot = docroot();
     let expected = expected(&docroot, script);
-    let program = Program::start_in(docroot, &format!("swoole/{script}"), &variables());
+    let program = Program::start_in(docroot, &format!("swoole/{script}"), &[]);
     std::thread::scope(|scope| {
         for _ in 0..VISITORS {
             scope.spawn(|| {

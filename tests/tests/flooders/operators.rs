@@ -45,3 +45,27 @@ fn status_and_metrics_while_very_much_is_open() {
     });
     drop(open);
 }
+
+/// A thousand apps, whose PHP is a program that starts as fast as any and never reports that it has, so
+/// that the reload opens all of them, waits, and ends all of them.
+fn a_thousand_apps() -> String {
+    let mut site = "[app.site.pool]\nmin = 1\nmax = 1\n".to_owned();
+    for number in 0..1000 {
+        let _ = write!(
+            site,
+            "[app.site-{number}]\nroot = \"www\"\nhosts = [\"site-{number}.test\"]\n\
+             [app.site-{number}.php]\nhost_binary = \"/bin/cat\"\n\
+             [app.site-{number}.pool]\nmin = 1\nmax = 1\nstart_timeout = \"1s\"\n"
+        );
+    }
+    site
+}
+
+#[test]
+fn reloads_that_start_and_end_a_thousand_apps() {
+    is_borne("reload, 1,000 apps", serving("[app.site.pool]\nmin = 1\nmax = 1"), |site| {
+        site.rewrite(&text("listen = \"127.0.0.1:0\"\n", &a_thousand_apps()));
+        let socket = site.admin_socket();
+        Flood::of_clients(1, move || ask_admin(&socket, "POST", "/reload"))
+    });
+}
