@@ -2,12 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use outboard_gateway::fuzzing::failure_page;
+use outboard_development::failure;
 
 fuzz_target!(|input: (&str, &str)| {
     let (words, request) = input;
     let tags = |page: String| page.matches('<').count();
     let plain = |text: &str| text.replace('<', "=");
-    let without = tags(failure_page(&plain(words), &plain(request)));
-    assert_eq!(tags(failure_page(words, request)), without);
+    let without = tags(failure::html(&plain(words), &plain(request)));
+    assert_eq!(tags(failure::html(words, request)), without);
+    failure::plain(words);
 });

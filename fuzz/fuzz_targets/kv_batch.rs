@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use outboard_gateway::fuzzing::kv_batch;
+use outboard_operations::fuzzing::kv_batch;
 
 fuzz_target!(|input: (&[u8], Vec<&[u8]>)| {
     let (asked, ids) = input;
