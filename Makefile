@@ -6,7 +6,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build install test ci check check-all bench results test-asan test-php84 test-php-src loom miri coverage hostile flooders memory connections fuzz deny clean
+.PHONY: help setup serve build install test ci check check-all bench results test-asan test-php84 test-php-src loom miri coverage hostile flooders memory connections swoole swoole-tcp fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -73,6 +73,10 @@ hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour),
 	OUTBOARD_HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),3600) \
 		$(CARGO) test -p outboard-e2e --test hostile -- --nocapture
 
+swoole-tcp: build ## 10,000 connections to a Swoole program whose workers are killed every 100 ms.
+	OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
+		$(CARGO) test -p outboard-e2e --test swoole_tcp -- --ignored --nocapture
+
 flooders: build ## What a flood from within PHP or from outside costs another app, as a table.
 	OUTBOARD_BIN=$(CURDIR)/target/release/outboard OUTBOARD_FLOODERS_STRICT=1 \
 		$(CARGO) test -p outboard-e2e --test flooders -- --nocapture --test-threads 1 2>&1 | \
@@ -88,6 +92,11 @@ connections: build ## How long others wait beside thousands of silent, stalled a
 	ulimit -n "$$(ulimit -Hn)"; OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
 		$(CARGO) test -p outboard-e2e --test connections --test proxy_slow -- --ignored \
 		--nocapture --test-threads 1
+
+swoole: build ## What coroutines, channels and tables cost, as tables; a table under killed writers for 10 s.
+	OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
+		$(CARGO) test -p outboard-e2e --test swoole_costs -- --ignored --nocapture --test-threads 1 2>&1 | \
+		grep -oE '\| .*|\|-.*|thread .*panicked.*|^error.*|^test result.*'
 
 fuzz: ## Fuzz every parser; FUZZ_SECONDS each.
 	fuzz/run --seconds $(or $(FUZZ_SECONDS),60)
