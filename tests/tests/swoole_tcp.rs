@@ -14,7 +14,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The ports of `server.php`.
@@ -549,9 +549,10 @@ fn a_configuration_file_names_the_addresses() {
 }
 
 /// Clients with one message under way each, while a worker is killed every 100 ms: each gets each
-/// response once, and none its end.
+/// response once, and none its end. There are as many rounds as it takes to kill five.
 fn messages_survive_killed_workers(connections: usize, rounds: usize) {
     const THREADS: usize = 4;
+    const KILLED: usize = 5;
     let program = start(&json!({"worker_num": 2, "protects": true, "max_connection": 20_000}));
     let address = address(&program, LINES);
     // As many of one address as the server allows.
@@ -562,22 +563,24 @@ fn messages_survive_killed_workers(connections: usize, rounds: usize) {
     };
     let mut clients: Vec<Lines> = (0..connections).map(client).collect();
     let is_over = AtomicBool::new(false);
-    let killed = std::thread::scope(|scope| {
-        let killer = scope.spawn(|| {
-            let mut killed = 0;
+    let killed = &AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                if let Some(pid) = program.workers().get(killed % 2) {
+                if let Some(pid) = program.workers().get(killed.load(Ordering::Relaxed) % 2) {
                     kill(*pid);
-                    killed += 1;
+                    killed.fetch_add(1, Ordering::Relaxed);
                 }
                 std::thread::sleep(Duration::from_millis(100));
             }
-            killed
         });
         let mut threads = Vec::new();
         for (number, share) in clients.chunks_mut(connections.div_ceil(THREADS)).enumerate() {
             threads.push(scope.spawn(move || {
-                for round in 0..rounds {
+                for round in 0..100 * rounds {
+                    if round >= rounds && killed.load(Ordering::Relaxed) >= KILLED {
+                        break;
+                    }
                     for (index, client) in share.iter_mut().enumerate() {
                         client.send(&format!("echo {number}.{index}.{round}\n"));
                     }
@@ -590,10 +593,10 @@ fn messages_survive_killed_workers(connections: usize, rounds: usize) {
         let ends: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
         is_over.store(true, Ordering::Relaxed);
         ends.into_iter().for_each(|end| end.expect("each message has its response"));
-        killer.join().expect("it kills")
     });
+    let killed = killed.load(Ordering::Relaxed);
     println!("{connections} connections, {rounds} messages each, {killed} workers killed");
-    assert!(killed >= 5, "{killed} workers were killed");
+    assert!(killed >= KILLED, "{killed} workers were killed");
     // Whatever comes besides is one response too many.
     for client in &mut clients {
         assert_eq!(client.ask("echo last"), "last");

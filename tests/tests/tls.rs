@@ -490,6 +490,29 @@ fn http2_cookies_are_one_field_again() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "a=1; b=2; c=3|1|2|3\n");
 }
 
+#[test]
+fn a_stopping_server_sends_http2_clients_what_they_read_slowly() {
+    let site = Site::serving("");
+    let file = site.site.docroot().beside().path().join("www/sparse.bin");
+    std::fs::File::create(&file).unwrap().set_len(8 << 20).unwrap();
+    let to = format!("one.test:443:127.0.0.2:{}", site.port());
+    let mut curl = Command::new("curl")
+        .args(["-sS", "-N", "--http2", "--limit-rate", "4M", "--connect-to", &to, "--cacert"])
+        .arg(&site.one.chain)
+        .arg("https://one.test/sparse.bin")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = curl.stdout.take().unwrap();
+    output.read_exact(&mut [0]).unwrap();
+    let stopping = std::thread::spawn(move || site.site.into_stopped());
+    let mut rest = Vec::new();
+    output.read_to_end(&mut rest).unwrap();
+    assert!(curl.wait().unwrap().success());
+    assert_eq!(rest.len() + 1, 8 << 20);
+    stopping.join().unwrap();
+}
+
 /// A client that is stopped takes neither the answer nor that it is over.
 #[test]
 fn an_http2_client_that_takes_nothing_does_not_stay() {

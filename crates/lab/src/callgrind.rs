@@ -4,12 +4,14 @@
 //! on the speed of the machine nor on what else runs on it, but has nothing of the kernel's work.
 //! Invariant: it counts the programs that a group starts and their forks, not what they execute.
 
+use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::{Error, Result, ResultExt};
+use crate::system;
 
 /// A way to start programs, and the directory of their counts.
 #[derive(Debug, Clone)]
@@ -30,19 +32,11 @@ impl Callgrind {
 
     /// The command that counts the program's instructions.
     pub fn wrap(&self, program: &Command) -> Command {
-        let mut command = Command::new(&self.valgrind);
-        command.args(self.options());
-        command.arg(program.get_program()).args(program.get_args());
-        if let Some(directory) = program.get_current_dir() {
-            command.current_dir(directory);
-        }
-        for (key, value) in program.get_envs() {
-            match value {
-                Some(value) => command.env(key, value),
-                None => command.env_remove(key),
-            };
-        }
-        command
+        let options = self.options();
+        let options = options.iter().map(OsStr::new);
+        let launcher: Vec<&OsStr> =
+            std::iter::once(self.valgrind.as_os_str()).chain(options).collect();
+        system::started_by(&launcher, program)
     }
 
     /// The beginning of a shell command that counts the rest of it.

@@ -18,6 +18,7 @@ use crate::cgroup::{self, Cgroup};
 use crate::error::{Error, Result, ResultExt};
 use crate::janitor;
 use crate::lab::Lab;
+use crate::system;
 use outboard_load::process_table::{self, Pid, Process, ProcessTable};
 
 /// Timeout until a group accepts connections.
@@ -70,26 +71,10 @@ impl Group {
     /// A shell moves itself into the group and executes the program, so no code of ours runs
     /// between fork and exec.
     fn enter_cgroup(&self, program: &Command) -> Command {
-        let mut command = match &self.cgroup {
-            Some(cgroup) => {
-                let mut shell = Command::new("/bin/sh");
-                shell.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""]);
-                shell.arg(cgroup.directory()).arg(program.get_program());
-                shell
-            }
-            None => Command::new(program.get_program()),
-        };
-        command.args(program.get_args());
-        if let Some(directory) = program.get_current_dir() {
-            command.current_dir(directory);
-        }
-        for (key, value) in program.get_envs() {
-            match value {
-                Some(value) => command.env(key, value),
-                None => command.env_remove(key),
-            };
-        }
-        command
+        let Some(cgroup) = &self.cgroup else { return system::started_by(&[], program) };
+        let enter = "echo $$ >\"$0/cgroup.procs\" && exec \"$@\"";
+        let directory = cgroup.directory().as_os_str();
+        system::started_by(&["/bin/sh".as_ref(), "-c".as_ref(), enter.as_ref(), directory], program)
     }
 
     /// All living processes of the group.

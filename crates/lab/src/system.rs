@@ -2,8 +2,10 @@
 //!
 //! Called by everything that starts a server.
 
+use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::error::{Error, Result, ResultExt};
 
@@ -27,4 +29,23 @@ pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<()> {
 pub fn program(candidates: &[&str], package: &'static str) -> Result<PathBuf> {
     let found = candidates.iter().map(PathBuf::from).find(|path| path.exists());
     found.ok_or_else(|| Error::MissingProgram { program: candidates.join(" or "), package })
+}
+
+/// The program as the last arguments of a launcher, in the program's directory and environment;
+/// an empty launcher is none.
+pub fn started_by(launcher: &[&OsStr], program: &Command) -> Command {
+    let mut words =
+        launcher.iter().copied().chain([program.get_program()]).chain(program.get_args());
+    let mut command = Command::new(words.next().expect("the program is one"));
+    command.args(words);
+    if let Some(directory) = program.get_current_dir() {
+        command.current_dir(directory);
+    }
+    for (key, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(key, value),
+            None => command.env_remove(key),
+        };
+    }
+    command
 }

@@ -4,7 +4,9 @@
 //! stacks do not overlap.
 
 use crate::error::Result;
+use crate::experiment::quick::connection_counts;
 use crate::generator;
+use crate::group::Group;
 use crate::lab::Lab;
 use crate::load::Failures;
 use crate::outboard::{self, NOT_BUILT};
@@ -31,7 +33,26 @@ pub(super) struct Comparison<'a> {
     pub(super) unequal: Vec<&'static str>,
 }
 
-impl Comparison<'_> {
+impl<'a> Comparison<'a> {
+    /// Nothing is measured yet. `shared` are the processes that all stacks use, such as a database.
+    pub(super) fn new(
+        lab: &Lab,
+        report: &mut Report,
+        subject: &'static str,
+        shared: &'a Group,
+        counts: &'a [usize],
+    ) -> Self {
+        let full = !lab.effort.is_quick();
+        Self {
+            subject,
+            turns: Turns { slices: if full { 3 } else { 1 }, shared: Some(shared) },
+            seconds: if full { 1.0 } else { 0.4 },
+            counts: connection_counts(lab, report, counts),
+            measured: Vec::new(),
+            unequal: Vec::new(),
+        }
+    }
+
     /// Measures a workload with each number of connections.
     pub(super) fn measure(
         &mut self,

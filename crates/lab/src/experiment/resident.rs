@@ -65,15 +65,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         apache::with_mod_php(lab, &root, APACHE_PROCESSES)?,
         nginx::with_fpm_children(lab, &root, FPM_CHILDREN)?,
     ];
-    let full = !lab.effort.is_quick();
-    let mut comparison = Comparison {
-        subject: SUBJECT,
-        turns: Turns { slices: if full { 3 } else { 1 }, shared: Some(&database.group) },
-        seconds: if full { 1.0 } else { 0.4 },
-        counts: connection_counts(lab, report, &CONNECTION_COUNTS),
-        measured: Vec::new(),
-        unequal: Vec::new(),
-    };
+    let mut comparison = Comparison::new(lab, report, SUBJECT, &database.group, &CONNECTION_COUNTS);
     for name in SCRIPTS {
         let (outboard, extension) = start(lab, report, &fixture, name)?;
         let path = format!("/{name}.php");

@@ -71,15 +71,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         nginx::with_fpm_children(lab, &root, FPM_CHILDREN)?,
     ];
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
-    let full = !lab.effort.is_quick();
-    let mut comparison = Comparison {
-        subject: SUBJECT,
-        turns: Turns { slices: if full { 3 } else { 1 }, shared: Some(&database.group) },
-        seconds: if full { 1.0 } else { 0.4 },
-        counts: connection_counts(lab, report, &CONNECTION_COUNTS),
-        measured: Vec::new(),
-        unequal: Vec::new(),
-    };
+    let mut comparison = Comparison::new(lab, report, SUBJECT, &database.group, &CONNECTION_COUNTS);
     for workload in WORKLOADS {
         let length_bytes = match check_same_responses(&stacks, workload.path) {
             Ok(length_bytes) => length_bytes,
