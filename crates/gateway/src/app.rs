@@ -2,7 +2,6 @@
 //!
 //! Created with a generation; its requests share it until the last one has ended.
 
-use crate::background_drop::BackgroundDrop;
 use crate::logs::Logs;
 use crate::request_memory::RequestMemory;
 use outboard_buffer::{AppMemory, Spares};
@@ -11,6 +10,7 @@ use outboard_log::{Event, Level};
 use outboard_page_cache::PageCache;
 use outboard_php_pool::pool::Pool;
 use outboard_php_pool::tasks::Tasks;
+use outboard_reactor::BackgroundDrop;
 use outboard_static_files::{Root, RootError, RootOptions};
 use outboard_stream_server::StreamServer;
 use outboard_upstream::{Account, Client};

@@ -5,7 +5,6 @@
 
 use crate::access_log;
 use crate::app::App;
-use crate::error_page::{self, METHODS};
 use crate::gateway::Gateway;
 use crate::generation::Generation;
 use crate::listeners::{self, HTTPS_PORT};
@@ -20,6 +19,7 @@ use crate::{
     page_cache,
 };
 use outboard_config::Metrics;
+use outboard_http_server::error_page::{self, METHODS};
 use outboard_http_server::{
     Connection, ConnectionEntry, Forwarded, HeaderBlock, ListenerContext, PeerInfo, RequestFacts,
     Role, ServerContext, Service, StreamPort, Upgraded, Written,

@@ -8,11 +8,11 @@ pub(crate) mod admin;
 mod call;
 mod record;
 
-use crate::error_page;
 use crate::generation::Generation;
 use crate::request::{RequestContext, ResponseSummary, send};
 use call::Resource;
 use outboard_entity_store::StoreError;
+use outboard_http_server::error_page;
 use outboard_http_server::{Connection, HeaderBlock, Role};
 use outboard_http1::{Method, split_host_port};
 use outboard_log::{Level, Reason};

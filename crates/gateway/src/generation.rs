@@ -6,7 +6,6 @@
 
 use crate::app::App;
 use crate::app_table::AppTable;
-use crate::background_drop::BackgroundDrop;
 use crate::logs::Logs;
 use outboard_config::Config;
 use outboard_http_server::HeaderBlock;
@@ -14,6 +13,7 @@ use outboard_log::AccessLog;
 use outboard_operations::Entities;
 use outboard_php_pool::pool::Pool;
 use outboard_php_pool::tasks::Tasks;
+use outboard_reactor::BackgroundDrop;
 use outboard_stream_server::StreamServer;
 use outboard_upstream::{Account, Client, Settings};
 use rustix::process::{Resource, getrlimit};

@@ -4,9 +4,9 @@
 //! logged exactly once, where it is written.
 
 use crate::app::App;
-use crate::error_page;
 use crate::gateway::Gateway;
 use outboard_development::{failure, tag};
+use outboard_http_server::error_page;
 use outboard_http_server::{Connection, Forwarded, HeaderBlock, RequestFacts, Written};
 use outboard_http1::{Method, Version};
 use outboard_log::{Reason, Wall};

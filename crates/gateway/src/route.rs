@@ -8,16 +8,14 @@
 //! `deny` is neither run nor sent, in any spelling, and neither by rewriting, by an index nor by
 //! the front controller.
 
-mod target;
-
 use crate::app::{App, below_prefix};
 use outboard_config::{self as config, Rewrite, RewriteWhen};
+use outboard_http1::{encode_path, merge_slashes, with_query};
 use outboard_log::Reason;
 use outboard_static_files::{ColdLookup, Entry, ForbiddenReason, Lookup, Root};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::rc::Rc;
-use target::{encoded, merge_slashes, with_query};
 
 /// See the module.
 #[derive(Debug)]
@@ -140,7 +138,7 @@ impl Search<'_> {
         }
         let mut route = self.resolve(&rewritten.path)?;
         if let Route::Upstream(proxied) = &mut route {
-            let target = encoded(&rewritten.path);
+            let target = encode_path(&rewritten.path);
             let query = rewritten.query.as_deref().or(self.query);
             proxied.rewritten = Some(with_query(target, query));
             return Ok(route);
@@ -316,7 +314,7 @@ impl Search<'_> {
         if self.app.deny.denies(&[directory, b"/"].concat()) {
             return Route::Refuse(Reason::Denied, None);
         }
-        let mut location = encoded(self.full_path);
+        let mut location = encode_path(self.full_path);
         location.push(b'/');
         Route::Redirect { status: 301, location: with_query(location, self.query) }
     }

@@ -17,6 +17,7 @@ mod buffers;
 mod connection;
 mod connections;
 mod counters;
+pub mod error_page;
 mod file_pages;
 mod header_block;
 mod http1;

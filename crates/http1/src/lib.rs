@@ -45,6 +45,7 @@ mod framing;
 mod head;
 mod head_reader;
 mod head_writer;
+mod location;
 mod method;
 mod path;
 mod request;
@@ -63,6 +64,7 @@ pub use head_writer::{
     InvalidHeader, write_content_length, write_head_end, write_header, write_request_line,
     write_status_line, write_status_line_with_reason, write_u64,
 };
+pub use location::{encode_path, merge_slashes, with_query};
 pub use method::Method;
 pub use path::{PathError, normalize_path};
 pub use request::RequestHead;

@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod background_drop;
 mod blocking;
 mod budget;
 mod cpu;
@@ -30,6 +31,7 @@ mod timer;
 mod timers;
 mod turns;
 
+pub use background_drop::BackgroundDrop;
 pub use blocking::blocking;
 pub use budget::{is_spent, spend, without_budget};
 pub use cpu::{are_cpu_threads_busy, on_cpu_thread};

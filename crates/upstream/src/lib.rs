@@ -17,6 +17,7 @@
 //! | `origin_pool` | the requests and idle connections of one origin |
 //! | `dns`, `tcp`, `tls`, `transport` | name resolution, connection, TLS |
 //! | `decode` | content codings |
+//! | `read_turns` | [`ReadTurns`]: whose body is read next |
 //! | `account`, `sockets` | the limits of one caller, and of all together |
 //! | `interim` | [`Interims`]: interim responses |
 //! | `scoped_task` | [`ScopedTask`]: a task that ends with its handle |
@@ -61,6 +62,7 @@ pub mod fuzzing;
 mod http2;
 mod interim;
 mod origin_pool;
+mod read_turns;
 mod request;
 mod response;
 mod response_facts;
@@ -81,6 +83,7 @@ pub use connections::Settings;
 pub use counters::{Counters, Gauges};
 pub use error::{Error, Kind};
 pub use interim::{Interim, Interims};
+pub use read_turns::ReadTurns;
 pub use request::{BodyLength, Request, RequestHeaders};
 pub use response::Response;
 pub use scoped_task::ScopedTask;

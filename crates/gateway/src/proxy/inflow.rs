@@ -4,11 +4,11 @@
 //! deadline. Invariants: received bytes are available immediately; the upstream waits while
 //! [`MAX_BYTES`] are not taken; dropping this ends the transfer.
 
-use crate::read_turns::ReadTurns;
 use outboard_buffer::{Account, Held};
 use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_reactor::Event;
+use outboard_upstream::ReadTurns;
 use outboard_upstream::{Error, Response, ScopedTask};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -16,7 +16,7 @@ use crate::mariadb::MariaDb;
 use crate::outboard::{self, NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
 use crate::request_spec::RequestSpec;
-use crate::slice::{Rounds, Turns, interleave};
+use crate::slice::{Rounds, interleave};
 use crate::stack::{Stack, check_same_responses};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;

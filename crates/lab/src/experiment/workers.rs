@@ -7,14 +7,13 @@
 use crate::error::Result;
 use crate::experiment::class_tree;
 use crate::experiment::peers::Comparison;
-use crate::experiment::quick::connection_counts;
 use crate::fixture::Fixture;
 use crate::lab::Lab;
 use crate::mariadb::MariaDb;
 use crate::outboard::{self, NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
 use crate::request_spec::RequestSpec;
-use crate::slice::{Rounds, Turns};
+use crate::slice::Rounds;
 use crate::stack::{Stack, check_same_responses};
 use crate::verdict::Verdict;
 use crate::{apache, nginx};

@@ -1,15 +1,15 @@
 //! Paths and locations that rewrite rules produce.
 //!
-//! Called by [`super`].
+//! Called by the gateway for rewrites and redirects. Invariant: what is encoded is a valid path (RFC 3986, 3.3).
 
 /// Merges slashes as in the path of a request: a rule can produce several in a row, which patterns
 /// do not expect.
-pub(super) fn merge_slashes(path: &mut Vec<u8>) {
+pub fn merge_slashes(path: &mut Vec<u8>) {
     path.dedup_by(|next, before| (*next, *before) == (b'/', b'/'));
 }
 
 /// A location with a query, if there is one.
-pub(super) fn with_query(mut location: Vec<u8>, query: Option<&[u8]>) -> Vec<u8> {
+pub fn with_query(mut location: Vec<u8>, query: Option<&[u8]>) -> Vec<u8> {
     if let Some(query) = query.filter(|query| !query.is_empty()) {
         location.push(b'?');
         location.extend_from_slice(query);
@@ -18,7 +18,7 @@ pub(super) fn with_query(mut location: Vec<u8>, query: Option<&[u8]>) -> Vec<u8>
 }
 
 /// Percent-encodes a decoded path.
-pub(super) fn encoded(path: &[u8]) -> Vec<u8> {
+pub fn encode_path(path: &[u8]) -> Vec<u8> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut location = Vec::with_capacity(path.len() + 16);
     for &byte in path {
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn bytes_that_a_path_cannot_contain_are_encoded() {
-        assert_eq!(encoded("/a b/é?%\r\n".as_bytes()), b"/a%20b/%C3%A9%3F%25%0D%0A");
-        assert_eq!(encoded(b"/a-._~!$&'()*+,;=:@9"), b"/a-._~!$&'()*+,;=:@9");
+        assert_eq!(encode_path("/a b/é?%\r\n".as_bytes()), b"/a%20b/%C3%A9%3F%25%0D%0A");
+        assert_eq!(encode_path(b"/a-._~!$&'()*+,;=:@9"), b"/a-._~!$&'()*+,;=:@9");
     }
 }

@@ -1,7 +1,7 @@
 //! [`ReadTurns`]: the order in which responses of other servers are read, if more data arrives than
 //! the loop should read before it polls its other sockets.
 //!
-//! One per gateway. Every [`Inflow`](crate::proxy) waits here after each piece of its body.
+//! One per gateway. Every proxied response waits here after each piece of its body.
 //! Invariants: turns are given in the order of waiting, so that a thousand large responses share
 //! the bandwidth; a bounded number of them is read before other tasks run.
 
@@ -18,7 +18,7 @@ const RESPONSES_PER_ROUND: usize = 8;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct ReadTurns {
+pub struct ReadTurns {
     waiting: RefCell<VecDeque<Weak<Ticket>>>,
     is_running: Cell<bool>,
 }
@@ -32,7 +32,7 @@ struct Ticket {
 
 impl ReadTurns {
     /// Waits until those that wait already have had their turn.
-    pub(crate) async fn wait(self: &Rc<Self>) {
+    pub async fn wait(self: &Rc<Self>) {
         let ticket = Rc::new(Ticket { task: current_task(), is_next: Cell::new(false) });
         self.waiting.borrow_mut().push_back(Rc::downgrade(&ticket));
         if !self.is_running.replace(true) {

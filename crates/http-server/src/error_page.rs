@@ -3,16 +3,16 @@
 //! Called by everything that responds with an error. Invariant: unless the configuration allows it,
 //! a page does not name the reason, which would reveal how the server is built.
 
-use outboard_http_server::HeaderBlock;
+use crate::HeaderBlock;
 use outboard_http1::write_status_line;
 use outboard_log::Reason;
 
 /// The methods that scripts usually support. They receive every other as well, except CONNECT and
 /// TRACE.
-pub(crate) const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+pub const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// The header lines of a refusal; with `names_reason` the reason is one of them.
-pub(crate) fn headers(reason: Reason, names_reason: bool) -> HeaderBlock {
+pub fn headers(reason: Reason, names_reason: bool) -> HeaderBlock {
     let mut headers = HeaderBlock::default();
     let mut add = |name: &str, value: &str| {
         headers.add(name.as_bytes(), value.as_bytes()).expect("constant headers are valid");
@@ -40,12 +40,12 @@ pub(crate) fn headers(reason: Reason, names_reason: bool) -> HeaderBlock {
 }
 
 /// The page of a refusal.
-pub(crate) fn of_reason(reason: Reason, names_reason: bool) -> String {
+pub fn of_reason(reason: Reason, names_reason: bool) -> String {
     of_status(reason.status(), if names_reason { reason.text() } else { reason.public_text() })
 }
 
 /// A page with a status code and a sentence.
-pub(crate) fn of_status(status: u16, text: &str) -> String {
+pub fn of_status(status: u16, text: &str) -> String {
     let mut line = Vec::new();
     write_status_line(&mut line, status);
     let title = String::from_utf8_lossy(&line[9..]).trim_end().to_owned();

@@ -9,10 +9,11 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 
 /// See the module.
-pub(crate) struct BackgroundDrop<T: Send + 'static>(Option<T>);
+pub struct BackgroundDrop<T: Send + 'static>(Option<T>);
 
 impl<T: Send + 'static> BackgroundDrop<T> {
-    pub(crate) fn new(value: T) -> Self {
+    /// `value`, dropped later on the thread.
+    pub fn new(value: T) -> Self {
         Self(Some(value))
     }
 }
