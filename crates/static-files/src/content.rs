@@ -102,11 +102,14 @@ fn fill_from_memory(file: &File, bytes: &mut [u8]) -> Result<bool, Refusal> {
 /// in memory. Reading ahead in addition would take the event loop tens of milliseconds, since it may
 /// be set to many megabytes (`read_ahead_kb` of the disk).
 fn large(file: File) -> Bytes {
-    let can_tell = preadv2(&file, &mut [IoSliceMut::new(&mut [0])], 0, ReadWriteFlags::NOWAIT)
-        != Err(Errno::OPNOTSUPP);
-    if can_tell {
-        // It only affects speed.
-        let _ = fadvise(&file, 0, None, Advice::Random);
+    // Before the first read, which would mark a page for reading ahead: whoever touches that page reads
+    // ahead and marks the next, whatever the advice is by then (page_cache_async_ra).
+    // A failure costs speed only.
+    let _ = fadvise(&file, 0, None, Advice::Random);
+    let probe = preadv2(&file, &mut [IoSliceMut::new(&mut [0])], 0, ReadWriteFlags::NOWAIT);
+    if probe == Err(Errno::OPNOTSUPP) {
+        // Nobody can tell what is in memory, so the loop itself reads, and reading ahead helps it.
+        let _ = fadvise(&file, 0, None, Advice::Normal);
     }
     Bytes::File(file.into())
 }
