@@ -471,7 +471,8 @@ fn idle_connections(count: usize, with_tls: bool) {
     assert_eq!(site.held(), 0);
     site.serves();
     eventually("spare buffers going back", || {
-        site.resident().saturating_sub(site.start) <= counted + 4 * MIB
+        let more = site.resident().saturating_sub(site.start);
+        (more <= counted + 4 * MIB).then_some(()).ok_or_else(|| format!("{more} of {counted}"))
     });
     let most = site.resident();
     let each = most.saturating_sub(site.start) / count as u64;

@@ -201,7 +201,8 @@ impl StartedResponse {
                 match started.head_mut().sendfile.take() {
                     Some(order) => {
                         let head = std::mem::take(started.head_mut());
-                        sendfile::respond(connection, ctx, app, script, head, order).await
+                        // Boxed: it is rare, and its size would be part of every connection's.
+                        Box::pin(sendfile::respond(connection, ctx, app, script, head, order)).await
                     }
                     None => started.send(connection, ctx, app).await,
                 }
