@@ -2,8 +2,11 @@
 
 mod allocations;
 
+use crate::gateway::Gateway;
 use crate::testing::{Site, in_loop};
-use outboard_http_server::{ListenerContext, Role};
+use outboard_http_server::{Connection, ListenerContext, Role};
+use outboard_log::Wall;
+use std::rc::Rc;
 
 const LOG: &str = "[log.access]\npath = \"access.log\"\n[log.error]\npath = \"error.log\"\n";
 
@@ -153,4 +156,20 @@ fn an_old_client_without_a_host_gets_a_response_and_its_end() {
         let response = crate::testing::response(&without.receive_to_end().await);
         assert_eq!(response.status, 400, "HTTP/1.1 requires one");
     });
+}
+
+/// The bytes of the future that a function returns.
+fn size_of_future<A, B, C, F: Future>(_: impl FnOnce(A, B, C) -> F) -> usize {
+    size_of::<F>()
+}
+
+/// The path that needs most decides what each idle connection takes: rare paths are boxed.
+#[test]
+fn the_task_of_a_connection_is_as_small_as_its_account() {
+    let respond =
+        |gateway: &'static Rc<Gateway>, connection: &'static mut Connection, started: Wall| {
+            super::respond_to_client(gateway, connection, started)
+        };
+    let bytes = size_of_future(respond);
+    assert!(bytes <= 4_608, "{bytes}");
 }
