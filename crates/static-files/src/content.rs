@@ -102,8 +102,8 @@ fn fill_from_memory(file: &File, bytes: &mut [u8]) -> Result<bool, Refusal> {
 /// in memory. Reading ahead in addition would take the event loop tens of milliseconds, since it may
 /// be set to many megabytes (`read_ahead_kb` of the disk).
 fn large(file: File) -> Bytes {
-    // Before the first read, which would mark a page for reading ahead: whoever touches that page reads
-    // ahead and marks the next, whatever the advice is by then (page_cache_async_ra).
+    // The first read would mark a page for reading ahead. The process that touches that page reads ahead
+    // and marks another, regardless of the advice by then (page_cache_async_ra).
     // A failure costs speed only.
     let _ = fadvise(&file, 0, None, Advice::Random);
     let probe = preadv2(&file, &mut [IoSliceMut::new(&mut [0])], 0, ReadWriteFlags::NOWAIT);
