@@ -30,6 +30,29 @@ impl Callgrind {
         Ok(Self { valgrind: valgrind.into(), directory })
     }
 
+    /// Whether valgrind is there.
+    ///
+    /// # Errors
+    /// It is missing, or too old for Outboard.
+    pub fn check(&self) -> Result<()> {
+        let who = self.valgrind.display().to_string();
+        let Ok(output) = Command::new(&self.valgrind).arg("--version").output() else {
+            return Err(Error::MissingProgram { program: who, package: "valgrind" });
+        };
+        let printed = String::from_utf8_lossy(&output.stdout);
+        if parse_version(&printed) >= Some(OLDEST) {
+            return Ok(());
+        }
+        let what = format!(
+            "is {:?}, but {}.{} or later is needed, as in Debian 13; the environment variable VALGRIND can \
+             name another one",
+            printed.trim(),
+            OLDEST.0,
+            OLDEST.1
+        );
+        Err(Error::Unexpected { who, what })
+    }
+
     /// The command that counts the program's instructions.
     pub fn wrap(&self, program: &Command) -> Command {
         let options = self.options();
@@ -82,6 +105,15 @@ impl Callgrind {
     }
 }
 
+/// Older releases do not know openat2(2), without which Outboard serves no files.
+const OLDEST: (u32, u32) = (3, 22);
+
+/// The first two numbers of `valgrind-3.24.0`.
+fn parse_version(printed: &str) -> Option<(u32, u32)> {
+    let mut numbers = printed.trim().strip_prefix("valgrind-")?.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
 /// The sum in a file, which is empty if the process was killed.
 fn total_of(path: &Path) -> Result<u64> {
     let text = std::fs::read_to_string(path).context(|| format!("read {}", path.display()))?;
@@ -97,6 +129,14 @@ fn parse_total(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_compared_by_number() {
+        assert_eq!(parse_version("valgrind-3.24.0\n"), Some((3, 24)));
+        assert!(parse_version("valgrind-3.9.0") < Some(OLDEST));
+        assert!(parse_version("valgrind-4.0.0.GIT") > Some(OLDEST));
+        assert_eq!(parse_version("zsh: no such program"), None);
+    }
 
     #[test]
     fn the_total_is_the_first_number_of_its_line() {

@@ -45,6 +45,7 @@ pub struct Count {
 /// Counts all variants, one after the other.
 pub fn run(lab: &mut Lab, counting: &Counting) -> Result<Vec<Count>> {
     let callgrind = Callgrind::new(lab.directory("callgrind")?)?;
+    callgrind.check()?;
     lab.callgrind = Some(callgrind.clone());
     let mut counts = Vec::new();
     for (text, variant) in &counting.variants {

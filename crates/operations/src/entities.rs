@@ -1,6 +1,7 @@
 //! The entity store of a generation: its namespaces, the apps' rights to them, batches of workers.
 //!
-//! Opened with each generation, used by the gateway's HTTP API and by [`crate::fetch`] for workers. The storage itself is `outboard_entity_store`.
+//! Opened with each generation, used by the gateway's HTTP API and by [`crate::fetch`] for workers. The
+//! storage itself is `outboard_entity_store`.
 
 mod batch;
 mod owner;

@@ -1,9 +1,9 @@
 //! [`Zygote`]: receives orders from the supervisor, forks workers and reaps them.
 //!
-//! Created by `boot` when the engine has started. Invariants: it has one thread, so that a fork is complete; a worker inherits
-//! no descriptors of other workers; the exit of each worker is reported exactly once. When the
-//! control socket closes, the zygote exits with all its descendants; the supervisor closes it after
-//! the last worker.
+//! Created by `boot` when the engine has started. Invariants: it has one thread, so that a fork is
+//! complete; a worker inherits no descriptors of other workers; the exit of each worker is reported
+//! exactly once. When the control socket closes, the zygote exits with all its descendants; the
+//! supervisor closes it after the last worker.
 
 use crate::capture::Capture;
 use crate::link::Link;

@@ -5,6 +5,8 @@ namespace Swoole\Coroutine;
 /** Of the versions before 5, by way of mysqli, whose calls wait without holding the worker. */
 class MySQL
 {
+    use \Outboard\Engine\Swoole\BufferedRows;
+
     public $serverInfo = null;
 
     public $sock = -1;
@@ -28,8 +30,6 @@ class MySQL
     private bool $deferred = false;
 
     private ?Channel $result = null;
-
-    private array $rows = [];
 
     /** @var list<\mysqli_stmt> */
     private array $unused = [];
@@ -122,18 +122,6 @@ class MySQL
         return $this->perform(fn (): bool => $this->link->rollback());
     }
 
-    public function fetch(float $timeout = 0): array|false|null
-    {
-        return array_shift($this->rows);
-    }
-
-    public function fetchAll(float $timeout = 0): array|false
-    {
-        $rows = $this->rows;
-        $this->rows = [];
-        return $rows;
-    }
-
     public function nextResult(float $timeout = 0): ?bool
     {
         return $this->link !== null && $this->link->more_results() ? $this->link->next_result() : null;
@@ -218,6 +206,8 @@ class Exception extends \Swoole\Exception
 
 class Statement
 {
+    use \Outboard\Engine\Swoole\BufferedRows;
+
     public $id = 0;
 
     public $affected_rows = 0;
@@ -227,8 +217,6 @@ class Statement
     public $error = '';
 
     public $errno = 0;
-
-    private array $rows = [];
 
     /** @internal */
     public function __construct(private readonly \mysqli_stmt $statement, private readonly \Swoole\Coroutine\MySQL $connection)
@@ -258,18 +246,6 @@ class Statement
         return $result === false ? $done : $this->rows = $result->fetch_all(MYSQLI_ASSOC);
     }
 
-    public function fetch(float $timeout = 0): array|false|null
-    {
-        return array_shift($this->rows);
-    }
-
-    public function fetchAll(float $timeout = 0): array|false
-    {
-        $rows = $this->rows;
-        $this->rows = [];
-        return $rows;
-    }
-
     public function nextResult(float $timeout = 0): ?bool
     {
         return $this->statement->more_results() ? $this->statement->next_result() : null;
@@ -283,5 +259,25 @@ class Statement
     public function close(): void
     {
         $this->statement->close();
+    }
+}
+
+namespace Outboard\Engine\Swoole;
+
+/** @internal the rows of a result that the program has not fetched yet */
+trait BufferedRows
+{
+    private array $rows = [];
+
+    public function fetch(float $timeout = 0): array|false|null
+    {
+        return array_shift($this->rows);
+    }
+
+    public function fetchAll(float $timeout = 0): array|false
+    {
+        $rows = $this->rows;
+        $this->rows = [];
+        return $rows;
     }
 }
