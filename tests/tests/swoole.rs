@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Client, Docroot, Process, Program, Request};
+use outboard_e2e::{Client, Docroot, Process, Program, Request, Wire};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::sync::OnceLock;
@@ -148,6 +148,26 @@ fn pieces_a_redirect_and_files_are_sent() {
     assert_eq!(client.get("/large").expect(200).text().len(), 2_000_000);
     assert_eq!(client.get("/writable").expect(200).text(), "writable exists");
     assert_eq!(client.get("/twice").expect(200).text(), "once");
+}
+
+#[test]
+fn trailers_follow_a_body_without_a_length() {
+    let address = http().address();
+    let receive = |target: &str, version: &str| {
+        let mut wire = Wire::open(address);
+        wire.send(format!("GET {target} HTTP/{version}\r\nHost: a\r\nConnection: close\r\n\r\n"));
+        let head = wire.head();
+        (head, wire.to_end())
+    };
+    let (head, body) = receive("/trailers", "1.1");
+    assert!(
+        head.contains("Transfer-Encoding: chunked") && !head.contains("Content-Length"),
+        "{head}"
+    );
+    assert_eq!(body, "4\r\nbody\r\n0\r\ngrpc-status: 0\r\n\r\n");
+    let (_, body) = receive("/trailers?write=1", "1.1");
+    assert!(body.ends_with("\r\n0\r\ngrpc-status: 0\r\nX-After: yes\r\n\r\n"), "{body}");
+    assert_eq!(receive("/trailers", "1.0").1, "body");
 }
 
 #[test]

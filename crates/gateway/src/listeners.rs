@@ -92,7 +92,7 @@ fn tls(listener: &Listener, opener: &Opener) -> Result<Certificates, String> {
     let files: Vec<CertificateFiles> = files.collect();
     let open = |path: &Path| opener.read(path);
     let protocols: &[&[u8]] =
-        if listener.protocol == Protocol::Http { &[b"h2", b"http/1.1"] } else { &[] };
+        if listener.protocol == Protocol::Http { &[b"h2", b"http/1.1", b"http/1.0"] } else { &[] };
     Ok(Some(Arc::new(ServerSettings::read(&files, protocols, &open)?)))
 }
 

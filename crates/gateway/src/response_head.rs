@@ -5,7 +5,8 @@
 //! here, as are headers for the gateway itself (`X-Sendfile`, `X-Accel-*`).
 
 use outboard_http_server::{Framing, HeadFacts, HeaderBlock, RequestFacts};
-use outboard_ring::response::ResponseHead as RingHead;
+use outboard_http1::{ChunkLimits, is_forbidden_trailer};
+use outboard_ring::response::{ResponseHead as RingHead, Trailers};
 
 /// Lines with more memory are freed after their request.
 const MAX_REUSED_BYTES: usize = 8 << 10;
@@ -83,6 +84,31 @@ impl ResponseHead {
         }
         frame.lines().try_for_each(|line| head.add_line(line)).ok()?;
         Some(head)
+    }
+
+    /// Reads the payload of a `Trailers` frame. Fields that may not be trailers are removed; clients refuse
+    /// more than the limits of [`ChunkLimits`].
+    pub(crate) fn read_trailers(payload: &[u8]) -> Result<HeaderBlock, BadHead> {
+        let frame =
+            Trailers::decode(payload).map_err(|corrupt| BadHead { text: corrupt.to_string() })?;
+        let limits = ChunkLimits::default();
+        let mut head = Self::default();
+        for (number, line) in frame.lines().enumerate() {
+            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+            if !is_forbidden_trailer(name.trim_ascii_end()) {
+                head.add_line(line)?;
+            }
+            if number >= limits.trailer_count || head.headers.bytes.len() + 2 > limits.trailer_bytes
+            {
+                let ChunkLimits { trailer_bytes, trailer_count, .. } = limits;
+                let text = format!(
+                    "the trailers of a response exceed {trailer_count} fields or {trailer_bytes} bytes: \
+                     none is sent"
+                );
+                return Err(BadHead { text });
+            }
+        }
+        Ok(head.headers)
     }
 
     /// The facts for writing the head in addition to these lines.
@@ -241,6 +267,22 @@ mod tests {
         let mut payload = Vec::new();
         RingHead::encode_status(&mut payload, 101, b"");
         assert!(ResponseHead::read(&payload).is_err());
+    }
+
+    #[test]
+    fn trailers_are_filtered_and_bounded() {
+        let read = |lines: &[&[u8]]| {
+            let mut payload = Vec::new();
+            lines.iter().for_each(|line| RingHead::encode_line(&mut payload, line));
+            ResponseHead::read_trailers(&payload).map(|block| block.bytes)
+        };
+        let lines: &[&[u8]] =
+            &[b"grpc-status: 0", b"Content-Length : 3", b"TE: x", b"X-Sendfile: /etc"];
+        assert_eq!(read(lines), Ok(b"grpc-status: 0\r\n".to_vec()));
+        assert!(read(&[b"X: a\nb"]).is_err() && read(&[b"no colon"]).is_err());
+        assert!(read(&[&b"X: 1"[..]; 32]).is_ok() && read(&[&b"X: 1"[..]; 33]).is_err());
+        assert!(read(&[&[&b"X: "[..], &[b'a'; 9000]].concat()]).is_err());
+        assert!(ResponseHead::read_trailers(&[9, 0, 0, 0, 1]).is_err());
     }
 
     #[test]

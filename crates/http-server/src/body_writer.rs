@@ -4,24 +4,36 @@
 //! client would take it for the next response.
 
 use crate::connection::Connection;
+use crate::header_block::HeaderBlock;
 use crate::response_writer::{Framing, Written};
 use outboard_buffer::Account;
-use outboard_http1::{CHUNK_END, LAST_CHUNK, write_chunk_head};
+use outboard_http1::{CHUNK_END, write_chunk_head};
 use std::rc::Rc;
 
-const CHUNK_END_AND_LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+/// The last chunk (RFC 9112 7.1), alone and behind data; the trailers follow.
+const LAST_CHUNK: &[u8] = b"0\r\n";
+const CHUNK_END_AND_LAST_CHUNK: &[u8] = b"\r\n0\r\n";
+/// The empty line after the trailers.
+const TRAILERS_END: &[u8] = b"\r\n";
 
 /// See the module.
 #[derive(Debug)]
 pub struct BodyWriter {
     framing: Framing,
     written_bytes: u64,
+    trailers: HeaderBlock,
 }
 
 impl BodyWriter {
     /// A body with this framing.
     pub fn new(framing: Framing) -> Self {
-        Self { framing, written_bytes: 0 }
+        Self { framing, written_bytes: 0, trailers: HeaderBlock::default() }
+    }
+
+    /// Sends these fields after the body. They are dropped if the framing has no room for them (RFC 9110
+    /// 6.5: only a chunked message does).
+    pub fn set_trailers(&mut self, trailers: HeaderBlock) {
+        self.trailers = trailers;
     }
 
     /// Bytes of the body that were written or spooled.
@@ -79,7 +91,16 @@ impl BodyWriter {
             Framing::Length(length) => self.written_bytes == length,
             _ => true,
         };
-        let is_written = connection.write_or_spool([last, end, b""], account).await;
+        let trailers = &mut self.trailers.bytes;
+        let trailers = match self.framing {
+            Framing::Chunked if trailers.is_empty() => TRAILERS_END,
+            Framing::Chunked => {
+                trailers.extend_from_slice(TRAILERS_END);
+                trailers
+            }
+            _ => b"",
+        };
+        let is_written = connection.write_or_spool([last, end, trailers], account).await;
         match is_written && is_complete && connection.drain_spool().await {
             true => Written::Complete { keep_alive },
             false => Written::Broken,
@@ -108,11 +129,20 @@ mod tests {
     use outboard_reactor::run;
 
     fn body(framing: Framing, pieces: &'static [&'static [u8]]) -> (String, Written) {
+        body_with_trailers(framing, pieces, &[])
+    }
+
+    fn body_with_trailers(
+        framing: Framing,
+        pieces: &'static [&'static [u8]],
+        trailers: &'static [(&'static str, &'static str)],
+    ) -> (String, Written) {
         let (last, pieces) = pieces.split_last().unwrap();
         run(async move {
             let (mut connection, client) = connection_pair();
             let account = Account::detached();
             let mut writer = BodyWriter::new(framing);
+            writer.set_trailers(HeaderBlock::constant(trailers));
             for (number, piece) in pieces.iter().enumerate() {
                 match number % 2 {
                     0 => assert!(writer.write(&mut connection, piece).await),
@@ -145,5 +175,16 @@ mod tests {
     fn an_empty_piece_does_not_end_a_chunked_body() {
         let written = body(Framing::Chunked, &[b"four", b"", b"", b"two"]);
         assert_eq!(written, ("4\r\nfour\r\n3\r\ntwo\r\n0\r\n\r\n".to_owned(), COMPLETE));
+    }
+
+    #[test]
+    fn trailers_follow_the_last_chunk_and_nothing_else() {
+        let trailers =
+            |framing, pieces| body_with_trailers(framing, pieces, &[("A", "1"), ("B", "2")]);
+        let chunked = trailers(Framing::Chunked, &[b"four", b"two"]);
+        assert_eq!(chunked.0, "4\r\nfour\r\n3\r\ntwo\r\n0\r\nA: 1\r\nB: 2\r\n\r\n");
+        assert_eq!(trailers(Framing::Chunked, &[b""]).0, "0\r\nA: 1\r\nB: 2\r\n\r\n");
+        assert_eq!(trailers(Framing::Length(4), &[b"four"]), ("four".to_owned(), COMPLETE));
+        assert_eq!(trailers(Framing::UntilClose, &[b"four"]), ("four".to_owned(), COMPLETE));
     }
 }

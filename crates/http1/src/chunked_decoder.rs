@@ -347,8 +347,9 @@ impl ChunkedDecoder {
     }
 }
 
-/// RFC 9110 6.5.1: fields that a recipient must have before the body.
-fn is_forbidden_trailer(name: &[u8]) -> bool {
+/// Whether a field may not be a trailer because a recipient must have it before the body (RFC 9110
+/// 6.5.1).
+pub fn is_forbidden_trailer(name: &[u8]) -> bool {
     use KnownField::{Connection, ContentLength, Expect, Host, TransferEncoding, Upgrade};
     match KnownField::of(name) {
         Some(Host | Expect | Upgrade | Connection | ContentLength | TransferEncoding) => true,

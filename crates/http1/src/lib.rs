@@ -55,7 +55,7 @@ mod status;
 mod target;
 
 pub use authority::{is_valid as is_valid_authority, split_host_port};
-pub use chunked_decoder::{Chunk, ChunkError, ChunkLimits, ChunkedDecoder};
+pub use chunked_decoder::{Chunk, ChunkError, ChunkLimits, ChunkedDecoder, is_forbidden_trailer};
 pub use chunked_encoder::{CHUNK_END, LAST_CHUNK, write_chunk, write_chunk_head, write_last_chunk};
 pub use error::HeadError;
 pub use framing::BodyFraming;

@@ -177,6 +177,8 @@ bool outboard_rs_is_paused(void *exchange);
 void outboard_rs_await_client(void *exchange, uint64_t waiter);
 void outboard_rs_head(void *exchange, int status, const char *reason, size_t reason_len);
 void outboard_rs_head_line(void *exchange, const char *line, size_t len);
+/* Sent behind the body, with its end. */
+void outboard_rs_trailer(void *exchange, const char *line, size_t len);
 bool outboard_rs_interim(void *exchange);
 bool outboard_rs_finish(void *exchange);
 bool outboard_rs_is_finished(void *exchange);

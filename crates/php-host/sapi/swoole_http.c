@@ -450,17 +450,29 @@ PHP_FUNCTION(outboard_swoole_http_write)
 	RETURN_BOOL(one && !one->is_gone);
 }
 
+/* The trailers are lines, each "Name: value". */
 PHP_FUNCTION(outboard_swoole_http_end)
 {
 	zend_long id;
 	zend_string *bytes;
-	ZEND_PARSE_PARAMETERS_START(2, 2)
+	HashTable *trailers = NULL;
+	zval *line;
+	ZEND_PARSE_PARAMETERS_START(2, 3)
 		Z_PARAM_LONG(id)
 		Z_PARAM_STR(bytes)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_ARRAY_HT(trailers)
 	ZEND_PARSE_PARAMETERS_END();
 	conversation *one = conversation_of(id);
 	if (!one || one->is_ended) {
 		RETURN_FALSE;
+	}
+	if (trailers) {
+		ZEND_HASH_FOREACH_VAL(trailers, line) {
+			if (Z_TYPE_P(line) == IS_STRING && is_line(Z_STRVAL_P(line), Z_STRLEN_P(line))) {
+				outboard_rs_trailer(one->exchange, Z_STRVAL_P(line), Z_STRLEN_P(line));
+			}
+		} ZEND_HASH_FOREACH_END();
 	}
 	const bool is_sent = write_bytes(one, bytes);
 	finish(one);

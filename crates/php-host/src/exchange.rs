@@ -45,6 +45,8 @@ pub(crate) struct Exchange {
     phase: Phase,
     head: Vec<u8>,
     output: Vec<u8>,
+    /// Payload of the `Trailers` frame; empty without any.
+    trailers: Vec<u8>,
     body: Body,
     /// The coroutine that waits for the client to read.
     waiter: Option<u64>,
@@ -71,6 +73,7 @@ impl Exchange {
             phase: Phase::Collecting,
             head: Vec::new(),
             output: Vec::new(),
+            trailers: Vec::new(),
             body: Body::default(),
             waiter: None,
             completion: Vec::new(),
@@ -85,6 +88,7 @@ impl Exchange {
         self.phase = Phase::Collecting;
         self.head.clear();
         self.output.clear();
+        self.trailers.clear();
         self.body.unread_bytes = body_bytes;
         self.body.piece.clear();
         self.body.at = 0;
@@ -97,7 +101,7 @@ impl Exchange {
 
     /// Sends the rest of the response, and that the request has ended.
     pub(crate) fn done(&mut self, done: Done) -> Result<(), Corrupt> {
-        if let Err(Unsent::Broken(corrupt)) = self.send_output() {
+        if let Err(Unsent::Broken(corrupt)) = self.send_rest() {
             return Err(corrupt);
         }
         let mut link = self.link.borrow_mut();
@@ -114,6 +118,11 @@ impl Exchange {
 
     pub(crate) fn add_head_line(&mut self, line: &[u8]) {
         ResponseHead::encode_line(&mut self.head, line);
+    }
+
+    /// Adds a line that is sent behind the body.
+    pub(crate) fn add_trailer(&mut self, line: &[u8]) {
+        ResponseHead::encode_line(&mut self.trailers, line);
     }
 
     /// Sends the started head as an interim one. False if the final head was sent already, or the
@@ -175,7 +184,7 @@ impl Exchange {
         if self.phase == Phase::Finished {
             return true;
         }
-        let sent = self.send_output().and_then(|()| self.send(FrameKind::End, &[]));
+        let sent = self.send_rest().and_then(|()| self.send(FrameKind::End, &[]));
         self.link.borrow_mut().publish();
         self.phase = Phase::Finished;
         self.is_sent(sent)
@@ -287,6 +296,22 @@ impl Exchange {
         output.clear();
         self.output = output;
         sent
+    }
+
+    /// Sends the head and the output as far as they were not sent, and the trailers.
+    fn send_rest(&mut self) -> Result<(), Unsent> {
+        self.send_output()?;
+        if self.trailers.is_empty() || self.phase != Phase::Streaming {
+            return Ok(());
+        }
+        let trailers = std::mem::take(&mut self.trailers);
+        match self.send(FrameKind::Trailers, &[&trailers]) {
+            Err(Unsent::TooLong) => {
+                self.log_too_long("The trailers", trailers.len(), "they were not sent");
+                Ok(())
+            }
+            sent => sent,
+        }
     }
 
     /// Ends the response without a head, to which the gateway responds with 502; further output is

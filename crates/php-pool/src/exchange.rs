@@ -40,6 +40,8 @@ pub struct ResponseData {
     pub head: Vec<u8>,
     /// Bytes of the body.
     pub body: Vec<u8>,
+    /// Payload of the `Trailers` frame; empty if there is none.
+    pub trailers: Vec<u8>,
     /// PHP has called `flush()`.
     pub flush: bool,
     /// The end of the response.
@@ -53,6 +55,7 @@ impl ResponseData {
         self.interim.is_empty()
             && self.head.is_empty()
             && self.body.is_empty()
+            && self.trailers.is_empty()
             && !self.flush
             && self.end.is_none()
     }
@@ -65,9 +68,12 @@ impl ResponseData {
         *self = Self { body, head, ..Self::default() };
     }
 
-    /// Adds body and end of a later part.
+    /// Adds body, trailers and end of a later part.
     pub fn append(&mut self, later: Self) {
         self.body.extend_from_slice(&later.body);
+        if !later.trailers.is_empty() {
+            self.trailers = later.trailers;
+        }
         self.flush |= later.flush;
         self.end = later.end;
         match (&mut self.held, later.held) {
@@ -258,6 +264,7 @@ impl Exchange {
                 }
             }),
             FrameKind::Body => self.add(len, |arrived| arrived.body.extend_from_slice(payload)),
+            FrameKind::Trailers => self.add(len, |arrived| arrived.trailers = payload.to_vec()),
             FrameKind::Flush => self.add(0, |arrived| arrived.flush = true),
             FrameKind::End => self.finish(End::Complete),
             _ => return Err(Corrupt { what: "a frame that only the gateway sends" }),

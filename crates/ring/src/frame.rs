@@ -46,6 +46,9 @@ pub enum FrameKind {
     Operation = 23,
     /// Worker → gateway: an interim answer (RFC 9110 15.2), for the client at once; as `Head`.
     Interim = 24,
+    /// Worker → gateway: the trailer fields, before the end of the response
+    /// ([`crate::response::Trailers`]).
+    Trailers = 25,
 }
 
 impl FrameKind {
@@ -67,6 +70,7 @@ impl FrameKind {
             22 => Self::Log,
             23 => Self::Operation,
             24 => Self::Interim,
+            25 => Self::Trailers,
             _ => return None,
         })
     }

@@ -1,4 +1,4 @@
-//! Payloads from a worker: response head, end of request, log line.
+//! Payloads from a worker: response head, trailers, end of request, log line.
 //!
 //! The host encodes, the gateway decodes its own copy. Invariant: decoding checks every length. The
 //! gateway decides later which header lines reach the client.
@@ -41,18 +41,45 @@ impl<'a> ResponseHead<'a> {
         let status = u16::from_le_bytes([fixed[0], fixed[1]]);
         let reason_len = usize::from(u16::from_le_bytes([fixed[2], fixed[3]]));
         let (reason, lines) = rest.split_at_checked(reason_len).ok_or(TRUNCATED)?;
-        let mut unread = lines;
-        while !unread.is_empty() {
-            take_line(&mut unread).ok_or(TRUNCATED)?;
-        }
+        check_lines(lines)?;
         Ok(Self { status, reason, lines })
     }
 
     /// The header lines in the order in which PHP sent them.
     pub fn lines(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let mut rest = self.lines;
-        std::iter::from_fn(move || take_line(&mut rest))
+        lines_of(self.lines)
     }
+}
+
+/// Payload of a `Trailers` frame: `(u32 length │ line)*`, as [`ResponseHead::encode_line`] appends them.
+#[derive(Debug, Clone, Copy)]
+pub struct Trailers<'a>(&'a [u8]);
+
+impl<'a> Trailers<'a> {
+    /// Checks every length of `payload`.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when a length leads out of the payload.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, Corrupt> {
+        check_lines(payload)?;
+        Ok(Self(payload))
+    }
+
+    /// The lines in the order in which PHP added them.
+    pub fn lines(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        lines_of(self.0)
+    }
+}
+
+fn check_lines(mut unread: &[u8]) -> Result<(), Corrupt> {
+    while !unread.is_empty() {
+        take_line(&mut unread).ok_or(TRUNCATED)?;
+    }
+    Ok(())
+}
+
+fn lines_of<'a>(mut rest: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    std::iter::from_fn(move || take_line(&mut rest))
 }
 
 fn take_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {

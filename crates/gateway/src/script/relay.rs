@@ -110,10 +110,12 @@ impl StartedResponse {
         &mut self.0.memory_mut().head
     }
 
-    /// The body, if it is complete.
+    /// The body, if it is complete. A response with trailers is sent as it came, and is not stored.
     pub(crate) fn whole_body(&self) -> Option<&[u8]> {
         let RequestMemory { head, arrived, .. } = self.0.memory();
-        let is_whole = head.sendfile.is_none() && arrived.end == Some(End::Complete);
+        let is_whole = head.sendfile.is_none()
+            && arrived.end == Some(End::Complete)
+            && arrived.trailers.is_empty();
         is_whole.then_some(&arrived.body)
     }
 
@@ -160,13 +162,18 @@ impl StartedResponse {
     ) -> BeforeHead<ResponseSummary> {
         let Self(mut lease) = self;
         let RequestMemory { head, arrived, .. } = lease.memory_mut();
+        let has_trailers = !arrived.trailers.is_empty();
+        if has_trailers {
+            // Only a body without a length has room for them.
+            head.content_length = None;
+        }
         let known = match arrived.end {
             Some(End::Failed(reason)) => return Err(reason),
-            Some(End::Complete) => Some(arrived.body.len() as u64),
-            None => head.content_length,
+            Some(End::Complete) if !has_trailers => Some(arrived.body.len() as u64),
+            _ => head.content_length,
         };
         let mut compression = Compression::of(connection, ctx, app, head, known);
-        if arrived.end.is_none() {
+        if arrived.end.is_none() || has_trailers {
             let first = std::mem::take(arrived);
             let (head, exchange) = (&lease.memory().head, lease.exchange());
             let stream = Stream { app, head, exchange, compression };

@@ -9,6 +9,7 @@ use crate::request::{RequestContext, ResponseSummary};
 use crate::response_head::ResponseHead;
 use outboard_development::tag;
 use outboard_http_server::{BodyWriter, Connection};
+use outboard_log::Level;
 use outboard_php_pool::exchange::{End, Exchange, ResponseData};
 use std::task::Poll;
 
@@ -37,7 +38,10 @@ impl Stream<'_> {
         let mut arrived = first;
         loop {
             let is_last = arrived.end == Some(End::Complete);
-            let ResponseData { body, end, held, .. } = arrived;
+            let ResponseData { body, trailers, end, held, .. } = arrived;
+            if !trailers.is_empty() {
+                self.set_trailers(&mut writer, ctx, &trailers);
+            }
             let mut piece = match self.compression.encode(connection, body, is_last).await {
                 Ok(piece) => piece,
                 Err(reason) => {
@@ -75,6 +79,14 @@ impl Stream<'_> {
                     return ResponseSummary::broken(head.status, writer.written_bytes());
                 }
             };
+        }
+    }
+
+    /// Invalid ones are logged and not sent: the body is on its way.
+    fn set_trailers(&self, writer: &mut BodyWriter, ctx: &RequestContext, payload: &[u8]) {
+        match ResponseHead::read_trailers(payload) {
+            Ok(trailers) => writer.set_trailers(trailers),
+            Err(bad) => self.app.log_text(Level::Error, ctx.request_id, &bad.text),
         }
     }
 }

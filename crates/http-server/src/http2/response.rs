@@ -8,7 +8,7 @@ use crate::transport::pipe::Pipe;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, SendStream};
-use http::Response;
+use http::{HeaderMap, Response};
 use outboard_buffer::Held;
 use outboard_http1::{
     Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, Method, ResponseBody,
@@ -69,17 +69,7 @@ impl ResponseRelay {
     fn head(&self, parser: &ResponseParser) -> (Response<()>, ResponseBody) {
         let mut head = Response::new(());
         *head.status_mut() = http::StatusCode::from_u16(parser.status()).unwrap_or_default();
-        for (name, value) in parser.headers(&self.input) {
-            // Headers of the connection (RFC 9113 8.2.2).
-            let is_own = [&b"connection"[..], b"keep-alive", b"transfer-encoding", b"upgrade"]
-                .iter()
-                .any(|own| name.eq_ignore_ascii_case(own));
-            let name = http::HeaderName::from_bytes(name);
-            let value = http::HeaderValue::from_bytes(value);
-            if let (Ok(name), Ok(value), false) = (name, value, is_own) {
-                head.headers_mut().append(name, value);
-            }
-        }
+        *head.headers_mut() = fields(parser.headers(&self.input));
         (head, parser.body(self.method))
     }
 
@@ -133,7 +123,11 @@ impl ResponseRelay {
                     Err(_) => return Err(Reset(Reason::INTERNAL_ERROR)),
                 }
             };
-            self.send(stream, data, is_over).await?;
+            let trailers = if is_over { fields(decoder.trailers()) } else { HeaderMap::new() };
+            self.send(stream, data, is_over && trailers.is_empty()).await?;
+            if !trailers.is_empty() {
+                stream.send_trailers(trailers)?;
+            }
             if is_over {
                 return Ok(());
             }
@@ -231,4 +225,20 @@ impl ResponseRelay {
             self.pipe.widen(by_bytes);
         }
     }
+}
+
+/// The fields of a head or of trailers, without those of the connection (RFC 9113 8.2.2).
+fn fields<'a>(lines: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> HeaderMap {
+    let mut fields = HeaderMap::new();
+    for (name, value) in lines {
+        let is_own = [&b"connection"[..], b"keep-alive", b"transfer-encoding", b"upgrade"]
+            .iter()
+            .any(|own| name.eq_ignore_ascii_case(own));
+        let name = http::HeaderName::from_bytes(name);
+        let value = http::HeaderValue::from_bytes(value);
+        if let (Ok(name), Ok(value), false) = (name, value, is_own) {
+            fields.append(name, value);
+        }
+    }
+    fields
 }

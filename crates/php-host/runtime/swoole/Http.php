@@ -226,8 +226,21 @@ class Response
 
     public function trailer(string $key, string $value): bool
     {
+        if ($key === '' || strpbrk($key . $value, "\r\n\0") !== false || !$this->isWritable()) {
+            return false;
+        }
         $this->trailer[$key] = $value;
-        return false;
+        return true;
+    }
+
+    /** Lines for the end of the body. */
+    protected function trailerLines(): array
+    {
+        $lines = [];
+        foreach ($this->trailer ?? [] as $name => $value) {
+            $lines[] = "$name: $value";
+        }
+        return $lines;
     }
 
     public function redirect(string $location, int $http_status_code = 302): bool
@@ -249,7 +262,9 @@ class Response
     public function end(?string $content = null): bool
     {
         $content ??= '';
-        return ($this->hasHead || $this->sendHead(strlen($content))) && Engine\http_end($this->exchange, $content);
+        return ($this->hasHead || $this->sendHead(strlen($content))) && ($this->trailer === null
+            ? Engine\http_end($this->exchange, $content)
+            : Engine\http_end($this->exchange, $content, $this->trailerLines()));
     }
 
     public function sendfile(string $filename, int $offset = 0, int $length = 0): bool

@@ -199,28 +199,16 @@ final class SocketResponse extends Response
         $content = (string) $content;
         if ($this->hasHead) {
             $this->isOver = true;
-            $text = !$this->isChunked ? $content : ($content === '' ? '' : dechex(strlen($content)) . "\r\n$content\r\n") . "0\r\n" . $this->trailerLines() . "\r\n";
+            $text = !$this->isChunked ? $content : ($content === '' ? '' : dechex(strlen($content)) . "\r\n$content\r\n") . "0\r\n" . $this->trailerSection();
             return $text === '' || $this->send($text);
         }
         return $this->begin($content);
     }
 
-    public function trailer(string $key, string $value): bool
+    /** RFC 9112 7.1.2. */
+    private function trailerSection(): string
     {
-        if ($this->isOver || $key === '' || strpbrk($key . $value, "\r\n") !== false) {
-            return false;
-        }
-        $this->trailer[$key] = $value;
-        return true;
-    }
-
-    private function trailerLines(): string
-    {
-        $lines = '';
-        foreach ($this->trailer ?? [] as $name => $value) {
-            $lines .= "$name: $value\r\n";
-        }
-        return $lines;
+        return implode("\r\n", [...$this->trailerLines(), '', '']);
     }
 
     /** Sends the head; with a content the whole response. */

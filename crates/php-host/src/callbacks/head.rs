@@ -29,6 +29,16 @@ unsafe extern "C" fn outboard_rs_head_line(exchange: *mut c_void, line: *const c
     unsafe { with(exchange, (), |exchange| exchange.add_head_line(slice(line, len))) }
 }
 
+/// Adds a line that is sent behind the body.
+///
+/// # Safety
+/// As [`with`]; `line` is valid for `len` bytes.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_trailer(exchange: *mut c_void, line: *const c_char, len: usize) {
+    // SAFETY: this function's contract.
+    unsafe { with(exchange, (), |exchange| exchange.add_trailer(slice(line, len))) }
+}
+
 /// Sends the started head as an interim one. False if it was not sent.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_interim(exchange: *mut c_void) -> bool {
