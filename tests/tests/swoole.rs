@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Client, Docroot, Process, Program, Request, Wire};
+use outboard_e2e::{Client, Docroot, Process, Program, Request, Wire, eventually};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::sync::OnceLock;
@@ -372,6 +372,25 @@ fn events_come_when_they_are_due() {
     assert_eq!(program.child().wait(), Some(0));
     program.logs(&["event workerStop"]);
     program.logs(&["event shutdown"]);
+}
+
+#[test]
+fn timers_of_the_start_and_of_processes_run_until_the_server_stops() {
+    let program = Program::start(docroot(), "life.php", &[]);
+    let count = |key: &str| json(&program, &format!("/table?key={key}"))["count"].as_u64();
+    let first = eventually("the coroutine of onStart", || count("manager"));
+    let process = |pid| Process::of(u32::try_from(pid).expect("it is a process id"));
+    let watcher = process(first);
+    eventually("a process of the program", || count("process").is_some_and(|count| count > 2));
+    program.logs(&["event process"]);
+    eventually("the timer of onStart", || count("start").is_some_and(|count| count > 2));
+    // Its timer reloads the server, which starts another watcher and ends this one.
+    json(&program, "/change");
+    watcher.wait_until_gone();
+    let another = eventually("another watcher", || count("manager").filter(|&pid| pid != first));
+    let another = process(another);
+    program.child().signal(Signal::TERM);
+    another.wait_until_gone();
 }
 
 #[test]

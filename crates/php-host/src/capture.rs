@@ -31,12 +31,17 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Restores the streams and returns the captured text.
-    pub(crate) fn end(mut self) -> io::Result<String> {
+    /// Restores the streams of this process.
+    pub(crate) fn restore(&self) -> io::Result<()> {
         // SAFETY: flushes the buffers of C code; NULL stands for all streams.
         unsafe { libc::fflush(std::ptr::null_mut()) };
         dup2_stdout(&self.stdout)?;
-        dup2_stderr(&self.stderr)?;
+        Ok(dup2_stderr(&self.stderr)?)
+    }
+
+    /// Restores the streams and returns the captured text.
+    pub(crate) fn end(mut self) -> io::Result<String> {
+        self.restore()?;
         self.memory.seek(SeekFrom::Start(0))?;
         let mut text = Vec::new();
         (&mut self.memory).take(MAX_BYTES).read_to_end(&mut text)?;

@@ -5,6 +5,7 @@
 //! regular exit are adopted (`PR_SET_CHILD_SUBREAPER`). Invariant: nothing below the zygote
 //! survives it.
 
+use rustix::thread::{Timespec, nanosleep};
 use std::time::{Duration, Instant};
 
 /// How long to wait for killed processes.
@@ -45,10 +46,16 @@ pub(crate) fn end_all() {
             // SAFETY: a plain system call; nothing else reaps this child, so its pid is not reused.
             unsafe { libc::kill(child, libc::SIGKILL) };
         }
-        std::thread::sleep(Duration::from_millis(1));
+        pause();
         // SAFETY: no status is requested.
         while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
     }
+}
+
+/// Sleeps for a millisecond by the system call itself: libc's function suspends the PHP code that runs, and
+/// a zygote's event loop has ended.
+fn pause() {
+    let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 });
 }
 
 /// The children of the only thread (proc_tid_children(5)).

@@ -83,6 +83,13 @@ impl Forking {
         }
     }
 
+    /// In a child that the script has forked: drops everything of the zygote. What the child prints goes
+    /// to the log, as its parent will not read the captured output again.
+    pub(crate) fn leave_to_child(mut self) -> io::Result<()> {
+        self.zygote.exits.unblock();
+        self.boot.take().map_or(Ok(()), |boot| boot.restore())
+    }
+
     /// Reports why the script forked no workers, and its output.
     pub(crate) fn fail(mut self, why: &str) -> io::Result<()> {
         let message = format!("{why}\n{}", self.printed()).trim().to_owned();

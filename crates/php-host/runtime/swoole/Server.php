@@ -104,10 +104,7 @@ class Server
         $this->workers = new Engine\Workers($this->taskworker ? $tasks : (int) $this->setting['worker_num'], $this->taskworker ? (int) $this->setting['worker_num'] : 0);
         if (!$this->taskworker) {
             $newest->set($this->manager_pid);
-            $this->call('start', $this);
-            $this->call('managerstart', $this);
-        }
-        if (!$this->taskworker) {
+            $this->announce();
             foreach ($this->processes as $process) {
                 $process->start();
             }
@@ -123,6 +120,21 @@ class Server
         }
         $this->work();
         return true;
+    }
+
+    /**
+     * Calls onStart and onManagerStart in a process of their own, as the master's are there, which stays as
+     * long as a timer, a watched descriptor or a coroutine of theirs: the process that forks workers has no
+     * event loop.
+     */
+    private function announce(): void
+    {
+        if (isset($this->handlers['start']) || isset($this->handlers['managerstart'])) {
+            (new Process(function (): void {
+                $this->call('start', $this);
+                $this->call('managerstart', $this);
+            }, false, 0, true))->start();
+        }
     }
 
     private function work(): void
