@@ -273,6 +273,11 @@ fn each_coroutine_has_output_buffers_of_its_own() {
 }
 
 #[test]
+fn a_class_that_two_coroutines_need_is_loaded_once() {
+    assert_eq!(printed("autoload.php", &[]), "1 loading Late\nLate\n2 Late\n");
+}
+
+#[test]
 fn coroutines_that_wait_for_each_other_are_reported() {
     let output = Program::run(&docroot(), "deadlock.php", &[]);
     let errors = String::from_utf8_lossy(&output.stderr);

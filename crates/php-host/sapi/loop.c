@@ -50,6 +50,12 @@ bool outboard_may_suspend(void)
 		&& !zend_fiber_switch_blocked() && EG(current_execute_data);
 }
 
+/* To other coroutines a class that is being loaded does not exist (zend_lookup_class_ex). */
+bool outboard_is_autoloading(void)
+{
+	return EG(in_autoload) && zend_hash_num_elements(EG(in_autoload)) > 0;
+}
+
 static void release(outboard_request_state *state)
 {
 	if (--state->coroutines == 1 && awaits_coroutines) {

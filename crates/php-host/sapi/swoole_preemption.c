@@ -19,12 +19,10 @@ static bool is_paused; /* by Coroutine::disableScheduler() */
 static volatile sig_atomic_t is_due;
 static void (*interrupt_next)(zend_execute_data *frame);
 
-/* Not while a class is loaded: to others it would not exist (zend_lookup_class_ex). */
 static bool may_give_way(void)
 {
 	return !is_paused && outboard_running->record && !EG(exception)
-		&& !(EG(in_autoload) && zend_hash_num_elements(EG(in_autoload)) > 0)
-		&& outboard_may_suspend() && outboard_reserve_context();
+		&& !outboard_is_autoloading() && outboard_may_suspend() && outboard_reserve_context();
 }
 
 static void on_interrupt(zend_execute_data *frame)

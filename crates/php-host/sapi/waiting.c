@@ -24,7 +24,7 @@ void outboard_waiting_startup(void)
 
 bool outboard_may_wait(void)
 {
-	return is_engine_thread && outboard_events && outboard_may_suspend();
+	return is_engine_thread && outboard_events && outboard_may_suspend() && !outboard_is_autoloading();
 }
 
 int64_t outboard_now_us(void)

@@ -131,6 +131,7 @@ enum outboard_serve_mode {
 
 void outboard_loop_startup(void);
 bool outboard_may_suspend(void);
+bool outboard_is_autoloading(void);
 void outboard_forked(void);
 void outboard_begin_main_request(const outboard_event *event);
 void outboard_end_fork(void);
