@@ -123,18 +123,15 @@ class Server
     }
 
     /**
-     * Calls onStart and onManagerStart in a process of their own, as the master's are there, which stays as
-     * long as a timer, a watched descriptor or a coroutine of theirs: the process that forks workers has no
-     * event loop.
+     * Calls onManagerStart here, and onStart in a process of its own, as the master's is there, which stays
+     * as long as a timer, a watched descriptor or a coroutine of it: this process has no event loop.
      */
     private function announce(): void
     {
-        if (isset($this->handlers['start']) || isset($this->handlers['managerstart'])) {
-            (new Process(function (): void {
-                $this->call('start', $this);
-                $this->call('managerstart', $this);
-            }, false, 0, true))->start();
+        if (isset($this->handlers['start'])) {
+            (new Process(fn () => $this->call('start', $this), false, 0, true))->start();
         }
+        $this->call('managerstart', $this);
     }
 
     private function work(): void
