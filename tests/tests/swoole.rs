@@ -388,6 +388,10 @@ fn timers_of_the_start_and_of_processes_run_until_the_server_stops() {
     let watcher = process(first);
     eventually("a process of the program", || count("process").is_some_and(|count| count > 2));
     program.logs(&["event process"]);
+    // Killed, it is started again.
+    let killed = count("processPid").expect("it runs");
+    process(killed).kill();
+    eventually("another process", || count("processPid").is_some_and(|pid| pid != killed));
     eventually("the timer of onStart", || count("start").is_some_and(|count| count > 2));
     // Its timer reloads the server, which starts another watcher and ends this one.
     json(&program, "/change");

@@ -213,7 +213,7 @@ bool outboard_rs_offload(void *events, uint64_t waiter, void (*run)(void *), voi
 bool outboard_rs_is_idle(void *events);
 bool outboard_rs_is_forking(void *events);
 void outboard_rs_describe(void *events, const char *description, size_t len);
-bool outboard_rs_fork_workers(void *events);
+int32_t outboard_rs_fork_workers(void *events);
 bool outboard_rs_set_title(void *events, const char *title, size_t len);
 bool outboard_rs_renew(void *events);
 bool outboard_rs_snapshot(void *events);

@@ -109,7 +109,7 @@ static void handle(int signal, void (*handler)(int))
 static void become_manager(void)
 {
 	const char *path = getenv("OUTBOARD_SWOOLE_CONTROL");
-	if (path) {
+	if (path && control < 0) {
 		control = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	}
 	handle(SIGUSR1, on_reload);
@@ -126,14 +126,21 @@ static void become_worker(void)
 	}
 }
 
-/* True in a worker, which is a fork of this process; false when the program is to end. */
+/*
+ * True in a worker, which is a fork of this process; false when the program is to end; the id of a child
+ * of the program that has exited, after which this is called again.
+ */
 PHP_FUNCTION(outboard_swoole_fork)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
 	php_output_end_all();
 	fflush(stdout);
 	become_manager();
-	if (!outboard_rs_fork_workers(outboard_events)) {
+	const int32_t forked = outboard_rs_fork_workers(outboard_events);
+	if (forked > 0) {
+		RETURN_LONG(forked);
+	}
+	if (forked == 0) {
 		RETURN_FALSE;
 	}
 	become_worker();

@@ -44,7 +44,8 @@ pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
         None => {
             zygote.report(&started)?;
             Ok(match zygote.follow_orders()? {
-                LoopEnd::Leave => ExitCode::SUCCESS,
+                // Exits of other children are not asked for.
+                LoopEnd::Leave | LoopEnd::Exited(_) => ExitCode::SUCCESS,
                 LoopEnd::Forked(number, fds) => {
                     let settings = zygote.settings();
                     worker::run(&settings.app, number, fds, settings.worker.as_ref())

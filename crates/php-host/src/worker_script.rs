@@ -11,7 +11,7 @@ use crate::link::Link;
 use crate::process;
 use crate::purge;
 use crate::streams::Received;
-use crate::zygote::Forking;
+use crate::zygote::{Forked, Forking};
 use outboard_ring::channel::WaitCall;
 use outboard_ring::control::WorkerScript;
 use outboard_ring::frame::Tag;
@@ -25,6 +25,10 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
+
+/// The results of [`RunningScript::fork_workers`] that are no process ids.
+const FORKED_WORKER: i32 = -1;
+const FORKED_LEAVE: i32 = 0;
 
 /// The state behind the script's callbacks.
 #[derive(Debug)]
@@ -137,25 +141,35 @@ impl RunningScript {
         if !self.is_forking() {
             return false;
         }
-        if !self.fork_workers() {
+        if self.fork_workers() != FORKED_WORKER {
             exit::leave(0);
         }
         self.is_fork = true;
         true
     }
 
-    /// Forks workers until the zygote is stopped, and returns true in each of them; false in the zygote.
-    pub(crate) fn fork_workers(&mut self) -> bool {
+    /// Forks workers. Returns [`FORKED_WORKER`] in each of them; in the zygote the id of a child of the
+    /// program that has exited, after which it is called again, or [`FORKED_LEAVE`].
+    pub(crate) fn fork_workers(&mut self) -> i32 {
         // Forks do not inherit the memory of a ring, so it must be unmapped here and not there.
         self.events = None;
-        let link = self.forking.take().and_then(Forking::fork_workers);
-        let is_worker = link.is_some();
-        let events = link.map_or_else(Link::private, Ok).and_then(Events::new);
-        match events {
+        let mut forking = self.forking.take();
+        if self.program.is_some() {
+            forking.iter_mut().for_each(Forking::watch_others);
+        }
+        let (link, result) = match forking.map_or(Forked::Leave, Forking::fork_workers) {
+            Forked::Worker(link) => (Ok(link), FORKED_WORKER),
+            Forked::Leave => (Link::private(), FORKED_LEAVE),
+            Forked::Exited(pid, forking) => {
+                self.forking = Some(forking);
+                (Link::private(), pid)
+            }
+        };
+        match link.and_then(Events::new) {
             Ok(events) => self.events = Some(events),
             Err(_) => exit::leave(exit::CODE_SETUP),
         }
-        is_worker
+        result
     }
 
     /// The server of a program for Swoole is about to start. Exits if the program is only described.

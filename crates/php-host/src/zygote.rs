@@ -25,6 +25,8 @@ pub(crate) struct Zygote {
     exits: ChildExits,
     settings: Box<HostSettings>,
     workers: BTreeMap<u64, Child>,
+    /// Other children that have exited, for [`LoopEnd::Exited`]; `None` if the script has none.
+    others: Option<Vec<i32>>,
 }
 
 /// A worker, as seen by the zygote.
@@ -42,6 +44,8 @@ struct Child {
 pub(crate) enum LoopEnd {
     /// The supervisor closed the socket.
     Leave,
+    /// A child that is no worker has exited; the loop may go on.
+    Exited(i32),
     /// This process is now a worker, with this number and these descriptors.
     Forked(u64, WorkerFds),
 }
@@ -50,37 +54,59 @@ pub(crate) enum LoopEnd {
 #[derive(Debug)]
 pub(crate) struct Forking {
     zygote: Zygote,
-    started: Event,
+    /// Until it is reported.
+    started: Option<Event>,
     boot: Option<Capture>,
+}
+
+/// What [`Forking::fork_workers`] returned for.
+#[derive(Debug)]
+pub(crate) enum Forked {
+    /// This process is a worker with this ring.
+    Worker(Rc<RefCell<Link>>),
+    /// A child that is no worker has exited; more workers can be forked.
+    Exited(i32, Forking),
+    /// This is the zygote, and it is to exit.
+    Leave,
 }
 
 impl Forking {
     /// Its output is captured from now on.
     pub(crate) fn new(zygote: Zygote, started: Event) -> io::Result<Self> {
-        Ok(Self { boot: Some(Capture::begin()?), zygote, started })
+        Ok(Self { boot: Some(Capture::begin()?), zygote, started: Some(started) })
     }
 
-    /// Reports that the app has started, and forks workers. Returns in each of them, and returns `None` in
-    /// the zygote when it is to exit.
-    pub(crate) fn fork_workers(mut self) -> Option<Rc<RefCell<Link>>> {
-        let printed = self.printed();
-        if let Event::Started { messages, .. } = &mut self.started {
-            messages.push_str(&printed);
-        }
-        let sent = self.zygote.report(&self.started);
+    /// Has exits of the script's own children reported from now on.
+    pub(crate) fn watch_others(&mut self) {
+        self.zygote.others.get_or_insert_default();
+    }
+
+    /// Reports that the app has started, and forks workers. Returns in each of them.
+    pub(crate) fn fork_workers(mut self) -> Forked {
+        let sent = self.report_start();
         match sent.and_then(|()| self.zygote.follow_orders()) {
             Ok(LoopEnd::Forked(number, fds)) => {
                 let link = fds.connect(&self.zygote.settings.app, number);
                 // The descriptors are closed already.
                 std::mem::forget(self);
-                Some(link)
+                Forked::Worker(link)
             }
-            Ok(LoopEnd::Leave) => None,
+            Ok(LoopEnd::Exited(pid)) => Forked::Exited(pid, self),
+            Ok(LoopEnd::Leave) => Forked::Leave,
             Err(error) => {
                 eprintln!("outboard-php: the zygote exits: {error}");
                 exit::leave(1)
             }
         }
+    }
+
+    fn report_start(&mut self) -> io::Result<()> {
+        let printed = self.printed();
+        let Some(mut started) = self.started.take() else { return Ok(()) };
+        if let Event::Started { messages, .. } = &mut started {
+            messages.push_str(&printed);
+        }
+        self.zygote.report(&started)
     }
 
     /// In a child that the script has forked: drops everything of the zygote. What the child prints goes
@@ -105,7 +131,7 @@ impl Zygote {
     /// A zygote without workers, after the start of the engine.
     pub(crate) fn new(control: OwnedFd, settings: Box<HostSettings>) -> io::Result<Self> {
         let exits = ChildExits::watch()?;
-        Ok(Self { control, exits, settings, workers: BTreeMap::new() })
+        Ok(Self { control, exits, settings, workers: BTreeMap::new(), others: None })
     }
 
     pub(crate) fn settings(&self) -> &HostSettings {
@@ -127,7 +153,7 @@ impl Zygote {
             }
             end => end,
         };
-        if !matches!(end, Ok(LoopEnd::Forked(..))) {
+        if !matches!(end, Ok(LoopEnd::Forked(..) | LoopEnd::Exited(_))) {
             descendants::end_all();
         }
         end
@@ -135,6 +161,9 @@ impl Zygote {
 
     fn take_orders(&mut self) -> io::Result<LoopEnd> {
         loop {
+            if let Some(pid) = self.others.as_mut().and_then(Vec::pop) {
+                return Ok(LoopEnd::Exited(pid));
+            }
             let mut ready = [
                 PollFd::new(&self.control, PollFlags::IN),
                 PollFd::new(&self.exits.0, PollFlags::IN),
@@ -232,7 +261,10 @@ impl Zygote {
             if pid <= 0 {
                 return Ok(());
             }
-            let Some(number) = self.number_of(pid) else { continue };
+            let Some(number) = self.number_of(pid) else {
+                self.others.iter_mut().for_each(|others| others.push(pid));
+                continue;
+            };
             self.workers.remove(&number);
             let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
             let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));

@@ -48,6 +48,10 @@ class Process
     /** Whether the processes of a pool share both ends, which its next process in this place has as well. */
     private bool $isPooled = false;
 
+    private float $begun = 0;
+
+    private bool $pauses = false;
+
     public function __construct(callable $callback, private readonly bool $redirect_stdin_and_stdout = false, private readonly int $pipe_type = SOCK_DGRAM, private bool $enable_coroutine = false)
     {
         $this->callback = $callback;
@@ -63,10 +67,18 @@ class Process
     }
 
     /** @internal the ends of the parent and of the child, which stay open */
-    public function share(): array
+    public function share(): ?array
     {
         $this->isPooled = true;
         return $this->ends;
+    }
+
+    /** @internal after its end, at once or, if it has ended within a second of its start, after one */
+    public function restart(): int|false
+    {
+        $this->pauses = microtime(true) - $this->begun < ($this->pauses ? 2 : 1);
+        $this->pid = null;
+        return $this->start();
     }
 
     public function start(): int|false
@@ -76,6 +88,7 @@ class Process
         }
         // What is buffered would be printed twice.
         fflush(STDOUT);
+        $this->begun = microtime(true);
         $pid = pcntl_fork();
         if ($pid !== 0) {
             $this->pid = $pid > 0 ? $pid : null;
@@ -98,6 +111,7 @@ class Process
         }
         $code = 0;
         try {
+            $this->pauses && sleep(1);
             $this->enable_coroutine ? Coroutine\run($this->callback, $this) : ($this->callback)($this);
             // Timers, watched descriptors and coroutines of the callback.
             Engine\run();

@@ -106,10 +106,15 @@ class Server
             $newest->set($this->manager_pid);
             $this->announce();
             foreach ($this->processes as $process) {
+                // Those that follow it use the same pipe.
+                $process->share();
                 $process->start();
             }
         }
-        if (!Engine\fork()) {
+        while (is_int($forked = Engine\fork())) {
+            $this->replace($forked);
+        }
+        if (!$forked) {
             $successor = $newest->get();
             $is_last = $successor === $this->manager_pid || !file_exists("/proc/$successor");
             if (!$this->taskworker && $is_last) {
@@ -132,6 +137,17 @@ class Server
             (new Process(fn () => $this->call('start', $this), false, 0, true))->start();
         }
         $this->call('managerstart', $this);
+    }
+
+    /** Starts a process of the program again that has exited. */
+    private function replace(int $pid): void
+    {
+        foreach ($this->processes as $process) {
+            if ($process->pid === $pid) {
+                fwrite(STDERR, "process $pid of the program has ended and is started again\n");
+                $process->restart();
+            }
+        }
     }
 
     private function work(): void
