@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use outboard_ring::request::{Field, RequestView};
-use outboard_ring::response::{Done, LogLine, ResponseHead};
+use outboard_ring::response::{Done, LogLine, ResponseHead, Trailers};
 
 fuzz_target!(|payload: &[u8]| {
     if let Ok(view) = RequestView::decode(payload) {
@@ -13,6 +13,10 @@ fuzz_target!(|payload: &[u8]| {
         let uri = view.field(Field::Uri);
         let end = uri.as_ptr_range().end as usize - payload.as_ptr() as usize;
         assert_eq!(payload[end], 0);
+    }
+    if let Ok(trailers) = Trailers::decode(payload) {
+        let lines_bytes: usize = trailers.lines().map(|line| line.len() + 4).sum();
+        assert_eq!(lines_bytes, payload.len());
     }
     if let Ok(head) = ResponseHead::decode(payload) {
         let bytes: usize = head.lines().map(|line| line.len() + 4).sum();
