@@ -242,8 +242,22 @@ impl Exchange {
         self.ended.get()
     }
 
-    /// Adds a frame of the response. A second head, and interim responses after the head, are errors of
-    /// the host and are dropped.
+    /// Whether a frame of this kind is stored. Others are not counted either: a worker may send any number
+    /// of them.
+    fn has_place(&self, kind: FrameKind) -> bool {
+        let arrived = self.arrived.borrow();
+        match kind {
+            FrameKind::Head => arrived.head.is_empty(),
+            FrameKind::Interim => {
+                arrived.head.is_empty() && arrived.interim.len() < MAX_INTERIM_RESPONSES
+            }
+            FrameKind::Trailers => arrived.trailers.is_empty(),
+            _ => true,
+        }
+    }
+
+    /// Adds a frame of the response. Second heads and trailers, and interim responses after the head, are
+    /// errors of the host and are dropped.
     ///
     /// # Errors
     /// [`Corrupt`]: workers must not send such a frame.
@@ -253,16 +267,9 @@ impl Exchange {
             FrameKind::Head if payload.is_empty() => {
                 return Err(Corrupt { what: "a response head without a status" });
             }
-            FrameKind::Head => self.add(len, |arrived| {
-                if arrived.head.is_empty() {
-                    arrived.head.extend_from_slice(payload);
-                }
-            }),
-            FrameKind::Interim => self.add(len, |arrived| {
-                if arrived.head.is_empty() && arrived.interim.len() < MAX_INTERIM_RESPONSES {
-                    arrived.interim.push(payload.to_vec());
-                }
-            }),
+            _ if !self.has_place(kind) => {}
+            FrameKind::Head => self.add(len, |arrived| arrived.head.extend_from_slice(payload)),
+            FrameKind::Interim => self.add(len, |arrived| arrived.interim.push(payload.to_vec())),
             FrameKind::Body => self.add(len, |arrived| arrived.body.extend_from_slice(payload)),
             FrameKind::Trailers => self.add(len, |arrived| arrived.trailers = payload.to_vec()),
             FrameKind::Flush => self.add(0, |arrived| arrived.flush = true),

@@ -86,6 +86,21 @@ fn the_memory_of_a_response_is_counted_until_it_is_dropped() {
 }
 
 #[test]
+fn frames_that_are_dropped_are_not_counted() {
+    with_exchange(|exchange| {
+        let account = Account::detached();
+        let exchange = exchange.counted_in(&account);
+        for _ in 0..100 {
+            for kind in [FrameKind::Head, FrameKind::Interim, FrameKind::Trailers] {
+                exchange.add_frame(kind, b"12345").unwrap();
+            }
+        }
+        assert_eq!(account.held_bytes(), 10);
+        assert_eq!(exchange.take().unwrap().trailers, b"12345");
+    });
+}
+
+#[test]
 fn repeated_heads_and_late_interim_responses_are_dropped() {
     with_exchange(|exchange| {
         for _ in 0..100 {
