@@ -380,6 +380,13 @@ fn events_come_when_they_are_due() {
 }
 
 #[test]
+fn the_start_is_called_without_pcntl() {
+    let options = ["-d", "disable_functions=pcntl_fork"];
+    let program = Program::start_with(docroot(), "hello.php", &options);
+    program.logs(&["the server has started"]);
+}
+
+#[test]
 fn timers_of_the_start_and_of_processes_run_until_the_server_stops() {
     let program = Program::start(docroot(), "life.php", &[]);
     let count = |key: &str| json(&program, &format!("/table?key={key}"))["count"].as_u64();

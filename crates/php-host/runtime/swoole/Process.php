@@ -45,7 +45,7 @@ class Process
 
     private static int $count = 0;
 
-    /** Whether the processes of a pool share both ends, which its next process in this place has as well. */
+    /** Whether both ends stay open, since the next process in its place of a pool or a server has them too. */
     private bool $isPooled = false;
 
     private float $begun = 0;

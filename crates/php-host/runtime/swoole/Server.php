@@ -129,13 +129,14 @@ class Server
 
     /**
      * Calls onManagerStart here, and onStart in a process of its own, as the master's is there, which stays
-     * as long as a timer, a watched descriptor or a coroutine of it: this process has no event loop.
+     * as long as a timer, a watched descriptor or a coroutine of it: this process has no event loop. Where
+     * pcntl is missing or disabled, it is called here.
      */
     private function announce(): void
     {
-        if (isset($this->handlers['start'])) {
-            (new Process(fn () => $this->call('start', $this), false, 0, true))->start();
-        }
+        $start = fn (): mixed => $this->call('start', $this);
+        $hasProcess = isset($this->handlers['start']) && function_exists('pcntl_fork');
+        $hasProcess ? (new Process($start, false, 0, true))->start() : $start();
         $this->call('managerstart', $this);
     }
 
