@@ -19,7 +19,9 @@ mod cpu;
 mod disk;
 mod event;
 mod executor;
+mod mailbox;
 mod reactor;
+mod share;
 mod signal;
 mod source;
 mod sources;
@@ -38,10 +40,12 @@ pub use cpu::{are_cpu_threads_busy, on_cpu_thread};
 pub use disk::{on_disk_thread, on_lookup_thread};
 pub use event::Event;
 pub use executor::{Panicked, TaskId, contain, current_task};
+pub use mailbox::{MailboxReceiver, MailboxSender, Reply, ReplySender, mailbox, reply};
 pub use reactor::{
     MemorySource, activity, now_ms, run, share_turn, spawn, spawn_in_background, turns, wake,
     wake_all, watch_memory, yield_now,
 };
+pub use share::Share;
 pub use signal::{Signals, signals};
 pub use source::Source;
 pub use sources::{Bell, Interest};

@@ -21,6 +21,9 @@ pub enum Interest {
     Read,
     /// Data to read, once per change (`EPOLLET`): for eventfds that are never read.
     ReadEdge,
+    /// Data to read, of which not every loop that watches the descriptor is woken (`EPOLLEXCLUSIVE`): for
+    /// connections to a socket that several loops accept.
+    ReadExclusive,
 }
 
 impl Interest {
@@ -28,6 +31,7 @@ impl Interest {
         match self {
             Self::Read => EventFlags::IN | EventFlags::RDHUP,
             Self::ReadEdge => EventFlags::IN | EventFlags::ET,
+            Self::ReadExclusive => EventFlags::IN | EventFlags::EXCLUSIVE,
         }
     }
 }
@@ -83,6 +87,7 @@ pub(crate) enum Noticed {
 struct State {
     generation: u32,
     fd: Rc<OwnedFd>,
+    interest: Interest,
     known: EventFlags,
     /// The events that epoll watches for; `None` while the descriptor is not in epoll.
     watched: Option<EventFlags>,
@@ -93,6 +98,10 @@ struct State {
 impl State {
     fn watch(&mut self, epoll: &OwnedFd, token: Token, flags: EventFlags) {
         let data = EventData::new_u64(token.pack());
+        if self.interest == Interest::ReadExclusive && self.watched != Some(flags) {
+            // Such a descriptor can be added, but not modified (epoll_ctl(2), EPOLLEXCLUSIVE).
+            self.unwatch(epoll);
+        }
         // The state owns the descriptor, so these fail only if the kernel has no memory; the
         // deadline of the waiting task ends the wait then.
         let _ = match self.watched {
@@ -135,8 +144,8 @@ impl Sources {
         let token = Token { index: entry.key() as u32, generation };
         let flags = interest.flags();
         epoll::add(epoll, &fd, EventData::new_u64(token.pack()), flags)?;
-        let known = EventFlags::empty();
-        entry.insert(State { generation, fd, known, watched: Some(flags), waiting: None, bell });
+        let (known, watched) = (EventFlags::empty(), Some(flags));
+        entry.insert(State { generation, fd, interest, known, watched, waiting: None, bell });
         Ok(token)
     }
 
@@ -161,7 +170,7 @@ impl Sources {
             return Poll::Ready(());
         }
         state.waiting = Some((task(), wanted));
-        let watched = state.watched.unwrap_or(Interest::Read.flags() - READ);
+        let watched = state.watched.unwrap_or(state.interest.flags() - READ);
         if state.watched.is_none() || !watched.contains(wanted) {
             state.watch(epoll, token, watched | wanted);
         }

@@ -49,8 +49,21 @@ impl Listener {
     /// # Errors
     /// `ioctl(FIONBIO)` or `epoll_ctl(2)` fails.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
+        Self::watch(socket, Interest::Read)
+    }
+
+    /// The same for a duplicate of a socket that other loops accept from as well: a connection wakes one of
+    /// them, or a few.
+    ///
+    /// # Errors
+    /// As [`Listener::new`].
+    pub fn shared(socket: OwnedFd) -> io::Result<Self> {
+        Self::watch(socket, Interest::ReadExclusive)
+    }
+
+    fn watch(socket: OwnedFd, interest: Interest) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
-        Ok(Self { source: Source::new(socket, Interest::Read)? })
+        Ok(Self { source: Source::new(socket, interest)? })
     }
 
     /// Waits for a connection; of many that wait, a few are accepted a turn.
@@ -61,13 +74,24 @@ impl Listener {
     pub async fn accept(&self) -> io::Result<Accepted> {
         share_turn(CONNECTION_BYTES).await;
         loop {
+            if let Some(accepted) = self.try_accept()? {
+                return Ok(accepted);
+            }
+            self.source.clear_readable();
+            self.source.readable().await;
+        }
+    }
+
+    /// Accepts a connection if one waits.
+    ///
+    /// # Errors
+    /// As [`Listener::accept`].
+    pub fn try_accept(&self) -> io::Result<Option<Accepted>> {
+        loop {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             match net::acceptfrom_with(&self.source, flags) {
-                Ok((socket, address)) => return Accepted::new(socket, address),
-                Err(Errno::AGAIN) => {
-                    self.source.clear_readable();
-                    self.source.readable().await;
-                }
+                Ok((socket, address)) => return Accepted::new(socket, address).map(Some),
+                Err(Errno::AGAIN) => return Ok(None),
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -5,6 +5,8 @@ use std::cell::Cell;
 use std::io::{IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 fn listener() -> (Listener, std::net::SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -225,6 +227,60 @@ fn only_work_from_outside_is_activity() {
         blocking(|| ()).await;
         yield_now().await;
         assert!(seen.get(), "the thread has rung");
+    })
+    .unwrap();
+}
+
+#[test]
+fn loops_that_share_a_socket_accept_each_connection_once() {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let (accepted, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let loops = (0..2).map(|_| {
+        let (socket, accepted) = (socket.try_clone().unwrap(), accepted.clone());
+        let done = done.clone();
+        std::thread::spawn(move || {
+            run(async move {
+                let listener = Listener::shared(socket.into()).unwrap();
+                spawn(async move {
+                    while listener.accept().await.is_ok() {
+                        accepted.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+                while !done.load(Ordering::Relaxed) {
+                    sleep(1).await;
+                }
+            })
+            .unwrap();
+        })
+    });
+    let loops: Vec<_> = loops.collect();
+    for _ in 0..50 {
+        // It is closed once it is accepted.
+        let mut rest = Vec::new();
+        TcpStream::connect(address).unwrap().read_to_end(&mut rest).unwrap();
+    }
+    done.store(true, Ordering::Relaxed);
+    loops.into_iter().for_each(|one| one.join().unwrap());
+    assert_eq!(accepted.load(Ordering::Relaxed), 50);
+}
+
+#[test]
+fn a_connection_that_nothing_waits_for_is_accepted_later() {
+    run(async {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let listener = Listener::shared(socket.into()).unwrap();
+        assert!(listener.try_accept().unwrap().is_none());
+        let client = blocking(move || TcpStream::connect(address).unwrap()).await;
+        // The event arrives while no task waits for it, so it is masked.
+        for _ in 0..4 {
+            sleep(1).await;
+        }
+        assert!(listener.poll_incoming().is_ready());
+        drop((listener.accept().await.unwrap(), client));
+        let client = std::thread::spawn(move || TcpStream::connect(address).unwrap());
+        drop((listener.accept().await.unwrap(), client.join().unwrap()));
     })
     .unwrap();
 }
