@@ -3,7 +3,8 @@
 //!
 //! Called by `main`. Invariant: the user and the environment of the process are final before PHP starts.
 
-use crate::zygote::{Forking, LoopEnd, Zygote};
+use crate::forking::Forking;
+use crate::zygote::{LoopEnd, Zygote};
 use crate::{process, startup, worker, worker_script};
 use outboard_ring::control::{self, Event, HostSettings, Isolation, Order, WorkerScript};
 use std::io;
@@ -37,12 +38,12 @@ pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
-    process::set_title(&format!("outboard: {} zygote", settings.app), "outboard-zygote");
-    let mut zygote = Zygote::new(control, settings)?;
+    process::set_title(&format!("outboard: {} zygote", settings.app), process::ZYGOTE_NAME);
+    let mut zygote = Zygote::new(control, settings, started)?;
     match snapshot_script(zygote.settings()) {
-        Some(script) => take_snapshot(zygote, &script, started),
+        Some(script) => take_snapshot(zygote, &script),
         None => {
-            zygote.report(&started)?;
+            zygote.report_start("")?;
             Ok(match zygote.follow_orders()? {
                 // Exits of other children are not asked for.
                 LoopEnd::Leave | LoopEnd::Exited(_) => ExitCode::SUCCESS,
@@ -74,8 +75,8 @@ fn snapshot_script(settings: &HostSettings) -> Option<WorkerScript> {
     (script.isolation == Isolation::Fork || script.swoole).then_some(script)
 }
 
-fn take_snapshot(zygote: Zygote, script: &WorkerScript, started: Event) -> io::Result<ExitCode> {
-    let forking = worker_script::snapshot(script, Forking::new(zygote, started)?);
+fn take_snapshot(zygote: Zygote, script: &WorkerScript) -> io::Result<ExitCode> {
+    let forking = worker_script::snapshot(script, Forking::new(zygote)?);
     let missing = if script.swoole { "the start of a server" } else { "a call for a request" };
     forking.fail(&format!("{} ended without {missing}", script.script.display()))?;
     Ok(ExitCode::FAILURE)

@@ -5,20 +5,17 @@
 //! regular exit are adopted (`PR_SET_CHILD_SUBREAPER`). Invariant: nothing below the zygote
 //! survives it.
 
+use rustix::process::{Pid, Signal, getpgid, getsid, kill_process_group};
 use rustix::thread::{Timespec, nanosleep};
 use std::time::{Duration, Instant};
 
 /// How long to wait for killed processes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// In the zygote, before the first worker: orphans become its children, and its parent's exit wakes
-/// it even if it is stopped, so that it notices the closed control socket.
+/// In a zygote, before the first worker: orphans become its children.
 pub(crate) fn adopt() {
-    // SAFETY: plain system calls without pointers.
-    unsafe {
-        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT);
-    }
+    // SAFETY: a plain system call without pointers.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
 /// In a worker: starts a process group.
@@ -31,6 +28,18 @@ pub(crate) fn lead_group() {
 pub(crate) fn end_group(worker: i32) {
     // SAFETY: a plain system call.
     unsafe { libc::kill(-worker, libc::SIGKILL) };
+}
+
+/// Kills the orphans of a sibling that has exited, with their process groups. They have stayed in the
+/// session that it led; those that left that are killed at this process's end.
+pub(crate) fn end_session(sibling: i32) {
+    for child in children().into_iter().filter_map(Pid::from_raw) {
+        let is_orphan = getsid(Some(child)).is_ok_and(|leader| leader.as_raw_pid() == sibling);
+        if is_orphan && let Ok(group) = getpgid(Some(child)) {
+            // It fails for a group whose last member was reaped.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
 }
 
 /// Kills everything below this process. Processes that lose their parent meanwhile are adopted and

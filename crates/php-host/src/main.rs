@@ -15,17 +15,20 @@
 //!                                                                      requests, waits, timers, fetches
 //! ```
 
+mod affinity;
 mod backtrace;
 mod blocking_ops;
 mod boot;
 mod callbacks;
 mod capture;
+mod child_exits;
 mod descendants;
 mod engine;
 mod events;
 mod exchange;
 mod exit;
 mod fetches;
+mod forking;
 mod ini;
 mod ini_files;
 mod link;

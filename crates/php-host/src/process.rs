@@ -31,6 +31,13 @@ pub(crate) fn terminate_with(parent: u32) -> bool {
     receive_at_end_of(parent, libc::SIGTERM)
 }
 
+/// Wakes this process at the end of its parent even if it is stopped, so that it notices its closed
+/// control socket.
+pub(crate) fn wake_at_end_of_parent() {
+    // SAFETY: a plain system call without pointers.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT) };
+}
+
 fn receive_at_end_of(parent: u32, signal: i32) -> bool {
     // SAFETY: plain system calls without pointers.
     unsafe {
@@ -44,7 +51,8 @@ pub(crate) fn parent() -> u32 {
     unsafe { libc::getppid() }.cast_unsigned()
 }
 
-/// Leaves the terminal's process group: Ctrl-C is for the gateway, which drains.
+/// Leaves the terminal's process group: Ctrl-C is for the gateway, which drains. The process leads a
+/// session.
 pub(crate) fn leave_terminal() {
     // SAFETY: a plain system call; it fails for a group leader, which has no terminal's group.
     unsafe { libc::setsid() };
@@ -188,6 +196,9 @@ fn add_variable(name: &CStr, value: &CStr) {
     // SAFETY: NUL-terminated strings that setenv(3) copies; single-threaded.
     unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 0) };
 }
+
+/// The short name of zygotes (`/proc/PID/comm`), which is not that of any worker.
+pub(crate) const ZYGOTE_NAME: &str = "outboard-zygote";
 
 /// The memory of the command line (proc_pid_stat(5), fields 48 and 51).
 static TITLE_AREA: OnceLock<Option<(usize, usize)>> = OnceLock::new();

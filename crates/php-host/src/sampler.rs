@@ -11,7 +11,7 @@
 //! `site;{main} index.php;App::run;strlen 42`. The innermost frame is `(waiting)` for a worker in a
 //! system call, and `(engine)` for one that runs outside of PHP code.
 
-use crate::{backtrace, engine};
+use crate::{backtrace, engine, process};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
@@ -95,11 +95,14 @@ fn find_workers(zygotes: &[i32], own: &Root) -> io::Result<Vec<Worker>> {
         let mut root = None;
         for pid in children.unwrap_or_default().split_whitespace() {
             let Ok(pid) = pid.parse() else { continue };
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            if name.trim() == process::ZYGOTE_NAME {
+                continue;
+            }
             let root = match root {
                 Some(root) => root,
                 None => *root.insert(own.in_process(pid)?),
             };
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
             let app = name.trim().split('/').next().unwrap_or_default().to_owned();
             workers.push(Worker { pid, app, root });
         }

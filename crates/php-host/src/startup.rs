@@ -78,6 +78,7 @@ pub(crate) fn start(
         engine::fix_ini(name);
     }
     Ok(Event::Started {
+        pid: std::process::id().cast_signed(),
         php_version: facts.php_version,
         opcache: facts.opcache,
         ini_file: facts.ini_file,

@@ -7,11 +7,11 @@
 use crate::engine::{self, RequestResult};
 use crate::events::{Event, Events};
 use crate::exit::{self, ExitReason};
+use crate::forking::{Forked, Forking};
 use crate::link::Link;
 use crate::process;
 use crate::purge;
 use crate::streams::Received;
-use crate::zygote::{Forked, Forking};
 use outboard_ring::channel::WaitCall;
 use outboard_ring::control::WorkerScript;
 use outboard_ring::frame::Tag;
@@ -161,7 +161,7 @@ impl RunningScript {
             Forked::Worker(link) => (Ok(link), FORKED_WORKER),
             Forked::Leave => (Link::private(), FORKED_LEAVE),
             Forked::Exited(pid, forking) => {
-                self.forking = Some(forking);
+                self.forking = Some(*forking);
                 (Link::private(), pid)
             }
         };

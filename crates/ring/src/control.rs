@@ -117,6 +117,25 @@ pub enum Order {
         /// `SIGKILL`, or the backtrace signal [`BACKTRACE_SIGNAL`].
         signal: i32,
     },
+    /// Set the cores that a worker may run on (sched_setaffinity(2)).
+    Place {
+        /// The worker.
+        worker: u64,
+        /// Their numbers; none: the cores that the zygote had when it started.
+        cores: Vec<u16>,
+    },
+    /// Fork a sibling: a zygote with workers of its own, which shares the started engine. Carries two
+    /// descriptors: the sibling's end of a new control socket, and its stdout and stderr. The sibling
+    /// reports [`Event::Started`] on that socket and takes orders there until it is closed.
+    Split {
+        /// The number of the sibling in events; a supervisor never reuses one. Workers have others.
+        sibling: u64,
+    },
+    /// Send `SIGKILL` to a sibling, whose workers die with it.
+    KillSibling {
+        /// The sibling.
+        sibling: u64,
+    },
 }
 
 /// Requests a PHP backtrace of a worker: `SIGUSR2`. A worker that computes writes it at the next
@@ -130,6 +149,8 @@ pub const BACKTRACE_SIGNAL: i32 = 12;
 pub enum Event {
     /// The engine runs; forks are quick from now on.
     Started {
+        /// The zygote's process id.
+        pid: i32,
         /// `PHP_VERSION`.
         php_version: String,
         /// Whether opcache accepts the SAPI name and has its memory.
@@ -138,7 +159,7 @@ pub enum Event {
         ini_file: Option<PathBuf>,
         /// `post_max_size` in bytes, so that the gateway can warn of unequal limits.
         post_max_bytes: u64,
-        /// The output of PHP at start (warnings), possibly empty.
+        /// The output of PHP at start (warnings), possibly empty; that of a sibling is.
         messages: String,
     },
     /// The engine did not start; the zygote leaves.
@@ -164,6 +185,29 @@ pub enum Event {
     Exited {
         /// The worker.
         worker: u64,
+        /// The exit code, if it exited by itself.
+        code: Option<i32>,
+        /// The signal that ended it.
+        signal: Option<i32>,
+    },
+    /// A sibling was forked. Reported by the zygote that forked it, as its failure and its exit are.
+    Split {
+        /// The sibling.
+        sibling: u64,
+        /// Its process id.
+        pid: i32,
+    },
+    /// There is no sibling: `fork(2)` failed, or this zygote runs a program for Swoole.
+    SplitFailed {
+        /// The sibling.
+        sibling: u64,
+        /// The error.
+        message: String,
+    },
+    /// A sibling has exited and was reaped; what is left of its workers has been killed.
+    SiblingExited {
+        /// The sibling.
+        sibling: u64,
         /// The exit code, if it exited by itself.
         code: Option<i32>,
         /// The signal that ended it.

@@ -20,6 +20,10 @@ pub struct SharedRegion {
     len: usize,
 }
 
+// SAFETY: it only names bytes that another process accesses at any time; its methods copy them, and no
+// reference to them exists. Which end may access which bytes is the ring's rule, not the thread's.
+unsafe impl Send for SharedRegion {}
+
 impl SharedRegion {
     /// Names `len` bytes from `start`.
     ///

@@ -6,13 +6,22 @@
 //!
 //! The kernel ties that signal to the *thread* which forked (prctl(2)): spawn from a thread that
 //! lives as long as the gateway does.
+//!
+//! The first zygote of a pool is a process of its own. It forks the others, its siblings, so that PHP is
+//! started once. Only their parent can signal them: its owner orders that on their owners' request.
+
+mod sibling;
+mod spawn_error;
 
 use outboard_ring::control::{self, Event, HostSettings, Order};
 use outboard_spawner::Spawner;
 use rustix::pipe::{PipeFlags, pipe_with};
+use sibling::Sibling;
+pub use sibling::SiblingEnds;
+pub use spawn_error::SpawnError;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
@@ -30,6 +39,8 @@ enum Process {
     Own(Child),
     /// The spawner, as another user.
     Spawned(outboard_spawner::Child),
+    /// The first zygote of the pool.
+    Sibling(Sibling),
 }
 
 /// The user that a zygote runs as, and the spawner that may start it.
@@ -120,7 +131,7 @@ impl Zygote {
     pub fn receive(&self) -> io::Result<Received> {
         loop {
             return match control::receive(&self.control) {
-                Ok(Some((event, _))) => Ok(Received::Event(event)),
+                Ok(Some((event, _))) => Ok(Received::Event(self.learn(event))),
                 Ok(None) => Ok(Received::Closed),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
@@ -128,6 +139,14 @@ impl Zygote {
                 Err(error) => Err(error),
             };
         }
+    }
+
+    /// A sibling's process id is in its report of the start.
+    fn learn(&self, event: Event) -> Event {
+        if let (Process::Sibling(sibling), Event::Started { pid, .. }) = (&self.process, &event) {
+            sibling.started(*pid);
+        }
+        event
     }
 
     /// Orders a worker. `descriptors` are: ring memory, where the worker waits to be rung, what it
@@ -148,6 +167,34 @@ impl Zygote {
         self.order(&Order::Signal { worker, signal }, &[])
     }
 
+    /// Makes the zygote move a worker to these cores, without any: to those that it had at its own start
+    /// (sched_setaffinity(2)). Ignored for a worker that has exited; the zygote prints why a core is not
+    /// possible.
+    ///
+    /// # Errors
+    /// As [`Zygote::fork`].
+    pub fn place(&self, worker: u64, cores: &[u16]) -> io::Result<()> {
+        self.order(&Order::Place { worker, cores: cores.to_vec() }, &[])
+    }
+
+    /// Orders a sibling, on the first zygote of a pool. Answered by [`Event::Split`] or
+    /// [`Event::SplitFailed`]; either way, and if this fails, the sibling's own [`Zygote`] has
+    /// [`Received::Closed`] once there is no process.
+    ///
+    /// # Errors
+    /// As [`Zygote::fork`].
+    pub fn split(&self, sibling: u64, ends: SiblingEnds) -> io::Result<()> {
+        self.order(&Order::Split { sibling }, &ends.descriptors())
+    }
+
+    /// Makes the first zygote kill a sibling with `SIGKILL`; ignored for one that has exited.
+    ///
+    /// # Errors
+    /// As [`Zygote::fork`].
+    pub fn kill_sibling(&self, sibling: u64) -> io::Result<()> {
+        self.order(&Order::KillSibling { sibling }, &[])
+    }
+
     fn order(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         loop {
             match control::send(&self.control, order, descriptors) {
@@ -157,7 +204,8 @@ impl Zygote {
         }
     }
 
-    /// Kills the zygote with `SIGKILL`, and thereby its workers; [`Zygote::has_exited`] follows.
+    /// Kills the zygote with `SIGKILL`, and thereby its workers; [`Zygote::has_exited`] follows. A
+    /// sibling's kill is requested from the owner of the first zygote ([`Zygote::sibling`]).
     ///
     /// # Errors
     /// What `kill(2)` reports; a zygote that has been reaped is no error.
@@ -168,33 +216,49 @@ impl Zygote {
                 child.kill();
                 Ok(())
             }
+            Process::Sibling(sibling) => {
+                sibling.kill();
+                Ok(())
+            }
         }
     }
 
-    /// Whether the zygote has exited, and reaps it then; never waits.
+    /// Whether the zygote has exited, and reaps it then; never waits. A sibling has when no process has
+    /// its end of the control socket; the first zygote reaps it.
     pub fn has_exited(&mut self) -> bool {
         match &mut self.process {
             Process::Own(child) => matches!(child.try_wait(), Ok(Some(_))),
             Process::Spawned(child) => child.has_exited(),
+            Process::Sibling(_) => sibling::is_closed(&self.control),
         }
     }
 
-    /// The zygote's process id.
-    pub fn pid(&self) -> u32 {
+    /// The zygote's process id; `None` for a sibling until it has reported its start.
+    pub fn pid(&self) -> Option<u32> {
         match &self.process {
-            Process::Own(child) => child.id(),
-            Process::Spawned(child) => child.id(),
+            Process::Own(child) => Some(child.id()),
+            Process::Spawned(child) => Some(child.id()),
+            Process::Sibling(sibling) => sibling.pid(),
         }
     }
 }
 
 impl Drop for Zygote {
     fn drop(&mut self) {
-        // The spawner kills its own children.
-        if let Process::Own(child) = &mut self.process {
-            // Both fail only for a child that was reaped.
-            let _ = child.kill();
-            let _ = child.wait();
+        match &mut self.process {
+            Process::Own(child) => {
+                // Both fail only for a child that was reaped.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            // The spawner kills its own children.
+            Process::Spawned(_) => {}
+            // A sibling exits when its socket closes, unless it is stopped.
+            Process::Sibling(sibling) => {
+                if !sibling::is_closed(&self.control) {
+                    sibling.kill();
+                }
+            }
         }
     }
 }
@@ -218,83 +282,6 @@ pub fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 
 fn is_hang_up(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
-}
-
-/// Why a zygote could not be started.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum SpawnError {
-    /// No socket or pipe could be made.
-    Descriptors(io::Error),
-    /// There is no host at this path.
-    Missing(PathBuf),
-    /// The host is there but must not, or cannot, be executed.
-    Exec {
-        /// The host.
-        path: PathBuf,
-        /// What `execve(2)` or `fork(2)` reported.
-        error: io::Error,
-    },
-    /// The settings could not be handed over.
-    Settings(io::Error),
-}
-
-impl SpawnError {
-    fn of_exec(path: &Path, error: io::Error) -> Self {
-        // execve(2) also says ENOENT of a file that is there but whose interpreter is not.
-        if error.kind() == io::ErrorKind::NotFound && !path.exists() {
-            Self::Missing(path.to_owned())
-        } else {
-            Self::Exec { path: path.to_owned(), error }
-        }
-    }
-
-    /// What the operator can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Descriptors(_) => "raise the limit of open files (ulimit -n, LimitNOFILE=)",
-            Self::Missing(_) => {
-                "install/build it: `cargo build --release -p outboard-php` makes it, next to \
-                 `outboard`"
-            }
-            Self::Exec { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
-                "make it executable (chmod +x), on a file system that is not mounted noexec"
-            }
-            Self::Exec { error, .. } if error.kind() == io::ErrorKind::NotFound => {
-                "its program interpreter is missing: build it on, or for, this system"
-            }
-            Self::Exec { error, .. } if error.kind() == io::ErrorKind::Unsupported => {
-                "what the server may do as root is settled when root starts it"
-            }
-            Self::Exec { .. } => "build it again on, or for, this system",
-            Self::Settings(_) => "hand PHP fewer ini values and environment variables",
-        }
-    }
-}
-
-impl std::fmt::Display for SpawnError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Descriptors(error) => write!(f, "no socket or pipe for the PHP host: {error}")?,
-            Self::Missing(path) => write!(f, "the PHP host {} is missing", path.display())?,
-            Self::Exec { path, error } => {
-                write!(f, "the PHP host {} cannot be started: {error}", path.display())?;
-            }
-            Self::Settings(error) => write!(f, "the PHP host did not take its settings: {error}")?,
-        }
-        write!(f, "; {}", self.hint())
-    }
-}
-
-impl std::error::Error for SpawnError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Descriptors(error) | Self::Exec { error, .. } | Self::Settings(error) => {
-                Some(error)
-            }
-            Self::Missing(_) => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -260,6 +260,7 @@ impl Worker {
 
 fn started(messages: String) -> Event {
     Event::Started {
+        pid: i32::MIN,
         php_version: "8.2".to_owned(),
         opcache: true,
         ini_file: None,

@@ -7,12 +7,14 @@ use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::FrameKind;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
+use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
 /// A running zygote.
 pub struct Host {
-    process: Child,
+    /// `None`: a sibling, which another one has forked.
+    process: Option<Child>,
     control: Option<OwnedFd>,
     pub started: Event,
     next_worker: u64,
@@ -27,7 +29,7 @@ pub fn start(settings: HostSettings) -> Host {
         .unwrap();
     control::send(&ours, &Order::Start { settings: Box::new(settings) }, &[]).unwrap();
     let started = receive_event(&ours).expect("the zygote replies");
-    Host { process, control: Some(ours), started, next_worker: 1 }
+    Host { process: Some(process), control: Some(ours), started, next_worker: 1 }
 }
 
 fn receive_event(control: &OwnedFd) -> Option<Event> {
@@ -53,7 +55,35 @@ impl Host {
     }
 
     pub fn pid(&self) -> u32 {
-        self.process.id()
+        match (&self.process, &self.started) {
+            (Some(process), _) => process.id(),
+            (None, Event::Started { pid, .. }) => pid.cast_unsigned(),
+            (None, other) => panic!("{other:?}"),
+        }
+    }
+
+    /// The same as the system calls have it.
+    pub fn raw_pid(&self) -> i32 {
+        self.pid().cast_signed()
+    }
+
+    /// Orders something without descriptors.
+    pub fn order(&self, order: &Order) {
+        control::send(self.control(), order, &[]).unwrap();
+    }
+
+    /// Forks a sibling, with the read end of its output.
+    pub fn split(&self, sibling: u64) -> (Self, File) {
+        let (ours, theirs) = control::pair().unwrap();
+        let (output, output_end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let descriptors = [theirs.as_fd(), output_end.as_fd()];
+        control::send(self.control(), &Order::Split { sibling }, &descriptors).unwrap();
+        drop((theirs, output_end));
+        let started = receive_event(&ours).expect("the sibling reports its start");
+        let host = Self { process: None, control: Some(ours), started, next_worker: 1 };
+        let pid = host.raw_pid();
+        assert_eq!(self.event(), Event::Split { sibling, pid });
+        (host, output.into())
     }
 
     pub fn event(&self) -> Event {
@@ -61,7 +91,7 @@ impl Host {
     }
 
     pub fn signal(&self, worker: u64, signal: i32) {
-        control::send(self.control(), &Order::Signal { worker, signal }, &[]).unwrap();
+        self.order(&Order::Signal { worker, signal });
     }
 
     /// Forks a worker and waits until it is ready.
@@ -102,17 +132,22 @@ impl Host {
         }
     }
 
-    /// Closes the control socket and waits for the zygote's exit.
+    /// Closes the control socket and waits for the zygote's exit; for that of a sibling only its parent
+    /// can wait.
     pub fn close(&mut self) {
         self.control = None;
-        self.process.wait().unwrap();
+        if let Some(process) = &mut self.process {
+            process.wait().unwrap();
+        }
     }
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
         self.control = None;
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        if let Some(process) = &mut self.process {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
     }
 }

@@ -11,6 +11,7 @@
 )]
 
 mod host;
+mod mode;
 mod process;
 mod request;
 mod response;
@@ -20,7 +21,8 @@ mod temp_dir;
 mod worker;
 
 pub use host::{Host, start};
-pub use process::{eventually, is_running, kill};
+pub use mode::{MODES, Mode, settings_in};
+pub use process::{children, eventually, is_running, kill};
 pub use request::{RequestSpec, get, post};
 pub use response::{Response, finished};
 use rustix::event::Timespec;

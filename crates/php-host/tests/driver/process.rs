@@ -1,5 +1,6 @@
 //! Other processes, as the tests observe them.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Whether the process exists and is not a zombie.
@@ -22,4 +23,10 @@ pub fn eventually(condition: impl Fn() -> bool) {
         assert!(begin.elapsed() < Duration::from_secs(30), "the condition never held");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// The children of a process with one thread.
+pub fn children(pid: u32) -> BTreeSet<i32> {
+    let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    listed.unwrap_or_default().split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }

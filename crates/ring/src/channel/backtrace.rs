@@ -7,16 +7,16 @@ use super::mapping::{BACKTRACE_BYTES, Mapping};
 use crate::frame::Tag;
 use crate::memory::Memory;
 use crate::sync::{Ordering, fence};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// See the module. No method allocates, waits or locks.
 #[derive(Debug)]
 pub struct BacktraceSink {
-    mapping: Rc<Mapping>,
+    mapping: Arc<Mapping>,
 }
 
 impl BacktraceSink {
-    pub(super) fn new(mapping: Rc<Mapping>) -> Self {
+    pub(super) fn new(mapping: Arc<Mapping>) -> Self {
         Self { mapping }
     }
 

@@ -13,14 +13,14 @@ use crate::sync::{Ordering, fence};
 use crate::waits::{WaitCall, Waits};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The gateway's end: writes requests, reads responses.
 #[derive(Debug)]
 pub struct GatewayChannel {
     requests: RingProducer,
     responses: RingConsumer,
-    mapping: Rc<Mapping>,
+    mapping: Arc<Mapping>,
 }
 
 impl GatewayChannel {
@@ -34,7 +34,7 @@ impl GatewayChannel {
     }
 
     /// The gateway's end of this memory.
-    pub(super) fn over(mapping: Rc<Mapping>) -> Self {
+    pub(super) fn over(mapping: Arc<Mapping>) -> Self {
         Self {
             requests: mapping::request_ring(&mapping, Producer::new),
             responses: mapping::response_ring(&mapping, Consumer::new),
@@ -155,3 +155,9 @@ impl GatewayChannel {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 }
+
+/// A worker is given to another thread of the gateway while it is idle.
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<GatewayChannel>()
+};

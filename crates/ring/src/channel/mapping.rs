@@ -15,7 +15,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::rc::Rc;
+use std::sync::Arc;
 
 const MAGIC: u64 = 0x4f55_5442_4f41_5244; // "OUTBOARD"
 const VERSION: u32 = 4;
@@ -84,6 +84,13 @@ pub(super) struct Mapping {
     capacities: Capacities,
 }
 
+// SAFETY: the mapping is memory of the process and belongs to no thread. It is read and written through
+// atomics, and through copies between it and memory of the caller, for which the ring's cursors
+// decide who may access which bytes; another process does the same at any time.
+unsafe impl Send for Mapping {}
+// SAFETY: as above: no reference to its bytes exists, other than to atomics.
+unsafe impl Sync for Mapping {}
+
 impl Mapping {
     fn new(memory: BorrowedFd<'_>, capacities: Capacities) -> io::Result<Self> {
         let len = capacities.total_bytes();
@@ -103,25 +110,25 @@ impl Mapping {
     }
 
     /// Creates the memory, with its header.
-    pub(super) fn create(capacities: Capacities, epoch: u32) -> io::Result<(Rc<Self>, OwnedFd)> {
+    pub(super) fn create(capacities: Capacities, epoch: u32) -> io::Result<(Arc<Self>, OwnedFd)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let memory = memfd_create("outboard-ring", flags)?;
         ftruncate(&memory, capacities.total_bytes() as u64)?;
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let mapping = Self::new(memory.as_fd(), capacities)?;
         mapping.write_header(epoch);
-        Ok((Rc::new(mapping), memory))
+        Ok((Arc::new(mapping), memory))
     }
 
     /// Creates zeroed memory, with its header, for both ends of a test.
     #[cfg(miri)]
-    pub(super) fn on_heap(capacities: Capacities, epoch: u32) -> Rc<Self> {
+    pub(super) fn on_heap(capacities: Capacities, epoch: u32) -> Arc<Self> {
         // SAFETY: the layout is not empty.
         let start = unsafe { std::alloc::alloc_zeroed(Self::layout(capacities)) };
         let start = NonNull::new(start).expect("Miri has memory");
         let mapping = Self { start, capacities };
         mapping.write_header(epoch);
-        Rc::new(mapping)
+        Arc::new(mapping)
     }
 
     #[cfg(miri)]
@@ -140,7 +147,7 @@ impl Mapping {
     }
 
     /// Maps memory that another process created, and checks its header.
-    pub(super) fn open(memory: &OwnedFd) -> io::Result<Rc<Self>> {
+    pub(super) fn open(memory: &OwnedFd) -> io::Result<Arc<Self>> {
         let mismatch = || {
             io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -165,7 +172,7 @@ impl Mapping {
         if !is_valid {
             return Err(mismatch());
         }
-        Ok(Rc::new(Self::new(memory.as_fd(), capacities)?))
+        Ok(Arc::new(Self::new(memory.as_fd(), capacities)?))
     }
 
     /// Removes the memory from children that this process forks.
@@ -187,7 +194,7 @@ impl Mapping {
     fn region(&self, at: usize, len: usize) -> SharedRegion {
         assert!(at + len <= self.capacities.total_bytes());
         // SAFETY:
-        // * in bounds by the assertion; every owner of a region also owns an `Rc` of the mapping;
+        // * in bounds by the assertion; every owner of a region also owns an `Arc` of the mapping;
         // * no reference is ever formed to anything beyond the header page.
         unsafe { SharedRegion::new(self.start.add(at), len) }
     }
@@ -224,8 +231,8 @@ impl Drop for Mapping {
 /// The cursors of one ring, which keep the mapping alive.
 #[derive(Debug, Clone)]
 pub(super) enum RingCursors {
-    Requests(Rc<Mapping>),
-    Responses(Rc<Mapping>),
+    Requests(Arc<Mapping>),
+    Responses(Arc<Mapping>),
 }
 
 impl std::borrow::Borrow<Cursors> for RingCursors {
@@ -242,7 +249,7 @@ pub(super) type RingConsumer = Consumer<RingCursors, SharedRegion>;
 
 /// Makes an end of the ring of requests: [`Producer::new`] or [`Consumer::new`].
 pub(super) fn request_ring<T>(
-    mapping: &Rc<Mapping>,
+    mapping: &Arc<Mapping>,
     end: impl FnOnce(RingCursors, SharedRegion, usize) -> T,
 ) -> T {
     let capacity = mapping.capacities.request_bytes as usize;
@@ -251,7 +258,7 @@ pub(super) fn request_ring<T>(
 
 /// The same of the ring of responses.
 pub(super) fn response_ring<T>(
-    mapping: &Rc<Mapping>,
+    mapping: &Arc<Mapping>,
     end: impl FnOnce(RingCursors, SharedRegion, usize) -> T,
 ) -> T {
     let capacity = mapping.capacities.response_bytes as usize;

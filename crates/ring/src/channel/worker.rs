@@ -12,14 +12,14 @@ use crate::sync::Ordering;
 use crate::waits::WaitCall;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The worker's end: reads requests, writes responses.
 #[derive(Debug)]
 pub struct WorkerChannel {
     requests: RingConsumer,
     responses: RingProducer,
-    mapping: Rc<Mapping>,
+    mapping: Arc<Mapping>,
 }
 
 impl WorkerChannel {
@@ -36,7 +36,7 @@ impl WorkerChannel {
     }
 
     /// The worker's end of this memory.
-    pub(super) fn over(mapping: Rc<Mapping>) -> Self {
+    pub(super) fn over(mapping: Arc<Mapping>) -> Self {
         Self {
             requests: mapping::request_ring(&mapping, Consumer::new),
             responses: mapping::response_ring(&mapping, Producer::new),

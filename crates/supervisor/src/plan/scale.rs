@@ -41,7 +41,7 @@ pub struct Sizes {
     pub worker_bytes: u64,
 }
 
-/// Within which a pool is sized. Always `1 ≤ min ≤ max`.
+/// Within which a pool is sized. Always `min ≤ max`; `1 ≤ min` for a whole pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     min: usize,
@@ -69,6 +69,19 @@ impl Bounds {
         };
         let min = min.max(1);
         Self { min, max: max.max(min), spare: sizes.spare, cores }
+    }
+
+    /// The bounds of a part of the pool; `share` is its part of a number, and monotonic.
+    #[must_use]
+    pub fn map(self, share: impl Fn(usize) -> usize) -> Self {
+        let (min, max) = (share(self.min), share(self.max));
+        Self { min, max, spare: share(self.spare), cores: share(self.cores).max(1) }
+    }
+
+    /// The same with a higher maximum.
+    #[must_use]
+    pub fn with_more(self, more: usize) -> Self {
+        Self { max: self.max.saturating_add(more), ..self }
     }
 
     /// Workers that are always there.

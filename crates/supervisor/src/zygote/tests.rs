@@ -3,6 +3,7 @@ use outboard_ring::control::Rlimits;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -180,7 +181,7 @@ fn a_killed_zygote_is_reaped_and_reports_its_signal() {
 #[test]
 fn a_dropped_zygote_leaves_neither_orphan_nor_zombie() {
     let (zygote, _output) = spawn(Path::new("/bin/cat"));
-    let process = PathBuf::from(format!("/proc/{}", zygote.pid()));
+    let process = PathBuf::from(format!("/proc/{}", zygote.pid().unwrap()));
     assert!(process.exists());
     drop(zygote);
     assert!(!process.exists(), "a zombie would still be listed");

@@ -1,0 +1,80 @@
+//! [`Forking`]: a zygote whose script boots in it, and forks workers at one of the script's calls.
+//!
+//! Created by `boot`, held by the running script. Invariant: the start of the app is reported once,
+//! with what the script has printed until then.
+
+use crate::capture::Capture;
+use crate::exit;
+use crate::link::Link;
+use crate::zygote::{LoopEnd, Zygote};
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+
+/// A zygote whose script is about to call for a request.
+#[derive(Debug)]
+pub(crate) struct Forking {
+    zygote: Zygote,
+    /// Until the start is reported.
+    boot: Option<Capture>,
+}
+
+/// What [`Forking::fork_workers`] returned for.
+#[derive(Debug)]
+pub(crate) enum Forked {
+    /// This process is a worker with this ring.
+    Worker(Rc<RefCell<Link>>),
+    /// A child that is no worker has exited; more workers can be forked.
+    Exited(i32, Box<Forking>),
+    /// This is the zygote, and it is to exit.
+    Leave,
+}
+
+impl Forking {
+    /// Its output is captured from now on.
+    pub(crate) fn new(zygote: Zygote) -> io::Result<Self> {
+        Ok(Self { boot: Some(Capture::begin()?), zygote })
+    }
+
+    /// Has exits of the script's own children reported from now on.
+    pub(crate) fn watch_others(&mut self) {
+        self.zygote.watch_others();
+    }
+
+    /// Reports that the app has started, and forks workers. Returns in each of them.
+    pub(crate) fn fork_workers(mut self) -> Forked {
+        let sent = self.report_start();
+        match sent.and_then(|()| self.zygote.follow_orders()) {
+            Ok(LoopEnd::Forked(number, fds)) => {
+                let link = fds.connect(&self.zygote.settings().app, number);
+                // The descriptors are closed already.
+                std::mem::forget(self);
+                Forked::Worker(link)
+            }
+            Ok(LoopEnd::Exited(pid)) => Forked::Exited(pid, Box::new(self)),
+            Ok(LoopEnd::Leave) => Forked::Leave,
+            Err(error) => {
+                eprintln!("outboard-php: the zygote exits: {error}");
+                exit::leave(1)
+            }
+        }
+    }
+
+    fn report_start(&mut self) -> io::Result<()> {
+        let Some(boot) = self.boot.take() else { return Ok(()) };
+        self.zygote.report_start(&boot.end().unwrap_or_default())
+    }
+
+    /// In a child that the script has forked: drops everything of the zygote. What the child prints goes
+    /// to the log, as its parent will not read the captured output again.
+    pub(crate) fn leave_to_child(mut self) -> io::Result<()> {
+        self.zygote.unblock_exits();
+        self.boot.take().map_or(Ok(()), |boot| boot.restore())
+    }
+
+    /// Reports why the script forked no workers, and its output.
+    pub(crate) fn fail(mut self, why: &str) -> io::Result<()> {
+        let printed = self.boot.take().and_then(|boot| boot.end().ok()).unwrap_or_default();
+        self.zygote.report_failure(format!("{why}\n{printed}").trim())
+    }
+}
