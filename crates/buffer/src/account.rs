@@ -1,78 +1,94 @@
 //! [`Account`]: a number of held bytes with a limit, and [`Held`]: a part of it, counted until dropped.
 //!
-//! Invariants: what is counted in an account is counted in all accounts above it; a refusal changes
-//! only the count of refusals.
+//! An account is one shard's part of a [`Ledger`], whose limit holds for all shards together. It leases
+//! bytes from there, so that what is held and released changes only memory of the shard. What it reports is
+//! of all shards: exact for the only one; of others, what they have leased counts. Invariants: what is
+//! counted in an account is counted in all accounts above it; a refusal changes only the count of refusals.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use crate::lease::Lease;
+use crate::ledger::Ledger;
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Account {
-    held_bytes: Cell<usize>,
-    peak_bytes: Cell<usize>,
-    /// The peak since it was last taken.
-    recent_peak_bytes: Cell<usize>,
-    refused: Cell<u64>,
-    /// The limit of the root account, shared by all accounts below it.
-    root_limit_bytes: Rc<Cell<usize>>,
-    /// This account's share of it.
-    eighths: usize,
+    lease: Lease,
+    ledger: Arc<Ledger>,
     above: Option<Rc<Account>>,
+    /// Those below this one whose limits are of all shards, by name.
+    named: RefCell<Vec<(Box<str>, Weak<Account>)>>,
 }
 
 impl Account {
-    pub(crate) fn root(bytes: usize) -> Rc<Self> {
-        Self::new(Rc::new(Cell::new(bytes)), 8, None)
+    /// A shard's part of a ledger of everything.
+    pub(crate) fn of(ledger: Arc<Ledger>) -> Rc<Self> {
+        Self::new(ledger, None)
     }
 
     /// A root account without a limit.
     pub fn detached() -> Rc<Self> {
-        Self::root(usize::MAX)
+        Self::of(Ledger::root(1, usize::MAX))
     }
 
-    /// An account below another, limited to a number of eighths of the root's limit.
+    /// An account of this shard below another, limited to a number of eighths of the root's limit.
     pub fn below(above: &Rc<Self>, eighths: usize) -> Rc<Self> {
-        Self::new(above.root_limit_bytes.clone(), eighths, Some(above.clone()))
+        Self::new(above.ledger.of_shard(eighths), Some(above.clone()))
     }
 
-    fn new(root_limit_bytes: Rc<Cell<usize>>, eighths: usize, above: Option<Rc<Self>>) -> Rc<Self> {
-        Rc::new(Self {
-            held_bytes: Cell::new(0),
-            peak_bytes: Cell::new(0),
-            recent_peak_bytes: Cell::new(0),
-            refused: Cell::new(0),
-            root_limit_bytes,
-            eighths,
-            above,
+    /// The account of this name below another, with a limit for those of all shards. A shard has one, since
+    /// what one leases no other can use.
+    pub fn shared_below(above: &Rc<Self>, name: &str, eighths: usize) -> Rc<Self> {
+        let mut named = above.named.borrow_mut();
+        named.retain(|(_, account)| account.strong_count() > 0);
+        let known = named.iter().find(|(known, _)| **known == *name);
+        known.and_then(|(_, account)| account.upgrade()).unwrap_or_else(|| {
+            let new = Self::new(above.ledger.named(name, eighths), Some(above.clone()));
+            named.push((name.into(), Rc::downgrade(&new)));
+            new
         })
     }
 
+    fn new(ledger: Arc<Ledger>, above: Option<Rc<Self>>) -> Rc<Self> {
+        Rc::new(Self { lease: ledger.lease(), ledger, above, named: RefCell::default() })
+    }
+
     pub(crate) fn set_root_limit(&self, bytes: usize) {
-        self.root_limit_bytes.set(bytes);
+        self.ledger.set_root_limit(bytes);
+    }
+
+    /// Gives back what the limit, which has changed, does not allow to have unused.
+    pub(crate) fn adapt(&self) {
+        self.lease.adapt(self.limit_bytes());
     }
 
     /// Bytes held now.
     pub fn held_bytes(&self) -> usize {
-        self.held_bytes.get()
+        self.lease.used_by_all()
     }
 
     pub(crate) fn peak_bytes(&self) -> usize {
-        self.peak_bytes.get()
+        self.ledger.peak_bytes()
+    }
+
+    /// Bytes that this shard holds now.
+    pub(crate) fn own_bytes(&self) -> usize {
+        self.lease.used()
     }
 
     /// The peak since the last call.
     pub(crate) fn take_recent_peak_bytes(&self) -> usize {
-        self.recent_peak_bytes.replace(self.held_bytes())
+        self.ledger.take_recent_peak_bytes(self.held_bytes())
     }
 
     pub(crate) fn refused(&self) -> u64 {
-        self.refused.get()
+        self.ledger.refused()
     }
 
     /// The limit.
     pub fn limit_bytes(&self) -> usize {
-        self.root_limit_bytes.get() / 8 * self.eighths
+        self.ledger.limit_bytes()
     }
 
     /// Counts data that exists already, whatever the limits.
@@ -103,36 +119,33 @@ impl Account {
 
     /// Counts a refusal.
     pub fn refuse(&self) {
-        self.upwards().for_each(|account| account.refused.set(account.refused.get() + 1));
+        self.upwards().for_each(|account| account.ledger.refuse());
     }
 
     fn try_add(&self, bytes: usize) -> bool {
-        let has_room =
-            |account: &Self| account.held_bytes().saturating_add(bytes) <= account.limit_bytes();
-        let fits = self.upwards().all(has_room);
-        if fits {
-            self.add(bytes)
-        } else {
-            self.refuse()
+        let fits = |account: &Self| account.lease.try_add(bytes, account.limit_bytes());
+        let full = self.upwards().position(|account| !fits(account));
+        match full {
+            None => self.note(),
+            Some(count) => {
+                self.upwards().take(count).for_each(|account| account.lease.subtract(bytes));
+                self.refuse();
+            }
         }
-        fits
+        full.is_none()
     }
 
     fn add(&self, bytes: usize) {
-        for account in self.upwards() {
-            let held_bytes = account.held_bytes.get().saturating_add(bytes);
-            account.held_bytes.set(held_bytes);
-            if held_bytes > account.recent_peak_bytes.get() {
-                account.recent_peak_bytes.set(held_bytes);
-                account.peak_bytes.set(account.peak_bytes.get().max(held_bytes));
-            }
-        }
+        self.upwards().for_each(|account| account.lease.add(bytes, account.limit_bytes()));
+        self.note();
+    }
+
+    fn note(&self) {
+        self.upwards().for_each(|account| account.ledger.note(account.held_bytes()));
     }
 
     fn subtract(&self, bytes: usize) {
-        for account in self.upwards() {
-            account.held_bytes.set(account.held_bytes.get() - bytes);
-        }
+        self.upwards().for_each(|account| account.lease.subtract(bytes));
     }
 
     fn upwards(&self) -> impl Iterator<Item = &Self> {
@@ -200,9 +213,43 @@ impl Drop for Held {
 mod tests {
     use super::*;
 
+    fn root(limit_bytes: usize) -> Rc<Account> {
+        Account::of(Ledger::root(1, limit_bytes))
+    }
+
+    #[test]
+    fn shards_hold_no_more_than_the_limit_together() {
+        let ledger = Ledger::root(2, 6400);
+        let shards = [(); 2].map(|()| Account::of(ledger.clone()));
+        let kinds = shards.each_ref().map(|all| Account::shared_below(all, "kind", 4));
+        let connection = Account::below(&kinds[0], 1);
+        assert_eq!([connection.limit_bytes(), kinds[1].limit_bytes()], [800, 3200]);
+        let own = connection.try_hold(800).unwrap();
+        let rest = kinds[1].try_hold(2300).unwrap();
+        assert!(kinds.iter().all(|kind| kind.try_hold(101).is_none()), "of both shards");
+        assert!(shards[1].try_hold(3100).is_some(), "only the kind is full");
+        assert_eq!((kinds[0].refused(), kinds[1].refused(), ledger.refused()), (2, 2, 2));
+        drop((own, rest));
+        let unused_bytes = kinds[0].lease.used_by_all() + kinds[1].lease.used_by_all();
+        assert!(unused_bytes <= 3200 / 16, "{unused_bytes}");
+        assert!(kinds[1].try_hold(3200 - 3200 / 16).is_some());
+    }
+
+    #[test]
+    fn a_refusal_above_takes_nothing_below() {
+        let ledger = Ledger::root(2, 800);
+        let [one, other] = [(); 2].map(|()| Account::of(ledger.clone()));
+        let below = Account::below(&one, 8);
+        let held = other.hold(790);
+        assert!(below.try_hold(20).is_none());
+        assert_eq!((below.held_bytes(), one.lease.used()), (0, 0));
+        assert!(one.is_scarce() && !one.is_full());
+        drop(held);
+    }
+
     #[test]
     fn held_bytes_count_in_every_account_above_until_dropped() {
-        let all = Account::root(800);
+        let all = root(800);
         let (one, other) = (Account::below(&all, 4), Account::below(&all, 4));
         let mut first = one.hold(100);
         let second = other.hold(50);
@@ -220,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_brief_peak_is_reported_once() {
-        let all = Account::root(800);
+        let all = root(800);
         drop(all.hold(300));
         let kept = all.hold(10);
         assert_eq!(all.take_recent_peak_bytes(), 300);
@@ -232,7 +279,7 @@ mod tests {
 
     #[test]
     fn each_limit_refuses_and_a_refusal_counts_nothing() {
-        let all = Account::root(800);
+        let all = root(800);
         let (one, other) = (Account::below(&all, 4), Account::below(&all, 8));
         assert!(one.try_hold(401).is_none(), "its own limit");
         let mut held = one.try_hold(400).unwrap();
@@ -246,7 +293,7 @@ mod tests {
 
     #[test]
     fn existing_data_counts_beyond_the_limit() {
-        let all = Account::root(80);
+        let all = root(80);
         let held = all.hold(100);
         assert!(all.try_hold(1).is_none());
         all.set_root_limit(8);
@@ -257,7 +304,7 @@ mod tests {
 
     #[test]
     fn an_account_is_full_with_its_own_limit_or_one_above() {
-        let all = Account::root(80);
+        let all = root(80);
         let (one, other) = (Account::below(&all, 4), Account::below(&all, 8));
         let held = one.hold(40);
         assert!(one.is_full() && one.has_reached_its_limit() && one.is_scarce());

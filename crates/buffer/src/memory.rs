@@ -1,15 +1,18 @@
 //! [`Memory`]: the accounts of what the server holds in memory for clients and workers.
 //!
-//! One per process, limited by `limits.memory`. Each connection, worker and app has an [`Account`]
-//! below that of its kind, and each kind is below the total. Caches and queues with limits of their
+//! One per shard, limited by `limits.memory` for all shards together through [`MemoryLimits`]. Each
+//! connection, worker and app has an [`Account`] below that of its kind, and each kind is below the total.
+//! Totals, kinds and apps, found by their names, are of all shards; connections and workers of one. Caches and queues with limits of their
 //! own (page cache, entity store, accepted tasks) are not counted here. Invariants: data that a
 //! worker sends, or that makes a connection larger, is admitted first and refused beyond a share, so
 //! that no one takes everything; data that has arrived is always counted, goes to disk early if it
 //! is much, and new requests are refused when there is no room.
 
 use crate::account::Account;
+use crate::ledger::Ledger;
 use outboard_admin_api::status::MemoryAccount;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Shares of the total, in eighths. What is admitted first leaves room for what is not.
 const OPERATIONS: usize = 6;
@@ -19,6 +22,15 @@ const STREAMS_OF_CONNECTION: usize = 2;
 const CONNECTIONS: usize = 6;
 const LOGS: usize = 1;
 const ALL: usize = 8;
+
+/// The names of the kinds.
+const TOTAL: &str = "all";
+const RESPONSES: &str = "responses";
+const BODIES: &str = "request_bodies";
+const HTTP2_STREAMS: &str = "http2_streams";
+const OF_WORKERS: &str = "operations";
+const CLIENTS: &str = "connections";
+const LINES: &str = "logs";
 
 /// See the module.
 #[derive(Debug)]
@@ -32,6 +44,17 @@ pub struct Memory {
     connections: Rc<Account>,
 }
 
+/// The limits that the accounts of all shards share.
+#[derive(Debug)]
+pub struct MemoryLimits(Arc<Ledger>);
+
+impl MemoryLimits {
+    /// A total limit in bytes for so many shards.
+    pub fn new(shards: usize, limit_bytes: usize) -> Arc<Self> {
+        Arc::new(Self(Ledger::root(shards, limit_bytes)))
+    }
+}
+
 /// The accounts of an app.
 #[derive(Debug)]
 pub struct AppMemory {
@@ -43,32 +66,39 @@ pub struct AppMemory {
 }
 
 impl Memory {
-    /// Accounts with a total limit in bytes.
+    /// The accounts of the only shard, with a total limit in bytes.
     pub fn new(limit_bytes: usize) -> Rc<Self> {
-        let total = Account::root(limit_bytes);
-        let share = |eighths| Account::below(&total, eighths);
+        Self::of_shard(&MemoryLimits::new(1, limit_bytes))
+    }
+
+    /// The accounts of another shard.
+    pub fn of_shard(limits: &MemoryLimits) -> Rc<Self> {
+        let total = Account::of(limits.0.clone());
+        let share = |kind, eighths| Account::shared_below(&total, kind, eighths);
         Rc::new(Self {
-            responses: share(ALL),
-            bodies: share(ALL),
-            streams: share(STREAMS),
-            operations: share(OPERATIONS),
-            logs: share(LOGS),
-            connections: share(CONNECTIONS),
+            responses: share(RESPONSES, ALL),
+            bodies: share(BODIES, ALL),
+            streams: share(HTTP2_STREAMS, STREAMS),
+            operations: share(OF_WORKERS, OPERATIONS),
+            logs: share(LINES, LOGS),
+            connections: share(CLIENTS, CONNECTIONS),
             total,
         })
     }
 
-    /// Changes the total limit; what is held remains.
+    /// Changes the total limit of all shards; what is held remains. Each shard calls this, to give back what
+    /// it does not use.
     pub fn set_limit(&self, limit_bytes: usize) {
         self.total.set_root_limit(limit_bytes);
+        self.kinds().into_iter().for_each(|(_, account)| account.adapt());
     }
 
-    /// New accounts for an app.
+    /// Accounts for an app, which it has in each generation.
     pub fn of_app(&self, app: &str) -> AppMemory {
         AppMemory {
             app: app.to_owned(),
-            responses: Account::below(&self.responses, ALL),
-            operations: Account::below(&self.operations, OPERATIONS_OF_APP),
+            responses: Account::shared_below(&self.responses, app, ALL),
+            operations: Account::shared_below(&self.operations, app, OPERATIONS_OF_APP),
         }
     }
 
@@ -112,21 +142,25 @@ impl Memory {
         self.total.take_recent_peak_bytes()
     }
 
-    /// The accounts by kind, and those of the apps.
+    fn kinds(&self) -> [(&'static str, &Rc<Account>); 7] {
+        [
+            (TOTAL, &self.total),
+            (RESPONSES, &self.responses),
+            (BODIES, &self.bodies),
+            (HTTP2_STREAMS, &self.streams),
+            (OF_WORKERS, &self.operations),
+            (CLIENTS, &self.connections),
+            (LINES, &self.logs),
+        ]
+    }
+
+    /// The accounts by kind, and those of the apps: what this shard holds, and limits, peaks and refusals
+    /// of all shards.
     pub fn status<'a>(&self, apps: impl Iterator<Item = &'a AppMemory>) -> Vec<MemoryAccount> {
-        let kinds = [
-            ("all", &self.total),
-            ("responses", &self.responses),
-            ("request_bodies", &self.bodies),
-            ("http2_streams", &self.streams),
-            ("operations", &self.operations),
-            ("connections", &self.connections),
-            ("logs", &self.logs),
-        ];
+        let kinds = self.kinds();
         let mut all: Vec<_> = kinds.map(|(kind, account)| status(kind, None, account)).into();
         for app in apps {
-            for (kind, account) in [("responses", &app.responses), ("operations", &app.operations)]
-            {
+            for (kind, account) in [(RESPONSES, &app.responses), (OF_WORKERS, &app.operations)] {
                 all.push(status(kind, Some(app.app.clone()), account));
             }
         }
@@ -138,7 +172,7 @@ fn status(kind: &str, app: Option<String>, account: &Account) -> MemoryAccount {
     MemoryAccount {
         kind: kind.to_owned(),
         app,
-        held_bytes: account.held_bytes(),
+        held_bytes: account.own_bytes(),
         peak_bytes: account.peak_bytes(),
         limit_bytes: account.limit_bytes(),
         refused: account.refused(),
@@ -200,6 +234,39 @@ mod tests {
         drop(held);
         assert!(!memory.is_scarce());
         assert_eq!(memory.take_recent_peak_bytes(), ALL_BYTES / 2);
+    }
+
+    #[test]
+    fn shards_on_threads_share_the_limits_of_an_app() {
+        let limits = MemoryLimits::new(4, 64 << 20);
+        let shards = (0..4).map(|_| {
+            let limits = limits.clone();
+            std::thread::spawn(move || {
+                let memory = Memory::of_shard(&limits);
+                let app = memory.of_app("a");
+                for round in 0..1_000 {
+                    let held = app.operations.try_hold((round * 7919) % (16 << 20));
+                    assert!(app.operations.held_bytes() <= 32 << 20, "half of all");
+                    drop(held);
+                }
+            })
+        });
+        let shards: Vec<_> = shards.collect();
+        shards.into_iter().for_each(|shard| shard.join().unwrap());
+        let memory = Memory::of_shard(&limits);
+        assert_eq!(memory.held_bytes(), 0);
+        assert!(memory.of_app("a").operations.try_hold(32 << 20).is_some());
+    }
+
+    #[test]
+    fn the_accounts_of_an_app_are_the_same_in_the_next_generation() {
+        let memory = Memory::new(ALL_BYTES);
+        let old = memory.of_app("a");
+        let held = old.operations.hold(400);
+        let new = memory.of_app("a");
+        assert!(new.operations.is_full());
+        drop(held);
+        assert!(new.operations.try_hold(400).is_some());
     }
 
     #[test]

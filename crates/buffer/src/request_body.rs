@@ -8,6 +8,7 @@ use crate::temp_dir::{TempDir, TempFile};
 use outboard_log::Reason;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl RequestBody {
     ///
     /// # Errors
     /// Errors of opening or writing the file, for example that the directory is full.
-    pub fn push(&mut self, bytes: &[u8], memory_bytes: u64, dir: &Rc<TempDir>) -> io::Result<()> {
+    pub fn push(&mut self, bytes: &[u8], memory_bytes: u64, dir: &Arc<TempDir>) -> io::Result<()> {
         self.len += bytes.len() as u64;
         if self.file.is_none() && self.len > memory_bytes {
             let mut file = dir.open()?;
@@ -129,7 +130,7 @@ impl RequestBody {
 mod tests {
     use super::*;
 
-    fn dir(path: &str) -> Rc<TempDir> {
+    fn dir(path: &str) -> Arc<TempDir> {
         TempDir::new(path.into(), u64::MAX)
     }
 

@@ -1,21 +1,26 @@
-//! [`Connections`]: the table of open connections and streams, by client address.
+//! [`Connections`]: the open connections and streams of a shard.
 //!
-//! The listener opens an [`Entry`] per connection, HTTP/2 one per stream. Invariant: to make room, the
-//! connection that has been idle longest is closed, and never a busy one.
+//! The listener opens an [`Entry`] per connection, HTTP/2 one per stream; the limits are those of all shards
+//! together. Invariants: to make room, the connection that has been idle longest is closed, on whichever
+//! shard, and never a busy one. At most one connection per other shard is beyond `connections`: each may
+//! accept one while only one more has room. Beyond `connections_per_ip` are those that were admitted in the
+//! place of an idle connection that has not closed yet.
 
 mod idle_list;
+mod table;
 
-use idle_list::{IdleList, Links};
+use crate::census::{Census, NEVER_MS};
+use outboard_buffer::{Held, Lease};
 use outboard_config::Limits;
-use outboard_reactor::{Peer, TaskId, current_task, wake};
-use slab::Slab;
+use outboard_reactor::{Peer, current_task, now_ms, spawn};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv6Addr};
 use std::pin::pin;
-use std::rc::Rc;
-use std::task::Poll;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use table::{Holder, OF_ADDRESS, OF_ALL, Open, State, Table};
 
 /// This fraction of the connections is kept free by closing idle ones.
 const FREE_SHARE: u32 = 16;
@@ -23,50 +28,13 @@ const FREE_SHARE: u32 = 16;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    /// More would leave too few descriptors for what requests need.
-    max: u32,
+    census: Arc<Census>,
+    /// Of this shard in the census.
+    index: usize,
     table: RefCell<Table>,
-    streams: Cell<u32>,
-    waiting_for_room: RefCell<Vec<TaskId>>,
-}
-
-#[derive(Debug, Default)]
-struct Table {
-    open: Slab<Open>,
-    holders: Slab<Holder>,
-    by_address: HashMap<IpAddr, usize>,
-    connections: u32,
-    /// Connections that were asked to close.
-    closing: u32,
-    idle: IdleList,
-}
-
-/// An open connection or stream.
-#[derive(Debug)]
-struct Open {
-    kind: Kind,
-    holder: Option<usize>,
-    state: State,
-    /// In the list of all idle connections, and in that of its address.
-    links: [Links; 2],
-}
-
-/// An address with open connections.
-#[derive(Debug)]
-struct Holder {
-    address: IpAddr,
-    open: u32,
-    idle: IdleList,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// A request is processed.
-    Busy,
-    /// It waits for a request, in this task.
-    Idle(TaskId),
-    /// It is asked to close.
-    Closing,
+    streams: Lease,
+    /// Whether the other shards know that a connection is idle.
+    is_idle_published: Cell<bool>,
 }
 
 /// What an entry stands for.
@@ -78,36 +46,35 @@ pub(crate) enum Kind {
     Stream,
 }
 
-/// Indices of [`Open::links`].
-const OF_ALL: usize = 0;
-const OF_ADDRESS: usize = 1;
-
 impl Connections {
-    /// A table for a process with this limit of descriptors: a connection needs one, and often another for
-    /// its request.
-    pub(crate) fn new(descriptors: Option<u64>) -> Rc<Self> {
-        let max = descriptors.map_or(u64::from(u32::MAX), |descriptors| descriptors / 2);
-        Rc::new(Self {
-            max: u32::try_from(max).unwrap_or(u32::MAX).max(1),
+    /// The connections of another shard.
+    pub(crate) fn new(census: &Arc<Census>) -> Rc<Self> {
+        let connections = Rc::new(Self {
+            index: census.join(),
             table: RefCell::default(),
-            streams: Cell::new(0),
-            waiting_for_room: RefCell::default(),
-        })
+            streams: Lease::new(census.streams()),
+            is_idle_published: Cell::new(false),
+            census: census.clone(),
+        });
+        if census.has_others() {
+            spawn(serve_others(Rc::downgrade(&connections)));
+        }
+        connections
     }
 
     /// The maximum number of connections.
     pub(crate) fn max(&self, limits: &Limits) -> u32 {
-        limits.max_connections.min(self.max)
+        limits.max_connections.min(self.census.max())
     }
 
-    /// Open connections.
+    /// Open connections of all shards.
     pub(crate) fn connections(&self) -> u32 {
-        self.table.borrow().connections
+        self.census.connections()
     }
 
-    /// Open streams of HTTP/2.
+    /// Open streams of HTTP/2 of this shard.
     pub(crate) fn streams(&self) -> u32 {
-        self.streams.get()
+        u32::try_from(self.streams.used()).unwrap_or(u32::MAX)
     }
 
     /// Whether no more connections may be accepted.
@@ -123,113 +90,184 @@ impl Connections {
         address: Option<IpAddr>,
         limits: &Limits,
     ) -> Option<Entry> {
-        if kind == Kind::Stream && self.streams.get() >= limits.max_http2_streams {
+        if kind == Kind::Stream && !self.streams.try_add(1, limits.max_http2_streams as usize) {
             return None;
         }
         let mut table = self.table.borrow_mut();
-        let holder = address.map(|address| table.holder(address));
-        if let (Some(holder), Some(max)) = (holder, limits.connections_per_ip)
-            && table.holders[holder].open >= max
-            && !table.close_idle(OF_ADDRESS, Some(holder))
-        {
-            return None;
-        }
-        if let Some(holder) = holder {
-            table.holders[holder].open += 1;
-        }
+        let holder = match address.map(|address| self.enter(&mut table, address, limits)) {
+            None => None,
+            Some(Some(holder)) => Some(holder),
+            Some(None) => {
+                self.streams.subtract(usize::from(kind == Kind::Stream));
+                return None;
+            }
+        };
         let entry = Open { kind, holder, state: State::Busy, links: Default::default() };
         let key = table.open.insert(entry);
-        match kind {
-            Kind::Stream => self.streams.set(self.streams.get() + 1),
-            Kind::Connection => {
-                table.connections += 1;
-                let max = self.max(limits);
-                if table.connections - table.closing > max - max / FREE_SHARE {
-                    table.close_idle(OF_ALL, None);
-                }
+        if kind == Kind::Connection {
+            let (open, max) = (self.census.opened(), self.max(limits));
+            if open.saturating_sub(self.census.closing()) > max - max / FREE_SHARE {
+                self.close_longest_idle(&mut table);
             }
         }
-        Some(Entry { connections: self.clone(), key })
+        Some(Entry { connections: self.clone(), key, held: None })
     }
 
-    /// Asks an idle connection to close, and wakes the current task when there is room.
-    pub(crate) fn make_room(&self) {
-        self.waiting_for_room.borrow_mut().push(current_task());
-        let mut table = self.table.borrow_mut();
-        if table.closing == 0 {
-            table.close_idle(OF_ALL, None);
+    /// Counts a connection or stream of an address; `None` if there are too many.
+    fn enter(&self, table: &mut Table, ip: IpAddr, limits: &Limits) -> Option<usize> {
+        let key = table.holder(ip, || self.census.address(ip));
+        let max = limits.connections_per_ip.map_or(usize::MAX, |max| max as usize);
+        table.holders[key].max = max;
+        if table.holders[key].lease.try_add(1, max) {
+            return Some(key);
+        }
+        if table.close_idle(OF_ADDRESS, Some(key)) {
+            self.census.asked_to_close();
+        } else if !self.census.ask_for(&table.holders[key].address, ip, self.index) {
+            self.forget(table.remove_if_empty(key));
+            return None;
+        }
+        table.holders[key].lease.add(1, max);
+        Some(key)
+    }
+
+    fn forget(&self, gone: Option<Holder>) {
+        if let Some(Holder { ip, address, lease, is_noted, .. }) = gone {
+            if is_noted {
+                address.note_busy(self.index);
+            }
+            drop((address, lease));
+            self.census.forget(ip);
         }
     }
 
-    fn wake_for_room(&self) {
-        for task in self.waiting_for_room.take() {
-            wake(task);
+    /// Asks the connection that has been idle longest to close, on whichever shard it is.
+    fn close_longest_idle(&self, table: &mut Table) {
+        self.census.asked_to_close();
+        if !self.pass_on(table) {
+            self.census.asked_no_more();
+        }
+    }
+
+    /// Asks an idle connection to close, or another shard to do so; false if none is idle.
+    fn pass_on(&self, table: &mut Table) -> bool {
+        self.publish(table.idle_since_ms());
+        match self.census.longest_idle(self.index) {
+            Some(index) if index == self.index => table.close_idle(OF_ALL, None),
+            Some(index) => {
+                self.census.post(index).ask();
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn publish(&self, idle_since_ms: Option<u64>) {
+        self.census.post(self.index).publish(idle_since_ms.unwrap_or(NEVER_MS));
+        self.is_idle_published.set(idle_since_ms.is_some());
+    }
+
+    /// Asks an idle connection to close, unless one is asked already, and wakes the current task when there
+    /// may be room. The caller looks again afterwards, since another shard may have made room meanwhile.
+    pub(crate) fn make_room(&self, context: &Context<'_>) {
+        self.census.await_room(context.waker());
+        if self.census.closing() == 0 {
+            self.close_longest_idle(&mut self.table.borrow_mut());
+        }
+    }
+
+    /// Does what other shards ask for.
+    fn serve_others(&self, context: &Context<'_>) {
+        let requests = self.census.post(self.index).take(context.waker());
+        let mut table = self.table.borrow_mut();
+        for _ in 0..requests.closings {
+            if !self.pass_on(&mut table) {
+                self.census.asked_no_more();
+                self.census.wake_for_room();
+            }
+        }
+        for address in requests.addresses {
+            let Some(&key) = table.by_address.get(&address) else { continue };
+            if table.close_idle(OF_ADDRESS, Some(key)) {
+                self.census.asked_to_close();
+            }
+            let has_more = table.has_idle(key);
+            let holder = &mut table.holders[key];
+            holder.is_noted = has_more;
+            if has_more {
+                holder.address.note_idle(self.index);
+            }
+        }
+    }
+
+    fn set_idle(&self, key: usize) {
+        let mut table = self.table.borrow_mut();
+        let Open { kind, state, holder, .. } = table.open[key];
+        if state != State::Busy || kind != Kind::Connection {
+            return;
+        }
+        let since_ms = now_ms();
+        table.set_idle(key, current_task(), since_ms);
+        if let Some(holder) = holder.map(|holder| &mut table.holders[holder])
+            && !std::mem::replace(&mut holder.is_noted, true)
+        {
+            holder.address.note_idle(self.index);
+        }
+        if !self.is_idle_published.get() {
+            self.publish(Some(since_ms));
+            // There was no idle connection when room was requested.
+            self.census.wake_for_room();
+        }
+    }
+
+    fn set_busy(&self, key: usize) {
+        let was_closing = {
+            let mut table = self.table.borrow_mut();
+            let was_closing = table.set_busy(key);
+            if let Some(address) = table.outdated_note(key) {
+                address.note_busy(self.index);
+            }
+            was_closing
+        };
+        if was_closing {
+            self.census.asked_no_more();
+            // Another has to close in its place.
+            self.census.wake_for_room();
+        }
+    }
+
+    fn close(&self, key: usize) {
+        let (kind, gone) = {
+            let mut table = self.table.borrow_mut();
+            if table.set_busy(key) {
+                self.census.asked_no_more();
+            }
+            table.remove(key)
+        };
+        self.forget(gone);
+        match kind {
+            Kind::Stream => self.streams.subtract(1),
+            Kind::Connection => self.census.closed(),
         }
     }
 }
 
-impl Table {
-    fn holder(&mut self, address: IpAddr) -> usize {
-        let holders = &mut self.holders;
-        *self.by_address.entry(address).or_insert_with(|| {
-            holders.insert(Holder { address, open: 0, idle: IdleList::default() })
-        })
+impl Drop for Connections {
+    fn drop(&mut self) {
+        self.publish(None);
     }
+}
 
-    /// Asks the connection that has been idle longest to close; false if none is idle.
-    fn close_idle(&mut self, index: usize, holder: Option<usize>) -> bool {
-        let list = holder.map_or(self.idle, |holder| self.holders[holder].idle);
-        debug_assert_eq!(index == OF_ADDRESS, holder.is_some());
-        let Some(key) = list.first() else { return false };
-        if let State::Idle(task) = self.open[key].state {
-            wake(task);
+/// Serves the requests of other shards for as long as the shard has its connections.
+async fn serve_others(connections: Weak<Connections>) {
+    poll_fn(|context| match connections.upgrade() {
+        None => Poll::Ready(()),
+        Some(connections) => {
+            connections.serve_others(context);
+            Poll::Pending
         }
-        self.unlink(key);
-        self.open[key].state = State::Closing;
-        self.closing += u32::from(self.open[key].kind == Kind::Connection);
-        true
-    }
-
-    fn link(&mut self, key: usize) {
-        self.idle.push(&mut self.open, OF_ALL, key);
-        if let Some(holder) = self.open[key].holder {
-            self.holders[holder].idle.push(&mut self.open, OF_ADDRESS, key);
-        }
-    }
-
-    fn unlink(&mut self, key: usize) {
-        self.idle.remove(&mut self.open, OF_ALL, key);
-        if let Some(holder) = self.open[key].holder {
-            self.holders[holder].idle.remove(&mut self.open, OF_ADDRESS, key);
-        }
-    }
-
-    /// Returns whether it was asked to close.
-    fn set_busy(&mut self, key: usize) -> bool {
-        let before = std::mem::replace(&mut self.open[key].state, State::Busy);
-        match before {
-            State::Busy => {}
-            State::Idle(_) => self.unlink(key),
-            State::Closing => {
-                self.closing -= u32::from(self.open[key].kind == Kind::Connection);
-            }
-        }
-        before == State::Closing
-    }
-
-    fn close(&mut self, key: usize) -> Kind {
-        self.set_busy(key);
-        let Open { kind, holder, .. } = self.open.remove(key);
-        self.connections -= u32::from(kind == Kind::Connection);
-        if let Some(holder) = holder {
-            self.holders[holder].open -= 1;
-            if self.holders[holder].open == 0 {
-                let gone = self.holders.remove(holder);
-                self.by_address.remove(&gone.address);
-            }
-        }
-        kind
-    }
+    })
+    .await;
 }
 
 /// An open connection or stream, until this is dropped.
@@ -237,19 +275,18 @@ impl Table {
 pub struct Entry {
     connections: Rc<Connections>,
     key: usize,
+    held: Option<Held>,
 }
 
 impl Entry {
+    /// Its memory, which is counted until the entry is dropped.
+    pub(crate) fn hold(&mut self, held: Held) {
+        self.held = Some(held);
+    }
+
     /// The connection waits for a request in the current task, and may be asked to close.
     pub fn set_idle(&self) {
-        let mut table = self.connections.table.borrow_mut();
-        let open = &mut table.open[self.key];
-        if open.state == State::Busy && open.kind == Kind::Connection {
-            open.state = State::Idle(current_task());
-            table.link(self.key);
-            // There may have been no idle connection when room was requested.
-            self.connections.wake_for_room();
-        }
+        self.connections.set_idle(self.key);
     }
 
     /// Whether it is asked to close.
@@ -259,14 +296,10 @@ impl Entry {
 
     /// A request is processed.
     pub fn set_busy(&self) {
-        let was_closing = self.connections.table.borrow_mut().set_busy(self.key);
-        if was_closing {
-            // Another has to close in its place.
-            self.connections.wake_for_room();
-        }
+        self.connections.set_busy(self.key);
     }
 
-    /// Runs work in index the client may be idle; `None` if it is asked to close meanwhile.
+    /// Runs work in which the client may be idle; `None` if it is asked to close meanwhile.
     pub(crate) async fn while_idle<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         let done = poll_fn(|context| {
@@ -286,11 +319,9 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let kind = self.connections.table.borrow_mut().close(self.key);
-        match kind {
-            Kind::Stream => self.connections.streams.set(self.connections.streams.get() - 1),
-            Kind::Connection => self.connections.wake_for_room(),
-        }
+        // What waits for room may be short of memory as well.
+        self.held.take();
+        self.connections.close(self.key);
     }
 }
 

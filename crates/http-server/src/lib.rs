@@ -1,12 +1,13 @@
 //! An HTTP server for HTTP/1.1 and HTTP/2: listeners, connections, request bodies, responses.
 //!
 //! The gateway implements [`Service`], which responds to each request; the server is generic over it
-//! and knows neither PHP nor routes. Everything runs on one event loop.
+//! and knows neither PHP nor routes. Each event loop has a server of its own; limits hold for all together.
 //!
 //! ```text
 //!  BoundListener ─▶ handshake ─▶ Connection ─▶ Service::respond ─▶ Connection: head, body
 //!        │              └ HTTP/2: a Connection per stream, over an in-memory pipe
-//!        └ Connections: how many, of whom, which of them are idle
+//!        └ Connections: which of them are idle
+//!                └ Census: how many, of whom, on all event loops
 //! ```
 
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@
 pub mod body_reader;
 mod body_writer;
 mod buffers;
+mod census;
 mod connection;
 mod connections;
 mod counters;
@@ -44,11 +46,13 @@ pub use connection::{Connection, Read};
 pub use connections::Entry as ConnectionEntry;
 pub use counters::Counters;
 pub use header_block::HeaderBlock;
-pub use listener::{BindError, BoundListener, InheritedListener, bind_before, is_among};
+pub use listener::{
+    BindError, BoundListener, InheritedListener, ListeningSocket, bind_before, is_among,
+};
 pub use listener_context::{ListenerContext, Role, StreamPort};
 pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim};
 pub use response_writer::{COPY_BYTES, Framing, HeadFacts, RequestFacts, Written};
-pub use server_context::ServerContext;
+pub use server_context::{ServerContext, ServerShared};
 pub use service::Service;
 #[cfg(any(test, feature = "testing"))]
 pub use test_client::{TestClient, serve_socket};

@@ -3,6 +3,11 @@
 //! The gateway starts one per address and stops it if a reload no longer configures it. Invariants: at the
 //! connection limit new connections stay in the kernel's backlog until an idle one has closed; a
 //! flood of connections does not keep other tasks from running.
+//!
+//! When a socket closes, the kernel resets the connections in its backlog, also if other shards still listen
+//! on the address. So those that wait are accepted first. What remains is a connection that completes its
+//! handshake between the last accept(2) and close(2); with `net.ipv4.tcp_migrate_req` (Linux 5.14) the kernel
+//! passes it to another shard's socket, if there is one with `SO_REUSEPORT` left.
 
 mod handshake;
 mod socket;
@@ -13,27 +18,35 @@ use crate::http1;
 use crate::http2;
 use crate::listener_context::{ListenerContext, Role};
 use crate::peer::PeerInfo;
+use crate::server_context::ServerContext;
 use crate::service::Service;
 use crate::transport::Transport;
 use crate::upgrade::Upgraded;
 use handshake::Negotiated;
 use outboard_config::ListenAddress;
 use outboard_log::{Level, Reason};
-use outboard_reactor::{Accepted, Event, Listener, Stream, sleep, spawn};
-use rustix::fd::OwnedFd;
+use outboard_reactor::{
+    Accepted, Event, Listener, Peer, Stream, now_ms, share_turn, sleep, spawn, with_deadline,
+};
 use rustix::net;
 use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-pub use socket::{BindError, InheritedListener, bind_before, is_among};
+pub use socket::{BindError, InheritedListener, ListeningSocket, bind_before, is_among};
 
 /// Memory of an idle connection: its task and its place in the event loop.
 const CONNECTION_BYTES: usize = 6 << 10;
 /// Memory of an idle connection with TLS.
 const TLS_CONNECTION_BYTES: usize = 24 << 10;
+/// How long a connection that was accepted from a closing socket has for its first byte, which is often
+/// there already.
+const FIRST_BYTE_MS: u64 = 100;
 
 /// See the module.
 #[derive(Debug)]
@@ -44,33 +57,32 @@ pub struct BoundListener {
     pub local: Option<SocketAddr>,
     context: RefCell<Rc<ListenerContext>>,
     stop: Event,
+    closed: Event,
+    backlog: u32,
     unlink: Option<PathBuf>,
 }
 
 impl BoundListener {
-    /// Takes an inherited socket or binds one, and starts to accept.
+    /// Starts to accept the connections of a socket.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The event loop cannot watch the socket.
     pub fn start<S: Service>(
         service: &Rc<S>,
-        inherited: &[OwnedFd],
-        address: ListenAddress,
+        socket: ListeningSocket,
         context: Rc<ListenerContext>,
-        backlog: u32,
     ) -> Result<Rc<Self>, BindError> {
-        let failed = |source| BindError::new(address.clone(), source);
-        let (socket, unlink) = match socket::inherited(inherited, &address) {
-            Some(socket) => (socket.map_err(failed)?, None),
-            None => socket::bind(&address, backlog).map_err(failed)?,
-        };
+        let ListeningSocket { address, socket, is_duplicate, backlog, unlink } = socket;
         let local = net::getsockname(&socket).ok().and_then(|any| SocketAddr::try_from(any).ok());
-        let listener = Listener::new(socket).map_err(failed)?;
+        let listener = if is_duplicate { Listener::shared(socket) } else { Listener::new(socket) };
+        let listener = listener.map_err(|source| BindError::new(address.clone(), source))?;
         let bound = Rc::new(Self {
             address,
             local,
             context: RefCell::new(context),
             stop: Event::default(),
+            closed: Event::default(),
+            backlog,
             unlink,
         });
         spawn(accept_all(service.clone(), bound.clone(), listener));
@@ -116,7 +128,7 @@ impl BoundListener {
         self.context.replace(context);
     }
 
-    /// Stops accepting and closes the socket.
+    /// Accepts what waits in the socket's backlog, and closes the socket.
     pub fn stop(&self) {
         self.stop.set();
         if let Some(path) = &self.unlink {
@@ -124,55 +136,108 @@ impl BoundListener {
             let _ = std::fs::remove_file(path);
         }
     }
+
+    /// Waits until a listener that was stopped has closed its socket, which takes a few turns of the loop.
+    /// One task waits for it.
+    pub async fn closed(&self) {
+        self.closed.wait().await;
+    }
 }
 
 async fn accept_all<S: Service>(service: Rc<S>, bound: Rc<BoundListener>, listener: Listener) {
-    let server = service.context().clone();
     loop {
-        let accepted = {
-            let mut accept = std::pin::pin!(listener.accept());
-            std::future::poll_fn(|context| {
-                if bound.stop.poll().is_ready() {
-                    return Poll::Ready(None);
-                }
-                // A full server admits its operator: that is when it matters.
-                let is_full = server.connections.is_full(&server.limits())
-                    || server.memory.connections().has_reached_its_limit();
-                if bound.role().is_for_clients() && is_full {
-                    if listener.poll_incoming().is_ready() {
-                        server.connections.make_room();
-                    }
-                    return Poll::Pending;
-                }
-                Future::poll(accept.as_mut(), context).map(Some)
-            })
-            .await
-        };
-        match accepted {
-            None => return,
+        match next(&service, &bound, &listener).await {
+            None => break,
             Some(Ok(Accepted { stream, peer })) => {
-                let listener = bound.context.borrow().clone();
-                if !service.admits(&listener, &stream) {
-                    continue;
-                }
-                let address = listener.limited_address(peer);
-                let peer = PeerInfo::new(peer);
-                let entry = server.connections.open(Kind::Connection, address, &server.limits());
-                match entry {
-                    Some(entry) => {
-                        server.counters.borrow_mut().connections += 1;
-                        spawn(serve(service.clone(), listener, stream, peer, entry));
-                    }
-                    None => server.reject(&peer.text, Reason::TooManyConnections),
+                if let Some((context, peer, entry)) = admit(&service, &bound, &stream, peer) {
+                    spawn(serve(service.clone(), context, stream, peer, entry));
                 }
             }
             Some(Err(error)) => {
                 let text = format!("cannot accept connections: {error}; trying again");
-                server.log(Level::Error, &text);
+                service.context().log(Level::Error, &text);
                 sleep(100).await;
             }
         }
     }
+    accept_rest(&service, &bound, &listener).await;
+    drop(listener);
+    bound.closed.set();
+}
+
+/// Whether no client may be accepted now. A full server admits its operator: that is when it matters.
+fn is_full(server: &ServerContext, bound: &BoundListener) -> bool {
+    bound.role().is_for_clients()
+        && (server.connections.is_full(&server.limits())
+            || server.memory.connections().has_reached_its_limit())
+}
+
+/// Waits for a connection, and for room for it; `None` if the listener is stopped.
+async fn next<S: Service>(
+    service: &Rc<S>,
+    bound: &BoundListener,
+    listener: &Listener,
+) -> Option<io::Result<Accepted>> {
+    let server = service.context();
+    let mut accept = pin!(listener.accept());
+    poll_fn(|context| {
+        if bound.stop.poll().is_ready() {
+            return Poll::Ready(None);
+        }
+        if is_full(server, bound) {
+            if listener.poll_incoming().is_pending() {
+                return Poll::Pending;
+            }
+            server.connections.make_room(context);
+            // Another shard may have made room before this task was known to wait.
+            if is_full(server, bound) {
+                return Poll::Pending;
+            }
+        }
+        accept.as_mut().poll(context).map(Some)
+    })
+    .await
+}
+
+/// Accepts what waits in the backlog of a socket that closes.
+async fn accept_rest<S: Service>(service: &Rc<S>, bound: &BoundListener, listener: &Listener) {
+    for _ in 0..bound.backlog {
+        if is_full(service.context(), bound) {
+            return;
+        }
+        let Ok(Some(Accepted { stream, peer })) = listener.try_accept() else { return };
+        if let Some((context, peer, entry)) = admit(service, bound, &stream, peer) {
+            let service = service.clone();
+            spawn(async move {
+                // An idle connection closes at once if the server stops.
+                let until_ms = now_ms() + FIRST_BYTE_MS;
+                let _ = with_deadline(until_ms, stream.source().readable()).await;
+                serve(service, context, stream, peer, entry).await;
+            });
+        }
+        share_turn(CONNECTION_BYTES).await;
+    }
+}
+
+/// Counts a connection; `None` if it is not to be served.
+fn admit<S: Service>(
+    service: &Rc<S>,
+    bound: &BoundListener,
+    stream: &Stream,
+    peer: Peer,
+) -> Option<(Rc<ListenerContext>, PeerInfo, Entry)> {
+    let (server, context) = (service.context(), bound.context.borrow().clone());
+    if !service.admits(&context, stream) {
+        return None;
+    }
+    let address = context.limited_address(peer);
+    let peer = PeerInfo::new(peer);
+    let entry = server.connections.open(Kind::Connection, address, &server.limits());
+    match entry {
+        Some(_) => server.counters.borrow_mut().connections += 1,
+        None => server.reject(&peer.text, Reason::TooManyConnections),
+    }
+    Some((context, peer, entry?))
 }
 
 /// Serves a connection, after the TLS handshake if there is one.
@@ -181,11 +246,13 @@ async fn serve<S: Service>(
     listener: Rc<ListenerContext>,
     stream: Stream,
     mut peer: PeerInfo,
-    entry: Entry,
+    mut entry: Entry,
 ) {
     let server = service.context().clone();
     let bytes = if listener.tls.is_some() { TLS_CONNECTION_BYTES } else { CONNECTION_BYTES };
-    let _held = listener.role.is_for_clients().then(|| server.memory.connections().hold(bytes));
+    if listener.role.is_for_clients() {
+        entry.hold(server.memory.connections().hold(bytes));
+    }
     let transport = match &listener.tls {
         None => Transport::Plain(stream),
         // Boxed, so that connections without TLS need no memory for it.

@@ -1,8 +1,10 @@
 //! [`ServerContext`]: what the connections of a server share.
 //!
-//! One per process, created by the service, which replaces limits and log at a reload.
+//! One per shard, created by the service, which replaces limits and log at a reload. What the shards have in
+//! common is in a [`ServerShared`].
 
 use crate::buffers::BufferPool;
+use crate::census::Census;
 use crate::connections::Connections;
 use crate::counters::Counters;
 use outboard_buffer::{Memory, TempDir};
@@ -14,6 +16,7 @@ use outboard_reactor::{now_ms, wake_all};
 use rustix::process::{Resource, getrlimit};
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
@@ -23,13 +26,28 @@ pub struct ServerContext {
     /// Accounts of what is held in memory.
     pub memory: Rc<Memory>,
     /// Files of request bodies and of responses to slow clients.
-    pub temp_dir: Rc<TempDir>,
+    pub temp_dir: Arc<TempDir>,
     pub(crate) counters: RefCell<Counters>,
     pub(crate) buffers: BufferPool,
     pub(crate) connections: Rc<Connections>,
     date: RefCell<DateCache>,
     draining: Cell<bool>,
     rejections: Cell<Rejections>,
+}
+
+/// What the contexts of all shards share, so that limits hold for all together.
+#[derive(Debug)]
+pub struct ServerShared {
+    temp_dir: Arc<TempDir>,
+    census: Arc<Census>,
+}
+
+impl ServerShared {
+    /// For so many shards.
+    pub fn new(shards: usize, temp_dir: Arc<TempDir>) -> Arc<Self> {
+        let census = Census::new(shards, getrlimit(Resource::Nofile).current);
+        Arc::new(Self { temp_dir, census })
+    }
 }
 
 /// Connections and streams that were not accepted.
@@ -41,21 +59,21 @@ struct Rejections {
 }
 
 impl ServerContext {
-    /// A context with these limits.
+    /// The context of another shard, with these limits.
     pub fn new(
         limits: Limits,
         error_log: Rc<ErrorLog>,
         memory: Rc<Memory>,
-        temp_dir: Rc<TempDir>,
+        shared: &ServerShared,
     ) -> Rc<Self> {
         Rc::new(Self {
             limits: RefCell::new(limits),
             error_log: RefCell::new(error_log),
             memory,
-            temp_dir,
+            temp_dir: shared.temp_dir.clone(),
             counters: RefCell::default(),
             buffers: BufferPool::default(),
-            connections: Connections::new(getrlimit(Resource::Nofile).current),
+            connections: Connections::new(&shared.census),
             date: RefCell::new(DateCache::new(Wall::now().unix_s())),
             draining: Cell::new(false),
             rejections: Cell::default(),
@@ -124,12 +142,12 @@ impl ServerContext {
         self.counters.borrow_mut().refused(reason);
     }
 
-    /// Open connections.
+    /// Open connections of all shards.
     pub fn open_connections(&self) -> u32 {
         self.connections.connections()
     }
 
-    /// Open HTTP/2 streams.
+    /// Open HTTP/2 streams of this shard.
     pub fn open_streams(&self) -> u32 {
         self.connections.streams()
     }

@@ -14,6 +14,7 @@ use outboard_reactor::now_ms;
 use rustix::fd::AsFd;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// One response may use this fraction of `io.max_temp_size`.
 const RESPONSE_SHARE: u64 = 16;
@@ -63,7 +64,7 @@ impl Spool {
         &mut self,
         slices: &[IoSlice<'_>],
         memory_bytes: usize,
-        folder: &Rc<TempDir>,
+        folder: &Arc<TempDir>,
     ) -> io::Result<()> {
         let bytes = slices.iter().map(|slice| slice.len()).sum::<usize>();
         if self.file.is_none() && self.first.len() + bytes <= memory_bytes {
@@ -133,7 +134,7 @@ mod tests {
         vec![number; 30 << 10]
     }
 
-    pub(crate) fn push(spool: &mut Spool, number: u8, folder: &Rc<TempDir>) -> bool {
+    pub(crate) fn push(spool: &mut Spool, number: u8, folder: &Arc<TempDir>) -> bool {
         let piece = piece(number);
         let (first, rest) = piece.split_at(7);
         spool.push(&[IoSlice::new(first), IoSlice::new(rest)], MEMORY_BYTES, folder).is_ok()

@@ -5,7 +5,7 @@ use crate::connections::{Entry, Kind};
 use crate::listener_context::{ListenerContext, Role};
 use crate::peer::PeerInfo;
 use crate::response_writer::Written;
-use crate::server_context::ServerContext;
+use crate::server_context::{ServerContext, ServerShared};
 use crate::service::Service;
 use crate::transport::Transport;
 use crate::transport::pipe::Pipe;
@@ -24,10 +24,14 @@ pub(crate) fn limits() -> Limits {
 
 /// A context without a log.
 pub(crate) fn context(limits: Limits) -> Rc<ServerContext> {
+    context_of(&ServerShared::new(1, TempDir::new("/tmp".into(), 1 << 30)), limits)
+}
+
+/// The context of another shard.
+pub(crate) fn context_of(shared: &ServerShared, limits: Limits) -> Rc<ServerContext> {
     let sink = Sink::open(Target::Off, Opener::default()).expect("no file is opened");
     let log = Rc::new(ErrorLog::new(Rc::new(sink), Level::Error));
-    let temp_dir = TempDir::new("/tmp".into(), 1 << 30);
-    ServerContext::new(limits, log, Memory::new(64 << 20), temp_dir)
+    ServerContext::new(limits, log, Memory::new(64 << 20), shared)
 }
 
 /// A connection of a context, and the client's end.

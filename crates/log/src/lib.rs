@@ -11,11 +11,13 @@ mod error;
 mod opener;
 mod reason;
 mod sink;
+mod sink_target;
 mod timestamp;
 
 pub use access::{AccessEntry, AccessLog};
 pub use error::{ErrorLog, Event, Level};
 pub use opener::Opener;
 pub use reason::Reason;
-pub use sink::{Sink, Target};
+pub use sink::Sink;
+pub use sink_target::{SinkTarget, Target};
 pub use timestamp::Wall;

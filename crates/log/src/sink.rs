@@ -1,124 +1,57 @@
-//! Destinations of log lines: a standard stream or a file that can be reopened after rotation.
+//! [`Sink`]: the lines of a shard for a log, until they are written.
 //!
 //! Written by the two logs, flushed by them and by the server's housekeeping. Invariants: a reader
 //! that does not read (a stopped terminal, a stuck collector behind a pipe) never blocks the event loop:
 //! lines are buffered up to a limit, and further lines are dropped and counted.
 
 use crate::opener::Opener;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::FileType;
-use rustix::io::Errno;
+use crate::sink_target::{PIECE_BYTES, SinkTarget, Target};
 use std::cell::{Cell, RefCell};
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
-
-/// Destination of a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// Nothing is written.
-    Off,
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-    /// A file, appended to.
-    File(PathBuf),
-}
-
-impl Target {
-    /// Opens its file, if it is one. May wait for a disk, or for the spawner.
-    ///
-    /// # Errors
-    /// What opening the file reports.
-    pub fn open(&self, opener: &Opener) -> io::Result<Option<File>> {
-        match self {
-            Self::File(path) => opener.append(path).map(Some),
-            _ => Ok(None),
-        }
-    }
-}
+use std::sync::Arc;
 
 /// Lines collected beyond this are written at once.
 const FLUSH_BYTES: usize = 64 * 1024;
 /// Above this many buffered bytes, further lines are dropped; [`Sink::set_room`] can lower it.
 const MOST_WAITING_BYTES: usize = 256 * 1024;
-/// A pipe or socket that poll(2) reports as writable has room for this many bytes (`PIPE_BUF`, pipe(7)).
-const PIECE_BYTES: usize = 4096;
-/// Maximum time to wait for a reader at the end.
-const LAST_WAIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
-const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// A buffered destination.
+/// See the module. Each shard has one for each target.
 #[derive(Debug)]
 pub struct Sink {
-    target: Target,
-    opener: Opener,
-    file: RefCell<Option<File>>,
-    /// Whether a process reads the other end, which can stop reading.
-    has_reader: Cell<bool>,
+    target: Arc<SinkTarget>,
     buffer: RefCell<Vec<u8>>,
     room_bytes: Cell<usize>,
     lost_lines: Cell<u64>,
 }
 
 impl Sink {
-    /// Opens the target.
+    /// Opens a target that no other sink has.
     ///
     /// # Errors
     /// What opening the file reports.
     pub fn open(target: Target, opener: Opener) -> io::Result<Self> {
         let file = target.open(&opener)?;
-        Ok(Self::with_file(target, opener, file))
+        Ok(Self::of(&SinkTarget::new(target, opener, file)))
     }
 
-    /// The same with the file that [`Target::open`] has opened.
-    pub fn with_file(target: Target, opener: Opener, file: Option<File>) -> Self {
-        let sink = Self {
-            target,
-            opener,
-            file: RefCell::new(file),
-            has_reader: Cell::new(false),
+    /// A sink of a target, which may have others on other shards.
+    pub fn of(target: &Arc<SinkTarget>) -> Self {
+        Self {
+            target: target.clone(),
             buffer: RefCell::default(),
             room_bytes: Cell::new(MOST_WAITING_BYTES),
             lost_lines: Cell::new(0),
-        };
-        sink.note_kind();
-        sink
-    }
-
-    fn note_kind(&self) {
-        let has_reader = |fd: BorrowedFd<'_>| {
-            rustix::fs::fstat(fd)
-                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile)
-        };
-        self.has_reader.set(self.with_fd(has_reader).unwrap_or(false));
-    }
-
-    fn with_fd<T>(&self, act: impl FnOnce(BorrowedFd<'_>) -> T) -> Option<T> {
-        match (&self.target, self.file.borrow().as_ref()) {
-            (Target::Stdout, _) => Some(act(rustix::stdio::stdout())),
-            (Target::Stderr, _) => Some(act(rustix::stdio::stderr())),
-            (_, Some(file)) => Some(act(file.as_fd())),
-            (_, None) => None,
         }
     }
 
-    /// Its target, and what opens that: to reopen the file after log rotation, for which a thread may wait.
-    pub fn target(&self) -> (Target, Opener) {
-        (self.target.clone(), self.opener.clone())
-    }
-
-    /// Continues with a file that was opened after log rotation. Buffered lines go there.
-    pub fn replace_file(&self, file: Option<File>) {
-        self.file.replace(file);
-        self.note_kind();
+    /// Its target: for the sinks of other shards, and to reopen the file after log rotation.
+    pub fn target(&self) -> &Arc<SinkTarget> {
+        &self.target
     }
 
     /// Whether anything is written at all.
     pub fn is_on(&self) -> bool {
-        self.target != Target::Off
+        self.target.is_on()
     }
 
     /// Lets `write` append one line, without its newline.
@@ -138,31 +71,16 @@ impl Sink {
         }
     }
 
-    /// Writes what was collected, as far as that does not wait for a reader. Lines that cannot be
-    /// written (a full disk) are counted.
+    /// Writes what was collected, as far as that does not wait for a reader, or for a shard that writes to
+    /// it. Lines that cannot be written (a full disk) are counted.
     pub fn flush(&self) {
-        self.flush_within(NO_WAIT);
+        self.flush_by(|target, buffer| target.write(buffer));
     }
 
-    fn flush_within(&self, patience: Timespec) {
+    fn flush_by(&self, write: impl FnOnce(&SinkTarget, &mut Vec<u8>) -> u64) {
         let mut buffer = self.buffer.borrow_mut();
-        if buffer.is_empty() {
-            return;
-        }
-        let has_reader = self.has_reader.get();
-        let written = self.with_fd(|fd| match has_reader {
-            true => write_to_reader(fd, &buffer, patience),
-            false => write_all(fd, &buffer),
-        });
-        match written {
-            Some(Ok(count)) => drop(buffer.drain(..count)),
-            Some(Err(_)) => {
-                let lines = memchr::memchr_iter(b'\n', &buffer).count() as u64;
-                self.lost_lines.set(self.lost_lines.get() + lines);
-                buffer.clear();
-            }
-            None => buffer.clear(),
-        }
+        let lost_lines = write(&self.target, &mut buffer);
+        self.lost_lines.set(self.lost_lines.get() + lost_lines);
         if buffer.is_empty() && buffer.capacity() > FLUSH_BYTES + PIECE_BYTES {
             *buffer = Vec::new();
         }
@@ -180,7 +98,7 @@ impl Sink {
 
     /// Writes buffered lines when the server ends, and waits a little for a reader.
     pub fn finish(&self) {
-        self.flush_within(LAST_WAIT);
+        self.flush_by(|target, buffer| target.write_last(buffer));
     }
 
     /// Lines that could not be written so far.
@@ -191,41 +109,8 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        self.flush();
+        self.flush_by(|target, buffer| target.write_in_turn(buffer));
     }
-}
-
-fn write_all(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
-    let mut written = 0;
-    while written < bytes.len() {
-        match rustix::io::write(fd, &bytes[written..]) {
-            Ok(count) => written += count,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(written)
-}
-
-/// Writes while there is room. The descriptor may be shared and blocking, so it is asked before.
-fn write_to_reader(fd: BorrowedFd<'_>, bytes: &[u8], patience: Timespec) -> Result<usize, Errno> {
-    let mut written = 0;
-    while written < bytes.len() {
-        let mut ready = [PollFd::new(&fd, PollFlags::OUT)];
-        match poll(&mut ready, Some(&patience)) {
-            Ok(0) => break,
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-        let end = bytes.len().min(written + PIECE_BYTES);
-        match rustix::io::write(fd, &bytes[written..end]) {
-            Ok(count) => written += count,
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(written)
 }
 
 /// Appends text with control characters, quotes and backslashes escaped.
@@ -247,6 +132,10 @@ pub(super) fn push_escaped(out: &mut Vec<u8>, text: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::fs::File;
+
+    const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
     #[test]
     fn a_rotated_file_is_reopened_and_every_line_is_in_one_of_both() {
@@ -257,8 +146,7 @@ mod tests {
         sink.line(|out| out.extend_from_slice(b"before"));
         sink.flush();
         std::fs::rename(&path, &old).unwrap();
-        let (target, opener) = sink.target();
-        sink.replace_file(target.open(&opener).unwrap());
+        sink.target().reopen().unwrap();
         sink.line(|out| out.extend_from_slice(b"after"));
         sink.flush();
         assert_eq!(std::fs::read(&old).unwrap(), b"before\n");

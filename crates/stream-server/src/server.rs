@@ -70,7 +70,7 @@ impl StreamServer {
         Rc::new_cyclic(|weak_self| Self {
             weak_self: weak_self.clone(),
             app: app.to_owned(),
-            memory: Account::below(operations, 3),
+            memory: Account::shared_below(operations, "streams", 3),
             log: RefCell::new(log),
             settings: RefCell::default(),
             sessions: RefCell::default(),

@@ -3,7 +3,7 @@
 //! The links are in the entries, so that idling takes no memory and removal no search. Invariant: an entry
 //! that is in no list has no links.
 
-use super::Open;
+use super::table::Open;
 use slab::Slab;
 
 /// See the module.

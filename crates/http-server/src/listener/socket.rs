@@ -1,6 +1,17 @@
-//! Sockets to listen on: bound here, or bound earlier for this process.
+//! [`ListeningSocket`]: sockets to listen on, bound here, or bound earlier for this process.
 //!
-//! Called by [`super::BoundListener`], and by the server before it drops privileges.
+//! Called by the server when it starts to listen, and before it drops privileges. Invariant: an address that
+//! another process listens on is not bound, although shards listen on the same one.
+//!
+//! Each shard has a TCP socket of its own with `SO_REUSEPORT` (socket(7)), among which the kernel distributes
+//! connections. With that option the kernel would let another process of this user join them silently. So
+//! the first socket is bound and listens without it, which fails if anything else listens there, and gets
+//! the option before the others are bound. Another server that does the same fails at any time: its first
+//! socket has no such option. socket(7) requires the option before bind(2), but the kernel looks at it
+//! whenever another socket is bound, and forms the group then (`reuseport_add_sock` in Linux 4.6 and later).
+//!
+//! A Unix socket has no such groups, and an inherited socket may be one only: shards have duplicates of
+//! these.
 
 use outboard_config::ListenAddress;
 use rustix::fd::OwnedFd;
@@ -46,13 +57,53 @@ impl std::error::Error for BindError {
     }
 }
 
-/// A duplicate of an inherited socket with this address. The original stays open: after a reload
-/// without the address, another reload may use it again.
-pub(super) fn inherited(
-    sockets: &[OwnedFd],
-    address: &ListenAddress,
-) -> Option<io::Result<OwnedFd>> {
-    sockets.iter().find(|socket| is_at(socket, address)).map(OwnedFd::try_clone)
+/// The socket of a shard.
+#[derive(Debug)]
+pub struct ListeningSocket {
+    pub(super) address: ListenAddress,
+    pub(super) socket: OwnedFd,
+    /// Whether other shards accept from the same queue of connections.
+    pub(super) is_duplicate: bool,
+    /// Connections that may wait in the queue.
+    pub(super) backlog: u32,
+    /// Its file, which is removed when this one stops.
+    pub(super) unlink: Option<PathBuf>,
+}
+
+impl ListeningSocket {
+    /// Takes inherited sockets or binds an address, for each of so many shards. The inherited ones stay
+    /// open: after a reload without the address, another reload may use them again.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub fn for_shards(
+        shards: usize,
+        inherited: &[OwnedFd],
+        address: &ListenAddress,
+        backlog: u32,
+    ) -> Result<Vec<Self>, BindError> {
+        let failed = |source| BindError::new(address.clone(), source);
+        let mut unlink = None;
+        let mut sockets: Vec<OwnedFd> = inherited_at(inherited, address).map_err(failed)?;
+        if sockets.is_empty() {
+            (sockets, unlink) = bind(address, backlog, shards).map_err(failed)?;
+        }
+        let is_duplicate = sockets.len() < shards;
+        for shard in sockets.len()..shards {
+            sockets.push(sockets[shard % sockets.len()].try_clone().map_err(failed)?);
+        }
+        let sockets = sockets.into_iter().take(shards);
+        let listening = sockets.map(|socket| {
+            let unlink = unlink.take();
+            Self { address: address.clone(), socket, is_duplicate, backlog, unlink }
+        });
+        Ok(listening.collect())
+    }
+}
+
+/// Duplicates of the inherited sockets with this address.
+fn inherited_at(sockets: &[OwnedFd], address: &ListenAddress) -> io::Result<Vec<OwnedFd>> {
+    sockets.iter().filter(|socket| is_at(socket, address)).map(OwnedFd::try_clone).collect()
 }
 
 /// Whether one of the sockets has this address.
@@ -81,36 +132,32 @@ pub struct InheritedListener {
     pub path: Option<PathBuf>,
 }
 
-/// Binds an address for [`super::BoundListener::start`]; `None` for port 0, which takes no rights.
+/// Binds an address for [`ListeningSocket::for_shards`]; nothing for port 0, which takes no rights.
 ///
 /// # Errors
 /// The address cannot be listened on.
 pub fn bind_before(
+    shards: usize,
     address: &ListenAddress,
     backlog: u32,
-) -> Result<Option<InheritedListener>, BindError> {
+) -> Result<Vec<InheritedListener>, BindError> {
     if matches!(address, ListenAddress::Tcp(address) if address.port() == 0) {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let failed = |source| BindError { address: address.clone(), source };
-    let (socket, path) = bind(address, backlog).map_err(failed)?;
-    Ok(Some(InheritedListener { socket, path }))
+    let (sockets, mut path) = bind(address, backlog, shards).map_err(failed)?;
+    Ok(sockets.into_iter().map(|socket| InheritedListener { socket, path: path.take() }).collect())
 }
 
-pub(super) fn bind(
+/// Binds a socket for each shard, or one of which they need duplicates.
+fn bind(
     address: &ListenAddress,
     backlog: u32,
-) -> io::Result<(OwnedFd, Option<PathBuf>)> {
+    shards: usize,
+) -> io::Result<(Vec<OwnedFd>, Option<PathBuf>)> {
     let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
     match address {
-        ListenAddress::Tcp(address) => {
-            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-            let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-            sockopt::set_socket_reuseaddr(&socket, true)?;
-            net::bind(&socket, address)?;
-            net::listen(&socket, backlog)?;
-            Ok((socket, None))
-        }
+        ListenAddress::Tcp(address) => Ok((bind_tcp(*address, backlog, shards)?, None)),
         ListenAddress::Unix { path, mode } => {
             remove_dead_socket(path)?;
             let flags = SocketFlags::CLOEXEC;
@@ -118,9 +165,33 @@ pub(super) fn bind(
             net::bind(&socket, &net::SocketAddrUnix::new(path)?)?;
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(*mode))?;
             net::listen(&socket, backlog)?;
-            Ok((socket, Some(path.clone())))
+            Ok((vec![socket], Some(path.clone())))
         }
     }
+}
+
+fn bind_tcp(address: SocketAddr, backlog: i32, shards: usize) -> io::Result<Vec<OwnedFd>> {
+    let first = listen_tcp(address, backlog, false)?;
+    if shards <= 1 {
+        return Ok(vec![first]);
+    }
+    sockopt::set_socket_reuseport(&first, true)?;
+    // Port 0 has become an actual one.
+    let address = SocketAddr::try_from(net::getsockname(&first)?)?;
+    let others = (1..shards).map(|_| listen_tcp(address, backlog, true));
+    std::iter::once(Ok(first)).chain(others).collect()
+}
+
+fn listen_tcp(address: SocketAddr, backlog: i32, joins: bool) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if joins {
+        sockopt::set_socket_reuseport(&socket, true)?;
+    }
+    net::bind(&socket, &address)?;
+    net::listen(&socket, backlog)?;
+    Ok(socket)
 }
 
 /// A killed server leaves its socket file behind.
