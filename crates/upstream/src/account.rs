@@ -1,12 +1,11 @@
 //! [`Account`]: the limits of one caller, so that it leaves capacity for others.
 //!
 //! Set on a request. Invariant: a request counts from before it waits for a permit to the end of its
-//! response; a connection that was switched to another protocol, or whose response counts apart from
+//! response, whichever loop sends it; a connection that was switched to another protocol, or whose response counts apart from
 //! requests, counts as a channel while it is open.
 
 use crate::error::{Error, Kind};
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The limits of one caller and its present use of them.
 #[derive(Debug)]
@@ -14,31 +13,40 @@ pub struct Account {
     name: Box<str>,
     most_requests: usize,
     most_connections: usize,
-    requests: Cell<usize>,
-    channels: Cell<usize>,
-    lookups: Rc<()>,
+    present: Mutex<Present>,
+    lookups: Arc<()>,
+}
+
+#[derive(Debug, Default)]
+struct Present {
+    requests: usize,
+    channels: usize,
 }
 
 impl Account {
     /// An account of this name, with limits of concurrent requests, and of requests and channels together.
-    pub fn new(name: &str, most_requests: usize, most_connections: usize) -> Rc<Self> {
-        Rc::new(Self {
+    pub fn new(name: &str, most_requests: usize, most_connections: usize) -> Arc<Self> {
+        Arc::new(Self {
             name: name.into(),
             most_requests,
             most_connections,
-            requests: Cell::new(0),
-            channels: Cell::new(0),
-            lookups: Rc::default(),
+            present: Mutex::default(),
+            lookups: Arc::default(),
         })
     }
 
     /// Each present name lookup of the caller holds a clone.
-    pub(crate) fn lookups(&self) -> &Rc<()> {
+    pub(crate) fn lookups(&self) -> &Arc<()> {
         &self.lookups
     }
 
-    pub(crate) fn enter(self: &Rc<Self>) -> Result<Share, Error> {
-        let (requests, channels) = (self.requests.get(), self.channels.get());
+    fn lock(&self) -> MutexGuard<'_, Present> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<Share, Error> {
+        let mut present = self.lock();
+        let Present { requests, channels } = *present;
         if requests >= self.most_requests || requests + channels >= self.most_connections {
             let message = format!(
                 "{requests} requests and {channels} open channels to other servers are under way \
@@ -47,7 +55,8 @@ impl Account {
             );
             return Err(Error::new(Kind::Busy, message));
         }
-        self.requests.set(requests + 1);
+        present.requests += 1;
+        drop(present);
         Ok(Share { account: self.clone(), is_channel: false })
     }
 }
@@ -55,7 +64,7 @@ impl Account {
 /// One request, or one channel.
 #[derive(Debug)]
 pub(crate) struct Share {
-    account: Rc<Account>,
+    account: Arc<Account>,
     is_channel: bool,
 }
 
@@ -65,8 +74,10 @@ impl Share {
         if self.is_channel {
             return self;
         }
-        self.account.requests.set(self.account.requests.get() - 1);
-        self.account.channels.set(self.account.channels.get() + 1);
+        let mut present = self.account.lock();
+        present.requests -= 1;
+        present.channels += 1;
+        drop(present);
         self.is_channel = true;
         self
     }
@@ -74,15 +85,19 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let Account { requests, channels, .. } = &*self.account;
-        let counted = if self.is_channel { channels } else { requests };
-        counted.set(counted.get() - 1);
+        let mut present = self.account.lock();
+        match self.is_channel {
+            true => present.channels -= 1,
+            false => present.requests -= 1,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
+    use std::thread;
 
     #[test]
     fn requests_and_channels_beyond_the_limits_are_rejected() {
@@ -96,6 +111,26 @@ mod tests {
         let another = account.enter().unwrap().into_channel();
         assert_eq!(account.enter().unwrap_err().kind, Kind::Busy, "three are open");
         drop((channel, third, another));
-        assert_eq!((account.requests.get(), account.channels.get()), (0, 0));
+        let present = account.lock();
+        assert_eq!((present.requests, present.channels), (0, 0));
+    }
+
+    #[test]
+    fn callers_on_several_threads_have_the_limit_together() {
+        const COUNT: usize = 4;
+        let account = Account::new("a", 6, 8);
+        let all = Arc::new(Barrier::new(COUNT));
+        let threads = (0..COUNT).map(|_| {
+            let (account, all) = (account.clone(), all.clone());
+            thread::spawn(move || {
+                let shares: Vec<Share> = (0..4).filter_map(|_| account.enter().ok()).collect();
+                all.wait();
+                shares.len()
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        let entered = threads.into_iter().map(|thread| thread.join().unwrap());
+        assert_eq!(entered.sum::<usize>(), 6);
+        assert_eq!(account.lock().requests, 0);
     }
 }

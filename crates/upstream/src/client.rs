@@ -1,13 +1,14 @@
 //! [`Client`]: sends requests over pooled connections, follows redirects, and retries.
 //!
-//! One per gateway, shared as `Rc`; every call runs in the task of its caller and uses that task's
+//! One per loop, shared as `Rc`; every call runs in the task of its caller and uses that task's
 //! deadline. Invariants: a request that is not idempotent is sent once; a call ends by its
 //! time-out, whatever the peer does.
 
 use crate::account::Account;
 use crate::channel::{Channel, Destination};
+use crate::client_group::ClientGroup;
 use crate::connection::{Broken, Connection};
-use crate::connections::{Connections, Settings};
+use crate::connections::Connections;
 use crate::counters::{Counters, Gauges};
 use crate::dns::Resolver;
 use crate::error::{Error, Kind};
@@ -16,6 +17,7 @@ use crate::origin_pool::OriginPool;
 use crate::request::{BodyLength, Request};
 use crate::response::{Body, Deadline, Response};
 use crate::response_facts::ResponseFacts;
+use crate::settings::Settings;
 use crate::tcp;
 use crate::tls::{Sessions, TlsOptions};
 use crate::transport::Transport;
@@ -23,6 +25,7 @@ use crate::upload::Upload;
 use outboard_reactor::{Elapsed, now_ms, sleep, with_deadline};
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The pause before a retry, times the number of the attempt.
 const RETRY_PAUSE_MS: u64 = 20;
@@ -52,13 +55,23 @@ enum Failed {
 }
 
 impl Client {
-    /// A client without connections.
+    /// The only client with these settings.
     pub fn new(settings: Settings) -> Rc<Self> {
+        Self::of(&ClientGroup::new(settings))
+    }
+
+    /// A client without connections, which shares the limits of its group.
+    pub fn of(group: &Arc<ClientGroup>) -> Rc<Self> {
         Rc::new(Self {
-            sessions: Sessions::new(settings.ca_file.clone()),
-            connections: Connections::new(settings),
-            resolver: Resolver::default(),
+            sessions: Sessions::new(group.settings().ca_file.clone()),
+            connections: Connections::new(group),
+            resolver: Resolver::new(group.lookups()),
         })
+    }
+
+    /// The clients whose limits it shares.
+    pub fn group(&self) -> &Arc<ClientGroup> {
+        self.connections.group()
     }
 
     /// Sends a request and waits for the head of the response.
@@ -134,8 +147,7 @@ impl Client {
         deadline: Deadline,
     ) -> Result<Upload, Error> {
         let pool = self.connections.pool(&request.url);
-        let limits = self.connections.limits();
-        let permit = pool.enter(limits, request.account.as_ref(), deadline.at_ms).await?;
+        let permit = pool.enter(request.account.as_ref(), deadline.at_ms).await?;
         let tls =
             request.url.is_https().then_some(TlsOptions { verify: request.verify, http2: false });
         let connection = match pool.take_idle(tls) {
@@ -194,8 +206,7 @@ impl Client {
         deadline: Deadline,
     ) -> Result<Response, Error> {
         let pool = self.connections.pool(&request.url);
-        let limits = self.connections.limits();
-        let permit = pool.enter(limits, request.account.as_ref(), deadline.at_ms).await?;
+        let permit = pool.enter(request.account.as_ref(), deadline.at_ms).await?;
         let most = if request.is_idempotent() { request.retries } else { 0 };
         let mut retries = 0;
         let mut may_pool = true;
@@ -324,7 +335,13 @@ impl Client {
         let url = &request.url;
         let until_ms = deadline.at_ms.min(now_ms() + request.connect_timeout_ms);
         let account = request.account.as_ref();
-        self.reach(url.host(), url.port(), url.origin(), tls, account, until_ms).await
+        let pool = self.connections.pool(url);
+        let place = with_deadline(until_ms, pool.socket()).await;
+        let place = place.map_err(|Elapsed| late(url.origin()))?;
+        let reached = self.reach(url.host(), url.port(), url.origin(), tls, account, until_ms);
+        let mut transport = reached.await?;
+        transport.count_for_origin(Some(place));
+        Ok(transport)
     }
 
     /// Connects for another protocol than HTTP, until `until_ms` (monotonic).
@@ -347,19 +364,16 @@ impl Client {
         port: u16,
         name: &str,
         tls: Option<TlsOptions>,
-        account: Option<&Rc<Account>>,
+        account: Option<&Arc<Account>>,
         until_ms: u64,
     ) -> Result<Transport, Failed> {
-        let late = || {
-            let message = format!("no connection to {name} in time");
-            Failed::Finally(Error::new(Kind::Timeout, message))
-        };
         let addresses = with_deadline(until_ms, self.resolver.resolve(host, account)).await;
-        let addresses = addresses.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
-        let socket = self.connections.socket(name).map_err(Failed::Finally)?;
+        let addresses = addresses.map_err(|Elapsed| late(name))?.map_err(Failed::Finally)?;
+        let socket = with_deadline(until_ms, self.connections.socket(name)).await;
+        let socket = socket.map_err(|Elapsed| late(name))?.map_err(Failed::Finally)?;
         let stream = tcp::connect(&addresses, port, until_ms).await.map_err(|error| {
             if error.kind() == io::ErrorKind::TimedOut {
-                return late();
+                return late(name);
             }
             let message = format!("no connection to {name}: {error}");
             let error = Error::new(Kind::Connect, message).because(error);
@@ -371,11 +385,16 @@ impl Client {
             Some(tls) => {
                 let session = self.sessions.connect(stream, host, tls);
                 let tls = with_deadline(until_ms, session).await;
-                let tls = tls.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
+                let tls = tls.map_err(|Elapsed| late(name))?.map_err(Failed::Finally)?;
                 Ok(Transport::tls(tls, socket))
             }
         }
     }
+}
+
+fn late(name: &str) -> Failed {
+    let message = format!("no connection to {name} in time");
+    Failed::Finally(Error::new(Kind::Timeout, message))
 }
 
 #[cfg(test)]

@@ -87,12 +87,18 @@ impl Connection {
         self.transport.is_quiet()
     }
 
-    /// Frees memory that an idle connection does not need.
+    /// Becomes idle, and frees memory that it does not need meanwhile.
     pub(crate) fn rest(&mut self) {
+        self.transport.rest();
         for buffer in [&mut self.input, &mut self.output] {
             buffer.clear();
             buffer.shrink_to(READ_BYTES);
         }
+    }
+
+    /// Is in use again.
+    pub(crate) fn resume(&mut self) {
+        self.transport.resume();
     }
 
     /// Sends a request and reads the head of its response.
@@ -275,7 +281,8 @@ impl Body {
 
     /// The connection and the bytes behind the head, after a switch of protocols.
     pub(crate) fn into_channel(self, share: Option<Share>) -> Channel {
-        let Connection { transport, mut input, .. } = *self.connection;
+        let Connection { mut transport, mut input, .. } = *self.connection;
+        transport.count_for_origin(None);
         input.drain(..self.at);
         Channel::new(transport, input, share)
     }

@@ -1,75 +1,49 @@
 //! [`Connections`]: the connections of a client to all origins, and its counts.
 //!
 //! Shared by the client and its responses, which return their connections. Invariants: no more
-//! connections are open than the settings allow; an idle one is closed after its time.
+//! connections are open than the settings allow for all clients of the group; an idle one is closed after
+//! its time, or when another client needs its place.
 
+use crate::client_group::ClientGroup;
 use crate::connection::Connection;
 use crate::counters::{Counters, Gauges};
+use crate::doorbell::Doorbell;
 use crate::error::{Error, Kind};
-use crate::origin_pool::{OriginLimits, OriginPool};
-use crate::sockets::{Socket, Sockets};
+use crate::origin_pool::OriginPool;
+use crate::sockets::{Member, Socket};
 use crate::url::Url;
-use outboard_reactor::{now_ms, sleep, spawn};
+use outboard_reactor::{now_ms, spawn, with_deadline};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::rc::{Rc, Weak};
-
-/// The limits of a client, and its trusted certificates.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Concurrent requests to one origin.
-    pub requests_per_host: usize,
-    /// Responses of one origin that count apart from these ([`Response::count_as_response`]).
-    pub responses_per_host: usize,
-    /// Requests to one origin that may wait for another to end.
-    pub waiting_per_host: usize,
-    /// The longest wait of such a request.
-    pub wait_ms: u64,
-    /// Connections to all origins.
-    pub connections: usize,
-    /// Idle connections to one origin.
-    pub idle_per_host: usize,
-    /// How long an idle connection stays open.
-    pub idle_timeout_ms: u64,
-    /// Certificate authorities in addition to the system's, as PEM.
-    pub ca_file: Option<PathBuf>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            requests_per_host: 1024,
-            responses_per_host: 4096,
-            waiting_per_host: 1024,
-            wait_ms: 1_000,
-            connections: 16_384,
-            idle_per_host: 512,
-            idle_timeout_ms: 30_000,
-            ca_file: None,
-        }
-    }
-}
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    settings: Settings,
+    group: Arc<ClientGroup>,
     pools: RefCell<HashMap<Box<str>, Rc<OriginPool>>>,
-    sockets: Rc<Sockets>,
+    member: Rc<Member>,
+    doorbell: Arc<Doorbell>,
     counters: RefCell<Counters>,
     sweeping: Cell<bool>,
 }
 
 impl Connections {
-    pub(crate) fn new(settings: Settings) -> Rc<Self> {
+    pub(crate) fn new(group: &Arc<ClientGroup>) -> Rc<Self> {
+        let doorbell = Arc::default();
         Rc::new(Self {
-            sockets: Sockets::new(settings.connections),
-            settings,
+            group: group.clone(),
+            member: group.join(&doorbell),
+            doorbell,
             pools: RefCell::default(),
             counters: RefCell::default(),
             sweeping: Cell::new(false),
         })
+    }
+
+    pub(crate) fn group(&self) -> &Arc<ClientGroup> {
+        &self.group
     }
 
     /// The counts since the start.
@@ -99,7 +73,7 @@ impl Connections {
         if let Some(pool) = pools.get(url.origin()) {
             return pool.clone();
         }
-        let pool = Rc::new(OriginPool::new(url.origin()));
+        let pool = Rc::new(OriginPool::new(self.group.origin(url.origin()), &self.doorbell));
         pools.insert(url.origin().into(), pool.clone());
         pool
     }
@@ -109,56 +83,56 @@ impl Connections {
         self.pools.borrow().is_empty()
     }
 
-    /// The limits of each pool.
-    pub(crate) fn limits(&self) -> OriginLimits {
-        OriginLimits {
-            requests: self.settings.requests_per_host,
-            responses: self.settings.responses_per_host,
-            waiting: self.settings.waiting_per_host,
-            wait_ms: self.settings.wait_ms,
-            idle: self.settings.idle_per_host,
-        }
+    /// The right to one more connection. At the limit, the connection that has been idle longest is closed,
+    /// or one of another client if this one has none.
+    pub(crate) async fn socket(&self, name: &str) -> Result<Socket, Error> {
+        let socket = self.member.take_or_close(|| self.close_longest_idle()).await;
+        socket.ok_or_else(|| {
+            let most = self.member.most();
+            let message = format!(
+                "no connection to {name}: {most} connections to other servers are open, which is the limit"
+            );
+            Error::new(Kind::Busy, message)
+        })
     }
 
-    /// The right to one more connection. At the limit, the connection that has been idle longest is closed.
-    pub(crate) fn socket(&self, name: &str) -> Result<Socket, Error> {
-        loop {
-            if let Some(socket) = self.sockets.take() {
-                return Ok(socket);
-            }
-            let pools = self.pools.borrow();
-            let idle = pools.values().filter_map(|pool| Some((pool.idle_since_ms()?, pool)));
-            let longest = idle.min_by_key(|(since_ms, _)| *since_ms);
-            let Some(pool) = longest.map(|(_, pool)| pool.clone()) else {
-                let most = self.sockets.most();
-                let message = format!(
-                    "no connection to {name}: {most} connections to other servers are open, which is the limit"
-                );
-                return Err(Error::new(Kind::Busy, message));
-            };
-            drop(pools);
-            pool.close_longest_idle();
-        }
+    /// False if no connection is idle.
+    fn close_longest_idle(&self) -> bool {
+        let pools = self.pools.borrow();
+        let idle = pools.values().filter_map(|pool| Some((pool.idle_since_ms()?, pool)));
+        let longest = idle.min_by_key(|(since_ms, _)| *since_ms);
+        let Some(pool) = longest.map(|(_, pool)| pool.clone()) else { return false };
+        drop(pools);
+        pool.close_longest_idle()
+    }
+
+    /// Closes the idle connections whose places other clients need.
+    fn answer(&self) {
+        self.member.answer(|| self.close_longest_idle());
+        let pools: Vec<_> = self.pools.borrow().values().cloned().collect();
+        pools.iter().for_each(|pool| pool.answer());
     }
 
     /// Returns a connection whose response was read to its end to the pool.
     pub(crate) fn keep(self: &Rc<Self>, pool: &OriginPool, connection: Option<Box<Connection>>) {
         if let Some(connection) = connection {
-            pool.keep(connection, self.limits());
+            pool.keep(connection);
         }
         if !self.sweeping.replace(true) {
-            spawn(sweep(Rc::downgrade(self), self.settings.idle_timeout_ms));
+            let idle_timeout_ms = self.group.settings().idle_timeout_ms;
+            spawn(sweep(Rc::downgrade(self), self.doorbell.clone(), idle_timeout_ms));
         }
     }
 
     /// Closes connections that have been idle for too long; returns whether any pool is left.
     fn expire(&self) -> bool {
-        let since_ms = now_ms().saturating_sub(self.settings.idle_timeout_ms);
+        let since_ms = now_ms().saturating_sub(self.group.settings().idle_timeout_ms);
         let mut pools = self.pools.borrow_mut();
         pools.retain(|_, pool| {
             pool.expire(since_ms);
             !pool.is_forgettable()
         });
+        self.group.forget_unused();
         if pools.is_empty() {
             self.sweeping.set(false);
         }
@@ -166,13 +140,20 @@ impl Connections {
     }
 }
 
-/// Closes idle connections after their time, while there are any.
-async fn sweep(connections: Weak<Connections>, idle_timeout_ms: u64) {
+/// Closes idle connections after their time, and those whose places other clients need, while there are
+/// any.
+async fn sweep(connections: Weak<Connections>, doorbell: Arc<Doorbell>, idle_timeout_ms: u64) {
     loop {
-        sleep((idle_timeout_ms / 4).max(10)).await;
-        match connections.upgrade() {
-            Some(connections) if connections.expire() => {}
-            _ => return,
+        let until_ms = now_ms() + (idle_timeout_ms / 4).max(10);
+        while with_deadline(until_ms, doorbell.rung()).await.is_ok() {
+            if let Some(connections) = connections.upgrade() {
+                connections.answer();
+            }
+        }
+        let Some(connections) = connections.upgrade() else { return };
+        if !connections.expire() {
+            // Nothing is idle any more, so nothing is asked after this.
+            return connections.answer();
         }
     }
 }

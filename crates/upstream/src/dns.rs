@@ -2,10 +2,11 @@
 //!
 //! Called before each connection. Invariants: `getaddrinfo(3)` runs outside of the loop, once per name
 //! however many tasks wait for it; the number of its threads is limited, and each account has a part of
-//! them, since a name server can delay each for a long time; failures are not cached.
+//! them, since a name server can delay each for a long time ([`crate::lookups`]); failures are not cached.
 
 use crate::account::Account;
 use crate::error::{Error, Kind};
+use crate::lookups::{LookupRight, Lookups};
 use crate::url::literal_address;
 use outboard_reactor::{TaskId, blocking, current_task, now_ms, spawn, wake};
 use std::cell::RefCell;
@@ -15,27 +16,20 @@ use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 /// Short, because `getaddrinfo(3)` does not return the time to live of a record.
 const CACHED_MS: u64 = 10_000;
-/// The most concurrent lookups.
-const LOOKUPS_MAX: usize = 256;
-/// The most concurrent lookups of one account.
-const LOOKUPS_PER_ACCOUNT: usize = 32;
 /// With this many names in the cache, expired ones are removed.
 const NAMES_CACHED: usize = 256;
 
 type Resolved = Result<Rc<[IpAddr]>, Arc<io::Error>>;
 
 /// The cache and the present lookups.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Resolver {
     known: RefCell<HashMap<Box<str>, Rc<Lookup>>>,
-    /// Each present lookup holds a clone.
-    under_way: Rc<()>,
-    /// Tasks that wait for a lookup to end.
-    waiting: Rc<RefCell<Vec<TaskId>>>,
+    limits: Arc<Lookups>,
 }
 
 /// A lookup, pending or complete.
@@ -56,24 +50,23 @@ impl Lookup {
 }
 
 impl Resolver {
+    /// A resolver without addresses, within the limits of all loops.
+    pub(crate) fn new(limits: &Arc<Lookups>) -> Self {
+        Self { known: RefCell::default(), limits: limits.clone() }
+    }
+
     /// The addresses of a host, at least one.
     pub(crate) async fn resolve(
         &self,
         host: &str,
-        account: Option<&Rc<Account>>,
+        account: Option<&Arc<Account>>,
     ) -> Result<Rc<[IpAddr]>, Error> {
         if let Some(address) = literal_address(host) {
             return Ok(Rc::new([address]));
         }
-        let lookup = poll_fn(|_| match self.lookup(host, account) {
+        let lookup = poll_fn(|context| match self.lookup(host, account, context.waker()) {
             Some(lookup) => Poll::Ready(lookup),
-            None => {
-                let (mut waiting, task) = (self.waiting.borrow_mut(), current_task());
-                if !waiting.contains(&task) {
-                    waiting.push(task);
-                }
-                Poll::Pending
-            }
+            None => Poll::Pending,
         })
         .await;
         let found = poll_fn(|_| match &*lookup.outcome.borrow() {
@@ -89,39 +82,31 @@ impl Resolver {
         })
     }
 
-    /// `None` at the limit of concurrent lookups.
-    fn lookup(&self, host: &str, account: Option<&Rc<Account>>) -> Option<Rc<Lookup>> {
+    /// `None` at the limit of concurrent lookups; the task is woken when one has ended.
+    fn lookup(
+        &self,
+        host: &str,
+        account: Option<&Arc<Account>>,
+        waker: &Waker,
+    ) -> Option<Rc<Lookup>> {
         let now_ms = now_ms();
         let mut known = self.known.borrow_mut();
         if let Some(lookup) = known.get(host).filter(|lookup| lookup.is_fresh(now_ms)) {
             return Some(lookup.clone());
         }
-        let share = (self.under_way.clone(), account.map(|account| account.lookups().clone()));
-        // The owner holds one, and this lookup another.
-        let exceeds = |share: &Rc<()>, most: usize| Rc::strong_count(share) > most + 1;
-        if exceeds(&share.0, LOOKUPS_MAX)
-            || share.1.as_ref().is_some_and(|share| exceeds(share, LOOKUPS_PER_ACCOUNT))
-        {
-            return None;
-        }
+        let right = self.limits.begin(account, waker)?;
         if known.len() >= NAMES_CACHED {
             known.retain(|_, lookup| lookup.is_fresh(now_ms));
         }
         let lookup = Rc::new(Lookup::default());
         known.insert(host.into(), lookup.clone());
-        let resolved = resolve(host.to_owned(), lookup.clone());
-        let waiting = self.waiting.clone();
-        spawn(async move {
-            resolved.await;
-            drop(share);
-            waiting.take().into_iter().for_each(wake);
-        });
+        spawn(resolve(host.to_owned(), lookup.clone(), right));
         Some(lookup)
     }
 }
 
 /// Runs in its own task, since the first caller can be cancelled.
-async fn resolve(host: String, lookup: Rc<Lookup>) {
+async fn resolve(host: String, lookup: Rc<Lookup>, right: LookupRight) {
     let found = blocking(move || {
         let addresses = (host.as_str(), 0).to_socket_addrs()?;
         let addresses: Vec<IpAddr> = addresses.map(|address| address.ip()).collect();
@@ -136,11 +121,13 @@ async fn resolve(host: String, lookup: Rc<Lookup>) {
     for task in lookup.waiting.take() {
         wake(task);
     }
+    drop(right);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lookups::{LOOKUPS_MAX, LOOKUPS_PER_ACCOUNT};
     use outboard_reactor::run;
     use std::pin::pin;
     use std::task::Context;
@@ -149,25 +136,26 @@ mod tests {
     /// is involved.
     fn under_way(
         resolver: &Resolver,
-        account: Option<&Rc<Account>>,
+        account: Option<&Arc<Account>>,
         count: usize,
         kind: u8,
     ) -> usize {
-        let mut context = Context::from_waker(std::task::Waker::noop());
+        let mut context = Context::from_waker(Waker::noop());
         for number in 0..count {
             let host = format!("127.{kind}.{number}");
             assert!(pin!(resolver.resolve(&host, account)).poll(&mut context).is_pending());
         }
-        Rc::strong_count(&resolver.under_way) - 1
+        resolver.limits.under_way()
     }
 
     #[test]
     fn lookups_are_limited_in_total_and_per_account() {
         run(async {
-            let resolver = Resolver::default();
+            let limits = Arc::default();
+            let (resolver, other_loop) = (Resolver::new(&limits), Resolver::new(&limits));
             let (one, other) = (Account::new("a", 1, 1), Account::new("b", 1, 1));
             assert_eq!(under_way(&resolver, Some(&one), 40, 1), LOOKUPS_PER_ACCOUNT);
-            assert_eq!(under_way(&resolver, Some(&other), 40, 2), 2 * LOOKUPS_PER_ACCOUNT);
+            assert_eq!(under_way(&other_loop, Some(&other), 40, 2), 2 * LOOKUPS_PER_ACCOUNT);
             assert_eq!(under_way(&resolver, None, LOOKUPS_MAX, 3), LOOKUPS_MAX);
             let late = resolver.resolve("127.1.41", Some(&one)).await.unwrap();
             assert_eq!(late[0], IpAddr::from([127, 1, 0, 41]));

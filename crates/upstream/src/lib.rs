@@ -2,11 +2,13 @@
 //!
 //! Called by the gateway for `fetch()`, `compose`, `prefetch` and proxied routes. It speaks HTTP/1.1 over
 //! plain sockets and TLS and HTTP/2 over TLS, pools connections, follows redirects, decodes bodies, and
-//! bounds time, size and requests per origin. State is `Rc` and belongs to one loop of `outboard_reactor`.
+//! bounds time, size and requests per origin. State is `Rc` and belongs to one loop of `outboard_reactor`;
+//! clients of several loops share limits in a [`ClientGroup`].
 //!
 //! | file | owns |
 //! |---|---|
 //! | `client` | [`Client`]: redirects, retries |
+//! | `client_group` | [`ClientGroup`]: what the clients of several loops share |
 //! | `connections` | the connections of a client to all origins |
 //! | `request`, `response` | [`Request`], [`Response`] |
 //! | `response_facts` | the head of a response over either protocol |
@@ -14,14 +16,17 @@
 //! | `connection` | one HTTP/1.1 exchange, read strictly |
 //! | `http2` | exchanges that share a connection |
 //! | `channel` | [`Channel`]: a connection with another protocol |
-//! | `origin_pool` | the requests and idle connections of one origin |
-//! | `dns`, `tcp`, `tls`, `transport` | name resolution, connection, TLS |
+//! | `origin_pool` | the requests and idle connections of one origin in one loop |
+//! | `origin_limits` | the limits of one origin for all loops |
+//! | `permits` | permits, and the queue for them |
+//! | `dns`, `lookups`, `tcp`, `tls`, `transport` | name resolution and its limits, connection, TLS |
 //! | `decode` | content codings |
 //! | `read_turns` | [`ReadTurns`]: whose body is read next |
-//! | `account`, `sockets` | the limits of one caller, and of all together |
+//! | `account`, `sockets` | the limits of one caller, and of connections |
+//! | `doorbell` | how a loop is asked for an idle connection's place |
 //! | `interim` | [`Interims`]: interim responses |
 //! | `scoped_task` | [`ScopedTask`]: a task that ends with its handle |
-//! | `url`, `error`, `counters` | [`Url`], [`Error`], [`Counters`] |
+//! | `settings`, `url`, `error`, `counters` | [`Settings`], [`Url`], [`Error`], [`Counters`] |
 //!
 //! # Examples
 //!
@@ -51,22 +56,28 @@
 mod account;
 mod channel;
 mod client;
+mod client_group;
 mod connection;
 mod connections;
 mod counters;
 mod decode;
 mod dns;
+mod doorbell;
 mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod http2;
 mod interim;
+mod lookups;
+mod origin_limits;
 mod origin_pool;
+mod permits;
 mod read_turns;
 mod request;
 mod response;
 mod response_facts;
 mod scoped_task;
+mod settings;
 mod sockets;
 mod tcp;
 #[cfg(feature = "testing")]
@@ -79,7 +90,7 @@ mod url;
 pub use account::Account;
 pub use channel::{Channel, Destination};
 pub use client::Client;
-pub use connections::Settings;
+pub use client_group::ClientGroup;
 pub use counters::{Counters, Gauges};
 pub use error::{Error, Kind};
 pub use interim::{Interim, Interims};
@@ -87,5 +98,6 @@ pub use read_turns::ReadTurns;
 pub use request::{BodyLength, Request, RequestHeaders};
 pub use response::Response;
 pub use scoped_task::ScopedTask;
+pub use settings::Settings;
 pub use upload::Upload;
 pub use url::Url;

@@ -1,31 +1,31 @@
-//! [`OriginPool`]: the idle connections to one origin, and the limit of concurrent requests to it.
+//! [`OriginPool`]: the idle connections of one loop to one origin, and its requests to it.
 //!
 //! Owned by the client, one per scheme, host and port. Invariants: a request holds a [`Permit`] from
 //! before its connection to the end of its response; the permit counts as a request or, if the caller
-//! chooses, as a response; permits are granted in the order of the requests; an idle connection has no
-//! unread bytes.
+//! chooses, as a response, here and in the limits of all loops; an idle connection has no unread bytes.
 
 use crate::account::{Account, Share};
 use crate::connection::Connection;
-use crate::error::{Error, Kind};
+use crate::doorbell::Doorbell;
+use crate::error::Error;
 use crate::http2::{Multiplexed, Opening};
+use crate::origin_limits::{IdleRight, OriginLimits, Right};
+use crate::sockets::{Member, Socket};
 use crate::tls::TlsOptions;
-use outboard_reactor::{Elapsed, TaskId, current_task, now_ms, wake, with_deadline};
+use outboard_reactor::{now_ms, sleep};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
+use std::sync::Arc;
 
 /// One origin.
 #[derive(Debug)]
 pub(crate) struct OriginPool {
-    origin: Box<str>,
+    limits: Arc<OriginLimits>,
+    member: Rc<Member>,
     /// Ordered by time; the last one was used last.
     idle: RefCell<Vec<Idle>>,
     requests: Cell<usize>,
     responses: Cell<usize>,
-    waiting: RefCell<VecDeque<Rc<Waiter>>>,
     http2: RefCell<Option<(TlsOptions, Multiplexed)>>,
     opening: Opening,
 }
@@ -34,40 +34,18 @@ pub(crate) struct OriginPool {
 struct Idle {
     connection: Box<Connection>,
     since_ms: u64,
-}
-
-/// A task that waits for a permit.
-#[derive(Debug)]
-struct Waiter {
-    task: TaskId,
-    state: Cell<WaiterState>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WaiterState {
-    Waiting,
-    Granted,
-    GaveUp,
-}
-
-/// The limits of one origin.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OriginLimits {
-    pub(crate) requests: usize,
-    pub(crate) responses: usize,
-    pub(crate) waiting: usize,
-    pub(crate) wait_ms: u64,
-    pub(crate) idle: usize,
+    _right: IdleRight,
 }
 
 impl OriginPool {
-    pub(crate) fn new(origin: &str) -> Self {
+    /// A pool without connections; the loop calls [`Self::answer`] when the doorbell is rung.
+    pub(crate) fn new(limits: Arc<OriginLimits>, doorbell: &Arc<Doorbell>) -> Self {
         Self {
-            origin: origin.into(),
+            member: limits.sockets().join(doorbell),
+            limits,
             idle: RefCell::default(),
             requests: Cell::new(0),
             responses: Cell::new(0),
-            waiting: RefCell::default(),
             http2: RefCell::default(),
             opening: Opening::default(),
         }
@@ -76,50 +54,13 @@ impl OriginPool {
     /// Waits until a request may begin, until `until_ms` at most.
     pub(crate) async fn enter(
         self: &Rc<Self>,
-        limits: OriginLimits,
-        account: Option<&Rc<Account>>,
+        account: Option<&Arc<Account>>,
         until_ms: u64,
     ) -> Result<Permit, Error> {
         let share = account.map(Account::enter).transpose()?;
-        if self.requests.get() < limits.requests {
-            self.requests.set(self.requests.get() + 1);
-            return Ok(Permit { pool: self.clone(), share, is_response: false });
-        }
-        let busy = |what: &str| {
-            let most = limits.requests;
-            let message = format!("{most} requests to {} are under way{what}", self.origin);
-            Error::new(Kind::Busy, message)
-        };
-        if self.waiting.borrow().len() >= limits.waiting {
-            return Err(busy(" and as many wait as may"));
-        }
-        let waiter =
-            Rc::new(Waiter { task: current_task(), state: Cell::new(WaiterState::Waiting) });
-        self.waiting.borrow_mut().push_back(waiter.clone());
-        let queued = Queued { pool: self.clone(), waiter };
-        let patience_ms = now_ms() + limits.wait_ms;
-        let granted = with_deadline(
-            until_ms.min(patience_ms),
-            poll_fn(|_| match queued.waiter.state.get() {
-                WaiterState::Granted => Poll::Ready(()),
-                _ => Poll::Pending,
-            }),
-        );
-        match granted.await {
-            Ok(()) => Ok(queued.into_permit(share)),
-            Err(Elapsed) => Err(busy(", and none ended in time")),
-        }
-    }
-
-    fn leave(&self) {
-        while let Some(next) = self.waiting.borrow_mut().pop_front() {
-            if next.state.get() == WaiterState::Waiting {
-                next.state.set(WaiterState::Granted);
-                wake(next.task);
-                return;
-            }
-        }
-        self.requests.set(self.requests.get() - 1);
+        let right = self.limits.enter(until_ms).await?;
+        self.requests.set(self.requests.get() + 1);
+        Ok(Permit { pool: self.clone(), right, share })
     }
 
     /// An idle connection that the peer has not closed meanwhile.
@@ -131,6 +72,7 @@ impl OriginPool {
                 idle.remove(at).connection
             };
             if connection.is_quiet() {
+                connection.resume();
                 return Some(connection);
             }
         }
@@ -141,19 +83,36 @@ impl OriginPool {
         self.idle.borrow().first().map(|idle| idle.since_ms)
     }
 
-    pub(crate) fn close_longest_idle(&self) {
+    /// False if no connection is idle.
+    pub(crate) fn close_longest_idle(&self) -> bool {
         let mut idle = self.idle.borrow_mut();
         let closed = (!idle.is_empty()).then(|| idle.remove(0));
         drop(idle);
-        drop(closed);
+        closed.is_some()
     }
 
-    /// Stores a connection for the next request, unless the pool is full.
-    pub(crate) fn keep(&self, mut connection: Box<Connection>, limits: OriginLimits) {
-        let mut idle = self.idle.borrow_mut();
-        if idle.len() < limits.idle {
+    /// Closes the idle connections whose places other loops need.
+    pub(crate) fn answer(&self) {
+        self.member.answer(|| self.close_longest_idle());
+    }
+
+    /// Waits for the right to one more connection. The caller has a permit, so one is free, or idle in a
+    /// loop, or about to be.
+    pub(crate) async fn socket(&self) -> Socket {
+        loop {
+            match self.member.take_or_close(|| self.close_longest_idle()).await {
+                Some(socket) => return socket,
+                None => sleep(1).await,
+            }
+        }
+    }
+
+    /// Stores a connection for the next request, unless as many are idle as may.
+    pub(crate) fn keep(&self, mut connection: Box<Connection>) {
+        if let Some(right) = self.limits.keep_idle() {
             connection.rest();
-            idle.push(Idle { connection, since_ms: now_ms() });
+            let idle = Idle { connection, since_ms: now_ms(), _right: right };
+            self.idle.borrow_mut().push(idle);
         }
     }
 
@@ -196,9 +155,9 @@ impl OriginPool {
         drop(expired);
     }
 
-    /// Whether the pool has no state and can be removed.
-    pub(crate) fn is_forgettable(&self) -> bool {
-        self.under_way() == 0 && self.idle.borrow().is_empty() && self.http2.borrow().is_none()
+    /// Whether the pool has no state and no request, not even a waiting one, and can be removed.
+    pub(crate) fn is_forgettable(self: &Rc<Self>) -> bool {
+        Rc::strong_count(self) == 1 && self.idle_count() == 0
     }
 
     pub(crate) fn idle_count(&self) -> usize {
@@ -218,8 +177,8 @@ impl OriginPool {
 #[derive(Debug)]
 pub(crate) struct Permit {
     pool: Rc<OriginPool>,
+    right: Right,
     share: Option<Share>,
-    is_response: bool,
 }
 
 impl Permit {
@@ -229,15 +188,14 @@ impl Permit {
 
     /// Counts as a response from now on, so that another request can start. At the limit of responses
     /// it continues to count as a request.
-    pub(crate) fn count_as_response(&mut self, limits: OriginLimits) {
-        let responses = &self.pool.responses;
-        if self.is_response || responses.get() >= limits.responses {
+    pub(crate) fn count_as_response(&mut self) {
+        if !self.right.count_as_response() {
             return;
         }
+        let OriginPool { requests, responses, .. } = &*self.pool;
+        requests.set(requests.get() - 1);
         responses.set(responses.get() + 1);
-        self.is_response = true;
         self.share = self.share.take().map(Share::into_channel);
-        self.pool.leave();
     }
 
     /// The share of the account, for a connection that switches to another protocol.
@@ -248,92 +206,47 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        match self.is_response {
-            true => self.pool.responses.set(self.pool.responses.get() - 1),
-            false => self.pool.leave(),
-        }
-    }
-}
-
-/// A place in the queue. Dropping it leaves the queue, and returns a permit that was granted meanwhile.
-struct Queued {
-    pool: Rc<OriginPool>,
-    waiter: Rc<Waiter>,
-}
-
-impl Queued {
-    fn into_permit(self, share: Option<Share>) -> Permit {
-        self.waiter.state.set(WaiterState::GaveUp);
-        Permit { pool: self.pool.clone(), share, is_response: false }
-    }
-}
-
-impl Drop for Queued {
-    fn drop(&mut self) {
-        if self.waiter.state.replace(WaiterState::GaveUp) == WaiterState::Granted {
-            self.pool.leave();
-        }
-        self.pool.waiting.borrow_mut().retain(|waiter| !Rc::ptr_eq(waiter, &self.waiter));
+        let OriginPool { requests, responses, .. } = &*self.pool;
+        let counted = if self.right.is_response() { responses } else { requests };
+        counted.set(counted.get() - 1);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outboard_reactor::{run, sleep, spawn};
+    use crate::error::Kind;
+    use crate::settings::Settings;
+    use outboard_reactor::{now_ms, run};
 
-    const LIMITS: OriginLimits =
-        OriginLimits { requests: 1, responses: 1, waiting: 2, wait_ms: 60_000, idle: 1 };
-
-    #[test]
-    fn permits_are_granted_in_order_and_skip_waiters_that_gave_up() {
-        run(async {
-            let pool = Rc::new(OriginPool::new("http://a"));
-            let first = pool.enter(LIMITS, None, u64::MAX).await.unwrap();
-            let order = Rc::new(RefCell::new(Vec::new()));
-            for name in ["gives up", "second"] {
-                let (pool, order) = (pool.clone(), order.clone());
-                let until_ms = if name == "second" { u64::MAX } else { now_ms() + 30 };
-                spawn(async move {
-                    let entered = pool.enter(LIMITS, None, until_ms).await;
-                    order.borrow_mut().push((name, entered.map(drop).map_err(|e| e.kind)));
-                });
-            }
-            while pool.waiting.borrow().len() < 2 {
-                sleep(1).await;
-            }
-            let full = pool.enter(LIMITS, None, u64::MAX).await.unwrap_err();
-            assert_eq!(full.kind, Kind::Busy);
-            while order.borrow().is_empty() {
-                sleep(1).await;
-            }
-            drop(first);
-            while order.borrow().len() < 2 {
-                sleep(1).await;
-            }
-            assert_eq!(*order.borrow(), [("gives up", Err(Kind::Busy)), ("second", Ok(()))]);
-            assert!(pool.is_forgettable());
-        })
-        .unwrap();
+    fn pool() -> Rc<OriginPool> {
+        let settings = Settings {
+            requests_per_host: 1,
+            responses_per_host: 1,
+            waiting_per_host: 2,
+            ..Settings::default()
+        };
+        Rc::new(OriginPool::new(OriginLimits::new("http://a", &settings), &Arc::default()))
     }
 
     #[test]
     fn responses_count_apart_from_requests_up_to_their_limit() {
         run(async {
-            let pool = Rc::new(OriginPool::new("http://a"));
+            let pool = pool();
             let account = Account::new("a", 1, 8);
-            let enter = async || pool.enter(LIMITS, Some(&account), now_ms() + 10).await;
+            let enter = async || pool.enter(Some(&account), now_ms() + 10).await;
             let mut first = enter().await.unwrap();
-            first.count_as_response(LIMITS);
-            first.count_as_response(LIMITS);
+            first.count_as_response();
+            first.count_as_response();
             let mut second = enter().await.unwrap();
             assert_eq!((pool.under_way(), pool.responses()), (2, 1));
-            second.count_as_response(LIMITS);
+            second.count_as_response();
             assert_eq!(pool.responses(), 1, "at the limit");
             assert_eq!(enter().await.unwrap_err().kind, Kind::Busy);
             drop(first);
-            second.count_as_response(LIMITS);
+            second.count_as_response();
             drop(enter().await.unwrap());
+            assert!(!pool.is_forgettable(), "a response is arriving");
             drop(second);
             assert!(pool.is_forgettable());
         })

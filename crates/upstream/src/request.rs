@@ -12,6 +12,7 @@ use outboard_http1::{
     Method, write_content_length, write_head_end, write_header, write_request_line,
 };
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A request and its bounds.
 #[derive(Debug, Clone)]
@@ -47,7 +48,7 @@ pub struct Request {
     /// Receives interim responses; `None` discards them.
     pub interims: Option<Rc<Interims>>,
     /// The account that the request counts for.
-    pub account: Option<Rc<Account>>,
+    pub account: Option<Arc<Account>>,
 }
 
 /// The framing of a streamed body.

@@ -179,7 +179,7 @@ impl Response {
     /// the place of a request.
     pub fn count_as_response(&mut self) {
         if let Some((_, permit)) = &mut self.content.under_way {
-            permit.count_as_response(self.content.connections.limits());
+            permit.count_as_response();
         }
     }
 

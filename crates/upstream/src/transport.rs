@@ -17,6 +17,8 @@ pub(crate) const READ_BYTES: usize = 16 * 1024;
 pub(crate) struct Transport {
     bytes: Bytes,
     socket: Socket,
+    /// Counts it among the connections for requests to its origin.
+    of_origin: Option<Socket>,
 }
 
 #[derive(Debug)]
@@ -27,11 +29,16 @@ enum Bytes {
 
 impl Transport {
     pub(crate) fn plain(stream: Stream, socket: Socket) -> Self {
-        Self { bytes: Bytes::Plain(stream), socket }
+        Self { bytes: Bytes::Plain(stream), socket, of_origin: None }
     }
 
     pub(crate) fn tls(session: Session, socket: Socket) -> Self {
-        Self { bytes: Bytes::Tls(Box::new(session)), socket }
+        Self { bytes: Bytes::Tls(Box::new(session)), socket, of_origin: None }
+    }
+
+    /// Counts among the connections for requests to its origin, or with `None` not any more.
+    pub(crate) fn count_for_origin(&mut self, place: Option<Socket>) {
+        self.of_origin = place;
     }
 
     /// The session of a peer that has chosen HTTP/2.
@@ -106,6 +113,20 @@ impl Transport {
             Bytes::Tls(tls) => tls.poll_flush(),
             Bytes::Plain(_) => Poll::Ready(Ok(())),
         }
+    }
+
+    /// The connection is idle: another loop may have it closed.
+    pub(crate) fn rest(&mut self) {
+        self.sockets().for_each(Socket::rest);
+    }
+
+    /// The connection is in use again.
+    pub(crate) fn resume(&mut self) {
+        self.sockets().for_each(Socket::resume);
+    }
+
+    fn sockets(&mut self) -> impl Iterator<Item = &mut Socket> {
+        [&mut self.socket].into_iter().chain(&mut self.of_origin)
     }
 
     /// Ends the sending side, as far as possible without waiting.

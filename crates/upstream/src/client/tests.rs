@@ -389,7 +389,7 @@ fn an_account_limits_its_caller() {
     on_loop(|client| async move {
         let account = crate::Account::new("a", 1, 10);
         let peer = Peer::saying(&[&[OK], &[OK], &[OK, OK]]);
-        let asking = |account: Option<&Rc<crate::Account>>| Request {
+        let asking = |account: Option<&Arc<crate::Account>>| Request {
             account: account.cloned(),
             ..peer.get("/")
         };
@@ -422,7 +422,7 @@ fn idle_connections_are_closed_after_their_time() {
         while client.gauges().idle > 0 {
             sleep(5).await;
         }
-        assert!(client.connections.is_empty());
+        assert!(client.connections.is_empty() && client.group().is_empty());
     })
     .unwrap();
 }
