@@ -5,7 +5,10 @@
 //! the cookie or header that causes the difference is searched for. With `audit` configured this
 //! happens automatically, and the page is then no longer cached; on demand it results in a report.
 //!
-//! Invariant: only requests are repeated that the cache would have sent by itself.
+//! Each shard samples its own hits, whose requests only it can repeat; what it removes is removed for
+//! all. Invariant: only requests are repeated that the cache would have sent by itself.
+
+mod removed_paths;
 
 use crate::cookies::{name_of, pairs_of};
 use crate::difference::Difference;
@@ -19,13 +22,16 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use removed_paths::RemovedHere;
+pub(crate) use removed_paths::RemovedPaths;
 
 /// Hits that are remembered for an audit on demand.
 const SAMPLES_MAX: usize = 64;
 /// After the first hits, one is remembered in each such interval: that costs more than the hit itself.
 const SAMPLE_INTERVAL_MS: u64 = 1_000;
-/// Paths that are removed at most; one more turns the app's cache off.
-const REMOVED_MAX: usize = 1000;
 /// The value of cookies in an altered request.
 const ALTERED: &[u8] = b"outboard-audit";
 /// Fields that every request needs.
@@ -66,8 +72,7 @@ pub struct Audit {
     next_sample_ms: Cell<u64>,
     due_ppm: Cell<u64>,
     is_running: Cell<bool>,
-    examined: Cell<u64>,
-    removed: RefCell<Vec<Vec<u8>>>,
+    removed: RemovedHere,
 }
 
 /// A hit whose request can be repeated.
@@ -80,22 +85,22 @@ pub(crate) struct Sample {
 }
 
 impl Audit {
-    /// An audit that examines this share of the hits automatically.
-    pub(crate) fn new(app: &str, share_ppm: u32) -> Self {
-        Self { app: app.into(), share_ppm, ..Self::default() }
+    /// A shard's audit that examines this share of its hits automatically.
+    pub(crate) fn new(app: &str, share_ppm: u32, removed: &Arc<RemovedPaths>) -> Self {
+        Self { app: app.into(), share_ppm, removed: RemovedHere::of(removed), ..Self::default() }
     }
 
     /// Whether an audit has removed the pages of this path.
     pub fn has_removed(&self, path: &[u8]) -> bool {
-        let paths = self.removed.borrow();
-        paths.len() > REMOVED_MAX || paths.iter().any(|removed| removed == path)
+        self.removed.has(path)
     }
 
     /// For `outboard cache stats`.
     pub(crate) fn stats(&self) -> AuditStats {
-        let paths = self.removed.borrow();
+        let all = self.removed.all();
+        let paths = all.paths();
         let removed = paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
-        AuditStats { examined: self.examined.get(), removed }
+        AuditStats { examined: all.examined.load(Ordering::Relaxed), removed }
     }
 
     /// Counts a hit: whether it is to be remembered, and whether it is to be examined.
@@ -138,7 +143,7 @@ impl Audit {
     pub(crate) async fn run(&self, sample: &Sample) -> Option<Finding> {
         let finding = self.examine(sample).await;
         if finding.is_some() {
-            self.removed.borrow_mut().push(sample.replay.path().to_vec());
+            self.removed.all().add(sample.replay.path());
         }
         self.is_running.set(false);
         finding
@@ -158,7 +163,7 @@ impl Audit {
     /// Renders the page of a hit again, as it was requested and without all fields that it must not
     /// depend on.
     async fn examine(&self, sample: &Sample) -> Option<Finding> {
-        self.examined.set(self.examined.get() + 1);
+        self.removed.all().examined.fetch_add(1, Ordering::Relaxed);
         let (by, excerpt) = sample.examine().await?;
         let url = String::from_utf8_lossy(&sample.url).into_owned();
         Some(Finding { app: self.app.to_string(), url, by, excerpt })

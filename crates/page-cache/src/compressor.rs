@@ -1,11 +1,12 @@
-//! Compresses stored pages, one after the other, on a thread for computations.
+//! Compresses the pages that a shard has stored, one after the other, on a thread for computations.
 //!
-//! Called by [`crate::PageCache`] for each stored page. Invariants: a hit never waits for a
-//! compression; at most one page is compressed at a time, so that this uses at most one processor;
-//! pages that live too shortly to repay the work are left alone.
+//! Called by the shard's [`crate::PageCache`] for each stored page. Invariants: a hit never waits for a
+//! compression; a shard compresses at most one page at a time, so that this uses at most as many
+//! processors as there are shards, and as there are threads for computations; pages that live too shortly to repay the work are left alone.
 
 use crate::compress::compressed;
-use crate::entry::{Entry, Shared};
+use crate::entry::Entry;
+use crate::shared::Shared;
 use outboard_http_semantics::Coding;
 use outboard_reactor::{on_cpu_thread, spawn};
 use std::cell::{Cell, RefCell};

@@ -1,10 +1,10 @@
 //! The index of the entries on disk: everything but their bodies, and the order of eviction.
 //!
-//! Owned by the I/O thread, like the store. It knows files by number; its caller reads, writes and
+//! Owned by the disk tier of a cache, under its lock. It knows files by number; its caller reads, writes and
 //! removes them. Invariants: at most one file for a key and variant; the files take at most the budget
 //! after each call, once its caller has removed the files that were returned for removal.
 
-use crate::entry::{Entry, Shared};
+use crate::entry::Entry;
 use crate::key::Key;
 use crate::purge::Selector;
 use crate::purge_index::PurgeIndex;
@@ -26,7 +26,7 @@ pub struct DiskIndex {
 #[derive(Debug)]
 struct DiskEntry {
     /// Without head and bodies.
-    entry: Shared,
+    entry: Entry,
     bytes: u64,
 }
 
@@ -82,7 +82,7 @@ impl DiskIndex {
             self.remove(old);
             evicted.push(old);
         }
-        let stored = DiskEntry { entry: entry.without_bodies().into(), bytes };
+        let stored = DiskEntry { entry: entry.without_bodies(), bytes };
         self.by_key.entry(entry.key().bytes.clone()).or_default().push(file);
         self.purge_index.add(entry, file);
         self.files.insert(file, stored);
@@ -102,6 +102,11 @@ impl DiskIndex {
     pub fn find(&self, key: &Key, mut matches: impl FnMut(&Entry) -> bool) -> Option<u64> {
         let files = self.by_key.get(key.bytes())?;
         files.iter().rev().copied().find(|file| matches(&self.files[file].entry))
+    }
+
+    /// Whether a file is in the index.
+    pub fn contains(&self, file: u64) -> bool {
+        self.files.contains_key(&file)
     }
 
     /// Removes a file from the index; false if it is unknown.

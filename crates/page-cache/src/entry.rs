@@ -1,8 +1,8 @@
 //! A stored response, ready to be sent.
 //!
-//! Created when a response is stored, shared by the store and by responses under way. Invariant: an
-//! entry never changes. Freshening, expiry and compression create another entry that shares the
-//! bodies.
+//! Created when a response is stored, shared by the store and by responses under way of all shards.
+//! Invariant: an entry never changes. Freshening, expiry and compression create another entry that
+//! shares the bodies.
 
 use crate::allocated::allocated;
 use crate::compress::COMPRESS_MIN_BYTES;
@@ -14,7 +14,6 @@ use crate::storage::{Audience, Storable};
 use crate::validators::Validators;
 use crate::vary::Variant;
 use outboard_http_semantics::{Coding, format_http_date, is_compressible, parse_http_date};
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// A page with a shorter lifetime is not worth compressing.
@@ -305,5 +304,17 @@ fn rendered(fields: Fields<'_>, received_s: u64, coding: Option<Coding>, varies:
     head
 }
 
-/// An entry shared by the store and responses under way.
-pub type Shared = Rc<Entry>;
+/// The latest of the candidates that match (RFC 9111 4).
+pub(crate) fn latest<'e, T>(
+    candidates: impl Iterator<Item = (&'e Entry, T)>,
+    mut matches: impl FnMut(&Entry) -> bool,
+) -> Option<T> {
+    let mut best: Option<(&Entry, T)> = None;
+    for (entry, candidate) in candidates {
+        let is_later = |(other, _): &(&Entry, T)| entry.date_s() >= other.date_s();
+        if matches(entry) && best.as_ref().is_none_or(is_later) {
+            best = Some((entry, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}

@@ -22,20 +22,30 @@
 //! | `key`, `entry`, `compress` | a stored response and the codings of its body |
 //! | `encoder` | the coding of a body that is not stored |
 //! | `store` | the entries in memory |
+//! | `shared`, `front` | a shard's references to entries, and those that answer its hits |
 //! | `purge`, `purge_index`, `purge_log` | tags and selectors, the entries that they select, recent purges |
 //! | `record`, `disk_index` | an entry as bytes, and the index of the entries on disk |
 //! | `difference` | the certain differences between two visitors' copies of a page |
 //! | `cache_status`, `reason` | Cache-Status, X-Cache and the reasons in them |
 //!
-//! State, on the event loop:
+//! State, one for all shards (threads with an event loop each):
 //!
 //! | file | owns |
 //! |---|---|
-//! | `page_cache` | the cache of an app: its tiers and everything below |
-//! | `disk_tier`, `shared_tier` | a file for each page; a Redis between several gateways |
+//! | `pages` | the tiers of an app, and everything else that its shards share |
+//! | `disk_tier` | a file for each page |
 //! | `single_flight` | requests that wait for another one to render the same page |
+//!
+//! State of each shard, on its event loop:
+//!
+//! | file | owns |
+//! |---|---|
+//! | `page_cache` | the cache of an app: its front, its pages and everything below |
+//! | `shared_tier` | a Redis between several gateways; what its shards know together |
 //! | `compressor` | compression in the background |
 //! | `audit` | checks whether pages are the same for all visitors |
+//! | `status_counts` | responses by cache status |
+//! | `doorbell` | calls from another shard |
 //! | `clock` | the wall clock of the tiers |
 //!
 //! # Examples
@@ -74,6 +84,7 @@
 #![forbid(unsafe_code)]
 
 mod allocated;
+mod already_hashed;
 mod audit;
 mod cache_status;
 mod clock;
@@ -85,14 +96,17 @@ mod difference;
 mod directives;
 mod disk_index;
 mod disk_tier;
+mod doorbell;
 mod encoder;
 mod entry;
 mod freshness;
+mod front;
 mod invalidation;
 mod key;
 mod known_fields;
 mod message;
 mod page_cache;
+mod pages;
 mod pattern;
 mod preset;
 mod purge;
@@ -103,8 +117,10 @@ mod record;
 mod request_facts;
 mod reuse;
 mod settings;
+mod shared;
 mod shared_tier;
 mod single_flight;
+mod status_counts;
 mod storage;
 mod store;
 mod targeted;
@@ -127,13 +143,14 @@ pub use difference::Difference;
 pub use directives::{RequestDirectives, ResponseDirectives, SECONDS_MAX, Scope};
 pub use disk_index::DiskIndex;
 pub use encoder::Encoder;
-pub use entry::{Entry, Representation, Shared};
+pub use entry::{Entry, Representation};
 pub use freshness::{Basis, Freshness, Policy};
 pub use invalidation::{Target, invalidated, is_unsafe};
 pub use key::{Key, LookupKey};
 pub use known_fields::{IMPLICIT_VARY, OVERRIDES, RARE_IMPLICIT_VARY};
 pub use message::{ExchangeTimes, Field, Fields, Request, Response};
 pub use page_cache::PageCache;
+pub use pages::Pages;
 pub use pattern::NamePattern;
 pub use preset::{PRESETS, Preset};
 pub use purge::{Selector, tags, tags_of};
@@ -143,9 +160,10 @@ pub use record::{decoded, encoded};
 pub use request_facts::{BypassRules, RequestFacts};
 pub use reuse::{Forward, Reuse, is_stale_if_error_status, may_serve_on_error, reuse};
 pub use settings::Settings;
+pub use shared::Shared;
 pub use single_flight::{Flight, Leader, Role, SingleFlight};
 pub use storage::{Audience, Storable, may_be_stored, storable, stored_fields};
-pub use store::{Counts, Found, Purge, PurgeEpoch, Store};
+pub use store::{Counts, Found, Purge, PurgeEpoch, Store, Stored};
 pub use targeted::{Control, TARGETED};
 pub use validation::{
     Validation, belongs_into_304, conditional_fields, freshened, head_agrees, is_replaced, validate,

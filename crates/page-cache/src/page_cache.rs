@@ -1,60 +1,60 @@
-//! The page cache of an app: its tiers, and what coordinates the requests that use them.
+//! The page cache of an app on one shard: its front, and its access to the pages of all shards.
 //!
 //! Owned by the app; the handlers of the gateway look pages up, store and purge them. Memory is the
 //! first tier and answers every hit; disk and the shared tier are behind it, and an entry found there
-//! is copied into memory. Invariants: a purge is in effect in memory and on disk when it returns; an
-//! entry whose rendering began before a purge that selects it is not stored in any tier.
+//! is copied into memory. A hit is answered by the front of the shard. Invariants: a purge is in effect
+//! in memory and on disk, for all shards, when it returns; an entry whose rendering began before a purge
+//! that selects it is not stored in any tier.
 //!
 //! A cache belongs to the generation that rendered its pages: a reload starts with an empty one, so
-//! that no page of an old release outlives it.
+//! that no page of an old release outlives it. The shards of a gateway are reloaded one after the other;
+//! meanwhile a purge applies to both generations.
 
+mod purges;
 mod stats;
 
 use crate::audit::{Audit, Replay, Sample};
 use crate::clock::now_s;
 use crate::compressor::Compressor;
 use crate::disk_tier::DiskTier;
-use crate::entry::{Entry, Shared};
+use crate::entry::Entry;
+use crate::front::{Front, Variant};
 use crate::key::Key;
+use crate::pages::{Pages, Shard};
 use crate::purge::Selector;
 use crate::reason::Reason;
 use crate::settings::Settings;
-use crate::shared_tier::{LocalTiers, SharedTier};
+use crate::shared::Shared;
+use crate::shared_tier::SharedTier;
 use crate::single_flight::SingleFlight;
-use crate::store::{Found, Purge, PurgeEpoch, Store};
+use crate::store::{Found, PurgeEpoch, Store};
 use outboard_admin_api::cache::Finding;
 use outboard_config::App;
 use outboard_log::{ErrorLog, Event, Level};
-use outboard_reactor::spawn;
+use outboard_reactor::{spawn, yield_now};
 use outboard_upstream::Client;
-use stats::StatusCounts;
-use std::cell::{Ref, RefCell};
+use std::cell::RefCell;
 use std::io;
 use std::rc::{Rc, Weak};
-
-/// How long a page may be used after a soft purge while a new one is rendered, in seconds.
-const SOFT_GRACE_S: u32 = 60;
+use std::sync::{Arc, MutexGuard};
 
 /// See the module.
 #[derive(Debug)]
 pub struct PageCache {
-    settings: Settings,
-    memory: RefCell<Store>,
-    disk: Option<DiskTier>,
+    pages: Arc<Pages>,
+    front: RefCell<Front>,
+    shard: Arc<Shard>,
     shared: Option<Rc<SharedTier>>,
-    single_flight: Rc<SingleFlight>,
     compressor: Rc<Compressor>,
     audit: Audit,
-    counts: StatusCounts,
-    /// The cache of the same app after a reload.
+    /// This shard's cache of the same app after a reload.
     successor: RefCell<Weak<Self>>,
-    app: Box<str>,
     log: Rc<ErrorLog>,
 }
 
 impl PageCache {
-    /// The cache that is configured for an app, if one is; empty, except for the entries on disk if no
-    /// generation was before this one.
+    /// The cache that is configured for an app, if one is, on the lead; empty, except for the entries on
+    /// disk if no generation was before this one.
     ///
     /// # Errors
     /// The directory on disk cannot be used.
@@ -64,37 +64,43 @@ impl PageCache {
         upstream: &Rc<Client>,
         log: &Rc<ErrorLog>,
     ) -> io::Result<Option<Rc<Self>>> {
-        let Some(configured) = &app.page_cache else { return Ok(None) };
-        let shared = configured.shared.as_ref();
-        // Only the other gateways know what was purged since.
-        let takes_over = is_first && shared.is_none();
-        let open = |disk| DiskTier::open(disk, &app.name, takes_over, log);
-        let disk = configured.disk.as_ref().map(open).transpose()?;
-        let max_bytes = usize::try_from(configured.max_memory_bytes).unwrap_or(usize::MAX);
-        let cache = Rc::new(Self {
-            settings: Settings::new(app, configured),
-            memory: RefCell::new(Store::new(max_bytes)),
-            disk,
-            shared: shared.map(|shared| SharedTier::new(shared, &app.name, upstream, log)),
-            single_flight: Rc::default(),
-            compressor: Rc::default(),
-            audit: Audit::new(&app.name, configured.audit_ppm),
-            counts: StatusCounts::default(),
-            successor: RefCell::default(),
-            app: app.name.as_str().into(),
-            log: log.clone(),
-        });
+        let Some(pages) = Pages::open(app, is_first)? else { return Ok(None) };
+        let cache = Self::join(pages, upstream, log);
         cache.recover();
+        Ok(Some(cache))
+    }
+
+    /// The cache on another shard, with the same pages. Called on the thread of the shard.
+    pub fn join(pages: Arc<Pages>, upstream: &Rc<Client>, log: &Rc<ErrorLog>) -> Rc<Self> {
+        let tier =
+            |(shared, known): &(_, _)| SharedTier::new(shared, &pages.app, known, upstream, log);
+        let budget_bytes = pages.memory().budget_bytes();
+        let cache = Rc::new(Self {
+            front: RefCell::new(Front::new(budget_bytes)),
+            shard: pages.add_shard(),
+            shared: pages.shared.as_ref().map(tier),
+            compressor: Rc::default(),
+            audit: Audit::new(&pages.app, pages.audit_ppm, &pages.removed),
+            successor: RefCell::default(),
+            log: log.clone(),
+            pages,
+        });
+        spawn(sweep_front(Rc::downgrade(&cache), cache.shard.clone()));
         if let Some(shared) = cache.shared.clone() {
             let local = Rc::downgrade(&cache);
             spawn(shared.run(local));
         }
-        Ok(Some(cache))
+        cache
+    }
+
+    /// What all shards share, for [`Self::join`].
+    pub fn pages(&self) -> &Arc<Pages> {
+        &self.pages
     }
 
     /// The settings.
     pub fn settings(&self) -> &Settings {
-        &self.settings
+        &self.pages.settings
     }
 
     /// The audit.
@@ -103,13 +109,14 @@ impl PageCache {
     }
 
     /// The pages that are being rendered.
-    pub fn single_flight(&self) -> &Rc<SingleFlight> {
-        &self.single_flight
+    pub fn single_flight(&self) -> &Arc<SingleFlight> {
+        &self.pages.single_flight
     }
 
-    /// The entries in memory.
-    pub fn memory(&self) -> Ref<'_, Store> {
-        self.memory.borrow()
+    /// The entries in memory. While they are locked, other shards wait for them, and nothing else of
+    /// this may be called.
+    pub fn memory(&self) -> MutexGuard<'_, Store> {
+        self.pages.memory()
     }
 
     /// The present epoch; taken when a rendering begins, for [`Self::insert`].
@@ -118,13 +125,35 @@ impl PageCache {
     }
 
     /// The entry in memory under `key` for which `matches` holds.
-    pub fn find(&self, key: &impl AsRef<[u8]>, matches: impl FnMut(&Entry) -> bool) -> Found {
-        self.memory.borrow_mut().find(key, matches)
+    pub fn find(
+        &self,
+        key: &impl AsRef<[u8]>,
+        mut matches: impl FnMut(&Entry) -> bool,
+    ) -> Found<Shared> {
+        let mut front = self.front.borrow_mut();
+        if let Some(entry) = front.find(key.as_ref(), &mut matches) {
+            return Found::Entry(entry);
+        }
+        let memory = self.memory();
+        match memory.find(key, matches) {
+            Found::Entry(stored) => {
+                let variants = memory.variants(key.as_ref()).map(Variant::of).collect();
+                drop(memory);
+                front.put(key.as_ref(), variants);
+                Found::Entry(stored.into())
+            }
+            Found::OtherVariants => Found::OtherVariants,
+            Found::Nothing => Found::Nothing,
+        }
     }
 
     /// The same on disk: the number of its file, for [`Self::load`].
     pub fn find_on_disk(&self, key: &Key, matches: impl FnMut(&Entry) -> bool) -> Option<u64> {
-        self.disk.as_ref()?.find(key, matches)
+        self.disk()?.find(key, matches)
+    }
+
+    fn disk(&self) -> Option<&DiskTier> {
+        self.pages.disk.as_ref()
     }
 
     /// Whether there is a shared tier, available or not.
@@ -139,15 +168,15 @@ impl PageCache {
 
     /// Reads entries from the disk, or else from the shared tier, and inserts them into memory.
     pub async fn load(&self, key: &Key, file: Option<u64>) -> Vec<Shared> {
-        let began = self.purge_epoch();
-        if let Some((disk, file)) = self.disk.as_ref().zip(file)
+        if let Some((disk, file)) = self.disk().zip(file)
+            && let Some(began) = disk.epoch(file, || self.purge_epoch())
             && let Some(entry) = disk.read(key, file).await
             && let Ok(entry) = self.insert(entry, began)
         {
             return vec![entry];
         }
         let Some(shared) = &self.shared else { return Vec::new() };
-        let began = self.purge_epoch();
+        let began = shared.numbered(self.purge_epoch());
         let entries = shared.get(self, key).await.into_iter();
         entries.filter_map(|entry| self.insert(entry, began).ok()).collect()
     }
@@ -157,118 +186,65 @@ impl PageCache {
     /// # Errors
     /// The entry is too large, or was purged during its rendering.
     pub fn insert(&self, entry: Entry, began: PurgeEpoch) -> Result<Shared, Reason> {
-        self.memory.borrow_mut().insert(entry, began, now_s())
+        let stored = self.pages.change(|memory| memory.insert(entry, began, now_s()));
+        stored.map(Shared::from)
     }
 
     /// Replaces the entry that `new` was derived from in all tiers; `None` if it was purged.
     pub fn replace(&self, old: &Shared, new: Entry) -> Option<Shared> {
-        let replaced = self.memory.borrow_mut().replace(old, new)?;
-        self.write_behind(&replaced);
-        Some(replaced)
+        let replaced = self.pages.change(|memory| memory.replace(old.stored(), new))?;
+        self.write_behind(&replaced, replaced.since());
+        Some(replaced.into())
     }
 
     /// Compresses an entry in the background if that is worth it, and writes it to the other tiers.
     pub fn compress(self: &Rc<Self>, entry: &Shared) {
-        let (cache, plain, since) = (self.clone(), entry.clone(), self.purge_epoch());
+        let (cache, plain, since) = (self.clone(), entry.clone(), entry.stored().since());
         let replace = move |coded: Entry| {
             if cache.replace(&plain, coded.clone()).is_none() && cache.was_evicted(&coded, since) {
-                cache.write_behind(&coded.into());
+                cache.write_behind(&coded, since);
             }
         };
         if !self.compressor.push(entry, replace) {
-            self.write_behind(entry);
+            self.write_behind(entry, since);
         }
     }
 
     /// Whether memory has no entry for the same requests only for lack of room.
     fn was_evicted(&self, entry: &Entry, since: PurgeEpoch) -> bool {
-        let other = self.find(entry.key(), |one| one.variant() == entry.variant());
-        !matches!(other, Found::Entry(_)) && !self.memory().was_purged(since, entry)
+        let memory = self.memory();
+        let other = memory.find(entry.key(), |one| one.variant() == entry.variant());
+        !matches!(other, Found::Entry(_)) && !memory.was_purged(since, entry)
     }
 
-    fn write_behind(&self, entry: &Shared) {
-        if let Some(disk) = &self.disk {
-            disk.put(entry);
+    /// Writes an entry that was stored in that epoch to the tiers behind memory.
+    fn write_behind(&self, entry: &Entry, since: PurgeEpoch) {
+        // The next generation has the directory and the shared pages.
+        if self.pages.has_successor() {
+            return;
+        }
+        if let Some(disk) = self.disk() {
+            if let Some(fault) = disk.fault() {
+                let text = format!("pages cannot be stored on disk, see page_cache.disk: {fault}");
+                self.log(Level::Warn, &text);
+            }
+            disk.put(entry, || self.pages.was_purged(since, entry));
         }
         if let Some(shared) = &self.shared {
-            shared.put(entry);
+            shared.put(entry, || self.pages.was_purged(since, entry));
         }
     }
 
     /// Takes over the entries on disk, in the background.
     fn recover(self: &Rc<Self>) {
-        let Some(scan) = self.disk.as_ref().map(DiskTier::scan) else { return };
+        let Some(scan) = self.disk().map(DiskTier::scan) else { return };
         let (cache, began) = (self.clone(), self.purge_epoch());
         spawn(async move {
             let found = scan.await;
-            if let Some(disk) = &cache.disk {
-                disk.adopt(found, |entry| cache.memory().was_purged(began, entry));
+            if let Some(disk) = cache.disk() {
+                disk.adopt(found, |entry| cache.pages.was_purged(began, entry));
             }
         });
-    }
-
-    /// Purges one URL.
-    pub fn purge_url(&self, key: &Key) {
-        self.purge(Selector::Url(key.bytes().to_vec()), false);
-    }
-
-    /// Purges, here and in the shared tier; returns the number of entries that memory had.
-    pub fn purge(&self, selector: Selector, is_soft: bool) -> usize {
-        if let Some(shared) = &self.shared
-            && self.successor().is_none()
-        {
-            shared.broadcast(&selector, is_soft);
-        }
-        self.purge_tiers(selector, is_soft)
-    }
-
-    /// Purges memory and disk.
-    fn purge_tiers(&self, selector: Selector, is_soft: bool) -> usize {
-        if let Some(disk) = &self.disk {
-            disk.purge(&selector);
-        }
-        let purge = match is_soft {
-            true => Purge::Soft { now_s: now_s(), grace_s: SOFT_GRACE_S },
-            false => Purge::Hard,
-        };
-        self.memory.borrow_mut().purge(selector, purge)
-    }
-
-    /// Purges, also in the caches of later generations: their workers do not know of it.
-    pub fn purge_with_successors(&self, selectors: &[Selector], is_soft: bool) -> usize {
-        let purge = |selector: &Selector| self.purge(selector.clone(), is_soft);
-        let own: usize = selectors.iter().map(purge).sum();
-        let successor = self.successor();
-        own + successor.map_or(0, |successor| successor.purge_with_successors(selectors, is_soft))
-    }
-
-    /// Waits until the server of the shared tier has confirmed all purges so far, those of
-    /// [`Self::purge_with_successors`] included; false if it has not yet.
-    pub async fn settle(&self) -> bool {
-        let is_confirmed = match &self.shared {
-            Some(shared) => shared.settle().await,
-            None => true,
-        };
-        match self.successor() {
-            Some(successor) => Box::pin(successor.settle()).await && is_confirmed,
-            None => is_confirmed,
-        }
-    }
-
-    /// Sets the cache of the app's next generation.
-    pub fn set_successor(&self, successor: &Rc<Self>) {
-        self.successor.replace(Rc::downgrade(successor));
-        if let Some(disk) = &self.disk {
-            disk.remove_all();
-        }
-        // The old release rendered the shared pages.
-        if let Some(shared) = &successor.shared {
-            shared.broadcast(&Selector::All, true);
-        }
-    }
-
-    fn successor(&self) -> Option<Rc<Self>> {
-        self.successor.borrow().upgrade()
     }
 
     /// Remembers a hit for the audit or examines it, if it is its turn.
@@ -293,14 +269,31 @@ impl PageCache {
              \"{}\"; send Vary or Cache-Control: private with it, or see page_cache.login_cookies",
             finding.url, finding.by, finding.excerpt
         );
-        let event = Event { app: Some(&self.app), text: &text, ..Event::default() };
-        self.log.write(Level::Error, event);
+        self.log(Level::Error, &text);
+    }
+
+    fn log(&self, level: Level, text: &str) {
+        self.log.write(level, Event { app: Some(&self.pages.app), text, ..Event::default() });
     }
 }
 
-impl LocalTiers for PageCache {
-    fn purge_locally(&self, selector: Selector, is_soft: bool) {
-        self.purge_tiers(selector, is_soft);
+/// Drops removed entries from the front of a shard whenever the pages call for that.
+async fn sweep_front(cache: Weak<PageCache>, shard: Arc<Shard>) {
+    loop {
+        shard.bell.wait().await;
+        let Some(cache) = cache.upgrade() else { return };
+        let mut before = cache.front.borrow().places();
+        while before > 0 {
+            before = cache.front.borrow_mut().sweep(before);
+            yield_now().await;
+        }
+    }
+}
+
+impl Drop for PageCache {
+    fn drop(&mut self) {
+        // Its task ends.
+        self.shard.bell.ring();
     }
 }
 

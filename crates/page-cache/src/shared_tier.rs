@@ -5,6 +5,12 @@
 //! and publishes it. Nothing is deleted on the server: each page carries the generation that it is as
 //! new as, and a gateway ignores the pages that a later purge selects.
 //!
+//! Each shard has a connection of its own, so that no request of one waits for the loop of another and
+//! a purge is confirmed to the shard that sends it. What must be one for all shards is in
+//! `known_purges`: which purges are applied (each once, whichever connection brings it first), and which
+//! ones of this gateway the server may lack. A page that is read meanwhile over another connection counts
+//! as older than these.
+//!
 //! Invariants: the loop never waits for the server, and requests for a bounded time; a page is used
 //! only once all purges up to the lookup are known; after a disconnect the missed purges are applied
 //! first, or everything is purged if they are no longer known; a purge that the server has not
@@ -13,6 +19,7 @@
 mod commands;
 #[cfg(test)]
 pub(crate) mod fake_server;
+mod known_purges;
 mod link;
 mod message;
 mod received_purges;
@@ -20,12 +27,14 @@ mod sent_purges;
 mod session;
 
 use crate::clock::now_s;
-use crate::entry::{Entry, Shared};
+use crate::entry::Entry;
 use crate::key::Key;
 use crate::purge::Selector;
-use crate::purge_log::PurgeLog;
 use crate::record::{decoded, encoded};
+use crate::store::PurgeEpoch;
 use commands::Commands;
+pub(crate) use known_purges::KnownPurges;
+use known_purges::count;
 use link::Link;
 #[cfg(fuzzing)]
 pub(crate) use message::Message as PurgeMessage;
@@ -36,10 +45,11 @@ use outboard_reactor::{TaskId, now_ms, on_cpu_thread, with_deadline};
 use outboard_resp::Value;
 use outboard_upstream::Client;
 use sent_purges::Broadcast;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A page that is fresh for less is not worth the transfer.
 const FRESH_MIN_S: i64 = 5;
@@ -60,38 +70,24 @@ pub(crate) struct SharedTier {
     configured: PageCacheShared,
     app: Box<str>,
     commands: Commands,
-    /// Distinguishes this cache's purges from those of others.
-    node: String,
+    known: Arc<KnownPurges>,
     client: Rc<Client>,
     log: Rc<ErrorLog>,
     /// The connection, once all purges are known that were missed without it.
     link: RefCell<Option<Rc<Link>>>,
     /// Why there is none.
     unavailable: RefCell<String>,
+    /// The epoch that the connection has joined.
     epoch: RefCell<String>,
-    /// The purges in this epoch.
-    purges: RefCell<PurgeLog>,
     unconfirmed: RefCell<VecDeque<Rc<Broadcast>>>,
     settling: RefCell<Vec<TaskId>>,
-    counts: Counts,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    hits: Cell<u64>,
-    stores: Cell<u64>,
-    purges_sent: Cell<u64>,
-    purges_received: Cell<u64>,
-}
-
-fn count(cell: &Cell<u64>) {
-    cell.set(cell.get() + 1);
 }
 
 impl SharedTier {
     pub(crate) fn new(
         configured: &PageCacheShared,
         app: &str,
+        known: &Arc<KnownPurges>,
         client: &Rc<Client>,
         log: &Rc<ErrorLog>,
     ) -> Rc<Self> {
@@ -99,16 +95,14 @@ impl SharedTier {
             commands: Commands::new(&configured.name),
             configured: configured.clone(),
             app: app.into(),
-            node: random_name(),
+            known: known.clone(),
             client: client.clone(),
             log: log.clone(),
             link: RefCell::default(),
             unavailable: RefCell::new("not connected yet".to_owned()),
             epoch: RefCell::default(),
-            purges: RefCell::default(),
             unconfirmed: RefCell::default(),
             settling: RefCell::default(),
-            counts: Counts::default(),
         })
     }
 
@@ -126,24 +120,25 @@ impl SharedTier {
         (!self.is_available()).then(|| self.unavailable.borrow().clone())
     }
 
-    /// For `outboard cache stats`.
+    /// For `outboard cache stats`: of all shards, but for the connection.
     pub(crate) fn stats(&self) -> SharedStats {
+        let counts = &self.known.counts;
         SharedStats {
             server: format!("{}:{}", self.configured.host, self.configured.port),
             name: self.configured.name.clone(),
             away: self.unavailable_because(),
-            generation: self.generation(),
-            hits: self.counts.hits.get(),
-            stores: self.counts.stores.get(),
-            purges_sent: self.counts.purges_sent.get(),
-            purges_received: self.counts.purges_received.get(),
-            purges_unconfirmed: self.unconfirmed.borrow().len(),
+            generation: self.known.generation(),
+            hits: counts.hits.load(Ordering::Relaxed),
+            stores: counts.stores.load(Ordering::Relaxed),
+            purges_sent: counts.purges_sent.load(Ordering::Relaxed),
+            purges_received: counts.purges_received.load(Ordering::Relaxed),
+            purges_unconfirmed: self.known.pending(),
         }
     }
 
-    /// The number of the latest purge that was applied here.
-    fn generation(&self) -> u64 {
-        self.purges.borrow().latest()
+    /// The local epoch that a page is certainly as new as which is read from now on.
+    pub(crate) fn numbered(&self, now: PurgeEpoch) -> PurgeEpoch {
+        self.known.numbered(now)
     }
 
     fn log(&self, level: Level, text: &str) {
@@ -157,47 +152,47 @@ impl SharedTier {
         let entries = with_deadline(until_ms, self.read(local, key)).await;
         let entries = entries.ok().flatten().unwrap_or_default();
         if !entries.is_empty() {
-            count(&self.counts.hits);
+            count(&self.known.counts.hits);
         }
         entries
     }
 
     async fn read(&self, local: &dyn LocalTiers, key: &Key) -> Option<Vec<Entry>> {
         let link = self.link()?;
-        let pages = self.commands.get(&link, &self.epoch.borrow(), key.bytes());
+        let epoch = self.epoch.borrow().clone();
+        let pages = self.commands.get(&link, &epoch, key.bytes());
         let state = self.commands.state(&link);
         let pages = pages.wait().await.ok()?;
         let generation = self.generation_of(&link, &state.wait().await.ok()?)?;
-        if generation > self.generation() {
+        if generation > self.known_generation(&link)? {
             self.catch_up(local, &link).await?;
         }
         let records: Vec<Vec<u8>> =
             pages.into_array()?.into_iter().filter_map(Value::into_bytes).collect();
         let is_small = records.iter().map(Vec::len).sum::<usize>() < DECODE_HERE_BYTES;
         let decode = move || records.iter().filter_map(|page| stamped(page)).collect::<Vec<_>>();
-        let pages = if is_small { decode() } else { on_cpu_thread(decode).await };
-        let (purges, now_s) = (self.purges.borrow(), now_s());
-        let is_valid = |(generation, entry): &(u64, Entry)| {
-            entry.key() == key
-                && entry.times().useful_until_s() >= now_s
-                && *generation <= purges.latest()
-                && !purges.concerns(*generation, entry)
-        };
-        Some(pages.into_iter().filter(is_valid).map(|(_, entry)| entry).collect())
+        let mut pages = if is_small { decode() } else { on_cpu_thread(decode).await };
+        let now_s = now_s();
+        pages.retain(|(_, entry)| entry.key() == key && entry.times().useful_until_s() >= now_s);
+        self.known.unpurged(&epoch, pages)
     }
 
-    /// Writes an entry that is stored here.
-    pub(crate) fn put(&self, entry: &Shared) {
+    /// Writes an entry, unless it `was_purged` here.
+    pub(crate) fn put(&self, entry: &Entry, was_purged: impl FnOnce() -> bool) {
         let Some(link) = self.link() else { return };
         if entry.times().remaining_s(now_s()) < FRESH_MIN_S || link.is_congested() {
             return;
         }
-        count(&self.counts.stores);
-        // It is stored here, so no known purge selects it.
-        let stamp = self.generation().to_le_bytes();
-        let record = [&stamp[..], &encoded(entry)].concat();
+        let epoch = self.epoch.borrow();
+        let Some(generation) = self.known.generation_in(&epoch) else { return };
+        // In this order: all purges up to the generation have been applied here.
+        if was_purged() {
+            return;
+        }
+        count(&self.known.counts.stores);
+        let record = [&generation.to_le_bytes()[..], &encoded(entry)].concat();
         let useful_ms = entry.times().useful_until_s().saturating_sub(now_s()) * 1000;
-        let (epoch, url) = (self.epoch.borrow(), entry.key().bytes());
+        let url = entry.key().bytes();
         self.commands.put(&link, &epoch, url, entry.variant().hash(), &record, useful_ms);
     }
 }
@@ -206,12 +201,6 @@ impl SharedTier {
 fn stamped(page: &[u8]) -> Option<(u64, Entry)> {
     let (generation, record) = page.split_first_chunk()?;
     Some((u64::from_le_bytes(*generation), decoded(record)?))
-}
-
-/// A name that no other gateway has.
-fn random_name() -> String {
-    let part = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", part(), part())
 }
 
 #[cfg(test)]

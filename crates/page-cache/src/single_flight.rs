@@ -1,15 +1,15 @@
-//! Single flight: while one request renders a page, others for the same page wait for it.
+//! Single flight: while one request renders a page, others for the same page wait for it, on all shards.
 //!
-//! Owned by one [`crate::PageCache`]. Invariants: at most one flight for a key; a flight ends when its
-//! [`Leader`] is dropped, also by a panic or a closed connection, and all its followers are woken.
+//! Owned by the pages of a cache, and asked for pages that no shard has: the lock is held for a few
+//! instructions. Invariants: at most one flight for a key; a flight ends when its [`Leader`] is dropped,
+//! also by a panic or a closed connection, and all its followers are woken, each by its own loop.
 
 use crate::key::Key;
-use outboard_reactor::{TaskId, current_task, now_ms, wake};
-use std::cell::{Cell, RefCell};
+use outboard_reactor::now_ms;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::rc::Rc;
-use std::task::Poll;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 /// For how long requests do not wait for each other after a page that could not be stored.
 const UNSTORABLE_MS: u64 = 10_000;
@@ -19,17 +19,22 @@ const UNSTORABLE_PLACES: usize = 4096;
 /// The pages that are being rendered.
 #[derive(Debug)]
 pub struct SingleFlight {
-    flights: RefCell<HashMap<Key, Rc<Flight>>>,
-    /// Hash of a key, and until when its page counts as not storable.
-    unstorable: RefCell<Box<[(u64, u64)]>>,
+    state: Mutex<State>,
     hasher: RandomState,
 }
 
+#[derive(Debug)]
+struct State {
+    flights: HashMap<Key, Arc<Flight>>,
+    /// Hash of a key, and until when its page counts as not storable.
+    unstorable: Box<[(u64, u64)]>,
+}
+
 /// A page that is being rendered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Flight {
-    is_over: Cell<bool>,
-    followers: RefCell<Vec<TaskId>>,
+    /// Those that wait for its end; `None` after it.
+    followers: Mutex<Option<Vec<Waker>>>,
 }
 
 /// The part of a request in a flight.
@@ -38,84 +43,92 @@ pub enum Role {
     /// It renders the page, and drops the leader once the page is stored or known not to be.
     Leader(Leader),
     /// It waits for the leader.
-    Follower(Rc<Flight>),
+    Follower(Arc<Flight>),
     /// It renders the page for itself: the last one could not be stored.
     Alone,
 }
 
 impl Default for SingleFlight {
     fn default() -> Self {
-        Self {
-            flights: RefCell::default(),
-            unstorable: RefCell::new(vec![(0, 0); UNSTORABLE_PLACES].into()),
-            hasher: RandomState::new(),
-        }
+        let unstorable = vec![(0, 0); UNSTORABLE_PLACES].into();
+        let state = State { flights: HashMap::new(), unstorable };
+        Self { state: Mutex::new(state), hasher: RandomState::new() }
     }
 }
 
 impl SingleFlight {
     /// The role of a request for `key`.
-    pub fn join(self: &Rc<Self>, key: &Key) -> Role {
+    pub fn join(self: &Arc<Self>, key: &Key) -> Role {
         let (hash, place) = self.place(key);
-        let (known, until_ms) = self.unstorable.borrow()[place];
+        let mut state = self.state();
+        let (known, until_ms) = state.unstorable[place];
         if known == hash && now_ms() < until_ms {
             return Role::Alone;
         }
-        let mut flights = self.flights.borrow_mut();
-        if let Some(flight) = flights.get(key) {
+        if let Some(flight) = state.flights.get(key) {
             return Role::Follower(flight.clone());
         }
-        let flight = Rc::new(Flight::default());
-        flights.insert(key.clone(), flight.clone());
+        let flight = Arc::new(Flight { followers: Mutex::new(Some(Vec::new())) });
+        state.flights.insert(key.clone(), flight.clone());
         Role::Leader(Leader { single_flight: self.clone(), key: key.clone(), flight })
     }
 
     /// The number of requests that wait for another one.
     pub fn waiting(&self) -> usize {
-        self.flights.borrow().values().map(|flight| flight.followers.borrow().len()).sum()
+        let state = self.state();
+        let followers = |flight: &Arc<Flight>| flight.followers().as_ref().map_or(0, Vec::len);
+        state.flights.values().map(followers).sum()
     }
 
     fn place(&self, key: &Key) -> (u64, usize) {
         let hash = self.hasher.hash_one(key);
         (hash, hash as usize % UNSTORABLE_PLACES)
     }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Flight {
     /// Waits for its end.
-    pub fn poll_over(&self) -> Poll<()> {
-        if self.is_over.get() {
-            return Poll::Ready(());
-        }
-        let (mut followers, task) = (self.followers.borrow_mut(), current_task());
-        if !followers.contains(&task) {
-            followers.push(task);
+    pub fn poll_over(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut followers = self.followers();
+        let Some(followers) = &mut *followers else { return Poll::Ready(()) };
+        let waker = context.waker();
+        // Of clones only the data is certainly the same (Waker::will_wake).
+        if !followers.iter().any(|other| other.data() == waker.data()) {
+            followers.push(waker.clone());
         }
         Poll::Pending
+    }
+
+    fn followers(&self) -> MutexGuard<'_, Option<Vec<Waker>>> {
+        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The right to render a page for all that wait for it.
 #[derive(Debug)]
 pub struct Leader {
-    single_flight: Rc<SingleFlight>,
+    single_flight: Arc<SingleFlight>,
     key: Key,
-    flight: Rc<Flight>,
+    flight: Arc<Flight>,
 }
 
 impl Leader {
     /// Ends the flight of a page that is not stored: the next requests do not wait for each other.
     pub fn give_up(self) {
         let (hash, place) = self.single_flight.place(&self.key);
-        self.single_flight.unstorable.borrow_mut()[place] = (hash, now_ms() + UNSTORABLE_MS);
+        self.single_flight.state().unstorable[place] = (hash, now_ms() + UNSTORABLE_MS);
     }
 }
 
 impl Drop for Leader {
     fn drop(&mut self) {
-        self.single_flight.flights.borrow_mut().remove(&self.key);
-        self.flight.is_over.set(true);
-        self.flight.followers.take().into_iter().for_each(wake);
+        self.single_flight.state().flights.remove(&self.key);
+        let followers = self.flight.followers().take();
+        followers.into_iter().flatten().for_each(Waker::wake);
     }
 }
 
@@ -124,9 +137,13 @@ mod tests {
     use super::*;
     use crate::test_support::{key, until};
     use outboard_reactor::{run, spawn};
+    use std::cell::Cell;
     use std::future::poll_fn;
+    use std::rc::Rc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
 
-    fn lead(flights: &Rc<SingleFlight>, path: &str) -> Leader {
+    fn lead(flights: &Arc<SingleFlight>, path: &str) -> Leader {
         match flights.join(&key(path)) {
             Role::Leader(leader) => leader,
             other => panic!("{path}: {other:?}"),
@@ -136,14 +153,14 @@ mod tests {
     #[test]
     fn one_request_leads_and_the_others_wait_for_its_end() {
         run(async {
-            let flights = Rc::new(SingleFlight::default());
+            let flights = Arc::new(SingleFlight::default());
             let leader = lead(&flights, "/");
             let woken = Rc::new(Cell::new(0));
             for _ in 0..3 {
                 let Role::Follower(flight) = flights.join(&key("/")) else { panic!("two leaders") };
                 let woken = woken.clone();
                 spawn(async move {
-                    poll_fn(|_| flight.poll_over()).await;
+                    poll_fn(|context| flight.poll_over(context)).await;
                     woken.set(woken.get() + 1);
                 });
             }
@@ -161,11 +178,41 @@ mod tests {
     #[test]
     fn a_page_that_is_not_stored_makes_no_request_wait() {
         run(async {
-            let flights = Rc::new(SingleFlight::default());
+            let flights = Arc::new(SingleFlight::default());
             lead(&flights, "/").give_up();
             assert!(matches!(flights.join(&key("/")), Role::Alone));
             drop(lead(&flights, "/other"));
         })
         .unwrap();
+    }
+
+    #[test]
+    fn a_page_is_rendered_once_for_all_loops() {
+        let flights = Arc::new(SingleFlight::default());
+        let (joined, led) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let of_shard = || {
+            let (flights, joined, led) = (flights.clone(), joined.clone(), led.clone());
+            move || {
+                run(async move {
+                    let role = flights.join(&key("/"));
+                    joined.fetch_add(1, Ordering::SeqCst);
+                    match role {
+                        Role::Leader(_leader) => {
+                            led.fetch_add(1, Ordering::SeqCst);
+                            until(|| joined.load(Ordering::SeqCst) == 3).await;
+                            until(|| flights.waiting() == 2).await;
+                        }
+                        Role::Follower(flight) => {
+                            poll_fn(|context| flight.poll_over(context)).await;
+                        }
+                        Role::Alone => panic!("every page is stored"),
+                    }
+                })
+                .unwrap();
+            }
+        };
+        let shards = [(); 3].map(|()| thread::spawn(of_shard()));
+        shards.into_iter().for_each(|shard| shard.join().unwrap());
+        assert_eq!((led.load(Ordering::SeqCst), flights.waiting()), (1, 0));
     }
 }

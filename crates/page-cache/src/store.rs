@@ -1,34 +1,39 @@
 //! The entries in memory, within a budget of bytes.
 //!
-//! Owned by the I/O thread. Eviction is S3-FIFO: a small queue holds new entries, a main queue those
+//! Owned by the pages of a cache, under a lock. Eviction is S3-FIFO: a small queue holds new entries, a main queue those
 //! that were requested again, and a ghost table of recent evictions lets a returning entry enter the
 //! main queue at once. Most URLs of a public site are requested once (crawlers, query strings): those
 //! pass through a tenth of the budget and evict no entry that is used; a hit only raises a counter,
 //! where LRU would relink a list. Large entries are rejected by a bound rather than weighed: a page
 //! costs its rendering, not its bytes.
 //!
-//! Invariant: the memory of entries and indices, as counted by [`Store::used_bytes`], is at most the
-//! budget after each call.
+//! Invariants: the memory of entries and indices, as counted by [`Store::used_bytes`], is at most the
+//! budget after each call; an entry that was removed is not current ([`Stored`]) after the call.
 
-mod already_hashed;
+mod eviction;
 mod ghost;
 mod queue;
+mod stored;
 
-use crate::entry::{Entry, Shared};
-use crate::freshness::Freshness;
+use crate::already_hashed::AlreadyHashed;
+use crate::entry::{Entry, latest};
 use crate::key::Key;
 use crate::purge::Selector;
 use crate::purge_index::PurgeIndex;
 use crate::purge_log::PurgeLog;
 use crate::reason::Reason;
-use already_hashed::AlreadyHashed;
 use ghost::Ghost;
 use queue::{Queue, Slot, Slots};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, RandomState};
+use std::sync::Arc;
+
+pub use stored::Stored;
 
 /// The most variants of one URL; another one evicts the oldest.
 const VARIANTS_MAX: usize = 64;
+/// The share of the budget that removed entries may take that others still hold.
+const HELD_SHARE: usize = 16;
 
 /// Responses within a byte budget.
 #[derive(Debug)]
@@ -45,10 +50,13 @@ pub struct Store {
     purges: PurgeLog,
     hasher: RandomState,
     counts: Counts,
+    /// The memory of entries that others held when they were removed, since the last request to drop
+    /// them.
+    held_bytes: usize,
 }
 
 /// The number of purges so far: an entry whose rendering began in an earlier epoch may be outdated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PurgeEpoch(u64);
 
 /// Events since the start.
@@ -64,9 +72,9 @@ pub struct Counts {
 
 /// The result of a lookup.
 #[derive(Debug)]
-pub enum Found {
+pub enum Found<E> {
     /// The entry that matches.
-    Entry(Shared),
+    Entry(E),
     /// Entries of the URL, but none that matches the request's fields.
     OtherVariants,
     /// Nothing.
@@ -102,6 +110,7 @@ impl Store {
             purges: PurgeLog::default(),
             hasher: RandomState::new(),
             counts: Counts::default(),
+            held_bytes: 0,
         }
     }
 
@@ -150,34 +159,28 @@ impl Store {
 
     /// The entry under `key` for which `matches` holds; of several the latest (RFC 9111 4).
     pub fn find(
-        &mut self,
+        &self,
         key: &impl AsRef<[u8]>,
-        mut matches: impl FnMut(&Entry) -> bool,
-    ) -> Found {
-        let mut best: Option<u32> = None;
-        let mut has_others = false;
-        let mut at = self.index.get(&self.hasher.hash_one(key.as_ref())).copied();
-        while let Some(number) = at {
-            let slot = self.slots.get(number);
-            at = slot.chained;
-            if slot.entry.key.bytes() != key.as_ref() {
-                continue;
-            }
-            has_others = true;
-            let is_later = |other: u32| slot.entry.date_s() >= self.slots.get(other).entry.date_s();
-            if matches(&slot.entry) && best.is_none_or(is_later) {
-                best = Some(number);
-            }
+        matches: impl FnMut(&Entry) -> bool,
+    ) -> Found<Arc<Stored>> {
+        let mut variants = self.variants(key.as_ref()).map(|one| (&***one, one)).peekable();
+        if variants.peek().is_none() {
+            return Found::Nothing;
         }
-        match best {
-            Some(number) => {
-                let slot = self.slots.get_mut(number);
-                slot.touch();
-                Found::Entry(slot.entry.clone())
+        match latest(variants, matches) {
+            Some(stored) => {
+                stored.touch();
+                Found::Entry(stored.clone())
             }
-            None if has_others => Found::OtherVariants,
-            None => Found::Nothing,
+            None => Found::OtherVariants,
         }
+    }
+
+    /// All entries under `key`.
+    pub(crate) fn variants<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Arc<Stored>> {
+        let chain = self.chain(self.hasher.hash_one(key));
+        let entries = chain.map(|number| &self.slots.get(number).entry);
+        entries.filter(move |entry| entry.key.bytes() == key)
     }
 
     /// Stores an entry in place of the one for the same requests. `began` is the epoch in which its
@@ -190,19 +193,20 @@ impl Store {
         entry: Entry,
         began: PurgeEpoch,
         now_s: u64,
-    ) -> Result<Shared, Reason> {
+    ) -> Result<Arc<Stored>, Reason> {
         if self.purges.concerns(began.0, &entry) {
             return Err(Reason::PurgedMeanwhile);
         }
+        let entry = Arc::new(Stored::new(entry, self.purge_epoch()));
         // One entry must not evict most of the others.
         let cost_bytes = entry.cost_bytes();
         if cost_bytes > self.budget_bytes / 4 {
             return Err(Reason::TooLarge);
         }
-        let entry = Shared::new(entry);
         let hash = self.hash(&entry.key);
         self.remove_where(hash, |other| other.key == entry.key && other.variant == entry.variant);
         self.bound_variants(hash, &entry.key);
+        self.variants(entry.key.bytes()).for_each(|other| other.note_change());
         let mut slot = Slot::new(entry.clone(), hash, self.index.get(&hash).copied());
         slot.is_main = self.ghost.take(hash);
         let queue = if slot.is_main { &mut self.main } else { &mut self.small };
@@ -217,16 +221,18 @@ impl Store {
     }
 
     /// Replaces the entry that `new` was derived from, unless it has been removed.
-    pub fn replace(&mut self, old: &Shared, new: Entry) -> Option<Shared> {
+    pub fn replace(&mut self, old: &Arc<Stored>, new: Entry) -> Option<Arc<Stored>> {
         let hash = self.hash(&old.key);
         let number =
-            self.chain(hash).find(|&number| Shared::ptr_eq(&self.slots.get(number).entry, old))?;
+            self.chain(hash).find(|&number| Arc::ptr_eq(&self.slots.get(number).entry, old))?;
         Some(self.replace_slot(number, new))
     }
 
     /// Purges the selected entries and returns their number.
     pub fn purge(&mut self, selector: Selector, purge: Purge) -> usize {
         let selected = self.purge_index.selected(&selector);
+        // Entries that a soft purge leaves are newer than it.
+        self.purges.note(self.purges.latest() + 1, selector);
         for &number in &selected {
             match purge {
                 Purge::Hard => self.remove(number),
@@ -236,7 +242,6 @@ impl Store {
                 }
             }
         }
-        self.purges.note(self.purges.latest() + 1, selector);
         self.counts.purged += selected.len() as u64;
         selected.len()
     }
@@ -247,8 +252,18 @@ impl Store {
     }
 
     /// All entries, unordered.
-    pub fn iter(&self) -> impl Iterator<Item = &Shared> {
-        self.slots.iter().map(|(_, slot)| &slot.entry)
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.slots.iter().map(|(_, slot)| &**slot.entry)
+    }
+
+    /// Whether those that hold removed entries have to drop them now: since the last time these take a
+    /// sixteenth of the budget.
+    pub(crate) fn take_held_too_much(&mut self) -> bool {
+        let is_too_much = self.held_bytes > self.budget_bytes / HELD_SHARE;
+        if is_too_much {
+            self.held_bytes = 0;
+        }
+        is_too_much
     }
 
     fn hash(&self, key: &Key) -> u64 {
@@ -261,18 +276,31 @@ impl Store {
         std::iter::successors(first, |&number| self.slots.get(number).chained)
     }
 
-    fn replace_slot(&mut self, number: u32, entry: Entry) -> Shared {
-        let entry = Shared::new(entry);
-        let slot = self.slots.get_mut(number);
-        self.purge_index.remove(&slot.entry, number);
+    fn replace_slot(&mut self, number: u32, entry: Entry) -> Arc<Stored> {
+        let entry = Arc::new(Stored::new(entry, self.purge_epoch()));
+        let old = std::mem::replace(&mut self.slots.get_mut(number).entry, entry.clone());
+        entry.inherit_uses(&old);
+        // The new one may be the latest of the variants now.
+        self.variants(entry.key.bytes()).for_each(|other| other.note_change());
+        self.purge_index.remove(&old, number);
         self.purge_index.add(&entry, number);
-        let (old_bytes, new_bytes) = (slot.entry.cost_bytes(), entry.cost_bytes());
-        slot.entry = entry.clone();
-        let queue = if slot.is_main { &mut self.main } else { &mut self.small };
+        let (old_bytes, new_bytes) = (old.cost_bytes(), entry.cost_bytes());
+        let is_main = self.slots.get(number).is_main;
+        let queue = if is_main { &mut self.main } else { &mut self.small };
         queue.resize(old_bytes, new_bytes);
         self.entries_bytes = self.entries_bytes - old_bytes + new_bytes;
+        self.retire(&old, old_bytes);
         self.make_room(0);
         entry
+    }
+
+    /// An entry is no longer that of a slot.
+    fn retire(&mut self, entry: &Arc<Stored>, cost_bytes: usize) {
+        entry.retire();
+        // One is the caller's. Others are created only from entries that a store has.
+        if Arc::strong_count(entry) > 1 {
+            self.held_bytes += cost_bytes;
+        }
     }
 
     fn remove_where(&mut self, hash: u64, is_meant: impl Fn(&Entry) -> bool) {
@@ -310,41 +338,7 @@ impl Store {
         let queue = if slot.is_main { &mut self.main } else { &mut self.small };
         queue.unlink(&mut self.slots, number, cost_bytes);
         self.entries_bytes -= cost_bytes;
-        self.slots.free(number);
+        let slot = self.slots.take(number);
+        self.retire(&slot.entry, cost_bytes);
     }
-
-    fn make_room(&mut self, now_s: u64) {
-        while self.used_bytes() > self.budget_bytes && self.slots.len() > 0 {
-            let from_small =
-                self.small.bytes > self.budget_bytes / 10 || self.main.oldest().is_none();
-            let oldest = if from_small { self.small.oldest() } else { self.main.oldest() };
-            let Some(number) = oldest else { return };
-            self.pass_or_evict(number, now_s);
-        }
-    }
-
-    /// Gives the oldest entry of a queue another round in the main queue if it was requested, and
-    /// evicts it otherwise.
-    fn pass_or_evict(&mut self, number: u32, now_s: u64) {
-        let slot = self.slots.get_mut(number);
-        let is_of_use = is_of_use(&slot.entry.times, now_s);
-        let is_main = slot.is_main;
-        if !is_of_use || !slot.has_earned_a_round() {
-            if !is_main {
-                self.ghost.add(slot.hash);
-            }
-            self.counts.evicted += 1;
-            return self.remove(number);
-        }
-        let cost_bytes = slot.entry.cost_bytes();
-        let queue = if is_main { &mut self.main } else { &mut self.small };
-        queue.unlink(&mut self.slots, number, cost_bytes);
-        self.slots.get_mut(number).is_main = true;
-        self.main.push(&mut self.slots, number, cost_bytes);
-    }
-}
-
-/// Whether an entry can still be used without its origin.
-fn is_of_use(times: &Freshness, now_s: u64) -> bool {
-    now_s == u64::MAX || times.useful_until_s() >= now_s
 }

@@ -50,7 +50,7 @@ const REQUEST: &[(&str, &str)] =
 /// The finding about a stored page, which the origin renders by the fields of [`REQUEST`].
 fn finding(entry: Entry, render: impl Fn(&OwnFields) -> Replayed + 'static) -> Option<Finding> {
     run(async move {
-        let audit = Audit::new("site", 1_000_000);
+        let audit = Audit::new("site", 1_000_000, &Arc::default());
         let page = Page { fields: owned(REQUEST), render: Box::new(render) };
         let sample = audit.sample(&entry, || Some(Rc::new(page))).expect("every hit is due");
         let finding = audit.run(&sample).await;
@@ -135,17 +135,17 @@ fn cookies_are_altered_and_removed_by_name() {
 
 #[test]
 fn the_configured_share_of_hits_is_examined() {
-    let audit = Audit::new("site", 250_000);
+    let audit = Audit::new("site", 250_000, &Arc::default());
     let due = (0..100).filter(|_| audit.choose(0).1).count();
     assert_eq!(due, 25);
-    let off = Audit::new("site", 0);
+    let off = Audit::new("site", 0, &Arc::default());
     assert!((0..100).all(|_| !off.choose(0).1));
 }
 
 #[test]
 fn one_hit_is_examined_at_a_time() {
     run(async {
-        let audit = Audit::new("site", 1_000_000);
+        let audit = Audit::new("site", 1_000_000, &Arc::default());
         let hit = || {
             let page = Page { fields: Vec::new(), render: Box::new(|_| text(String::new())) };
             audit.sample(&entry("/page", 1), || Some(Rc::new(page)))
@@ -160,7 +160,7 @@ fn one_hit_is_examined_at_a_time() {
 #[test]
 fn an_audit_on_demand_examines_each_url_once() {
     run(async {
-        let audit = Audit::new("site", 0);
+        let audit = Audit::new("site", 0, &Arc::default());
         for number in [1, 2, 3, 3, 3] {
             let path = format!("/{number}");
             let render = |fields: &OwnFields| text(format!("for {}", value(fields, "cookie")));
@@ -178,7 +178,7 @@ fn an_audit_on_demand_examines_each_url_once() {
 
 #[test]
 fn frequent_hits_are_sampled_once_a_second() {
-    let audit = Audit::new("site", 0);
+    let audit = Audit::new("site", 0, &Arc::default());
     let sampled = |now_ms: u64, hits: usize| (0..hits).filter(|_| audit.choose(now_ms).0).count();
     assert_eq!(sampled(5_000, SAMPLES_MAX), SAMPLES_MAX, "the first ones");
     assert_eq!(sampled(5_000, 10_000), 0);

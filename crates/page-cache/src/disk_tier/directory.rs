@@ -160,10 +160,16 @@ impl Directory {
                 .flatten()
                 .filter_map(|entry| {
                     let name = entry.ok()?.file_name().into_string().ok()?;
-                    if name.ends_with(".new") {
+                    let (number, is_whole) = match name.strip_suffix(".new") {
+                        Some(number) => (number, false),
+                        None => (&name[..], true),
+                    };
+                    // Later ones are of this process, which may be writing them.
+                    let file = number.parse().ok().filter(|&file| file < first_file)?;
+                    if !is_whole {
                         let _ = fs::remove_file(path.join(&name));
                     }
-                    name.parse().ok().filter(|&file| file < first_file)
+                    is_whole.then_some(file)
                 })
                 .collect();
             files.sort_unstable();

@@ -1,65 +1,52 @@
-//! Counters and sizes of a page cache.
+//! Counters and sizes of a page cache, of all shards.
 
 use super::PageCache;
 use crate::cache_status::CacheStatus;
 use crate::disk_tier::DiskTier;
 use outboard_admin_api::cache::AppStats;
-use std::cell::Cell;
-
-/// Responses by cache status, since the generation started.
-#[derive(Debug, Default)]
-pub(super) struct StatusCounts {
-    hit: Cell<u64>,
-    stale: Cell<u64>,
-    miss: Cell<u64>,
-    bypass: Cell<u64>,
-}
 
 impl PageCache {
     /// Counts a response.
     pub fn count(&self, status: CacheStatus) {
-        let count = match status.word() {
-            "HIT" => &self.counts.hit,
-            "STALE" => &self.counts.stale,
-            "MISS" => &self.counts.miss,
-            _ => &self.counts.bypass,
-        };
-        count.set(count.get() + 1);
+        self.shard.counts.add(status);
     }
 
     /// The number of responses by cache status.
     pub fn responses(&self) -> [(&'static str, u64); 4] {
-        let StatusCounts { hit, stale, miss, bypass } = &self.counts;
-        [("hit", hit.get()), ("stale", stale.get()), ("miss", miss.get()), ("bypass", bypass.get())]
+        self.pages.responses()
     }
 
-    /// Why pages are not shared at the moment, if there is a shared tier.
+    /// Why this shard does not share its pages at the moment, if there is a shared tier.
     pub fn unshared_because(&self) -> Option<String> {
         self.shared.as_ref()?.unavailable_because()
     }
 
     /// For `outboard cache stats`.
     pub fn stats(&self) -> AppStats {
-        let store = self.memory();
-        let counts = store.counts();
-        let (disk_entries, disk_bytes) = self.disk.as_ref().map_or((0, 0), DiskTier::size);
+        let (disk_entries, disk_bytes) = self.disk().map_or((0, 0), DiskTier::size);
+        let [(_, hit), (_, stale), (_, miss), (_, bypass)] = self.responses();
+        let waiting = self.single_flight().waiting();
+        let (shared, audit) =
+            (self.shared.as_ref().map(|shared| shared.stats()), self.audit.stats());
+        let memory = self.memory();
+        let counts = memory.counts();
         AppStats {
-            entries: store.len(),
-            used_bytes: store.used_bytes(),
-            max_bytes: store.budget_bytes(),
-            hit: self.counts.hit.get(),
-            stale: self.counts.stale.get(),
-            miss: self.counts.miss.get(),
-            bypass: self.counts.bypass.get(),
-            waiting: self.single_flight.waiting(),
+            entries: memory.len(),
+            used_bytes: memory.used_bytes(),
+            max_bytes: memory.budget_bytes(),
+            hit,
+            stale,
+            miss,
+            bypass,
+            waiting,
             stored: counts.stored,
             evicted: counts.evicted,
             purged: counts.purged,
             disk_entries: disk_entries as u64,
             disk_bytes,
-            presets: self.settings.presets.iter().map(|&name| name.to_owned()).collect(),
-            shared: self.shared.as_ref().map(|shared| shared.stats()),
-            audit: self.audit.stats(),
+            presets: self.settings().presets.iter().map(|&name| name.to_owned()).collect(),
+            shared,
+            audit,
         }
     }
 }

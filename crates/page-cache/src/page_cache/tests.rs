@@ -1,3 +1,5 @@
+mod shards;
+
 use super::*;
 use crate::audit::{OwnFields, Replayed};
 use crate::cache_status::{CacheStatus, MissReason};
@@ -16,6 +18,11 @@ fn open(scratch: &Scratch, keys: &str, is_first: bool) -> Rc<PageCache> {
         .unwrap_or_else(|errors| panic!("{errors}\nin\n{text}"));
     let client = Client::new(ClientSettings::default());
     PageCache::open(&config.apps[0], is_first, &client, &error_log()).unwrap().unwrap()
+}
+
+/// The cache of another shard.
+fn join(pages: &Arc<Pages>) -> Rc<PageCache> {
+    PageCache::join(pages.clone(), &Client::new(ClientSettings::default()), &error_log())
 }
 
 const ON_DISK: &str = "disk = \"disk\"\n";

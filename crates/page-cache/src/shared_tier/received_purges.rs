@@ -1,28 +1,28 @@
-//! Purges of other gateways.
+//! Purges of other gateways, as one connection receives them.
 //!
-//! They arrive in order, or are read from the list of the latest ones. Invariant: the log has every
-//! purge up to its latest one, or counts all older entries as purged.
+//! They arrive in order, or are read from the list of the latest ones; [`super::known_purges`] applies
+//! them.
 
 use super::link::Link;
 use super::message::Message;
-use super::{LocalTiers, SharedTier, count};
-use crate::purge::Selector;
-use crate::purge_log::PurgeLog;
+use super::{LocalTiers, SharedTier};
 use outboard_resp::Value;
 
 /// Purges that are read in addition to the missed ones, since more can arrive meanwhile.
 const CATCH_UP_MARGIN: u64 = 64;
+/// Why a connection ends whose epoch is over.
+const LOST: &str = "it has lost what was stored there";
 
 impl SharedTier {
-    /// The generation of the server, if its epoch is the known one.
+    /// The generation of the server, if its epoch is the one that was joined.
     pub(super) fn generation_of(&self, link: &Link, state: &Value) -> Option<u64> {
-        let known = self.epoch.borrow();
+        let joined = self.epoch.borrow();
         match state.as_array() {
-            Some([epoch, generation]) if epoch.as_bytes() == Some(known.as_bytes()) => {
+            Some([epoch, generation]) if epoch.as_bytes() == Some(joined.as_bytes()) => {
                 generation.as_integer()?.try_into().ok()
             }
             _ => {
-                link.disconnect("it has lost what was stored there");
+                link.disconnect(LOST);
                 None
             }
         }
@@ -32,42 +32,33 @@ impl SharedTier {
     pub(super) async fn catch_up(&self, local: &dyn LocalTiers, link: &Link) -> Option<()> {
         let state = self.commands.state(link);
         let generation = self.generation_of(link, &state.wait().await.ok()?)?;
-        let missing = generation.saturating_sub(self.generation());
+        let missing = generation.saturating_sub(self.known_generation(link)?);
         if missing == 0 {
             return Some(());
         }
         let latest = self.commands.latest(link, missing + CATCH_UP_MARGIN).wait().await.ok()?;
-        self.apply_all(local, latest.as_array()?);
-        (self.generation() >= generation).then_some(())
+        let latest = messages(latest.as_array()?).collect();
+        self.known.apply_all(local, &self.epoch.borrow(), latest)?;
+        (self.known_generation(link)? >= generation).then_some(())
     }
 
-    pub(super) fn apply_all(&self, local: &dyn LocalTiers, latest: &[Value]) {
-        for message in messages(latest) {
-            if message.generation > self.generation() + 1 {
-                self.purge_all(local, PurgeLog::since(message.generation - 1));
-            }
-            self.apply(local, message);
-        }
+    /// Applies a purge that was pushed; false if one before it is missing.
+    pub(super) fn apply(&self, local: &dyn LocalTiers, link: &Link, message: Message) -> bool {
+        let is_applied = self.known.apply(local, &self.epoch.borrow(), message);
+        is_applied.unwrap_or_else(|| {
+            link.disconnect(LOST);
+            true
+        })
     }
 
-    /// Applies a purge if it is the next one; false if one before it is missing.
-    pub(super) fn apply(&self, local: &dyn LocalTiers, message: Message) -> bool {
-        let next = self.generation() + 1;
-        if message.generation != next {
-            return message.generation < next;
+    /// The number of the latest purge that was applied here, in the epoch that was joined.
+    pub(super) fn known_generation(&self, link: &Link) -> Option<u64> {
+        let known = self.known.generation_in(&self.epoch.borrow());
+        if known.is_none() {
+            // Another shard has noticed it.
+            link.disconnect(LOST);
         }
-        if message.node != self.node {
-            count(&self.counts.purges_received);
-            local.purge_locally(message.selector.clone(), message.is_soft);
-        }
-        self.purges.borrow_mut().note(message.generation, message.selector);
-        true
-    }
-
-    /// Purges everything here, because some purges are not known.
-    pub(super) fn purge_all(&self, local: &dyn LocalTiers, known: PurgeLog) {
-        local.purge_locally(Selector::All, false);
-        self.purges.replace(known);
+        known
     }
 }
 

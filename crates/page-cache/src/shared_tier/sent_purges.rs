@@ -1,11 +1,13 @@
-//! Purges of this gateway on their way to the others.
+//! Purges of one shard of this gateway on their way to the others.
 //!
-//! A purge is in effect here before it is sent. Invariant: it is sent again over the next connection
+//! A purge is in effect here, for all shards, before it is sent. Invariant: it is sent again over the next connection
 //! until the server confirms it, and then all connected gateways receive it.
 
+use super::known_purges::{Pending, count};
 use super::link::{Disconnected, Link};
-use super::{SharedTier, UNEXPECTED, count, message};
+use super::{SharedTier, UNEXPECTED, message};
 use crate::purge::Selector;
+use crate::store::PurgeEpoch;
 use outboard_reactor::{current_task, now_ms, spawn, wake, with_deadline};
 use outboard_resp::Value;
 use std::future::poll_fn;
@@ -19,20 +21,29 @@ pub(super) const UNCONFIRMED_MAX: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Broadcast {
     text: Vec<u8>,
+    _pending: Pending,
 }
 
 impl SharedTier {
-    /// Sends a purge that is in effect here to all gateways.
-    pub(crate) fn broadcast(self: &Rc<Self>, selector: &Selector, is_soft: bool) {
+    /// Sends a purge to all gateways that the caller puts in effect here before it next waits; `before`
+    /// is the local epoch before that.
+    pub(crate) fn broadcast(
+        self: &Rc<Self>,
+        selector: &Selector,
+        is_soft: bool,
+        before: PurgeEpoch,
+    ) {
         let mut unconfirmed = self.unconfirmed.borrow_mut();
-        let text = if unconfirmed.len() < UNCONFIRMED_MAX {
-            message::encoded(&self.node, is_soft, selector)
+        let node = &self.known.node;
+        let (text, before) = if unconfirmed.len() < UNCONFIRMED_MAX {
+            (message::encoded(node, is_soft, selector), before)
         } else {
             // No caller waits for the confirmation of one of these.
+            let oldest = self.known.numbered(before);
             unconfirmed.clear();
-            message::encoded(&self.node, false, &Selector::All)
+            (message::encoded(node, false, &Selector::All), oldest)
         };
-        let broadcast = Rc::new(Broadcast { text });
+        let broadcast = Rc::new(Broadcast { text, _pending: self.known.begin(before) });
         unconfirmed.push_back(broadcast.clone());
         drop(unconfirmed);
         if let Some(link) = self.link() {
@@ -42,7 +53,7 @@ impl SharedTier {
 
     pub(super) fn send(self: &Rc<Self>, link: &Rc<Link>, broadcast: Rc<Broadcast>) {
         let reply = self.commands.purge(link, &self.epoch.borrow(), &broadcast.text);
-        count(&self.counts.purges_sent);
+        count(&self.known.counts.purges_sent);
         let (tier, link) = (self.clone(), Rc::downgrade(link));
         spawn(async move {
             match reply.wait().await {

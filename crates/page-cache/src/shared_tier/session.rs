@@ -1,14 +1,14 @@
 //! The connection of the shared tier: its start, its events, its end.
 //!
-//! One task for each cache, for as long as the cache exists. Invariant: the tier is available only
+//! One task for each shard's cache, for as long as it exists. Invariant: the tier is available only
 //! once all purges are known that were missed without a connection.
 
 use super::commands::Commands;
+use super::known_purges::random_name;
 use super::link::{Disconnected, Input, Link, LinkEvent, Reply};
 use super::message::Message;
 use super::received_purges::messages;
-use super::{LocalTiers, SharedTier, UNEXPECTED, random_name};
-use crate::purge_log::PurgeLog;
+use super::{LocalTiers, SharedTier, UNEXPECTED};
 use outboard_config::PageCacheShared;
 use outboard_log::Level;
 use outboard_reactor::{now_ms, sleep, spawn};
@@ -77,18 +77,12 @@ impl SharedTier {
         }
         let info = success(Commands::info(link)).await?;
         self.commands.subscribe(link);
+        let before = self.known.now();
         let joined = success(self.commands.join(link, run_id(&info), &random_name())).await?;
         let (epoch, generation, latest) = joined_state(&joined).ok_or(UNEXPECTED)?;
-        if *self.epoch.borrow() == epoch && self.generation() <= generation {
-            self.apply_all(local, latest);
-        } else {
-            let mut known = PurgeLog::since(generation.saturating_sub(latest.len() as u64));
-            for message in messages(latest) {
-                known.note(message.generation, message.selector);
-            }
-            self.purge_all(local, known);
-            self.epoch.replace(epoch);
-        }
+        let latest = messages(latest).collect();
+        self.known.join(local, &before, &epoch, generation, latest);
+        self.epoch.replace(epoch);
         let unconfirmed: Vec<_> = self.unconfirmed.borrow().iter().cloned().collect();
         unconfirmed.into_iter().for_each(|broadcast| self.send(link, broadcast));
         self.link.replace(Some(link.clone()));
@@ -104,7 +98,7 @@ impl SharedTier {
         }
         let message = text.as_bytes().and_then(Message::decoded);
         let Some((message, tiers)) = message.zip(local.upgrade()) else { return };
-        if !self.apply(&*tiers, message) {
+        if !self.apply(&*tiers, link, message) {
             self.check_for_missed(local, link);
         }
     }

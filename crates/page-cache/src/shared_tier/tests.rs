@@ -26,8 +26,13 @@ impl LocalTiers for Local {
 impl Gateway {
     /// A gateway that is not connected yet.
     fn connecting(configured: &PageCacheShared) -> Self {
+        Self::shard(configured, &Arc::default())
+    }
+
+    /// One of the shards that know the same purges.
+    fn shard(configured: &PageCacheShared, known: &Arc<KnownPurges>) -> Self {
         let client = Client::new(Settings::default());
-        let tier = SharedTier::new(configured, "site", &client, &error_log());
+        let tier = SharedTier::new(configured, "site", known, &client, &error_log());
         let local = Rc::new(Local::default());
         let weak: Weak<Local> = Rc::downgrade(&local);
         spawn(tier.clone().run(weak));
@@ -46,6 +51,10 @@ impl Gateway {
         self.tier.get(&*self.local, &key(path)).await
     }
 
+    fn broadcast(&self, selector: &Selector, is_soft: bool) {
+        self.tier.broadcast(selector, is_soft, PurgeEpoch::default());
+    }
+
     fn purges(&self) -> Vec<(Selector, bool)> {
         self.local.purges.borrow().clone()
     }
@@ -58,7 +67,7 @@ fn url(path: &str) -> Selector {
 /// Stores a page that was rendered now.
 async fn put(gateway: &Gateway, server: &FakeServer, path: &str) {
     let count = server.state().pages.len();
-    gateway.tier.put(&entry(path, now_s()).into());
+    gateway.tier.put(&entry(path, now_s()), || false);
     until(|| server.state().pages.len() > count).await;
 }
 
@@ -85,7 +94,7 @@ fn a_page_of_one_gateway_is_read_by_another() {
 fn a_page_that_is_soon_stale_is_not_written() {
     with_server(async |server| {
         let gateway = Gateway::connected(&server).await;
-        gateway.tier.put(&entry("/stale", now_s() - 996).into());
+        gateway.tier.put(&entry("/stale", now_s() - 996), || false);
         put(&gateway, &server, "/fresh").await;
         assert_eq!(gateway.tier.stats().stores, 1);
     });
@@ -95,12 +104,12 @@ fn a_page_that_is_soon_stale_is_not_written() {
 fn a_purge_applies_to_all_other_gateways_once() {
     with_server(async |server| {
         let (one, other) = (Gateway::connected(&server).await, Gateway::connected(&server).await);
-        one.tier.broadcast(&url("/a"), true);
+        one.broadcast(&url("/a"), true);
         assert!(one.tier.settle().await);
         until(|| !other.purges().is_empty()).await;
         assert_eq!(other.purges(), [(url("/a"), true)]);
         assert!(one.purges().is_empty(), "it has applied its own purge before");
-        until(|| one.tier.generation() == 1).await;
+        until(|| one.tier.known.generation() == 1).await;
         assert_eq!((one.tier.stats().purges_sent, other.tier.stats().purges_received), (1, 1));
     });
 }
@@ -130,7 +139,7 @@ fn a_gap_in_the_pushed_purges_is_filled() {
             server.state().loses_purges = is_missed;
             server.state().purge(&message);
         }
-        until(|| gateway.tier.generation() == 3).await;
+        until(|| gateway.tier.known.generation() == 3).await;
         assert_eq!(gateway.purges(), ["/a", "/b", "/c"].map(|path| (url(path), false)));
     });
 }
@@ -160,7 +169,7 @@ fn purges_that_the_server_has_forgotten_purge_everything() {
         server.state().purges.drain(..2);
         until(|| gateway.tier.is_available()).await;
         assert_eq!(gateway.purges(), [(Selector::All, false), (url("/c"), false)]);
-        assert_eq!(gateway.tier.generation(), 3);
+        assert_eq!(gateway.tier.known.generation(), 3);
     });
 }
 
@@ -197,7 +206,7 @@ fn an_unconfirmed_purge_is_sent_again() {
         with_server(async move |server| {
             let gateway = Gateway::connected(&server).await;
             server.state().closes_on_purge = Some(is_counted);
-            gateway.tier.broadcast(&url("/a"), false);
+            gateway.broadcast(&url("/a"), false);
             assert!(!gateway.tier.settle().await, "the connection ends before the confirmation");
             assert_eq!(gateway.tier.stats().purges_unconfirmed, 1);
             server.state().closes_on_purge = None;
@@ -215,7 +224,7 @@ fn too_many_unconfirmed_purges_become_one_of_everything() {
         server.state().rejects = Some("LOADING not yet");
         let gateway = Gateway::connecting(&server.configured());
         for number in 0..sent_purges::UNCONFIRMED_MAX + 1 {
-            gateway.tier.broadcast(&url(&format!("/{number}")), true);
+            gateway.broadcast(&url(&format!("/{number}")), true);
         }
         assert_eq!(gateway.tier.stats().purges_unconfirmed, 1);
         server.state().rejects = None;
@@ -233,7 +242,7 @@ fn an_unavailable_server_makes_no_request_wait() {
         let why = || gateway.tier.unavailable_because().unwrap();
         assert_eq!(why(), "not connected yet");
         until(|| why() == "WRONGPASS invalid password").await;
-        gateway.tier.broadcast(&url("/a"), false);
+        gateway.broadcast(&url("/a"), false);
         assert!(!gateway.tier.settle().await);
         assert!(gateway.get("/a").await.is_empty());
     });
@@ -248,5 +257,46 @@ fn a_silent_server_delays_a_request_by_the_time_limit_at_most() {
         server.state().is_silent = true;
         assert!(gateway.get("/a").await.is_empty());
         assert!(gateway.tier.is_available(), "the request has given up, not the connection");
+    });
+}
+
+#[test]
+fn a_purge_is_applied_by_one_shard_of_a_gateway() {
+    with_server(async |server| {
+        let (known, configured) = (Arc::default(), server.configured());
+        let shards = [(); 2].map(|()| Gateway::shard(&configured, &known));
+        until(|| shards.iter().all(|shard| shard.tier.is_available())).await;
+        let applied = || shards.iter().flat_map(Gateway::purges).collect::<Vec<_>>();
+        assert_eq!(applied(), [(Selector::All, false)], "the first connection joins the epoch");
+        let other = Gateway::connected(&server).await;
+        for path in ["/a", "/b"] {
+            other.broadcast(&url(path), true);
+            assert!(other.tier.settle().await);
+        }
+        until(|| known.generation() == 2).await;
+        shards[1].broadcast(&url("/c"), false);
+        assert!(shards[1].tier.settle().await);
+        until(|| known.generation() == 3).await;
+        let mut all = applied();
+        all.sort_by_key(|(selector, _)| format!("{selector:?}"));
+        assert_eq!(all, [(Selector::All, false), (url("/a"), true), (url("/b"), true)]);
+        until(|| other.purges() == [(url("/c"), false)]).await;
+    });
+}
+
+#[test]
+fn an_epoch_that_one_shard_finds_lost_is_over_for_all() {
+    with_server(async |server| {
+        let (known, configured) = (Arc::default(), server.configured());
+        let shards = [(); 2].map(|()| Gateway::shard(&configured, &known));
+        until(|| shards.iter().all(|shard| shard.tier.is_available())).await;
+        server.state().epoch = None;
+        assert!(shards[0].get("/a").await.is_empty());
+        until(|| !shards[0].tier.is_available()).await;
+        until(|| shards[0].tier.is_available()).await;
+        assert!(shards[1].get("/a").await.is_empty());
+        let has_joined = |shard: &Gateway| *shard.tier.epoch.borrow() == known.now().0;
+        until(|| shards.iter().all(has_joined)).await;
+        assert_eq!(server.state().epoch.as_deref(), Some(&*known.now().0));
     });
 }

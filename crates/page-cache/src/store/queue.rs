@@ -3,44 +3,24 @@
 //! A queue is a list linked through the slots, so that a purge unlinks an entry in constant time.
 //! Called only by [`super::Store`]. Invariant: an occupied slot is in exactly one queue.
 
-use crate::entry::Shared;
-
-/// The use counter saturates here.
-const USES_MAX: u8 = 3;
+use super::Stored;
+use std::sync::Arc;
 
 /// An entry and its places in index and queue.
 #[derive(Debug)]
 pub(super) struct Slot {
-    pub(super) entry: Shared,
+    pub(super) entry: Arc<Stored>,
     pub(super) hash: u64,
     /// The next entry with the same hash.
     pub(super) chained: Option<u32>,
     newer: Option<u32>,
     older: Option<u32>,
     pub(super) is_main: bool,
-    uses: u8,
 }
 
 impl Slot {
-    pub(super) fn new(entry: Shared, hash: u64, chained: Option<u32>) -> Self {
-        Self { entry, hash, chained, newer: None, older: None, is_main: false, uses: 0 }
-    }
-
-    /// Counts a use.
-    pub(super) fn touch(&mut self) {
-        self.uses = (self.uses + 1).min(USES_MAX);
-    }
-
-    /// Whether the entry was used more than once while new, or since its last round in the main queue;
-    /// deducts the round from the counter.
-    pub(super) fn has_earned_a_round(&mut self) -> bool {
-        if self.is_main {
-            let has_uses = self.uses > 0;
-            self.uses = self.uses.saturating_sub(1);
-            has_uses
-        } else {
-            std::mem::take(&mut self.uses) > 1
-        }
+    pub(super) fn new(entry: Arc<Stored>, hash: u64, chained: Option<u32>) -> Self {
+        Self { entry, hash, chained, newer: None, older: None, is_main: false }
     }
 }
 
@@ -71,9 +51,9 @@ impl Slots {
         u32::try_from(self.slots.len() - 1).expect("a slot takes more than 32 bytes of the budget")
     }
 
-    pub(super) fn free(&mut self, number: u32) {
-        self.slots[number as usize] = None;
+    pub(super) fn take(&mut self, number: u32) -> Slot {
         self.free.push(number);
+        self.slots[number as usize].take().expect(OCCUPIED)
     }
 
     pub(super) fn len(&self) -> usize {

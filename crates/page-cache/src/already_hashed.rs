@@ -1,9 +1,9 @@
-//! The hasher of the store's index, whose keys are hashes already.
+//! The hasher of indices whose keys are hashes already: those of the store and of a front.
 
 use std::hash::Hasher;
 
 #[derive(Debug, Default)]
-pub(super) struct AlreadyHashed(u64);
+pub(crate) struct AlreadyHashed(u64);
 
 impl Hasher for AlreadyHashed {
     fn finish(&self) -> u64 {
