@@ -3,7 +3,7 @@
 use crate::list;
 
 /// A content coding that bodies are compressed with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Coding {
     /// `br`, RFC 7932.
     Brotli,

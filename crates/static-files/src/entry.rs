@@ -1,6 +1,6 @@
-//! A served file: its descriptor or bytes, its pre-compressed siblings, and all their properties that
-//! do not depend on a request. Created by [`crate::Root`] of an [`Opened`] on the first lookup of a path,
-//! shared by the cache and by responses under way.
+//! A served file: its descriptor or bytes, its pre-compressed siblings, the codings that it is compressed
+//! with on demand, and all their properties that do not depend on a request. Created by [`crate::Root`] of
+//! an [`Opened`] on the first lookup of a path, shared by the cache and by responses under way.
 //!
 //! Invariant: an entry never changes. A file that changed gets another entry.
 
@@ -12,31 +12,32 @@ use std::time::SystemTime;
 
 use outboard_http_semantics::{
     Coding, EntityTag, LastModified, UNIX_SECONDS_MAX, Validators, format_http_date,
+    is_compressible,
 };
 
+use crate::compressed_files::{CompressedFile, Key};
 use crate::content::{Bytes, Content};
-use crate::head::{self, Line, Lines};
+use crate::form::Form;
+use crate::head::{Line, Lines};
 use crate::opened::{Opened, Siblings, peek_siblings};
 use crate::resolve::{NotInMemory, Resolver};
 use crate::rules::EntryRules;
 use crate::stamp::Stamp;
+use crate::uncompressed::Uncompressed;
+use crate::variants::Variants;
 
 /// A representation of a file: identity or pre-compressed.
 #[derive(Debug)]
 pub struct Representation {
-    /// `None` for the file itself.
-    pub(crate) coding: Option<Coding>,
+    pub(crate) form: Form,
     pub(crate) content: Content,
     pub(crate) size: u64,
-    pub(crate) etag: Box<str>,
-    pub(crate) lines_200: Rc<[Line]>,
-    pub(crate) head_200: Rc<[u8]>,
 }
 
 impl Representation {
     /// The coding of the bytes; `None` for the file itself.
     pub fn coding(&self) -> Option<Coding> {
-        self.coding
+        self.form.coding
     }
 
     /// The bytes.
@@ -51,13 +52,13 @@ impl Representation {
 
     /// A strong entity-tag with its quotes.
     pub fn etag(&self) -> &str {
-        &self.etag
+        &self.form.etag
     }
 
     /// The header lines of the plain 200 response in wire format, each ended by CRLF: all but Date,
     /// Connection and Content-Length.
     pub fn head_200(&self) -> &Rc<[u8]> {
-        &self.head_200
+        &self.form.head_200
     }
 }
 
@@ -66,6 +67,8 @@ impl Representation {
 pub struct Entry {
     pub(crate) plain: Representation,
     pub(crate) encoded: Vec<Representation>,
+    /// `None` if it is not compressed on demand.
+    variants: Option<Box<Variants>>,
     pub(crate) mime: Box<str>,
     rules: Arc<EntryRules>,
     /// `None` when the file's time lies in the future or is no HTTP-date.
@@ -96,6 +99,7 @@ impl Entry {
         let mut entry = Self {
             plain: Representation::new(None, bytes, &stamp),
             encoded: encoded.collect(),
+            variants: variants(rules, &mime, &stamp),
             mime,
             rules: Arc::clone(rules),
             last_modified: ModificationDate::new(&stamp, at),
@@ -125,17 +129,20 @@ impl Entry {
     }
 
     fn render_heads(&mut self) {
-        let lines = |chosen| self.content_lines(chosen, self.mime.as_bytes()).into_shared();
+        let lines = |of: &Representation| self.lines_200(&of.form);
         let heads: Vec<_> = std::iter::once(&self.plain).chain(&self.encoded).map(lines).collect();
         let all = std::iter::once(&mut self.plain).chain(&mut self.encoded);
         for (representation, lines) in all.zip(heads) {
-            representation.head_200 = head::render(&lines);
-            representation.lines_200 = lines;
+            representation.form.set_lines(lines);
         }
     }
 
+    fn lines_200(&self, form: &Form) -> Rc<[Line]> {
+        self.content_lines(form, self.mime.as_bytes()).into_shared()
+    }
+
     /// The lines of every response with content.
-    pub(crate) fn content_lines(&self, chosen: &Representation, content_type: &[u8]) -> Lines {
+    pub(crate) fn content_lines(&self, chosen: &Form, content_type: &[u8]) -> Lines {
         let last_modified = self.last_modified.as_ref().map(|date| date.text.as_str());
         Lines::default()
             .with("Content-Type", content_type)
@@ -146,8 +153,9 @@ impl Entry {
     }
 
     /// The lines that a 304 repeats (RFC 9110 15.4.5).
-    pub(crate) fn cache_lines(&self, chosen: &Representation) -> Lines {
-        let vary = (!self.encoded.is_empty()).then_some("Accept-Encoding");
+    pub(crate) fn cache_lines(&self, chosen: &Form) -> Lines {
+        let varies = !self.encoded.is_empty() || self.variants.is_some();
+        let vary = varies.then_some("Accept-Encoding");
         let lines = Lines::default().with("ETag", chosen.etag.as_bytes());
         let headers = self.rules.options.headers.iter();
         headers
@@ -162,10 +170,35 @@ impl Entry {
         let codings = self.encoded.iter().filter_map(Representation::coding);
         let chosen = Coding::choose(accept_encoding, codings);
         let mut all = std::iter::once(&self.plain).chain(&self.encoded);
-        all.find(|one| one.coding == chosen).unwrap_or(&self.plain)
+        all.find(|one| one.coding() == chosen).unwrap_or(&self.plain)
     }
 
-    pub(crate) fn validators<'a>(&'a self, chosen: &'a Representation) -> Validators<'a> {
+    /// The coding that the file should have for this client, if it is compressed on demand, and its form.
+    pub(crate) fn choose_variant(&self, accept_encoding: Option<&[u8]>) -> Option<(Coding, &Form)> {
+        let variants = self.variants.as_ref()?;
+        let coding = Coding::choose(accept_encoding, Coding::ALL)?;
+        let render = || {
+            let mut form = Form::new(Some(coding), &self.stamp);
+            form.set_lines(self.lines_200(&form));
+            form
+        };
+        Some((coding, variants.form(coding, render)))
+    }
+
+    /// The file in this coding, if it is kept.
+    pub(crate) fn compressed(&self, coding: Coding) -> Option<Arc<CompressedFile>> {
+        self.variants.as_ref()?.find(&Key { stamp: self.stamp, coding })
+    }
+
+    /// Takes on the compression of the file; `None` if there is no need, if another has taken it on, or
+    /// if the file was changed so recently that it may change again unnoticed.
+    pub fn compression(&self, coding: Coding) -> Option<Uncompressed> {
+        let variants = self.variants.as_ref().filter(|_| self.settled)?;
+        let claim = variants.files().claim(Key { stamp: self.stamp, coding })?;
+        Some(Uncompressed::new(self.plain.content.clone(), claim))
+    }
+
+    pub(crate) fn validators<'a>(&'a self, chosen: &'a Form) -> Validators<'a> {
         let strong =
             |date: &ModificationDate| LastModified { unix_s: date.unix_s, is_strong: true };
         Validators {
@@ -186,7 +219,7 @@ impl Entry {
 
     /// The strong entity-tag of the file itself, with its quotes.
     pub fn etag(&self) -> &str {
-        &self.plain.etag
+        &self.plain.form.etag
     }
 
     /// The content type.
@@ -222,21 +255,21 @@ impl Entry {
 
     /// [`Representation::head_200`] of the file itself.
     pub fn head_200(&self) -> &Rc<[u8]> {
-        &self.plain.head_200
+        &self.plain.form.head_200
     }
 }
 
 impl Representation {
     fn new(coding: Option<Coding>, bytes: Bytes, stamp: &Stamp) -> Self {
-        let digest = stamp.digest();
-        let etag = match coding {
-            None => format!("\"{digest:016x}\""),
-            Some(coding) => format!("\"{digest:016x}-{}\"", coding.token()),
-        };
-        let (lines_200, head_200) = (Rc::default(), Rc::default());
-        let etag = etag.into_boxed_str();
-        Self { coding, content: bytes.into(), size: stamp.size, etag, lines_200, head_200 }
+        Self { form: Form::new(coding, stamp), content: bytes.into(), size: stamp.size }
     }
+}
+
+/// The codings that a file of this type and size is compressed with.
+fn variants(rules: &EntryRules, mime: &str, stamp: &Stamp) -> Option<Box<Variants>> {
+    let files = rules.options.compressed_files.as_ref()?;
+    (is_compressible(mime.as_bytes()) && files.admits(stamp.size))
+        .then(|| Box::new(Variants::new(files)))
 }
 
 impl ModificationDate {

@@ -3,7 +3,8 @@
 //!
 //! The gateway's I/O thread calls [`Root::lookup_in_memory`] with a request path, passes the [`Entry`] and
 //! the request's conditions to [`plan`], and writes the [`Plan`]: small bodies from memory together with
-//! the head, larger ones by sendfile(2). A [`ColdLookup`] is for another thread.
+//! the head, larger ones by sendfile(2). A [`ColdLookup`] is for another thread, and so is an [`UnreadFile`],
+//! the bytes of a file that [`Plan::missing`] asks to compress.
 //!
 //! Invariants: no file outside of the root's policy is opened for reading; a PHP source is never a
 //! [`Lookup::File`]; the bytes, the length and the validators of a response come from one open file.
@@ -28,8 +29,10 @@
 
 mod cache;
 mod cold;
+mod compressed_files;
 mod content;
 mod entry;
+mod form;
 mod head;
 mod lookup;
 mod mime;
@@ -44,8 +47,11 @@ mod rules;
 mod scratch;
 mod source;
 mod stamp;
+mod uncompressed;
+mod variants;
 
 pub use cold::{ColdLookup, ColdResult};
+pub use compressed_files::{CompressedFile, CompressedFiles};
 pub use content::Content;
 pub use entry::{Entry, Representation};
 pub use head::Headers;
@@ -54,3 +60,4 @@ pub use options::{RootOptions, Symlinks};
 pub use plan::{Part, Parts, Plan, plan, plan_as};
 pub use resolve::ForbiddenReason;
 pub use root::{Root, RootError, ScriptPath};
+pub use uncompressed::{Uncompressed, UnreadFile};

@@ -5,6 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::compressed_files::CompressedFiles;
 
 /// Symbolic links to follow. The names and descriptions are those of the configuration
 /// key, whose reference is generated from them.
@@ -49,6 +52,9 @@ pub struct RootOptions {
     /// Whether `.br`, `.zst` and `.gz` siblings of compressible files are sent to clients that accept
     /// them.
     pub precompressed: bool,
+    /// Where compressible files that have no sibling for the client are kept compressed; `None`: they are
+    /// sent as they are.
+    pub compressed_files: Option<Arc<CompressedFiles>>,
     /// Content types by lower-case extension without the dot (`"wasm" => "application/wasm"`), which
     /// precede the built-in table.
     pub mime_overrides: BTreeMap<String, String>,
@@ -81,6 +87,7 @@ impl Default for RootOptions {
             ]),
             private_names: true,
             precompressed: true,
+            compressed_files: None,
             mime_overrides: BTreeMap::new(),
             headers: BTreeMap::new(),
             cache_capacity: 1024,

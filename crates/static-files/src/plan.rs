@@ -7,11 +7,16 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use crate::compressed_files::CompressedFile;
 use crate::content::Content;
 use crate::entry::{Entry, Representation};
+use crate::form::Form;
 use crate::head::{self, Headers, Lines};
-use outboard_http_semantics::{ByteRange, Conditions, Outcome, RangeSelection, select_ranges};
+use outboard_http_semantics::{
+    ByteRange, Coding, Conditions, Outcome, RangeSelection, select_ranges,
+};
 use smallvec::{SmallVec, smallvec};
 
 /// A part of a body. Its bytes and descriptor are shared with the [`Entry`].
@@ -33,6 +38,8 @@ pub enum Part {
         /// Bytes to send.
         len: u64,
     },
+    /// The whole of a file that was compressed on demand.
+    Compressed(Arc<CompressedFile>),
     /// Framing between the parts of a multipart body.
     Bytes(Vec<u8>),
 }
@@ -41,9 +48,18 @@ impl Part {
     /// Length in bytes.
     pub fn len(&self) -> u64 {
         match self {
-            Self::Memory { range, .. } => range.len() as u64,
             Self::File { len, .. } => *len,
-            Self::Bytes(bytes) => bytes.len() as u64,
+            in_memory => in_memory.bytes().map_or(0, <[u8]>::len) as u64,
+        }
+    }
+
+    /// The bytes to send, if they are in memory.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Memory { bytes, range } => Some(&bytes[range.clone()]),
+            Self::File { .. } => None,
+            Self::Compressed(file) => Some(file.bytes()),
+            Self::Bytes(bytes) => Some(bytes),
         }
     }
 
@@ -67,6 +83,8 @@ pub struct Plan {
     pub body: Parts,
     /// The value of Content-Length, for HEAD too; 0 for a 304, which has none.
     pub content_length: u64,
+    /// The coding that the body would have if the file were kept compressed, for [`Entry::compression`].
+    pub missing: Option<Coding>,
 }
 
 /// Plans the response to a request with this Accept-Encoding and these conditions.
@@ -86,12 +104,15 @@ pub fn plan_as(
     let chosen = entry.choose(accept_encoding);
     let given_type = content_type.filter(|value| !value.is_empty() && head::is_value(value));
     let response = Response { entry, chosen, given_type, is_head: conditions.is_head };
-    match conditions.evaluate(entry.validators(chosen)) {
-        Outcome::PreconditionFailed => without_content(412, Lines::default()),
-        Outcome::NotModified => without_content(304, entry.cache_lines(chosen)),
-        Outcome::Whole => response.whole(),
-        Outcome::Ranged(field) => response.ranged(field),
+    // Ranges are of the file itself: they must fit together whether it is kept compressed or not.
+    let is_ranged = conditions.range.is_some() && !conditions.is_head;
+    if chosen.coding().is_none()
+        && !is_ranged
+        && let Some(variant) = entry.choose_variant(accept_encoding)
+    {
+        return response.compressed(variant, conditions);
     }
+    response.conditional(conditions)
 }
 
 /// A response with content, or with a part of it.
@@ -103,21 +124,61 @@ struct Response<'a> {
 }
 
 impl Response<'_> {
+    fn conditional(&self, conditions: &Conditions<'_>) -> Plan {
+        let form = &self.chosen.form;
+        match conditions.evaluate(self.entry.validators(form)) {
+            Outcome::PreconditionFailed => without_content(412, Lines::default()),
+            Outcome::NotModified => without_content(304, self.entry.cache_lines(form)),
+            Outcome::Whole => self.whole(),
+            Outcome::Ranged(field) => self.ranged(field),
+        }
+    }
+
+    /// The response in a coding that the file is compressed with on demand; in none as long as it is
+    /// not kept in this one.
+    fn compressed(&self, (coding, form): (Coding, &Form), conditions: &Conditions<'_>) -> Plan {
+        let kept = self.entry.compressed(coding);
+        if kept.as_ref().is_some_and(|file| file.bytes().is_empty()) {
+            return self.conditional(conditions);
+        }
+        match (kept, conditions.evaluate(self.entry.validators(form))) {
+            (Some(file), Outcome::Whole | Outcome::Ranged(_)) => self.whole_of(form, file),
+            (Some(_), Outcome::PreconditionFailed) => without_content(412, Lines::default()),
+            (Some(_), Outcome::NotModified) => without_content(304, self.entry.cache_lines(form)),
+            // The client received it before it was removed from memory.
+            (None, Outcome::NotModified) if conditions.if_none_match.is_some() => {
+                without_content(304, self.entry.cache_lines(form))
+            }
+            (None, _) => Plan { missing: Some(coding), ..self.conditional(conditions) },
+        }
+    }
+
+    fn whole_of(&self, form: &Form, file: Arc<CompressedFile>) -> Plan {
+        let content_length = file.bytes().len() as u64;
+        let body = if self.is_head { Parts::new() } else { smallvec![Part::Compressed(file)] };
+        let headers = self.headers(form);
+        Plan { status: 200, headers, body, content_length, missing: None }
+    }
+
     fn whole(&self) -> Plan {
-        let headers = match self.given_type {
-            None => Headers::Shared {
-                lines: Rc::clone(&self.chosen.lines_200),
-                rendered: Rc::clone(&self.chosen.head_200),
-            },
-            Some(content_type) => self.lines(content_type).into_headers(),
-        };
+        let headers = self.headers(&self.chosen.form);
         let content_length = self.chosen.size;
         let body = if self.is_head || content_length == 0 {
             Parts::new()
         } else {
             smallvec![self.part(ByteRange { start: 0, end: content_length })]
         };
-        Plan { status: 200, headers, body, content_length }
+        Plan { status: 200, headers, body, content_length, missing: None }
+    }
+
+    fn headers(&self, form: &Form) -> Headers {
+        match self.given_type {
+            None => Headers::Shared {
+                lines: Rc::clone(&form.lines_200),
+                rendered: Rc::clone(&form.head_200),
+            },
+            Some(content_type) => self.entry.content_lines(form, content_type).into_headers(),
+        }
     }
 
     fn ranged(&self, field: &[u8]) -> Plan {
@@ -131,7 +192,7 @@ impl Response<'_> {
             RangeSelection::Ranges(ranges) => match ranges.as_slice() {
                 [range] => self.single(*range),
                 // A multipart body is not in the coding of its parts, which no header can express.
-                _ if self.chosen.coding.is_some() => self.whole(),
+                _ if self.chosen.coding().is_some() => self.whole(),
                 several => self.multipart(several),
             },
         }
@@ -146,6 +207,7 @@ impl Response<'_> {
             headers: lines.into_headers(),
             body: smallvec![self.part(range)],
             content_length: range.length(),
+            missing: None,
         }
     }
 
@@ -168,11 +230,11 @@ impl Response<'_> {
         }
         let content_type = format!("multipart/byteranges; boundary={boundary}");
         let headers = self.lines(content_type.as_bytes()).into_headers();
-        Plan { status: 206, headers, body, content_length }
+        Plan { status: 206, headers, body, content_length, missing: None }
     }
 
     fn lines(&self, content_type: &[u8]) -> Lines {
-        self.entry.content_lines(self.chosen, content_type)
+        self.entry.content_lines(&self.chosen.form, content_type)
     }
 
     fn part_type(&self) -> &[u8] {
@@ -195,7 +257,8 @@ impl Response<'_> {
 
 /// A response without content.
 fn without_content(status: u16, lines: Lines) -> Plan {
-    Plan { status, headers: lines.into_headers(), body: Parts::new(), content_length: 0 }
+    let headers = lines.into_headers();
+    Plan { status, headers, body: Parts::new(), content_length: 0, missing: None }
 }
 
 #[cfg(test)]

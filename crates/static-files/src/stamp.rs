@@ -11,7 +11,7 @@ const TICK_MS: u64 = 20;
 
 /// Device, inode, size and times of a file. It includes the change time because, unlike the
 /// modification time, it cannot be set back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Stamp {
     device: u64,
     inode: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Stamp {
 }
 
 /// A timestamp of the file system: seconds since the epoch, nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Time {
     pub(crate) s: i64,
     ns: u64,

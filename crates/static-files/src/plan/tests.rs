@@ -48,14 +48,13 @@ fn body(plan: &Plan) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in &plan.body {
         match part {
-            Part::Bytes(framing) => bytes.extend_from_slice(framing),
-            Part::Memory { bytes: file, range } => bytes.extend_from_slice(&file[range.clone()]),
             Part::File { file, offset, len } => {
                 let file = std::fs::File::from(file.try_clone().unwrap());
                 let mut piece = vec![0; usize::try_from(*len).unwrap()];
                 file.read_exact_at(&mut piece, *offset).unwrap();
                 bytes.extend_from_slice(&piece);
             }
+            in_memory => bytes.extend_from_slice(in_memory.bytes().unwrap()),
         }
     }
     bytes
