@@ -25,7 +25,8 @@ pub use pressure::Pressure;
 /// The store with a generation's rules of access.
 #[derive(Debug)]
 pub struct Entities {
-    store: Rc<Store>,
+    /// `None` on other threads than the lead's.
+    store: Option<Rc<Store>>,
     /// Its configuration.
     pub config: config::Entities,
     /// Limits of the bodies of writes.
@@ -45,30 +46,45 @@ impl Entities {
         log: &Rc<ErrorLog>,
     ) -> Result<Option<Rc<Self>>, String> {
         let Some(entities) = &config.entities else { return Ok(None) };
-        let store = match predecessor {
-            Some(before) if before.config.storage == entities.storage => before.store.clone(),
+        let store = match predecessor.map(|before| &**before) {
+            Some(Self { store: Some(store), config, .. }) if config.storage == entities.storage => {
+                store.clone()
+            }
             Some(_) => {
                 return Err("the storage of [kv] can be changed with a restart only".to_owned());
             }
             None => open(&entities.storage, log)?,
         };
+        Ok(Some(Self::new(config, entities, Some(store))))
+    }
+
+    /// The rules of access, for a thread that has the lead read and write.
+    pub fn without_store(config: &config::Config) -> Option<Rc<Self>> {
+        Some(Self::new(config, config.entities.as_ref()?, None))
+    }
+
+    fn new(
+        config: &config::Config,
+        entities: &config::Entities,
+        store: Option<Rc<Store>>,
+    ) -> Rc<Self> {
         let limits = config::Limits {
             body_bytes: entities.max_value_bytes,
             body_memory_bytes: entities.max_value_bytes,
             ..config.limits.clone()
         };
         let pressure = Pressure::new(entities.storage.queue_timeout_ms);
-        Ok(Some(Rc::new(Self { store, config: entities.clone(), limits, pressure })))
+        Rc::new(Self { store, config: entities.clone(), limits, pressure })
     }
 
     /// All namespaces.
     pub fn namespaces(&self) -> &[Rc<Namespace>] {
-        self.store.namespaces()
+        self.store.as_deref().map_or(&[], Store::namespaces)
     }
 
     /// One of them.
     pub fn namespace(&self, name: &str) -> Option<&Rc<Namespace>> {
-        self.store.namespace(name)
+        self.store.as_deref()?.namespace(name)
     }
 }
 

@@ -19,6 +19,7 @@ use outboard_upstream::{
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 /// Largest body of a request: it is collected before it is sent, for retries.
 const BODY_MAX_BYTES: usize = 64 << 20;
@@ -30,7 +31,7 @@ const OPERATION_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct FetchOperations {
     client: Rc<Client>,
-    account: Rc<Account>,
+    account: Arc<Account>,
     entities: Option<Rc<Entities>>,
     owner: Rc<Owner>,
     open: RefCell<HashMap<WorkerId, HashMap<Tag, Fetch>>>,
@@ -76,7 +77,7 @@ impl FetchOperations {
     /// The operations of the workers of the app `owner`.
     pub fn new(
         client: Rc<Client>,
-        account: Rc<Account>,
+        account: Arc<Account>,
         entities: Option<Rc<Entities>>,
         owner: Owner,
     ) -> Rc<Self> {
@@ -174,6 +175,10 @@ impl Operations for FetchOperations {
             // `PurgeOperations`, `Tasks` and `StreamOperations` handle these.
             Call::Purge(_) | Call::Task(_) | Call::Stream(_) => {}
         }
+    }
+
+    fn has_any(&self, worker: WorkerId) -> bool {
+        self.open.borrow().get(&worker).is_some_and(|fetches| !fetches.is_empty())
     }
 
     fn forget(&self, worker: WorkerId) {

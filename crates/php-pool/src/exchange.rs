@@ -13,6 +13,7 @@ use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Done;
 use outboard_ring::spsc::Corrupt;
 use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// The most interim responses that are stored until the connection takes them.
@@ -111,6 +112,8 @@ pub struct Exchange {
     /// Monotonic ms of submission.
     pub submitted_ms: u64,
     pub(crate) assignment: Cell<Option<Assignment>>,
+    /// The client's address if it is on this machine: it may be one of our workers.
+    pub(crate) local_peer: Cell<Option<SocketAddr>>,
     /// Its route in the pool's table.
     pub route: Cell<usize>,
     /// The worker's report at the end.
@@ -143,6 +146,7 @@ impl Exchange {
             request_id,
             submitted_ms: now_ms,
             assignment: Cell::new(None),
+            local_peer: Cell::new(None),
             route: Cell::new(0),
             done: Cell::new(None),
             arrived: RefCell::default(),

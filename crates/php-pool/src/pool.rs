@@ -8,9 +8,13 @@ mod activity;
 mod allowance;
 mod crash_loop;
 mod dispatch;
+mod fairness;
 mod leases;
+mod lent_exits;
+mod loans;
 mod manager;
 pub mod members;
+mod messages;
 pub mod operations;
 mod polling;
 mod recycling;
@@ -18,6 +22,8 @@ mod reports;
 mod retirement;
 mod routes;
 mod settings;
+mod shards;
+mod siblings;
 mod status;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -30,21 +36,21 @@ use crate::exchange::Exchange;
 use crate::rings::Rings;
 use activity::ActiveSlots;
 use allowance::Allowance;
-use crash_loop::CrashLoop;
 use leases::Timing;
+use loans::Borrowing;
 use manager::ManagerState;
 use members::{Members, Origin, QueuedRequest};
-use operations::{NoOperations, Operations, Requester};
+use operations::{NoOperations, Operations, RemoteWorker, Requester};
 use outboard_buffer::Account;
 use outboard_log::{ErrorLog, Reason};
 use outboard_reactor::{Event, now_ms};
 use outboard_ring::channel::{Capacities, WaitCall, Waits};
 use outboard_ring::frame::FRAME_HEADER_BYTES;
-use outboard_supervisor::zygote::Zygote;
+use outboard_supervisor::zygote::{SiblingEnds, Zygote};
 use recycling::Replacement;
 use routes::Routes;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,6 +60,7 @@ pub use crate::worker_id::WorkerId;
 pub use manager::StartError;
 pub use retirement::PendingRequest;
 pub use settings::PoolSettings;
+pub use shards::{PoolShards, Shard};
 
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -90,6 +97,20 @@ pub struct Pool {
     id: u64,
     weak_self: Weak<Self>,
     settings: PoolSettings,
+    /// Its place among the pools of the app, one on each thread.
+    shard: Shard,
+    borrows: Cell<Option<Borrowing>>,
+    /// The last result of [`Pool::is_overtaken`], and when it was found.
+    overtaken: Cell<(u64, bool)>,
+    /// Shards that wait for a zygote.
+    splits: RefCell<Vec<(usize, SiblingEnds)>>,
+    /// Pools of other threads whose zygotes may still live: they would die with the first one.
+    dependents: Cell<usize>,
+    /// The zygotes of other shards, and the last number of one.
+    siblings: RefCell<HashMap<usize, u64>>,
+    last_sibling: Cell<u64>,
+    /// Workers of other threads whose operations are carried out here.
+    remote_workers: RefCell<HashMap<WorkerId, Rc<RemoteWorker>>>,
     members: RefCell<Members>,
     /// Its workers whose rings are polled.
     active: Rc<ActiveSlots>,
@@ -117,7 +138,6 @@ pub struct Pool {
     /// Workers that have exited and whose operations are not forgotten yet.
     departed_workers: RefCell<Vec<WorkerId>>,
     routes: RefCell<Routes>,
-    crash_loop: CrashLoop,
     /// Whether lines of workers were added to the log and not written.
     log_is_dirty: Cell<bool>,
     /// The active worker that is polled first; it changes, so that each is first at times.
@@ -135,17 +155,27 @@ impl Pool {
     /// A pool without a manager.
     fn new(
         settings: PoolSettings,
+        shard: Shard,
         error_log: Rc<ErrorLog>,
         slow_log: Rc<ErrorLog>,
         rings: Rc<Rings>,
     ) -> Rc<Self> {
+        let dependents = if shard.is_lead() { shard.count() - 1 } else { 0 };
         Rc::new_cyclic(|weak_self| Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             weak_self: weak_self.clone(),
-            manager: RefCell::new(ManagerState::new(&settings)),
+            manager: RefCell::new(ManagerState::new(&settings, &shard)),
             routes: RefCell::new(Routes::new(settings.is_resident())),
             allowance: Rc::new(Allowance::new(settings.log_rate)),
             settings,
+            shard,
+            borrows: Cell::new(None),
+            overtaken: Cell::new((0, false)),
+            splits: RefCell::default(),
+            dependents: Cell::new(dependents),
+            siblings: RefCell::default(),
+            last_sibling: Cell::new(0),
+            remote_workers: RefCell::default(),
             members: RefCell::default(),
             active: ActiveSlots::new(rings, weak_self.clone()),
             zygote: RefCell::default(),
@@ -161,7 +191,6 @@ impl Pool {
             memory: RefCell::new(Account::detached()),
             pending_operations: RefCell::default(),
             departed_workers: RefCell::default(),
-            crash_loop: CrashLoop::default(),
             log_is_dirty: Cell::new(false),
             first_active: Cell::new(0),
             used_forks: Cell::new(0),
@@ -192,16 +221,19 @@ impl Pool {
         if exchange.frame.len() > MAX_FRAME_BYTES {
             return Err(Reason::HeadersTooLarge);
         }
+        exchange.local_peer.set(local_peer);
         exchange.route.set(self.routes.borrow_mut().number(&exchange.frame));
         let mut members = self.members.borrow_mut();
         if let Some(slot) = members.least_loaded() {
             self.assign(&mut members, slot, exchange);
             return Ok(());
         }
-        if members.queue.is_empty() && self.assign_to_backlog(&mut members, &exchange) {
+        let may_overtake = members.queue.is_empty() && !self.is_overtaken(&members);
+        if may_overtake && self.assign_to_backlog(&mut members, &exchange) {
             return Ok(());
         }
-        if members.queue.len() >= self.settings.queue_length {
+        // A request that an idle worker of another thread is for does not wait in the queue.
+        if self.is_queue_full(&members, self.shard.all_free_elsewhere()) {
             self.counters.borrow_mut().rejected += 1;
             let is_down =
                 self.phase.get() == Phase::Starting && self.manager.borrow().failure.is_some();
@@ -209,11 +241,19 @@ impl Pool {
         }
         self.counters.borrow_mut().queued += 1;
         let origin = Origin::Unknown;
-        members.queue.push_back(QueuedRequest { exchange, local_peer, origin });
+        members.queue.push_back(QueuedRequest { exchange, origin });
+        self.publish(&members);
+        self.want_worker(&members);
         if std::mem::take(&mut self.manager.borrow_mut().is_slow) {
             self.demand.set();
         }
         Ok(())
+    }
+
+    /// Whether as many requests as may wait do so, on all threads, and `more` in addition.
+    fn is_queue_full(&self, members: &Members, more: usize) -> bool {
+        let queued = members.queue.len() + self.shard.queued_elsewhere();
+        queued >= self.settings.queue_length.saturating_add(more)
     }
 
     /// The client of an exchange is gone: the request is removed from the queue, withdrawn from its
@@ -223,7 +263,7 @@ impl Pool {
         let mut members = self.members.borrow_mut();
         let Some(assignment) = exchange.assignment.get() else {
             members.queue.retain(|queued| !Rc::ptr_eq(&queued.exchange, exchange));
-            return;
+            return self.publish(&members);
         };
         let Some(worker) = members.find(assignment.worker) else { return };
         if worker.leases.get(assignment.tag).is_none() {

@@ -1,14 +1,15 @@
 //! Crash loops: while each request of an app kills its worker, requests are refused for increasing
 //! pauses instead of costing a fork each.
 //!
-//! The pool reports each crash and each finished request. Invariants: a finished request ends a crash
+//! The pools of an app on all threads have one, and report each crash and each finished request.
+//! Invariants: a finished request ends a crash
 //! loop; between two pauses at least one request is tried; the log has one line at the beginning and
 //! one at the end.
 
 use super::Pool;
 use outboard_log::{Level, Reason};
 use outboard_reactor::now_ms;
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The number of consecutive crashes that are a crash loop.
 const CRASHES_IN_A_ROW: u32 = 20;
@@ -20,27 +21,35 @@ const MAX_PAUSE_MS: u64 = 5_000;
 #[derive(Debug, Default)]
 pub(super) struct CrashLoop {
     /// Crashes since the last response.
-    crashes: Cell<u32>,
+    crashes: AtomicU32,
     /// The end of the pause.
-    paused_until_ms: Cell<u64>,
+    paused_until_ms: AtomicU64,
 }
 
 impl CrashLoop {
     /// Whether the app is in a crash loop.
     pub(super) fn is_active(&self) -> bool {
-        self.crashes.get() >= CRASHES_IN_A_ROW
+        self.crashes() >= CRASHES_IN_A_ROW
+    }
+
+    fn crashes(&self) -> u32 {
+        self.crashes.load(Ordering::Relaxed)
+    }
+
+    fn paused_until_ms(&self) -> u64 {
+        self.paused_until_ms.load(Ordering::Relaxed)
     }
 
     /// Counts a crash. Returns the pause that begins, if one does.
     fn crashed(&self, now_ms: u64) -> Option<u64> {
-        if now_ms < self.paused_until_ms.get() {
+        if now_ms < self.paused_until_ms() {
             // The request was assigned before the pause.
             return None;
         }
-        self.crashes.set(self.crashes.get().saturating_add(1));
-        let beyond = self.crashes.get().checked_sub(CRASHES_IN_A_ROW)?;
+        let crashes = self.crashes.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let beyond = crashes.checked_sub(CRASHES_IN_A_ROW)?;
         let pause_ms = (FIRST_PAUSE_MS << beyond.min(16)).min(MAX_PAUSE_MS);
-        self.paused_until_ms.set(now_ms.saturating_add(pause_ms));
+        self.paused_until_ms.store(now_ms.saturating_add(pause_ms), Ordering::Relaxed);
         Some(pause_ms)
     }
 }
@@ -48,14 +57,14 @@ impl CrashLoop {
 impl Pool {
     /// Whether requests are refused now.
     pub(super) fn is_refusing(&self) -> bool {
-        let until_ms = self.crash_loop.paused_until_ms.get();
+        let until_ms = self.crash_loop().paused_until_ms();
         until_ms != 0 && now_ms() < until_ms
     }
 
     /// A request has killed its worker.
     pub(super) fn record_crash(&self) {
-        let Some(pause_ms) = self.crash_loop.crashed(now_ms()) else { return };
-        if self.crash_loop.crashes.get() == CRASHES_IN_A_ROW {
+        let Some(pause_ms) = self.crash_loop().crashed(now_ms()) else { return };
+        if self.crash_loop().crashes() == CRASHES_IN_A_ROW {
             let text = format!(
                 "each of the last {CRASHES_IN_A_ROW} requests has killed its worker: requests are \
                  refused for {pause_ms} ms, and after each further crash for longer, up to \
@@ -68,14 +77,20 @@ impl Pool {
 
     /// Counts a finished request.
     pub(super) fn record_response(&self) {
-        if self.crash_loop.crashes.get() == 0 {
+        let crash_loop = self.crash_loop();
+        if crash_loop.crashes() == 0 {
             return;
         }
-        if self.crash_loop.is_active() {
+        let was_active = crash_loop.is_active();
+        crash_loop.crashes.store(0, Ordering::Relaxed);
+        crash_loop.paused_until_ms.store(0, Ordering::Relaxed);
+        if was_active {
             self.log(Level::Info, "a request has succeeded: none are refused any more");
         }
-        self.crash_loop.crashes.set(0);
-        self.crash_loop.paused_until_ms.set(0);
+    }
+
+    pub(super) fn crash_loop(&self) -> &CrashLoop {
+        self.shard.crash_loop()
     }
 }
 

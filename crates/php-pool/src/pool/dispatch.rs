@@ -20,6 +20,7 @@ impl Pool {
             self.kill_for_protocol_error(worker, corrupt);
         }
         members.update_room_list(slot);
+        self.publish(members);
     }
 
     /// Gives a worker with room the next request of its backlog or queued ones, drains it, or leaves it
@@ -30,8 +31,12 @@ impl Pool {
         if !has_started && self.should_drain(members, slot) {
             return self.drain_slot(members, slot);
         }
-        if !has_started && self.is_beyond_maximum(members) {
+        let is_own = members.workers[slot].as_ref().is_some_and(|worker| worker.is_own);
+        if !has_started && is_own && self.is_beyond_maximum(members) {
             return self.assign_from_own_worker(members, slot);
+        }
+        if self.return_to_be_replaced(members, slot) || self.offer(members, slot) {
+            return;
         }
         while members.workers[slot].as_ref().is_some_and(Worker::has_room) {
             let Some(exchange) = members.next_queued() else { break };
@@ -39,13 +44,22 @@ impl Pool {
         }
         members.update_room_list(slot);
         self.fill_backlog(members, slot);
+        self.publish(members);
+        // Once more, since another thread may have wished for it before it could see this one.
+        let is_lent = self.offer(members, slot);
+        if !is_lent && !is_own {
+            self.end_rest();
+        }
     }
 
-    /// Whether a worker exists only for requests of our own workers.
+    /// Whether a worker exists only for requests of our own workers. That of a retiring pool without a
+    /// share of the workers is for its last requests.
     fn is_beyond_maximum(&self, members: &Members) -> bool {
         let max = self.manager.borrow().sizing.bounds.max() + self.successors();
         // There are rarely so many slots; only then workers are counted.
-        members.workers.len() > max && members.active() > max
+        let is_retiring = self.phase.get() == Phase::Retiring;
+        let slots = members.workers.len() + members.lent.len();
+        !is_retiring && slots > max && members.active() > max
     }
 
     /// Gives a worker beyond the maximum a request that another worker waits for, or drains it. With
@@ -72,7 +86,7 @@ impl Pool {
 
     /// Moves queued requests to the backlog of a quick worker.
     fn fill_backlog(&self, members: &mut Members, slot: usize) {
-        if self.phase.get() == Phase::Retiring {
+        if self.phase.get() == Phase::Retiring || self.is_overtaken(members) {
             return;
         }
         while members.workers[slot].as_ref().is_some_and(Worker::has_backlog_room) {

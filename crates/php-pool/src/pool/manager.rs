@@ -7,6 +7,7 @@
 
 mod deadlines;
 mod forks;
+mod growth;
 mod queue;
 mod reap;
 mod rest;
@@ -15,7 +16,7 @@ mod start;
 mod zygote;
 
 use super::worker_output::StartupOutput;
-use super::{Phase, Pool, PoolSettings};
+use super::{Phase, Pool, PoolSettings, Shard};
 use outboard_reactor::{Source, now_ms, sleep, with_deadline, yield_now};
 use outboard_supervisor::plan::backoff::Backoff;
 use rustix::fd::OwnedFd;
@@ -51,7 +52,7 @@ pub(super) struct ManagerState {
 }
 
 impl ManagerState {
-    pub(super) fn new(settings: &PoolSettings) -> Self {
+    pub(super) fn new(settings: &PoolSettings, shard: &Shard) -> Self {
         Self {
             php_version: String::new(),
             failure: None,
@@ -64,7 +65,7 @@ impl ManagerState {
             backoff: Backoff::new(),
             started_by_ms: None,
             retire_deadline_ms: None,
-            sizing: sizing::Sizing::new(settings),
+            sizing: sizing::Sizing::new(settings, shard),
         }
     }
 
@@ -94,12 +95,14 @@ async fn run(pool: Rc<Pool>) {
             zygote::end(zygote, pool.settings.runs_program()).await;
         }
         if pool.phase.get() == Phase::Retiring {
+            pool.lent_workers_forgotten().await;
             pool.phase.set(Phase::Gone);
         }
         let wait_ms = pool.manager.borrow_mut().backoff.failed_to_start(now_ms());
         sleep(if pool.is_gone() { 0 } else { wait_ms }).await;
     }
     pool.phase_changed.set();
+    pool.shard.close();
 }
 
 impl Pool {
@@ -131,13 +134,16 @@ impl Pool {
     }
 
     /// Whether it has retired, and nothing is left to be done.
-    fn is_done(&self) -> bool {
-        self.phase.get() == Phase::Retiring && self.is_empty() && !self.expects_requests()
+    pub(super) fn is_done(&self) -> bool {
+        self.phase.get() == Phase::Retiring
+            && self.is_empty()
+            && !self.expects_requests()
+            && self.dependents.get() == 0
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         let members = self.members.borrow();
-        members.queue.is_empty() && members.all().next().is_none()
+        members.queue.is_empty() && members.all().next().is_none() && members.lent.is_empty()
     }
 
     /// Everything that depends on time.
@@ -147,6 +153,7 @@ impl Pool {
         self.redistribute_stuck_backlogs(now_ms);
         self.expire_queue(now_ms);
         self.detect_loopback(now_ms);
+        self.return_loans(now_ms);
         self.resize(now_ms);
         self.continue_retiring();
         self.fork_successors();

@@ -3,20 +3,18 @@
 //! Owned by the pool. Invariant: the list of workers with room is exact if
 //! [`Members::update_room_list`] was called after each change.
 
+use super::loans::Loan;
 use super::worker::Worker;
 use crate::exchange::Exchange;
 use crate::worker_id::WorkerId;
 use outboard_supervisor::worker::lifecycle::State;
-use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 /// A request in the queue.
 #[derive(Debug)]
 pub(super) struct QueuedRequest {
     pub(super) exchange: Rc<Exchange>,
-    /// The client's address if it is on this machine: it may be one of our workers.
-    pub(super) local_peer: Option<SocketAddr>,
     pub(super) origin: Origin,
 }
 
@@ -38,6 +36,8 @@ pub(super) struct Members {
     /// Slots of workers with room; the last idle one was used most recently.
     pub(super) with_room: Vec<usize>,
     pub(super) queue: VecDeque<QueuedRequest>,
+    /// Workers of this zygote that other threads have, by number.
+    pub(super) lent: HashMap<u64, Loan>,
 }
 
 impl Members {
@@ -117,6 +117,11 @@ impl Members {
         self.with_room.iter().copied().filter(is_idle).collect()
     }
 
+    /// When the first queued request was submitted.
+    pub(super) fn oldest_queued_ms(&self) -> Option<u64> {
+        self.queue.front().map(|queued| queued.exchange.submitted_ms)
+    }
+
     /// Removes the next request whose client still waits.
     pub(super) fn next_queued(&mut self) -> Option<Rc<Exchange>> {
         loop {
@@ -133,16 +138,21 @@ impl Members {
         if is_own { self.next_queued() } else { None }
     }
 
-    /// The number of workers that are not draining or dying.
+    /// The number of workers of this zygote that are not draining or dying.
     pub(super) fn active(&self) -> usize {
-        self.all().filter(|worker| worker.state() < State::Draining).count()
+        self.own().filter(|worker| worker.state() < State::Draining).count() + self.lent.len()
+    }
+
+    /// The workers of this zygote, without those that other threads have.
+    pub(super) fn own(&self) -> impl Iterator<Item = &Worker> + Clone {
+        self.all().filter(|worker| worker.is_own)
     }
 
     /// Puts withdrawn requests back to the head of the queue, in their order.
     pub(super) fn requeue(&mut self, exchanges: Vec<Rc<Exchange>>) {
         for exchange in exchanges.into_iter().rev() {
-            let origin = Origin::Elsewhere;
-            self.queue.push_front(QueuedRequest { exchange, local_peer: None, origin });
+            let origin = Origin::Unknown;
+            self.queue.push_front(QueuedRequest { exchange, origin });
         }
     }
 }
@@ -182,7 +192,7 @@ mod tests {
                 Origin::Unknown,
                 Origin::OwnWorker,
             ]) {
-                members.queue.push_back(QueuedRequest { exchange, local_peer: None, origin });
+                members.queue.push_back(QueuedRequest { exchange, origin });
             }
             assert_eq!(members.next_from_own_worker().unwrap().request_id, 0);
             assert!(members.next_from_own_worker().is_none(), "another one is before it");

@@ -5,6 +5,8 @@
 //! operation and never a successor in its slot; completions that do not fit into the ring wait in
 //! order; when a worker has exited, its operations are forgotten.
 
+mod forwarded;
+
 use super::Pool;
 use super::worker::{PANICKED, Worker};
 use crate::budget::Budget;
@@ -16,6 +18,9 @@ use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation
 use std::fmt;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
+
+pub use forwarded::ForwardedOperations;
+pub(super) use forwarded::RemoteWorker;
 
 /// The longest body of one completion; longer ones are split.
 pub const PIECE_BYTES: usize = 32 * 1024;
@@ -29,16 +34,31 @@ pub trait Operations: fmt::Debug {
 
     /// Forgets the operations of a worker that has exited.
     fn forget(&self, worker: WorkerId);
+
+    /// A completion from the lead's thread is about to be sent to a worker.
+    fn completed(&self, _worker: WorkerId, _completion: &Completion<'_>) {}
+
+    /// Whether a worker has operations that are not finished.
+    fn has_any(&self, worker: WorkerId) -> bool;
 }
 
 /// The worker has exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
+/// The way to a worker.
+#[derive(Debug, Clone)]
+enum Way {
+    /// It is in a pool of this thread.
+    Here(Weak<Pool>),
+    /// Another thread has it.
+    Remote(Rc<RemoteWorker>),
+}
+
 /// The worker that has requested an operation, to which its completions are sent.
 #[derive(Debug, Clone)]
 pub struct Requester {
-    pub(super) pool: Weak<Pool>,
+    way: Way,
     pub(super) worker: WorkerId,
     /// The request that the operation belongs to; the default for none.
     pub(super) request: Tag,
@@ -63,30 +83,33 @@ impl Requester {
     /// # Errors
     /// [`Gone`]: stop the operation.
     pub fn send(&self, completion: &Completion<'_>) -> Result<(), Gone> {
-        let pool = self.pool.upgrade().ok_or(Gone)?;
         match completion.part {
             Part::Body(body) if body.len() > PIECE_BYTES => {
                 body.chunks(PIECE_BYTES).try_for_each(|piece| {
-                    self.push(&pool, &Completion { id: completion.id, part: Part::Body(piece) })
+                    self.push(&Completion { id: completion.id, part: Part::Body(piece) })
                 })
             }
-            _ => self.push(&pool, completion),
+            _ => self.push(completion),
         }
     }
 
-    fn push(&self, pool: &Pool, completion: &Completion<'_>) -> Result<(), Gone> {
-        let mut payload = pool.completion_buffer.take();
-        payload.clear();
-        completion.encode(&mut payload);
-        if payload.len() > PIECE_BYTES + HEAD_MAX_BYTES {
-            let (failure, message) = (Failure::TooLarge, "the head of the response is too long");
-            let part = Part::Failed { failure, message };
-            payload.clear();
-            Completion { id: completion.id, part }.encode(&mut payload);
+    fn push(&self, completion: &Completion<'_>) -> Result<(), Gone> {
+        let kind = FrameKind::Completion;
+        match &self.way {
+            Way::Here(pool) => {
+                let pool = pool.upgrade().ok_or(Gone)?;
+                let mut payload = pool.completion_buffer.take();
+                encode(completion, &mut payload);
+                let sent = pool.send_frame(self.worker, kind, self.request, &payload);
+                pool.completion_buffer.replace(payload);
+                sent
+            }
+            Way::Remote(remote) => {
+                let mut payload = Vec::new();
+                encode(completion, &mut payload);
+                remote.send(self.worker, kind, self.request, &payload)
+            }
         }
-        let sent = pool.send_frame(self.worker, FrameKind::Completion, self.request, &payload);
-        pool.completion_buffer.replace(payload);
-        sent
     }
 
     /// Sends an event of a raw connection. As with completions, what does not fit is queued.
@@ -94,14 +117,24 @@ impl Requester {
     /// # Errors
     /// [`Gone`]: the worker gets no others.
     pub fn send_event(&self, payload: &[u8]) -> Result<(), Gone> {
-        let pool = self.pool.upgrade().ok_or(Gone)?;
-        pool.send_frame(self.worker, FrameKind::Stream, Tag::default(), payload)
+        let (kind, tag) = (FrameKind::Stream, Tag::default());
+        match &self.way {
+            Way::Here(pool) => {
+                pool.upgrade().ok_or(Gone)?.send_frame(self.worker, kind, tag, payload)
+            }
+            Way::Remote(remote) => remote.send(self.worker, kind, tag, payload),
+        }
     }
 
     /// Whether everything that was sent to the worker is in its ring; the current task is woken when it
     /// is.
     pub fn poll_room(&self) -> Poll<Result<(), Gone>> {
-        self.pool.upgrade().map_or(Poll::Ready(Err(Gone)), |pool| pool.poll_room(self.worker))
+        match &self.way {
+            Way::Here(pool) => {
+                pool.upgrade().map_or(Poll::Ready(Err(Gone)), |pool| pool.poll_room(self.worker))
+            }
+            Way::Remote(remote) => remote.poll_room(),
+        }
     }
 
     /// Sends a complete response, in pieces as the worker reads them.
@@ -137,6 +170,17 @@ impl Requester {
     }
 }
 
+/// Writes a completion; in place of one that is too long, a failure.
+fn encode(completion: &Completion<'_>, payload: &mut Vec<u8>) {
+    payload.clear();
+    completion.encode(payload);
+    if payload.len() > PIECE_BYTES + HEAD_MAX_BYTES {
+        let (failure, message) = (Failure::TooLarge, "the head of the response is too long");
+        payload.clear();
+        Completion { id: completion.id, part: Part::Failed { failure, message } }.encode(payload);
+    }
+}
+
 /// Refuses all operations; the default of a pool.
 #[derive(Debug)]
 pub(crate) struct NoOperations;
@@ -151,6 +195,10 @@ impl Operations for NoOperations {
     }
 
     fn forget(&self, _: WorkerId) {}
+
+    fn has_any(&self, _: WorkerId) -> bool {
+        false
+    }
 }
 
 impl Pool {
@@ -167,6 +215,13 @@ impl Pool {
     /// Whether operations wait to be begun; meanwhile the rings are not polled.
     pub(super) fn has_pending_operations(&self) -> bool {
         !self.pending_operations.borrow().is_empty()
+    }
+
+    /// Whether a worker has operations that are not finished, or not begun.
+    pub(super) fn has_operations(&self, worker: WorkerId) -> bool {
+        let pending = self.pending_operations.borrow();
+        pending.iter().any(|(requester, _)| requester.worker == worker)
+            || self.operations.borrow().has_any(worker)
     }
 
     /// Begins pending operations within the budget, while the workers are not borrowed. A worker whose
@@ -196,13 +251,13 @@ impl Pool {
 
     /// Queues an operation until the workers are not borrowed any more.
     pub(super) fn queue_operation(&self, worker: &Worker, request: Tag, payload: &[u8]) {
-        let (pool, memory) = (self.weak_self.clone(), worker.memory().clone());
-        let requester = Requester { pool, worker: worker.id, request, memory };
+        let (way, memory) = (Way::Here(self.weak_self.clone()), worker.memory().clone());
+        let requester = Requester { way, worker: worker.id, request, memory };
         self.pending_operations.borrow_mut().push_back((requester, payload.to_vec()));
         self.active.list_pool();
     }
 
-    /// A worker has exited: its operations are forgotten after those before.
+    /// A worker has exited or is lent: its operations are forgotten after those before.
     pub(super) fn forget_operations(&self, worker: WorkerId) {
         self.departed_workers.borrow_mut().push(worker);
         self.active.list_pool();

@@ -160,10 +160,13 @@ impl Pool {
         }
         if self.settings.forks_per_request() {
             self.manager.borrow_mut().record_success();
-            self.used_forks.update(|used| used + 1);
         }
         members.update_room_list(slot);
         let Some(worker) = members.workers[slot].as_mut() else { return };
+        // The home of a borrowed one replaces it.
+        if worker.is_own && self.settings.forks_per_request() {
+            self.used_forks.update(|used| used + 1);
+        }
         let unstarted = worker.withdraw_unstarted(now_ms());
         self.reassign(members, unstarted);
     }

@@ -5,6 +5,7 @@
 //! load meanwhile. Invariant: only a part of the pool is replaced at a time.
 
 use super::members::Members;
+use super::messages::Message;
 use super::worker::Worker;
 use super::{Phase, Pool};
 use outboard_log::{Level, Reason};
@@ -14,7 +15,7 @@ use outboard_supervisor::plan::recycle;
 use outboard_supervisor::worker::lifecycle::{LEAVING_GRACE_MS, State, Transition};
 
 /// Fixed by Linux on every architecture.
-const SIGKILL: i32 = 9;
+pub(super) const SIGKILL: i32 = 9;
 
 /// A worker that has to be replaced and its successor, by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,9 @@ impl Pool {
             return true;
         }
         let Some(worker) = members.workers[slot].as_ref() else { return false };
+        if !worker.is_own {
+            return false;
+        }
         let Some(reason) = self.manager.borrow().sizing.recycle_reason(worker) else {
             return false;
         };
@@ -79,6 +83,10 @@ impl Pool {
     }
 
     pub(super) fn signal(&self, worker: u64, signal: i32) {
+        if !self.shard.is_home_of(worker) {
+            let home = self.shard.home_of(worker);
+            return self.shard.send(home, Message::Signal { number: worker, signal });
+        }
         if let Some(zygote) = self.zygote.borrow().as_ref()
             && let Err(error) = zygote.signal(worker, signal)
         {
@@ -102,6 +110,13 @@ impl Pool {
             replacements.push(Replacement { old, new: None });
         }
         false
+    }
+
+    /// Whether a worker is about to be replaced, or replaces another.
+    pub(super) fn is_being_replaced(&self, worker: &Worker) -> bool {
+        let number = worker.process.number;
+        let is_it = |pair: &Replacement| pair.old == number || pair.new == Some(number);
+        self.replacements.borrow().iter().any(is_it)
     }
 
     /// Workers in addition to the size of the pool.

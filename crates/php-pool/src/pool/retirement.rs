@@ -70,8 +70,8 @@ impl Pool {
             && (!self.expects_requests() || members.with_room.iter().any(is_other))
     }
 
-    /// Drains workers that a retiring pool does not need, and forks one if all have exited and one is
-    /// needed.
+    /// Drains workers that a retiring pool does not need, and forks one if all have exited, or it had
+    /// only borrowed ones, and one is needed.
     pub(super) fn continue_retiring(&self) {
         if self.phase.get() != Phase::Retiring {
             return;
@@ -83,7 +83,8 @@ impl Pool {
         for slot in members.with_room.clone() {
             self.assign_next(&mut members, slot);
         }
-        let needs_worker = self.expects_requests() && members.active() == 0;
+        let is_expected = self.expects_requests() || !members.queue.is_empty();
+        let needs_worker = is_expected && members.all().next().is_none();
         drop(members);
         let may_fork = !self.is_starting() && self.manager.borrow().may_fork(now_ms());
         if needs_worker && may_fork {

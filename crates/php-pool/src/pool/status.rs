@@ -41,7 +41,7 @@ impl Pool {
             concurrency: self.settings.concurrency(),
             phase: self.phase_name().to_owned(),
             php_version: manager.php_version.clone(),
-            zygote_pid: self.zygote.borrow().as_ref().map(Zygote::pid),
+            zygote_pid: self.zygote.borrow().as_ref().and_then(Zygote::pid),
             min: sizing.bounds.min(),
             max: sizing.bounds.max(),
             sizing: sizing.decision.map_or_else(String::new, |decision| decision.to_string()),
@@ -62,7 +62,7 @@ impl Pool {
 
     fn phase_name(&self) -> &'static str {
         match self.phase.get() {
-            Phase::Serving if self.crash_loop.is_active() => "crashing",
+            Phase::Serving if self.crash_loop().is_active() => "crashing",
             Phase::Starting => "starting",
             Phase::Serving => "serving",
             Phase::Retiring => "retiring",

@@ -3,25 +3,27 @@
 //!
 //! Compiled for tests, and with the feature `testing` for those of other crates.
 
+use super::activity::WorkerBell;
 use super::worker::Worker;
-use super::{Phase, Pool, PoolSettings};
+use super::{Phase, Pool, PoolSettings, Shard};
 use crate::budget::Budget;
 use crate::exchange::{End, Exchange};
 use crate::rings::PolledRings;
 use crate::worker_id::WorkerId;
 use outboard_log::{ErrorLog, Reason};
-use outboard_reactor::now_ms;
+use outboard_reactor::{Source, now_ms};
 use outboard_ring::channel::{Capacities, WorkerChannel};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Operation};
 use outboard_ring::request::RequestView;
 use outboard_ring::response::{Done, Outcome, ResponseHead};
 use outboard_supervisor::worker::WorkerProcess;
+use rustix::fd::OwnedFd;
 use std::rc::Rc;
 
 /// A pool that accepts requests and has no workers.
 pub fn pool_without_workers(settings: PoolSettings, log: Rc<ErrorLog>) -> Rc<Pool> {
-    let pool = Pool::new(settings, log.clone(), log, Rc::default());
+    let pool = Pool::new(settings, Shard::only(), log.clone(), log, Rc::default());
     pool.phase.set(Phase::Serving);
     pool
 }
@@ -121,13 +123,20 @@ pub struct StandIn {
 impl StandIn {
     /// Adds a worker that starts.
     pub(crate) fn starting(pool: &Rc<Pool>, number: u64) -> Self {
+        Self::add(pool, number, None)
+    }
+
+    /// Adds a worker that starts, and rings this doorbell.
+    pub(super) fn add(pool: &Rc<Pool>, number: u64, doorbell: Option<OwnedFd>) -> Self {
         let (process, memory) =
             WorkerProcess::prepare(number, Capacities::DEFAULT, now_ms()).unwrap();
         let mut members = pool.members.borrow_mut();
         let slot = members.free_slot();
+        let bell = WorkerBell { pool: pool.weak_self.clone(), slot };
+        let source = doorbell.map(|fd| Source::with_bell(fd, Rc::new(bell)).unwrap());
         let id = WorkerId { pool: pool.id, slot, number };
         let allowance = pool.allowance.clone();
-        members.workers[slot] = Some(Worker::new(pool, id, process, None, allowance, None));
+        members.workers[slot] = Some(Worker::new(pool, id, process, None, allowance, source));
         let channel = WorkerChannel::map(&memory).unwrap();
         Self { number, channel, frame: Vec::new() }
     }

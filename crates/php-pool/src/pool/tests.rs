@@ -7,6 +7,12 @@ mod backlog;
 mod deadlines;
 mod deaths;
 mod dispatch;
+mod fairness;
+mod forwarded;
+mod growth;
+mod lendable;
+mod lent_exits;
+mod loans;
 mod log;
 mod operations;
 mod output;
@@ -14,8 +20,10 @@ mod queue;
 mod receive;
 mod recycling;
 mod retirement;
+mod shards;
 mod sizing;
 mod start;
+mod threads;
 
 pub(crate) use super::testing::{StandIn, poll};
 use super::worker::Worker;
@@ -25,7 +33,8 @@ use outboard_buffer::RequestBody;
 use outboard_log::{Level, Opener, Sink, Target};
 pub(crate) use outboard_reactor::testing::in_loop;
 use outboard_ring::channel::WaitCall;
-use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
+use outboard_ring::control::{self, HostSettings, Isolation, Rlimits, WorkerScript};
+use outboard_ring::doorbell::Doorbell;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
 use outboard_ring::response::{Done, Outcome};
@@ -103,9 +112,13 @@ pub(crate) fn pool_of(settings: PoolSettings) -> Rc<Pool> {
 }
 
 fn pool_with_log(settings: PoolSettings, target: Target) -> Rc<Pool> {
+    pool_of_shard(settings, Shard::only(), target)
+}
+
+fn pool_of_shard(settings: PoolSettings, shard: Shard, target: Target) -> Rc<Pool> {
     let sink = Rc::new(Sink::open(target, Opener::default()).unwrap());
     let log = Rc::new(ErrorLog::new(sink, Level::Debug));
-    let pool = Pool::new(settings, log.clone(), log, Rc::default());
+    let pool = Pool::new(settings, shard, log.clone(), log, Rc::default());
     pool.phase.set(Phase::Serving);
     pool
 }
@@ -157,6 +170,23 @@ fn forking_pool(settings: PoolSettings) -> Rc<Pool> {
 }
 
 impl StandIn {
+    /// Adds a worker whose fork was reported, and that starts. It can be lent.
+    fn forked(pool: &Rc<Pool>, number: u64) -> Self {
+        let worker = Self::add(pool, number, Some(Doorbell::new().unwrap().into_fd()));
+        // That of no process.
+        let pid = -(number as i32);
+        pool.handle(control::Event::Forked { worker: number, pid });
+        worker
+    }
+
+    /// Adds a worker that is ready and can be lent.
+    fn join_forked(pool: &Rc<Pool>, number: u64) -> Self {
+        let mut worker = Self::forked(pool, number);
+        worker.send(FrameKind::Ready, Tag::default(), &[]);
+        poll(pool);
+        worker
+    }
+
     /// Starts the next request.
     pub(crate) fn start_next(&mut self) -> Tag {
         let (kind, tag) = self.receive().expect("a request");

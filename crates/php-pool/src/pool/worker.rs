@@ -21,13 +21,15 @@ use crate::worker_id::WorkerId;
 use outboard_buffer::{Account, Held};
 use outboard_log::Reason;
 use outboard_reactor::{Source, TaskId, wake};
+use outboard_ring::doorbell::Doorbell;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::spsc::Corrupt;
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::lifecycle::State;
 pub(crate) use receive::{FrameOutcome, WorkerMessage};
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 /// The share of `limits.memory` that the operations of one worker may hold, in eighths.
@@ -41,6 +43,8 @@ pub(super) const PANICKED: Corrupt =
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) id: WorkerId,
+    /// Whether the zygote of this thread has forked it; otherwise it is borrowed.
+    pub(crate) is_own: bool,
     /// Its process, ring and lifecycle.
     pub(crate) process: WorkerProcess,
     /// Requests that it may process at a time.
@@ -60,7 +64,7 @@ pub(crate) struct Worker {
     /// Their memory, counted with that of its operations.
     unsent_held: Held,
     /// Tasks that are woken once there are none.
-    waiting_for_room: Vec<TaskId>,
+    waiting_for_room: Waiters,
     /// The request of the last body frame, whose client may be too slow.
     stalled_by: Option<Tag>,
     /// Requests that are paused until their clients have read the response so far.
@@ -73,19 +77,45 @@ pub(crate) struct Worker {
     pub(super) killed_ms: Option<u64>,
     /// Whether it has broken the protocol.
     pub(super) is_broken: bool,
+    /// Whether its exit is being handled.
+    pub(super) has_exited: bool,
     /// Until it is ready: its output, to read the rest if it dies.
     pub(super) output: Option<OwnedFd>,
     /// Its output while it starts.
     pub(super) startup_output: StartupOutput,
-    /// The pool's list of active workers, and whether it has this one.
-    active: Rc<ActiveSlots>,
-    is_active: bool,
+    activity: Activity,
     /// Whether the pool's list of workers with room has it.
     pub(crate) is_listed: bool,
     /// Its requests since its memory was last measured.
     pub(crate) request_counts: RequestCounts,
     /// Its doorbell, registered in the loop's epoll while it lives.
-    _doorbell_source: Option<Source>,
+    doorbell_source: Option<Source>,
+}
+
+/// The pool's list of active workers, and whether it has this one.
+#[derive(Debug)]
+struct Activity {
+    slots: Rc<ActiveSlots>,
+    slot: usize,
+    is_active: bool,
+}
+
+impl Drop for Activity {
+    fn drop(&mut self) {
+        if self.is_active {
+            self.slots.remove(self.slot);
+        }
+    }
+}
+
+/// Tasks that are woken when the worker is gone, if not before.
+#[derive(Debug, Default)]
+struct Waiters(Vec<TaskId>);
+
+impl Drop for Waiters {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(wake);
+    }
 }
 
 impl Worker {
@@ -97,10 +127,12 @@ impl Worker {
         allowance: Rc<Allowance>,
         doorbell_source: Option<Source>,
     ) -> Self {
-        let (settings, active) = (&pool.settings, pool.active.clone());
-        active.add(id.slot);
+        let (settings, slots) = (&pool.settings, pool.active.clone());
+        slots.add(id.slot);
+        let activity = Activity { slots, slot: id.slot, is_active: true };
         Self {
             id,
+            is_own: pool.shard.is_home_of(id.number),
             process,
             output,
             concurrency: settings.concurrency(),
@@ -111,19 +143,19 @@ impl Worker {
             unsent: VecDeque::new(),
             unsent_frames: VecDeque::new(),
             unsent_held: Account::below(&pool.memory.borrow(), MEMORY_EIGHTHS).hold(0),
-            waiting_for_room: Vec::new(),
+            waiting_for_room: Waiters::default(),
             stalled_by: None,
             paused: Vec::new(),
             consecutive_quick: 0,
             doorbell_is_due: false,
             killed_ms: None,
             is_broken: false,
+            has_exited: false,
             startup_output: StartupOutput::default(),
-            active,
-            is_active: true,
+            activity,
             is_listed: false,
             request_counts: RequestCounts::default(),
-            _doorbell_source: doorbell_source,
+            doorbell_source,
         }
     }
 
@@ -138,20 +170,36 @@ impl Worker {
 
     /// Has its ring polled.
     pub(super) fn activate(&mut self) {
-        if !std::mem::replace(&mut self.is_active, true) {
+        if !std::mem::replace(&mut self.activity.is_active, true) {
             self.process.channel.cancel_sleep();
-            self.active.add(self.id.slot);
+            self.activity.slots.add(self.id.slot);
         }
     }
 
     /// Whether its ring need not be polled until it rings. Its doorbell is armed.
     pub(super) fn rest_if_idle(&mut self) -> bool {
-        let is_idle = self.state() == State::Idle
-            && self.leases.len() == 0
-            && self.unsent_frames.is_empty()
-            && !self.doorbell_is_due;
-        self.is_active = !is_idle;
+        let is_idle = self.state() == State::Idle && self.has_nothing_under_way();
+        self.activity.is_active = !is_idle;
         is_idle
+    }
+
+    /// Whether no request and no frame is on its way to it.
+    pub(super) fn has_nothing_under_way(&self) -> bool {
+        self.leases.len() == 0
+            && self.unsent_frames.is_empty()
+            && self.paused.is_empty()
+            && !self.doorbell_is_due
+    }
+
+    /// Another descriptor of the doorbell that it rings.
+    pub(super) fn clone_doorbell(&self) -> io::Result<Doorbell> {
+        let source = self.doorbell_source.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        Ok(Doorbell::from_fd(source.as_fd().try_clone_to_owned()?))
+    }
+
+    /// Its process, for another thread.
+    pub(super) fn into_process(self) -> WorkerProcess {
+        self.process
     }
 
     /// The number of its requests without the backlog.
@@ -214,15 +262,6 @@ impl Worker {
     pub(crate) fn record_startup_output(&mut self, lines: &str) {
         if matches!(self.state(), State::Forking | State::Booting) {
             self.startup_output.record(lines);
-        }
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.waiting_for_room.drain(..).for_each(wake);
-        if self.is_active {
-            self.active.remove(self.id.slot);
         }
     }
 }

@@ -47,6 +47,14 @@ impl Operations for Tasks {
             others.forget(worker);
         }
     }
+
+    fn has_any(&self, worker: WorkerId) -> bool {
+        let is_awaited =
+            self.current().awaited.borrow().values().any(|(one, _)| one.worker() == worker);
+        let is_incoming = self.incoming.borrow().keys().any(|(requester, _)| *requester == worker);
+        let others = self.others.borrow();
+        is_awaited || is_incoming || others.as_ref().is_some_and(|others| others.has_any(worker))
+    }
 }
 
 /// Refuses the tasks of an app without task workers.
@@ -64,6 +72,10 @@ impl Operations for NoTasks {
 
     fn forget(&self, worker: WorkerId) {
         self.0.forget(worker);
+    }
+
+    fn has_any(&self, worker: WorkerId) -> bool {
+        self.0.has_any(worker)
     }
 }
 

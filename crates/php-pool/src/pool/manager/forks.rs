@@ -43,7 +43,7 @@ impl Pool {
     fn try_fork(&self) -> io::Result<u64> {
         let number = {
             let mut manager = self.manager.borrow_mut();
-            manager.last_worker += 1;
+            manager.last_worker = self.shard.next_worker(manager.last_worker);
             manager.last_worker
         };
         let zygote = self.zygote.borrow();

@@ -29,6 +29,7 @@ impl Pool {
             queued.exchange.finish(End::Failed(Reason::QueueTimeout));
             members.queue.pop_front();
         }
+        self.publish(&members);
     }
 
     /// Moves the backlogs of workers whose running requests take long to other workers.
@@ -45,9 +46,11 @@ impl Pool {
 
     /// Fails all queued requests.
     pub(in crate::pool) fn fail_queue(&self, reason: Reason) {
-        for queued in self.members.borrow_mut().queue.drain(..) {
+        let mut members = self.members.borrow_mut();
+        for queued in members.queue.drain(..) {
             queued.exchange.finish(End::Failed(reason));
         }
+        self.publish(&members);
     }
 
     /// Finds loopback requests. A worker that requests its own site waits for a worker of the same
@@ -74,14 +77,13 @@ impl Pool {
         now_ms: u64,
     ) -> Option<(Rc<Exchange>, SocketAddr, Vec<i32>)> {
         let mut members = self.members.borrow_mut();
-        let pids = members.all().filter_map(|worker| worker.process.pid).collect();
         let suspect = members.queue.iter_mut().find(|queued| {
             queued.origin == Origin::Unknown
-                && queued.local_peer.is_some()
+                && queued.exchange.local_peer.get().is_some()
                 && now_ms.saturating_sub(queued.exchange.submitted_ms) >= SUSPICIOUS_MS
         })?;
         suspect.origin = Origin::Elsewhere;
-        Some((suspect.exchange.clone(), suspect.local_peer?, pids))
+        Some((suspect.exchange.clone(), suspect.exchange.local_peer.get()?, self.shard.all_pids()))
     }
 
     /// Moves a loopback request to the head of the queue, and forks a worker for it if permitted.

@@ -20,6 +20,7 @@ impl Pool {
     /// Handles the exit of a worker; `how` describes it for the log.
     pub(in crate::pool) fn reap(&self, number: u64, code: Option<i32>, how: &str) {
         let unread = self.with_worker(number, |worker| {
+            worker.has_exited = true;
             worker.output.take().map(|output| (output, worker.allowance.clone()))
         });
         if let (Some(Some((output, allowance))), Some(pool)) = (unread, self.weak_self.upgrade()) {
@@ -31,6 +32,7 @@ impl Pool {
         self.poll_worker(&mut members, slot, Share::FINAL, &mut Budget::default());
         let Some(mut worker) = self.remove_dead(&mut members, slot) else { return };
         self.phase_changed.set();
+        self.publish(&members);
         let unstarted = worker.withdraw_unstarted(now_ms());
         self.reassign(&mut members, unstarted);
         drop(members);
@@ -77,6 +79,7 @@ impl Pool {
         {
             self.log_worker(&worker, Level::Warn, &worker.allowance.describe_dropped(dropped));
         }
+        self.shard.remove_pid(worker.process.pid);
         let mut counters = self.counters.borrow_mut();
         for call in WaitCall::ALL {
             add_waits(&mut counters.waits[call as usize], worker.process.channel.waits(call));
@@ -89,6 +92,11 @@ impl Pool {
         self.manager.borrow_mut().shared_output = None;
         let mut members = self.members.borrow_mut();
         for slot in 0..members.workers.len() {
+            let Some(worker) = members.workers[slot].as_mut() else { continue };
+            if !worker.is_own {
+                continue;
+            }
+            worker.has_exited = true;
             self.poll_worker(&mut members, slot, Share::FINAL, &mut Budget::default());
             let Some(mut worker) = self.remove_dead(&mut members, slot) else { continue };
             let unstarted = worker.withdraw_unstarted(now_ms());
@@ -96,6 +104,7 @@ impl Pool {
             worker.fail();
         }
         drop(members);
+        self.lent_workers_died();
         if self.phase.get() == Phase::Starting && self.manager.borrow().failure.is_none() {
             let host = self.settings.host_binary.display();
             let output = self.remaining_zygote_output();

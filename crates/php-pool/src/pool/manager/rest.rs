@@ -3,6 +3,7 @@
 //! Called by the manager before it sleeps, and by the pool when a resting manager is needed.
 //! Invariant: whatever needs a tick is visible before the manager rests, or wakes it.
 
+use super::super::loans::LOAN_IDLE_MS;
 use super::super::worker::Worker;
 use super::super::{Phase, Pool};
 use outboard_supervisor::plan::deadline::Stage;
@@ -23,7 +24,9 @@ impl Pool {
     pub(in crate::pool) fn next_tick_ms(&self, now_ms: u64) -> u64 {
         let (is_changing, is_running, deadline_ms) = {
             let members = self.members.borrow();
-            let is_changing = !members.queue.is_empty() || members.all().any(is_changing);
+            let is_changing = !members.queue.is_empty()
+                || members.all().any(is_changing)
+                || members.lent.values().any(|loan| loan.killed_ms.is_some());
             let is_running = members.all().any(|worker| worker.state() == State::Busy);
             let deadlines = members.all().flat_map(|worker| worker.leases.iter());
             let deadlines = deadlines.filter_map(|lease| Some(lease.timing?.deadline_ms));
@@ -65,6 +68,9 @@ impl Pool {
     /// When a worker beyond the minimum has been idle for long; `u64::MAX` for never.
     fn next_idle_timeout_ms(&self, now_ms: u64) -> u64 {
         let (members, manager) = (self.members.borrow(), self.manager.borrow());
+        if members.all().any(|worker| !worker.is_own && worker.state() == State::Idle) {
+            return now_ms + LOAN_IDLE_MS;
+        }
         if members.active() <= manager.sizing.bounds.min() {
             return u64::MAX;
         }

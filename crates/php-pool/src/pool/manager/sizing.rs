@@ -5,7 +5,7 @@
 
 use super::super::members::Members;
 use super::super::worker::Worker;
-use super::super::{Phase, Pool, PoolSettings};
+use super::super::{Phase, Pool, PoolSettings, Shard};
 use outboard_supervisor::cpu::{self, Sample};
 use outboard_supervisor::memory::{Resident, p95_bytes};
 use outboard_supervisor::plan::recycle::{Candidate, Policy, Reason as RecycleReason};
@@ -38,15 +38,15 @@ pub(crate) struct Sizing {
     idle_timeout_ms: u64,
     /// The last decision, with its reason.
     pub(crate) decision: Option<Decision>,
-    cpu: Option<(u64, Sample)>,
-    cpu_busy_percent: Option<u8>,
+    pub(crate) cpu: Option<(u64, Sample)>,
+    pub(crate) cpu_busy_percent: Option<u8>,
     memory_sampled_ms: u64,
-    last_grow_ms: Option<u64>,
+    pub(super) last_grow_ms: Option<u64>,
     last_shrink_ms: Option<u64>,
 }
 
 impl Sizing {
-    pub(super) fn new(settings: &PoolSettings) -> Self {
+    pub(super) fn new(settings: &PoolSettings, shard: &Shard) -> Self {
         let cores = cpu::cores();
         let forks = settings.forks_per_request().then(|| {
             let max = settings.max.unwrap_or(MAX_FORKS);
@@ -61,7 +61,7 @@ impl Sizing {
             worker_bytes: ASSUMED_WORKER_BYTES,
         };
         Self {
-            bounds: Bounds::resolve(sizes),
+            bounds: share(Bounds::resolve(sizes), shard),
             sizes,
             policy: Policy {
                 requests: settings.recycle_requests,
@@ -108,7 +108,7 @@ impl Pool {
             return;
         }
         self.sample_memory(now_ms);
-        let decision = {
+        let (decision, view) = {
             let members = self.members.borrow();
             let mut manager = self.manager.borrow_mut();
             if !members.queue.is_empty() {
@@ -124,7 +124,7 @@ impl Pool {
             if !manager.may_fork(now_ms) && matches!(decision, Decision::Grow(..)) {
                 return;
             }
-            decision
+            (decision, view)
         };
         match decision {
             Decision::Grow(count, _) => {
@@ -139,13 +139,17 @@ impl Pool {
             }
             Decision::Hold(_) => {}
         }
+        self.grow_elsewhere(&view);
         self.recycle_idle();
     }
 
     /// Drains the workers that have been idle longest.
     fn shrink(&self, count: usize) {
         let mut members = self.members.borrow_mut();
-        for slot in members.idle().into_iter().take(count) {
+        let is_own =
+            |slot: &usize| members.workers[*slot].as_ref().is_some_and(|worker| worker.is_own);
+        let idle: Vec<usize> = members.idle().into_iter().filter(is_own).take(count).collect();
+        for slot in idle {
             self.drain_slot(&mut members, slot);
         }
     }
@@ -180,9 +184,14 @@ impl Pool {
         }
         if !sizes.is_empty() {
             manager.sizing.sizes.worker_bytes = p95_bytes(&sizes).max(1 << 20);
-            manager.sizing.bounds = Bounds::resolve(manager.sizing.sizes);
+            manager.sizing.bounds = share(Bounds::resolve(manager.sizing.sizes), &self.shard);
         }
     }
+}
+
+/// The bounds of one thread's part of a pool.
+fn share(bounds: Bounds, shard: &Shard) -> Bounds {
+    bounds.map(|total| shard.share(total))
 }
 
 fn view(
@@ -193,6 +202,8 @@ fn view(
 ) -> PoolView {
     let mut view = PoolView {
         now_ms,
+        // Others have them because they are busy.
+        busy: members.lent.len(),
         queue_length: members.queue.len(),
         cpu_busy_percent: sizing.cpu_busy_percent,
         last_grow_ms: sizing.last_grow_ms,
@@ -204,7 +215,7 @@ fn view(
     }
     let mut busy_pids = Vec::new();
     // Workers that are about to be replaced do not count.
-    for worker in members.all().filter(|worker| !is_replaced(worker)) {
+    for worker in members.own().filter(|worker| !is_replaced(worker)) {
         let life = &worker.process.lifecycle;
         match life.state() {
             State::Forking | State::Booting => view.booting += 1,
@@ -227,7 +238,9 @@ fn view(
     }
     let saturated = sizing.cpu_busy_percent.is_some_and(|percent| percent >= SATURATED_PERCENT);
     if saturated && !members.queue.is_empty() {
-        view.sleeping = Some(cpu::count_sleeping(busy_pids));
+        // Whether those that others have are blocked is not known here. They must not keep a request of this
+        // thread waiting.
+        view.sleeping = Some(cpu::count_sleeping(busy_pids) + members.lent.len());
     }
     view
 }

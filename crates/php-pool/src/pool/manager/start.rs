@@ -3,9 +3,10 @@
 //! Called by the manager, and by the server that waits for a pool. Invariant: a start ends with
 //! [`Phase::Serving`] or with a failure that says why.
 
+use super::super::messages::follow_messages;
 use super::super::worker::Worker;
 use super::super::worker_output::{self, OutputReader, StartupOutput};
-use super::super::{Phase, Pool, PoolSettings};
+use super::super::{Phase, Pool, PoolSettings, Shard};
 use crate::rings::Rings;
 use outboard_log::{ErrorLog, Level, Reason};
 use outboard_reactor::{Interest, Source, Threads, now_ms, spawn, with_deadline};
@@ -42,12 +43,16 @@ impl Pool {
     /// A pool whose manager starts PHP at once; see [`Pool::ready`].
     pub fn start(
         settings: PoolSettings,
+        shard: Shard,
         error_log: Rc<ErrorLog>,
         slow_log: Rc<ErrorLog>,
         rings: Rc<Rings>,
     ) -> Rc<Self> {
-        let pool = Self::new(settings, error_log, slow_log, rings);
+        let pool = Self::new(settings, shard, error_log, slow_log, rings);
         spawn(super::run(pool.clone()));
+        if pool.shard.count() > 1 {
+            follow_messages(&pool);
+        }
         pool
     }
 
@@ -75,11 +80,15 @@ impl Pool {
     fn has_minimum(&self) -> bool {
         let members = self.members.borrow();
         let is_ready = |worker: &&Worker| matches!(worker.state(), State::Idle | State::Busy);
-        members.all().filter(is_ready).count() >= self.manager.borrow().sizing.bounds.min()
+        let ready = members.all().filter(is_ready).count() + members.lent.len();
+        ready >= self.manager.borrow().sizing.bounds.min()
     }
 
     /// Starts the zygote; returns its control socket, or `None` if the pool needs none any more.
     pub(in crate::pool) async fn start_zygote(self: &Rc<Self>) -> Result<Option<Source>, String> {
+        if !self.shard.is_lead() {
+            return self.adopt(self.request_sibling()?).map(Some);
+        }
         let (program, host) = (&self.settings.host_binary, self.settings.host.clone());
         let spawned = match &self.settings.as_user {
             None => Some(Zygote::spawn(program, host)),
@@ -162,7 +171,10 @@ impl Pool {
     ) {
         let ini = ini_file.map_or("no php.ini".into(), |path| path.display().to_string());
         let opcache = if opcache { "opcache on" } else { "opcache off" };
-        self.log(Level::Info, &format!("PHP {php_version} started ({ini}, {opcache})"));
+        // It started once, for all threads.
+        if self.shard.is_lead() {
+            self.log(Level::Info, &format!("PHP {php_version} started ({ini}, {opcache})"));
+        }
         for line in messages.lines().filter(|line| self.allowance.admit(line.len())) {
             self.log(Level::Warn, line);
         }
@@ -171,8 +183,11 @@ impl Pool {
             manager.php_version = php_version;
             manager.started_by_ms = None;
         }
+        self.split_pending();
         if self.phase.get() == Phase::Starting {
             self.phase.set(Phase::Serving);
+            // One thread's part of a small pool may have no worker.
+            self.phase_changed.set();
         }
         self.tick();
     }

@@ -77,6 +77,7 @@ impl Pool {
             // It has reported its start already.
             Event::StartFailed { .. } => {}
             Event::Forked { worker, pid } => {
+                self.shard.add_pid(pid);
                 self.with_worker(worker, |worker| worker.process.forked(pid));
             }
             Event::ForkFailed { worker, message } => {
@@ -86,8 +87,13 @@ impl Pool {
                 self.log(Level::Error, &format!("cannot fork a worker: {message}"));
                 self.reap(worker, None, "could not be forked");
             }
+            // The sibling reports its start itself, and its end by its control socket.
+            Event::Split { .. } | Event::SiblingExited { .. } => {}
+            Event::SplitFailed { message, .. } => {
+                self.log(Level::Error, &format!("cannot fork the zygote of a thread: {message}"));
+            }
             Event::Exited { worker, code, signal } => {
-                self.reap(worker, code, &describe_exit(code, signal));
+                self.worker_exited(worker, code, &describe_exit(code, signal));
             }
         }
     }
@@ -95,13 +101,18 @@ impl Pool {
     /// Whether the zygote has not carried out an order in time.
     pub(in crate::pool) fn is_zygote_unresponsive(&self, now_ms: u64) -> bool {
         let is_overdue = |since_ms: u64| now_ms.saturating_sub(since_ms) >= RESPONSE_TIMEOUT_MS;
-        let order = self.members.borrow().all().find_map(|worker| match worker.state() {
+        let members = self.members.borrow();
+        let order = members.own().find_map(|worker| match worker.state() {
             State::Forking => {
                 is_overdue(worker.process.lifecycle.ordered_ms()).then_some("fork a worker")
             }
             State::Killing => worker.killed_ms.is_some_and(is_overdue).then_some("end a worker"),
             _ => None,
         });
+        let is_lent_overdue =
+            members.lent.values().any(|loan| loan.killed_ms.is_some_and(is_overdue));
+        let order = order.or(is_lent_overdue.then_some("end a worker"));
+        drop(members);
         let Some(order) = order else { return false };
         let text = format!(
             "the zygote did not {order} within {RESPONSE_TIMEOUT_MS} ms: it is killed, and its \

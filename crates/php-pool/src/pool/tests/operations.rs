@@ -20,6 +20,10 @@ fn completions_reach_their_requester_in_order_and_no_successor() {
         fn forget(&self, worker: WorkerId) {
             assert_eq!(self.0.borrow()[0].worker(), worker);
         }
+
+        fn has_any(&self, _: WorkerId) -> bool {
+            false
+        }
     }
     in_loop(async {
         let (pool, stored) = (pool(2), Rc::new(Stored::default()));
@@ -91,6 +95,10 @@ fn an_operation_that_panics_kills_only_its_worker() {
             panic!("as a defect would");
         }
         fn forget(&self, _: WorkerId) {}
+
+        fn has_any(&self, _: WorkerId) -> bool {
+            false
+        }
     }
     in_loop(async {
         let pool = pool(1);
@@ -126,6 +134,10 @@ impl Operations for Recorder {
 
     fn forget(&self, _: WorkerId) {
         self.calls.borrow_mut().push("forget");
+    }
+
+    fn has_any(&self, _: WorkerId) -> bool {
+        false
     }
 }
 

@@ -102,3 +102,23 @@ fn a_full_queue_is_reported_as_down_while_php_does_not_start() {
         assert_eq!(end_of(&queued), failed(Reason::Draining));
     });
 }
+
+#[test]
+fn a_local_request_that_was_in_a_backlog_is_checked_for_loopback() {
+    in_loop(async {
+        let pool = pool(1);
+        let mut worker = StandIn::join(&pool, 1);
+        for _ in 0..3 {
+            submit(&pool);
+            worker.process_next(&pool);
+        }
+        submit(&pool);
+        worker.start_next();
+        // The running request waits for this one.
+        let own = submit_local(&pool);
+        assert_eq!(pool.status().queue_length, 0, "it is in the backlog");
+        let later_ms = own.submitted_ms + 1_000;
+        pool.redistribute_stuck_backlogs(later_ms);
+        assert!(is_suspect(&pool, &own, later_ms));
+    });
+}

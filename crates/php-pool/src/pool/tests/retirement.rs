@@ -1,6 +1,10 @@
 //! Pools that are replaced by a successor.
 
+use super::threads::Threads;
 use super::*;
+use crate::pool::messages::follow_messages;
+use outboard_reactor::testing::wait_for;
+use outboard_reactor::yield_now;
 
 #[test]
 fn a_retiring_pool_finishes_queued_and_running_requests() {
@@ -74,5 +78,109 @@ fn pending_requests_are_not_expected_after_the_drain_timeout() {
         assert!(!pool.expects_requests());
         assert_eq!(end_of(&queued), failed(Reason::Draining));
         assert_eq!(pool.status().forks, 0);
+    });
+}
+
+#[test]
+fn borrowed_workers_finish_queued_requests_when_all_retire() {
+    in_loop(async {
+        let threads = Threads::sequential(3);
+        let mut worker = StandIn::join_forked(&threads.pools[0], 1);
+        let (running, queued) = (submit(&threads.pools[2]), submit(&threads.pools[2]));
+        threads.settle().await;
+        threads.pools.iter().for_each(|pool| pool.retire(5_000));
+        threads.settle().await;
+        assert!(!threads.pools[0].is_empty(), "its worker is lent");
+        worker.process_next(&threads.pools[2]);
+        worker.process_next(&threads.pools[2]);
+        assert_eq!((end_of(&running), end_of(&queued)), (COMPLETE, COMPLETE));
+        assert_eq!(worker.state(&threads.pools[2]), Some(State::Draining));
+        threads.pools[0].worker_exited(1, Some(0), "exited with code 0");
+        threads.settle().await;
+        assert!(threads.pools.iter().all(|pool| pool.is_empty()));
+        assert_eq!(threads.pools.iter().map(|pool| pool.status().forks).sum::<u64>(), 0);
+    });
+}
+
+#[test]
+fn a_retiring_thread_without_a_worker_forks_one_for_its_queue() {
+    in_loop(async {
+        let threads = Threads::sequential(2);
+        let _queued = submit(&threads.pools[1]);
+        threads.settle().await;
+        threads.pools.iter().for_each(|pool| pool.retire(5_000));
+        threads.settle().await;
+        assert_eq!(threads.pools[1].status().forks, 1);
+    });
+}
+
+#[test]
+fn a_worker_on_its_way_to_a_retiring_pool_ends_there() {
+    in_loop(async {
+        let threads = Threads::sequential(2);
+        let worker = StandIn::join_forked(&threads.pools[0], 1);
+        threads.pools[0].lend_idle(1);
+        threads.pools.iter().for_each(|pool| pool.retire(5_000));
+        threads.settle().await;
+        assert_eq!(worker.state(&threads.pools[1]), Some(State::Draining));
+        threads.pools[0].worker_exited(1, Some(0), "exited with code 0");
+        threads.settle().await;
+        assert!(threads.pools.iter().all(|pool| pool.is_empty()));
+    });
+}
+
+#[test]
+fn the_first_pool_remains_until_those_of_all_threads_have_ended() {
+    in_loop(async {
+        let threads = Threads::sequential(3);
+        threads.pools.iter().for_each(|pool| pool.retire(0));
+        let is_done = || threads.pools[0].is_done();
+        assert!(!is_done() && threads.pools[1].is_done());
+        threads.pools[1].shard.close();
+        threads.settle().await;
+        assert!(!is_done());
+        threads.pools[2].shard.close();
+        threads.settle().await;
+        assert!(is_done());
+    });
+}
+
+#[test]
+fn the_first_pool_does_not_wait_for_pools_that_are_never_started() {
+    in_loop(async {
+        let shards = PoolShards::new(3);
+        let first = pool_of_shard(sequential(), shards.place(0), Target::Off);
+        follow_messages(&first);
+        let second = pool_of_shard(sequential(), shards.place(1), Target::Off);
+        follow_messages(&second);
+        first.retire(0);
+        second.retire(0);
+        shards.give_up();
+        yield_now().await;
+        yield_now().await;
+        assert!(!first.is_done(), "the second was started");
+        second.phase.set(Phase::Gone);
+        second.shard.close();
+        wait_for("the end", || first.is_done().then_some(())).await;
+    });
+}
+
+#[test]
+fn a_pool_at_its_end_handles_what_was_sent_to_it() {
+    in_loop(async {
+        let shards = PoolShards::new(2);
+        let pools = [0, 1].map(|at| pool_of_shard(sequential(), shards.place(at), Target::Off));
+        let [home, other] = &pools;
+        let _worker = StandIn::join_forked(home, 1);
+        other.phase.set(Phase::Gone);
+        other.shard.close();
+        // Its mailbox is open until its task has run.
+        home.lend_idle(1);
+        assert_eq!(home.members.borrow().lent.len(), 1);
+        pools.iter().for_each(follow_messages);
+        wait_for("the worker", || home.members.borrow().slot_of(1)).await;
+        assert!(home.members.borrow().lent.is_empty());
+        home.lend_idle(1);
+        assert_eq!(home.members.borrow().slot_of(1), Some(0), "it accepts none any more");
     });
 }

@@ -5,6 +5,7 @@ use outboard_ring::control::Event;
 
 fn started(messages: &str) -> Event {
     Event::Started {
+        pid: 1,
         php_version: "8.2.0".into(),
         opcache: true,
         ini_file: Some("/etc/php.ini".into()),
@@ -85,7 +86,7 @@ fn a_host_that_exits_at_once_is_reported_with_its_output() {
             let settings = PoolSettings { host_binary: binary.into(), ..sequential() };
             let sink = Rc::new(Sink::open(log, Opener::default()).unwrap());
             let log = Rc::new(ErrorLog::new(sink, Level::Debug));
-            let pool = Pool::start(settings, log.clone(), log, Rc::default());
+            let pool = Pool::start(settings, Shard::only(), log.clone(), log, Rc::default());
             let error = pool.ready().await.unwrap_err();
             assert!(error.message.starts_with(expected), "{error}");
             assert!(error.message.matches("install").count() <= 1, "the hint is not repeated");

@@ -154,8 +154,8 @@ impl Worker {
 
     /// Wakes the task once no frame waits for room, or the worker is gone.
     pub(crate) fn wait_for_room(&mut self, task: TaskId) {
-        if !self.waiting_for_room.contains(&task) {
-            self.waiting_for_room.push(task);
+        if !self.waiting_for_room.0.contains(&task) {
+            self.waiting_for_room.0.push(task);
         }
     }
 
@@ -185,7 +185,7 @@ impl Worker {
                 return Ok(false);
             }
         }
-        self.waiting_for_room.drain(..).for_each(wake);
+        self.waiting_for_room.0.drain(..).for_each(wake);
         Ok(true)
     }
 
