@@ -29,6 +29,8 @@ pub struct Status {
     pub version: String,
     /// Process id of the gateway.
     pub pid: u32,
+    /// Threads of the gateway.
+    pub threads: u32,
     /// Seconds since start.
     pub uptime_s: u64,
     /// The number of the configuration; it counts up with each reload.

@@ -48,7 +48,7 @@ pub use tasks::Tasks;
 pub use worker::{Isolation, Mode, Worker};
 
 use crate::raw;
-use crate::scalar::MetricsAt;
+use crate::scalar::{Count, MetricsAt};
 use std::path::PathBuf;
 
 /// A valid configuration.
@@ -82,6 +82,8 @@ pub struct Config {
     pub gateway_user: Option<String>,
     /// Default group that PHP runs as.
     pub group: Option<String>,
+    /// Threads of the gateway, at least one.
+    pub threads: Count,
     /// Maximum time for running requests to finish after a reload or a stop.
     pub drain_timeout_ms: u64,
 }
@@ -159,6 +161,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         user: raw.user.as_ref().map(|user| user.0.clone()),
         gateway_user: raw.gateway_user.as_ref().map(|user| user.0.clone()),
         group: raw.group.as_ref().map(|group| group.0.clone()),
+        threads: raw.threads,
         drain_timeout_ms: raw.drain_timeout.0,
     }
 }

@@ -33,7 +33,7 @@ pub(crate) use proxy::*;
 pub(crate) use tasks::*;
 pub(crate) use worker::*;
 
-use crate::scalar::{AppName, ByteSize, FilePath, MetricsAt, Peer, Period, PlainText};
+use crate::scalar::{AppName, ByteSize, Count, FilePath, MetricsAt, Peer, Period, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -73,6 +73,11 @@ pub(crate) struct File {
     /// Group that PHP runs as. Default: the primary group of the user.
     #[schemars(extend("x-alias" = ["Group"]))]
     pub(crate) group: Option<PlainText>,
+    /// Threads of the gateway, each with connections, event loop and share of the workers of its own.
+    /// `"auto"`: one for each processor core that the server may use. There is a single one in
+    /// development and with programs for Swoole. A change takes effect with a restart.
+    #[schemars(extend("x-alias" = ["worker_processes", "httpdWorkers", "reactor_num"], "x-minimum" = 1, "x-maximum" = 256))]
+    pub(crate) threads: Count,
     /// Maximum time for running requests to finish after a reload or a stop.
     #[schemars(extend("x-alias" = ["process_control_timeout", "worker_shutdown_timeout", "GracefulShutdownTimeout"]))]
     pub(crate) drain_timeout: Period,
@@ -119,6 +124,7 @@ impl Default for File {
             user: None,
             gateway_user: None,
             group: None,
+            threads: Count::Fixed(1),
             drain_timeout: Period(30_000),
             app: BTreeMap::new(),
             limits: Limits::default(),

@@ -31,7 +31,9 @@ pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) 
         return sent;
     }
     let (status, kind, body) = match (method, std::str::from_utf8(&path)) {
-        (Some(Method::Get), Ok("/metrics")) => (200, metrics::CONTENT_TYPE, metrics::of(gateway)),
+        (Some(Method::Get), Ok("/metrics")) => {
+            (200, metrics::CONTENT_TYPE, metrics::of(gateway).await)
+        }
         (Some(method), Ok(path)) if is_admin => reply(gateway, method, path, &query).await,
         _ => unknown(),
     };
@@ -43,7 +45,7 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
     type StatusGet = outboard_admin_api::status::Get;
     match (method, path) {
         (StatusGet::METHOD, StatusGet::PATH) => {
-            call(query, async |_: StatusGet| Ok(status::of(gateway))).await
+            call(query, async |_: StatusGet| Ok(status::of(gateway).await)).await
         }
         (opcache_api::Get::METHOD, opcache_api::Get::PATH) => {
             call(query, async |_: opcache_api::Get| Ok(opcache::status(gateway).await)).await

@@ -2,21 +2,23 @@
 //!
 //! Created with a generation; its requests share it until the last one has ended.
 
+use crate::file_compressor::FileCompressor;
 use crate::logs::Logs;
 use crate::request_memory::RequestMemory;
 use outboard_buffer::{AppMemory, Spares};
 use outboard_config as config;
 use outboard_log::{Event, Level};
-use outboard_page_cache::PageCache;
+use outboard_page_cache::{PageCache, Pages};
 use outboard_php_pool::pool::Pool;
 use outboard_php_pool::tasks::Tasks;
 use outboard_reactor::BackgroundDrop;
-use outboard_static_files::{Root, RootError, RootOptions};
+use outboard_static_files::{CompressedFiles, Root, RootError, RootOptions};
 use outboard_stream_server::StreamServer;
 use outboard_upstream::{Account, Client};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// An app that requests are routed to.
 #[derive(Debug)]
@@ -25,6 +27,10 @@ pub(crate) struct App {
     pub config: BackgroundDrop<config::App>,
     /// The document root.
     pub(crate) files: Root,
+    /// Its files that were compressed.
+    compressed_files: Option<Arc<CompressedFiles>>,
+    /// Compresses its files that have no compressed siblings.
+    pub(crate) file_compressor: Rc<FileCompressor>,
     /// Directories for `X-Sendfile` and `X-Accel-Redirect`.
     pub(crate) sendfile: SendfileRoots,
     /// Bodies of its own error pages, by status.
@@ -44,7 +50,7 @@ pub(crate) struct App {
     /// The client for requests to other servers.
     pub(crate) upstream: Rc<Client>,
     /// Its share of the requests and connections to other servers.
-    pub(crate) upstream_account: Rc<Account>,
+    pub(crate) upstream_account: Arc<Account>,
     /// Its memory accounts.
     pub(crate) memory: AppMemory,
     /// `DOCUMENT_ROOT`.
@@ -52,6 +58,22 @@ pub(crate) struct App {
     /// `SCRIPT_FILENAME` of every request in worker mode: the root's `index.php` if there is one,
     /// so that frameworks find their base path by it, and the worker's script otherwise.
     pub(crate) worker_script: Option<Box<[u8]>>,
+}
+
+/// Where pages and compressed files of an app are kept.
+#[derive(Debug)]
+pub(crate) enum Caches {
+    /// In new caches; `is_first` if no generation was before this one.
+    Own { is_first: bool },
+    /// In those of the lead.
+    OfLead(SharedCaches),
+}
+
+/// What the threads keep together for an app.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedCaches {
+    pages: Option<Arc<Pages>>,
+    compressed_files: Option<Arc<CompressedFiles>>,
 }
 
 /// Directories whose files a script may have the gateway send.
@@ -72,7 +94,7 @@ impl App {
     /// The path of the script, below the root, in worker mode.
     pub(crate) const WORKER_NAME: &[u8] = b"/index.php";
 
-    /// Opens the app's directories; `is_first` if its generation has no predecessor.
+    /// Opens the app's directories.
     ///
     /// # Errors
     /// The directory that cannot be opened.
@@ -81,11 +103,14 @@ impl App {
         pool: Rc<Pool>,
         (tasks, streams): (Option<Rc<Tasks>>, Option<Rc<StreamServer>>),
         logs: Rc<Logs>,
-        (upstream, upstream_account): (Rc<Client>, Rc<Account>),
+        (upstream, upstream_account): (Rc<Client>, Arc<Account>),
         memory: AppMemory,
-        is_first: bool,
+        caches: Caches,
     ) -> Result<Self, RootError> {
-        let files = Root::open(&config.root, config.static_files.clone())?;
+        let compressed_files = compressed_files(&config, &caches);
+        let options = config.static_files.clone();
+        let options = RootOptions { compressed_files: compressed_files.clone(), ..options };
+        let files = Root::open(&config.root, options)?;
         let mut disk = vec![(config.root.clone(), open_for_sendfile(&config.root)?)];
         for path in &config.sendfile.roots {
             disk.push((path.clone(), open_for_sendfile(path)?));
@@ -107,7 +132,12 @@ impl App {
             config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
         };
         let sendfile = SendfileRoots { disk, accel };
-        let page_cache = PageCache::open(&config, is_first, &upstream, &logs.error);
+        let page_cache = match caches {
+            Caches::Own { is_first } => PageCache::open(&config, is_first, &upstream, &logs.error),
+            Caches::OfLead(SharedCaches { pages, .. }) => {
+                Ok(pages.map(|pages| PageCache::join(pages, &upstream, &logs.error)))
+            }
+        };
         let page_cache = page_cache.unwrap_or_else(|error| {
             let text = format!("no page cache: its directory on disk cannot be used: {error}");
             let event = Event { app: Some(&config.name), text: &text, ..Event::default() };
@@ -117,6 +147,8 @@ impl App {
         Ok(Self {
             config: BackgroundDrop::new(config),
             files,
+            compressed_files,
+            file_compressor: Rc::default(),
             sendfile,
             error_pages,
             pool,
@@ -131,6 +163,14 @@ impl App {
             document_root,
             worker_script,
         })
+    }
+
+    /// What the other threads share of it.
+    pub(crate) fn shared_caches(&self) -> SharedCaches {
+        SharedCaches {
+            pages: self.page_cache.as_ref().map(|cache| cache.pages().clone()),
+            compressed_files: self.compressed_files.clone(),
+        }
     }
 
     /// Writes to the app's error log about one of its requests.
@@ -175,6 +215,16 @@ fn worker_script(worker: &config::Worker, root: &Path) -> Box<[u8]> {
     let index = root.join("index.php");
     let script = if index.is_file() { &index } else { &worker.script };
     script.as_os_str().as_encoded_bytes().into()
+}
+
+fn compressed_files(config: &config::App, caches: &Caches) -> Option<Arc<CompressedFiles>> {
+    match caches {
+        Caches::Own { .. } => {
+            let keep = |max_bytes| Arc::new(CompressedFiles::new(max_bytes));
+            config.compressed_files_bytes.map(keep)
+        }
+        Caches::OfLead(shared) => shared.compressed_files.clone(),
+    }
 }
 
 fn open_for_sendfile(path: &Path) -> Result<Root, RootError> {

@@ -241,7 +241,7 @@ fn is_metrics(generation: &Generation, path: &[u8]) -> bool {
 }
 
 async fn metrics(connection: &mut Connection, ctx: &RequestContext) -> ResponseSummary {
-    let page = metrics::of(&ctx.gateway);
+    let page = metrics::of(&ctx.gateway).await;
     let headers = HeaderBlock::constant(&[("Content-Type", metrics::CONTENT_TYPE)]);
     send(connection, ctx, 200, &headers, &page).await
 }

@@ -7,6 +7,7 @@
 pub(crate) mod admin;
 mod call;
 mod record;
+mod records;
 
 use crate::generation::Generation;
 use crate::request::{RequestContext, ResponseSummary, send};
@@ -17,6 +18,7 @@ use outboard_http_server::{Connection, HeaderBlock, Role};
 use outboard_http1::{Method, split_host_port};
 use outboard_log::{Level, Reason};
 use outboard_operations::{Entities, reason};
+use records::Records;
 use std::net::IpAddr;
 
 pub(crate) use call::Call;
@@ -68,7 +70,7 @@ async fn respond(
     let Ok(call) = call else {
         return refuse(connection, ctx, Reason::EntityRequest).await;
     };
-    let Some(namespace) = entities.namespace(call.namespace()) else {
+    let Some(records) = Records::of(&ctx.gateway, entities, call.namespace()) else {
         return refuse(connection, ctx, Reason::EntityRequest).await;
     };
     match call.resource {
@@ -78,11 +80,9 @@ async fn respond(
         Resource::Status => send(connection, ctx, 200, &HeaderBlock::default(), b"ok\n").await,
         Resource::Entity(_) if !entities.pressure.admits() => overloaded(connection, ctx).await,
         Resource::Entity(request) => {
-            record::respond(connection, ctx, entities, namespace, request).await
+            record::respond(connection, ctx, entities, &records, request).await
         }
-        Resource::Range { start, end } => {
-            record::range(connection, ctx, namespace, start, end).await
-        }
+        Resource::Range { start, end } => record::range(connection, ctx, records, start, end).await,
     }
 }
 

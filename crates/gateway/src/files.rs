@@ -1,7 +1,8 @@
 //! The handler of files: static ones, and those that a script names.
 //!
 //! Called by [`crate::dispatch`]. `outboard_static_files::plan_as` plans the response; it is
-//! written here, small bodies in one write with the head, large ones by `sendfile(2)`.
+//! written here, bodies in memory in one write with the head, large ones by `sendfile(2)`. A file that the
+//! client would take compressed is sent as it is, and compressed for later requests.
 
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};
@@ -25,6 +26,9 @@ pub(crate) async fn respond(
         return refuse(connection, ctx, Some(app), Reason::MethodNotAllowed).await;
     }
     let mut plan = plan_for(connection, ctx, entry, None);
+    if let Some(coding) = plan.missing {
+        app.file_compressor.push(entry, coding);
+    }
     tag::append_to_file(ctx.gateway.development().as_deref(), &mut plan);
     let headers = match block(connection, app, &plan.headers) {
         Some(headers) => headers,
@@ -107,29 +111,20 @@ pub(crate) async fn send(
 async fn write_parts(connection: &mut Connection, parts: &[Part]) -> bool {
     let mut parts = parts.iter();
     // The head and the first piece in memory are one write.
-    let first = parts.as_slice().first();
-    let with_head = match first {
-        Some(Part::Memory { bytes, range }) => {
-            parts.next();
-            connection.flush(&bytes[range.clone()]).await
-        }
-        Some(Part::Bytes(bytes)) => {
-            parts.next();
-            connection.flush(bytes).await
-        }
-        Some(Part::File { .. }) | None => connection.flush(b"").await,
-    };
-    if !with_head {
+    let first = parts.as_slice().first().and_then(Part::bytes);
+    if first.is_some() {
+        parts.next();
+    }
+    if !connection.flush(first.unwrap_or_default()).await {
         return false;
     }
     for part in parts {
         connection.buffers().output.clear();
         let written = match part {
-            Part::Memory { bytes, range } => connection.flush(&bytes[range.clone()]).await,
-            Part::Bytes(bytes) => connection.flush(bytes).await,
             Part::File { file, offset, len } => {
                 connection.send_file(std::os::fd::AsFd::as_fd(file), *offset, *len).await
             }
+            in_memory => connection.flush(in_memory.bytes().unwrap_or_default()).await,
         };
         if !written {
             return false;

@@ -8,13 +8,15 @@ use crate::app::App;
 use crate::control::ControlRequests;
 use crate::generation::Generation;
 use crate::logs::Sinks;
+use crate::shards::Shards;
 use crate::streams;
 use outboard_buffer::{Memory, TempDir};
-use outboard_config::MemoryBudget;
+use outboard_config::{Config, ListenAddress, MemoryBudget};
 use outboard_development::Development;
-use outboard_http_server::{BoundListener, ServerContext};
+use outboard_http_server::{BoundListener, ListeningSocket, ServerContext, ServerShared};
 use outboard_log::{Event as LogEvent, Level, Reason, Wall};
 use outboard_php_pool::pool::Pool;
+use outboard_reactor::Share;
 use outboard_stream_server::BoundDatagram;
 use outboard_supervisor::memory::machine_bytes;
 use outboard_upstream::ReadTurns;
@@ -22,6 +24,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
@@ -44,22 +47,34 @@ pub(crate) struct Gateway {
     pub(crate) name: RefCell<Option<String>>,
     /// Sockets that were bound before the server started.
     pub(crate) sockets: RefCell<Vec<OwnedFd>>,
+    /// Listening sockets for the other threads, by address.
+    pub(crate) sockets_for_others: RefCell<Vec<(ListenAddress, Vec<ListeningSocket>)>>,
+    /// Its place among the threads.
+    pub(crate) share: Share,
     /// Whether the process that starts PHP has exited.
     pub(crate) lost_spawner: Cell<bool>,
     /// Requests of the admin socket to the server's main task.
     pub(crate) control: ControlRequests,
+    /// The other threads.
+    pub(crate) shards: Shards<Self>,
     /// In development only.
     development: RefCell<Option<Rc<Development>>>,
     request_ids: Cell<u64>,
 }
 
 impl Gateway {
-    pub(crate) fn new(generation: Generation, sinks: Sinks, memory: Rc<Memory>) -> Rc<Self> {
+    /// The gateway of a thread.
+    pub(crate) fn new(
+        generation: Generation,
+        sinks: Sinks,
+        memory: Rc<Memory>,
+        shared: &ServerShared,
+        share: Share,
+    ) -> Rc<Self> {
         let now = Wall::now();
         let config = &generation.config;
-        let temp_dir = TempDir::new(config.io.temp_dir.clone(), config.io.max_temp_bytes);
         let (limits, log) = (config.limits.clone(), generation.logs.error.clone());
-        let server = ServerContext::new(limits, log, memory, temp_dir);
+        let server = ServerContext::new(limits, log, memory, shared);
         Rc::new(Self {
             server,
             read_turns: Rc::default(),
@@ -72,10 +87,13 @@ impl Gateway {
             ready: Cell::new(false),
             name: RefCell::default(),
             sockets: RefCell::default(),
+            sockets_for_others: RefCell::default(),
+            share,
             lost_spawner: Cell::new(false),
             control: ControlRequests::default(),
+            shards: Shards::default(),
             development: RefCell::default(),
-            request_ids: Cell::new(first_request_id(now)),
+            request_ids: Cell::new(first_request_id(now, share.index)),
         })
     }
 
@@ -160,6 +178,12 @@ impl Gateway {
     }
 }
 
+/// What the gateways of so many threads share.
+pub(crate) fn server_shared(config: &Config, threads: usize) -> Arc<ServerShared> {
+    let temp_dir = TempDir::new(config.io.temp_dir.clone(), config.io.max_temp_bytes);
+    ServerShared::new(threads, temp_dir)
+}
+
 /// The limit of buffers for clients and workers. `"auto"` is an eighth of the machine, within
 /// bounds: a large response is on disk, so more is rarely of use.
 pub(crate) fn memory_limit_bytes(budget: MemoryBudget) -> usize {
@@ -172,9 +196,9 @@ pub(crate) fn memory_limit_bytes(budget: MemoryBudget) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Ids start at a number that differs between starts, so that logs of two runs do not mix.
-fn first_request_id(now: Wall) -> u64 {
-    (now.unix_us ^ u64::from(std::process::id()) << 40) << 16 | 1
+/// Ids start at a number that differs between starts and threads, so that they do not mix in logs.
+fn first_request_id(now: Wall, shard: usize) -> u64 {
+    ((now.unix_us ^ u64::from(std::process::id()) << 40) << 16 | 1) ^ (shard as u64) << 56
 }
 
 #[cfg(test)]

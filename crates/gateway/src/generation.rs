@@ -11,13 +11,14 @@ use outboard_config::Config;
 use outboard_http_server::HeaderBlock;
 use outboard_log::AccessLog;
 use outboard_operations::Entities;
-use outboard_php_pool::pool::Pool;
+use outboard_php_pool::pool::{Pool, StartError};
 use outboard_php_pool::tasks::Tasks;
 use outboard_reactor::BackgroundDrop;
 use outboard_stream_server::StreamServer;
-use outboard_upstream::{Account, Client, Settings};
+use outboard_upstream::{Account, Client, ClientGroup, Settings};
 use rustix::process::{Resource, getrlimit};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A configuration at run time.
 #[derive(Debug)]
@@ -68,6 +69,17 @@ impl Generation {
         self.apps.iter().find(|one| one.config.name == app)?.streams.clone()
     }
 
+    /// Waits until all pools are ready.
+    ///
+    /// # Errors
+    /// The first pool whose PHP does not start.
+    pub(crate) async fn ready(&self) -> Result<(), StartError> {
+        for pool in self.pools() {
+            pool.ready().await?;
+        }
+        Ok(())
+    }
+
     /// The pools of all apps.
     pub(crate) fn pools(&self) -> impl Iterator<Item = &Rc<Pool>> {
         self.apps.iter().flat_map(|app| app.pools())
@@ -94,14 +106,17 @@ impl Generation {
     }
 }
 
-/// A client for a configuration: that of the predecessor with its connections, if its settings are
-/// the same.
-pub(crate) fn upstream_client(config: &Config, predecessor: Option<&Generation>) -> Rc<Client> {
+/// The group of the clients of all threads for a configuration: that of the predecessor, if its settings
+/// are the same.
+pub(crate) fn upstream_group(
+    config: &Config,
+    predecessor: Option<&Generation>,
+) -> Arc<ClientGroup> {
     if let Some(predecessor) = predecessor.filter(|old| old.config.upstream == config.upstream) {
-        return predecessor.upstream.clone();
+        return predecessor.upstream.group().clone();
     }
     let config = &config.upstream;
-    Client::new(Settings {
+    let settings = Settings {
         requests_per_host: config.requests as usize,
         responses_per_host: config.responses as usize,
         waiting_per_host: config.queue_length as usize,
@@ -110,7 +125,18 @@ pub(crate) fn upstream_client(config: &Config, predecessor: Option<&Generation>)
         idle_per_host: config.idle_connections as usize,
         idle_timeout_ms: config.idle_timeout_ms,
         ca_file: config.ca_file.clone(),
-    })
+    };
+    ClientGroup::new(settings)
+}
+
+/// This thread's client of a group: that of the predecessor with its connections, if it is of this group.
+pub(crate) fn upstream_client(
+    group: &Arc<ClientGroup>,
+    predecessor: Option<&Generation>,
+) -> Rc<Client> {
+    let present = predecessor.map(|before| &before.upstream);
+    let present = present.filter(|present| Arc::ptr_eq(present.group(), group));
+    present.cloned().unwrap_or_else(|| Client::of(group))
 }
 
 /// The limit of connections to other servers: at most a quarter of the descriptors.
@@ -121,9 +147,10 @@ fn upstream_connections(config: &outboard_config::Upstream) -> usize {
 }
 
 /// The account of one app, which may use half of the connections.
-pub(crate) fn upstream_account(config: &Config, app: &str) -> Rc<Account> {
+pub(crate) fn upstream_account(config: &Config, app: &str) -> Arc<Account> {
     let max_requests = config.upstream.requests_per_app as usize;
-    Account::new(app, max_requests, upstream_connections(&config.upstream) / 2)
+    let max_connections = upstream_connections(&config.upstream) / 2;
+    Account::new(app, max_requests, max_connections)
 }
 
 #[cfg(test)]
@@ -189,7 +216,7 @@ mod tests {
             let text = |keys: &str| format!("{keys}[app.site]\nroot = \"/tmp\"\n");
             let client = |keys: &str| {
                 let config = Config::parse(&text(keys), Path::new("/tmp/outboard.toml")).unwrap();
-                upstream_client(&config, Some(&before))
+                upstream_client(&upstream_group(&config, Some(&before)), Some(&before))
             };
             assert!(Rc::ptr_eq(&client(""), &before.upstream));
             assert!(!Rc::ptr_eq(&client("[upstream]\nqueue_length = 7\n"), &before.upstream));

@@ -28,6 +28,7 @@ mod control;
 mod datagrams;
 mod dispatch;
 mod entity_api;
+mod file_compressor;
 mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -53,6 +54,7 @@ mod script;
 pub mod server;
 mod server_error;
 pub mod server_event;
+mod shards;
 mod status;
 mod streams;
 #[cfg(test)]

@@ -3,12 +3,15 @@
 //! Called by the server at start, reload and stop. Invariants: a listener that the old and the new
 //! configuration name is never closed; if a new address cannot be bound, nothing changes.
 
+mod joined;
+
 use crate::gateway::Gateway;
 use crate::options::AdminSocket;
 use crate::server_error::ServerError;
+use crate::shards;
 use crate::streams;
 use outboard_config::{Config, ListenAddress, Listener, Metrics, Protocol};
-use outboard_http_server::{BindError, BoundListener, ListenerContext, Role};
+use outboard_http_server::{BindError, BoundListener, ListenerContext, ListeningSocket, Role};
 use outboard_log::{Level, Opener};
 use outboard_spawner::users;
 use outboard_tls::{CertificateFiles, ServerSettings};
@@ -18,6 +21,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+
+pub(crate) use joined::{JoinedListener, join, joined};
 
 /// The default port, which URLs omit.
 pub(crate) const HTTPS_PORT: u16 = 443;
@@ -42,17 +47,9 @@ impl ConfiguredListener {
     pub(crate) fn with(config: &Config, certificates: Vec<Certificates>) -> Vec<Self> {
         let listeners = config.listeners.iter().zip(certificates);
         let connected = listeners.filter(|(listener, _)| !streams::is_datagram(listener));
-        let apps = connected.map(|(listener, tls)| {
-            let stream = streams::receiver(listener);
-            let role = if stream.is_some() { Role::Streams } else { Role::Apps };
-            let context = ListenerContext {
-                forwarding: listener.forwarding.clone(),
-                tls,
-                redirects_to_https: listener.redirects_to_https,
-                stream,
-                ..ListenerContext::plain(role)
-            };
-            Self { address: listener.address.clone(), context: Rc::new(context) }
+        let apps = connected.map(|(listener, tls)| Self {
+            address: listener.address.clone(),
+            context: context_of(listener, tls),
         });
         let others = without_apps(config).into_iter().map(|(address, role)| Self {
             address,
@@ -67,6 +64,19 @@ impl ConfiguredListener {
         let any_port = matches!(self.address, ListenAddress::Tcp(address) if address.port() == 0);
         self.address == bound.address && (!any_port || self.context.role == bound.role())
     }
+}
+
+/// The settings of connections to a listener.
+fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
+    let stream = streams::receiver(listener);
+    let role = if stream.is_some() { Role::Streams } else { Role::Apps };
+    Rc::new(ListenerContext {
+        forwarding: listener.forwarding.clone(),
+        tls,
+        redirects_to_https: listener.redirects_to_https,
+        stream,
+        ..ListenerContext::plain(role)
+    })
 }
 
 /// The certificates of a listener; `None` if it does not use TLS.
@@ -113,11 +123,12 @@ pub(crate) fn check(config: &Config) -> Result<(), ServerError> {
     ConfiguredListener::of(config, &Opener::default()).map(drop)
 }
 
-/// The addresses that a configuration names.
-pub(crate) fn addresses(config: &Config) -> Vec<ListenAddress> {
+/// The addresses that a configuration names, and how many threads listen on each.
+pub(crate) fn addresses(config: &Config) -> Vec<(ListenAddress, usize)> {
+    let threads = shards::count(config);
     let connected = config.listeners.iter().filter(|listener| !streams::is_datagram(listener));
-    let apps = connected.map(|listener| listener.address.clone());
-    apps.chain(without_apps(config).into_iter().map(|(address, _)| address)).collect()
+    let apps = connected.map(|listener| (listener.address.clone(), threads));
+    apps.chain(without_apps(config).into_iter().map(|(address, _)| (address, 1))).collect()
 }
 
 /// Binds everything at start.
@@ -129,8 +140,7 @@ pub(crate) fn listen_first(
     let generation = gateway.generation();
     let backlog = generation.config.io.backlog;
     for ConfiguredListener { address, context } in configured {
-        let bound =
-            BoundListener::start(gateway, &gateway.sockets.borrow(), address, context, backlog)?;
+        let bound = start(gateway, &address, context, backlog)?;
         gateway.listeners.borrow_mut().push(bound);
     }
     let admin_path = generation.config.admin.socket.clone();
@@ -155,12 +165,30 @@ pub(crate) fn listen_first(
     }
 }
 
+/// Takes inherited sockets or binds some, and starts to accept on the first one. The others are for the
+/// other threads.
+fn start(
+    gateway: &Rc<Gateway>,
+    address: &ListenAddress,
+    context: Rc<ListenerContext>,
+    backlog: u32,
+) -> Result<Rc<BoundListener>, BindError> {
+    let threads = if context.role == Role::Apps { gateway.share.count } else { 1 };
+    let inherited = gateway.sockets.borrow();
+    let sockets = ListeningSocket::for_shards(threads, &inherited, address, backlog)?;
+    let mut sockets = sockets.into_iter();
+    let first = sockets.next().expect("a socket for each thread");
+    let bound = BoundListener::start(gateway, first, context)?;
+    let others: Vec<ListeningSocket> = sockets.collect();
+    gateway.sockets_for_others.borrow_mut().push((actual_address(&bound), others));
+    Ok(bound)
+}
+
 fn listen_admin(gateway: &Rc<Gateway>, path: &Path) -> Result<(), BindError> {
     let context = Rc::new(ListenerContext::plain(Role::Admin));
     let config = &gateway.generation().config;
     let address = admin_address(config, path);
-    let bound =
-        BoundListener::start(gateway, &gateway.sockets.borrow(), address.clone(), context, 16)?;
+    let bound = start(gateway, &address, context, 16)?;
     gateway.listeners.borrow_mut().push(bound);
     set_group(config, path).map_err(|source| BindError::new(address, source))
 }
@@ -196,13 +224,7 @@ pub(crate) fn bind_new(
         if gateway.listeners.borrow().iter().any(|bound| one.is(bound)) {
             continue;
         }
-        match BoundListener::start(
-            gateway,
-            &gateway.sockets.borrow(),
-            one.address.clone(),
-            one.context.clone(),
-            backlog,
-        ) {
+        match start(gateway, &one.address, one.context.clone(), backlog) {
             Ok(bound) => fresh.push(bound),
             Err(error) => {
                 fresh.iter().for_each(|bound| bound.stop());
@@ -244,10 +266,23 @@ pub(crate) fn https_port(gateway: &Gateway) -> Option<u16> {
     Some(if ports.any(|port| port == HTTPS_PORT) { HTTPS_PORT } else { first })
 }
 
+/// The address with the actual port.
+fn actual_address(bound: &BoundListener) -> ListenAddress {
+    bound.local.map_or_else(|| bound.address.clone(), ListenAddress::Tcp)
+}
+
 /// Stops accepting connections.
 pub(crate) fn stop(gateway: &Gateway) {
     for bound in gateway.listeners.borrow().iter() {
         bound.stop();
+    }
+}
+
+/// Waits until the connections that were in the backlogs of stopped listeners are accepted.
+pub(crate) async fn closed(gateway: &Gateway) {
+    let listeners = gateway.listeners.borrow().clone();
+    for bound in listeners {
+        bound.closed().await;
     }
 }
 

@@ -6,11 +6,12 @@
 
 use outboard_buffer::Held;
 use outboard_config::{AccessFormat, ErrorLevel, Log as LogConfig, LogTarget};
-use outboard_log::{AccessLog, ErrorLog, Level, Opener, Sink, Target};
+use outboard_log::{AccessLog, ErrorLog, Level, Opener, Sink, SinkTarget, Target};
 use outboard_reactor::Threads;
 use std::fs::File;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Logs are opened one after the other.
 static OPENERS: Threads = Threads::new(1);
@@ -28,11 +29,14 @@ pub(crate) struct Logs {
 pub(crate) struct Sinks {
     opener: Opener,
     open: Vec<(Target, Rc<Sink>)>,
+    /// Targets that another thread has opened.
+    shared: Vec<Arc<SinkTarget>>,
 }
 
 impl Sinks {
-    pub(crate) fn new(opener: Opener) -> Self {
-        Self { opener, open: Vec::new() }
+    /// Sinks that use the targets that another thread has opened, so that their lines do not mix.
+    pub(crate) fn new(opener: Opener, shared: &[Arc<SinkTarget>]) -> Self {
+        Self { opener, open: Vec::new(), shared: shared.to_vec() }
     }
 
     fn get(&mut self, configured: &LogTarget) -> io::Result<Rc<Sink>> {
@@ -50,8 +54,17 @@ impl Sinks {
         self.open.iter().find(|(open, _)| open == target).map(|(_, sink)| sink)
     }
 
+    /// Adds a target that another thread has opened; whether there is one.
+    fn join(&mut self, target: &Target) -> bool {
+        let found = self.shared.iter().find(|shared| shared.target() == target);
+        let sink = found.map(|shared| Rc::new(Sink::of(shared)));
+        self.open.extend(sink.iter().map(|sink| (target.clone(), sink.clone())));
+        sink.is_some()
+    }
+
     fn add(&mut self, target: Target, file: Option<File>) -> Rc<Sink> {
-        let sink = Rc::new(Sink::with_file(target.clone(), self.opener.clone(), file));
+        let shared = SinkTarget::new(target.clone(), self.opener.clone(), file);
+        let sink = Rc::new(Sink::of(&shared));
         self.open.push((target, sink.clone()));
         sink
     }
@@ -63,7 +76,7 @@ impl Sinks {
     pub(crate) async fn open_logs(&mut self, config: &LogConfig) -> io::Result<Logs> {
         for configured in [&config.access.path, &config.error.path, &config.slow.path] {
             let target = target_of(configured);
-            if self.find(&target).is_none() {
+            if self.find(&target).is_none() && !self.join(&target) {
                 let file = open(&target, &self.opener).await?;
                 self.add(target, file);
             }
@@ -105,12 +118,12 @@ pub(crate) async fn reopen(sinks: Vec<Rc<Sink>>) -> io::Result<()> {
     let mut outcome = Ok(());
     sinks.iter().for_each(|sink| sink.flush());
     for sink in sinks {
-        let (target, opener) = sink.target();
-        match open(&target, &opener).await {
-            Ok(file) => sink.replace_file(file),
-            // The old file stays in use.
-            Err(error) => outcome = Err(error),
+        let target = sink.target().clone();
+        if !matches!(target.target(), Target::File(_)) {
+            continue;
         }
+        // Otherwise the old file stays in use.
+        outcome = OPENERS.run(0, move || target.reopen()).await.and(outcome);
     }
     outcome
 }

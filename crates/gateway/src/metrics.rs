@@ -2,20 +2,32 @@
 //!
 //! Rendered for the admin socket, the metrics listener and the metrics path.
 
+mod page;
+
 use crate::gateway::Gateway;
 use crate::status;
 use outboard_admin_api::status::{MemoryAccount, Pool, Tasks, Turns, Upstream};
 use outboard_supervisor::worker::lifecycle::State;
-use std::fmt::{Display, Write};
+use page::Page;
+use std::rc::Rc;
 
 /// `Content-Type` of the exposition format.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The metrics page.
-pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
-    let status = status::of(gateway);
+pub(crate) async fn of(gateway: &Rc<Gateway>) -> Vec<u8> {
+    match gateway.shards.lead() {
+        // The lead asks all others.
+        Some(lead) => lead.run(async |gateway| on_lead(&gateway).await).await.unwrap_or_default(),
+        None => on_lead(gateway).await,
+    }
+}
+
+async fn on_lead(gateway: &Gateway) -> Vec<u8> {
+    let status = status::of(gateway).await;
     let mut page = Page::default();
     page.single("outboard_uptime_seconds", "Seconds since start.", status.uptime_s);
+    page.single("outboard_threads", "Threads of the gateway.", status.threads.into());
     page.single("outboard_connections", "Open client connections.", status.connections.into());
     page.single("outboard_connections_total", "Accepted connections.", status.accepted);
     page.metric("outboard_responses_total", "Responses by class of status.");
@@ -260,55 +272,6 @@ fn routes(page: &mut Page, pools: &[Pool]) {
     page.metric(name, "Growth of workers by requests of a route.");
     for ([(_, app), (_, route)], figures) in &routes {
         page.sample(name, &[("app", app), ("route", route)], figures.growth_bytes);
-    }
-}
-
-/// Name, help and value of a metric of each `T`.
-type Metric<T> = (&'static str, &'static str, fn(&T) -> u64);
-
-#[derive(Default)]
-struct Page {
-    text: String,
-}
-
-impl Page {
-    /// Starts a metric, a counter if its name says so.
-    fn metric(&mut self, name: &str, help: &str) {
-        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
-        // Writing to a String does not fail.
-        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    /// A metric without labels.
-    fn single(&mut self, name: &str, help: &str, value: u64) {
-        self.metric(name, help);
-        self.sample(name, &[], value);
-    }
-
-    /// Metrics with a sample for each labeled item.
-    fn each<T, const N: usize>(
-        &mut self,
-        items: &[([(&str, String); N], &T)],
-        metrics: &[Metric<T>],
-    ) {
-        for (name, help, value) in metrics {
-            self.metric(name, help);
-            for (labels, item) in items {
-                let labels: Vec<_> = labels.iter().map(|(key, text)| (*key, &text[..])).collect();
-                self.sample(name, &labels, value(item));
-            }
-        }
-    }
-
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        let labels: Vec<String> = labels
-            .iter()
-            .map(|(key, text)| format!("{key}=\"{}\"", text.escape_default()))
-            .collect();
-        let _ = match labels.is_empty() {
-            true => writeln!(self.text, "{name} {value}"),
-            false => writeln!(self.text, "{name}{{{}}} {value}", labels.join(",")),
-        };
     }
 }
 

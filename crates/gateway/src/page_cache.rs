@@ -109,8 +109,8 @@ enum Waited {
 }
 
 async fn wait(connection: &Connection, flight: &Flight, until_ms: u64) -> Waited {
-    let over = poll_fn(|_| {
-        if flight.poll_over().is_ready() {
+    let over = poll_fn(|context| {
+        if flight.poll_over(context).is_ready() {
             return Poll::Ready(Waited::Over);
         }
         connection.poll_gone().map(|()| Waited::ClientGone)

@@ -242,31 +242,31 @@ fn bind(
     };
     let admin: Vec<&Path> =
         config.admin.socket.iter().chain(admin_path).map(|path| path.as_path()).collect();
-    let of_apps = listeners::addresses(config).into_iter().map(|address| (address, false));
-    let of_admin = admin.iter().map(|path| (listeners::admin_address(config, path), true));
+    let of_apps = listeners::addresses(config).into_iter();
+    let of_apps = of_apps.map(|(address, threads)| (address, threads, false));
+    let of_admin = admin.iter().map(|path| (listeners::admin_address(config, path), 1, true));
     let (mut sockets, mut paths) = (Vec::new(), Vec::new());
-    for (address, is_admin) in of_apps.chain(of_admin) {
+    for (address, threads, is_admin) in of_apps.chain(of_admin) {
         if http_server::is_among(&options.sockets, &address) {
             continue;
         }
-        match http_server::bind_before(&address, config.io.backlog) {
-            Ok(Some(InheritedListener { socket, path })) => {
-                if let Some(path) = path {
-                    // If that fails, root can still use the socket.
-                    let group = if is_admin { own.gid } else { group_of_clients(config, own) };
-                    let _ = chown(&path, Some(own.uid), Some(group));
-                    if is_admin {
-                        listeners::set_group(config, &path)
-                            .map_err(|source| BindError::new(address, source))?;
-                    }
-                    paths.push(path);
-                }
-                sockets.push(socket);
-            }
-            Ok(None) => {}
+        let bound = match http_server::bind_before(threads, &address, config.io.backlog) {
             // Another server of this user has it: this one starts without.
-            Err(_) if is_optional(&address, requested) => {}
-            Err(error) => return Err(error),
+            Err(_) if is_optional(&address, requested) => continue,
+            bound => bound?,
+        };
+        for InheritedListener { socket, path } in bound {
+            if let Some(path) = path {
+                // If that fails, root can still use the socket.
+                let group = if is_admin { own.gid } else { group_of_clients(config, own) };
+                let _ = chown(&path, Some(own.uid), Some(group));
+                if is_admin {
+                    listeners::set_group(config, &path)
+                        .map_err(|source| BindError::new(address.clone(), source))?;
+                }
+                paths.push(path);
+            }
+            sockets.push(socket);
         }
     }
     for listener in config.listeners.iter().filter(|one| streams::is_datagram(one)) {

@@ -5,31 +5,44 @@
 
 mod control_signals;
 mod development;
+mod drain;
+mod follower;
+mod followers;
 mod generation_builder;
+pub(crate) mod generation_shards;
 mod heap;
 mod htaccess;
+mod lead;
+mod log_files;
+mod prepared;
+mod reload;
 
 use crate::datagrams;
-use crate::gateway::{Gateway, memory_limit_bytes};
-use crate::generation::Generation;
-use crate::listeners::{self, ConfiguredListener};
-use crate::logs;
+use crate::gateway::{Gateway, memory_limit_bytes, server_shared};
+use crate::listeners::{self, Certificates, ConfiguredListener};
 pub use crate::options::{AdminSocket, Load, Options};
 use crate::privileges::{self, Privileges};
 pub use crate::server_error::ServerError;
 use crate::server_event::{self, Ready, ServerEvent};
+use crate::shards::{self, ShardHandle};
 use control_signals::{Command, ControlSignals};
+use drain::drain;
+use follower::{Seed, do_work};
+use followers::Followers;
 use generation_builder::GenerationBuilder;
-use outboard_buffer::Memory;
-use outboard_config::{Config, Diagnostics};
-use outboard_http_server::{BindError, BoundListener, Role};
+use generation_shards::{GenerationShards, LEAD};
+use lead::Lead;
+use log_files::{flush_logs, reopen_logs};
+use outboard_buffer::{Memory, MemoryLimits};
+use outboard_config::Config;
+use outboard_http_server::Role;
 use outboard_log::{Level, Opener};
-use outboard_php_pool::pool::StartError;
-use outboard_reactor::{self as reactor, Interest, Source, blocking, now_ms, spawn};
-use outboard_stream_server::BoundDatagram;
+use outboard_reactor::{self as reactor, Interest, Share, Source, spawn};
+use reload::reload;
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 /// Checks the files that a configuration names and that are needed at the start: certificates and
@@ -47,28 +60,34 @@ pub fn check(config: &Config) -> Result<(), ServerError> {
 /// Why it did not start, or had to stop.
 pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError> {
     // Often only root can read the keys.
-    let configured = ConfiguredListener::of(&config, &Opener::default())?;
+    let certificates = listeners::certificates(&config, &Opener::default());
+    let certificates = certificates.map_err(ServerError::setup)?;
     let mut privileges = privileges::drop_root(&mut config, &options)?;
     options.sockets.append(&mut privileges.sockets);
-    let privileges = Rc::new(privileges);
-    let served = reactor::run(serve_on_loop(config, configured, options, privileges.clone()));
+    let privileges = Arc::new(privileges);
+    let served = reactor::run(serve_on_loop(config, certificates, options, privileges.clone()));
     privileges.remove_leftovers();
     served.map_err(ServerError::Io)?
 }
 
 async fn serve_on_loop(
     config: Config,
-    configured: Vec<ConfiguredListener>,
+    certificates: Vec<Certificates>,
     options: Options,
-    privileges: Rc<Privileges>,
+    privileges: Arc<Privileges>,
 ) -> Result<(), ServerError> {
     let signals = ControlSignals::catch().map_err(ServerError::Io)?;
-    let memory = Memory::new(memory_limit_bytes(config.limits.memory));
+    let threads = shards::count(&config);
+    let limits = MemoryLimits::new(threads, memory_limit_bytes(config.limits.memory));
+    let (memory, server) = (Memory::of_shard(&limits), server_shared(&config, threads));
     let Options { name, host_binary, load, .. } = options;
-    let rings = Rc::default();
-    let builder = GenerationBuilder { name, host_binary, memory, rings, load, privileges };
-    let (generation, sinks) = builder.open(1, config, None).await?;
-    let gateway = Gateway::new(generation, sinks, builder.memory.clone());
+    let (rings, share) = (Rc::default(), Share { index: LEAD, count: threads });
+    let builder = GenerationBuilder { name, host_binary, memory, rings, privileges, share };
+    let shared = GenerationShards::new(&config, threads, None);
+    let mut seed = Seed { number: 1, config: config.clone(), shared: shared.clone() };
+    let (generation, sinks) = builder.open(1, config, None, &shared).await?;
+    seed.shared.share(&generation, &sinks);
+    let gateway = Gateway::new(generation, sinks, builder.memory.clone(), &server, share);
     gateway.adopt(builder.name.clone(), options.sockets);
     builder.privileges.warnings.iter().for_each(|warning| gateway.server.log(Level::Warn, warning));
     if let Some(spawner) = &builder.privileges.spawner {
@@ -76,14 +95,23 @@ async fn serve_on_loop(
         spawn(stop_without_spawner(gateway.clone(), watched.map_err(ServerError::Io)?));
     }
     reactor::watch_memory(builder.rings.source());
+    let configured = ConfiguredListener::with(&seed.config, certificates.clone());
     let admin_socket = listeners::listen_first(&gateway, configured, options.admin_socket)?;
     let sockets = datagrams::bind_new(&gateway, &gateway.generation().config.listeners)?;
     gateway.datagrams.borrow_mut().extend(sockets);
     datagrams::share(&gateway);
-    if let Some(outcome) = wait_ready_or_stop(&gateway, &signals).await {
+    let (handle, work) = ShardHandle::new();
+    let started = Followers::start(&builder, &limits, &server, &handle).map_err(ServerError::Io)?;
+    let (followers, handles) = started;
+    spawn(do_work(gateway.clone(), work));
+    let lead = Lead { gateway: gateway.clone(), builder, followers, load };
+    if let Some(outcome) = wait_ready_or_stop(&lead, &signals, &seed).await {
         listeners::stop(&gateway);
-        return outcome.map_err(ServerError::Php);
+        return outcome;
     }
+    lead.followers.activate(|| listeners::joined(&gateway, &seed.config, &certificates)).await;
+    gateway.shards.set_followers(handles);
+    drop(seed);
     spawn(flush_logs(gateway.clone()));
     spawn(heap::trim_regularly(gateway.clone()));
     spawn(htaccess::report(gateway.clone()));
@@ -91,30 +119,35 @@ async fn serve_on_loop(
     gateway.ready.set(true);
     (options.notify)(&ServerEvent::Ready(ready_facts(&gateway, admin_socket)));
     if let Some(period_ms) = options.alive_every_ms {
-        spawn(server_event::notify_alive(options.notify.clone(), period_ms));
+        spawn(server_event::notify_alive(gateway.clone(), options.notify.clone(), period_ms));
     }
-    handle_commands(&gateway, &signals, &builder, &options.notify).await;
+    handle_commands(&lead, &signals, &options.notify).await;
     (options.notify)(&ServerEvent::Stopping);
+    gateway.server.log(Level::Info, "stopping: completing running requests");
+    // The other threads drain while this one does.
+    let drained = lead.followers.drain();
     drain(&gateway).await;
+    for reply in drained {
+        reply.await;
+    }
+    gateway.server.log(Level::Info, "stopped");
     gateway.sinks.borrow().all().for_each(|sink| sink.finish());
     if gateway.lost_spawner.get() { Err(ServerError::Spawner) } else { Ok(()) }
-}
-
-async fn wait_ready(generation: &Generation) -> Result<(), StartError> {
-    for pool in generation.pools() {
-        pool.ready().await?;
-    }
-    Ok(())
 }
 
 /// Waits until everything is ready: `None`. Otherwise the failure of a pool, or `Ok` if the server
 /// was stopped before.
 async fn wait_ready_or_stop(
-    gateway: &Rc<Gateway>,
+    lead: &Lead,
     signals: &ControlSignals,
-) -> Option<Result<(), StartError>> {
-    let generation = gateway.generation();
-    match unless_stopped(gateway, signals, wait_ready(&generation)).await {
+    seed: &Seed,
+) -> Option<Result<(), ServerError>> {
+    let generation = lead.gateway.generation();
+    let ready = async {
+        generation.ready().await?;
+        lead.followers.prepare(seed).await
+    };
+    match unless_stopped(&lead.gateway, signals, ready).await {
         None => Some(Ok(())),
         Some(outcome) => outcome.err().map(Err),
     }
@@ -148,12 +181,8 @@ fn ready_facts(gateway: &Gateway, admin_socket: Option<PathBuf>) -> Ready {
     }
 }
 
-async fn handle_commands(
-    gateway: &Rc<Gateway>,
-    signals: &ControlSignals,
-    builder: &GenerationBuilder,
-    notify: &server_event::Listener,
-) {
+async fn handle_commands(lead: &Lead, signals: &ControlSignals, notify: &server_event::Listener) {
+    let gateway = &lead.gateway;
     loop {
         match signals.next(gateway).await {
             Command::Stop => return,
@@ -161,9 +190,7 @@ async fn handle_commands(
             Command::Reload => {
                 let waiters = gateway.control.take_reload_waiters();
                 notify(&ServerEvent::Reloading);
-                let Some(outcome) =
-                    unless_stopped(gateway, signals, reload(gateway, builder)).await
-                else {
+                let Some(outcome) = unless_stopped(gateway, signals, reload(lead)).await else {
                     let outcome = Err("the server stops".to_owned());
                     return waiters.iter().for_each(|waiter| waiter.complete(outcome.clone()));
                 };
@@ -199,111 +226,6 @@ async fn unless_stopped<T>(
     })
     .await
 }
-
-/// Starts a successor of the active generation, waits until it is ready, and activates it.
-async fn reload(gateway: &Rc<Gateway>, builder: &GenerationBuilder) -> Result<u32, ServerError> {
-    let load = builder.load.clone();
-    let opener = builder.privileges.opener();
-    let loaded = blocking(move || {
-        let config = load(&|path| opener.read(path))?;
-        let certificates = listeners::certificates(&config, &opener);
-        Ok::<_, Diagnostics>((config, certificates))
-    });
-    let (mut config, certificates) = loaded.await.map_err(ServerError::Config)?;
-    builder.privileges.set_php_user(&mut config);
-    let configured = ConfiguredListener::with(&config, certificates.map_err(ServerError::setup)?);
-    let present = gateway.generation();
-    let number = present.number + 1;
-    let (successor, sinks) = builder.open(number, config, Some(&present)).await?;
-    gateway.pools.borrow_mut().extend(successor.pools().cloned());
-    let checked = match wait_ready(&successor).await {
-        Ok(()) => bind_new(gateway, &configured, &successor.config).map_err(ServerError::from),
-        Err(error) => Err(error.into()),
-    };
-    let (fresh, sockets) = match checked {
-        Ok(fresh) => fresh,
-        Err(error) => {
-            successor.tasks().for_each(|tasks| tasks.stop());
-            successor.pools().for_each(|pool| pool.retire(0));
-            return Err(error);
-        }
-    };
-    let drain_timeout_ms = successor.config.drain_timeout_ms;
-    listeners::take_over(gateway, &configured, fresh);
-    datagrams::take_over(gateway, &successor.config.listeners, sockets);
-    gateway.swap(successor, sinks, drain_timeout_ms);
-    datagrams::share(gateway);
-    development::configure(gateway);
-    Ok(number)
-}
-
-/// Sockets of addresses that were not bound before.
-type NewSockets = (Vec<Rc<BoundListener>>, Vec<Rc<BoundDatagram>>);
-
-/// Binds the addresses that only the new configuration names.
-fn bind_new(
-    gateway: &Rc<Gateway>,
-    configured: &[ConfiguredListener],
-    config: &Config,
-) -> Result<NewSockets, BindError> {
-    let fresh = listeners::bind_new(gateway, configured, config.io.backlog)?;
-    match datagrams::bind_new(gateway, &config.listeners) {
-        Ok(sockets) => Ok((fresh, sockets)),
-        Err(error) => {
-            fresh.iter().for_each(|bound| bound.stop());
-            Err(error)
-        }
-    }
-}
-
-async fn reopen_logs(gateway: Rc<Gateway>) {
-    let sinks = gateway.sinks.borrow().all().cloned().collect();
-    if let Err(error) = logs::reopen(sinks).await {
-        gateway.server.log(Level::Error, &format!("cannot reopen a log: {error}"));
-    }
-}
-
-/// Log lines are written in batches, after at most a quarter of a second.
-async fn flush_logs(gateway: Rc<Gateway>) {
-    let mut waiting = gateway.server.memory.logs().hold(0);
-    loop {
-        reactor::activity().await;
-        reactor::sleep(250).await;
-        gateway.sinks.borrow().flush(&mut waiting);
-        gateway.pools.borrow_mut().retain(|pool| !pool.is_gone());
-    }
-}
-
-/// Completes requests that have started, within the drain timeout.
-async fn drain(gateway: &Rc<Gateway>) {
-    gateway.server.log(Level::Info, "stopping: completing running requests");
-    listeners::stop(gateway);
-    datagrams::stop(gateway);
-    gateway.server.drain();
-    gateway.generation().tasks().for_each(|tasks| tasks.stop());
-    let drain_timeout_ms = gateway.generation().config.drain_timeout_ms;
-    let until_ms = now_ms() + drain_timeout_ms;
-    while gateway.server.open_connections() > 0 && now_ms() < until_ms {
-        reactor::sleep(10).await;
-    }
-    for pool in gateway.pools.borrow().iter() {
-        pool.retire(until_ms.saturating_sub(now_ms()));
-    }
-    let is_busy = || {
-        gateway.pools.borrow().iter().any(|pool| !pool.is_gone())
-            || gateway.generation().tasks().any(|tasks| tasks.is_writing())
-    };
-    while is_busy() && now_ms() < until_ms + KILL_GRACE_MS {
-        reactor::sleep(10).await;
-    }
-    gateway.server.log(Level::Info, "stopped");
-    for sink in gateway.sinks.borrow().all() {
-        sink.flush();
-    }
-}
-
-/// The time for killed workers to be reaped.
-const KILL_GRACE_MS: u64 = 500;
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 //! [`ServerEvent::Alive`] is sent by the event loop itself, so that it stops when the loop is
 //! stuck.
 
+use crate::gateway::Gateway;
 use outboard_reactor as reactor;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -40,9 +41,10 @@ pub struct Ready {
 /// Receives the events, on the server's thread; must not block.
 pub type Listener = Rc<dyn Fn(&ServerEvent)>;
 
-/// Sends [`ServerEvent::Alive`] every `period_ms`; never returns.
-pub(crate) async fn notify_alive(listener: Listener, period_ms: u64) {
+/// Sends [`ServerEvent::Alive`] every `period_ms`, if the loops of all threads run; never returns.
+pub(crate) async fn notify_alive(gateway: Rc<Gateway>, listener: Listener, period_ms: u64) {
     loop {
+        gateway.shards.on_followers(async |_| ()).await;
         listener(&ServerEvent::Alive);
         reactor::sleep(period_ms).await;
     }

@@ -1,5 +1,7 @@
 //! The status report, for `outboard status` and for metrics.
 
+mod sum;
+
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::generation::Generation;
@@ -31,8 +33,16 @@ fn turns() -> Turns {
     Turns { count: turns.count, longest_us, over_1_ms, over_5_ms, over_20_ms, over_100_ms }
 }
 
-/// The state of the server now.
-pub(crate) fn of(gateway: &Gateway) -> Status {
+/// The state of the server now, all threads together. Called on the lead's thread.
+pub(crate) async fn of(gateway: &Gateway) -> Status {
+    let mut status = of_thread(gateway);
+    let others = gateway.shards.on_followers(async |gateway| of_thread(&gateway)).await;
+    others.into_iter().for_each(|other| sum::add(&mut status, other));
+    status
+}
+
+/// The state of the gateway of this thread.
+fn of_thread(gateway: &Gateway) -> Status {
     let counters = gateway.server.counters();
     let generation = gateway.generation();
     let classes = counters.by_class.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -42,6 +52,7 @@ pub(crate) fn of(gateway: &Gateway) -> Status {
         environment: generation.config.environment().to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
+        threads: 1,
         uptime_s: Wall::now().unix_s().saturating_sub(gateway.started.unix_s()),
         generation: generation.number,
         drain_timeout_ms: generation.config.drain_timeout_ms,

@@ -61,6 +61,11 @@ impl Operations for StreamOperations {
         self.server.forget(worker.numbers());
         self.others.forget(worker);
     }
+
+    /// A worker of an app with raw connections always has some.
+    fn has_any(&self, _: WorkerId) -> bool {
+        true
+    }
 }
 
 impl WorkerLink for Link {

@@ -2,10 +2,11 @@
 //! in-memory connections, whose PHP is the test itself, and whose upstreams are servers in the same
 //! loop.
 
-use crate::app::App;
-use crate::gateway::Gateway;
+use crate::app::{App, Caches};
+use crate::gateway::{Gateway, server_shared};
 use crate::generation::{self, Generation};
 use crate::logs::Sinks;
+use crate::shards::ShardHandle;
 use outboard_buffer::Memory;
 use outboard_config::Config;
 use outboard_http_server::{ListenerContext, Role, TestClient};
@@ -13,12 +14,13 @@ use outboard_log::Opener;
 use outboard_operations::Entities;
 use outboard_php_pool::pool::PoolSettings;
 use outboard_php_pool::pool::testing::{PhpRequest, next_request, pool_without_workers};
-use outboard_reactor::Peer;
 pub(crate) use outboard_reactor::testing::{in_loop, wait_for};
+use outboard_reactor::{Peer, Share, on_cpu_thread, spawn};
 pub(crate) use outboard_upstream::testing::{Upstream, ok};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
 /// A gateway with one app named `site`.
 pub(crate) struct Site {
@@ -84,19 +86,28 @@ impl Site {
 
     /// A gateway with this configuration, in whose directory `www` has these files.
     pub(crate) fn with_config(files: &[(&str, &str)], text: &str) -> Self {
-        let directory = temp_dir();
-        std::fs::create_dir_all(directory.join("www")).unwrap();
-        for (name, content) in files {
-            let path = directory.join("www").join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, content).unwrap();
-        }
-        let text = text.replace("DIR", directory.to_str().unwrap());
-        let config = Config::parse(&text, &directory.join("outboard.toml"))
-            .unwrap_or_else(|errors| panic!("{errors}\nin\n{text}"));
+        let (config, directory) = parsed(files, text);
         let memory = Memory::new(64 << 20);
         let (generation, sinks) = open(config, &memory);
-        Self { gateway: Gateway::new(generation, sinks, memory), directory }
+        Self { gateway: gateway_of(generation, sinks, memory), directory }
+    }
+
+    /// One on another thread than the lead's, whose gateway is that of `lead`.
+    pub(crate) fn following(lead: &Self, keys: &str) -> Self {
+        let (config, directory) = parsed(&[], &format!("[app.site]\nroot = \"www\"\n{keys}\n"));
+        let memory = Memory::new(64 << 20);
+        let (mut generation, sinks) = open(config, &memory);
+        generation.entities = Entities::without_store(&generation.config);
+        let gateway = gateway_of(generation, sinks, memory);
+        let (handle, work) = ShardHandle::new();
+        gateway.shards.set_lead(handle);
+        let lead = lead.gateway.clone();
+        spawn(async move {
+            loop {
+                work.next().await(&lead);
+            }
+        });
+        Self { gateway, directory }
     }
 
     /// The directory of the configuration.
@@ -193,11 +204,32 @@ impl Drop for Site {
     }
 }
 
+/// A configuration, and its directory, in which `www` has these files.
+fn parsed(files: &[(&str, &str)], text: &str) -> (Config, PathBuf) {
+    let directory = temp_dir();
+    std::fs::create_dir_all(directory.join("www")).unwrap();
+    for (name, content) in files {
+        let path = directory.join("www").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    let text = text.replace("DIR", directory.to_str().unwrap());
+    let config = Config::parse(&text, &directory.join("outboard.toml"))
+        .unwrap_or_else(|errors| panic!("{errors}\nin\n{text}"));
+    (config, directory)
+}
+
+/// The gateway of the only thread.
+fn gateway_of(generation: Generation, sinks: Sinks, memory: Rc<Memory>) -> Rc<Gateway> {
+    let shared = server_shared(&generation.config, 1);
+    Gateway::new(generation, sinks, memory, &shared, Share::WHOLE)
+}
+
 /// Opens a generation without processes.
 pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
-    let mut sinks = Sinks::new(Opener::default());
+    let mut sinks = Sinks::new(Opener::default(), &[]);
     let logs = Rc::new(sinks.logs(&config.log).unwrap());
-    let upstream = generation::upstream_client(&config, None);
+    let upstream = generation::upstream_client(&generation::upstream_group(&config, None), None);
     let entities = Entities::open(&config, None, &logs.error).unwrap();
     let apps = config.apps.iter().map(|app| {
         let logs = Rc::new(sinks.logs(&app.log).unwrap());
@@ -206,7 +238,8 @@ pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
         let account = generation::upstream_account(&config, &app.name);
         let client = (upstream.clone(), account);
         let memory = memory.of_app(&app.name);
-        Rc::new(App::open(app.clone(), pool, (None, None), logs, client, memory, true).unwrap())
+        let caches = Caches::Own { is_first: true };
+        Rc::new(App::open(app.clone(), pool, (None, None), logs, client, memory, caches).unwrap())
     });
     let apps = apps.collect();
     (Generation::new(1, config, apps, logs, upstream, entities), sinks)
@@ -222,6 +255,32 @@ pub(crate) fn request_text(method: &str, target: &str, lines: &str, body: &str) 
         "{method} {target} HTTP/1.1\r\nHost: example.test\r\nConnection: close\r\n{length}{lines}\r\n\
          {body}"
     )
+}
+
+/// Keeps all threads for computations busy until it is dropped.
+pub(crate) struct BusyThreads(Arc<(Mutex<bool>, Condvar)>);
+
+impl BusyThreads {
+    pub(crate) fn new() -> Self {
+        // As many as there are at most.
+        const THREADS: usize = 8;
+        let gate = Arc::new((Mutex::new(false), Condvar::new()));
+        for _ in 0..THREADS {
+            let gate = gate.clone();
+            spawn(on_cpu_thread(move || {
+                let is_open = gate.0.lock().unwrap();
+                drop(gate.1.wait_while(is_open, |is_open| !*is_open));
+            }));
+        }
+        Self(gate)
+    }
+}
+
+impl Drop for BusyThreads {
+    fn drop(&mut self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
 }
 
 /// An own directory.

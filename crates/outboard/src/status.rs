@@ -22,12 +22,13 @@ fn write_server(page: &mut String, status: &Status, terminal: &Terminal) -> fmt:
     let state = state(status);
     writeln!(
         page,
-        "{} {}  pid {}  up {}  generation {}",
+        "{} {}  pid {}  up {}  generation {}  threads {}",
         terminal.bold(&format!("outboard {}", status.version)),
         terminal.bold(state),
         status.pid,
         duration(status.uptime_s),
-        status.generation
+        status.generation,
+        status.threads
     )?;
     writeln!(page, "listening    {}", status.listeners.join(", "))?;
     writeln!(page, "connections  {} open, {} accepted", status.connections, status.accepted)?;

@@ -54,6 +54,8 @@ pub struct App {
     pub error_pages: BTreeMap<u16, PathBuf>,
     /// Static files.
     pub static_files: RootOptions,
+    /// Memory for static files that are compressed on demand; `None`: they are not.
+    pub compressed_files_bytes: Option<usize>,
     /// Files that are served although they have private names.
     pub allow_private: Vec<PathPattern>,
     /// Files that PHP can let the server send.
@@ -125,6 +127,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         deny: deny(raw, &base, context),
         error_pages: error_pages(raw, &root, &at("error_pages"), context),
         static_files: static_files(&raw.static_files, &php.extensions, &at("static"), context),
+        compressed_files_bytes: compressed_files(raw),
         allow_private: raw.static_files.allow_private.clone(),
         sendfile: sendfile(&raw.sendfile, &at("sendfile"), context),
         compress: raw.compress,
@@ -253,6 +256,11 @@ fn static_files(
         php_suffixes: php_suffixes.to_vec(),
         ..RootOptions::default()
     }
+}
+
+fn compressed_files(raw: &raw::App) -> Option<usize> {
+    let memory = usize::try_from(raw.static_files.compressed_memory.0).ok()?;
+    (raw.compress && memory > 0).then_some(memory)
 }
 
 fn sendfile(raw: &raw::Sendfile, place: &[&str], context: &mut Context<'_>) -> Sendfile {

@@ -98,6 +98,7 @@ pub(super) fn develop(app: &mut App) {
         tasks.workers = 1;
     }
     app.page_cache = None;
+    app.compressed_files_bytes = None;
     app.static_files.revalidate_always();
     app.static_files.headers.entry("Cache-Control").or_insert_with(|| "no-cache".to_owned());
     for (name, value) in INI {

@@ -65,6 +65,19 @@ fn development_has_one_worker_and_keeps_explicit_settings() {
 }
 
 #[test]
+fn files_are_compressed_with_the_app_within_the_memory_for_them() {
+    let bytes = |keys: &str| valid(&format!("{APP}{keys}")).apps[0].compressed_files_bytes;
+    assert_eq!(bytes(""), None);
+    assert_eq!(bytes("compress = true\n"), Some(8 << 20));
+    assert_eq!(bytes("compress = true\nstatic.compressed_memory = \"64k\"\n"), Some(64 << 10));
+    assert_eq!(bytes("compress = true\nstatic.compressed_memory = 0\n"), None);
+    let inherited = format!("static.compressed_memory = \"1m\"\n{APP}compress = true\n");
+    assert_eq!(valid(&inherited).apps[0].compressed_files_bytes, Some(1 << 20));
+    let development = format!("environment = \"development\"\n{APP}compress = true\n");
+    assert_eq!(valid(&development).apps[0].compressed_files_bytes, None);
+}
+
+#[test]
 fn a_file_without_an_app_is_rejected() {
     for text in ["", "# nothing\n", "[app]\n"] {
         let all = parse(text).unwrap_err();

@@ -5,8 +5,8 @@ use super::{
     Tasks, Worker,
 };
 use crate::scalar::{
-    AppName, Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue, HostPattern,
-    PathPattern, PlainText, Scalar, StatusClass, UrlPath,
+    AppName, ByteSize, Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue,
+    HostPattern, PathPattern, PlainText, Scalar, StatusClass, UrlPath,
 };
 use outboard_static_files::Symlinks;
 use schemars::JsonSchema;
@@ -89,7 +89,8 @@ pub(crate) struct App {
     pub(crate) sendfile: Sendfile,
     /// Compresses text responses of PHP, composed pages and text responses of other servers of 1 KiB
     /// and more with brotli, zstd or gzip, as the client accepts, unless they are compressed already.
-    /// Static files use precompressed siblings instead (`static.precompressed`).
+    /// Static files are sent from their precompressed siblings (`static.precompressed`), or compressed
+    /// once and kept (`static.compressed_memory`).
     #[schemars(extend("x-alias" = ["gzip", "brotli", "encode", "mod_deflate", "SetOutputFilter"]))]
     pub(crate) compress: bool,
     /// User that PHP runs as. Default: `user` at the top of the file.
@@ -174,6 +175,10 @@ pub(crate) struct StaticFiles {
     /// Serves `style.css.br` (or `.zst`, `.gz`) for `style.css` if the client accepts the encoding.
     #[schemars(extend("x-alias" = ["gzip_static", "brotli_static"]))]
     pub(crate) precompressed: bool,
+    /// Memory for files without precompressed siblings, which are compressed once in the background with
+    /// `compress = true`; those that were not requested recently are removed. Files of less than 1 KiB,
+    /// or of more than a quarter of this size, are not compressed. `0` turns it off.
+    pub(crate) compressed_memory: ByteSize,
     /// Content types by file extension, in addition to the built-in ones.
     #[schemars(extend("propertyNames" = { "format": FileExtension::NAME }, "x-alias" = ["types", "AddType"]))]
     pub(crate) mime: BTreeMap<String, HeaderValue>,
@@ -242,6 +247,7 @@ impl Default for StaticFiles {
             symlinks: Symlinks::default(),
             symlink_targets: Vec::new(),
             precompressed: true,
+            compressed_memory: ByteSize(8 << 20),
             mime: BTreeMap::new(),
             cache_control: None,
             allow_dotfiles: vec![FileName(".well-known".to_owned())],

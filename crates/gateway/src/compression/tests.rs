@@ -1,11 +1,10 @@
 //! Compressed responses of scripts, composed pages and other servers, and threads that take their time.
 
-use crate::testing::{Site, Upstream, in_loop, ok, request_text, response, wait_for};
+use crate::testing::{BusyThreads, Site, Upstream, in_loop, ok, request_text, response, wait_for};
 use flate2::read::GzDecoder;
 use outboard_http_server::TestClient;
-use outboard_reactor::{on_cpu_thread, spawn, yield_now};
+use outboard_reactor::yield_now;
 use std::io::Read;
-use std::sync::{Arc, Condvar, Mutex};
 
 const GZIP: &str = "Accept-Encoding: gzip\r\n";
 const HTML: &str = "Content-Type: text/html";
@@ -142,32 +141,6 @@ fn responses_of_other_servers_are_compressed_unless_they_are() {
         let plain = site.get("/plain").await;
         assert!(plain.header("content-encoding").is_none() && plain.body == text);
     });
-}
-
-/// Keeps all threads for computations busy until it is dropped.
-struct BusyThreads(Arc<(Mutex<bool>, Condvar)>);
-
-impl BusyThreads {
-    fn new() -> Self {
-        // As many as there are at most.
-        const THREADS: usize = 8;
-        let gate = Arc::new((Mutex::new(false), Condvar::new()));
-        for _ in 0..THREADS {
-            let gate = gate.clone();
-            spawn(on_cpu_thread(move || {
-                let is_open = gate.0.lock().unwrap();
-                drop(gate.1.wait_while(is_open, |is_open| !*is_open));
-            }));
-        }
-        Self(gate)
-    }
-}
-
-impl Drop for BusyThreads {
-    fn drop(&mut self) {
-        *self.0.0.lock().unwrap() = true;
-        self.0.1.notify_all();
-    }
 }
 
 #[test]

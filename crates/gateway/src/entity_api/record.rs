@@ -4,26 +4,26 @@
 //! entity tag, so `If-Match` and `If-None-Match` make writes conditional (RFC 9110 13.1).
 
 use super::call::EntityRequest;
+use super::records::Records;
 use super::{fail, refuse};
 use crate::request::{RequestContext, ResponseSummary, send};
-use outboard_entity_store::{Change, Condition, Namespace, Record, Write};
+use outboard_entity_store::{Change, Condition, Record, Write};
 use outboard_http_semantics::{EntityTag, entity_tags, is_any_tag};
 use outboard_http_server::{Connection, Framing, HeadFacts, HeaderBlock, Written, body_reader};
 use outboard_http1::{LAST_CHUNK, Method};
 use outboard_log::Reason;
 use outboard_operations::Entities;
 use std::ops::Bound;
-use std::rc::Rc;
 
 /// Responds to a request for one record.
 pub(super) async fn respond(
     connection: &mut Connection,
     ctx: &RequestContext,
     entities: &Entities,
-    namespace: &Namespace,
+    records: &Records,
     request: EntityRequest,
 ) -> ResponseSummary {
-    let copies = request.copies(namespace.copies());
+    let copies = request.copies(records.copies());
     let (Ok(conditions), Ok(copies)) = (Conditions::read(connection), copies) else {
         return refuse(connection, ctx, Reason::EntityRequest).await;
     };
@@ -31,7 +31,7 @@ pub(super) async fn respond(
     // The value's memory is counted until it is written.
     let (change, _held) = match ctx.request.method {
         Method::Get | Method::Head => {
-            return get(connection, ctx, namespace, &id, conditions).await;
+            return get(connection, ctx, records, &id, conditions).await;
         }
         Method::Delete => (Change::Delete, None),
         Method::Put => match body_reader::in_memory(connection, &entities.limits).await {
@@ -44,7 +44,7 @@ pub(super) async fn respond(
         _ => return refuse(connection, ctx, Reason::EntityMethod).await,
     };
     let write = Write { id: id.into(), change, condition: conditions.into_condition() };
-    match namespace.write_copies(write, copies).await {
+    match records.write(write, copies).await {
         Err(error) => fail(connection, ctx, &error).await,
         Ok(written) => {
             let (mut headers, mut status) = (HeaderBlock::default(), 202);
@@ -60,11 +60,11 @@ pub(super) async fn respond(
 async fn get(
     connection: &mut Connection,
     ctx: &RequestContext,
-    namespace: &Namespace,
+    records: &Records,
     id: &[u8],
     conditions: Conditions,
 ) -> ResponseSummary {
-    let found = match namespace.get(id).await {
+    let found = match records.get(id).await {
         Ok(found) => found,
         Err(error) => return fail(connection, ctx, &error).await,
     };
@@ -163,7 +163,7 @@ fn version(tag: EntityTag<'_>) -> Option<u64> {
 pub(super) async fn range(
     connection: &mut Connection,
     ctx: &RequestContext,
-    namespace: &Rc<Namespace>,
+    records: Records,
     start: Vec<u8>,
     end: Option<Vec<u8>>,
 ) -> ResponseSummary {
@@ -171,7 +171,7 @@ pub(super) async fn range(
         return refuse(connection, ctx, Reason::EntityMethod).await;
     }
     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-    let mut scan = namespace.scan(Bound::Included(start), end);
+    let mut scan = records.scan(Bound::Included(start), end);
     let mut piece = match scan.next().await {
         Ok(piece) => piece,
         Err(error) => return fail(connection, ctx, &error).await,

@@ -4,8 +4,12 @@ use crate::testing::{Response, Site, in_loop};
 use outboard_http_server::{ListenerContext, Role};
 
 fn site(keys: &str) -> Site {
+    Site::new(&[], &tables(keys))
+}
+
+fn tables(keys: &str) -> String {
     let listen = "listen = \"127.0.0.1:0\"\n";
-    Site::new(&[], &format!("[kv]\ndata_dir = \"DIR/kv\"\ndurability = \"memory\"\n{listen}{keys}"))
+    format!("[kv]\ndata_dir = \"DIR/kv\"\ndurability = \"memory\"\n{listen}{keys}")
 }
 
 async fn request(site: &Site, method: &str, target: &str, lines: &str, body: &str) -> Response {
@@ -181,5 +185,78 @@ fn a_range_of_many_records_arrives_completely() {
         assert!(response.body == expected, "{} bytes", response.body.len());
         let empty = local(&site, "GET", "/v0/entities?start=s", "", "").await;
         assert_eq!((empty.status, &empty.body[..]), (200, ""));
+    });
+}
+
+/// The records of a lead, and another thread.
+fn lead_and_follower(keys: &str) -> [Site; 2] {
+    let lead = site(keys);
+    let follower = Site::following(&lead, &tables(keys));
+    [lead, follower]
+}
+
+#[test]
+fn a_call_has_the_same_result_on_every_thread() {
+    in_loop(async {
+        let sites = lead_and_follower("max_value = \"1 KiB\"\n[kv.namespace.other]\n");
+        let [lead, follower] = &sites;
+        let mut tags = Vec::new();
+        for (number, (one, other)) in [(lead, follower), (follower, lead)].into_iter().enumerate() {
+            let target = format!("/v0/entity?id=a{number}");
+            assert_eq!(local(one, "GET", &target, "", "").await.status, 404);
+            let value = format!("value {number}");
+            let written = local(one, "PUT", &target, "If-None-Match: *\r\n", &value).await;
+            assert_eq!(written.status, 201);
+            let again = local(other, "PUT", &target, "If-None-Match: *\r\n", "2").await;
+            assert_eq!(again.status, 412);
+            let read = local(other, "GET", &target, "", "").await;
+            assert_eq!((read.status, &read.body), (200, &value));
+            assert_eq!(read.header("etag"), written.header("etag"));
+            tags.push(read.header("etag").unwrap().to_owned());
+        }
+        for site in &sites {
+            let all = local(site, "GET", "/v0/entities?start=a", "", "").await;
+            assert_eq!((all.status, &all.body[..]), (200, "a0\nvalue 0a1\nvalue 1"));
+            let elsewhere = "/v0/entity?id=a0&namespace=other";
+            assert_eq!(local(site, "GET", elsewhere, "", "").await.status, 404);
+            let none = "/v0/entity?id=a0&namespace=none";
+            assert_eq!(local(site, "GET", none, "", "").await.status, 400);
+            let large = "x".repeat(2_000);
+            assert_eq!(local(site, "PUT", "/v0/entity?id=b", "", &large).await.status, 413);
+        }
+        let condition = format!("If-Match: {}\r\n", tags[1]);
+        let deleted = local(follower, "DELETE", "/v0/entity?id=a1", &condition, "").await;
+        assert_eq!(deleted.status, 202);
+        assert_eq!(local(lead, "GET", "/v0/entity?id=a1", "", "").await.status, 404);
+    });
+}
+
+#[test]
+fn a_range_arrives_completely_and_in_order_on_another_thread() {
+    in_loop(async {
+        let [lead, follower] = lead_and_follower("max_value = \"1 MiB\"\n");
+        let value = "x".repeat(200_000);
+        for number in 0..9 {
+            let target = format!("/v0/entity?id=r{number}");
+            assert_eq!(local(&lead, "PUT", &target, "", &value).await.status, 201);
+        }
+        for (bounds, numbers) in [("start=r", 0..9), ("start=r1&end=r4", 1..4), ("start=s", 0..0)] {
+            let response = local(&follower, "GET", &format!("/v0/entities?{bounds}"), "", "").await;
+            let expected: String = numbers.map(|number| format!("r{number}\n{value}")).collect();
+            assert!(response.body == expected, "{bounds}: {} bytes", response.body.len());
+        }
+    });
+}
+
+#[test]
+fn without_a_lead_the_records_cannot_be_reached() {
+    in_loop(async {
+        let [_lead, follower] = lead_and_follower("");
+        // The other end is dropped: the lead has ended.
+        follower.gateway.shards.set_lead(crate::shards::ShardHandle::new().0);
+        let read = local(&follower, "GET", "/v0/entity?id=a", "", "").await;
+        assert_eq!(read.status, 504);
+        let written = local(&follower, "PUT", "/v0/entity?id=a", "", "1").await;
+        assert_eq!(written.status, 504);
     });
 }

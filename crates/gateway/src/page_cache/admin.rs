@@ -10,7 +10,7 @@ use outboard_admin_api::cache::{
     Audit, Audited, CacheStats, DetailedEntry, Details, Entries, Entry, Get, List, Purge, Purged,
     Stats,
 };
-use outboard_page_cache::{PageCache, Selector, Shared, now_s};
+use outboard_page_cache::{self as rules, PageCache, Selector, now_s};
 use std::rc::Rc;
 
 /// Most entries of one reply.
@@ -92,7 +92,7 @@ pub(crate) async fn audit(gateway: &Gateway, audit: &Audit) -> Audited {
 }
 
 /// The part to compare with `text`: path and query if it starts with a slash, otherwise the URL.
-fn part<'e>(entry: &'e Shared, text: &str) -> &'e [u8] {
+fn part<'e>(entry: &'e rules::Entry, text: &str) -> &'e [u8] {
     match text.starts_with('/') {
         true => entry.key().path_and_query(),
         false => entry.key().bytes(),
@@ -112,7 +112,7 @@ fn requested(purge: &Purge) -> Vec<Selector> {
     selectors
 }
 
-fn summary(app: &str, entry: &Shared) -> Entry {
+fn summary(app: &str, entry: &rules::Entry) -> Entry {
     let now_s = now_s();
     let codings = entry.coded().iter().filter_map(|one| Some(one.coding?.token().to_owned()));
     Entry {
@@ -127,7 +127,7 @@ fn summary(app: &str, entry: &Shared) -> Entry {
     }
 }
 
-fn details(app: &str, entry: &Shared) -> DetailedEntry {
+fn details(app: &str, entry: &rules::Entry) -> DetailedEntry {
     DetailedEntry {
         entry: summary(app, entry),
         headers: entry.fields().iter().map(|(name, value)| (text(name), text(value))).collect(),

@@ -79,8 +79,25 @@ pub(super) fn sample_hit(
     });
 }
 
-/// Examines stored hits.
+/// Examines stored hits of all threads.
 pub(super) async fn examine(gateway: &Gateway, audit: &Audit) -> Audited {
+    let asked = audit.clone();
+    let others = async move |gateway: Rc<Gateway>| examine_own(&gateway, &asked).await;
+    let others = gateway.shards.on_followers(others).await;
+    let mut audited = examine_own(gateway, audit).await;
+    for other in others {
+        audited.examined += other.examined;
+        for finding in other.unsafe_pages {
+            if audited.unsafe_pages.iter().all(|known| known.url != finding.url) {
+                audited.unsafe_pages.push(finding);
+            }
+        }
+    }
+    audited
+}
+
+/// Examines stored hits of this thread.
+async fn examine_own(gateway: &Gateway, audit: &Audit) -> Audited {
     let generation = gateway.generation();
     let mut audited = Audited { examined: 0, unsafe_pages: Vec::new() };
     for app in &generation.apps {

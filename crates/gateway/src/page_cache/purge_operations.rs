@@ -50,6 +50,10 @@ impl Operations for PurgeOperations {
     fn forget(&self, worker: WorkerId) {
         self.others.forget(worker);
     }
+
+    fn has_any(&self, worker: WorkerId) -> bool {
+        self.others.has_any(worker)
+    }
 }
 
 fn selectors(call: &PurgeCall<'_>) -> Vec<Selector> {

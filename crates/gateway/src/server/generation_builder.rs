@@ -3,27 +3,29 @@
 //! Called by the server at start and at each reload. Invariants: a generation that cannot be opened
 //! leaves no process behind; other tasks run between any two of its apps.
 
-use crate::app::App;
+use crate::app::{App, Caches};
 use crate::generation::{self, Generation};
 use crate::logs::{Logs, Sinks};
-use crate::options::Load;
 use crate::page_cache::PurgeOperations;
 use crate::privileges::Privileges;
+use crate::server::generation_shards::{GenerationShards, LEAD};
 use crate::server_error::ServerError;
 use crate::streams::{self, StreamOperations};
 use outboard_buffer::{Account, Memory};
 use outboard_config::Config;
 use outboard_operations::{Entities, FetchOperations, Owner};
 use outboard_php_pool::Rings;
-use outboard_php_pool::pool::{Pool, PoolSettings};
+use outboard_php_pool::pool::operations::{ForwardedOperations, Operations};
+use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
 use outboard_php_pool::tasks::journal::TaskJournal;
 use outboard_php_pool::tasks::{self, Tasks};
-use outboard_reactor::yield_now;
+use outboard_reactor::{Share, yield_now};
 use outboard_stream_server::StreamServer;
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The settings that all generations share.
 pub(crate) struct GenerationBuilder {
@@ -31,8 +33,9 @@ pub(crate) struct GenerationBuilder {
     pub(crate) host_binary: PathBuf,
     pub(crate) memory: Rc<Memory>,
     pub(crate) rings: Rc<Rings>,
-    pub(crate) privileges: Rc<Privileges>,
-    pub(crate) load: Load,
+    pub(crate) privileges: Arc<Privileges>,
+    /// The place of this thread; the first is the lead.
+    pub(crate) share: Share,
 }
 
 impl GenerationBuilder {
@@ -45,18 +48,20 @@ impl GenerationBuilder {
         number: u32,
         config: Config,
         predecessor: Option<&Generation>,
+        shared: &GenerationShards,
     ) -> Result<(Generation, Sinks), ServerError> {
-        let mut sinks = Sinks::new(self.privileges.opener());
+        let is_lead = self.share.index == LEAD;
+        let mut sinks = Sinks::new(self.privileges.opener(), &shared.logs);
         let cannot_log = |error: io::Error| {
             ServerError::setup_because(format!("cannot open a log: {error}"), error)
         };
         let server_logs = sinks.open_logs(&config.log).await.map_err(cannot_log)?;
-        let upstream = generation::upstream_client(&config, predecessor);
-        let entities = Entities::open(
-            &config,
-            predecessor.and_then(|before| before.entities.as_ref()),
-            &server_logs.error,
-        );
+        let upstream = generation::upstream_client(&shared.upstream, predecessor);
+        let before = predecessor.and_then(|before| before.entities.as_ref());
+        let entities = match is_lead {
+            true => Entities::open(&config, before, &server_logs.error),
+            false => Ok(Entities::without_store(&config)),
+        };
         let entities = entities.map_err(ServerError::setup)?;
         let started = StartedPools::new(self.rings.clone());
         let mut apps = Vec::new();
@@ -71,25 +76,27 @@ impl GenerationBuilder {
             }
             let memory = self.memory.of_app(&app.name);
             let operations_memory = memory.operations.clone();
-            let tasks = match &app.tasks {
+            let tasks = match app.tasks.as_ref().filter(|_| is_lead) {
                 None => None,
                 Some(tasks) => {
                     let settings = settings.of_tasks(app, tasks).map_err(ServerError::setup)?;
-                    let pool = started.start(settings, &logs)?;
+                    let pool = started.start(settings, Shard::only(), &logs)?;
                     let memory = operations_memory.clone();
                     let entities = entities.as_deref();
                     Some(start_tasks(app, tasks, (pool, memory), entities, predecessor, &logs))
                 }
             };
-            let pool = started.start(settings, &logs)?;
-            let is_first = predecessor.is_none();
-            let account = generation::upstream_account(&config, &app.name);
+            let shard = shared.pool(&app.name).place(self.share.index);
+            let pool = started.start(settings, shard.clone(), &logs)?;
+            let own = Caches::Own { is_first: predecessor.is_none() };
+            let caches = shared.caches(&app.name).cloned().map_or(own, Caches::OfLead);
+            let account = shared.upstream_account(&app.name).clone();
             let client = (upstream.clone(), account.clone());
             let streams = streams::server_for(app, predecessor, || {
                 StreamServer::new(&app.name, &operations_memory, logs.error.clone())
             });
             let background = (tasks.clone(), streams.clone());
-            let opened = App::open(app.clone(), pool, background, logs, client, memory, is_first);
+            let opened = App::open(app.clone(), pool, background, logs, client, memory, caches);
             let opened =
                 opened.map_err(|error| ServerError::setup(format!("app {}: {error}", app.name)))?;
             let owner = Owner::of(app, &config);
@@ -98,6 +105,10 @@ impl GenerationBuilder {
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::operations(operations, tasks);
             let operations = StreamOperations::before(operations, streams, number);
+            let operations: Rc<dyn Operations> = match is_lead {
+                true => operations,
+                false => ForwardedOperations::before(operations, shard),
+            };
             opened.pools().for_each(|pool| {
                 pool.set_operations(operations.clone());
                 pool.set_memory(operations_memory.clone());
@@ -121,8 +132,14 @@ impl StartedPools {
         Self { rings, pools: RefCell::default() }
     }
 
-    fn start(&self, settings: PoolSettings, logs: &Logs) -> Result<Rc<Pool>, ServerError> {
-        let pool = Pool::start(settings, logs.error.clone(), logs.slow.clone(), self.rings.clone());
+    fn start(
+        &self,
+        settings: PoolSettings,
+        shard: Shard,
+        logs: &Logs,
+    ) -> Result<Rc<Pool>, ServerError> {
+        let (error, slow) = (logs.error.clone(), logs.slow.clone());
+        let pool = Pool::start(settings, shard, error, slow, self.rings.clone());
         self.pools.borrow_mut().push(pool.clone());
         Ok(pool)
     }

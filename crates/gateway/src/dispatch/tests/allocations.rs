@@ -9,6 +9,7 @@ use outboard_php_pool::pool::testing::{StandIn, response_head};
 use outboard_reactor::{Peer, Stream, yield_now};
 use std::io::IoSlice;
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 const LOG: &str = "[log.access]\npath = \"access.log\"\n";
 /// Requests until all buffers have their size.
@@ -17,6 +18,8 @@ const REQUESTS: usize = 1_000;
 /// What happens once a second instead of once per request, such as a look whether a file has changed:
 /// about twenty allocations, for as many seconds as a loaded machine takes.
 const MAX_OTHERS: u64 = 200;
+/// From then on, a file cannot change without a new timestamp.
+const SETTLED: Duration = Duration::from_millis(40);
 
 const GET: &str = "GET PATH HTTP/1.1\r\nHost: example.test\r\nUser-Agent: Mozilla/5.0 (X11)\r\n\
     Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\nAccept-Language: en-US,en;q=0.5\r\n\
@@ -93,6 +96,25 @@ async fn files(requests: usize) {
     assert!(client.has("\r\n\r\nhello"));
 }
 
+/// A file that is kept compressed; one that has just been written would be left as it is.
+async fn compressed_files(requests: usize) {
+    let body = "body {}".repeat(1_000);
+    let site = Site::new(&[("a.css", &body)], &format!("compress = true\n{LOG}"));
+    let written = Instant::now();
+    while written.elapsed() < SETTLED {
+        yield_now().await;
+    }
+    let mut client = Client::of(&site, "/a.css");
+    while !client.has("Content-Encoding: br") {
+        client.exchange(|| {}).await;
+        assert!(written.elapsed().as_secs() < 10, "it stays as it is");
+    }
+    for _ in 0..requests {
+        client.exchange(|| {}).await;
+    }
+    assert!(client.has("Content-Encoding: br") && !client.has("body {}"));
+}
+
 const WORKER: &str = "mode = \"worker\"\n[app.site.worker]\nscript = \"www/worker.php\"\n";
 const CACHE: &str = "[app.site.page_cache]\nmode = \"on\"\n";
 
@@ -133,6 +155,11 @@ async fn classic_hits(requests: usize) {
 #[test]
 fn a_file_is_served_without_allocations() {
     check(files);
+}
+
+#[test]
+fn a_compressed_file_is_served_without_allocations() {
+    check(compressed_files);
 }
 
 #[test]

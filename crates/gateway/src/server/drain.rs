@@ -1,0 +1,40 @@
+//! The end of a thread of the server.
+//!
+//! Called on each thread when the server stops. Invariant: it takes no longer than the drain timeout and
+//! the time to reap what was killed.
+
+use crate::datagrams;
+use crate::gateway::Gateway;
+use crate::listeners;
+use outboard_reactor::{self as reactor, now_ms};
+use std::rc::Rc;
+
+/// Completes requests that have started, within the drain timeout.
+pub(super) async fn drain(gateway: &Rc<Gateway>) {
+    listeners::stop(gateway);
+    datagrams::stop(gateway);
+    listeners::closed(gateway).await;
+    gateway.server.drain();
+    gateway.generation().tasks().for_each(|tasks| tasks.stop());
+    let drain_timeout_ms = gateway.generation().config.drain_timeout_ms;
+    let until_ms = now_ms() + drain_timeout_ms;
+    while gateway.server.open_connections() > 0 && now_ms() < until_ms {
+        reactor::sleep(10).await;
+    }
+    for pool in gateway.pools.borrow().iter() {
+        pool.retire(until_ms.saturating_sub(now_ms()));
+    }
+    let is_busy = || {
+        gateway.pools.borrow().iter().any(|pool| !pool.is_gone())
+            || gateway.generation().tasks().any(|tasks| tasks.is_writing())
+    };
+    while is_busy() && now_ms() < until_ms + KILL_GRACE_MS {
+        reactor::sleep(10).await;
+    }
+    for sink in gateway.sinks.borrow().all() {
+        sink.flush();
+    }
+}
+
+/// The time for killed workers to be reaped.
+const KILL_GRACE_MS: u64 = 500;

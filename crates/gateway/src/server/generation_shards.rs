@@ -1,0 +1,74 @@
+//! [`GenerationShards`]: what the generations of all threads share that were created from the same
+//! configuration.
+//!
+//! Made by the lead for each configuration, and given to every thread.
+
+use crate::app::SharedCaches;
+use crate::generation::{self, Generation};
+use crate::logs::Sinks;
+use outboard_config::Config;
+use outboard_log::SinkTarget;
+use outboard_php_pool::pool::PoolShards;
+use outboard_upstream::{Account, ClientGroup};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The thread that leads the others.
+pub(crate) const LEAD: usize = 0;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct GenerationShards {
+    /// By app.
+    pools: HashMap<String, Arc<PoolShards>>,
+    /// By app; none on the lead's thread, which opens them.
+    caches: HashMap<String, SharedCaches>,
+    /// The limits of requests to other servers.
+    pub(crate) upstream: Arc<ClientGroup>,
+    /// The same of one app, by app.
+    upstream_accounts: HashMap<String, Arc<Account>>,
+    /// The logs that the lead has opened.
+    pub(crate) logs: Vec<Arc<SinkTarget>>,
+}
+
+impl GenerationShards {
+    /// For so many threads. The predecessor's requests to other servers count if the limits are the same.
+    pub(crate) fn new(config: &Config, count: usize, predecessor: Option<&Generation>) -> Self {
+        let names = || config.apps.iter().map(|app| app.name.clone());
+        let account = |app: String| (app.clone(), generation::upstream_account(config, &app));
+        Self {
+            pools: names().map(|app| (app, PoolShards::new(count))).collect(),
+            caches: HashMap::new(),
+            upstream: generation::upstream_group(config, predecessor),
+            upstream_accounts: names().map(account).collect(),
+            logs: Vec::new(),
+        }
+    }
+
+    /// The lead has opened its generation: the others share its page caches and logs.
+    pub(crate) fn share(&mut self, generation: &Generation, sinks: &Sinks) {
+        self.logs = sinks.all().map(|sink| sink.target().clone()).collect();
+        let apps = generation.apps.iter();
+        self.caches = apps.map(|app| (app.config.name.clone(), app.shared_caches())).collect();
+    }
+
+    /// Those of an app.
+    pub(crate) fn caches(&self, app: &str) -> Option<&SharedCaches> {
+        self.caches.get(app)
+    }
+
+    /// The limits of an app's requests to other servers.
+    pub(crate) fn upstream_account(&self, app: &str) -> &Arc<Account> {
+        &self.upstream_accounts[app]
+    }
+
+    /// Pools that no thread has started never will be.
+    pub(crate) fn give_up(&self) {
+        self.pools.values().for_each(|pools| pools.give_up());
+    }
+
+    /// The pools of an app of the configuration.
+    pub(crate) fn pool(&self, app: &str) -> &Arc<PoolShards> {
+        &self.pools[app]
+    }
+}

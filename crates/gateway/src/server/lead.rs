@@ -1,0 +1,17 @@
+//! [`Lead`]: what the lead starts and reloads generations with.
+//!
+//! Made by the server once its gateway runs.
+
+use super::followers::Followers;
+use super::generation_builder::GenerationBuilder;
+use crate::gateway::Gateway;
+use crate::options::Load;
+use std::rc::Rc;
+
+/// See the module.
+pub(super) struct Lead {
+    pub(super) gateway: Rc<Gateway>,
+    pub(super) builder: GenerationBuilder,
+    pub(super) followers: Followers,
+    pub(super) load: Load,
+}

@@ -1,0 +1,318 @@
+//! The status of all threads together, from the statuses of each.
+//!
+//! Called by [`super::of`]. Invariant: a figure is that of the whole server, as if it had one thread;
+//! what only the lead has is the lead's. Connections, and the limits and peaks of memory are
+//! those of all threads together, so each of them reports all.
+
+use outboard_admin_api::status::{
+    MemoryAccount, Pool, ReasonCount, Route, Status, Turns, Upstream, Wait,
+};
+use std::collections::BTreeMap;
+
+/// Adds the status of another thread to the lead's.
+pub(super) fn add(sum: &mut Status, other: Status) {
+    sum.threads += other.threads;
+    sum.accepted += other.accepted;
+    sum.requests += other.requests;
+    sum.body_bytes += other.body_bytes;
+    sum.streams += other.streams;
+    sum.lost_log_lines += other.lost_log_lines;
+    for account in other.memory {
+        add_held(&mut sum.memory, &account);
+    }
+    add_counts(&mut sum.responses, other.responses);
+    for reason in other.reasons {
+        add_reason(&mut sum.reasons, reason);
+    }
+    add_upstream(&mut sum.upstream, other.upstream);
+    add_turns(&mut sum.turns, &other.turns);
+    add_pools(&mut sum.pools, other.pools);
+    for cache in other.unshared_page_caches {
+        if sum.unshared_page_caches.iter().all(|known| known.app != cache.app) {
+            sum.unshared_page_caches.push(cache);
+        }
+    }
+}
+
+fn add_counts(sum: &mut BTreeMap<String, u64>, other: BTreeMap<String, u64>) {
+    for (name, count) in other {
+        *sum.entry(name).or_default() += count;
+    }
+}
+
+fn add_reason(sum: &mut Vec<ReasonCount>, other: ReasonCount) {
+    match sum.iter_mut().find(|known| known.reason == other.reason) {
+        Some(known) => known.count += other.count,
+        None => sum.push(other),
+    }
+}
+
+fn add_held(sum: &mut [MemoryAccount], other: &MemoryAccount) {
+    let is_it = |known: &&mut MemoryAccount| known.kind == other.kind && known.app == other.app;
+    if let Some(known) = sum.iter_mut().find(is_it) {
+        known.held_bytes += other.held_bytes;
+    }
+}
+
+fn add_upstream(sum: &mut Upstream, other: Upstream) {
+    sum.requests += other.requests;
+    sum.under_way += other.under_way;
+    sum.responses += other.responses;
+    sum.connections += other.connections;
+    sum.reused += other.reused;
+    sum.idle += other.idle;
+    sum.redirects += other.redirects;
+    sum.retries += other.retries;
+    add_counts(&mut sum.failures, other.failures);
+}
+
+fn add_turns(sum: &mut Turns, other: &Turns) {
+    sum.count += other.count;
+    sum.longest_us = sum.longest_us.max(other.longest_us);
+    sum.over_1_ms += other.over_1_ms;
+    sum.over_5_ms += other.over_5_ms;
+    sum.over_20_ms += other.over_20_ms;
+    sum.over_100_ms += other.over_100_ms;
+}
+
+/// Adds the pools of a thread to those of the same app. Of several generations the newest is the last.
+fn add_pools(sum: &mut [Pool], others: Vec<Pool>) {
+    let mut before = sum.len();
+    for other in others.into_iter().rev() {
+        let found = sum[..before].iter().rposition(|pool| pool.app == other.app);
+        let place = found.or_else(|| sum.iter().rposition(|pool| pool.app == other.app));
+        if let Some(place) = place {
+            add_pool(&mut sum[place], other);
+            before = if found.is_some() { place } else { before };
+        }
+    }
+}
+
+fn add_pool(sum: &mut Pool, other: Pool) {
+    sum.min += other.min;
+    sum.max += other.max;
+    sum.queue_length += other.queue_length;
+    sum.in_flight += other.in_flight;
+    sum.requests += other.requests;
+    sum.queued += other.queued;
+    sum.rejected += other.rejected;
+    sum.crashes += other.crashes;
+    sum.deadlines += other.deadlines;
+    sum.recycled += other.recycled;
+    sum.forks += other.forks;
+    sum.workers.extend(other.workers);
+    for wait in other.waits {
+        add_wait(&mut sum.waits, wait);
+    }
+    for route in other.routes {
+        add_route(&mut sum.routes, route);
+    }
+}
+
+fn add_wait(sum: &mut Vec<Wait>, other: Wait) {
+    match sum.iter_mut().find(|known| known.call == other.call) {
+        Some(known) => {
+            known.suspended += other.suspended;
+            known.blocked += other.blocked;
+            known.blocked_ms += other.blocked_ms;
+        }
+        None => sum.push(other),
+    }
+}
+
+fn add_route(sum: &mut Vec<Route>, other: Route) {
+    let Some(known) = sum.iter_mut().find(|known| known.route == other.route) else {
+        return sum.push(other);
+    };
+    let requests = (known.requests + other.requests).max(1);
+    let peaks = u128::from(known.mean_peak_bytes) * u128::from(known.requests)
+        + u128::from(other.mean_peak_bytes) * u128::from(other.requests);
+    known.mean_peak_bytes = u64::try_from(peaks / u128::from(requests)).unwrap_or(u64::MAX);
+    known.requests += other.requests;
+    known.max_peak_bytes = known.max_peak_bytes.max(other.max_peak_bytes);
+    known.growth_bytes += other.growth_bytes;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_admin_api::status::{UnsharedPageCache, Worker};
+
+    /// The status of a thread with these pools, each with its number as all of its figures.
+    fn status(pools: &[(&str, u64)]) -> Status {
+        let value = serde_json::json!({
+            "name": null, "environment": "production", "version": "1", "pid": 1, "threads": 1,
+            "uptime_s": 5, "generation": 2, "drain_timeout_ms": 1, "ready": true,
+            "draining": false, "listeners": ["a"], "connections": 7, "max_connections": 8,
+            "streams": 2, "accepted": 10, "requests": 20, "body_bytes": 30,
+            "responses": {"2xx": 3}, "reasons": [], "memory": [],
+            "upstream": {
+                "requests": 1, "under_way": 2, "responses": 3, "connections": 4, "reused": 5,
+                "idle": 6, "redirects": 7, "retries": 8, "failures": {"dns": 1},
+            },
+            "turns": {
+                "count": 9, "longest_us": 100, "over_1_ms": 4, "over_5_ms": 3, "over_20_ms": 2,
+                "over_100_ms": 1,
+            },
+            "lost_log_lines": 1, "pools": [], "tasks": [], "unshared_page_caches": [],
+        });
+        let status: Status = serde_json::from_value(value).expect("a status");
+        Status { pools: pools.iter().map(|(app, figure)| pool(app, *figure)).collect(), ..status }
+    }
+
+    fn pool(app: &str, figure: u64) -> Pool {
+        let count = figure as usize;
+        let worker = Worker {
+            pid: Some(figure as i32),
+            state: "idle".to_owned(),
+            in_flight: 0,
+            request: None,
+            for_ms: 0,
+            served: 0,
+            memory_bytes: 0,
+        };
+        Pool {
+            app: app.to_owned(),
+            mode: "classic".to_owned(),
+            isolation: None,
+            concurrency: 1,
+            phase: "serving".to_owned(),
+            php_version: "8".to_owned(),
+            zygote_pid: None,
+            min: count,
+            max: count,
+            sizing: String::new(),
+            queue_length: figure,
+            in_flight: count,
+            requests: figure,
+            queued: figure,
+            rejected: figure,
+            crashes: figure,
+            deadlines: figure,
+            recycled: figure,
+            forks: figure,
+            waits: Vec::new(),
+            routes: Vec::new(),
+            workers: vec![worker],
+        }
+    }
+
+    fn sum_of(mut lead: Status, others: impl IntoIterator<Item = Status>) -> Status {
+        others.into_iter().for_each(|other| add(&mut lead, other));
+        lead
+    }
+
+    #[test]
+    fn what_is_counted_per_thread_is_added_and_what_all_share_is_not() {
+        let sum = sum_of(status(&[]), [status(&[]), status(&[])]);
+        assert_eq!((sum.threads, sum.accepted, sum.requests, sum.body_bytes), (3, 30, 60, 90));
+        assert_eq!((sum.connections, sum.max_connections, sum.streams), (7, 8, 6));
+        assert_eq!((sum.lost_log_lines, sum.responses["2xx"], sum.uptime_s), (3, 9, 5));
+        assert_eq!(sum.listeners, ["a"]);
+        assert_eq!(sum.turns.count, 27);
+        let over = [sum.turns.over_1_ms, sum.turns.over_5_ms, sum.turns.over_20_ms];
+        assert_eq!((over, sum.turns.over_100_ms), ([12, 9, 6], 3));
+        assert_eq!((sum.upstream.requests, sum.upstream.retries), (3, 24));
+        assert_eq!(sum.upstream.failures["dns"], 3);
+    }
+
+    #[test]
+    fn the_longest_turn_is_that_of_any_thread() {
+        let mut other = status(&[]);
+        other.turns.longest_us = 500;
+        assert_eq!(sum_of(status(&[]), [other, status(&[])]).turns.longest_us, 500);
+    }
+
+    #[test]
+    fn names_that_only_another_thread_knows_are_added() {
+        let mut other = status(&[]);
+        other.responses = BTreeMap::from([("5xx".to_owned(), 2)]);
+        let reason = |count| ReasonCount { reason: "a".to_owned(), status: 503, count };
+        other.reasons = vec![reason(4)];
+        let cache = UnsharedPageCache { app: "site".to_owned(), why: "gone".to_owned() };
+        other.unshared_page_caches = vec![cache];
+        let mut third = other.clone();
+        third.reasons = vec![reason(5)];
+        let sum = sum_of(status(&[]), [other, third]);
+        assert_eq!((sum.responses["2xx"], sum.responses["5xx"]), (3, 4));
+        assert_eq!(sum.reasons, [reason(9)]);
+        assert_eq!(sum.unshared_page_caches.len(), 1, "it is the same one");
+    }
+
+    /// The figures of each pool of the sum, by app.
+    fn pools_of(lead: &[(&str, u64)], others: &[&[(&str, u64)]]) -> Vec<(String, u64, usize)> {
+        let sum = sum_of(status(lead), others.iter().map(|pools| status(pools)));
+        let figures = |pool: Pool| {
+            let counts = [pool.queue_length, pool.queued, pool.rejected, pool.crashes];
+            let more = [pool.deadlines, pool.recycled, pool.forks];
+            let mut all = counts.iter().chain(&more);
+            assert!(all.all(|figure| *figure == pool.requests), "{pool:?}");
+            assert_eq!((pool.min as u64, pool.max as u64), (pool.requests, pool.requests));
+            assert_eq!(pool.in_flight as u64, pool.requests);
+            (pool.app, pool.requests, pool.workers.len())
+        };
+        sum.pools.into_iter().map(figures).collect()
+    }
+
+    fn named(pools: &[(&str, u64, usize)]) -> Vec<(String, u64, usize)> {
+        pools.iter().map(|(app, figure, workers)| ((*app).to_owned(), *figure, *workers)).collect()
+    }
+
+    #[test]
+    fn pools_are_added_by_app_and_generation() {
+        for (lead, other, sum) in [
+            (
+                &[("a", 1), ("b", 2)][..],
+                &[("a", 10), ("b", 20)][..],
+                &[("a", 11, 2), ("b", 22, 2)][..],
+            ),
+            // An old generation beside the new one, in their order.
+            (
+                &[("a", 1), ("b", 2), ("a", 3), ("b", 4)],
+                &[("a", 10), ("b", 20), ("a", 30), ("b", 40)],
+                &[("a", 11, 2), ("b", 22, 2), ("a", 33, 2), ("b", 44, 2)],
+            ),
+            // Only one of the threads still has the old one.
+            (&[("a", 1), ("a", 3)], &[("a", 30)], &[("a", 1, 1), ("a", 33, 2)]),
+            (&[("a", 3)], &[("a", 10), ("a", 30)], &[("a", 43, 3)]),
+            (
+                &[("a", 1), ("b", 2), ("a", 3), ("b", 4)],
+                &[("b", 20), ("a", 30), ("b", 40)],
+                &[("a", 1, 1), ("b", 22, 2), ("a", 33, 2), ("b", 44, 2)],
+            ),
+            // Task workers are the lead's.
+            (&[("a", 1), ("a tasks", 5)], &[("a", 10)], &[("a", 11, 2), ("a tasks", 5, 1)]),
+            (&[], &[("a", 10)], &[]),
+        ] {
+            assert_eq!(pools_of(lead, &[other]), named(sum), "{lead:?} {other:?}");
+        }
+        let three = pools_of(&[("a", 1)], &[&[("a", 10)], &[("a", 100)]]);
+        assert_eq!(three, named(&[("a", 111, 3)]));
+    }
+
+    #[test]
+    fn routes_and_waits_are_added_by_name() {
+        let route = |name: &str, requests, mean_peak_bytes, max_peak_bytes| Route {
+            route: name.to_owned(),
+            requests,
+            mean_peak_bytes,
+            max_peak_bytes,
+            growth_bytes: -5,
+        };
+        let wait =
+            |call: &str| Wait { call: call.to_owned(), suspended: 1, blocked: 2, blocked_ms: 3 };
+        let (mut lead, mut other) = (status(&[("a", 1)]), status(&[("a", 1)]));
+        lead.pools[0].routes = vec![route("/", 1, 100, 100), route("/none", 0, 0, 0)];
+        lead.pools[0].waits = vec![wait("sleep")];
+        other.pools[0].routes =
+            vec![route("/", 3, 200, 900), route("/none", 0, 0, 0), route("/other", 1, 1, 1)];
+        other.pools[0].waits = vec![wait("sleep"), wait("flock")];
+        let sum = sum_of(lead, [other]).pools.remove(0);
+        let mut whole = route("/", 4, 175, 900);
+        whole.growth_bytes = -10;
+        let none = Route { growth_bytes: -10, ..route("/none", 0, 0, 0) };
+        assert_eq!(sum.routes, [whole, none, route("/other", 1, 1, 1)]);
+        let twice = Wait { suspended: 2, blocked: 4, blocked_ms: 6, ..wait("sleep") };
+        assert_eq!(sum.waits, [twice, wait("flock")]);
+    }
+}
