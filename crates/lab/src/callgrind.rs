@@ -1,6 +1,6 @@
 //! [`Callgrind`]: counts the instructions that the processes of a stack execute in user space.
 //!
-//! Used by `lab instructions`; [`crate::group::Group`] starts programs with it. The count depends neither
+//! Used by [`crate::instructions`]; [`crate::group::Group`] starts programs with it. The count depends neither
 //! on the speed of the machine nor on what else runs on it, but has nothing of the kernel's work.
 //! Invariant: it counts the programs that a group starts and their forks, not what they execute.
 

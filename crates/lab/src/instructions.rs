@@ -1,7 +1,8 @@
 //! Instructions per request: an exact number on any machine, also a loaded or virtual one.
 //!
-//! Called by `outboard lab instructions`. Each variant runs twice under [`Callgrind`], with different
-//! numbers of requests; start and end cost the same in both, so the difference is that of the requests.
+//! Called by `outboard lab instructions`, and by experiments whose stacks can be counted completely. Each
+//! stack runs twice under [`Callgrind`], with different numbers of requests; start and end cost the same in
+//! both, so the difference is that of the requests.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::generator::{self, Task};
 use crate::lab::Lab;
 use crate::request_spec::RequestSpec;
+use crate::stack::Stack;
 use crate::variant::Variant;
 
 /// The requests of the first run: enough to fill caches and to size pools.
@@ -46,7 +48,6 @@ pub struct Count {
 pub fn run(lab: &mut Lab, counting: &Counting) -> Result<Vec<Count>> {
     let callgrind = Callgrind::new(lab.directory("callgrind")?)?;
     callgrind.check()?;
-    lab.callgrind = Some(callgrind.clone());
     let mut counts = Vec::new();
     for (text, variant) in &counting.variants {
         if matches!(variant, Variant::Url { .. }) {
@@ -54,33 +55,60 @@ pub fn run(lab: &mut Lab, counting: &Counting) -> Result<Vec<Count>> {
             return Err(Error::Unexpected { who: text.clone(), what });
         }
         lab.progress(text);
-        let few = total(lab, &callgrind, counting, variant, WARM_UP)?;
-        let many = total(lab, &callgrind, counting, variant, WARM_UP + counting.requests)?;
-        let per_request = many.saturating_sub(few) as f64 / counting.requests as f64;
-        counts.push(Count { variant: text.clone(), instructions_per_request: per_request });
+        let (host, path) = variant.target(&counting.path);
+        let request = RequestSpec::get(path).to_host(host);
+        let load = CountedLoad { connections: counting.connections, requests: counting.requests };
+        let start = |lab: &mut Lab| variant.start(lab, "counted", &counting.root);
+        let instructions_per_request = per_request(lab, &callgrind, &request, load, start)?;
+        counts.push(Count { variant: text.clone(), instructions_per_request });
     }
     Ok(counts)
 }
 
-/// The instructions of a run with this number of requests.
-fn total(
+/// The load of a count.
+#[derive(Debug, Clone, Copy)]
+pub struct CountedLoad {
+    /// Connections, each with one request in flight.
+    pub connections: usize,
+    /// The requests that are counted.
+    pub requests: u64,
+}
+
+/// The instructions of a request to a stack, which is started twice.
+pub fn per_request(
     lab: &mut Lab,
     callgrind: &Callgrind,
-    counting: &Counting,
-    variant: &Variant,
+    request: &RequestSpec,
+    load: CountedLoad,
+    mut start: impl FnMut(&mut Lab) -> Result<Stack>,
+) -> Result<f64> {
+    let mut total = |requests| {
+        lab.callgrind = Some(callgrind.clone());
+        let stack = start(lab);
+        lab.callgrind = None;
+        total(callgrind, stack?, request, load.connections, requests)
+    };
+    let few = total(WARM_UP)?;
+    let many = total(WARM_UP + load.requests)?;
+    Ok(many.saturating_sub(few) as f64 / load.requests as f64)
+}
+
+/// The instructions of a run with this number of requests.
+fn total(
+    callgrind: &Callgrind,
+    stack: Stack,
+    request: &RequestSpec,
+    connections: usize,
     requests: u64,
 ) -> Result<u64> {
-    let stack = variant.start(lab, "counted", &counting.root)?;
     callgrind.permit_writing()?;
-    let (host, path) = variant.target(&counting.path);
-    let request = RequestSpec::get(path).to_host(host);
-    let task = Task::new(stack.address, &request, counting.connections);
-    let account = generator::run_count(&task, requests)?;
+    let account = generator::run_count(&Task::new(stack.address, request, connections), requests)?;
     drop(stack);
     match account.statuses.get(&200) {
         Some(&succeeded) if succeeded == requests => callgrind.take_total(),
         _ => {
-            let what = format!("not only status 200 for {path}: {:?}", account.statuses);
+            let what =
+                format!("not only status 200 for {}: {:?}", request.path(), account.statuses);
             Err(Error::Unexpected { who: "the stack".into(), what })
         }
     }

@@ -2,11 +2,11 @@
 //!
 //! The binary `outboard-lab` ([`cli`]) is its only user. The map, from the outside in: a [`run`] of
 //! [`experiment`]s starts [`stack`]s ([`nginx`], [`fpm`], [`apache`], [`varnish`], [`builtin`],
-//! [`mariadb`], [`redis`], [`outboard`], [`swoole`]) with [`fixture`]s to serve and a slow [`backend`], and
+//! [`mariadb`], [`redis`], [`outboard`], [`swoole`]), some with a [`tls_listener`], with [`fixture`]s to serve and a slow [`backend`], and
 //! puts load on them ([`generator`], [`background`]) in [`slice`]s in [`balanced_order`]. The CPU
 //! time of each [`group`] goes through [`statistics`] into [`comparison`]s by [`metric`] and
 //! [`verdict`]s on targets, unless a [`refusal`] forbids it. The [`doctor`] observes whether
-//! settings are alike ([`fairness`]). [`table`], [`markdown`] and [`page`] render the [`report`].
+//! settings are alike ([`fairness`]). [`table`], [`markdown`] and [`page`] render the [`report`] and its [`row`]s.
 //! [`group`] ends all processes or, if the lab dies, the [`janitor`] does. [`ab`] compares
 //! [`variant`]s of the user's choice, and [`calibrate`] compares a stack of the [`catalog`] with
 //! itself. [`instructions`] are counted by [`callgrind`].
@@ -55,6 +55,7 @@ pub mod report;
 pub mod report_files;
 pub mod request_spec;
 pub mod request_trace;
+pub mod row;
 pub mod run;
 pub mod series;
 pub mod site;
@@ -64,6 +65,7 @@ pub mod statistics;
 pub mod swoole;
 pub mod system;
 pub mod table;
+pub mod tls_listener;
 pub mod variant;
 pub mod varnish;
 pub mod verdict;

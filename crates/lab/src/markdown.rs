@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::report::{Report, Row, Section, State};
+use crate::report::{Report, Section, State};
+use crate::row::Row;
 use crate::verdict::Outcome;
 
 /// The whole report.
@@ -113,7 +114,16 @@ fn put_section(text: &mut String, report: &Report, section: &Section) -> std::fm
 fn put_rows(text: &mut String, rows: &[Row]) -> std::fmt::Result {
     head(
         text,
-        &["stack", "CPU µs/request", "responses/s", "p50 ms", "p99 ms", "PSS MiB", "failed"],
+        &[
+            "stack",
+            "CPU µs/request",
+            "instructions/request",
+            "responses/s",
+            "p50 ms",
+            "p99 ms",
+            "PSS MiB",
+            "failed",
+        ],
     )?;
     for each in rows {
         row(
@@ -121,6 +131,7 @@ fn put_rows(text: &mut String, rows: &[Row]) -> std::fmt::Result {
             &[
                 each.stack.clone(),
                 format!("{:.2}", each.cpu_us),
+                each.instructions_text(),
                 format!("{:.0}", each.rate),
                 format!("{:.2}", each.p50_ms),
                 format!("{:.2}", each.p99_ms),

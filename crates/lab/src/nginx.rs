@@ -1,8 +1,10 @@
 //! nginx stacks: in front of php-fpm, with Lua or a page cache, for static files, and with a
 //! response of its own.
 //!
-//! All share one base configuration: keep-alive without limits, no access log, one worker per core.
-//! Each is an instance of its own on its own port.
+//! All share one base configuration, an expert's: keep-alive without limits, no access log, one worker
+//! per core with a listening socket of its own (`reuseport`), `sendfile`, heads and files in one packet
+//! (`tcp_nopush`, about 15 % cheaper), open files kept (`open_file_cache`). Each is an instance of its own
+//! on its own port.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,6 +16,7 @@ use crate::lab::Lab;
 use crate::request_spec::HOST;
 use crate::stack::Stack;
 use crate::system::{free_address, is_root, program, write};
+use crate::tls_listener::TlsListener;
 
 /// The name of nginx with php-fpm in every table.
 pub const FPM: &str = "nginx+php-fpm";
@@ -113,19 +116,24 @@ fn php_location(root: &Path, socket: &Path, further: &str) -> String {
     )
 }
 
-/// nginx serving files with sendfile and an open-file cache. `tcp_nopush` sends header and file
-/// in one packet, which makes it about 15 % cheaper.
-pub fn with_files(lab: &mut Lab, root: &Path) -> Result<Stack> {
+/// nginx serving files, over TLS and HTTP/2 as well: sessions are resumed from a cache of all workers.
+pub fn with_files(lab: &mut Lab, root: &Path, tls: &TlsListener) -> Result<Stack> {
     let name = "nginx-files";
     let group = Group::new(lab, name)?;
-    let locations = format!(
-        "root {};
-    tcp_nopush on;
-    open_file_cache max=1000 inactive=60s;
-    open_file_cache_valid 30s;",
-        root.display()
+    let server = format!(
+        "root {root};
+    listen {address} ssl http2 reuseport backlog=4096;
+    ssl_certificate {certificate};
+    ssl_certificate_key {key};
+    ssl_protocols TLSv1.2 TLSv1.3;
+    ssl_session_cache shared:tls:10m;
+    ssl_session_timeout 1h;",
+        root = root.display(),
+        address = tls.address,
+        certificate = tls.certificate.display(),
+        key = tls.key.display(),
     );
-    start(lab, group, name, &locations)
+    start(lab, group, name, &server)
 }
 
 /// nginx responding with two bytes itself: its cost of HTTP alone.
@@ -172,6 +180,10 @@ http {{
   default_type application/octet-stream;
   access_log off;
   sendfile on;
+  tcp_nopush on;
+  open_file_cache max=10000 inactive=60s;
+  open_file_cache_valid 30s;
+  open_file_cache_errors on;
   keepalive_timeout 3600s;
   keepalive_requests 1000000000;
   client_body_temp_path {directory}/body;
@@ -181,7 +193,7 @@ http {{
   uwsgi_temp_path {directory}/uwsgi;
   {http}
   server {{
-    listen {address} backlog=4096;
+    listen {address} reuseport backlog=4096;
     server_name {HOST};
     {server}
   }}

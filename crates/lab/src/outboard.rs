@@ -15,6 +15,7 @@ use crate::group::Group;
 use crate::lab::Lab;
 use crate::stack::Stack;
 use crate::system::{free_address, is_root, write};
+use crate::tls_listener::TlsListener;
 use outboard_load::process_table::{Pid, ProcessTable};
 
 /// The name in every table.
@@ -33,13 +34,15 @@ pub struct Setup {
     pub workers: usize,
     /// Further TOML lines of `[app.site]`.
     pub app: String,
+    /// A listener for TLS beside that without.
+    pub tls: Option<TlsListener>,
 }
 
 impl Setup {
     /// A script per request, as php-fpm runs it.
     pub fn classic(lab: &Lab, root: &Path) -> Self {
         let workers = lab.php_processes();
-        Self { name: NAME, root: root.into(), workers, app: String::new() }
+        Self { name: NAME, root: root.into(), workers, app: String::new(), tls: None }
     }
 
     /// A worker script that handles every path, with this many concurrent requests per worker.
@@ -52,7 +55,7 @@ script = {script:?}
 concurrency = {concurrency}
 "
         );
-        Self { name: NAME, root: fixture.public(), workers, app }
+        Self { name: NAME, root: fixture.public(), workers, app, tls: None }
     }
 
     /// A worker script whose forks handle one request each.
@@ -151,8 +154,13 @@ fn run(mut command: Command) -> Result<()> {
 
 fn configuration(lab: &Lab, setup: &Setup, address: SocketAddr, ini: &Path) -> String {
     let user = if is_root() { "user = \"www-data\"\n" } else { "" };
+    let tls = setup.tls.as_ref().map_or_else(String::new, |tls| {
+        let (address, certificate, key) = (tls.address, &tls.certificate, &tls.key);
+        let files = format!("{{ certificate = {certificate:?}, key = {key:?} }}");
+        format!(", {{ address = \"{address}\", tls = [{files}] }}")
+    });
     format!(
-        "listen = \"{address}\"
+        "listen = [\"{address}\"{tls}]
 {user}[app.site]
 root = {root:?}
 {app}[limits]

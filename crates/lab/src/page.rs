@@ -13,7 +13,8 @@ use outboard_load::profile::flame;
 use outboard_load::report::escape;
 
 use crate::markdown::headline;
-use crate::report::{Report, Row, Section, State};
+use crate::report::{Report, Section, State};
+use crate::row::Row;
 use crate::verdict::Outcome;
 
 /// The number of tables per section whose charts are open; others open with a click.

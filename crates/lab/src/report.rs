@@ -11,12 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::comparison::{Comparison, compare, usual_question};
 use crate::error::{Error, Result, ResultExt};
 use crate::fairness::Matrix;
-use crate::load::Failures;
 use crate::machine::Machine;
 use crate::metric::Metric;
 use crate::profile::Profile;
-use crate::refusal::Refusal;
-use crate::series::Series;
+use crate::row::Row;
 use crate::slice::Rounds;
 use crate::statistics::judge::Class;
 use crate::verdict::{Outcome, Verdict};
@@ -95,38 +93,6 @@ pub enum State {
     },
 }
 
-/// One stack in one experiment: medians over its slices.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Row {
-    /// The name of the [`Section`].
-    pub section: String,
-    /// The experiment and its settings.
-    pub experiment: String,
-    /// The stack.
-    pub stack: String,
-    /// Responses of all slices.
-    pub responses: u64,
-    /// Failed requests of all slices, by class.
-    pub failures: Failures,
-    /// Share of requests on connections that were used before; `None` if the generator does not
-    /// report it.
-    pub keep_alive: Option<f64>,
-    /// Responses per second.
-    pub rate: f64,
-    /// Median latency in ms.
-    pub p50_ms: f64,
-    /// 99th percentile of latency in ms.
-    pub p99_ms: f64,
-    /// Server CPU per response in µs.
-    pub cpu_us: f64,
-    /// Proportional memory in MiB.
-    pub pss_mib: f64,
-    /// Why it must not be ranked.
-    pub refusal: Option<Refusal>,
-    /// The slices behind the medians.
-    pub slices: Series,
-}
-
 impl Report {
     /// An empty report of a run.
     pub fn new(run: Run, machine: Machine) -> Self {
@@ -189,6 +155,14 @@ impl Report {
         }
     }
 
+    /// Adds the instructions per request of a stack to its row.
+    pub fn add_instructions(&mut self, experiment: &str, stack: &str, instructions: f64) {
+        let mut rows = self.rows.iter_mut();
+        if let Some(row) = rows.find(|row| row.experiment == experiment && row.stack == stack) {
+            row.instructions = Some(instructions);
+        }
+    }
+
     /// The report as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("numbers and strings serialise")
@@ -237,29 +211,10 @@ impl Report {
     }
 }
 
-impl Row {
-    fn of(section: &str, experiment: &str, series: &Series) -> Self {
-        Self {
-            section: section.into(),
-            experiment: experiment.into(),
-            stack: series.stack.clone(),
-            responses: series.responses(),
-            failures: series.failures(),
-            keep_alive: series.keep_alive(),
-            rate: series.median(|slice| slice.load.rate()),
-            p50_ms: series.median(|slice| slice.load.latency.p50_us) / 1e3,
-            p99_ms: series.median(|slice| slice.load.latency.p99_us) / 1e3,
-            cpu_us: series.median(|slice| slice.cpu_us_per_response()),
-            pss_mib: series.median(|slice| slice.pss_bytes as f64) / 1_048_576.0,
-            refusal: Refusal::of_series(series),
-            slices: series.clone(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::series::Series;
 
     fn with_classes(classes: &[Class]) -> Report {
         let comparison = |class: &Class| Comparison {
@@ -309,6 +264,18 @@ mod tests {
         report.run.seconds = 75.0;
         let spent = "Seconds of each: workers 60, hello 12, the doctor 3.";
         assert_eq!(report.time_spent().as_deref(), Some(spent));
+    }
+
+    #[test]
+    fn instructions_are_those_of_a_stack_in_an_experiment() {
+        let series = |stack: &str| Series { stack: stack.into(), slices: Vec::new() };
+        let rounds = Rounds { series: vec![series("a"), series("b")], ..Rounds::default() };
+        let mut report = Report::default();
+        report.add_rows("files", &rounds);
+        report.add_rows("other", &rounds);
+        report.add_instructions("files", "b", 5432.1);
+        let texts: Vec<String> = report.rows.iter().map(Row::instructions_text).collect();
+        assert_eq!(texts, ["–", "5432", "–", "–"]);
     }
 
     #[test]

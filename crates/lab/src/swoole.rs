@@ -17,7 +17,8 @@ use crate::system::free_address;
 pub const NAME: &str = "swoole";
 
 /// The reason for comparisons that are not measured without the extension.
-pub const NOT_INSTALLED: &str = "PHP has no extension swoole; --swoole-extension FILE names one";
+pub const NOT_INSTALLED: &str = "PHP has no extension swoole, which Debian does not \
+    package: `pecl install swoole` builds it, --swoole-extension FILE names one";
 
 /// A program under `outboard run`; `None` without an outboard binary.
 pub fn with_outboard(lab: &mut Lab, directory: &Path, script: &str) -> Result<Option<Stack>> {

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use crate::fairness::Matrix;
 use crate::markdown::headline;
-use crate::report::{Report, Row, State};
+use crate::report::{Report, State};
+use crate::row::Row;
 use crate::verdict::Verdict;
 
 /// The whole report.
@@ -44,6 +45,7 @@ fn put_rows(text: &mut String, report: &Report) -> std::fmt::Result {
         "p50 ms",
         "p99 ms",
         "CPU µs/request",
+        "instructions",
         "PSS MiB",
     ];
     text.push_str(&columns(&head, report.rows.iter().map(row_cells), 2));
@@ -110,6 +112,7 @@ fn row_cells(row: &Row) -> Vec<String> {
         format!("{:.2}", row.p50_ms),
         format!("{:.2}", row.p99_ms),
         format!("{:.2}", row.cpu_us),
+        row.instructions_text(),
         format!("{:.1}", row.pss_mib),
     ]
 }

@@ -9,7 +9,8 @@ use crate::comparison::{Comparison, change};
 use crate::load::QUANTILES;
 use crate::metric::Metric;
 use crate::profile::{Kind, Profile};
-use crate::report::{Report, Row};
+use crate::report::Report;
+use crate::row::Row;
 use crate::series::Slice;
 use crate::statistics::judge::Class;
 use crate::statistics::{Estimate, median, middle};
@@ -77,6 +78,7 @@ fn put_rows(html: &mut String, rows: &[Row]) -> std::fmt::Result {
         html,
         "<div class=\"scroll\"><table class=\"stacks\"><tr><th>Stack</th>\
          <th class=\"wide\">CPU per request</th><th class=\"number\">µs</th>\
+         <th class=\"number\">instructions</th>\
          <th class=\"number\">responses/s</th><th class=\"number\">p50 ms</th>\
          <th class=\"number\">p99 ms</th><th class=\"number\">PSS MiB</th>\
          <th class=\"number\">failed</th></tr>"
@@ -87,11 +89,12 @@ fn put_rows(html: &mut String, rows: &[Row]) -> std::fmt::Result {
         writeln!(
             html,
             "<tr><th>{}{}</th><td>{whisker}</td><td class=\"number\"><b>{}</b></td>\
-             <td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
+             <td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
              <td class=\"number\">{:.1}</td><td class=\"number{}\">{failed}</td></tr>",
             chart::key(at),
             escape(&row.stack),
             number(row.cpu_us),
+            row.instructions_text(),
             number(row.rate),
             number(row.p50_ms),
             number(row.p99_ms),

@@ -1,0 +1,49 @@
+//! [`TlsListener`]: an address for TLS, and a certificate of its own, for a stack that speaks TLS.
+//!
+//! Made by openssl, of which every stack reads the same kind of key: on the curve that clients prefer.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::error::{Error, Result, ResultExt};
+use crate::lab::Lab;
+use crate::request_spec::HOST;
+use crate::system::{free_address, program};
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct TlsListener {
+    /// The address.
+    pub address: SocketAddr,
+    /// The certificate, in PEM.
+    pub certificate: PathBuf,
+    /// Its key, in PEM.
+    pub key: PathBuf,
+}
+
+impl TlsListener {
+    /// An address that was free just now, with a new certificate.
+    pub fn new(lab: &Lab) -> Result<Self> {
+        let openssl = program(&["/usr/bin/openssl"], "openssl")?;
+        let (directory, address) = (lab.directory("tls")?, free_address()?);
+        let file = |end: &str| directory.join(format!("{}.{end}", address.port()));
+        let listener = Self { address, certificate: file("pem"), key: file("key") };
+        let output = Command::new(openssl)
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
+            .args(["-nodes", "-days", "2", "-subj", &format!("/CN={HOST}"), "-keyout"])
+            .arg(&listener.key)
+            .arg("-out")
+            .arg(&listener.certificate)
+            .stdin(Stdio::null())
+            .output()
+            .context(|| "run openssl".into())?;
+        match output.status.success() {
+            true => Ok(listener),
+            false => Err(Error::Program {
+                program: "openssl".into(),
+                output: String::from_utf8_lossy(&output.stderr).into_owned(),
+            }),
+        }
+    }
+}
