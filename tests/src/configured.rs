@@ -154,6 +154,12 @@ impl Configured {
         serde_json::from_slice(&output.stdout).expect("it is JSON")
     }
 
+    /// The threads of the gateway, each of which has a zygote for an app.
+    #[track_caller]
+    pub fn threads(&self) -> usize {
+        self.status()["threads"].as_u64().expect("the status has it") as usize
+    }
+
     /// Waits for a line of the server's output that holds all of these and returns it.
     #[track_caller]
     pub fn logs(&self, words: &[&str]) -> String {
@@ -163,11 +169,15 @@ impl Configured {
         found.unwrap_or_else(|output| panic!("no line holds {words:?}\n{output}"))
     }
 
-    /// Ids of the gateway's descendants: zygotes first, then their workers.
+    /// Ids of the gateway's descendants: zygotes first, then their workers and the zygotes of the other
+    /// threads, then those of these.
     pub fn processes(&self) -> Vec<u32> {
         let mut found = zygotes(self.child.pid());
-        let workers: Vec<u32> = found.iter().flat_map(|&zygote| children(zygote)).collect();
-        found.extend(workers);
+        let mut at = 0;
+        while let Some(&parent) = found.get(at) {
+            found.extend(children(parent));
+            at += 1;
+        }
         found
     }
 

@@ -18,8 +18,9 @@ fn variable(name: &str) -> Option<u64> {
 
 fn serving(seed: u64) -> Configured {
     let docroot = Docroot::of("flooders");
+    // Its zygote forks no others.
     let text = format!(
-        "listen = \"127.0.0.1:0\"\ndrain_timeout = \"1s\"\n\
+        "listen = \"127.0.0.1:0\"\nthreads = 1\ndrain_timeout = \"1s\"\n\
          [log.access]\npath = \"off\"\n[log.error]\nlines_per_second = 20\n[log.slow]\npath = \"off\"\n\
          [app.canary]\nroot = \"www\"\nhosts = [\"canary\"]\n\
          [app.canary.pool]\nmin = 2\nmax = 2\n\

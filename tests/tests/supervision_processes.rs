@@ -133,7 +133,7 @@ fn nothing_survives_a_killed_gateway() {
     let site = serving("[pool]\nmin = 3\nmax = 3");
     let _held = [site.hold(), site.hold()];
     let processes: Vec<Process> = site.processes().into_iter().map(Process::of).collect();
-    assert_eq!(processes.len(), 4, "a zygote and three workers");
+    assert_eq!(processes.len(), site.threads() + 3, "zygotes and three workers");
     site.child().signal(Signal::KILL);
     for process in &processes {
         process.wait_until_gone();

@@ -11,13 +11,17 @@ use std::collections::HashSet;
 
 /// A server of the fixtures with so many workers.
 fn serving(workers: usize, worker: &str, tables: &str) -> Configured {
+    serving_with_threads(2, workers, worker, tables)
+}
+
+fn serving_with_threads(threads: usize, workers: usize, worker: &str, tables: &str) -> Configured {
     let docroot = Docroot::of("worker_pool");
     let text = format!(
         "mode = \"worker\"\n\
          worker.script = \"www/worker.php\"\n{worker}\n\
          [pool]\nmin = {workers}\nmax = {workers}\nloopback_slots = 0\n{tables}"
     );
-    Configured::start(docroot, &text_with(&text))
+    Configured::start(docroot, &format!("threads = {threads}\n{}", text_with(&text)))
 }
 
 fn text_with(app: &str) -> String {
@@ -122,7 +126,8 @@ fn beyond_its_concurrency_requests_wait() {
 
 #[test]
 fn a_killed_worker_costs_exactly_its_started_requests() {
-    let site = serving(2, "worker.concurrency = 4", "");
+    // Each thread chooses among its own workers.
+    let site = serving_with_threads(1, 2, "worker.concurrency = 4", "");
     let mut held: Vec<Held> = (0..4).map(|_| site.hold()).collect();
     let victim = held[0].pid();
     let (mut theirs, others): (Vec<Held>, Vec<Held>) =
