@@ -11,7 +11,8 @@
 //!  worker::WorkerProcess   one worker: its ring, doorbell, output and state
 //!  plan::scale      how many workers           plan::backoff   when to retry
 //!  plan::recycle    which workers to replace   plan::deadline  exceeded deadlines
-//!  memory, cpu, loopback   readers of /proc
+//!  plan::placement  on which core workers run
+//!  memory, cpu, thread_times, loopback   readers of /proc
 //! ```
 
 #![forbid(unsafe_code)]
@@ -21,5 +22,6 @@ pub mod cpu;
 pub mod loopback;
 pub mod memory;
 pub mod plan;
+pub mod thread_times;
 pub mod worker;
 pub mod zygote;

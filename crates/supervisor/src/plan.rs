@@ -5,5 +5,6 @@
 
 pub mod backoff;
 pub mod deadline;
+pub mod placement;
 pub mod recycle;
 pub mod scale;
