@@ -3,6 +3,7 @@
 //! Used for configurations: thousands of rules and their patterns take tens of milliseconds to
 //! free. Invariant: all values are dropped on one separate thread.
 
+use crate::core_binding::unbound;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -43,7 +44,8 @@ fn drop_thread() -> &'static Sender<Box<dyn Send>> {
     static THREAD: OnceLock<Sender<Box<dyn Send>>> = OnceLock::new();
     THREAD.get_or_init(|| {
         let (sender, receiver) = channel();
-        std::thread::spawn(move || receiver.into_iter().for_each(drop::<Box<dyn Send>>));
+        let drop_all = move || receiver.into_iter().for_each(drop::<Box<dyn Send>>);
+        unbound(|| std::thread::spawn(drop_all));
         sender
     })
 }

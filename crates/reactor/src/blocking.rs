@@ -2,6 +2,7 @@
 //!
 //! Used for rare work (reading a configuration, reading `/proc`), never per request.
 
+use crate::core_binding::unbound;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
@@ -16,14 +17,15 @@ struct Shared<T> {
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let shared = Arc::new(Mutex::new(Shared { result: None, waker: None }));
     let of_thread = shared.clone();
-    std::thread::spawn(move || {
+    let run = move || {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         let mut shared = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
         shared.result = Some(result);
         if let Some(waker) = shared.waker.take() {
             waker.wake();
         }
-    });
+    };
+    unbound(|| std::thread::spawn(run));
     let result = poll_fn(|context| {
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
         match shared.result.take() {

@@ -15,6 +15,7 @@
 mod background_drop;
 mod blocking;
 mod budget;
+mod core_binding;
 mod cpu;
 mod disk;
 mod event;
@@ -36,6 +37,7 @@ mod turns;
 pub use background_drop::BackgroundDrop;
 pub use blocking::blocking;
 pub use budget::{is_spent, spend, without_budget};
+pub use core_binding::{CoreBinding, unbound};
 pub use cpu::{are_cpu_threads_busy, on_cpu_thread};
 pub use disk::{on_disk_thread, on_lookup_thread};
 pub use event::Event;

@@ -7,6 +7,7 @@
 
 mod jobs;
 
+use crate::core_binding::unbound;
 use jobs::{Job, Jobs};
 use rustix::process::setpriority_process;
 use std::future::poll_fn;
@@ -102,7 +103,7 @@ impl Threads {
         }
         state.threads += 1;
         drop(state);
-        if thread::Builder::new().spawn(|| self.serve()).is_err() {
+        if unbound(|| thread::Builder::new().spawn(|| self.serve())).is_err() {
             // The system allows no more threads: others take the work, or the loop itself waits.
             let mut state = lock(&self.state);
             state.threads -= 1;
