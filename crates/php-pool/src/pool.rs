@@ -16,6 +16,7 @@ mod manager;
 pub mod members;
 mod messages;
 pub mod operations;
+mod placement;
 mod polling;
 mod recycling;
 mod reports;
@@ -47,6 +48,7 @@ use outboard_reactor::{Event, now_ms};
 use outboard_ring::channel::{Capacities, WaitCall, Waits};
 use outboard_ring::frame::FRAME_HEADER_BYTES;
 use outboard_supervisor::zygote::{SiblingEnds, Zygote};
+use placement::Placement;
 use recycling::Replacement;
 use routes::Routes;
 use std::cell::{Cell, RefCell};
@@ -115,6 +117,7 @@ pub struct Pool {
     /// Its workers whose rings are polled.
     active: Rc<ActiveSlots>,
     zygote: RefCell<Option<Zygote>>,
+    placement: Placement,
     phase: Cell<Phase>,
     /// Requests that may still be submitted.
     pending_requests: Cell<usize>,
@@ -167,6 +170,7 @@ impl Pool {
             manager: RefCell::new(ManagerState::new(&settings, &shard)),
             routes: RefCell::new(Routes::new(settings.is_resident())),
             allowance: Rc::new(Allowance::new(settings.log_rate)),
+            placement: Placement::new(&settings),
             settings,
             shard,
             borrows: Cell::new(None),

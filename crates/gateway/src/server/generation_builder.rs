@@ -19,7 +19,7 @@ use outboard_php_pool::pool::operations::{ForwardedOperations, Operations};
 use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
 use outboard_php_pool::tasks::journal::TaskJournal;
 use outboard_php_pool::tasks::{self, Tasks};
-use outboard_reactor::{Share, yield_now};
+use outboard_reactor::{Share, unbound, yield_now};
 use outboard_stream_server::StreamServer;
 use std::cell::RefCell;
 use std::io;
@@ -59,7 +59,7 @@ impl GenerationBuilder {
         let upstream = generation::upstream_client(&shared.upstream, predecessor);
         let before = predecessor.and_then(|before| before.entities.as_ref());
         let entities = match is_lead {
-            true => Entities::open(&config, before, &server_logs.error),
+            true => unbound(|| Entities::open(&config, before, &server_logs.error)),
             false => Ok(Entities::without_store(&config)),
         };
         let entities = entities.map_err(ServerError::setup)?;
@@ -74,6 +74,8 @@ impl GenerationBuilder {
             if let Some(name) = &self.name {
                 settings.host.app = title(name, app, &config);
             }
+            // The only thread of a server leaves the other cores to its workers.
+            settings.may_share_core &= self.share.count > 1;
             let memory = self.memory.of_app(&app.name);
             let operations_memory = memory.operations.clone();
             let tasks = match app.tasks.as_ref().filter(|_| is_lead) {
@@ -96,7 +98,9 @@ impl GenerationBuilder {
                 StreamServer::new(&app.name, &operations_memory, logs.error.clone())
             });
             let background = (tasks.clone(), streams.clone());
-            let opened = App::open(app.clone(), pool, background, logs, client, memory, caches);
+            // A page cache has threads.
+            let opened =
+                unbound(|| App::open(app.clone(), pool, background, logs, client, memory, caches));
             let opened =
                 opened.map_err(|error| ServerError::setup(format!("app {}: {error}", app.name)))?;
             let owner = Owner::of(app, &config);

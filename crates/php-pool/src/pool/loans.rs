@@ -163,6 +163,7 @@ impl Pool {
         let (id, process) = (worker.id, worker.into_process());
         // Before the worker: it could be back at home, and lent again, before a later message.
         self.announce_holder(members, id.number, to);
+        self.let_worker_go(id.number);
         let lent = Message::Worker(Box::new(LentWorker { process, doorbell }));
         let returned = self.shard.try_send(to, lent).err();
         let is_sent = returned.is_none();

@@ -157,6 +157,7 @@ impl Pool {
         self.resize(now_ms);
         self.continue_retiring();
         self.fork_successors();
+        self.place_workers(now_ms);
         self.log_dropped_lines();
     }
 }

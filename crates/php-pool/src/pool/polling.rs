@@ -6,11 +6,13 @@
 
 use super::Pool;
 use super::members::Members;
+use super::placement::WATCH_MS;
 use super::worker::{FrameOutcome, PANICKED, Worker, WorkerMessage};
 use crate::budget::{Budget, Share};
 use crate::rings::PolledRings;
 use outboard_reactor::{contain, now_ms};
 use outboard_ring::spsc::{Corrupt, Sleep};
+use outboard_supervisor::worker::lifecycle::State;
 
 /// A worker with a backlog does not ring for each response (`Link::publish_answer` of the host). If its
 /// next request takes long, the responses before that wait no longer than this.
@@ -18,6 +20,9 @@ const BACKLOG_POLL_MS: u64 = 1;
 
 impl PolledRings for Pool {
     fn poll_rings(&self, budget: &mut Budget) -> bool {
+        if self.placement.is_watching() {
+            self.watch_requests(now_ms());
+        }
         let is_active = self.has_pending_operations() || self.poll_all(budget);
         if self.log_is_dirty.take() {
             self.error_log.flush();
@@ -31,6 +36,7 @@ impl PolledRings for Pool {
     fn prepare_sleep(&self) -> u64 {
         let mut members = self.members.borrow_mut();
         let mut max_ms = u64::MAX;
+        let is_watching = self.placement.is_watching();
         self.active.retain(|slot| {
             let Some(worker) = members.workers[slot].as_mut() else { return false };
             if worker.may_send() {
@@ -39,7 +45,12 @@ impl PolledRings for Pool {
                     Ok(Sleep::MayBlock) if worker.backlog_len() > 0 => {
                         max_ms = max_ms.min(BACKLOG_POLL_MS);
                     }
-                    Ok(Sleep::MayBlock) => return !worker.rest_if_idle(),
+                    Ok(Sleep::MayBlock) => {
+                        if is_watching && worker.state() == State::Busy {
+                            max_ms = max_ms.min(WATCH_MS);
+                        }
+                        return !worker.rest_if_idle();
+                    }
                     Err(corrupt) => self.kill_for_protocol_error(worker, corrupt),
                 }
                 return true;

@@ -17,6 +17,8 @@ impl Pool {
     pub(super) fn record_finished(&self, worker: &mut Worker, lease: &Lease) {
         self.record_response();
         let exchange = &lease.exchange;
+        let took_ms = lease.took_ms(now_ms());
+        self.placement.record_request(took_ms);
         if let Some(done) = exchange.done.get() {
             let (route, counts) = (exchange.route.get(), &mut worker.request_counts);
             self.routes.borrow_mut().record_request(route, done.peak_memory_bytes, counts);
@@ -30,7 +32,6 @@ impl Pool {
                 self.log_request(worker, exchange, Level::Warn, &text);
             }
             _ => {
-                let took_ms = lease.took_ms(now_ms());
                 if self.settings.slow_ms.is_some_and(|slow_ms| took_ms >= slow_ms) {
                     let backtrace = worker.process.channel.backtrace(lease.tag).unwrap_or_default();
                     self.write_slow(worker, exchange, took_ms, &backtrace);

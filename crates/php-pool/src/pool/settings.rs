@@ -53,6 +53,8 @@ pub struct PoolSettings {
     pub slow_ms: Option<u64>,
     /// The longest time of PHP's start.
     pub start_timeout_ms: u64,
+    /// Whether quick workers run on the core of their gateway's thread.
+    pub may_share_core: bool,
 }
 
 impl PoolSettings {
@@ -105,11 +107,12 @@ impl PoolSettings {
             },
             slow_ms: (app.log.slow.path != LogTarget::Off).then_some(app.log.slow.threshold_ms),
             start_timeout_ms: pool.start_timeout_ms,
+            may_share_core: true,
         })
     }
 
-    /// The settings for an app's tasks: a fixed number of workers, and no queue, since tasks wait in
-    /// their own.
+    /// The settings for an app's tasks: a fixed number of workers that share no core with the gateway, and
+    /// no queue, since tasks wait in their own.
     ///
     /// # Errors
     /// As [`Self::of`].
@@ -129,6 +132,7 @@ impl PoolSettings {
             loopback_slots: 0,
             deadline_ms: tasks.timeout_ms,
             slow_ms: None,
+            may_share_core: false,
             ..self.clone()
         })
     }
@@ -197,6 +201,7 @@ mod tests {
         let tasks = tasks.unwrap();
         assert_eq!((tasks.min, tasks.max, tasks.spare), (Some(3), Some(3), 0));
         assert_eq!((tasks.queue_length, tasks.loopback_slots, tasks.slow_ms), (6, 0, None));
+        assert!(app.may_share_core && !tasks.may_share_core);
         assert_eq!((app.app.as_str(), tasks.app.as_str()), ("a", "a:tasks"));
         assert_eq!(tasks.host.env.get("OUTBOARD_TASK_WORKER").unwrap(), "1");
         assert!(!app.host.env.contains_key("OUTBOARD_TASK_WORKER"));

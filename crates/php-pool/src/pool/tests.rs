@@ -16,6 +16,7 @@ mod loans;
 mod log;
 mod operations;
 mod output;
+mod placement;
 mod queue;
 mod receive;
 mod recycling;
@@ -88,6 +89,7 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         log_rate: allowance::LogRate { lines: 1_000, bytes: 1 << 20 },
         slow_ms: None,
         start_timeout_ms: 5_000,
+        may_share_core: true,
     }
 }
 

@@ -104,6 +104,7 @@ impl Pool {
             worker.fail();
         }
         drop(members);
+        self.forget_placement();
         self.lent_workers_died();
         if self.phase.get() == Phase::Starting && self.manager.borrow().failure.is_none() {
             let host = self.settings.host_binary.display();

@@ -63,6 +63,7 @@ impl Pool {
             && self.replacements.borrow().is_empty()
             && self.manager.borrow().sizing.decision == Some(Decision::Hold(Reason::Enough))
             && !self.has_dropped_lines()
+            && !self.placement.is_active()
     }
 
     /// When a worker beyond the minimum has been idle for long; `u64::MAX` for never.

@@ -9,7 +9,7 @@ use super::super::worker_output::{self, OutputReader, StartupOutput};
 use super::super::{Phase, Pool, PoolSettings, Shard};
 use crate::rings::Rings;
 use outboard_log::{ErrorLog, Level, Reason};
-use outboard_reactor::{Interest, Source, Threads, now_ms, spawn, with_deadline};
+use outboard_reactor::{Interest, Source, Threads, now_ms, spawn, unbound, with_deadline};
 use outboard_supervisor::worker::lifecycle::State;
 use outboard_supervisor::zygote::{Zygote, output_pipe};
 use rustix::fd::OwnedFd;
@@ -91,7 +91,7 @@ impl Pool {
         }
         let (program, host) = (&self.settings.host_binary, self.settings.host.clone());
         let spawned = match &self.settings.as_user {
-            None => Some(Zygote::spawn(program, host)),
+            None => Some(unbound(|| Zygote::spawn(program, host))),
             Some(user) => {
                 let (user, program) = (user.clone(), program.clone());
                 let spawn = move || Zygote::spawn_as(&user, &program, host);

@@ -1,0 +1,226 @@
+//! [`Placement`]: where the workers of a pool run: on the core of this thread while their requests are
+//! short and the core has room, otherwise anywhere.
+//!
+//! Called by the manager in each tick, and whenever the rings are polled. It measures, the plan of
+//! `outboard_supervisor` decides, and the zygote moves the workers. Meanwhile this thread keeps to its
+//! core ([`CoreBinding`]). Invariants: only workers of this zygote that are ready are placed; once a
+//! request of one of them runs long, all are let go within a millisecond or two; a request costs two
+//! comparisons and no system call.
+
+use super::worker::Worker;
+use super::{Phase, Pool, PoolSettings};
+use outboard_log::Level;
+use outboard_reactor::CoreBinding;
+use outboard_supervisor::cpu;
+use outboard_supervisor::plan::placement::{INTERVAL_MS, Interval, LONG_MS, Plan};
+use outboard_supervisor::thread_times::ThreadTimes;
+use outboard_supervisor::worker::lifecycle::State;
+use std::cell::{Cell, RefCell};
+
+/// While a placed worker is busy, the loop looks this often how long its request has been running.
+pub(super) const WATCH_MS: u64 = 1;
+/// The workers of a larger pool are not measured, and not placed.
+const MAX_WORKERS: usize = 16;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Placement {
+    /// Whether the workers of this pool may be placed at all.
+    is_possible: bool,
+    pub(super) plan: RefCell<Plan>,
+    /// Requests that have ended in this interval, and the longest time of one.
+    requests: Cell<u64>,
+    longest_ms: Cell<u64>,
+    /// When this interval began.
+    since_ms: Cell<u64>,
+    /// When running requests were last looked at.
+    watched_ms: Cell<u64>,
+    /// While workers are placed.
+    binding: RefCell<Option<CoreBinding>>,
+    /// Those of this thread.
+    own_times: RefCell<Option<ThreadTimes>>,
+    pub(super) workers: RefCell<Vec<MeasuredWorker>>,
+}
+
+#[derive(Debug)]
+pub(super) struct MeasuredWorker {
+    pub(super) number: u64,
+    times: ThreadTimes,
+    /// Whether the zygote was ordered to move it to the core of this thread.
+    pub(super) is_placed: bool,
+}
+
+impl Placement {
+    /// Nothing is placed yet.
+    pub(super) fn new(settings: &PoolSettings) -> Self {
+        // The work of a program that has its own connections is not known here.
+        let has_requests_only = !settings.forks_per_request() && !settings.runs_program();
+        Self {
+            is_possible: settings.may_share_core && has_requests_only && cpu::cores() > 1,
+            plan: RefCell::default(),
+            requests: Cell::default(),
+            longest_ms: Cell::default(),
+            since_ms: Cell::default(),
+            watched_ms: Cell::default(),
+            binding: RefCell::default(),
+            own_times: RefCell::default(),
+            workers: RefCell::default(),
+        }
+    }
+
+    /// A request has ended.
+    pub(super) fn record_request(&self, took_ms: u64) {
+        self.requests.update(|requests| requests + 1);
+        if took_ms > self.longest_ms.get() {
+            self.longest_ms.set(took_ms);
+        }
+    }
+
+    /// Whether running requests have to be looked at.
+    pub(super) fn is_watching(&self) -> bool {
+        self.binding.borrow().is_some()
+    }
+
+    /// Whether a worker is placed.
+    pub(super) fn is_active(&self) -> bool {
+        self.is_watching() || self.workers.borrow().iter().any(|worker| worker.is_placed)
+    }
+
+    /// Ends the interval.
+    pub(super) fn measure<'a>(
+        &self,
+        now_ms: u64,
+        own: impl Iterator<Item = &'a Worker>,
+        busy_ms: Option<u64>,
+    ) -> Interval {
+        let requests = self.requests.take();
+        let longest_ms = self.longest_ms.take().max(busy_ms.unwrap_or(0));
+        let elapsed_ms = now_ms.saturating_sub(self.since_ms.replace(now_ms));
+        // Without requests there is no decision to be made.
+        let core_ns = if requests > 0 { self.core_ns(own) } else { None };
+        Interval { elapsed_ms, requests, longest_ms, core_ns }
+    }
+
+    /// The time that this thread and the workers had on processors, and that it waited for one.
+    fn core_ns<'a>(&self, own: impl Iterator<Item = &'a Worker>) -> Option<u64> {
+        let mut own_times = self.own_times.borrow_mut();
+        if own_times.is_none() {
+            *own_times = ThreadTimes::of_this_thread();
+        }
+        let own_times = own_times.as_mut()?.advance()?;
+        let mut sum_ns = own_times.run_ns.saturating_add(own_times.wait_ns);
+        let mut workers = self.workers.borrow_mut();
+        for worker in own.filter(|worker| is_ready(worker)) {
+            let number = worker.process.number;
+            if workers.iter().any(|known| known.number == number) {
+                continue;
+            }
+            if workers.len() == MAX_WORKERS {
+                return None;
+            }
+            let times = worker.process.pid.and_then(ThreadTimes::of_process)?;
+            workers.push(MeasuredWorker { number, times, is_placed: false });
+        }
+        // One that drains runs until its last request has ended; one that has exited is removed.
+        workers.retain_mut(|worker| {
+            let times = worker.times.advance();
+            sum_ns = sum_ns.saturating_add(times.unwrap_or_default().run_ns);
+            times.is_some()
+        });
+        Some(sum_ns)
+    }
+}
+
+impl Pool {
+    /// Measures at the end of an interval, and places workers or lets them go.
+    pub(super) fn place_workers(&self, now_ms: u64) {
+        let placement = &self.placement;
+        if !placement.is_possible {
+            return;
+        }
+        if self.phase.get() != Phase::Serving {
+            return self.let_workers_go();
+        }
+        if now_ms.saturating_sub(placement.since_ms.get()) < INTERVAL_MS {
+            return;
+        }
+        let interval = {
+            let members = self.members.borrow();
+            let busy_ms = members.all().filter_map(|worker| worker.busy_ms(now_ms)).max();
+            placement.measure(now_ms, members.own(), busy_ms)
+        };
+        placement.plan.borrow_mut().decide(now_ms, &interval);
+        match placement.plan.borrow().is_placed() {
+            true => self.place_ready_workers(),
+            false => self.let_workers_go(),
+        }
+    }
+
+    /// Moves workers to this core that are not there. If the core is that of another thread, the next
+    /// interval tries again.
+    pub(super) fn place_ready_workers(&self) {
+        let placement = &self.placement;
+        let mut binding = placement.binding.borrow_mut();
+        if binding.is_none() {
+            *binding = CoreBinding::bind();
+        }
+        let Some(core) = binding.as_ref().map(CoreBinding::core) else { return };
+        for worker in placement.workers.borrow_mut().iter_mut().filter(|one| !one.is_placed) {
+            worker.is_placed = self.order_cores(worker.number, &[core]);
+        }
+    }
+
+    /// Lets all workers go, and this thread. An order that the zygote does not take now is repeated at the
+    /// next tick.
+    fn let_workers_go(&self) {
+        self.placement.binding.take();
+        for worker in self.placement.workers.borrow_mut().iter_mut().filter(|one| one.is_placed) {
+            worker.is_placed = !self.order_cores(worker.number, &[]);
+        }
+    }
+
+    /// Lets a worker go that another thread gets.
+    pub(super) fn let_worker_go(&self, number: u64) {
+        let mut workers = self.placement.workers.borrow_mut();
+        if let Some(at) = workers.iter().position(|worker| worker.number == number)
+            && workers.swap_remove(at).is_placed
+        {
+            self.order_cores(number, &[]);
+        }
+    }
+
+    /// The zygote is gone, and its workers with it.
+    pub(super) fn forget_placement(&self) {
+        self.placement.binding.take();
+        self.placement.workers.borrow_mut().clear();
+    }
+
+    /// Lets the workers go if a request of one runs long.
+    pub(super) fn watch_requests(&self, now_ms: u64) {
+        let placement = &self.placement;
+        if placement.watched_ms.replace(now_ms) == now_ms {
+            return;
+        }
+        let is_long = |worker: &Worker| worker.busy_ms(now_ms) > Some(LONG_MS);
+        if self.members.borrow().own().any(is_long) {
+            placement.plan.borrow_mut().end(now_ms);
+            self.let_workers_go();
+        }
+    }
+
+    /// Whether the zygote has accepted the order.
+    fn order_cores(&self, worker: u64, cores: &[u16]) -> bool {
+        let zygote = self.zygote.borrow();
+        // Without a zygote there are no workers.
+        let Some(zygote) = zygote.as_ref() else { return true };
+        let ordered = zygote.place(worker, cores);
+        if let Err(error) = &ordered {
+            self.log(Level::Debug, &format!("cannot move a worker to other cores: {error}"));
+        }
+        ordered.is_ok()
+    }
+}
+
+fn is_ready(worker: &Worker) -> bool {
+    matches!(worker.state(), State::Idle | State::Busy)
+}

@@ -1,0 +1,157 @@
+//! Workers on the core of the loop. A machine with one core has nothing to test.
+
+use super::*;
+use crate::rings::PolledRings;
+use outboard_reactor::CoreBinding;
+use outboard_supervisor::cpu;
+use outboard_supervisor::plan::placement::Interval;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Two threads cannot have the same core: one test at a time is bound.
+fn alone() -> MutexGuard<'static, ()> {
+    static BOUND: Mutex<()> = Mutex::new(());
+    BOUND.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn in_loop_of_several_cores(test: impl AsyncFnOnce() + 'static) {
+    let _guard = alone();
+    if cpu::cores() > 1 {
+        in_loop(async move { test().await });
+    }
+}
+
+/// A ready worker with a process, which is this one.
+fn join(pool: &Rc<Pool>, number: u64) -> StandIn {
+    let worker = StandIn::join(pool, number);
+    pool.with_worker(number, |worker| worker.process.pid = Some(std::process::id() as i32));
+    worker
+}
+
+/// What the pool measures depends on what else the machine does: the plan gets other figures.
+fn place(pool: &Pool) {
+    pool.placement.record_request(0);
+    pool.placement.measure(now_ms(), pool.members.borrow().own(), None);
+    let quick = Interval { elapsed_ms: 100, requests: 100, longest_ms: 0, core_ns: Some(0) };
+    for at in 1..=100 {
+        pool.placement.plan.borrow_mut().decide(at * 100, &quick);
+    }
+    pool.place_ready_workers();
+}
+
+fn placed(pool: &Pool) -> Vec<u64> {
+    let workers = pool.placement.workers.borrow();
+    workers.iter().filter(|worker| worker.is_placed).map(|worker| worker.number).collect()
+}
+
+#[test]
+fn a_long_request_lets_all_workers_go_at_once() {
+    in_loop_of_several_cores(async || {
+        let pool = forking_pool(sequential());
+        let (_first, mut second) = (join(&pool, 1), join(&pool, 2));
+        assert_eq!(pool.prepare_sleep(), u64::MAX);
+        place(&pool);
+        assert_eq!(placed(&pool), [1, 2]);
+        assert_eq!(pool.prepare_sleep(), u64::MAX, "nothing has to be watched");
+        submit(&pool);
+        second.start_next();
+        assert_eq!(pool.prepare_sleep(), 1);
+        pool.watch_requests(now_ms() + 2);
+        assert_eq!(placed(&pool), [1, 2]);
+        pool.watch_requests(now_ms() + 3);
+        assert!(placed(&pool).is_empty());
+        assert!(!pool.placement.plan.borrow().is_placed());
+        assert_eq!(pool.prepare_sleep(), u64::MAX);
+        assert!(!pool.placement.is_active() && CoreBinding::bind().is_some());
+    });
+}
+
+#[test]
+fn workers_are_placed_once_they_are_ready() {
+    in_loop_of_several_cores(async || {
+        let pool = forking_pool(sequential());
+        let _first = join(&pool, 1);
+        let mut second = StandIn::starting(&pool, 2);
+        pool.with_worker(2, |worker| worker.process.forked(std::process::id() as i32));
+        place(&pool);
+        assert_eq!(placed(&pool), [1]);
+        second.send(FrameKind::Ready, Tag::default(), &[]);
+        poll(&pool);
+        place(&pool);
+        assert_eq!(placed(&pool), [1, 2]);
+        pool.let_worker_go(1);
+        assert_eq!(placed(&pool), [2], "another thread gets it");
+    });
+}
+
+#[test]
+fn a_placement_ends_without_requests_and_before_the_manager_rests() {
+    in_loop_of_several_cores(async || {
+        let pool = forking_pool(sequential());
+        let _worker = join(&pool, 1);
+        pool.resize(now_ms());
+        let at_ms = now_ms() + 1_000;
+        assert_eq!(pool.next_tick_ms(at_ms), u64::MAX);
+        place(&pool);
+        assert_eq!(pool.next_tick_ms(at_ms), at_ms + 100);
+        pool.place_workers(at_ms);
+        assert!(placed(&pool).is_empty());
+        assert_eq!(pool.next_tick_ms(at_ms), u64::MAX);
+    });
+}
+
+#[test]
+fn neither_a_retiring_pool_nor_one_without_a_zygote_has_placed_workers() {
+    in_loop_of_several_cores(async || {
+        let pool = forking_pool(sequential());
+        let _worker = join(&pool, 1);
+        place(&pool);
+        pool.zygote_exited();
+        assert!(!pool.placement.is_active());
+        let pool = forking_pool(sequential());
+        let _worker = join(&pool, 1);
+        place(&pool);
+        pool.phase.set(Phase::Retiring);
+        pool.place_workers(now_ms());
+        assert!(!pool.placement.is_active());
+    });
+}
+
+#[test]
+fn quick_requests_have_their_workers_placed() {
+    in_loop_of_several_cores(async || {
+        let pool = forking_pool(sequential());
+        let mut worker = join(&pool, 1);
+        // A busy machine lets this thread wait: the core counts as full then.
+        let is_placed = (1..=10_000).any(|interval| {
+            for _ in 0..10 {
+                submit(&pool);
+                worker.process_next(&pool);
+            }
+            pool.place_workers(now_ms() + interval * 100);
+            !placed(&pool).is_empty()
+        });
+        assert!(is_placed);
+    });
+}
+
+#[test]
+fn forks_and_tasks_and_large_pools_are_not_placed() {
+    in_loop_of_several_cores(async || {
+        let of_tasks = PoolSettings { may_share_core: false, ..sequential() };
+        for settings in [of_tasks, settings(1, Isolation::Fork)] {
+            let pool = forking_pool(settings);
+            let mut worker = StandIn::join(&pool, 1);
+            for interval in 1..=20 {
+                (0..10).for_each(|_| pool.placement.record_request(0));
+                pool.place_workers(now_ms() + interval * 100);
+            }
+            assert!(!pool.placement.is_active());
+            assert!(worker.receive().is_none());
+        }
+        let pool = forking_pool(PoolSettings { max: Some(20), ..sequential() });
+        let _workers: Vec<_> = (1..=17).map(|number| join(&pool, number)).collect();
+        pool.placement.record_request(0);
+        let interval = pool.placement.measure(now_ms(), pool.members.borrow().own(), None);
+        assert_eq!(interval.core_ns, None);
+    });
+}
