@@ -100,7 +100,7 @@ fn a_placement_ends_without_requests_and_before_the_manager_rests() {
 }
 
 #[test]
-fn neither_a_retiring_pool_nor_one_without_a_zygote_has_placed_workers() {
+fn a_pool_that_retires_or_has_no_zygote_has_no_placed_workers() {
     in_loop_of_several_cores(async || {
         let pool = forking_pool(sequential());
         let _worker = join(&pool, 1);

@@ -113,7 +113,7 @@ fn the_end_of_no_placement_changes_nothing_but_the_calm() {
 
 proptest! {
     #[test]
-    fn a_load_with_a_long_request_in_each_second_is_placed_for_a_small_part(
+    fn a_long_request_each_second_leaves_little_time_placed(
         at in 0..10_u64, seconds in 20..60_u64,
     ) {
         let (mut plan, mut placed) = (Plan::default(), 0);
