@@ -9,7 +9,7 @@
 use super::crash_loop::CrashLoop;
 use super::messages::Message;
 use super::siblings::LEAD;
-use outboard_reactor::{MailboxReceiver, MailboxSender, mailbox};
+use outboard_reactor::{MailboxReceiver, MailboxSender, Share, mailbox};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -109,7 +109,7 @@ impl Shard {
 
     /// Its part of a number of workers of the pool.
     pub(super) fn share(&self, total: usize) -> usize {
-        total / self.count() + usize::from(self.index < total % self.count())
+        Share { index: self.index, count: self.count() }.of(total)
     }
 
     /// The number of the next worker of this shard; `last` is 0 before the first.
