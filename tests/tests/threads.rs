@@ -4,28 +4,12 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Client, Configured, Docroot, Process, Request, eventually, repeating};
+use outboard_e2e::{
+    Client, Configured, Process, Request, THREAD_COUNTS, VISITORS, eventually, repeating,
+};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-const COUNTS: [usize; 3] = [1, 2, 4];
-/// So many connections are spread over all threads, as good as certainly.
-const CONNECTIONS: usize = 32;
-
-/// Serves the fixtures of a subject with this number of threads and these tables.
-fn serving(subject: &str, threads: usize, tables: &str) -> Configured {
-    Configured::start(Docroot::of(subject), &text(threads, tables))
-}
-
-fn text(threads: usize, tables: &str) -> String {
-    format!("threads = {threads}\n{}", Configured::text(tables))
-}
-
-/// Visitors with a connection each.
-fn visitors(site: &Configured) -> Vec<Client> {
-    (0..CONNECTIONS).map(|_| site.client()).collect()
-}
 
 fn pool(site: &Configured) -> Value {
     site.status()["pools"][0].clone()
@@ -33,19 +17,19 @@ fn pool(site: &Configured) -> Value {
 
 #[test]
 fn the_status_is_that_of_all_threads() {
-    for threads in COUNTS {
-        let site = serving("supervision", threads, "[pool]\nmin = 4\nmax = 4");
-        let mut visitors = visitors(&site);
+    for threads in THREAD_COUNTS {
+        let site = Configured::with_threads("supervision", threads, "[pool]\nmin = 4\nmax = 4");
+        let mut visitors = site.visitors();
         for visitor in &mut visitors {
             visitor.get("/hello.php").expect(200).saying("Hello, world\n");
         }
         let status = site.status();
         assert_eq!(status["threads"].as_u64(), Some(threads as u64));
-        assert_eq!(status["requests"].as_u64(), Some(CONNECTIONS as u64), "{status:#}");
+        assert_eq!(status["requests"].as_u64(), Some(VISITORS as u64), "{status:#}");
         let open = status["connections"].as_u64().unwrap();
-        assert!(open >= CONNECTIONS as u64, "{open}");
+        assert!(open >= VISITORS as u64, "{open}");
         let pool = pool(&site);
-        assert_eq!(pool["requests"].as_u64(), Some(CONNECTIONS as u64));
+        assert_eq!(pool["requests"].as_u64(), Some(VISITORS as u64));
         assert_eq!(pool["workers"].as_array().unwrap().len(), 4, "{pool:#}");
         assert_eq!((pool["min"].as_u64(), pool["max"].as_u64()), (Some(4), Some(4)));
     }
@@ -53,10 +37,10 @@ fn the_status_is_that_of_all_threads() {
 
 #[test]
 fn one_worker_serves_the_clients_of_all_threads() {
-    for threads in COUNTS {
-        let site = serving("supervision", threads, "[pool]\nmin = 1\nmax = 1");
+    for threads in THREAD_COUNTS {
+        let site = Configured::with_threads("supervision", threads, "[pool]\nmin = 1\nmax = 1");
         let mut pids = HashSet::new();
-        for visitor in &mut visitors(&site) {
+        for visitor in &mut site.visitors() {
             pids.insert(visitor.get("/pid.php").expect(200).text());
         }
         assert_eq!(pids.len(), 1, "{threads} threads: {pids:?}");
@@ -66,8 +50,8 @@ fn one_worker_serves_the_clients_of_all_threads() {
 /// A thread whose workers are busy has the idle ones of the others.
 #[test]
 fn no_request_waits_while_a_worker_is_idle() {
-    for threads in COUNTS {
-        let site = serving("supervision", threads, "[pool]\nmin = 4\nmax = 4");
+    for threads in THREAD_COUNTS {
+        let site = Configured::with_threads("supervision", threads, "[pool]\nmin = 4\nmax = 4");
         for _ in 0..3 {
             let held: Vec<_> = (0..4).map(|_| site.hold()).collect();
             let pids: HashSet<u32> = held.iter().map(|one| one.pid()).collect();
@@ -85,15 +69,15 @@ fn no_request_waits_while_a_worker_is_idle() {
 
 #[test]
 fn a_full_queue_is_full_for_all_threads() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         let tables = "[pool]\nmin = 1\nmax = 1\nqueue_length = 3\nloopback_slots = 0";
-        let site = serving("supervision", threads, tables);
+        let site = Configured::with_threads("supervision", threads, tables);
         let held = site.hold();
         let address = site.address();
         let refused = AtomicUsize::new(0);
         let served = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for _ in 0..CONNECTIONS {
+            for _ in 0..VISITORS {
                 scope.spawn(|| {
                     let counter = match Client::new(address).get("/hello.php").status {
                         200 => &served,
@@ -105,7 +89,7 @@ fn a_full_queue_is_full_for_all_threads() {
             }
             eventually("the others are refused", || {
                 let count = refused.load(Ordering::Relaxed);
-                if count >= CONNECTIONS - 3 - (threads - 1) { Ok(()) } else { Err(count) }
+                if count >= VISITORS - 3 - (threads - 1) { Ok(()) } else { Err(count) }
             });
             held.finishes();
         });
@@ -116,8 +100,8 @@ fn a_full_queue_is_full_for_all_threads() {
 
 #[test]
 fn killed_workers_and_zygotes_are_replaced_on_every_thread() {
-    for threads in COUNTS {
-        let site = serving("supervision", threads, "[pool]\nmin = 4\nmax = 4");
+    for threads in THREAD_COUNTS {
+        let site = Configured::with_threads("supervision", threads, "[pool]\nmin = 4\nmax = 4");
         let before = site.processes();
         assert_eq!(before.len(), threads + 4, "a zygote for each thread, and the workers");
         // The zygotes of the other threads and some workers; then the first zygote, and with it all.
@@ -131,7 +115,7 @@ fn killed_workers_and_zygotes_are_replaced_on_every_thread() {
                 let idle = pool(&site)["workers"].as_array().unwrap().len();
                 if is_new && now.len() == threads + 4 && idle == 4 { Ok(()) } else { Err(now) }
             });
-            for visitor in &mut visitors(&site) {
+            for visitor in &mut site.visitors() {
                 visitor.get("/hello.php").expect(200);
             }
         }
@@ -140,9 +124,9 @@ fn killed_workers_and_zygotes_are_replaced_on_every_thread() {
 
 #[test]
 fn reloads_cost_no_request_on_any_thread() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         let tables = "[pool]\nmin = 2\nmax = 2";
-        let site = serving("supervision", threads, tables);
+        let site = Configured::with_threads("supervision", threads, tables);
         let served = AtomicUsize::new(0);
         let client = |is_over: &dyn Fn() -> bool| {
             let mut client = site.client();
@@ -153,7 +137,7 @@ fn reloads_cost_no_request_on_any_thread() {
         };
         repeating(8, client, || {
             for generation in 2..7 {
-                site.rewrite(&text(threads, tables));
+                site.rewrite(&Configured::text_with_threads(threads, tables));
                 let output = site.command("reload", &[]);
                 assert!(output.status.success(), "{output:?}\n{}", site.child().output());
                 assert_eq!(site.status()["generation"].as_u64(), Some(generation));
@@ -169,8 +153,8 @@ fn reloads_cost_no_request_on_any_thread() {
 
 #[test]
 fn a_stop_completes_the_requests_of_all_threads() {
-    for threads in COUNTS {
-        let site = serving("supervision", threads, "[pool]\nmin = 4\nmax = 4");
+    for threads in THREAD_COUNTS {
+        let site = Configured::with_threads("supervision", threads, "[pool]\nmin = 4\nmax = 4");
         let held: Vec<_> = (0..4).map(|_| site.hold()).collect();
         site.child().signal(rustix::process::Signal::TERM);
         site.logs(&["stopping: completing running requests"]);
@@ -186,19 +170,19 @@ fn a_stop_completes_the_requests_of_all_threads() {
 
 #[test]
 fn records_are_the_same_on_every_thread() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         let tables = "[kv]\ndata_dir = \"kv\"\npath = \"/kv\"\ntrusted_clients = [\"127.0.0.1\"]";
-        let site = serving("supervision", threads, tables);
-        for (number, visitor) in visitors(&site).iter_mut().enumerate() {
+        let site = Configured::with_threads("supervision", threads, tables);
+        for (number, visitor) in site.visitors().iter_mut().enumerate() {
             let put = Request::new("PUT", &format!("/kv/entity?id={number:02}")).body("value");
             visitor.send(&put).expect(201);
         }
-        let mut visitors = visitors(&site);
+        let mut visitors = site.visitors();
         for visitor in &mut visitors {
             visitor.get("/kv/entity?id=07").expect(200).saying("value");
             visitor.get("/kv/entity?id=x").expect(404);
             let all = visitor.get("/kv/entities?start=00").expect(200).text();
-            assert_eq!(all.matches("value").count(), CONNECTIONS, "{all}");
+            assert_eq!(all.matches("value").count(), VISITORS, "{all}");
         }
     }
 }

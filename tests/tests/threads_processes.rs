@@ -5,27 +5,14 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Client, Configured, Docroot, eventually, repeating};
+use outboard_e2e::{Client, Configured, Docroot, THREAD_COUNTS, VISITORS, eventually, repeating};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const COUNTS: [usize; 3] = [1, 2, 4];
-/// So many connections are spread over all threads, as good as certainly.
-const CONNECTIONS: usize = 32;
-
-/// Serves the fixtures of a subject with this number of threads and these tables.
-fn serving(subject: &str, threads: usize, tables: &str) -> Configured {
-    Configured::start(Docroot::of(subject), &text(threads, tables))
-}
-
-fn text(threads: usize, tables: &str) -> String {
-    format!("threads = {threads}\n{}", Configured::text(tables))
-}
-
 /// Workers with a script of their own, and these lines of their table.
 fn with_script(threads: usize, worker: &str, pool: &str) -> Configured {
-    let text = text(threads, &format!("[pool]\n{pool}"));
+    let text = Configured::text_with_threads(threads, &format!("[pool]\n{pool}"));
     let app =
         format!("root = \"www\"\nmode = \"worker\"\nworker.script = \"www/worker.php\"\n{worker}");
     Configured::start(Docroot::of("worker_pool"), &text.replace("root = \"www\"", &app))
@@ -47,7 +34,7 @@ fn said(site: &Configured, target: &str, times: usize) -> Vec<String> {
         (0..times).map(|_| client.get(target).expect(200).text()).collect::<Vec<_>>()
     };
     std::thread::scope(|scope| {
-        let clients: Vec<_> = (0..CONNECTIONS).map(|_| scope.spawn(client)).collect();
+        let clients: Vec<_> = (0..VISITORS).map(|_| scope.spawn(client)).collect();
         clients.into_iter().flat_map(|client| client.join().expect("it was served")).collect()
     })
 }
@@ -55,9 +42,9 @@ fn said(site: &Configured, target: &str, times: usize) -> Vec<String> {
 /// The busy thread that has the worker gives it to the others.
 #[test]
 fn no_thread_has_the_only_worker_for_itself() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         let tables = "[pool]\nmin = 1\nmax = 1\nqueue_timeout = \"3s\"\nloopback_slots = 0";
-        let site = serving("supervision", threads, tables);
+        let site = Configured::with_threads("supervision", threads, tables);
         let served: Vec<AtomicUsize> = (0..16).map(|_| AtomicUsize::new(0)).collect();
         let next = AtomicUsize::new(0);
         let client = |is_over: &dyn Fn() -> bool| {
@@ -81,9 +68,9 @@ fn no_thread_has_the_only_worker_for_itself() {
 /// The pool may grow for requests of any thread, whichever may fork the workers.
 #[test]
 fn a_pool_grows_to_its_maximum_for_the_requests_of_any_thread() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         let tables = "[pool]\nmin = 1\nmax = 4\nmin_idle = 0\nloopback_slots = 0";
-        let site = serving("supervision", threads, tables);
+        let site = Configured::with_threads("supervision", threads, tables);
         let held: Vec<_> = (0..4).map(|_| site.hold()).collect();
         let pids: HashSet<u32> = held.iter().map(|one| one.pid()).collect();
         assert_eq!((pids.len(), workers(&site)), (4, 4), "{threads} threads");
@@ -93,9 +80,13 @@ fn a_pool_grows_to_its_maximum_for_the_requests_of_any_thread() {
 
 #[test]
 fn loopback_requests_are_served_on_every_thread() {
-    for threads in COUNTS {
-        let site = serving("supervision", threads, "[pool]\nmin = 1\nmax = 1\nmin_idle = 0");
-        for _ in 0..CONNECTIONS / 4 {
+    for threads in THREAD_COUNTS {
+        let site = Configured::with_threads(
+            "supervision",
+            threads,
+            "[pool]\nmin = 1\nmax = 1\nmin_idle = 0",
+        );
+        for _ in 0..VISITORS / 4 {
             let said = site.client().get("/self_call.php").expect(200).text();
             assert_eq!(said, "said: Hello, world\n");
         }
@@ -104,7 +95,7 @@ fn loopback_requests_are_served_on_every_thread() {
 
 #[test]
 fn workers_with_a_script_serve_the_clients_of_all_threads() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         for (concurrency, count) in [(1, 1), (1, 4), (8, 1), (8, 4)] {
             let worker = format!("worker.concurrency = {concurrency}\n");
             let pool = format!("min = {count}\nmax = {count}\nmin_idle = 0\nloopback_slots = 0\n");
@@ -120,7 +111,7 @@ fn workers_with_a_script_serve_the_clients_of_all_threads() {
 /// A thread whose part of the forks is none has those of the others.
 #[test]
 fn forks_for_one_request_serve_the_clients_of_all_threads() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         for count in [1, 4] {
             let pool = format!("min = {count}\nmax = {count}\nmin_idle = 0\nloopback_slots = 0\n");
             let site = with_script(threads, "worker.isolation = \"fork\"\n", &pool);
@@ -134,16 +125,20 @@ fn forks_for_one_request_serve_the_clients_of_all_threads() {
 
 #[test]
 fn crashes_are_survived_on_every_thread() {
-    for threads in COUNTS {
-        let site = serving("supervision", threads, "[pool]\nmin = 2\nmax = 2\nloopback_slots = 0");
+    for threads in THREAD_COUNTS {
+        let site = Configured::with_threads(
+            "supervision",
+            threads,
+            "[pool]\nmin = 2\nmax = 2\nloopback_slots = 0",
+        );
         let crashed = (0..8).filter(|_| site.client().get("/crash.php").status == 502).count();
         assert!(crashed > 0);
         eventually("all are served", || {
-            (0..CONNECTIONS).all(|_| site.client().get("/hello.php").status == 200)
+            (0..VISITORS).all(|_| site.client().get("/hello.php").status == 200)
         });
         eventually("nothing is left behind", || site.processes().len() == threads + 2);
         let deadline = "[limits]\nrequest_deadline = \"300ms\"\n[pool]\nmin = 2\nmax = 2\n";
-        let site = serving("supervision", threads, deadline);
+        let site = Configured::with_threads("supervision", threads, deadline);
         for _ in 0..4 {
             site.client().get("/stuck.php?how=sleeps").expect(504);
         }
@@ -154,18 +149,21 @@ fn crashes_are_survived_on_every_thread() {
 
 #[test]
 fn a_reload_that_fails_changes_nothing_on_any_thread() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         let tables = "[pool]\nmin = 2\nmax = 2";
-        let site = serving("supervision", threads, tables);
+        let site = Configured::with_threads("supervision", threads, tables);
         let before = site.processes();
         site.docroot().beside().file("preload.php", "<?php throw new Exception('not today');\n");
         let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = taken.local_addr().expect("it is bound").to_string();
         for failing in [
-            text(threads, "[php]\npreload = \"preload.php\""),
-            text(threads, "[app.zoo]\nroot = \"www\"\nhosts = [\"zoo\"]\nuser = \"nobody-has-it\""),
+            Configured::text_with_threads(threads, "[php]\npreload = \"preload.php\""),
+            Configured::text_with_threads(
+                threads,
+                "[app.zoo]\nroot = \"www\"\nhosts = [\"zoo\"]\nuser = \"nobody-has-it\"",
+            ),
             // Found when the pools of all threads are ready.
-            text(threads, tables).replace("127.0.0.1:0", &address),
+            Configured::text_with_threads(threads, tables).replace("127.0.0.1:0", &address),
         ] {
             site.rewrite(&failing);
             let output = site.command("reload", &[]);
@@ -177,7 +175,7 @@ fn a_reload_that_fails_changes_nothing_on_any_thread() {
                 if now == before { Ok(()) } else { Err((now, before.clone())) }
             });
         }
-        site.rewrite(&text(threads, tables));
+        site.rewrite(&Configured::text_with_threads(threads, tables));
         assert!(site.command("reload", &[]).status.success());
         said(&site, "/hello.php", 1);
     }
@@ -186,8 +184,10 @@ fn a_reload_that_fails_changes_nothing_on_any_thread() {
 /// Neither for PHP to start, nor for pools that no thread has started.
 #[test]
 fn a_stop_does_not_wait_for_a_reload() {
-    for threads in COUNTS {
-        let with = |tables: &str| format!("drain_timeout = \"50s\"\n{}", text(threads, tables));
+    for threads in THREAD_COUNTS {
+        let with = |tables: &str| {
+            format!("drain_timeout = \"50s\"\n{}", Configured::text_with_threads(threads, tables))
+        };
         let site = Configured::start(Docroot::of("supervision"), &with("[pool]\nmin = 2\nmax = 2"));
         site.docroot().beside().file("preload.php", "<?php sleep(50);\n");
         site.rewrite(&with("[php]\npreload = \"preload.php\""));

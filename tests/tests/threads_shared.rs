@@ -5,7 +5,8 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{
-    Client, Configured, Connection, Docroot, Fifo, Request, Wire, eventually, repeating,
+    Client, Configured, Connection, Docroot, Fifo, Request, THREAD_COUNTS, VISITORS, Wire,
+    eventually, repeating,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -13,27 +14,6 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-const COUNTS: [usize; 3] = [1, 2, 4];
-/// So many connections are spread over all threads, as good as certainly.
-const CONNECTIONS: usize = 32;
-
-fn text(threads: usize, tables: &str) -> String {
-    format!("threads = {threads}\n{}", Configured::text(tables))
-}
-
-/// Serves the fixtures of a subject with this number of threads and these tables.
-fn serving(subject: &str, threads: usize, tables: &str) -> Configured {
-    let docroot = Docroot::of(subject);
-    docroot.writable("state");
-    docroot.writable("var");
-    Configured::start(docroot, &text(threads, tables))
-}
-
-/// Visitors with a connection each.
-fn visitors(site: &Configured) -> Vec<Client> {
-    (0..CONNECTIONS).map(|_| site.client()).collect()
-}
 
 /// Posts half of a body: such a connection is not idle.
 fn half_a_post(site: &Configured) -> Wire {
@@ -45,8 +25,8 @@ fn half_a_post(site: &Configured) -> Wire {
 
 #[test]
 fn an_address_has_so_many_connections_on_all_threads_together() {
-    for threads in COUNTS {
-        let site = serving("limits", threads, "[limits]\nconnections_per_ip = 4");
+    for threads in THREAD_COUNTS {
+        let site = Configured::with_threads("limits", threads, "[limits]\nconnections_per_ip = 4");
         let busy: Vec<Wire> = (0..4)
             .map(|_| {
                 let mut wire = half_a_post(&site);
@@ -54,7 +34,7 @@ fn an_address_has_so_many_connections_on_all_threads_together() {
                 wire
             })
             .collect();
-        let _more: Vec<Wire> = (0..CONNECTIONS).map(|_| site.wire()).collect();
+        let _more: Vec<Wire> = (0..VISITORS).map(|_| site.wire()).collect();
         // One connection to each other thread may be in the place of one that seemed to be idle, and that
         // of the status counts as well.
         eventually("the others are closed", || {
@@ -75,11 +55,15 @@ fn an_address_has_so_many_connections_on_all_threads_together() {
 
 #[test]
 fn idle_connections_of_any_thread_make_room_for_others() {
-    for threads in COUNTS {
-        let site = serving("limits", threads, "[limits]\nconnections = 8\nidle_timeout = \"10m\"");
+    for threads in THREAD_COUNTS {
+        let site = Configured::with_threads(
+            "limits",
+            threads,
+            "[limits]\nconnections = 8\nidle_timeout = \"10m\"",
+        );
         let mut kept: Vec<Client> = Vec::new();
         for _ in 0..3 {
-            for mut visitor in visitors(&site) {
+            for mut visitor in site.visitors() {
                 visitor.get("/hello.php").expect(200).saying("Hello, world\n");
                 kept.push(visitor);
             }
@@ -94,8 +78,8 @@ fn idle_connections_of_any_thread_make_room_for_others() {
 
 #[test]
 fn connections_beyond_the_limit_wait_and_are_served_on_every_thread() {
-    for threads in COUNTS {
-        let site = serving("limits", threads, "[limits]\nconnections = 4");
+    for threads in THREAD_COUNTS {
+        let site = Configured::with_threads("limits", threads, "[limits]\nconnections = 4");
         let inside: Vec<Wire> = (0..4)
             .map(|_| {
                 let mut wire = half_a_post(&site);
@@ -121,11 +105,11 @@ fn connections_beyond_the_limit_wait_and_are_served_on_every_thread() {
 
 #[test]
 fn tasks_of_all_threads_are_done() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         let tables = "[pool]\nmin = 2\nmax = 2\nmin_idle = 0\n[app.site.tasks]\n\
                       workers = 2\nscript = \"www/worker.php\"\nqueue_length = 1000";
-        let site = serving("tasks", threads, tables);
-        for (number, visitor) in visitors(&site).iter_mut().enumerate() {
+        let site = Configured::with_threads("tasks", threads, tables);
+        for (number, visitor) in site.visitors().iter_mut().enumerate() {
             let said = visitor.get(&format!("/index.php?dispatch={number:02}")).expect(200).text();
             assert!(said.contains("\"id\""), "{said}");
             let length = (number + 1) * 20_000;
@@ -136,24 +120,24 @@ fn tasks_of_all_threads_are_done() {
         eventually("all are done", || {
             let text = client.get("/index.php?name=ticked").expect(200).text();
             let done: HashSet<&str> = text.lines().filter(|line| line.starts_with('\'')).collect();
-            if done.len() == CONNECTIONS { Ok(()) } else { Err(text) }
+            if done.len() == VISITORS { Ok(()) } else { Err(text) }
         });
         let status = site.status();
         let tasks = status["tasks"].as_array().expect("a list");
         assert_eq!(tasks.len(), 1);
-        assert_eq!(tasks[0]["accepted"].as_u64(), Some(2 * CONNECTIONS as u64), "{tasks:?}");
+        assert_eq!(tasks[0]["accepted"].as_u64(), Some(2 * VISITORS as u64), "{tasks:?}");
         assert_eq!(status["pools"].as_array().map(Vec::len), Some(2), "{status:#}");
     }
 }
 
 #[test]
 fn php_of_every_thread_has_the_same_records() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         let tables = "[pool]\nmin = 4\nmax = 4\n[kv]\ndata_dir = \"entities\"\n\
                       [kv.namespace.memory]\ndurability = \"memory\"";
-        let site = serving("entities", threads, tables);
+        let site = Configured::with_threads("entities", threads, tables);
         for namespace in ["default", "memory"] {
-            for visitor in &mut visitors(&site)[..16] {
+            for visitor in &mut site.visitors()[..16] {
                 let target = format!("/classic.php?namespace={namespace}");
                 let said = visitor.get(&target).expect(200);
                 let said: Value = serde_json::from_slice(&said.body).expect("it is JSON");
@@ -170,16 +154,16 @@ fn php_of_every_thread_has_the_same_records() {
 
 fn with_cache(threads: usize, tables: &str) -> Configured {
     let cache = "[app.site.page_cache]\nmode = \"on\"\npurge_from = [\"127.0.0.1\"]\n";
-    serving("page_cache", threads, &format!("{cache}{tables}"))
+    Configured::with_threads("page_cache", threads, &format!("{cache}{tables}"))
 }
 
 #[test]
 fn a_page_is_cached_and_purged_for_all_threads_at_once() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         let site = with_cache(threads, "");
         let target = "/page.php?header[]=Cache-Control:max-age=600";
         for run in 1..4 {
-            for visitor in &mut visitors(&site) {
+            for visitor in &mut site.visitors() {
                 let page = visitor.get(target).expect(200);
                 assert_eq!(page.text(), format!("run {run} for visitor\n"), "{threads} threads");
             }
@@ -200,7 +184,7 @@ fn a_page_is_cached_and_purged_for_all_threads_at_once() {
 
 #[test]
 fn a_page_is_rendered_once_for_the_clients_of_all_threads() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         let site = with_cache(threads, "lock_timeout = \"60s\"");
         let state = site.root().join("state");
         let mut gate = Fifo::at(state.join("gate-1"));
@@ -211,13 +195,13 @@ fn a_page_is_rendered_once_for_the_clients_of_all_threads() {
             connection.send(&request.to_bytes("a")).expect("the server reads");
             connection
         };
-        let mut clients: Vec<Connection> = (0..CONNECTIONS).map(|_| start()).collect();
+        let mut clients: Vec<Connection> = (0..VISITORS).map(|_| start()).collect();
         running.hear();
         eventually("the others wait", || {
             let output = site.command("cache", &["stats", "--json"]);
             let stats: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
             let waiting = stats["apps"]["site"]["waiting"].as_u64();
-            if waiting == Some(CONNECTIONS as u64 - 1) { Ok(()) } else { Err(waiting) }
+            if waiting == Some(VISITORS as u64 - 1) { Ok(()) } else { Err(waiting) }
         });
         gate.open();
         for client in &mut clients {
@@ -242,8 +226,8 @@ fn logged(path: &Path) -> Vec<usize> {
 
 #[test]
 fn the_access_log_has_a_line_for_each_request_also_after_a_rotation() {
-    for threads in COUNTS {
-        let with_log = text(threads, "[pool]\nmin = 2\nmax = 2")
+    for threads in THREAD_COUNTS {
+        let with_log = Configured::text_with_threads(threads, "[pool]\nmin = 2\nmax = 2")
             .replace("path = \"off\"", "path = \"log/access.log\"");
         let docroot = Docroot::of("supervision");
         fs::create_dir_all(docroot.beside().path().join("log")).expect("it is ours");
@@ -281,27 +265,27 @@ fn the_access_log_has_a_line_for_each_request_also_after_a_rotation() {
 
 #[test]
 fn the_metrics_are_those_of_all_threads() {
-    for threads in COUNTS {
+    for threads in THREAD_COUNTS {
         let tables = "[admin]\nmetrics = \"/metrics\"\n[pool]\nmin = 4\nmax = 4";
-        let site = serving("supervision", threads, tables);
-        for visitor in &mut visitors(&site) {
+        let site = Configured::with_threads("supervision", threads, tables);
+        for visitor in &mut site.visitors() {
             visitor.get("/hello.php").expect(200);
         }
         // Each connection may be one of another thread.
-        for (earlier, visitor) in visitors(&site).iter_mut().enumerate() {
+        for (earlier, visitor) in site.visitors().iter_mut().enumerate() {
             let page = visitor.get("/metrics").expect(200).text();
             let sample = |series: &str| {
                 let mut lines = page.lines();
                 let value = lines.find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
                 value.unwrap_or_else(|| panic!("no {series} in\n{page}")).to_owned()
             };
-            let count = (CONNECTIONS + earlier).to_string();
+            let count = (VISITORS + earlier).to_string();
             assert_eq!(
                 sample("outboard_responses_total{class=\"2xx\"}"),
                 count,
                 "{threads} threads"
             );
-            let php = CONNECTIONS.to_string();
+            let php = VISITORS.to_string();
             assert_eq!(sample("outboard_php_requests_total{app=\"site\"}"), php);
         }
     }
