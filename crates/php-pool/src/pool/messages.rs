@@ -10,7 +10,7 @@ use super::loans::LentWorker;
 use super::recycling::SIGKILL;
 use crate::worker_id::WorkerId;
 use outboard_log::Level;
-use outboard_reactor::{MailboxReceiver, contain, now_ms, spawn};
+use outboard_reactor::{MailboxReceiver, contain, now_ms, share_turn, spawn};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_supervisor::zygote::SiblingEnds;
 use std::rc::Rc;
@@ -40,6 +40,8 @@ pub(super) enum Message {
     Signal { number: u64, signal: i32 },
     /// To the first pool: an operation that it carries out for all.
     Operation { by: usize, worker: WorkerId, request: Tag, payload: Vec<u8> },
+    /// To the pool that sent it: it has been begun.
+    Begun { worker: WorkerId, bytes: usize },
     /// To the first pool: forget the operations of a worker.
     Forget { worker: WorkerId },
     /// A frame for a worker whose operation the first pool carries out.
@@ -50,6 +52,16 @@ pub(super) enum Message {
     Closed,
     /// To itself: the pool is gone.
     Gone,
+}
+
+impl Message {
+    /// What it carries.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Operation { payload, .. } | Self::Frame { payload, .. } => payload.len(),
+            _ => 0,
+        }
+    }
 }
 
 impl Pool {
@@ -73,6 +85,7 @@ impl Pool {
             Message::Operation { by, worker, request, payload } => {
                 self.begin_remote(by, worker, request, &payload);
             }
+            Message::Begun { worker, bytes } => self.operation_begun(worker, bytes),
             Message::Forget { worker } => self.forget_remote(worker),
             Message::Frame { worker, kind, tag, payload } => {
                 self.deliver(worker, kind, tag, &payload);
@@ -113,7 +126,12 @@ async fn follow(pool: Rc<Pool>, messages: MailboxReceiver<Message>) {
     loop {
         match messages.next().await {
             Message::Gone => break,
-            message => pool.handle_message(message),
+            message => {
+                let bytes = message.bytes();
+                pool.handle_message(message);
+                // Another thread can send many.
+                share_turn(bytes).await;
+            }
         }
     }
     messages.close().into_iter().for_each(|message| pool.handle_message(message));

@@ -63,6 +63,8 @@ pub(crate) struct Worker {
     unsent_frames: VecDeque<(FrameKind, Tag, Vec<u8>)>,
     /// Their memory, counted with that of its operations.
     unsent_held: Held,
+    /// Operations that the lead's thread has not begun yet.
+    forwarded_bytes: usize,
     /// Tasks that are woken once there are none.
     waiting_for_room: Waiters,
     /// The request of the last body frame, whose client may be too slow.
@@ -143,6 +145,7 @@ impl Worker {
             unsent: VecDeque::new(),
             unsent_frames: VecDeque::new(),
             unsent_held: Account::below(&pool.memory.borrow(), MEMORY_EIGHTHS).hold(0),
+            forwarded_bytes: 0,
             waiting_for_room: Waiters::default(),
             stalled_by: None,
             paused: Vec::new(),
@@ -183,10 +186,11 @@ impl Worker {
         is_idle
     }
 
-    /// Whether no request and no frame is on its way to it.
+    /// Whether no request and no frame is on its way to it, and no operation to the lead's thread.
     pub(super) fn has_nothing_under_way(&self) -> bool {
         self.leases.len() == 0
             && self.unsent_frames.is_empty()
+            && self.forwarded_bytes == 0
             && self.paused.is_empty()
             && !self.doorbell_is_due
     }

@@ -3,9 +3,10 @@
 //! The pools of the other threads pass such operations to the pool of the same app on the lead's
 //! thread, and pass its completions to their workers. Invariants: to the operations of the lead a
 //! requester of another thread is like one of its own; no more bytes are on their way to a worker than
-//! [`MAX_UNDER_WAY_BYTES`] and one completion; if the lead's pool is gone an operation fails at once.
+//! [`MAX_UNDER_WAY_BYTES`] and one completion; a worker whose operations the lead has not begun is not
+//! read (`Worker::is_behind`); if the lead's pool is gone an operation fails at once.
 
-use super::{Gone, Operations, Requester};
+use super::{Gone, Operations, Requester, Way};
 use crate::pool::Pool;
 use crate::pool::messages::Message;
 use crate::pool::shards::Shard;
@@ -83,8 +84,11 @@ impl Operations for ForwardedOperations {
         };
         drop(open);
         let (by, request, payload) = (self.shard.index(), requester.request, payload.to_vec());
+        let bytes = payload.len();
         let message = Message::Operation { by, worker, request, payload };
-        if self.shard.try_send(LEAD, message).is_err() {
+        if self.shard.try_send(LEAD, message).is_ok() {
+            requester.is_forwarded(bytes);
+        } else {
             self.open.borrow_mut().remove(&worker);
             let (failure, message) = (Failure::Busy, "the server is stopping");
             let part = Part::Failed { failure, message };
@@ -110,6 +114,18 @@ impl Operations for ForwardedOperations {
     fn has_any(&self, worker: WorkerId) -> bool {
         let has_open = self.open.borrow().get(&worker).is_some_and(|open| !open.is_empty());
         has_open || self.others.has_any(worker)
+    }
+}
+
+impl Requester {
+    /// An operation of so many bytes is on its way to the lead.
+    fn is_forwarded(&self, bytes: usize) {
+        if let Way::Here(pool) = &self.way
+            && let Some(pool) = pool.upgrade()
+            && let Some(worker) = pool.members.borrow_mut().find(self.worker)
+        {
+            worker.operation_forwarded(bytes);
+        }
     }
 }
 
@@ -163,7 +179,9 @@ impl Pool {
     ) {
         let remote = self.remote_worker(holder, worker);
         let memory = remote.memory.clone();
-        let requester = Requester { way: super::Way::Remote(remote), worker, request, memory };
+        // Before all completions, after which the worker may be lent.
+        self.shard.send(holder, Message::Begun { worker, bytes: payload.len() });
+        let requester = Requester { way: Way::Remote(remote), worker, request, memory };
         let operations = self.operations.borrow().clone();
         if contain(|| operations.begin(requester.clone(), payload)).is_err() {
             self.log(Level::Error, "an operation of a worker made the gateway panic");
@@ -205,6 +223,13 @@ impl Pool {
     pub(in crate::pool) fn remote_has_read(&self, worker: WorkerId, bytes: usize) {
         if let Some(remote) = self.remote_workers.borrow().get(&worker) {
             remote.delivered(bytes);
+        }
+    }
+
+    /// On another thread than the lead's: an operation of a worker has been begun.
+    pub(in crate::pool) fn operation_begun(&self, worker: WorkerId, bytes: usize) {
+        if let Some(worker) = self.members.borrow_mut().find(worker) {
+            worker.operation_begun(bytes);
         }
     }
 

@@ -12,13 +12,9 @@ use outboard_ring::task::TaskCall;
 use std::task::Poll;
 
 const ID: Tag = Tag { slot: 3, generation: 4 };
-const TASK: Call<'static> = Call::Task(TaskCall {
-    name: b"mail",
-    data_bytes: 0,
-    delay_ms: 0,
-    is_awaited: true,
-    retries: None,
-});
+const TASK_CALL: TaskCall<'static> =
+    TaskCall { name: b"mail", data_bytes: 0, delay_ms: 0, is_awaited: true, retries: None };
+const TASK: Call<'static> = Call::Task(TASK_CALL);
 const HEAD: FetchedHead<'static> =
     FetchedHead { status: 200, http_version: 1, url: b"", headers: b"" };
 
@@ -233,6 +229,26 @@ fn a_long_response_waits_for_the_worker_to_read() {
         }
         assert_eq!((names[0], is_sent.get()), ("head", true));
         assert!(bytes == expected);
+    });
+}
+
+#[test]
+fn a_worker_is_not_read_while_the_lead_has_much_to_begin() {
+    in_loop(async {
+        let mut site = Site::new();
+        let pool = site.threads.pools[1].clone();
+        let is_behind = || pool.members.borrow().all().any(|worker| worker.is_behind());
+        let mut count = 0;
+        while !is_behind() {
+            count += 1;
+            site.request(Call::Task(TaskCall { name: &[b'a'; 60_000], ..TASK_CALL }));
+        }
+        site.request(TASK);
+        assert!((4..7).contains(&count), "{count}");
+        site.threads.deliver(0).await;
+        assert_eq!(site.lead.count(), count, "the last one is in the ring");
+        site.threads.settle().await;
+        assert_eq!((site.lead.count(), is_behind()), (count + 1, false));
     });
 }
 

@@ -28,11 +28,13 @@ const QUICK_BEFORE_BACKLOG: u32 = 3;
 /// The size of unsent frames above which the worker's ring is not read. Large completions wait for
 /// room, so these are many small ones.
 const MAX_UNSENT_BYTES: usize = 1 << 20;
+/// The same for operations that the lead's thread has not begun.
+const MAX_FORWARDED_BYTES: usize = 256 << 10;
 /// The memory of an unsent frame in addition to its payload.
 const UNSENT_FRAME_BYTES: usize = 64;
 
-fn unsent_bytes(payload: &[u8]) -> usize {
-    payload.len() + UNSENT_FRAME_BYTES
+fn unsent_bytes(payload_bytes: usize) -> usize {
+    payload_bytes + UNSENT_FRAME_BYTES
 }
 
 impl Worker {
@@ -129,7 +131,7 @@ impl Worker {
             self.publish();
             return Ok(());
         }
-        self.unsent_held.grow(unsent_bytes(payload));
+        self.unsent_held.grow(unsent_bytes(payload.len()));
         self.unsent_frames.push_back((kind, tag, payload.to_vec()));
         self.pump()
     }
@@ -146,10 +148,20 @@ impl Worker {
         self.unsent_frames.is_empty()
     }
 
-    /// Whether too much waits for room in its ring. A worker that does not read the results of its
-    /// operations cannot request more.
+    /// Whether too much waits for room in its ring, or to be begun on the lead's thread. A worker that
+    /// does not read the results of its operations cannot request more.
     pub(crate) fn is_behind(&self) -> bool {
-        self.unsent_held.bytes() > MAX_UNSENT_BYTES
+        self.unsent_held.bytes() > MAX_UNSENT_BYTES || self.forwarded_bytes > MAX_FORWARDED_BYTES
+    }
+
+    /// An operation of so many bytes is on its way to the lead's thread.
+    pub(crate) fn operation_forwarded(&mut self, bytes: usize) {
+        self.forwarded_bytes += unsent_bytes(bytes);
+    }
+
+    /// The lead has begun it.
+    pub(crate) fn operation_begun(&mut self, bytes: usize) {
+        self.forwarded_bytes = self.forwarded_bytes.saturating_sub(unsent_bytes(bytes));
     }
 
     /// Wakes the task once no frame waits for room, or the worker is gone.
@@ -179,7 +191,7 @@ impl Worker {
     fn pump_frames(&mut self) -> Result<bool, Corrupt> {
         while let Some((kind, tag, payload)) = self.unsent_frames.front() {
             if self.process.channel.push(*kind, *tag, &[payload])? {
-                self.unsent_held.shrink(unsent_bytes(payload));
+                self.unsent_held.shrink(unsent_bytes(payload.len()));
                 self.unsent_frames.pop_front();
             } else if self.process.channel.prepare_wait(payload.len())? == Sleep::MayBlock {
                 return Ok(false);
