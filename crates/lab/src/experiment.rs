@@ -18,6 +18,7 @@ mod idle;
 mod kill;
 mod memory;
 mod mixed;
+mod moderate;
 mod offload;
 mod page_cache;
 mod peers;
@@ -84,6 +85,8 @@ pub enum Experiment {
     Framework,
     /// hello.php at rates from 500 to 16,000 per second: the rate from which latency rises.
     Rates,
+    /// Hello at 200 to 20,000 requests per second: CPU per request while the machine is not full.
+    Moderate,
     /// The load generator against wrk and h2load: its CPU per request and its punctuality.
     Generator,
     /// PUT and GET at a fixed rate: a synchronous server against an asynchronous one.
@@ -114,6 +117,7 @@ impl Experiment {
             Self::PageCache => page_cache::run(lab, report),
             Self::Framework => framework::run(lab, report),
             Self::Rates => rates::run(lab, report),
+            Self::Moderate => moderate::run(lab, report),
             Self::Generator => generator::run(lab, report),
             Self::Entity => entity::run(lab, report),
         }

@@ -26,6 +26,9 @@ pub const CACHING: &str = "nginx fastcgi_cache";
 /// The name of nginx with Lua and php-fpm in every table.
 pub const LUA: &str = "nginx+lua+php-fpm";
 
+/// The stack whose nginx responds with two bytes itself.
+pub const RETURN: &str = "nginx-return";
+
 /// nginx in front of php-fpm over a Unix socket, as Debian's documentation sets it up.
 pub fn with_fpm(lab: &mut Lab, root: &Path) -> Result<Stack> {
     let pool = Pool::usual(lab);
@@ -138,7 +141,7 @@ pub fn with_files(lab: &mut Lab, root: &Path, tls: &TlsListener) -> Result<Stack
 
 /// nginx responding with two bytes itself: its cost of HTTP alone.
 pub fn with_return(lab: &mut Lab) -> Result<Stack> {
-    let name = "nginx-return";
+    let name = RETURN;
     let group = Group::new(lab, name)?;
     start(lab, group, name, "location / { return 200 'ok'; }")
 }

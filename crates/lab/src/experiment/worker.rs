@@ -74,7 +74,7 @@ fn globals_verdict(rounds: &Rounds, title: &str) -> Verdict {
 }
 
 fn named_cpu_verdict(rounds: &Rounds, subject: &str, target: &str, limit: f64) -> Verdict {
-    let (Some(subject), Some(nginx)) = (rounds.of(subject), rounds.of("nginx-return")) else {
+    let (Some(subject), Some(nginx)) = (rounds.of(subject), rounds.of(nginx::RETURN)) else {
         return Verdict::not_measured(target, NOT_BUILT);
     };
     Verdict::ratio(target, limit, paired_ratio(&subject.cpu_us(), &nginx.cpu_us()))
