@@ -113,10 +113,16 @@ pub(crate) fn count(config: &Config) -> usize {
         return 1;
     }
     let wanted = match config.threads {
-        Count::Auto => cpu::cores(),
+        Count::Auto => of_cores(cpu::cores()),
         Count::Fixed(count) => count as usize,
     };
     config.apps.iter().map(most_for).fold(wanted, usize::min).max(1)
+}
+
+/// The number of threads on so many cores. On two, one thread beside PHP costs less per request than two
+/// that each share a core with it (decision 0020).
+fn of_cores(cores: usize) -> usize {
+    if cores == 2 { 1 } else { cores }
 }
 
 /// The most threads that an app can be served by. Its raw connections are on one thread. A worker with
@@ -143,8 +149,9 @@ mod tests {
     #[test]
     fn there_are_as_many_threads_as_are_set_or_as_there_are_cores() {
         assert_eq!(count_of(&format!("threads = 3\n{APP}")), 3);
-        assert_eq!(count_of(APP), 1);
-        assert_eq!(count_of(&format!("threads = \"auto\"\n{APP}")), cpu::cores());
+        assert_eq!(count_of(APP), of_cores(cpu::cores()));
+        assert_eq!(count_of(&format!("threads = \"auto\"\n{APP}")), count_of(APP));
+        assert_eq!([1, 2, 3, 64].map(of_cores), [1, 1, 3, 64]);
     }
 
     #[test]

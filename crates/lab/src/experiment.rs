@@ -26,6 +26,7 @@ mod quick;
 mod rates;
 mod reload;
 mod resident;
+mod threads;
 mod wordpress;
 mod worker;
 mod workers;
@@ -87,6 +88,9 @@ pub enum Experiment {
     Rates,
     /// Hello at 200 to 20,000 requests per second: CPU per request while the machine is not full.
     Moderate,
+    /// A gateway with two threads against one with a single thread; then requests while workers are
+    /// killed, pages purged and the configuration reloaded.
+    Threads,
     /// The load generator against wrk and h2load: its CPU per request and its punctuality.
     Generator,
     /// PUT and GET at a fixed rate: a synchronous server against an asynchronous one.
@@ -118,6 +122,7 @@ impl Experiment {
             Self::Framework => framework::run(lab, report),
             Self::Rates => rates::run(lab, report),
             Self::Moderate => moderate::run(lab, report),
+            Self::Threads => threads::run(lab, report),
             Self::Generator => generator::run(lab, report),
             Self::Entity => entity::run(lab, report),
         }

@@ -32,6 +32,8 @@ pub struct Setup {
     pub root: PathBuf,
     /// PHP workers.
     pub workers: usize,
+    /// Threads of the gateway, instead of as many as it chooses.
+    pub threads: Option<usize>,
     /// Further TOML lines of `[app.site]`.
     pub app: String,
     /// A listener for TLS beside that without.
@@ -42,7 +44,8 @@ impl Setup {
     /// A script per request, as php-fpm runs it.
     pub fn classic(lab: &Lab, root: &Path) -> Self {
         let workers = lab.php_processes();
-        Self { name: NAME, root: root.into(), workers, app: String::new(), tls: None }
+        let (threads, app, tls) = (None, String::new(), None);
+        Self { name: NAME, root: root.into(), workers, threads, app, tls }
     }
 
     /// A worker script that handles every path, with this many concurrent requests per worker.
@@ -55,7 +58,7 @@ script = {script:?}
 concurrency = {concurrency}
 "
         );
-        Self { name: NAME, root: fixture.public(), workers, app, tls: None }
+        Self { name: NAME, root: fixture.public(), workers, threads: None, app, tls: None }
     }
 
     /// A worker script whose forks handle one request each.
@@ -67,6 +70,11 @@ concurrency = {concurrency}
     /// The same setup under another name.
     pub fn named(self, name: &'static str) -> Self {
         Self { name, ..self }
+    }
+
+    /// The same setup with this number of threads.
+    pub fn with_threads(self, threads: usize) -> Self {
+        Self { threads: Some(threads), ..self }
     }
 
     /// The same setup with further lines in the app's table.
@@ -136,8 +144,17 @@ impl Outboard {
 
     /// Starts a new generation of workers and waits until the old one has been drained.
     pub fn reload(&self) -> Result<()> {
+        self.command(&["reload"])
+    }
+
+    /// Purges all pages of the page cache.
+    pub fn purge(&self) -> Result<()> {
+        self.command(&["cache", "purge", "--all"])
+    }
+
+    fn command(&self, words: &[&str]) -> Result<()> {
         let mut command = Command::new(&self.binary);
-        command.arg("reload").arg("--admin").arg(&self.admin);
+        command.args(words).arg("--admin").arg(&self.admin);
         run(command)
     }
 }
@@ -154,6 +171,7 @@ fn run(mut command: Command) -> Result<()> {
 
 fn configuration(lab: &Lab, setup: &Setup, address: SocketAddr, ini: &Path) -> String {
     let user = if is_root() { "user = \"www-data\"\n" } else { "" };
+    let threads = setup.threads.map_or_else(String::new, |count| format!("threads = {count}\n"));
     let tls = setup.tls.as_ref().map_or_else(String::new, |tls| {
         let (address, certificate, key) = (tls.address, &tls.certificate, &tls.key);
         let files = format!("{{ certificate = {certificate:?}, key = {key:?} }}");
@@ -161,7 +179,7 @@ fn configuration(lab: &Lab, setup: &Setup, address: SocketAddr, ini: &Path) -> S
     });
     format!(
         "listen = [\"{address}\"{tls}]
-{user}[app.site]
+{user}{threads}[app.site]
 root = {root:?}
 {app}[limits]
 connections = 30000

@@ -48,6 +48,12 @@ impl CoreBinding {
         Some(Self(bound))
     }
 
+    /// Lets the processes run that wait for this core. One that a doorbell has woken answers before this
+    /// thread goes on, which need not sleep and be woken (sched_yield(2)).
+    pub fn yield_core(&self) {
+        std::thread::yield_now();
+    }
+
     /// The number of the core.
     pub fn core(&self) -> u16 {
         self.0.core

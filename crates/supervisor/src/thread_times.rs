@@ -43,6 +43,11 @@ impl ThreadTimes {
         Some(Self { file, last })
     }
 
+    /// Its whole time on a processor; `None` once the thread has exited.
+    pub fn run_ns(&self) -> Option<u64> {
+        read(&self.file).map(|times| times.run_ns)
+    }
+
     /// The times since the last call, or since it was opened; `None` once the thread has exited.
     pub fn advance(&mut self) -> Option<Times> {
         let now = read(&self.file)?;

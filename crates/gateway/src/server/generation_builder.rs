@@ -74,8 +74,6 @@ impl GenerationBuilder {
             if let Some(name) = &self.name {
                 settings.host.app = title(name, app, &config);
             }
-            // The only thread of a server leaves the other cores to its workers.
-            settings.may_share_core &= self.share.count > 1;
             let memory = self.memory.of_app(&app.name);
             let operations_memory = memory.operations.clone();
             let tasks = match app.tasks.as_ref().filter(|_| is_lead) {

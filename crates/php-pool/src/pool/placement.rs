@@ -3,22 +3,20 @@
 //!
 //! Called by the manager in each tick, and whenever the rings are polled. It measures, the plan of
 //! `outboard_supervisor` decides, and the zygote moves the workers. Meanwhile this thread keeps to its
-//! core ([`CoreBinding`]). Invariants: only workers of this zygote that are ready are placed; once a
-//! request of one of them runs long, all are let go within a millisecond or two; a request costs two
-//! comparisons and no system call.
+//! core ([`CoreBinding`]), and lets workers that it has woken answer before it sleeps. Invariants: only
+//! workers of this zygote that are ready are placed; once a request of one of them has computed for long,
+//! all are let go at the next event of the loop; without news of workers a turn costs two comparisons.
 
 use super::worker::Worker;
 use super::{Phase, Pool, PoolSettings};
 use outboard_log::Level;
 use outboard_reactor::CoreBinding;
 use outboard_supervisor::cpu;
-use outboard_supervisor::plan::placement::{INTERVAL_MS, Interval, LONG_MS, Plan};
+use outboard_supervisor::plan::placement::{INTERVAL_MS, Interval, LONG_MS, LONG_NS, Load, Plan};
 use outboard_supervisor::thread_times::ThreadTimes;
 use outboard_supervisor::worker::lifecycle::State;
 use std::cell::{Cell, RefCell};
 
-/// While a placed worker is busy, the loop looks this often how long its request has been running.
-pub(super) const WATCH_MS: u64 = 1;
 /// The workers of a larger pool are not measured, and not placed.
 const MAX_WORKERS: usize = 16;
 
@@ -28,9 +26,8 @@ pub(super) struct Placement {
     /// Whether the workers of this pool may be placed at all.
     is_possible: bool,
     pub(super) plan: RefCell<Plan>,
-    /// Requests that have ended in this interval, and the longest time of one.
+    /// Requests that have ended in this interval.
     requests: Cell<u64>,
-    longest_ms: Cell<u64>,
     /// When this interval began.
     since_ms: Cell<u64>,
     /// When running requests were last looked at.
@@ -48,6 +45,21 @@ pub(super) struct MeasuredWorker {
     times: ThreadTimes,
     /// Whether the zygote was ordered to move it to the core of this thread.
     pub(super) is_placed: bool,
+    /// Its time on a processor when its request was first seen to run long.
+    watched_ns: Option<u64>,
+}
+
+impl MeasuredWorker {
+    /// Whether its request, under way for so long, has computed since that was first seen to be long.
+    fn computes(&mut self, busy_ms: Option<u64>) -> bool {
+        if busy_ms <= Some(LONG_MS) {
+            self.watched_ns = None;
+            return false;
+        }
+        let Some(now_ns) = self.times.run_ns() else { return false };
+        let since_ns = *self.watched_ns.get_or_insert(now_ns);
+        now_ns.saturating_sub(since_ns) >= LONG_NS
+    }
 }
 
 impl Placement {
@@ -59,7 +71,6 @@ impl Placement {
             is_possible: settings.may_share_core && has_requests_only && cpu::cores() > 1,
             plan: RefCell::default(),
             requests: Cell::default(),
-            longest_ms: Cell::default(),
             since_ms: Cell::default(),
             watched_ms: Cell::default(),
             binding: RefCell::default(),
@@ -69,16 +80,19 @@ impl Placement {
     }
 
     /// A request has ended.
-    pub(super) fn record_request(&self, took_ms: u64) {
+    pub(super) fn record_request(&self) {
         self.requests.update(|requests| requests + 1);
-        if took_ms > self.longest_ms.get() {
-            self.longest_ms.set(took_ms);
-        }
     }
 
     /// Whether running requests have to be looked at.
     pub(super) fn is_watching(&self) -> bool {
         self.binding.borrow().is_some()
+    }
+
+    /// Lets placed workers run that were just woken; false if there are none.
+    pub(super) fn yield_core(&self) -> bool {
+        let binding = self.binding.borrow();
+        binding.as_ref().inspect(|binding| binding.yield_core()).is_some()
     }
 
     /// Whether a worker is placed.
@@ -91,24 +105,22 @@ impl Placement {
         &self,
         now_ms: u64,
         own: impl Iterator<Item = &'a Worker>,
-        busy_ms: Option<u64>,
     ) -> Interval {
         let requests = self.requests.take();
-        let longest_ms = self.longest_ms.take().max(busy_ms.unwrap_or(0));
         let elapsed_ms = now_ms.saturating_sub(self.since_ms.replace(now_ms));
         // Without requests there is no decision to be made.
-        let core_ns = if requests > 0 { self.core_ns(own) } else { None };
-        Interval { elapsed_ms, requests, longest_ms, core_ns }
+        let load = if requests > 0 { self.load(own) } else { None };
+        Interval { elapsed_ms, requests, load }
     }
 
-    /// The time that this thread and the workers had on processors, and that it waited for one.
-    fn core_ns<'a>(&self, own: impl Iterator<Item = &'a Worker>) -> Option<u64> {
+    fn load<'a>(&self, own: impl Iterator<Item = &'a Worker>) -> Option<Load> {
         let mut own_times = self.own_times.borrow_mut();
         if own_times.is_none() {
             *own_times = ThreadTimes::of_this_thread();
         }
         let own_times = own_times.as_mut()?.advance()?;
-        let mut sum_ns = own_times.run_ns.saturating_add(own_times.wait_ns);
+        let gateway_ns = own_times.run_ns.saturating_add(own_times.wait_ns);
+        let mut workers_ns = 0_u64;
         let mut workers = self.workers.borrow_mut();
         for worker in own.filter(|worker| is_ready(worker)) {
             let number = worker.process.number;
@@ -119,15 +131,15 @@ impl Placement {
                 return None;
             }
             let times = worker.process.pid.and_then(ThreadTimes::of_process)?;
-            workers.push(MeasuredWorker { number, times, is_placed: false });
+            workers.push(MeasuredWorker { number, times, is_placed: false, watched_ns: None });
         }
         // One that drains runs until its last request has ended; one that has exited is removed.
         workers.retain_mut(|worker| {
             let times = worker.times.advance();
-            sum_ns = sum_ns.saturating_add(times.unwrap_or_default().run_ns);
+            workers_ns = workers_ns.saturating_add(times.unwrap_or_default().run_ns);
             times.is_some()
         });
-        Some(sum_ns)
+        Some(Load { workers_ns, gateway_ns })
     }
 }
 
@@ -144,11 +156,7 @@ impl Pool {
         if now_ms.saturating_sub(placement.since_ms.get()) < INTERVAL_MS {
             return;
         }
-        let interval = {
-            let members = self.members.borrow();
-            let busy_ms = members.all().filter_map(|worker| worker.busy_ms(now_ms)).max();
-            placement.measure(now_ms, members.own(), busy_ms)
-        };
+        let interval = placement.measure(now_ms, self.members.borrow().own());
         placement.plan.borrow_mut().decide(now_ms, &interval);
         match placement.plan.borrow().is_placed() {
             true => self.place_ready_workers(),
@@ -195,14 +203,21 @@ impl Pool {
         self.placement.workers.borrow_mut().clear();
     }
 
-    /// Lets the workers go if a request of one runs long.
+    /// Lets the workers go if a request of one computes for long.
     pub(super) fn watch_requests(&self, now_ms: u64) {
         let placement = &self.placement;
         if placement.watched_ms.replace(now_ms) == now_ms {
             return;
         }
-        let is_long = |worker: &Worker| worker.busy_ms(now_ms) > Some(LONG_MS);
-        if self.members.borrow().own().any(is_long) {
+        let has_long = {
+            let (members, mut workers) = (self.members.borrow(), placement.workers.borrow_mut());
+            members.own().any(|worker| {
+                let number = worker.process.number;
+                let measured = workers.iter_mut().find(|measured| measured.number == number);
+                measured.is_some_and(|measured| measured.computes(worker.busy_ms(now_ms)))
+            })
+        };
+        if has_long {
             placement.plan.borrow_mut().end(now_ms);
             self.let_workers_go();
         }

@@ -6,13 +6,11 @@
 
 use super::Pool;
 use super::members::Members;
-use super::placement::WATCH_MS;
 use super::worker::{FrameOutcome, PANICKED, Worker, WorkerMessage};
 use crate::budget::{Budget, Share};
 use crate::rings::PolledRings;
 use outboard_reactor::{contain, now_ms};
 use outboard_ring::spsc::{Corrupt, Sleep};
-use outboard_supervisor::worker::lifecycle::State;
 
 /// A worker with a backlog does not ring for each response (`Link::publish_answer` of the host). If its
 /// next request takes long, the responses before that wait no longer than this.
@@ -36,7 +34,6 @@ impl PolledRings for Pool {
     fn prepare_sleep(&self) -> u64 {
         let mut members = self.members.borrow_mut();
         let mut max_ms = u64::MAX;
-        let is_watching = self.placement.is_watching();
         self.active.retain(|slot| {
             let Some(worker) = members.workers[slot].as_mut() else { return false };
             if worker.may_send() {
@@ -45,12 +42,7 @@ impl PolledRings for Pool {
                     Ok(Sleep::MayBlock) if worker.backlog_len() > 0 => {
                         max_ms = max_ms.min(BACKLOG_POLL_MS);
                     }
-                    Ok(Sleep::MayBlock) => {
-                        if is_watching && worker.state() == State::Busy {
-                            max_ms = max_ms.min(WATCH_MS);
-                        }
-                        return !worker.rest_if_idle();
-                    }
+                    Ok(Sleep::MayBlock) => return !worker.rest_if_idle(),
                     Err(corrupt) => self.kill_for_protocol_error(worker, corrupt),
                 }
                 return true;
@@ -97,13 +89,15 @@ impl Pool {
                 break;
             }
         }
+        let mut has_rung = false;
         for at in 0..self.active.len() {
             let slot = self.active.get(at);
             if let Some(worker) = slot.and_then(|slot| members.workers[slot].as_mut()) {
-                worker.ring_doorbell_if_due();
+                has_rung |= worker.ring_doorbell_if_due();
             }
         }
-        is_active
+        // Its responses are polled before the loop sleeps.
+        is_active | (has_rung && self.placement.yield_core())
     }
 
     /// Processes the frames of one worker. Returns the same for it.

@@ -18,7 +18,7 @@ impl Pool {
         self.record_response();
         let exchange = &lease.exchange;
         let took_ms = lease.took_ms(now_ms());
-        self.placement.record_request(took_ms);
+        self.placement.record_request();
         if let Some(done) = exchange.done.get() {
             let (route, counts) = (exchange.route.get(), &mut worker.request_counts);
             self.routes.borrow_mut().record_request(route, done.peak_memory_bytes, counts);

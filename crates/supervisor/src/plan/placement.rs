@@ -1,24 +1,28 @@
 //! Whether the workers of a pool run on the core of their gateway's thread.
 //!
-//! Called by the pool once per interval, and when a request runs long. On one core a hand-over costs a
-//! change of context, on two an interrupt of a core that sleeps: about twice as much. But a worker that
-//! computes keeps the gateway from its core. So workers are placed there only after some time in which
-//! every request was short, and this time doubles if a long one ends the placement soon. Invariant: a
-//! load with long requests now and then is not placed at all.
+//! Called by the pool once per interval, and when a request computes for long. On one core a hand-over
+//! costs a change of context, on two an interrupt of a core that sleeps: about twice as much. But a worker
+//! that computes keeps the gateway from its core. So workers are placed there only after some time in
+//! which requests needed little of a processor, and this time doubles if a long one ends the placement
+//! soon. What counts is the time on a processor: a request that waits keeps nobody from the core, and a
+//! machine that stalls makes every request look long. Invariant: a load with long computations now and
+//! then is hardly ever placed.
 
 /// The shortest interval.
 pub const INTERVAL_MS: u64 = 100;
-/// A request that runs longer ends a placement at once.
+/// A request that runs longer is looked at: one that computes ends a placement at once.
 pub const LONG_MS: u64 = 2;
-/// Before a placement every request takes at most this long.
-const SHORT_MS: u64 = 1;
+/// The time on a processor, after that look, by which a request computes.
+pub const LONG_NS: u64 = 1_000_000;
+/// Before a placement, what requests need of a processor on average.
+const SHORT_NS: u64 = 500_000;
 /// Requests per second for which workers are placed, and stay so.
 const PLACE_RATE: u64 = 50;
 const STAY_RATE: u64 = 20;
 /// The share of one core for which workers are placed, and stay so.
 const ROOM_PERCENT: u64 = 60;
 const FULL_PERCENT: u64 = 75;
-/// The time without long requests before a placement.
+/// The time of short requests before a placement.
 const FIRST_CALM_MS: u64 = 500;
 const LONGEST_CALM_MS: u64 = 8_000;
 
@@ -29,11 +33,17 @@ pub struct Interval {
     pub elapsed_ms: u64,
     /// Requests that have ended.
     pub requests: u64,
-    /// The longest time of these, and of those that still run.
-    pub longest_ms: u64,
-    /// What one core would have to do: the time that the gateway's thread and the workers used, and that
-    /// the thread waited for a core. `None` if it is not known.
-    pub core_ns: Option<u64>,
+    /// What these took of processors; `None` if it is not known.
+    pub load: Option<Load>,
+}
+
+/// Times in an interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    /// The time that the workers used.
+    pub workers_ns: u64,
+    /// The time that the gateway's thread used, and that it waited for a core.
+    pub gateway_ns: u64,
 }
 
 impl Interval {
@@ -44,15 +54,20 @@ impl Interval {
     /// Whether its work needs at most this share of a core.
     fn fits(&self, percent: u64) -> bool {
         let most_ns = self.elapsed_ms.saturating_mul(percent * 10_000);
-        self.core_ns.is_some_and(|ns| ns <= most_ns)
+        self.load.is_some_and(|load| load.workers_ns.saturating_add(load.gateway_ns) <= most_ns)
+    }
+
+    fn has_short_requests(&self) -> bool {
+        let most_ns = self.requests.saturating_mul(SHORT_NS);
+        self.load.is_some_and(|load| load.workers_ns <= most_ns)
     }
 
     fn permits_placing(&self) -> bool {
-        self.has_rate(PLACE_RATE) && self.longest_ms <= SHORT_MS && self.fits(ROOM_PERCENT)
+        self.has_rate(PLACE_RATE) && self.has_short_requests() && self.fits(ROOM_PERCENT)
     }
 
     fn permits_staying(&self) -> bool {
-        self.has_rate(STAY_RATE) && self.longest_ms <= LONG_MS && self.fits(FULL_PERCENT)
+        self.has_rate(STAY_RATE) && self.fits(FULL_PERCENT)
     }
 }
 
@@ -102,7 +117,7 @@ impl Plan {
         }
     }
 
-    /// A placement was a mistake: a request runs long, or the core is full.
+    /// A placement was a mistake: a request computes for long, or the core is full.
     pub fn end(&mut self, now_ms: u64) {
         self.calm_since_ms = None;
         let Some(placed_ms) = self.placed_ms.take() else { return };

@@ -4,7 +4,9 @@ use super::*;
 use crate::rings::PolledRings;
 use outboard_reactor::CoreBinding;
 use outboard_supervisor::cpu;
-use outboard_supervisor::plan::placement::Interval;
+use outboard_supervisor::plan::placement::{Interval, Load};
+use outboard_supervisor::thread_times::ThreadTimes;
+use rustix::thread::gettid;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Two threads cannot have the same core: one test at a time is bound.
@@ -20,18 +22,18 @@ fn in_loop_of_several_cores(test: impl AsyncFnOnce() + 'static) {
     }
 }
 
-/// A ready worker with a process, which is this one.
+/// A ready worker whose process is this thread.
 fn join(pool: &Rc<Pool>, number: u64) -> StandIn {
     let worker = StandIn::join(pool, number);
-    pool.with_worker(number, |worker| worker.process.pid = Some(std::process::id() as i32));
+    pool.with_worker(number, |worker| worker.process.pid = Some(gettid().as_raw_nonzero().get()));
     worker
 }
 
 /// What the pool measures depends on what else the machine does: the plan gets other figures.
 fn place(pool: &Pool) {
-    pool.placement.record_request(0);
-    pool.placement.measure(now_ms(), pool.members.borrow().own(), None);
-    let quick = Interval { elapsed_ms: 100, requests: 100, longest_ms: 0, core_ns: Some(0) };
+    pool.placement.record_request();
+    pool.placement.measure(now_ms(), pool.members.borrow().own());
+    let quick = Interval { elapsed_ms: 100, requests: 100, load: Some(Load::default()) };
     for at in 1..=100 {
         pool.placement.plan.borrow_mut().decide(at * 100, &quick);
     }
@@ -43,21 +45,33 @@ fn placed(pool: &Pool) -> Vec<u64> {
     workers.iter().filter(|worker| worker.is_placed).map(|worker| worker.number).collect()
 }
 
+/// Uses a processor for this long, as a request does that computes.
+fn compute(ms: u64) {
+    let mut times = ThreadTimes::of_this_thread().unwrap();
+    let mut used_ns = 0;
+    while used_ns < ms * 1_000_000 {
+        std::thread::yield_now();
+        used_ns += times.advance().unwrap().run_ns;
+    }
+}
+
 #[test]
-fn a_long_request_lets_all_workers_go_at_once() {
+fn a_long_computation_lets_all_workers_go_at_once() {
     in_loop_of_several_cores(async || {
         let pool = forking_pool(sequential());
         let (_first, mut second) = (join(&pool, 1), join(&pool, 2));
         assert_eq!(pool.prepare_sleep(), u64::MAX);
         place(&pool);
         assert_eq!(placed(&pool), [1, 2]);
-        assert_eq!(pool.prepare_sleep(), u64::MAX, "nothing has to be watched");
         submit(&pool);
         second.start_next();
-        assert_eq!(pool.prepare_sleep(), 1);
+        assert_eq!(pool.prepare_sleep(), u64::MAX, "an event of the loop is soon enough");
+        compute(2);
         pool.watch_requests(now_ms() + 2);
-        assert_eq!(placed(&pool), [1, 2]);
         pool.watch_requests(now_ms() + 3);
+        assert_eq!(placed(&pool), [1, 2], "it is long from now on");
+        compute(2);
+        pool.watch_requests(now_ms() + 5);
         assert!(placed(&pool).is_empty());
         assert!(!pool.placement.plan.borrow().is_placed());
         assert_eq!(pool.prepare_sleep(), u64::MAX);
@@ -142,7 +156,7 @@ fn forks_and_tasks_and_large_pools_are_not_placed() {
             let pool = forking_pool(settings);
             let mut worker = StandIn::join(&pool, 1);
             for interval in 1..=20 {
-                (0..10).for_each(|_| pool.placement.record_request(0));
+                (0..10).for_each(|_| pool.placement.record_request());
                 pool.place_workers(now_ms() + interval * 100);
             }
             assert!(!pool.placement.is_active());
@@ -150,8 +164,8 @@ fn forks_and_tasks_and_large_pools_are_not_placed() {
         }
         let pool = forking_pool(PoolSettings { max: Some(20), ..sequential() });
         let _workers: Vec<_> = (1..=17).map(|number| join(&pool, number)).collect();
-        pool.placement.record_request(0);
-        let interval = pool.placement.measure(now_ms(), pool.members.borrow().own(), None);
-        assert_eq!(interval.core_ns, None);
+        pool.placement.record_request();
+        let interval = pool.placement.measure(now_ms(), pool.members.borrow().own());
+        assert_eq!(interval.load, None);
     });
 }

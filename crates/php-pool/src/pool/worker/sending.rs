@@ -250,10 +250,12 @@ impl Worker {
 
     /// Rings its doorbell if it sleeps although its ring is not empty. This happens once for all frames
     /// of a turn: woken for the first request, it would take the processor from the gateway, which is
-    /// about to send more.
-    pub(crate) fn ring_doorbell_if_due(&mut self) {
-        if std::mem::take(&mut self.doorbell_is_due) {
+    /// about to send more. Returns whether it was rung.
+    pub(crate) fn ring_doorbell_if_due(&mut self) -> bool {
+        let is_due = std::mem::take(&mut self.doorbell_is_due);
+        if is_due {
             self.process.doorbell.ring();
         }
+        is_due
     }
 }

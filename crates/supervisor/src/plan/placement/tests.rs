@@ -5,7 +5,12 @@ const MS: u64 = 1_000_000;
 
 /// 1,000 quick requests per second that use 10 % of a core.
 fn quick() -> Interval {
-    Interval { elapsed_ms: 100, requests: 100, longest_ms: 1, core_ns: Some(10 * MS) }
+    using(6 * MS, 4 * MS)
+}
+
+/// The same rate, with these times of the workers and the gateway.
+fn using(workers_ns: u64, gateway_ns: u64) -> Interval {
+    Interval { elapsed_ms: 100, requests: 100, load: Some(Load { workers_ns, gateway_ns }) }
 }
 
 /// Runs so many intervals of 100 ms, and returns the time.
@@ -37,17 +42,17 @@ fn workers_are_placed_after_a_calm_time() {
 fn an_interval_permits_placing_and_staying_by_its_table() {
     let table = [
         ("quick", quick(), (true, true)),
-        ("a few requests", Interval { requests: 5, ..quick() }, (true, true)),
+        ("a few requests", Interval { requests: 5, ..using(2 * MS, 4 * MS) }, (true, true)),
         ("too few to place", Interval { requests: 4, ..quick() }, (false, true)),
         ("too few to stay", Interval { requests: 1, ..quick() }, (false, false)),
-        ("none", Interval { requests: 0, longest_ms: 0, ..quick() }, (false, false)),
-        ("a slower one", Interval { longest_ms: 2, ..quick() }, (false, true)),
-        ("a long one", Interval { longest_ms: 3, ..quick() }, (false, false)),
-        ("room", Interval { core_ns: Some(60 * MS), ..quick() }, (true, true)),
-        ("little room", Interval { core_ns: Some(61 * MS), ..quick() }, (false, true)),
-        ("a full core", Interval { core_ns: Some(76 * MS), ..quick() }, (false, false)),
-        ("more than a core", Interval { core_ns: Some(u64::MAX), ..quick() }, (false, false)),
-        ("an unknown core", Interval { core_ns: None, ..quick() }, (false, false)),
+        ("none", Interval { requests: 0, ..quick() }, (false, false)),
+        ("requests of half a millisecond", using(50 * MS, 4 * MS), (true, true)),
+        ("longer ones", using(51 * MS, 4 * MS), (false, true)),
+        ("room", using(20 * MS, 40 * MS), (true, true)),
+        ("little room", using(20 * MS, 41 * MS), (false, true)),
+        ("a full core", using(20 * MS, 56 * MS), (false, false)),
+        ("more than a core", using(u64::MAX, u64::MAX), (false, false)),
+        ("an unknown core", Interval { load: None, ..quick() }, (false, false)),
         ("no time", Interval { elapsed_ms: 0, ..quick() }, (false, false)),
     ];
     for (name, interval, expected) in table {
@@ -60,7 +65,7 @@ fn an_interval_permits_placing_and_staying_by_its_table() {
 fn one_unsuitable_interval_begins_the_calm_time_again() {
     let mut plan = Plan::default();
     let now_ms = run(&mut plan, 10_000, 4, quick());
-    let now_ms = run(&mut plan, now_ms, 1, Interval { longest_ms: 2, ..quick() });
+    let now_ms = run(&mut plan, now_ms, 1, using(60 * MS, 0));
     let now_ms = run(&mut plan, now_ms, 4, quick());
     assert!(!plan.is_placed());
     run(&mut plan, now_ms, 1, quick());
@@ -87,7 +92,7 @@ fn the_calm_time_doubles_while_long_requests_end_placements_soon() {
 #[test]
 fn a_pause_of_requests_is_no_mistake() {
     let (mut plan, now_ms) = placed();
-    let now_ms = run(&mut plan, now_ms, 2, Interval { requests: 0, longest_ms: 0, ..quick() });
+    let now_ms = run(&mut plan, now_ms, 2, Interval { requests: 0, ..quick() });
     assert!(!plan.is_placed());
     run(&mut plan, now_ms, 5, quick());
     assert!(plan.is_placed());
@@ -96,7 +101,7 @@ fn a_pause_of_requests_is_no_mistake() {
 #[test]
 fn a_full_core_ends_a_placement_and_is_a_mistake() {
     let (mut plan, now_ms) = placed();
-    let now_ms = run(&mut plan, now_ms, 1, Interval { core_ns: Some(80 * MS), ..quick() });
+    let now_ms = run(&mut plan, now_ms, 1, using(40 * MS, 40 * MS));
     assert!(!plan.is_placed());
     let now_ms = run(&mut plan, now_ms, 9, quick());
     assert!(!plan.is_placed());
@@ -113,16 +118,19 @@ fn the_end_of_no_placement_changes_nothing_but_the_calm() {
 
 proptest! {
     #[test]
-    fn a_long_request_each_second_leaves_little_time_placed(
+    fn a_long_computation_each_second_leaves_little_time_placed(
         at in 0..10_u64, seconds in 20..60_u64,
     ) {
         let (mut plan, mut placed) = (Plan::default(), 0);
         for step in 0..seconds * 10 {
-            let longest_ms = if step % 10 == at { 100 } else { 1 };
-            plan.decide(step * 100, &Interval { longest_ms, ..quick() });
+            // Seen at once while workers are placed, and otherwise hardly noticed.
+            if step % 10 == at {
+                plan.end(step * 100);
+            }
+            plan.decide(step * 100, &quick());
             placed += u64::from(plan.is_placed());
         }
-        // Once for at most half a second.
-        prop_assert!(placed <= 5, "{placed}");
+        // Each placement lasts at most a second, and the time between two grows to eight.
+        prop_assert!(placed <= 20 + seconds * 10 / 9, "{placed}");
     }
 }
