@@ -6,7 +6,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build install test ci check check-all bench results test-asan test-php84 test-php-src loom miri coverage hostile flooders memory connections swoole swoole-tcp fuzz deny clean
+.PHONY: help setup serve build release install test ci check check-all bench results test-asan test-php84 test-php-src loom miri coverage hostile flooders memory connections swoole swoole-tcp fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -16,6 +16,9 @@ setup: ## Install the Debian packages that are missing.
 
 build: setup ## Build the server and the lab, optimised.
 	$(CARGO) build --release -p outboard -p outboard-php -p outboard-lab
+
+release: setup ## As `build`, the server optimised by a profile of typical requests; 12 minutes on two cores.
+	ci/release
 
 install: build ## Install into PREFIX (/usr/local): programs, PHP package, units, manual, completions.
 	dist/install --prefix $(or $(PREFIX),/usr/local)

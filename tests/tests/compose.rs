@@ -462,7 +462,8 @@ fn a_host_gets_no_more_requests_than_it_may() {
         .collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 200, 200, 503]);
-    assert_eq!(backend.connections(), 2);
+    // A thread of the server uses its own connections again, not those of others.
+    assert!((2..=3).contains(&backend.connections()));
 }
 
 #[test]

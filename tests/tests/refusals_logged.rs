@@ -44,20 +44,22 @@ fn an_invalid_request_is_in_the_access_log() {
     let mut wire = site.wire();
     wire.send(long);
     assert!(wire.head().starts_with("HTTP/1.1 431 "));
-    let lines = logged(&site, "\"GET /long HTTP/1.1\" 431 0 \"-\" \"-\"");
+    logged(&site, "\"GET /long HTTP/1.1\" 431 0 \"-\" \"-\"");
     for expected in [
         "\"GET /no-host HTTP/1.1\" 400 0 ",
         "\"BREW /half -\" 408 0 ",
         "\"words - -\" 400 0 ",
         "\"GET /old HTTP/3.7\" 505 0 ",
     ] {
+        // Each thread of the server writes its lines when it comes to it.
+        let lines = logged(&site, expected);
         let found = lines
             .iter()
             .filter(|line| line.starts_with("127.0.0.1 - - [") && line.contains(expected));
         assert_eq!(found.count(), 1, "{expected} in {lines:#?}");
     }
     // A quote, or a control byte, ends nothing.
-    assert!(lines.iter().any(|line| line.contains("/\\x01\\\"x")), "{lines:#?}");
+    logged(&site, "/\\x01\\\"x");
 }
 
 #[test]

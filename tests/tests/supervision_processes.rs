@@ -115,6 +115,7 @@ fn scripts_that_end_early_end_no_worker() {
 fn a_killed_zygote_comes_back_with_its_workers() {
     let site = serving("[pool]\nmin = 2\nmax = 2");
     for _ in 0..3 {
+        eventually("a zygote is there", || !site.processes().is_empty());
         let before = site.processes();
         let zygote = Process::of(before[0]);
         zygote.kill();
