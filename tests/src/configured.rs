@@ -36,8 +36,9 @@ impl Configured {
         Configured::launched(program.arg(Server::binary()), docroot, text)
     }
 
+    /// The same by a program that is launched in a way of its own.
     #[track_caller]
-    fn launched(program: Launch, docroot: Docroot, text: &str) -> Configured {
+    pub fn launched(program: Launch, docroot: Docroot, text: &str) -> Configured {
         let launch = Configured::launch(program, &docroot, text);
         let child = launch.start();
         let ready = |line: &str| line.contains("outboard status --admin").then_some(());
