@@ -104,6 +104,8 @@ pub struct Pool {
     borrows: Cell<Option<Borrowing>>,
     /// The last result of [`Pool::is_overtaken`], and when it was found.
     overtaken: Cell<(u64, bool)>,
+    /// Whether a worker had a backlog when the loop slept.
+    has_backlog: Cell<bool>,
     /// Shards that wait for a zygote.
     splits: RefCell<Vec<(usize, SiblingEnds)>>,
     /// Pools of other threads whose zygotes may still live: they would die with the first one.
@@ -175,6 +177,7 @@ impl Pool {
             shard,
             borrows: Cell::new(None),
             overtaken: Cell::new((0, false)),
+            has_backlog: Cell::default(),
             splits: RefCell::default(),
             dependents: Cell::new(dependents),
             siblings: RefCell::default(),

@@ -76,7 +76,8 @@ impl Pool {
         if !exchange.body.borrow().is_spent() {
             return false;
         }
-        let quick = members.all_mut().filter(|worker| worker.has_backlog_room());
+        let now_ms = now_ms();
+        let quick = members.all_mut().filter(|worker| worker.has_backlog_room(now_ms));
         let Some(worker) = quick.min_by_key(|worker| worker.backlog_len()) else { return false };
         if let Err(corrupt) = worker.add_to_backlog(exchange.clone()) {
             self.kill_for_protocol_error(worker, corrupt);
@@ -89,7 +90,9 @@ impl Pool {
         if self.phase.get() == Phase::Retiring || self.is_overtaken(members) {
             return;
         }
-        while members.workers[slot].as_ref().is_some_and(Worker::has_backlog_room) {
+        let now_ms = now_ms();
+        let has_room = |worker: &Worker| worker.has_backlog_room(now_ms);
+        while members.workers[slot].as_ref().is_some_and(has_room) {
             let Some(exchange) = members.next_queued() else { return };
             if !exchange.body.borrow().is_spent() {
                 return members.requeue(vec![exchange]);

@@ -13,13 +13,17 @@ use outboard_reactor::{contain, now_ms};
 use outboard_ring::spsc::{Corrupt, Sleep};
 
 /// A worker with a backlog does not ring for each response (`Link::publish_answer` of the host). If its
-/// next request takes long, the responses before that wait no longer than this.
+/// next request takes long, the responses before that wait no longer than this, nor does its backlog for
+/// another worker.
 const BACKLOG_POLL_MS: u64 = 1;
 
 impl PolledRings for Pool {
     fn poll_rings(&self, budget: &mut Budget) -> bool {
         if self.placement.is_watching() {
             self.watch_requests(now_ms());
+        }
+        if self.has_backlog.take() {
+            self.redistribute_stuck_backlogs(now_ms());
         }
         let is_active = self.has_pending_operations() || self.poll_all(budget);
         if self.log_is_dirty.take() {
@@ -41,6 +45,7 @@ impl PolledRings for Pool {
                     Ok(Sleep::Ready) => max_ms = 0,
                     Ok(Sleep::MayBlock) if worker.backlog_len() > 0 => {
                         max_ms = max_ms.min(BACKLOG_POLL_MS);
+                        self.has_backlog.set(true);
                     }
                     Ok(Sleep::MayBlock) => return !worker.rest_if_idle(),
                     Err(corrupt) => self.kill_for_protocol_error(worker, corrupt),

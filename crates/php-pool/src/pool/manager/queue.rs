@@ -32,7 +32,8 @@ impl Pool {
         self.publish(&members);
     }
 
-    /// Moves the backlogs of workers whose running requests take long to other workers.
+    /// Moves the backlogs of workers whose running requests take long to other workers, also of other
+    /// threads.
     pub(in crate::pool) fn redistribute_stuck_backlogs(&self, now_ms: u64) {
         let mut members = self.members.borrow_mut();
         for slot in 0..members.workers.len() {
@@ -40,6 +41,9 @@ impl Pool {
             if worker.backlog_len() > 0 && worker.busy_ms(now_ms) > Some(STUCK_MS) {
                 let withdrawn = worker.withdraw_backlog(now_ms);
                 self.reassign(&mut members, withdrawn);
+                if !members.queue.is_empty() {
+                    self.want_worker(&members);
+                }
             }
         }
     }

@@ -56,6 +56,31 @@ fn requests_with_a_body_do_not_enter_a_backlog() {
 }
 
 #[test]
+fn a_backlog_grows_only_behind_a_quick_request() {
+    in_loop(async {
+        let (pool, mut worker) = quick_pool();
+        let _running = submit(&pool);
+        worker.start_next();
+        let members = pool.members.borrow();
+        let has_room = |after_ms| members.all().all(|one| one.has_backlog_room(now_ms() + after_ms));
+        assert_eq!([0, 1, 2].map(has_room), [true, true, false]);
+    });
+}
+
+#[test]
+fn a_backlog_that_is_stuck_is_moved_while_the_loop_sleeps() {
+    in_loop(async {
+        let (pool, mut worker) = quick_pool();
+        let (_slow, _behind) = (submit(&pool), submit(&pool));
+        worker.start_next();
+        assert_eq!(pool.prepare_sleep(), 1);
+        outboard_reactor::sleep(8).await;
+        poll(&pool);
+        assert_eq!(pool.status().queue_length, 1, "it waits for another worker");
+    });
+}
+
+#[test]
 fn the_backlog_of_a_slow_request_moves_to_other_workers() {
     in_loop(async {
         let (pool, mut worker) = quick_pool();

@@ -13,7 +13,7 @@ use outboard_ring::spsc::{Corrupt, Sleep, Wake};
 use outboard_supervisor::worker::lifecycle::{RequestEnd, State, Transition};
 
 /// The longest time of a quick request.
-const QUICK_MS: u64 = 1;
+pub(super) const QUICK_MS: u64 = 1;
 /// A worker with one request at a time is stalled as soon as a buffer is full whose client does not
 /// read. With a higher concurrency the worker is to pause the request; if it cannot, the request may
 /// fill more buffers: so many for all requests together, and a few for each.

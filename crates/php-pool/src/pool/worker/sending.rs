@@ -4,6 +4,7 @@
 //! part of a request are sent before them; the doorbell is rung once for all frames of a turn.
 
 use super::Worker;
+use super::receive::QUICK_MS;
 use crate::exchange::{End, Exchange};
 use crate::pool::leases::Timing;
 use outboard_log::Reason;
@@ -54,10 +55,11 @@ impl Worker {
         tag
     }
 
-    /// Whether its backlog can take another request.
-    pub(crate) fn has_backlog_room(&self) -> bool {
+    /// Whether its backlog can take another request: not behind one that takes long.
+    pub(crate) fn has_backlog_room(&self, now_ms: u64) -> bool {
         self.concurrency == 1
             && self.state() == State::Busy
+            && self.busy_ms(now_ms) <= Some(QUICK_MS)
             && self.consecutive_quick >= QUICK_BEFORE_BACKLOG
             && self.backlog.len() < MAX_BACKLOG
             && self.unsent.is_empty()
