@@ -62,7 +62,8 @@ fn a_backlog_grows_only_behind_a_quick_request() {
         let _running = submit(&pool);
         worker.start_next();
         let members = pool.members.borrow();
-        let has_room = |after_ms| members.all().all(|one| one.has_backlog_room(now_ms() + after_ms));
+        let has_room =
+            |after_ms| members.all().all(|one| one.has_backlog_room(now_ms() + after_ms));
         assert_eq!([0, 1, 2].map(has_room), [true, true, false]);
     });
 }
