@@ -50,6 +50,7 @@ pub enum Field {
 /// Number of [`Field`]s.
 pub const FIELD_COUNT: usize = 15;
 const FIXED_BYTES: usize = 40;
+const LENGTHS_BYTES: usize = 4 * FIELD_COUNT;
 
 /// The numbers of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,23 +90,34 @@ where
     P: Iterator<Item = (&'a [u8], &'a [u8])>,
 {
     let start = out.len();
-    out.resize(start + FIXED_BYTES, 0);
-    for field in parts.fields {
-        out.extend_from_slice(&(field.len() as u32).to_le_bytes());
-    }
-    for field in parts.fields {
-        out.extend_from_slice(field);
-        out.push(0);
-    }
+    encode_fields(&parts.fields, out);
     let header_count = encode_pairs(parts.headers, out);
     let param_count = encode_pairs(parts.params, out);
     let fixed = Fixed { header_count, param_count, ..parts.fixed };
     out[start..start + FIXED_BYTES].copy_from_slice(&fixed.encode());
 }
 
+/// Appends room for [`Fixed`], and the fields. One change of the vector's length for all of them: most are
+/// short or empty, so that checks of its capacity would cost more than the copies.
+fn encode_fields(fields: &[&[u8]; FIELD_COUNT], out: &mut Vec<u8>) {
+    let start = out.len();
+    let strings_bytes: usize = fields.iter().map(|field| field.len() + 1).sum();
+    out.resize(start + FIXED_BYTES + LENGTHS_BYTES + strings_bytes, 0);
+    let (lengths, mut strings) = out[start + FIXED_BYTES..].split_at_mut(LENGTHS_BYTES);
+    for (length, field) in lengths.chunks_exact_mut(4).zip(fields) {
+        length.copy_from_slice(&(field.len() as u32).to_le_bytes());
+        let (string, rest) = strings.split_at_mut(field.len() + 1);
+        if !field.is_empty() {
+            string[..field.len()].copy_from_slice(field);
+        }
+        strings = rest;
+    }
+}
+
 fn encode_pairs<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>, out: &mut Vec<u8>) -> u16 {
     let mut count = 0;
     for (name, value) in pairs {
+        out.reserve(8 + name.len() + 1 + value.len() + 1);
         out.extend_from_slice(&(name.len() as u32).to_le_bytes());
         out.extend_from_slice(&(value.len() as u32).to_le_bytes());
         out.extend_from_slice(name);
@@ -206,7 +218,7 @@ impl<'a> RequestView<'a> {
 /// One string of a frame that this process encoded, without validation.
 pub fn peek(payload: &[u8], field: Field) -> Option<&[u8]> {
     let mut rest = payload.get(FIXED_BYTES..)?;
-    let mut at = FIXED_BYTES + 4 * FIELD_COUNT;
+    let mut at = FIXED_BYTES + LENGTHS_BYTES;
     for _ in 0..field as usize {
         at += take_u32(&mut rest).ok()? as usize + 1;
     }

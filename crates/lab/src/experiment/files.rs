@@ -1,4 +1,4 @@
-//! A static file of 1 KiB against nginx, as plain HTTP/1.1 and over TLS and HTTP/2.
+//! Static files of 1 KiB and 1 MB against nginx, as plain HTTP/1.1 and over TLS and HTTP/2.
 //!
 //! Instructions are counted as well where valgrind can: no process of these stacks is left out.
 
@@ -10,7 +10,7 @@ use crate::lab::Lab;
 use crate::outboard::{self, Outboard, Setup};
 use crate::report::Report;
 use crate::request_spec::RequestSpec;
-use crate::site::{KIBIBYTE, Site};
+use crate::site::{KIBIBYTE, MEGABYTE, Site};
 use crate::slice::interleave;
 use crate::stack::{Stack, check_same_responses};
 use crate::tls_listener::TlsListener;
@@ -22,8 +22,11 @@ const CONNECTIONS: usize = 100;
 /// The requests that are counted; valgrind takes fifty times as long as the processor.
 const COUNTED: u64 = 5_000;
 
-/// The table of plain HTTP/1.1.
+/// The table of the small file by plain HTTP/1.1.
 const PLAIN: &str = "1 KiB file c=100";
+
+/// The connections that read the large file, whose transfer is most of its price.
+const LARGE_CONNECTIONS: usize = 10;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let site = Site::write(lab)?;
@@ -31,13 +34,18 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let outboard = start(lab, &site.root, &ours)?;
     let nginx = nginx::with_files(lab, &site.root, &theirs)?;
     let stacks: Vec<&Stack> = outboard.iter().chain([&nginx]).collect();
-    let request = RequestSpec::get(KIBIBYTE).expecting(check_same_responses(&stacks, KIBIBYTE)?);
     let seconds = lab.effort.slice_seconds;
-    let rounds =
-        interleave(lab, &stacks, |stack| generator::load(stack, &request, CONNECTIONS, seconds))?;
-    report.add_rounds(PLAIN, &rounds);
-    let target = "1 KiB file: CPU per request ≤ 1.2 × nginx";
-    report.verdicts.push(cpu_verdict(&rounds, target, nginx.name, 1.2));
+    for (path, title, connections, limit) in
+        [(KIBIBYTE, PLAIN, CONNECTIONS, 0.55), (MEGABYTE, "1 MB file c=10", LARGE_CONNECTIONS, 0.9)]
+    {
+        let request = RequestSpec::get(path).expecting(check_same_responses(&stacks, path)?);
+        let load = |stack: &Stack| generator::load(stack, &request, connections, seconds);
+        let rounds = interleave(lab, &stacks, load)?;
+        report.add_rounds(title, &rounds);
+        let target = format!("{title}: CPU per request ≤ {limit} × nginx");
+        report.verdicts.push(cpu_verdict(&rounds, &target, nginx.name, limit));
+    }
+    let request = RequestSpec::get(KIBIBYTE).expecting(check_same_responses(&stacks, KIBIBYTE)?);
     let rounds = interleave(lab, &stacks, |stack| {
         let tls = if stack.name == nginx.name { &theirs } else { &ours };
         generator::load_by_http2(stack, tls, &request, CONNECTIONS, seconds)

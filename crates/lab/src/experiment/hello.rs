@@ -30,7 +30,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         interleave(lab, &stacks, |stack| generator::load(stack, &request, CONNECTIONS, seconds))?;
     report.add_rounds("hello c=100", &rounds);
     for (peer, limit, part) in
-        [(peers[0].name, 1.0 / 5.0, "1/5"), (peers[1].name, 1.0 / 3.0, "1/3")]
+        [(peers[0].name, 1.0 / 7.0, "1/7"), (peers[1].name, 1.0 / 3.0, "1/3")]
     {
         report.verdicts.push(cpu_verdict(
             &rounds,

@@ -24,8 +24,8 @@ const CONCURRENCY: usize = 64;
 /// Requests after which memory is read; the first reading is the reference.
 const MARKS: [u64; 3] = [100_000, 500_000, 1_000_000];
 
-/// Growth that counts as flat: about a byte per request.
-const GROWTH_LIMIT_MIB: f64 = 1.0;
+/// Growth that counts as flat: about half a byte per request.
+const GROWTH_LIMIT_MIB: f64 = 0.5;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let marks = MARKS.map(|mark| mark / lab.effort.shortening);
