@@ -1,0 +1,184 @@
+//! [`Fields`]: the fields of a head or of trailers, in one buffer that is used again.
+//!
+//! Owned by [`crate::RequestHead`] and written by `request`. Invariant: names are lower-case tokens,
+//! values have no control bytes except HTAB (RFC 9113 8.2.1, RFC 9110 5.5).
+
+/// A range of the buffer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: u32,
+    len: u32,
+}
+
+impl Span {
+    pub(crate) fn of(self, bytes: &[u8]) -> &[u8] {
+        let start = self.start as usize;
+        bytes.get(start..start + self.len as usize).unwrap_or_default()
+    }
+}
+
+/// Fields in the order in which they were received.
+#[derive(Debug, Clone, Default)]
+pub struct Fields {
+    bytes: Vec<u8>,
+    spans: Vec<(Span, Span)>,
+}
+
+impl Fields {
+    /// Names and values.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
+        self.spans.iter().map(|(name, value)| (name.of(&self.bytes), value.of(&self.bytes)))
+    }
+
+    /// The value of the first field of that name, in lower case.
+    pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        self.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
+    }
+
+    /// The number of fields.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there are no fields.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// Removes everything except the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+    }
+
+    /// The bytes of memory.
+    pub fn capacity_bytes(&self) -> usize {
+        self.bytes.capacity() + self.spans.capacity() * size_of::<(Span, Span)>()
+    }
+
+    /// Adds bytes that are not a field.
+    pub(crate) fn store(&mut self, bytes: &[u8]) -> Span {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(bytes);
+        Span { start, len: bytes.len() as u32 }
+    }
+
+    pub(crate) fn stored(&self, span: Span) -> &[u8] {
+        span.of(&self.bytes)
+    }
+
+    /// Adds a field.
+    pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) {
+        let name = self.store(name);
+        let value = self.store(value);
+        self.spans.push((name, value));
+    }
+
+    /// Replaces the fields of one name by the first, with all their values.
+    pub(crate) fn join(&mut self, wanted: &[u8], separator: &[u8]) {
+        let start = self.bytes.len() as u32;
+        let mut first = None;
+        for at in 0..self.spans.len() {
+            let (name, value) = self.spans[at];
+            if name.of(&self.bytes) != wanted {
+                continue;
+            }
+            if first.is_some() {
+                self.bytes.extend_from_slice(separator);
+            }
+            first.get_or_insert(at);
+            let start = value.start as usize;
+            self.bytes.extend_from_within(start..start + value.len as usize);
+        }
+        let Some(first) = first else { return };
+        self.spans[first].1 = Span { start, len: self.bytes.len() as u32 - start };
+        let (bytes, mut at) = (&self.bytes, 0);
+        self.spans.retain(|(name, _)| {
+            at += 1;
+            at - 1 <= first || name.of(bytes) != wanted
+        });
+    }
+}
+
+/// Bytes of a field name in HTTP/2: a token (RFC 9110 5.6.2) in lower case (RFC 9113 8.2.1).
+const NAME_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = matches!(byte as u8,
+            b'a'..=b'z' | b'0'..=b'9' | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+'
+            | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~');
+        byte += 1;
+    }
+    table
+};
+
+/// Whether a field name is valid in HTTP/2.
+pub(crate) fn is_valid_name(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|byte| NAME_BYTES[usize::from(*byte)])
+}
+
+/// Whether the bytes are a token (RFC 9110 5.6.2).
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
+    let is_valid = |byte: &u8| byte.is_ascii_uppercase() || NAME_BYTES[usize::from(*byte)];
+    !bytes.is_empty() && bytes.iter().all(is_valid)
+}
+
+/// Whether a value has neither control bytes other than HTAB nor white space around it.
+pub(crate) fn is_valid_value(value: &[u8]) -> bool {
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    // Without an early end, so that the loop is vectorized.
+    let has_control =
+        value.iter().fold(false, |found, byte| found | (*byte < 32 && *byte != 9) | (*byte == 127));
+    !has_control && !is_space(value.first()) && !is_space(value.last())
+}
+
+/// Whether all bytes are visible ASCII.
+pub(crate) fn is_visible(bytes: &[u8]) -> bool {
+    bytes.iter().fold(true, |valid, byte| valid & (*byte > 32) & (*byte < 127))
+}
+
+/// Whether a field is about a connection of HTTP/1.1 (RFC 9113 8.2.2). The name is in lower case.
+pub(crate) fn is_connection_specific(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding" | b"upgrade"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_one_name_are_joined_at_the_first() {
+        let mut fields = Fields::default();
+        for (name, value) in [("a", "1"), ("cookie", "x=1"), ("b", ""), ("cookie", "y=2")] {
+            fields.push(name.as_bytes(), value.as_bytes());
+        }
+        fields.join(b"cookie", b"; ");
+        let joined: Vec<_> = fields.iter().collect();
+        assert_eq!(joined, [(&b"a"[..], &b"1"[..]), (b"cookie", b"x=1; y=2"), (b"b", b"")]);
+        fields.join(b"none", b"; ");
+        assert_eq!(fields.len(), 3);
+    }
+
+    #[test]
+    fn names_are_tokens_in_lower_case() {
+        assert!(is_valid_name(b"x-a_1!"));
+        for name in ["", "A", "a b", "a:", "a\0", "\u{e9}", ":path"] {
+            assert!(!is_valid_name(name.as_bytes()), "{name}");
+        }
+        assert!(is_token(b"GET") && !is_token(b"G T") && !is_token(b""));
+    }
+
+    #[test]
+    fn values_have_no_control_bytes_and_no_space_around() {
+        for value in ["", "a", "a\tb c", "\u{e9}"] {
+            assert!(is_valid_value(value.as_bytes()), "{value}");
+        }
+        for value in ["a\r\nb", "a\0", "\x7f", " a", "a\t", " "] {
+            assert!(!is_valid_value(value.as_bytes()), "{value}");
+        }
+    }
+}
