@@ -200,7 +200,7 @@ fn files_behind_closed_windows(clients: u32) {
     let file = "x".repeat(100_000);
     let site = Site::serving(&[("file.bin", &file)], PATIENT);
     let is_held = |site: &Site| {
-        let streams = site.account("http2_streams", "held_bytes") / (18 << 10);
+        let streams = site.account("http2_streams", "held_bytes") / (12 << 10);
         let refused = site.account("http2_streams", "refused");
         streams + refused >= u64::from(clients) * 128
     };

@@ -31,7 +31,7 @@ pub(crate) fn write(
         client: ctx.client(connection),
         method: buffers.head.method(&buffers.input),
         target: buffers.head.target(&buffers.input),
-        protocol: ctx.protocol(connection),
+        protocol: ctx.protocol(),
         status: summary.status,
         body_bytes: summary.body_bytes,
         duration_us: now.unix_us.saturating_sub(ctx.started.unix_us),

@@ -7,8 +7,7 @@
 
 use crate::request::{RequestContext, ResponseSummary, send};
 use outboard_development::ChangeFeed;
-use outboard_http_server::{Connection, Framing, HeaderBlock, Written};
-use outboard_http1::LAST_CHUNK;
+use outboard_http_server::{BodyWriter, Connection, Framing, HeaderBlock, Written};
 use outboard_reactor::{now_ms, with_deadline};
 use std::task::Poll;
 
@@ -79,47 +78,40 @@ async fn stream(
     let framing = ctx.request.framing(200, None);
     let facts = ctx.request.head(200, framing);
     connection.put_head(facts, &headers("text/event-stream").bytes);
-    let (body_bytes, ended) = match framing {
-        Framing::Bodyless(_) => (0, connection.flush(b"").await),
-        _ => relay(connection, framing, feed, &mut seen).await,
+    let mut body = BodyWriter::new(framing);
+    let written = match framing {
+        Framing::Bodyless(_) => connection.flush(b"").await,
+        _ => relay(connection, &mut body, feed, &mut seen).await,
     };
-    let written =
-        if ended { Written::Complete { keep_alive: facts.keep_alive } } else { Written::Broken };
-    ResponseSummary { written, status: 200, body_bytes }
+    let written = match written {
+        true => {
+            let account = connection.context.memory.responses().clone();
+            body.finish(connection, b"", facts.keep_alive, &account).await
+        }
+        false => Written::Broken,
+    };
+    ResponseSummary { written, status: 200, body_bytes: body.written_bytes() }
 }
 
-/// Writes events as they come. Returns the body bytes, and whether the stream ended regularly.
+/// Writes events as they come. False if the client is gone before the stream ends.
 async fn relay(
     connection: &mut Connection,
-    framing: Framing,
+    body: &mut BodyWriter,
     feed: &ChangeFeed,
     seen: &mut u64,
-) -> (u64, bool) {
-    let mut body_bytes = 0;
+) -> bool {
     let mut event = "retry: 200\n\n".to_owned();
     loop {
-        body_bytes += event.len() as u64;
-        if !write(connection, framing, event.as_bytes()).await {
-            return (body_bytes, false);
+        if !body.write(connection, event.as_bytes()).await {
+            return false;
         }
         let next = next(connection, feed, seen);
         event = match with_deadline(now_ms() + SILENCE_MS, next).await {
             Ok(Some(name)) => format!("event: {name}\nid: {seen}\ndata:\n\n"),
-            Ok(None) => break,
+            Ok(None) => return true,
             Err(_) => ":\n\n".to_owned(),
         };
     }
-    let is_chunked = framing == Framing::Chunked;
-    (body_bytes, !is_chunked || connection.write_interim(LAST_CHUNK).await)
-}
-
-async fn write(connection: &mut Connection, framing: Framing, event: &[u8]) -> bool {
-    if framing == Framing::Chunked {
-        return connection.flush_chunk(event).await;
-    }
-    let written = connection.flush(event).await;
-    connection.buffers().output.clear();
-    written
 }
 
 /// The next event; `None` if the server drains or the browser is gone.

@@ -7,7 +7,7 @@ use crate::response_head::ResponseHead;
 use outboard_buffer::{Account, Held};
 use outboard_development::tag;
 use outboard_http_server::{Connection, Framing, HeadFacts, Written};
-use outboard_http1::{Version, write_head_end, write_status_line};
+use outboard_http1::Version;
 use outboard_log::Reason;
 use std::rc::Rc;
 
@@ -20,14 +20,13 @@ pub(crate) async fn write_interim(
     ctx: &RequestContext,
     head: &ResponseHead,
 ) -> Result<(), Reason> {
-    if ctx.request.version != Version::Http11 {
+    if ctx.request.version == Version::Http10 {
         return Ok(());
     }
-    let mut bytes = Vec::with_capacity(64 + head.headers.bytes.len());
-    write_status_line(&mut bytes, head.status);
-    bytes.extend_from_slice(&head.headers.bytes);
-    write_head_end(&mut bytes);
-    if connection.write_interim(&bytes).await { Ok(()) } else { Err(Reason::ClientGone) }
+    match connection.write_interim(head.status, &head.headers.bytes).await {
+        true => Ok(()),
+        false => Err(Reason::ClientGone),
+    }
 }
 
 /// Writes a response whose body is complete: its length is known, whatever the origin announced.

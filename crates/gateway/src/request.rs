@@ -8,7 +8,7 @@ use crate::gateway::Gateway;
 use outboard_development::{failure, tag};
 use outboard_http_server::error_page;
 use outboard_http_server::{Connection, Forwarded, HeaderBlock, RequestFacts, Written};
-use outboard_http1::{Method, Version};
+use outboard_http1::Method;
 use outboard_log::{Reason, Wall};
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -56,12 +56,8 @@ impl RequestContext {
     }
 
     /// `SERVER_PROTOCOL`.
-    pub(crate) fn protocol(&self, connection: &Connection) -> &'static str {
-        match self.request.version {
-            _ if connection.transport.is_http2() => "HTTP/2.0",
-            Version::Http10 => "HTTP/1.0",
-            Version::Http11 => "HTTP/1.1",
-        }
+    pub(crate) fn protocol(&self) -> &'static str {
+        self.request.version.name()
     }
 
     /// Client, method and target for the error log. The address precedes the parts that the client

@@ -13,8 +13,6 @@ use outboard_log::Reason;
 use std::io::ErrorKind;
 use std::ops::Range;
 
-const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-
 /// A complete body.
 pub struct Received {
     /// The body; empty if there is none.
@@ -71,6 +69,8 @@ pub struct Pieces {
 enum Rest {
     Length(u64),
     Chunked(Box<ChunkedDecoder>),
+    /// Until the stream ends; the bytes so far.
+    Stream(u64),
     Nothing,
 }
 
@@ -89,6 +89,7 @@ impl Pieces {
             BodyFraming::Chunked => {
                 (Rest::Chunked(Box::new(ChunkedDecoder::new(ChunkLimits::default()))), None)
             }
+            BodyFraming::Stream => (Rest::Stream(0), None),
         };
         send_continue(connection).await?;
         Ok(Some(Self { rest, length, pace: Pace::of_body(limits) }))
@@ -118,11 +119,25 @@ impl Pieces {
                 self.pace.count(range.len());
                 return Ok(Some(range));
             }
-            if matches!(self.rest, Rest::Nothing) {
+            if self.is_over(connection) {
                 connection.body_read = true;
                 return Ok(None);
             }
-            read_more(connection, &mut self.pace).await?;
+            match read_more(connection, &mut self.pace).await {
+                // The end of the stream is that of the body.
+                Err(Reason::BodyCut) if self.is_over(connection) => {}
+                read => read?,
+            }
+        }
+    }
+
+    fn is_over(&self, connection: &Connection) -> bool {
+        match &self.rest {
+            Rest::Nothing => true,
+            Rest::Stream(_) => {
+                connection.transport.message().is_some_and(|stream| stream.is_read())
+            }
+            Rest::Length(_) | Rest::Chunked(_) => false,
         }
     }
 
@@ -130,6 +145,7 @@ impl Pieces {
     fn announced_bytes(&self) -> u64 {
         match &self.rest {
             Rest::Chunked(decoder) => decoder.body_bytes(),
+            Rest::Stream(bytes) => *bytes,
             // A length was checked before.
             Rest::Length(_) | Rest::Nothing => 0,
         }
@@ -142,6 +158,11 @@ impl Pieces {
         let whole = input.len();
         match &mut self.rest {
             Rest::Nothing => Ok(None),
+            Rest::Stream(bytes) => {
+                *bytes += (whole - from) as u64;
+                connection.consumed = whole;
+                Ok((whole > from).then_some(from..whole))
+            }
             Rest::Length(left) => {
                 let available = usize::try_from(*left).unwrap_or(usize::MAX).min(whole - from);
                 *left -= available as u64;
@@ -177,7 +198,7 @@ async fn send_continue(connection: &mut Connection) -> Result<(), Reason> {
     let buffers = connection.buffers();
     let waiting = buffers.head.expect_continue();
     let has_begun = buffers.input.len() > connection.head_len;
-    if waiting && !has_begun && !connection.write_interim(CONTINUE).await {
+    if waiting && !has_begun && !connection.write_interim(100, b"").await {
         return Err(Reason::ClientGone);
     }
     Ok(())

@@ -31,7 +31,7 @@ impl BodyWriter {
     }
 
     /// Sends these fields after the body. They are dropped if the framing has no room for them (RFC 9110
-    /// 6.5: only a chunked message does).
+    /// 6.5: only a chunked message and a stream do).
     pub fn set_trailers(&mut self, trailers: HeaderBlock) {
         self.trailers = trailers;
     }
@@ -101,10 +101,11 @@ impl BodyWriter {
             _ => b"",
         };
         let is_written = connection.write_or_spool([last, end, trailers], account).await;
-        match is_written && is_complete && connection.drain_spool().await {
-            true => Written::Complete { keep_alive },
-            false => Written::Broken,
+        let is_sent = is_written && is_complete && connection.drain_spool().await;
+        if is_sent && self.framing == Framing::Stream && !self.trailers.bytes.is_empty() {
+            connection.send_trailers(&self.trailers.bytes);
         }
+        if is_sent { Written::Complete { keep_alive } } else { Written::Broken }
     }
 
     /// The part of a piece that belongs to the body; it is counted.
@@ -115,7 +116,7 @@ impl BodyWriter {
                 let left = usize::try_from(length - self.written_bytes).unwrap_or(usize::MAX);
                 &piece[..piece.len().min(left)]
             }
-            Framing::Chunked | Framing::UntilClose => piece,
+            Framing::Chunked | Framing::UntilClose | Framing::Stream => piece,
         };
         self.written_bytes += piece.len() as u64;
         piece

@@ -9,7 +9,7 @@ use outboard_reactor::now_ms;
 
 /// Initial capacity; a set that grew beyond four times this is freed.
 const CAPACITY_BYTES: usize = 8 * 1024;
-/// Initial capacity for an HTTP/2 stream: there are many, and most of them wait.
+/// The same for a stream of HTTP/2: there are many, and most of them wait.
 const STREAM_CAPACITY_BYTES: usize = 1024;
 
 /// One connection's working memory.
@@ -26,15 +26,6 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    fn new() -> Self {
-        Self::with_capacity(CAPACITY_BYTES)
-    }
-
-    /// Buffers of an HTTP/2 stream, which ends with its request.
-    pub(crate) fn of_stream() -> Box<Self> {
-        Box::new(Self::with_capacity(STREAM_CAPACITY_BYTES))
-    }
-
     fn with_capacity(bytes: usize) -> Self {
         Self {
             input: Vec::with_capacity(bytes),
@@ -44,11 +35,10 @@ impl Buffers {
         }
     }
 
-    /// Whether it neither has grown too much nor is that of a stream.
-    fn may_be_reused(&self) -> bool {
+    /// The largest capacity of its parts.
+    fn capacity_bytes(&self) -> usize {
         let buffers = [&self.input, &self.output, &self.path];
-        let is_large = buffers.iter().any(|buffer| buffer.capacity() > 4 * CAPACITY_BYTES);
-        !is_large && self.input.capacity() >= CAPACITY_BYTES
+        buffers.iter().map(|buffer| buffer.capacity()).max().unwrap_or(0)
     }
 
     fn clear(&mut self) {
@@ -60,17 +50,34 @@ impl Buffers {
 
 /// Unused sets.
 #[derive(Debug, Default)]
-pub(crate) struct BufferPool(Spares<Buffers>);
+pub(crate) struct BufferPool {
+    of_connections: Spares<Buffers>,
+    of_streams: Spares<Buffers>,
+}
 
 impl BufferPool {
+    /// A set for a connection.
     pub(crate) fn take(&self) -> Box<Buffers> {
-        self.0.take().unwrap_or_else(|| Box::new(Buffers::new()))
+        let spare = self.of_connections.take();
+        spare.unwrap_or_else(|| Box::new(Buffers::with_capacity(CAPACITY_BYTES)))
     }
 
+    /// A set for a stream.
+    pub(crate) fn take_of_stream(&self) -> Box<Buffers> {
+        let spare = self.of_streams.take();
+        spare.unwrap_or_else(|| Box::new(Buffers::with_capacity(STREAM_CAPACITY_BYTES)))
+    }
+
+    /// Takes a set back, unless it has grown too much.
     pub(crate) fn give_back(&self, mut buffers: Box<Buffers>) {
-        if buffers.may_be_reused() {
+        let is_of_stream = buffers.input.capacity() < CAPACITY_BYTES;
+        let (spares, bytes) = match is_of_stream {
+            true => (&self.of_streams, STREAM_CAPACITY_BYTES),
+            false => (&self.of_connections, CAPACITY_BYTES),
+        };
+        if buffers.capacity_bytes() <= 4 * bytes {
             buffers.clear();
-            self.0.give_back(buffers, now_ms());
+            spares.give_back(buffers, now_ms());
         }
     }
 }
@@ -80,14 +87,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_or_a_small_set_is_freed() {
+    fn a_set_that_has_grown_is_freed() {
         outboard_reactor::run(async {
             let pool = BufferPool::default();
-            let mut large = Box::new(Buffers::new());
-            large.output.reserve(5 * CAPACITY_BYTES);
-            pool.give_back(large);
-            pool.give_back(Buffers::of_stream());
-            assert!(pool.0.take().is_none());
+            for (mut grown, bytes) in
+                [(pool.take(), CAPACITY_BYTES), (pool.take_of_stream(), STREAM_CAPACITY_BYTES)]
+            {
+                grown.output.reserve(5 * bytes);
+                pool.give_back(grown);
+            }
+            assert!(pool.of_connections.take().is_none() && pool.of_streams.take().is_none());
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn streams_have_small_sets_of_their_own() {
+        outboard_reactor::run(async {
+            let pool = BufferPool::default();
+            pool.give_back(pool.take_of_stream());
+            assert!(pool.of_connections.take().is_none());
+            assert!(pool.take_of_stream().input.capacity() < CAPACITY_BYTES);
+            assert!(pool.of_streams.take().is_none(), "it was used again");
         })
         .unwrap();
     }
@@ -100,7 +121,7 @@ mod tests {
             buffers.input.extend_from_slice(b"GET / HTTP/1.1");
             buffers.output.extend_from_slice(b"HTTP/1.1 200 OK");
             pool.give_back(buffers);
-            let buffers = pool.0.take().expect("the set is stored");
+            let buffers = pool.of_connections.take().expect("the set is stored");
             assert!(buffers.input.is_empty() && buffers.output.is_empty());
         })
         .unwrap();

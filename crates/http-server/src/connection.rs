@@ -1,22 +1,22 @@
 //! [`Connection`]: a client connection, and the request that it is at.
 //!
-//! [`crate::http1`] drives it; the service reads the request from it and writes the response to it.
+//! [`crate::http1`] drives it, or [`crate::message`] for a single request; the service reads the request from it and writes the response to it.
 //! Invariant: an idle connection holds no buffers.
 
 use crate::buffers::Buffers;
 use crate::connections::Entry;
 use crate::listener_context::ListenerContext;
+use crate::message_stream::PendingHead;
 use crate::pace::Pace;
 use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
 use crate::spool::Spool;
 use crate::transport::Transport;
 use crate::upgrade::UpgradeHandler;
-use outboard_http1::{BodyFraming, HeadLimits, HeadStatus};
+use outboard_http1::{BodyFraming, ControlData, HeadError, HeadLimits, HeadStatus};
 use outboard_log::Reason;
 use outboard_reactor::{self as reactor, with_deadline};
 use std::future::poll_fn;
-use std::io::IoSlice;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -39,6 +39,8 @@ pub struct Connection {
     pub(crate) consumed: usize,
     /// Whether all of the request's body was read.
     pub(crate) body_read: bool,
+    /// The head in the output buffer, if the transport takes heads by themselves.
+    pub(crate) pending_head: Option<PendingHead>,
     /// The part of the response that the client has not read yet.
     pub(crate) spool: Option<Spool>,
     /// Why the client could not be written to.
@@ -78,6 +80,7 @@ impl Connection {
             head_len: 0,
             consumed: 0,
             body_read: false,
+            pending_head: None,
             spool: None,
             lost: None,
             upgrade_handler: None,
@@ -90,6 +93,11 @@ impl Connection {
     /// The buffers of the request; they exist from its first byte to the end of the response.
     pub fn buffers(&mut self) -> &mut Buffers {
         self.buffers.get_or_insert_with(|| take_buffers(&self.context, &self.transport))
+    }
+
+    /// Whether no request was read yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.served == 0
     }
 
     /// Whether another request may follow.
@@ -153,6 +161,25 @@ impl Connection {
         };
         reactor::clear_deadline();
         next
+    }
+
+    /// Composes the head of the only request of this connection.
+    ///
+    /// # Errors
+    /// The request is malformed.
+    pub(crate) fn compose_head<'a>(
+        &mut self,
+        control: ControlData<'_>,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Result<(), HeadError> {
+        let limits = self.context.head_limits();
+        let buffers = self.buffers();
+        self.head_len = {
+            let Buffers { head, input, .. } = buffers;
+            head.compose(input, control, fields, &limits)?
+        };
+        self.consumed = self.head_len;
+        Ok(())
     }
 
     fn try_parse(&mut self, limits: &HeadLimits) -> Option<Next> {
@@ -228,7 +255,7 @@ impl Connection {
     pub(crate) fn has_unread_body(&mut self) -> bool {
         match self.buffers().head.body() {
             BodyFraming::None | BodyFraming::Length(0) => false,
-            BodyFraming::Length(_) | BodyFraming::Chunked => !self.body_read,
+            BodyFraming::Length(_) | BodyFraming::Chunked | BodyFraming::Stream => !self.body_read,
         }
     }
 
@@ -252,16 +279,13 @@ impl Connection {
         })
         .await
     }
-
-    /// Writes an interim response.
-    pub async fn write_interim(&mut self, bytes: &[u8]) -> bool {
-        let slices = &mut [IoSlice::new(bytes)];
-        self.transport.write_all(slices, &mut self.pace).await.is_ok()
-    }
 }
 
 fn take_buffers(context: &ServerContext, transport: &Transport) -> Box<Buffers> {
-    if transport.is_http2() { Buffers::of_stream() } else { context.buffers.take() }
+    match transport.message() {
+        Some(_) => context.buffers.take_of_stream(),
+        None => context.buffers.take(),
+    }
 }
 
 /// The outcome of a read.

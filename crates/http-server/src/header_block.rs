@@ -44,7 +44,7 @@ impl HeaderBlock {
 
     /// The lines as name and value.
     pub fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.bytes.split(|&byte| byte == b'\n').filter_map(split_line)
+        lines(&self.bytes)
     }
 
     /// Whether a line has this name; case does not matter.
@@ -97,6 +97,11 @@ impl HeaderBlock {
         // The configuration was checked for invalid names and values.
         let _ = self.add(name.as_bytes(), value.as_bytes());
     }
+}
+
+/// Header lines as name and value.
+pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    bytes.split(|&byte| byte == b'\n').filter_map(split_line)
 }
 
 fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {

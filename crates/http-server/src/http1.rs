@@ -1,13 +1,15 @@
 //! The loop of a connection: reads a head, calls the service, and continues or closes.
 //!
-//! Spawned by the listener, and by HTTP/2 for each stream. Invariants: responses are in the order of the
+//! Spawned by the listener. A client without TLS may continue with HTTP/2. Invariants: responses are in the order of the
 //! requests (RFC 9112 9.3.2); if a response leaves a part of the request unread, the connection is
 //! closed, and lingers so that the client can read the response (RFC 9112 9.6).
 
 use crate::connection::{Connection, Next, Read};
+use crate::http2;
 use crate::pace::Pace;
 use crate::response_writer::Written;
 use crate::service::Service;
+use crate::transport::Transport;
 use crate::upgrade::Upgraded;
 use outboard_log::{Reason, Wall};
 use outboard_reactor::{now_ms, share_turn};
@@ -42,6 +44,9 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection
     loop {
         let action = match connection.next_head().await {
             Next::Request => respond(&service, &mut connection).await,
+            Next::Refuse(..) if connection.begins_http2() => {
+                return Box::pin(http2::serve(service, connection.into_http2())).await;
+            }
             Next::Refuse(reason, detail) => refuse(&service, &mut connection, reason, detail).await,
             Next::Close => Action::Close,
         };
@@ -76,6 +81,22 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection
     }
     if let Some(handler) = upgrade_handler {
         handler(Upgraded::new(transport, read_ahead, context)).await;
+    }
+}
+
+impl Connection {
+    /// Whether the client begins with the preface of HTTP/2 (RFC 9113 3.3), without TLS: over TLS the
+    /// protocol is negotiated.
+    fn begins_http2(&mut self) -> bool {
+        matches!(self.transport, Transport::Plain(_))
+            && self.is_new()
+            && self.buffers().input.starts_with(http2::PREFACE_LINE)
+    }
+
+    fn into_http2(mut self) -> http2::Accepted {
+        let input = std::mem::take(&mut self.buffers().input);
+        let Self { context: server, listener, transport, peer, entry, .. } = self;
+        http2::Accepted { server, listener, transport, peer, entry, input }
     }
 }
 

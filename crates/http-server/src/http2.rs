@@ -1,172 +1,421 @@
-//! HTTP/2 (RFC 9113): each stream is served like a connection of HTTP/1.1.
+//! HTTP/2 (RFC 9113): the task of a connection.
 //!
-//! Called by the listener if TLS negotiated it (RFC 7301). The `h2` crate implements the protocol. A
-//! stream is one end of a pipe whose other end is a [`crate::Connection`], so that everything true of
-//! HTTP/1.1 is true of HTTP/2 (decision 0015). Invariants: the number of streams and their memory are
-//! bounded, and a stream for which `limits.memory` has no room is refused; a stream that is reset ends its
-//! request; a stream whose client reads nothing for `limits.write_timeout` is reset.
+//! Called by the listener if TLS negotiated it (RFC 7301), or if a client without TLS begins with its
+//! preface (RFC 9113 3.3). `outboard-http2` implements the protocol; this task moves its bytes between it
+//! and the socket, and starts a task for each request. Invariants: the number of streams and their memory
+//! are bounded, and a stream for which `limits.memory` has no room is refused; a stream whose client reads
+//! nothing for `limits.write_timeout` is reset; nothing more is read from a client that does not read.
 
-mod request;
-mod response;
-mod send_queue;
+mod link;
 mod stream;
 
+use crate::connection::Connection;
 use crate::connections::{Entry, Kind};
 use crate::listener_context::ListenerContext;
+use crate::message;
 use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
 use crate::service::Service;
-use bytes::Bytes;
-use h2::Reason;
-use h2::server::Connection as Streams;
+use crate::transport::Transport;
+use link::Link;
 use outboard_buffer::{Account, Held};
-use outboard_reactor::{now_ms, spawn, with_deadline};
-use outboard_tls::{Flusher, Io, Session};
-use send_queue::SendQueue;
+use outboard_http1::{ControlData, Version};
+use outboard_http2::{ConnectionError, ErrorCode, Event, RequestHead, Settings, StreamKey};
+use outboard_log::Reason;
+use outboard_reactor::{now_ms, spawn, spend, with_deadline};
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::io::IoSlice;
 use std::rc::Rc;
 use std::task::Poll;
 use stream::Stream;
 
-/// Concurrent requests of a connection.
-const STREAMS: u32 = 128;
-const STREAM_WINDOW_BYTES: u32 = 256 << 10;
-const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// Unsent data per stream; [`SendQueue`] limits that of all.
-const SEND_BUFFER_BYTES: usize = 64 << 10;
-/// Memory of a stream without its data: tasks, pipe, head.
-const STREAM_BYTES: usize = 18 << 10;
+/// Memory of a stream: its task, its buffers, and data that waits.
+const STREAM_BYTES: usize = 12 << 10;
 /// Memory of a connection without its streams: buffers of TLS and of the protocol.
 const CONNECTION_BYTES: usize = 128 << 10;
-/// The time without data after which a client that does not close is not waited for.
-const LINGER_MS: u64 = 2_000;
-/// The interval of checks whether a connection is idle.
+/// The part of it for data of responses that waits; each stream has room for a little in addition.
+const SEND_BUFFER_BYTES: usize = 64 << 10;
+/// What is framed and encrypted at a time.
+const OUTPUT_BYTES: usize = 64 << 10;
+/// Room for one read.
+const READ_BYTES: usize = 16 << 10;
+/// Frames, each of which may have only a few bytes, take so much longer to process than the same bytes
+/// of a body.
+const FRAMES_WEIGHT: usize = 8;
+/// The interval of checks whether the connection is idle or a stream has stalled.
 const CHECK_MS: u64 = 1_000;
+/// The time and the bytes for which a client that does not close is waited for: a socket that is closed
+/// with unread data is reset, and the client loses what it has not read.
+const LINGER_MS: u64 = 2_000;
+const LINGER_BYTES: usize = 1 << 20;
 
-/// State that the streams of a connection share.
-#[derive(Debug)]
-struct Common {
-    server: Rc<ServerContext>,
-    listener: Rc<ListenerContext>,
-    peer: PeerInfo,
-    local: Option<SocketAddr>,
-    memory: Rc<Account>,
-    send_queue: SendQueue,
-    flusher: Flusher,
-    _held: Held,
-}
+/// What a client sends first (RFC 9113 3.4), up to its first line end.
+pub(crate) const PREFACE_LINE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
-impl Common {
-    /// Counts a new stream.
-    fn open(&self) -> Result<(Held, Entry), outboard_log::Reason> {
-        let held = self.memory.try_hold(STREAM_BYTES).ok_or(outboard_log::Reason::MemoryFull)?;
-        let address = self.listener.limited_address(self.peer.address);
-        let connections = &self.server.connections;
-        let entry = connections.open(Kind::Stream, address, &self.server.limits());
-        Ok((held, entry.ok_or(outboard_log::Reason::TooManyConnections)?))
-    }
+/// A connection that is to be served by HTTP/2.
+pub(crate) struct Accepted {
+    pub(crate) server: Rc<ServerContext>,
+    pub(crate) listener: Rc<ListenerContext>,
+    pub(crate) transport: Transport,
+    pub(crate) peer: PeerInfo,
+    pub(crate) entry: Entry,
+    /// What was read of it already.
+    pub(crate) input: Vec<u8>,
 }
 
 /// Serves a connection until it closes, or is idle for `limits.idle_timeout`.
-pub(crate) async fn serve<S: Service>(
+pub(crate) async fn serve<S: Service>(service: Rc<S>, accepted: Accepted) {
+    let mut task = Task::new(service, accepted);
+    let end = task.run().await;
+    task.link.close_all();
+    if end != End::Lost {
+        task.write_rest().await;
+    }
+    if end == End::Announced {
+        task.linger().await;
+    }
+}
+
+/// How a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// After the last response, or after an error.
+    Announced,
+    /// To make room for others.
+    Evicted,
+    /// The client has closed it, or does not read.
+    Lost,
+}
+
+/// The state of the task.
+struct Task<S> {
     service: Rc<S>,
+    server: Rc<ServerContext>,
     listener: Rc<ListenerContext>,
-    session: Box<Session>,
+    transport: Transport,
     peer: PeerInfo,
     entry: Entry,
-) {
-    let local = session.stream().local_address();
-    let io = Io::new(session);
-    let (send_queue, flusher) = (SendQueue::new(io.writes()), io.flusher());
-    let server = service.context().clone();
-    let memory = server.memory.of_connection();
-    let held = memory.hold(CONNECTION_BYTES);
-    let limits = server.head_limits();
-    let head_bytes = limits.request_line_bytes.saturating_add(limits.header_bytes);
-    let handshake = h2::server::Builder::new()
-        .max_concurrent_streams(STREAMS)
-        .initial_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_header_list_size(u32::try_from(head_bytes).unwrap_or(u32::MAX))
-        .max_send_buffer_size(SEND_BUFFER_BYTES)
-        .handshake::<_, Bytes>(io);
-    let until_ms = now_ms() + server.limits().header_timeout_ms;
-    let handshake = flusher.while_waiting(with_deadline(until_ms, handshake));
-    let begun = entry.while_idle(handshake).await;
-    let common = Common { server, listener, peer, local, memory, send_queue, flusher, _held: held };
-    let common = Rc::new(common);
-    if let Some(Ok(Ok(mut streams))) = begun {
-        let is_complete = take_streams(&service, &common, &mut streams, &entry).await;
-        drop(streams);
-        if is_complete {
-            // A client that reads the last responses sends window updates.
-            common.flusher.linger(LINGER_MS).await;
+    memory: Rc<Account>,
+    link: Rc<Link>,
+    /// Received bytes that are not processed.
+    input: Vec<u8>,
+    /// The head of the last request.
+    head: RequestHead,
+    last_used_ms: u64,
+    began_ms: u64,
+    is_leaving: bool,
+    _held: Held,
+}
+
+impl<S: Service> Task<S> {
+    fn new(service: Rc<S>, accepted: Accepted) -> Self {
+        let Accepted { server, listener, transport, peer, entry, input } = accepted;
+        let memory = server.memory.of_connection();
+        let held = memory.hold(CONNECTION_BYTES);
+        let limits = server.head_limits();
+        let head_bytes = limits.request_line_bytes.saturating_add(limits.header_bytes);
+        let settings = Settings {
+            max_header_list_bytes: u32::try_from(head_bytes).unwrap_or(u32::MAX),
+            max_fields: limits.header_count,
+            send_buffer_bytes: SEND_BUFFER_BYTES,
+            ..Settings::default()
+        };
+        let link = Link::new(settings, &transport);
+        Self {
+            service,
+            server,
+            listener,
+            transport,
+            peer,
+            entry,
+            memory,
+            link,
+            input,
+            head: RequestHead::new(),
+            last_used_ms: now_ms(),
+            began_ms: now_ms(),
+            is_leaving: false,
+            _held: held,
+        }
+    }
+
+    async fn run(&mut self) -> End {
+        if !self.input.is_empty() && self.process().is_err() {
+            return End::Announced;
+        }
+        loop {
+            let turn = poll_fn(|_| self.poll_turn());
+            match with_deadline(now_ms() + CHECK_MS, turn).await {
+                Ok(end) => return end,
+                Err(_) => {
+                    if let Some(end) = self.check() {
+                        return end;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes and reads as much as possible without waiting.
+    fn poll_turn(&mut self) -> Poll<End> {
+        loop {
+            if self.server.is_draining() && !std::mem::replace(&mut self.is_leaving, true) {
+                self.link.engine().go_away_gracefully();
+            }
+            let Ok(is_blocked) = self.write() else { return Poll::Ready(End::Lost) };
+            if self.link.engine().is_over() {
+                return Poll::Ready(End::Announced);
+            }
+            if self.entry.must_close() {
+                // It was idle longest and makes room for others.
+                self.link.engine().go_away(ErrorCode::NO_ERROR);
+                return Poll::Ready(End::Evicted);
+            }
+            let is_reading = !self.link.engine().is_congested();
+            if is_reading {
+                self.input.reserve(READ_BYTES);
+                match self.transport.try_read(&mut self.input) {
+                    Ok(Some(0)) | Err(_) => return Poll::Ready(End::Lost),
+                    Ok(Some(count)) => {
+                        spend(count * FRAMES_WEIGHT);
+                        if self.process().is_err() {
+                            return Poll::Ready(End::Announced);
+                        }
+                        continue;
+                    }
+                    Ok(None) => {}
+                }
+            }
+            if self.poll_waiting(is_reading, is_blocked).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Waits for whatever makes another turn worthwhile.
+    fn poll_waiting(&self, is_reading: bool, is_blocked: bool) -> Poll<()> {
+        let socket = match (is_reading, is_blocked) {
+            (true, true) => self.transport.poll_readable_or_writable(),
+            (true, false) => self.transport.poll_readable(),
+            (false, _) => self.transport.poll_writable(),
+        };
+        match socket {
+            Poll::Pending => self.link.poll_changed(),
+            ready => ready,
+        }
+    }
+
+    /// Writes what the engine has. Returns whether the socket accepts no more.
+    fn write(&self) -> Result<bool, ()> {
+        let is_blocked = loop {
+            let mut engine = self.link.engine();
+            let output = engine.output(OUTPUT_BYTES);
+            if output.is_empty() {
+                break false;
+            }
+            match self.transport.try_write(&[IoSlice::new(output)]) {
+                Ok(Some(count)) => engine.sent(count),
+                Ok(None) => break true,
+                Err(_) => return Err(()),
+            }
+        };
+        self.link.wake_writable();
+        Ok(is_blocked)
+    }
+
+    /// Processes the received frames.
+    fn process(&mut self) -> Result<(), ConnectionError> {
+        let mut received = std::mem::take(&mut self.input);
+        let mut consumed = 0;
+        let processed = loop {
+            match self.next_event(&received, &mut consumed) {
+                Ok(Some(next)) => self.handle(next),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        received.drain(..consumed);
+        self.input = received;
+        processed
+    }
+
+    fn next_event(
+        &mut self,
+        received: &[u8],
+        consumed: &mut usize,
+    ) -> Result<Option<Next>, ConnectionError> {
+        let mut engine = self.link.engine();
+        let mut rest = &received[*consumed..];
+        let event = engine.receive(&mut rest, now_ms());
+        let next = match event {
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+            Ok(Some(event)) => Ok(Some(match event {
+                Event::Head { stream, head, is_end } => {
+                    std::mem::swap(head, &mut self.head);
+                    Next::Head(stream, is_end)
+                }
+                Event::HeadTooLarge { stream } => Next::HeadTooLarge(stream),
+                Event::Data { stream, data, is_end } => {
+                    match self.link.received(stream, data, is_end) {
+                        true => Next::Nothing,
+                        false => Next::Unread(stream, data.len()),
+                    }
+                }
+                Event::Trailers { stream, .. } => {
+                    self.link.received(stream, &[], true);
+                    Next::Nothing
+                }
+                Event::Reset { stream, .. } => {
+                    self.link.close(stream);
+                    Next::Nothing
+                }
+                _ => Next::Nothing,
+            })),
+        };
+        *consumed = received.len() - rest.len();
+        next
+    }
+
+    /// Handles an event while no part of the engine is borrowed.
+    fn handle(&mut self, next: Next) {
+        match next {
+            Next::Head(stream, is_end) => self.begun(stream, is_end),
+            Next::HeadTooLarge(stream) => self.begun_too_large(stream),
+            Next::Unread(stream, bytes) => self.link.engine().release(stream, bytes),
+            Next::Nothing => {}
         }
     }
 }
 
-/// Returns whether the server has ended the connection after the last response.
-async fn take_streams<S: Service>(
-    service: &Rc<S>,
-    common: &Rc<Common>,
-    streams: &mut Streams<Io, Bytes>,
-    entry: &Entry,
-) -> bool {
-    let server = &common.server;
-    let mut last_used_ms = now_ms();
-    let mut is_leaving = false;
-    loop {
-        let next = poll_fn(|context| {
-            if server.is_draining() && !std::mem::replace(&mut is_leaving, true) {
-                streams.graceful_shutdown();
+/// What is left to do for an event.
+enum Next {
+    /// A request, and whether it has no body.
+    Head(StreamKey, bool),
+    HeadTooLarge(StreamKey),
+    /// Data of a request that no task reads.
+    Unread(StreamKey, usize),
+    Nothing,
+}
+
+impl<S: Service> Task<S> {
+    /// A request has begun.
+    fn begun(&mut self, key: StreamKey, is_end: bool) {
+        let Some(mut connection) = self.open(key, is_end) else { return };
+        let head = &self.head;
+        let authority = head.authority();
+        let control = ControlData {
+            version: Version::Http2,
+            method: head.method(),
+            authority: (!authority.is_empty()).then_some(authority),
+            path: if head.method() == b"CONNECT" && head.protocol().is_none() {
+                authority
+            } else {
+                head.path()
+            },
+            protocol: head.protocol(),
+            has_ended: is_end,
+        };
+        let composed = connection.compose_head(control, head.fields().iter());
+        let refusal = composed.err().map(|error| (Reason::from(error), error.reason()));
+        spawn(message::serve(self.service.clone(), connection, refusal));
+    }
+
+    /// A request has begun whose head exceeds the limits.
+    fn begun_too_large(&mut self, key: StreamKey) {
+        let refusal = Some((Reason::HeadersTooLarge, "headers_too_long"));
+        if let Some(connection) = self.open(key, true) {
+            spawn(message::serve(self.service.clone(), connection, refusal));
+        }
+    }
+
+    /// Counts a stream; one that has no room was not processed and may be sent again (RFC 9113 8.7).
+    fn open(&mut self, key: StreamKey, is_end: bool) -> Option<Connection> {
+        self.entry.set_busy();
+        self.last_used_ms = now_ms();
+        match self.try_open() {
+            Ok((held, entry)) => {
+                let stream = Stream::open(&self.link, key, held, is_end);
+                let transport = Transport::Message(Box::new(stream));
+                let (server, listener) = (self.server.clone(), self.listener.clone());
+                Some(Connection::new(server, listener, transport, self.peer.clone(), entry))
             }
-            let accepted = streams.poll_accept(context);
-            common.flusher.send();
-            common.send_queue.update();
-            if let Poll::Ready(next) = accepted {
-                return Poll::Ready(Some(next));
+            Err(reason) => {
+                self.link.engine().reset(key, ErrorCode::REFUSED_STREAM);
+                self.server.reject(&self.peer.text, reason);
+                None
             }
-            if entry.must_close() { Poll::Ready(None) } else { Poll::Pending }
+        }
+    }
+
+    fn try_open(&self) -> Result<(Held, Entry), Reason> {
+        let held = self.memory.try_hold(STREAM_BYTES).ok_or(Reason::MemoryFull)?;
+        let address = self.listener.limited_address(self.peer.address);
+        let connections = &self.server.connections;
+        let entry = connections.open(Kind::Stream, address, &self.server.limits());
+        Ok((held, entry.ok_or(Reason::TooManyConnections)?))
+    }
+
+    /// Checks, once a second, what no event reports.
+    fn check(&mut self) -> Option<End> {
+        let limits = self.server.limits();
+        self.link.reset_stalled(limits.write_timeout_ms);
+        if !self.link.engine().has_begun() && now_ms() - self.began_ms >= limits.header_timeout_ms {
+            return Some(End::Lost);
+        }
+        if self.link.engine().open_streams() > 0 {
+            self.last_used_ms = now_ms();
+            return None;
+        }
+        self.entry.set_idle();
+        self.link.engine().shrink();
+        self.input.shrink_to_fit();
+        let idle_ms = now_ms() - self.last_used_ms;
+        if self.is_leaving && idle_ms >= limits.idle_timeout_ms + limits.write_timeout_ms {
+            // It does not even read the GOAWAY.
+            return Some(End::Lost);
+        }
+        if idle_ms >= limits.idle_timeout_ms && !std::mem::replace(&mut self.is_leaving, true) {
+            self.link.engine().go_away_gracefully();
+            self.link.changed();
+        }
+        None
+    }
+
+    /// Writes the last frames.
+    async fn write_rest(&mut self) {
+        let written = poll_fn(|_| {
+            loop {
+                match self.write() {
+                    Ok(true) => std::task::ready!(self.transport.poll_writable()),
+                    _ => return Poll::Ready(()),
+                }
+            }
         });
-        match with_deadline(now_ms() + CHECK_MS, next).await {
-            Ok(Some(Some(Ok((request, mut respond))))) => {
-                entry.set_busy();
-                match common.open() {
-                    Ok((held, entry)) => {
-                        let stream = Stream::new(common.clone(), request, respond, held);
-                        spawn(stream.serve(service.clone(), entry));
+        // A client that reads nothing is not waited for.
+        let _ = with_deadline(now_ms() + CHECK_MS, written).await;
+    }
+
+    /// Ends the sending side, and discards what the client still sends, such as window updates.
+    async fn linger(&mut self) {
+        self.transport.shutdown_write();
+        let mut left_bytes = LINGER_BYTES;
+        while left_bytes > 0 {
+            self.input.clear();
+            self.input.reserve(READ_BYTES);
+            let read = poll_fn(|_| {
+                loop {
+                    std::task::ready!(self.transport.poll_readable());
+                    match self.transport.try_read(&mut self.input) {
+                        Ok(None) => {}
+                        Ok(Some(count)) => return Poll::Ready(count),
+                        Err(_) => return Poll::Ready(0),
                     }
-                    Err(reason) => {
-                        // RFC 9113 8.7: it was not processed and may be sent again.
-                        respond.send_reset(Reason::REFUSED_STREAM);
-                        server.reject(&common.peer.text, reason);
-                    }
                 }
-                last_used_ms = now_ms();
-            }
-            // It was idle longest and makes room for others.
-            Ok(None) => {
-                streams.abrupt_shutdown(Reason::NO_ERROR);
-                let farewell = poll_fn(|context| streams.poll_closed(context));
-                let farewell = common.flusher.while_waiting(farewell);
-                drop(with_deadline(now_ms() + CHECK_MS, farewell).await);
-                return false;
-            }
-            // The client has left, or has violated the protocol and received GOAWAY.
-            Ok(Some(Some(Err(_)))) => return false,
-            Ok(Some(None)) => return is_leaving,
-            Err(_) if streams.has_streams() => last_used_ms = now_ms(),
-            Err(_) => {
-                entry.set_idle();
-                let (idle_ms, limits) = (now_ms() - last_used_ms, server.limits());
-                if is_leaving && idle_ms >= limits.idle_timeout_ms + limits.write_timeout_ms {
-                    // It does not even read the GOAWAY.
-                    return false;
-                }
-                if idle_ms >= limits.idle_timeout_ms && !std::mem::replace(&mut is_leaving, true) {
-                    streams.graceful_shutdown();
-                }
+            });
+            match with_deadline(now_ms() + LINGER_MS, read).await {
+                Ok(0) | Err(_) => return,
+                Ok(count) => left_bytes = left_bytes.saturating_sub(count),
             }
         }
     }

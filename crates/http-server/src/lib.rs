@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  BoundListener ─▶ handshake ─▶ Connection ─▶ Service::respond ─▶ Connection: head, body
-//!        │              └ HTTP/2: a Connection per stream, over an in-memory pipe
+//!        │              └ HTTP/2: a Connection per stream, over a MessageStream
 //!        └ Connections: which of them are idle
 //!                └ Census: how many, of whom, on all event loops
 //! ```
@@ -26,6 +26,8 @@ mod http1;
 mod http2;
 mod listener;
 mod listener_context;
+mod message;
+mod message_stream;
 mod pace;
 mod peer;
 mod response_writer;

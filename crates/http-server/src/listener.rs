@@ -264,9 +264,12 @@ async fn serve<S: Service>(
                     peer.chosen = certificate;
                     transport
                 }
-                Some(Ok((Negotiated::Http2(session), certificate))) => {
+                Some(Ok((Negotiated::Http2(transport), certificate))) => {
                     peer.chosen = certificate;
-                    return Box::pin(http2::serve(service, listener, session, peer, entry)).await;
+                    let input = Vec::new();
+                    let accepted =
+                        http2::Accepted { server, listener, transport, peer, entry, input };
+                    return Box::pin(http2::serve(service, accepted)).await;
                 }
                 Some(Err(why)) => {
                     let text = format!("no TLS with {}: {why}", peer.text);

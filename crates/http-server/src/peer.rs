@@ -11,15 +11,16 @@ use outboard_reactor::Peer;
 use outboard_tls::Chosen;
 use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 
 /// The addresses of a connection, in text for CGI variables and logs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PeerInfo {
     /// The peer.
     pub address: Peer,
     /// The peer's IP address in text, or `unix:`.
-    pub text: Box<str>,
-    local: OnceCell<(Box<str>, u16)>,
+    pub text: Rc<str>,
+    local: OnceCell<(Rc<str>, u16)>,
     /// The certificate presented to the client.
     pub chosen: Option<Chosen>,
 }

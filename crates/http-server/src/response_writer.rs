@@ -1,12 +1,14 @@
 //! Writes a response to the connection: head, framing, body.
 //!
-//! Called by the service. Invariants: exactly one framing (RFC 9112 6.3); a body that is shorter than
-//! announced breaks the connection, so that no client takes it for complete; a client that reads
-//! nothing for `limits.write_timeout`, or too slowly, is dropped.
+//! Called by the service. For HTTP/1.1 a head is text in front of the body. For HTTP/2 its lines wait in
+//! the output buffer, and the first write passes them to the stream. Invariants: exactly one framing (RFC
+//! 9112 6.3); a body that is shorter than announced breaks the connection, so that no client takes it for
+//! complete; a client that reads nothing for `limits.write_timeout`, or too slowly, is dropped.
 
 use crate::connection::Connection;
 use crate::file_pages::{self, PART_BYTES};
 use crate::header_block::HeaderBlock;
+use crate::message_stream::{Announced, PendingHead};
 use crate::upgrade::UpgradeHandler;
 use outboard_http1::{
     CHUNK_END, Method, Version, write_chunk_head, write_content_length, write_head_end,
@@ -48,6 +50,8 @@ pub enum Framing {
     Chunked,
     /// The connection ends with the body (HTTP/1.0).
     UntilClose,
+    /// The stream ends with the body or with trailers (HTTP/2).
+    Stream,
 }
 
 /// The properties of a request that its response depends on.
@@ -103,8 +107,11 @@ impl RequestFacts {
         }
         match length {
             Some(length) => Framing::Length(length),
-            None if self.version == Version::Http11 => Framing::Chunked,
-            None => Framing::UntilClose,
+            None => match self.version {
+                Version::Http10 => Framing::UntilClose,
+                Version::Http11 => Framing::Chunked,
+                Version::Http2 | Version::Http3 => Framing::Stream,
+            },
         }
     }
 }
@@ -137,14 +144,12 @@ impl Connection {
     /// The same with lines that `write_lines` appends, each ended by CRLF.
     pub fn put_head_with(&mut self, facts: HeadFacts<'_>, write_lines: impl FnOnce(&mut Vec<u8>)) {
         let keep_alive = facts.keep_alive && !self.has_unread_body();
+        let is_message = self.transport.message().is_some();
         let context = self.context.clone();
         let out = &mut self.buffers().output;
         out.clear();
-        if facts.reason.is_empty()
-            || write_status_line_with_reason(out, facts.status, facts.reason).is_err()
-        {
-            out.clear();
-            write_status_line(out, facts.status);
+        if !is_message {
+            put_status_line(out, facts);
         }
         if !facts.own_server {
             out.extend_from_slice(b"Server: outboard\r\n");
@@ -153,25 +158,54 @@ impl Connection {
             context.write_date(out);
         }
         write_lines(out);
-        match facts.framing {
-            Framing::Length(length) | Framing::Bodyless(Some(length)) => {
-                write_content_length(out, length);
-            }
-            Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-            Framing::Bodyless(None) | Framing::UntilClose => {}
+        if let Framing::Length(length) | Framing::Bodyless(Some(length)) = facts.framing {
+            write_content_length(out, length);
+        }
+        if is_message {
+            let announced = announced(facts);
+            self.pending_head = Some(PendingHead { status: facts.status, announced });
+            return;
+        }
+        if facts.framing == Framing::Chunked {
+            out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
         }
         match (keep_alive, facts.version) {
             (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
             (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
-            (true, Version::Http11) => {}
+            (true, _) => {}
         }
         write_head_end(out);
     }
 
+    /// Passes a head in the output buffer to the stream.
+    pub(crate) fn send_pending_head(&mut self) {
+        let Some(PendingHead { status, announced }) = self.pending_head.take() else { return };
+        let (Some(stream), Some(buffers)) = (self.transport.message(), &mut self.buffers) else {
+            return;
+        };
+        stream.send_head(status, &buffers.output, announced);
+        buffers.output.clear();
+    }
+
+    /// Writes an interim response (RFC 9110 15.2) with these header lines. False if the client is gone.
+    pub async fn write_interim(&mut self, status: u16, lines: &[u8]) -> bool {
+        if let Some(stream) = self.transport.message() {
+            stream.send_interim(status, lines);
+            return true;
+        }
+        let mut head = Vec::with_capacity(64 + lines.len());
+        write_status_line(&mut head, status);
+        head.extend_from_slice(lines);
+        write_head_end(&mut head);
+        let slices = &mut [IoSlice::new(&head)];
+        self.transport.write_all(slices, &mut self.pace).await.is_ok()
+    }
+
     /// Writes the output buffer and then `body`. False if the client is gone.
     pub async fn flush(&mut self, body: &[u8]) -> bool {
-        // Within the process a second slice costs nothing, and there are many streams.
-        let is_copied = body.len() <= COPY_BYTES && !self.transport.is_http2();
+        self.send_pending_head();
+        // The bytes of a stream are copied into its buffer anyway.
+        let is_copied = body.len() <= COPY_BYTES && self.transport.message().is_none();
         let out = &mut self.buffers().output;
         if is_copied {
             out.extend_from_slice(body);
@@ -199,6 +233,13 @@ impl Connection {
         self.note_lost(written)
     }
 
+    /// Ends the response of a stream with trailers.
+    pub(crate) fn send_trailers(&self, lines: &[u8]) {
+        if let Some(stream) = self.transport.message() {
+            stream.send_trailers(lines);
+        }
+    }
+
     /// Why the client could not be written to, once.
     pub fn take_lost(&mut self) -> Option<Reason> {
         self.lost.take()
@@ -217,6 +258,7 @@ impl Connection {
         mut offset: u64,
         mut left: u64,
     ) -> bool {
+        self.send_pending_head();
         let mut loaded_bytes = 0;
         while left > 0 {
             if loaded_bytes == 0 {
@@ -284,6 +326,26 @@ impl Connection {
         }
         self.upgrade_handler = Some(handler);
         Written::Upgraded
+    }
+}
+
+fn put_status_line(out: &mut Vec<u8>, facts: HeadFacts<'_>) {
+    if facts.reason.is_empty()
+        || write_status_line_with_reason(out, facts.status, facts.reason).is_err()
+    {
+        out.clear();
+        write_status_line(out, facts.status);
+    }
+}
+
+/// The end of a response on a stream.
+fn announced(facts: HeadFacts<'_>) -> Announced {
+    match facts.framing {
+        // What follows is the other protocol.
+        _ if facts.status == 101 => Announced::Open,
+        Framing::Bodyless(_) | Framing::Length(0) => Announced::Nothing,
+        Framing::Length(length) => Announced::Length(length),
+        Framing::Chunked | Framing::UntilClose | Framing::Stream => Announced::Open,
     }
 }
 

@@ -144,7 +144,7 @@ mod tests {
     fn bytes_are_sent_in_order_from_memory_and_from_disk() {
         run(async {
             let (near, far) = Pipe::pair();
-            let transport = Transport::http2(near, None);
+            let transport = Transport::pipe(near);
             let folder = TempDir::new("/tmp".into(), 1 << 30);
             let account = Account::detached();
             let mut spool = Spool::new(&account);

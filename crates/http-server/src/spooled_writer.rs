@@ -23,6 +23,7 @@ impl Connection {
     /// by [`Connection::next_of_response`] or [`Connection::drain_spool`]; the account counts its memory.
     /// False if the client is gone.
     pub async fn write_or_spool(&mut self, slices: [&[u8]; 3], account: &Rc<Account>) -> bool {
+        self.send_pending_head();
         let out = std::mem::take(&mut self.buffers().output);
         let [first, second, third] = slices.map(IoSlice::new);
         let slices = &mut [IoSlice::new(&out), first, second, third];

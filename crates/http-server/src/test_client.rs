@@ -37,7 +37,7 @@ impl TestClient {
         pipe.widen(1 << 20);
         server.widen(1 << 20);
         let has_ended = Rc::new(Cell::new(false));
-        serve(service, listener, Transport::http2(server, None), peer, has_ended.clone());
+        serve(service, listener, Transport::pipe(server), peer, has_ended.clone());
         Self { pipe, has_ended }
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn context_of(shared: &ServerShared, limits: Limits) -> Rc<ServerCont
 pub(crate) fn connect(context: &Rc<ServerContext>) -> (Connection, Pipe) {
     let (client, server) = Pipe::pair();
     client.widen(1 << 20);
-    let transport = Transport::http2(server, None);
+    let transport = Transport::pipe(server);
     let listener = Rc::new(ListenerContext::plain(Role::Apps));
     let entry: Entry = context
         .connections

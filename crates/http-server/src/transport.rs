@@ -1,14 +1,19 @@
-//! [`Transport`]: the byte stream of a client's connection: a socket, TLS, or an HTTP/2 stream.
+//! [`Transport`]: the byte stream of a client's connection: a socket or TLS; or of one of its requests,
+//! where it has many at a time.
 //!
 //! Created by the listener, used by the connection and by upgrade handlers. Invariant: written bytes have
-//! been passed to the socket; a write that returns `None` is repeated with the same bytes.
+//! been passed to the socket, or are in the bounded buffer of a stream; a write that returns `None` is
+//! repeated with the same bytes.
 
+#[cfg(any(test, feature = "testing"))]
 pub(crate) mod pipe;
 
+use crate::message_stream::MessageStream;
 use crate::pace::Pace;
 use outboard_log::Reason;
 use outboard_reactor::Stream;
 use outboard_tls::Session;
+#[cfg(any(test, feature = "testing"))]
 use pipe::Pipe;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::sockopt::{set_socket_keepalive, set_socket_linger, set_tcp_nodelay};
@@ -28,15 +33,11 @@ pub enum Transport {
     Plain(Stream),
     /// A TLS session.
     Tls(Box<Encrypted>),
-    /// A stream of an HTTP/2 connection.
-    Http2(Box<Piped>),
-}
-
-/// A stream of an HTTP/2 connection.
-#[derive(Debug)]
-pub struct Piped {
-    pipe: Pipe,
-    local: Option<SocketAddr>,
+    /// A request and its response, on a connection of HTTP/2: the bytes are those of the bodies.
+    Message(Box<dyn MessageStream>),
+    /// One end of a connection within the event loop, for tests.
+    #[cfg(any(test, feature = "testing"))]
+    Pipe(Box<Pipe>),
 }
 
 /// A session, and the length of a write that it has encrypted and not yet sent.
@@ -51,19 +52,29 @@ impl Transport {
         Self::Tls(Box::new(Encrypted { session: RefCell::new(session), taken: RefCell::default() }))
     }
 
-    /// An HTTP/2 stream of a connection to this address.
-    pub(crate) fn http2(pipe: Pipe, local: Option<SocketAddr>) -> Self {
-        Self::Http2(Box::new(Piped { pipe, local }))
+    /// One end of a connection within the event loop.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn pipe(pipe: Pipe) -> Self {
+        Self::Pipe(Box::new(pipe))
     }
 
-    /// HTTP/2 requires TLS here.
+    /// Whether the connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
-        !matches!(self, Self::Plain(_))
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(_) => true,
+            Self::Message(stream) => stream.is_encrypted(),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Pipe(_) => false,
+        }
     }
 
-    /// Whether it is an HTTP/2 stream.
-    pub fn is_http2(&self) -> bool {
-        matches!(self, Self::Http2(_))
+    /// The stream of a request on a connection that has many.
+    pub(crate) fn message(&self) -> Option<&dyn MessageStream> {
+        match self {
+            Self::Message(stream) => Some(&**stream),
+            _ => None,
+        }
     }
 
     /// Whether a read would not wait; the current task is woken when that changes.
@@ -71,7 +82,9 @@ impl Transport {
         match self {
             Self::Plain(stream) => stream.source().poll_readable(),
             Self::Tls(tls) => tls.session.borrow_mut().poll_readable(),
-            Self::Http2(stream) => stream.pipe.poll_readable(),
+            Self::Message(stream) => stream.poll_readable(),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Pipe(pipe) => pipe.poll_readable(),
         }
     }
 
@@ -80,7 +93,9 @@ impl Transport {
         match self {
             Self::Plain(stream) => stream.source().poll_writable(),
             Self::Tls(tls) => tls.session.borrow().stream().source().poll_writable(),
-            Self::Http2(stream) => stream.pipe.poll_writable(),
+            Self::Message(stream) => stream.poll_writable(),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Pipe(pipe) => pipe.poll_writable(),
         }
     }
 
@@ -89,8 +104,8 @@ impl Transport {
         match self {
             Self::Plain(stream) => stream.source().poll_readable_or_writable(),
             Self::Tls(tls) => tls.session.borrow().stream().source().poll_readable_or_writable(),
-            Self::Http2(stream) => match stream.pipe.poll_readable() {
-                Poll::Pending => stream.pipe.poll_writable(),
+            _ => match self.poll_readable() {
+                Poll::Pending => self.poll_writable(),
                 ready => ready,
             },
         }
@@ -102,7 +117,7 @@ impl Transport {
         let _ = match self {
             Self::Plain(stream) => set_tcp_nodelay(stream.as_fd(), false),
             Self::Tls(tls) => set_tcp_nodelay(tls.session.borrow().stream().as_fd(), false),
-            Self::Http2(_) => Ok(()),
+            _ => Ok(()),
         };
     }
 
@@ -113,7 +128,7 @@ impl Transport {
         let _ = match self {
             Self::Plain(stream) => set_socket_linger(stream.as_fd(), now),
             Self::Tls(tls) => set_socket_linger(tls.session.borrow().stream().as_fd(), now),
-            Self::Http2(_) => Ok(()),
+            _ => Ok(()),
         };
     }
 
@@ -122,7 +137,9 @@ impl Transport {
         match self {
             Self::Plain(stream) => stream.source().poll_hangup(),
             Self::Tls(tls) => tls.session.borrow().stream().source().poll_hangup(),
-            Self::Http2(stream) => stream.pipe.poll_hangup(),
+            Self::Message(stream) => stream.poll_gone(),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Pipe(pipe) => pipe.poll_hangup(),
         }
     }
 
@@ -131,7 +148,9 @@ impl Transport {
         match self {
             Self::Plain(stream) => stream.source().poll_gone(),
             Self::Tls(tls) => tls.session.borrow().stream().source().poll_gone(),
-            Self::Http2(stream) => stream.pipe.poll_hangup(),
+            Self::Message(stream) => stream.poll_gone(),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Pipe(pipe) => pipe.poll_hangup(),
         }
     }
 
@@ -148,9 +167,11 @@ impl Transport {
         match self {
             Self::Plain(stream) => stream.try_read(buffer),
             Self::Tls(tls) => now(tls.session.borrow_mut().poll_read(buffer)),
-            Self::Http2(stream) => {
-                let read = stream.pipe.try_read(buffer);
-                stream.pipe.release();
+            Self::Message(stream) => stream.try_read(buffer),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Pipe(pipe) => {
+                let read = pipe.try_read(buffer);
+                pipe.release();
                 Ok(read)
             }
         }
@@ -164,7 +185,9 @@ impl Transport {
         match self {
             Self::Plain(stream) => stream.try_write(slices),
             Self::Tls(tls) => now(tls.poll_write(slices)),
-            Self::Http2(stream) => stream.pipe.try_write(slices),
+            Self::Message(stream) => stream.try_write(slices),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Pipe(pipe) => pipe.try_write(slices),
         }
     }
 
@@ -182,9 +205,14 @@ impl Transport {
         let (is_taken, most) = match self {
             Self::Plain(stream) => return stream.try_send_file(file, offset, len),
             Self::Tls(tls) => (*tls.taken.borrow() > 0, FILE_BYTES),
-            Self::Http2(stream) => match stream.pipe.free_bytes() {
-                // Full, or closed by its reader.
-                0 => return stream.pipe.try_write(&[]),
+            Self::Message(stream) => match stream.free_bytes() {
+                // Full, or closed.
+                0 => return stream.try_write(&[]),
+                free_bytes => (false, free_bytes.min(FILE_BYTES)),
+            },
+            #[cfg(any(test, feature = "testing"))]
+            Self::Pipe(pipe) => match pipe.free_bytes() {
+                0 => return pipe.try_write(&[]),
                 free_bytes => (false, free_bytes),
             },
         };
@@ -234,14 +262,18 @@ impl Transport {
                 tls.session.borrow_mut().close();
                 tls.session.borrow().stream().shutdown_write();
             }
-            Self::Http2(stream) => stream.pipe.end(),
+            Self::Message(stream) => stream.end(),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Pipe(pipe) => pipe.end(),
         }
     }
 
     /// Makes the peer notice that the response is incomplete.
     pub(crate) fn abandon(&self) {
-        if let Self::Tls(tls) = self {
-            tls.session.borrow_mut().abandon();
+        match self {
+            Self::Tls(tls) => tls.session.borrow_mut().abandon(),
+            Self::Message(stream) => stream.reset(),
+            _ => {}
         }
     }
 
@@ -250,7 +282,9 @@ impl Transport {
         match self {
             Self::Plain(stream) => stream.local_address(),
             Self::Tls(tls) => tls.session.borrow().stream().local_address(),
-            Self::Http2(stream) => stream.local,
+            Self::Message(stream) => stream.local_address(),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Pipe(_) => None,
         }
     }
 
@@ -260,7 +294,7 @@ impl Transport {
         let _ = match self {
             Self::Plain(stream) => set_socket_keepalive(stream.as_fd(), true),
             Self::Tls(tls) => set_socket_keepalive(tls.session.borrow().stream().as_fd(), true),
-            Self::Http2(_) => Ok(()),
+            _ => Ok(()),
         };
     }
 }
@@ -297,7 +331,7 @@ mod tests {
         run(async {
             let (near, far) = Pipe::pair();
             let (transport, file) =
-                (Transport::http2(far, None), std::fs::File::open("/dev/zero").unwrap());
+                (Transport::pipe(far), std::fs::File::open("/dev/zero").unwrap());
             let mut offset = 0;
             let mut send = || transport.try_send_file(file.as_fd(), &mut offset, 1 << 20);
             assert_eq!(send().unwrap(), Some(INITIAL_BYTES));

@@ -16,6 +16,8 @@ pub enum BodyFraming {
     Length(u64),
     /// Chunks; see [`ChunkedDecoder`](crate::ChunkedDecoder).
     Chunked,
+    /// By the end of the stream (RFC 9113 8.1, RFC 9114 4.1).
+    Stream,
 }
 
 /// The fields that this crate interprets.
@@ -53,6 +55,8 @@ pub(crate) struct Framing {
     close: bool,
     keep_alive: bool,
     upgrade: bool,
+    /// The end of the stream is not the end of the head.
+    stream_goes_on: bool,
 }
 
 impl Framing {
@@ -99,13 +103,24 @@ impl Framing {
         match self.content_length {
             _ if self.chunked => BodyFraming::Chunked,
             Some(length) => BodyFraming::Length(length),
+            None if self.stream_goes_on => BodyFraming::Stream,
             None => BodyFraming::None,
         }
     }
 
+    /// The body of a head that was composed: it has one unless the stream has ended.
+    pub(crate) fn note_stream(&mut self, has_ended: bool) {
+        self.stream_goes_on = !has_ended;
+    }
+
     /// RFC 9112 9.3.
     pub(crate) fn keep_alive(&self, version: Version) -> bool {
-        !self.close && (version == Version::Http11 || self.keep_alive)
+        !self.close && (version != Version::Http10 || self.keep_alive)
+    }
+
+    /// As if Connection named `upgrade`: an extended CONNECT (RFC 8441) is one.
+    pub(crate) fn note_upgrade(&mut self) {
+        self.upgrade = true;
     }
 
     /// Whether Connection names `upgrade` (RFC 9110 7.8).

@@ -43,6 +43,28 @@ pub enum Version {
     Http10,
     /// HTTP/1.1. A higher minor version of HTTP/1 is read as this one (RFC 9110 2.5).
     Http11,
+    /// HTTP/2, of a head that was composed with
+    /// [`RequestHead::compose`](crate::RequestHead::compose).
+    Http2,
+    /// HTTP/3, likewise.
+    Http3,
+}
+
+impl Version {
+    /// The name in CGI's `SERVER_PROTOCOL`, as nginx writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2.0",
+            Self::Http3 => "HTTP/3.0",
+        }
+    }
+
+    /// Whether a connection of this version has many requests at a time, each on a stream of its own.
+    pub fn has_streams(self) -> bool {
+        matches!(self, Self::Http2 | Self::Http3)
+    }
 }
 
 /// Reads `HTTP/digit.digit` at `at` (RFC 9112 2.3); returns the version and its end.

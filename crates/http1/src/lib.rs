@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `head`, `head_reader` | limits, spans, the loop over lines and its progress |
 //! | `request`, `response` | [`RequestHead`], [`ResponseParser`] |
+//! | `composed` | the head of a request by HTTP/2 or HTTP/3, for the same handlers |
 //! | `field` | one field line; the table of a head's fields |
 //! | `framing` | body length and persistence |
 //! | `target`, `authority`, `path` | the request target and its parts |
@@ -39,6 +40,7 @@ mod authority;
 mod chunk_extension;
 mod chunked_decoder;
 mod chunked_encoder;
+mod composed;
 mod error;
 mod field;
 mod framing;
@@ -57,6 +59,7 @@ mod target;
 pub use authority::{is_valid as is_valid_authority, split_host_port};
 pub use chunked_decoder::{Chunk, ChunkError, ChunkLimits, ChunkedDecoder, is_forbidden_trailer};
 pub use chunked_encoder::{CHUNK_END, LAST_CHUNK, write_chunk, write_chunk_head, write_last_chunk};
+pub use composed::ControlData;
 pub use error::HeadError;
 pub use framing::BodyFraming;
 pub use head::{HeadLimits, HeadStatus, Version};

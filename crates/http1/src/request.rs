@@ -37,15 +37,15 @@ const EMPTY_LINES_MAX: u8 = 4;
 /// ```
 #[derive(Debug)]
 pub struct RequestHead {
-    parts: HeadParts,
+    pub(crate) parts: HeadParts,
     empty_lines: u8,
-    method: Span,
-    method_kind: Method,
-    target: Target,
-    version: Version,
-    host: Option<Span>,
-    upgrade: Option<Span>,
-    expects_continue: bool,
+    pub(crate) method: Span,
+    pub(crate) method_kind: Method,
+    pub(crate) target: Target,
+    pub(crate) version: Version,
+    pub(crate) host: Option<Span>,
+    pub(crate) upgrade: Option<Span>,
+    pub(crate) expects_continue: bool,
 }
 
 impl Default for RequestHead {
@@ -294,7 +294,7 @@ impl RequestHead {
     /// The protocols that the client offers to switch to (RFC 9110 7.8): the Upgrade field, if
     /// Connection names it and the version is HTTP/1.1.
     pub fn upgrade<'b>(&self, buf: &'b [u8]) -> Option<&'b [u8]> {
-        let offered = self.parts.framing.upgrade() && self.version == Version::Http11;
+        let offered = self.parts.framing.upgrade() && self.version != Version::Http10;
         self.upgrade.filter(|_| offered).map(|upgrade| upgrade.of(buf))
     }
 }

@@ -185,7 +185,8 @@ impl ResponseParser {
         match self.parts.framing.body() {
             BodyFraming::Chunked => ResponseBody::Chunked,
             BodyFraming::Length(length) => ResponseBody::Length(length),
-            BodyFraming::None => ResponseBody::UntilClose,
+            // Responses are not composed.
+            BodyFraming::None | BodyFraming::Stream => ResponseBody::UntilClose,
         }
     }
 

@@ -43,7 +43,7 @@ fn serve(stream: &[u8]) -> Served {
 /// The length of a complete body, or why it is refused: `None` if the stream ends first.
 fn body_len(framing: BodyFraming, input: &[u8]) -> Result<usize, Option<&'static str>> {
     match framing {
-        BodyFraming::None => Ok(0),
+        BodyFraming::None | BodyFraming::Stream => Ok(0),
         BodyFraming::Length(length) => {
             usize::try_from(length).ok().filter(|&length| length <= input.len()).ok_or(None)
         }

@@ -10,9 +10,11 @@
 //! | `receive_head`, `receive_data` | HEADERS with CONTINUATION, DATA |
 //! | `stream_frames` | the other frames of streams |
 //! | `send`, `send_buffers` | responses, and their data that waits |
+//! | `interest` | what tasks of streams wait for |
 //! | `output` | what is written next |
 //! | `shutdown` | GOAWAY |
 
+mod interest;
 mod output;
 mod receive;
 mod receive_data;

@@ -9,8 +9,8 @@ use super::{fail, refuse};
 use crate::request::{RequestContext, ResponseSummary, send};
 use outboard_entity_store::{Change, Condition, Record, Write};
 use outboard_http_semantics::{EntityTag, entity_tags, is_any_tag};
-use outboard_http_server::{Connection, Framing, HeadFacts, HeaderBlock, Written, body_reader};
-use outboard_http1::{LAST_CHUNK, Method};
+use outboard_http_server::{BodyWriter, Connection, Framing, HeadFacts, HeaderBlock, body_reader};
+use outboard_http1::Method;
 use outboard_log::Reason;
 use outboard_operations::Entities;
 use std::ops::Bound;
@@ -200,7 +200,7 @@ pub(super) async fn range(
 /// A response whose length is not known before.
 pub(super) struct Stream {
     facts: HeadFacts<'static>,
-    sent_bytes: u64,
+    body: BodyWriter,
 }
 
 impl Stream {
@@ -209,7 +209,7 @@ impl Stream {
         let framing = ctx.request.framing(200, None);
         let facts = ctx.request.head(200, framing);
         connection.put_head(facts, b"Content-Type: application/octet-stream\r\n");
-        Self { facts, sent_bytes: 0 }
+        Self { facts, body: BodyWriter::new(framing) }
     }
 
     fn framing(&self) -> Framing {
@@ -218,26 +218,17 @@ impl Stream {
 
     /// Sends bytes, at least one. False if the client is gone.
     pub(super) async fn send(&mut self, connection: &mut Connection, bytes: &[u8]) -> bool {
-        self.sent_bytes += bytes.len() as u64;
-        if self.facts.framing == Framing::Chunked {
-            return connection.flush_chunk(bytes).await;
-        }
-        let sent = connection.flush(bytes).await;
-        connection.buffers().output.clear();
-        sent
+        self.body.write(connection, bytes).await
     }
 
-    pub(super) async fn end(self, connection: &mut Connection) -> ResponseSummary {
-        let last = if self.facts.framing == Framing::Chunked { LAST_CHUNK } else { b"" };
-        if !connection.flush(last).await {
-            return self.broken();
-        }
-        let written = Written::Complete { keep_alive: self.facts.keep_alive };
-        ResponseSummary { written, status: 200, body_bytes: self.sent_bytes }
+    pub(super) async fn end(mut self, connection: &mut Connection) -> ResponseSummary {
+        let account = connection.context.memory.responses().clone();
+        let written = self.body.finish(connection, b"", self.facts.keep_alive, &account).await;
+        ResponseSummary { written, status: 200, body_bytes: self.body.written_bytes() }
     }
 
     pub(super) fn broken(self) -> ResponseSummary {
-        ResponseSummary::broken(200, self.sent_bytes)
+        ResponseSummary::broken(200, self.body.written_bytes())
     }
 }
 

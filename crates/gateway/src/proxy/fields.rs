@@ -30,9 +30,9 @@ pub(super) fn of(
     for_cache: Option<&[OwnField]>,
 ) -> Result<RequestHeaders, Error> {
     let forwarding = connection.listener.forwarding.clone();
-    let peer = connection.peer.text.clone();
+    let peer = connection.peer.text.to_string();
     let is_trusted = connection.peer.is_trusted(&forwarding);
-    let version = ctx.protocol(connection).trim_start_matches("HTTP/");
+    let version = ctx.protocol().trim_start_matches("HTTP/");
     let buffers = connection.buffers();
     let (head, input) = (&buffers.head, &buffers.input);
     let connection_fields: Vec<&[u8]> = all(head, input, b"connection").collect();

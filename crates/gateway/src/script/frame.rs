@@ -74,7 +74,7 @@ pub(super) fn request(
     set(Field::PathInfo, &script.path_info);
     set(Field::DocumentRoot, &app.document_root);
     set(Field::DocumentUri, &name);
-    set(Field::Protocol, ctx.protocol(connection).as_bytes());
+    set(Field::Protocol, ctx.protocol().as_bytes());
     set(Field::ContentType, head.header(input, b"content-type").unwrap_or_default());
     set(Field::RemoteAddr, client_ip.as_bytes());
     set(Field::ServerAddr, server_addr.as_bytes());

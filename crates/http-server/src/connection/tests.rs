@@ -6,6 +6,7 @@ use crate::transport::pipe::Pipe;
 use outboard_config::Limits;
 use outboard_reactor::{run, spawn};
 use std::future::{pending, ready};
+use std::io::IoSlice;
 
 fn send(client: &Pipe, bytes: &str) {
     let written = client.try_write(&[IoSlice::new(bytes.as_bytes())]).unwrap();
@@ -101,10 +102,11 @@ fn a_connection_that_must_close_waits_for_nothing() {
 fn an_interim_response_is_written_at_once() {
     run(async {
         let (mut connection, client) = connection_pair();
-        assert!(connection.write_interim(b"HTTP/1.1 103 Early Hints\r\n\r\n").await);
-        assert!(crate::testing::read_all(&client).starts_with("HTTP/1.1 103 "));
+        assert!(connection.write_interim(103, b"Link: </a.css>\r\n").await);
+        let expected = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
+        assert_eq!(crate::testing::read_all(&client), expected);
         drop(client);
-        assert!(!connection.write_interim(b"HTTP/1.1 103 Early Hints\r\n\r\n").await);
+        assert!(!connection.write_interim(103, b"Link: </a.css>\r\n").await);
     })
     .unwrap();
 }

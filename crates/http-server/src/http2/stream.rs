@@ -1,80 +1,199 @@
-//! [`Stream`]: an HTTP/2 stream, between the client and the connection that serves it.
+//! [`Stream`]: a stream of HTTP/2, as the task of its request sees it.
 
-use super::Common;
-use super::request;
-use super::response::{Reset, ResponseRelay};
-use crate::connection::Connection;
-use crate::connections::Entry;
-use crate::http1;
-use crate::pace::Pace;
-use crate::peer::PeerInfo;
-use crate::service::Service;
-use crate::transport::Transport;
-use crate::transport::pipe::Pipe;
-use bytes::Bytes;
-use h2::server::SendResponse;
-use h2::{Reason, RecvStream};
-use http::Request;
+use super::link::{Link, Open};
+use crate::header_block;
+use crate::message_stream::{Announced, MessageStream};
 use outboard_buffer::Held;
-use outboard_http1::Method;
-use outboard_reactor::spawn;
+use outboard_http2::{ErrorCode, StreamKey};
+use outboard_reactor::Event;
+use std::cell::Cell;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::rc::Rc;
+use std::task::{Poll, ready};
 
 /// See the module.
+#[derive(Debug)]
 pub(super) struct Stream {
-    common: Rc<Common>,
-    head: Request<()>,
-    body: RecvStream,
-    respond: SendResponse<Bytes>,
-    held: Held,
+    link: Rc<Link>,
+    open: Rc<Open>,
+    /// What is missing of the response.
+    left: Cell<Left>,
+}
+
+/// The rest of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Head,
+    Bytes(u64),
+    /// Until [`MessageStream::end`].
+    Open,
+    Nothing,
 }
 
 impl Stream {
-    pub(super) fn new(
-        common: Rc<Common>,
-        request: Request<RecvStream>,
-        respond: SendResponse<Bytes>,
-        held: Held,
-    ) -> Self {
-        let (parts, body) = request.into_parts();
-        Self { common, head: Request::from_parts(parts, ()), body, respond, held }
+    /// The stream of a request whose head was received.
+    pub(super) fn open(link: &Rc<Link>, key: StreamKey, held: Held, has_ended: bool) -> Self {
+        let open = link.open(key, held, has_ended);
+        Self { link: link.clone(), open, left: Cell::new(Left::Head) }
     }
 
-    /// Serves the request.
-    pub(super) async fn serve<S: Service>(self, service: Rc<S>, entry: Entry) {
-        let Self { common, head, body, mut respond, held } = self;
-        let (pipe, server_end) = Pipe::pair();
-        let transport = Transport::http2(server_end, common.local);
-        let mut peer = PeerInfo::new(common.peer.address);
-        peer.chosen = common.peer.chosen;
-        let connection =
-            Connection::new(common.server.clone(), common.listener.clone(), transport, peer, entry);
-        spawn(http1::serve(service, connection));
-        let Some(written) = request::to_http1(&head, body.is_end_stream()) else {
-            return respond.send_reset(Reason::PROTOCOL_ERROR);
-        };
-        let pipe = Rc::new(pipe);
-        let is_written = request::write(&pipe, &written).await.is_ok();
-        drop(written);
-        if is_written && !body.is_end_stream() {
-            spawn(request::forward_body(
-                pipe.clone(),
-                body,
-                !head.headers().contains_key("content-length"),
-            ));
+    fn key(&self) -> StreamKey {
+        self.open.key
+    }
+
+    /// Closes the stream with an error.
+    fn reset_with(&self, code: ErrorCode) {
+        if self.left.replace(Left::Nothing) != Left::Nothing {
+            self.link.engine().reset(self.key(), code);
+            self.link.changed();
         }
-        let mut response = ResponseRelay {
-            pipe,
-            input: Vec::new(),
-            method: Method::of(head.method().as_str().as_bytes()),
-            pace: Pace::of_response(&common.server.limits()),
-            common: common.clone(),
-            held,
-        };
-        drop(head);
-        if let Err(Reset(reason)) = response.relay(&mut respond).await {
-            respond.send_reset(reason);
+    }
+}
+
+impl MessageStream for Stream {
+    fn poll_readable(&self) -> Poll<()> {
+        let open = &self.open;
+        until(&open.readable, || {
+            !open.incoming.borrow().is_empty() || open.has_ended.get() || open.is_closed.get()
+        })
+    }
+
+    fn try_read(&self, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
+        let mut incoming = self.open.incoming.borrow_mut();
+        if incoming.is_empty() {
+            return match (self.open.has_ended.get(), self.open.is_closed.get()) {
+                (true, _) => Ok(Some(0)),
+                (false, true) => Err(io::ErrorKind::ConnectionReset.into()),
+                (false, false) => Ok(None),
+            };
         }
-        response.pipe.close();
+        let count = incoming.len();
+        match buffer.is_empty() {
+            true => std::mem::swap(buffer, &mut incoming),
+            false => buffer.append(&mut incoming),
+        }
+        if self.open.has_ended.get() {
+            *incoming = Vec::new();
+        }
+        self.link.engine().release(self.key(), count);
+        self.link.changed();
+        Ok(Some(count))
+    }
+
+    fn is_read(&self) -> bool {
+        self.open.has_ended.get() && self.open.incoming.borrow().is_empty()
+    }
+
+    fn poll_writable(&self) -> Poll<()> {
+        until(&self.open.writable, || {
+            self.open.is_closed.get() || self.link.engine().is_writable(self.key())
+        })
+    }
+
+    fn free_bytes(&self) -> usize {
+        self.link.engine().accepts_bytes(self.key())
+    }
+
+    fn send_interim(&self, status: u16, lines: &[u8]) {
+        // A stream that is closed needs none.
+        let _ = self.link.engine().send_interim(self.key(), status, header_block::lines(lines));
+        self.link.changed();
+    }
+
+    fn send_head(&self, status: u16, lines: &[u8], announced: Announced) {
+        // RFC 8441 5: the response to an extended CONNECT is 200.
+        let status = if status == 101 { 200 } else { status };
+        let is_end = announced == Announced::Nothing;
+        self.left.set(match announced {
+            Announced::Nothing => Left::Nothing,
+            Announced::Length(length) => Left::Bytes(length),
+            Announced::Open => Left::Open,
+        });
+        // The first write reports that the stream is closed.
+        let _ =
+            self.link.engine().send_head(self.key(), status, header_block::lines(lines), is_end);
+        self.link.changed();
+    }
+
+    fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
+        if self.open.is_closed.get() {
+            return Err(closed());
+        }
+        let mut engine = self.link.engine();
+        let mut written = 0;
+        for slice in slices {
+            let left = self.left.get();
+            let is_end = left == Left::Bytes(slice.len() as u64);
+            let sent = engine.send_data(self.key(), slice, is_end);
+            let count = sent.map_err(|_| closed())?;
+            written += count;
+            if let Left::Bytes(bytes) = left {
+                let bytes = bytes.saturating_sub(count as u64);
+                self.left.set(if bytes == 0 { Left::Nothing } else { Left::Bytes(bytes) });
+            }
+            if count < slice.len() {
+                break;
+            }
+        }
+        if written == 0 {
+            let is_open = engine.is_open(self.key());
+            return if is_open { Ok(None) } else { Err(closed()) };
+        }
+        self.link.changed();
+        Ok(Some(written))
+    }
+
+    fn send_trailers(&self, lines: &[u8]) {
+        if self.left.replace(Left::Nothing) == Left::Open {
+            let _ = self.link.engine().send_trailers(self.key(), header_block::lines(lines));
+            self.link.changed();
+        }
+    }
+
+    fn end(&self) {
+        match self.left.get() {
+            Left::Nothing => {}
+            Left::Open => {
+                self.left.set(Left::Nothing);
+                let _ = self.link.engine().send_end(self.key());
+                self.link.changed();
+            }
+            Left::Head | Left::Bytes(_) => self.reset(),
+        }
+    }
+
+    fn reset(&self) {
+        self.reset_with(ErrorCode::INTERNAL_ERROR);
+    }
+
+    fn poll_gone(&self) -> Poll<()> {
+        until(&self.open.readable, || self.open.is_closed.get())
+    }
+
+    fn is_encrypted(&self) -> bool {
+        self.link.is_encrypted
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.link.local
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.reset_with(ErrorCode::CANCEL);
+        self.link.forget(&self.open);
+    }
+}
+
+/// Waits for a condition; the event may be an earlier one.
+fn until(event: &Event, is_so: impl Fn() -> bool) -> Poll<()> {
+    loop {
+        if is_so() {
+            return Poll::Ready(());
+        }
+        ready!(event.poll());
     }
 }

@@ -3,11 +3,12 @@
 use super::*;
 use crate::listener_context::Role;
 use crate::testing::{Echo, context, limits};
+use bytes::Bytes;
 use h2::client::SendRequest;
 use http::Request;
 use outboard_reactor::testing::{in_loop, wait_for};
 use outboard_reactor::{Peer, Stream as Socket};
-use outboard_tls::{CertificateFiles, ServerSettings, Trust, client_settings};
+use outboard_tls::{CertificateFiles, Io, ServerSettings, Session, Trust, client_settings};
 use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -34,7 +35,15 @@ async fn connect(service: &Rc<Echo>) -> SendRequest<Bytes> {
         let limits = service.context.limits().clone();
         let entry = service.context.connections.open(Kind::Connection, None, &limits).unwrap();
         let listener = Rc::new(ListenerContext::plain(Role::Apps));
-        serve(service, listener, Box::new(session), PeerInfo::new(Peer::Unix), entry).await;
+        let accepted = Accepted {
+            server: service.context.clone(),
+            listener,
+            transport: Transport::encrypted(session),
+            peer: PeerInfo::new(Peer::Unix),
+            entry,
+            input: Vec::new(),
+        };
+        serve(service, accepted).await;
     });
     let settings = client_settings(Trust::DangerousNoVerification, &[b"h2"]).unwrap();
     let name = "localhost".try_into().unwrap();
@@ -101,7 +110,7 @@ fn a_request_that_waits_for_its_body_delays_no_other() {
 #[test]
 fn a_body_larger_than_every_window_arrives_whole() {
     in_loop(async {
-        const BYTES: usize = 2 * CONNECTION_WINDOW_BYTES as usize;
+        const BYTES: usize = 2 << 20;
         let service = service();
         let client = connect(&service).await;
         let Open { response, mut body } = Open::start(&client, "/body", true).await;
@@ -164,7 +173,7 @@ fn streams_without_room_in_memory_are_refused_and_may_be_repeated() {
                     // Data for a stream that was refused meanwhile is an error of the client's own.
                     let reason = error.reason();
                     assert!(
-                        reason.is_none_or(|reason| reason == Reason::REFUSED_STREAM),
+                        reason.is_none_or(|reason| reason == h2::Reason::REFUSED_STREAM),
                         "{error}"
                     );
                     refused += 1;
@@ -189,7 +198,7 @@ fn a_reset_stream_ends_its_request() {
             })
         };
         streams(1).await;
-        stream.body.send_reset(Reason::CANCEL);
+        stream.body.send_reset(h2::Reason::CANCEL);
         streams(0).await;
         assert_eq!(get(&client, "/next").await.unwrap().0, 200);
     });

@@ -18,7 +18,7 @@ const HANDSHAKE: u8 = 22;
 /// The protocol that was negotiated (RFC 7301).
 pub(super) enum Negotiated {
     Http1(Transport),
-    Http2(Box<Session>),
+    Http2(Transport),
 }
 
 /// Performs the handshake.
@@ -47,7 +47,7 @@ pub(super) async fn perform(
     let session = session.map_err(too_long)?.map_err(|error| error.to_string())?;
     let chosen = settings.chosen(session.server_name());
     let negotiated = match session.is_http2() {
-        true => Negotiated::Http2(Box::new(session)),
+        true => Negotiated::Http2(Transport::encrypted(session)),
         false => Negotiated::Http1(Transport::encrypted(session)),
     };
     Ok((negotiated, chosen))

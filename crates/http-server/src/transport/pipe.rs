@@ -1,7 +1,6 @@
 //! [`Pipe`]: one of the two ends of a connection within the event loop.
 //!
-//! Created for each HTTP/2 stream: one end is served like any connection, the other belongs to the
-//! stream. Invariants: bytes are read in the order in which they were written; a direction holds at most
+//! Compiled for tests: one end is served like any connection, the other is the client's. Invariants: bytes are read in the order in which they were written; a direction holds at most
 //! its capacity, which is small until the reader widens it; bytes that were read use the capacity until
 //! the reader releases them; an empty pipe holds no memory; dropping an end closes it.
 
@@ -13,14 +12,9 @@ use std::task::Poll;
 
 /// The initial capacity of a direction: an ordinary head and a small page.
 pub(crate) const INITIAL_BYTES: usize = 4 << 10;
-/// The largest capacity, for a fast reader.
-pub(crate) const MAX_BYTES: usize = 64 << 10;
-/// The factor of each widening.
-const WIDENING: usize = 4;
-
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Pipe {
+pub struct Pipe {
     incoming: Rc<Direction>,
     outgoing: Rc<Direction>,
 }
@@ -67,12 +61,6 @@ impl Pipe {
         let (one, other) = (Direction::new(), Direction::new());
         let first = Self { incoming: one.clone(), outgoing: other.clone() };
         (first, Self { incoming: other, outgoing: one })
-    }
-
-    /// The increase of the next widening for this reader; 0 at the maximum.
-    pub(crate) fn widening_bytes(&self) -> usize {
-        let capacity_bytes = self.incoming.capacity_bytes.get();
-        (capacity_bytes * WIDENING).min(MAX_BYTES) - capacity_bytes
     }
 
     /// Increases the capacity for this reader.
@@ -156,11 +144,6 @@ impl Pipe {
         Ok(Some(count))
     }
 
-    /// Whether the other end has stopped reading.
-    pub(crate) fn poll_unread(&self) -> Poll<()> {
-        until(&self.outgoing.freed, || self.outgoing.is_unread.get())
-    }
-
     /// Ends both directions.
     pub(crate) fn close(&self) {
         self.end();
@@ -215,7 +198,7 @@ mod tests {
                 std::future::poll_fn(|_| far.poll_readable()).await;
                 let read = far.try_read(&mut written).unwrap();
                 far.release();
-                assert!(read <= MAX_BYTES);
+                assert!(read <= INITIAL_BYTES);
                 if read == 0 {
                     return written;
                 }
@@ -225,25 +208,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_narrow_until_its_reader_widens_it() {
-        run(async {
-            let (near, far) = Pipe::pair();
-            let much = vec![0; 2 * MAX_BYTES];
-            let fill = || near.try_write(&[IoSlice::new(&much)]).unwrap().unwrap_or(0);
-            assert_eq!((fill(), fill()), (INITIAL_BYTES, 0));
-            far.widen(far.widening_bytes());
-            assert_eq!(fill(), (WIDENING - 1) * INITIAL_BYTES);
-            far.widen(far.widening_bytes());
-            assert_eq!((fill(), far.widening_bytes()), (MAX_BYTES - 4 * INITIAL_BYTES, 0));
-        })
-        .unwrap();
-    }
-
-    #[test]
     fn unreleased_bytes_use_the_capacity() {
         run(async {
             let (near, far) = Pipe::pair();
-            let much = vec![0; 2 * MAX_BYTES];
+            let much = vec![0; 2 * INITIAL_BYTES];
             let fill = || near.try_write(&[IoSlice::new(&much)]).unwrap().unwrap_or(0);
             fill();
             assert_eq!(far.try_read(&mut Vec::new()), Some(INITIAL_BYTES));

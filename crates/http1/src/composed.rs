@@ -1,0 +1,306 @@
+//! Heads of requests that came in another form than HTTP/1.1: by HTTP/2 or HTTP/3.
+//!
+//! Called by the front ends of those protocols, which have checked the form of every field (RFC 9113
+//! 8.2 and 8.3, RFC 9114 4.2 and 4.3). Invariant: a composed head has one meaning: one host, one Cookie
+//! field, one framing; handlers need not know where it came from.
+
+use crate::authority;
+use crate::error::HeadError;
+use crate::framing::{BodyFraming, KnownField};
+use crate::head::{HeadLimits, Span, Stage, Version};
+use crate::method::Method;
+use crate::request::RequestHead;
+use crate::target::Target;
+
+/// The parts of a request that HTTP/1.1 has in its request line and in Host.
+#[derive(Debug, Clone, Copy)]
+pub struct ControlData<'a> {
+    /// HTTP/2 or HTTP/3.
+    pub version: Version,
+    /// `:method`.
+    pub method: &'a [u8],
+    /// `:authority`.
+    pub authority: Option<&'a [u8]>,
+    /// `:path`; for CONNECT it is the authority.
+    pub path: &'a [u8],
+    /// `:protocol` of an extended CONNECT (RFC 8441 4), which is presented as the request of an
+    /// upgrade by HTTP/1.1: a GET with that Upgrade field.
+    pub protocol: Option<&'a [u8]>,
+    /// Whether the stream has ended with the head.
+    pub has_ended: bool,
+}
+
+impl RequestHead {
+    /// Composes a head in `buf`, which is empty, and returns its length there. Accessors take the same
+    /// buffer. A Cookie that came in several fields becomes one (RFC 9113 8.2.3). `Expect` is left out:
+    /// an interim response is never needed.
+    ///
+    /// # Errors
+    /// The request is malformed or exceeds a limit; the head is empty then.
+    pub fn compose<'a>(
+        &mut self,
+        buf: &mut Vec<u8>,
+        control: ControlData<'_>,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        limits: &HeadLimits,
+    ) -> Result<usize, HeadError> {
+        self.reset();
+        let composed = self.compose_parts(buf, control, fields, limits);
+        if composed.is_err() {
+            self.reset();
+        }
+        composed.map(|()| buf.len())
+    }
+
+    fn compose_parts<'a>(
+        &mut self,
+        buf: &mut Vec<u8>,
+        control: ControlData<'_>,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        limits: &HeadLimits,
+    ) -> Result<(), HeadError> {
+        self.version = control.version;
+        self.compose_target(buf, control, limits)?;
+        let fields_start = buf.len();
+        if let Some(authority) = control.authority {
+            self.add_host(buf, authority, limits)?;
+        }
+        let mut cookies = Vec::new();
+        for (name, value) in fields {
+            match name {
+                b"cookie" => add_cookie(&mut cookies, value),
+                b"expect" => {}
+                b"host" => self.add_host_field(buf, value, limits)?,
+                _ => self.add_field(buf, name, value, limits)?,
+            }
+            if buf.len() + cookies.len() - fields_start > limits.header_bytes {
+                return Err(HeadError::HeadersTooLong);
+            }
+        }
+        if !cookies.is_empty() {
+            self.add_field(buf, b"cookie", &cookies, limits)?;
+        }
+        // What follows the head of an extended CONNECT is the tunnel, not a body.
+        self.parts.framing.note_stream(control.has_ended || control.protocol.is_some());
+        self.check_host(buf)?;
+        self.parts.progress.stage = Stage::Complete;
+        Ok(())
+    }
+
+    fn compose_target(
+        &mut self,
+        buf: &mut Vec<u8>,
+        control: ControlData<'_>,
+        limits: &HeadLimits,
+    ) -> Result<(), HeadError> {
+        let method: &[u8] = if control.protocol.is_some() { b"GET" } else { control.method };
+        if method.len() + control.path.len() > limits.request_line_bytes {
+            return Err(HeadError::RequestLineTooLong);
+        }
+        self.method = append(buf, method);
+        self.method_kind = Method::of(method);
+        let path = append(buf, control.path);
+        self.target = Target::read(buf, path, self.method_kind)?;
+        if let Some(protocol) = control.protocol {
+            self.upgrade = Some(append(buf, protocol));
+            self.parts.framing.note_upgrade();
+        }
+        Ok(())
+    }
+
+    fn add_field(
+        &mut self,
+        buf: &mut Vec<u8>,
+        name: &[u8],
+        value: &[u8],
+        limits: &HeadLimits,
+    ) -> Result<(), HeadError> {
+        let (name_span, value_span) = (append(buf, name), append(buf, value));
+        self.parts.fields.push(name_span, value_span, limits.header_count)?;
+        match KnownField::of(name) {
+            Some(KnownField::ContentLength) => self.parts.framing.note_content_length(value),
+            _ => Ok(()),
+        }
+    }
+
+    fn add_host(
+        &mut self,
+        buf: &mut Vec<u8>,
+        authority: &[u8],
+        limits: &HeadLimits,
+    ) -> Result<(), HeadError> {
+        let (name, value) = (append(buf, b"host"), append(buf, authority));
+        self.parts.fields.push(name, value, limits.header_count)?;
+        self.host = Some(value);
+        Ok(())
+    }
+
+    /// A Host field beside `:authority` has to agree with it (RFC 9113 8.3.1).
+    fn add_host_field(
+        &mut self,
+        buf: &mut Vec<u8>,
+        value: &[u8],
+        limits: &HeadLimits,
+    ) -> Result<(), HeadError> {
+        match self.host {
+            None => self.add_host(buf, value, limits),
+            Some(host) if is_same_host(host.of(buf), value) => Ok(()),
+            Some(_) => Err(HeadError::DuplicateHost),
+        }
+    }
+
+    /// A request that is not for the server as a whole has a host.
+    fn check_host(&self, buf: &[u8]) -> Result<(), HeadError> {
+        match self.host.map(|host| host.of(buf)) {
+            None => Err(HeadError::MissingHost),
+            Some(host) if host.is_empty() || !authority::is_valid(host) => {
+                Err(HeadError::InvalidHost)
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Whether the client sends a body behind the head.
+    pub fn has_body(&self) -> bool {
+        !matches!(self.body(), BodyFraming::None | BodyFraming::Length(0))
+    }
+}
+
+fn append(buf: &mut Vec<u8>, bytes: &[u8]) -> Span {
+    let start = buf.len();
+    buf.extend_from_slice(bytes);
+    Span::new(start, buf.len())
+}
+
+fn add_cookie(cookies: &mut Vec<u8>, value: &[u8]) {
+    if !cookies.is_empty() {
+        cookies.extend_from_slice(b"; ");
+    }
+    cookies.extend_from_slice(value);
+}
+
+/// The default port of `https` is optional (RFC 3986 6.2.3), and case does not matter.
+fn is_same_host(one: &[u8], other: &[u8]) -> bool {
+    let bare = |host: &'_ [u8]| -> usize { host.strip_suffix(b":443").unwrap_or(host).len() };
+    one[..bare(one)].eq_ignore_ascii_case(&other[..bare(other)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: HeadLimits =
+        HeadLimits { request_line_bytes: 100, header_bytes: 200, header_count: 5 };
+
+    fn control<'a>(authority: Option<&'a str>, path: &'a str) -> ControlData<'a> {
+        ControlData {
+            version: Version::Http2,
+            method: b"GET",
+            authority: authority.map(str::as_bytes),
+            path: path.as_bytes(),
+            protocol: None,
+            has_ended: true,
+        }
+    }
+
+    fn compose(
+        control: ControlData<'_>,
+        fields: &[(&str, &str)],
+    ) -> Result<(RequestHead, Vec<u8>), HeadError> {
+        let (mut head, mut buf) = (RequestHead::new(), Vec::new());
+        let fields = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        let head_len = head.compose(&mut buf, control, fields, &LIMITS)?;
+        assert_eq!(head_len, buf.len());
+        Ok((head, buf))
+    }
+
+    #[test]
+    fn a_composed_head_reads_like_a_parsed_one() {
+        let fields = [("accept", "*/*"), ("content-length", "3"), ("expect", "100-continue")];
+        let control = ControlData {
+            method: b"POST",
+            has_ended: false,
+            ..control(Some("a.test:8443"), "/a/b?c=d")
+        };
+        let (head, buf) = compose(control, &fields).unwrap();
+        assert_eq!((head.method(&buf), head.method_kind()), (&b"POST"[..], Method::Post));
+        assert_eq!(head.path_and_query(&buf), (&b"/a/b"[..], Some(&b"c=d"[..])));
+        assert_eq!(head.target(&buf), b"/a/b?c=d");
+        assert_eq!(head.host(&buf), Some(&b"a.test:8443"[..]));
+        assert_eq!(head.header(&buf, b"Accept"), Some(&b"*/*"[..]));
+        assert_eq!(head.body(), BodyFraming::Length(3));
+        assert_eq!(head.header_count(), 3);
+        assert!(head.keep_alive() && !head.expect_continue() && head.upgrade(&buf).is_none());
+    }
+
+    #[test]
+    fn a_request_has_one_host() {
+        for (authority, hosts, expected) in [
+            (Some("a.test"), &[][..], Some("a.test")),
+            (Some("a.test"), &["a.test"], Some("a.test")),
+            (Some("a.test"), &["A.TEST:443"], Some("a.test")),
+            (Some("a.test:8443"), &["a.test:8443"], Some("a.test:8443")),
+            (Some("a.test:8443"), &["a.test"], None),
+            (Some("a.test"), &["b.test"], None),
+            (Some("a.test"), &[""], None),
+            (None, &["a.test"], Some("a.test")),
+            (None, &["a.test", "b.test"], None),
+            (None, &[], None),
+            (Some(""), &[], None),
+            (Some("a test"), &[], None),
+        ] {
+            let hosts: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
+            let found = compose(control(authority, "/"), &hosts);
+            let found = found.as_ref().ok().and_then(|(head, buf)| head.host(buf));
+            assert_eq!(found, expected.map(str::as_bytes), "{authority:?} {hosts:?}");
+        }
+    }
+
+    #[test]
+    fn cookies_are_joined_into_one_field() {
+        let fields = [("cookie", "a=1"), ("accept", "*/*"), ("cookie", "b=2")];
+        let (head, buf) = compose(control(Some("a.test"), "/"), &fields).unwrap();
+        let cookies: Vec<_> = head.headers(&buf).filter(|(name, _)| *name == b"cookie").collect();
+        assert_eq!(cookies, [(&b"cookie"[..], &b"a=1; b=2"[..])]);
+    }
+
+    #[test]
+    fn a_body_without_a_length_ends_with_the_stream() {
+        let body = |has_ended, fields: &[(&str, &str)]| {
+            let control = ControlData { has_ended, ..control(Some("a.test"), "/") };
+            compose(control, fields).map(|(head, _)| head.body())
+        };
+        assert_eq!(body(true, &[]), Ok(BodyFraming::None));
+        assert_eq!(body(false, &[]), Ok(BodyFraming::Stream));
+        assert_eq!(body(false, &[("content-length", "2")]), Ok(BodyFraming::Length(2)));
+        let twice = [("content-length", "2"), ("content-length", "2")];
+        assert_eq!(body(false, &twice), Err(HeadError::DuplicateContentLength));
+    }
+
+    #[test]
+    fn an_extended_connect_is_the_request_of_an_upgrade() {
+        let control = ControlData {
+            method: b"CONNECT",
+            protocol: Some(b"websocket"),
+            has_ended: false,
+            ..control(Some("a.test"), "/chat")
+        };
+        let (head, buf) = compose(control, &[]).unwrap();
+        assert_eq!((head.method(&buf), head.path(&buf)), (&b"GET"[..], &b"/chat"[..]));
+        assert_eq!(head.upgrade(&buf), Some(&b"websocket"[..]));
+    }
+
+    #[test]
+    fn limits_hold_for_composed_heads_too() {
+        let error = |path: &str, fields: &[(&str, &str)]| {
+            compose(control(Some("a.test"), path), fields).map(|_| ()).unwrap_err()
+        };
+        let long = "a".repeat(200);
+        assert_eq!(error(&format!("/{long}"), &[]), HeadError::RequestLineTooLong);
+        assert_eq!(error("/", &[("a", &long)]), HeadError::HeadersTooLong);
+        assert_eq!(error("/", &[("cookie", &long)]), HeadError::HeadersTooLong);
+        assert_eq!(error("/", &[("a", "b"); 5]), HeadError::TooManyHeaders);
+        assert_eq!(error("a", &[]), HeadError::InvalidTarget);
+        assert_eq!(error("*", &[]), HeadError::AsteriskFormNotAllowed);
+    }
+}
