@@ -4,7 +4,7 @@
 //! keys; a client without a server name, or with an unknown one, gets the first certificate.
 
 use rustls::ServerConfig;
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -49,7 +49,7 @@ impl ServerSettings {
         protocols: &[&[u8]],
         open: Open<'_>,
     ) -> Result<Self, String> {
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(aws_lc_rs::default_provider());
         let loaded = files.iter().map(|files| Certificate::read(files, &provider, open));
         let certificates = Arc::new(ByName(loaded.collect::<Result<Vec<_>, String>>()?));
         let rustls = Arc::new(settings(provider, certificates.clone(), protocols)?);
@@ -83,7 +83,7 @@ fn settings(
         .map_err(|error| error.to_string())?
         .with_no_client_auth()
         .with_cert_resolver(certificates);
-    settings.ticketer = ring::Ticketer::new().map_err(|error| error.to_string())?;
+    settings.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| error.to_string())?;
     settings.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Ok(settings)
 }
