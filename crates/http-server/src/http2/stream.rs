@@ -46,7 +46,7 @@ impl Stream {
         let (pipe, server_end) = Pipe::pair();
         let transport = Transport::http2(server_end, common.local);
         let mut peer = PeerInfo::new(common.peer.address);
-        peer.chosen = common.peer.chosen;
+        peer.tls = common.peer.tls.clone();
         let connection =
             Connection::new(common.server.clone(), common.listener.clone(), transport, peer, entry);
         spawn(http1::serve(service, connection));
