@@ -36,7 +36,9 @@ pub use entities::{
 pub use environment::{Development, Environment};
 pub use headers::HeaderRule;
 pub use limits::Limits;
-pub use listen::{Certificate, Forwarding, ListenAddress, Listener, ProgramPort, Protocol};
+pub use listen::{
+    Certificate, ClientAuthorities, Forwarding, ListenAddress, Listener, ProgramPort, Protocol,
+};
 pub use log::{AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogTarget, SlowLog};
 pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
 pub use page_cache_shared::{PageCacheShared, Secret};
@@ -134,6 +136,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
     let log = log::log(&raw.log, &["log"], context);
     let listeners = listen::listeners(raw, context);
     let mut apps = app::apps(raw, context);
+    listen::check_client_certificates(&listeners, &apps, context);
     let is_development = raw.environment == raw::Environment::Development;
     let development = is_development.then(|| environment::development(raw, &apps, context));
     if is_development {

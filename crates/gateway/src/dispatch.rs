@@ -167,6 +167,12 @@ async fn dispatch(
     let Some(app) = app else {
         return (None, refuse(connection, ctx, None, Reason::NoApp).await);
     };
+    if app.config.requires_client_certificate && !connection.peer.has_valid_certificate() {
+        return (
+            Some(app.clone()),
+            refuse(connection, ctx, Some(&app), Reason::ClientCertificate).await,
+        );
+    }
     let buffers = connection.buffers();
     let query = buffers.head.query(&buffers.input);
     let route = match route::find(&app, &buffers.path, query, now_ms(), &[]) {
@@ -200,7 +206,8 @@ async fn options_of_all(connection: &mut Connection, ctx: &RequestContext) -> Re
 /// on one connection.
 fn is_misdirected(connection: &mut Connection) -> bool {
     let listener = connection.listener.clone();
-    let Some((chosen, settings)) = connection.peer.chosen.zip(listener.tls.as_ref()) else {
+    let chosen = connection.peer.tls.as_ref().and_then(|facts| facts.chosen);
+    let Some((chosen, settings)) = chosen.zip(listener.tls.as_ref()) else {
         return false;
     };
     let is_trusted = connection.peer.is_trusted(&listener.forwarding);

@@ -4,17 +4,18 @@
 //! configuration name is never closed; if a new address cannot be bound, nothing changes.
 
 mod joined;
+mod tls;
 
 use crate::gateway::Gateway;
 use crate::options::AdminSocket;
 use crate::server_error::ServerError;
 use crate::shards;
 use crate::streams;
-use outboard_config::{Config, ListenAddress, Listener, Metrics, Protocol};
+use outboard_config::{Config, ListenAddress, Listener, Metrics};
 use outboard_http_server::{BindError, BoundListener, ListenerContext, ListeningSocket, Role};
 use outboard_log::{Level, Opener};
 use outboard_spawner::users;
-use outboard_tls::{CertificateFiles, ServerSettings};
+use outboard_tls::{ServerSettings, TicketKeys};
 use rustix::fs::chown;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -23,6 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 pub(crate) use joined::{JoinedListener, join, joined};
+pub(crate) use tls::refresh_ocsp_regularly;
 
 /// The default port, which URLs omit.
 pub(crate) const HTTPS_PORT: u16 = 443;
@@ -40,7 +42,8 @@ impl ConfiguredListener {
     /// # Errors
     /// A certificate or key that cannot be used.
     pub(crate) fn of(config: &Config, opener: &Opener) -> Result<Vec<Self>, ServerError> {
-        Ok(Self::with(config, certificates(config, opener).map_err(ServerError::setup)?))
+        let certificates = certificates(config, opener, &TicketKeys::default());
+        Ok(Self::with(config, certificates.map_err(ServerError::setup)?))
     }
 
     /// The same, with the result of [`certificates`].
@@ -87,23 +90,18 @@ pub(crate) type Certificates = Option<Arc<ServerSettings>>;
 ///
 /// # Errors
 /// A certificate or key that cannot be used.
-pub(crate) fn certificates(config: &Config, opener: &Opener) -> Result<Vec<Certificates>, String> {
-    config.listeners.iter().map(|listener| tls(listener, opener)).collect()
-}
-
-fn tls(listener: &Listener, opener: &Opener) -> Result<Certificates, String> {
-    if listener.certificates.is_empty() {
-        return Ok(None);
-    }
-    let files = listener.certificates.iter().map(|certificate| CertificateFiles {
-        chain: certificate.certificate.clone(),
-        key: certificate.key.clone(),
-    });
-    let files: Vec<CertificateFiles> = files.collect();
+pub(crate) fn certificates(
+    config: &Config,
+    opener: &Opener,
+    keys: &TicketKeys,
+) -> Result<Vec<Certificates>, String> {
     let open = |path: &Path| opener.read(path);
-    let protocols: &[&[u8]] =
-        if listener.protocol == Protocol::Http { &[b"h2", b"http/1.1", b"http/1.0"] } else { &[] };
-    Ok(Some(Arc::new(ServerSettings::read(&files, protocols, &open)?)))
+    let read = |listener| {
+        let options = tls::options(listener, config);
+        let settings = options.map(|options| ServerSettings::read(&options, keys, &open));
+        Ok(settings.transpose()?.map(Arc::new))
+    };
+    config.listeners.iter().map(read).collect()
 }
 
 fn without_apps(config: &Config) -> Vec<(ListenAddress, Role)> {

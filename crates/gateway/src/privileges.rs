@@ -217,7 +217,13 @@ fn own_user(config: &Config, apps: &[User]) -> Result<User, ServerError> {
 fn grants(config: &Config, options: &Options, apps: &[User]) -> Grants {
     let hosts = config.apps.iter().filter_map(|app| app.php.host_binary.clone());
     let certificates = config.listeners.iter().flat_map(|listener| &listener.certificates);
-    let pem = certificates.flat_map(|files| [files.certificate.clone(), files.key.clone()]);
+    let pem = certificates.flat_map(|files| {
+        [Some(&files.certificate), Some(&files.key), files.ocsp.as_ref()].into_iter().flatten()
+    });
+    let clients = config.listeners.iter().filter_map(|listener| listener.clients.as_ref());
+    let clients = clients
+        .flat_map(|clients| std::iter::once(&clients.authorities).chain(clients.revoked.as_ref()));
+    let pem = pem.chain(clients).cloned();
     Grants {
         users: apps.iter().map(|user| (user.uid.as_raw(), user.gid.as_raw())).collect(),
         programs: hosts.chain([options.host_binary.clone()]).collect(),

@@ -38,6 +38,7 @@ use outboard_config::Config;
 use outboard_http_server::Role;
 use outboard_log::{Level, Opener};
 use outboard_reactor::{self as reactor, Interest, Share, Source, spawn};
+use outboard_tls::TicketKeys;
 use reload::reload;
 use std::future::poll_fn;
 use std::path::PathBuf;
@@ -60,8 +61,9 @@ pub fn check(config: &Config) -> Result<(), ServerError> {
 /// Why it did not start, or had to stop.
 pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError> {
     // Often only root can read the keys.
-    let certificates = listeners::certificates(&config, &Opener::default());
-    let certificates = certificates.map_err(ServerError::setup)?;
+    let ticket_keys = TicketKeys::default();
+    let certificates = listeners::certificates(&config, &Opener::default(), &ticket_keys);
+    let certificates = (certificates.map_err(ServerError::setup)?, ticket_keys);
     let mut privileges = privileges::drop_root(&mut config, &options)?;
     options.sockets.append(&mut privileges.sockets);
     let privileges = Arc::new(privileges);
@@ -72,7 +74,7 @@ pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError
 
 async fn serve_on_loop(
     config: Config,
-    certificates: Vec<Certificates>,
+    (certificates, ticket_keys): (Vec<Certificates>, TicketKeys),
     options: Options,
     privileges: Arc<Privileges>,
 ) -> Result<(), ServerError> {
@@ -104,7 +106,7 @@ async fn serve_on_loop(
     let started = Followers::start(&builder, &limits, &server, &handle).map_err(ServerError::Io)?;
     let (followers, handles) = started;
     spawn(do_work(gateway.clone(), work));
-    let lead = Lead { gateway: gateway.clone(), builder, followers, load };
+    let lead = Lead { gateway: gateway.clone(), builder, followers, load, ticket_keys };
     if let Some(outcome) = wait_ready_or_stop(&lead, &signals, &seed).await {
         listeners::stop(&gateway);
         return outcome;
@@ -115,6 +117,8 @@ async fn serve_on_loop(
     spawn(flush_logs(gateway.clone()));
     spawn(heap::trim_regularly(gateway.clone()));
     spawn(htaccess::report(gateway.clone()));
+    let opener = lead.builder.privileges.opener();
+    spawn(listeners::refresh_ocsp_regularly(gateway.clone(), opener));
     development::configure(&gateway);
     gateway.ready.set(true);
     (options.notify)(&ServerEvent::Ready(ready_facts(&gateway, admin_socket)));

@@ -28,6 +28,7 @@ use outboard_log::{Level, Reason};
 use outboard_reactor::{
     Accepted, Event, Listener, Peer, Stream, now_ms, share_turn, sleep, spawn, with_deadline,
 };
+use outboard_tls::ServerSettings;
 use rustix::net;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -36,6 +37,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 pub use socket::{BindError, InheritedListener, ListeningSocket, bind_before, is_among};
@@ -121,6 +123,11 @@ impl BoundListener {
         let context = self.context.borrow();
         context.tls.as_ref().filter(|_| context.role == Role::Apps)?;
         self.local.map(|local| local.port())
+    }
+
+    /// The settings of TLS, if it uses TLS.
+    pub fn tls(&self) -> Option<Arc<ServerSettings>> {
+        self.context.borrow().tls.clone()
     }
 
     /// Replaces the settings for new connections.
@@ -260,12 +267,12 @@ async fn serve<S: Service>(
             let handshake = Box::pin(handshake::perform(&server, stream, settings.clone()));
             match entry.while_idle(handshake).await {
                 None => return,
-                Some(Ok((Negotiated::Http1(transport), certificate))) => {
-                    peer.chosen = certificate;
+                Some(Ok((Negotiated::Http1(transport), facts))) => {
+                    peer.tls = Some(facts);
                     transport
                 }
-                Some(Ok((Negotiated::Http2(transport), certificate))) => {
-                    peer.chosen = certificate;
+                Some(Ok((Negotiated::Http2(transport), facts))) => {
+                    peer.tls = Some(facts);
                     let input = Vec::new();
                     let accepted =
                         http2::Accepted { server, listener, transport, peer, entry, input };

@@ -8,7 +8,7 @@ use crate::transport::Transport;
 use outboard_config::Forwarding;
 use outboard_http1::{RequestHead, is_valid_authority};
 use outboard_reactor::Peer;
-use outboard_tls::Chosen;
+use outboard_tls::{ClientCertificate, SessionFacts};
 use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -21,8 +21,8 @@ pub struct PeerInfo {
     /// The peer's IP address in text, or `unix:`.
     pub text: Rc<str>,
     local: OnceCell<(Rc<str>, u16)>,
-    /// The certificate presented to the client.
-    pub chosen: Option<Chosen>,
+    /// What the TLS handshake has negotiated; `None` without TLS.
+    pub tls: Option<Rc<SessionFacts>>,
 }
 
 impl PeerInfo {
@@ -32,7 +32,7 @@ impl PeerInfo {
             Peer::Tcp(address) => address.ip().to_canonical().to_string().into(),
             Peer::Unix => "unix:".into(),
         };
-        Self { address: peer, text, local: OnceCell::new(), chosen: None }
+        Self { address: peer, text, local: OnceCell::new(), tls: None }
     }
 
     /// Address and port that the client connected to.
@@ -58,6 +58,11 @@ impl PeerInfo {
             Peer::Tcp(address) => Some(address.ip().to_canonical()),
             Peer::Unix => None,
         }
+    }
+
+    /// Whether the peer has authenticated itself by a certificate.
+    pub fn has_valid_certificate(&self) -> bool {
+        self.tls.as_ref().is_some_and(|facts| facts.client == ClientCertificate::Valid)
     }
 
     /// Whether the peer is a trusted proxy.

@@ -60,6 +60,7 @@ reasons! {
     EntityMethod 405 "entity_method" "Records support only GET, HEAD, PUT and DELETE.";
     HeaderTimeout 408 "header_timeout" "The request headers did not arrive in time.";
     BodyTimeout 408 "body_timeout" "The request body did not arrive in time.";
+    ClientCertificate 403 "client_certificate" "The app requires a valid certificate of the client; see require_client_certificate.";
     Misdirected 421 "misdirected" "The TLS connection was opened for another host name.";
     BodyTooLarge 413 "body_too_large" "The request body is larger than limits.body.";
     EntityCondition 412 "entity_condition" "The record does not satisfy If-Match or If-None-Match.";

@@ -6,7 +6,7 @@
 
 use crate::no_verification::DangerousNoVerification;
 use rustls::client::WebPkiServerVerifier;
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -29,7 +29,7 @@ pub enum Trust<'a> {
 /// # Errors
 /// The certificate file that cannot be used, and why.
 pub fn client_settings(trust: Trust<'_>, protocols: &[&[u8]]) -> Result<ClientConfig, String> {
-    let provider = Arc::new(ring::default_provider());
+    let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;

@@ -6,19 +6,36 @@
 //! | file | owns |
 //! |---|---|
 //! | `client`, `no_verification` | which certificates a client trusts |
-//! | `server` | the certificates of a server, by server name |
+//! | `options` | what an operator sets for a listener |
+//! | `server` | [`ServerSettings`]: the settings of a listener's sessions |
+//! | `certificates` | the certificates of a server, by server name |
+//! | `client_verification` | whether certificates of clients are valid |
+//! | `ticket_keys` | [`TicketKeys`]: keys of session tickets |
 //! | `session` | [`Session`]: one connection |
+//! | `session_facts` | [`SessionFacts`]: what a handshake has negotiated |
+//! | `client_certificate`, `distinguished_name`, `der` | a client's certificate as variables |
 //! | `io` | [`Io`]: a session for HTTP/2 |
 
 #![forbid(unsafe_code)]
 
+mod certificates;
 mod client;
+mod client_certificate;
+mod client_verification;
+mod der;
+mod distinguished_name;
 mod io;
 mod no_verification;
+mod options;
 mod server;
 mod session;
+mod session_facts;
+mod ticket_keys;
 
 pub use client::{Trust, client_settings};
 pub use io::{Flusher, Io, Writes};
-pub use server::{CertificateFiles, Chosen, Open, ServerSettings};
+pub use options::{CertificateFiles, ClientAuthorities, MinimumVersion, Open, ServerOptions};
+pub use server::{Chosen, ServerSettings};
 pub use session::Session;
+pub use session_facts::{ClientCertificate, SessionFacts};
+pub use ticket_keys::TicketKeys;

@@ -5,6 +5,7 @@
 //! error only the alert is sent; an idle session has no buffers.
 
 use crate::server::ServerSettings;
+use crate::session_facts::SessionFacts;
 use outboard_reactor::{Stream, without_budget};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConnection};
@@ -46,10 +47,18 @@ impl Session {
     /// Accepts a client, including the handshake.
     ///
     /// # Errors
-    /// As [`Session::connect`].
-    pub async fn accept(stream: Stream, settings: &ServerSettings) -> io::Result<Self> {
+    /// As [`Session::connect`], or the client's certificate is not valid any more.
+    pub async fn accept(
+        stream: Stream,
+        settings: &ServerSettings,
+    ) -> io::Result<(Self, SessionFacts)> {
         let session = ServerConnection::new(settings.rustls.clone()).map_err(io::Error::other)?;
-        Self::begin(stream, session.into()).await
+        let this = Self::begin(stream, session.into()).await?;
+        let Connection::Server(session) = &this.session else {
+            return Err(io::Error::other("a client's session"));
+        };
+        let facts = SessionFacts::of(session, settings)?;
+        Ok((this, facts))
     }
 
     async fn begin(stream: Stream, session: Connection) -> io::Result<Self> {
@@ -63,14 +72,6 @@ impl Session {
     /// The stream.
     pub fn stream(&self) -> &Stream {
         &self.stream
-    }
-
-    /// The server name that the client sent (RFC 6066 3).
-    pub fn server_name(&self) -> Option<&str> {
-        match &self.session {
-            Connection::Server(session) => session.server_name(),
-            Connection::Client(_) => None,
-        }
     }
 
     /// Whether HTTP/2 was negotiated (RFC 7301).

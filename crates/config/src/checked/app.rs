@@ -50,6 +50,8 @@ pub struct App {
     pub page_cache: Option<PageCache>,
     /// Denied paths, and directories in which no script runs.
     pub deny: Deny,
+    /// Whether clients without a valid certificate are refused.
+    pub requires_client_certificate: bool,
     /// Pages for errors of the server itself, by status.
     pub error_pages: BTreeMap<u16, PathBuf>,
     /// Static files.
@@ -125,6 +127,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         headers: raw.headers.iter().map(headers::rule).collect(),
         page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), context),
         deny: deny(raw, &base, context),
+        requires_client_certificate: raw.require_client_certificate,
         error_pages: error_pages(raw, &root, &at("error_pages"), context),
         static_files: static_files(&raw.static_files, &php.extensions, &at("static"), context),
         compressed_files_bytes: compressed_files(raw),

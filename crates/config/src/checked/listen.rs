@@ -1,6 +1,8 @@
 //! Listeners, and the proxies whose headers they trust.
 
-use super::Context;
+mod tls;
+
+use super::{App, Context};
 use crate::diagnostic::Kind;
 use crate::raw::{self, ForwardedHeader, ListenEntry};
 use crate::scalar::{Address, Fault, FilePath, Network, Peer, UNIX_PATH_MAX_BYTES};
@@ -19,6 +21,10 @@ pub struct Listener {
     pub forwarding: Forwarding,
     /// Its certificates; empty: no TLS.
     pub certificates: Vec<Certificate>,
+    /// Whether TLS 1.2 is refused.
+    pub requires_tls13: bool,
+    /// How clients are authenticated; `None`: they are not.
+    pub clients: Option<ClientAuthorities>,
     /// Whether requests are redirected to a TLS listener.
     pub redirects_to_https: bool,
     /// What its clients speak.
@@ -53,6 +59,19 @@ pub struct Certificate {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+    /// An OCSP response in DER.
+    pub ocsp: Option<PathBuf>,
+}
+
+/// The authorities of client certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientAuthorities {
+    /// Their certificates in PEM.
+    pub authorities: PathBuf,
+    /// Their revocation lists in PEM.
+    pub revoked: Option<PathBuf>,
+    /// Whether clients without a valid certificate are refused in the handshake.
+    pub are_required: bool,
 }
 
 /// An address to listen on.
@@ -126,6 +145,23 @@ pub(super) fn listeners(raw: &raw::File, context: &mut Context<'_>) -> Vec<Liste
     listeners
 }
 
+/// Apps that require what no listener requests would refuse every client.
+pub(super) fn check_client_certificates(
+    listeners: &[Listener],
+    apps: &[App],
+    context: &mut Context<'_>,
+) {
+    if listeners.iter().any(|listener| listener.clients.is_some()) {
+        return;
+    }
+    for app in apps.iter().filter(|app| app.requires_client_certificate) {
+        let fault = Fault::new("no listener requests certificates of clients")
+            .hint("add `client_ca` to a listener with TLS");
+        let place = ["app", &app.name, "require_client_certificate"];
+        context.value(&place, Kind::BadValue, fault);
+    }
+}
+
 fn listener(
     raw: &raw::File,
     entry: &ListenEntry,
@@ -142,6 +178,8 @@ fn listener(
                 address,
                 forwarding,
                 certificates: Vec::new(),
+                requires_tls13: false,
+                clients: None,
                 redirects_to_https: false,
                 protocol: Protocol::Http,
             }
@@ -157,7 +195,8 @@ fn listener(
                 _ => address.to_string(),
             };
             let name = table.name.as_ref().map_or(own_name, |name| name.0.clone());
-            let certificates = certificates(table, &step, context);
+            let certificates = tls::certificates(table, &step, context);
+            let clients = tls::clients(table, &step, context);
             if table.redirect_to_https {
                 check_redirect(raw, table, &step, context);
             }
@@ -166,6 +205,8 @@ fn listener(
                 address,
                 forwarding: forwarding(proxies, headers),
                 certificates,
+                requires_tls13: table.tls_minimum == raw::TlsVersion::Tls13,
+                clients,
                 redirects_to_https: table.redirect_to_https,
                 protocol,
             }
@@ -200,16 +241,6 @@ fn protocol(
         raw::Protocol::Datagram => Protocol::Datagram(port),
         _ => Protocol::Stream(port),
     }
-}
-
-fn certificates(table: &raw::Listen, step: &str, context: &mut Context<'_>) -> Vec<Certificate> {
-    let read = |(index, written): (usize, &raw::Certificate)| {
-        let index = index.to_string();
-        let mut file = |key, path| context.file(&["listen", step, "tls", &index, key], path);
-        let certificate = file("certificate", &written.certificate);
-        Certificate { certificate, key: file("key", &written.key) }
-    };
-    table.tls.iter().enumerate().map(read).collect()
 }
 
 fn check_redirect(raw: &raw::File, table: &raw::Listen, step: &str, context: &mut Context<'_>) {

@@ -78,6 +78,10 @@ pub(crate) struct App {
     /// scripts there get 404.
     #[schemars(extend("x-alias" = ["engine", "RemoveHandler", "php_flag"]))]
     pub(crate) no_php_in: Vec<PathPattern>,
+    /// Whether requests of clients without a valid certificate get 403. A listener's `client_ca` has the
+    /// authorities.
+    #[schemars(extend("x-alias" = ["ssl_verify_client", "SSLVerifyClient", "SSLRequire"]))]
+    pub(crate) require_client_certificate: bool,
     /// Pages for errors of the server itself, by status or class (`404`, `5xx`): files relative to
     /// the root.
     #[schemars(extend("propertyNames" = { "format": StatusClass::NAME }, "x-alias" = ["error_page", "ErrorDocument"]))]
@@ -227,6 +231,7 @@ impl Default for App {
             page_cache: PageCacheEntry::default(),
             deny: Vec::new(),
             no_php_in: Vec::new(),
+            require_client_certificate: false,
             error_pages: BTreeMap::new(),
             static_files: StaticFiles::default(),
             sendfile: Sendfile::default(),

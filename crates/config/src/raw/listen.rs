@@ -53,6 +53,25 @@ pub(crate) struct Listen {
     #[serde(default)]
     #[schemars(extend("x-alias" = ["ssl_certificate", "SSLCertificateFile"]))]
     pub(crate) tls: Vec<Certificate>,
+    /// The oldest version of TLS that is accepted.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["ssl_protocols", "SSLProtocol"]))]
+    pub(crate) tls_minimum: TlsVersion,
+    /// Authorities (PEM) whose certificates authenticate clients; with it the listener requests a
+    /// certificate of each client. Read like the certificates of the listener.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["ssl_client_certificate", "SSLCACertificateFile"]))]
+    pub(crate) client_ca: Option<FilePath>,
+    /// Whether clients without a valid certificate can connect. Scripts get the result in
+    /// `SSL_CLIENT_VERIFY`; `require_client_certificate` of an app refuses such clients.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["ssl_verify_client", "SSLVerifyClient"]))]
+    pub(crate) client_verify: ClientVerify,
+    /// Revocation lists (PEM) of `client_ca`: one of each authority. Once they have expired, no
+    /// certificate is valid.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["ssl_crl", "SSLCARevocationFile"]))]
+    pub(crate) client_crl: Option<FilePath>,
     /// Redirects requests without TLS to the first TLS listener, with status 308. Paths below
     /// `/.well-known/acme-challenge/` are served, not redirected.
     #[serde(default)]
@@ -73,7 +92,32 @@ pub(crate) enum Protocol {
     Datagram,
 }
 
-/// A certificate of a listener. Both files are read at start, before root's privileges are dropped,
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) enum TlsVersion {
+    /// TLS 1.2 (RFC 5246).
+    #[default]
+    #[serde(rename = "1.2")]
+    Tls12,
+    /// TLS 1.3 (RFC 8446).
+    #[serde(rename = "1.3")]
+    Tls13,
+}
+
+/// How clients are authenticated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum ClientVerify {
+    /// A client without a valid certificate is refused in the handshake.
+    #[default]
+    Required,
+    /// Any client can connect.
+    Optional,
+}
+
+/// A certificate of a listener. The files are read at start, before root's privileges are dropped,
 /// and at each reload.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -84,6 +128,11 @@ pub(crate) struct Certificate {
     /// Private key in PEM, such as `privkey.pem`.
     #[schemars(extend("x-alias" = ["ssl_certificate_key", "SSLCertificateKeyFile"]))]
     pub(crate) key: FilePath,
+    /// OCSP response of the authority in DER, which clients get with the certificate. Read again when
+    /// the file changes.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["ssl_stapling_file", "SSLStaplingForceURL"]))]
+    pub(crate) ocsp: Option<FilePath>,
 }
 
 /// A header in which a proxy passes on facts about the client.

@@ -71,6 +71,10 @@ pub(super) fn lookup(
     has_waited: bool,
     second_tier: &SecondTier,
 ) -> Lookup {
+    // The page may be for this client alone, as with credentials in a header.
+    if connection.peer.has_valid_certificate() {
+        return Lookup::Bypass(rules::Reason::Authorization);
+    }
     let settings = cache.settings();
     let buffers = connection.buffers();
     let (head, input) = (&buffers.head, &buffers.input);

@@ -92,6 +92,8 @@ pub(super) fn request(
     let params =
         app.config.php.params.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     let params = params.chain(extra.params.iter().map(|(name, value)| (&name[..], &value[..])));
+    let tls = connection.peer.tls.iter().flat_map(|facts| facts.variables());
+    let params = params.chain(tls.map(|(name, value)| (name.as_bytes(), value.as_bytes())));
     frame.reserve(connection.head_len + 512);
     let headers = head.headers(input).filter(|(name, _)| !http_server::is_ambiguous(name));
     // With a trusted proxy configured, claims of other peers are false. Without one, scripts get

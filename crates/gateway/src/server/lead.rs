@@ -6,6 +6,7 @@ use super::followers::Followers;
 use super::generation_builder::GenerationBuilder;
 use crate::gateway::Gateway;
 use crate::options::Load;
+use outboard_tls::TicketKeys;
 use std::rc::Rc;
 
 /// See the module.
@@ -14,4 +15,6 @@ pub(super) struct Lead {
     pub(super) builder: GenerationBuilder,
     pub(super) followers: Followers,
     pub(super) load: Load,
+    /// Kept across reloads, so that sessions are resumed.
+    pub(super) ticket_keys: TicketKeys,
 }

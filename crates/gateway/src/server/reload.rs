@@ -27,12 +27,13 @@ use std::rc::Rc;
 /// # Errors
 /// Why it was given up.
 pub(super) async fn reload(lead: &Lead) -> Result<u32, ServerError> {
-    let Lead { gateway, builder, followers, load } = lead;
+    let Lead { gateway, builder, followers, load, ticket_keys } = lead;
     let threads = builder.share.count;
     let (load, opener) = (load.clone(), builder.privileges.opener());
+    let ticket_keys = ticket_keys.clone();
     let loaded = blocking(move || {
         let config = load(&|path| opener.read(path))?;
-        let certificates = listeners::certificates(&config, &opener);
+        let certificates = listeners::certificates(&config, &opener, &ticket_keys);
         Ok::<_, Diagnostics>((config, certificates))
     });
     let (mut config, certificates) = loaded.await.map_err(ServerError::Config)?;

@@ -8,7 +8,10 @@ use h2::client::SendRequest;
 use http::Request;
 use outboard_reactor::testing::{in_loop, wait_for};
 use outboard_reactor::{Peer, Stream as Socket};
-use outboard_tls::{CertificateFiles, Io, ServerSettings, Session, Trust, client_settings};
+use outboard_tls::{
+    CertificateFiles, Io, ServerOptions, ServerSettings, Session, TicketKeys, Trust,
+    client_settings,
+};
 use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -29,9 +32,15 @@ async fn connect(service: &Rc<Echo>) -> SendRequest<Bytes> {
     };
     let (server, service) = (socket(server), service.clone());
     spawn(async move {
-        let files = CertificateFiles { chain: CERTIFICATE.into(), key: CERTIFICATE.into() };
-        let settings = ServerSettings::read(&[files], &[b"h2"], &|path| File::open(path));
-        let session = Session::accept(server, &settings.unwrap()).await.unwrap();
+        let file = || CERTIFICATE.into();
+        let options = ServerOptions {
+            certificates: vec![CertificateFiles { chain: file(), key: file(), ocsp: None }],
+            protocols: vec![b"h2"],
+            ..ServerOptions::default()
+        };
+        let keys = TicketKeys::default();
+        let settings = ServerSettings::read(&options, &keys, &|path| File::open(path));
+        let (session, _) = Session::accept(server, &settings.unwrap()).await.unwrap();
         let limits = service.context.limits().clone();
         let entry = service.context.connections.open(Kind::Connection, None, &limits).unwrap();
         let listener = Rc::new(ListenerContext::plain(Role::Apps));

@@ -6,10 +6,11 @@ use crate::pace::Pace;
 use crate::server_context::ServerContext;
 use crate::transport::Transport;
 use outboard_reactor::{Stream, now_ms, share_turn, with_deadline};
-use outboard_tls::{Chosen, ServerSettings, Session};
+use outboard_tls::{ServerSettings, Session, SessionFacts};
 use rustix::fd::AsFd;
 use rustix::net::{RecvFlags, recv};
 use std::io::{self, IoSlice};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The type of the first record of a handshake (RFC 8446 5.1).
@@ -29,7 +30,7 @@ pub(super) async fn perform(
     context: &ServerContext,
     stream: Stream,
     settings: Arc<ServerSettings>,
-) -> Result<(Negotiated, Option<Chosen>), String> {
+) -> Result<(Negotiated, Rc<SessionFacts>), String> {
     let timeout_ms = context.limits().header_timeout_ms;
     let until_ms = now_ms() + timeout_ms;
     let too_long = |_| format!("not within {timeout_ms} ms");
@@ -44,13 +45,12 @@ pub(super) async fn perform(
     // A handshake is much work: one per turn of the event loop.
     share_turn(HANDSHAKE_BYTES).await;
     let session = with_deadline(until_ms, Session::accept(stream, &settings)).await;
-    let session = session.map_err(too_long)?.map_err(|error| error.to_string())?;
-    let chosen = settings.chosen(session.server_name());
+    let (session, facts) = session.map_err(too_long)?.map_err(|error| error.to_string())?;
     let negotiated = match session.is_http2() {
         true => Negotiated::Http2(Transport::encrypted(session)),
         false => Negotiated::Http1(Transport::encrypted(session)),
     };
-    Ok((negotiated, chosen))
+    Ok((negotiated, Rc::new(facts)))
 }
 
 /// Peeks at the first byte.

@@ -1,0 +1,67 @@
+//! The TLS of listeners: options by the configuration, and OCSP responses that are read again.
+//!
+//! Called when the listeners of a configuration are read. Invariant: an OCSP response that cannot be used
+//! is logged once, and the one before remains.
+
+use crate::gateway::Gateway;
+use outboard_config::{Config, Listener, Protocol};
+use outboard_log::{Level, Opener};
+use outboard_reactor::{activity, blocking, sleep};
+use outboard_tls::{CertificateFiles, ClientAuthorities, MinimumVersion, ServerOptions};
+use std::path::Path;
+use std::rc::Rc;
+
+/// The interval at which files of OCSP responses are checked.
+const OCSP_INTERVAL_MS: u64 = 5_000;
+
+/// The options of a listener; `None` if it does not use TLS.
+pub(super) fn options(listener: &Listener, config: &Config) -> Option<ServerOptions> {
+    if listener.certificates.is_empty() {
+        return None;
+    }
+    let certificates = listener.certificates.iter().map(|files| CertificateFiles {
+        chain: files.certificate.clone(),
+        key: files.key.clone(),
+        ocsp: files.ocsp.clone(),
+    });
+    let clients = listener.clients.as_ref().map(|clients| ClientAuthorities {
+        authorities: clients.authorities.clone(),
+        revoked: clients.revoked.clone(),
+        are_required: clients.are_required,
+    });
+    let is_http = listener.protocol == Protocol::Http;
+    Some(ServerOptions {
+        certificates: certificates.collect(),
+        protocols: if is_http { vec![b"h2", b"http/1.1", b"http/1.0"] } else { Vec::new() },
+        minimum: match listener.requires_tls13 {
+            true => MinimumVersion::Tls13,
+            false => MinimumVersion::Tls12,
+        },
+        clients,
+        logs_secrets: config.development.is_some(),
+    })
+}
+
+/// Reads changed OCSP responses of the lead's listeners, whose settings all threads share, for as long as
+/// the server runs.
+pub(crate) async fn refresh_ocsp_regularly(gateway: Rc<Gateway>, opener: Opener) {
+    loop {
+        // An idle server has no handshakes, and is not woken.
+        activity().await;
+        sleep(OCSP_INTERVAL_MS).await;
+        let listeners = gateway.listeners.borrow().clone();
+        let stapled = listeners.iter().filter_map(|bound| bound.tls());
+        let stapled: Vec<_> = stapled.filter(|settings| settings.have_ocsp()).collect();
+        if stapled.is_empty() {
+            continue;
+        }
+        let opener = opener.clone();
+        let faults = blocking(move || {
+            let open = |path: &Path| opener.read(path);
+            stapled.iter().flat_map(|settings| settings.refresh_ocsp(&open)).collect::<Vec<_>>()
+        });
+        for fault in faults.await {
+            gateway.server.log(Level::Warn, &fault);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The variables of a client's certificate, by the names and in the forms of mod_ssl.
+//!
+//! Called once per session, for a valid certificate.
+
+use crate::der::{self, Der};
+use crate::distinguished_name::{push_hex, text};
+use aws_lc_rs::digest::{SHA256, digest};
+use std::fmt::Write;
+
+type Variable = (&'static str, Box<str>);
+
+/// The variables; those that the certificate's encoding does not allow to read are left out.
+pub(crate) fn variables(certificate: &[u8]) -> Vec<Variable> {
+    let mut variables = Vec::with_capacity(7);
+    let mut add = |name, value: Option<String>| {
+        variables.extend(value.map(|value| (name, value.into_boxed_str())));
+    };
+    let fields = Fields::read(certificate);
+    add("SSL_CLIENT_S_DN", fields.and_then(|fields| text(fields.subject)));
+    add("SSL_CLIENT_I_DN", fields.and_then(|fields| text(fields.issuer)));
+    add("SSL_CLIENT_M_SERIAL", fields.map(|fields| serial(fields.serial)));
+    add("SSL_CLIENT_V_START", fields.and_then(|fields| time(fields.not_before)));
+    add("SSL_CLIENT_V_END", fields.and_then(|fields| time(fields.not_after)));
+    add("SSL_CLIENT_CERT", Some(pem(certificate)));
+    let mut fingerprint = String::new();
+    push_hex(&mut fingerprint, digest(&SHA256, certificate).as_ref());
+    add("SSL_CLIENT_FINGERPRINT_SHA256", Some(fingerprint.to_ascii_lowercase()));
+    variables
+}
+
+/// Fields of a certificate (RFC 5280 4.1).
+#[derive(Debug, Clone, Copy)]
+struct Fields<'a> {
+    serial: &'a [u8],
+    issuer: &'a [u8],
+    not_before: der::Value<'a>,
+    not_after: der::Value<'a>,
+    subject: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn read(certificate: &'a [u8]) -> Option<Self> {
+        let mut fields = Der(certificate).enter(der::SEQUENCE)?.enter(der::SEQUENCE)?;
+        const VERSION: u8 = 0xa0;
+        fields.skip_optional(VERSION);
+        let serial = fields.expect(der::INTEGER)?;
+        let _signature = fields.expect(der::SEQUENCE)?;
+        let issuer = fields.expect(der::SEQUENCE)?;
+        let mut validity = fields.enter(der::SEQUENCE)?;
+        let (not_before, not_after) = (validity.next()?, validity.next()?);
+        let subject = fields.expect(der::SEQUENCE)?;
+        Some(Self { serial, issuer, not_before, not_after, subject })
+    }
+}
+
+/// Upper case hexadecimal digits, an even number of them.
+fn serial(number: &[u8]) -> String {
+    let significant = match number {
+        [0, rest @ ..] if !rest.is_empty() => rest,
+        all => all,
+    };
+    let mut text = String::new();
+    push_hex(&mut text, significant);
+    text
+}
+
+/// `Nov  3 20:36:30 2026 GMT` (RFC 5280 4.1.2.5).
+fn time(value: der::Value<'_>) -> Option<String> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let digits = std::str::from_utf8(value.content).ok()?.strip_suffix('Z')?;
+    let (year_digits, digits_of_all) = match value.tag {
+        der::UTC_TIME => (2, 12),
+        der::GENERALIZED_TIME => (4, 14),
+        _ => return None,
+    };
+    if digits.len() != digits_of_all || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let (year, rest) = digits.split_at(year_digits);
+    let year: u32 = year.parse().ok()?;
+    let year = match year_digits {
+        2 if year < 50 => 2000 + year,
+        2 => 1900 + year,
+        _ => year,
+    };
+    let month: usize = rest[..2].parse().ok()?;
+    let month = MONTHS.get(month.checked_sub(1)?)?;
+    let day: u32 = rest[2..4].parse().ok()?;
+    let (hour, minute, second) = (&rest[4..6], &rest[6..8], &rest[8..10]);
+    Some(format!("{month} {day:2} {hour}:{minute}:{second} {year} GMT"))
+}
+
+/// RFC 7468.
+fn pem(certificate: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    // 48 bytes are a line of 64 characters.
+    let mut text = String::with_capacity(certificate.len() * 65 / 48 + 64);
+    text.push_str("-----BEGIN CERTIFICATE-----\n");
+    for line in certificate.chunks(48) {
+        for three in line.chunks(3) {
+            let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or_default());
+            let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+            for at in 0..4_usize {
+                let sextet = (bits >> (18 - 6 * at) & 63) as usize;
+                text.push(if at > three.len() { '=' } else { char::from(ALPHABET[sextet]) });
+            }
+        }
+        text.push('\n');
+    }
+    // Writing to a String does not fail.
+    let _ = writeln!(text, "-----END CERTIFICATE-----");
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! [`ServerOptions`]: what an operator sets for the TLS of a listener.
+//!
+//! Filled by the gateway from its configuration. Invariant: listeners with equal options can resume each
+//! other's sessions, so whatever decides who may connect is among them.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Opens a file for reading, possibly with more privileges than this process has.
+pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<File>;
+
+/// See the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerOptions {
+    /// The certificates; a client without a server name, or with an unknown one, gets the first.
+    pub certificates: Vec<CertificateFiles>,
+    /// ALPN protocols, the preferred one first (RFC 7301).
+    pub protocols: Vec<&'static [u8]>,
+    /// The oldest version that is accepted.
+    pub minimum: MinimumVersion,
+    /// Whether and how clients are authenticated.
+    pub clients: Option<ClientAuthorities>,
+    /// Whether secrets are written to the file that `SSLKEYLOGFILE` names, for Wireshark. Only for
+    /// development: the secrets decrypt all traffic.
+    pub logs_secrets: bool,
+}
+
+/// The oldest version of TLS that is accepted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MinimumVersion {
+    /// TLS 1.2 (RFC 5246).
+    #[default]
+    Tls12,
+    /// TLS 1.3 (RFC 8446).
+    Tls13,
+}
+
+/// The files of a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The certificate in PEM, followed by those of intermediate authorities.
+    pub chain: PathBuf,
+    /// The private key in PEM.
+    pub key: PathBuf,
+    /// An OCSP response in DER (RFC 6960), which clients get with the certificate (RFC 6066 8).
+    pub ocsp: Option<PathBuf>,
+}
+
+/// The authorities of client certificates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientAuthorities {
+    /// Their certificates in PEM.
+    pub authorities: PathBuf,
+    /// Their revocation lists in PEM (RFC 5280 5).
+    pub revoked: Option<PathBuf>,
+    /// Whether a client without a valid certificate is refused in the handshake.
+    pub are_required: bool,
+}
+
+/// An error of a file.
+pub(crate) fn invalid(path: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("{}: {error}", path.display())
+}
