@@ -19,6 +19,11 @@ use std::rc::Rc;
 use std::task::Poll;
 
 const WEBSOCKET: &[u8] = b"websocket";
+/// An extended CONNECT has no key (RFC 8441 5), but the upstream, by HTTP/1.1, requires one (RFC 6455
+/// 4.1). It proves that a server understands WebSocket, which the `101` does as well.
+const KEY: &[u8] = b"b3V0Ym9hcmQgaHR0cC8yIQ==";
+/// The proof, which clients of an extended CONNECT do not expect.
+const ACCEPT: &[u8] = b"sec-websocket-accept";
 /// Bytes that are read before they are written.
 const PIECE_BYTES: usize = 64 << 10;
 /// Pieces that are relayed in each direction before other tasks run.
@@ -54,6 +59,9 @@ async fn connect(
     let failed = |error| log_failure(app, ctx.request_id, &error);
     let mut request = request(connection, ctx, app, proxied, None).map_err(failed)?;
     request.switch_to = Some(WEBSOCKET.to_vec());
+    if ctx.request.version.has_streams() {
+        request.headers.add(b"Sec-WebSocket-Key", KEY).map_err(failed)?;
+    }
     let timeout_ms = request.timeout_ms;
     let mut response = connection.unless_gone(app.upstream.send(request)).await?.map_err(failed)?;
     if response.status == 101 {
@@ -78,6 +86,9 @@ async fn switch(
     lines.add(b"Upgrade", WEBSOCKET).expect("a constant header");
     for line in response.headers.split(|&byte| byte == b'\n') {
         if let Some(colon) = memchr::memchr(b':', line) {
+            if ctx.request.version.has_streams() && line[..colon].eq_ignore_ascii_case(ACCEPT) {
+                continue;
+            }
             // They were validated when they were received.
             let _ = lines.add(&line[..colon], line[colon + 1..].trim_ascii());
         }
