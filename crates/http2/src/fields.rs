@@ -138,12 +138,18 @@ pub(crate) fn is_visible(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |valid, byte| valid & (*byte > 32) & (*byte < 127))
 }
 
-/// Whether a field is about a connection of HTTP/1.1 (RFC 9113 8.2.2). The name is in lower case.
+/// Whether a field is about a connection of HTTP/1.1 (RFC 9113 8.2.2). The name may have any case.
 pub(crate) fn is_connection_specific(name: &[u8]) -> bool {
-    matches!(
-        name,
-        b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding" | b"upgrade"
-    )
+    let other: &[u8] = match name.len() {
+        7 => b"upgrade",
+        // Two names have this length.
+        10 if name[0] | 0x20 == b'k' => b"keep-alive",
+        10 => b"connection",
+        16 => b"proxy-connection",
+        17 => b"transfer-encoding",
+        _ => return false,
+    };
+    name.eq_ignore_ascii_case(other)
 }
 
 #[cfg(test)]
@@ -179,6 +185,17 @@ mod tests {
         }
         for value in ["a\r\nb", "a\0", "\x7f", " a", "a\t", " "] {
             assert!(!is_valid_value(value.as_bytes()), "{value}");
+        }
+    }
+
+    #[test]
+    fn fields_of_a_connection_are_found_in_any_case() {
+        for name in ["Connection", "keep-alive", "UPGRADE", "Proxy-Connection", "transfer-Encoding"]
+        {
+            assert!(is_connection_specific(name.as_bytes()), "{name}");
+        }
+        for name in ["", "connectiom", "content-encoding", "set-cookie", "upgrade-insecure"] {
+            assert!(!is_connection_specific(name.as_bytes()), "{name}");
         }
     }
 }
