@@ -125,12 +125,35 @@ pub(crate) fn is_token(bytes: &[u8]) -> bool {
 }
 
 /// Whether a value has neither control bytes other than HTAB nor white space around it.
+#[inline]
 pub(crate) fn is_valid_value(value: &[u8]) -> bool {
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    // Without an early end, so that the loop is vectorized.
-    let has_control =
-        value.iter().fold(false, |found, byte| found | (*byte < 32 && *byte != 9) | (*byte == 127));
-    !has_control && !is_space(value.first()) && !is_space(value.last())
+    !is_space(value.first()) && !is_space(value.last()) && !has_control(value)
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// Whether one of eight bytes may be below 32 or 127. Others are found only next to one that is.
+#[inline]
+fn may_have_control(word: u64) -> bool {
+    let below_space = word.wrapping_sub(0x20 * ONES) & !word;
+    let delete = word ^ (0x7f * ONES);
+    let is_delete = delete.wrapping_sub(ONES) & !delete;
+    (below_space | is_delete) & (0x80 * ONES) != 0
+}
+
+/// Whether there is a control byte other than HTAB (RFC 9110 5.5).
+#[inline]
+fn has_control(value: &[u8]) -> bool {
+    let is_control = |byte: &u8| (*byte < 32 && *byte != 9) || *byte == 127;
+    let (words, rest) = value.as_chunks::<8>();
+    let found = words.iter().any(|word| may_have_control(u64::from_le_bytes(*word)));
+    let found_in_rest = match value.last_chunk::<8>() {
+        // The last word overlaps with the one before it.
+        Some(word) => may_have_control(u64::from_le_bytes(*word)),
+        None => rest.iter().any(is_control),
+    };
+    (found || found_in_rest) && value.iter().any(is_control)
 }
 
 /// Whether all bytes are visible ASCII.
@@ -138,12 +161,18 @@ pub(crate) fn is_visible(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |valid, byte| valid & (*byte > 32) & (*byte < 127))
 }
 
-/// Whether a field is about a connection of HTTP/1.1 (RFC 9113 8.2.2). The name is in lower case.
+/// Whether a field is about a connection of HTTP/1.1 (RFC 9113 8.2.2). The name may have any case.
 pub(crate) fn is_connection_specific(name: &[u8]) -> bool {
-    matches!(
-        name,
-        b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding" | b"upgrade"
-    )
+    let other: &[u8] = match name.len() {
+        7 => b"upgrade",
+        // Two names have this length.
+        10 if name[0] | 0x20 == b'k' => b"keep-alive",
+        10 => b"connection",
+        16 => b"proxy-connection",
+        17 => b"transfer-encoding",
+        _ => return false,
+    };
+    name.eq_ignore_ascii_case(other)
 }
 
 #[cfg(test)]
@@ -179,6 +208,26 @@ mod tests {
         }
         for value in ["a\r\nb", "a\0", "\x7f", " a", "a\t", " "] {
             assert!(!is_valid_value(value.as_bytes()), "{value}");
+        }
+        for byte in 0..=255 {
+            for at in 0..20 {
+                let mut value = [b'a'; 22];
+                value[at + 1] = byte;
+                let is_valid = byte == 9 || (byte >= 32 && byte != 127);
+                assert_eq!(is_valid_value(&value), is_valid, "{byte} at {at}");
+                assert_eq!(is_valid_value(&value[at..at + 3]), is_valid, "{byte} at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn fields_of_a_connection_are_found_in_any_case() {
+        for name in ["Connection", "keep-alive", "UPGRADE", "Proxy-Connection", "transfer-Encoding"]
+        {
+            assert!(is_connection_specific(name.as_bytes()), "{name}");
+        }
+        for name in ["", "connectiom", "content-encoding", "set-cookie", "upgrade-insecure"] {
+            assert!(!is_connection_specific(name.as_bytes()), "{name}");
         }
     }
 }
