@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Certificate, Configured, Docroot, s_client};
+use outboard_e2e::{Certificate, Configured, Docroot, eventually, s_client};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -73,6 +73,31 @@ fn every_thread_resumes_a_session_also_after_a_reload() {
             site.reload();
         }
     }
+}
+
+#[test]
+fn handshakes_are_counted_and_sessions_are_logged() {
+    let site = Site::start();
+    let text = Site::text("").replace("path = \"off\"", "path = \"access.log\"\nformat = \"json\"");
+    site.0.rewrite(&text);
+    site.reload();
+    for (option, _) in VERSIONS {
+        site.connect(0, &[&ONE[..], &[option, "-sess_out", "session"]].concat());
+        site.connect(0, &[&ONE[..], &[option, "-sess_in", "session"]].concat());
+    }
+    site.connect(1, &ONE);
+    let counts = &site.0.status()["tls"];
+    for kind in ["full_1_2", "resumed_1_2", "full_1_3", "resumed_1_3", "failed"] {
+        assert_eq!(counts[kind].as_u64(), Some(1), "{counts}");
+    }
+    eventually("the lines are written", || {
+        let log = std::fs::read_to_string(site.folder().join("access.log")).unwrap_or_default();
+        let has = |facts: &str| log.lines().filter(|line| line.contains(facts)).count();
+        has("\"tls_protocol\":\"TLSv1.3\"") == 2
+            && has("\"tls_protocol\":\"TLSv1.2\"") == 2
+            && has("\"tls_resumed\":true") == 2
+            && has("\"tls_cipher\":\"ECDHE-ECDSA-AES256-GCM-SHA384\"") == 2
+    });
 }
 
 #[test]

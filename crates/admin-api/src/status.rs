@@ -51,6 +51,8 @@ pub struct Status {
     pub streams: u32,
     /// Connections accepted since start.
     pub accepted: u64,
+    /// TLS handshakes with clients since start.
+    pub tls: Tls,
     /// Requests since start.
     pub requests: u64,
     /// Body bytes sent since start.
@@ -73,6 +75,21 @@ pub struct Status {
     pub tasks: Vec<Tasks>,
     /// Page caches whose shared tier is out of reach.
     pub unshared_page_caches: Vec<UnsharedPageCache>,
+}
+
+/// TLS handshakes with clients.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tls {
+    /// New sessions of TLS 1.2.
+    pub full_1_2: u64,
+    /// Resumed sessions of TLS 1.2.
+    pub resumed_1_2: u64,
+    /// New sessions of TLS 1.3.
+    pub full_1_3: u64,
+    /// Resumed sessions of TLS 1.3.
+    pub resumed_1_3: u64,
+    /// Handshakes that failed, also because they took too long or the client did not use TLS.
+    pub failed: u64,
 }
 
 /// How often requests were refused or failed for a reason.

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::generation::Generation;
 use crate::request::{RequestContext, ResponseSummary};
 use outboard_http_server::Connection;
-use outboard_log::{AccessEntry, Reason, Wall};
+use outboard_log::{AccessEntry, Reason, TlsEntry, Wall};
 
 /// Bytes of an invalid request line in the access log.
 const MAX_LOGGED_BYTES: usize = 2 << 10;
@@ -39,6 +39,7 @@ pub(crate) fn write(
         user_agent: header(b"user-agent"),
         request: ctx.request_id,
         app: app.map_or("", |app| &app.config.name),
+        tls: tls(connection),
     };
     log.write(now, &entry);
 }
@@ -70,8 +71,15 @@ pub(crate) fn write_refused_head(
         user_agent: b"",
         request: 0,
         app: "",
+        tls: tls(connection),
     };
     log.write(now, &entry);
+}
+
+fn tls(connection: &Connection) -> Option<TlsEntry<'_>> {
+    let facts = connection.peer.tls.as_deref()?;
+    let (protocol, cipher) = (facts.protocol, facts.cipher);
+    Some(TlsEntry { protocol, cipher, is_resumed: facts.is_resumed })
 }
 
 /// The three parts of an invalid request line; a missing one is a hyphen.

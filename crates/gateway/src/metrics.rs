@@ -6,7 +6,7 @@ mod page;
 
 use crate::gateway::Gateway;
 use crate::status;
-use outboard_admin_api::status::{MemoryAccount, Pool, Tasks, Turns, Upstream};
+use outboard_admin_api::status::{MemoryAccount, Pool, Tasks, Tls, Turns, Upstream};
 use outboard_supervisor::worker::lifecycle::State;
 use page::Page;
 use std::rc::Rc;
@@ -30,6 +30,7 @@ async fn on_lead(gateway: &Gateway) -> Vec<u8> {
     page.single("outboard_threads", "Threads of the gateway.", status.threads.into());
     page.single("outboard_connections", "Open client connections.", status.connections.into());
     page.single("outboard_connections_total", "Accepted connections.", status.accepted);
+    tls(&mut page, &status.tls);
     page.metric("outboard_responses_total", "Responses by class of status.");
     for (class, count) in &status.responses {
         page.sample("outboard_responses_total", &[("class", class)], *count);
@@ -47,6 +48,20 @@ async fn on_lead(gateway: &Gateway) -> Vec<u8> {
     page_caches(&mut page, gateway);
     entities(&mut page, gateway);
     page.text.into_bytes()
+}
+
+fn tls(page: &mut Page, tls: &Tls) {
+    let name = "outboard_tls_handshakes_total";
+    page.metric(name, "TLS handshakes with clients.");
+    for (version, resumed, count) in [
+        ("TLSv1.2", "no", tls.full_1_2),
+        ("TLSv1.2", "yes", tls.resumed_1_2),
+        ("TLSv1.3", "no", tls.full_1_3),
+        ("TLSv1.3", "yes", tls.resumed_1_3),
+    ] {
+        page.sample(name, &[("version", version), ("resumed", resumed)], count);
+    }
+    page.single("outboard_tls_handshakes_failed_total", "Failed TLS handshakes.", tls.failed);
 }
 
 fn turns(page: &mut Page, turns: &Turns) {

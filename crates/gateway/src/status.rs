@@ -63,6 +63,7 @@ fn of_thread(gateway: &Gateway) -> Status {
         max_connections: gateway.server.max_connections(),
         streams: gateway.server.open_streams(),
         accepted: counters.connections,
+        tls: counters.tls,
         requests: counters.requests,
         body_bytes: counters.body_bytes,
         responses: classes.map(|(class, count)| (format!("{class}xx"), *count)).collect(),

@@ -1,7 +1,8 @@
 //! [`Counters`]: counts of connections, responses and refusals.
 
-use outboard_admin_api::status::ReasonCount;
+use outboard_admin_api::status::{ReasonCount, Tls};
 use outboard_log::Reason;
+use outboard_tls::SessionFacts;
 
 /// Counts since the start.
 #[derive(Debug, Clone)]
@@ -12,6 +13,8 @@ pub struct Counters {
     pub body_bytes: u64,
     /// Accepted connections.
     pub connections: u64,
+    /// TLS handshakes.
+    pub tls: Tls,
     /// Responses by status class; index 0: broken before a status was sent.
     pub by_class: [u64; 10],
     by_reason: Vec<u64>,
@@ -23,6 +26,7 @@ impl Default for Counters {
             requests: 0,
             body_bytes: 0,
             connections: 0,
+            tls: Tls::default(),
             by_class: [0; 10],
             by_reason: vec![0; Reason::ALL.len()],
         }
@@ -34,6 +38,17 @@ impl Counters {
         self.requests += 1;
         self.body_bytes += body_bytes;
         self.by_class[usize::from(status / 100).min(9)] += 1;
+    }
+
+    pub(crate) fn established(&mut self, facts: &SessionFacts) {
+        let Tls { full_1_2, resumed_1_2, full_1_3, resumed_1_3, .. } = &mut self.tls;
+        let count = match (facts.protocol, facts.is_resumed) {
+            ("TLSv1.3", false) => full_1_3,
+            ("TLSv1.3", true) => resumed_1_3,
+            (_, false) => full_1_2,
+            (_, true) => resumed_1_2,
+        };
+        *count += 1;
     }
 
     pub(crate) fn refused(&mut self, reason: Reason) {

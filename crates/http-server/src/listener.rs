@@ -279,6 +279,7 @@ async fn serve<S: Service>(
                     return Box::pin(http2::serve(service, accepted)).await;
                 }
                 Some(Err(why)) => {
+                    server.counters.borrow_mut().tls.failed += 1;
                     let text = format!("no TLS with {}: {why}", peer.text);
                     return server.log(Level::Debug, &text);
                 }

@@ -32,6 +32,19 @@ pub struct AccessEntry<'a> {
     pub request: u64,
     /// App name, empty when none was found.
     pub app: &'a str,
+    /// The TLS session of the connection; `None` without TLS.
+    pub tls: Option<TlsEntry<'a>>,
+}
+
+/// The facts of a TLS session.
+#[derive(Debug, Clone, Copy)]
+pub struct TlsEntry<'a> {
+    /// `TLSv1.3`.
+    pub protocol: &'a str,
+    /// The cipher suite.
+    pub cipher: &'a str,
+    /// Whether an earlier session was resumed.
+    pub is_resumed: bool,
 }
 
 /// Writes access entries.
@@ -112,6 +125,9 @@ fn write_json(out: &mut Vec<u8>, wall: Wall, entry: &AccessEntry<'_>) {
         "user_agent": text(entry.user_agent),
         "request": format!("{:016x}", entry.request),
         "app": entry.app,
+        "tls_protocol": entry.tls.map(|tls| tls.protocol),
+        "tls_cipher": entry.tls.map(|tls| tls.cipher),
+        "tls_resumed": entry.tls.map(|tls| tls.is_resumed),
     });
     let _ = write!(out, "{line}");
 }
@@ -134,6 +150,7 @@ mod tests {
             user_agent: b"curl/8",
             request: 1,
             app: "site",
+            tls: None,
         };
         let mut out = Vec::new();
         let wall = Wall { unix_us: 1_795_239_328_000_000 };
@@ -143,5 +160,36 @@ mod tests {
             "192.0.2.1 - - [21/Nov/2026:05:35:28 +0000] \
              \"GET /a?b=\\\"c\\\" HTTP/1.1\" 200 5 \"-\" \"curl/8\""
         );
+    }
+
+    #[test]
+    fn a_json_line_has_the_tls_session() {
+        let tls =
+            TlsEntry { protocol: "TLSv1.3", cipher: "TLS_AES_128_GCM_SHA256", is_resumed: true };
+        let line = |tls| {
+            let entry = AccessEntry {
+                client: "192.0.2.1",
+                method: b"GET",
+                target: b"/",
+                protocol: "HTTP/2.0",
+                status: 200,
+                body_bytes: 5,
+                duration_us: 12,
+                referer: b"",
+                user_agent: b"",
+                request: 1,
+                app: "site",
+                tls,
+            };
+            let mut out = Vec::new();
+            write_json(&mut out, Wall { unix_us: 0 }, &entry);
+            serde_json::from_slice::<serde_json::Value>(&out).unwrap()
+        };
+        let with = line(Some(tls));
+        assert_eq!(with["tls_protocol"], "TLSv1.3");
+        assert_eq!(with["tls_cipher"], "TLS_AES_128_GCM_SHA256");
+        assert_eq!(with["tls_resumed"], true);
+        let without = line(None);
+        assert!(without["tls_protocol"].is_null() && without["tls_resumed"].is_null());
     }
 }

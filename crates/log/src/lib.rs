@@ -14,7 +14,7 @@ mod sink;
 mod sink_target;
 mod timestamp;
 
-pub use access::{AccessEntry, AccessLog};
+pub use access::{AccessEntry, AccessLog, TlsEntry};
 pub use error::{ErrorLog, Event, Level};
 pub use opener::Opener;
 pub use reason::Reason;

@@ -5,7 +5,7 @@
 //! those of all threads together, so each of them reports all.
 
 use outboard_admin_api::status::{
-    MemoryAccount, Pool, ReasonCount, Route, Status, Turns, Upstream, Wait,
+    MemoryAccount, Pool, ReasonCount, Route, Status, Tls, Turns, Upstream, Wait,
 };
 use std::collections::BTreeMap;
 
@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 pub(super) fn add(sum: &mut Status, other: Status) {
     sum.threads += other.threads;
     sum.accepted += other.accepted;
+    add_tls(&mut sum.tls, other.tls);
     sum.requests += other.requests;
     sum.body_bytes += other.body_bytes;
     sum.streams += other.streams;
@@ -38,6 +39,14 @@ fn add_counts(sum: &mut BTreeMap<String, u64>, other: BTreeMap<String, u64>) {
     for (name, count) in other {
         *sum.entry(name).or_default() += count;
     }
+}
+
+fn add_tls(sum: &mut Tls, other: Tls) {
+    sum.full_1_2 += other.full_1_2;
+    sum.resumed_1_2 += other.resumed_1_2;
+    sum.full_1_3 += other.full_1_3;
+    sum.resumed_1_3 += other.resumed_1_3;
+    sum.failed += other.failed;
 }
 
 fn add_reason(sum: &mut Vec<ReasonCount>, other: ReasonCount) {
@@ -145,7 +154,9 @@ mod tests {
             "uptime_s": 5, "generation": 2, "drain_timeout_ms": 1, "ready": true,
             "draining": false, "listeners": ["a"], "connections": 7, "max_connections": 8,
             "streams": 2, "accepted": 10, "requests": 20, "body_bytes": 30,
-            "responses": {"2xx": 3}, "reasons": [], "memory": [],
+            "responses": {"2xx": 3},
+            "tls": {"full_1_2": 1, "resumed_1_2": 2, "full_1_3": 3, "resumed_1_3": 4, "failed": 5},
+            "reasons": [], "memory": [],
             "upstream": {
                 "requests": 1, "under_way": 2, "responses": 3, "connections": 4, "reused": 5,
                 "idle": 6, "redirects": 7, "retries": 8, "failures": {"dns": 1},
@@ -209,6 +220,8 @@ mod tests {
         assert_eq!((sum.connections, sum.max_connections, sum.streams), (7, 8, 6));
         assert_eq!((sum.lost_log_lines, sum.responses["2xx"], sum.uptime_s), (3, 9, 5));
         assert_eq!(sum.listeners, ["a"]);
+        assert_eq!((sum.tls.full_1_2, sum.tls.resumed_1_2, sum.tls.failed), (3, 6, 15));
+        assert_eq!((sum.tls.full_1_3, sum.tls.resumed_1_3), (9, 12));
         assert_eq!(sum.turns.count, 27);
         let over = [sum.turns.over_1_ms, sum.turns.over_5_ms, sum.turns.over_20_ms];
         assert_eq!((over, sum.turns.over_100_ms), ([12, 9, 6], 3));

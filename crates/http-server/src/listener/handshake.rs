@@ -46,6 +46,7 @@ pub(super) async fn perform(
     share_turn(HANDSHAKE_BYTES).await;
     let session = with_deadline(until_ms, Session::accept(stream, &settings)).await;
     let (session, facts) = session.map_err(too_long)?.map_err(|error| error.to_string())?;
+    context.counters.borrow_mut().established(&facts);
     let negotiated = match session.is_http2() {
         true => Negotiated::Http2(Transport::encrypted(session)),
         false => Negotiated::Http1(Transport::encrypted(session)),
