@@ -9,10 +9,12 @@ use crate::server_context::{ServerContext, ServerShared};
 use crate::service::Service;
 use crate::transport::Transport;
 use crate::transport::pipe::Pipe;
+use crate::upgrade::{UpgradeHandler, Upgraded};
 use outboard_buffer::{Memory, TempDir};
 use outboard_config::{Config, Limits};
 use outboard_log::{ErrorLog, Level, Opener, Reason, Sink, Target, Wall};
 use outboard_reactor::Peer;
+use std::future::poll_fn;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -61,6 +63,21 @@ pub(crate) fn read_all(client: &Pipe) -> String {
     String::from_utf8(bytes).expect("responses of tests are text")
 }
 
+/// Sends back what comes, until the client has ended its side.
+async fn echo_bytes(mut client: Upgraded) {
+    loop {
+        let mut bytes = Vec::new();
+        match poll_fn(|_| client.poll_read(&mut bytes)).await {
+            Ok(0) | Err(_) => return client.end(),
+            Ok(_) => {}
+        }
+        while !bytes.is_empty() {
+            let Ok(count) = poll_fn(|_| client.poll_write(&bytes)).await else { return };
+            bytes.drain(..count);
+        }
+    }
+}
+
 /// A service that responds with the request's path, or as the path demands.
 pub(crate) struct Echo {
     pub(crate) context: Rc<ServerContext>,
@@ -78,6 +95,10 @@ impl Service for Echo {
         let request = RequestFacts::of(connection);
         let buffers = connection.buffers();
         let path = buffers.head.path(&buffers.input).to_vec();
+        if buffers.head.upgrade(&buffers.input).is_some() {
+            let handler: UpgradeHandler = Box::new(|client| Box::pin(echo_bytes(client)));
+            return connection.upgrade(request, &HeaderBlock::default(), handler).await;
+        }
         let mut body = path.clone();
         if path == b"/body" {
             let limits = connection.context.limits().clone();

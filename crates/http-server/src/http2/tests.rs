@@ -23,13 +23,14 @@ fn service() -> Rc<Echo> {
     Rc::new(Echo { context: context(limits()) })
 }
 
+fn socket(end: UnixStream) -> Socket {
+    end.set_nonblocking(true).unwrap();
+    Socket::new(end.into()).unwrap()
+}
+
 /// Connects to a service. The client's end is driven by a task of its own.
 async fn connect(service: &Rc<Echo>) -> SendRequest<Bytes> {
     let (client, server) = UnixStream::pair().unwrap();
-    let socket = |end: UnixStream| {
-        end.set_nonblocking(true).unwrap();
-        Socket::new(end.into()).unwrap()
-    };
     let (server, service) = (socket(server), service.clone());
     spawn(async move {
         let file = || CERTIFICATE.into();
@@ -210,6 +211,55 @@ fn a_reset_stream_ends_its_request() {
         stream.body.send_reset(h2::Reason::CANCEL);
         streams(0).await;
         assert_eq!(get(&client, "/next").await.unwrap().0, 200);
+    });
+}
+
+#[test]
+fn an_extended_connect_is_a_stream_of_bytes() {
+    in_loop(async {
+        let client = connect(&service()).await;
+        let mut client = client.ready().await.unwrap();
+        wait_for("the server's settings", || {
+            client.is_extended_connect_protocol_enabled().then_some(())
+        })
+        .await;
+        let request = Request::connect("https://localhost/chat")
+            .extension(h2::ext::Protocol::from_static("websocket"));
+        let (response, mut sent) = client.send_request(request.body(()).unwrap(), false).unwrap();
+        sent.send_data(Bytes::from_static(b"one"), false).unwrap();
+        let response = response.await.unwrap();
+        assert_eq!(response.status(), 200);
+        let mut body = response.into_body();
+        assert_eq!(body.data().await.unwrap().unwrap(), "one");
+        sent.send_data(Bytes::from_static(b"two"), true).unwrap();
+        assert_eq!(body.data().await.unwrap().unwrap(), "two");
+        // The end of the stream, alone in a frame.
+        assert!(body.data().await.is_none_or(|end| end.unwrap().is_empty()));
+        assert!(body.is_end_stream(), "the server has ended its side");
+    });
+}
+
+#[test]
+fn a_client_without_tls_may_begin_with_the_preface() {
+    in_loop(async {
+        let service = service();
+        let (client, server) = UnixStream::pair().unwrap();
+        let listener = ListenerContext::plain(Role::Apps);
+        crate::test_client::serve_socket(&service, listener, socket(server), Peer::Unix);
+        let client = socket(client);
+        // The preface comes in two parts, then SETTINGS and a GET of `/` for the host `a`.
+        let frames = b"\0\0\0\x04\0\0\0\0\0\0\0\x06\x01\x05\0\0\0\x01\x82\x84\x87\x41\x01a";
+        for part in [&b"PRI * HT"[..], b"TP/2.0\r\n\r\nSM\r\n\r\n", frames] {
+            client.write_all(&mut [std::io::IoSlice::new(part)]).await.unwrap();
+        }
+        let mut received = Vec::new();
+        wait_for("a response", || {
+            received.reserve(4096);
+            drop(client.try_read(&mut received));
+            // The DATA frame of the first stream: the path, and the end.
+            received.ends_with(b"\0\0\x01\0\x01\0\0\0\x01/").then_some(())
+        })
+        .await;
     });
 }
 
