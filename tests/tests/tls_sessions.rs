@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Certificate, Configured, Docroot, eventually, s_client};
+use outboard_e2e::{Certificate, Configured, Docroot, Launch, Server, eventually, s_client};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -101,6 +101,23 @@ fn handshakes_are_counted_and_sessions_are_logged() {
 }
 
 #[test]
+fn secrets_are_logged_in_development_only() {
+    for (environment, is_logged) in [("development", true), ("production", false)] {
+        let docroot = Docroot::of("tls");
+        let folder = docroot.beside().path().to_owned();
+        Certificate::make(&folder, "one", "DNS:one.test");
+        Certificate::make(&folder, "client", "DNS:client.test");
+        let variable = format!("SSLKEYLOGFILE={}/secrets", folder.display());
+        let program = Launch::new("env").arg(variable).arg(Server::binary());
+        let text = format!("environment = \"{environment}\"\n{}", Site::text(""));
+        let site = Site(Configured::launched(program, docroot, &text));
+        assert!(site.connect(0, &ONE).contains("SSL_PROTOCOL=TLSv1.3\n"));
+        let secrets = std::fs::read_to_string(folder.join("secrets")).unwrap_or_default();
+        assert_eq!(secrets.contains("CLIENT_TRAFFIC_SECRET_0"), is_logged, "{environment}");
+    }
+}
+
+#[test]
 fn a_resumed_session_has_new_tickets() {
     let site = Site::start();
     site.connect(0, &[&ONE[..], &["-sess_out", "a"]].concat());
@@ -122,7 +139,7 @@ fn a_session_is_not_resumed_for_another_server_name() {
 }
 
 #[test]
-fn a_session_without_certificate_is_not_resumed_where_one_is_required() {
+fn a_session_is_not_resumed_where_certificates_are_required() {
     let site = Site::start();
     for (option, _) in VERSIONS {
         site.connect(0, &[&ONE[..], &[option, "-sess_out", "session"]].concat());

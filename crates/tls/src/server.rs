@@ -13,6 +13,9 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{KeyLogFile, SupportedProtocolVersion};
 use std::sync::Arc;
 
+/// The most tickets of a session. Without a request of the client there are two, as browsers use each once.
+const MAX_TICKETS: usize = 4;
+
 /// See the module.
 #[derive(Debug)]
 pub struct ServerSettings {
@@ -54,6 +57,8 @@ impl ServerSettings {
         };
         let mut rustls = builder.with_cert_resolver(certificates.clone());
         rustls.ticketer = keys.of(options)?;
+        // RFC 9149: fewer tickets, or more for parallel connections, if the client requests a number.
+        rustls.max_tls13_tickets = MAX_TICKETS;
         rustls.session_storage = Arc::new(NoServerSessionStorage {});
         rustls.alpn_protocols = options.protocols.iter().map(|name| name.to_vec()).collect();
         if options.logs_secrets {

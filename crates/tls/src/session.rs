@@ -41,7 +41,7 @@ impl Session {
         name: ServerName<'static>,
     ) -> io::Result<Self> {
         let session = ClientConnection::new(settings, name).map_err(io::Error::other)?;
-        Self::begin(stream, session.into()).await
+        Self::begin(stream, session.into(), Vec::new()).await
     }
 
     /// Accepts a client, including the handshake.
@@ -52,8 +52,20 @@ impl Session {
         stream: Stream,
         settings: &ServerSettings,
     ) -> io::Result<(Self, SessionFacts)> {
+        Self::accept_received(stream, Vec::new(), settings).await
+    }
+
+    /// The same, when the caller has read these first bytes.
+    ///
+    /// # Errors
+    /// As [`Session::accept`].
+    pub async fn accept_received(
+        stream: Stream,
+        received: Vec<u8>,
+        settings: &ServerSettings,
+    ) -> io::Result<(Self, SessionFacts)> {
         let session = ServerConnection::new(settings.rustls.clone()).map_err(io::Error::other)?;
-        let this = Self::begin(stream, session.into()).await?;
+        let this = Self::begin(stream, session.into(), received).await?;
         let Connection::Server(session) = &this.session else {
             return Err(io::Error::other("a client's session"));
         };
@@ -61,8 +73,8 @@ impl Session {
         Ok((this, facts))
     }
 
-    async fn begin(stream: Stream, session: Connection) -> io::Result<Self> {
-        let (incoming, outgoing) = (Vec::new(), Vec::new());
+    async fn begin(stream: Stream, session: Connection, incoming: Vec<u8>) -> io::Result<Self> {
+        let outgoing = Vec::new();
         let mut this =
             Self { stream, session, incoming, outgoing, is_abandoned: false, has_failed: false };
         std::future::poll_fn(|_| this.poll_handshake()).await?;

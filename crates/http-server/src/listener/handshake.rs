@@ -7,8 +7,6 @@ use crate::server_context::ServerContext;
 use crate::transport::Transport;
 use outboard_reactor::{Stream, now_ms, share_turn, with_deadline};
 use outboard_tls::{ServerSettings, Session, SessionFacts};
-use rustix::fd::AsFd;
-use rustix::net::{RecvFlags, recv};
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,17 +32,17 @@ pub(super) async fn perform(
     let timeout_ms = context.limits().header_timeout_ms;
     let until_ms = now_ms() + timeout_ms;
     let too_long = |_| format!("not within {timeout_ms} ms");
-    let first = with_deadline(until_ms, first_byte(&stream)).await.map_err(too_long)?;
-    if first.map_err(|error| error.to_string())? != HANDSHAKE {
+    let received = with_deadline(until_ms, first_bytes(&stream)).await.map_err(too_long)?;
+    let received = received.map_err(|error| error.to_string())?;
+    if received.first() != Some(&HANDSHAKE) {
         // The client may be gone.
         let mut pace = Pace::of_response(&context.limits());
         let slices = &mut [IoSlice::new(PLAIN)];
         let _ = Transport::Plain(stream).write_all(slices, &mut pace).await;
         return Err("the client does not use TLS".to_owned());
     }
-    // A handshake is much work: one per turn of the event loop.
-    share_turn(HANDSHAKE_BYTES).await;
-    let session = with_deadline(until_ms, Session::accept(stream, &settings)).await;
+    let session = Session::accept_received(stream, received, &settings);
+    let session = with_deadline(until_ms, session).await;
     let (session, facts) = session.map_err(too_long)?.map_err(|error| error.to_string())?;
     context.counters.borrow_mut().established(&facts);
     let negotiated = match session.is_http2() {
@@ -54,20 +52,23 @@ pub(super) async fn perform(
     Ok((negotiated, Rc::new(facts)))
 }
 
-/// Peeks at the first byte.
-async fn first_byte(stream: &Stream) -> io::Result<u8> {
+/// Reads what the client has sent first, when it is this connection's turn.
+async fn first_bytes(stream: &Stream) -> io::Result<Vec<u8>> {
     loop {
         stream.source().readable().await;
-        let mut byte = [0];
-        match recv(stream.as_fd(), &mut byte, RecvFlags::PEEK) {
-            Ok((_, 0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => return Ok(byte[0]),
-            Err(rustix::io::Errno::AGAIN) => stream.source().clear_readable(),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        // A handshake is much work: one per turn of the event loop.
+        share_turn(HANDSHAKE_BYTES).await;
+        let mut received = Vec::with_capacity(FIRST_BYTES);
+        match stream.try_read(&mut received)? {
+            Some(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Some(_) => return Ok(received),
+            None => {}
         }
     }
 }
+
+/// Most first flights of clients have less, also with a post-quantum key share.
+const FIRST_BYTES: usize = 4 << 10;
 
 /// The work of a handshake, as bytes moved: a whole turn.
 const HANDSHAKE_BYTES: usize = 1 << 20;
