@@ -74,7 +74,7 @@ fn every_status_is_written() {
 #[test]
 fn the_table_follows_the_peers_size() {
     let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(65_536));
-    let mut exchange = |encoder: &mut Encoder, decoder: &mut Decoder| {
+    let exchange = |encoder: &mut Encoder, decoder: &mut Decoder| {
         let block = encode(encoder, &response());
         assert_eq!(decode(decoder, &block).unwrap(), in_lower_case(&response()));
         assert!(decoder.table().size() <= encoder.table().capacity());
