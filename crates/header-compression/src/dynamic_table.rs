@@ -79,7 +79,6 @@ impl DynamicTable {
         Some(field.split_at(entry.name_len as usize))
     }
 
-    #[cfg(test)]
     /// The same by absolute index (RFC 9204 3.2.4).
     pub(crate) fn get_absolute(&self, index: u64) -> Option<(&[u8], &[u8])> {
         let relative = self.inserted.checked_sub(index.checked_add(1)?)?;

@@ -9,6 +9,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `hpack` | [`hpack::Decoder`] and [`hpack::Encoder`] |
+//! | `qpack` | [`qpack::Decoder`] and [`qpack::Encoder`] |
 //! | `huffman` | the code of strings, with `code` its tables |
 //! | `integer`, `string` | the primitives of both formats |
 //! | `dynamic_table`, `static_names` | the tables of both formats |
@@ -24,6 +25,7 @@ pub mod hpack;
 pub mod huffman;
 mod indexing;
 mod integer;
+pub mod qpack;
 mod static_names;
 mod string;
 

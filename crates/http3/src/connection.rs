@@ -1,0 +1,300 @@
+//! The server's side of a connection without I/O (RFC 9114).
+//!
+//! Called by the owner of the QUIC connection with the bytes of each stream that the client opened, in
+//! order; it reports events and appends to buffers what is to be sent. Invariants: a request has one
+//! head, and ends with one of [`Event::End`], a head that is the end, and [`Event::StreamError`]; what a
+//! client can cause without requests is bounded.
+
+mod control_stream;
+mod request_stream;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod unidirectional_stream;
+
+use crate::error::{ConnectionError, ErrorCode, StreamError};
+use crate::fields::FieldList;
+use crate::frame::{frame_type, write_frame_head};
+use crate::priority::Priority;
+use crate::request::RequestHead;
+use crate::settings::Settings;
+use crate::varint::write_varint;
+use outboard_header_compression::qpack::{Encoder, SectionWriter};
+use request_stream::{Progress, RequestStream};
+use shared::Shared;
+use std::collections::HashMap;
+use std::ops::Range;
+use unidirectional_stream::{CONTROL_STREAM, DECODER_STREAM, UnidirectionalStreams};
+
+/// The limits of a connection, and what is announced to the client.
+#[derive(Debug, Clone, Copy)]
+pub struct Config {
+    /// The largest field section, encoded and decoded (RFC 9114 4.2.2).
+    pub field_section_bytes_max: usize,
+    /// The largest dynamic table of the client's encoder; 0 for none.
+    pub qpack_table_capacity: usize,
+    /// How many streams may wait for entries of that table; each stores its field section.
+    pub qpack_blocked_streams: usize,
+    /// Whether extended CONNECT is accepted (RFC 9220 3).
+    pub enable_connect_protocol: bool,
+    /// How many bytes of unknown and control frames are accepted between two requests.
+    pub skipped_bytes_max: u64,
+    /// How many streams of unknown types are accepted between two requests.
+    pub unknown_streams_max: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            field_section_bytes_max: 65_536,
+            qpack_table_capacity: 0,
+            qpack_blocked_streams: 0,
+            enable_connect_protocol: false,
+            skipped_bytes_max: 65_536,
+            unknown_streams_max: 100,
+        }
+    }
+}
+
+/// What the bytes of a stream mean.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A request begins.
+    Head {
+        /// Its stream.
+        stream_id: u64,
+        /// Its pseudo-header fields and fields.
+        head: &'a RequestHead,
+        /// Whether it has no body and no trailers; no other event follows.
+        is_end: bool,
+    },
+    /// A part of the body.
+    Data {
+        /// The stream of the request.
+        stream_id: u64,
+        /// Where it is in the bytes that were passed to [`Connection::receive`].
+        range: Range<usize>,
+    },
+    /// The trailers of a request.
+    Trailers {
+        /// The stream of the request.
+        stream_id: u64,
+        /// The fields.
+        fields: &'a FieldList,
+    },
+    /// A request is complete.
+    End {
+        /// Its stream.
+        stream_id: u64,
+    },
+    /// A request ends with an error. The caller resets the stream or sends an error response, stops
+    /// reading, and does not pass on further bytes of the stream.
+    StreamError {
+        /// Its stream.
+        stream_id: u64,
+        /// The reason.
+        error: StreamError,
+    },
+    /// The rest of a stream that was blocked can be passed on.
+    Unblocked {
+        /// The stream.
+        stream_id: u64,
+    },
+    /// The client's settings.
+    Settings(Settings),
+    /// The client will accept no push from this identifier on, and closes the connection soon.
+    GoAway {
+        /// A push identifier.
+        push_id: u64,
+    },
+    /// The priority of a request, which may not have begun (RFC 9218 7.1).
+    PriorityUpdate {
+        /// The stream of the request.
+        stream_id: u64,
+        /// The new priority.
+        priority: Priority,
+    },
+    /// A stream of an unknown type. The caller stops reading it with
+    /// [`ErrorCode::STREAM_CREATION_ERROR`], and does not pass on further bytes.
+    UnknownStream {
+        /// The stream.
+        stream_id: u64,
+    },
+}
+
+/// How much of the bytes was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Received {
+    /// Everything.
+    All,
+    /// The stream waits for the QPACK encoder stream. The caller passes on the bytes after `consumed`,
+    /// even if there are none, and the end of the stream, when [`Event::Unblocked`] is reported.
+    Blocked {
+        /// How many bytes were read.
+        consumed: usize,
+    },
+}
+
+/// A connection with a client.
+#[derive(Debug)]
+pub struct Connection {
+    shared: Shared,
+    encoder: Encoder,
+    requests: HashMap<u64, RequestStream>,
+    unidirectional: UnidirectionalStreams,
+    /// The first request that has not begun.
+    next_request: u64,
+    /// The identifier of the GOAWAY that was sent.
+    goaway: Option<u64>,
+    is_decoder_stream_open: bool,
+}
+
+impl Connection {
+    /// A connection at its start.
+    pub fn new(config: Config) -> Self {
+        Self {
+            shared: Shared::new(config),
+            encoder: Encoder::new(),
+            requests: HashMap::new(),
+            unidirectional: UnidirectionalStreams::default(),
+            next_request: 0,
+            goaway: None,
+            is_decoder_stream_open: false,
+        }
+    }
+
+    /// Reads the next bytes of a stream of the client; `fin` is its end.
+    ///
+    /// # Errors
+    /// The connection must be closed with the error's code.
+    pub fn receive(
+        &mut self,
+        stream_id: u64,
+        bytes: &[u8],
+        fin: bool,
+        mut on_event: impl FnMut(Event<'_>),
+    ) -> Result<Received, ConnectionError> {
+        match stream_id & 3 {
+            0 => self.receive_request(stream_id, bytes, fin, &mut on_event),
+            2 => {
+                let (streams, shared) = (&mut self.unidirectional, &mut self.shared);
+                streams.receive(stream_id, bytes, fin, shared, &mut self.encoder, &mut on_event)?;
+                Ok(Received::All)
+            }
+            _ => Err(ConnectionError::new(
+                ErrorCode::STREAM_CREATION_ERROR,
+                "stream is not one of a client",
+            )),
+        }
+    }
+
+    fn receive_request(
+        &mut self,
+        stream_id: u64,
+        bytes: &[u8],
+        fin: bool,
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Received, ConnectionError> {
+        if self.goaway.is_some_and(|goaway| stream_id >= goaway) {
+            on_event(Event::StreamError { stream_id, error: StreamError::Refused });
+            self.shared.decoder.cancel_stream(stream_id);
+            return Ok(Received::All);
+        }
+        self.next_request = self.next_request.max(stream_id + 4);
+        let stream =
+            self.requests.entry(stream_id).or_insert_with(|| RequestStream::new(stream_id));
+        match stream.receive(bytes, fin, &mut self.shared, on_event)? {
+            Progress::Open => Ok(Received::All),
+            Progress::Blocked { consumed } => Ok(Received::Blocked { consumed }),
+            Progress::Closed => {
+                self.requests.remove(&stream_id);
+                Ok(Received::All)
+            }
+        }
+    }
+
+    /// Forgets a stream that the client has reset, or that the caller has stopped reading.
+    ///
+    /// # Errors
+    /// The connection cannot do without this stream.
+    pub fn close_stream(&mut self, stream_id: u64) -> Result<(), ConnectionError> {
+        if self.requests.remove(&stream_id).is_some() {
+            self.shared.decoder.cancel_stream(stream_id);
+        }
+        self.unidirectional.close(stream_id)
+    }
+
+    /// How many requests are not complete.
+    pub fn open_requests(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// What the control stream of this side begins with: its type and SETTINGS (RFC 9114 6.2.1).
+    pub fn write_control_stream_start(&self, out: &mut Vec<u8>) {
+        write_varint(out, CONTROL_STREAM);
+        self.shared.config.settings().write(out);
+    }
+
+    /// What is to be sent on the QPACK decoder stream of this side, with its type at first.
+    ///
+    /// Nothing is ever sent if the dynamic table has no capacity; the stream need not be opened then.
+    pub fn write_decoder_stream(&mut self, out: &mut Vec<u8>) {
+        let instructions = self.shared.decoder.instructions();
+        if instructions.is_empty() {
+            return;
+        }
+        if !std::mem::replace(&mut self.is_decoder_stream_open, true) {
+            write_varint(out, DECODER_STREAM);
+        }
+        out.append(instructions);
+    }
+
+    /// Writes a HEADERS frame with the fields that `write` adds: a head, an interim head or trailers.
+    pub fn write_fields(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut SectionWriter<'_>)) {
+        write_varint(out, frame_type::HEADERS);
+        // Enough for most sections: a length of two bytes.
+        const LENGTH_BYTES: usize = 2;
+        let start = out.len();
+        out.extend_from_slice(&[0; LENGTH_BYTES]);
+        write(&mut self.encoder.begin(out));
+        let len = out.len() - start - LENGTH_BYTES;
+        match u16::try_from(len) {
+            Ok(len) if len < 0x4000 => {
+                out[start..start + LENGTH_BYTES].copy_from_slice(&(len | 0x4000).to_be_bytes());
+            }
+            _ => {
+                let mut length = Vec::new();
+                write_varint(&mut length, len as u64);
+                out.splice(start..start + LENGTH_BYTES, length);
+            }
+        }
+    }
+
+    /// Writes the head of a DATA frame, which `len` bytes of a body follow.
+    pub fn write_data_head(out: &mut Vec<u8>, len: u64) {
+        write_frame_head(out, frame_type::DATA, len);
+    }
+
+    /// Writes GOAWAY for the control stream: requests that have not begun are refused (RFC 9114 5.2).
+    pub fn write_goaway(&mut self, out: &mut Vec<u8>) {
+        let stream_id = self.goaway.unwrap_or(self.next_request).min(self.next_request);
+        self.goaway = Some(stream_id);
+        let mut payload = Vec::new();
+        write_varint(&mut payload, stream_id);
+        write_frame_head(out, frame_type::GOAWAY, payload.len() as u64);
+        out.extend_from_slice(&payload);
+    }
+}
+
+impl Config {
+    /// The settings to announce.
+    fn settings(&self) -> Settings {
+        Settings {
+            qpack_max_table_capacity: self.qpack_table_capacity as u64,
+            qpack_blocked_streams: self.qpack_blocked_streams as u64,
+            max_field_section_size: Some(self.field_section_bytes_max as u64),
+            enable_connect_protocol: self.enable_connect_protocol,
+        }
+    }
+}

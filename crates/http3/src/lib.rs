@@ -1,0 +1,63 @@
+//! HTTP/3 without I/O (RFC 9114), the server's side.
+//!
+//! Called by the owner of a QUIC connection, which passes on the bytes of each stream and sends what is
+//! written. Fields are compressed by `outboard-header-compression`.
+//!
+//! Invariants: no input panics; a malformed request is rejected before it is reported; what is stored
+//! for a stream is an incomplete field section.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `connection` | [`Connection`], its [`Config`] and [`Event`]s |
+//! | `connection/request_stream` | the frames of a request |
+//! | `connection/control_stream`, `connection/unidirectional_stream` | the client's other streams |
+//! | `connection/shared` | what streams share: the QPACK decoder, limits |
+//! | `request`, `fields` | [`RequestHead`] and [`FieldList`], with the rules for them |
+//! | `frame`, `varint` | the wire format |
+//! | `settings`, `priority` | [`Settings`], [`Priority`] |
+//! | `error` | [`ErrorCode`], [`ConnectionError`], [`StreamError`] |
+//!
+//! # Examples
+//!
+//! ```
+//! use outboard_http3::{Config, Connection, Event};
+//!
+//! let mut connection = Connection::new(Config::default());
+//! // HEADERS with GET, https, the path / and the authority a.test, by the static table.
+//! let request = b"\x01\x0d\x00\x00\xd1\xd7\xc1\x50\x06a.test";
+//! let mut is_request = false;
+//! let received = connection.receive(0, request, true, |event| {
+//!     if let Event::Head { head, is_end: true, .. } = event {
+//!         is_request = head.method() == b"GET" && head.authority() == Some(b"a.test");
+//!     }
+//! });
+//! assert!(received.is_ok() && is_request);
+//!
+//! let mut response = Vec::new();
+//! connection.write_fields(&mut response, |fields| {
+//!     fields.status(200);
+//!     fields.field(b"Content-Length", b"2");
+//! });
+//! Connection::write_data_head(&mut response, 2);
+//! response.extend_from_slice(b"hi");
+//! ```
+#![forbid(unsafe_code)]
+
+mod connection;
+mod error;
+mod fields;
+mod frame;
+mod priority;
+mod request;
+mod settings;
+mod varint;
+
+pub use connection::{Config, Connection, Event, Received};
+pub use error::{ConnectionError, ErrorCode, MalformedFields, StreamError};
+pub use fields::{FieldList, is_connection_field};
+pub use frame::{FramePart, FrameReader, frame_type};
+pub use outboard_header_compression::qpack::SectionWriter;
+pub use priority::Priority;
+pub use request::RequestHead;
+pub use settings::Settings;
+pub use varint::{VARINT_MAX, read_varint, write_varint};
