@@ -23,8 +23,8 @@ pub(super) const EOS: u16 = 256;
 /// The length of the longest code, that of EOS.
 pub(super) const LONGEST_BITS: u8 = 30;
 
-/// The bits that [`Lookup`] reads at a time.
-pub(super) const LOOKUP_BITS: u8 = 11;
+/// The bits that [`Lookup`] reads at a time: two of the most frequent characters, in a table of 16 KB.
+pub(super) const LOOKUP_BITS: u8 = 12;
 
 /// The code of a symbol, in the lowest `bits`.
 #[derive(Clone, Copy)]
@@ -78,8 +78,6 @@ pub(super) struct Lookup {
     pub(super) count: u8,
     /// The length of their codes together.
     pub(super) bits: u8,
-    /// The length of the first one.
-    pub(super) first_bits: u8,
 }
 
 /// All values of the next [`LOOKUP_BITS`].
@@ -95,7 +93,7 @@ const fn lookups() -> [Lookup; 1 << LOOKUP_BITS] {
         let bits = first.bits + second.bits;
         if first.count == 1 && second.count == 1 && bits <= LOOKUP_BITS {
             let symbols = [first.symbols[0], second.symbols[0]];
-            pairs[index] = Lookup { symbols, count: 2, bits, first_bits: first.bits };
+            pairs[index] = Lookup { symbols, count: 2, bits };
         }
         index += 1;
     }
@@ -103,7 +101,7 @@ const fn lookups() -> [Lookup; 1 << LOOKUP_BITS] {
 }
 
 const fn single_lookups() -> [Lookup; 1 << LOOKUP_BITS] {
-    let none = Lookup { symbols: [0; 2], count: 0, bits: 0, first_bits: 0 };
+    let none = Lookup { symbols: [0; 2], count: 0, bits: 0 };
     let codes = all_codes();
     let mut lookups = [none; 1 << LOOKUP_BITS];
     let mut byte = 0;
@@ -114,7 +112,7 @@ const fn single_lookups() -> [Lookup; 1 << LOOKUP_BITS] {
             let mut rest = 0;
             while rest < 1 << free {
                 let symbols = [byte as u8, 0];
-                let lookup = Lookup { symbols, count: 1, bits, first_bits: bits };
+                let lookup = Lookup { symbols, count: 1, bits };
                 lookups[((code as usize) << free) + rest] = lookup;
                 rest += 1;
             }

@@ -3,7 +3,9 @@
 //! Called by `string`. Invariants: the output is at most 8/5 of the input (the shortest code has five
 //! bits); each step consumes input.
 
-use super::code::{EOS, LENGTH_CLASSES, LONGEST_BITS, LOOKUP_BITS, LOOKUPS, LengthClass, SYMBOLS};
+use super::code::{
+    CODES, EOS, LENGTH_CLASSES, LONGEST_BITS, LOOKUP_BITS, LOOKUPS, LengthClass, SYMBOLS,
+};
 use std::fmt;
 
 /// A string that is not Huffman code: EOS, or padding other than at most seven bits of one
@@ -127,11 +129,13 @@ fn decode_into(input: &[u8], out: &mut [u8]) -> Result<usize, HuffmanError> {
     }
     loop {
         let lookup = LOOKUPS[reader.next_bits(LOOKUP_BITS)];
-        if lookup.count == 0 || lookup.first_bits > reader.count {
+        let symbol = lookup.symbols[0];
+        let bits = CODES[usize::from(symbol)].bits;
+        if lookup.count == 0 || bits > reader.count {
             return if reader.is_padding() { Ok(len) } else { Err(HuffmanError) };
         }
-        out[len] = lookup.symbols[0];
+        out[len] = symbol;
         len += 1;
-        reader.consume(lookup.first_bits);
+        reader.consume(bits);
     }
 }
