@@ -69,6 +69,7 @@ impl Fields {
 
     /// Adds a field.
     pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) {
+        self.bytes.reserve(name.len() + value.len());
         let name = self.store(name);
         let value = self.store(value);
         self.spans.push((name, value));
@@ -114,14 +115,42 @@ const NAME_BYTES: [bool; 256] = {
 };
 
 /// Whether a field name is valid in HTTP/2.
+#[inline]
 pub(crate) fn is_valid_name(name: &[u8]) -> bool {
-    !name.is_empty() && name.iter().all(|byte| NAME_BYTES[usize::from(*byte)])
+    let is_valid = |byte: &u8| NAME_BYTES[usize::from(*byte)];
+    let are_common = |word: u64| are_letters_or_dashes(word, word);
+    !name.is_empty() && (all_words(name, are_common) || name.iter().all(is_valid))
 }
 
 /// Whether the bytes are a token (RFC 9110 5.6.2).
+#[inline]
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     let is_valid = |byte: &u8| byte.is_ascii_uppercase() || NAME_BYTES[usize::from(*byte)];
-    !bytes.is_empty() && bytes.iter().all(is_valid)
+    let are_common = |word: u64| are_letters_or_dashes(word | (0x20 * ONES), word);
+    !bytes.is_empty() && (all_words(bytes, are_common) || bytes.iter().all(is_valid))
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// Whether there are words of eight bytes, and all satisfy the test; the last overlaps with the one
+/// before it.
+#[inline]
+fn all_words(bytes: &[u8], mut test: impl FnMut(u64) -> bool) -> bool {
+    let Some(last) = bytes.last_chunk::<8>() else { return false };
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().all(|word| test(u64::from_le_bytes(*word))) && test(u64::from_le_bytes(*last))
+}
+
+/// Whether each of eight bytes is a letter in lower case by `lower`, or a dash by `raw`.
+#[inline]
+fn are_letters_or_dashes(lower: u64, raw: u64) -> bool {
+    const HIGH: u64 = 0x80 * ONES;
+    // No sum exceeds its byte, because bytes above 127 are refused.
+    let low = lower & !HIGH;
+    let are_letters = (low + (0x80 - 0x61) * ONES) & !(low + (0x7f - 0x7a) * ONES);
+    let dash = raw ^ (0x2d * ONES);
+    let are_dashes = !(((dash & !HIGH) + 0x7f * ONES) | dash);
+    (are_letters | are_dashes) & !raw & HIGH == HIGH
 }
 
 /// Whether a value has neither control bytes other than HTAB nor white space around it.
@@ -130,8 +159,6 @@ pub(crate) fn is_valid_value(value: &[u8]) -> bool {
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     !is_space(value.first()) && !is_space(value.last()) && !has_control(value)
 }
-
-const ONES: u64 = 0x0101_0101_0101_0101;
 
 /// Whether one of eight bytes may be below 32 or 127. Others are found only next to one that is.
 #[inline]
@@ -146,14 +173,8 @@ fn may_have_control(word: u64) -> bool {
 #[inline]
 fn has_control(value: &[u8]) -> bool {
     let is_control = |byte: &u8| (*byte < 32 && *byte != 9) || *byte == 127;
-    let (words, rest) = value.as_chunks::<8>();
-    let found = words.iter().any(|word| may_have_control(u64::from_le_bytes(*word)));
-    let found_in_rest = match value.last_chunk::<8>() {
-        // The last word overlaps with the one before it.
-        Some(word) => may_have_control(u64::from_le_bytes(*word)),
-        None => rest.iter().any(is_control),
-    };
-    (found || found_in_rest) && value.iter().any(is_control)
+    let is_clean = all_words(value, |word| !may_have_control(word));
+    !is_clean && value.iter().any(is_control)
 }
 
 /// Whether all bytes are visible ASCII.
@@ -199,6 +220,17 @@ mod tests {
             assert!(!is_valid_name(name.as_bytes()), "{name}");
         }
         assert!(is_token(b"GET") && !is_token(b"G T") && !is_token(b""));
+        for byte in 0..=255 {
+            for at in 0..20 {
+                let mut name = *b"a-zcontent-lengthabcde";
+                name[at + 1] = byte;
+                let is_valid = NAME_BYTES[usize::from(byte)];
+                assert_eq!(is_valid_name(&name), is_valid, "{byte} at {at}");
+                assert_eq!(is_valid_name(&name[at..at + 3]), is_valid, "{byte} at {at}");
+                let is_valid = is_valid || byte.is_ascii_uppercase();
+                assert_eq!(is_token(&name), is_valid, "{byte} at {at}");
+            }
+        }
     }
 
     #[test]

@@ -83,6 +83,8 @@ impl Connection {
         if matches!(self.phase, Phase::Failed(_)) {
             return;
         }
+        // With less, nothing might be sent although there is something.
+        let budget_bytes = budget_bytes.max(WORTHWHILE_BYTES + FRAME_HEAD_BYTES);
         let mut has_sent = false;
         // Each turn sends data, or ends the loop.
         while let Some(key) = self.scheduler.next() {

@@ -71,7 +71,7 @@ impl Connection {
         self.meters.count(Metered::Priority, self.now_ms)?;
         let (id, value) = payload.split_at_checked(4).ok_or(ConnectionError::InvalidFrameLength)?;
         let id = read_exact_u32(id)? & MAX_STREAM_ID;
-        if id % 2 == 0 {
+        if id.is_multiple_of(2) {
             return Err(ConnectionError::InvalidPriorityUpdate);
         }
         let priority = Priority::parse(value);
