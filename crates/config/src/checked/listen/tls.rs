@@ -52,3 +52,52 @@ pub(super) fn clients(
         are_required: table.client_verify == raw::ClientVerify::Required,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+    use std::path::{Path, PathBuf};
+
+    /// The errors of a configuration with these keys of a listener and of an app.
+    fn errors(listener: &str, app: &str) -> String {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let text = format!(
+            "[[listen]]\naddress = \"[::1]:1\"\n{listener}\n[app.site]\nroot = \"src\"\n{app}\n"
+        );
+        let config = Config::parse(&text, &directory.join("outboard.toml"));
+        config.map_or_else(|errors| errors.to_string(), |_| String::new())
+    }
+
+    const TLS: &str = "tls = [{ certificate = \"Cargo.toml\", key = \"Cargo.toml\" }]";
+
+    #[test]
+    fn settings_of_clients_without_effect_are_errors() {
+        for key in
+            ["tls_minimum = \"1.3\"", "client_ca = \"Cargo.toml\"", "client_verify = \"optional\""]
+        {
+            assert!(errors(key, "").contains("needs a listener with TLS"), "{key}");
+        }
+        let alone = errors(&format!("{TLS}\nclient_verify = \"optional\""), "");
+        assert!(alone.contains("has no effect without `client_ca`"), "{alone}");
+        let required = errors(TLS, "require_client_certificate = true");
+        assert!(required.contains("no listener requests certificates of clients"), "{required}");
+        let missing = errors(&format!("{TLS}\nclient_ca = \"nowhere.pem\""), "");
+        assert!(missing.contains("nowhere.pem"), "{missing}");
+    }
+
+    #[test]
+    fn clients_are_authenticated_as_configured() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let text = format!(
+            "[[listen]]\naddress = \"[::1]:1\"\n{TLS}\ntls_minimum = \"1.3\"\nclient_ca = \"Cargo.toml\"\n\
+             client_crl = \"Cargo.toml\"\n[app.site]\nroot = \"src\"\nrequire_client_certificate = true\n"
+        );
+        let config = Config::parse(&text, &directory.join("outboard.toml")).unwrap();
+        let listener = &config.listeners[0];
+        let clients = listener.clients.as_ref().unwrap();
+        assert!(listener.requires_tls13 && clients.are_required);
+        let file: PathBuf = directory.join("Cargo.toml");
+        assert_eq!((&clients.authorities, clients.revoked.as_ref()), (&file, Some(&file)));
+        assert!(config.apps[0].requires_client_certificate);
+    }
+}
