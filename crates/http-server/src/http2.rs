@@ -7,27 +7,23 @@
 //! nothing for `limits.write_timeout` is reset; nothing more is read from a client that does not read.
 
 mod link;
+mod requests;
 mod stream;
 
-use crate::connection::Connection;
-use crate::connections::{Entry, Kind};
+use crate::connections::Entry;
 use crate::listener_context::ListenerContext;
-use crate::message;
 use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
 use crate::service::Service;
 use crate::transport::Transport;
 use link::Link;
 use outboard_buffer::{Account, Held};
-use outboard_http1::{ControlData, Version};
-use outboard_http2::{ConnectionError, ErrorCode, Event, RequestHead, Settings, StreamKey};
-use outboard_log::Reason;
-use outboard_reactor::{now_ms, spawn, spend, with_deadline};
+use outboard_http2::{ErrorCode, RequestHead, Settings};
+use outboard_reactor::{now_ms, spend, with_deadline};
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
 use std::task::Poll;
-use stream::Stream;
 
 /// Memory of a stream: its task, its buffers, and data that waits.
 const STREAM_BYTES: usize = 12 << 10;
@@ -221,139 +217,6 @@ impl<S: Service> Task<S> {
         };
         self.link.wake_writable();
         Ok(is_blocked)
-    }
-
-    /// Processes the received frames.
-    fn process(&mut self) -> Result<(), ConnectionError> {
-        let mut received = std::mem::take(&mut self.input);
-        let mut consumed = 0;
-        let processed = loop {
-            match self.next_event(&received, &mut consumed) {
-                Ok(Some(next)) => self.handle(next),
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error),
-            }
-        };
-        received.drain(..consumed);
-        self.input = received;
-        processed
-    }
-
-    fn next_event(
-        &mut self,
-        received: &[u8],
-        consumed: &mut usize,
-    ) -> Result<Option<Next>, ConnectionError> {
-        let mut engine = self.link.engine();
-        let mut rest = &received[*consumed..];
-        let event = engine.receive(&mut rest, now_ms());
-        let next = match event {
-            Ok(None) => Ok(None),
-            Err(error) => Err(error),
-            Ok(Some(event)) => Ok(Some(match event {
-                Event::Head { stream, head, is_end } => {
-                    std::mem::swap(head, &mut self.head);
-                    Next::Head(stream, is_end)
-                }
-                Event::HeadTooLarge { stream } => Next::HeadTooLarge(stream),
-                Event::Data { stream, data, is_end } => {
-                    match self.link.received(stream, data, is_end) {
-                        true => Next::Nothing,
-                        false => Next::Unread(stream, data.len()),
-                    }
-                }
-                Event::Trailers { stream, .. } => {
-                    self.link.received(stream, &[], true);
-                    Next::Nothing
-                }
-                Event::Reset { stream, .. } => {
-                    self.link.close(stream);
-                    Next::Nothing
-                }
-                _ => Next::Nothing,
-            })),
-        };
-        *consumed = received.len() - rest.len();
-        next
-    }
-
-    /// Handles an event while no part of the engine is borrowed.
-    fn handle(&mut self, next: Next) {
-        match next {
-            Next::Head(stream, is_end) => self.begun(stream, is_end),
-            Next::HeadTooLarge(stream) => self.begun_too_large(stream),
-            Next::Unread(stream, bytes) => self.link.engine().release(stream, bytes),
-            Next::Nothing => {}
-        }
-    }
-}
-
-/// What is left to do for an event.
-enum Next {
-    /// A request, and whether it has no body.
-    Head(StreamKey, bool),
-    HeadTooLarge(StreamKey),
-    /// Data of a request that no task reads.
-    Unread(StreamKey, usize),
-    Nothing,
-}
-
-impl<S: Service> Task<S> {
-    /// A request has begun.
-    fn begun(&mut self, key: StreamKey, is_end: bool) {
-        let Some(mut connection) = self.open(key, is_end) else { return };
-        let head = &self.head;
-        let authority = head.authority();
-        let control = ControlData {
-            version: Version::Http2,
-            method: head.method(),
-            authority: (!authority.is_empty()).then_some(authority),
-            path: if head.method() == b"CONNECT" && head.protocol().is_none() {
-                authority
-            } else {
-                head.path()
-            },
-            protocol: head.protocol(),
-            has_ended: is_end,
-        };
-        let composed = connection.compose_head(control, head.fields().iter());
-        let refusal = composed.err().map(|error| (Reason::from(error), error.reason()));
-        spawn(message::serve(self.service.clone(), connection, refusal));
-    }
-
-    /// A request has begun whose head exceeds the limits.
-    fn begun_too_large(&mut self, key: StreamKey) {
-        let refusal = Some((Reason::HeadersTooLarge, "headers_too_long"));
-        if let Some(connection) = self.open(key, true) {
-            spawn(message::serve(self.service.clone(), connection, refusal));
-        }
-    }
-
-    /// Counts a stream; one that has no room was not processed and may be sent again (RFC 9113 8.7).
-    fn open(&mut self, key: StreamKey, is_end: bool) -> Option<Connection> {
-        self.entry.set_busy();
-        self.last_used_ms = now_ms();
-        match self.try_open() {
-            Ok((held, entry)) => {
-                let stream = Stream::open(&self.link, key, held, is_end);
-                let transport = Transport::Message(Box::new(stream));
-                let (server, listener) = (self.server.clone(), self.listener.clone());
-                Some(Connection::new(server, listener, transport, self.peer.clone(), entry))
-            }
-            Err(reason) => {
-                self.link.engine().reset(key, ErrorCode::REFUSED_STREAM);
-                self.server.reject(&self.peer.text, reason);
-                None
-            }
-        }
-    }
-
-    fn try_open(&self) -> Result<(Held, Entry), Reason> {
-        let held = self.memory.try_hold(STREAM_BYTES).ok_or(Reason::MemoryFull)?;
-        let address = self.listener.limited_address(self.peer.address);
-        let connections = &self.server.connections;
-        let entry = connections.open(Kind::Stream, address, &self.server.limits());
-        Ok((held, entry.ok_or(Reason::TooManyConnections)?))
     }
 
     /// Checks, once a second, what no event reports.

@@ -1,13 +1,14 @@
 //! Streams of a connection whose client is the test.
 
 use super::*;
+use crate::connections::Kind;
 use crate::listener_context::Role;
 use crate::testing::{Echo, context, limits};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::Request;
 use outboard_reactor::testing::{in_loop, wait_for};
-use outboard_reactor::{Peer, Stream as Socket};
+use outboard_reactor::{Peer, Stream as Socket, spawn};
 use outboard_tls::{
     CertificateFiles, Io, ServerOptions, ServerSettings, Session, TicketKeys, Trust,
     client_settings,
