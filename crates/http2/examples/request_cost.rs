@@ -1,6 +1,7 @@
 //! What a request costs: 8 fields in, a head of 6 fields and a body of 1 KiB out, in memory.
 //!
-//! `cargo run --release -p outboard-http2 --example request_cost`
+//! `cargo run --release -p outboard-http2 --example request_cost [BATCHES]`; under
+//! `valgrind --tool=callgrind --toggle-collect=request_cost::serve` it counts instructions.
 
 use outboard_header_compression::hpack::Encoder;
 use outboard_http2::{Connection, Event, PREFACE, RequestHead, Settings};
@@ -8,7 +9,7 @@ use std::time::Instant;
 
 /// Requests before the output is written, as with as many streams at a time.
 const BATCH: u32 = 10;
-const BATCHES: u32 = 100_000;
+const DEFAULT_BATCHES: u32 = 100_000;
 /// After so many, the fields are in the tables.
 const WARM_UP: u32 = 10;
 
@@ -59,6 +60,7 @@ fn requests(encoder: &mut Encoder, first_id: u32, out: &mut Vec<u8>) {
 }
 
 /// Serves the input; returns how many bytes were written.
+#[inline(never)]
 fn serve(connection: &mut Connection, mut input: &[u8], spare: &mut RequestHead) -> usize {
     let body = [b'x'; 1024];
     while let Ok(Some(event)) = connection.receive(&mut input, 0) {
@@ -78,6 +80,8 @@ fn serve(connection: &mut Connection, mut input: &[u8], spare: &mut RequestHead)
 }
 
 fn main() {
+    let batches = std::env::args().nth(1).and_then(|count| count.parse().ok());
+    let batches: u32 = batches.unwrap_or(DEFAULT_BATCHES).max(1);
     let mut connection = Connection::new(Settings::default(), 0);
     let (mut encoder, mut spare) = (Encoder::new(), RequestHead::new());
     let mut input = PREFACE.to_vec();
@@ -87,7 +91,7 @@ fn main() {
     (0..WARM_UP).for_each(|batch| requests(&mut encoder, 2 * batch * BATCH + 1, &mut input));
     serve(&mut connection, &input, &mut spare);
     let (mut spent_ns, mut written, mut received) = (0, 0, 0);
-    for batch in WARM_UP..BATCHES + WARM_UP {
+    for batch in WARM_UP..batches + WARM_UP {
         input.clear();
         requests(&mut encoder, 2 * batch * BATCH + 1, &mut input);
         frame(&mut input, 8, 0, 0, &(BATCH * 1024).to_be_bytes());
@@ -96,7 +100,7 @@ fn main() {
         spent_ns += start.elapsed().as_nanos();
         received += input.len();
     }
-    let count = u128::from(BATCH * BATCHES);
+    let count = u128::from(BATCH * batches);
     println!("{} ns per request", spent_ns / count);
     println!("{} bytes in, {} bytes out", received as u128 / count, written as u128 / count);
     assert_eq!((connection.open_streams(), connection.error()), (0, None));
