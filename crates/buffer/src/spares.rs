@@ -51,6 +51,12 @@ impl<T> Spares<T> {
             inner.take_unused(now_ms)
         };
     }
+
+    /// Frees objects that were not needed for a while.
+    pub fn free_unused(&self, now_ms: u64) {
+        // Freed while nothing is borrowed.
+        let _unused = self.inner.borrow_mut().take_unused(now_ms);
+    }
 }
 
 impl<T> Inner<T> {

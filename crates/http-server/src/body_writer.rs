@@ -102,8 +102,9 @@ impl BodyWriter {
         };
         let is_written = connection.write_or_spool([last, end, trailers], account).await;
         let is_sent = is_written && is_complete && connection.drain_spool().await;
-        if is_sent && self.framing == Framing::Stream && !self.trailers.bytes.is_empty() {
-            connection.send_trailers(&self.trailers.bytes);
+        let stream = connection.transport.message().filter(|_| is_sent);
+        if let Some(stream) = stream.filter(|_| !self.trailers.bytes.is_empty()) {
+            stream.send_trailers(&self.trailers.bytes);
         }
         if is_sent { Written::Complete { keep_alive } } else { Written::Broken }
     }

@@ -71,10 +71,12 @@ impl BufferPool {
     /// Takes a set back, unless it has grown too much.
     pub(crate) fn give_back(&self, mut buffers: Box<Buffers>) {
         let is_of_stream = buffers.input.capacity() < CAPACITY_BYTES;
-        let (spares, bytes) = match is_of_stream {
-            true => (&self.of_streams, STREAM_CAPACITY_BYTES),
-            false => (&self.of_connections, CAPACITY_BYTES),
+        let (spares, others, bytes) = match is_of_stream {
+            true => (&self.of_streams, &self.of_connections, STREAM_CAPACITY_BYTES),
+            false => (&self.of_connections, &self.of_streams, CAPACITY_BYTES),
         };
+        // A server may have seen its last stream, or its last connection without.
+        others.free_unused(now_ms());
         if buffers.capacity_bytes() <= 4 * bytes {
             buffers.clear();
             spares.give_back(buffers, now_ms());

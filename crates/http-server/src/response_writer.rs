@@ -233,13 +233,6 @@ impl Connection {
         self.note_lost(written)
     }
 
-    /// Ends the response of a stream with trailers.
-    pub(crate) fn send_trailers(&self, lines: &[u8]) {
-        if let Some(stream) = self.transport.message() {
-            stream.send_trailers(lines);
-        }
-    }
-
     /// Why the client could not be written to, once.
     pub fn take_lost(&mut self) -> Option<Reason> {
         self.lost.take()
