@@ -1,11 +1,11 @@
 //! [`Spares`]: unused objects, whose memory is used again.
 //!
-//! Used for what every request needs. Invariants: there are at most [`MAX_SPARES`]; those that were not
+//! Used for what every request needs. Invariants: their number is limited; those that were not
 //! needed for a while are freed, so that memory follows the load.
 
 use std::cell::RefCell;
 
-/// Unused objects that are stored.
+/// Unused objects that are stored by default.
 const MAX_SPARES: usize = 1024;
 /// Objects that were unused for so long are freed.
 const UNUSED_MS: u64 = 1000;
@@ -14,6 +14,7 @@ const UNUSED_MS: u64 = 1000;
 #[derive(Debug)]
 pub struct Spares<T> {
     inner: RefCell<Inner<T>>,
+    most: usize,
 }
 
 #[derive(Debug)]
@@ -27,11 +28,17 @@ struct Inner<T> {
 
 impl<T> Default for Spares<T> {
     fn default() -> Self {
-        Self { inner: RefCell::new(Inner { spares: Vec::new(), fewest: 0, since_ms: 0 }) }
+        Self::at_most(MAX_SPARES)
     }
 }
 
 impl<T> Spares<T> {
+    /// Stores so many objects.
+    pub fn at_most(most: usize) -> Self {
+        let inner = Inner { spares: Vec::new(), fewest: 0, since_ms: 0 };
+        Self { inner: RefCell::new(inner), most }
+    }
+
     /// The object that was returned last.
     pub fn take(&self) -> Option<Box<T>> {
         let mut inner = self.inner.borrow_mut();
@@ -45,7 +52,7 @@ impl<T> Spares<T> {
         // Freed while nothing is borrowed.
         let _unused = {
             let mut inner = self.inner.borrow_mut();
-            if inner.spares.len() < MAX_SPARES {
+            if inner.spares.len() < self.most {
                 inner.spares.push(object);
             }
             inner.take_unused(now_ms)

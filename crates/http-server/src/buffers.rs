@@ -48,11 +48,20 @@ impl Buffers {
     }
 }
 
+/// Unused sets for streams. More would outlive their streams, and the trim of the heap after them.
+const STREAM_SPARES: usize = 128;
+
 /// Unused sets.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct BufferPool {
     of_connections: Spares<Buffers>,
     of_streams: Spares<Buffers>,
+}
+
+impl Default for BufferPool {
+    fn default() -> Self {
+        Self { of_connections: Spares::default(), of_streams: Spares::at_most(STREAM_SPARES) }
+    }
 }
 
 impl BufferPool {
