@@ -37,7 +37,7 @@ fn claims_about_the_client_are_replaced() {
         assert_eq!(response.status, 200);
         let request = upstream.last_request().to_ascii_lowercase();
         assert!(request.contains("\r\nx-forwarded-for: 127.0.0.1\r\n"), "{request}");
-        assert!(request.contains("\r\nx-forwarded-proto: https\r\n"), "{request}");
+        assert!(request.contains("\r\nx-forwarded-proto: http\r\n"), "{request}");
         assert!(request.contains("\r\nx-forwarded-host: example.test\r\n"), "{request}");
         assert!(request.contains("\r\nhost: example.test\r\n"), "{request}");
         for absent in ["10.0.0.1", "\r\nforwarded:", "\r\nproxy:", "\r\nconnection: close"] {
