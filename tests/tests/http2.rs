@@ -65,12 +65,11 @@ fn uploads_arrive_whole_with_and_without_a_length() {
     }
 }
 
-/// Status and header lines that both protocols have, and the body.
-fn without_framing(printed: &str) -> (String, Vec<String>, String) {
+/// Status, header lines without the `own` of a protocol or a moment, and the body.
+fn without_framing(printed: &str, own: &[&str]) -> (String, Vec<String>, String) {
     let (head, body) = printed.split_once("\r\n\r\n").unwrap_or((printed, ""));
     let mut lines = head.lines();
     let status = lines.next().unwrap_or_default().split(' ').nth(1).unwrap_or_default().to_owned();
-    let own = ["date:", "connection:", "transfer-encoding:", "keep-alive:"];
     let lines = lines.map(|line| match line.split_once(':') {
         Some((name, value)) => format!("{}:{value}", name.to_ascii_lowercase()),
         None => line.to_owned(),
@@ -120,8 +119,14 @@ fn a_response_does_not_depend_on_the_protocol() {
         let path = if case[0].starts_with('/') { case[0] } else { "/" };
         let url = url(&site, path);
         let arguments = [&["-i", "--path-as-is", &url], &case[1..]].concat();
-        let [first, second] =
-            [HTTP1, HTTP2].map(|protocol| without_framing(&curl(&site, protocol, &arguments, b"")));
+        // PHP may end before the head of its first piece is sent, and then the length is known.
+        let own: &[&str] = if path == "/pieces.php" {
+            &["date:", "connection:", "transfer-encoding:", "content-length:"]
+        } else {
+            &["date:", "connection:", "transfer-encoding:"]
+        };
+        let [first, second] = [HTTP1, HTTP2]
+            .map(|protocol| without_framing(&curl(&site, protocol, &arguments, b""), own));
         let shown: Vec<String> = case.iter().map(|part| part.chars().take(60).collect()).collect();
         assert_eq!(first, second, "{shown:?}");
     }
