@@ -6,7 +6,7 @@
 
 use crate::authority;
 use crate::error::HeadError;
-use crate::framing::{BodyFraming, KnownField};
+use crate::framing::KnownField;
 use crate::head::{HeadLimits, Span, Stage, Version};
 use crate::method::Method;
 use crate::request::RequestHead;
@@ -159,11 +159,6 @@ impl RequestHead {
             Some(_) => Ok(()),
         }
     }
-
-    /// Whether the client sends a body behind the head.
-    pub fn has_body(&self) -> bool {
-        !matches!(self.body(), BodyFraming::None | BodyFraming::Length(0))
-    }
 }
 
 fn append(buf: &mut Vec<u8>, bytes: &[u8]) -> Span {
@@ -188,6 +183,7 @@ fn is_same_host(one: &[u8], other: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::framing::BodyFraming;
 
     const LIMITS: HeadLimits =
         HeadLimits { request_line_bytes: 100, header_bytes: 200, header_count: 5 };

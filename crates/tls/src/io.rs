@@ -6,7 +6,7 @@
 //! at most [`BATCH_BYTES`] and one write wait for the flusher.
 
 use crate::session::Session;
-use outboard_reactor::{now_ms, spend, with_deadline};
+use outboard_reactor::spend;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -17,9 +17,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Records that are sent together.
 const BATCH_BYTES: usize = 32 << 10;
-
-/// What a peer may send after the end of the session.
-const LINGER_BYTES: usize = 1 << 20;
 
 /// Frames, each of which may have only a few bytes, take so much longer to process than the same bytes
 /// of a body.
@@ -40,37 +37,26 @@ struct Shared {
     /// Whether the last read is pending. A source wakes the task for one direction only, unless it is
     /// polled for both at once.
     is_reading: Cell<bool>,
-    progress: Rc<Writes>,
-}
-
-/// Progress of the writes of an [`Io`].
-#[derive(Debug, Default)]
-pub struct Writes {
-    /// Bytes that the session has accepted.
-    pub bytes: Cell<u64>,
     /// Whether the last write waits for the socket.
-    pub are_blocked: Cell<bool>,
+    is_blocked: Cell<bool>,
 }
 
 impl Shared {
     fn wait(&self) {
-        if self.is_reading.get() && self.progress.are_blocked.get() {
+        if self.is_reading.get() && self.is_blocked.get() {
             // Both have just returned pending, so the result adds nothing.
             let _ = self.session.borrow().stream().source().poll_readable_or_writable();
         }
     }
 
     fn written<T>(&self, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        self.progress.are_blocked.set(outcome.is_pending());
+        self.is_blocked.set(outcome.is_pending());
         self.wait();
         outcome
     }
 
     fn poll_write(&self, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let written = self.session.borrow_mut().poll_write_batched(slices, BATCH_BYTES);
-        if let Poll::Ready(Ok(count)) = written {
-            self.progress.bytes.set(self.progress.bytes.get() + count as u64);
-        }
         self.written(written)
     }
 }
@@ -85,20 +71,6 @@ impl Flusher {
     pub fn send(&self) {
         let flushed = self.0.session.borrow_mut().poll_flush();
         let _ = self.0.written(flushed);
-    }
-
-    /// Ends the session, and discards what the peer sends until it closes, or sends nothing for `idle_ms`.
-    /// Closing a socket with unread data resets it, and the peer loses what it has not read.
-    pub async fn linger(&self, idle_ms: u64) {
-        self.0.session.borrow_mut().finish();
-        let mut left = LINGER_BYTES;
-        while left > 0 {
-            let discarded = poll_fn(|_| self.0.session.borrow_mut().poll_discard());
-            match with_deadline(now_ms() + idle_ms, discarded).await {
-                Ok(0) | Err(_) => return,
-                Ok(count) => left = left.saturating_sub(count),
-            }
-        }
     }
 
     /// Completes `work`, and sends what it writes whenever it waits.
@@ -117,13 +89,8 @@ impl Io {
     /// Wraps a session.
     pub fn new(session: Box<Session>) -> Self {
         let (session, is_reading) = (RefCell::new(session), Cell::new(false));
-        let shared = Rc::new(Shared { session, is_reading, progress: Rc::default() });
+        let shared = Rc::new(Shared { session, is_reading, is_blocked: Cell::new(false) });
         Self { shared, plain: Vec::new(), at: 0 }
-    }
-
-    /// The progress of writes, for other parts of the connection.
-    pub fn writes(&self) -> Rc<Writes> {
-        self.shared.progress.clone()
     }
 
     /// Sends what is written, after each poll of the connection.

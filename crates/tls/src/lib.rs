@@ -33,7 +33,7 @@ mod session_facts;
 mod ticket_keys;
 
 pub use client::{Trust, client_settings};
-pub use io::{Flusher, Io, Writes};
+pub use io::{Flusher, Io};
 pub use options::{CertificateFiles, ClientAuthorities, MinimumVersion, Open, ServerOptions};
 pub use server::{Chosen, ServerSettings};
 pub use session::Session;

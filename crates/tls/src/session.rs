@@ -230,27 +230,6 @@ impl Session {
         let _ = without_budget(|| self.poll_flush());
     }
 
-    /// Ends the session and the stream's sending side.
-    pub(crate) fn finish(&mut self) {
-        self.close();
-        self.is_abandoned = true;
-        self.stream.shutdown_write();
-    }
-
-    /// Discards received data; 0 at the end of the stream.
-    pub(crate) fn poll_discard(&mut self) -> Poll<usize> {
-        loop {
-            ready!(self.stream.source().poll_readable());
-            self.incoming.clear();
-            self.incoming.reserve(READ_BYTES);
-            match self.stream.try_read(&mut self.incoming) {
-                Ok(Some(count)) => return Poll::Ready(count),
-                Ok(None) => {}
-                Err(_) => return Poll::Ready(0),
-            }
-        }
-    }
-
     /// Makes the session end without `close_notify`, so that the peer detects truncation.
     pub fn abandon(&mut self) {
         self.is_abandoned = true;
