@@ -13,7 +13,9 @@ use crate::streams;
 use outboard_buffer::{Memory, TempDir};
 use outboard_config::{Config, ListenAddress, MemoryBudget};
 use outboard_development::Development;
-use outboard_http_server::{BoundListener, ListeningSocket, ServerContext, ServerShared};
+use outboard_http_server::{
+    BoundListener, Http3Socket, ListeningSocket, ServerContext, ServerShared,
+};
 use outboard_log::{Event as LogEvent, Level, Reason, Wall};
 use outboard_php_pool::pool::Pool;
 use outboard_reactor::Share;
@@ -49,6 +51,8 @@ pub(crate) struct Gateway {
     pub(crate) sockets: RefCell<Vec<OwnedFd>>,
     /// Listening sockets for the other threads, by address.
     pub(crate) sockets_for_others: RefCell<Vec<(ListenAddress, Vec<ListeningSocket>)>>,
+    /// The same of HTTP/3.
+    pub(crate) http3_for_others: RefCell<Vec<(ListenAddress, Vec<Http3Socket>)>>,
     /// Its place among the threads.
     pub(crate) share: Share,
     /// Whether the process that starts PHP has exited.
@@ -88,6 +92,7 @@ impl Gateway {
             name: RefCell::default(),
             sockets: RefCell::default(),
             sockets_for_others: RefCell::default(),
+            http3_for_others: RefCell::default(),
             share,
             lost_spawner: Cell::new(false),
             control: ControlRequests::default(),

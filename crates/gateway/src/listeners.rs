@@ -3,6 +3,7 @@
 //! Called by the server at start, reload and stop. Invariants: a listener that the old and the new
 //! configuration name is never closed; if a new address cannot be bound, nothing changes.
 
+mod http3;
 mod joined;
 mod tls;
 
@@ -12,7 +13,9 @@ use crate::server_error::ServerError;
 use crate::shards;
 use crate::streams;
 use outboard_config::{Config, ListenAddress, Listener, Metrics};
-use outboard_http_server::{BindError, BoundListener, ListenerContext, ListeningSocket, Role};
+use outboard_http_server::{
+    BindError, BoundListener, Http3Socket, ListenerContext, ListeningSocket, Role,
+};
 use outboard_log::{Level, Opener};
 use outboard_spawner::users;
 use outboard_tls::{ServerSettings, TicketKeys};
@@ -77,6 +80,7 @@ fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
         forwarding: listener.forwarding.clone(),
         tls,
         redirects_to_https: listener.redirects_to_https,
+        http3: listener.http3,
         stream,
         ..ListenerContext::plain(role)
     })
@@ -179,6 +183,11 @@ fn start(
     let bound = BoundListener::start(gateway, first, context)?;
     let others: Vec<ListeningSocket> = sockets.collect();
     gateway.sockets_for_others.borrow_mut().push((actual_address(&bound), others));
+    let http3 = http3::bind_missing(gateway, &bound, &bound.context());
+    if let Err(error) = http3.and_then(|sockets| http3::serve(gateway, &bound, sockets)) {
+        bound.stop();
+        return Err(error);
+    }
     Ok(bound)
 }
 
@@ -211,35 +220,63 @@ pub(crate) fn set_group(config: &Config, path: &Path) -> io::Result<()> {
     Ok(chown(path, None, Some(group))?)
 }
 
+/// What a reload has bound, and nobody serves yet.
+#[derive(Default)]
+pub(crate) struct Fresh {
+    listeners: Vec<Rc<BoundListener>>,
+    /// For listeners that were there before, by their address.
+    http3: Vec<(ListenAddress, Vec<Http3Socket>)>,
+}
+
+impl Fresh {
+    /// Closes everything, with the sockets for other threads.
+    pub(crate) fn abandon(self, gateway: &Gateway) {
+        self.listeners.iter().for_each(|bound| bound.stop());
+        gateway.sockets_for_others.borrow_mut().clear();
+        gateway.http3_for_others.borrow_mut().clear();
+    }
+}
+
 /// Binds the addresses that are not bound yet.
+///
+/// # Errors
+/// An address cannot be bound; nothing stays bound then.
 pub(crate) fn bind_new(
     gateway: &Rc<Gateway>,
     configured: &[ConfiguredListener],
     backlog: u32,
-) -> Result<Vec<Rc<BoundListener>>, BindError> {
-    let mut fresh = Vec::new();
+) -> Result<Fresh, BindError> {
+    let mut fresh = Fresh::default();
     for one in configured {
-        if gateway.listeners.borrow().iter().any(|bound| one.is(bound)) {
-            continue;
-        }
-        match start(gateway, &one.address, one.context.clone(), backlog) {
-            Ok(bound) => fresh.push(bound),
-            Err(error) => {
-                fresh.iter().for_each(|bound| bound.stop());
-                return Err(error);
-            }
+        if let Err(error) = bind_one(gateway, one, backlog, &mut fresh) {
+            fresh.abandon(gateway);
+            return Err(error);
         }
     }
     Ok(fresh)
 }
 
+fn bind_one(
+    gateway: &Rc<Gateway>,
+    one: &ConfiguredListener,
+    backlog: u32,
+    fresh: &mut Fresh,
+) -> Result<(), BindError> {
+    let present = gateway.listeners.borrow().iter().find(|bound| one.is(bound)).cloned();
+    match present {
+        None => fresh.listeners.push(start(gateway, &one.address, one.context.clone(), backlog)?),
+        Some(bound) => {
+            let sockets = http3::bind_missing(gateway, &bound, &one.context)?;
+            fresh.http3.push((actual_address(&bound), sockets));
+        }
+    }
+    Ok(())
+}
+
 /// Adds the new listeners, reconfigures those that remain, and stops those that are not configured
 /// any more.
-pub(crate) fn take_over(
-    gateway: &Gateway,
-    configured: &[ConfiguredListener],
-    fresh: Vec<Rc<BoundListener>>,
-) {
+pub(crate) fn take_over(gateway: &Rc<Gateway>, configured: &[ConfiguredListener], fresh: Fresh) {
+    let Fresh { listeners: fresh, mut http3 } = fresh;
     let mut left: Vec<&ConfiguredListener> = configured.iter().collect();
     let mut listeners = gateway.listeners.borrow_mut();
     listeners.retain(|bound| {
@@ -248,7 +285,14 @@ pub(crate) fn take_over(
         }
         let found = left.iter().position(|one| one.is(bound));
         match found {
-            Some(at) => bound.set_context(left.remove(at).context.clone()),
+            Some(at) => {
+                bound.set_context(left.remove(at).context.clone());
+                let sockets = http3.iter().position(|(at, _)| *at == actual_address(bound));
+                let sockets = sockets.map(|at| http3.swap_remove(at).1).unwrap_or_default();
+                if let Err(error) = http3::serve(gateway, bound, sockets) {
+                    gateway.server.log(Level::Error, &error.to_string());
+                }
+            }
             None => bound.stop(),
         }
         found.is_some()

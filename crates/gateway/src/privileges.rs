@@ -12,10 +12,11 @@ mod files;
 use crate::listeners;
 use crate::options::{AdminSocket, Options};
 use crate::server_error::ServerError;
+use crate::shards;
 use crate::streams;
 use outboard_config::{Config, ListenAddress};
 use outboard_http_server as http_server;
-use outboard_http_server::{self, BindError, InheritedListener};
+use outboard_http_server::{self, BindError, InheritedListener, bind_http3_before};
 use outboard_log::Opener;
 use outboard_spawner::users::{self, User};
 use outboard_spawner::{Grants, Spawner};
@@ -274,6 +275,9 @@ fn bind(
             }
             sockets.push(socket);
         }
+    }
+    for listener in config.listeners.iter().filter(|one| one.http3) {
+        sockets.extend(bind_http3_before(shards::count(config), &listener.address)?);
     }
     for listener in config.listeners.iter().filter(|one| streams::is_datagram(one)) {
         let Some(InheritedListener { socket, path }) = bind_datagram_before(&listener.address)?

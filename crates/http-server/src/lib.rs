@@ -1,4 +1,4 @@
-//! An HTTP server for HTTP/1.1 and HTTP/2: listeners, connections, request bodies, responses.
+//! An HTTP server for HTTP/1.1, HTTP/2 and HTTP/3: listeners, connections, request bodies, responses.
 //!
 //! The gateway implements [`Service`], which responds to each request; the server is generic over it
 //! and knows neither PHP nor routes. Each event loop has a server of its own; limits hold for all together.
@@ -6,6 +6,7 @@
 //! ```text
 //!  BoundListener ─▶ handshake ─▶ Connection ─▶ Service::respond ─▶ Connection: head, body
 //!        │              └ HTTP/2: a Connection per stream, over a MessageStream
+//!        ├ HTTP/3: the same over QUIC, on the UDP port
 //!        └ Connections: which of them are idle
 //!                └ Census: how many, of whom, on all event loops
 //! ```
@@ -24,6 +25,8 @@ mod file_pages;
 mod header_block;
 mod http1;
 mod http2;
+mod http3;
+mod http3_alternative;
 mod listener;
 mod listener_context;
 mod message;
@@ -48,8 +51,10 @@ pub use connection::{Connection, Read};
 pub use connections::Entry as ConnectionEntry;
 pub use counters::Counters;
 pub use header_block::HeaderBlock;
+pub use http3::Http3Socket;
 pub use listener::{
-    BindError, BoundListener, InheritedListener, ListeningSocket, bind_before, is_among,
+    BindError, BoundListener, InheritedListener, ListeningSocket, bind_before, bind_http3_before,
+    is_among,
 };
 pub use listener_context::{ListenerContext, Role, StreamPort};
 pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim};

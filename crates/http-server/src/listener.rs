@@ -10,12 +10,14 @@
 //! passes it to another shard's socket, if there is one with `SO_REUSEPORT` left.
 
 mod handshake;
+mod http3_sockets;
 mod socket;
 
 use crate::connection::Connection;
 use crate::connections::{Entry, Kind};
 use crate::http1;
 use crate::http2;
+use crate::http3::Http3Endpoint;
 use crate::listener_context::{ListenerContext, Role};
 use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
@@ -40,7 +42,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-pub use socket::{BindError, InheritedListener, ListeningSocket, bind_before, is_among};
+pub use socket::{
+    BindError, InheritedListener, ListeningSocket, bind_before, bind_http3_before, is_among,
+};
 
 /// Memory of an idle connection: its task and its place in the event loop.
 const CONNECTION_BYTES: usize = 6 << 10;
@@ -57,11 +61,12 @@ pub struct BoundListener {
     pub address: ListenAddress,
     /// The actual address, with the port.
     pub local: Option<SocketAddr>,
-    context: RefCell<Rc<ListenerContext>>,
+    context: Rc<RefCell<Rc<ListenerContext>>>,
     stop: Event,
     closed: Event,
     backlog: u32,
     unlink: Option<PathBuf>,
+    http3: RefCell<Option<Http3Endpoint>>,
 }
 
 impl BoundListener {
@@ -81,11 +86,12 @@ impl BoundListener {
         let bound = Rc::new(Self {
             address,
             local,
-            context: RefCell::new(context),
+            context: Rc::new(RefCell::new(context)),
             stop: Event::default(),
             closed: Event::default(),
             backlog,
             unlink,
+            http3: RefCell::default(),
         });
         spawn(accept_all(service.clone(), bound.clone(), listener));
         Ok(bound)
@@ -130,14 +136,29 @@ impl BoundListener {
         self.context.borrow().tls.clone()
     }
 
-    /// Replaces the settings for new connections.
+    /// Replaces the settings for new connections. Without HTTP/3 in them it is not served any more.
     pub fn set_context(&self, context: Rc<ListenerContext>) {
+        let mut http3 = self.http3.borrow_mut();
+        match &*http3 {
+            Some(present) if context.http3 => present.configure(&context),
+            Some(present) => {
+                present.stop();
+                *http3 = None;
+            }
+            None => {}
+        }
         self.context.replace(context);
+    }
+
+    /// The settings for new connections.
+    pub fn context(&self) -> Rc<ListenerContext> {
+        self.context.borrow().clone()
     }
 
     /// Accepts what waits in the socket's backlog, and closes the socket.
     pub fn stop(&self) {
         self.stop.set();
+        self.http3.take().iter().for_each(Http3Endpoint::stop);
         if let Some(path) = &self.unlink {
             // It may have been removed by hand.
             let _ = std::fs::remove_file(path);

@@ -40,6 +40,8 @@ pub struct ListenerContext {
     pub tls: Option<Arc<ServerSettings>>,
     /// Whether its clients are redirected to a listener with TLS.
     pub redirects_to_https: bool,
+    /// Whether it serves HTTP/3 too, on the same port of UDP.
+    pub http3: bool,
     /// For raw connections: whose they are.
     pub stream: Option<StreamPort>,
 }
@@ -61,6 +63,7 @@ impl ListenerContext {
             forwarding: Forwarding::default(),
             tls: None,
             redirects_to_https: false,
+            http3: false,
             stream: None,
         }
     }

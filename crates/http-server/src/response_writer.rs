@@ -8,6 +8,7 @@
 use crate::connection::Connection;
 use crate::file_pages::{self, PART_BYTES};
 use crate::header_block::HeaderBlock;
+use crate::http3_alternative;
 use crate::message_stream::{Announced, PendingHead};
 use crate::upgrade::UpgradeHandler;
 use outboard_http1::{
@@ -145,6 +146,7 @@ impl Connection {
     pub fn put_head_with(&mut self, facts: HeadFacts<'_>, write_lines: impl FnOnce(&mut Vec<u8>)) {
         let keep_alive = facts.keep_alive && !self.has_unread_body();
         let is_message = self.transport.message().is_some();
+        let alternative_port = http3_alternative::port(self, facts.version);
         let context = self.context.clone();
         let out = &mut self.buffers().output;
         out.clear();
@@ -157,6 +159,7 @@ impl Connection {
         if !facts.own_date {
             context.write_date(out);
         }
+        http3_alternative::write(out, alternative_port);
         write_lines(out);
         if let Framing::Length(length) | Framing::Bodyless(Some(length)) = facts.framing {
             write_content_length(out, length);

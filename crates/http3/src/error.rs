@@ -117,7 +117,7 @@ impl std::error::Error for ConnectionError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// The fields of the request or its trailers are larger than the limit (RFC 6585 5).
+    /// The fields of the message or its trailers are larger than the limit (RFC 6585 5).
     FieldsTooLarge,
     /// The stream is not below the identifier of the GOAWAY that was sent (RFC 9114 5.2).
     Refused,
@@ -155,7 +155,7 @@ impl fmt::Display for StreamError {
         f.write_str(match self {
             Self::FieldsTooLarge => "fields are larger than the limit",
             Self::Refused => "stream is not accepted after GOAWAY",
-            Self::Incomplete => "stream ended before the head of the request",
+            Self::Incomplete => "stream ended before the head",
             Self::Malformed(_) => "fields are malformed",
             Self::ContentLengthMismatch => "body is not as long as Content-Length",
         })
@@ -199,6 +199,8 @@ pub enum MalformedFields {
     InvalidAuthority,
     /// Content-Length is not a number.
     InvalidContentLength,
+    /// `:status` is not three digits, or 101 (RFC 9114 4.3.2 and 4.5).
+    InvalidStatus,
 }
 
 impl fmt::Display for MalformedFields {
@@ -216,6 +218,7 @@ impl fmt::Display for MalformedFields {
             Self::InvalidPath => "path is invalid",
             Self::InvalidAuthority => "authority is missing, invalid or ambiguous",
             Self::InvalidContentLength => "content length is not a number",
+            Self::InvalidStatus => "status is invalid",
         })
     }
 }

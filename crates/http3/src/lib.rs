@@ -1,9 +1,10 @@
-//! HTTP/3 without I/O (RFC 9114), the server's side.
+//! HTTP/3 without I/O (RFC 9114): the server's side, and the client's as far as the load generator
+//! needs it.
 //!
 //! Called by the owner of a QUIC connection, which passes on the bytes of each stream and sends what is
 //! written. Fields are compressed by `outboard-header-compression`.
 //!
-//! Invariants: no input panics; a malformed request is rejected before it is reported; what is stored
+//! Invariants: no input panics; a malformed head is rejected before it is reported; what is stored
 //! for a stream is an incomplete field section.
 //!
 //! | file | owns |
@@ -12,7 +13,11 @@
 //! | `connection/request_stream` | the frames of a request |
 //! | `connection/control_stream`, `connection/unidirectional_stream` | the client's other streams |
 //! | `connection/shared` | what streams share: the QPACK decoder, limits |
-//! | `request`, `fields` | [`RequestHead`] and [`FieldList`], with the rules for them |
+//! | `client` | [`ClientConnection`], its [`ClientConfig`] and [`ClientEvent`]s |
+//! | `client/request` | requests as bytes |
+//! | `client/response_stream`, `client/server_streams` | the streams that a server sends on |
+//! | `client/shared` | what they share |
+//! | `request`, `response`, `fields` | [`RequestHead`], [`ResponseHead`] and [`FieldList`], with their rules |
 //! | `frame`, `varint` | the wire format |
 //! | `settings`, `priority` | [`Settings`], [`Priority`] |
 //! | `error` | [`ErrorCode`], [`ConnectionError`], [`StreamError`] |
@@ -43,15 +48,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod client;
 mod connection;
 mod error;
 mod fields;
 mod frame;
 mod priority;
 mod request;
+mod response;
 mod settings;
 mod varint;
 
+pub use client::{ClientConfig, ClientConnection, ClientEvent, RequestLine, write_request};
 pub use connection::{Config, Connection, Event, Received};
 pub use error::{ConnectionError, ErrorCode, MalformedFields, StreamError};
 pub use fields::{FieldList, is_connection_field};
@@ -59,5 +67,6 @@ pub use frame::{FramePart, FrameReader, frame_type};
 pub use outboard_header_compression::qpack::SectionWriter;
 pub use priority::Priority;
 pub use request::RequestHead;
+pub use response::ResponseHead;
 pub use settings::Settings;
 pub use varint::{VARINT_MAX, read_varint, write_varint};

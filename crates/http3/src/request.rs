@@ -159,7 +159,7 @@ impl RequestHead {
 }
 
 /// RFC 9110 8.6; at most 18 digits, so that sums do not overflow.
-fn read_length(value: &[u8]) -> Result<u64, MalformedFields> {
+pub(crate) fn read_length(value: &[u8]) -> Result<u64, MalformedFields> {
     let is_number = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
     if !is_number {
         return Err(MalformedFields::InvalidContentLength);

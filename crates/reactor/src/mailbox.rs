@@ -64,17 +64,19 @@ impl<T: Send> MailboxSender<T> {
 impl<T> MailboxReceiver<T> {
     /// The next message, once there is one.
     pub async fn next(&self) -> T {
-        poll_fn(|context| {
-            let mut state = lock(&self.0);
-            match state.messages.pop_front() {
-                Some(message) => Poll::Ready(message),
-                None => {
-                    state.receiver = Some(context.waker().clone());
-                    Poll::Pending
-                }
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// The next message, if there is one; otherwise the task is woken when there is.
+    pub fn poll_next(&self, context: &mut Context<'_>) -> Poll<T> {
+        let mut state = lock(&self.0);
+        match state.messages.pop_front() {
+            Some(message) => Poll::Ready(message),
+            None => {
+                state.receiver = Some(context.waker().clone());
+                Poll::Pending
             }
-        })
-        .await
+        }
     }
 
     /// Accepts no more messages; returns those that were sent before.

@@ -67,6 +67,13 @@ impl ServerSettings {
         Ok(Self { rustls: Arc::new(rustls), clients, certificates })
     }
 
+    /// The same for QUIC, which requires TLS 1.3 (RFC 9001 4.2), with its own ALPN protocols.
+    pub fn for_quic(&self, protocols: &[&[u8]]) -> Arc<ServerConfig> {
+        let mut settings = ServerConfig::clone(&self.rustls);
+        settings.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        Arc::new(settings)
+    }
+
     /// The certificate for a server name, if there is a choice.
     pub fn chosen(&self, name: Option<&str>) -> Option<Chosen> {
         let name = name.filter(|_| self.certificates.len() > 1)?.to_ascii_lowercase();

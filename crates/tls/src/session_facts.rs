@@ -7,6 +7,7 @@
 use crate::client_certificate;
 use crate::client_verification::{ClientVerification, reason};
 use crate::server::{Chosen, ServerSettings};
+use rustls::pki_types::CertificateDer;
 use rustls::{CipherSuite, HandshakeKind, ProtocolVersion, ServerConnection};
 use std::io;
 
@@ -58,7 +59,33 @@ impl SessionFacts {
         facts.set("SSL_CIPHER", facts.cipher);
         facts.set("SSL_SESSION_RESUMED", resumption);
         if let Some(clients) = &settings.clients {
-            facts.verify_client(session, clients)?;
+            let chain = session.peer_certificates().unwrap_or_default();
+            // The handshake of a new session has verified a required certificate already.
+            facts.verify_client(chain, clients, clients.is_required && !is_resumed)?;
+        }
+        Ok(facts)
+    }
+
+    /// The facts about a session of QUIC, whose implementation does not report the cipher suite.
+    ///
+    /// # Errors
+    /// The required certificate is not valid any more.
+    pub fn of_quic(
+        server_name: Option<&str>,
+        chain: &[CertificateDer<'_>],
+        settings: &ServerSettings,
+    ) -> io::Result<Self> {
+        let mut facts = Self {
+            chosen: settings.chosen(server_name),
+            protocol: protocol_name(Some(ProtocolVersion::TLSv1_3)),
+            cipher: "",
+            is_resumed: false,
+            client: ClientCertificate::Missing,
+            variables: Vec::new(),
+        };
+        facts.set("SSL_PROTOCOL", facts.protocol);
+        if let Some(clients) = &settings.clients {
+            facts.verify_client(chain, clients, false)?;
         }
         Ok(facts)
     }
@@ -74,16 +101,14 @@ impl SessionFacts {
 
     fn verify_client(
         &mut self,
-        session: &ServerConnection,
+        chain: &[CertificateDer<'_>],
         clients: &ClientVerification,
+        is_verified: bool,
     ) -> io::Result<()> {
-        let chain = session.peer_certificates().unwrap_or_default();
         let Some(first) = chain.first() else {
             self.set("SSL_CLIENT_VERIFY", "NONE");
             return Ok(());
         };
-        // The handshake of a new session has verified a required certificate already.
-        let is_verified = clients.is_required && !self.is_resumed;
         let verified = if is_verified { Ok(()) } else { clients.verify(chain) };
         match verified {
             Ok(()) => {

@@ -27,6 +27,8 @@ pub struct Listener {
     pub clients: Option<ClientAuthorities>,
     /// Whether requests are redirected to a TLS listener.
     pub redirects_to_https: bool,
+    /// Whether HTTP/3 is served too, on the same port of UDP.
+    pub http3: bool,
     /// What its clients speak.
     pub protocol: Protocol,
 }
@@ -181,6 +183,7 @@ fn listener(
                 requires_tls13: false,
                 clients: None,
                 redirects_to_https: false,
+                http3: false,
                 protocol: Protocol::Http,
             }
         }
@@ -197,6 +200,9 @@ fn listener(
             let name = table.name.as_ref().map_or(own_name, |name| name.0.clone());
             let certificates = tls::certificates(table, &step, context);
             let clients = tls::clients(table, &step, context);
+            if table.http3 {
+                check_http3(table, &address, &step, context);
+            }
             if table.redirect_to_https {
                 check_redirect(raw, table, &step, context);
             }
@@ -208,6 +214,7 @@ fn listener(
                 requires_tls13: table.tls_minimum == raw::TlsVersion::Tls13,
                 clients,
                 redirects_to_https: table.redirect_to_https,
+                http3: table.http3,
                 protocol,
             }
         }
@@ -241,6 +248,24 @@ fn protocol(
         raw::Protocol::Datagram => Protocol::Datagram(port),
         _ => Protocol::Stream(port),
     }
+}
+
+fn check_http3(
+    table: &raw::Listen,
+    address: &ListenAddress,
+    step: &str,
+    context: &mut Context<'_>,
+) {
+    let fault = if table.protocol != raw::Protocol::Http {
+        Fault::new("HTTP/3 is for listeners of HTTP")
+    } else if table.tls.is_empty() {
+        Fault::new("HTTP/3 needs TLS").hint("add `tls` to this listener")
+    } else if !matches!(address, ListenAddress::Tcp(_)) {
+        Fault::new("HTTP/3 needs a port of UDP, which a Unix socket does not have")
+    } else {
+        return;
+    };
+    context.value(&["listen", step, "http3"], Kind::BadValue, fault);
 }
 
 fn check_redirect(raw: &raw::File, table: &raw::Listen, step: &str, context: &mut Context<'_>) {

@@ -76,6 +76,10 @@ pub(crate) struct Listen {
     /// `/.well-known/acme-challenge/` are served, not redirected.
     #[serde(default)]
     pub(crate) redirect_to_https: bool,
+    /// Serves HTTP/3 (RFC 9114) on the same port of UDP, and announces it with `Alt-Svc` in responses over
+    /// TLS. Needs `tls`.
+    #[serde(default)]
+    pub(crate) http3: bool,
 }
 
 /// What the clients of a listener speak.

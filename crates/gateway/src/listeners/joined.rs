@@ -7,7 +7,7 @@
 use super::{Certificates, actual_address, context_of};
 use crate::gateway::Gateway;
 use outboard_config::{Config, ListenAddress, Listener};
-use outboard_http_server::{BoundListener, ListeningSocket, Role};
+use outboard_http_server::{BoundListener, Http3Socket, ListeningSocket, Role};
 use outboard_log::Level;
 use std::rc::Rc;
 
@@ -17,6 +17,8 @@ pub(crate) struct JoinedListener {
     address: ListenAddress,
     /// Unless the thread has it already.
     socket: Option<ListeningSocket>,
+    /// If it serves HTTP/3, unless the thread has it already.
+    http3: Option<Http3Socket>,
     listener: Listener,
     certificates: Certificates,
 }
@@ -29,6 +31,7 @@ pub(crate) fn joined(
     certificates: &[Certificates],
 ) -> Vec<JoinedListener> {
     let mut sockets = gateway.sockets_for_others.borrow_mut();
+    let mut http3 = gateway.http3_for_others.borrow_mut();
     let bound = gateway.listeners.borrow();
     let mut left: Vec<&Rc<BoundListener>> =
         bound.iter().filter(|bound| bound.role() == Role::Apps).collect();
@@ -38,23 +41,29 @@ pub(crate) fn joined(
         let Some(at) = left.iter().position(is_it) else { continue };
         let bound = left.remove(at);
         let address = actual_address(bound);
-        let socket = sockets.iter_mut().find(|(at, _)| *at == address);
         joined.push(JoinedListener {
-            socket: socket.and_then(|(_, sockets)| sockets.pop()),
+            socket: next_of(&mut sockets, &address),
+            http3: next_of(&mut http3, &address),
             address,
             listener: listener.clone(),
             certificates: certificates.clone(),
         });
     }
     sockets.retain(|(_, sockets)| !sockets.is_empty());
+    http3.retain(|(_, sockets)| !sockets.is_empty());
     joined
+}
+
+/// The socket of one more thread.
+fn next_of<T>(sockets: &mut [(ListenAddress, Vec<T>)], address: &ListenAddress) -> Option<T> {
+    sockets.iter_mut().find(|(at, _)| at == address)?.1.pop()
 }
 
 /// Joins the listeners of the lead, reconfigures those that were joined before, and stops those that are
 /// not configured any more.
 pub(crate) fn join(gateway: &Rc<Gateway>, joined: Vec<JoinedListener>) {
     let mut present = std::mem::take(&mut *gateway.listeners.borrow_mut());
-    for JoinedListener { address, socket, listener, certificates } in joined {
+    for JoinedListener { address, socket, http3, listener, certificates } in joined {
         let context = context_of(&listener, certificates);
         let known = present.iter().position(|bound| actual_address(bound) == address);
         let bound = match (known.map(|at| present.remove(at)), socket) {
@@ -65,7 +74,11 @@ pub(crate) fn join(gateway: &Rc<Gateway>, joined: Vec<JoinedListener>) {
             (None, Some(socket)) => Some(BoundListener::start(gateway, socket, context)),
             (None, None) => None,
         };
-        match bound {
+        let serving = |bound: Rc<BoundListener>| match http3 {
+            Some(socket) => bound.serve_http3(gateway, socket).map(|()| bound),
+            None => Ok(bound),
+        };
+        match bound.map(|bound| bound.and_then(serving)) {
             Some(Ok(bound)) => gateway.listeners.borrow_mut().push(bound),
             Some(Err(error)) => gateway.server.log(Level::Error, &error.to_string()),
             None => {}

@@ -28,7 +28,7 @@ fn listeners_of_both_configurations_remain_and_others_are_replaced() {
         );
         let next = configured(&site, &second);
         let fresh = bind_new(gateway, &next, 16).unwrap();
-        assert_eq!(fresh.len(), 1);
+        assert_eq!(fresh.listeners.len(), 1);
         take_over(gateway, &next, fresh);
         let names = names(gateway);
         assert!(names.iter().any(|name| name.contains("both")), "{names:?}");

@@ -11,11 +11,11 @@ use super::lead::Lead;
 use super::prepared::Prepared;
 use crate::datagrams;
 use crate::gateway::Gateway;
-use crate::listeners::{self, ConfiguredListener};
+use crate::listeners::{self, ConfiguredListener, Fresh};
 use crate::server_error::ServerError;
 use crate::shards;
 use outboard_config::{Config, Diagnostics};
-use outboard_http_server::{BindError, BoundListener};
+use outboard_http_server::BindError;
 use outboard_log::Level;
 use outboard_reactor::blocking;
 use outboard_stream_server::BoundDatagram;
@@ -87,7 +87,7 @@ impl Drop for Attempt<'_> {
 }
 
 /// Sockets of addresses that were not bound before.
-type NewSockets = (Vec<Rc<BoundListener>>, Vec<Rc<BoundDatagram>>);
+type NewSockets = (Fresh, Vec<Rc<BoundDatagram>>);
 
 /// Binds the addresses that only the new configuration names.
 fn bind_new(
@@ -99,7 +99,7 @@ fn bind_new(
     match datagrams::bind_new(gateway, &config.listeners) {
         Ok(sockets) => Ok((fresh, sockets)),
         Err(error) => {
-            fresh.iter().for_each(|bound| bound.stop());
+            fresh.abandon(gateway);
             Err(error)
         }
     }

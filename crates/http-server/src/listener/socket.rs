@@ -149,6 +149,21 @@ pub fn bind_before(
     Ok(sockets.into_iter().map(|socket| InheritedListener { socket, path: path.take() }).collect())
 }
 
+/// Binds the UDP port of HTTP/3 for so many shards; nothing for port 0, which takes no rights.
+///
+/// # Errors
+/// The port cannot be bound.
+pub fn bind_http3_before(
+    shards: usize,
+    address: &ListenAddress,
+) -> Result<Vec<OwnedFd>, BindError> {
+    match address {
+        ListenAddress::Tcp(wanted) if wanted.port() != 0 => outboard_quic::bind(*wanted, shards)
+            .map_err(|source| BindError::new(address.clone(), source)),
+        _ => Ok(Vec::new()),
+    }
+}
+
 /// Binds a socket for each shard, or one of which they need duplicates.
 fn bind(
     address: &ListenAddress,

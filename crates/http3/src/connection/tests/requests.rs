@@ -227,7 +227,11 @@ proptest! {
         }
         prop_assume!(!bytes.is_empty());
         prop_assert_eq!(split_result, result);
-        let joined = |events: Vec<String>| {
+        let joined = |mut events: Vec<String>| {
+            // How much of a body that is too long was reported before depends on the pieces.
+            if events.last().is_some_and(|last| last.contains("ContentLengthMismatch")) {
+                events.retain(|event| !event.starts_with("0 data "));
+            }
             let joined = events.join("\n").replace("\n0 data ", "").replace(" end", "\n0 end");
             joined.replace("0 data ", "").replace("0\n0 end\n0 end", "0\n0 end")
         };

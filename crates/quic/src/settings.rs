@@ -1,0 +1,85 @@
+//! [`Settings`]: TLS and the limits of connections.
+//!
+//! Created by the application at start and at each reload. Invariant: early data, which can be replayed, is
+//! never accepted.
+
+use quinn_proto::crypto::HandshakeTokenKey;
+use quinn_proto::crypto::rustls::QuicServerConfig;
+use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
+use std::fmt;
+use std::sync::Arc;
+
+/// Unidirectional streams that a client may have open: HTTP/3 needs three, and a client may probe with
+/// others (RFC 9114 6.2.3).
+const UNIDIRECTIONAL_STREAMS: u32 = 16;
+/// New connections that wait for the endpoint; there is one at a time.
+const INCOMING: usize = 64;
+/// What is stored for them.
+const INCOMING_BYTES: u64 = 16 << 10;
+/// The largest flight of a handshake, with a chain of client certificates.
+const CRYPTO_BYTES: usize = 64 << 10;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// TLS 1.3 with the application protocols.
+    pub tls: Arc<rustls::ServerConfig>,
+    /// Bidirectional streams that a client may have open.
+    pub max_streams: u32,
+    /// What a client may send on a stream before the application reads it.
+    pub stream_window_bytes: u32,
+    /// What a client may send on all streams before the application reads it.
+    pub connection_window_bytes: u32,
+    /// What is stored of all streams until the client acknowledges it.
+    pub send_window_bytes: u64,
+    /// How long a connection may be silent (RFC 9000 10.1).
+    pub idle_timeout_ms: u64,
+}
+
+/// The TLS settings cannot be used.
+#[derive(Debug)]
+pub struct InvalidSettings(&'static str);
+
+impl fmt::Display for InvalidSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for InvalidSettings {}
+
+impl Settings {
+    /// The same for the protocol's implementation.
+    pub(crate) fn of_server(
+        &self,
+        token_key: Arc<dyn HandshakeTokenKey>,
+    ) -> Result<Arc<ServerConfig>, InvalidSettings> {
+        if self.tls.max_early_data_size != 0 {
+            return Err(InvalidSettings("early data can be replayed"));
+        }
+        let tls = QuicServerConfig::try_from(self.tls.clone())
+            .map_err(|_| InvalidSettings("QUIC needs TLS_AES_128_GCM_SHA256 (RFC 9001 5)"))?;
+        let mut config = ServerConfig::new(Arc::new(tls), token_key);
+        config
+            .transport_config(Arc::new(self.transport()))
+            .max_incoming(INCOMING)
+            .incoming_buffer_size(INCOMING_BYTES)
+            .incoming_buffer_size_total(INCOMING as u64 * INCOMING_BYTES);
+        Ok(Arc::new(config))
+    }
+
+    fn transport(&self) -> TransportConfig {
+        let idle = VarInt::from_u64(self.idle_timeout_ms).unwrap_or(VarInt::MAX);
+        let mut transport = TransportConfig::default();
+        transport
+            .max_concurrent_bidi_streams(self.max_streams.into())
+            .max_concurrent_uni_streams(UNIDIRECTIONAL_STREAMS.into())
+            .stream_receive_window(self.stream_window_bytes.into())
+            .receive_window(self.connection_window_bytes.into())
+            .send_window(self.send_window_bytes)
+            .max_idle_timeout(Some(IdleTimeout::from(idle)))
+            .crypto_buffer_size(CRYPTO_BYTES)
+            .datagram_receive_buffer_size(None);
+        transport
+    }
+}
