@@ -4,12 +4,13 @@ use crate::message::Message;
 use crate::received::{Malformed, ReceivedLanes};
 use crate::response::Response;
 use crate::target::{Protocol, Target};
-use crate::{fastcgi, http1, http2, redis};
+use crate::{fastcgi, http1, http2, http3, redis};
 
 /// The state of one protocol on one connection.
 pub(crate) enum Codec {
     Http1(http1::Reader),
     Http2(Box<http2::Session>),
+    Http3(Box<http3::Session>),
     FastCgi { reader: fastcgi::Reader, keep_alive: bool },
     Redis(redis::Reader),
 }
@@ -21,12 +22,13 @@ impl Codec {
             Protocol::Http2 => {
                 Codec::Http2(Box::new(http2::Session::new(target.tls_name.is_some(), lanes)))
             }
+            Protocol::Http3 => Codec::Http3(Box::new(http3::Session::new(lanes))),
             Protocol::FastCgi => Codec::FastCgi { reader: fastcgi::Reader::default(), keep_alive },
             Protocol::Redis => Codec::Redis(redis::Reader::default()),
         }
     }
 
-    /// Prepares for a new connection.
+    /// Prepares for a new connection; HTTP/3 does so when it connects.
     pub(crate) fn reset(&mut self) {
         if let Codec::Http2(session) = self {
             session.reset();
@@ -39,11 +41,13 @@ impl Codec {
             Codec::Http1(reader) => reader.begin(method),
             Codec::FastCgi { reader, .. } => reader.begin(),
             Codec::Redis(reader) => reader.begin(),
+            Codec::Http3(session) => session.begin(method),
             Codec::Http2(_) => {}
         }
     }
 
-    /// Parses received bytes and records the lanes concerned in `received`. Only HTTP/2 has several.
+    /// Parses received bytes, a datagram in HTTP/3, and records the lanes concerned in `received`. Only
+    /// HTTP/2 and HTTP/3 have several.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
@@ -53,6 +57,10 @@ impl Codec {
         let is_whole = match self {
             Codec::Http1(reader) => reader.feed(bytes, &mut responses[0])?,
             Codec::Http2(session) => return session.feed(bytes, responses, received),
+            Codec::Http3(session) => {
+                session.feed(bytes, responses, received);
+                return Ok(());
+            }
             Codec::FastCgi { reader, keep_alive } => {
                 responses[0].keep_alive = *keep_alive;
                 reader.feed(bytes, &mut responses[0])?
@@ -69,7 +77,7 @@ impl Codec {
     pub(crate) fn end(&mut self) -> bool {
         match self {
             Codec::Http1(reader) => reader.end(),
-            Codec::Http2(_) | Codec::FastCgi { .. } | Codec::Redis(_) => false,
+            Codec::Http2(_) | Codec::Http3(_) | Codec::FastCgi { .. } | Codec::Redis(_) => false,
         }
     }
 }
@@ -85,6 +93,7 @@ pub(crate) fn write(
         Protocol::Http1 => http1::write(message, keep_alive, out),
         Protocol::FastCgi => fastcgi::write(message, keep_alive, out),
         Protocol::Redis => redis::write(message, out),
+        Protocol::Http3 => http3::write(message, out),
         Protocol::Http2 => return None,
     }
     Some(())
@@ -96,7 +105,7 @@ pub(crate) fn write(
 pub fn read_response(protocol: Protocol, bytes: &[u8], cut: usize) -> Option<(u16, u64)> {
     let mut response = [Response { wants_fields: true, wants_body: true, ..Response::default() }];
     let mut codec = match protocol {
-        Protocol::Http1 | Protocol::Http2 => Codec::Http1(http1::Reader::new()),
+        Protocol::Http1 | Protocol::Http2 | Protocol::Http3 => Codec::Http1(http1::Reader::new()),
         Protocol::FastCgi => {
             Codec::FastCgi { reader: fastcgi::Reader::default(), keep_alive: true }
         }

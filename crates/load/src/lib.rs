@@ -18,7 +18,8 @@
 //! | `random`, `key_distribution`, `keys` | random numbers and keys |
 //! | `run`, `worker`, `share` | threads, their loop, the collector |
 //! | `user`, `request_generator`, `message` | the next request of a user, and its bytes |
-//! | `connection`, `socket`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `redis`, `received`, `response` | sockets and protocols |
+//! | `connection`, `socket`, `timers`, `tls`, `quic`, `probe` | sockets and their connections |
+//! | `codec`, `http1`, `http2`, `http3`, `fastcgi`, `redis`, `received`, `response` | protocols |
 //! | `recorder`, `failures`, `times`, `server_cpu`, [`process_table`] | counters and CPU time |
 //! | `threshold`, `search` | conditions on a result, and the highest rate that meets them |
 //! | `null` | a server with almost no cost, to measure the generator itself |
@@ -52,14 +53,17 @@ mod failures;
 mod fastcgi;
 mod http1;
 mod http2;
+mod http3;
 mod interval;
 mod key_distribution;
 mod keys;
 mod message;
 mod null;
 mod plan;
+mod probe;
 pub mod process_table;
 pub mod profile;
+mod quic;
 mod random;
 mod received;
 mod recorder;
@@ -78,6 +82,7 @@ mod summary;
 mod target;
 mod template;
 mod threshold;
+mod timers;
 mod times;
 mod tls;
 mod user;

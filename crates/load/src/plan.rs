@@ -171,7 +171,7 @@ pub struct Plan {
     pub load: Load,
     /// Connections, each used by as many users as it has streams.
     pub connections: usize,
-    /// Concurrent requests per connection; more than one requires HTTP/2.
+    /// Concurrent requests per connection; more than one requires HTTP/2 or HTTP/3.
     pub streams: usize,
     /// Threads; at most one per connection is used.
     pub threads: usize,
@@ -266,8 +266,12 @@ impl Plan {
             (self.requests == Some(0), "no requests: at least one is needed"),
             (self.duration.is_zero() || self.interval.is_zero(), "the duration is zero"),
             (
-                self.streams == 0 || (self.streams > 1 && self.target.protocol != Protocol::Http2),
-                "several requests at a time on a connection need HTTP/2",
+                self.target.protocol == Protocol::Http3 && self.target.tls_name.is_none(),
+                "HTTP/3 needs TLS: the URL begins with https://",
+            ),
+            (
+                self.streams == 0 || (self.streams > 1 && !self.target.protocol.has_streams()),
+                "several requests at a time on a connection need HTTP/2 or HTTP/3",
             ),
             (self.streams > STREAMS_MAX, "servers allow at most 100 streams per connection"),
             (

@@ -5,9 +5,9 @@
 //! recorded once. Histograms hold nanoseconds with three significant digits.
 
 use crate::failures::{Failure, Failures};
+use crate::socket::ClosingSocket;
 use crate::times::{Kind, Times, histogram};
 use hdrhistogram::Histogram;
-use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
@@ -133,7 +133,7 @@ pub(crate) enum Message {
     /// With its connections, which are closed once they are no longer needed.
     Done {
         totals: Box<Totals>,
-        sockets: Vec<OwnedFd>,
+        sockets: Vec<ClosingSocket>,
     },
     Failed(std::io::Error),
 }
@@ -240,7 +240,7 @@ impl Recorder {
     }
 
     /// Sends what is left.
-    pub(crate) fn finish(mut self, in_flight: u64, sockets: Vec<OwnedFd>) {
+    pub(crate) fn finish(mut self, in_flight: u64, sockets: Vec<ClosingSocket>) {
         self.hand_over(in_flight);
         let totals = Box::new(self.totals);
         let _ = self.messages.send(Message::Done { totals, sockets });

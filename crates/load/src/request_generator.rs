@@ -102,7 +102,7 @@ impl<'p> RequestGenerator<'p> {
         connection.codec.begin(&prepared.step.request.method);
         if let (Some(bytes), true) = (&prepared.fixed, user.cookies.is_empty()) {
             user.seq = None;
-            return connection.send(bytes);
+            return connection.send(lane, bytes);
         }
         let mut source = Source {
             seq: self.next_seq,
@@ -116,7 +116,7 @@ impl<'p> RequestGenerator<'p> {
         self.bytes.clear();
         let protocol = self.plan.target.protocol;
         match codec::write(protocol, &prepared.message, self.plan.keep_alive, &mut self.bytes) {
-            Some(()) => connection.send(&self.bytes),
+            Some(()) => connection.send(lane, &self.bytes),
             None => connection.send_message(lane, &prepared.message),
         }
     }

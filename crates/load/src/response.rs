@@ -1,7 +1,7 @@
 //! [`Response`]: the parsed parts of one response, whatever its protocol.
 //!
-//! Filled by `http1`, `http2`, `fastcgi` and `redis`; checked by the worker. Each connection reuses
-//! its own.
+//! Filled by `http1`, `http2`, `http3`, `fastcgi` and `redis`; checked by the worker. Each connection
+//! reuses its own.
 
 use crate::failures::Failure;
 use crate::plan::Expect;

@@ -2,14 +2,14 @@
 
 use crate::interval::Interval;
 use crate::plan::{Load, Plan};
+use crate::probe::probe;
 use crate::recorder::{Message, Recorder, Slice, Totals};
 use crate::server_cpu::Accounts;
 use crate::share::Share;
-use crate::socket::probe;
+use crate::socket::ClosingSocket;
 use crate::summary::Summary;
 use crate::tls::Tls;
 use crate::worker::{Start, Worker};
-use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,7 +73,7 @@ pub struct Run {
     all: Slice,
     totals: Vec<Totals>,
     /// The sockets of threads that have ended, open until the server's CPU time is read.
-    sockets: Vec<OwnedFd>,
+    sockets: Vec<ClosingSocket>,
     intervals: Vec<Interval>,
     reported: usize,
 }

@@ -9,6 +9,7 @@ use crate::plan::{Load, Plan};
 use crate::recorder::{First, Slice, Totals};
 use crate::schedule::Rate;
 use crate::server_cpu::ServerCpu;
+use crate::target::Protocol;
 use crate::times::{Times, histogram};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ use std::collections::BTreeMap;
 pub struct Summary {
     /// The URL as it was given.
     pub url: String,
+    /// The protocol.
+    pub protocol: Protocol,
     /// When requests were sent.
     pub load: Load,
     /// The number of connections.
@@ -101,6 +104,7 @@ impl Summary {
     ) -> Self {
         let mut summary = Self {
             url: plan.target.url.clone(),
+            protocol: plan.target.protocol,
             load: plan.load,
             connections: plan.connections,
             streams: plan.streams,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! http://host:port/path              HTTP/1.1
-//! https://host/path                  TLS; HTTP/1.1, or HTTP/2 if requested
+//! https://host/path                  TLS; HTTP/1.1, or HTTP/2 or HTTP/3 if requested
 //! http+unix:/run/app.sock:/path      HTTP/1.1 over a Unix socket
 //! fcgi://host:port/srv/www/index.php?query     FastCGI, the script by its path on the server
 //! fcgi+unix:/run/php.sock:/srv/www/index.php
@@ -39,10 +39,31 @@ pub enum Protocol {
     Http1,
     /// HTTP/2 (RFC 9113), with prior knowledge unless there is TLS.
     Http2,
+    /// HTTP/3 (RFC 9114), without an alternative if the server does not speak it.
+    Http3,
     /// FastCGI, as a web server speaks it to php-fpm.
     FastCgi,
     /// RESP 2, as Redis and Valkey speak it.
     Redis,
+}
+
+impl Protocol {
+    /// Whether a connection carries several requests at a time.
+    pub(crate) fn has_streams(self) -> bool {
+        matches!(self, Protocol::Http2 | Protocol::Http3)
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Protocol::Http1 => "HTTP/1.1",
+            Protocol::Http2 => "HTTP/2",
+            Protocol::Http3 => "HTTP/3",
+            Protocol::FastCgi => "FastCGI",
+            Protocol::Redis => "RESP",
+        })
+    }
 }
 
 /// A parsed URL.

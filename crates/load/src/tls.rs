@@ -3,16 +3,20 @@
 //! Sessions are resumed if the server allows it, as in browsers. All threads share the settings, so
 //! a ticket serves all of them.
 
+use crate::quic;
 use crate::target::{Protocol, Target};
 use outboard_tls::Trust;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The TLS settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Tls {
     settings: Arc<ClientConfig>,
+    /// Those of HTTP/3.
+    quic: Option<quic::Settings>,
     name: ServerName<'static>,
 }
 
@@ -23,15 +27,23 @@ impl Tls {
         let trust = if verify { Trust::Authorities(None) } else { Trust::DangerousNoVerification };
         let protocol: &[u8] = match target.protocol {
             Protocol::Http2 => b"h2",
+            Protocol::Http3 => b"h3",
             Protocol::Http1 | Protocol::FastCgi | Protocol::Redis => b"http/1.1",
         };
-        let settings = outboard_tls::client_settings(trust, &[protocol])?;
+        let settings = Arc::new(outboard_tls::client_settings(trust, &[protocol])?);
+        let is_quic = target.protocol == Protocol::Http3;
+        let quic = is_quic.then(|| quic::Settings::new(settings.clone())).transpose()?;
         let name =
             ServerName::try_from(name.clone()).map_err(|error| format!("{name}: {error}"))?;
-        Ok(Some(Self { settings: Arc::new(settings), name }))
+        Ok(Some(Self { settings, quic, name }))
     }
 
-    /// A new session.
+    /// The settings of HTTP/3 and the name of the server, if the target speaks it.
+    pub(crate) fn quic(&self) -> Option<(&quic::Settings, Cow<'_, str>)> {
+        self.quic.as_ref().map(|settings| (settings, self.name.to_str()))
+    }
+
+    /// A new session over TCP.
     pub(crate) fn session(&self) -> Option<Box<ClientConnection>> {
         let session = ClientConnection::new(self.settings.clone(), self.name.clone());
         let mut session = session.ok()?;

@@ -17,6 +17,7 @@ use crate::recorder::Recorder;
 use crate::request_generator::RequestGenerator;
 use crate::response::Response;
 use crate::share::Share;
+use crate::timers::{Alarm, Timers};
 use crate::tls::Tls;
 use crate::user::User;
 use pace::Pace;
@@ -24,9 +25,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Instant;
@@ -82,6 +85,7 @@ pub(crate) struct Worker<'p> {
     tls: Option<Tls>,
     epoll: OwnedFd,
     connections: Vec<Connection>,
+    timers: Rc<RefCell<Timers>>,
     /// Users of one connection; they are adjacent in `users`.
     lanes: usize,
     users: Vec<User>,
@@ -115,10 +119,12 @@ impl<'p> Worker<'p> {
             wants_body: plan.scripts.iter().flat_map(|script| &script.steps).any(Step::reads_body),
             ..Response::default()
         };
-        let connection = || {
+        let timers = Rc::new(RefCell::new(Timers::new(connections)));
+        let connection = |place| {
             let codec = Codec::new(&plan.target, plan.keep_alive, plan.streams);
             let responses = (0..plan.streams).map(|_| response()).collect();
-            Connection::new(codec, responses, plan.first_byte)
+            let alarm = Alarm::new(timers.clone(), place);
+            Connection::new(codec, responses, plan.first_byte, alarm)
         };
         let mut generator = RequestGenerator::new(plan, share);
         let users = connections * plan.streams;
@@ -126,7 +132,8 @@ impl<'p> Worker<'p> {
             plan,
             tls,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            connections: (0..connections).map(|_| connection()).collect(),
+            connections: (0..connections).map(connection).collect(),
+            timers,
             lanes: plan.streams,
             users: (0..users).map(|_| generator.new_user()).collect(),
             generator,
@@ -180,8 +187,8 @@ impl<'p> Worker<'p> {
         totals.duration_ns = self.end_ns;
         totals.unsent = self.pace.take_rest();
         totals.due += totals.unsent;
-        let sockets = self.connections.into_iter().filter_map(Connection::into_socket);
-        self.recorder.finish(self.in_flight, sockets.collect());
+        let sockets = self.connections.iter_mut().filter_map(Connection::take_socket).collect();
+        self.recorder.finish(self.in_flight, sockets);
     }
 
     /// Waits for events for `at_most_ns`. epoll_pwait(2) takes whole milliseconds only, and
@@ -225,6 +232,9 @@ impl<'p> Worker<'p> {
             if now_ns >= self.next_sweep_ns {
                 self.sweep(now_ns);
             }
+            while let Some((index, outcome)) = self.next_expired() {
+                self.on_outcome(index, outcome);
+            }
             self.send_due(now_ns);
             let wake_ns = self.wake_ns();
             self.wait(&mut events, wake_ns.saturating_sub(self.now_ns()))?;
@@ -232,14 +242,27 @@ impl<'p> Worker<'p> {
                 let data = event.data.u64();
                 let (index, generation) = (data as u32 as usize, (data >> 32) as u32);
                 if self.connections[index].generation() == generation {
-                    self.on_event(index, event.flags, buffer);
+                    let outcome = self.connections[index].advance(event.flags, buffer);
+                    self.on_outcome(index, outcome);
                 }
             }
         }
     }
 
-    fn on_event(&mut self, index: usize, flags: epoll::EventFlags, buffer: &mut [u8]) {
-        match self.connections[index].advance(flags, buffer) {
+    /// When the next timer of a connection expires.
+    fn timer_ns(&self) -> u64 {
+        let next = self.timers.borrow().next();
+        next.map_or(u64::MAX, |at| at.saturating_duration_since(self.origin).as_nanos() as u64)
+    }
+
+    /// Has a connection whose timer has expired looked at; the outcome.
+    fn next_expired(&mut self) -> Option<(usize, Outcome)> {
+        let index = self.timers.borrow_mut().expire(Instant::now())? as usize;
+        Some((index, self.connections[index].expire()))
+    }
+
+    fn on_outcome(&mut self, index: usize, outcome: Outcome) {
+        match outcome {
             Outcome::Nothing => {}
             Outcome::Received => self.on_responses(index),
             Outcome::Ready => self.on_ready(index),
@@ -250,6 +273,9 @@ impl<'p> Worker<'p> {
     fn on_responses(&mut self, index: usize) {
         while let Some(lane) = self.connections[index].received.refused.pop() {
             self.users[index * self.lanes + lane].is_sent = false;
+        }
+        while let Some((lane, failure)) = self.connections[index].received.failed.pop() {
+            self.fail(index * self.lanes + lane, failure);
         }
         // Closing the connection meanwhile empties the list.
         while let Some(lane) = self.connections[index].received.complete.pop() {

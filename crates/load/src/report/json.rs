@@ -22,6 +22,7 @@ pub fn json(summary: &Summary) -> Value {
     json!({
         "schema": "outboard.bench.v1",
         "url": summary.url,
+        "protocol": summary.protocol.to_string(),
         "load": load(&summary.load),
         "connections": summary.connections,
         "streams": summary.streams,

@@ -38,7 +38,8 @@ fn head(summary: &Summary, out: &mut String) {
     let _ = writeln!(out, "{}", summary.url);
     let _ = writeln!(
         out,
-        "  {}, {} connections ({reuse}), {} threads, {:.2} s{}\n",
+        "  {}, {}, {} connections ({reuse}), {} threads, {:.2} s{}\n",
+        summary.protocol,
         load(&summary.load),
         summary.connections,
         summary.threads,

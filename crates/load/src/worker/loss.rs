@@ -61,6 +61,15 @@ impl Worker<'_> {
         }
     }
 
+    /// Handles a request that failed without its connection.
+    pub(super) fn fail(&mut self, place: usize, failure: Failure) {
+        let now_ns = self.now_ns();
+        if self.users[place].is_busy {
+            self.lose_request(place, failure, now_ns);
+            self.free(place, now_ns);
+        }
+    }
+
     /// Counts the request in flight of a user as failed.
     fn lose_request(&mut self, place: usize, failure: Failure, now_ns: u64) {
         let user = &mut self.users[place];

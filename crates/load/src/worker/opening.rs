@@ -24,22 +24,31 @@ impl Worker<'_> {
         let mut open = self.connections.iter().filter(|one| !one.is_closed()).count();
         let mut events = Vec::with_capacity(EVENTS_A_TURN);
         while open > 0 && self.now_ns() < OPENING_NS {
-            self.wait(&mut events, OPENING_NS - self.now_ns())?;
+            let until_ns = OPENING_NS.min(self.timer_ns());
+            self.wait(&mut events, until_ns.saturating_sub(self.now_ns()))?;
             for event in events.drain(..) {
                 let index = event.data.u64() as u32 as usize;
-                let opened_ns = self.connections[index].opening_ns;
-                match self.connections[index].advance(event.flags, buffer) {
-                    Outcome::Nothing => continue,
-                    Outcome::Ready => {
-                        let took_ns = self.now_ns().saturating_sub(opened_ns);
-                        self.recorder.totals.connect.saturating_record(took_ns);
-                    }
-                    Outcome::Received | Outcome::Lost(_) => self.connections[index].close(),
-                }
-                open -= 1;
+                let outcome = self.connections[index].advance(event.flags, buffer);
+                open -= usize::from(self.has_opened(index, outcome));
+            }
+            while let Some((index, outcome)) = self.next_expired() {
+                open -= usize::from(self.has_opened(index, outcome));
             }
         }
         Ok(())
+    }
+
+    /// Whether a connection is open, or closed for now.
+    fn has_opened(&mut self, index: usize, outcome: Outcome) -> bool {
+        match outcome {
+            Outcome::Nothing => return false,
+            Outcome::Ready => {
+                let took_ns = self.now_ns().saturating_sub(self.connections[index].opening_ns);
+                self.recorder.totals.connect.saturating_record(took_ns);
+            }
+            Outcome::Received | Outcome::Lost(_) => self.connections[index].close(),
+        }
+        true
     }
 
     /// Starts to connect.

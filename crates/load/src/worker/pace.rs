@@ -95,6 +95,7 @@ impl Worker<'_> {
     /// When the loop must continue even without an event.
     pub(super) fn wake_ns(&self) -> u64 {
         let mut wake_ns = self.next_sweep_ns.min(self.recorder.boundary_ns());
+        wake_ns = wake_ns.min(self.timer_ns());
         if let Some(Reverse((rested_ns, _))) = self.paused.peek() {
             wake_ns = wake_ns.min(*rested_ns);
         }

@@ -72,9 +72,12 @@ pub(crate) struct PlanArguments {
     #[arg(long, value_name = "WHAT")]
     check: Vec<String>,
     /// Use HTTP/2: with TLS by ALPN, without TLS by prior knowledge.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "http3")]
     http2: bool,
-    /// Concurrent requests per connection, with --http2.
+    /// Use HTTP/3, for https: URLs, without an alternative if the server does not speak it.
+    #[arg(long)]
+    http3: bool,
+    /// Concurrent requests per connection, with --http2 or --http3.
     #[arg(long, value_name = "N", default_value_t = 1)]
     streams: usize,
     /// Accept any certificate.
@@ -106,6 +109,12 @@ impl PlanArguments {
                 return Err("--http2 is for http: and https:".to_owned());
             }
             plan.target.protocol = Protocol::Http2;
+        }
+        if self.http3 {
+            if plan.target.protocol != Protocol::Http1 || plan.target.tls_name.is_none() {
+                return Err("--http3 is for https:".to_owned());
+            }
+            plan.target.protocol = Protocol::Http3;
         }
         plan.connections = self.connections;
         plan.streams = self.streams;
