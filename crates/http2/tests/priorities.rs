@@ -2,26 +2,7 @@
 
 mod support;
 
-use outboard_http2::StreamKey;
 use support::*;
-
-const WINDOW: usize = 65_535;
-
-/// A client whose windows are as large as possible.
-fn unlimited() -> Client {
-    let mut client = Client::new();
-    client.setting(4, (1 << 31) - 1);
-    client.window_update(0, (1 << 31) - 1 - WINDOW as u32);
-    assert_eq!(client.poll().unwrap(), []);
-    client.frames();
-    client
-}
-
-/// A head and data, of which as much is accepted as there is room for.
-fn respond(client: &mut Client, stream: StreamKey, bytes: usize) -> usize {
-    head(&mut client.connection, stream, false);
-    client.connection.send_data(stream, &vec![b'x'; bytes], true).unwrap()
-}
 
 #[test]
 fn more_urgent_responses_are_sent_first() {
@@ -65,7 +46,7 @@ fn a_priority_may_precede_its_request() {
 
 #[test]
 fn responses_without_priorities_alternate() {
-    let mut client = unlimited();
+    let mut client = Client::unlimited();
     let streams = [client.get(1), client.get(3)];
     for stream in streams {
         assert_eq!(respond(&mut client, stream, 60_000), 60_000);

@@ -2,30 +2,12 @@
 
 mod support;
 
-use outboard_http2::{ErrorCode, SendError, Settings, StreamKey};
+use outboard_http2::{ErrorCode, SendError, Settings};
 use support::*;
-
-const WINDOW: usize = 65_535;
-
-/// A client whose windows are as large as possible.
-fn unlimited() -> Client {
-    let mut client = Client::new();
-    client.setting(4, (1 << 31) - 1);
-    client.window_update(0, (1 << 31) - 1 - WINDOW as u32);
-    assert_eq!(client.poll().unwrap(), []);
-    client.frames();
-    client
-}
 
 fn data_bytes(frames: &[Frame], id: u32) -> usize {
     let data = frames.iter().filter(|frame| frame.kind == DATA && frame.id == id);
     data.map(|frame| frame.payload.len()).sum()
-}
-
-/// A head and data, of which as much is accepted as there is room for.
-fn respond(client: &mut Client, stream: StreamKey, bytes: usize) -> usize {
-    head(&mut client.connection, stream, false);
-    client.connection.send_data(stream, &vec![b'x'; bytes], true).unwrap()
 }
 
 #[test]
@@ -154,7 +136,7 @@ fn a_smaller_initial_window_applies_to_open_streams() {
 
 #[test]
 fn a_stream_that_waits_is_writable_once_its_buffer_has_room() {
-    let mut client = unlimited();
+    let mut client = Client::unlimited();
     let stream = client.get(1);
     head(&mut client.connection, stream, false);
     let body = vec![b'x'; 1 << 20];
@@ -322,7 +304,7 @@ fn a_graceful_end_serves_what_is_on_its_way() {
 
 #[test]
 fn an_idle_connection_gives_back_its_memory() {
-    let mut client = unlimited();
+    let mut client = Client::unlimited();
     for id in (1..).step_by(2).take(20) {
         let stream = client.get(id);
         respond(&mut client, stream, 60_000);

@@ -21,6 +21,9 @@ pub(crate) const ACK: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
 pub(crate) const PADDED: u8 = 8;
 
+/// The windows of a connection and of its streams before anything changes them (RFC 9113 6.9.2).
+pub(crate) const WINDOW: usize = 65_535;
+
 pub(crate) type List<'a> = &'a [(&'a str, &'a str)];
 
 /// A frame that was received.
@@ -124,6 +127,16 @@ impl Client {
 
     pub(crate) fn new() -> Self {
         Self::with(Settings::default())
+    }
+
+    /// A client whose windows are as large as possible.
+    pub(crate) fn unlimited() -> Self {
+        let mut client = Self::new();
+        client.setting(4, (1 << 31) - 1);
+        client.window_update(0, (1 << 31) - 1 - WINDOW as u32);
+        assert_eq!(client.poll(), Ok(Vec::new()));
+        client.frames();
+        client
     }
 
     /// What was sent and not received.
@@ -269,6 +282,12 @@ impl Client {
 /// A head of 200 without fields.
 pub(crate) fn head(connection: &mut Connection, stream: StreamKey, is_end: bool) {
     connection.send_head(stream, 200, [], is_end).unwrap();
+}
+
+/// A head and data, of which as much is accepted as there is room for.
+pub(crate) fn respond(client: &mut Client, stream: StreamKey, bytes: usize) -> usize {
+    head(&mut client.connection, stream, false);
+    client.connection.send_data(stream, &vec![b'x'; bytes], true).unwrap()
 }
 
 /// Fields for a response.
