@@ -1,7 +1,7 @@
-//! The size of decoded fields and its limit (RFC 9113 6.5.2, RFC 9114 4.2.2).
+//! The size of decoded fields and its limit (RFC 9113 6.5.2, RFC 9114 4.2.2), and the value of `:status`.
 //!
-//! Called by both decoders. Invariant: fields beyond the limit are not passed on, and the work for them
-//! is bounded too.
+//! Called by both decoders and both encoders. Invariant: fields beyond the limit are not passed on, and
+//! the work for them is bounded too.
 
 use crate::error::DecodeError;
 use std::ops::ControlFlow;
@@ -30,6 +30,11 @@ pub enum FieldSection<B> {
 #[inline]
 pub(crate) fn field_bytes(name: &[u8], value: &[u8]) -> usize {
     name.len().saturating_add(value.len()).saturating_add(FIELD_OVERHEAD_BYTES)
+}
+
+/// The value of `:status` (RFC 9113 8.3.2, RFC 9114 4.3.2).
+pub(crate) fn status_text(status: u16) -> [u8; 3] {
+    [status / 100 % 10, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8)
 }
 
 /// Passes fields on as long as they are within the limit and accepted.

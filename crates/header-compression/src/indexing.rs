@@ -1,8 +1,8 @@
 //! Which fields are worth an entry in a dynamic table, and which must not have one (RFC 7541 7.1).
 //!
-//! Called by the encoder. Invariant: credentials are never indexed by any intermediary.
+//! Called by the encoders. Invariant: credentials are never indexed by any intermediary.
 
-use crate::static_names::is_equal;
+use crate::static_names::{StaticField, is_equal};
 
 /// How a field is represented that is not in a table yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,20 @@ pub(crate) enum Indexing {
     None,
     /// No entry in the table of any intermediary (RFC 7541 6.2.3).
     Never,
+    /// `Never` for a value that is short enough to be guessed, otherwise `Repeated` (RFC 7541 7.1.3).
+    NeverIfShort,
+}
+
+impl Indexing {
+    /// That of a field with this value: never [`Self::NeverIfShort`].
+    #[inline]
+    pub(crate) fn of_value(self, value: &[u8]) -> Self {
+        match self {
+            Self::NeverIfShort if value.len() < GUESSABLE_BYTES => Self::Never,
+            Self::NeverIfShort => Self::Repeated,
+            indexing => indexing,
+        }
+    }
 }
 
 const IMMEDIATE: [&[u8]; 17] = [
@@ -56,17 +70,30 @@ const NONE: [&[u8]; 14] = [
 
 const NEVER: [&[u8]; 3] = [b"authorization", b"proxy-authorization", b"set-cookie"];
 
-/// A shorter cookie could be guessed (RFC 7541 7.1.3).
-pub(crate) const SHORT_COOKIE_BYTES: usize = 20;
+/// A shorter cookie could be guessed.
+const GUESSABLE_BYTES: usize = 20;
+
+/// The indexing of the fields of a static table, by their names.
+pub(crate) const fn indexing_of_all<const N: usize>(table: &[StaticField; N]) -> [Indexing; N] {
+    let mut indexing = [Indexing::None; N];
+    let mut at = 0;
+    while at < N {
+        indexing[at] = indexing_of(table[at].0);
+        at += 1;
+    }
+    indexing
+}
 
 /// The indexing of the fields with a name in lower case.
-pub(crate) const fn indexing_of(name: &[u8]) -> Indexing {
+const fn indexing_of(name: &[u8]) -> Indexing {
     if contains(&IMMEDIATE, name) {
         Indexing::Immediate
     } else if contains(&NONE, name) {
         Indexing::None
     } else if contains(&NEVER, name) {
         Indexing::Never
+    } else if is_equal(name, b"cookie") {
+        Indexing::NeverIfShort
     } else {
         Indexing::Repeated
     }

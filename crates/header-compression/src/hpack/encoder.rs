@@ -7,26 +7,14 @@
 use super::DEFAULT_TABLE_BYTES;
 use super::static_table::{STATIC_NAMES, STATIC_TABLE, STATUS_200};
 use crate::dynamic_table::DynamicTable;
-use crate::field_section::field_bytes;
-use crate::indexing::{Indexing, SHORT_COOKIE_BYTES, indexing_of};
+use crate::field_section::{field_bytes, status_text};
+use crate::indexing::{Indexing, indexing_of_all};
 use crate::{integer, string};
 
 const SLOTS: usize = 128;
 const SEEN: usize = 64;
 
-/// The static table's positions of fields that have rules of their own.
-const COOKIE: usize = 31;
-
-/// The indexing of the names of the static table.
-static STATIC_INDEXING: [Indexing; STATIC_TABLE.len()] = {
-    let mut indexing = [Indexing::None; STATIC_TABLE.len()];
-    let mut at = 0;
-    while at < indexing.len() {
-        indexing[at] = indexing_of(STATIC_TABLE[at].0);
-        at += 1;
-    }
-    indexing
-};
+static STATIC_INDEXING: [Indexing; STATIC_TABLE.len()] = indexing_of_all(&STATIC_TABLE);
 
 /// The encoder of a connection.
 #[derive(Debug)]
@@ -128,8 +116,7 @@ impl BlockWriter<'_> {
         if status == 200 {
             return self.indexed(STATUS_200);
         }
-        let digits = [status / 100 % 10, status / 10 % 10, status % 10];
-        self.field(b":status", &digits.map(|digit| b'0' + digit as u8));
+        self.field(b":status", &status_text(status));
     }
 
     /// Writes a field, the name in lower case.
@@ -141,10 +128,7 @@ impl BlockWriter<'_> {
             if let Some(position) = STATIC_NAMES.find_value(position, value) {
                 return self.indexed(position);
             }
-            indexing = STATIC_INDEXING[position];
-            if position == COOKIE && value.len() < SHORT_COOKIE_BYTES {
-                indexing = Indexing::Never;
-            }
+            indexing = STATIC_INDEXING[position].of_value(value);
         }
         match indexing {
             Indexing::None => self.literal::<4>(0x00, static_name, name, value),

@@ -6,22 +6,11 @@
 
 use super::static_table::{STATIC_NAMES, STATIC_TABLE, STATUS_200};
 use crate::error::DecodeError;
-use crate::indexing::{Indexing, SHORT_COOKIE_BYTES, indexing_of};
+use crate::field_section::status_text;
+use crate::indexing::{Indexing, indexing_of_all};
 use crate::{integer, string};
 
-/// The index of the name `cookie`.
-const COOKIE: usize = 5;
-
-/// Whether the fields with a name of the static table are never indexed.
-static IS_SENSITIVE: [bool; STATIC_TABLE.len()] = {
-    let mut sensitive = [false; STATIC_TABLE.len()];
-    let mut at = 0;
-    while at < sensitive.len() {
-        sensitive[at] = matches!(indexing_of(STATIC_TABLE[at].0), Indexing::Never);
-        at += 1;
-    }
-    sensitive
-};
+static STATIC_INDEXING: [Indexing; STATIC_TABLE.len()] = indexing_of_all(&STATIC_TABLE);
 
 /// The encoder of a connection.
 #[derive(Debug, Default)]
@@ -80,8 +69,7 @@ impl SectionWriter<'_> {
         if status == 200 {
             return self.indexed(STATUS_200);
         }
-        let digits = [status / 100 % 10, status / 10 % 10, status % 10];
-        self.field(b":status", &digits.map(|digit| b'0' + digit as u8));
+        self.field(b":status", &status_text(status));
     }
 
     /// Writes a field, the name in lower case.
@@ -94,8 +82,8 @@ impl SectionWriter<'_> {
         match STATIC_NAMES.find_value(index, value) {
             Some(index) => self.indexed(index),
             None => {
-                let is_short_cookie = index == COOKIE && value.len() < SHORT_COOKIE_BYTES;
-                self.name_reference(is_short_cookie || IS_SENSITIVE[index], index, value);
+                let is_sensitive = STATIC_INDEXING[index].of_value(value) == Indexing::Never;
+                self.name_reference(is_sensitive, index, value);
             }
         }
     }
