@@ -32,9 +32,9 @@ impl Client {
                 let request = self.requests.entry(stream_id).or_default();
                 assert!(!request.has_head && !request.is_over);
                 (request.has_head, request.is_over) = (true, is_end);
-                assert!(!head.method().is_empty() && head.host().is_some());
+                assert!(!head.method().is_empty() && !head.authority().is_empty());
                 let is_connect = head.is_connect();
-                assert_eq!(head.path().is_none(), is_connect && head.protocol().is_none());
+                assert_eq!(head.path().is_empty(), is_connect && head.protocol().is_none());
                 request.content_length = head.content_length().filter(|_| !is_connect);
                 for (name, value) in head.fields().iter() {
                     assert!(!name.is_empty() && !name.iter().any(u8::is_ascii_uppercase));

@@ -45,5 +45,5 @@ fuzz_target!(|input: (u16, &[u8])| {
         settings.write(&mut frame);
         assert_eq!(Settings::read(&frame[2..]), Ok(settings));
     }
-    assert!(Priority::read(bytes).urgency <= 7);
+    assert!(Priority::parse(bytes).urgency <= 7);
 });

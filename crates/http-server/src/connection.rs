@@ -13,7 +13,8 @@ use crate::server_context::ServerContext;
 use crate::spool::Spool;
 use crate::transport::Transport;
 use crate::upgrade::UpgradeHandler;
-use outboard_http1::{BodyFraming, ControlData, HeadError, HeadLimits, HeadStatus};
+use outboard_http_semantics::RequestHead;
+use outboard_http1::{BodyFraming, ControlData, HeadError, HeadLimits, HeadStatus, Version};
 use outboard_log::Reason;
 use outboard_reactor::{self as reactor, with_deadline};
 use std::future::poll_fn;
@@ -163,20 +164,30 @@ impl Connection {
         next
     }
 
-    /// Composes the head of the only request of this connection.
+    /// Composes the head of the only request of this connection, which came decoded.
     ///
     /// # Errors
     /// The request is malformed.
-    pub(crate) fn compose_head<'a>(
+    pub(crate) fn compose_head(
         &mut self,
-        control: ControlData<'_>,
-        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        version: Version,
+        decoded: &RequestHead,
+        has_ended: bool,
     ) -> Result<(), HeadError> {
+        let is_tunnel = decoded.is_connect() && decoded.protocol().is_none();
+        let control = ControlData {
+            version,
+            method: decoded.method(),
+            authority: decoded.authority(),
+            path: if is_tunnel { decoded.authority() } else { decoded.path() },
+            protocol: decoded.protocol(),
+            has_ended,
+        };
         let limits = self.context.head_limits();
         let buffers = self.buffers();
         self.head_len = {
             let Buffers { head, input, .. } = buffers;
-            head.compose(input, control, fields, &limits)?
+            head.compose(input, control, decoded.fields().iter(), &limits)?
         };
         self.consumed = self.head_len;
         Ok(())

@@ -24,7 +24,7 @@ use crate::service::Service;
 use crate::transport::Transport;
 use link::{Link, Next};
 use outboard_buffer::{Account, Held};
-use outboard_http1::{ControlData, Version};
+use outboard_http1::Version;
 use outboard_http3::{ErrorCode, RequestHead, StreamError};
 use outboard_log::{Level, Reason};
 use outboard_quic::Event;
@@ -220,16 +220,7 @@ impl<S: Service> Task<S> {
     /// A request has begun.
     fn begun(&mut self, id: u64, head: &RequestHead, is_end: bool) {
         let Some(mut connection) = self.open(id, is_end) else { return };
-        let authority = head.authority();
-        let control = ControlData {
-            version: Version::Http3,
-            method: head.method(),
-            authority,
-            path: head.path().or(authority).unwrap_or_default(),
-            protocol: head.protocol(),
-            has_ended: is_end,
-        };
-        let composed = connection.compose_head(control, head.fields().iter());
+        let composed = connection.compose_head(Version::Http3, head, is_end);
         let refusal = composed.err().map(|error| (Reason::from(error), error.reason()));
         spawn(message::serve(self.service.clone(), connection, refusal));
     }

@@ -1,8 +1,8 @@
 //! Heads of requests that came in another form than HTTP/1.1: by HTTP/2 or HTTP/3.
 //!
-//! Called by the front ends of those protocols, which have checked the form of every field (RFC 9113
-//! 8.2 and 8.3, RFC 9114 4.2 and 4.3). Invariant: a composed head has one meaning: one host, one Cookie
-//! field, one framing; handlers need not know where it came from.
+//! Called by the front ends of those protocols with what `outboard-http-semantics` has checked field by
+//! field: Host is the authority, and there is one Cookie. Invariant: a composed head has one meaning: one
+//! host, one framing; handlers need not know where it came from.
 
 use crate::authority;
 use crate::error::HeadError;
@@ -19,8 +19,8 @@ pub struct ControlData<'a> {
     pub version: Version,
     /// `:method`.
     pub method: &'a [u8],
-    /// `:authority`.
-    pub authority: Option<&'a [u8]>,
+    /// `:authority`, or the Host field that stands for it; empty if both are absent.
+    pub authority: &'a [u8],
     /// `:path`; for CONNECT it is the authority.
     pub path: &'a [u8],
     /// `:protocol` of an extended CONNECT (RFC 8441 4), which is presented as the request of an
@@ -32,8 +32,7 @@ pub struct ControlData<'a> {
 
 impl RequestHead {
     /// Composes a head in `buf`, which is empty, and returns its length there. Accessors take the same
-    /// buffer. A Cookie that came in several fields becomes one (RFC 9113 8.2.3). `Expect` is left out:
-    /// an interim response is never needed.
+    /// buffer. `Expect` is left out: an interim response is never needed.
     ///
     /// # Errors
     /// The request is malformed or exceeds a limit; the head is empty then.
@@ -62,23 +61,18 @@ impl RequestHead {
         self.version = control.version;
         self.compose_target(buf, control, limits)?;
         let fields_start = buf.len();
-        if let Some(authority) = control.authority {
-            self.add_host(buf, authority, limits)?;
+        if !control.authority.is_empty() {
+            self.add_host(buf, control.authority, limits)?;
         }
-        let mut cookies = Vec::new();
         for (name, value) in fields {
             match name {
-                b"cookie" => add_cookie(&mut cookies, value),
                 b"expect" => {}
-                b"host" => self.add_host_field(buf, value, limits)?,
+                b"host" => return Err(HeadError::DuplicateHost),
                 _ => self.add_field(buf, name, value, limits)?,
             }
-            if buf.len() + cookies.len() - fields_start > limits.header_bytes {
+            if buf.len() - fields_start > limits.header_bytes {
                 return Err(HeadError::HeadersTooLong);
             }
-        }
-        if !cookies.is_empty() {
-            self.add_field(buf, b"cookie", &cookies, limits)?;
         }
         // What follows the head of an extended CONNECT is the tunnel, not a body.
         self.parts.framing.note_stream(control.has_ended || control.protocol.is_some());
@@ -135,27 +129,11 @@ impl RequestHead {
         Ok(())
     }
 
-    /// A Host field beside `:authority` has to agree with it (RFC 9113 8.3.1).
-    fn add_host_field(
-        &mut self,
-        buf: &mut Vec<u8>,
-        value: &[u8],
-        limits: &HeadLimits,
-    ) -> Result<(), HeadError> {
-        match self.host {
-            None => self.add_host(buf, value, limits),
-            Some(host) if is_same_host(host.of(buf), value) => Ok(()),
-            Some(_) => Err(HeadError::DuplicateHost),
-        }
-    }
-
     /// A request that is not for the server as a whole has a host.
     fn check_host(&self, buf: &[u8]) -> Result<(), HeadError> {
         match self.host.map(|host| host.of(buf)) {
             None => Err(HeadError::MissingHost),
-            Some(host) if host.is_empty() || !authority::is_valid(host) => {
-                Err(HeadError::InvalidHost)
-            }
+            Some(host) if !authority::is_valid(host) => Err(HeadError::InvalidHost),
             Some(_) => Ok(()),
         }
     }
@@ -167,19 +145,6 @@ fn append(buf: &mut Vec<u8>, bytes: &[u8]) -> Span {
     Span::new(start, buf.len())
 }
 
-fn add_cookie(cookies: &mut Vec<u8>, value: &[u8]) {
-    if !cookies.is_empty() {
-        cookies.extend_from_slice(b"; ");
-    }
-    cookies.extend_from_slice(value);
-}
-
-/// The default port of `https` is optional (RFC 3986 6.2.3), and case does not matter.
-fn is_same_host(one: &[u8], other: &[u8]) -> bool {
-    let bare = |host: &'_ [u8]| -> usize { host.strip_suffix(b":443").unwrap_or(host).len() };
-    one[..bare(one)].eq_ignore_ascii_case(&other[..bare(other)])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,11 +153,11 @@ mod tests {
     const LIMITS: HeadLimits =
         HeadLimits { request_line_bytes: 100, header_bytes: 200, header_count: 5 };
 
-    fn control<'a>(authority: Option<&'a str>, path: &'a str) -> ControlData<'a> {
+    fn control<'a>(authority: &'a str, path: &'a str) -> ControlData<'a> {
         ControlData {
             version: Version::Http2,
             method: b"GET",
-            authority: authority.map(str::as_bytes),
+            authority: authority.as_bytes(),
             path: path.as_bytes(),
             protocol: None,
             has_ended: true,
@@ -213,11 +178,8 @@ mod tests {
     #[test]
     fn a_composed_head_reads_like_a_parsed_one() {
         let fields = [("accept", "*/*"), ("content-length", "3"), ("expect", "100-continue")];
-        let control = ControlData {
-            method: b"POST",
-            has_ended: false,
-            ..control(Some("a.test:8443"), "/a/b?c=d")
-        };
+        let control =
+            ControlData { method: b"POST", has_ended: false, ..control("a.test:8443", "/a/b?c=d") };
         let (head, buf) = compose(control, &fields).unwrap();
         assert_eq!((head.method(&buf), head.method_kind()), (&b"POST"[..], Method::Post));
         assert_eq!(head.path_and_query(&buf), (&b"/a/b"[..], Some(&b"c=d"[..])));
@@ -231,39 +193,25 @@ mod tests {
 
     #[test]
     fn a_request_has_one_host() {
-        for (authority, hosts, expected) in [
-            (Some("a.test"), &[][..], Some("a.test")),
-            (Some("a.test"), &["a.test"], Some("a.test")),
-            (Some("a.test"), &["A.TEST:443"], Some("a.test")),
-            (Some("a.test:8443"), &["a.test:8443"], Some("a.test:8443")),
-            (Some("a.test:8443"), &["a.test"], None),
-            (Some("a.test"), &["b.test"], None),
-            (Some("a.test"), &[""], None),
-            (None, &["a.test"], Some("a.test")),
-            (None, &["a.test", "b.test"], None),
-            (None, &[], None),
-            (Some(""), &[], None),
-            (Some("a test"), &[], None),
+        for (authority, expected) in [
+            ("a.test", Ok(&b"a.test"[..])),
+            ("a.test:8443", Ok(b"a.test:8443")),
+            ("[::1]", Ok(b"[::1]")),
+            ("", Err(HeadError::MissingHost)),
+            ("a test", Err(HeadError::InvalidHost)),
         ] {
-            let hosts: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
-            let found = compose(control(authority, "/"), &hosts);
-            let found = found.as_ref().ok().and_then(|(head, buf)| head.host(buf));
-            assert_eq!(found, expected.map(str::as_bytes), "{authority:?} {hosts:?}");
+            let composed = compose(control(authority, "/"), &[]);
+            let found = composed.as_ref().map(|(head, buf)| head.host(buf).unwrap());
+            assert_eq!(found.map_err(|error| *error), expected, "{authority:?}");
         }
-    }
-
-    #[test]
-    fn cookies_are_joined_into_one_field() {
-        let fields = [("cookie", "a=1"), ("accept", "*/*"), ("cookie", "b=2")];
-        let (head, buf) = compose(control(Some("a.test"), "/"), &fields).unwrap();
-        let cookies: Vec<_> = head.headers(&buf).filter(|(name, _)| *name == b"cookie").collect();
-        assert_eq!(cookies, [(&b"cookie"[..], &b"a=1; b=2"[..])]);
+        let twice = compose(control("a.test", "/"), &[("host", "a.test")]);
+        assert_eq!(twice.map(drop), Err(HeadError::DuplicateHost));
     }
 
     #[test]
     fn a_body_without_a_length_ends_with_the_stream() {
         let body = |has_ended, fields: &[(&str, &str)]| {
-            let control = ControlData { has_ended, ..control(Some("a.test"), "/") };
+            let control = ControlData { has_ended, ..control("a.test", "/") };
             compose(control, fields).map(|(head, _)| head.body())
         };
         assert_eq!(body(true, &[]), Ok(BodyFraming::None));
@@ -279,7 +227,7 @@ mod tests {
             method: b"CONNECT",
             protocol: Some(b"websocket"),
             has_ended: false,
-            ..control(Some("a.test"), "/chat")
+            ..control("a.test", "/chat")
         };
         let (head, buf) = compose(control, &[]).unwrap();
         assert_eq!((head.method(&buf), head.path(&buf)), (&b"GET"[..], &b"/chat"[..]));
@@ -289,7 +237,7 @@ mod tests {
     #[test]
     fn limits_hold_for_composed_heads_too() {
         let error = |path: &str, fields: &[(&str, &str)]| {
-            compose(control(Some("a.test"), path), fields).map(|_| ()).unwrap_err()
+            compose(control("a.test", path), fields).map(|_| ()).unwrap_err()
         };
         let long = "a".repeat(200);
         assert_eq!(error(&format!("/{long}"), &[]), HeadError::RequestLineTooLong);

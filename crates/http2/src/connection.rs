@@ -29,13 +29,12 @@ use crate::flow_control::{DEFAULT_WINDOW, ReceiveWindow, SendWindow};
 use crate::frame::{write_goaway, write_rst_stream, write_window_update};
 use crate::meter::{Metered, Meters};
 use crate::output::Output;
-use crate::priority::Priority;
-use crate::request_head::RequestHead;
 use crate::scheduler::Scheduler;
 use crate::settings::{PeerSettings, Settings};
 use crate::stream::{Sending, Stream, StreamKey};
 use crate::streams::Streams;
 use outboard_header_compression::hpack;
+use outboard_http_semantics::{Priority, RequestHead};
 use receive_data::DataFrame;
 use receive_head::FieldBlock;
 use send_buffers::SendBuffers;
@@ -152,7 +151,7 @@ impl Connection {
     pub fn buffer_bytes(&self) -> usize {
         self.output.capacity_bytes()
             + self.send_buffers.bytes()
-            + self.head.fields.capacity_bytes()
+            + self.head.capacity_bytes()
             + self.block.capacity_bytes()
     }
 

@@ -4,10 +4,8 @@
 //! and end with the end of the request or its reset.
 
 use crate::error::ErrorCode;
-use crate::fields::Fields;
-use crate::priority::Priority;
-use crate::request_head::RequestHead;
 use crate::stream::StreamKey;
+use outboard_http_semantics::{Fields, Priority, RequestHead};
 
 /// What was received: `'c` borrows from the connection, `'i` from the input.
 #[derive(Debug)]
@@ -41,7 +39,7 @@ pub enum Event<'c, 'i> {
         /// Its stream.
         stream: StreamKey,
         /// Valid until the next call.
-        fields: &'c mut Fields,
+        fields: &'c Fields,
     },
     /// A stream is closed before its end.
     Reset {

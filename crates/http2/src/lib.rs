@@ -1,5 +1,5 @@
 //! The HTTP/2 protocol (RFC 9113) of a server's connection, without I/O, with priorities (RFC 9218) and
-//! extended CONNECT (RFC 8441).
+//! extended CONNECT (RFC 8441). What a valid request is says `outboard-http-semantics`.
 //!
 //! Called by the HTTP server. One task owns the socket and the TLS session: it passes input to
 //! [`Connection::receive`], hands the events to the tasks of the streams, writes
@@ -16,9 +16,8 @@
 //! | `connection` | [`Connection`]: input, responses, output |
 //! | `event` | [`Event`] |
 //! | `stream`, `streams` | the state of a stream, the slab of the open ones |
-//! | `scheduler`, `priority` | whose data is sent next |
+//! | `scheduler` | whose data is sent next |
 //! | `flow_control` | windows |
-//! | `request`, `request_head`, `fields` | the validation of requests, [`RequestHead`], [`Fields`] |
 //! | `frame`, `settings` | the wire format |
 //! | `output` | the bytes to write |
 //! | `meter` | bounds on what a client may do how often |
@@ -71,14 +70,10 @@
 mod connection;
 mod error;
 mod event;
-mod fields;
 mod flow_control;
 mod frame;
 mod meter;
 mod output;
-mod priority;
-mod request;
-mod request_head;
 mod scheduler;
 mod settings;
 mod stream;
@@ -87,9 +82,7 @@ mod streams;
 pub use connection::{Connection, MAX_INPUT_BYTES, SendState};
 pub use error::{ConnectionError, ErrorCode, SendError};
 pub use event::Event;
-pub use fields::Fields;
 pub use frame::PREFACE;
-pub use priority::Priority;
-pub use request_head::RequestHead;
+pub use outboard_http_semantics::{Fields, Priority, RequestHead};
 pub use settings::Settings;
 pub use stream::StreamKey;

@@ -4,8 +4,8 @@
 //! incremental is sent alone for a long turn, and the others alternate frame by frame. Invariant: a
 //! stream is listed once, and exactly while its `is_scheduled` is set.
 
-use crate::priority::{Priority, URGENCIES};
 use crate::stream::{Stream, StreamKey};
+use outboard_http_semantics::Priority;
 use std::collections::VecDeque;
 
 /// What an incremental stream, or one without a declared priority, sends before the next one.
@@ -16,7 +16,7 @@ const LONG_TURN_BYTES: usize = 256 << 10;
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
-    queues: [VecDeque<StreamKey>; URGENCIES],
+    queues: [VecDeque<StreamKey>; Priority::URGENCIES],
     /// The queues that are not empty.
     occupied: u8,
 }
@@ -29,7 +29,7 @@ impl Scheduler {
         }
         stream.is_scheduled = true;
         stream.turn_bytes = 0;
-        let urgency = usize::from(stream.priority.urgency) % URGENCIES;
+        let urgency = usize::from(stream.priority.urgency) % Priority::URGENCIES;
         self.queues[urgency].push_back(key);
         self.occupied |= 1 << urgency;
     }
@@ -39,7 +39,7 @@ impl Scheduler {
         if !std::mem::take(&mut stream.is_scheduled) {
             return;
         }
-        let urgency = usize::from(stream.priority.urgency) % URGENCIES;
+        let urgency = usize::from(stream.priority.urgency) % Priority::URGENCIES;
         let queue = &mut self.queues[urgency];
         match queue.front() == Some(&key) {
             true => drop(queue.pop_front()),
@@ -80,7 +80,7 @@ impl Scheduler {
         let is_alone = stream.has_priority && !stream.priority.is_incremental;
         if stream.turn_bytes >= if is_alone { LONG_TURN_BYTES } else { SHORT_TURN_BYTES } {
             stream.turn_bytes = 0;
-            self.queues[usize::from(stream.priority.urgency) % URGENCIES].rotate_left(1);
+            self.queues[usize::from(stream.priority.urgency) % Priority::URGENCIES].rotate_left(1);
         }
     }
 

@@ -3,9 +3,8 @@
 //! Owned by `streams`. Invariant: the state of the receiving side and that of the sending side are
 //! independent; a stream is closed when both have ended.
 
-use crate::fields::Fields;
 use crate::flow_control::{ReceiveWindow, SendWindow};
-use crate::priority::Priority;
+use outboard_http_semantics::{Fields, Priority};
 use std::collections::VecDeque;
 
 /// A stream of a connection. Calls for one that is closed have no effect.

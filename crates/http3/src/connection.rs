@@ -13,13 +13,11 @@ mod tests;
 mod unidirectional_stream;
 
 use crate::error::{ConnectionError, ErrorCode, StreamError};
-use crate::fields::FieldList;
 use crate::frame::{frame_type, write_frame_head};
-use crate::priority::Priority;
-use crate::request::RequestHead;
 use crate::settings::Settings;
 use crate::varint::write_varint;
 use outboard_header_compression::qpack::{Encoder, SectionWriter};
+use outboard_http_semantics::{Fields, Priority, RequestHead};
 use request_stream::{Progress, RequestStream};
 use shared::Shared;
 use std::collections::HashMap;
@@ -80,7 +78,7 @@ pub enum Event<'a> {
         /// The stream of the request.
         stream_id: u64,
         /// The fields.
-        fields: &'a FieldList,
+        fields: &'a Fields,
     },
     /// A request is complete.
     End {

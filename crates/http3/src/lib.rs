@@ -2,7 +2,8 @@
 //! needs it.
 //!
 //! Called by the owner of a QUIC connection, which passes on the bytes of each stream and sends what is
-//! written. Fields are compressed by `outboard-header-compression`.
+//! written. Fields are compressed by `outboard-header-compression`; `outboard-http-semantics` has the
+//! rules for them.
 //!
 //! Invariants: no input panics; a malformed head is rejected before it is reported; what is stored
 //! for a stream is an incomplete field section.
@@ -17,9 +18,9 @@
 //! | `client/request` | requests as bytes |
 //! | `client/response_stream`, `client/server_streams` | the streams that a server sends on |
 //! | `client/shared` | what they share |
-//! | `request`, `response`, `fields` | [`RequestHead`], [`ResponseHead`] and [`FieldList`], with their rules |
+//! | `response` | [`ResponseHead`] |
 //! | `frame`, `varint` | the wire format |
-//! | `settings`, `priority` | [`Settings`], [`Priority`] |
+//! | `settings` | [`Settings`] |
 //! | `error` | [`ErrorCode`], [`ConnectionError`], [`StreamError`] |
 //!
 //! # Examples
@@ -33,7 +34,7 @@
 //! let mut is_request = false;
 //! let received = connection.receive(0, request, true, |event| {
 //!     if let Event::Head { head, is_end: true, .. } = event {
-//!         is_request = head.method() == b"GET" && head.authority() == Some(b"a.test");
+//!         is_request = head.method() == b"GET" && head.authority() == b"a.test";
 //!     }
 //! });
 //! assert!(received.is_ok() && is_request);
@@ -51,22 +52,17 @@
 mod client;
 mod connection;
 mod error;
-mod fields;
 mod frame;
-mod priority;
-mod request;
 mod response;
 mod settings;
 mod varint;
 
 pub use client::{ClientConfig, ClientConnection, ClientEvent, RequestLine, write_request};
 pub use connection::{Config, Connection, Event, Received};
-pub use error::{ConnectionError, ErrorCode, MalformedFields, StreamError};
-pub use fields::{FieldList, is_connection_field};
+pub use error::{ConnectionError, ErrorCode, StreamError};
 pub use frame::{FramePart, FrameReader, frame_type};
 pub use outboard_header_compression::qpack::SectionWriter;
-pub use priority::Priority;
-pub use request::RequestHead;
+pub use outboard_http_semantics::{Fields, MalformedFields, Priority, RequestHead};
 pub use response::ResponseHead;
 pub use settings::Settings;
 pub use varint::{VARINT_MAX, read_varint, write_varint};

@@ -3,15 +3,13 @@
 //! Called by `client` with each field as it is decoded. Invariant: a head that is accepted has one
 //! status and at most one length.
 
-use crate::error::MalformedFields;
-use crate::fields::FieldList;
-use crate::request::read_length;
+use outboard_http_semantics::{Fields, MalformedFields, check_field, parse_content_length};
 
 /// The head of a response, interim or final.
 #[derive(Debug, Clone, Default)]
 pub struct ResponseHead {
     status: Option<u16>,
-    fields: FieldList,
+    fields: Fields,
     content_length: Option<u64>,
 }
 
@@ -22,7 +20,7 @@ impl ResponseHead {
     }
 
     /// All other fields.
-    pub fn fields(&self) -> &FieldList {
+    pub fn fields(&self) -> &Fields {
         &self.fields
     }
 
@@ -46,10 +44,14 @@ impl ResponseHead {
         if name.first() == Some(&b':') {
             return self.push_pseudo(name, value);
         }
-        if name == b"content-length" && self.content_length.replace(read_length(value)?).is_some() {
+        check_field(name, value)?;
+        if name == b"content-length"
+            && self.content_length.replace(parse_content_length(value)?).is_some()
+        {
             return Err(MalformedFields::DuplicateField);
         }
-        self.fields.push(name, value)
+        self.fields.push(name, value);
+        Ok(())
     }
 
     fn push_pseudo(&mut self, name: &[u8], value: &[u8]) -> Result<(), MalformedFields> {

@@ -10,9 +10,9 @@ use crate::message::Message;
 use crate::quic::{Event, Quic, Read, Settings};
 use crate::received::ReceivedLanes;
 use crate::response::Response;
+use outboard_http_semantics::is_connection_specific;
 use outboard_http3::{
-    ClientConfig, ClientConnection, ErrorCode, RequestLine, SectionWriter, is_connection_field,
-    write_request,
+    ClientConfig, ClientConnection, ErrorCode, RequestLine, SectionWriter, write_request,
 };
 use quinn_proto::{ConnectionError, Dir};
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ pub(crate) fn write(message: &Message, out: &mut Vec<u8>) {
         path: &message.path,
     };
     let length = message.body.len().to_string();
-    let fields = message.fields().filter(|(name, _)| !is_connection_field(name.as_bytes()));
+    let fields = message.fields().filter(|(name, _)| !is_connection_specific(name.as_bytes()));
     let write = |out: &mut SectionWriter<'_>| {
         fields.for_each(|(name, value)| out.field(name.as_bytes(), value));
         if message.has_body() {

@@ -11,7 +11,7 @@ use crate::message;
 use crate::service::Service;
 use crate::transport::Transport;
 use outboard_buffer::Held;
-use outboard_http1::{ControlData, Version};
+use outboard_http1::Version;
 use outboard_http2::{ConnectionError, ErrorCode, Event, StreamKey};
 use outboard_log::Reason;
 use outboard_reactor::{now_ms, spawn};
@@ -94,21 +94,7 @@ impl<S: Service> Task<S> {
     /// A request has begun.
     fn begun(&mut self, key: StreamKey, is_end: bool) {
         let Some(mut connection) = self.open(key, is_end) else { return };
-        let head = &self.head;
-        let authority = head.authority();
-        let control = ControlData {
-            version: Version::Http2,
-            method: head.method(),
-            authority: (!authority.is_empty()).then_some(authority),
-            path: if head.method() == b"CONNECT" && head.protocol().is_none() {
-                authority
-            } else {
-                head.path()
-            },
-            protocol: head.protocol(),
-            has_ended: is_end,
-        };
-        let composed = connection.compose_head(control, head.fields().iter());
+        let composed = connection.compose_head(Version::Http2, &self.head, is_end);
         let refusal = composed.err().map(|error| (Reason::from(error), error.reason()));
         spawn(message::serve(self.service.clone(), connection, refusal));
     }

@@ -5,7 +5,8 @@ use super::open::Open;
 use crate::header_block;
 use crate::message_stream::{Announced, MessageStream};
 use outboard_buffer::Held;
-use outboard_http3::{Connection as Engine, ErrorCode, is_connection_field};
+use outboard_http_semantics::is_connection_specific;
+use outboard_http3::{Connection as Engine, ErrorCode};
 use outboard_reactor::Event;
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -59,7 +60,7 @@ impl Stream {
                 fields.status(status);
             }
             for (name, value) in header_block::lines(lines) {
-                if !is_connection_field(name) {
+                if !is_connection_specific(name) {
                     fields.field(name, value);
                 }
             }

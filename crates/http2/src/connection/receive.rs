@@ -66,9 +66,7 @@ impl Connection {
             Received::Data { stream, start, end, is_end } => {
                 Event::Data { stream, data: &consumed[start..end], is_end }
             }
-            Received::Trailers { stream } => {
-                Event::Trailers { stream, fields: &mut self.head.fields }
-            }
+            Received::Trailers { stream } => Event::Trailers { stream, fields: self.head.fields() },
             Received::Reset { stream, code, is_by_client } => {
                 Event::Reset { stream, code, is_by_client }
             }

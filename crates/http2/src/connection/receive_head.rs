@@ -9,16 +9,27 @@ use crate::error::{ConnectionError, ErrorCode};
 use crate::event::Received;
 use crate::frame::{FrameHead, MIN_MAX_FRAME_BYTES, flag, without_padding};
 use crate::meter::Metered;
-use crate::request::{BlockKind, BlockResult, HeadReader};
 use crate::stream::{Stream, StreamKey};
 use crate::streams::Closed;
 use outboard_header_compression::DecodeError;
 use outboard_header_compression::hpack::FieldSection;
+use outboard_http_semantics::{HeadReader, SectionKind};
+use std::ops::ControlFlow;
 
 /// The most CONTINUATION frames of a block.
 const CONTINUATIONS_MAX: u32 = 16;
 /// The length of the deprecated priority in HEADERS (RFC 9113 6.2).
 const PRIORITY_BYTES: usize = 5;
+
+/// What becomes of the message of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BlockResult {
+    Valid,
+    /// RFC 9113 8.1.1.
+    Malformed,
+    /// There are too many fields or bytes.
+    TooLarge,
+}
 
 /// A block whose last CONTINUATION was not received.
 #[derive(Debug, Default)]
@@ -103,7 +114,7 @@ impl Connection {
         match self.streams.find(id) {
             Some(key) => self.receive_trailers(key, is_end, block),
             None => {
-                self.decode(BlockKind::Ignored, block)?;
+                self.skip_block(block)?;
                 self.meters.count(Metered::Stray, self.now_ms)?;
                 match self.streams.why_closed(id) {
                     Closed::ByReset => Ok(None),
@@ -117,17 +128,17 @@ impl Connection {
 
     fn receive_request(&mut self, id: u32, is_end: bool, block: &[u8]) -> Handled {
         if self.ignores_new_streams() {
-            self.decode(BlockKind::Ignored, block)?;
+            self.skip_block(block)?;
             return Ok(None);
         }
         self.last_id = id;
         if self.streams.len() >= self.settings.max_concurrent_streams as usize {
-            self.decode(BlockKind::Ignored, block)?;
+            self.skip_block(block)?;
             self.reset_provoked(id, ErrorCode::REFUSED_STREAM)?;
             return Ok(None);
         }
         let allows_protocol = self.settings.enable_connect_protocol;
-        match self.decode(BlockKind::Request { allows_protocol }, block)? {
+        match self.decode(SectionKind::Request { allows_protocol }, block)? {
             BlockResult::Valid => self.open(id, is_end),
             BlockResult::TooLarge => {
                 let stream = self.open_stream(id, is_end);
@@ -143,17 +154,17 @@ impl Connection {
     /// Opens the stream of a valid request.
     fn open(&mut self, id: u32, is_end: bool) -> Handled {
         // RFC 9113 8.1.1.
-        if is_end && self.head.content_length.is_some_and(|length| length > 0) {
+        if is_end && self.head.content_length().is_some_and(|length| length > 0) {
             self.reset_provoked(id, ErrorCode::PROTOCOL_ERROR)?;
             return Ok(None);
         }
         let key = self.open_stream(id, is_end);
         let early = self.take_early_priority(id);
         let Some(stream) = self.streams.get_mut(key) else { return Ok(None) };
-        stream.body_left = self.head.content_length;
-        stream.is_tunnel = self.head.method() == b"CONNECT";
+        stream.body_left = self.head.content_length();
+        stream.is_tunnel = self.head.is_connect();
         // An update is newer than the request that it precedes (RFC 9218 7.1).
-        if let Some(priority) = early.or(self.head.priority) {
+        if let Some(priority) = early.or(self.head.priority()) {
             stream.priority = priority;
             stream.has_priority = true;
         }
@@ -168,7 +179,7 @@ impl Connection {
     }
 
     fn receive_trailers(&mut self, key: StreamKey, is_end: bool, block: &[u8]) -> Handled {
-        let result = self.decode(BlockKind::Trailers, block)?;
+        let result = self.decode(SectionKind::Trailers, block)?;
         let Some(stream) = self.streams.get_mut(key) else { return Ok(None) };
         let code = if stream.has_received_all {
             ErrorCode::STREAM_CLOSED
@@ -184,17 +195,40 @@ impl Connection {
         Ok(Some(Received::Reset { stream: key, code, is_by_client: false }))
     }
 
-    /// Decodes a block into `head`.
-    fn decode(&mut self, kind: BlockKind, block: &[u8]) -> Result<BlockResult, ConnectionError> {
-        let mut reader = HeadReader::new(&mut self.head, kind, self.settings.max_fields);
+    /// Decodes a block into `head`, all of it even if the message is malformed.
+    fn decode(&mut self, kind: SectionKind, block: &[u8]) -> Result<BlockResult, ConnectionError> {
+        let fields_max = self.settings.max_fields;
         let list_bytes_max = self.settings.max_header_list_bytes as usize;
-        let section =
-            self.decoder.decode(block, list_bytes_max, |name, value| reader.add(name, value));
+        let mut reader = HeadReader::new(&mut self.head, kind);
+        let section = self.decoder.decode(block, list_bytes_max, |name, value| {
+            if reader.field_count() >= fields_max {
+                return ControlFlow::Break(BlockResult::TooLarge);
+            }
+            match reader.add(name, value) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(BlockResult::Malformed),
+            }
+        });
         match section {
+            Ok(FieldSection::Complete) if reader.finish().is_ok() => Ok(BlockResult::Valid),
+            Ok(FieldSection::Complete) => Ok(BlockResult::Malformed),
+            Ok(FieldSection::Stopped(result)) => Ok(result),
             Ok(FieldSection::TooLong) => Ok(BlockResult::TooLarge),
-            Ok(_) => Ok(reader.finish()),
-            Err(DecodeError::ListFarTooLong) => Err(ConnectionError::FieldBlockTooLong),
-            Err(_) => Err(ConnectionError::InvalidFieldBlock),
+            Err(error) => Err(block_error(error)),
         }
+    }
+
+    /// Decodes a block of a stream that is closed; only the decoder needs it.
+    fn skip_block(&mut self, block: &[u8]) -> Result<(), ConnectionError> {
+        let list_bytes_max = self.settings.max_header_list_bytes as usize;
+        let skip = |_: &[u8], _: &[u8]| ControlFlow::Break(());
+        self.decoder.decode(block, list_bytes_max, skip).map(drop).map_err(block_error)
+    }
+}
+
+fn block_error(error: DecodeError) -> ConnectionError {
+    match error {
+        DecodeError::ListFarTooLong => ConnectionError::FieldBlockTooLong,
+        _ => ConnectionError::InvalidFieldBlock,
     }
 }

@@ -6,12 +6,11 @@
 
 use super::Connection;
 use crate::error::{ErrorCode, SendError};
-use crate::fields::{Fields, is_connection_specific, is_token, is_valid_value};
 use crate::frame::{FRAME_HEAD_BYTES, FrameHead, MIN_MAX_FRAME_BYTES, flag, kind};
 use crate::frame::{write_frame, write_window_update};
-use crate::priority::Priority;
 use crate::stream::{Sending, StreamKey};
 use outboard_header_compression::hpack::BlockWriter;
+use outboard_http_semantics::{Fields, Priority, is_connection_specific, is_token, is_valid_value};
 
 /// Data bypasses the buffers while less is in the output.
 const DIRECT_BYTES: usize = 32 << 10;

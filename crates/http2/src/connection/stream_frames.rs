@@ -8,7 +8,7 @@ use crate::error::{ConnectionError, ErrorCode};
 use crate::event::Received;
 use crate::frame::{FrameHead, MAX_STREAM_ID, read_u32};
 use crate::meter::Metered;
-use crate::priority::Priority;
+use outboard_http_semantics::Priority;
 
 /// Priorities of streams that are not open yet.
 const EARLY_PRIORITIES_MAX: usize = 16;

@@ -5,9 +5,10 @@
 
 use super::ClientEvent;
 use super::shared::Shared;
-use crate::error::{ConnectionError, ErrorCode, MalformedFields, StreamError};
+use crate::error::{ConnectionError, ErrorCode, StreamError};
 use crate::frame::{FramePart, FrameReader, frame_type};
 use outboard_header_compression::qpack::{Decoded, FieldSection};
+use outboard_http_semantics::{MalformedFields, check_field};
 use std::ops::ControlFlow;
 
 /// What is expected next.
@@ -184,12 +185,15 @@ impl ResponseStream {
         section: &[u8],
         shared: &mut Shared,
     ) -> Result<FieldSection<MalformedFields>, ConnectionError> {
-        let (head, trailers) = (&mut shared.head, &mut shared.trailers);
+        let head = &mut shared.head;
         let is_head = self.phase == Phase::Head;
         head.clear();
-        trailers.clear();
         let push = |name: &[u8], value: &[u8]| {
-            let pushed = if is_head { head.push(name, value) } else { trailers.push(name, value) };
+            let is_trailer_valid = || match name.first() {
+                Some(b':') => Err(MalformedFields::UnexpectedPseudoField),
+                _ => check_field(name, value),
+            };
+            let pushed = if is_head { head.push(name, value) } else { is_trailer_valid() };
             pushed.map_or_else(ControlFlow::Break, ControlFlow::Continue)
         };
         let bytes_max = shared.config.field_section_bytes_max;

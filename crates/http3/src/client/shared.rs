@@ -4,7 +4,6 @@
 
 use super::ClientConfig;
 use crate::error::{ConnectionError, ErrorCode};
-use crate::fields::FieldList;
 use crate::response::ResponseHead;
 use outboard_header_compression::qpack::{Decoder, Encoder};
 
@@ -17,8 +16,6 @@ pub(super) struct Shared {
     pub(super) encoder: Encoder,
     /// The head that was decoded last.
     pub(super) head: ResponseHead,
-    /// The trailers that were decoded last.
-    pub(super) trailers: FieldList,
     skipped_bytes: u64,
     unknown_streams: u64,
 }
@@ -30,7 +27,6 @@ impl Shared {
             decoder: Decoder::new(0, 0),
             encoder: Encoder::new(),
             head: ResponseHead::default(),
-            trailers: FieldList::default(),
             skipped_bytes: 0,
             unknown_streams: 0,
         }

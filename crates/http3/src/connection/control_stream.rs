@@ -6,9 +6,9 @@ use super::Event;
 use super::shared::Shared;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::frame::{FramePart, FrameReader, frame_type};
-use crate::priority::Priority;
 use crate::settings::Settings;
 use crate::varint::{VARINT_BYTES_MAX, read_varint};
+use outboard_http_semantics::Priority;
 
 /// The largest payload that is stored.
 const PAYLOAD_BYTES_MAX: u64 = 1024;
@@ -111,7 +111,7 @@ impl ControlStream {
                     return error(ErrorCode::ID_ERROR, "priority of a stream without request");
                 }
                 Some(stream_id) => {
-                    sink(Event::PriorityUpdate { stream_id, priority: Priority::read(payload) });
+                    sink(Event::PriorityUpdate { stream_id, priority: Priority::parse(payload) });
                 }
             },
             _ => {}

@@ -5,9 +5,10 @@
 
 use super::Event;
 use super::shared::Shared;
-use crate::error::{ConnectionError, ErrorCode, MalformedFields, StreamError};
+use crate::error::{ConnectionError, ErrorCode, StreamError};
 use crate::frame::{FramePart, FrameReader, frame_type};
 use outboard_header_compression::qpack::{Decoded, FieldSection};
+use outboard_http_semantics::{HeadReader, MalformedFields, SectionKind};
 use std::ops::ControlFlow;
 
 /// What is expected next.
@@ -212,19 +213,27 @@ impl RequestStream {
         section: &[u8],
         shared: &mut Shared,
     ) -> Result<Decoded<MalformedFields>, ConnectionError> {
-        let (head, trailers) = (&mut shared.head, &mut shared.trailers);
-        let is_head = self.phase == Phase::Head;
-        head.clear();
-        trailers.clear();
-        let push = |name: &[u8], value: &[u8]| {
-            let pushed = if is_head { head.push(name, value) } else { trailers.push(name, value) };
-            pushed.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        let kind = match self.phase {
+            Phase::Head => {
+                SectionKind::Request { allows_protocol: shared.config.enable_connect_protocol }
+            }
+            _ => SectionKind::Trailers,
         };
         let bytes_max = shared.config.field_section_bytes_max;
-        let decoded = shared.decoder.decode(self.id, section, bytes_max, push);
-        decoded.map_err(|error| {
+        let mut reader = HeadReader::new(&mut shared.head, kind);
+        let add = |name: &[u8], value: &[u8]| {
+            reader.add(name, value).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        };
+        let decoded = shared.decoder.decode(self.id, section, bytes_max, add);
+        let decoded = decoded.map_err(|error| {
             ConnectionError::of_qpack(ErrorCode::QPACK_DECOMPRESSION_FAILED, error)
-        })
+        })?;
+        if matches!(decoded, Decoded::Section(FieldSection::Complete))
+            && let Err(error) = reader.finish()
+        {
+            return Ok(Decoded::Section(FieldSection::Stopped(error)));
+        }
+        Ok(decoded)
     }
 
     /// Reports the head or the trailers that were decoded.
@@ -237,13 +246,15 @@ impl RequestStream {
         let stream_id = self.id;
         if self.phase != Phase::Head {
             self.phase = Phase::AfterTrailers;
-            sink(Event::Trailers { stream_id, fields: &shared.trailers });
+            sink(Event::Trailers { stream_id, fields: shared.head.fields() });
             return Ok(());
         }
         shared.count_request();
-        let is_connect_protocol = shared.config.enable_connect_protocol;
         let head = &shared.head;
-        head.check(is_connect_protocol).map_err(StreamError::Malformed)?;
+        // RFC 9114 4.3.1: every request of a scheme that browsers know has a host.
+        if head.authority().is_empty() {
+            return Err(StreamError::Malformed(MalformedFields::InvalidAuthority));
+        }
         if head.is_connect() {
             self.phase = Phase::Tunnel;
         } else {

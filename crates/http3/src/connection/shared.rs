@@ -4,19 +4,16 @@
 
 use super::Config;
 use crate::error::{ConnectionError, ErrorCode};
-use crate::fields::FieldList;
-use crate::request::RequestHead;
 use outboard_header_compression::qpack::Decoder;
+use outboard_http_semantics::RequestHead;
 
 /// The QPACK decoder, the buffers of decoded fields, and the account of skipped input.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) decoder: Decoder,
-    /// The head that was decoded last.
+    /// The head or the trailers that were decoded last.
     pub(super) head: RequestHead,
-    /// The trailers that were decoded last.
-    pub(super) trailers: FieldList,
     skipped_bytes: u64,
     unknown_streams: u64,
 }
@@ -27,7 +24,6 @@ impl Shared {
             config,
             decoder: Decoder::new(config.qpack_table_capacity, config.qpack_blocked_streams),
             head: RequestHead::default(),
-            trailers: FieldList::default(),
             skipped_bytes: 0,
             unknown_streams: 0,
         }

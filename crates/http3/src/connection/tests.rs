@@ -4,8 +4,8 @@ mod control;
 mod requests;
 
 use super::*;
-use crate::error::MalformedFields;
 use outboard_header_compression::qpack;
+use outboard_http_semantics::MalformedFields;
 
 const CONFIG: Config = Config {
     field_section_bytes_max: 600,
@@ -70,7 +70,7 @@ fn text(bytes: &[u8]) -> String {
 fn line(event: &Event<'_>, bytes: &[u8]) -> String {
     match event {
         Event::Head { stream_id, head, is_end } => {
-            let path = text(head.path().unwrap_or(b"-"));
+            let path = if head.path().is_empty() { "-".to_owned() } else { text(head.path()) };
             let end = if *is_end { " end" } else { "" };
             let fields = head.fields().len();
             format!("{stream_id} {} {path} {fields}{end}", text(head.method()))

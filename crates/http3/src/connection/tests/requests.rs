@@ -49,11 +49,12 @@ fn errors_of_a_request_end_its_stream() {
         (vec![], &incomplete),
         (frame(0x21, b""), &incomplete),
         (headers(&[]), &malformed(MalformedFields::MissingPseudoField)),
+        (headers(&[POST[0], POST[1], POST[3]]), &malformed(MalformedFields::InvalidAuthority)),
         (headers(&with("connection", "close")), &malformed(MalformedFields::ConnectionField)),
         (headers(&with(":path", "/")), &malformed(MalformedFields::DuplicateField)),
         (
             [headers(&POST), headers(&[(":path", "/")])].concat(),
-            &malformed(MalformedFields::InvalidName),
+            &malformed(MalformedFields::UnexpectedPseudoField),
         ),
         (sized.clone(), &mismatch),
         ([sized.clone(), data(b"ab")].concat(), &mismatch),

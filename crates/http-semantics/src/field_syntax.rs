@@ -1,107 +1,11 @@
-//! [`Fields`]: the fields of a head or of trailers, in one buffer that is used again.
+//! The rules for a field by itself: the bytes of its name and value, and the names that only HTTP/1.1 has.
 //!
-//! Owned by [`crate::RequestHead`] and written by `request`. Invariant: names are lower-case tokens,
-//! values have no control bytes except HTAB (RFC 9113 8.2.1, RFC 9110 5.5).
+//! Called by `head_reader` for each field of a request, and by `http2` and `http3` for those of a
+//! response. Invariant: what is valid can be written as a line of HTTP/1.1 and means the same there.
 
-/// A range of the buffer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Span {
-    start: u32,
-    len: u32,
-}
+use crate::malformed::MalformedFields;
 
-impl Span {
-    pub(crate) fn of(self, bytes: &[u8]) -> &[u8] {
-        let start = self.start as usize;
-        bytes.get(start..start + self.len as usize).unwrap_or_default()
-    }
-}
-
-/// Fields in the order in which they were received.
-#[derive(Debug, Clone, Default)]
-pub struct Fields {
-    bytes: Vec<u8>,
-    spans: Vec<(Span, Span)>,
-}
-
-impl Fields {
-    /// Names and values.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
-        self.spans.iter().map(|(name, value)| (name.of(&self.bytes), value.of(&self.bytes)))
-    }
-
-    /// The value of the first field of that name, in lower case.
-    pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
-        self.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
-    }
-
-    /// The number of fields.
-    pub fn len(&self) -> usize {
-        self.spans.len()
-    }
-
-    /// Whether there are no fields.
-    pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
-    }
-
-    /// Removes everything except the memory.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.spans.clear();
-    }
-
-    /// The bytes of memory.
-    pub fn capacity_bytes(&self) -> usize {
-        self.bytes.capacity() + self.spans.capacity() * size_of::<(Span, Span)>()
-    }
-
-    /// Adds bytes that are not a field.
-    pub(crate) fn store(&mut self, bytes: &[u8]) -> Span {
-        let start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(bytes);
-        Span { start, len: bytes.len() as u32 }
-    }
-
-    pub(crate) fn stored(&self, span: Span) -> &[u8] {
-        span.of(&self.bytes)
-    }
-
-    /// Adds a field.
-    pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) {
-        self.bytes.reserve(name.len() + value.len());
-        let name = self.store(name);
-        let value = self.store(value);
-        self.spans.push((name, value));
-    }
-
-    /// Replaces the fields of one name by the first, with all their values.
-    pub(crate) fn join(&mut self, wanted: &[u8], separator: &[u8]) {
-        let start = self.bytes.len() as u32;
-        let mut first = None;
-        for at in 0..self.spans.len() {
-            let (name, value) = self.spans[at];
-            if name.of(&self.bytes) != wanted {
-                continue;
-            }
-            if first.is_some() {
-                self.bytes.extend_from_slice(separator);
-            }
-            first.get_or_insert(at);
-            let start = value.start as usize;
-            self.bytes.extend_from_within(start..start + value.len as usize);
-        }
-        let Some(first) = first else { return };
-        self.spans[first].1 = Span { start, len: self.bytes.len() as u32 - start };
-        let (bytes, mut at) = (&self.bytes, 0);
-        self.spans.retain(|(name, _)| {
-            at += 1;
-            at - 1 <= first || name.of(bytes) != wanted
-        });
-    }
-}
-
-/// Bytes of a field name in HTTP/2: a token (RFC 9110 5.6.2) in lower case (RFC 9113 8.2.1).
+/// Bytes of a token in lower case.
 const NAME_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -114,9 +18,41 @@ const NAME_BYTES: [bool; 256] = {
     table
 };
 
-/// Whether a field name is valid in HTTP/2.
+/// Checks a field that is not a pseudo-header field.
+///
+/// # Errors
+/// HTTP/2 and HTTP/3 do not allow it.
 #[inline]
-pub(crate) fn is_valid_name(name: &[u8]) -> bool {
+pub fn check_field(name: &[u8], value: &[u8]) -> Result<(), MalformedFields> {
+    if !is_valid_name(name) {
+        return Err(MalformedFields::InvalidName);
+    }
+    if !is_valid_value(value) {
+        return Err(MalformedFields::InvalidValue);
+    }
+    if is_connection_specific(name) {
+        return Err(MalformedFields::ConnectionField);
+    }
+    Ok(())
+}
+
+/// The value of Content-Length: digits alone (RFC 9110 8.6).
+///
+/// # Errors
+/// It is not a number, or one above `u64::MAX`.
+pub fn parse_content_length(value: &[u8]) -> Result<u64, MalformedFields> {
+    let add = |length: u64, byte: &u8| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        length.checked_mul(10)?.checked_add(digit)
+    };
+    let length = value.iter().try_fold(0, add).filter(|_| !value.is_empty());
+    length.ok_or(MalformedFields::InvalidContentLength)
+}
+
+/// Whether a field name is a token in lower case, as HTTP/2 and HTTP/3 have them (RFC 9113 8.2.1,
+/// RFC 9114 4.2).
+#[inline]
+pub fn is_valid_name(name: &[u8]) -> bool {
     let is_valid = |byte: &u8| NAME_BYTES[usize::from(*byte)];
     let are_common = |word: u64| are_letters_or_dashes(word, word);
     !name.is_empty() && (all_words(name, are_common) || name.iter().all(is_valid))
@@ -124,7 +60,7 @@ pub(crate) fn is_valid_name(name: &[u8]) -> bool {
 
 /// Whether the bytes are a token (RFC 9110 5.6.2).
 #[inline]
-pub(crate) fn is_token(bytes: &[u8]) -> bool {
+pub fn is_token(bytes: &[u8]) -> bool {
     let is_valid = |byte: &u8| byte.is_ascii_uppercase() || NAME_BYTES[usize::from(*byte)];
     let are_common = |word: u64| are_letters_or_dashes(word | (0x20 * ONES), word);
     !bytes.is_empty() && (all_words(bytes, are_common) || bytes.iter().all(is_valid))
@@ -153,9 +89,9 @@ fn are_letters_or_dashes(lower: u64, raw: u64) -> bool {
     (are_letters | are_dashes) & !raw & HIGH == HIGH
 }
 
-/// Whether a value has neither control bytes other than HTAB nor white space around it.
+/// Whether a value has neither control bytes other than HTAB nor white space around it (RFC 9110 5.5).
 #[inline]
-pub(crate) fn is_valid_value(value: &[u8]) -> bool {
+pub fn is_valid_value(value: &[u8]) -> bool {
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     !is_space(value.first()) && !is_space(value.last()) && !has_control(value)
 }
@@ -169,7 +105,7 @@ fn may_have_control(word: u64) -> bool {
     (below_space | is_delete) & (0x80 * ONES) != 0
 }
 
-/// Whether there is a control byte other than HTAB (RFC 9110 5.5).
+/// Whether there is a control byte other than HTAB.
 #[inline]
 fn has_control(value: &[u8]) -> bool {
     let is_control = |byte: &u8| (*byte < 32 && *byte != 9) || *byte == 127;
@@ -182,8 +118,9 @@ pub(crate) fn is_visible(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |valid, byte| valid & (*byte > 32) & (*byte < 127))
 }
 
-/// Whether a field is about a connection of HTTP/1.1 (RFC 9113 8.2.2). The name may have any case.
-pub(crate) fn is_connection_specific(name: &[u8]) -> bool {
+/// Whether a field is about a connection of HTTP/1.1, and not allowed in later versions (RFC 9113
+/// 8.2.2, RFC 9114 4.2). The name may have any case.
+pub fn is_connection_specific(name: &[u8]) -> bool {
     let other: &[u8] = match name.len() {
         7 => b"upgrade",
         // Two names have this length.
@@ -199,19 +136,6 @@ pub(crate) fn is_connection_specific(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields_of_one_name_are_joined_at_the_first() {
-        let mut fields = Fields::default();
-        for (name, value) in [("a", "1"), ("cookie", "x=1"), ("b", ""), ("cookie", "y=2")] {
-            fields.push(name.as_bytes(), value.as_bytes());
-        }
-        fields.join(b"cookie", b"; ");
-        let joined: Vec<_> = fields.iter().collect();
-        assert_eq!(joined, [(&b"a"[..], &b"1"[..]), (b"cookie", b"x=1; y=2"), (b"b", b"")]);
-        fields.join(b"none", b"; ");
-        assert_eq!(fields.len(), 3);
-    }
 
     #[test]
     fn names_are_tokens_in_lower_case() {

@@ -1,11 +1,8 @@
 //! [`Priority`]: the urgency of a response and whether it is incremental (RFC 9218 4).
 //!
-//! Read by `request` from the `priority` field, by `connection` from PRIORITY_UPDATE and from the field
-//! of a response. Invariant: a value that is not a valid Dictionary (RFC 8941 3.2), or has a member of
+//! Read by `head_reader` from the field of a request, and by `http2` and `http3` from PRIORITY_UPDATE and
+//! from the field of a response. Invariant: a value that is not a valid Dictionary (RFC 8941 3.2), or has a member of
 //! another type or range, changes nothing of what it does not name.
-
-/// The number of urgencies; 0 is the most urgent.
-pub(crate) const URGENCIES: usize = 8;
 
 /// The priority of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +20,19 @@ impl Default for Priority {
 }
 
 impl Priority {
+    /// The number of urgencies; 0 is the most urgent.
+    pub const URGENCIES: usize = 8;
+
     /// The priority that a field value declares; parameters that it does not name have their default.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use outboard_http_semantics::Priority;
+    ///
+    /// assert_eq!(Priority::parse(b"u=1, i"), Priority { urgency: 1, is_incremental: true });
+    /// assert_eq!(Priority::parse(b"u=9"), Priority::default());
+    /// ```
     pub fn parse(value: &[u8]) -> Self {
         Self::default().merged(value)
     }
@@ -63,6 +72,7 @@ mod tests {
             ("u=-1, i=1", of(3, false)),
             ("u=10", of(3, false)),
             ("\u{1f600}, u=4", of(4, false)),
+            ("u, u=11, x=(u=1)", of(3, false)),
         ] {
             assert_eq!(Priority::parse(value.as_bytes()), expected, "{value}");
         }

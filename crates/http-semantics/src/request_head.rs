@@ -1,12 +1,13 @@
-//! [`RequestHead`]: the control data and fields of a request (RFC 9113 8.3.1).
+//! [`RequestHead`]: the control data and fields of a request by HTTP/2 or HTTP/3 (RFC 9113 8.3.1, RFC 9114
+//! 4.3.1).
 //!
-//! Written by `request`, read by the server. Invariant: what an event delivers is valid: one method,
-//! one path, one authority, one length, one Cookie field.
+//! Written by `head_reader`, read by the server. Invariant: a head that was accepted has one meaning: one
+//! method, one path, one authority, one length, one Cookie field.
 
 use crate::fields::{Fields, Span};
 use crate::priority::Priority;
 
-/// The head of a request. The server exchanges it for an empty one if it needs it for longer.
+/// The head of a request, or the trailers of one. Its memory is used again.
 #[derive(Debug, Clone, Default)]
 pub struct RequestHead {
     pub(crate) fields: Fields,
@@ -47,7 +48,7 @@ impl RequestHead {
         self.text(self.path)
     }
 
-    /// The protocol of an extended CONNECT (RFC 8441 4).
+    /// The protocol of an extended CONNECT (RFC 8441 4, RFC 9220 3).
     pub fn protocol(&self) -> Option<&[u8]> {
         self.protocol.map(|span| self.fields.stored(span))
     }
@@ -57,7 +58,7 @@ impl RequestHead {
         &self.fields
     }
 
-    /// The length that the request declares; its DATA is checked against it.
+    /// The length that the request declares.
     pub fn content_length(&self) -> Option<u64> {
         self.content_length
     }
@@ -65,6 +66,16 @@ impl RequestHead {
     /// The priority that the request declares (RFC 9218 5).
     pub fn priority(&self) -> Option<Priority> {
         self.priority
+    }
+
+    /// Whether this is CONNECT, extended or not.
+    pub fn is_connect(&self) -> bool {
+        self.method() == b"CONNECT"
+    }
+
+    /// The bytes of memory.
+    pub fn capacity_bytes(&self) -> usize {
+        self.fields.capacity_bytes()
     }
 
     /// Removes everything except the memory.
