@@ -102,7 +102,7 @@ impl Memory {
         }
     }
 
-    /// A new account for an HTTP/2 connection: buffers between it and its streams.
+    /// A new account for the streams of a connection of HTTP/2 or HTTP/3.
     pub fn of_connection(&self) -> Rc<Account> {
         Account::below(&self.streams, STREAMS_OF_CONNECTION)
     }
@@ -117,7 +117,7 @@ impl Memory {
         &self.bodies
     }
 
-    /// Idle clients' connections.
+    /// Clients' connections without their streams: at the limit idle ones close, and no more are accepted.
     pub fn connections(&self) -> &Rc<Account> {
         &self.connections
     }

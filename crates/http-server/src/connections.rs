@@ -149,6 +149,11 @@ impl Connections {
         }
     }
 
+    /// Asks an idle connection to close, because another one needs its memory.
+    pub(crate) fn close_one_idle(&self) {
+        self.close_longest_idle(&mut self.table.borrow_mut());
+    }
+
     /// Asks an idle connection to close, or another shard to do so; false if none is idle.
     fn pass_on(&self, table: &mut Table) -> bool {
         self.publish(table.idle_since_ms());

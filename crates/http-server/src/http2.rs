@@ -90,6 +90,8 @@ struct Task<S> {
     listener: Rc<ListenerContext>,
     transport: Transport,
     peer: PeerInfo,
+    /// Released before the entry: what waits for a connection to close may be short of memory as well.
+    _held: Held,
     entry: Entry,
     memory: Rc<Account>,
     link: Rc<Link>,
@@ -100,14 +102,13 @@ struct Task<S> {
     last_used_ms: u64,
     began_ms: u64,
     is_leaving: bool,
-    _held: Held,
 }
 
 impl<S: Service> Task<S> {
     fn new(service: Rc<S>, accepted: Accepted) -> Self {
         let Accepted { server, listener, transport, peer, entry, input } = accepted;
         let memory = server.memory.of_connection();
-        let held = memory.hold(CONNECTION_BYTES);
+        let held = server.memory.connections().hold(CONNECTION_BYTES);
         let limits = server.head_limits();
         let head_bytes = limits.request_line_bytes.saturating_add(limits.header_bytes);
         let settings = Settings {
@@ -123,6 +124,7 @@ impl<S: Service> Task<S> {
             listener,
             transport,
             peer,
+            _held: held,
             entry,
             memory,
             link,
@@ -131,7 +133,6 @@ impl<S: Service> Task<S> {
             last_used_ms: now_ms(),
             began_ms: now_ms(),
             is_leaving: false,
-            _held: held,
         }
     }
 
@@ -182,6 +183,9 @@ impl<S: Service> Task<S> {
                     Ok(None) => {}
                 }
             }
+            if self.link.engine().open_streams() == 0 {
+                self.entry.set_idle();
+            }
             if self.poll_waiting(is_reading, is_blocked).is_pending() {
                 return Poll::Pending;
             }
@@ -230,7 +234,6 @@ impl<S: Service> Task<S> {
             self.last_used_ms = now_ms();
             return None;
         }
-        self.entry.set_idle();
         self.link.engine().shrink();
         self.input.shrink_to_fit();
         let idle_ms = now_ms() - self.last_used_ms;

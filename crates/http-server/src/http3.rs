@@ -86,6 +86,8 @@ struct Task<S> {
     server: Rc<ServerContext>,
     listener: Rc<ListenerContext>,
     peer: PeerInfo,
+    /// Released before the entry: what waits for a connection to close may be short of memory as well.
+    _held: Held,
     entry: Entry,
     memory: Rc<Account>,
     link: Rc<Link>,
@@ -93,14 +95,13 @@ struct Task<S> {
     began_ms: u64,
     is_connected: bool,
     is_leaving: bool,
-    _held: Held,
 }
 
 impl<S: Service> Task<S> {
     fn new(service: Rc<S>, accepted: Accepted) -> Self {
         let Accepted { server, listener, quic, peer, entry } = accepted;
         let memory = server.memory.of_connection();
-        let held = memory.hold(CONNECTION_BYTES);
+        let held = server.memory.connections().hold(CONNECTION_BYTES);
         let limits = server.head_limits();
         let head_bytes = limits.request_line_bytes.saturating_add(limits.header_bytes);
         let link = Link::new(quic, head_bytes, memory.clone());
@@ -109,6 +110,7 @@ impl<S: Service> Task<S> {
             server,
             listener,
             peer,
+            _held: held,
             entry,
             memory,
             link,
@@ -116,7 +118,6 @@ impl<S: Service> Task<S> {
             began_ms: now_ms(),
             is_connected: false,
             is_leaving: false,
-            _held: held,
         }
     }
 
@@ -147,6 +148,9 @@ impl<S: Service> Task<S> {
             if self.entry.must_close() {
                 // It was idle longest and makes room for others.
                 return Poll::Ready(End::Closing(ErrorCode::NO_ERROR));
+            }
+            if self.link.is_idle() {
+                self.entry.set_idle();
             }
             if self.link.quic.poll_changed().is_pending() {
                 return Poll::Pending;
@@ -210,8 +214,7 @@ impl<S: Service> Task<S> {
             for event in events {
                 match event {
                     Next::Head(id, head, is_end) => self.begun(id, &head, is_end),
-                    Next::Error(id, StreamError::FieldsTooLarge) => self.begun_too_large(id),
-                    Next::Error(id, error) => self.link.reset(id, error.code()),
+                    Next::Error(id, error) => self.failed(id, error).map_err(End::Closing)?,
                 }
             }
         }
@@ -225,11 +228,22 @@ impl<S: Service> Task<S> {
         spawn(message::serve(self.service.clone(), connection, refusal));
     }
 
+    /// A request violates the protocol or the limits.
+    ///
+    /// # Errors
+    /// The code to close the connection with.
+    fn failed(&mut self, id: u64, error: StreamError) -> Result<(), ErrorCode> {
+        match error {
+            // The client could not know that no more requests are accepted.
+            StreamError::Refused => self.link.reset(id, error.code()),
+            StreamError::FieldsTooLarge if !self.link.is_open(id) => self.begun_too_large(id),
+            _ => self.link.reset_provoked(id, error.code())?,
+        }
+        Ok(())
+    }
+
     /// A request has begun whose head exceeds the limits.
     fn begun_too_large(&mut self, id: u64) {
-        if self.link.is_open(id) {
-            return self.link.reset(id, ErrorCode::EXCESSIVE_LOAD);
-        }
         let refusal = Some((Reason::HeadersTooLarge, "headers_too_long"));
         if let Some(connection) = self.open(id, true) {
             self.link.quic.stop(id, ErrorCode::NO_ERROR.0);
@@ -278,7 +292,6 @@ impl<S: Service> Task<S> {
             self.last_used_ms = now_ms();
             return None;
         }
-        self.entry.set_idle();
         self.link.windows.narrow();
         if now_ms() - self.last_used_ms >= idle_timeout_ms {
             self.leave();

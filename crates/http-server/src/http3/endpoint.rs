@@ -22,6 +22,9 @@ use std::rc::Rc;
 const MAX_STREAMS: u32 = 128;
 /// What a client may send of a request before it is read, if the connection's window allows it.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+/// This fraction of the memory of connections is kept free by closing idle ones: a client cannot wait to be
+/// accepted, as one of TCP does.
+const FREE_SHARE: usize = 16;
 
 /// The UDP socket of a thread.
 #[derive(Debug)]
@@ -139,6 +142,10 @@ impl<S: Service> Application for Server<S> {
             return quic.close(0, "");
         };
         server.counters.borrow_mut().connections += 1;
+        let memory = server.memory.connections();
+        if memory.held_bytes() > memory.limit_bytes() - memory.limit_bytes() / FREE_SHARE {
+            server.connections.close_one_idle();
+        }
         let accepted = Accepted { server, listener, quic, peer, entry };
         spawn(serve(self.service.clone(), accepted));
     }

@@ -264,6 +264,16 @@ impl Link {
         self.changed();
     }
 
+    /// Resets a stream because of what the client has sent on it.
+    ///
+    /// # Errors
+    /// The code to close the connection with.
+    pub(super) fn reset_provoked(&self, id: u64, code: ErrorCode) -> Result<(), ErrorCode> {
+        self.resets.count()?;
+        self.reset(id, code);
+        Ok(())
+    }
+
     /// The client has reset a stream or does not read the response.
     ///
     /// # Errors

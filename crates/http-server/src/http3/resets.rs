@@ -1,6 +1,7 @@
-//! [`Resets`]: how often a client gives up what it has asked for (CVE-2023-44487).
+//! [`Resets`]: how often a client gives up what it has requested (CVE-2023-44487), or provokes that this side
+//! resets it (CVE-2025-8671, of HTTP/2).
 //!
-//! Owned by the link. Invariant: a client that resets more than it lets complete loses its connection.
+//! Owned by the link. Invariant: a client with more resets than responses loses its connection.
 
 use outboard_http3::ErrorCode;
 use std::cell::Cell;
