@@ -28,6 +28,11 @@ pub struct Browser {
 impl Browser {
     /// Starts it.
     pub fn start() -> Browser {
+        Browser::start_with(&["--disable-quic".to_owned()])
+    }
+
+    /// Starts it with these options, such as for HTTP/3.
+    pub fn start_with(options: &[String]) -> Browser {
         let scratch = Scratch::new("browser");
         let [commands, answers] = ["commands", "answers"].map(|name| pipe(&scratch, name));
         // The protocol is read from descriptor 3 and written to 4.
@@ -38,7 +43,8 @@ impl Browser {
             .args(["-c", "exec chromium \"$@\" 3<\"$COMMANDS\" 4>\"$ANSWERS\"", "chromium"])
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
             .args(["--disable-background-networking", "--disable-component-update"])
-            .args(["--disable-sync", "--disable-quic", "--disable-dev-shm-usage"])
+            .args(["--disable-sync", "--disable-dev-shm-usage"])
+            .args(options)
             .args(["--window-size=1280,1600", "--hide-scrollbars", "--remote-debugging-pipe"])
             .arg(format!("--user-data-dir={}", scratch.folder("profile").display()))
             .arg("about:blank")

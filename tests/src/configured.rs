@@ -2,8 +2,9 @@
 //!
 //! [`Server`](crate::Server) is for what every server must do; this is for what is configured.
 
+use crate::bridge::Bridge;
 use crate::site::php_user;
-use crate::{Child, Client, Docroot, Held, Launch, Names, Server, Wire};
+use crate::{Certificate, Child, Client, Docroot, Held, Launch, Names, Protocol, Server, Wire};
 use rustix::process::Signal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ use std::process::{Command, Output};
 pub struct Configured {
     child: Child,
     listeners: Vec<String>,
+    /// To the listeners, unless the tests speak their protocol.
+    _bridges: Vec<Bridge>,
     docroot: Docroot,
 }
 
@@ -47,8 +50,9 @@ impl Configured {
         }
         let output = child.output();
         let listeners = output.lines().filter_map(|line| line.strip_prefix("listening on "));
-        let listeners = listeners.map(str::to_owned).collect();
-        Configured { child, listeners, docroot }
+        let mut bridges = Vec::new();
+        let listeners = listeners.map(|url| bridged(url, &mut bridges)).collect();
+        Configured { child, listeners, _bridges: bridges, docroot }
     }
 
     /// Serves the fixtures of a subject on an ephemeral port as the app `site`, with these tables.
@@ -73,14 +77,15 @@ impl Configured {
         program
             .arg("serve")
             .arg("--config")
-            .arg(folder.file("outboard.toml", for_a_test(text)))
+            .arg(folder.file("outboard.toml", for_a_test(text, folder.path())))
             .arg("--admin")
             .arg(folder.path().join("admin.sock"))
     }
 
     /// Writes the configuration for the next reload.
     pub fn rewrite(&self, text: &str) {
-        self.docroot.beside().file("outboard.toml", for_a_test(text));
+        let folder = self.docroot.beside();
+        folder.file("outboard.toml", for_a_test(text, folder.path()));
     }
 
     /// The gateway's process.
@@ -211,10 +216,42 @@ impl Configured {
     }
 }
 
-/// Refusals say why, unless the test has a word about it.
-fn for_a_test(text: &str) -> String {
+/// The URL by which a test reaches a listener in the protocol of the run.
+fn bridged(url: &str, bridges: &mut Vec<Bridge>) -> String {
+    let protocol = Protocol::of_run();
+    let scheme = match protocol {
+        Protocol::Http1 => return url.to_owned(),
+        Protocol::Http2 => "http://",
+        Protocol::Http3 => "https://",
+    };
+    let address = url.strip_prefix(scheme).map(|rest| rest.trim_end_matches('/'));
+    let Some(address) = address.and_then(|address| address.parse().ok()) else {
+        return url.to_owned();
+    };
+    let bridge = Bridge::to(address, protocol);
+    let url = format!("http://{}/", bridge.address());
+    bridges.push(bridge);
+    url
+}
+
+/// Refusals say why, unless the test has a word about it; the first listener speaks the protocol of
+/// the run.
+fn for_a_test(text: &str, folder: &Path) -> String {
     let reasons = if text.contains("reason_header") { "" } else { "reason_header = true\n" };
-    format!("{reasons}{}", with_user(text))
+    format!("{reasons}{}", with_user(&with_http3(text, folder)))
+}
+
+fn with_http3(text: &str, folder: &Path) -> String {
+    const PLAIN: &str = "listen = \"127.0.0.1:0\"\n";
+    if Protocol::of_run() != Protocol::Http3 || !text.contains(PLAIN) {
+        return text.to_owned();
+    }
+    let Certificate { chain, key } = Certificate::make(folder, "bridge", "IP:127.0.0.1");
+    let listener = format!(
+        "listen = [{{ address = \"127.0.0.1:0\", http3 = true, \
+         tls = [{{ certificate = {chain:?}, key = {key:?} }}] }}]\n"
+    );
+    text.replacen(PLAIN, &listener, 1)
 }
 
 /// An unprivileged user for the apps; the gateway then takes one of its own.

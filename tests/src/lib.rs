@@ -8,12 +8,15 @@
 //! without a bound.
 //!
 //! `OUTBOARD_BIN` names the binary under test (default: the one that cargo built beside the test).
+//! `OUTBOARD_E2E_PROTOCOL=http2` or `http3` puts a bridge between the tests and the server, which shows
+//! that what they assert holds in every version of HTTP.
 //! `OUTBOARD_E2E_SUBJECT=php-fpm` puts a second reference in Outboard's place, which shows that the
 //! harness itself finds no differences where there are none.
 
 #![forbid(unsafe_code)]
 
 mod backend;
+mod bridge;
 mod browser;
 mod cable;
 mod certificate;
@@ -29,6 +32,7 @@ mod fpm_stack;
 mod gate;
 mod held;
 mod html;
+mod lossy_network;
 mod mariadb;
 mod mediawiki;
 mod memcached;
@@ -41,6 +45,7 @@ mod pair;
 mod postgres;
 mod process;
 mod program;
+mod protocol;
 mod redis;
 mod redis_cluster;
 mod repeating;
@@ -72,6 +77,7 @@ pub use fpm_stack::FpmStack;
 pub use gate::Gate;
 pub use held::Held;
 pub use html::Form;
+pub use lossy_network::LossyNetwork;
 pub use mariadb::MariaDb;
 pub use mediawiki::MediaWiki;
 pub use memcached::Memcached;
@@ -83,6 +89,7 @@ pub use pair::{Pair, Visit};
 pub use postgres::Postgres;
 pub use process::Process;
 pub use program::Program;
+pub use protocol::Protocol;
 pub use redis::Redis;
 pub use redis_cluster::RedisCluster;
 pub use repeating::repeating;

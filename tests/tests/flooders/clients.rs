@@ -152,7 +152,7 @@ fn handshakes_without_end() {
 }
 
 /// As openssl says it.
-fn client_hello() -> Vec<u8> {
+pub(crate) fn client_hello() -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
     let mut client = Command::new("openssl")

@@ -1,18 +1,29 @@
 //! Floods of HTTP/2 (RFC 9113): frames that cost a client nothing and ask for work.
 
+mod bodies;
+mod client;
+mod heads;
+mod idle;
+mod violations;
+
 use super::*;
 use outboard_e2e::Certificate;
 use std::process::{Command, Stdio};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const PUSH_PROMISE: u8 = 5;
 const PING: u8 = 6;
+const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
+const PRIORITY_UPDATE: u8 = 0x10;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
@@ -21,7 +32,12 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 /// RFC 7541 Appendix A: a method, https; a path and an authority that are written out.
 fn head(method: u8) -> Vec<u8> {
-    [&[method, 0x87, 0x04, 10][..], b"/hello.php", &[0x41, 4], b"site"].concat()
+    head_of(method, "/hello.php")
+}
+
+fn head_of(method: u8, path: &str) -> Vec<u8> {
+    let path = [&[0x04, path.len() as u8][..], path.as_bytes()].concat();
+    [&[method, 0x87][..], &path, &[0x01, 4], b"site"].concat()
 }
 
 const GET: u8 = 0x82;

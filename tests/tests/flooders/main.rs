@@ -8,13 +8,17 @@
 
 #![forbid(unsafe_code)]
 
+mod abused;
 mod clients;
 mod files;
 mod http2;
+mod http3;
 mod operators;
 mod processors;
+mod quic;
 mod slow_disk;
 mod tasks;
+mod tls;
 mod upstreams;
 mod workers;
 
@@ -239,8 +243,13 @@ fn cpu_time(pid: u32) -> Duration {
 }
 
 fn rss_bytes(pid: u32) -> u64 {
+    memory_bytes(pid, "VmRSS:")
+}
+
+/// A line of proc(5), `status`.
+fn memory_bytes(pid: u32, line: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("proc(5)");
+    let line = text.lines().find_map(|text| text.strip_prefix(line)).expect("proc(5)");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }
 
