@@ -373,6 +373,11 @@ fn tls_http2_and_certificates_are_supported() {
         assert_eq!(code, Some(0), "{more:?}: {result}");
         assert_eq!(number(&result, "/responses"), 30.0);
     }
+    let one_by_one = [&url, "-n", "20", "-c", "1", "--insecure", "--no-keepalive"];
+    let (_, resumed) = result(&one_by_one);
+    assert!(number(&resumed, "/tls_sessions_resumed") >= 15.0, "{resumed}");
+    let (_, full) = result(&[&one_by_one[..], &["--no-resumption"]].concat());
+    assert_eq!(number(&full, "/tls_sessions_resumed"), 0.0, "{full}");
     let output = bench(&[&url, "-n", "1"]);
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{text}");
@@ -393,7 +398,7 @@ fn streams_share_a_connection_and_outlive_it() {
     let (code, found) = measured(&["-n", "5000"]);
     assert_eq!((code, number(&found, "/responses")), (Some(0), 5000.0), "{found}");
     assert!(number(&found, "/connections_opened") >= 5.0, "{found}");
-    let (_, found) = measured(&["-r", "4000", "-d", "1s"]);
+    let (_, found) = measured(&["-r", "1000", "-d", "1s"]);
     assert_eq!(number(&found, "/failures/total"), 0.0, "{found}");
     let refused = bench(&[&nginx.url(), "--streams", "2"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");

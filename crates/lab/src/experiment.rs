@@ -27,6 +27,7 @@ mod rates;
 mod reload;
 mod resident;
 mod threads;
+mod tls;
 mod wordpress;
 mod worker;
 mod workers;
@@ -88,6 +89,9 @@ pub enum Experiment {
     Rates,
     /// Hello at 200 to 20,000 requests per second: CPU per request while the machine is not full.
     Moderate,
+    /// Files and handshakes over TLS and HTTP/2 against nginx, HTTP/2 against HTTP/1.1, HTTP/3 against
+    /// HTTP/2.
+    Tls,
     /// A gateway with two threads against one with a single thread; then requests while workers are
     /// killed, pages purged and the configuration reloaded.
     Threads,
@@ -122,6 +126,7 @@ impl Experiment {
             Self::Framework => framework::run(lab, report),
             Self::Rates => rates::run(lab, report),
             Self::Moderate => moderate::run(lab, report),
+            Self::Tls => tls::run(lab, report),
             Self::Threads => threads::run(lab, report),
             Self::Generator => generator::run(lab, report),
             Self::Entity => entity::run(lab, report),

@@ -20,7 +20,6 @@ use crate::error::{Error, Result};
 use crate::load::{Latency, Load, QUANTILES, Served};
 use crate::request_spec::RequestSpec;
 use crate::stack::Stack;
-use crate::tls_listener::TlsListener;
 
 /// The name in tables with several generators.
 pub const NAME: &str = "outboard bench";
@@ -112,25 +111,6 @@ pub fn load(
 ) -> Result<Load> {
     let task = Task::on(stack, request, connections);
     Ok(run_for(&task, Duration::from_secs_f64(seconds))?.load)
-}
-
-/// The same over TLS and HTTP/2, one request at a time on a connection.
-pub fn load_by_http2(
-    stack: &Stack,
-    tls: &TlsListener,
-    request: &RequestSpec,
-    connections: usize,
-    seconds: f64,
-) -> Result<Load> {
-    let target = Target::parse(&format!("https://{}/", tls.address));
-    let target = target.map_err(|error| failed(&error))?;
-    let task = Task::on(stack, request, connections);
-    let plan = Plan {
-        target: Target { protocol: outboard_load::Protocol::Http2, ..target },
-        verify_tls: false,
-        ..plan(&task, Duration::from_secs_f64(seconds))?
-    };
-    Ok(finish(Run::start(plan))?.load)
 }
 
 /// The same request at a fixed rate per second, as an open loop.
@@ -246,8 +226,10 @@ fn latency(times_ns: &Histogram<u64>) -> Latency {
     }
 }
 
+mod encrypted;
 mod mix;
 
+pub use encrypted::{Over, load_by_tls};
 pub use mix::{Mix, Protocol};
 
 #[cfg(test)]

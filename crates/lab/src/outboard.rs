@@ -175,7 +175,8 @@ fn configuration(lab: &Lab, setup: &Setup, address: SocketAddr, ini: &Path) -> S
     let tls = setup.tls.as_ref().map_or_else(String::new, |tls| {
         let (address, certificate, key) = (tls.address, &tls.certificate, &tls.key);
         let files = format!("{{ certificate = {certificate:?}, key = {key:?} }}");
-        format!(", {{ address = \"{address}\", tls = [{files}] }}")
+        let http3 = if tls.has_http3 { ", http3 = true" } else { "" };
+        format!(", {{ address = \"{address}\", tls = [{files}]{http3} }}")
     });
     format!(
         "listen = [\"{address}\"{tls}]

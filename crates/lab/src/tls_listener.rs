@@ -20,15 +20,23 @@ pub struct TlsListener {
     pub certificate: PathBuf,
     /// Its key, in PEM.
     pub key: PathBuf,
+    /// Whether it has HTTP/3 as well, where the stack can.
+    pub has_http3: bool,
 }
 
 impl TlsListener {
+    /// The same with HTTP/3.
+    pub fn with_http3(self) -> Self {
+        Self { has_http3: true, ..self }
+    }
+
     /// An address that was free just now, with a new certificate.
     pub fn new(lab: &Lab) -> Result<Self> {
         let openssl = program(&["/usr/bin/openssl"], "openssl")?;
         let (directory, address) = (lab.directory("tls")?, free_address()?);
         let file = |end: &str| directory.join(format!("{}.{end}", address.port()));
-        let listener = Self { address, certificate: file("pem"), key: file("key") };
+        let (certificate, key) = (file("pem"), file("key"));
+        let listener = Self { address, certificate, key, has_http3: false };
         let output = Command::new(openssl)
             .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
             .args(["-nodes", "-days", "2", "-subj", &format!("/CN={HOST}"), "-keyout"])

@@ -16,9 +16,10 @@ use crate::socket::{ClosingSocket, connect, failure_of};
 use crate::target::Address;
 use crate::timers::Alarm;
 use crate::tls::Tls;
+use quinn_udp::UdpSocketState;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
-use rustls::ClientConnection;
+use rustls::{ClientConnection, HandshakeKind};
 use std::time::Instant;
 
 mod datagrams;
@@ -49,6 +50,8 @@ pub(crate) enum Outcome {
 /// One connection; see the module.
 pub(crate) struct Connection {
     socket: Option<OwnedFd>,
+    /// How datagrams are received.
+    receiver: Option<UdpSocketState>,
     phase: Phase,
     /// Distinguishes events of this socket from those of earlier sockets of the same place.
     generation: u32,
@@ -85,6 +88,7 @@ impl Connection {
     ) -> Self {
         Self {
             socket: None,
+            receiver: None,
             phase: Phase::Closed,
             generation: 0,
             is_leaving: false,
@@ -120,6 +124,12 @@ impl Connection {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.phase == Phase::Closed
+    }
+
+    /// Whether the handshake resumed a TLS session.
+    pub(crate) fn is_resumed(&self) -> bool {
+        let kind = self.tls.as_ref().and_then(|session| session.handshake_kind());
+        kind == Some(HandshakeKind::Resumed)
     }
 
     pub(crate) fn generation(&self) -> u32 {

@@ -200,6 +200,8 @@ pub struct Plan {
     pub first_byte: bool,
     /// Whether certificates must be trusted by this machine.
     pub verify_tls: bool,
+    /// Whether connections resume the TLS sessions of earlier ones, if the server allows it.
+    pub resumes_tls: bool,
     /// The server's processes, whose CPU time is measured from the first request to the end,
     /// without accepting the first connections and closing the last.
     pub server: Option<Processes>,
@@ -229,6 +231,7 @@ impl Plan {
             interval: Duration::from_secs(1),
             first_byte: false,
             verify_tls: true,
+            resumes_tls: true,
             server: None,
         }
     }

@@ -92,6 +92,8 @@ pub(crate) struct Totals {
     pub(crate) first: Option<First>,
     pub(crate) received_bytes: u64,
     pub(crate) closed_by_server: u64,
+    /// Connections that resumed a TLS session.
+    pub(crate) resumed: u64,
     /// The scheduled requests of an open loop.
     pub(crate) due: u64,
     /// Sent late because no connection was free.
@@ -161,6 +163,7 @@ impl Recorder {
                 first: None,
                 received_bytes: 0,
                 closed_by_server: 0,
+                resumed: 0,
                 due: 0,
                 delayed: 0,
                 shed: 0,

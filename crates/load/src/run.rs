@@ -91,7 +91,7 @@ impl Run {
         }
         allow_descriptors(plan.connections);
         let address = plan.target.address.to_string();
-        let tls = Tls::of(&plan.target, plan.verify_tls).map_err(Error::Plan)?;
+        let tls = Tls::of(&plan).map_err(Error::Plan)?;
         match probe(&plan.target.address, tls.as_ref()) {
             // This says nothing about the server; the requests will report the same lack of ports.
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}

@@ -84,6 +84,8 @@ pub struct Summary {
     pub backlog_max: u64,
     /// Persistent connections that the server closed.
     pub closed_by_server: u64,
+    /// Connections that resumed a TLS session.
+    pub resumed: u64,
     /// Mean number of requests in flight, from their service times.
     pub in_flight_mean: f64,
     /// CPU time of the threads of this run, in µs.
@@ -135,13 +137,13 @@ impl Summary {
             unfinished: 0,
             backlog_max: intervals.iter().map(|interval| interval.backlog_max).max().unwrap_or(0),
             closed_by_server: 0,
+            resumed: 0,
             in_flight_mean: 0.0,
             client_cpu_us: 0,
             server,
             intervals,
         };
-        let mut in_flight_ns = 0;
-        let (mut ended_ns, mut duration_ns) = (0, 0);
+        let (mut in_flight_ns, mut ended_ns, mut duration_ns) = (0, 0, 0);
         for one in &totals {
             for (sum, times) in
                 [(&mut summary.refused, &one.refused), (&mut summary.failed, &one.failed)]
@@ -159,6 +161,7 @@ impl Summary {
             summary.unsent += one.unsent;
             summary.unfinished += one.unfinished;
             summary.closed_by_server += one.closed_by_server;
+            summary.resumed += one.resumed;
             summary.client_cpu_us += one.cpu_us;
             in_flight_ns += one.in_flight_ns;
             ended_ns = ended_ns.max(one.ended_ns);
@@ -280,6 +283,7 @@ impl Summary {
             (&mut self.unsent, other.unsent),
             (&mut self.unfinished, other.unfinished),
             (&mut self.closed_by_server, other.closed_by_server),
+            (&mut self.resumed, other.resumed),
             (&mut self.client_cpu_us, other.client_cpu_us),
         ] {
             *mine += theirs;

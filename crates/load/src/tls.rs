@@ -1,11 +1,13 @@
 //! [`Tls`]: the settings of all TLS connections of a run (RFC 8446), by rustls.
 //!
-//! Sessions are resumed if the server allows it, as in browsers. All threads share the settings, so
-//! a ticket serves all of them.
+//! Sessions are resumed if the plan and the server allow it, as in browsers. All threads share the
+//! settings, so a ticket serves all of them.
 
+use crate::plan::Plan;
 use crate::quic;
-use crate::target::{Protocol, Target};
+use crate::target::Protocol;
 use outboard_tls::Trust;
+use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use std::borrow::Cow;
@@ -21,17 +23,24 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// The settings for a target, if it wants TLS.
-    pub(crate) fn of(target: &Target, verify: bool) -> Result<Option<Self>, String> {
-        let Some(name) = &target.tls_name else { return Ok(None) };
-        let trust = if verify { Trust::Authorities(None) } else { Trust::DangerousNoVerification };
-        let protocol: &[u8] = match target.protocol {
+    /// The settings of a plan, if its target wants TLS.
+    pub(crate) fn of(plan: &Plan) -> Result<Option<Self>, String> {
+        let Some(name) = &plan.target.tls_name else { return Ok(None) };
+        let trust = match plan.verify_tls {
+            true => Trust::Authorities(None),
+            false => Trust::DangerousNoVerification,
+        };
+        let protocol: &[u8] = match plan.target.protocol {
             Protocol::Http2 => b"h2",
             Protocol::Http3 => b"h3",
             Protocol::Http1 | Protocol::FastCgi | Protocol::Redis => b"http/1.1",
         };
-        let settings = Arc::new(outboard_tls::client_settings(trust, &[protocol])?);
-        let is_quic = target.protocol == Protocol::Http3;
+        let mut settings = outboard_tls::client_settings(trust, &[protocol])?;
+        if !plan.resumes_tls {
+            settings.resumption = Resumption::disabled();
+        }
+        let settings = Arc::new(settings);
+        let is_quic = plan.target.protocol == Protocol::Http3;
         let quic = is_quic.then(|| quic::Settings::new(settings.clone())).transpose()?;
         let name =
             ServerName::try_from(name.clone()).map_err(|error| format!("{name}: {error}"))?;

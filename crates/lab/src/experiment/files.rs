@@ -5,6 +5,7 @@
 use crate::callgrind::Callgrind;
 use crate::error::Result;
 use crate::experiment::hello::cpu_verdict;
+use crate::generator::Over;
 use crate::instructions::{CountedLoad, per_request};
 use crate::lab::Lab;
 use crate::outboard::{self, Outboard, Setup};
@@ -48,7 +49,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let request = RequestSpec::get(KIBIBYTE).expecting(check_same_responses(&stacks, KIBIBYTE)?);
     let rounds = interleave(lab, &stacks, |stack| {
         let tls = if stack.name == nginx.name { &theirs } else { &ours };
-        generator::load_by_http2(stack, tls, &request, CONNECTIONS, seconds)
+        let over = Over::Http2 { connections: CONNECTIONS, streams: 1 };
+        generator::load_by_tls(stack, tls, &request, over, None, seconds)
     })?;
     report.add_rounds("1 KiB file, TLS and HTTP/2, c=100", &rounds);
     drop((outboard, nginx));

@@ -7,8 +7,6 @@
 
 mod promises;
 
-use std::path::Path;
-
 use crate::error::Result;
 use crate::generator;
 use crate::lab::Lab;
@@ -57,7 +55,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         date_back(&script)?;
     }
     let fpm = nginx::with_fpm(lab, &site.root)?;
-    let cached = with_page_cache(lab, &site.root)?;
+    let setup = Setup::classic(lab, &site.root).named(CACHED);
+    let cached = launch_caching(lab, setup, PAGES[0].1)?;
     let outboard = Outboard::start(lab, &site.root)?;
     let mut peers = vec![fpm, nginx::with_fpm_uncached(lab, &site.root)?];
     peers.push(nginx::with_fastcgi_cache(lab, &site.root)?);
@@ -99,11 +98,11 @@ fn judge(title: &str, path: &str, limit: f64, rounds: &Rounds) -> Vec<Verdict> {
     verdicts
 }
 
-/// Outboard with its page cache, if a response says that it was cached.
-fn with_page_cache(lab: &mut Lab, root: &Path) -> Result<Option<Outboard>> {
-    let setup = Setup::classic(lab, root).named(CACHED).with("page_cache = \"on\"\n");
+/// Outboard with its page cache, if a response for the path says that it was cached.
+pub(super) fn launch_caching(lab: &mut Lab, setup: Setup, path: &str) -> Result<Option<Outboard>> {
+    let setup = setup.with("page_cache = \"on\"\n");
     let Ok(Some(outboard)) = Outboard::launch(lab, &setup) else { return Ok(None) };
-    let request = RequestSpec::get(PAGES[0].1);
+    let request = RequestSpec::get(path);
     http::send(outboard.stack.address, &request)?;
     let (_, head) = http::send_with_head(outboard.stack.address, &request)?;
     Ok((http::field(&head, "x-cache") == Some("HIT")).then_some(outboard))

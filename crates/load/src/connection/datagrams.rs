@@ -10,9 +10,11 @@ use crate::failures::Failure;
 use crate::socket::{ClosingSocket, connect_datagrams, failure_of};
 use crate::target::Address;
 use crate::tls::Tls;
+use quinn_udp::{RecvMeta, UdpSocketState};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use std::io::{ErrorKind, IoSliceMut};
 use std::time::{Duration, Instant};
 
 /// When sending is tried again after the kernel has accepted no more.
@@ -36,6 +38,9 @@ impl Connection {
         }
         let socket = connect_datagrams(*server).map_err(failure_of)?;
         epoll::add(epoll, &socket, data, EventFlags::IN | EventFlags::ET).map_err(failure_of)?;
+        // On loopback the server would pay for the segmentation that a receiver without GRO needs (udp(7)).
+        let receiver = UdpSocketState::new((&socket).into()).map_err(|_| Failure::Connect)?;
+        self.receiver = Some(receiver);
         self.socket = Some(socket);
         self.phase = Phase::Handshaking;
         self.flush_datagrams()
@@ -72,20 +77,27 @@ impl Connection {
     /// Reads all datagrams that have arrived.
     pub(super) fn receive_datagrams(&mut self, buffer: &mut [u8]) -> Outcome {
         loop {
-            let Some(socket) = &self.socket else { return Outcome::Nothing };
-            let count = match rustix::io::read(socket, &mut *buffer) {
-                Ok(count) => count,
-                Err(Errno::AGAIN) => return self.after_datagrams(),
-                Err(Errno::INTR) => continue,
+            let (Some(socket), Some(receiver)) = (&self.socket, &self.receiver) else {
+                return Outcome::Nothing;
+            };
+            let mut meta = [RecvMeta::default()];
+            match receiver.recv(socket.into(), &mut [IoSliceMut::new(buffer)], &mut meta) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return self.after_datagrams();
+                }
                 // Usually nothing listens there (udp(7)).
                 Err(_) => {
                     let failure = self.unreachable();
                     return self.break_off(failure);
                 }
-            };
-            self.received_bytes += count as u64;
-            // The session reports its end itself.
-            let _ = self.codec.feed(&buffer[..count], &mut self.responses, &mut self.received);
+            }
+            let [RecvMeta { len, stride, .. }] = meta;
+            self.received_bytes += len as u64;
+            for datagram in buffer[..len].chunks(stride.max(1)) {
+                // The session reports its end itself.
+                let _ = self.codec.feed(datagram, &mut self.responses, &mut self.received);
+            }
             if self.times_first_byte && self.responses[0].status != 0 {
                 self.first_byte_at.get_or_insert_with(Instant::now);
             }

@@ -51,6 +51,7 @@ pub fn json(summary: &Summary) -> Value {
         "in_flight_mean": summary.in_flight_mean,
         "connections_opened": summary.connect.len(),
         "connections_closed_by_server": summary.closed_by_server,
+        "tls_sessions_resumed": summary.resumed,
         "latency": times(&summary.latency),
         "service": times(&summary.service),
         "accepted": kinds.as_ref().map(|(accepted, _)| both(accepted)),

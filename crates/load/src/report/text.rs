@@ -93,10 +93,14 @@ fn counts(summary: &Summary, out: &mut String) {
             ),
         );
     }
+    let resumed = match summary.resumed {
+        0 => String::new(),
+        resumed => format!(" ({} by resuming a TLS session)", count(resumed)),
+    };
     line(
         "connections",
         format!(
-            "{} opened, {} closed early by the server",
+            "{} opened{resumed}, {} closed early by the server",
             count(summary.connect.len()),
             count(summary.closed_by_server)
         ),

@@ -42,10 +42,7 @@ impl Worker<'_> {
     fn has_opened(&mut self, index: usize, outcome: Outcome) -> bool {
         match outcome {
             Outcome::Nothing => return false,
-            Outcome::Ready => {
-                let took_ns = self.now_ns().saturating_sub(self.connections[index].opening_ns);
-                self.recorder.totals.connect.saturating_record(took_ns);
-            }
+            Outcome::Ready => self.count_opened(index, self.now_ns()),
             Outcome::Received | Outcome::Lost(_) => self.connections[index].close(),
         }
         true
@@ -62,14 +59,19 @@ impl Worker<'_> {
     /// Handles a connection that has become ready.
     pub(super) fn on_ready(&mut self, index: usize) {
         let now_ns = self.now_ns();
-        let took_ns = now_ns.saturating_sub(self.connections[index].opening_ns);
-        self.recorder.totals.connect.saturating_record(took_ns);
+        self.count_opened(index, now_ns);
         for place in self.users_of(index) {
             // A user that could not send has lost the connection for all of its users.
             if self.connections[index].is_ready() && !self.users[place].is_paused {
                 self.begin_on_ready(place, now_ns);
             }
         }
+    }
+
+    fn count_opened(&mut self, index: usize, now_ns: u64) {
+        let (connection, totals) = (&self.connections[index], &mut self.recorder.totals);
+        totals.connect.saturating_record(now_ns.saturating_sub(connection.opening_ns));
+        totals.resumed += u64::from(connection.is_resumed());
     }
 
     fn begin_on_ready(&mut self, place: usize, now_ns: u64) {

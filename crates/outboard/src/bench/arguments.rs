@@ -83,6 +83,9 @@ pub(crate) struct PlanArguments {
     /// Accept any certificate.
     #[arg(long)]
     insecure: bool,
+    /// A full TLS handshake for every connection, instead of resuming sessions.
+    #[arg(long)]
+    no_resumption: bool,
     /// Measure the CPU time of this process and its descendants. May be given more than once.
     #[arg(long, value_name = "PID")]
     pid: Vec<u32>,
@@ -132,6 +135,7 @@ impl PlanArguments {
         plan.seed = self.seed;
         plan.interval = self.interval.max(Duration::from_millis(10));
         plan.verify_tls = !self.insecure;
+        plan.resumes_tls = !self.no_resumption;
         plan.load = self.load();
         plan.server = match (&self.cgroup, self.pid.is_empty()) {
             (Some(directory), _) => Some(Processes::Cgroup(directory.clone())),
