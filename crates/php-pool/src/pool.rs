@@ -247,7 +247,7 @@ impl Pool {
             return Err(if is_down { Reason::AppDown } else { Reason::QueueFull });
         }
         self.counters.borrow_mut().queued += 1;
-        let origin = Origin::Unknown;
+        let origin = Origin::UNKNOWN;
         members.queue.push_back(QueuedRequest { exchange, origin });
         self.publish(&members);
         self.want_worker(&members);

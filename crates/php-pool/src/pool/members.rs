@@ -11,6 +11,9 @@ use outboard_supervisor::worker::lifecycle::State;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
+/// A request from this machine that is queued for longer may come from a worker that waits for it.
+const SUSPICIOUS_MS: u64 = 50;
+
 /// A request in the queue.
 #[derive(Debug)]
 pub(super) struct QueuedRequest {
@@ -21,12 +24,15 @@ pub(super) struct QueuedRequest {
 /// The origin of a queued request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Not determined.
-    Unknown,
-    /// Another client, as far as can be determined.
-    Elsewhere,
+    /// Another client, as far as is known; to be checked once the request has waited for so long.
+    Unchecked { after_ms: u64 },
     /// One of our own workers, which waits for it.
     OwnWorker,
+}
+
+impl Origin {
+    /// That of a request which joins the queue.
+    pub(super) const UNKNOWN: Self = Self::Unchecked { after_ms: SUSPICIOUS_MS };
 }
 
 #[derive(Debug, Default)]
@@ -151,7 +157,7 @@ impl Members {
     /// Puts withdrawn requests back to the head of the queue, in their order.
     pub(super) fn requeue(&mut self, exchanges: Vec<Rc<Exchange>>) {
         for exchange in exchanges.into_iter().rev() {
-            let origin = Origin::Unknown;
+            let origin = Origin::UNKNOWN;
             self.queue.push_front(QueuedRequest { exchange, origin });
         }
     }
@@ -189,7 +195,7 @@ mod tests {
             let mut members = Members::default();
             for (exchange, origin) in exchanges(3).into_iter().zip([
                 Origin::OwnWorker,
-                Origin::Unknown,
+                Origin::UNKNOWN,
                 Origin::OwnWorker,
             ]) {
                 members.queue.push_back(QueuedRequest { exchange, origin });

@@ -12,9 +12,6 @@ use outboard_supervisor::loopback;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// A request from this machine that is queued for longer may come from a worker that waits for it.
-const SUSPICIOUS_MS: u64 = 50;
-
 /// A running request that takes longer delays the backlog of its worker.
 const STUCK_MS: u64 = 4;
 
@@ -74,20 +71,24 @@ impl Pool {
         });
     }
 
-    /// The first queued request from this machine whose origin was not determined, with the processes
-    /// that it may come from.
+    /// The queued request from this machine whose check is due, with the processes that it may come
+    /// from. The kernel's list of sockets is not a snapshot, and a socket may be missing while others
+    /// come and go (`inet_diag_dump_icsk` in net/ipv4/inet_diag.c), so that a request is checked again
+    /// when it has waited twice as long; one that never was is checked before.
     pub(in crate::pool) fn take_suspect(
         &self,
         now_ms: u64,
     ) -> Option<(Rc<Exchange>, SocketAddr, Vec<i32>)> {
         let mut members = self.members.borrow_mut();
-        let suspect = members.queue.iter_mut().find(|queued| {
-            queued.origin == Origin::Unknown
-                && queued.exchange.local_peer.get().is_some()
-                && now_ms.saturating_sub(queued.exchange.submitted_ms) >= SUSPICIOUS_MS
-        })?;
-        suspect.origin = Origin::Elsewhere;
-        Some((suspect.exchange.clone(), suspect.exchange.local_peer.get()?, self.shard.all_pids()))
+        let due = members.queue.iter_mut().filter_map(|queued| {
+            let Origin::Unchecked { after_ms } = &mut queued.origin else { return None };
+            let peer = queued.exchange.local_peer.get()?;
+            let waited_ms = now_ms.saturating_sub(queued.exchange.submitted_ms);
+            (waited_ms >= *after_ms).then_some((after_ms, &queued.exchange, peer))
+        });
+        let (after_ms, exchange, peer) = due.min_by_key(|(after_ms, ..)| **after_ms)?;
+        *after_ms = after_ms.saturating_mul(2);
+        Some((exchange.clone(), peer, self.shard.all_pids()))
     }
 
     /// Moves a loopback request to the head of the queue, and forks a worker for it if permitted.

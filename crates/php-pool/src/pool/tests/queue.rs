@@ -46,15 +46,29 @@ fn a_queued_request_wakes_a_slow_manager() {
 }
 
 #[test]
-fn only_local_requests_that_wait_are_checked_for_loopback_and_once() {
+fn only_local_requests_that_wait_are_checked_for_loopback() {
     in_loop(async {
         let pool = pool(1);
         let remote = submit(&pool);
         let local = submit_local(&pool);
         assert!(!is_suspect(&pool, &local, local.submitted_ms + 49), "it may be assigned soon");
         assert!(is_suspect(&pool, &local, local.submitted_ms + 50));
-        assert!(!is_suspect(&pool, &local, local.submitted_ms + 50), "its origin is determined");
         assert!(!is_suspect(&pool, &remote, remote.submitted_ms + 1_000));
+    });
+}
+
+#[test]
+fn a_check_for_loopback_is_repeated_after_twice_the_time() {
+    in_loop(async {
+        let pool = pool(1);
+        let (first, second) = (submit_local(&pool), submit_local(&pool));
+        let began_ms = second.submitted_ms;
+        assert!(is_suspect(&pool, &first, began_ms + 50));
+        assert!(is_suspect(&pool, &second, began_ms + 100), "it never was");
+        assert!(is_suspect(&pool, &first, began_ms + 100), "the check may have missed its socket");
+        assert!(is_suspect(&pool, &second, began_ms + 199));
+        assert!(!is_suspect(&pool, &first, first.submitted_ms + 199));
+        assert!(is_suspect(&pool, &first, began_ms + 200));
     });
 }
 
