@@ -8,11 +8,12 @@
 mod client;
 mod stream;
 
-use crate::Protocol;
+use crate::{Certificate, Protocol};
 use client::{BodyReader, Head, Reader, Writer};
 use std::cell::Cell;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::pin::pin;
 use std::thread::JoinHandle;
 use stream::{Incoming, Outgoing, Peer};
@@ -29,8 +30,20 @@ pub(crate) struct Bridge {
 }
 
 impl Bridge {
+    /// To a listener with this URL by the protocol of the run; `None` if tests speak with it themselves.
+    pub(crate) fn of_run(url: &str) -> Option<Bridge> {
+        let protocol = Protocol::of_run();
+        let scheme = match protocol {
+            Protocol::Http1 => return None,
+            Protocol::Http2 => "http://",
+            Protocol::Http3 => "https://",
+        };
+        let address = url.strip_prefix(scheme)?.trim_end_matches('/').parse().ok()?;
+        Some(Bridge::to(address, protocol))
+    }
+
     /// Begins to carry connections to a server.
-    pub(crate) fn to(server: SocketAddr, protocol: Protocol) -> Bridge {
+    fn to(server: SocketAddr, protocol: Protocol) -> Bridge {
         let listener =
             std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         listener.set_nonblocking(true).expect("a socket has the option");
@@ -63,6 +76,20 @@ impl Drop for Bridge {
             let _ = thread.join();
         }
     }
+}
+
+/// A configuration whose first listener, if it is a plain one, speaks the protocol of the run.
+pub(crate) fn listening(text: &str, folder: &Path) -> String {
+    const PLAIN: &str = "listen = \"127.0.0.1:0\"\n";
+    if Protocol::of_run() != Protocol::Http3 || !text.contains(PLAIN) {
+        return text.to_owned();
+    }
+    let Certificate { chain, key } = Certificate::make(folder, "bridge", "IP:127.0.0.1");
+    let listener = format!(
+        "listen = [{{ address = \"127.0.0.1:0\", http3 = true, \
+         tls = [{{ certificate = {chain:?}, key = {key:?} }}] }}]\n"
+    );
+    text.replacen(PLAIN, &listener, 1)
 }
 
 async fn accept(listener: TcpListener, server: SocketAddr, protocol: Protocol) {

@@ -2,9 +2,9 @@
 //!
 //! [`Server`](crate::Server) is for what every server must do; this is for what is configured.
 
-use crate::bridge::Bridge;
+use crate::bridge::{self, Bridge};
 use crate::site::php_user;
-use crate::{Certificate, Child, Client, Docroot, Held, Launch, Names, Protocol, Server, Wire};
+use crate::{Child, Client, Docroot, Held, Launch, Names, Server, Wire};
 use rustix::process::Signal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,15 @@ impl Configured {
         let output = child.output();
         let listeners = output.lines().filter_map(|line| line.strip_prefix("listening on "));
         let mut bridges = Vec::new();
-        let listeners = listeners.map(|url| bridged(url, &mut bridges)).collect();
+        let listeners = listeners.map(|url| match Bridge::of_run(url) {
+            None => url.to_owned(),
+            Some(bridge) => {
+                let url = format!("http://{}/", bridge.address());
+                bridges.push(bridge);
+                url
+            }
+        });
+        let listeners = listeners.collect();
         Configured { child, listeners, _bridges: bridges, docroot }
     }
 
@@ -216,42 +224,11 @@ impl Configured {
     }
 }
 
-/// The URL by which a test reaches a listener in the protocol of the run.
-fn bridged(url: &str, bridges: &mut Vec<Bridge>) -> String {
-    let protocol = Protocol::of_run();
-    let scheme = match protocol {
-        Protocol::Http1 => return url.to_owned(),
-        Protocol::Http2 => "http://",
-        Protocol::Http3 => "https://",
-    };
-    let address = url.strip_prefix(scheme).map(|rest| rest.trim_end_matches('/'));
-    let Some(address) = address.and_then(|address| address.parse().ok()) else {
-        return url.to_owned();
-    };
-    let bridge = Bridge::to(address, protocol);
-    let url = format!("http://{}/", bridge.address());
-    bridges.push(bridge);
-    url
-}
-
 /// Refusals say why, unless the test has a word about it; the first listener speaks the protocol of
 /// the run.
 fn for_a_test(text: &str, folder: &Path) -> String {
     let reasons = if text.contains("reason_header") { "" } else { "reason_header = true\n" };
-    format!("{reasons}{}", with_user(&with_http3(text, folder)))
-}
-
-fn with_http3(text: &str, folder: &Path) -> String {
-    const PLAIN: &str = "listen = \"127.0.0.1:0\"\n";
-    if Protocol::of_run() != Protocol::Http3 || !text.contains(PLAIN) {
-        return text.to_owned();
-    }
-    let Certificate { chain, key } = Certificate::make(folder, "bridge", "IP:127.0.0.1");
-    let listener = format!(
-        "listen = [{{ address = \"127.0.0.1:0\", http3 = true, \
-         tls = [{{ certificate = {chain:?}, key = {key:?} }}] }}]\n"
-    );
-    text.replacen(PLAIN, &listener, 1)
+    format!("{reasons}{}", with_user(&bridge::listening(text, folder)))
 }
 
 /// An unprivileged user for the apps; the gateway then takes one of its own.
