@@ -1,0 +1,220 @@
+//! [`Draft`]: the configuration that a translator fills, and what it had to leave out.
+//!
+//! Invariant: text of the other server is inserted as a TOML value, never as TOML, and `${` in it is
+//! escaped where Outboard expands values.
+
+use crate::directive::Directive;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use toml::{Table, Value};
+
+/// A directive that was not carried over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Omission {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The directive as written.
+    pub directive: String,
+    /// Why it was left out, or what to write instead.
+    pub reason: String,
+}
+
+/// A configuration in progress.
+#[derive(Debug, Default)]
+pub struct Draft {
+    /// Listeners by address.
+    pub(crate) listeners: BTreeMap<String, Listener>,
+    pub(crate) apps: Vec<App>,
+    /// Keys of the top of the file.
+    pub(crate) general: Table,
+    omissions: Vec<Omission>,
+}
+
+/// An address.
+#[derive(Debug, Default)]
+pub(crate) struct Listener {
+    /// Certificate and key.
+    pub(crate) certificates: Vec<(String, String)>,
+    pub(crate) redirects: bool,
+    /// Whether an app is served there, so that it cannot redirect everything.
+    pub(crate) serves: bool,
+    pub(crate) is_tls: bool,
+    pub(crate) only_tls13: bool,
+}
+
+/// A site.
+#[derive(Debug, Default)]
+pub(crate) struct App {
+    pub(crate) hosts: Vec<String>,
+    pub(crate) keys: Table,
+}
+
+impl Draft {
+    pub(crate) fn omit(&mut self, directive: &Directive, reason: impl Into<String>) {
+        self.omissions.push(Omission {
+            file: directive.file.as_ref().clone(),
+            line: directive.line,
+            directive: directive.text(),
+            reason: reason.into(),
+        });
+    }
+
+    /// The text, and what was left out.
+    pub(crate) fn finish(self) -> (String, Vec<Omission>) {
+        let mut root = self.general;
+        let has_tls = self.listeners.values().any(|listener| !listener.certificates.is_empty());
+        let listeners: Vec<Value> = self
+            .listeners
+            .into_iter()
+            .filter(|(_, listener)| !listener.is_tls || !listener.certificates.is_empty())
+            .map(|(address, listener)| Value::Table(listener.table(&address, has_tls)))
+            .collect();
+        if !listeners.is_empty() {
+            root.insert("listen".to_owned(), Value::Array(listeners));
+        }
+        let mut apps = Table::new();
+        for app in self.apps {
+            let name = free_name(&app, &apps);
+            let mut keys = app.keys;
+            if !app.hosts.is_empty() {
+                keys.insert("hosts".to_owned(), strings(app.hosts));
+            }
+            apps.insert(name, Value::Table(keys));
+        }
+        root.insert("app".to_owned(), Value::Table(apps));
+        let mut omissions = self.omissions;
+        omissions.sort_by(|one, other| (&one.file, one.line).cmp(&(&other.file, other.line)));
+        omissions.dedup();
+        (toml::to_string_pretty(&root).unwrap_or_default(), omissions)
+    }
+}
+
+impl Listener {
+    fn table(self, address: &str, has_tls: bool) -> Table {
+        let mut table = Table::new();
+        table.insert("address".to_owned(), text(address));
+        if self.redirects && !self.serves && has_tls && self.certificates.is_empty() {
+            table.insert("redirect_to_https".to_owned(), true.into());
+        }
+        if self.only_tls13 && !self.certificates.is_empty() {
+            table.insert("tls_minimum".to_owned(), text("1.3"));
+        }
+        let certificates: Vec<Value> = self
+            .certificates
+            .into_iter()
+            .map(|(certificate, key)| {
+                let pair = [
+                    ("certificate".to_owned(), text(&certificate)),
+                    ("key".to_owned(), text(&key)),
+                ];
+                Value::Table(Table::from_iter(pair))
+            })
+            .collect();
+        if !certificates.is_empty() {
+            table.insert("tls".to_owned(), Value::Array(certificates));
+        }
+        table
+    }
+}
+
+impl App {
+    pub(crate) fn set(&mut self, key: &str, value: impl Into<Value>) {
+        self.table_of(key).0.insert(key.rsplit('.').next().unwrap_or(key).to_owned(), value.into());
+    }
+
+    /// Adds an element to an array, once.
+    pub(crate) fn push(&mut self, key: &str, value: impl Into<Value>) {
+        let (table, last) = self.table_of(key);
+        let array = table.entry(last).or_insert_with(|| Value::Array(Vec::new()));
+        let value = value.into();
+        if let Value::Array(array) = array
+            && !array.contains(&value)
+        {
+            array.push(value);
+        }
+    }
+
+    /// Sets a key below a table, whose name may contain dots.
+    pub(crate) fn set_in(&mut self, tables: &str, name: &str, value: Value) {
+        self.table_of(&format!("{tables}.x")).0.insert(name.to_owned(), value);
+    }
+
+    pub(crate) fn rewrite(&mut self, pattern: &str, to: Option<&str>, status: Option<i64>) {
+        self.rewrite_when(pattern, to, status, false);
+    }
+
+    /// With `missing` for paths that are neither a file nor a directory.
+    pub(crate) fn rewrite_when(
+        &mut self,
+        pattern: &str,
+        to: Option<&str>,
+        status: Option<i64>,
+        missing: bool,
+    ) {
+        let mut rule = Table::new();
+        rule.insert("match".to_owned(), Value::String(pattern.to_owned()));
+        if let Some(to) = to {
+            rule.insert("to".to_owned(), Value::String(to.to_owned()));
+        }
+        if let Some(status) = status {
+            rule.insert("status".to_owned(), status.into());
+        }
+        if missing {
+            rule.insert("when".to_owned(), "missing".into());
+        }
+        self.push("rewrite", Value::Table(rule));
+    }
+
+    /// A rule for response headers.
+    pub(crate) fn header(&mut self, path: Option<&str>, action: &str, name: &str, value: &str) {
+        let mut rule = Table::new();
+        if let Some(path) = path {
+            rule.insert("path".to_owned(), text(path));
+        }
+        let what = match action {
+            "remove" => strings([name.to_owned()]),
+            _ => Value::Table(Table::from_iter([(name.to_owned(), text(value))])),
+        };
+        rule.insert(action.to_owned(), what);
+        self.push("headers", Value::Table(rule));
+    }
+
+    fn table_of(&mut self, key: &str) -> (&mut Table, String) {
+        let mut steps: Vec<&str> = key.split('.').collect();
+        let last = steps.pop().unwrap_or_default().to_owned();
+        let mut table = &mut self.keys;
+        for step in steps {
+            let inner = table.entry(step.to_owned()).or_insert_with(|| Value::Table(Table::new()));
+            let Value::Table(inner) = inner else {
+                unreachable!("`{step}` is only used as a table")
+            };
+            table = inner;
+        }
+        (table, last)
+    }
+}
+
+/// A string of a value that Outboard expands.
+pub(crate) fn text(text: &str) -> Value {
+    Value::String(text.replace("${", "$${"))
+}
+
+pub(crate) fn strings(all: impl IntoIterator<Item = String>) -> Value {
+    Value::Array(all.into_iter().map(|one| text(&one)).collect())
+}
+
+/// A name for the app from its first host.
+fn free_name(app: &App, taken: &Table) -> String {
+    let host = app.hosts.first().map_or("site", String::as_str);
+    let host = host.trim_start_matches("*.").trim_start_matches("www.");
+    let plain: String = host
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .collect();
+    let base: String = plain.trim_matches('-').chars().take(40).collect();
+    let base = if base.is_empty() { "site".to_owned() } else { base };
+    let names = std::iter::once(base.clone()).chain((2..).map(|number| format!("{base}-{number}")));
+    names.into_iter().find(|name| !taken.contains_key(name)).unwrap_or(base)
+}

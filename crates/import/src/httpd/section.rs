@@ -1,0 +1,349 @@
+//! Statements of a virtual host and of the sections in it.
+//!
+//! Invariant: a section that refuses requests is translated to a rule that refuses at least those, or it is
+//! listed.
+
+use super::rewrite;
+use crate::directive::Directive;
+use crate::draft::{App, Draft, strings, text};
+use crate::pattern::{extensions, is_expressible, matches_front_controller, seconds, size};
+use toml::{Table, Value};
+
+/// Statements that change nothing, since Outboard does so anyway or has no such part.
+const QUIET: [&str; 44] = [
+    "serveradmin",
+    "options",
+    "allowoverride",
+    "loadmodule",
+    "serverroot",
+    "user",
+    "group",
+    "errorlog",
+    "customlog",
+    "loglevel",
+    "logformat",
+    "sslengine",
+    "sslcertificatefile",
+    "sslcertificatekeyfile",
+    "sslprotocol",
+    "sslciphersuite",
+    "sslhonorcipherorder",
+    "sslsessioncache",
+    "sslsessiontickets",
+    "servername",
+    "serveralias",
+    "documentroot",
+    "listen",
+    "rewriteengine",
+    "rewritebase",
+    "timeout",
+    "keepalive",
+    "keepalivetimeout",
+    "maxkeepaliverequests",
+    "servertokens",
+    "serversignature",
+    "usecanonicalname",
+    "sethandler",
+    "addhandler",
+    "protocols",
+    "accessfilename",
+    "expiresactive",
+    "addtype",
+    "typesconfig",
+    "hostnamelookups",
+    "proxypreservehost",
+    "proxyrequests",
+    "order",
+    "proxypassreverse",
+];
+
+/// Where statements are.
+pub(super) struct Place<'a> {
+    /// The document root.
+    pub(super) root: &'a str,
+    /// The URL path of the section, with a slash at its end.
+    pub(super) below: String,
+}
+
+pub(super) fn omit_unless_quiet(one: &Directive, draft: &mut Draft) {
+    if QUIET.contains(&one.name.as_str()) {
+        return;
+    }
+    let reason = match one.name.as_str() {
+        "include" | "includeoptional" => "import the included file itself",
+        "alias" | "scriptalias" | "aliasmatch" => "write an app with `path` and this root",
+        "authtype" | "authname" | "authuserfile" | "authbasicprovider" => {
+            "the site is open without it: authenticate in the app"
+        }
+        "expiresbytype" | "expiresdefault" => "set static.cache_control or [[app.NAME.headers]]",
+        "setenv" | "setenvif" => "write php.env or php.params",
+        "<if" | "<else" | "<elseif" => "conditions are not translated",
+        name if name.starts_with("ssl") => "see the keys of [[listen]]",
+        _ => "there is no such key",
+    };
+    draft.omit(one, reason);
+}
+
+pub(super) fn translate(
+    statements: &[Directive],
+    place: &Place<'_>,
+    app: &mut App,
+    draft: &mut Draft,
+) {
+    let php_proxy = |one: &Directive| one.text().contains("fcgi://");
+    for one in statements {
+        match one.name.as_str() {
+            "<directory" | "<location" | "<files" | "<filesmatch" | "<directorymatch"
+            | "<locationmatch" => {
+                section(one, place, app, draft);
+            }
+            "directoryindex" => app.set(
+                "index",
+                strings(one.arguments.iter().map(|name| name.trim_start_matches('/').to_owned())),
+            ),
+            "fallbackresource" => match one.argument(0) {
+                "disabled" => {}
+                script => app.set("front_controller", text(script)),
+            },
+            "redirect" | "redirectpermanent" | "redirecttemp" | "redirectmatch" => {
+                redirect(one, app, draft);
+            }
+            "rewritecond" => {}
+            "header" => header(one, place, app, draft),
+            "errordocument" => error_document(one, app, draft),
+            "proxypassmatch" | "proxypass" if php_proxy(one) => {}
+            "proxypass" => proxy(one, statements, app, draft),
+            "php_admin_value" | "php_value" => {
+                app.set_in("php.ini", one.argument(0), text(one.argument(1)));
+            }
+            "php_admin_flag" | "php_flag" if one.argument(0) == "engine" => {
+                no_php(one, place, app);
+            }
+            "php_admin_flag" | "php_flag" => {
+                app.set_in(
+                    "php.ini",
+                    one.argument(0),
+                    one.argument(1).eq_ignore_ascii_case("on").into(),
+                );
+            }
+            "limitrequestbody" => match size(one.argument(0)) {
+                Some(size) if !size.starts_with("0 ") => app.set("limits.body", size),
+                _ => draft.omit(one, "set limits.body to a size"),
+            },
+            "proxytimeout" => match seconds(one.argument(0)) {
+                Some(time) => app.set("limits.request_deadline", time.max(1)),
+                None => draft.omit(one, "set limits.request_deadline"),
+            },
+            "addoutputfilterbytype" | "setoutputfilter" => app.set("compress", true),
+            "require" => require(one, app, place, draft),
+            "deny" if one.arguments.join(" ").eq_ignore_ascii_case("from all") => {
+                deny_below(place, app);
+            }
+            "allow" if one.arguments.join(" ").eq_ignore_ascii_case("from all") => {}
+            "allow" | "deny" => draft.omit(one, "access by address is not translated"),
+            _ => {
+                if one.name != "rewriterule" {
+                    omit_unless_quiet(one, draft);
+                }
+            }
+        }
+    }
+    rewrite::translate(statements, place, app, draft);
+}
+
+fn require(one: &Directive, app: &mut App, place: &Place<'_>, draft: &mut Draft) {
+    match one.arguments.join(" ").to_ascii_lowercase().as_str() {
+        "all granted" => {}
+        "all denied" => deny_below(place, app),
+        _ => draft.omit(one, "access by address or user is not translated: the paths are open"),
+    }
+}
+
+fn deny_below(place: &Place<'_>, app: &mut App) {
+    app.push("deny", text(if place.below == "/" { "/**" } else { &place.below }));
+}
+
+fn no_php(one: &Directive, place: &Place<'_>, app: &mut App) {
+    if one.argument(1).eq_ignore_ascii_case("off") {
+        app.push("no_php_in", text(if place.below == "/" { "/**" } else { &place.below }));
+    }
+}
+
+fn section(one: &Directive, place: &Place<'_>, app: &mut App, draft: &mut Draft) {
+    let is_regex = one.name.ends_with("match") || one.argument(0) == "~";
+    let name = one.arguments.last().map_or("", String::as_str);
+    let path = match one.name.as_str() {
+        "<directory" if !is_regex => match below_root(name, place.root) {
+            Some(path) => path,
+            // A rule for a directory outside of the root, such as `/`.
+            None => return,
+        },
+        "<location" if !is_regex => format!("{}/", name.trim_end_matches('/')),
+        _ => return files(one, name, is_regex, place, app, draft),
+    };
+    let inner = Place { root: place.root, below: path };
+    translate(&one.children, &inner, app, draft);
+}
+
+/// The URL path of a directory. That of the root itself, and of those above it, is `/` or none.
+fn below_root(directory: &str, root: &str) -> Option<String> {
+    let (directory, root) = (directory.trim_end_matches('/'), root.trim_end_matches('/'));
+    let below = directory.strip_prefix(root)?;
+    (below.is_empty() || below.starts_with('/')).then(|| format!("{below}/"))
+}
+
+/// Sections by the name of a file, or by an expression.
+fn files(
+    one: &Directive,
+    name: &str,
+    is_regex: bool,
+    place: &Place<'_>,
+    app: &mut App,
+    draft: &mut Draft,
+) {
+    let is_denied = one.children.iter().any(|child| {
+        let words = child.arguments.join(" ").to_ascii_lowercase();
+        matches!(
+            (child.name.as_str(), words.as_str()),
+            ("require", "all denied") | ("deny", "from all")
+        )
+    });
+    let patterns = match is_regex {
+        false => Some(vec![if place.below == "/" {
+            name.to_owned()
+        } else {
+            format!("{}**/{name}", place.below)
+        }]),
+        true => extensions(name)
+            .map(|all| all.into_iter().map(|one| format!("{}*.{one}", prefix(place))).collect()),
+    };
+    let is_dotfiles = name.starts_with(".ht") || name.starts_with("^\\.");
+    match patterns {
+        _ if is_denied && is_dotfiles => {}
+        _ if is_denied && is_regex && matches_front_controller(name) => draft
+            .omit(one, "THE PATHS ARE OPEN: index.php is among them; write `deny` for the others"),
+        Some(patterns) if is_denied => {
+            patterns.iter().for_each(|pattern| app.push("deny", text(pattern)));
+        }
+        None if is_denied && is_expressible(name) => {
+            let at = if one.name == "<filesmatch" {
+                format!("(?:^|/)[^/]*{}", name.trim_start_matches('^'))
+            } else {
+                name.to_owned()
+            };
+            let at = match one.name == "<filesmatch" && name.starts_with('^') {
+                true => format!("/{}", name.trim_start_matches('^')),
+                false => at,
+            };
+            match is_expressible(&at) {
+                true => app.rewrite(&at, None, Some(403)),
+                false => draft.omit(one, "THE PATHS ARE OPEN: write `deny`"),
+            }
+        }
+        None if is_denied => {
+            draft.omit(one, "THE PATHS ARE OPEN: the expression has look-around; write `deny`");
+        }
+        Some(patterns) => {
+            for child in &one.children {
+                match child.name.as_str() {
+                    "header" => patterns
+                        .iter()
+                        .for_each(|pattern| header_at(child, Some(pattern), app, draft)),
+                    "require" | "allow" if child.text().ends_with(" granted") => {}
+                    _ => omit_unless_quiet(child, draft),
+                }
+            }
+        }
+        None => one.children.iter().for_each(|child| omit_unless_quiet(child, draft)),
+    }
+}
+
+fn prefix(place: &Place<'_>) -> String {
+    if place.below == "/" { String::new() } else { format!("{}**", place.below) }
+}
+
+fn header(one: &Directive, place: &Place<'_>, app: &mut App, draft: &mut Draft) {
+    let path = format!("{}**", place.below);
+    header_at(one, (place.below != "/").then_some(path.as_str()), app, draft);
+}
+
+fn header_at(one: &Directive, path: Option<&str>, app: &mut App, draft: &mut Draft) {
+    let arguments: Vec<&str> =
+        one.arguments.iter().map(String::as_str).filter(|one| *one != "always").collect();
+    let [action, name, values @ ..] = arguments.as_slice() else {
+        return draft.omit(one, "the statement is not complete");
+    };
+    let value = values.first().copied().unwrap_or_default();
+    let has_condition = values.len() > 1 || value.contains("%{");
+    match action.to_ascii_lowercase().as_str() {
+        "set" | "setifempty" if !has_condition => app.header(path, "set", name, value),
+        "add" | "append" | "merge" if !has_condition => app.header(path, "add", name, value),
+        "unset" if values.is_empty() => app.header(path, "remove", name, ""),
+        _ => draft.omit(one, "a header rule has a constant value and no condition"),
+    }
+}
+
+fn error_document(one: &Directive, app: &mut App, draft: &mut Draft) {
+    let (status, page) = (one.argument(0), one.argument(1));
+    if !page.starts_with('/') || page.contains(['?', '%']) || page.ends_with(".php") {
+        return draft.omit(one, "an error page is a file below the root");
+    }
+    app.set_in("error_pages", status, text(page.trim_start_matches('/')));
+}
+
+fn redirect(one: &Directive, app: &mut App, draft: &mut Draft) {
+    let mut arguments: Vec<&str> = one.arguments.iter().map(String::as_str).collect();
+    let mut status = if one.name == "redirectpermanent" { 301 } else { 302 };
+    let named = match arguments.first().map(|first| first.to_ascii_lowercase()).as_deref() {
+        Some("permanent") => Some(301),
+        Some("temp") => Some(302),
+        Some("seeother") => Some(303),
+        Some("gone") => Some(410),
+        Some(number) => number.parse().ok(),
+        None => None,
+    };
+    if let Some(named) = named {
+        status = named;
+        arguments.remove(0);
+    }
+    let is_error = (400..600).contains(&status);
+    let pattern = match (one.name.as_str(), arguments.first()) {
+        ("redirectmatch", Some(pattern)) => (*pattern).to_owned(),
+        (_, Some(path)) => format!("^{}(.*)$", regex::escape(path)),
+        _ => return draft.omit(one, "the statement is not complete"),
+    };
+    if !is_expressible(&pattern) || !(is_error || matches!(status, 301 | 302 | 303 | 307 | 308)) {
+        return draft.omit(one, "the expression has look-around, or the status is not a redirect");
+    }
+    match arguments.get(1) {
+        _ if is_error => app.rewrite(&pattern, None, Some(status)),
+        Some(to) if one.name == "redirectmatch" => app.rewrite(&pattern, Some(to), Some(status)),
+        Some(to) => app.rewrite(&pattern, Some(&format!("{to}$1")), Some(status)),
+        None => draft.omit(one, "the statement is not complete"),
+    }
+}
+
+fn proxy(one: &Directive, statements: &[Directive], app: &mut App, draft: &mut Draft) {
+    let (path, url) = (one.argument(0), one.argument(1));
+    if url == "!" {
+        return draft.omit(one, "exceptions are not translated");
+    }
+    let Some((scheme, rest)) =
+        url.split_once("://").filter(|(scheme, _)| scheme.starts_with("http"))
+    else {
+        return draft.omit(one, "a proxied server has an http or https URL");
+    };
+    let (authority, uri) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    if uri.trim_end_matches('/') != path.trim_end_matches('/') {
+        return draft.omit(one, "the prefix of the path is replaced: serve it at the same path");
+    }
+    let preserves_host = super::first(statements, "proxypreservehost")
+        .is_some_and(|one| one.argument(0).eq_ignore_ascii_case("on"));
+    let mut route = Table::new();
+    route.insert("path".to_owned(), text(&format!("{path}**")));
+    route.insert("upstream".to_owned(), text(&format!("{scheme}://{authority}")));
+    if !preserves_host {
+        route.insert("preserve_host".to_owned(), false.into());
+    }
+    app.push("proxy", Value::Table(route));
+}

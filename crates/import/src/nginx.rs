@@ -1,0 +1,43 @@
+//! Configurations of nginx: the parser, and the translator of `http` and `server` blocks.
+
+mod location;
+mod parser;
+mod server;
+
+pub(crate) use parser::parse;
+
+use crate::directive::Directive;
+use crate::draft::Draft;
+use std::collections::BTreeMap;
+
+/// What servers inherit from the `http` block.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'d> {
+    pub(super) general: &'d [Directive],
+    pub(super) upstreams: &'d BTreeMap<&'d str, &'d Directive>,
+}
+
+/// Fills the draft from the statements of the file: those of `nginx.conf`, or those of a site.
+pub(crate) fn translate(statements: &[Directive], draft: &mut Draft) {
+    let inner: Vec<Directive> = statements
+        .iter()
+        .flat_map(|one| match one.name.as_str() {
+            "http" => one.children.clone(),
+            _ => vec![one.clone()],
+        })
+        .collect();
+    let (servers, general): (Vec<Directive>, Vec<Directive>) =
+        inner.into_iter().partition(|one| one.name == "server");
+    let upstreams: BTreeMap<&str, &Directive> = general
+        .iter()
+        .filter(|one| one.name == "upstream")
+        .map(|one| (one.argument(0), one))
+        .collect();
+    let surroundings = Surroundings { general: &general, upstreams: &upstreams };
+    for directive in &general {
+        if !server::is_inherited(&directive.name) && directive.name != "upstream" {
+            server::omit_unless_quiet(directive, draft);
+        }
+    }
+    servers.iter().for_each(|one| server::translate(one, surroundings, draft));
+}

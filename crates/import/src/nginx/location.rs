@@ -1,0 +1,255 @@
+//! `location` blocks: what they mean for the paths of a site.
+//!
+//! Invariant: a block that refuses requests is translated to a rule that refuses at least those, or it is
+//! listed.
+
+use super::{Surroundings, server};
+use crate::directive::Directive;
+use crate::draft::{App, Draft, text};
+use crate::pattern::{extensions, is_expressible, matches_front_controller};
+use toml::{Table, Value};
+
+/// The paths of a block.
+enum Paths {
+    Prefix(String),
+    Exact(String),
+    Matching(String),
+}
+
+impl Paths {
+    fn of(location: &Directive) -> Paths {
+        let path = location.argument(1).to_owned();
+        match location.argument(0) {
+            "=" => Paths::Exact(path),
+            "~" => Paths::Matching(path),
+            "~*" => Paths::Matching(format!("(?i){path}")),
+            "^~" => Paths::Prefix(path),
+            prefix => Paths::Prefix(prefix.to_owned()),
+        }
+    }
+
+    /// As path patterns; `None` if there is no such pattern.
+    fn patterns(&self) -> Option<Vec<String>> {
+        match self {
+            Paths::Exact(path) => Some(vec![path.clone()]),
+            Paths::Prefix(path) => Some(vec![format!("{path}**")]),
+            Paths::Matching(regex) => {
+                Some(extensions(regex)?.into_iter().map(|one| format!("*.{one}")).collect())
+            }
+        }
+    }
+
+    fn regex(&self) -> String {
+        match self {
+            Paths::Exact(path) => format!("^{}$", regex::escape(path)),
+            Paths::Prefix(path) => format!("^{}", regex::escape(path)),
+            Paths::Matching(regex) => regex.clone(),
+        }
+    }
+
+    fn is_everything(&self) -> bool {
+        matches!(self, Paths::Prefix(path) if path == "/")
+    }
+
+    /// Names with a leading dot, which Outboard never serves.
+    fn is_dotfiles(&self) -> bool {
+        matches!(self, Paths::Matching(regex) if regex.trim_start_matches("(?i)").trim_start_matches('^').starts_with("/\\."))
+    }
+}
+
+pub(super) fn translate(
+    location: &Directive,
+    server: &Directive,
+    around: Surroundings<'_>,
+    app: &mut App,
+    draft: &mut Draft,
+) {
+    let paths = Paths::of(location);
+    if refuses(location) {
+        return deny(location, &paths, app, draft);
+    }
+    let runs_php = location.first("fastcgi_pass").is_some();
+    for one in &location.children {
+        match one.name.as_str() {
+            "location" => translate(one, server, around, app, draft),
+            "try_files" if runs_php => {}
+            "try_files" if paths.is_everything() => try_files(one, server, app, draft),
+            // Files that do not exist get 404, or the front controller of the site.
+            "try_files" if one.arguments.last().is_some_and(|last| last.starts_with('=')) => {}
+            "proxy_pass" => proxy(one, location, &paths, around, app, draft),
+            "proxy_set_header" | "proxy_read_timeout" | "proxy_connect_timeout"
+                if location.first("proxy_pass").is_some() =>
+            {
+                proxy_header(one, draft);
+            }
+            "return" => server::redirect(one, &paths.regex(), app, draft),
+            "rewrite" => server::general(one, Some(""), app, draft),
+            "fastcgi_param" => fastcgi_param(one, app, draft),
+            "fastcgi_read_timeout" if runs_php => server::general(one, None, app, draft),
+            "client_max_body_size" if paths.is_everything() || runs_php => {
+                server::general(one, None, app, draft);
+            }
+            "allow" if one.argument(0) == "all" => {}
+            "internal" if runs_php => {}
+            "root" if server.first("root").is_some_and(|root| root.arguments == one.arguments) => {}
+            "index" if paths.is_everything() => server::general(one, None, app, draft),
+            "add_header" | "expires" => with_paths(one, &paths, app, draft),
+            "alias" | "root" => draft.omit(one, "write an app with `path` and this root"),
+            _ => server::omit_unless_quiet(one, draft),
+        }
+    }
+}
+
+fn refuses(location: &Directive) -> bool {
+    let denies = location.all("deny").any(|one| one.argument(0) == "all");
+    let returns = location.all("return").any(|one| {
+        matches!(one.argument(0), "403" | "404" | "410" | "444") && one.arguments.len() == 1
+    });
+    denies || returns || (location.first("internal").is_some() && location.children.len() == 1)
+}
+
+fn deny(location: &Directive, paths: &Paths, app: &mut App, draft: &mut Draft) {
+    for one in location.all("allow").chain(location.all("satisfy")) {
+        draft.omit(one, "the paths are denied to all clients");
+    }
+    for one in &location.children {
+        if one.name == "location" {
+            draft.omit(one, "the block around it denies its paths");
+        }
+    }
+    match paths {
+        _ if paths.is_dotfiles() => {}
+        Paths::Prefix(path) if path == "/" => {
+            draft.omit(location, "the site is denied as a whole: it is denied here too");
+            app.push("deny", "/**");
+        }
+        Paths::Prefix(path) if path.ends_with('/') => app.push("deny", text(path)),
+        Paths::Prefix(path) => app.push("deny", text(&format!("{path}**"))),
+        Paths::Exact(path) => app.push("deny", text(path)),
+        // An earlier block serves the front controller; here a denied path is denied.
+        Paths::Matching(regex) if matches_front_controller(regex) => draft.omit(
+            location,
+            "THE PATHS ARE OPEN: index.php is among them; write `deny` for the others",
+        ),
+        Paths::Matching(regex) => match extensions(regex) {
+            Some(all) => all.iter().for_each(|one| app.push("deny", format!("*.{one}"))),
+            None if is_expressible(regex) => app.rewrite(regex, None, Some(403)),
+            None => draft
+                .omit(location, "THE PATHS ARE OPEN: the expression has look-around; write `deny`"),
+        },
+    }
+}
+
+/// `try_files` of the whole site names its front controller.
+pub(super) fn try_files(one: &Directive, server: &Directive, app: &mut App, draft: &mut Draft) {
+    let Some(last) = one.arguments.last() else { return };
+    let script = match last.strip_prefix('@') {
+        Some(_) => named_script(last, server),
+        None => {
+            last.split(['?', '$']).next().filter(|path| path.ends_with(".php")).map(str::to_owned)
+        }
+    };
+    match script {
+        Some(script) => app.set("front_controller", text(&script)),
+        None if last.starts_with('=') => {}
+        None => draft.omit(one, "the last part is not a script: set `front_controller`"),
+    }
+}
+
+/// The script to which a named location rewrites everything.
+fn named_script(name: &str, server: &Directive) -> Option<String> {
+    let location = server.all("location").find(|one| one.argument(0) == name)?;
+    let rewrite = location
+        .all("rewrite")
+        .find(|one| matches!(one.argument(0), "^" | "^(.*)$" | "^/(.*)$"))?;
+    let path = rewrite.argument(1).split(['?', '$']).next()?.trim_end_matches('/');
+    path.ends_with(".php").then(|| path.to_owned())
+}
+
+fn proxy(
+    one: &Directive,
+    location: &Directive,
+    paths: &Paths,
+    around: Surroundings<'_>,
+    app: &mut App,
+    draft: &mut Draft,
+) {
+    let Some(patterns) = paths.patterns() else {
+        return draft.omit(one, "a proxied route has a path pattern: write [[app.NAME.proxy]]");
+    };
+    let url = one.argument(0);
+    let Some((scheme, rest)) = url.split_once("://").filter(|_| !url.contains('$')) else {
+        return draft.omit(one, "the URL has variables: write [[app.NAME.proxy]]");
+    };
+    let (authority, uri) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let has_same_path = matches!(paths, Paths::Prefix(path) | Paths::Exact(path) if path == uri);
+    if !uri.is_empty() && !has_same_path {
+        return draft.omit(one, "the prefix of the path is replaced: serve it at the same path");
+    }
+    let mut authority = authority.to_owned();
+    if let Some(upstream) = around.upstreams.get(authority.as_str()) {
+        let servers: Vec<&Directive> = upstream.all("server").collect();
+        servers.iter().skip(1).for_each(|other| draft.omit(other, "a route has one server"));
+        let Some(first) = servers.first() else {
+            return draft.omit(one, "its upstream has no server");
+        };
+        authority = first.argument(0).to_owned();
+    }
+    if authority.starts_with("unix:") {
+        return draft.omit(one, "a proxied server has a TCP address");
+    }
+    let preserves_host = location.all("proxy_set_header").any(|header| {
+        header.argument(0).eq_ignore_ascii_case("host") && header.argument(1).contains("host")
+    });
+    for pattern in patterns {
+        let mut route = Table::new();
+        route.insert("path".to_owned(), text(&pattern));
+        route.insert("upstream".to_owned(), text(&format!("{scheme}://{authority}")));
+        if !preserves_host {
+            route.insert("preserve_host".to_owned(), false.into());
+        }
+        app.push("proxy", Value::Table(route));
+    }
+}
+
+fn proxy_header(one: &Directive, draft: &mut Draft) {
+    let name = one.argument(0).to_ascii_lowercase();
+    let is_usual = ["host", "upgrade", "connection", "x-real-ip"].contains(&name.as_str());
+    if one.name == "proxy_set_header" && (is_usual || name.starts_with("x-forwarded-")) {
+        return;
+    }
+    draft.omit(one, "see the keys of [[app.NAME.proxy]]");
+}
+
+fn fastcgi_param(one: &Directive, app: &mut App, draft: &mut Draft) {
+    let (name, value) = (one.argument(0), one.argument(1));
+    let is_standard = value.contains('$') && !name.starts_with("PHP_");
+    match name {
+        "PHP_VALUE" | "PHP_ADMIN_VALUE" => {
+            for line in value.lines().filter(|line| !line.trim().is_empty()) {
+                match line.split_once('=').filter(|_| !line.contains('$')) {
+                    Some((key, value)) => {
+                        app.set_in("php.ini", key.trim(), text(value.trim().trim_matches('"')));
+                    }
+                    None => draft.omit(one, "set php.ini of the app"),
+                }
+            }
+        }
+        // CGI/1.1 variables, which Outboard sets.
+        "HTTPS" | "REDIRECT_STATUS" | "GATEWAY_INTERFACE" | "SERVER_SOFTWARE" | "HTTP_PROXY" => {}
+        _ if is_standard => {}
+        _ => app.set_in("php.params", name, text(value)),
+    }
+}
+
+fn with_paths(one: &Directive, paths: &Paths, app: &mut App, draft: &mut Draft) {
+    if paths.is_everything() {
+        return server::general(one, None, app, draft);
+    }
+    match paths.patterns() {
+        Some(patterns) => {
+            patterns.iter().for_each(|path| server::general(one, Some(path), app, draft));
+        }
+        None => draft.omit(one, "headers have path patterns: write [[app.NAME.headers]]"),
+    }
+}

@@ -1,0 +1,331 @@
+//! `server` blocks: addresses, names, and the statements that concern the whole site.
+
+use super::{Surroundings, location};
+use crate::directive::Directive;
+use crate::draft::{App, Draft, text};
+use crate::pattern::{is_expressible, seconds, size};
+
+/// Statements of `http` that servers inherit.
+const INHERITED: [&str; 10] = [
+    "root",
+    "index",
+    "client_max_body_size",
+    "gzip",
+    "add_header",
+    "expires",
+    "error_page",
+    "ssl_certificate",
+    "ssl_certificate_key",
+    "ssl_protocols",
+];
+
+/// Statements that change nothing, since Outboard does so anyway or has no such part.
+const QUIET: [&str; 55] = [
+    "user",
+    "worker_processes",
+    "events",
+    "pid",
+    "sendfile",
+    "tcp_nopush",
+    "tcp_nodelay",
+    "include_mime",
+    "default_type",
+    "types_hash_max_size",
+    "server_tokens",
+    "server_names_hash_bucket_size",
+    "http2",
+    "charset",
+    "gzip_types",
+    "gzip_vary",
+    "gzip_proxied",
+    "gzip_comp_level",
+    "gzip_min_length",
+    "gzip_buffers",
+    "gzip_http_version",
+    "gzip_disable",
+    "gzip_static",
+    "brotli",
+    "brotli_types",
+    "ssl_ciphers",
+    "ssl_prefer_server_ciphers",
+    "ssl_session_cache",
+    "ssl_session_timeout",
+    "ssl_session_tickets",
+    "ssl_dhparam",
+    "ssl_ecdh_curve",
+    "fastcgi_buffers",
+    "fastcgi_buffer_size",
+    "fastcgi_busy_buffers_size",
+    "fastcgi_index",
+    "fastcgi_split_path_info",
+    "fastcgi_pass",
+    "fastcgi_keep_conn",
+    "fastcgi_intercept_errors",
+    "fastcgi_request_buffering",
+    "fastcgi_max_temp_file_size",
+    "client_body_buffer_size",
+    "fastcgi_hide_header",
+    "log_not_found",
+    "access_log",
+    "http",
+    "types",
+    "open_file_cache",
+    "keepalive_timeout",
+    "proxy_http_version",
+    "proxy_redirect",
+    "proxy_buffering",
+    "worker_rlimit_nofile",
+    "reset_timedout_connection",
+];
+
+pub(super) fn is_inherited(name: &str) -> bool {
+    INHERITED.contains(&name)
+}
+
+pub(super) fn omit_unless_quiet(directive: &Directive, draft: &mut Draft) {
+    let file = directive.argument(0).rsplit('/').next().unwrap_or_default();
+    let is_common = matches!(
+        file,
+        "mime.types" | "fastcgi_params" | "fastcgi.conf" | "fastcgi-php.conf" | "proxy_params"
+    );
+    if QUIET.contains(&directive.name.as_str()) || (directive.name == "include" && is_common) {
+        return;
+    }
+    let reason = match directive.name.as_str() {
+        "include" => "the file is not there or the name is a pattern: import the file itself",
+        "if" => "conditions are not translated: write [[app.NAME.rewrite]] with `when`",
+        "error_log" | "slowlog" => "write log.error.path",
+        "auth_basic" | "auth_basic_user_file" => {
+            "the site is open without it: authenticate in the app"
+        }
+        "limit_req" | "limit_req_zone" | "limit_conn" | "limit_conn_zone" => {
+            "see limits.connections_per_ip"
+        }
+        "allow" | "deny" => "access by address is not translated",
+        "resolver" | "ssl_stapling" | "ssl_stapling_verify" | "ssl_trusted_certificate" => {
+            "see `ocsp` of [[listen.tls]]"
+        }
+        "ssl_client_certificate" | "ssl_verify_client" => "see `client_ca` of [[listen]]",
+        "map" | "geo" | "split_clients" | "set" => "variables are not translated",
+        "fastcgi_cache" | "fastcgi_cache_path" | "proxy_cache" => "see [app.NAME.page_cache]",
+        "set_real_ip_from" | "real_ip_header" => "see `trusted_proxies`",
+        _ => "there is no such key",
+    };
+    draft.omit(directive, reason);
+}
+
+pub(super) fn translate(server: &Directive, around: Surroundings<'_>, draft: &mut Draft) {
+    let mut app = App::default();
+    hosts(server, &mut app, draft);
+    let redirects = https_redirect(server);
+    let first = |name: &str| {
+        server.first(name).or_else(|| around.general.iter().find(|one| one.name == name))
+    };
+    let root = first("root").map(|root| root.argument(0).to_owned());
+    listen(server, around, redirects.is_some(), draft);
+    if let Some(redirect) = redirects {
+        let has_tls_name = redirect.argument(1).starts_with("https://$");
+        if !has_tls_name {
+            draft.omit(
+                redirect,
+                "requests are redirected to https with the host that was requested",
+            );
+        }
+        return;
+    }
+    if draft.apps.iter().any(|other| other.hosts.iter().any(|host| app.hosts.contains(host)))
+        || (app.hosts.is_empty() && draft.apps.iter().any(|other| other.hosts.is_empty()))
+    {
+        return draft.omit(server, "another server has the same names: merge the two");
+    }
+    let Some(root) = root else {
+        return draft.omit(server, "a site without `root` is not an app");
+    };
+    app.set("root", text(&root));
+    app.set("front_controller", "none");
+    for name in INHERITED {
+        let own = server.first(name).is_some();
+        let inherited = around.general.iter().filter(|one| one.name == name && !own);
+        inherited.for_each(|one| general(one, None, &mut app, draft));
+    }
+    for directive in &server.children {
+        match directive.name.as_str() {
+            "location" if !directive.argument(0).starts_with('@') => {
+                location::translate(directive, server, around, &mut app, draft);
+            }
+            "location" | "listen" | "server_name" | "root" => {}
+            _ => general(directive, None, &mut app, draft),
+        }
+    }
+    draft.apps.push(app);
+}
+
+fn hosts(server: &Directive, app: &mut App, draft: &mut Draft) {
+    for names in server.all("server_name") {
+        for name in &names.arguments {
+            match name.as_str() {
+                "_" | "" | "localhost" => {}
+                name if name.starts_with('.') => {
+                    app.hosts.extend([name[1..].to_owned(), format!("*{name}")]);
+                }
+                name if name.starts_with('~') || name.ends_with(".*") || name.contains('$') => {
+                    draft.omit(names, format!("`{name}`: hosts are names or `*.name`"));
+                }
+                name => app.hosts.push(name.to_ascii_lowercase()),
+            }
+        }
+    }
+}
+
+/// A server that only redirects to https.
+fn https_redirect(server: &Directive) -> Option<&Directive> {
+    let redirect = server.first("return")?;
+    let is_whole = server.children.iter().all(|one| {
+        ["listen", "server_name", "return", "access_log", "error_log", "root"]
+            .contains(&one.name.as_str())
+    });
+    let to = redirect.argument(1);
+    (is_whole && to.starts_with("https://") && to.ends_with("$request_uri")).then_some(redirect)
+}
+
+fn listen(server: &Directive, around: Surroundings<'_>, redirects: bool, draft: &mut Draft) {
+    let find = |name: &str| {
+        let own = server.first(name);
+        own.or_else(|| around.general.iter().find(|one| one.name == name))
+    };
+    let certificate = find("ssl_certificate").zip(find("ssl_certificate_key"));
+    let protocols = find("ssl_protocols").map(|one| one.arguments.join(" "));
+    for listen in server.all("listen") {
+        let address = match listen.argument(0) {
+            port if port.bytes().all(|byte| byte.is_ascii_digit()) => format!("0.0.0.0:{port}"),
+            other if other.starts_with("unix:") => other.to_owned(),
+            other if other.starts_with("*:") => format!("0.0.0.0{}", &other[1..]),
+            other if !other.contains(':') => format!("{other}:80"),
+            other => other.to_owned(),
+        };
+        let is_tls = listen.arguments.iter().any(|one| one == "ssl" || one == "quic");
+        if is_tls && certificate.is_none() {
+            draft.omit(listen, "there is no certificate for it");
+        }
+        let entry = draft.listeners.entry(address).or_default();
+        entry.is_tls |= is_tls;
+        entry.serves |= !redirects;
+        entry.redirects |= redirects;
+        entry.only_tls13 |= protocols.as_deref() == Some("TLSv1.3");
+        if let Some((certificate, key)) = certificate.filter(|_| is_tls) {
+            let pair = (certificate.argument(0).to_owned(), key.argument(0).to_owned());
+            if !entry.certificates.contains(&pair) {
+                entry.certificates.push(pair);
+            }
+        }
+    }
+}
+
+/// A statement of a server, or of a location whose paths are `path`.
+pub(super) fn general(one: &Directive, path: Option<&str>, app: &mut App, draft: &mut Draft) {
+    match (one.name.as_str(), path) {
+        ("ssl_certificate" | "ssl_certificate_key" | "ssl_protocols", _) => {}
+        ("index", None) => app.set(
+            "index",
+            crate::draft::strings(
+                one.arguments.iter().map(|name| name.trim_start_matches('/').to_owned()),
+            ),
+        ),
+        ("client_max_body_size", None) => match size(one.argument(0)) {
+            Some(size) if !size.starts_with("0 ") => app.set("limits.body", size),
+            _ => draft.omit(one, "set limits.body to a size"),
+        },
+        ("gzip", None) => app.set("compress", one.argument(0) == "on"),
+        ("fastcgi_read_timeout", None) => match seconds(one.argument(0)) {
+            Some(time) => app.set("limits.request_deadline", time.max(1)),
+            None => draft.omit(one, "set limits.request_deadline"),
+        },
+        ("add_header", _) => add_header(one, path, app, draft),
+        ("expires", _) => expires(one, path, app, draft),
+        ("error_page", None) => error_page(one, app, draft),
+        ("return", None) => redirect(one, "^", app, draft),
+        ("rewrite", _) => rewrite(one, app, draft),
+        ("try_files", None) => location::try_files(one, one, app, draft),
+        _ => omit_unless_quiet(one, draft),
+    }
+}
+
+fn add_header(one: &Directive, path: Option<&str>, app: &mut App, draft: &mut Draft) {
+    let (name, value) = (one.argument(0), one.argument(1));
+    if value.contains('$') {
+        return draft.omit(one, "a header's value cannot have variables");
+    }
+    if value.is_empty() {
+        return;
+    }
+    app.header(path, "set", name, value);
+}
+
+fn expires(one: &Directive, path: Option<&str>, app: &mut App, draft: &mut Draft) {
+    let value = match one.argument(0) {
+        "off" => return,
+        "max" => "max-age=315360000".to_owned(),
+        "epoch" | "-1" => "no-cache".to_owned(),
+        text => match seconds(text) {
+            Some(seconds) => format!("max-age={seconds}"),
+            None => return draft.omit(one, "the time depends on the request or on the file"),
+        },
+    };
+    match path {
+        None => app.set("static.cache_control", value),
+        Some(_) => app.header(path, "set", "Cache-Control", &value),
+    }
+}
+
+fn error_page(one: &Directive, app: &mut App, draft: &mut Draft) {
+    let Some((page, statuses)) = one.arguments.split_last() else { return };
+    let is_file = page.starts_with('/') && !page.contains(['$', '?']) && !page.ends_with(".php");
+    if !is_file || statuses.iter().any(|status| status.starts_with('=')) {
+        return draft
+            .omit(one, "an error page is a file below the root, with the status of the error");
+    }
+    for status in statuses {
+        app.set_in("error_pages", status, text(page.trim_start_matches('/')));
+    }
+}
+
+/// `return`, for the paths that `pattern` matches.
+pub(super) fn redirect(one: &Directive, pattern: &str, app: &mut App, draft: &mut Draft) {
+    let (status, to) = match one.argument(0).parse::<i64>() {
+        Ok(status) => (status, one.argument(1)),
+        Err(_) => (302, one.argument(0)),
+    };
+    if (400..600).contains(&status) && to.is_empty() {
+        return app.rewrite(pattern, None, Some(status));
+    }
+    let is_redirect = matches!(status, 301 | 302 | 303 | 307 | 308);
+    match to.strip_suffix("$request_uri") {
+        Some(base) if is_redirect && !base.contains('$') && pattern == "^" => {
+            app.rewrite("^(.*)$", Some(&format!("{base}$1")), Some(status));
+        }
+        _ if is_redirect && !to.contains('$') => {
+            app.rewrite(pattern, Some(&format!("{}?", to.trim_end_matches('?'))), Some(status));
+        }
+        _ => draft.omit(one, "the response has a body or variables: write [[app.NAME.rewrite]]"),
+    }
+}
+
+fn rewrite(one: &Directive, app: &mut App, draft: &mut Draft) {
+    let (pattern, to) = (one.argument(0), one.argument(1));
+    let has_variables =
+        to.split('$').skip(1).any(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()));
+    if has_variables || !is_expressible(pattern) {
+        return draft
+            .omit(one, "the rule has variables or look-around: write [[app.NAME.rewrite]]");
+    }
+    let status = match one.argument(2) {
+        "permanent" => Some(301),
+        "redirect" => Some(302),
+        _ if to.starts_with("http") => Some(302),
+        _ => None,
+    };
+    if to.contains('?') && !to.ends_with('?') {
+        draft.omit(one, "carried over, but the query string of the request is not appended");
+    }
+    app.rewrite(pattern, Some(to), status);
+}
