@@ -394,3 +394,26 @@ fn what_is_installed_is_a_whole_server() {
     let said = String::from_utf8_lossy(&init.stdout);
     assert!(!said.contains("composer require"), "the package was not found: {said}");
 }
+
+#[test]
+fn the_effective_configuration_has_origins_and_no_secrets() {
+    let folder = Scratch::new("config-show");
+    folder.file("www/index.php", "<?php");
+    folder.file("secret", "hunter2\n");
+    folder.file("conf.d/site.toml", "[app.site]\nroot = \"www\"\nuser = \"${file:secret}\"\n");
+    folder.file("outboard.toml", "include = \"conf.d/*.toml\"\n[limits]\nbody = 1000\n");
+    let ended = outboard(folder.path(), &["config", "show", "--origin"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for words in [
+        "app.site.user = \"[redacted]\"  # secret file",
+        "conf.d/site.toml:2",
+        "outboard.toml:3",
+        "threads = \"auto\"  # default",
+    ] {
+        assert!(ended.stdout.contains(words), "{words} is not in {}", ended.stdout);
+    }
+    assert!(!ended.stdout.contains("hunter2"), "{ended:?}");
+    let json = outboard(folder.path(), &["config", "show", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert!(json["settings"].as_array().is_some_and(|all| all.len() > 50), "{json}");
+}

@@ -51,13 +51,19 @@ pub use worker::{Isolation, Mode, Worker};
 
 use crate::raw;
 use crate::scalar::{Count, MetricsAt};
+use crate::settings::{self, Setting};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A valid configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The configuration file, or the directory that is served without one; absolute.
     pub file: PathBuf,
+    /// The included files, and the files that values are read from; absolute.
+    pub files: Vec<PathBuf>,
+    /// Every key with its value and its origin; it has no secret.
+    pub settings: Arc<Vec<Setting>>,
     /// Settings of development mode; `None` in production.
     pub development: Option<Development>,
     /// The listeners, in the order of the file; at least one.
@@ -122,6 +128,11 @@ pub struct Io {
 }
 
 impl Config {
+    /// Records in the settings that the command line has replaced a value.
+    pub fn set_by_command_line(&mut self, key: &str, value: &str) {
+        settings::replace(Arc::make_mut(&mut self.settings), key, value);
+    }
+
     /// What the server is for.
     pub fn environment(&self) -> Environment {
         match self.development {
@@ -147,6 +158,8 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
     tasks::check_namespaces(&apps, entities.as_ref(), context);
     Config {
         file: context.file.to_owned(),
+        files: Vec::new(),
+        settings: Arc::default(),
         development,
         listeners,
         apps,

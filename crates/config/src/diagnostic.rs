@@ -7,6 +7,7 @@ mod render;
 #[cfg(test)]
 mod tests;
 
+use crate::secret;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ pub struct Diagnostic {
     pub kind: Kind,
     /// Its position; `None` if it concerns the file as a whole.
     pub position: Option<Position>,
+    /// The key, such as `app.shop.root`, if the error is that of a key.
+    pub key: Option<String>,
     /// The error in one sentence.
     pub message: String,
     /// How to fix it.
@@ -34,6 +37,8 @@ pub struct Diagnostic {
 /// A position in the file, with the text of its line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Position {
+    /// The included file; `None`: the configuration itself.
+    pub file: Option<PathBuf>,
     /// Line, counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1.
@@ -74,15 +79,35 @@ pub enum Kind {
 impl Diagnostics {
     /// Sorts `list` into file order. It has at least one error.
     pub(crate) fn new(path: &Path, mut list: Vec<Diagnostic>) -> Self {
-        list.sort_by_key(|d| d.position.as_ref().map(|p| (p.line, p.column)));
-        list.dedup();
+        let place = |p: &Position| (p.file.clone(), p.line, p.column);
+        list.sort_by_cached_key(|d| d.position.as_ref().map(place));
+        // The same value is checked for each app that inherits it.
+        list.dedup_by(|one, other| {
+            (&one.position, &one.message, &one.hint)
+                == (&other.position, &other.message, &other.hint)
+        });
         Diagnostics { path: path.to_owned(), list }
+    }
+
+    /// The same errors without the secrets in their texts.
+    pub(crate) fn redacted(mut self, secrets: &[String]) -> Self {
+        for diagnostic in &mut self.list {
+            diagnostic.message = secret::redact(&diagnostic.message, secrets);
+            diagnostic.hint = diagnostic.hint.as_ref().map(|hint| secret::redact(hint, secrets));
+        }
+        self
+    }
+
+    /// The file of an error.
+    pub fn file_of<'d>(&'d self, diagnostic: &'d Diagnostic) -> &'d Path {
+        let included = diagnostic.position.as_ref().and_then(|position| position.file.as_deref());
+        included.unwrap_or(&self.path)
     }
 
     /// An error that appears only when a file is used, such as a key that does not match its
     /// certificate.
     pub fn unusable(path: &Path, message: String) -> Self {
-        let error = Diagnostic { kind: Kind::Path, position: None, message, hint: None };
+        let error = Diagnostic { kind: Kind::Path, position: None, key: None, message, hint: None };
         Self::new(path, vec![error])
     }
 
@@ -137,23 +162,39 @@ impl std::error::Error for Diagnostics {}
 
 impl Serialize for Diagnostics {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Diagnostics", 2)?;
+        let mut out = serializer.serialize_struct("Diagnostics", 3)?;
         out.serialize_field("file", &self.path.to_string_lossy())?;
-        out.serialize_field("diagnostics", &self.list)?;
+        out.serialize_field("valid", &false)?;
+        let list: Vec<InFile<'_>> = self
+            .list
+            .iter()
+            .map(|one| InFile { file: self.file_of(one), diagnostic: one })
+            .collect();
+        out.serialize_field("diagnostics", &list)?;
         out.end()
     }
 }
 
-impl Serialize for Diagnostic {
+/// A diagnostic with its file.
+struct InFile<'d> {
+    file: &'d Path,
+    diagnostic: &'d Diagnostic,
+}
+
+impl Serialize for InFile<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Diagnostic", 7)?;
-        out.serialize_field("kind", &self.kind)?;
-        out.serialize_field("line", &self.position.as_ref().map(|p| p.line))?;
-        out.serialize_field("column", &self.position.as_ref().map(|p| p.column))?;
-        out.serialize_field("length", &self.position.as_ref().map(|p| p.length))?;
-        out.serialize_field("text", &self.position.as_ref().map(|p| &p.text))?;
-        out.serialize_field("message", &self.message)?;
-        out.serialize_field("hint", &self.hint)?;
+        let (one, at) = (self.diagnostic, self.diagnostic.position.as_ref());
+        let mut out = serializer.serialize_struct("Diagnostic", 10)?;
+        out.serialize_field("severity", "error")?;
+        out.serialize_field("kind", &one.kind)?;
+        out.serialize_field("file", &self.file.to_string_lossy())?;
+        out.serialize_field("line", &at.map(|at| at.line))?;
+        out.serialize_field("column", &at.map(|at| at.column))?;
+        out.serialize_field("length", &at.map(|at| at.length))?;
+        out.serialize_field("text", &at.map(|at| &at.text))?;
+        out.serialize_field("key", &one.key)?;
+        out.serialize_field("message", &one.message)?;
+        out.serialize_field("hint", &one.hint)?;
         out.end()
     }
 }

@@ -3,7 +3,7 @@
 //! Behind a trait, so that examples with paths such as `/srv/blog` can be validated on any machine.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,12 @@ pub(crate) trait Disk {
 
     /// The path without links and `..`.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
+
+    /// The content of a file: at most `max_bytes` and one more.
+    fn read(&self, path: &Path, max_bytes: u64) -> io::Result<Vec<u8>>;
+
+    /// The names in a directory, at most `max`.
+    fn names(&self, directory: &Path, max: usize) -> io::Result<Vec<String>>;
 }
 
 /// Opens a file for reading.
@@ -73,6 +79,17 @@ impl Disk for RealDisk<'_> {
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
         fs::canonicalize(path)
     }
+
+    fn read(&self, path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        (self.open)(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn names(&self, directory: &Path, max: usize) -> io::Result<Vec<String>> {
+        let names = fs::read_dir(directory)?.take(max);
+        names.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    }
 }
 
 /// A disk on which every path exists: names with a dot are files.
@@ -93,6 +110,15 @@ impl Disk for FullDisk {
 
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
         Err(io::Error::other(path.display().to_string()))
+    }
+
+    fn read(&self, path: &Path, _: u64) -> io::Result<Vec<u8>> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(format!("content of {name}\n").into_bytes())
+    }
+
+    fn names(&self, _: &Path, _: usize) -> io::Result<Vec<String>> {
+        Ok(Vec::new())
     }
 }
 

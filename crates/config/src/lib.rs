@@ -1,13 +1,14 @@
 //! Reads `outboard.toml` into a validated [`Config`].
 //!
-//! A file goes through four steps. Each step reports all errors that it finds before the next one
+//! A file goes through five steps. Each step reports all errors that it finds before the next one
 //! starts:
 //!
-//! 1. `structure`: parses TOML and validates it against the schema; invalid parts are reported and
-//!    left out.
-//! 2. `inherit`: copies the top-level sections into the apps.
-//! 3. `raw`: deserialises the tree into typed values.
-//! 4. `checked`: validates what depends on several keys or on the file system, and builds the
+//! 1. `includes`: reads the files that it includes.
+//! 2. `structure`: parses and merges them, expands `${…}` (`expansion`), and validates the result
+//!    against the schema; invalid parts are reported and left out.
+//! 3. `inherit`: copies the top-level sections into the apps.
+//! 4. `raw`: deserialises the tree into typed values.
+//! 5. `checked`: validates what depends on several keys or on the file system, and builds the
 //!    [`Config`].
 //!
 //! The public API is [`Config`], [`Diagnostics`], their types and `schema`. No input makes this
@@ -19,13 +20,17 @@ mod checked;
 mod diagnostic;
 mod directory;
 mod disk;
+mod expansion;
 mod htaccess;
+mod includes;
 mod inherit;
 mod places;
 mod raw;
 #[cfg(test)]
 mod reference;
 mod scalar;
+mod secret;
+mod settings;
 mod shape;
 mod source;
 mod structure;
@@ -34,14 +39,18 @@ pub use checked::*;
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Position};
 pub use htaccess::Htaccess;
 pub use scalar::{Count, HostPattern, MemoryBudget, Network, PathPattern, Schedule, UrlTemplate};
+pub use settings::{Origin, Setting};
 pub use shape::schema;
 
 pub use disk::Open;
 use disk::{Disk, RealDisk, reason};
+use expansion::{Expansion, ValueSource};
+use settings::Settings;
 use source::Source;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Real configurations are smaller; a device or a log file given by accident is larger.
 const FILE_MAX_BYTES: u64 = 1 << 20;
@@ -121,28 +130,38 @@ fn parse_on(disk: &dyn Disk, text: &str, path: &Path) -> Result<Config, Diagnost
     let absolute = std::path::absolute(path).map_err(|error| {
         unreadable(path, format!("the path cannot be made absolute: {}", reason(&error)), None)
     })?;
-    let source = Source::new(text);
-    let mut tree = structure::read(&source);
+    let directory = absolute.parent().unwrap_or(Path::new("/"));
+    let expansion = Expansion { disk, directory, variable: &|name| std::env::var_os(name) };
+    let gathered = includes::gather(text, path, &absolute, expansion);
+    let source = &gathered.source;
+    let mut tree = structure::read(source, expansion, gathered.diagnostics);
     inherit::into_apps(&mut tree.root);
     let root = serde_json::Value::Object(tree.root);
     let raw: raw::File = match serde_json::from_value(root) {
         Ok(raw) => raw,
         // The schema is generated from the types, so a file that passed the first step does not
         // get here; this reports an error instead of panicking should they ever differ.
-        Err(error) => return Err(unreadable(path, error.to_string(), None)),
+        Err(error) => return Err(unreadable(path, error.to_string(), None).redacted(&tree.secrets)),
     };
-    let mut context = checked::Context {
-        source: &source,
-        places: &tree.places,
-        disk,
-        file: &absolute,
-        directory: absolute.parent().unwrap_or(Path::new("/")),
-        diagnostics: tree.diagnostics,
-    };
-    let config = checked::file(&raw, &mut context);
+    let places = &tree.places;
+    let diagnostics = tree.diagnostics;
+    let mut context =
+        checked::Context { source, places, disk, file: &absolute, directory, diagnostics };
+    let mut config = checked::file(&raw, &mut context);
     match context.diagnostics {
-        none if none.is_empty() => Ok(config),
-        list => Err(Diagnostics::new(path, list)),
+        none if none.is_empty() => {
+            config.files.extend(gathered.files);
+            config.files.extend(places.all_sources().filter_map(ValueSource::file));
+            if let Some(development) = &mut config.development {
+                development.configuration_files = config.files.clone();
+            }
+            // Only a failing `Serialize` of a key would be an error, and then nothing is shown.
+            let values = serde_json::to_value(&raw).unwrap_or_default();
+            let settings = Settings { places, source, secrets: &tree.secrets, file: &absolute };
+            config.settings = Arc::new(settings.of(&values));
+            Ok(config)
+        }
+        list => Err(Diagnostics::new(path, list).redacted(&tree.secrets)),
     }
 }
 
@@ -158,7 +177,7 @@ fn read(path: &Path, open: Open<'_>) -> io::Result<Vec<u8>> {
 
 fn unreadable(path: &Path, message: String, hint: Option<String>) -> Diagnostics {
     let kind = Kind::Unreadable;
-    Diagnostics::new(path, vec![Diagnostic { kind, position: None, message, hint }])
+    Diagnostics::new(path, vec![Diagnostic { kind, position: None, key: None, message, hint }])
 }
 
 /// Points at the first byte that is not UTF-8.
@@ -169,6 +188,7 @@ fn not_utf8(path: &Path, bytes: &[u8], at: usize) -> Diagnostics {
         kind: Kind::Unreadable,
         // Up to the first bad byte the lossy text is the text itself.
         position: Some(source.position(at..at + 1)),
+        key: None,
         message: "invalid UTF-8".to_owned(),
         hint: Some("save it as UTF-8".to_owned()),
     };

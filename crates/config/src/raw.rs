@@ -42,6 +42,11 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct File {
+    /// Files to include, such as `"conf.d/*.toml"`: relative to the including file, in alphabetical
+    /// order. `*` and `?` match within a name. Paths in included files are resolved against the
+    /// directory of the main file.
+    #[schemars(extend("x-alias" = ["Include", "IncludeOptional", "import"]))]
+    pub(crate) include: OneOrMany<FilePath>,
     /// Purpose of the server. In `"development"`, file changes take effect at once and errors are
     /// shown in the browser.
     #[schemars(extend("x-alias" = ["env", "enviroment", "APP_ENV"]))]
@@ -116,6 +121,7 @@ pub(crate) struct File {
 impl Default for File {
     fn default() -> Self {
         File {
+            include: OneOrMany::Many(Vec::new()),
             environment: Environment::default(),
             listen: OneOrMany::One(ListenEntry::default()),
             trusted_proxies: Vec::new(),

@@ -8,8 +8,10 @@
 //! * `x-minimum`, `x-maximum`: bounds of such a kind, as people write them,
 //! * `x-hint`: the hint for an invalid value,
 //! * `x-alias`: what other servers call the key,
-//! * `x-former`: what the key was called before.
+//! * `x-former`: what the key was called before,
+//! * `x-literal`: values of the key are not expanded, since `${` has a meaning of its own there.
 
+use crate::scalar::{Expression, Scalar};
 use serde_json::{Map, Value};
 use std::sync::OnceLock;
 
@@ -194,6 +196,15 @@ impl Shape {
     /// The hint for an invalid value.
     pub(crate) fn hint(self) -> Option<&'static str> {
         self.text("x-hint")
+    }
+
+    /// Whether `${` in a value is part of the value's own syntax.
+    pub(crate) fn is_literal(self) -> bool {
+        let literal = |shape: Shape| {
+            shape.keyword("x-literal").is_some()
+                || shape.format().is_some_and(|format| format.name == Expression::NAME)
+        };
+        self.variants().into_iter().any(literal)
     }
 
     /// Names of the key in other servers.

@@ -5,15 +5,20 @@
 //! become diagnostics, so that one error does not hide the others. Recursion is bounded by the
 //! depth of the schema, not of the file.
 
+mod expanded;
+mod merge;
 mod neighbour;
+mod rules;
 #[cfg(test)]
 mod tests;
 
 use crate::diagnostic::{Diagnostic, Kind};
+use crate::expansion::Expansion;
 use crate::places::{Places, Span};
-use crate::scalar::{Fault, Format, Written};
+use crate::scalar::{Fault, Written};
 use crate::shape::Shape;
-use crate::source::Source;
+use crate::source::{Source, SourceFile};
+use rules::Rules;
 use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeArray, DeInteger, DeTable, DeValue};
@@ -21,30 +26,43 @@ use toml::de::{DeArray, DeInteger, DeTable, DeValue};
 /// Bounds the output for a large file that is not a configuration.
 const ERRORS_MAX: usize = 100;
 
-/// The valid part of a file.
+/// The valid part of a configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) root: Map<String, Value>,
     pub(crate) places: Places,
     pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Parts of values that must not be printed.
+    pub(crate) secrets: Vec<String>,
 }
 
-/// Parses and walks the text.
-pub(crate) fn read(source: &Source<'_>) -> Tree {
-    let (table, errors) = DeTable::parse_recoverable(source.text);
-    let mut walk = Walk { source, path: Vec::new(), tree: Tree::default() };
-    walk.syntax(errors);
+/// Parses and walks the texts. `diagnostics` has the errors of includes.
+pub(crate) fn read(
+    source: &Source<'_>,
+    expansion: Expansion<'_>,
+    diagnostics: Vec<Diagnostic>,
+) -> Tree {
+    let tree = Tree { diagnostics, ..Tree::default() };
+    let mut walk = Walk { source, expansion, path: Vec::new(), tree };
+    let mut tables = Vec::new();
+    for file in source.files() {
+        let (table, errors) = DeTable::parse_recoverable(&file.text);
+        walk.syntax(file, errors);
+        tables.push(merge::shift(table.into_inner(), file.start));
+    }
     // After a syntax error the rest of the tree is a guess, and errors in it may be spurious.
-    if walk.tree.diagnostics.is_empty()
-        && let Some(root) = walk.table(Shape::file(), table.get_ref(), &(0..0))
-    {
-        walk.tree.root = root;
+    if walk.tree.diagnostics.is_empty() {
+        let table = walk.merge(tables);
+        if let Some(root) = walk.table(Shape::file(), &table, &(0..0)) {
+            walk.tree.root = root;
+        }
     }
     walk.tree
 }
 
 struct Walk<'s> {
     source: &'s Source<'s>,
+    expansion: Expansion<'s>,
     /// The keys that lead to where the walk is.
     path: Vec<String>,
     tree: Tree,
@@ -52,13 +70,15 @@ struct Walk<'s> {
 
 impl Walk<'_> {
     /// Reports the first error of each line; later ones are usually consequences.
-    fn syntax(&mut self, mut errors: Vec<toml::de::Error>) {
-        let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+    fn syntax(&mut self, file: &SourceFile<'_>, mut errors: Vec<toml::de::Error>) {
+        let start =
+            |error: &toml::de::Error| file.start + error.span().map_or(0, |span| span.start);
         errors.sort_by_key(start);
-        errors.dedup_by_key(|error| self.source.line(start(error)));
+        errors.dedup_by_key(|error| file.line(start(error)));
         for error in errors.iter().take(ERRORS_MAX) {
             let fault = Fault::new(sentence(error.message()));
-            self.report(Kind::Syntax, &error.span().unwrap_or(0..0), fault);
+            let end = file.start + error.span().map_or(0, |span| span.end);
+            self.report(Kind::Syntax, &(start(error)..end), fault);
         }
     }
 
@@ -66,6 +86,7 @@ impl Walk<'_> {
         self.tree.diagnostics.push(Diagnostic {
             kind,
             position: Some(self.source.position(span.clone())),
+            key: (!self.path.is_empty()).then(|| self.path.join(".")),
             message: fault.message,
             hint: fault.hint,
         });
@@ -133,6 +154,12 @@ impl Walk<'_> {
     }
 
     fn value(&mut self, shape: Shape, value: &Spanned<DeValue<'_>>, key: &Span) -> Option<Value> {
+        if let DeValue::String(text) = value.get_ref()
+            && text.contains("${")
+            && !shape.is_literal()
+        {
+            return self.expanded(shape, text, &value.span());
+        }
         let found = json_type(value.get_ref());
         let fits = |types: &[&str]| {
             types.contains(&found) || (found == "integer" && types.contains(&"number"))
@@ -206,11 +233,10 @@ impl Walk<'_> {
     }
 
     fn wrong_type(&mut self, shape: Shape, value: &Spanned<DeValue<'_>>) {
-        let expected: Vec<String> = shape.variants().into_iter().map(expectation).collect();
         let message = format!(
             "{}: expected {}, found {}",
             self.name(),
-            expected.join(" or "),
+            expectations(shape),
             spoken(json_type(value.get_ref()))
         );
         let hint = shape.hint().map(str::to_owned);
@@ -233,79 +259,6 @@ impl Walk<'_> {
     }
 }
 
-/// The keywords that constrain a scalar: those of the key, and those of the matching variant.
-#[derive(Clone, Copy)]
-struct Rules {
-    outer: Shape,
-    inner: Shape,
-}
-
-impl Rules {
-    fn keyword(self, name: &str) -> Option<&'static Value> {
-        self.outer.keyword(name).or_else(|| self.inner.keyword(name))
-    }
-
-    fn check(self, written: Written<'_>) -> Result<(), (Kind, Fault)> {
-        if let Some(format) = self.inner.format() {
-            let magnitude = (format.inspect)(written).map_err(|fault| (Kind::BadValue, fault))?;
-            return self.within_written(format, magnitude);
-        }
-        match written {
-            Written::Text(text) => self.chosen(text),
-            Written::Integer(number) => self.within(number),
-            Written::Float(_) | Written::Boolean(_) => Ok(()),
-        }
-    }
-
-    fn chosen(self, text: &str) -> Result<(), (Kind, Fault)> {
-        let choices = self.inner.choices();
-        if choices.is_empty() || choices.iter().any(|(word, _)| *word == text) {
-            return Ok(());
-        }
-        let words: Vec<String> = choices.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-        let fault = Fault::new(format!("\"{text}\" is not a valid value"));
-        let hint = match neighbour::nearest(text, choices.iter().map(|(word, _)| *word)) {
-            Some(word) => format!("did you mean \"{word}\"?"),
-            None => format!("valid values: {}", words.join(", ")),
-        };
-        Err((Kind::OutOfRange, fault.hint(hint)))
-    }
-
-    fn within(self, number: i64) -> Result<(), (Kind, Fault)> {
-        let minimum = self.keyword("minimum").and_then(Value::as_i64).unwrap_or(i64::MIN);
-        let maximum = self.keyword("maximum").and_then(Value::as_i64).unwrap_or(i64::MAX);
-        if (minimum..=maximum).contains(&number) {
-            return Ok(());
-        }
-        let bounds = match maximum {
-            i64::MAX => format!("at least {minimum}"),
-            _ => format!("from {minimum} to {maximum}"),
-        };
-        Err((Kind::OutOfRange, Fault::new(format!("{number} is out of range")).hint(bounds)))
-    }
-
-    fn within_written(self, format: &Format, magnitude: Option<u64>) -> Result<(), (Kind, Fault)> {
-        let Some(magnitude) = magnitude else { return Ok(()) };
-        let bound = |name: &str| {
-            let value = self.keyword(name)?;
-            let written = match value {
-                Value::String(text) => Written::Text(text),
-                other => Written::Integer(other.as_i64()?),
-            };
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            Some(((format.inspect)(written).ok()??, text))
-        };
-        let fault = |hint| {
-            Err((Kind::OutOfRange, Fault { message: "out of range".to_owned(), hint: Some(hint) }))
-        };
-        match (bound("x-minimum"), bound("x-maximum")) {
-            (Some((least, text)), _) if magnitude < least => fault(format!("at least {text}")),
-            (_, Some((most, text))) if magnitude > most => fault(format!("at most {text}")),
-            _ => Ok(()),
-        }
-    }
-}
-
 fn json_type(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "string",
@@ -316,6 +269,11 @@ fn json_type(value: &DeValue<'_>) -> &'static str {
         DeValue::Array(_) => "array",
         DeValue::Table(_) => "object",
     }
+}
+
+fn expectations(shape: Shape) -> String {
+    let expected: Vec<String> = shape.variants().into_iter().map(expectation).collect();
+    expected.join(" or ")
 }
 
 fn expectation(shape: Shape) -> String {

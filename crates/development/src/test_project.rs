@@ -38,6 +38,7 @@ impl Project {
             ignore: vec!["cache".to_owned()],
             polling: false,
             live_reload: true,
+            configuration_files: Vec::new(),
         }
     }
 

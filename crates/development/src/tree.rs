@@ -46,7 +46,8 @@ pub(crate) struct Tree {
 struct Scope {
     directories: Vec<PathBuf>,
     ignore: Vec<String>,
-    configuration: PathBuf,
+    /// The files of the configuration.
+    configuration: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -70,7 +71,9 @@ impl Tree {
         let scope = Scope {
             directories: config.watch.clone(),
             ignore: config.ignore.clone(),
-            configuration: configuration.to_owned(),
+            configuration: std::iter::once(configuration.to_owned())
+                .chain(config.configuration_files.iter().cloned())
+                .collect(),
         };
         let watch = match config.polling {
             true => Err(None),
@@ -124,9 +127,13 @@ impl Tree {
 }
 
 impl Scope {
+    fn is_configuration(&self, path: &Path) -> bool {
+        self.configuration.iter().any(|file| file == path)
+    }
+
     /// The effect of a change of the file; `None` if it is ignored.
     fn change(&self, path: &Path) -> Option<Change> {
-        if path == self.configuration {
+        if self.is_configuration(path) {
             return Some(Change::Configuration);
         }
         let name = path.file_name()?.to_str()?;
@@ -168,7 +175,7 @@ impl Scope {
                 files.insert(path, FileState::of(&metadata));
             }
         };
-        add(self.configuration.clone());
+        self.configuration.iter().cloned().for_each(&mut add);
         for directory in &self.directories {
             walk(directory, self, &mut |_| true, &mut add);
         }

@@ -6,8 +6,8 @@
 
 use crate::admin_reply::{self, Refusal, Response, json, render};
 use crate::gateway::Gateway;
-use crate::{entity_api, metrics, opcache, page_cache, status};
-use outboard_admin_api::{Endpoint, Method, cache, kv, opcache as opcache_api, server};
+use crate::{configuration, entity_api, metrics, opcache, page_cache, status};
+use outboard_admin_api::{Endpoint, Method, cache, config, kv, opcache as opcache_api, server};
 use outboard_http_server::{Connection, RequestFacts, Role, Written};
 use outboard_http1::Method as HttpMethod;
 use std::rc::Rc;
@@ -46,6 +46,10 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
     match (method, path) {
         (StatusGet::METHOD, StatusGet::PATH) => {
             call(query, async |_: StatusGet| Ok(status::of(gateway).await)).await
+        }
+        (config::Get::METHOD, config::Get::PATH) => {
+            call(query, async |_: config::Get| Ok(configuration::of(&gateway.generation().config)))
+                .await
         }
         (opcache_api::Get::METHOD, opcache_api::Get::PATH) => {
             call(query, async |_: opcache_api::Get| Ok(opcache::status(gateway).await)).await

@@ -24,6 +24,7 @@ mod cache_requirements;
 mod cold_files;
 mod compose;
 mod compression;
+pub mod configuration;
 mod control;
 mod datagrams;
 mod dispatch;

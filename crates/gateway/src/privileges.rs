@@ -228,7 +228,7 @@ fn grants(config: &Config, options: &Options, apps: &[User]) -> Grants {
     Grants {
         users: apps.iter().map(|user| (user.uid.as_raw(), user.gid.as_raw())).collect(),
         programs: hosts.chain([options.host_binary.clone()]).collect(),
-        files: pem.chain([config.file.clone()]).collect(),
+        files: pem.chain([config.file.clone()]).chain(config.files.iter().cloned()).collect(),
         logs: files::logs(config).map(Path::to_owned).collect(),
         leftovers: Vec::new(),
     }

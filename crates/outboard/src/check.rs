@@ -3,6 +3,7 @@
 use crate::cli::CheckArguments;
 use crate::terminal::{Terminal, say};
 use outboard_config::{App, Config, Diagnostics, Htaccess};
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
@@ -13,7 +14,10 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
     match outboard_gateway::server::check(&config) {
         Ok(()) => {
             if arguments.json {
-                say!("{}", serde_json::json!({"file": arguments.file, "diagnostics": []}));
+                let warnings: Vec<Value> =
+                    config.apps.iter().filter_map(htaccess_warning).collect();
+                let valid = json!({"file": arguments.file, "valid": true, "diagnostics": warnings});
+                say!("{valid:#}");
             } else {
                 let apps: Vec<_> = config.apps.iter().map(|app| app.name.as_str()).collect();
                 let listeners: Vec<_> =
@@ -45,6 +49,30 @@ fn refuse(diagnostics: &Diagnostics, json: bool, terminal: &Terminal) -> ExitCod
     ExitCode::from(2)
 }
 
+/// The files that need a look.
+fn joined(found: &Htaccess) -> String {
+    let files: Vec<&str> = found.look_at.iter().map(String::as_str).collect();
+    files.join(", ")
+}
+
+/// Access restrictions in `.htaccess` files, as a diagnostic of the app's root.
+fn htaccess_warning(app: &App) -> Option<Value> {
+    let found = Htaccess::below(&app.root)?;
+    let lines = found.lines_beside(&app.deny);
+    if lines.is_empty() && found.look_at.is_empty() {
+        return None;
+    }
+    let hint = match lines.is_empty() {
+        true => format!("review {}", joined(&found)),
+        false => format!("write {}", lines.join("; ")),
+    };
+    Some(json!({
+        "severity": "warning", "kind": "htaccess", "file": app.root, "line": null, "column": null,
+        "length": null, "text": null, "key": format!("app.{}", app.name),
+        "message": found.summary(), "hint": hint,
+    }))
+}
+
 /// Reports access restrictions in `.htaccess` files.
 fn report_htaccess(app: &App) {
     let Some(found) = Htaccess::below(&app.root) else { return };
@@ -58,8 +86,7 @@ fn report_htaccess(app: &App) {
         lines.iter().for_each(|line| say!("    {line}"));
     }
     if !found.look_at.is_empty() {
-        let files: Vec<&str> = found.look_at.iter().map(String::as_str).collect();
-        say!("  to be reviewed manually: {}", files.join(", "));
+        say!("  to be reviewed manually: {}", joined(&found));
     }
 }
 

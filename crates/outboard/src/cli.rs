@@ -37,8 +37,20 @@ pub(crate) enum Command {
     /// run once to learn the address and the options of its server; then workers are started. Without
     /// a server it runs to its end.
     Run(RunArguments),
-    /// Validate a configuration file, and print errors with their positions.
+    /// Validate a configuration file with its included files, and print errors with their positions.
+    ///
+    /// Exit codes: 0 the configuration is valid, also with warnings; 2 it is not, or it cannot be read.
     Check(CheckArguments),
+    /// Show the effective configuration of a file or of a running server.
+    Config {
+        #[command(subcommand)]
+        action: ConfigAction,
+    },
+    /// Write an outboard.toml for a configuration of nginx or Apache httpd.
+    ///
+    /// What could not be carried over is listed on standard error, by file and line with the reason.
+    /// Exit codes: 0 a configuration was written, 2 the file cannot be read or is not understood.
+    Import(ImportArguments),
     /// Start named servers, each from its file NAME.toml, and return when they are ready.
     ///
     /// If a server does not start, the error is printed and the exit code is not 0.
@@ -178,7 +190,43 @@ pub(crate) struct CheckArguments {
     /// The configuration file.
     #[arg(default_value = "outboard.toml")]
     pub(crate) file: PathBuf,
-    /// Print errors as JSON.
+    /// Print errors and warnings as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigAction {
+    /// Print every key with its value. Secrets are replaced by `[redacted]`.
+    Show(ConfigShowArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigShowArguments {
+    /// The configuration file.
+    #[arg(default_value = "outboard.toml", conflicts_with_all = ["running", "admin"])]
+    pub(crate) file: PathBuf,
+    /// The configuration of the running server instead of a file; implied by --admin.
+    #[arg(long)]
+    pub(crate) running: bool,
+    /// Print where each value comes from: file and line, environment, default or command line.
+    #[arg(long)]
+    pub(crate) origin: bool,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// The server whose configuration FILE is [default: recognised by the content].
+    #[arg(value_name = "nginx|httpd|FILE")]
+    pub(crate) first: PathBuf,
+    /// The file.
+    pub(crate) file: Option<PathBuf>,
+    /// Write the configuration to this file, which must not exist [default: standard output].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print configuration and list as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -13,7 +13,9 @@ mod bench;
 mod cache;
 mod check;
 mod cli;
+mod config;
 mod doctor;
+mod import;
 mod init;
 mod kv;
 mod lab;
@@ -44,6 +46,8 @@ fn main() -> ExitCode {
         },
         Command::Run(arguments) => run::run(&arguments, &terminal),
         Command::Check(arguments) => check::run(&arguments, &terminal),
+        Command::Config { action } => config::run(&action, &terminal),
+        Command::Import(arguments) => import::run(&arguments, &terminal),
         Command::Start(pick) => named::start::run(&pick, &terminal),
         Command::Restart(pick) => named::stop::restart(&pick, &terminal),
         Command::Shutdown(arguments) => named::stop::shutdown(&arguments, &terminal),

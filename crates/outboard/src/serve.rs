@@ -131,6 +131,7 @@ pub(crate) fn with_user(load: Load, user: Option<String>) -> Load {
     Arc::new(move |open| {
         let mut config = load(open)?;
         let general = config.user.replace(user.clone());
+        config.set_by_command_line("user", &user);
         for app in config.apps.iter_mut().filter(|app| app.user == general) {
             app.user = Some(user.clone());
         }

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::disk::{Disk, Found, reason};
-use crate::places::Places;
+use crate::places::{Places, Span};
 use crate::scalar::{Fault, FilePath};
 use crate::source::Source;
 use std::path::{Component, Path, PathBuf};
@@ -22,27 +22,34 @@ pub(crate) struct Context<'a> {
 impl Context<'_> {
     /// Reports an error in the value of `path`.
     pub(crate) fn value(&mut self, path: &[&str], kind: Kind, fault: Fault) {
-        self.report(self.places.value(path), kind, fault);
+        self.report(path, self.places.value(path), kind, fault);
     }
 
     /// Reports an error at the key `path`.
     pub(crate) fn key(&mut self, path: &[&str], kind: Kind, fault: Fault) {
-        self.report(self.places.key(path), kind, fault);
+        self.report(path, self.places.key(path), kind, fault);
     }
 
-    fn report(&mut self, span: Option<crate::places::Span>, kind: Kind, fault: Fault) {
+    fn report(&mut self, path: &[&str], span: Option<Span>, kind: Kind, fault: Fault) {
         self.diagnostics.push(Diagnostic {
             kind,
             position: span.map(|span| self.source.position(span)),
+            key: Some(path.join(".")),
             message: fault.message,
             hint: fault.hint,
         });
     }
 
-    /// The line of a key, for messages about another place: " (line 3)".
+    /// The line of a key, for messages about another place: " (line 3)", or " (conf.d/a.toml:3)" in
+    /// an included file.
     pub(crate) fn line_of(&self, path: &[&str]) -> String {
-        let span = self.places.key(path);
-        span.map_or(String::new(), |span| format!(" (line {})", self.source.position(span).line))
+        let Some(at) = self.places.key(path).map(|span| self.source.position(span)) else {
+            return String::new();
+        };
+        match at.file {
+            Some(file) => format!(" ({}:{})", file.display(), at.line),
+            None => format!(" (line {})", at.line),
+        }
     }
 
     /// The absolute path, without `.` and `..`.

@@ -37,6 +37,8 @@ pub struct Development {
     pub polling: bool,
     /// Whether pages in a browser reload after a change.
     pub live_reload: bool,
+    /// Files of the configuration, in addition to the main one.
+    pub configuration_files: Vec<PathBuf>,
 }
 
 pub(super) fn development(raw: &raw::File, apps: &[App], context: &mut Context<'_>) -> Development {
@@ -55,6 +57,7 @@ pub(super) fn development(raw: &raw::File, apps: &[App], context: &mut Context<'
         ignore: raw.development.ignore.iter().map(|name| name.0.clone()).collect(),
         polling: raw.development.polling,
         live_reload: raw.development.live_reload,
+        configuration_files: Vec::new(),
     }
 }
 

@@ -13,8 +13,8 @@ const WINDOW: usize = 120;
 
 pub(super) fn all(diagnostics: &Diagnostics, color: bool) -> String {
     let mut out = String::new();
-    let file = printable(&diagnostics.path.to_string_lossy());
     for diagnostic in diagnostics {
+        let file = printable(&diagnostics.file_of(diagnostic).to_string_lossy());
         one(&mut out, &file, diagnostic, Paint { on: color });
     }
     out

@@ -6,6 +6,7 @@ fn at(text: &str, span: std::ops::Range<usize>) -> Diagnostics {
     let diagnostic = Diagnostic {
         kind: Kind::BadValue,
         position: Some(Source::new(text).position(span)),
+        key: None,
         message: "wrong".to_owned(),
         hint: Some("do better".to_owned()),
     };
@@ -64,7 +65,11 @@ fn json_has_the_same_content() {
         json,
         serde_json::json!({
             "file": "outboard.toml",
+            "valid": false,
             "diagnostics": [{
+                "severity": "error",
+                "file": "outboard.toml",
+                "key": null,
                 "kind": "bad-value",
                 "line": 2,
                 "column": 8,

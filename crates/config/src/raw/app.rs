@@ -121,6 +121,7 @@ pub(crate) struct Rewrite {
     /// New path, or target of a redirect. `$1` and `${name}` insert capture groups, `$$` a dollar
     /// sign. The query string is preserved unless `to` has one; a final `?` removes it.
     #[serde(default)]
+    #[schemars(extend("x-literal" = true))]
     pub(crate) to: Option<PlainText>,
     /// Responds with this status: a redirect (301, 302, 303, 307, 308) to `to`, or an error without
     /// `to`. Default: an internal rewrite.

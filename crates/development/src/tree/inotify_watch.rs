@@ -32,7 +32,7 @@ impl InotifyWatch {
         for directory in &scope.directories {
             watch.add(directory, scope)?;
         }
-        if let Some(directory) = scope.configuration.parent() {
+        for directory in scope.configuration.iter().filter_map(|file| file.parent()) {
             watch.add_one(directory)?;
         }
         Ok(watch)
@@ -113,7 +113,7 @@ impl InotifyWatch {
                 |path: &Path| scope.directories.iter().any(|one| path.starts_with(one));
             if !flags.contains(ReadFlags::ISDIR) {
                 let Some(change) = scope.change(&path) else { continue };
-                let is_relevant = path == scope.configuration || is_watched(&path);
+                let is_relevant = scope.is_configuration(&path) || is_watched(&path);
                 if !is_relevant || changes.contains(&change) {
                     continue;
                 }
