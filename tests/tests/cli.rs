@@ -417,3 +417,26 @@ fn the_effective_configuration_has_origins_and_no_secrets() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert!(json["settings"].as_array().is_some_and(|all| all.len() > 50), "{json}");
 }
+
+#[test]
+fn an_imported_configuration_is_written_and_checked() {
+    let folder = Scratch::new("import");
+    folder.file("www/index.php", "<?php");
+    folder.file(
+        "site.conf",
+        format!(
+            "server {{\n  listen 127.0.0.1:8080;\n  root {}/www;\n  auth_basic x;\n\
+             location / {{ try_files $uri /index.php; }}\n}}\n",
+            folder.path().display()
+        ),
+    );
+    let ended = outboard(folder.path(), &["import", "site.conf", "--out", "outboard.toml"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("site.conf:4: auth_basic x: "), "{ended:?}");
+    assert_eq!(outboard(folder.path(), &["check"]).code, Some(0));
+    outboard(folder.path(), &["import", "site.conf", "--out", "outboard.toml"])
+        .complains(2, &["outboard.toml cannot be written"]);
+    let json = outboard(folder.path(), &["import", "nginx", "site.conf", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["omitted"][0]["line"], 4, "{json}");
+}

@@ -2,9 +2,11 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Process, Wire, eventually, repeating};
+use outboard_e2e::{Configured, Docroot, Process, Wire, eventually, repeating};
 use rustix::process::Signal;
+use std::fs::Permissions;
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -238,4 +240,34 @@ fn reloads_at_the_same_time_leave_one_generation() {
     greets(&site);
     let threads = site.threads();
     eventually("the zygotes and two workers are left", || site.processes().len() == threads + 2);
+}
+
+#[test]
+fn a_reload_reads_included_files_and_secrets_again() {
+    let docroot = Docroot::of("reload");
+    let folder = docroot.beside();
+    folder.file("www/token.php", "<?php echo getenv('TOKEN');");
+    folder.file("conf.d/limits.toml", "[limits]\nbody = 1000\n");
+    let secret = folder.file("secret", "first\n");
+    // If root starts the server, the gateway's own user cannot read it.
+    std::fs::set_permissions(&secret, Permissions::from_mode(0o600)).expect("its owner may");
+    let tables = format!("[php.env]\nTOKEN = \"${{file:secret}}\"\n{POOL}");
+    let text = format!("include = \"conf.d/*.toml\"\n{}", Configured::text(&tables));
+    let site = Configured::start(docroot, &text);
+    site.client().get("/token.php").expect(200).saying("first");
+    let shown = |words: &str| {
+        let output = site.command("config", &["show", "--origin"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains(words), "{words} is not in {text}");
+        assert!(!text.contains("first") && !text.contains("second"), "{text}");
+    };
+    shown("limits.body = \"1000 B\"  # ");
+    let folder = site.docroot().beside();
+    folder.file("conf.d/limits.toml", "[limits]\nbody = 2000\n");
+    folder.file("secret", "second\n");
+    reloads(&site);
+    site.client().get("/token.php").expect(200).saying("second");
+    shown("limits.body = \"2000 B\"  # ");
+    shown("conf.d/limits.toml:2");
+    shown("TOKEN = \"[redacted]\"  # secret file ");
 }

@@ -127,7 +127,8 @@ fn site(statements: &[Directive], draft: &mut Draft) {
     }
     app.set("root", text(root.argument(0).trim_end_matches('/')));
     app.set("front_controller", "none");
-    let place = section::Place { root: root.argument(0), below: "/".to_owned() };
+    let place =
+        section::Place { root: root.argument(0), below: "/".to_owned(), is_directory: false };
     section::translate(statements, &place, &mut app, draft);
     draft.apps.push(app);
 }

@@ -153,3 +153,20 @@ fn a_missing_directory_has_no_changes_and_no_error() {
         assert_eq!(tree.changes(), [Change::Configuration]);
     });
 }
+
+#[test]
+fn an_included_file_and_a_secret_are_configuration() {
+    with_both_methods(|project, _| {
+        let outside = Project::new();
+        fs::create_dir(project.directory().join("conf.d")).unwrap();
+        let files = [project.directory().join("conf.d/a.toml"), outside.directory().join("secret")];
+        project.write("conf.d/a.toml", "");
+        outside.write("secret", "first");
+        let config = Development { configuration_files: files.to_vec(), ..project.config() };
+        let (mut tree, _) = Tree::watch(&config, &project.configuration());
+        project.write("conf.d/a.toml", "x = 1");
+        assert_eq!(tree.changes(), [Change::Configuration]);
+        outside.write("secret", "another");
+        assert_eq!(tree.changes(), [Change::Configuration]);
+    });
+}

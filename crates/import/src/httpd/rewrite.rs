@@ -76,6 +76,10 @@ fn rule(
     }
     let anchored = match pattern.strip_prefix('^') {
         Some(rest) => format!("^{}{}", place.below, rest.trim_start_matches('/')),
+        // In a directory the path has no leading slash.
+        None if place.is_directory && pattern.starts_with("(.") => {
+            format!("^{}{pattern}", place.below)
+        }
         None => pattern.to_owned(),
     };
     let anchored =

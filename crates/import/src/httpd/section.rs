@@ -63,6 +63,7 @@ pub(super) struct Place<'a> {
     pub(super) root: &'a str,
     /// The URL path of the section, with a slash at its end.
     pub(super) below: String,
+    pub(super) is_directory: bool,
 }
 
 pub(super) fn omit_unless_quiet(one: &Directive, draft: &mut Draft) {
@@ -181,7 +182,8 @@ fn section(one: &Directive, place: &Place<'_>, app: &mut App, draft: &mut Draft)
         "<location" if !is_regex => format!("{}/", name.trim_end_matches('/')),
         _ => return files(one, name, is_regex, place, app, draft),
     };
-    let inner = Place { root: place.root, below: path };
+    let is_directory = one.name == "<directory";
+    let inner = Place { root: place.root, below: path, is_directory };
     translate(&one.children, &inner, app, draft);
 }
 
@@ -226,14 +228,10 @@ fn files(
             patterns.iter().for_each(|pattern| app.push("deny", text(pattern)));
         }
         None if is_denied && is_expressible(name) => {
-            let at = if one.name == "<filesmatch" {
-                format!("(?:^|/)[^/]*{}", name.trim_start_matches('^'))
-            } else {
-                name.to_owned()
-            };
-            let at = match one.name == "<filesmatch" && name.starts_with('^') {
-                true => format!("/{}", name.trim_start_matches('^')),
-                false => at,
+            let at = match (one.name.as_str(), name.strip_prefix('^')) {
+                ("<filesmatch", Some(rest)) => format!("/{rest}"),
+                ("<filesmatch", None) => format!("(?:^|/)[^/]*{name}"),
+                _ => name.to_owned(),
             };
             match is_expressible(&at) {
                 true => app.rewrite(&at, None, Some(403)),

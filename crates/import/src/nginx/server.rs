@@ -228,7 +228,10 @@ pub(super) fn general(one: &Directive, path: Option<&str>, app: &mut App, draft:
         ("index", None) => app.set(
             "index",
             crate::draft::strings(
-                one.arguments.iter().map(|name| name.trim_start_matches('/').to_owned()),
+                one.arguments
+                    .iter()
+                    .filter(|name| !name.contains('$'))
+                    .map(|name| name.trim_start_matches('/').to_owned()),
             ),
         ),
         ("client_max_body_size", None) => match size(one.argument(0)) {
