@@ -3,6 +3,7 @@
 //! Created by the application at start and at each reload. Invariant: early data, which can be replayed, is
 //! never accepted.
 
+use crate::congestion::CongestionControl;
 use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
@@ -32,6 +33,8 @@ pub struct Settings {
     pub connection_window_bytes: u32,
     /// What is stored of all streams until the client acknowledges it.
     pub send_window_bytes: u64,
+    /// How fast connections send.
+    pub congestion_control: CongestionControl,
     /// How long a connection may be silent (RFC 9000 10.1).
     pub idle_timeout_ms: u64,
 }
@@ -78,6 +81,7 @@ impl Settings {
             .receive_window(self.connection_window_bytes.into())
             .send_window(self.send_window_bytes)
             .max_idle_timeout(Some(IdleTimeout::from(idle)))
+            .congestion_controller_factory(self.congestion_control.factory())
             .crypto_buffer_size(CRYPTO_BYTES)
             .datagram_receive_buffer_size(None);
         transport
