@@ -151,14 +151,8 @@ async fn dispatch(
     if let Some(summary) = redirect_to_https(connection, ctx, generation).await {
         return (None, summary);
     }
-    if let Some(summary) = entity_api::try_handle(connection, ctx, generation).await {
+    if let Some(summary) = serve_without_app(connection, ctx, generation).await {
         return (None, summary);
-    }
-    if let Some(summary) = live_reload::try_handle(connection, ctx).await {
-        return (None, summary);
-    }
-    if is_metrics(generation, &connection.buffers().path) {
-        return (None, metrics(connection, ctx).await);
     }
     let buffers = connection.buffers();
     let host = ctx.forwarded.host.as_deref().or(buffers.head.host(&buffers.input));
@@ -189,6 +183,35 @@ async fn dispatch(
         Err(reason) => refuse(connection, ctx, Some(&app), reason).await,
     };
     (Some(app), summary)
+}
+
+/// Serves what belongs to no app.
+async fn serve_without_app(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    generation: &Generation,
+) -> Option<ResponseSummary> {
+    if requests_tunnel(connection, ctx) {
+        return None;
+    }
+    if let Some(summary) = entity_api::try_handle(connection, ctx, generation).await {
+        return Some(summary);
+    }
+    if let Some(summary) = live_reload::try_handle(connection, ctx).await {
+        return Some(summary);
+    }
+    match is_metrics(generation, &connection.buffers().path) {
+        true => Some(metrics(connection, ctx).await),
+        false => None,
+    }
+}
+
+/// Whether a client of HTTP/2 or HTTP/3 requests a tunnel (RFC 8441 4, RFC 9220 3). It takes each 2xx for
+/// one, so only a tunnel may be responded to with it; by HTTP/1.1 the offer of an upgrade may be ignored.
+fn requests_tunnel(connection: &mut Connection, ctx: &RequestContext) -> bool {
+    let has_streams = ctx.request.version.has_streams();
+    let buffers = connection.buffers();
+    has_streams && buffers.head.upgrade(&buffers.input).is_some()
 }
 
 /// RFC 9110 9.3.7: a ping of the server itself.
@@ -269,6 +292,11 @@ async fn dispatch_route(
     {
         return respond_with_failure(connection, ctx, 500, &text).await;
     }
+    let may_tunnel =
+        matches!(route, Route::Upstream(_) | Route::Refuse(..) | Route::Redirect { .. });
+    if !may_tunnel && requests_tunnel(connection, ctx) {
+        return refuse(connection, ctx, Some(app), Reason::NotImplemented).await;
+    }
     let may_need_php = matches!(route, Route::Script(_) | Route::Page(_));
     let _claim = may_need_php.then(|| app.pool.expect_request());
     match route {
@@ -277,6 +305,9 @@ async fn dispatch_route(
         Route::Upstream(proxied) => {
             match Box::pin(websocket::try_handle(connection, ctx, app, &proxied)).await {
                 Some(summary) => summary,
+                None if requests_tunnel(connection, ctx) => {
+                    refuse(connection, ctx, Some(app), Reason::NotImplemented).await
+                }
                 None => serve_dynamic(connection, ctx, app, Origin::Upstream(proxied)).await,
             }
         }

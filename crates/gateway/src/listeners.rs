@@ -167,9 +167,27 @@ pub(crate) fn listen_first(
     }
 }
 
+/// [`start_once`]. Where the kernel chooses the port of TCP, that of UDP may be taken: then it chooses again.
+fn start(
+    gateway: &Rc<Gateway>,
+    address: &ListenAddress,
+    context: Rc<ListenerContext>,
+    backlog: u32,
+) -> Result<Rc<BoundListener>, BindError> {
+    let is_chosen = matches!(address, ListenAddress::Tcp(address) if address.port() == 0);
+    let mut choices = if is_chosen { 10 } else { 1 };
+    loop {
+        choices -= 1;
+        match start_once(gateway, address, context.clone(), backlog) {
+            Err(error) if choices > 0 && error.is_in_use() => {}
+            started => return started,
+        }
+    }
+}
+
 /// Takes inherited sockets or binds some, and starts to accept on the first one. The others are for the
 /// other threads.
-fn start(
+fn start_once(
     gateway: &Rc<Gateway>,
     address: &ListenAddress,
     context: Rc<ListenerContext>,
@@ -182,12 +200,12 @@ fn start(
     let first = sockets.next().expect("a socket for each thread");
     let bound = BoundListener::start(gateway, first, context)?;
     let others: Vec<ListeningSocket> = sockets.collect();
-    gateway.sockets_for_others.borrow_mut().push((actual_address(&bound), others));
     let http3 = http3::bind_missing(gateway, &bound, &bound.context());
     if let Err(error) = http3.and_then(|sockets| http3::serve(gateway, &bound, sockets)) {
         bound.stop();
         return Err(error);
     }
+    gateway.sockets_for_others.borrow_mut().push((actual_address(&bound), others));
     Ok(bound)
 }
 

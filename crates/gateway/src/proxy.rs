@@ -24,7 +24,7 @@ use inflow::{Inflow, Next};
 use outboard_buffer::Held;
 use outboard_http_server::body_reader::{self, Pieces};
 use outboard_http_server::{BodyWriter, Connection};
-use outboard_http1::Method;
+use outboard_http1::{BodyFraming, Method};
 use outboard_log::{Level, Reason};
 use outboard_page_cache::{Field, Fields};
 use outboard_reactor::clear_deadline;
@@ -67,11 +67,17 @@ pub(crate) async fn start(
     let interims = Rc::<Interims>::default();
     request.interims = Some(interims.clone());
     let exchange = Exchange { ctx, app, interims: &interims };
-    let is_streamed = !app.config.proxies[proxied.number].buffers_request;
+    // That a GET on a stream has no body is known only at its end; it is not passed on as an empty one.
+    let may_be_bodiless = ctx.request.method == Method::Get || ctx.request.method == Method::Head;
+    let is_open = connection.buffers().head.body() == BodyFraming::Stream;
+    let is_received_first =
+        app.config.proxies[proxied.number].buffers_request || (may_be_bodiless && is_open);
     let outcome = if proxied.is_internal {
         // The script received the body.
         exchange.send(connection, request).await?
-    } else if is_streamed && let Some(pieces) = Pieces::of(connection, &app.config.limits).await? {
+    } else if !is_received_first
+        && let Some(pieces) = Pieces::of(connection, &app.config.limits).await?
+    {
         exchange.stream(connection, request, pieces).await?
     } else {
         let received = body_reader::body(connection, &app.config.limits).await?;

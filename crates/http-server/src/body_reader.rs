@@ -38,10 +38,13 @@ pub async fn body(connection: &mut Connection, limits: &Limits) -> Result<Receiv
     };
     let held = connection.context.memory.bodies().hold(0);
     let mut body = RequestBody::empty().counted_in(held);
+    let is_declared = pieces.is_declared();
     while let Some(range) = pieces.next(connection, limits).await? {
         append(connection, &mut body, limits, range)?;
     }
-    Ok(Received { content_length: Some(body.length()), body })
+    // A client of HTTP/2 or HTTP/3 may end a stream after the head: that is no body (RFC 9110 6.4).
+    let has_body = is_declared || body.length() > 0;
+    Ok(Received { content_length: has_body.then(|| body.length()), body })
 }
 
 /// Reads the body of the request into memory, even if that is scarce.
@@ -93,6 +96,11 @@ impl Pieces {
         };
         send_continue(connection).await?;
         Ok(Some(Self { rest, length, pace: Pace::of_body(limits) }))
+    }
+
+    /// Whether the head has said that there is a body. Otherwise it begins with the first piece.
+    pub fn is_declared(&self) -> bool {
+        !matches!(self.rest, Rest::Stream(_))
     }
 
     /// The announced length.

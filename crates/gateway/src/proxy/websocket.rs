@@ -2,7 +2,8 @@
 //! relayed.
 //!
 //! Called by [`crate::dispatch`] before the request is proxied. Invariants: the client gets `101`
-//! only after the upstream has switched; a slow side delays the other instead of filling memory;
+//! only after the upstream has switched, and so does a client of HTTP/2 or HTTP/3 a 2xx, which it takes
+//! for the tunnel; a slow side delays the other instead of filling memory;
 //! other protocols are not relayed, since requests within them (h2c) would bypass all rules.
 
 use super::{Proxied, StartedResponse, head, log_failure, request};
@@ -10,7 +11,7 @@ use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};
 use outboard_http_server::{Connection, HeaderBlock, UpgradeHandler, Upgraded};
 use outboard_http1::{BodyFraming, Method};
-use outboard_log::Reason;
+use outboard_log::{Level, Reason};
 use outboard_reactor::{current_task, deadline_passed, now_ms, set_deadline, wake};
 use outboard_upstream::{Channel, Response};
 use std::future::poll_fn;
@@ -67,6 +68,11 @@ async fn connect(
     if response.status == 101 {
         let idle_ms = app.config.proxies[proxied.number].tunnel_timeout_ms;
         return Ok(switch(connection, ctx, response, idle_ms).await);
+    }
+    if ctx.request.version.has_streams() && (200..300).contains(&response.status) {
+        let text = format!("the upstream responds to WebSocket with {}", response.status);
+        app.log_text(Level::Error, ctx.request_id, &text);
+        return Err(Reason::UpstreamFailed);
     }
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();

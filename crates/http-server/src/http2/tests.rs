@@ -119,6 +119,21 @@ fn a_request_that_waits_for_its_body_delays_no_other() {
 }
 
 #[test]
+fn a_client_that_expects_100_is_sent_it_before_its_body() {
+    in_loop(async {
+        let service = service();
+        let client = connect(&service).await;
+        let request = Request::post("https://localhost/body").header("expect", "100-continue");
+        let mut client = client.clone().ready().await.unwrap();
+        let (mut response, body) = client.send_request(request.body(()).unwrap(), false).unwrap();
+        let interim = poll_fn(|cx| response.poll_informational(cx)).await.unwrap().unwrap();
+        assert_eq!(interim.status(), 100);
+        let open = Open { response, body };
+        assert_eq!(open.finish(b"sent").await.unwrap(), (200, b"sent".to_vec()));
+    });
+}
+
+#[test]
 fn a_body_larger_than_every_window_arrives_whole() {
     in_loop(async {
         const BYTES: usize = 2 << 20;
