@@ -29,7 +29,7 @@ use outboard_http3::{ErrorCode, RequestHead, StreamError};
 use outboard_log::{Level, Reason};
 use outboard_quic::Event;
 use outboard_reactor::{now_ms, spawn, with_deadline};
-use outboard_tls::SessionFacts;
+use outboard_tls::{QuicSession, SessionFacts};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -66,6 +66,9 @@ async fn serve<S: Service>(service: Rc<S>, accepted: Accepted) {
     let mut task = Task::new(service, accepted);
     let end = task.run().await;
     task.link.close_all();
+    if !task.is_connected {
+        task.server.counters.borrow_mut().tls.failed += 1;
+    }
     if let End::Closing(code) = end {
         task.link.quic.close(code.0, "");
     }
@@ -162,7 +165,11 @@ impl<S: Service> Task<S> {
         while let Some(event) = self.link.quic.next_event() {
             match event {
                 Event::Connected => self.connected()?,
-                Event::Readable(id) => self.read(id)?,
+                Event::Readable(id) => {
+                    // It is reported before the end of the handshake that it follows.
+                    self.connected()?;
+                    self.read(id)?;
+                }
                 Event::Writable(id) => self.link.writable(id),
                 Event::Finished(id) => self.link.finished(id),
                 Event::Stopped(id, _) => self.link.stopped_by_client(id).map_err(End::Closing)?,
@@ -187,11 +194,19 @@ impl<S: Service> Task<S> {
 
     /// The handshake is complete.
     fn connected(&mut self) -> Result<(), End> {
+        if self.is_connected {
+            return Ok(());
+        }
         let negotiated = self.link.quic.negotiated();
         let settings = self.listener.tls.as_ref().filter(|_| negotiated.protocol == PROTOCOL);
         let settings = settings.ok_or(End::Closing(ErrorCode::GENERAL_PROTOCOL_ERROR))?;
-        let name = negotiated.server_name.as_deref();
-        match SessionFacts::of_quic(name, &negotiated.client_chain, settings) {
+        let session = QuicSession {
+            server_name: negotiated.server_name.as_deref(),
+            cipher: negotiated.cipher,
+            is_resumed: negotiated.is_resumed,
+            client_chain: &negotiated.client_chain,
+        };
+        match SessionFacts::of_quic(&session, settings) {
             Ok(facts) => {
                 self.server.counters.borrow_mut().established(&facts);
                 self.peer.tls = Some(Rc::new(facts));

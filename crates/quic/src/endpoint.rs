@@ -34,6 +34,9 @@ pub trait Application {
 
     /// A client has begun a connection, whose handshake follows.
     fn accepted(&self, connection: Rc<Connection>);
+
+    /// The first message of a client's handshake was refused: there is no connection.
+    fn failed(&self);
 }
 
 /// A bound address. Dropped, it still serves its connections.

@@ -8,6 +8,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `settings` | [`Settings`]: TLS and limits |
+//! | `session` | TLS of a connection |
 //! | `member` | [`Member`]: the socket of a thread, whose datagrams go by connection id |
 //! | `socket` | what a socket sends and receives |
 //! | `endpoint` | [`Endpoint`]: the task that receives, sends and keeps the timers |
@@ -20,6 +21,7 @@
 mod connection;
 mod endpoint;
 mod member;
+mod session;
 mod settings;
 mod socket;
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! Created by the application at start and at each reload. Invariant: early data, which can be replayed, is
 //! never accepted.
 
+use crate::session::ServerTls;
 use quinn_proto::crypto::HandshakeTokenKey;
-use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
 use std::fmt;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Settings {
         if self.tls.max_early_data_size != 0 {
             return Err(InvalidSettings("early data can be replayed"));
         }
-        let tls = QuicServerConfig::try_from(self.tls.clone())
+        let tls = ServerTls::new(self.tls.clone())
             .map_err(|_| InvalidSettings("QUIC needs TLS_AES_128_GCM_SHA256 (RFC 9001 5)"))?;
         let mut config = ServerConfig::new(Arc::new(tls), token_key);
         config

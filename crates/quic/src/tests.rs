@@ -50,6 +50,8 @@ impl Application for Echo {
     fn accepted(&self, connection: Rc<Connection>) {
         spawn(echo(connection));
     }
+
+    fn failed(&self) {}
 }
 
 async fn echo(connection: Rc<Connection>) {
