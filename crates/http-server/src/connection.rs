@@ -48,6 +48,8 @@ pub struct Connection {
     pub lost: Option<Reason>,
     /// Receives the connection after a `101`.
     pub(crate) upgrade_handler: Option<UpgradeHandler>,
+    /// Whether the request is served before the client's handshake is complete (RFC 8470).
+    pub is_early: bool,
     served: u32,
     /// How fast the client reads the response.
     pub(crate) pace: Pace,
@@ -85,6 +87,7 @@ impl Connection {
             spool: None,
             lost: None,
             upgrade_handler: None,
+            is_early: false,
             served: 0,
             pace,
             entry,

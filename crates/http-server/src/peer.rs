@@ -180,6 +180,11 @@ const CLAIMS: [&[u8]; 18] = [
     b"cloudfront-forwarded-proto",
 ];
 
+/// Whether a header says that a request arrived in early data, which only a proxy knows (RFC 8470 5.1).
+pub fn is_early_data(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"early-data")
+}
+
 /// Whether the name is ambiguous in CGI: `X_Real_IP` and `X-Real-IP` are both `HTTP_X_REAL_IP`. nginx
 /// drops such headers as well.
 pub fn is_ambiguous(name: &[u8]) -> bool {

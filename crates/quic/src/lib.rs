@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `settings` | [`Settings`]: TLS and limits |
 //! | `congestion` | [`CongestionControl`]: how fast connections send |
+//! | `session` | TLS of a connection |
 //! | `member` | [`Member`]: the socket of a thread, whose datagrams go by connection id |
 //! | `socket` | what a socket sends and receives |
 //! | `endpoint` | [`Endpoint`]: the task that receives, sends and keeps the timers |
@@ -22,6 +23,7 @@ mod congestion;
 mod connection;
 mod endpoint;
 mod member;
+mod session;
 mod settings;
 mod socket;
 #[cfg(test)]

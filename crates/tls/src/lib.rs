@@ -37,5 +37,5 @@ pub use io::{Flusher, Io};
 pub use options::{CertificateFiles, ClientAuthorities, MinimumVersion, Open, ServerOptions};
 pub use server::{Chosen, ServerSettings};
 pub use session::Session;
-pub use session_facts::{ClientCertificate, SessionFacts};
+pub use session_facts::{ClientCertificate, QuicSession, SessionFacts};
 pub use ticket_keys::TicketKeys;

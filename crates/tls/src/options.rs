@@ -21,6 +21,10 @@ pub struct ServerOptions {
     pub minimum: MinimumVersion,
     /// Whether and how clients are authenticated.
     pub clients: Option<ClientAuthorities>,
+    /// Whether requests are accepted before the handshake is complete (RFC 8446 2.3), and what clients remember
+    /// of a server together with their tickets, such as the largest head of a request (RFC 9114 7.2.4.2):
+    /// after a change their tickets are not accepted.
+    pub early_data: Option<u64>,
     /// Whether secrets are written to the file that `SSLKEYLOGFILE` names, for Wireshark. Only for
     /// development: the secrets decrypt all traffic.
     pub logs_secrets: bool,

@@ -1,7 +1,8 @@
 //! [`ServerSettings`]: the settings of a listener's sessions.
 //!
 //! Read by the gateway at start and at each reload. Invariants: settings exist only with certificates whose
-//! keys match; sessions are resumed by tickets alone, so that any thread resumes them.
+//! keys match; any thread resumes a session: by its ticket alone or, with early data, once by what all threads
+//! store of it (RFC 8446 8.1).
 
 use crate::certificates::Certificates;
 use crate::client_verification::ClientVerification;
@@ -16,6 +17,9 @@ use std::sync::Arc;
 /// The most tickets of a session. Without a request of the client there are two, as browsers use each once.
 const MAX_TICKETS: usize = 4;
 
+/// Early data of a connection of TCP: a few requests without body.
+const EARLY_DATA_BYTES: u32 = 16 << 10;
+
 /// See the module.
 #[derive(Debug)]
 pub struct ServerSettings {
@@ -29,8 +33,7 @@ pub struct ServerSettings {
 pub struct Chosen(usize);
 
 impl ServerSettings {
-    /// Settings for sessions by these options. Sessions can be resumed (RFC 8446 2.2), without early
-    /// data, which can be replayed.
+    /// Settings for sessions by these options. Sessions can be resumed (RFC 8446 2.2).
     ///
     /// # Errors
     /// The file that cannot be used, and why.
@@ -56,10 +59,16 @@ impl ServerSettings {
             None => builder.with_no_client_auth(),
         };
         let mut rustls = builder.with_cert_resolver(certificates.clone());
-        rustls.ticketer = keys.of(options)?;
         // RFC 9149: fewer tickets, or more for parallel connections, if the client requests a number.
         rustls.max_tls13_tickets = MAX_TICKETS;
-        rustls.session_storage = Arc::new(NoServerSessionStorage {});
+        if options.early_data.is_some() {
+            rustls.session_storage = keys.sessions_of(options);
+            rustls.max_early_data_size = EARLY_DATA_BYTES;
+            rustls.send_half_rtt_data = true;
+        } else {
+            rustls.ticketer = keys.of(options)?;
+            rustls.session_storage = Arc::new(NoServerSessionStorage {});
+        }
         rustls.alpn_protocols = options.protocols.iter().map(|name| name.to_vec()).collect();
         if options.logs_secrets {
             rustls.key_log = Arc::new(KeyLogFile::new());
@@ -70,6 +79,10 @@ impl ServerSettings {
     /// The same for QUIC, which requires TLS 1.3 (RFC 9001 4.2), with its own ALPN protocols.
     pub fn for_quic(&self, protocols: &[&[u8]]) -> Arc<ServerConfig> {
         let mut settings = ServerConfig::clone(&self.rustls);
+        if settings.max_early_data_size > 0 {
+            // RFC 9001 4.6.1: all or none.
+            settings.max_early_data_size = u32::MAX;
+        }
         settings.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         Arc::new(settings)
     }

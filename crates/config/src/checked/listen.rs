@@ -10,6 +10,8 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+pub use tls::{Certificate, ClientAuthorities};
+
 /// An address that accepts connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
@@ -23,6 +25,8 @@ pub struct Listener {
     pub certificates: Vec<Certificate>,
     /// Whether TLS 1.2 is refused.
     pub requires_tls13: bool,
+    /// Whether requests are accepted before the handshake is complete.
+    pub early_data: bool,
     /// How clients are authenticated; `None`: they are not.
     pub clients: Option<ClientAuthorities>,
     /// Whether requests are redirected to a TLS listener.
@@ -52,28 +56,6 @@ pub struct ProgramPort {
     pub app: String,
     /// The index of the port among those of the program.
     pub index: u16,
-}
-
-/// A certificate in PEM files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certificate {
-    /// The certificate chain.
-    pub certificate: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-    /// An OCSP response in DER.
-    pub ocsp: Option<PathBuf>,
-}
-
-/// The authorities of client certificates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientAuthorities {
-    /// Their certificates in PEM.
-    pub authorities: PathBuf,
-    /// Their revocation lists in PEM.
-    pub revoked: Option<PathBuf>,
-    /// Whether clients without a valid certificate are refused in the handshake.
-    pub are_required: bool,
 }
 
 /// An address to listen on.
@@ -181,6 +163,7 @@ fn listener(
                 forwarding,
                 certificates: Vec::new(),
                 requires_tls13: false,
+                early_data: false,
                 clients: None,
                 redirects_to_https: false,
                 http3: false,
@@ -200,6 +183,9 @@ fn listener(
             let name = table.name.as_ref().map_or(own_name, |name| name.0.clone());
             let certificates = tls::certificates(table, &step, context);
             let clients = tls::clients(table, &step, context);
+            if table.early_data {
+                tls::check_early_data(table, &step, context);
+            }
             if table.http3 {
                 check_http3(table, &address, &step, context);
             }
@@ -212,6 +198,7 @@ fn listener(
                 forwarding: forwarding(proxies, headers),
                 certificates,
                 requires_tls13: table.tls_minimum == raw::TlsVersion::Tls13,
+                early_data: table.early_data,
                 clients,
                 redirects_to_https: table.redirect_to_https,
                 http3: table.http3,

@@ -57,6 +57,12 @@ pub(crate) struct Listen {
     #[serde(default)]
     #[schemars(extend("x-alias" = ["ssl_protocols", "SSLProtocol"]))]
     pub(crate) tls_minimum: TlsVersion,
+    /// Accepts requests of a client that resumes a session before its handshake is complete (TLS 1.3 and
+    /// HTTP/3): `GET`, `HEAD` and `OPTIONS` without body; others wait. PHP and upstreams see `Early-Data: 1`
+    /// (RFC 8470).
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["ssl_early_data", "0rtt"]))]
+    pub(crate) early_data: bool,
     /// Authorities (PEM) whose certificates authenticate clients; with it the listener requests a
     /// certificate of each client. Read like the certificates of the listener.
     #[serde(default)]

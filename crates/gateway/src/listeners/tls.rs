@@ -38,6 +38,10 @@ pub(super) fn options(listener: &Listener, config: &Config) -> Option<ServerOpti
             false => MinimumVersion::Tls12,
         },
         clients,
+        early_data: listener.early_data.then(|| {
+            let limits = &config.limits;
+            limits.request_line_bytes.saturating_add(limits.header_bytes)
+        }),
         logs_secrets: config.development.is_some(),
     })
 }

@@ -101,6 +101,9 @@ pub(super) fn request(
     let forwarding = &connection.listener.forwarding;
     let bypasses_proxy = forwarding.has_proxies() && !connection.peer.is_trusted(forwarding);
     let headers = headers.filter(|(name, _)| !(bypasses_proxy && http_server::is_claim(name)));
+    // RFC 8470 5.1.
+    let is_early_known = connection.peer.is_trusted(forwarding) && !connection.is_early;
+    let headers = headers.filter(|(name, _)| is_early_known || !http_server::is_early_data(name));
     let headers =
         headers.filter(|(name, _)| !(extra.part.is_some() && is_about_representation(name)));
     let headers = headers
@@ -114,6 +117,8 @@ pub(super) fn request(
     // HTTP/1.0 may omit it.
     let missing_host = stated_host.filter(|_| head.header(input, b"host").is_none());
     let headers = headers.chain(missing_host.map(|host| (&b"Host"[..], host)));
+    let early = connection.is_early.then_some((&b"Early-Data"[..], &b"1"[..]));
+    let headers = headers.chain(early);
     let conditions = extra.for_cache.unwrap_or_default().iter();
     let headers = headers.chain(conditions.map(|(name, value)| (&name[..], &value[..])));
     encode(RequestParts { fixed, fields, headers, params }, &mut frame);

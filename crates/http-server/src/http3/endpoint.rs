@@ -131,6 +131,10 @@ impl<S: Service> Application for Server<S> {
             && !server.memory.connections().has_reached_its_limit()
     }
 
+    fn failed(&self) {
+        self.service.context().counters.borrow_mut().tls.failed += 1;
+    }
+
     fn accepted(&self, quic: Rc<Connection>) {
         let server = self.service.context().clone();
         let remote = Peer::Tcp(quic.remote_address());
