@@ -19,8 +19,10 @@ pub struct Listener {
     pub address: ListenAddress,
     /// Trusted proxies and the `X-Forwarded-*` headers accepted from them.
     pub forwarding: Forwarding,
-    /// Its certificates; empty: no TLS.
+    /// Its certificates.
     pub certificates: Vec<Certificate>,
+    /// Whether it has certificates that the server obtains itself.
+    pub obtains_certificates: bool,
     /// Whether TLS 1.2 is refused.
     pub requires_tls13: bool,
     /// How clients are authenticated; `None`: they are not.
@@ -31,6 +33,13 @@ pub struct Listener {
     pub http3: bool,
     /// What its clients speak.
     pub protocol: Protocol,
+}
+
+impl Listener {
+    /// Whether it uses TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.obtains_certificates || !self.certificates.is_empty()
+    }
 }
 
 /// What the clients of a listener speak.
@@ -180,6 +189,7 @@ fn listener(
                 address,
                 forwarding,
                 certificates: Vec::new(),
+                obtains_certificates: false,
                 requires_tls13: false,
                 clients: None,
                 redirects_to_https: false,
@@ -211,6 +221,7 @@ fn listener(
                 address,
                 forwarding: forwarding(proxies, headers),
                 certificates,
+                obtains_certificates: table.tls.is_automatic(),
                 requires_tls13: table.tls_minimum == raw::TlsVersion::Tls13,
                 clients,
                 redirects_to_https: table.redirect_to_https,

@@ -44,6 +44,9 @@ pub(super) async fn perform(
     let session = Session::accept_received(stream, received, &settings);
     let session = with_deadline(until_ms, session).await;
     let (session, facts) = session.map_err(too_long)?.map_err(|error| error.to_string())?;
+    if session.is_challenge() {
+        return Err("an authority has checked a name; no request follows".to_owned());
+    }
     context.counters.borrow_mut().established(&facts);
     let negotiated = match session.is_http2() {
         true => Negotiated::Http2(Transport::encrypted(session)),
