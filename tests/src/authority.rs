@@ -153,10 +153,14 @@ impl Authority {
         file
     }
 
+    /// What it has written.
+    pub fn output(&self) -> String {
+        self.pebble.as_ref().map(Child::output).unwrap_or_default()
+    }
+
     /// How many orders it has received.
     pub fn orders(&self) -> usize {
-        let output = self.pebble.as_ref().map(Child::output).unwrap_or_default();
-        output.matches("Added order").count()
+        self.output().matches("Added order").count()
     }
 }
 

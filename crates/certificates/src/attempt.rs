@@ -47,6 +47,8 @@ async fn try_all(worker: &Worker, name: &Name) -> Result<(), String> {
         worker.use_certificate(name);
         return Ok(());
     }
+    // A name that clients have requested is approved again before it is renewed.
+    worker.approve(&name.text).await?;
     let mut errors = Vec::new();
     for authority in authorities(&config, name) {
         let failure = match &authority {

@@ -11,6 +11,7 @@
 //! | `worker` | the thread: which name is due, and what is under way |
 //! | `plan` | when a name is due, and limits: functions of the time |
 //! | `attempt` | one attempt for a name, at one authority after another |
+//! | `approval` | whether names that no app lists may have certificates |
 //! | `ordering` | one order at an authority |
 //! | `responder` | responses to challenges |
 //! | `authority` | the account at an authority |
@@ -24,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod acme;
+mod approval;
 mod attempt;
 mod authority;
 mod failure;

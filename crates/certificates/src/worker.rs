@@ -4,6 +4,7 @@
 //! the certificates that are stored are used before the first message is processed; the thread looks at the
 //! clock at least every [`LOOK_S`], because it may jump.
 
+use crate::approval::{self, Approvals};
 use crate::attempt::{attempt, usable_times};
 use crate::authority::Account;
 use crate::keys;
@@ -26,6 +27,8 @@ use std::time::SystemTime;
 
 /// Names that are under way at a time.
 const ATTEMPTS: usize = 8;
+/// Names, with those that clients have requested.
+const MAX_NAMES: usize = 20_000;
 /// The longest time between two looks at the clock.
 const LOOK_S: u64 = 60;
 
@@ -41,6 +44,7 @@ pub(crate) struct Worker {
     names: RefCell<BTreeMap<String, Rc<Name>>>,
     accounts: RefCell<BTreeMap<String, Rc<Account>>>,
     under_way: Cell<usize>,
+    approvals: Approvals,
 }
 
 /// Seconds since 1970.
@@ -75,6 +79,7 @@ pub(crate) async fn work(
         names: RefCell::default(),
         accounts: RefCell::default(),
         under_way: Cell::new(0),
+        approvals: Approvals::default(),
     });
     worker.load_names();
     loop {
@@ -171,8 +176,11 @@ impl Worker {
     fn load_names(&self) {
         let config = self.config();
         let mut names = self.names.borrow_mut();
-        names.retain(|text, _| config.names.contains(text));
-        for text in &config.names {
+        let is_on_demand = config.ask.is_some();
+        self.issued.set_on_demand(is_on_demand);
+        names.retain(|text, _| config.names.contains(text) || is_on_demand);
+        let stored = if is_on_demand { self.storage.names() } else { Vec::new() };
+        for text in config.names.iter().chain(&stored) {
             if names.contains_key(text) {
                 continue;
             }
@@ -227,6 +235,7 @@ impl Worker {
                 Task::Window => worker.request_window(&name).await,
             }
             name.is_busy.set(false);
+            worker.issued.settle(&name.text);
             worker.under_way.set(worker.under_way.get() - 1);
             let _ = worker.messages.send(Message::Look);
         });
@@ -272,17 +281,65 @@ impl Worker {
         }
     }
 
-    fn report_missing(&self) {
+    fn report_missing(self: &Rc<Self>) {
+        let has_ask = self.config.borrow().ask.is_some();
         for text in self.statuses.take_missing() {
-            let why = match self.names.borrow().get(&text) {
-                Some(name) => match &name.record.borrow().error {
-                    Some(error) => format!("there is no certificate yet: {error}"),
-                    None => "there is no certificate yet".to_owned(),
-                },
-                None => "it is not a name of this server".to_owned(),
+            if has_ask && !self.names.borrow().contains_key(&text) {
+                let worker = self.clone();
+                spawn(async move { worker.add_on_demand(&text).await });
+                continue;
+            }
+            let name = self.names.borrow().get(&text).cloned();
+            name.iter().for_each(|name| self.settle_unless_due(name));
+            let error = name.as_ref().and_then(|name| name.record.borrow().error.clone());
+            let why = match (name, error) {
+                (Some(_), Some(error)) => format!("there is no certificate yet: {error}"),
+                (Some(_), None) => "there is no certificate yet".to_owned(),
+                (None, _) => "it is not a name of this server".to_owned(),
             };
             self.warn(&format!("no TLS for {}: {why}", text.escape_debug()));
         }
+    }
+}
+
+impl Worker {
+    /// Adds a name that a client has requested, if it is approved.
+    async fn add_on_demand(self: Rc<Self>, text: &str) {
+        let approved = match approval::is_possible(text) {
+            false => Err("no certificate can be issued for it".to_owned()),
+            true if self.names.borrow().len() >= MAX_NAMES => {
+                Err("there are too many names".to_owned())
+            }
+            true => self.approve(text).await,
+        };
+        if let Err(why) = approved {
+            self.issued.settle(text);
+            return self.warn(&format!("no TLS for {}: {why}", text.escape_debug()));
+        }
+        let (name, fault) = Name::load(text, &self.storage);
+        fault.iter().for_each(|fault| self.error(fault));
+        self.use_certificate(&name);
+        let name = Rc::new(name);
+        self.settle_unless_due(&name);
+        self.names.borrow_mut().insert(text.to_owned(), name);
+        let _ = self.messages.send(Message::Look);
+    }
+
+    /// Handshakes do not wait for a name whose next attempt is later.
+    fn settle_unless_due(&self, name: &Name) {
+        if !name.is_busy.get() && self.next_step(name, now_s()) != Step::Obtain {
+            self.issued.settle(&name.text);
+        }
+    }
+
+    /// Whether a name may have a certificate: those that are configured may.
+    pub(crate) async fn approve(&self, text: &str) -> Result<(), String> {
+        let config = self.config();
+        if config.names.iter().any(|name| name == text) {
+            return Ok(());
+        }
+        let ask = config.ask.as_deref().ok_or("it is not a name of this server")?;
+        self.approvals.request(&self.http(), ask, text, now_s()).await
     }
 }
 

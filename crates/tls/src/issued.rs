@@ -12,9 +12,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// The protocol by which an authority checks a name in a handshake (RFC 8737 4).
 pub(crate) const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
@@ -34,7 +35,13 @@ pub struct Issued {
     /// Responses to challenges over HTTP, by token (RFC 8555 8.3).
     responses: ByName<Box<str>>,
     missing: OnceLock<Report>,
+    /// Names that handshakes wait for.
+    awaited: Mutex<HashSet<Box<str>>>,
+    is_on_demand: AtomicBool,
 }
+
+/// Names that handshakes wait for at a time: clients choose them.
+const MAX_AWAITED: usize = 64;
 
 impl Issued {
     /// Uses this certificate for a name from now on. The name may be a wildcard.
@@ -96,6 +103,38 @@ impl Issued {
     /// remains; it is called within handshakes and must not wait.
     pub fn report_missing(&self, report: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.missing.set(Box::new(report));
+    }
+
+    /// Whether certificates are obtained for names when clients request them.
+    pub fn set_on_demand(&self, is_on_demand: bool) {
+        self.is_on_demand.store(is_on_demand, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_on_demand(&self) -> bool {
+        self.is_on_demand.load(Ordering::Relaxed)
+    }
+
+    /// Whether a handshake for this name is to wait for its certificate. The name is reported, if it was
+    /// not yet.
+    pub fn is_awaited(&self, name: &str) -> bool {
+        if !self.is_on_demand() || self.find(name).is_some() {
+            return false;
+        }
+        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        if awaited.contains(name) {
+            return true;
+        }
+        let is_new = awaited.len() < MAX_AWAITED && awaited.insert(name.into());
+        drop(awaited);
+        if let Some(report) = self.missing.get().filter(|_| is_new) {
+            report(name);
+        }
+        is_new
+    }
+
+    /// The certificate of this name has been obtained, or will not be.
+    pub fn settle(&self, name: &str) {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
     pub(crate) fn of_client(&self, name: Option<&str>) -> Option<Arc<Credential>> {

@@ -10,7 +10,7 @@ use crate::issued::{CHALLENGE_PROTOCOL, Issued};
 use crate::options::{CertificateSource, MinimumVersion, Open, ServerOptions};
 use crate::ticket_keys::TicketKeys;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::server::{NoServerSessionStorage, ResolvesServerCert, ServerConfig};
+use rustls::server::{Acceptor, NoServerSessionStorage, ResolvesServerCert, ServerConfig};
 use rustls::version::{TLS12, TLS13};
 use rustls::{KeyLogFile, SupportedProtocolVersion};
 use std::sync::Arc;
@@ -91,6 +91,26 @@ impl ServerSettings {
         let mut settings = ServerConfig::clone(&self.rustls);
         settings.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         Arc::new(settings)
+    }
+
+    /// The name that a handshake must wait for, because its certificate is being obtained: the handshake
+    /// begins with these bytes. QUIC does not wait.
+    pub fn awaited_name(&self, received: &[u8]) -> Option<String> {
+        let Source::Issued(issued) = &self.certificates else { return None };
+        if !issued.is_on_demand() {
+            return None;
+        }
+        let mut acceptor = Acceptor::default();
+        acceptor.read_tls(&mut &*received).ok()?;
+        // A longer first flight is not waited for: the client tries again.
+        let accepted = acceptor.accept().ok()??;
+        let name = accepted.client_hello().server_name()?.to_owned();
+        self.is_awaited(&name).then_some(name)
+    }
+
+    /// Whether the certificate for a name is still being obtained.
+    pub fn is_awaited(&self, name: &str) -> bool {
+        matches!(&self.certificates, Source::Issued(issued) if issued.is_awaited(name))
     }
 
     /// The certificate for a server name, if there is a choice.

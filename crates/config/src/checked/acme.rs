@@ -75,9 +75,13 @@ pub(super) fn acme(
 ) -> Option<Acme> {
     let table = &raw.acme;
     if !listeners.iter().any(|listener| listener.obtains_certificates) {
-        if context.places.wrote(&["acme"]) {
-            let fault = Fault::new("no listener uses these certificates");
-            context.key(&["acme"], Kind::BadValue, fault.hint("add tls = \"auto\" to a listener"));
+        if context.places.wrote(&["acme", "domains"]) {
+            let fault = Fault::new("no listener uses certificates for these names");
+            context.key(
+                &["acme", "domains"],
+                Kind::BadValue,
+                fault.hint("add tls = \"auto\" to a listener"),
+            );
         }
         return None;
     }
@@ -263,9 +267,9 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_a_listener_is_an_error() {
+    fn domains_without_a_listener_are_an_error() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let text = "[acme]\nterms_agreed = true\n[app.site]\nroot = \"src\"\n";
+        let text = "[acme]\ndomains = [\"a.test\"]\n[app.site]\nroot = \"src\"\n";
         let errors = Config::parse(text, &directory.join("outboard.toml")).unwrap_err();
         assert!(errors.to_string().contains("no listener uses"), "{errors}");
     }
