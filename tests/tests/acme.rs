@@ -139,7 +139,7 @@ fn a_name_gets_a_certificate_for_all_versions_of_http() {
 }
 
 #[test]
-fn certificates_survive_a_killed_server_and_an_authority_that_is_gone() {
+fn certificates_survive_a_kill_and_a_lost_authority() {
     let mut authority = Authority::start(0);
     let site = Site::start(&authority, "", &["one.test", "two.test"]);
     site.wait_until_valid(2);

@@ -4,6 +4,7 @@
 //! another process has made unnecessary does nothing; a failure never removes a certificate.
 
 use crate::authority::Account;
+use crate::commons::Commons;
 use crate::failure::Failure;
 use crate::local_authority::LocalAuthority;
 use crate::name::Name;
@@ -21,15 +22,58 @@ const OTHER_PAUSE_S: u64 = 3;
 /// What authorities of the local kind are called in records.
 pub(crate) const LOCAL: &str = "local";
 
+/// The pause while the server of the gateways' common state does not respond.
+const NOT_SHARED_PAUSE_S: u64 = 30;
+
 /// Attempts to obtain a certificate for a name that is due.
 pub(crate) async fn attempt(worker: &Worker, name: &Name) {
-    if let Err(why) = try_all(worker, name).await {
+    let outcome = match worker.commons() {
+        None => try_all(worker, name).await,
+        Some(commons) => match take_turn(worker, &commons, name).await {
+            Ok(false) => {
+                name.other_until_s.set(now_s() + OTHER_PAUSE_S);
+                return;
+            }
+            Err(why) => {
+                // Without the lock, each gateway would order.
+                worker.warn(&format!("certificate for {}: {why}", name.text));
+                name.other_until_s.set(now_s() + NOT_SHARED_PAUSE_S);
+                return;
+            }
+            Ok(true) => {
+                let outcome = try_all(worker, name).await;
+                end_turn(worker, &commons, name).await;
+                outcome
+            }
+        },
+    };
+    if let Err(why) = outcome {
         let text = format!("certificate for {}: {why}; trying again later", name.text);
         worker.error(&text);
         let now_s = now_s();
         if let Err(why) = name.change(&worker.storage, |record| record.failed(now_s, why)) {
             worker.error(&why);
         }
+    }
+}
+
+/// Takes the lock that gateways share, and what another one has stored meanwhile.
+async fn take_turn(worker: &Worker, commons: &Commons, name: &Name) -> Result<bool, String> {
+    if !commons.lock(&name.text).await? {
+        return Ok(false);
+    }
+    worker.adopt(commons, &name.text).await?;
+    Ok(true)
+}
+
+async fn end_turn(worker: &Worker, commons: &Commons, name: &Name) {
+    let outcome = async {
+        let record = name.record.borrow().clone();
+        commons.set_record(&name.text, &record).await?;
+        commons.unlock(&name.text).await
+    };
+    if let Err(why) = outcome.await {
+        worker.warn(&format!("certificate for {}: {why}", name.text));
     }
 }
 
@@ -53,7 +97,10 @@ async fn try_all(worker: &Worker, name: &Name) -> Result<(), String> {
     for authority in authorities(&config, name) {
         let failure = match &authority {
             Authority::Local => match issue_locally(worker, name) {
-                Ok(credential) => return Ok(succeed(worker, name, credential)),
+                Ok(credential) => {
+                    succeed(worker, name, credential).await;
+                    return Ok(());
+                }
                 Err(why) => Failure::Own(why),
             },
             Authority::Acme(url) => {
@@ -64,7 +111,8 @@ async fn try_all(worker: &Worker, name: &Name) -> Result<(), String> {
                 match ordering::obtain(worker, &config, name, &account).await {
                     Ok(credential) => {
                         account.change(&worker.storage, |record| record.responded())?;
-                        return Ok(succeed(worker, name, credential));
+                        succeed(worker, name, credential).await;
+                        return Ok(());
                     }
                     Err(failure) => {
                         note(worker, name, &account, &failure)?;
@@ -135,10 +183,15 @@ fn issue_locally(worker: &Worker, name: &Name) -> Result<Arc<Credential>, String
     Ok(Arc::new(credential))
 }
 
-fn succeed(worker: &Worker, name: &Name, credential: Arc<Credential>) {
+async fn succeed(worker: &Worker, name: &Name, credential: Arc<Credential>) {
     let facts = credential.facts().clone();
     name.set_credential(credential);
     worker.use_certificate(name);
+    if let Some(commons) = worker.commons()
+        && let Err(why) = share(worker, &commons, name).await
+    {
+        worker.warn(&format!("certificate for {}: not shared: {why}", name.text));
+    }
     let until = SystemTime::UNIX_EPOCH + Duration::from_secs(facts.not_after_s);
     worker.info(&format!(
         "certificate for {}: issued by {}, valid until {}",
@@ -146,6 +199,13 @@ fn succeed(worker: &Worker, name: &Name, credential: Arc<Credential>) {
         facts.issuer,
         httpdate::fmt_http_date(until)
     ));
+}
+
+async fn share(worker: &Worker, commons: &Commons, name: &Name) -> Result<(), String> {
+    let Some(pem) = worker.storage.certificate(&name.text)? else { return Ok(()) };
+    let record = name.record.borrow().clone();
+    commons.set_record(&name.text, &record).await?;
+    commons.set_certificate(&name.text, &pem).await
 }
 
 fn title(authority: &Authority) -> &str {

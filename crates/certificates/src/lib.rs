@@ -16,6 +16,7 @@
 //! | `responder` | responses to challenges |
 //! | `authority` | the account at an authority |
 //! | `name` | a name, with its certificate and its record |
+//! | `commons`, `sharing` | what several gateways share through Redis |
 //! | `acme` | the protocol |
 //! | `keys` | keys and requests for certificates |
 //! | `local_authority` | the authority for development |
@@ -28,6 +29,7 @@ mod acme;
 mod approval;
 mod attempt;
 mod authority;
+mod commons;
 mod failure;
 mod keys;
 mod local_authority;
@@ -36,6 +38,7 @@ mod name;
 mod ordering;
 mod plan;
 mod responder;
+mod sharing;
 mod storage;
 mod worker;
 

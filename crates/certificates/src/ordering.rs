@@ -123,6 +123,10 @@ impl Ordering<'_> {
         let storage = &self.worker.storage;
         self.account.change(storage, |record| record.ordered(now_s)).map_err(Failure::Own)?;
         self.change(|record| record.ordered(now_s))?;
+        if let Some(commons) = self.worker.commons() {
+            let record = self.name.record.borrow().clone();
+            commons.set_record(&self.name.text, &record).await.map_err(Failure::Own)?;
+        }
         client.order(&self.name.text, self.config.profile.as_deref(), replaces).await
     }
 

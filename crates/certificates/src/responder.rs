@@ -4,13 +4,16 @@
 //! withdrawn afterwards; the program that publishes DNS records ends within [`HOOK_S`].
 
 use crate::acme::base64url;
+use crate::commons::Commons;
 use crate::keys;
+use crate::sharing::SPREAD_MS;
 use aws_lc_rs::digest::{SHA256, digest};
 use outboard_config::Challenge;
-use outboard_reactor::blocking;
+use outboard_reactor::{blocking, sleep};
 use outboard_tls::Issued;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,6 +27,8 @@ const HOOK_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct Responder {
     pub(crate) issued: Arc<Issued>,
     pub(crate) dns_hook: Option<PathBuf>,
+    /// Other gateways that the authority may connect to.
+    pub(crate) commons: Option<Rc<Commons>>,
 }
 
 /// A response that is there.
@@ -61,11 +66,13 @@ impl Responder {
         let kind = match challenge {
             Challenge::Http01 => {
                 self.issued.set_response(token, authorization);
+                self.share(&format!("http {token}"), authorization).await?;
                 Kind::Http { token: token.to_owned() }
             }
             Challenge::TlsAlpn01 => {
                 let certificate = keys::challenge(name, authorization)?;
                 self.issued.set_challenge(name, certificate.as_bytes())?;
+                self.share(&format!("tls {name}"), &certificate).await?;
                 Kind::Tls { name: name.to_owned() }
             }
             Challenge::Dns01 => {
@@ -77,6 +84,21 @@ impl Responder {
             }
         };
         Ok(Response { responder: self, kind })
+    }
+
+    /// Has other gateways respond, too.
+    async fn share(&self, field: &str, response: &str) -> Result<(), String> {
+        let Some(commons) = &self.commons else { return Ok(()) };
+        commons.set_challenge(field, response).await?;
+        sleep(SPREAD_MS).await;
+        Ok(())
+    }
+
+    async fn unshare(&self, field: &str) -> Result<(), String> {
+        match &self.commons {
+            Some(commons) => commons.remove_challenge(field).await,
+            None => Ok(()),
+        }
     }
 
     async fn run_hook(
@@ -96,13 +118,16 @@ impl Response<'_> {
     pub(crate) async fn withdraw(self) -> Result<(), String> {
         let issued = &self.responder.issued;
         match &self.kind {
-            Kind::Http { token } => issued.remove_response(token),
-            Kind::Tls { name } => issued.remove_challenge(name),
-            Kind::Dns { record, value } => {
-                return self.responder.run_hook("cleanup", record, value).await;
+            Kind::Http { token } => {
+                issued.remove_response(token);
+                self.responder.unshare(&format!("http {token}")).await
             }
+            Kind::Tls { name } => {
+                issued.remove_challenge(name);
+                self.responder.unshare(&format!("tls {name}")).await
+            }
+            Kind::Dns { record, value } => self.responder.run_hook("cleanup", record, value).await,
         }
-        Ok(())
     }
 }
 

@@ -77,6 +77,20 @@ impl Storage {
         self.directory.join("local").join(file)
     }
 
+    /// The name of this directory among those of other gateways.
+    pub(crate) fn node(
+        &self,
+        new: impl FnOnce() -> Result<String, String>,
+    ) -> Result<String, String> {
+        let path = self.directory.join("accounts/node");
+        if let Some(known) = read(&path)? {
+            return Ok(String::from_utf8_lossy(&known).into_owned());
+        }
+        let node = new()?;
+        write(&path, node.as_bytes())?;
+        Ok(node)
+    }
+
     /// Names that have a certificate here.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.directory.join("names")).into_iter().flatten().flatten();

@@ -4,21 +4,26 @@
 //! the certificates that are stored are used before the first message is processed; the thread looks at the
 //! clock at least every [`LOOK_S`], because it may jump.
 
-use crate::approval::{self, Approvals};
+mod missing;
+mod shared;
+mod status;
+mod window;
+
+use crate::approval::Approvals;
 use crate::attempt::{attempt, usable_times};
 use crate::authority::Account;
-use crate::keys;
+use crate::commons::Commons;
 use crate::manager::{LogLine, Message, Statuses};
 use crate::name::Name;
-use crate::plan::{Limits, Step, Time, Window};
+use crate::plan::{Limits, Step, Time};
 use crate::responder::Responder;
 use crate::storage::Storage;
-use outboard_admin_api::certificates::Certificate;
 use outboard_config::Acme;
 use outboard_log::Level;
 use outboard_reactor::{MailboxReceiver, MailboxSender, now_ms, spawn, with_deadline};
 use outboard_tls::Issued;
 use outboard_upstream::{Client as HttpClient, Settings};
+use status::status;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -27,8 +32,6 @@ use std::time::SystemTime;
 
 /// Names that are under way at a time.
 const ATTEMPTS: usize = 8;
-/// Names, with those that clients have requested.
-const MAX_NAMES: usize = 20_000;
 /// The longest time between two looks at the clock.
 const LOOK_S: u64 = 60;
 
@@ -45,6 +48,7 @@ pub(crate) struct Worker {
     accounts: RefCell<BTreeMap<String, Rc<Account>>>,
     under_way: Cell<usize>,
     approvals: Approvals,
+    commons: RefCell<Option<Rc<Commons>>>,
 }
 
 /// Seconds since 1970.
@@ -80,8 +84,10 @@ pub(crate) async fn work(
         accounts: RefCell::default(),
         under_way: Cell::new(0),
         approvals: Approvals::default(),
+        commons: RefCell::default(),
     });
     worker.load_names();
+    worker.share();
     loop {
         let next_s = worker.start_due();
         let pause_s = next_s.saturating_sub(now_s()).clamp(1, LOOK_S);
@@ -122,7 +128,8 @@ impl Worker {
     }
 
     pub(crate) fn responder(&self, config: &Acme) -> Responder {
-        Responder { issued: self.issued.clone(), dns_hook: config.dns_hook.clone() }
+        let (issued, commons) = (self.issued.clone(), self.commons());
+        Responder { issued, dns_hook: config.dns_hook.clone(), commons }
     }
 
     /// The account at an authority.
@@ -170,6 +177,7 @@ impl Worker {
         self.accounts.borrow_mut().clear();
         self.config.replace(Rc::new(config));
         self.load_names();
+        self.share();
     }
 
     /// Reads what is stored about the configured names, and forgets all others.
@@ -240,131 +248,9 @@ impl Worker {
             let _ = worker.messages.send(Message::Look);
         });
     }
-
-    /// Whether the recommendation of the authority is to be requested (RFC 9773).
-    fn wants_window(&self, name: &Name, now_s: Time) -> bool {
-        let record = name.record.borrow();
-        let is_listed = |url: &String| {
-            let authority = outboard_config::Authority::Acme(url.clone());
-            self.config.borrow().authorities.contains(&authority)
-        };
-        record.authority.as_ref().is_some_and(is_listed)
-            && name.validity().is_some()
-            && record.window.is_none_or(|window| window.is_old(now_s))
-    }
-
-    /// Requests when to renew the certificate.
-    async fn request_window(&self, name: &Name) {
-        let config = self.config();
-        let Some(url) = name.record.borrow().authority.clone() else { return };
-        let window = async {
-            let account = self.account(&url)?;
-            let identifier = name.credential().and_then(|one| keys::identifier(one.facts()));
-            let Some(identifier) = identifier else { return Ok(None) };
-            let client = account.client(&self.http(), &self.storage, &config).await;
-            let client = client.map_err(|failure| failure.to_string())?;
-            client.renewal_window(&identifier).await.map_err(|failure| failure.to_string())
-        };
-        let (now_s, window) = (now_s(), window.await);
-        let window = match window {
-            Ok(Some((window, retry_after_s))) => Window::new(now_s, window, retry_after_s),
-            Ok(None) => Window::none(now_s),
-            Err(why) => {
-                let text = format!("no recommended time of renewal for {}: {why}", name.text);
-                self.write(Level::Debug, &text);
-                let before = name.record.borrow().window;
-                before.map_or_else(|| Window::none(now_s), |before| before.again(now_s))
-            }
-        };
-        if let Err(why) = name.change(&self.storage, |record| record.window = Some(window)) {
-            self.error(&why);
-        }
-    }
-
-    fn report_missing(self: &Rc<Self>) {
-        let has_ask = self.config.borrow().ask.is_some();
-        for text in self.statuses.take_missing() {
-            if has_ask && !self.names.borrow().contains_key(&text) {
-                let worker = self.clone();
-                spawn(async move { worker.add_on_demand(&text).await });
-                continue;
-            }
-            let name = self.names.borrow().get(&text).cloned();
-            name.iter().for_each(|name| self.settle_unless_due(name));
-            let error = name.as_ref().and_then(|name| name.record.borrow().error.clone());
-            let why = match (name, error) {
-                (Some(_), Some(error)) => format!("there is no certificate yet: {error}"),
-                (Some(_), None) => "there is no certificate yet".to_owned(),
-                (None, _) => "it is not a name of this server".to_owned(),
-            };
-            self.warn(&format!("no TLS for {}: {why}", text.escape_debug()));
-        }
-    }
-}
-
-impl Worker {
-    /// Adds a name that a client has requested, if it is approved.
-    async fn add_on_demand(self: Rc<Self>, text: &str) {
-        let approved = match approval::is_possible(text) {
-            false => Err("no certificate can be issued for it".to_owned()),
-            true if self.names.borrow().len() >= MAX_NAMES => {
-                Err("there are too many names".to_owned())
-            }
-            true => self.approve(text).await,
-        };
-        if let Err(why) = approved {
-            self.issued.settle(text);
-            return self.warn(&format!("no TLS for {}: {why}", text.escape_debug()));
-        }
-        let (name, fault) = Name::load(text, &self.storage);
-        fault.iter().for_each(|fault| self.error(fault));
-        self.use_certificate(&name);
-        let name = Rc::new(name);
-        self.settle_unless_due(&name);
-        self.names.borrow_mut().insert(text.to_owned(), name);
-        let _ = self.messages.send(Message::Look);
-    }
-
-    /// Handshakes do not wait for a name whose next attempt is later.
-    fn settle_unless_due(&self, name: &Name) {
-        if !name.is_busy.get() && self.next_step(name, now_s()) != Step::Obtain {
-            self.issued.settle(&name.text);
-        }
-    }
-
-    /// Whether a name may have a certificate: those that are configured may.
-    pub(crate) async fn approve(&self, text: &str) -> Result<(), String> {
-        let config = self.config();
-        if config.names.iter().any(|name| name == text) {
-            return Ok(());
-        }
-        let ask = config.ask.as_deref().ok_or("it is not a name of this server")?;
-        self.approvals.request(&self.http(), ask, text, now_s()).await
-    }
 }
 
 enum Task {
     Obtain,
     Window,
-}
-
-fn status(name: &Name, step: Step, now_s: Time) -> Certificate {
-    let credential = name.credential();
-    let facts = credential.as_ref().map(|credential| credential.facts());
-    let state = match facts {
-        None => "missing",
-        Some(facts) if facts.not_after_s <= now_s => "expired",
-        Some(_) => "valid",
-    };
-    Certificate {
-        name: name.text.clone(),
-        state: state.to_owned(),
-        issuer: facts.map(|facts| facts.issuer.clone()),
-        not_after_s: facts.map(|facts| facts.not_after_s),
-        next_attempt_s: Some(match step {
-            Step::Obtain => now_s,
-            Step::Wait(at_s) => at_s,
-        }),
-        last_error: name.record.borrow().error.clone(),
-    }
 }

@@ -79,6 +79,13 @@ impl NameRecord {
         self.orders.push(now_s);
     }
 
+    /// Counts the orders of other gateways, too.
+    pub(crate) fn merge(&mut self, other: &NameRecord) {
+        self.orders.extend(&other.orders);
+        self.orders.sort_unstable();
+        self.orders.dedup();
+    }
+
     /// An authority could not verify the name.
     pub(crate) fn check_failed(&mut self, now_s: Time) {
         self.failed_checks.push(now_s);
