@@ -153,6 +153,26 @@ impl Authority {
         file
     }
 
+    /// Whether it recommends times of renewal (RFC 9773), as Pebble does since 2.7.
+    pub fn recommends_renewal(&self) -> bool {
+        let output = Command::new("curl").args(["-sSfk", &self.directory()]).output();
+        String::from_utf8_lossy(&output.expect("curl is there").stdout).contains("renewalInfo")
+    }
+
+    /// Recommends to renew a certificate, in PEM, now.
+    #[track_caller]
+    pub fn recommend_renewal(&self, certificate: &str) {
+        let window =
+            r#"{"suggestedWindow":{"start":"2020-01-01T00:00:00Z","end":"2020-01-02T00:00:00Z"}}"#;
+        let body = serde_json::json!({ "certificate": certificate, "ariResponse": window });
+        let output = Command::new("curl")
+            .args(["-sSfk", "-d", &body.to_string()])
+            .arg(format!("https://{}:15000/set-renewal-info/", self.address))
+            .output()
+            .expect("curl is there");
+        assert!(output.status.success(), "{output:?}");
+    }
+
     /// What it has written.
     pub fn output(&self) -> String {
         self.pebble.as_ref().map(Child::output).unwrap_or_default()
@@ -160,7 +180,12 @@ impl Authority {
 
     /// How many orders it has received.
     pub fn orders(&self) -> usize {
-        self.output().matches("Added order").count()
+        let output = self.output();
+        let counts = output.lines().rev().filter_map(|line| {
+            let (_, rest) = line.split_once("There are now ")?;
+            rest.strip_suffix(" orders in the db")?.parse().ok()
+        });
+        { counts }.next().unwrap_or(0)
     }
 }
 

@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Authority, Backend, Configured, Docroot, Launch, Server, eventually};
+use outboard_e2e::{
+    Authority, Backend, Cable, Configured, Docroot, Launch, Redis, Server, eventually,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -100,7 +102,11 @@ impl Site {
 }
 
 fn text(authority: &Authority, acme: &str, hosts: &[&str]) -> String {
-    let (address, tls, plain) = (authority.address(), Authority::TLS_PORT, Authority::HTTP_PORT);
+    text_at(authority.address(), authority, acme, hosts)
+}
+
+fn text_at(address: Ipv4Addr, authority: &Authority, acme: &str, hosts: &[&str]) -> String {
+    let (tls, plain) = (Authority::TLS_PORT, Authority::HTTP_PORT);
     let directory = match acme.contains("directory =") {
         true => String::new(),
         false => format!("directory = {:?}\n", authority.directory()),
@@ -174,6 +180,39 @@ fn an_authority_checks_names_by_tls() {
     assert!(printed.contains("no peer certificate available"), "{printed}");
 }
 
+/// Debian's Pebble has no recommendations yet; with `OUTBOARD_PEBBLE` another one is used.
+#[test]
+fn a_certificate_is_renewed_when_its_authority_recommends_it() {
+    let authority = Authority::start(0);
+    if !authority.recommends_renewal() {
+        return eprintln!("skipped: this Pebble recommends no times of renewal");
+    }
+    let site = Site::start(&authority, "", &["one.test"]);
+    site.wait_until_valid(1);
+    let names = site.site.docroot().beside().path().join("certificates/names");
+    let record = || -> Value {
+        let text = std::fs::read(names.join("one.test.json")).expect("it is stored");
+        serde_json::from_slice(&text).expect("it is JSON")
+    };
+    eventually("the recommendation is known", || !record()["window"].is_null());
+    let stored = std::fs::read_to_string(names.join("one.test.pem")).unwrap();
+    let end = "-----END CERTIFICATE-----\n";
+    let (_, chain) = stored.split_once("-----BEGIN CERTIFICATE-----").unwrap();
+    let first = chain.split_once(end).unwrap().0;
+    authority.recommend_renewal(&format!("-----BEGIN CERTIFICATE-----{first}{end}"));
+    // As if it had been requested hours ago.
+    let docroot = site.site.into_killed();
+    let mut before = record();
+    before["window"] = Value::Null;
+    std::fs::write(names.join("one.test.json"), before.to_string()).unwrap();
+    let site = Configured::start(docroot, &text(&authority, "", &["one.test"]));
+    eventually("the certificate is renewed", || {
+        std::fs::read_to_string(names.join("one.test.pem")).unwrap() != stored
+    });
+    site.logs(&["certificate for one.test: issued by"]);
+    assert_eq!(authority.orders(), 2);
+}
+
 #[test]
 fn a_further_authority_is_used_when_the_first_does_not_respond() {
     let authority = Authority::start(0);
@@ -222,6 +261,37 @@ fn an_approved_name_has_its_certificate_with_the_first_connection() {
     assert!(site.get(&root, "second.shops.test", &[]).is_err());
     site.site.logs(&["no TLS for second.shops.test", "`ask`"]);
     assert_eq!(authority.orders(), 1);
+}
+
+/// The authority connects to one gateway while the other one orders, as behind a load balancer.
+#[test]
+fn gateways_share_what_one_of_them_obtains() {
+    let authority = Authority::start(0);
+    let redis = Redis::start();
+    let cable = Cable::to(redis.socket());
+    let server = format!("redis://:{}@{}", Redis::PASSWORD, cable.address());
+    let shared = format!("shared = {{ server = {server:?} }}");
+    let cannot_order = format!("directory = \"https://{}:1/dir\"\n{shared}", authority.address());
+    let checked = Site::start(&authority, &cannot_order, &["one.test"]);
+    checked.site.logs(&["one.test", "does not respond"]);
+    let [a, b, c, d] = authority.address().octets();
+    let elsewhere = Ipv4Addr::new(a, b, c, d + 128);
+    let docroot = Docroot::of("tls");
+    docroot.put("static.txt", "static\n");
+    let text = text_at(elsewhere, &authority, &shared, &["one.test"]);
+    let ordering = Site { site: Configured::start(docroot, &text), address: elsewhere };
+    ordering.wait_until_valid(1);
+    checked.wait_until_valid(1);
+    checked.site.logs(&["one.test", "another gateway has obtained it"]);
+    let root = authority.root();
+    for site in [&ordering, &checked] {
+        assert_eq!(site.get(&root, "one.test", &[]), Ok("static\n".into()));
+    }
+    assert_eq!(authority.orders(), 1);
+    // Without Redis, each serves what it has stored.
+    drop(redis);
+    let checked = checked.killed_and_started(&authority, &cannot_order, &["one.test"]);
+    assert_eq!(checked.get(&root, "one.test", &[]), Ok("static\n".into()));
 }
 
 #[test]

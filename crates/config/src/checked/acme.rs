@@ -63,6 +63,8 @@ pub fn is_local_name(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
+/// Prefix of the keys of shared certificates.
+const SHARED_NAME: &str = "certificates";
 /// How long a gateway waits for the server with shared certificates.
 const SHARED_TIMEOUT_MS: u64 = 5_000;
 
@@ -208,7 +210,7 @@ fn shared(raw: Option<&raw::AcmeShared>, context: &mut Context<'_>) -> Option<Pa
     let raw = raw?;
     match page_cache_shared::read(&raw.server.0) {
         Ok(server) => Some(PageCacheShared {
-            name: raw.name.0.clone(),
+            name: raw.name.as_ref().map_or(SHARED_NAME, |name| &name.0).to_owned(),
             timeout_ms: SHARED_TIMEOUT_MS,
             ..server
         }),

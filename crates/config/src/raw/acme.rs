@@ -96,13 +96,9 @@ pub(crate) struct AcmeShared {
     /// optional. `rediss://` uses TLS.
     #[schemars(extend("x-alias" = ["url", "redis"]))]
     pub(crate) server: PlainText,
-    /// Prefix of all keys; gateways with the same name share certificates.
-    #[serde(default = "default_name")]
-    pub(crate) name: AppName,
-}
-
-fn default_name() -> AppName {
-    AppName("certificates".to_owned())
+    /// Prefix of all keys; gateways with the same name share certificates. Default: `certificates`.
+    #[serde(default)]
+    pub(crate) name: Option<AppName>,
 }
 
 impl Default for Acme {
