@@ -53,10 +53,8 @@ impl Authority {
     fn with(rejected_nonces: u8, needs_account: bool, address: Ipv4Addr) -> Authority {
         let scratch = Scratch::new("authority");
         Certificate::make(scratch.path(), "server", &format!("IP:{address}"));
-        let names = launch("pebble-challtestsrv")
+        let names = Launch::new("/usr/bin/pebble-challtestsrv")
             .args(["-http01", "", "-https01", "", "-tlsalpn01", ""])
-            // Newer versions listen at a port for this, too.
-            .args(std::env::var_os("OUTBOARD_PEBBLE").map(|_| "-doh=").into_iter())
             .arg("-defaultIPv4")
             .arg(address.to_string())
             .args(["-defaultIPv6", "", "-dns01"])
@@ -64,6 +62,9 @@ impl Authority {
             .arg("-management")
             .arg(format!("{address}:8055"))
             .start();
+        names
+            .wait_for(|line| line.contains("Starting management server").then_some(()))
+            .unwrap_or_else(|output| panic!("the name server does not start: {output}"));
         let settings = vec![
             ("PEBBLE_VA_NOSLEEP", "1".to_owned()),
             ("PEBBLE_WFE_NONCEREJECT", rejected_nonces.to_string()),
@@ -89,7 +90,9 @@ impl Authority {
 
     /// Starts it, with nothing known of an earlier run.
     pub fn begin(&mut self) {
-        let mut launch = launch("pebble");
+        let folder = std::env::var_os("OUTBOARD_PEBBLE").unwrap_or_else(|| "/usr/bin".into());
+        let program = Path::new(&folder).join("pebble");
+        let mut launch = Launch::new(&program.to_string_lossy());
         for (name, value) in &self.settings {
             launch = launch.env(name, value);
         }
@@ -187,9 +190,4 @@ impl Authority {
         });
         { counts }.next().unwrap_or(0)
     }
-}
-
-fn launch(program: &str) -> Launch {
-    let folder = std::env::var_os("OUTBOARD_PEBBLE").unwrap_or_else(|| "/usr/bin".into());
-    Launch::new(&Path::new(&folder).join(program).to_string_lossy())
 }
