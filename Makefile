@@ -88,6 +88,10 @@ flooders: build ## What a flood from within PHP or from outside costs another ap
 		$(CARGO) test -p outboard-e2e --test flooders -- --nocapture --test-threads 1 2>&1 | \
 		grep -oE '[^.]*probes.*|thread .*panicked.*|^error.*|^test result.*'
 
+certificates: build ## 1,000 names from an authority that rejects half of all nonces, with kills, as a table.
+	OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
+		$(CARGO) test -p outboard-e2e --test acme -- --ignored --nocapture
+
 memory: build ## What stalled streams and idle connections take of the gateway's memory, as a table.
 	@printf '| what | at the start | held | gone back | after |\n|---|---|---|---|---|\n'
 	ulimit -n "$$(ulimit -Hn)"; OUTBOARD_BIN=$(CURDIR)/target/release/outboard \

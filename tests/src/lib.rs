@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod authority;
 mod backend;
 mod bridge;
 mod browser;
@@ -61,6 +62,7 @@ mod web;
 mod wire;
 mod wordpress;
 
+pub use authority::Authority;
 pub use backend::Backend;
 pub use browser::Browser;
 pub use cable::Cable;

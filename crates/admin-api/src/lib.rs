@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cache;
+pub mod certificates;
 pub mod kv;
 pub mod opcache;
 mod query;
@@ -108,5 +109,11 @@ const fn describe<E: Endpoint>() -> Description {
 }
 
 /// Every endpoint that replies with JSON, by module.
-pub const ENDPOINTS: &[&[Description]] =
-    &[status::ENDPOINTS, server::ENDPOINTS, opcache::ENDPOINTS, cache::ENDPOINTS, kv::ENDPOINTS];
+pub const ENDPOINTS: &[&[Description]] = &[
+    status::ENDPOINTS,
+    server::ENDPOINTS,
+    opcache::ENDPOINTS,
+    certificates::ENDPOINTS,
+    cache::ENDPOINTS,
+    kv::ENDPOINTS,
+];

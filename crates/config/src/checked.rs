@@ -4,6 +4,7 @@
 //! have been rejected. One file per section; each converts its part of [`crate::raw`] into its part
 //! of [`Config`] and reports errors to the [`Context`].
 
+mod acme;
 mod app;
 mod compose;
 mod context;
@@ -25,6 +26,7 @@ mod tasks;
 mod tests;
 mod worker;
 
+pub use acme::{Acme, Authority, Challenge, ExternalAccount, is_local_name};
 pub use app::{App, Sendfile};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use context::Context;
@@ -62,6 +64,8 @@ pub struct Config {
     pub development: Option<Development>,
     /// The listeners, in the order of the file; at least one.
     pub listeners: Vec<Listener>,
+    /// How certificates are obtained; `None` if no listener needs it.
+    pub acme: Option<Acme>,
     /// The applications, by name; at least one.
     pub apps: Vec<App>,
     /// Limits that apply before the app of a request is known.
@@ -136,6 +140,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
     let log = log::log(&raw.log, &["log"], context);
     let listeners = listen::listeners(raw, context);
     let mut apps = app::apps(raw, context);
+    let acme = acme::acme(raw, &listeners, &apps, context);
     listen::check_client_certificates(&listeners, &apps, context);
     let is_development = raw.environment == raw::Environment::Development;
     let development = is_development.then(|| environment::development(raw, &apps, context));
@@ -149,6 +154,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         file: context.file.to_owned(),
         development,
         listeners,
+        acme,
         apps,
         limits: limits::merge(&raw.limits, &raw.limits.request),
         admin: admin(&raw.admin, context),

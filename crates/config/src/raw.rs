@@ -4,6 +4,7 @@
 //! reference, and their `Default` implementations its defaults. They hold the values as written;
 //! [`crate::checked`] validates them. Every struct rejects unknown keys.
 
+mod acme;
 mod app;
 mod compose;
 mod entities;
@@ -18,6 +19,8 @@ mod proxy;
 mod tasks;
 mod worker;
 
+pub use acme::Challenge;
+pub(crate) use acme::{Acme, AcmeShared};
 pub(crate) use app::*;
 pub(crate) use compose::*;
 pub use entities::{Durability, EntityMode, Overload};
@@ -88,6 +91,9 @@ pub(crate) struct File {
         "x-hint" = "an app has a name: write [app.NAME] and its keys below it",
     ))]
     pub(crate) app: BTreeMap<String, App>,
+    /// Certificates for listeners with `tls = "auto"`, which the server obtains itself.
+    #[schemars(extend("x-alias" = ["acme_issuer", "letsencrypt", "certificates"]))]
+    pub(crate) acme: Acme,
     /// Limits on connections, and default limits on requests.
     pub(crate) limits: Limits,
     /// Default pool settings for every app.
@@ -127,6 +133,7 @@ impl Default for File {
             threads: Count::Auto,
             drain_timeout: Period(30_000),
             app: BTreeMap::new(),
+            acme: Acme::default(),
             limits: Limits::default(),
             pool: Pool::default(),
             php: Php::default(),

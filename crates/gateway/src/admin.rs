@@ -5,9 +5,12 @@
 //! listener serves only the metrics, since its address may be open to a network.
 
 use crate::admin_reply::{self, Refusal, Response, json, render};
+use crate::certificates as obtained;
 use crate::gateway::Gateway;
 use crate::{entity_api, metrics, opcache, page_cache, status};
-use outboard_admin_api::{Endpoint, Method, cache, kv, opcache as opcache_api, server};
+use outboard_admin_api::{
+    Endpoint, Method, cache, certificates, kv, opcache as opcache_api, server,
+};
 use outboard_http_server::{Connection, RequestFacts, Role, Written};
 use outboard_http1::Method as HttpMethod;
 use std::rc::Rc;
@@ -49,6 +52,9 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
         }
         (opcache_api::Get::METHOD, opcache_api::Get::PATH) => {
             call(query, async |_: opcache_api::Get| Ok(opcache::status(gateway).await)).await
+        }
+        (certificates::Get::METHOD, certificates::Get::PATH) => {
+            call(query, async |_: certificates::Get| Ok(obtained::status(gateway))).await
         }
         (server::Reload::METHOD, server::Reload::PATH) => {
             call(query, async |_: server::Reload| match gateway.control.reload_and_wait().await {

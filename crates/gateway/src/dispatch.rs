@@ -15,8 +15,8 @@ use crate::request::{
 };
 use crate::route::{self, Route};
 use crate::{
-    admin, admin_admission, cold_files, compose, entity_api, files, live_reload, metrics, origin,
-    page_cache,
+    admin, admin_admission, certificates, cold_files, compose, entity_api, files, live_reload,
+    metrics, origin, page_cache,
 };
 use outboard_config::Metrics;
 use outboard_http_server::error_page::{self, METHODS};
@@ -145,6 +145,9 @@ async fn dispatch(
     if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
         return (None, refuse(connection, ctx, None, Reason::BadPath).await);
     }
+    if let Some(summary) = certificates::try_handle(connection, ctx).await {
+        return (None, summary);
+    }
     if is_misdirected(connection) {
         return (None, refuse(connection, ctx, None, Reason::Misdirected).await);
     }
@@ -229,14 +232,14 @@ async fn options_of_all(connection: &mut Connection, ctx: &RequestContext) -> Re
 /// on one connection.
 fn is_misdirected(connection: &mut Connection) -> bool {
     let listener = connection.listener.clone();
-    let chosen = connection.peer.tls.as_ref().and_then(|facts| facts.chosen);
+    let chosen = connection.peer.tls.as_ref().and_then(|facts| facts.chosen.clone());
     let Some((chosen, settings)) = chosen.zip(listener.tls.as_ref()) else {
         return false;
     };
     let is_trusted = connection.peer.is_trusted(&listener.forwarding);
     let buffers = connection.buffers();
     let host = split_host_port(buffers.head.host(&buffers.input).unwrap_or_default()).0;
-    !is_trusted && settings.is_misdirected(chosen, &String::from_utf8_lossy(host))
+    !is_trusted && settings.is_misdirected(&chosen, &String::from_utf8_lossy(host))
 }
 
 /// Redirects a client to a known host with TLS. ACME checks a name without it (RFC 8555 8.3).

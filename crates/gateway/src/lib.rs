@@ -21,6 +21,7 @@ mod admin_reply;
 mod app;
 mod app_table;
 mod cache_requirements;
+mod certificates;
 mod cold_files;
 mod compose;
 mod compression;

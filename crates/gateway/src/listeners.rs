@@ -7,6 +7,7 @@ mod http3;
 mod joined;
 mod tls;
 
+use crate::certificates::TlsState;
 use crate::gateway::Gateway;
 use crate::options::AdminSocket;
 use crate::server_error::ServerError;
@@ -18,7 +19,7 @@ use outboard_http_server::{
 };
 use outboard_log::{Level, Opener};
 use outboard_spawner::users;
-use outboard_tls::{ServerSettings, TicketKeys};
+use outboard_tls::{Issued, ServerSettings};
 use rustix::fs::chown;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -45,7 +46,7 @@ impl ConfiguredListener {
     /// # Errors
     /// A certificate or key that cannot be used.
     pub(crate) fn of(config: &Config, opener: &Opener) -> Result<Vec<Self>, ServerError> {
-        let certificates = certificates(config, opener, &TicketKeys::default());
+        let certificates = certificates(config, opener, &TlsState::new());
         Ok(Self::with(config, certificates.map_err(ServerError::setup)?))
     }
 
@@ -78,7 +79,8 @@ fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
     let role = if stream.is_some() { Role::Streams } else { Role::Apps };
     Rc::new(ListenerContext {
         forwarding: listener.forwarding.clone(),
-        tls,
+        tls: tls.settings,
+        issued: tls.issued,
         redirects_to_https: listener.redirects_to_https,
         http3: listener.http3,
         stream,
@@ -86,8 +88,14 @@ fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
     })
 }
 
-/// The certificates of a listener; `None` if it does not use TLS.
-pub(crate) type Certificates = Option<Arc<ServerSettings>>;
+/// The certificates of a listener.
+#[derive(Debug, Clone)]
+pub(crate) struct Certificates {
+    /// If it uses TLS.
+    settings: Option<Arc<ServerSettings>>,
+    /// If the server obtains certificates itself: authorities check its names on any listener.
+    issued: Option<Arc<Issued>>,
+}
 
 /// Reads the certificates of each listener. There may be very many, so a reload does it on a
 /// thread.
@@ -97,13 +105,17 @@ pub(crate) type Certificates = Option<Arc<ServerSettings>>;
 pub(crate) fn certificates(
     config: &Config,
     opener: &Opener,
-    keys: &TicketKeys,
+    state: &TlsState,
 ) -> Result<Vec<Certificates>, String> {
     let open = |path: &Path| opener.read(path);
     let read = |listener| {
-        let options = tls::options(listener, config);
-        let settings = options.map(|options| ServerSettings::read(&options, keys, &open));
-        Ok(settings.transpose()?.map(Arc::new))
+        let options = tls::options(listener, config, &state.issued);
+        let settings =
+            options.map(|options| ServerSettings::read(&options, &state.ticket_keys, &open));
+        Ok(Certificates {
+            settings: settings.transpose()?.map(Arc::new),
+            issued: config.acme.is_some().then(|| state.issued.clone()),
+        })
     };
     config.listeners.iter().map(read).collect()
 }

@@ -17,6 +17,7 @@ mod log_files;
 mod prepared;
 mod reload;
 
+use crate::certificates::{self, TlsState};
 use crate::datagrams;
 use crate::gateway::{Gateway, memory_limit_bytes, server_shared};
 use crate::listeners::{self, Certificates, ConfiguredListener};
@@ -38,7 +39,6 @@ use outboard_config::Config;
 use outboard_http_server::Role;
 use outboard_log::{Level, Opener};
 use outboard_reactor::{self as reactor, Interest, Share, Source, spawn};
-use outboard_tls::TicketKeys;
 use reload::reload;
 use std::future::poll_fn;
 use std::path::PathBuf;
@@ -61,9 +61,9 @@ pub fn check(config: &Config) -> Result<(), ServerError> {
 /// Why it did not start, or had to stop.
 pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError> {
     // Often only root can read the keys.
-    let ticket_keys = TicketKeys::default();
-    let certificates = listeners::certificates(&config, &Opener::default(), &ticket_keys);
-    let certificates = (certificates.map_err(ServerError::setup)?, ticket_keys);
+    let tls = TlsState::new();
+    let certificates = listeners::certificates(&config, &Opener::default(), &tls);
+    let certificates = (certificates.map_err(ServerError::setup)?, tls);
     let mut privileges = privileges::drop_root(&mut config, &options)?;
     options.sockets.append(&mut privileges.sockets);
     let privileges = Arc::new(privileges);
@@ -74,7 +74,7 @@ pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError
 
 async fn serve_on_loop(
     config: Config,
-    (certificates, ticket_keys): (Vec<Certificates>, TicketKeys),
+    (certificates, tls): (Vec<Certificates>, TlsState),
     options: Options,
     privileges: Arc<Privileges>,
 ) -> Result<(), ServerError> {
@@ -97,6 +97,7 @@ async fn serve_on_loop(
         spawn(stop_without_spawner(gateway.clone(), watched.map_err(ServerError::Io)?));
     }
     reactor::watch_memory(builder.rings.source());
+    certificates::obtain(&gateway, &seed.config, &tls).map_err(ServerError::setup)?;
     let configured = ConfiguredListener::with(&seed.config, certificates.clone());
     let admin_socket = listeners::listen_first(&gateway, configured, options.admin_socket)?;
     let sockets = datagrams::bind_new(&gateway, &gateway.generation().config.listeners)?;
@@ -106,7 +107,7 @@ async fn serve_on_loop(
     let started = Followers::start(&builder, &limits, &server, &handle).map_err(ServerError::Io)?;
     let (followers, handles) = started;
     spawn(do_work(gateway.clone(), work));
-    let lead = Lead { gateway: gateway.clone(), builder, followers, load, ticket_keys };
+    let lead = Lead { gateway: gateway.clone(), builder, followers, load, tls };
     if let Some(outcome) = wait_ready_or_stop(&lead, &signals, &seed).await {
         listeners::stop(&gateway);
         return outcome;

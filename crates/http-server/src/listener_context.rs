@@ -3,7 +3,7 @@
 use crate::connections::counted_as;
 use outboard_config::Forwarding;
 use outboard_reactor::Peer;
-use outboard_tls::ServerSettings;
+use outboard_tls::{Issued, ServerSettings};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -38,6 +38,8 @@ pub struct ListenerContext {
     pub forwarding: Forwarding,
     /// The certificates, if it uses TLS.
     pub tls: Option<Arc<ServerSettings>>,
+    /// Responds to authorities that check names of this server.
+    pub issued: Option<Arc<Issued>>,
     /// Whether its clients are redirected to a listener with TLS.
     pub redirects_to_https: bool,
     /// Whether it serves HTTP/3 too, on the same port of UDP.
@@ -62,6 +64,7 @@ impl ListenerContext {
             role,
             forwarding: Forwarding::default(),
             tls: None,
+            issued: None,
             redirects_to_https: false,
             http3: false,
             stream: None,

@@ -11,6 +11,7 @@ mod admin;
 mod admin_client;
 mod bench;
 mod cache;
+mod certificates;
 mod check;
 mod cli;
 mod doctor;
@@ -28,6 +29,7 @@ mod serve;
 mod status;
 mod target;
 mod terminal;
+mod trust;
 
 use clap::Parser;
 use cli::{Command, Outboard};
@@ -66,6 +68,8 @@ fn main() -> ExitCode {
         },
         Command::Cache { action } => cache::run(&action, &terminal),
         Command::Opcache { action } => opcache::run(&action, &terminal),
+        Command::Certificates(arguments) => certificates::run(&arguments, &terminal),
+        Command::Trust(arguments) => trust::run(&arguments, &terminal),
         Command::Kv { action } => kv::run(&action, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Bench(arguments) => bench::run(*arguments, &terminal),

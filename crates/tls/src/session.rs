@@ -4,6 +4,7 @@
 //! stream without `close_notify` is an error and never the end of data (RFC 8446 6.1); after an
 //! error only the alert is sent; an idle session has no buffers.
 
+use crate::issued::CHALLENGE_PROTOCOL;
 use crate::server::ServerSettings;
 use crate::session_facts::SessionFacts;
 use outboard_reactor::{Stream, without_budget};
@@ -97,6 +98,12 @@ impl Session {
     /// Whether HTTP/2 was negotiated (RFC 7301).
     pub fn is_http2(&self) -> bool {
         self.session.alpn_protocol() == Some(b"h2")
+    }
+
+    /// Whether the peer is an authority that has checked a name in the handshake (RFC 8737): no data
+    /// follows.
+    pub fn is_challenge(&self) -> bool {
+        self.session.alpn_protocol() == Some(CHALLENGE_PROTOCOL)
     }
 
     /// Whether the handshake is not complete, of a client that sends early data: what was received may be a

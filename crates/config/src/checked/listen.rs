@@ -21,8 +21,10 @@ pub struct Listener {
     pub address: ListenAddress,
     /// Trusted proxies and the `X-Forwarded-*` headers accepted from them.
     pub forwarding: Forwarding,
-    /// Its certificates; empty: no TLS.
+    /// Its certificates.
     pub certificates: Vec<Certificate>,
+    /// Whether it has certificates that the server obtains itself.
+    pub obtains_certificates: bool,
     /// Whether TLS 1.2 is refused.
     pub requires_tls13: bool,
     /// Whether requests are accepted before the handshake is complete.
@@ -35,6 +37,13 @@ pub struct Listener {
     pub http3: bool,
     /// What its clients speak.
     pub protocol: Protocol,
+}
+
+impl Listener {
+    /// Whether it uses TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.obtains_certificates || !self.certificates.is_empty()
+    }
 }
 
 /// What the clients of a listener speak.
@@ -162,6 +171,7 @@ fn listener(
                 address,
                 forwarding,
                 certificates: Vec::new(),
+                obtains_certificates: false,
                 requires_tls13: false,
                 early_data: false,
                 clients: None,
@@ -197,6 +207,7 @@ fn listener(
                 address,
                 forwarding: forwarding(proxies, headers),
                 certificates,
+                obtains_certificates: table.tls.is_automatic(),
                 requires_tls13: table.tls_minimum == raw::TlsVersion::Tls13,
                 early_data: table.early_data,
                 clients,

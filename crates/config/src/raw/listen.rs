@@ -49,10 +49,11 @@ pub(crate) struct Listen {
     #[serde(default)]
     pub(crate) forwarded_headers: Option<Vec<ForwardedHeader>>,
     /// Certificates. With at least one, the listener speaks TLS. The server name of the client
-    /// (SNI) selects the certificate; the first one is used if none matches.
+    /// (SNI) selects the certificate; the first one is used if none matches. `"auto"`: the server
+    /// obtains and renews the certificates itself, as `[acme]` describes.
     #[serde(default)]
     #[schemars(extend("x-alias" = ["ssl_certificate", "SSLCertificateFile"]))]
-    pub(crate) tls: Vec<Certificate>,
+    pub(crate) tls: Tls,
     /// The oldest version of TLS that is accepted.
     #[serde(default)]
     #[schemars(extend("x-alias" = ["ssl_protocols", "SSLProtocol"]))]
@@ -86,6 +87,44 @@ pub(crate) struct Listen {
     /// TLS. Needs `tls`.
     #[serde(default)]
     pub(crate) http3: bool,
+}
+
+/// Where certificates come from.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(crate) enum Tls {
+    /// The server obtains them itself.
+    Auto(AutoTls),
+    /// These files.
+    Files(Vec<Certificate>),
+}
+
+/// The server obtains certificates itself.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum AutoTls {
+    /// As `[acme]` describes.
+    Auto,
+}
+
+impl Tls {
+    /// Whether the listener does not speak TLS.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::Files(files) if files.is_empty())
+    }
+
+    /// Whether the server obtains the certificates itself.
+    pub(crate) fn is_automatic(&self) -> bool {
+        matches!(self, Self::Auto(AutoTls::Auto))
+    }
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self::Files(Vec::new())
+    }
 }
 
 /// What the clients of a listener speak.

@@ -10,8 +10,8 @@ use http::Request;
 use outboard_reactor::testing::{in_loop, wait_for};
 use outboard_reactor::{Peer, Stream as Socket, spawn};
 use outboard_tls::{
-    CertificateFiles, Io, ServerOptions, ServerSettings, Session, TicketKeys, Trust,
-    client_settings,
+    CertificateFiles, CertificateSource, Io, ServerOptions, ServerSettings, Session, TicketKeys,
+    Trust, client_settings,
 };
 use std::fs::File;
 use std::os::unix::net::UnixStream;
@@ -36,7 +36,11 @@ async fn connect(service: &Rc<Echo>) -> SendRequest<Bytes> {
     spawn(async move {
         let file = || CERTIFICATE.into();
         let options = ServerOptions {
-            certificates: vec![CertificateFiles { chain: file(), key: file(), ocsp: None }],
+            certificates: CertificateSource::Files(vec![CertificateFiles {
+                chain: file(),
+                key: file(),
+                ocsp: None,
+            }]),
             protocols: vec![b"h2"],
             ..ServerOptions::default()
         };

@@ -40,7 +40,10 @@ pub(super) fn certificates(
         let key = file("key", &written.key);
         Certificate { certificate, key, ocsp: written.ocsp.as_ref().map(|path| file("ocsp", path)) }
     };
-    table.tls.iter().enumerate().map(read).collect()
+    match &table.tls {
+        raw::Tls::Files(files) => files.iter().enumerate().map(read).collect(),
+        raw::Tls::Auto(_) => Vec::new(),
+    }
 }
 
 pub(super) fn clients(

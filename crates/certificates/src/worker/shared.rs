@@ -1,0 +1,68 @@
+//! What the worker shares with those of other gateways.
+
+use super::Worker;
+use crate::commons::Commons;
+use crate::manager::Message;
+use crate::plan::Validity;
+use crate::sharing::follow;
+use outboard_reactor::spawn;
+use outboard_tls::{Credential, Issued};
+use std::rc::Rc;
+use std::sync::Arc;
+
+impl Worker {
+    /// Shares certificates with other gateways, if a server for it is configured.
+    pub(super) fn share(self: &Rc<Self>) {
+        let config = self.config();
+        self.commons.replace(None);
+        let Some(server) = config.shared.clone() else { return };
+        let node = match self.storage.node(Commons::new_node) {
+            Ok(node) => node,
+            Err(why) => return self.error(&format!("certificates are not shared: {why}")),
+        };
+        let commons = Rc::new(Commons::new(server, self.http(), node));
+        self.commons.replace(Some(commons.clone()));
+        spawn(follow(self.clone(), commons));
+    }
+
+    /// What gateways share, if they do.
+    pub(crate) fn commons(&self) -> Option<Rc<Commons>> {
+        self.commons.borrow().clone()
+    }
+
+    /// Whether this is what gateways share.
+    pub(crate) fn is_shared_by(&self, commons: &Rc<Commons>) -> bool {
+        self.commons.borrow().as_ref().is_some_and(|present| Rc::ptr_eq(present, commons))
+    }
+
+    pub(crate) fn issued(&self) -> &Issued {
+        &self.issued
+    }
+
+    pub(crate) fn all_names(&self) -> Vec<String> {
+        self.names.borrow().keys().cloned().collect()
+    }
+
+    /// Uses the certificate that another gateway has stored for a name, if it is newer.
+    pub(crate) async fn adopt(&self, commons: &Commons, text: &str) -> Result<(), String> {
+        let Some(name) = self.names.borrow().get(text).cloned() else { return Ok(()) };
+        let found = commons.find(text).await?;
+        if let Some(record) = &found.record {
+            name.change(&self.storage, |own| own.merge(record))?;
+        }
+        let Some(pem) = found.pem else { return Ok(()) };
+        let credential = Credential::from_pem(&pem)?;
+        let is_newer = |own: Validity| own.not_before_s < credential.facts().not_before_s;
+        if !credential.covers(text) || !name.validity().is_none_or(is_newer) {
+            return Ok(());
+        }
+        self.storage.set_certificate(text, &String::from_utf8_lossy(&pem))?;
+        let authority = found.record.and_then(|record| record.authority).unwrap_or_default();
+        name.change(&self.storage, |own| own.issued(&authority))?;
+        name.set_credential(Arc::new(credential));
+        self.use_certificate(&name);
+        self.info(&format!("certificate for {text}: another gateway has obtained it"));
+        let _ = self.messages.send(Message::Look);
+        Ok(())
+    }
+}
