@@ -6,10 +6,11 @@
 
 mod account_key;
 mod client;
+mod failure;
 mod messages;
 mod problem;
 
 pub(crate) use account_key::{AccountKey, base64url};
 pub(crate) use client::{Client, Order};
+pub(crate) use failure::Failure;
 pub(crate) use messages::{Authorization, Challenge, OrderStatus};
-pub(crate) use problem::Problem;

@@ -3,17 +3,16 @@
 //! Run by the worker as a task. Invariants: only one process attempts a name at a time; an attempt that
 //! another process has made unnecessary does nothing; a failure never removes a certificate.
 
+use crate::acme::Failure;
 use crate::authority::Account;
 use crate::commons::Commons;
-use crate::failure::Failure;
 use crate::local_authority::LocalAuthority;
 use crate::name::Name;
 use crate::ordering;
-use crate::plan::{Step, Time};
-use crate::worker::{Worker, now_s};
-use outboard_config::{Acme, Authority, is_local_name};
+use crate::plan::Step;
+use crate::worker::{Worker, authorities, now_s, usable_s};
+use outboard_config::Authority;
 use outboard_tls::Credential;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -126,41 +125,6 @@ async fn try_all(worker: &Worker, name: &Name) -> Result<(), String> {
     }
     // Without an error, no authority was usable after all.
     if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
-}
-
-/// The authorities in their order; first the one that has an open order.
-fn authorities(config: &Acme, name: &Name) -> Vec<Authority> {
-    if is_local_name(&name.text) {
-        return vec![Authority::Local];
-    }
-    let mut all = config.authorities.clone();
-    let record = name.record.borrow();
-    let open = record.order.as_ref().map(|order| Authority::Acme(order.authority.clone()));
-    all.sort_by_key(|authority| Some(authority) != open.as_ref());
-    all
-}
-
-/// The times from which the authorities accept an order for the name.
-pub(crate) fn usable_times(worker: &Worker, config: &Acme, name: &Name) -> Vec<Time> {
-    let usable = |authority: &Authority| match authority {
-        Authority::Local => 0,
-        // What cannot be read is reported by the attempt.
-        Authority::Acme(url) => {
-            worker.account(url).map_or(0, |account| usable_s(worker, name, &account))
-        }
-    };
-    authorities(config, name).iter().map(usable).collect()
-}
-
-fn usable_s(worker: &Worker, name: &Name, account: &Rc<Account>) -> Time {
-    let has_open_order =
-        name.record.borrow().order.as_ref().is_some_and(|order| order.authority == account.url);
-    let paused_s = name.record.borrow().paused_s(&account.url);
-    match has_open_order {
-        // It does not count again; but the authority may be down.
-        true => account.responding_s().max(paused_s),
-        false => account.usable_s(worker.limits()).max(paused_s),
-    }
 }
 
 /// Records what a failure means for the authority and for the name.

@@ -3,8 +3,8 @@
 //! Owned by the worker, one for each authority. Invariant: the key is stored before the account is created,
 //! so that an interrupted start finds its account again.
 
+use crate::acme::Failure;
 use crate::acme::{AccountKey, Client};
-use crate::failure::Failure;
 use crate::plan::{AuthorityRecord, Limits, Time};
 use crate::storage::Storage;
 use outboard_config::{Acme, Authority};

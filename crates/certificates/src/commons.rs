@@ -26,7 +26,12 @@ const CHALLENGES_S: &[u8] = b"900";
 /// The largest reply has all challenges.
 const LIMITS: Limits = Limits { bytes: 16 << 20, values: 1 << 14 };
 /// The pause between two looks whether the connection is free.
-const LOOK_MS: u64 = 5;
+const TURN_MS: u64 = 5;
+/// The pause between two looks for news.
+pub(crate) const LOOK_MS: u64 = 500;
+/// How long a challenge is there before the authority is requested to check it, so that each gateway has
+/// looked.
+pub(crate) const SPREAD_MS: u64 = 3 * LOOK_MS;
 
 /// Takes the lock of a name, also again: 1 or 0.
 const LOCK: &[u8] = b"local holder = redis.call('GET', KEYS[1])
@@ -162,7 +167,7 @@ impl Commons {
     /// Sends a command, over a new connection if there is none or if it has failed.
     async fn call(&self, words: &[&[u8]]) -> Result<Value, String> {
         while self.is_busy.replace(true) {
-            sleep(LOOK_MS).await;
+            sleep(TURN_MS).await;
         }
         let outcome = self.call_alone(words).await;
         self.is_busy.set(false);

@@ -8,7 +8,9 @@
 //! | file | owns |
 //! |---|---|
 //! | `manager` | [`Manager`]: the thread, as the gateway sees it |
-//! | `worker` | the thread: which name is due, and what is under way |
+//! | `message` | what the manager and the thread send each other |
+//! | `schedule` | the thread: which name is due, and what is under way |
+//! | `worker` | the state of the thread |
 //! | `plan` | when a name is due, and limits: functions of the time |
 //! | `attempt` | one attempt for a name, at one authority after another |
 //! | `approval` | whether names that no app lists may have certificates |
@@ -21,7 +23,6 @@
 //! | `keys` | keys and requests for certificates |
 //! | `local_authority` | the authority for development |
 //! | `storage` | files |
-//! | `failure` | why there is no certificate |
 
 #![forbid(unsafe_code)]
 
@@ -30,18 +31,20 @@ mod approval;
 mod attempt;
 mod authority;
 mod commons;
-mod failure;
 mod keys;
 mod local_authority;
 mod manager;
+mod message;
 mod name;
 mod ordering;
 mod plan;
 mod responder;
+mod schedule;
 mod sharing;
 mod storage;
 mod worker;
 
 pub use local_authority::LocalAuthority;
-pub use manager::{LogLine, Manager};
+pub use manager::Manager;
+pub use message::LogLine;
 pub use storage::{PARTS, default_directory};

@@ -3,40 +3,19 @@
 //! Started with the first configuration that needs it, and configured by each reload. Invariant: the
 //! certificates that are stored are in use when [`Manager::start`] returns.
 
+use crate::message::{LogLine, Message, Statuses};
 use crate::name::Name;
+use crate::schedule::work;
 use crate::storage::Storage;
-use crate::worker::{Shared, work};
-use outboard_admin_api::certificates::{Certificate, Certificates};
+use crate::worker::Shared;
+use outboard_admin_api::certificates::Certificates;
 use outboard_config::Acme;
 use outboard_log::Level;
 use outboard_reactor::{MailboxSender, mailbox, run, unbound};
 use outboard_tls::Issued;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
-
-/// A line for the log of the server.
-#[derive(Debug)]
-pub struct LogLine {
-    /// Its severity.
-    pub level: Level,
-    /// Its text.
-    pub text: String,
-}
-
-/// What the worker is sent.
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// A reload has another configuration.
-    Configure(Box<Acme>),
-    /// Clients have requested names without a certificate.
-    Missing,
-    /// A name may be due.
-    Look,
-    /// The server ends.
-    Stop,
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -44,9 +23,6 @@ pub struct Manager {
     messages: MailboxSender<Message>,
     statuses: Arc<Statuses>,
 }
-
-/// Missing names that are reported at a time: clients choose them.
-const MAX_MISSING: usize = 64;
 
 impl Manager {
     /// Starts the thread. Its certificates are in `issued`; `log` receives its log lines.
@@ -98,7 +74,7 @@ impl Manager {
 
     /// The certificates and their state.
     pub fn status(&self) -> Certificates {
-        Certificates { certificates: lock(&self.statuses.certificates).values().cloned().collect() }
+        self.statuses.all()
     }
 }
 
@@ -114,32 +90,4 @@ fn use_stored(text: &str, storage: &Storage, issued: &Issued) -> (Name, Option<S
         issued.insert(text, credential);
     }
     (name, fault)
-}
-
-/// What other threads read of the worker, and what they report to it.
-#[derive(Debug, Default)]
-pub(crate) struct Statuses {
-    certificates: Mutex<BTreeMap<String, Certificate>>,
-    missing: Mutex<BTreeSet<String>>,
-}
-
-impl Statuses {
-    pub(crate) fn set(&self, certificates: BTreeMap<String, Certificate>) {
-        *lock(&self.certificates) = certificates;
-    }
-
-    /// Whether the worker has to be woken for it.
-    fn add_missing(&self, name: &str) -> bool {
-        let mut missing = lock(&self.missing);
-        missing.len() < MAX_MISSING && missing.insert(name.to_owned()) && missing.len() == 1
-    }
-
-    /// The names that were reported since the last call.
-    pub(crate) fn take_missing(&self) -> BTreeSet<String> {
-        std::mem::take(&mut *lock(&self.missing))
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

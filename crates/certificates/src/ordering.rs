@@ -5,9 +5,9 @@
 //! before the certificate is requested, so that a process that ends at any point continues with the same
 //! order; a certificate is used only if it is for the name and its key.
 
+use crate::acme::Failure;
 use crate::acme::{Authorization, Client, Order, OrderStatus};
 use crate::authority::Account;
-use crate::failure::Failure;
 use crate::keys;
 use crate::name::Name;
 use crate::plan::{OpenOrder, Time};

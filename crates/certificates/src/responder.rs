@@ -4,9 +4,8 @@
 //! withdrawn afterwards; the program that publishes DNS records ends within [`HOOK_S`].
 
 use crate::acme::base64url;
-use crate::commons::Commons;
+use crate::commons::{Commons, SPREAD_MS};
 use crate::keys;
-use crate::sharing::SPREAD_MS;
 use aws_lc_rs::digest::{SHA256, digest};
 use outboard_config::Challenge;
 use outboard_reactor::{blocking, sleep};

@@ -3,17 +3,12 @@
 //! A task of the worker for as long as the same server is configured. Invariants: a certificate replaces
 //! only an older one; a server that does not respond costs nothing but news.
 
-use crate::commons::{Commons, News};
+use crate::commons::{Commons, LOOK_MS, News};
 use crate::worker::Worker;
 use outboard_reactor::sleep;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The pause between two looks.
-const LOOK_MS: u64 = 500;
-/// How long a challenge is there before the authority is requested to check it, so that each gateway has
-/// looked.
-pub(crate) const SPREAD_MS: u64 = 3 * LOOK_MS;
 /// More changes at once: all names are looked at.
 const MAX_CHANGES: u64 = 500;
 /// The pause after a failure.

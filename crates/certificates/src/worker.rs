@@ -4,51 +4,48 @@
 //! the certificates that are stored are used before the first message is processed; the thread looks at the
 //! clock at least every [`LOOK_S`], because it may jump.
 
+mod authorities;
 mod missing;
 mod shared;
 mod status;
 mod window;
 
 use crate::approval::Approvals;
-use crate::attempt::{attempt, usable_times};
 use crate::authority::Account;
 use crate::commons::Commons;
-use crate::manager::{LogLine, Message, Statuses};
+use crate::message::{LogLine, Message, Statuses};
 use crate::name::Name;
 use crate::plan::{Limits, Step, Time};
 use crate::responder::Responder;
 use crate::storage::Storage;
 use outboard_config::Acme;
 use outboard_log::Level;
-use outboard_reactor::{MailboxReceiver, MailboxSender, now_ms, spawn, with_deadline};
+use outboard_reactor::MailboxSender;
 use outboard_tls::Issued;
 use outboard_upstream::{Client as HttpClient, Settings};
-use status::status;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Names that are under way at a time.
-const ATTEMPTS: usize = 8;
-/// The longest time between two looks at the clock.
-const LOOK_S: u64 = 60;
+pub(crate) use authorities::{authorities, usable_s, usable_times};
+pub(crate) use status::status;
 
 /// See the module.
 pub(crate) struct Worker {
-    config: RefCell<Rc<Acme>>,
-    http: RefCell<Rc<HttpClient>>,
+    pub(crate) config: RefCell<Rc<Acme>>,
+    pub(crate) http: RefCell<Rc<HttpClient>>,
     pub(crate) storage: Storage,
-    issued: Arc<Issued>,
-    statuses: Arc<Statuses>,
-    log: MailboxSender<LogLine>,
-    messages: MailboxSender<Message>,
-    names: RefCell<BTreeMap<String, Rc<Name>>>,
-    accounts: RefCell<BTreeMap<String, Rc<Account>>>,
-    under_way: Cell<usize>,
-    approvals: Approvals,
-    commons: RefCell<Option<Rc<Commons>>>,
+    pub(crate) issued: Arc<Issued>,
+    pub(crate) statuses: Arc<Statuses>,
+    pub(crate) log: MailboxSender<LogLine>,
+    pub(crate) messages: MailboxSender<Message>,
+    pub(crate) names: RefCell<BTreeMap<String, Rc<Name>>>,
+    pub(crate) accounts: RefCell<BTreeMap<String, Rc<Account>>>,
+    pub(crate) under_way: Cell<usize>,
+    pub(crate) approvals: Approvals,
+    pub(crate) commons: RefCell<Option<Rc<Commons>>>,
 }
 
 /// Seconds since 1970.
@@ -64,43 +61,6 @@ pub(crate) struct Shared {
     pub(crate) messages: MailboxSender<Message>,
 }
 
-/// Obtains certificates until the manager is dropped.
-pub(crate) async fn work(
-    config: Acme,
-    storage: Storage,
-    shared: Shared,
-    receiver: MailboxReceiver<Message>,
-) {
-    let Shared { issued, statuses, log, messages } = shared;
-    let worker = Rc::new(Worker {
-        http: RefCell::new(http_client(&config)),
-        config: RefCell::new(Rc::new(config)),
-        storage,
-        issued,
-        statuses,
-        log,
-        messages,
-        names: RefCell::default(),
-        accounts: RefCell::default(),
-        under_way: Cell::new(0),
-        approvals: Approvals::default(),
-        commons: RefCell::default(),
-    });
-    worker.load_names();
-    worker.share();
-    loop {
-        let next_s = worker.start_due();
-        let pause_s = next_s.saturating_sub(now_s()).clamp(1, LOOK_S);
-        match with_deadline(now_ms() + pause_s * 1000, receiver.next()).await {
-            Ok(Message::Stop) => return,
-            Ok(Message::Configure(config)) => worker.configure(*config),
-            Ok(Message::Missing) => worker.report_missing(),
-            // An attempt has ended, or a name may be due.
-            Ok(Message::Look) | Err(_) => {}
-        }
-    }
-}
-
 fn http_client(config: &Acme) -> Rc<HttpClient> {
     HttpClient::new(Settings {
         ca_file: config.ca.clone(),
@@ -111,6 +71,32 @@ fn http_client(config: &Acme) -> Rc<HttpClient> {
 }
 
 impl Worker {
+    pub(crate) fn new(config: Acme, storage: Storage, shared: Shared) -> Rc<Self> {
+        let Shared { issued, statuses, log, messages } = shared;
+        Rc::new(Self {
+            http: RefCell::new(http_client(&config)),
+            config: RefCell::new(Rc::new(config)),
+            storage,
+            issued,
+            statuses,
+            log,
+            messages,
+            names: RefCell::default(),
+            accounts: RefCell::default(),
+            under_way: Cell::new(0),
+            approvals: Approvals::default(),
+            commons: RefCell::default(),
+        })
+    }
+
+    /// Uses another configuration.
+    pub(crate) fn configure(&self, config: Acme) {
+        self.http.replace(http_client(&config));
+        self.accounts.borrow_mut().clear();
+        self.config.replace(Rc::new(config));
+        self.load_names();
+    }
+
     pub(crate) fn config(&self) -> Rc<Acme> {
         self.config.borrow().clone()
     }
@@ -172,16 +158,8 @@ impl Worker {
         let _ = self.log.send(LogLine { level, text: text.to_owned() });
     }
 
-    fn configure(self: &Rc<Self>, config: Acme) {
-        self.http.replace(http_client(&config));
-        self.accounts.borrow_mut().clear();
-        self.config.replace(Rc::new(config));
-        self.load_names();
-        self.share();
-    }
-
     /// Reads what is stored about the configured names, and forgets all others.
-    fn load_names(&self) {
+    pub(crate) fn load_names(&self) {
         let config = self.config();
         let mut names = self.names.borrow_mut();
         let is_on_demand = config.ask.is_some();
@@ -202,55 +180,4 @@ impl Worker {
         self.issued.retain(|text| names.contains_key(text));
         self.issued.set_default_name(config.names.first().map(String::as_str));
     }
-
-    /// Starts attempts for the names that are due; returns when the next one is.
-    fn start_due(self: &Rc<Self>) -> Time {
-        let now_s = now_s();
-        self.accounts.borrow().values().for_each(|account| account.correct(now_s));
-        let names: Vec<Rc<Name>> = self.names.borrow().values().cloned().collect();
-        let mut next_s = Time::MAX;
-        let mut statuses = BTreeMap::new();
-        for name in names {
-            name.record.borrow_mut().correct(now_s);
-            let step = self.next_step(&name, now_s);
-            statuses.insert(name.text.clone(), status(&name, step, now_s));
-            if name.is_busy.get() {
-                continue;
-            }
-            match step {
-                Step::Obtain if self.under_way.get() < ATTEMPTS => self.start(name, Task::Obtain),
-                // It is started when another attempt has ended.
-                Step::Obtain => {}
-                Step::Wait(at_s) => {
-                    next_s = next_s.min(at_s);
-                    if self.wants_window(&name, now_s) && self.under_way.get() < ATTEMPTS {
-                        self.start(name, Task::Window);
-                    }
-                }
-            }
-        }
-        self.statuses.set(statuses);
-        next_s
-    }
-
-    fn start(self: &Rc<Self>, name: Rc<Name>, task: Task) {
-        let worker = self.clone();
-        name.is_busy.set(true);
-        self.under_way.set(self.under_way.get() + 1);
-        spawn(async move {
-            match task {
-                Task::Obtain => attempt(&worker, &name).await,
-                Task::Window => worker.request_window(&name).await,
-            }
-            name.is_busy.set(false);
-            worker.issued.settle(&name.text);
-            worker.under_way.set(worker.under_way.get() - 1);
-            let _ = worker.messages.send(Message::Look);
-        });
-    }
-}
-
-enum Task {
-    Obtain,
-    Window,
 }

@@ -2,9 +2,9 @@
 //!
 //! Rendered for the admin socket, the metrics listener and the metrics path.
 
+mod certificates;
 mod page;
 
-use crate::certificates;
 use crate::gateway::Gateway;
 use crate::status;
 use outboard_admin_api::status::{MemoryAccount, Pool, Tasks, Tls, Turns, Upstream};
@@ -41,7 +41,7 @@ async fn on_lead(gateway: &Gateway) -> Vec<u8> {
     for reason in &status.reasons {
         page.sample("outboard_refusals_total", &[("reason", &reason.reason)], reason.count);
     }
-    certificates(&mut page, gateway);
+    certificates::write(&mut page, gateway);
     turns(&mut page, &status.turns);
     memory(&mut page, &status.memory);
     upstream(&mut page, &status.upstream);
@@ -64,31 +64,6 @@ fn tls(page: &mut Page, tls: &Tls) {
         page.sample(name, &[("version", version), ("resumed", resumed)], count);
     }
     page.single("outboard_tls_handshakes_failed_total", "Failed TLS handshakes.", tls.failed);
-}
-
-/// Certificates with a metric of their own: those that expire first.
-const MAX_CERTIFICATES: usize = 1000;
-
-fn certificates(page: &mut Page, gateway: &Gateway) {
-    let mut all = certificates::status(gateway).certificates;
-    if all.is_empty() {
-        return;
-    }
-    for (name, help, state) in [
-        ("outboard_certificates_valid", "Names with a valid certificate.", "valid"),
-        ("outboard_certificates_expired", "Names with an expired certificate.", "expired"),
-        ("outboard_certificates_missing", "Names without a certificate.", "missing"),
-    ] {
-        page.single(name, help, all.iter().filter(|one| one.state == state).count() as u64);
-    }
-    let failing = all.iter().filter(|one| one.last_error.is_some()).count() as u64;
-    page.single("outboard_certificates_failing", "Names whose last attempt has failed.", failing);
-    let name = "outboard_certificate_expiry_timestamp_seconds";
-    page.metric(name, "When a certificate expires, in seconds since 1970.");
-    all.sort_by_key(|one| one.not_after_s);
-    for one in all.iter().filter(|one| one.not_after_s.is_some()).take(MAX_CERTIFICATES) {
-        page.sample(name, &[("name", &one.name)], one.not_after_s.unwrap_or_default());
-    }
 }
 
 fn turns(page: &mut Page, turns: &Turns) {

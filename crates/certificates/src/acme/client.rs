@@ -3,9 +3,9 @@
 //! One for each authority; several names use it at the same time.
 
 use super::account_key::{AccountKey, Signer};
+use super::failure::Failure;
 use super::messages::{Authorization, Directory, OrderObject, RenewalInfo};
 use super::problem::Problem;
-use crate::failure::Failure;
 use outboard_config::ExternalAccount;
 use outboard_upstream::{Client as HttpClient, Request, RequestHeaders, Response, Url};
 use serde::de::DeserializeOwned;

@@ -2,7 +2,7 @@
 
 use super::{Worker, now_s};
 use crate::approval;
-use crate::manager::Message;
+use crate::message::Message;
 use crate::name::Name;
 use crate::plan::Step;
 use outboard_reactor::spawn;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 const MAX_NAMES: usize = 20_000;
 
 impl Worker {
-    pub(super) fn report_missing(self: &Rc<Self>) {
+    pub(crate) fn report_missing(self: &Rc<Self>) {
         let has_ask = self.config.borrow().ask.is_some();
         for text in self.statuses.take_missing() {
             if has_ask && !self.names.borrow().contains_key(&text) {

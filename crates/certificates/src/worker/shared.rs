@@ -2,29 +2,13 @@
 
 use super::Worker;
 use crate::commons::Commons;
-use crate::manager::Message;
+use crate::message::Message;
 use crate::plan::Validity;
-use crate::sharing::follow;
-use outboard_reactor::spawn;
 use outboard_tls::{Credential, Issued};
 use std::rc::Rc;
 use std::sync::Arc;
 
 impl Worker {
-    /// Shares certificates with other gateways, if a server for it is configured.
-    pub(super) fn share(self: &Rc<Self>) {
-        let config = self.config();
-        self.commons.replace(None);
-        let Some(server) = config.shared.clone() else { return };
-        let node = match self.storage.node(Commons::new_node) {
-            Ok(node) => node,
-            Err(why) => return self.error(&format!("certificates are not shared: {why}")),
-        };
-        let commons = Rc::new(Commons::new(server, self.http(), node));
-        self.commons.replace(Some(commons.clone()));
-        spawn(follow(self.clone(), commons));
-    }
-
     /// What gateways share, if they do.
     pub(crate) fn commons(&self) -> Option<Rc<Commons>> {
         self.commons.borrow().clone()

@@ -5,7 +5,7 @@ use crate::plan::{Step, Time};
 use outboard_admin_api::certificates::Certificate;
 
 /// See the module.
-pub(super) fn status(name: &Name, step: Step, now_s: Time) -> Certificate {
+pub(crate) fn status(name: &Name, step: Step, now_s: Time) -> Certificate {
     let credential = name.credential();
     let facts = credential.as_ref().map(|credential| credential.facts());
     let state = match facts {

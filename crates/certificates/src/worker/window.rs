@@ -9,7 +9,7 @@ use outboard_log::Level;
 
 impl Worker {
     /// Whether the recommendation of the authority is to be requested (RFC 9773).
-    pub(super) fn wants_window(&self, name: &Name, now_s: Time) -> bool {
+    pub(crate) fn wants_window(&self, name: &Name, now_s: Time) -> bool {
         let record = name.record.borrow();
         let is_listed = |url: &String| {
             let authority = Authority::Acme(url.clone());
@@ -21,7 +21,7 @@ impl Worker {
     }
 
     /// Requests when to renew the certificate.
-    pub(super) async fn request_window(&self, name: &Name) {
+    pub(crate) async fn request_window(&self, name: &Name) {
         let config = self.config();
         let Some(url) = name.record.borrow().authority.clone() else { return };
         let window = async {

@@ -1,6 +1,6 @@
 //! [`Failure`]: why an authority has not issued a certificate.
 
-use crate::acme::Problem;
+use super::problem::Problem;
 use std::error::Error;
 use std::fmt;
 
