@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bans;
 pub mod cache;
 pub mod kv;
 pub mod opcache;
@@ -108,5 +109,11 @@ const fn describe<E: Endpoint>() -> Description {
 }
 
 /// Every endpoint that replies with JSON, by module.
-pub const ENDPOINTS: &[&[Description]] =
-    &[status::ENDPOINTS, server::ENDPOINTS, opcache::ENDPOINTS, cache::ENDPOINTS, kv::ENDPOINTS];
+pub const ENDPOINTS: &[&[Description]] = &[
+    status::ENDPOINTS,
+    server::ENDPOINTS,
+    opcache::ENDPOINTS,
+    cache::ENDPOINTS,
+    bans::ENDPOINTS,
+    kv::ENDPOINTS,
+];

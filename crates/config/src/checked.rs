@@ -4,6 +4,7 @@
 //! have been rejected. One file per section; each converts its part of [`crate::raw`] into its part
 //! of [`Config`] and reports errors to the [`Context`].
 
+mod access;
 mod app;
 mod compose;
 mod context;
@@ -25,6 +26,7 @@ mod tasks;
 mod tests;
 mod worker;
 
+pub use access::{Access, AccessRule, Admission, Peers, RateKey, RateLimit, RuleSet, counted_as};
 pub use app::{App, Sendfile};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use context::Context;
@@ -66,6 +68,8 @@ pub struct Config {
     pub apps: Vec<App>,
     /// Limits that apply before the app of a request is known.
     pub limits: Limits,
+    /// The file of the bans; `None`: they end with the server.
+    pub bans_file: Option<PathBuf>,
     /// Status and metrics.
     pub admin: Admin,
     /// The server's own logs.
@@ -151,6 +155,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         listeners,
         apps,
         limits: limits::merge(&raw.limits, &raw.limits.request),
+        bans_file: raw.bans.file.as_ref().map(|file| context.absolute(file)),
         admin: admin(&raw.admin, context),
         log,
         io: Io {

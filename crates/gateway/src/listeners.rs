@@ -78,6 +78,7 @@ fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
     let role = if stream.is_some() { Role::Streams } else { Role::Apps };
     Rc::new(ListenerContext {
         forwarding: listener.forwarding.clone(),
+        admission: listener.admission.clone(),
         tls,
         redirects_to_https: listener.redirects_to_https,
         http3: listener.http3,

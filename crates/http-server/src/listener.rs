@@ -260,6 +260,12 @@ fn admit<S: Service>(
     }
     let address = context.limited_address(peer);
     let peer = PeerInfo::new(peer);
+    if context.role.is_for_clients()
+        && let Some(reason) = service.refuses(&context, peer.ip())
+    {
+        server.reject(&peer.text, reason);
+        return None;
+    }
     let entry = server.connections.open(Kind::Connection, address, &server.limits());
     match entry {
         Some(_) => server.counters.borrow_mut().connections += 1,

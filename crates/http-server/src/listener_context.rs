@@ -1,7 +1,7 @@
 //! [`ListenerContext`]: the settings of a listener that its connections use.
 
 use crate::connections::counted_as;
-use outboard_config::Forwarding;
+use outboard_config::{Admission, Forwarding};
 use outboard_reactor::Peer;
 use outboard_tls::ServerSettings;
 use std::net::IpAddr;
@@ -36,6 +36,8 @@ pub struct ListenerContext {
     pub role: Role,
     /// Trusted proxies and their headers.
     pub forwarding: Forwarding,
+    /// The addresses whose connections are accepted.
+    pub admission: Admission,
     /// The certificates, if it uses TLS.
     pub tls: Option<Arc<ServerSettings>>,
     /// Whether its clients are redirected to a listener with TLS.
@@ -61,6 +63,7 @@ impl ListenerContext {
         Self {
             role,
             forwarding: Forwarding::default(),
+            admission: Admission::default(),
             tls: None,
             redirects_to_https: false,
             http3: false,

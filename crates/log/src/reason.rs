@@ -48,6 +48,8 @@ reasons! {
     SymlinkEscape 403 "symlink_escape" "A symbolic link points outside of the root; see static.symlinks.";
     PhpSource 404 "php_source" "The file is or may be the source of a PHP script; see php.extensions.";
     PrivateFile 404 "private_file" "Databases, dumps, backups, logs and keys are not served; see static.allow_private.";
+    AddressDenied 403 "address_denied" "The address of the client is refused by an access rule.";
+    Banned 403 "banned" "The address of the client is banned; see outboard bans.";
     NoIndex 403 "no_index" "The directory has no index file, and the app has no front controller.";
     NotAFile 403 "not_a_file" "The path is neither a regular file nor a directory.";
     Unreadable 403 "unreadable" "The gateway has no permission to read the file.";
@@ -66,6 +68,7 @@ reasons! {
     EntityCondition 412 "entity_condition" "The record does not satisfy If-Match or If-None-Match.";
     EntityTooLarge 413 "entity_too_large" "The value is larger than kv.max_value.";
     TargetTooLong 414 "target_too_long" "The request line is longer than limits.request_line.";
+    RateLimited 429 "rate_limited" "The client has sent more requests than rate_limit of an access rule admits.";
     HeadersTooLarge 431 "headers_too_large" "The headers exceed limits.header or limits.header_count.";
     ClientGone 499 "client_gone" "The client closed the connection before the response was complete.";
     Internal 500 "internal" "The gateway failed; this is a bug of Outboard.";
@@ -115,7 +118,12 @@ impl Reason {
             | Self::DotFile
             | Self::PhpSource
             | Self::PrivateFile => "Not found.",
-            Self::SymlinkEscape | Self::NotAFile | Self::Unreadable => "Access denied.",
+            Self::SymlinkEscape
+            | Self::NotAFile
+            | Self::Unreadable
+            | Self::AddressDenied
+            | Self::Banned => "Access denied.",
+            Self::RateLimited => "Too many requests.",
             _ => self.text(),
         }
     }

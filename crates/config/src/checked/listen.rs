@@ -2,7 +2,7 @@
 
 mod tls;
 
-use super::{App, Context};
+use super::{Admission, App, Context};
 use crate::diagnostic::Kind;
 use crate::raw::{self, ForwardedHeader, ListenEntry};
 use crate::scalar::{Address, Fault, FilePath, Network, Peer, UNIX_PATH_MAX_BYTES};
@@ -19,6 +19,8 @@ pub struct Listener {
     pub address: ListenAddress,
     /// Trusted proxies and the `X-Forwarded-*` headers accepted from them.
     pub forwarding: Forwarding,
+    /// The addresses whose connections are accepted.
+    pub admission: Admission,
     /// Its certificates; empty: no TLS.
     pub certificates: Vec<Certificate>,
     /// Whether TLS 1.2 is refused.
@@ -179,6 +181,7 @@ fn listener(
                 name: address.to_string(),
                 address,
                 forwarding,
+                admission: Admission::default(),
                 certificates: Vec::new(),
                 requires_tls13: false,
                 clients: None,
@@ -210,6 +213,7 @@ fn listener(
                 name,
                 address,
                 forwarding: forwarding(proxies, headers),
+                admission: Admission::new(&table.allow, &table.deny),
                 certificates,
                 requires_tls13: table.tls_minimum == raw::TlsVersion::Tls13,
                 clients,

@@ -1,8 +1,8 @@
 //! `[app.NAME]`: an application and how requests map to its files.
 
 use super::{
-    Compose, Log, Mode, OneOrMany, PageCacheEntry, Php, Pool, Prefetch, Proxy, RequestLimits,
-    Tasks, Worker,
+    Access, Compose, Log, Mode, OneOrMany, PageCacheEntry, Php, Pool, Prefetch, Proxy,
+    RequestLimits, Tasks, Worker,
 };
 use crate::scalar::{
     AppName, ByteSize, Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue,
@@ -69,10 +69,13 @@ pub(crate) struct App {
     /// Page cache: `"off"`, `"auto"`, `"on"`, or a table.
     #[schemars(extend("x-alias" = ["fastcgi_cache", "proxy_cache", "cache"]))]
     pub(crate) page_cache: PageCacheEntry,
+    /// Which clients may request which paths, and how often.
+    #[schemars(extend("x-alias" = ["limit_req", "limit_req_zone", "auth_basic", "satisfy", "basic_auth", "forward_auth", "auth_request", "rate_limit"]))]
+    pub(crate) access: Vec<Access>,
     /// Paths that get 404, including everything below them. Case is ignored. A pattern is matched
     /// against the request path, the rewritten path, and the resulting file or script, including
     /// index files.
-    #[schemars(extend("x-alias" = ["Deny", "Require", "allow"]))]
+    #[schemars(extend("x-alias" = ["Deny", "Require"]))]
     pub(crate) deny: Vec<PathPattern>,
     /// Directories in which no script runs, at any depth, such as upload directories. Requests for
     /// scripts there get 404.
@@ -229,6 +232,7 @@ impl Default for App {
             prefetch: Vec::new(),
             proxy: Vec::new(),
             page_cache: PageCacheEntry::default(),
+            access: Vec::new(),
             deny: Vec::new(),
             no_php_in: Vec::new(),
             require_client_certificate: false,

@@ -1,0 +1,85 @@
+//! `[[app.NAME.access]]`: which clients may request some paths, and how often; `[bans]`.
+
+use crate::scalar::{FilePath, PathPattern, Peer, PlainText, RateText};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which clients may request some paths, and how often. A request has to satisfy all rules whose paths it
+/// matches.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Access {
+    /// Paths that the rule protects, with everything below them, in any case. As with `deny`, the pattern is
+    /// matched against the request path, the rewritten path, and the resulting file or script, and also
+    /// against what follows a script in the path (`/index.php/admin`). Default: all requests.
+    #[schemars(extend("x-alias" = ["location", "Location", "matcher"]))]
+    pub(crate) path: Option<PathPattern>,
+    /// Paths to which the rule does not apply.
+    #[schemars(extend("x-alias" = ["exclude", "not"]))]
+    pub(crate) except: Vec<PathPattern>,
+    /// Networks whose clients are admitted; all others get 403. `"unix"` stands for peers on a Unix socket.
+    /// Default: all.
+    #[schemars(extend("x-alias" = ["Require", "remote_ip", "whitelist"]))]
+    pub(crate) allow: Vec<Peer>,
+    /// Networks whose clients get 403, also if `allow` has them.
+    #[schemars(extend("x-alias" = ["Deny", "blacklist"]))]
+    pub(crate) deny: Vec<Peer>,
+    /// How many requests a client may send; further requests get 429. A rate such as `"10/s"` or
+    /// `"300/min"`, or a table.
+    #[schemars(extend("x-alias" = ["limit_req", "throttle"]))]
+    pub(crate) rate_limit: Option<RateLimitEntry>,
+}
+
+/// Banned clients.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Bans {
+    /// File in which the bans of `outboard ban` survive a restart; the gateway's user must be able to write
+    /// to its directory. It is read at the start. Default: `bans` in the directory that systemd names in
+    /// `STATE_DIRECTORY`, and otherwise none.
+    pub(crate) file: Option<FilePath>,
+}
+
+/// A rate limit: the rate alone, or a table.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(crate) enum RateLimitEntry {
+    /// The rate alone.
+    Rate(RateText),
+    /// A table.
+    Table(Box<RateLimit>),
+}
+
+/// How many requests a client may send.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RateLimit {
+    /// Requests in a period, such as `"10/s"`, `"300/min"` or `"5/10s"`.
+    pub(crate) rate: RateText,
+    /// Requests that are admitted at once after a pause. Default: those of one period.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) burst: Option<u32>,
+    /// What distinguishes clients: `"address"` (an IPv6 /64 network counts as one address),
+    /// `"header:NAME"` or `"cookie:NAME"`. A request without that header or cookie counts by its address.
+    #[serde(default = "address")]
+    #[schemars(extend("x-alias" = ["zone", "$binary_remote_addr"]))]
+    pub(crate) key: PlainText,
+    /// Clients that are known at the same time, of 32 bytes each. With more active clients, some share a
+    /// limit.
+    #[serde(default = "default_clients")]
+    #[schemars(range(min = 16, max = 10_000_000))]
+    pub(crate) clients: u32,
+    /// Whether refused requests get `RateLimit` and `RateLimit-Policy` fields in addition to `Retry-After`.
+    #[serde(default)]
+    pub(crate) headers: bool,
+}
+
+fn address() -> PlainText {
+    PlainText("address".to_owned())
+}
+
+pub(crate) fn default_clients() -> u32 {
+    65_536
+}

@@ -1,0 +1,160 @@
+//! Which clients may request what, and how often: rules, rate limits and bans, against a real server.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{Configured, Docroot, Request, Response, connect, read_to_any_end};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::Output;
+
+fn docroot() -> Docroot {
+    let docroot = Docroot::of("routing");
+    docroot.put("index.php", "<?php echo 'RAN ', $_SERVER['REQUEST_URI'];");
+    docroot.put("admin/users.php", "<?php echo 'RAN users';");
+    docroot.put("admin/notes.txt", "SENT notes");
+    docroot.put("admin/index.html", "SENT index");
+    docroot.put("open.txt", "SENT open");
+    docroot
+}
+
+fn text(tables: &str) -> String {
+    format!(
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n\
+         [app.site]\nroot = \"www\"\n{tables}\n"
+    )
+}
+
+fn serve(tables: &str) -> Configured {
+    Configured::start(docroot(), &text(tables))
+}
+
+#[track_caller]
+fn refused(response: Response, status: u16, reason: &str) {
+    assert!(!response.text().contains("RAN") && !response.text().contains("SENT"), "{response:?}");
+    let response = response.expect(status);
+    assert_eq!(response.header("x-outboard-reason"), Some(reason));
+}
+
+#[track_caller]
+fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// A new connection gets no response.
+#[track_caller]
+fn closed(address: SocketAddr) {
+    let mut stream = connect(address);
+    // It may be closed already.
+    let _ = stream.write_all(b"GET /open.txt HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    let received = read_to_any_end(&mut stream);
+    assert!(!String::from_utf8_lossy(&received).contains("SENT"), "{received:?}");
+}
+
+const FOR_OTHERS: &str = r#"
+page_cache = "on"
+[[app.site.access]]
+path = "/admin/"
+allow = ["192.0.2.0/24"]
+[[app.site.rewrite]]
+match = '^/shortcut/(.*)$'
+to = '/admin/$1'
+"#;
+
+#[test]
+fn a_protected_directory_is_closed_in_every_spelling() {
+    let site = serve(FOR_OTHERS);
+    for target in [
+        "/admin",
+        "/admin/",
+        "/admin/users.php",
+        "/admin/users.php/",
+        "/admin/users.php/x.css",
+        "/admin/notes.txt",
+        "/ADMIN/notes.txt",
+        "/%61dmin/notes.txt",
+        "//admin///notes.txt",
+        "/./admin/notes.txt",
+        "/open.txt/../admin/notes.txt",
+        "/admin/%2e/notes.txt",
+        "/admin%2fnotes.txt",
+        "/shortcut/notes.txt",
+        "/shortcut/",
+        "/index.php/admin/users",
+        "/index.PHP/admin",
+        "/INDEX.php/ADMIN/",
+    ] {
+        for method in ["GET", "POST", "HEAD", "OPTIONS", "PURGE"] {
+            let request = Request::new(method, target).header("X-Forwarded-For", "192.0.2.1");
+            let request = request.header("X-Original-URL", "/open.txt");
+            refused(site.client().send(&request), 403, "address_denied");
+        }
+    }
+    site.client().get("/open.txt").expect(200).holding("SENT open");
+    site.client().get("/administrator").expect(200).holding("RAN /administrator");
+    site.logs(&["reason=address_denied", "client=127.0.0.1", "app=site"]);
+}
+
+#[test]
+fn a_rate_holds_for_files_scripts_and_hits_together_and_across_a_reload() {
+    let tables = "page_cache = \"on\"\n[[app.site.access]]\nrate_limit = \"4/h\"\n";
+    let site = serve(tables);
+    for target in ["/open.txt", "/index.php", "/index.php", "/missing"] {
+        site.client().get(target).expect(200);
+    }
+    let limited = || {
+        let response = site.client().get("/open.txt");
+        assert!(response.header("retry-after").is_some(), "{response:?}");
+        refused(response, 429, "rate_limited");
+    };
+    limited();
+    site.rewrite(&text(&format!("{tables}[[app.site.headers]]\nset = {{ X-New = \"1\" }}\n")));
+    assert!(site.command("reload", &[]).status.success());
+    assert_eq!(site.client().get("/open.txt").header("x-new"), Some("1"));
+    limited();
+    let reasons = site.status()["reasons"].to_string();
+    assert!(reasons.contains("{\"count\":3,\"reason\":\"rate_limited\""), "{reasons}");
+}
+
+#[test]
+fn a_banned_address_is_closed_out_across_reload_and_restart_until_it_is_unbanned() {
+    let tables = "[bans]\nfile = \"bans\"\n";
+    let site = serve(tables);
+    // A connection that is open already.
+    let mut open = site.client();
+    open.get("/open.txt").expect(200);
+    let banned =
+        site.command("ban", &["127.0.0.0/8", "--for", "1h", "--reason", "a scan\nof ports"]);
+    assert_eq!(printed(&banned), "banned 127.0.0.0/8\n");
+    let list = printed(&site.command("bans", &[]));
+    assert!(list.contains("127.0.0.0/8") && list.contains("a scan of ports"), "{list}");
+    refused(open.get("/open.txt"), 403, "banned");
+    closed(site.address());
+    assert!(site.command("reload", &[]).status.success());
+    closed(site.address());
+    drop(open);
+    let site = Configured::start(site.into_killed(), &text(tables));
+    closed(site.address());
+    let json: serde_json::Value =
+        serde_json::from_str(&printed(&site.command("bans", &["--json"]))).unwrap();
+    assert_eq!(json["bans"][0]["network"], "127.0.0.0/8");
+    assert_eq!(printed(&site.command("unban", &["127.0.0.0/8"])), "unbanned 127.0.0.0/8\n");
+    site.client().get("/open.txt").expect(200);
+    assert_eq!(site.command("unban", &["127.0.0.0/8"]).status.code(), Some(1));
+    for network in ["0.0.0.0/0", "nonsense", "::/8", "10.0.0.0/40"] {
+        assert_eq!(site.command("ban", &[network]).status.code(), Some(1), "{network}");
+    }
+    let site = Configured::start(site.into_stopped(), &text(tables));
+    site.client().get("/open.txt").expect(200);
+}
+
+#[test]
+fn a_listener_closes_connections_of_denied_addresses() {
+    let tables = "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+                  [[listen]]\naddress = \"127.0.0.1:0\"\nname = \"closed\"\ndeny = [\"127.0.0.0/8\"]\n\
+                  [log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n";
+    let site = Configured::start(docroot(), tables);
+    site.client().get("/open.txt").expect(200);
+    closed(site.address_of(1));
+    site.logs(&["reason=address_denied", "client=127.0.0.1"]);
+}
