@@ -5,7 +5,7 @@
 use outboard_e2e::{Configured, Docroot, Request, Response, connect, read_to_any_end};
 use std::io::Write;
 use std::net::SocketAddr;
-use std::process::Output;
+use std::process::{Command, Output};
 
 fn docroot() -> Docroot {
     let docroot = Docroot::of("routing");
@@ -157,4 +157,64 @@ fn a_listener_closes_connections_of_denied_addresses() {
     site.client().get("/open.txt").expect(200);
     closed(site.address_of(1));
     site.logs(&["reason=address_denied", "client=127.0.0.1"]);
+}
+
+/// The file that Apache's program writes.
+fn htpasswd(docroot: &Docroot, user: &str, password: &str) {
+    let path = docroot.beside().path().join("htpasswd");
+    let create = if path.exists() { "-bB" } else { "-cbB" };
+    let mut program = Command::new("htpasswd");
+    let output = program.args([create, "-C", "5"]).arg(&path).args([user, password]).output();
+    let output = output.expect("ci/setup installs apache2-utils");
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn authorized(target: &str, token: &str) -> Request {
+    Request::get(target).header("Authorization", &format!("Basic {token}"))
+}
+
+#[test]
+fn users_of_an_htpasswd_file_are_admitted_and_those_that_leave_are_not() {
+    let docroot = docroot();
+    docroot.put(
+        "who.php",
+        "<?php echo 'RAN ', $_SERVER['REMOTE_USER'], ' ', $_SERVER['PHP_AUTH_PW'];",
+    );
+    htpasswd(&docroot, "alice", "open:sesame");
+    htpasswd(&docroot, "bob", "second");
+    let tables = "page_cache = \"on\"\n[[app.site.access]]\npath = \"/who.php\"\n\
+                  basic_auth = { file = \"htpasswd\" }\n";
+    let site = Configured::start(docroot, &text(tables));
+    let (alice, bob) = ("YWxpY2U6b3BlbjpzZXNhbWU=", "Ym9iOnNlY29uZA==");
+    for _ in 0..2 {
+        let response = site.client().send(&authorized("/who.php", alice)).expect(200);
+        assert_eq!(response.text(), "RAN alice open:sesame");
+        let response = site.client().send(&authorized("/who.php/x", bob)).expect(200);
+        assert_eq!(response.text(), "RAN bob second");
+        refused(site.client().get("/who.php"), 401, "auth_required");
+        // bob with the password of alice.
+        let wrong = authorized("/WHO.php", "Ym9iOm9wZW46c2VzYW1l");
+        refused(site.client().send(&wrong), 401, "auth_failed");
+        refused(site.client().send(&authorized("/who.php", "YWxpY2U6")), 401, "auth_failed");
+        refused(site.client().send(&authorized("/who.php", "Y2Fyb2w6eA==")), 401, "auth_failed");
+    }
+    site.client().get("/open.txt").expect(200);
+    site.logs(&["reason=auth_failed", "client=127.0.0.1"]);
+    // alice leaves.
+    let file = site.docroot().beside().path().join("htpasswd");
+    let users = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(
+        &file,
+        users.lines().filter(|line| !line.starts_with("alice")).collect::<String>(),
+    )
+    .unwrap();
+    assert!(site.command("reload", &[]).status.success());
+    refused(site.client().send(&authorized("/who.php", alice)), 401, "auth_failed");
+    site.client().send(&authorized("/who.php", bob)).expect(200);
+    // A file that is damaged does not open the path: the reload is refused.
+    std::fs::write(&file, "bob:second\n").unwrap();
+    let reload = site.command("reload", &[]);
+    let said = String::from_utf8_lossy(&reload.stderr).into_owned();
+    assert!(!reload.status.success() && said.contains("line 1, user `bob`"), "{said}");
+    refused(site.client().get("/who.php"), 401, "auth_required");
 }

@@ -7,12 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod ban_list;
+mod basic_auth;
 mod network;
 mod network_set;
 mod rate;
 mod rate_table;
 
 pub use ban_list::{Ban, BanList, BansFull};
+pub use basic_auth::{Credentials, PasswordHash, UnusableHash, UnusableUser, Users, Verified};
 pub use network::{InvalidNetwork, Network};
 pub use network_set::NetworkSet;
 pub use rate::{Rate, Spending};

@@ -26,7 +26,9 @@ mod tasks;
 mod tests;
 mod worker;
 
-pub use access::{Access, AccessRule, Admission, Peers, RateKey, RateLimit, RuleSet, counted_as};
+pub use access::{
+    Access, AccessRule, Admission, BasicAuth, Peers, RateKey, RateLimit, RuleSet, counted_as,
+};
 pub use app::{App, Sendfile};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use context::Context;

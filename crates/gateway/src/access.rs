@@ -4,7 +4,9 @@
 
 mod ban_file;
 mod limits;
+mod passwords;
 mod shared;
 
 pub(crate) use limits::RateLimits;
+pub(crate) use passwords::Verdict;
 pub(crate) use shared::SharedAccess;

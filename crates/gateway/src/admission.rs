@@ -2,9 +2,10 @@
 //!
 //! Called by [`crate::dispatch`] before a request's route is known and again when the route has led to
 //! further rules. Invariants: a rule is checked once per request; addresses are checked before any rate
-//! limit counts the request; without rules a request costs nothing here.
+//! limit counts the request, and passwords after that; without rules a request costs nothing here.
 
 pub(crate) mod admin;
+mod basic_auth;
 mod client_key;
 
 use crate::app::App;
@@ -62,7 +63,16 @@ pub(crate) async fn try_refuse(
     if rules.is_empty() {
         return None;
     }
-    match check(connection, ctx, app, rules)? {
+    let Some(refusal) = check(connection, ctx, app, rules) else {
+        let config = &app.config.access;
+        let authenticates = rules.indices().any(|index| config.rules[index].basic_auth.is_some());
+        // Boxed, so that it does not enlarge the task of every request.
+        return match authenticates {
+            true => Box::pin(basic_auth::try_refuse(connection, ctx, app, rules)).await,
+            false => None,
+        };
+    };
+    match refusal {
         Refusal::Address => {
             Some(Box::pin(refuse(connection, ctx, Some(app), Reason::AddressDenied)).await)
         }

@@ -48,6 +48,8 @@ reasons! {
     SymlinkEscape 403 "symlink_escape" "A symbolic link points outside of the root; see static.symlinks.";
     PhpSource 404 "php_source" "The file is or may be the source of a PHP script; see php.extensions.";
     PrivateFile 404 "private_file" "Databases, dumps, backups, logs and keys are not served; see static.allow_private.";
+    AuthRequired 401 "auth_required" "The path requires a user and a password.";
+    AuthFailed 401 "auth_failed" "The user does not exist, or the password is wrong.";
     AddressDenied 403 "address_denied" "The address of the client is refused by an access rule.";
     Banned 403 "banned" "The address of the client is banned; see outboard bans.";
     NoIndex 403 "no_index" "The directory has no index file, and the app has no front controller.";
@@ -82,6 +84,7 @@ reasons! {
     BadSendfile 502 "bad_sendfile" "PHP requested to send a file outside of the allowed roots.";
     PartFailed 502 "part_failed" "A part of the composed page failed.";
     UpstreamFailed 502 "upstream_failed" "The request to the upstream failed.";
+    AuthBusy 503 "auth_busy" "Too many passwords are being verified.";
     UpstreamBusy 503 "upstream_busy" "Too many concurrent requests to the upstream; see [upstream].";
     MemoryFull 503 "memory_full" "The memory limit of the gateway is reached; see limits.memory.";
     QueueFull 503 "queue_full" "The app's queue is full.";
@@ -123,6 +126,7 @@ impl Reason {
             | Self::Unreadable
             | Self::AddressDenied
             | Self::Banned => "Access denied.",
+            Self::AuthFailed => Self::AuthRequired.text(),
             Self::RateLimited => "Too many requests.",
             _ => self.text(),
         }

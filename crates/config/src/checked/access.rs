@@ -7,7 +7,7 @@ use super::{Context, Php};
 use crate::diagnostic::Kind;
 use crate::raw::{self, RateLimitEntry};
 use crate::scalar::{Coverage, Fault, HeaderName, PathPattern, Peer, Scalar, Written};
-use outboard_access::{Network, NetworkSet, Rate};
+use outboard_access::{Network, NetworkSet, PasswordHash, Rate, Users};
 use std::net::IpAddr;
 
 /// The rules of an app, in the order of the file.
@@ -30,6 +30,17 @@ pub struct AccessRule {
     pub admission: Admission,
     /// How often a client may send requests.
     pub rate_limit: Option<RateLimit>,
+    /// Users and passwords.
+    pub basic_auth: Option<BasicAuth>,
+}
+
+/// Users and passwords.
+#[derive(Clone, Debug)]
+pub struct BasicAuth {
+    /// The value of WWW-Authenticate.
+    pub challenge: String,
+    /// The users; at least one.
+    pub users: Users,
 }
 
 /// The addresses that are admitted.
@@ -239,7 +250,46 @@ fn rule_of(raw: &raw::Access, place: &[&str], context: &mut Context<'_>) -> Acce
         except: raw.except.clone(),
         admission: Admission::new(&raw.allow, &raw.deny),
         rate_limit,
+        basic_auth: raw.basic_auth.as_ref().map(|auth| basic_auth(auth, place, context)),
     }
+}
+
+fn basic_auth(raw: &raw::BasicAuth, place: &[&str], context: &mut Context<'_>) -> BasicAuth {
+    let place = [place, &["basic_auth"]].concat();
+    let realm = &raw.realm.0;
+    if realm.contains(['"', '\\']) || realm.chars().any(char::is_control) {
+        let fault = Fault::new("a realm has no quotes, backslashes and control characters");
+        context.value(&[&place[..], &["realm"]].concat(), Kind::BadValue, fault);
+    }
+    let mut users = Vec::new();
+    if let Some(written) = &raw.file {
+        let place = [&place[..], &["file"]].concat();
+        let path = context.file(&place, written);
+        match context.disk.read(&path).map(|text| Users::read(&text)) {
+            Ok(Ok(found)) => users.extend(found),
+            Ok(Err(unusable)) => {
+                context.value(&place, Kind::BadValue, Fault::new(unusable.to_string()))
+            }
+            // Reported as a path.
+            Err(_) => {}
+        }
+    }
+    for (user, hash) in &raw.users {
+        match PasswordHash::parse(&hash.0) {
+            Ok(hash) => users.push((user.clone(), hash)),
+            Err(unusable) => {
+                let fault = Fault::new(unusable.to_string());
+                let place = [&place[..], &["users", user]].concat();
+                context.value(&place, Kind::BadValue, fault);
+            }
+        }
+    }
+    if raw.file.is_none() && raw.users.is_empty() {
+        let fault = Fault::new("no user can authenticate: `file` and `users` are missing");
+        context.value(&place, Kind::BadValue, fault);
+    }
+    let challenge = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
+    BasicAuth { challenge, users: Users::new(users) }
 }
 
 fn rate_limit(raw: &RateLimitEntry) -> Result<RateLimit, Fault> {

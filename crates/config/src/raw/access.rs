@@ -3,6 +3,7 @@
 use crate::scalar::{FilePath, PathPattern, Peer, PlainText, RateText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Which clients may request some paths, and how often. A request has to satisfy all rules whose paths it
 /// matches.
@@ -28,6 +29,31 @@ pub(crate) struct Access {
     /// `"300/min"`, or a table.
     #[schemars(extend("x-alias" = ["limit_req", "throttle"]))]
     pub(crate) rate_limit: Option<RateLimitEntry>,
+    /// Users and passwords (RFC 7617); clients without one of them get 401.
+    #[schemars(extend("x-alias" = ["auth_basic", "AuthType", "basicauth"]))]
+    pub(crate) basic_auth: Option<BasicAuth>,
+}
+
+/// Users and passwords.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BasicAuth {
+    /// What browsers show when they request the password.
+    #[serde(default = "realm")]
+    #[schemars(extend("x-alias" = ["AuthName"]))]
+    pub(crate) realm: PlainText,
+    /// File of `htpasswd` with lines `NAME:HASH`, relative to the configuration file; it is read at start
+    /// and at each reload. Hashes are of bcrypt (`htpasswd -B`) or Argon2.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["auth_basic_user_file", "AuthUserFile"]))]
+    pub(crate) file: Option<FilePath>,
+    /// Hashes by user name, in addition to the file.
+    #[serde(default)]
+    pub(crate) users: BTreeMap<String, PlainText>,
+}
+
+fn realm() -> PlainText {
+    PlainText("Restricted".to_owned())
 }
 
 /// Banned clients.

@@ -1,9 +1,10 @@
-//! [`SharedAccess`]: what all threads and all generations share: bans, and the tables of rate limits.
+//! [`SharedAccess`]: what all threads and all generations share: bans, tables of rate limits, and passwords.
 //!
 //! Created at start. Invariant: a rate limit that a reload does not change keeps its table, so that a reload
 //! gives clients no new tokens.
 
 use super::ban_file::BanFile;
+use super::passwords::Passwords;
 use outboard_access::{Ban, BanList, Network, RateTable};
 use outboard_config::RateLimit;
 use outboard_log::Wall;
@@ -19,6 +20,8 @@ pub(crate) struct SharedAccess {
     pub(crate) bans: BanList,
     /// Bans on disk; `None`: they end with the server.
     ban_file: Mutex<Option<BanFile>>,
+    /// Passwords that are verified.
+    pub(crate) passwords: Passwords,
     tables: Mutex<HashMap<Identity, Weak<RateTable>>>,
 }
 

@@ -183,3 +183,32 @@ fn a_banned_client_gets_no_response_of_any_app() {
         assert_eq!(site.get("/a.txt").await.status, 200);
     });
 }
+
+/// Of "secret", with a cost of 4.
+const USERS: &str = "basic_auth = { realm = \"Staff\", users = { alice = \"HASH\" } }";
+
+fn users() -> String {
+    USERS.replace("HASH", "$2y$04$pdglQdojgwI4ukq8epOVbu90WL.6hgdZ.7xCkmRGeTmBssxrrNuMy")
+}
+
+#[test]
+fn several_authorizations_are_none() {
+    in_loop(async {
+        let site = Site::new(FILES, &rule(&users()));
+        let one = "Authorization: Basic YWxpY2U6eA==\r\n";
+        for (lines, reason) in [
+            (String::new(), "auth_required"),
+            ("Authorization: Bearer x\r\n".to_owned(), "auth_required"),
+            (format!("{one}{one}"), "auth_required"),
+            (format!("{one}Authorization: Bearer x\r\n"), "auth_required"),
+            (one.to_owned(), "auth_failed"),
+        ] {
+            let before = site.refusals(reason);
+            let response = site.request("GET", "/a.txt", &lines, "").await;
+            assert_eq!(response.status, 401, "{lines}");
+            let challenge = response.header("www-authenticate");
+            assert_eq!(challenge, Some("Basic realm=\"Staff\", charset=\"UTF-8\""));
+            assert_eq!(site.refusals(reason), before + 1, "{lines}");
+        }
+    });
+}
