@@ -96,7 +96,7 @@ fn a_protected_directory_is_closed_in_every_spelling() {
 }
 
 #[test]
-fn a_rate_holds_for_files_scripts_and_hits_together_and_across_a_reload() {
+fn a_rate_holds_for_files_and_scripts_and_across_a_reload() {
     let tables = "page_cache = \"on\"\n[[app.site.access]]\nrate_limit = \"4/h\"\n";
     let site = serve(tables);
     for target in ["/open.txt", "/index.php", "/index.php", "/missing"] {
@@ -117,7 +117,7 @@ fn a_rate_holds_for_files_scripts_and_hits_together_and_across_a_reload() {
 }
 
 #[test]
-fn a_banned_address_is_closed_out_across_reload_and_restart_until_it_is_unbanned() {
+fn a_ban_holds_across_reload_and_restart_until_it_is_removed() {
     let tables = "[bans]\nfile = \"bans\"\n";
     let site = serve(tables);
     // A connection that is open already.
@@ -174,7 +174,7 @@ fn authorized(target: &str, token: &str) -> Request {
 }
 
 #[test]
-fn users_of_an_htpasswd_file_are_admitted_and_those_that_leave_are_not() {
+fn users_of_an_htpasswd_file_are_admitted_until_they_leave() {
     let docroot = docroot();
     docroot.put(
         "who.php",
@@ -217,4 +217,58 @@ fn users_of_an_htpasswd_file_are_admitted_and_those_that_leave_are_not() {
     let said = String::from_utf8_lossy(&reload.stderr).into_owned();
     assert!(!reload.status.success() && said.contains("line 1, user `bob`"), "{said}");
     refused(site.client().get("/who.php"), 401, "auth_required");
+}
+
+/// A listener whose local peers are proxies, on a port that no bridge is before.
+fn behind_proxy() -> Configured {
+    let docroot = docroot();
+    docroot.put(
+        "ends.php",
+        "<?php echo 'RAN ', $_SERVER['REMOTE_ADDR'], ' ', $_SERVER['SERVER_ADDR'], ' ', $_SERVER['SERVER_PORT'];",
+    );
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+                [[listen]]\naddress = \"127.0.0.1:0\"\nname = \"proxied\"\n\
+                proxy_protocol = [\"127.0.0.0/8\"]\n\
+                [[listen]]\naddress = \"127.0.0.1:0\"\nname = \"for others\"\n\
+                proxy_protocol = [\"192.0.2.0/24\"]\n\
+                [log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n\
+                [[app.site.access]]\ndeny = [\"203.0.113.0/24\"]\n";
+    Configured::start(docroot, text)
+}
+
+fn sent(address: SocketAddr, header: &[u8]) -> String {
+    let mut stream = connect(address);
+    let request = b"GET /ends.php HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    let _ = stream.write_all(&[header, request].concat());
+    String::from_utf8_lossy(&read_to_any_end(&mut stream)).into_owned()
+}
+
+#[test]
+fn a_proxy_header_names_the_client() {
+    let site = behind_proxy();
+    let to = |header: &[u8]| sent(site.address_of(1), header);
+    let v1 = to(b"PROXY TCP4 198.51.100.7 192.0.2.80 4000 443\r\n");
+    assert!(v1.contains("RAN 198.51.100.7 192.0.2.80 443"), "{v1}");
+    let v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc6\x33\x64\x07\xc0\0\x02\x50\x0f\xa0\x01\xbb";
+    assert!(to(v2).contains("RAN 198.51.100.7 192.0.2.80 443"));
+    let own = to(b"PROXY UNKNOWN\r\n");
+    assert!(own.contains("RAN 127.0.0.1 127.0.0.1"), "{own}");
+    let denied = to(b"PROXY TCP6 ::ffff:203.0.113.9 ::1 4000 443\r\n");
+    assert!(denied.contains(" 403 "), "{denied}");
+    assert!(site.command("ban", &["198.51.100.0/24"]).status.success());
+    assert_eq!(to(b"PROXY TCP4 198.51.100.7 192.0.2.80 4000 443\r\n"), "");
+    assert!(to(b"PROXY TCP4 198.51.99.7 192.0.2.80 4000 443\r\n").contains("RAN 198.51.99.7"));
+}
+
+#[test]
+fn a_proxy_without_a_header_is_not_served_and_others_send_none() {
+    let site = behind_proxy();
+    for start in [&b""[..], b"PROXY TCP4 198.51.100.7\r\n", b"\r\n\r\n\0\r\nQUIT\n\x11\x11\0\0"] {
+        let received = sent(site.address_of(1), start);
+        assert_eq!(received, "", "{}", start.escape_ascii());
+    }
+    site.logs(&["reason=proxy_header", "client=127.0.0.1"]);
+    assert!(sent(site.address_of(2), b"").contains("RAN 127.0.0.1"));
+    let forged = sent(site.address_of(2), b"PROXY TCP4 198.51.100.7 192.0.2.80 4000 443\r\n");
+    assert!(forged.starts_with("HTTP/1.1 400 ") && !forged.contains("RAN"), "{forged}");
 }

@@ -79,6 +79,7 @@ fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
     Rc::new(ListenerContext {
         forwarding: listener.forwarding.clone(),
         admission: listener.admission.clone(),
+        proxy_protocol: listener.proxy_protocol.clone(),
         tls,
         redirects_to_https: listener.redirects_to_https,
         http3: listener.http3,

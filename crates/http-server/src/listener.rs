@@ -11,6 +11,7 @@
 
 mod handshake;
 mod http3_sockets;
+mod proxy_header;
 mod socket;
 
 use crate::connection::Connection;
@@ -260,7 +261,10 @@ fn admit<S: Service>(
     }
     let address = context.limited_address(peer);
     let peer = PeerInfo::new(peer);
+    // The clients of a proxy are counted when they are known.
+    let address = address.filter(|_| !context.expects_proxy_header(&peer));
     if context.role.is_for_clients()
+        && !context.expects_proxy_header(&peer)
         && let Some(reason) = service.refuses(&context, peer.ip())
     {
         server.reject(&peer.text, reason);
@@ -272,6 +276,37 @@ fn admit<S: Service>(
         None => server.reject(&peer.text, Reason::TooManyConnections),
     }
     Some((context, peer, entry?))
+}
+
+/// Replaces the peer, a proxy, by the client that its PROXY header names; false if the client is refused.
+async fn name_client<S: Service>(
+    service: &Rc<S>,
+    listener: &ListenerContext,
+    stream: &Stream,
+    (peer, entry): (&mut PeerInfo, &mut Entry),
+) -> bool {
+    let server = service.context();
+    let header = match entry.while_idle(proxy_header::receive(server, stream)).await {
+        None => return false,
+        Some(header) => header,
+    };
+    match header {
+        Ok(None) => return true,
+        Ok(Some(addresses)) => *peer = PeerInfo::behind_proxy(&addresses),
+        Err(why) => {
+            server.reject(&format!("{} ({why})", peer.text), Reason::ProxyHeader);
+            return false;
+        }
+    }
+    let reason = service.refuses(listener, peer.ip()).or_else(|| {
+        let address = listener.limited_address(peer.address);
+        let counted = server.connections.open(Kind::Connection, address, &server.limits());
+        counted.map(|counted| *entry = counted).is_none().then_some(Reason::TooManyConnections)
+    });
+    if let Some(reason) = reason {
+        server.reject(&peer.text, reason);
+    }
+    reason.is_none()
 }
 
 /// Serves a connection, after the TLS handshake if there is one.
@@ -286,6 +321,12 @@ async fn serve<S: Service>(
     let bytes = if listener.tls.is_some() { TLS_CONNECTION_BYTES } else { CONNECTION_BYTES };
     if listener.role.is_for_clients() {
         entry.hold(server.memory.connections().hold(bytes));
+    }
+    if listener.expects_proxy_header(&peer) {
+        let named = Box::pin(name_client(&service, &listener, &stream, (&mut peer, &mut entry)));
+        if !named.await {
+            return;
+        }
     }
     let transport = match &listener.tls {
         None => Transport::Plain(stream),

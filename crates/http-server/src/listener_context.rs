@@ -1,7 +1,8 @@
 //! [`ListenerContext`]: the settings of a listener that its connections use.
 
 use crate::connections::counted_as;
-use outboard_config::{Admission, Forwarding};
+use crate::peer::PeerInfo;
+use outboard_config::{Admission, Forwarding, Peers};
 use outboard_reactor::Peer;
 use outboard_tls::ServerSettings;
 use std::net::IpAddr;
@@ -36,6 +37,8 @@ pub struct ListenerContext {
     pub role: Role,
     /// Trusted proxies and their headers.
     pub forwarding: Forwarding,
+    /// Proxies whose connections start with a header of the PROXY protocol.
+    pub proxy_protocol: Peers,
     /// The addresses whose connections are accepted.
     pub admission: Admission,
     /// The certificates, if it uses TLS.
@@ -64,11 +67,17 @@ impl ListenerContext {
             role,
             forwarding: Forwarding::default(),
             admission: Admission::default(),
+            proxy_protocol: Peers::default(),
             tls: None,
             redirects_to_https: false,
             http3: false,
             stream: None,
         }
+    }
+
+    /// Whether the connections of a peer start with a header of the PROXY protocol.
+    pub(crate) fn expects_proxy_header(&self, peer: &PeerInfo) -> bool {
+        self.proxy_protocol.contains(peer.ip())
     }
 
     /// The address whose connections are limited; `None` for a trusted proxy, which has many clients.

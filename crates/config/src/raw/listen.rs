@@ -55,6 +55,12 @@ pub(crate) struct Listen {
     /// Networks whose connections are closed, also if `allow` has them.
     #[serde(default)]
     pub(crate) deny: Vec<Peer>,
+    /// Proxies whose connections start with a header of the PROXY protocol (version 1 or 2), which names the
+    /// client. Connections of these peers without a valid header are closed; those of all other peers have
+    /// none.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["proxy_protocol", "accept-proxy", "RemoteIPProxyProtocol", "send-proxy"]))]
+    pub(crate) proxy_protocol: Vec<Peer>,
     /// Certificates. With at least one, the listener speaks TLS. The server name of the client
     /// (SNI) selects the certificate; the first one is used if none matches.
     #[serde(default)]
