@@ -272,3 +272,134 @@ fn a_proxy_without_a_header_is_not_served_and_others_send_none() {
     let forged = sent(site.address_of(2), b"PROXY TCP4 198.51.100.7 192.0.2.80 4000 443\r\n");
     assert!(forged.starts_with("HTTP/1.1 400 ") && !forged.contains("RAN"), "{forged}");
 }
+
+/// A service that admits `Cookie: who=NAME` and names the user, twice for mallory; and sees what it is asked.
+fn verifier() -> Docroot {
+    let docroot = docroot();
+    docroot.put(
+        "verify.php",
+        "<?php if (!preg_match('/^[a-z]+$/', $who = $_COOKIE['who'] ?? '')) {
+            header('Location: https://login.test/?to=' . $_SERVER['HTTP_X_FORWARDED_URI'], true, 302);
+            header('Set-Cookie: asked=' . $_SERVER['HTTP_X_FORWARDED_METHOD']);
+            exit('log in');
+        }
+        if (isset($_SERVER['HTTP_REMOTE_USER'])) exit(http_response_code(500));
+        if ($who === 'nobody') exit;
+        header('Remote-User: ' . $who);",
+    );
+    docroot.put(
+        "who.php",
+        "<?php echo 'RAN ', json_encode([$_SERVER['HTTP_REMOTE_USER'] ?? null,
+            $_SERVER['HTTP_REMOTE_GROUPS'] ?? null, $_SERVER['HTTP_X_OTHER'] ?? null,
+            file_get_contents('php://input')]);",
+    );
+    docroot
+}
+
+#[test]
+fn a_service_decides_and_names_the_user() {
+    let service = Configured::start(verifier(), &text(""));
+    let rule = format!(
+        "page_cache = \"on\"\n[[app.site.access]]\npath = \"/who.php\"\nforward_auth = {{ upstream = \
+         \"http://{}/verify.php\", copy_headers = [\"Remote-User\", \"Remote-Groups\"] }}\n",
+        service.address()
+    );
+    let site = Configured::start(verifier(), &text(&rule));
+    let lies = |request: Request| {
+        let request = request.header("Remote-User", "root").header("REMOTE-GROUPS", "wheel");
+        request.header("Remote_User", "root").header("X-Other", "kept")
+    };
+    for target in ["/who.php", "/who.php/x", "/WHO.php"] {
+        let response = site.client().send(&lies(Request::post(target, "text/plain", "body")));
+        let response = response.expect(302);
+        assert!(response.header("location").unwrap().starts_with("https://login.test/?to=/"));
+        assert_eq!(response.header("set-cookie"), Some("asked=POST"));
+        assert_eq!(response.text(), "log in");
+    }
+    for (who, expected) in
+        [("alice", "[\"alice\",null,"), ("bob", "[\"bob\",null,"), ("nobody", "[null,null,")]
+    {
+        for _ in 0..2 {
+            let request = lies(Request::post("/who.php", "text/plain", "body"));
+            let request = request.header("Cookie", &format!("who={who}"));
+            let text = site.client().send(&request).expect(200).text();
+            assert_eq!(text, format!("RAN {expected}\"kept\",\"body\"]"));
+            let text = site
+                .client()
+                .send(&lies(Request::get("/who.php")).header("Cookie", &format!("who={who}")));
+            assert_eq!(text.expect(200).text(), format!("RAN {expected}\"kept\",\"\"]"));
+        }
+    }
+    let nominated = Request::get("/who.php").header("Cookie", "who=alice");
+    let nominated = nominated.header("Connection", "close, remote-USER");
+    refused(site.client().send(&nominated), 400, "bad_request");
+    // A path without the rule: the client does not name itself there either.
+    let open = site.client().send(&lies(Request::get("/index.php"))).expect(200);
+    assert!(open.text().starts_with("RAN"));
+    site.logs(&["reason=auth_refused", "client=127.0.0.1"]);
+    // Without its service nobody is admitted.
+    drop(service);
+    let request = Request::get("/who.php").header("Cookie", "who=alice");
+    refused(site.client().send(&request), 502, "upstream_failed");
+}
+
+#[test]
+fn named_origins_may_read_and_no_others() {
+    let docroot = docroot();
+    docroot.put(
+        "api.php",
+        "<?php header('Access-Control-Allow-Origin: *'); header('X-Own: 1'); echo 'RAN';",
+    );
+    htpasswd(&docroot, "alice", "secret");
+    let tables = "[[app.site.access]]\npath = \"/api.php\"\nbasic_auth = { file = \"htpasswd\" }\n\
+                  cors = { origins = [\"https://a.test\"], methods = [\"PUT\"], headers = [\"X-Key\"], \
+                  credentials = true }\n";
+    let site = Configured::start(docroot, &text(tables));
+    let ask = |method: &str, origin: &str| {
+        let request = Request::new(method, "/api.php").header("Origin", origin);
+        let request = request.header("Access-Control-Request-Method", "PUT");
+        site.client().send(&request)
+    };
+    let allowed = "access-control-allow-origin";
+    let preflight = ask("OPTIONS", "https://a.test").expect(204);
+    assert_eq!(preflight.header(allowed), Some("https://a.test"));
+    assert_eq!(preflight.header("access-control-allow-methods"), Some("PUT"));
+    assert_eq!(preflight.header("access-control-allow-headers"), Some("X-Key"));
+    assert_eq!(preflight.header("vary"), Some("Origin"));
+    for origin in ["https://b.test", "https://a.test.b.test", "http://a.test", "null"] {
+        assert_eq!(ask("OPTIONS", origin).expect(204).header(allowed), None, "{origin}");
+    }
+    // A page can read that it has to log in.
+    assert_eq!(ask("GET", "https://a.test").expect(401).header(allowed), Some("https://a.test"));
+    let mut client = site.client();
+    for (origin, expected) in [("https://b.test", None), ("https://a.test", Some("https://a.test"))]
+    {
+        let request = authorized("/api.php", "YWxpY2U6c2VjcmV0").header("Origin", origin);
+        let response = client.send(&request).expect(200);
+        assert_eq!(
+            response.all(allowed).collect::<Vec<_>>(),
+            expected.into_iter().collect::<Vec<_>>()
+        );
+        assert_eq!(response.header("x-own"), Some("1"));
+    }
+    let other = client.send(&Request::get("/open.txt").header("Origin", "https://a.test"));
+    assert_eq!(other.expect(200).header(allowed), None);
+}
+
+#[test]
+fn a_rule_bounds_the_bodies_of_its_paths() {
+    let tables = "[[app.site.access]]\npath = \"/admin/\"\nbody = \"10 B\"\n";
+    let site = serve(tables);
+    let post =
+        |target: &str, length: usize| Request::post(target, "text/plain", vec![b'a'; length]);
+    let mut client = site.client();
+    client.send(&post("/admin/users.php", 10)).expect(200);
+    refused(client.send(&post("/admin/users.php", 11)), 413, "body_too_large");
+    let mut client = site.client();
+    client.send(&post("/admin/users.php", 10)).expect(200);
+    client.send(&post("/index.php", 100)).expect(200);
+    let chunked = "POST /admin/users.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
+                   Transfer-Encoding: chunked\r\n\r\nb\r\naaaaaaaaaaa\r\n0\r\n\r\n";
+    let received = site.exchange(chunked);
+    assert!(received.starts_with("HTTP/1.1 413 "), "{received}");
+}

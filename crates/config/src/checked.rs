@@ -6,8 +6,10 @@
 
 mod access;
 mod app;
+mod authentication;
 mod compose;
 mod context;
+mod cors;
 mod deny;
 mod entities;
 mod environment;
@@ -26,12 +28,12 @@ mod tasks;
 mod tests;
 mod worker;
 
-pub use access::{
-    Access, AccessRule, Admission, BasicAuth, Peers, RateKey, RateLimit, RuleSet, counted_as,
-};
+pub use access::{Access, AccessRule, Admission, Peers, RateKey, RateLimit, RuleSet, counted_as};
 pub use app::{App, Sendfile};
+pub use authentication::{BasicAuth, ForwardAuth};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use context::Context;
+pub use cors::Cors;
 pub use deny::Deny;
 pub use entities::{
     Durability, Entities, EntityEngine, EntityMode, EntityNamespace, EntityRedis, EntityStorage,

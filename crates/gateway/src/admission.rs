@@ -7,6 +7,10 @@
 pub(crate) mod admin;
 mod basic_auth;
 mod client_key;
+mod cors;
+mod forward_auth;
+
+pub(crate) use forward_auth::remove_identity;
 
 use crate::app::App;
 use crate::generation::Generation;
@@ -64,11 +68,13 @@ pub(crate) async fn try_refuse(
         return None;
     }
     let Some(refusal) = check(connection, ctx, app, rules) else {
-        let config = &app.config.access;
-        let authenticates = rules.indices().any(|index| config.rules[index].basic_auth.is_some());
+        let mut all = rules.indices().map(|index| &app.config.access.rules[index]);
+        let needs_more = all.any(|rule| {
+            rule.cors.is_some() || rule.basic_auth.is_some() || rule.forward_auth.is_some()
+        });
         // Boxed, so that it does not enlarge the task of every request.
-        return match authenticates {
-            true => Box::pin(basic_auth::try_refuse(connection, ctx, app, rules)).await,
+        return match needs_more {
+            true => Box::pin(authenticate(connection, ctx, app, rules)).await,
             false => None,
         };
     };
@@ -85,6 +91,21 @@ pub(crate) async fn try_refuse(
     }
 }
 
+async fn authenticate(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &Rc<App>,
+    rules: RuleSet,
+) -> Option<ResponseSummary> {
+    if let Some(responded) = cors::try_respond(connection, ctx, app, rules).await {
+        return Some(responded);
+    }
+    match basic_auth::try_refuse(connection, ctx, app, rules).await {
+        Some(refused) => Some(refused),
+        None => forward_auth::try_refuse(connection, ctx, app, rules).await,
+    }
+}
+
 fn check(
     connection: &mut Connection,
     ctx: &RequestContext,
@@ -93,6 +114,8 @@ fn check(
 ) -> Option<Refusal> {
     let client = ctx.client_ip(connection);
     let all = &app.config.access.rules;
+    let bodies = rules.indices().filter_map(|index| all[index].body_bytes);
+    bodies.for_each(|bytes| connection.limit_body(bytes));
     if rules.indices().any(|index| all[index].admission.refuses(client)) {
         return Some(Refusal::Address);
     }

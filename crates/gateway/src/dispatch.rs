@@ -195,6 +195,7 @@ async fn find_route(
     ctx: &RequestContext,
     app: &Rc<App>,
 ) -> Result<Route, ResponseSummary> {
+    admission::remove_identity(connection, app);
     let requested = app.config.access.of_request(app.below_prefix(&connection.buffers().path));
     if let Some(refused) = admission::try_refuse(connection, ctx, app, requested).await {
         return Err(refused);

@@ -278,37 +278,6 @@ fn admit<S: Service>(
     Some((context, peer, entry?))
 }
 
-/// Replaces the peer, a proxy, by the client that its PROXY header names; false if the client is refused.
-async fn name_client<S: Service>(
-    service: &Rc<S>,
-    listener: &ListenerContext,
-    stream: &Stream,
-    (peer, entry): (&mut PeerInfo, &mut Entry),
-) -> bool {
-    let server = service.context();
-    let header = match entry.while_idle(proxy_header::receive(server, stream)).await {
-        None => return false,
-        Some(header) => header,
-    };
-    match header {
-        Ok(None) => return true,
-        Ok(Some(addresses)) => *peer = PeerInfo::behind_proxy(&addresses),
-        Err(why) => {
-            server.reject(&format!("{} ({why})", peer.text), Reason::ProxyHeader);
-            return false;
-        }
-    }
-    let reason = service.refuses(listener, peer.ip()).or_else(|| {
-        let address = listener.limited_address(peer.address);
-        let counted = server.connections.open(Kind::Connection, address, &server.limits());
-        counted.map(|counted| *entry = counted).is_none().then_some(Reason::TooManyConnections)
-    });
-    if let Some(reason) = reason {
-        server.reject(&peer.text, reason);
-    }
-    reason.is_none()
-}
-
 /// Serves a connection, after the TLS handshake if there is one.
 async fn serve<S: Service>(
     service: Rc<S>,
@@ -323,7 +292,12 @@ async fn serve<S: Service>(
         entry.hold(server.memory.connections().hold(bytes));
     }
     if listener.expects_proxy_header(&peer) {
-        let named = Box::pin(name_client(&service, &listener, &stream, (&mut peer, &mut entry)));
+        let named = Box::pin(proxy_header::name_client(
+            &service,
+            &listener,
+            &stream,
+            (&mut peer, &mut entry),
+        ));
         if !named.await {
             return;
         }

@@ -50,6 +50,7 @@ reasons! {
     PrivateFile 404 "private_file" "Databases, dumps, backups, logs and keys are not served; see static.allow_private.";
     AuthRequired 401 "auth_required" "The path requires a user and a password.";
     AuthFailed 401 "auth_failed" "The user does not exist, or the password is wrong.";
+    AuthRefused 401 "auth_refused" "The service of forward_auth has refused the request; its response is sent.";
     AddressDenied 403 "address_denied" "The address of the client is refused by an access rule.";
     Banned 403 "banned" "The address of the client is banned; see outboard bans.";
     NoIndex 403 "no_index" "The directory has no index file, and the app has no front controller.";

@@ -3,11 +3,11 @@
 //! The gateway collects the rules of a request while it looks for its route, in a [`RuleSet`]. Invariant: a
 //! rule with a path holds for every spelling of a request that leads there.
 
-use super::{Context, Php};
+use super::{BasicAuth, Context, Cors, ForwardAuth, Php, authentication, cors};
 use crate::diagnostic::Kind;
 use crate::raw::{self, RateLimitEntry};
 use crate::scalar::{Coverage, Fault, HeaderName, PathPattern, Peer, Scalar, Written};
-use outboard_access::{Network, NetworkSet, PasswordHash, Rate, Users};
+use outboard_access::{Network, NetworkSet, Rate};
 use std::net::IpAddr;
 
 /// The rules of an app, in the order of the file.
@@ -15,6 +15,8 @@ use std::net::IpAddr;
 pub struct Access {
     /// At most [`RuleSet::MAX`].
     pub rules: Vec<AccessRule>,
+    /// Fields in which services name users: no client may send them.
+    pub identity_headers: Vec<String>,
     /// Extensions of scripts, in lower case.
     script_extensions: Vec<String>,
 }
@@ -30,17 +32,14 @@ pub struct AccessRule {
     pub admission: Admission,
     /// How often a client may send requests.
     pub rate_limit: Option<RateLimit>,
+    /// The longest request body.
+    pub body_bytes: Option<u64>,
     /// Users and passwords.
     pub basic_auth: Option<BasicAuth>,
-}
-
-/// Users and passwords.
-#[derive(Clone, Debug)]
-pub struct BasicAuth {
-    /// The value of WWW-Authenticate.
-    pub challenge: String,
-    /// The users; at least one.
-    pub users: Users,
+    /// A service that decides about requests.
+    pub forward_auth: Option<ForwardAuth>,
+    /// Origins whose pages may read responses.
+    pub cors: Option<Cors>,
 }
 
 /// The addresses that are admitted.
@@ -223,8 +222,10 @@ pub(super) fn access(
         let index = index.to_string();
         rule_of(rule, &[base, &["access", &index]].concat(), context)
     };
-    let rules = raw.access.iter().enumerate().map(one).collect();
-    Access { rules, script_extensions: php.extensions.clone() }
+    let rules: Vec<AccessRule> = raw.access.iter().enumerate().map(one).collect();
+    let services = rules.iter().filter_map(|rule| rule.forward_auth.as_ref());
+    let identity_headers = services.flat_map(|service| service.copy_headers.clone()).collect();
+    Access { rules, identity_headers, script_extensions: php.extensions.clone() }
 }
 
 fn rule_of(raw: &raw::Access, place: &[&str], context: &mut Context<'_>) -> AccessRule {
@@ -250,46 +251,17 @@ fn rule_of(raw: &raw::Access, place: &[&str], context: &mut Context<'_>) -> Acce
         except: raw.except.clone(),
         admission: Admission::new(&raw.allow, &raw.deny),
         rate_limit,
-        basic_auth: raw.basic_auth.as_ref().map(|auth| basic_auth(auth, place, context)),
+        body_bytes: raw.body.map(|size| size.0),
+        cors: raw.cors.as_ref().map(|raw| cors::cors(raw, place, context)),
+        forward_auth: raw
+            .forward_auth
+            .as_ref()
+            .map(|auth| authentication::forward_auth(auth, place, context)),
+        basic_auth: raw
+            .basic_auth
+            .as_ref()
+            .map(|auth| authentication::basic_auth(auth, place, context)),
     }
-}
-
-fn basic_auth(raw: &raw::BasicAuth, place: &[&str], context: &mut Context<'_>) -> BasicAuth {
-    let place = [place, &["basic_auth"]].concat();
-    let realm = &raw.realm.0;
-    if realm.contains(['"', '\\']) || realm.chars().any(char::is_control) {
-        let fault = Fault::new("a realm has no quotes, backslashes and control characters");
-        context.value(&[&place[..], &["realm"]].concat(), Kind::BadValue, fault);
-    }
-    let mut users = Vec::new();
-    if let Some(written) = &raw.file {
-        let place = [&place[..], &["file"]].concat();
-        let path = context.file(&place, written);
-        match context.disk.read(&path).map(|text| Users::read(&text)) {
-            Ok(Ok(found)) => users.extend(found),
-            Ok(Err(unusable)) => {
-                context.value(&place, Kind::BadValue, Fault::new(unusable.to_string()))
-            }
-            // Reported as a path.
-            Err(_) => {}
-        }
-    }
-    for (user, hash) in &raw.users {
-        match PasswordHash::parse(&hash.0) {
-            Ok(hash) => users.push((user.clone(), hash)),
-            Err(unusable) => {
-                let fault = Fault::new(unusable.to_string());
-                let place = [&place[..], &["users", user]].concat();
-                context.value(&place, Kind::BadValue, fault);
-            }
-        }
-    }
-    if raw.file.is_none() && raw.users.is_empty() {
-        let fault = Fault::new("no user can authenticate: `file` and `users` are missing");
-        context.value(&place, Kind::BadValue, fault);
-    }
-    let challenge = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
-    BasicAuth { challenge, users: Users::new(users) }
 }
 
 fn rate_limit(raw: &RateLimitEntry) -> Result<RateLimit, Fault> {

@@ -128,7 +128,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         index: raw.index.iter().map(|name| name.0.clone()).collect(),
         front_controller: front_controller(raw, &root, &php, &at("front_controller"), context),
         rewrites: rewrites(raw, &at("rewrite"), context),
-        headers: raw.headers.iter().map(headers::rule).collect(),
+        headers: headers::rules(raw),
         page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), context),
         access: access::access(raw, &php, &base, context),
         deny: deny(raw, &base, context),

@@ -1,6 +1,9 @@
 //! `[[app.NAME.access]]`: which clients may request some paths, and how often; `[bans]`.
 
-use crate::scalar::{FilePath, PathPattern, Peer, PlainText, RateText};
+use super::OneOrMany;
+use crate::scalar::{
+    ByteSize, FilePath, HeaderName, PathPattern, Peer, Period, PlainText, RateText,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,9 +32,82 @@ pub(crate) struct Access {
     /// `"300/min"`, or a table.
     #[schemars(extend("x-alias" = ["limit_req", "throttle"]))]
     pub(crate) rate_limit: Option<RateLimitEntry>,
+    /// Maximum size of a request body, if it is less than `limits.body`; larger requests get 413.
+    #[schemars(extend("x-alias" = ["client_max_body_size", "LimitRequestBody"]))]
+    pub(crate) body: Option<ByteSize>,
     /// Users and passwords (RFC 7617); clients without one of them get 401.
     #[schemars(extend("x-alias" = ["auth_basic", "AuthType", "basicauth"]))]
     pub(crate) basic_auth: Option<BasicAuth>,
+    /// Another service that decides about each request.
+    #[schemars(extend("x-alias" = ["auth_request", "ForwardAuth"]))]
+    pub(crate) forward_auth: Option<ForwardAuth>,
+    /// Origins whose pages may read responses (CORS). Preflight requests get their response from the gateway,
+    /// and `Access-Control-…` fields of PHP and upstreams are removed. Of several rules the last one decides.
+    pub(crate) cors: Option<Cors>,
+}
+
+/// Origins whose pages may read responses.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cors {
+    /// Such as `https://app.example.org`, or `*` for all.
+    #[schemars(extend("x-alias" = ["Access-Control-Allow-Origin"]))]
+    pub(crate) origins: OneOrMany<PlainText>,
+    /// Methods of requests with a preflight.
+    #[serde(default = "methods")]
+    pub(crate) methods: Vec<PlainText>,
+    /// Header fields of requests with a preflight.
+    #[serde(default)]
+    pub(crate) headers: Vec<HeaderName>,
+    /// Header fields of responses that pages can read, in addition to the usual ones.
+    #[serde(default)]
+    pub(crate) expose: Vec<HeaderName>,
+    /// Whether requests can have cookies and passwords; the origins are named then.
+    #[serde(default)]
+    pub(crate) credentials: bool,
+    /// How long browsers remember the response to a preflight.
+    #[serde(default = "ten_minutes")]
+    pub(crate) max_age: Period,
+}
+
+fn methods() -> Vec<PlainText> {
+    ["GET", "HEAD", "POST"].map(|name| PlainText(name.to_owned())).to_vec()
+}
+
+fn ten_minutes() -> Period {
+    Period(600_000)
+}
+
+/// Another service that decides about each request: it gets a GET with the request's header fields and
+/// `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For`. A
+/// status of 2xx admits the request; any other response is sent to the client. Without a response the client
+/// gets 502 or 504.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ForwardAuth {
+    /// URL of the service, with its path: `http://127.0.0.1:9091/api/verify`.
+    #[schemars(extend("x-alias" = ["uri", "address", "auth_request"]))]
+    pub(crate) upstream: PlainText,
+    /// Fields of the service's response that the request gets. They are removed from every request that a
+    /// client sends to the app.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["auth_request_set", "authResponseHeaders"]))]
+    pub(crate) copy_headers: Vec<HeaderName>,
+    /// Maximum time for the response.
+    #[serde(default = "five_seconds")]
+    #[schemars(extend("x-minimum" = "10ms"))]
+    pub(crate) timeout: Period,
+    /// Whether the certificate of an `https` service is verified.
+    #[serde(default = "yes")]
+    pub(crate) verify: bool,
+}
+
+fn five_seconds() -> Period {
+    Period(5_000)
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Users and passwords.

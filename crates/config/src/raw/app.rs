@@ -58,6 +58,12 @@ pub(crate) struct App {
     /// Rules that change response headers.
     #[schemars(extend("x-alias" = ["add_header", "Header"]))]
     pub(crate) headers: Vec<HeaderRule>,
+    /// Headers that protect visitors, in responses that do not set them. `"basic"`: `X-Content-Type-Options:
+    /// nosniff`, `Referrer-Policy: strict-origin-when-cross-origin` and `X-Frame-Options: SAMEORIGIN`.
+    /// `"strict"`: the same without frames, and a content security policy that admits only what the app
+    /// serves itself. Rules of `headers` come after it.
+    #[schemars(extend("x-alias" = ["helmet", "secure_headers", "X-Frame-Options", "Content-Security-Policy"]))]
+    pub(crate) security_headers: SecurityHeaders,
     /// Pages composed of scripts, upstream responses and files.
     #[schemars(extend("x-alias" = ["ssi", "subrequest", "content_by_lua"]))]
     pub(crate) compose: Vec<Compose>,
@@ -114,6 +120,20 @@ pub(crate) struct App {
     pub(crate) log: Log,
 }
 
+/// Headers that protect visitors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum SecurityHeaders {
+    /// None.
+    #[default]
+    Off,
+    /// Those that hardly any application contradicts.
+    Basic,
+    /// Those that an application has to be written for.
+    Strict,
+}
+
 /// A rule that changes the path of a request, or responds to it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -165,6 +185,9 @@ pub(crate) struct HeaderRule {
     /// Headers to add to those of the app.
     #[schemars(extend("propertyNames" = { "format": HeaderName::NAME }))]
     pub(crate) add: BTreeMap<String, HeaderValue>,
+    /// Headers to set unless the app has set them.
+    #[schemars(extend("propertyNames" = { "format": HeaderName::NAME }))]
+    pub(crate) default: BTreeMap<String, HeaderValue>,
     /// Headers to remove, before `set` and `add`.
     #[schemars(extend("x-alias" = ["unset", "fastcgi_hide_header"]))]
     pub(crate) remove: Vec<HeaderName>,
@@ -228,6 +251,7 @@ impl Default for App {
             front_controller: PlainText("auto".to_owned()),
             rewrite: Vec::new(),
             headers: Vec::new(),
+            security_headers: SecurityHeaders::Off,
             compose: Vec::new(),
             prefetch: Vec::new(),
             proxy: Vec::new(),

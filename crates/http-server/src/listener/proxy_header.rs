@@ -4,19 +4,53 @@
 //! than a request's head may; no byte of what follows is read; without a valid header the connection is
 //! closed, because the peer's own address would be that of all clients.
 
+use crate::connections::{Entry, Kind};
+use crate::listener_context::ListenerContext;
+use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
+use crate::service::Service;
+use outboard_log::Reason;
 use outboard_proxy_protocol::{Addresses, Malformed, Step, read};
 use outboard_reactor::{Stream, now_ms, with_deadline};
 use std::io;
+use std::rc::Rc;
+
+/// Replaces the peer, a proxy, by the client that its PROXY header names; false if the client is refused.
+pub(super) async fn name_client<S: Service>(
+    service: &Rc<S>,
+    listener: &ListenerContext,
+    stream: &Stream,
+    (peer, entry): (&mut PeerInfo, &mut Entry),
+) -> bool {
+    let server = service.context();
+    let header = match entry.while_idle(receive(server, stream)).await {
+        None => return false,
+        Some(header) => header,
+    };
+    match header {
+        Ok(None) => return true,
+        Ok(Some(addresses)) => *peer = PeerInfo::behind_proxy(&addresses),
+        Err(why) => {
+            server.reject(&format!("{} ({why})", peer.text), Reason::ProxyHeader);
+            return false;
+        }
+    }
+    let reason = service.refuses(listener, peer.ip()).or_else(|| {
+        let address = listener.limited_address(peer.address);
+        let counted = server.connections.open(Kind::Connection, address, &server.limits());
+        counted.map(|counted| *entry = counted).is_none().then_some(Reason::TooManyConnections)
+    });
+    if let Some(reason) = reason {
+        server.reject(&peer.text, reason);
+    }
+    reason.is_none()
+}
 
 /// Receives the header. `None`: the connection is the proxy's own.
 ///
 /// # Errors
 /// Why there is none.
-pub(super) async fn receive(
-    context: &ServerContext,
-    stream: &Stream,
-) -> Result<Option<Addresses>, String> {
+async fn receive(context: &ServerContext, stream: &Stream) -> Result<Option<Addresses>, String> {
     let timeout_ms = context.limits().header_timeout_ms;
     let received = with_deadline(now_ms() + timeout_ms, receive_all(stream)).await;
     let received = received.map_err(|_| format!("no PROXY header within {timeout_ms} ms"))?;
