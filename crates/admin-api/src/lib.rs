@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bans;
 pub mod cache;
 pub mod certificates;
 pub mod kv;
@@ -115,5 +116,6 @@ pub const ENDPOINTS: &[&[Description]] = &[
     opcache::ENDPOINTS,
     certificates::ENDPOINTS,
     cache::ENDPOINTS,
+    bans::ENDPOINTS,
     kv::ENDPOINTS,
 ];

@@ -4,10 +4,13 @@
 //! have been rejected. One file per section; each converts its part of [`crate::raw`] into its part
 //! of [`Config`] and reports errors to the [`Context`].
 
+mod access;
 mod acme;
 mod app;
+mod authentication;
 mod compose;
 mod context;
+mod cors;
 mod deny;
 mod entities;
 mod environment;
@@ -26,10 +29,13 @@ mod tasks;
 mod tests;
 mod worker;
 
+pub use access::{Access, AccessRule, Admission, Peers, RateKey, RateLimit, RuleSet, counted_as};
 pub use acme::{Acme, Authority, Challenge, ExternalAccount, is_local_name};
 pub use app::{App, Sendfile};
+pub use authentication::{BasicAuth, ForwardAuth};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use context::Context;
+pub use cors::Cors;
 pub use deny::Deny;
 pub use entities::{
     Durability, Entities, EntityEngine, EntityMode, EntityNamespace, EntityRedis, EntityStorage,
@@ -70,6 +76,8 @@ pub struct Config {
     pub apps: Vec<App>,
     /// Limits that apply before the app of a request is known.
     pub limits: Limits,
+    /// The file of the bans; `None`: they end with the server.
+    pub bans_file: Option<PathBuf>,
     /// Status and metrics.
     pub admin: Admin,
     /// The server's own logs.
@@ -157,6 +165,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         acme,
         apps,
         limits: limits::merge(&raw.limits, &raw.limits.request),
+        bans_file: raw.bans.file.as_ref().map(|file| context.absolute(file)),
         admin: admin(&raw.admin, context),
         log,
         io: Io {

@@ -3,7 +3,7 @@
 //! Behind a trait, so that examples with paths such as `/srv/blog` can be validated on any machine.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -22,9 +22,15 @@ pub(crate) trait Disk {
     /// Whether the directory can be listed or the file can be opened.
     fn readable(&self, path: &Path) -> io::Result<()>;
 
+    /// The text of a file.
+    fn read(&self, path: &Path) -> io::Result<String>;
+
     /// The path without links and `..`.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
 }
+
+/// A file with users has less.
+const READ_MAX_BYTES: u64 = 16 << 20;
 
 /// Opens a file for reading.
 pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<fs::File>;
@@ -52,6 +58,12 @@ impl RealDisk<'_> {
 }
 
 impl Disk for RealDisk<'_> {
+    fn read(&self, path: &Path) -> io::Result<String> {
+        let mut text = String::new();
+        (self.open)(path)?.take(READ_MAX_BYTES).read_to_string(&mut text)?;
+        Ok(text)
+    }
+
     fn look(&self, path: &Path) -> io::Result<Found> {
         let metadata = self.metadata(path)?;
         Ok(if metadata.is_dir() {
@@ -81,6 +93,10 @@ pub(crate) struct FullDisk;
 
 #[cfg(test)]
 impl Disk for FullDisk {
+    fn read(&self, _: &Path) -> io::Result<String> {
+        Ok(String::new())
+    }
+
     fn look(&self, path: &Path) -> io::Result<Found> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let file = name.contains('.') || name.starts_with("outboard-php");

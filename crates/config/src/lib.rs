@@ -33,7 +33,9 @@ mod structure;
 pub use checked::*;
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Position};
 pub use htaccess::Htaccess;
-pub use scalar::{Count, HostPattern, MemoryBudget, Network, PathPattern, Schedule, UrlTemplate};
+pub use scalar::{
+    Count, Coverage, HostPattern, MemoryBudget, Network, PathPattern, Schedule, UrlTemplate,
+};
 pub use shape::schema;
 
 pub use disk::Open;

@@ -4,6 +4,7 @@
 //! reference, and their `Default` implementations its defaults. They hold the values as written;
 //! [`crate::checked`] validates them. Every struct rejects unknown keys.
 
+mod access;
 mod acme;
 mod app;
 mod compose;
@@ -19,6 +20,7 @@ mod proxy;
 mod tasks;
 mod worker;
 
+pub(crate) use access::*;
 pub use acme::Challenge;
 pub(crate) use acme::{Acme, AcmeShared};
 pub(crate) use app::*;
@@ -115,6 +117,8 @@ pub(crate) struct File {
     /// The entity store: key-value records, available over HTTP and to PHP.
     #[schemars(extend("x-former" = ["entities"]))]
     pub(crate) kv: Entities,
+    /// Banned clients.
+    pub(crate) bans: Bans,
     /// Status and metrics.
     pub(crate) admin: Admin,
 }
@@ -143,6 +147,7 @@ impl Default for File {
             development: Development::default(),
             upstream: Upstream::default(),
             kv: Entities::default(),
+            bans: Bans::default(),
             admin: Admin::default(),
         }
     }

@@ -5,11 +5,12 @@
 //! listener serves only the metrics, since its address may be open to a network.
 
 use crate::admin_reply::{self, Refusal, Response, json, render};
+use crate::admission;
 use crate::certificates as obtained;
 use crate::gateway::Gateway;
 use crate::{entity_api, metrics, opcache, page_cache, status};
 use outboard_admin_api::{
-    Endpoint, Method, cache, certificates, kv, opcache as opcache_api, server,
+    Endpoint, Method, bans, cache, certificates, kv, opcache as opcache_api, server,
 };
 use outboard_http_server::{Connection, RequestFacts, Role, Written};
 use outboard_http1::Method as HttpMethod;
@@ -84,6 +85,18 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
         (cache::Audit::METHOD, cache::Audit::PATH) => {
             call(query, async |audit: cache::Audit| {
                 Ok(page_cache::admin::audit(gateway, &audit).await)
+            })
+            .await
+        }
+        (bans::List::METHOD, bans::List::PATH) => {
+            call(query, async |_: bans::List| Ok(admission::admin::list(gateway))).await
+        }
+        (bans::Add::METHOD, bans::Add::PATH) => {
+            call(query, async |add: bans::Add| admission::admin::ban(gateway, &add).await).await
+        }
+        (bans::Remove::METHOD, bans::Remove::PATH) => {
+            call(query, async |remove: bans::Remove| {
+                admission::admin::unban(gateway, &remove).await
             })
             .await
         }

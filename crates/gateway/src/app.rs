@@ -2,6 +2,7 @@
 //!
 //! Created with a generation; its requests share it until the last one has ended.
 
+use crate::access::RateLimits;
 use crate::file_compressor::FileCompressor;
 use crate::logs::Logs;
 use crate::request_memory::RequestMemory;
@@ -33,6 +34,8 @@ pub(crate) struct App {
     pub(crate) file_compressor: Rc<FileCompressor>,
     /// Directories for `X-Sendfile` and `X-Accel-Redirect`.
     pub(crate) sendfile: SendfileRoots,
+    /// The tables of its rate limits.
+    pub(crate) rate_limits: RateLimits,
     /// Bodies of its own error pages, by status.
     pub(crate) error_pages: HashMap<u16, Rc<[u8]>>,
     /// Its PHP workers.
@@ -150,6 +153,7 @@ impl App {
             compressed_files,
             file_compressor: Rc::default(),
             sendfile,
+            rate_limits: RateLimits::default(),
             error_pages,
             pool,
             spare_requests: Spares::default(),

@@ -15,8 +15,8 @@ use crate::request::{
 };
 use crate::route::{self, Route};
 use crate::{
-    admin, admin_admission, certificates, cold_files, compose, entity_api, files, live_reload,
-    metrics, origin, page_cache,
+    admin, admin_admission, admission, certificates, cold_files, compose, entity_api, files,
+    live_reload, metrics, origin, page_cache,
 };
 use outboard_config::Metrics;
 use outboard_http_server::error_page::{self, METHODS};
@@ -27,6 +27,8 @@ use outboard_http_server::{
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
 use outboard_log::{Level, Reason, Wall};
 use outboard_reactor::{Stream, now_ms};
+use std::cell::Cell;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 impl Service for Gateway {
@@ -75,6 +77,10 @@ impl Service for Gateway {
         let written = connection.respond(request, reason.status(), &headers, page.as_bytes()).await;
         access_log::write_refused_head(&generation, connection, started, reason);
         written
+    }
+
+    fn refuses(&self, listener: &ListenerContext, address: Option<IpAddr>) -> Option<Reason> {
+        admission::refuses(&self.generation(), listener, address)
     }
 
     fn admits(&self, listener: &ListenerContext, stream: &Stream) -> bool {
@@ -138,6 +144,9 @@ async fn dispatch(
     if matches!(ctx.request.method, Method::Connect | Method::Trace) {
         return (None, refuse(connection, ctx, None, Reason::MethodRefused).await);
     }
+    if let Some(summary) = admission::try_refuse_banned(connection, ctx, generation).await {
+        return (None, summary);
+    }
     if ctx.forwarded.has_bad_host {
         return (None, refuse(connection, ctx, None, Reason::BadRequest).await);
     }
@@ -170,22 +179,43 @@ async fn dispatch(
             refuse(connection, ctx, Some(&app), Reason::ClientCertificate).await,
         );
     }
-    let buffers = connection.buffers();
+    let summary = match find_route(connection, ctx, &app).await {
+        Err(refused) => refused,
+        Ok(route) => dispatch_route(connection, ctx, &app, route).await,
+    };
+    (Some(app), summary)
+}
+
+/// Finds the route of a request that satisfies the access rules.
+async fn find_route(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &Rc<App>,
+) -> Result<Route, ResponseSummary> {
+    admission::remove_identity(connection, app);
+    let requested = app.config.access.of_request(app.below_prefix(&connection.buffers().path));
+    if let Some(refused) = admission::try_refuse(connection, ctx, app, requested).await {
+        return Err(refused);
+    }
+    let (buffers, rules) = (connection.buffers(), Cell::new(requested));
     let query = buffers.head.query(&buffers.input);
-    let route = match route::find(&app, &buffers.path, query, now_ms(), &[]) {
+    let route = match route::find(app, &buffers.path, query, now_ms(), (&[], &rules)) {
         Ok(route) => Ok(route),
         Err(cold) => {
             let (path, query) = (buffers.path.clone(), query.map(<[u8]>::to_vec));
             // Boxed, so that this rare wait does not enlarge the task of every request.
             let target = (&path[..], query.as_deref());
-            Box::pin(cold_files::find_route(connection, &app, target, cold)).await
+            Box::pin(cold_files::find_route(connection, app, target, cold, &rules)).await
         }
     };
-    let summary = match route {
-        Ok(route) => dispatch_route(connection, ctx, &app, route).await,
-        Err(reason) => refuse(connection, ctx, Some(&app), reason).await,
-    };
-    (Some(app), summary)
+    let further = rules.get().without(requested);
+    if let Some(refused) = admission::try_refuse(connection, ctx, app, further).await {
+        return Err(refused);
+    }
+    match route {
+        Ok(route) => Ok(route),
+        Err(reason) => Err(refuse(connection, ctx, Some(app), reason).await),
+    }
 }
 
 /// Serves what belongs to no app.

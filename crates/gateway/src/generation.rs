@@ -4,6 +4,7 @@
 //! generation in which it started. Invariant: every pool of a generation is ready before it becomes
 //! active.
 
+use crate::access::SharedAccess;
 use crate::app::App;
 use crate::app_table::AppTable;
 use crate::logs::Logs;
@@ -34,6 +35,8 @@ pub(crate) struct Generation {
     pub(crate) logs: Rc<Logs>,
     /// The client for requests to other servers.
     pub(crate) upstream: Rc<Client>,
+    /// Bans and rate limits.
+    pub(crate) access: Arc<SharedAccess>,
     /// The entity store.
     pub(crate) entities: Option<Rc<Entities>>,
 }
@@ -44,11 +47,11 @@ impl Generation {
         config: Config,
         apps: Vec<Rc<App>>,
         logs: Rc<Logs>,
-        upstream: Rc<Client>,
+        (upstream, access): (Rc<Client>, Arc<SharedAccess>),
         entities: Option<Rc<Entities>>,
     ) -> Self {
         let (config, table) = (BackgroundDrop::new(config), AppTable::new(&apps));
-        Self { number, config, apps, table, logs, upstream, entities }
+        Self { number, config, apps, table, logs, upstream, access, entities }
     }
 
     /// Applies header rules to a response that belongs to no app: those of the only app, if there

@@ -14,10 +14,12 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod access_log;
 mod admin;
 mod admin_admission;
 mod admin_reply;
+mod admission;
 mod app;
 mod app_table;
 mod cache_requirements;

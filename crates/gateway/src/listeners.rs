@@ -79,6 +79,8 @@ fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
     let role = if stream.is_some() { Role::Streams } else { Role::Apps };
     Rc::new(ListenerContext {
         forwarding: listener.forwarding.clone(),
+        admission: listener.admission.clone(),
+        proxy_protocol: listener.proxy_protocol.clone(),
         tls: tls.settings,
         issued: tls.issued,
         redirects_to_https: listener.redirects_to_https,

@@ -310,7 +310,7 @@ fn is_cacheable(head: &ResponseHead) -> bool {
 }
 
 /// Logs the failure of an upstream, and returns its reason.
-fn log_failure(app: &App, request_id: u64, error: &Error) -> Reason {
+pub(crate) fn log_failure(app: &App, request_id: u64, error: &Error) -> Reason {
     app.log_text(Level::Error, request_id, &error.message);
     match error.kind {
         Kind::Timeout => Reason::UpstreamTimeout,

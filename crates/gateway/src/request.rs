@@ -94,6 +94,27 @@ pub(crate) async fn refuse_with_hint(
     reason: Reason,
     hint: Option<&str>,
 ) -> ResponseSummary {
+    refuse_page(connection, ctx, app, (reason, hint), HeaderBlock::default()).await
+}
+
+/// The same, with header fields.
+pub(crate) async fn refuse_with_fields(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: Option<&Rc<App>>,
+    reason: Reason,
+    fields: HeaderBlock,
+) -> ResponseSummary {
+    refuse_page(connection, ctx, app, (reason, None), fields).await
+}
+
+async fn refuse_page(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: Option<&Rc<App>>,
+    (reason, hint): (Reason, Option<&str>),
+    fields: HeaderBlock,
+) -> ResponseSummary {
     let text = ctx.describe(connection);
     ctx.gateway.log_refusal(app.map(|app| &**app), ctx.request_id, reason, &text);
     connection.context.count_refusal(reason);
@@ -105,7 +126,8 @@ pub(crate) async fn refuse_with_hint(
     if let Some(hint) = hint.filter(|_| ctx.gateway.development().is_some()) {
         page += &format!("<p>{}</p>\n", failure::escape(hint));
     }
-    let headers = error_page::headers(reason, names_reason);
+    let mut headers = error_page::headers(reason, names_reason);
+    headers.bytes.extend_from_slice(&fields.bytes);
     respond(connection, ctx, app, reason.status(), headers, &page).await
 }
 

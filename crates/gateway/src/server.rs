@@ -20,6 +20,7 @@ mod reload;
 use crate::certificates::{self, TlsState};
 use crate::datagrams;
 use crate::gateway::{Gateway, memory_limit_bytes, server_shared};
+use crate::generation::Generation;
 use crate::listeners::{self, Certificates, ConfiguredListener};
 pub use crate::options::{AdminSocket, Load, Options};
 use crate::privileges::{self, Privileges};
@@ -41,7 +42,7 @@ use outboard_log::{Level, Opener};
 use outboard_reactor::{self as reactor, Interest, Share, Source, spawn};
 use reload::reload;
 use std::future::poll_fn;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -89,6 +90,7 @@ async fn serve_on_loop(
     let mut seed = Seed { number: 1, config: config.clone(), shared: shared.clone() };
     let (generation, sinks) = builder.open(1, config, None, &shared).await?;
     seed.shared.share(&generation, &sinks);
+    open_bans(&generation);
     let gateway = Gateway::new(generation, sinks, builder.memory.clone(), &server, share);
     gateway.adopt(builder.name.clone(), options.sockets);
     builder.privileges.warnings.iter().for_each(|warning| gateway.server.log(Level::Warn, warning));
@@ -138,6 +140,18 @@ async fn serve_on_loop(
     gateway.server.log(Level::Info, "stopped");
     gateway.sinks.borrow().all().for_each(|sink| sink.finish());
     if gateway.lost_spawner.get() { Err(ServerError::Spawner) } else { Ok(()) }
+}
+
+/// Reads the bans of the configured file, at start. Without them the server would rather serve.
+fn open_bans(generation: &Generation) {
+    // systemd.exec(5): several directories are separated by colons.
+    let own = std::env::var("STATE_DIRECTORY").ok();
+    let own = own.and_then(|all| Some(Path::new(all.split(':').next()?).join("bans")));
+    let Some(path) = generation.config.bans_file.clone().or(own) else { return };
+    if let Err(error) = generation.access.open_bans(path.clone()) {
+        let text = format!("bans do not survive a restart: {}: {error}", path.display());
+        generation.logs.error.note(Level::Error, &text);
+    }
 }
 
 /// Waits until everything is ready: `None`. Otherwise the failure of a pool, or `Ok` if the server

@@ -85,7 +85,7 @@ impl Pieces {
     pub async fn of(connection: &mut Connection, limits: &Limits) -> Result<Option<Self>, Reason> {
         let (rest, length) = match connection.buffers().head.body() {
             BodyFraming::None => return Ok(None),
-            BodyFraming::Length(length) if length > limits.body_bytes => {
+            BodyFraming::Length(length) if length > connection.max_body_bytes(limits) => {
                 return Err(Reason::BodyTooLarge);
             }
             BodyFraming::Length(length) => (Rest::Length(length), Some(length)),
@@ -120,7 +120,7 @@ impl Pieces {
     ) -> Result<Option<Range<usize>>, Reason> {
         loop {
             let taken = self.take(connection)?;
-            if self.announced_bytes() > limits.body_bytes {
+            if self.announced_bytes() > connection.max_body_bytes(limits) {
                 return Err(Reason::BodyTooLarge);
             }
             if let Some(range) = taken {

@@ -9,6 +9,7 @@ use crate::listener_context::ListenerContext;
 use crate::message_stream::PendingHead;
 use crate::pace::Pace;
 use crate::peer::PeerInfo;
+use crate::response_fields::ResponseFields;
 use crate::server_context::ServerContext;
 use crate::spool::Spool;
 use crate::transport::Transport;
@@ -40,6 +41,10 @@ pub struct Connection {
     pub(crate) consumed: usize,
     /// Whether all of the request's body was read.
     pub(crate) body_read: bool,
+    /// The longest body that access rules admit for this request.
+    pub(crate) body_limit: Option<u64>,
+    /// Fields of the response that access rules decide.
+    pub(crate) response_fields: Option<Box<ResponseFields>>,
     /// The head in the output buffer, if the transport takes heads by themselves.
     pub(crate) pending_head: Option<PendingHead>,
     /// The part of the response that the client has not read yet.
@@ -83,6 +88,8 @@ impl Connection {
             head_len: 0,
             consumed: 0,
             body_read: false,
+            body_limit: None,
+            response_fields: None,
             pending_head: None,
             spool: None,
             lost: None,
@@ -206,6 +213,7 @@ impl Connection {
                 self.head_len = head_len;
                 self.consumed = head_len;
                 self.body_read = false;
+                self.body_limit = None;
                 self.served += 1;
                 Some(Next::Request)
             }

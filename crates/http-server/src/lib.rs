@@ -34,6 +34,8 @@ mod message;
 mod message_stream;
 mod pace;
 mod peer;
+mod request_changes;
+mod response_fields;
 mod response_writer;
 mod server_context;
 mod service;
@@ -59,6 +61,7 @@ pub use listener::{
 };
 pub use listener_context::{ListenerContext, Role, StreamPort};
 pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim, is_early_data};
+pub use response_fields::ResponseFields;
 pub use response_writer::{COPY_BYTES, Framing, HeadFacts, RequestFacts, Written};
 pub use server_context::{ServerContext, ServerShared};
 pub use service::Service;

@@ -147,7 +147,7 @@ impl Connection {
         let keep_alive = facts.keep_alive && !self.has_unread_body();
         let is_message = self.transport.message().is_some();
         let alternative_port = http3_alternative::port(self, facts.version);
-        let context = self.context.clone();
+        let (context, fields) = (self.context.clone(), self.response_fields.take());
         let out = &mut self.buffers().output;
         out.clear();
         if !is_message {
@@ -160,7 +160,7 @@ impl Connection {
             context.write_date(out);
         }
         http3_alternative::write(out, alternative_port);
-        write_lines(out);
+        crate::response_fields::write(fields, out, write_lines);
         if let Framing::Length(length) | Framing::Bodyless(Some(length)) = facts.framing {
             write_content_length(out, length);
         }

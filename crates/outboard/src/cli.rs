@@ -64,6 +64,17 @@ pub(crate) enum Command {
     Reload(ServerArguments),
     /// Finish running requests and stop. SIGTERM does the same.
     Stop(ServerArguments),
+    /// Refuse the clients of an address or a network.
+    ///
+    /// Connections are closed before TLS, and requests on open ones get 403. Programs such as fail2ban
+    /// can call this. A ban survives a reload and, with `[bans] file`, a restart.
+    Ban(BanArguments),
+    /// Admit the clients of a banned address or network again.
+    ///
+    /// Exit code 1: it was not banned.
+    Unban(UnbanArguments),
+    /// List the banned networks.
+    Bans(AdminArguments),
     /// Inspect or purge the page cache.
     Cache {
         #[command(subcommand)]
@@ -350,6 +361,28 @@ pub(crate) struct AdminArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BanArguments {
+    /// An address, or a network such as 198.51.100.0/24.
+    pub(crate) network: String,
+    /// How long, such as 90s, 10m, 1h or 7d [default: until `outboard unban`].
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::ban_time::seconds)]
+    pub(crate) seconds: Option<u64>,
+    /// Why, for `outboard bans` and the log.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UnbanArguments {
+    /// The address or network as it was banned.
+    pub(crate) network: String,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
 }
 
 #[derive(Debug, Subcommand)]

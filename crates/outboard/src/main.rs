@@ -9,6 +9,8 @@
 
 mod admin;
 mod admin_client;
+mod ban_time;
+mod bans;
 mod bench;
 mod cache;
 mod certificates;
@@ -66,6 +68,9 @@ fn main() -> ExitCode {
             Ok(Target::Served(admin)) => reload::stop(admin, &terminal),
             Err(message) => terminal.fail(&message, 2),
         },
+        Command::Ban(arguments) => bans::ban(&arguments, &terminal),
+        Command::Unban(arguments) => bans::unban(&arguments, &terminal),
+        Command::Bans(arguments) => bans::list(&arguments, &terminal),
         Command::Cache { action } => cache::run(&action, &terminal),
         Command::Opcache { action } => opcache::run(&action, &terminal),
         Command::Certificates(arguments) => certificates::run(&arguments, &terminal),

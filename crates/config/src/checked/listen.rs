@@ -2,7 +2,7 @@
 
 mod tls;
 
-use super::{App, Context};
+use super::{Admission, App, Context, Peers};
 use crate::diagnostic::Kind;
 use crate::raw::{self, ForwardedHeader, ListenEntry};
 use crate::scalar::{Address, Fault, FilePath, Network, Peer, UNIX_PATH_MAX_BYTES};
@@ -21,6 +21,10 @@ pub struct Listener {
     pub address: ListenAddress,
     /// Trusted proxies and the `X-Forwarded-*` headers accepted from them.
     pub forwarding: Forwarding,
+    /// Proxies whose connections start with a header of the PROXY protocol.
+    pub proxy_protocol: Peers,
+    /// The addresses whose connections are accepted.
+    pub admission: Admission,
     /// Its certificates.
     pub certificates: Vec<Certificate>,
     /// Whether it has certificates that the server obtains itself.
@@ -170,6 +174,8 @@ fn listener(
                 name: address.to_string(),
                 address,
                 forwarding,
+                admission: Admission::default(),
+                proxy_protocol: Peers::default(),
                 certificates: Vec::new(),
                 obtains_certificates: false,
                 requires_tls13: false,
@@ -206,6 +212,8 @@ fn listener(
                 name,
                 address,
                 forwarding: forwarding(proxies, headers),
+                proxy_protocol: Peers::new(&table.proxy_protocol),
+                admission: Admission::new(&table.allow, &table.deny),
                 certificates,
                 obtains_certificates: table.tls.is_automatic(),
                 requires_tls13: table.tls_minimum == raw::TlsVersion::Tls13,
@@ -258,6 +266,8 @@ fn check_http3(
         Fault::new("HTTP/3 is for listeners of HTTP")
     } else if table.tls.is_empty() {
         Fault::new("HTTP/3 needs TLS").hint("add `tls` to this listener")
+    } else if !table.proxy_protocol.is_empty() {
+        Fault::new("HTTP/3 has no PROXY protocol").hint("use a listener of its own for each")
     } else if !matches!(address, ListenAddress::Tcp(_)) {
         Fault::new("HTTP/3 needs a port of UDP, which a Unix socket does not have")
     } else {

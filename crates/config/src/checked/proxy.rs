@@ -54,7 +54,7 @@ pub(super) fn proxies(raw: &raw::App, place: &[&str], context: &mut Context<'_>)
     all
 }
 
-fn check(upstream: &str) -> Result<(), Fault> {
+pub(super) fn check(upstream: &str) -> Result<(), Fault> {
     const HINT: &str = "write a URL such as \"http://127.0.0.1:3000\"";
     let rest = upstream.strip_prefix("http://").or(upstream.strip_prefix("https://"));
     let Some(rest) = rest else {

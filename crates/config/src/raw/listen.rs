@@ -12,7 +12,7 @@ pub(crate) enum ListenEntry {
     /// An address alone.
     Address(Address),
     /// A table.
-    Table(Listen),
+    Table(Box<Listen>),
 }
 
 /// An address that accepts connections.
@@ -48,6 +48,19 @@ pub(crate) struct Listen {
     /// of the file.
     #[serde(default)]
     pub(crate) forwarded_headers: Option<Vec<ForwardedHeader>>,
+    /// Networks whose connections are accepted; all others are closed before TLS. `"unix"` stands for peers
+    /// on a Unix socket. Behind a proxy these are the addresses of proxies. Default: all.
+    #[serde(default)]
+    pub(crate) allow: Vec<Peer>,
+    /// Networks whose connections are closed, also if `allow` has them.
+    #[serde(default)]
+    pub(crate) deny: Vec<Peer>,
+    /// Proxies whose connections start with a header of the PROXY protocol (version 1 or 2), which names the
+    /// client. Connections of these peers without a valid header are closed; those of all other peers have
+    /// none.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["proxy_protocol", "accept-proxy", "RemoteIPProxyProtocol", "send-proxy"]))]
+    pub(crate) proxy_protocol: Vec<Peer>,
     /// Certificates. With at least one, the listener speaks TLS. The server name of the client
     /// (SNI) selects the certificate; the first one is used if none matches. `"auto"`: the server
     /// obtains and renews the certificates itself, as `[acme]` describes.

@@ -124,8 +124,14 @@ struct Server<S> {
 }
 
 impl<S: Service> Application for Server<S> {
-    fn admits(&self, _: SocketAddr) -> bool {
+    fn admits(&self, remote: SocketAddr) -> bool {
         let server = self.service.context();
+        let listener = self.contexts.borrow().clone();
+        let peer = PeerInfo::new(Peer::Tcp(remote));
+        if let Some(reason) = self.service.refuses(&listener, peer.ip()) {
+            server.reject(&peer.text, reason);
+            return false;
+        }
         !server.is_draining()
             && !server.connections.is_full(&server.limits())
             && !server.memory.connections().has_reached_its_limit()
