@@ -23,6 +23,7 @@ mod rewrite;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod tracing;
 mod worker;
 
 pub use app::{App, Sendfile};
@@ -47,6 +48,7 @@ pub use pool::Pool;
 pub use proxy::Proxy;
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
 pub use tasks::Tasks;
+pub use tracing::{AcceptContext, Tracing};
 pub use worker::{Isolation, Mode, Worker};
 
 use crate::raw;
@@ -70,6 +72,8 @@ pub struct Config {
     pub admin: Admin,
     /// The server's own logs.
     pub log: Log,
+    /// Traces of requests; `None` if there are none.
+    pub tracing: Option<Tracing>,
     /// Temporary files and sockets of the gateway.
     pub io: Io,
     /// Requests to other servers.
@@ -153,6 +157,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         limits: limits::merge(&raw.limits, &raw.limits.request),
         admin: admin(&raw.admin, context),
         log,
+        tracing: tracing::tracing(&raw.tracing, context),
         io: Io {
             backlog: raw.io.backlog,
             temp_dir: context.directory(&["io", "temp_dir"], &raw.io.temp_dir),

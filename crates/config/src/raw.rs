@@ -16,6 +16,7 @@ mod php;
 mod pool;
 mod proxy;
 mod tasks;
+mod tracing;
 mod worker;
 
 pub(crate) use app::*;
@@ -31,6 +32,7 @@ pub(crate) use php::*;
 pub(crate) use pool::*;
 pub(crate) use proxy::*;
 pub(crate) use tasks::*;
+pub(crate) use tracing::*;
 pub(crate) use worker::*;
 
 use crate::scalar::{AppName, ByteSize, Count, FilePath, MetricsAt, Peer, Period, PlainText};
@@ -111,6 +113,9 @@ pub(crate) struct File {
     pub(crate) kv: Entities,
     /// Status and metrics.
     pub(crate) admin: Admin,
+    /// Traces of requests.
+    #[schemars(extend("x-alias" = ["otel", "opentelemetry", "telemetry", "trace"]))]
+    pub(crate) tracing: Tracing,
 }
 
 impl Default for File {
@@ -137,6 +142,7 @@ impl Default for File {
             upstream: Upstream::default(),
             kv: Entities::default(),
             admin: Admin::default(),
+            tracing: Tracing::default(),
         }
     }
 }

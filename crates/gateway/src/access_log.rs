@@ -19,6 +19,7 @@ pub(crate) fn write(
     app: Option<&App>,
     generation: &Generation,
     summary: &ResponseSummary,
+    now: Wall,
 ) {
     let log = generation.access_log(app);
     if !log.sink().is_on() {
@@ -26,7 +27,6 @@ pub(crate) fn write(
     }
     let Some(buffers) = connection.buffers.as_ref() else { return };
     let header = |name: &[u8]| buffers.head.header(&buffers.input, name).unwrap_or_default();
-    let now = Wall::now();
     let entry = AccessEntry {
         client: ctx.client(connection),
         method: buffers.head.method(&buffers.input),

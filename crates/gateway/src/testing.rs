@@ -242,7 +242,7 @@ pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
         Rc::new(App::open(app.clone(), pool, (None, None), logs, client, memory, caches).unwrap())
     });
     let apps = apps.collect();
-    (Generation::new(1, config, apps, logs, upstream, entities), sinks)
+    (Generation::new(1, config, apps, logs, upstream, entities).traced(None, 1), sinks)
 }
 
 /// A request after which the connection is closed.

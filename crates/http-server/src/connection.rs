@@ -15,7 +15,7 @@ use crate::transport::Transport;
 use crate::upgrade::UpgradeHandler;
 use outboard_http_semantics::RequestHead;
 use outboard_http1::{BodyFraming, ControlData, HeadError, HeadLimits, HeadStatus, Version};
-use outboard_log::Reason;
+use outboard_log::{Reason, Wall};
 use outboard_reactor::{self as reactor, with_deadline};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -49,6 +49,8 @@ pub struct Connection {
     /// Receives the connection after a `101`.
     pub(crate) upgrade_handler: Option<UpgradeHandler>,
     served: u32,
+    /// When the head of the response was written; `None` before.
+    pub head_written: Option<Wall>,
     /// How fast the client reads the response.
     pub(crate) pace: Pace,
     /// Its place in the table of open connections.
@@ -86,6 +88,7 @@ impl Connection {
             lost: None,
             upgrade_handler: None,
             served: 0,
+            head_written: None,
             pace,
             entry,
         }

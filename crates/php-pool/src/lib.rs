@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod budget;
+mod course;
 pub mod exchange;
 mod host_settings;
 pub mod pool;

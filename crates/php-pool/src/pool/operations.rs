@@ -15,6 +15,7 @@ use outboard_buffer::Account;
 use outboard_reactor::{contain, current_task};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
+use outboard_trace::Scope;
 use std::fmt;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
@@ -64,6 +65,8 @@ pub struct Requester {
     pub(super) request: Tag,
     /// The account of the worker's operations.
     pub(super) memory: Rc<Account>,
+    /// The span of the request, if it is traced.
+    pub(super) trace: Option<Scope>,
 }
 
 impl Requester {
@@ -75,6 +78,11 @@ impl Requester {
     /// The account of the worker's operations.
     pub fn memory(&self) -> &Rc<Account> {
         &self.memory
+    }
+
+    /// The span of PHP that the operation is part of.
+    pub fn trace(&self) -> Option<&Scope> {
+        self.trace.as_ref()
     }
 
     /// Sends a completion without waiting: what does not fit into the ring is queued. Callers that send
@@ -252,7 +260,8 @@ impl Pool {
     /// Queues an operation until the workers are not borrowed any more.
     pub(super) fn queue_operation(&self, worker: &Worker, request: Tag, payload: &[u8]) {
         let (way, memory) = (Way::Here(self.weak_self.clone()), worker.memory().clone());
-        let requester = Requester { way, worker: worker.id, request, memory };
+        let trace = worker.trace_of(request);
+        let requester = Requester { way, worker: worker.id, request, memory, trace };
         self.pending_operations.borrow_mut().push_back((requester, payload.to_vec()));
         self.active.list_pool();
     }
