@@ -40,7 +40,9 @@ pub use limits::Limits;
 pub use listen::{
     Certificate, ClientAuthorities, Forwarding, ListenAddress, Listener, ProgramPort, Protocol,
 };
-pub use log::{AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogTarget, SlowLog};
+pub use log::{
+    AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogRotation, LogTarget, SlowLog,
+};
 pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
 pub use page_cache_shared::{PageCacheShared, Secret};
 pub use php::{Php, Rlimits};

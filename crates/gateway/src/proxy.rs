@@ -19,6 +19,7 @@ use crate::origin_response;
 use crate::request::{RequestContext, ResponseSummary};
 use crate::response_head::ResponseHead;
 use crate::route::Proxied;
+use crate::server_timing;
 use crate::upstream_call::UpstreamCall;
 use exchange::Exchange;
 use inflow::{Inflow, Next};
@@ -93,7 +94,11 @@ pub(crate) async fn start(
     call.responded(response.status);
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();
-    let head = head(app, &response, &path)?;
+    let mut head = head(app, &response, &path)?;
+    if ctx.gateway.development().is_some() {
+        let took = server_timing::milliseconds(call.took_us());
+        server_timing::add(&mut head.headers, &format!("upstream;dur={took}"));
+    }
     let max_bytes = for_cache
         .filter(|_| is_cacheable(&head))
         .map_or(0, |requirements| requirements.whole_bytes);
