@@ -123,6 +123,28 @@ fn fetches_and_proxied_requests_carry_their_own_span() {
 }
 
 #[test]
+fn a_script_adds_spans_of_its_own() {
+    for app in ["", WORKER] {
+        let collector = Collector::start();
+        let site = serving(&collector, ALL, app);
+        let response = site.client().get("/index.php?span=1").expect(200).text();
+        assert_eq!(response, "nothing3!");
+        let names = ["sum", "refused", "moment", "leaves", "php"];
+        let spans = collector.receives(has(&names));
+        let php = named(&spans, "php");
+        for name in &names[..4] {
+            let span = named(&spans, name);
+            assert_eq!((&span.parent, span.kind), (&php.span_id, 1));
+            assert_eq!(span.error.is_some(), *name == "refused", "{span:?}");
+        }
+        let expected = [("rows", "3"), ("table", "orders"), ("ratio", "0.5"), ("cold", "true")];
+        let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(named(&spans, "sum").attributes, expected.into());
+        assert_eq!(named(&spans, "refused").error.as_deref(), Some("DomainException"));
+    }
+}
+
+#[test]
 fn an_applications_own_context_is_not_replaced() {
     let (collector, backend) = (Collector::start(), Backend::start());
     let site = serving(&collector, ALL, WORKER);
@@ -142,7 +164,7 @@ fn failed_and_slow_requests_are_exported_without_being_sampled() {
     assert_eq!(own.attributes["http.response.status_code"], "500");
     assert_eq!((own.flags & 1, own.error.as_deref()), (0, Some("")), "it was not sampled");
     let site = serving(&collector, "sample = \"0%\"\nslow = \"1ms\"", "");
-    site.docroot().put("www/slow.php", "<?php usleep(2000); echo 'slow';");
+    site.docroot().put("slow.php", "<?php usleep(2000); echo 'slow';");
     site.client().get("/slow.php").expect(200);
     let is_slow =
         |span: &Received| span.attributes.get("url.path").is_some_and(|at| at == "/slow.php");

@@ -12,6 +12,7 @@ mod entities;
 mod fetch;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod script_span;
 #[cfg(test)]
 mod testing;
 
