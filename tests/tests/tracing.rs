@@ -64,7 +64,7 @@ fn the_spans_of_a_request_are_part_of_its_callers_trace() {
 }
 
 #[test]
-fn an_invalid_context_begins_a_trace_and_an_invalid_state_is_dropped() {
+fn an_invalid_context_or_state_is_ignored() {
     let collector = Collector::start();
     let site = serving(&collector, ALL, "");
     let twice = Request::get("/index.php").header("traceparent", PARENT);

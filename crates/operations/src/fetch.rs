@@ -7,7 +7,6 @@
 
 use crate::client_span::ClientSpan;
 use crate::entities::{self, BatchResult, Entities, Owner};
-use crate::script_span;
 use outboard_buffer::Held;
 use outboard_php_pool::pool::WorkerId;
 use outboard_php_pool::pool::operations::{Operations, PIECE_BYTES, Requester};
@@ -177,9 +176,8 @@ impl Operations for FetchOperations {
             Call::Fetch(call) => self.call(requester, id, &call),
             Call::FetchBody(bytes) => self.body(requester.worker(), id, bytes),
             Call::Forget => self.close(requester.worker(), id),
-            Call::Span(call) => script_span::add(requester.trace(), &call),
-            // `PurgeOperations`, `Tasks` and `StreamOperations` handle these.
-            Call::Purge(_) | Call::Task(_) | Call::Stream(_) => {}
+            // `PurgeOperations`, `Tasks`, `StreamOperations` and the pool handle these.
+            Call::Purge(_) | Call::Task(_) | Call::Stream(_) | Call::Span(_) => {}
         }
     }
 

@@ -12,7 +12,6 @@ mod entities;
 mod fetch;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod script_span;
 #[cfg(test)]
 mod testing;
 

@@ -107,7 +107,9 @@ mod tests {
         assert_eq!((decoded.start_us, decoded.end_us, decoded.has_failed), (1, 2, true));
         let texts: Vec<&[u8]> = decoded.texts().collect();
         assert_eq!(&texts[..4], [&b"name"[..], b"", b"key", b"sv"]);
-        assert!(texts.len() > 4 && texts.len() % 2 == 0 && texts[4].len() == MAX_TEXT_BYTES);
+        assert!(
+            texts.len() > 4 && texts.len().is_multiple_of(2) && texts[4].len() == MAX_TEXT_BYTES
+        );
         assert!(SpanCall::decode(&payload[..payload.len() - 1]).is_err());
         assert!(SpanCall::decode(&payload[..16]).is_err());
     }

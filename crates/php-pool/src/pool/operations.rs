@@ -10,6 +10,7 @@ mod forwarded;
 use super::Pool;
 use super::worker::{PANICKED, Worker};
 use crate::budget::Budget;
+use crate::script_span;
 use crate::worker_id::WorkerId;
 use outboard_buffer::Account;
 use outboard_reactor::{contain, current_task};
@@ -257,8 +258,12 @@ impl Pool {
         }
     }
 
-    /// Queues an operation until the workers are not borrowed any more.
+    /// Queues an operation until the workers are not borrowed any more. A span is added to its trace at
+    /// once: later the request may have ended.
     pub(super) fn queue_operation(&self, worker: &Worker, request: Tag, payload: &[u8]) {
+        if let Ok(Operation { call: Call::Span(call), .. }) = Operation::decode(payload) {
+            return script_span::add(worker.trace_of(request).as_ref(), &call);
+        }
         let (way, memory) = (Way::Here(self.weak_self.clone()), worker.memory().clone());
         let trace = worker.trace_of(request);
         let requester = Requester { way, worker: worker.id, request, memory, trace };
