@@ -6,23 +6,19 @@
 
 mod exporter;
 
-use crate::app::App;
-use crate::request::{RequestContext, ResponseSummary};
 pub(crate) use exporter::Exported;
 use exporter::Exporter;
 use outboard_config::{AcceptContext, Config, Tracing};
-use outboard_http_server::{Connection, Written};
-use outboard_log::{ErrorLog, Wall};
+use outboard_http_server::Connection;
+use outboard_log::ErrorLog;
 use outboard_trace::{
-    Ids, Kind, Recording, Sampling, Scope, Span, TraceContext, is_valid_state, span_entry,
+    Ids, Recording, Sampling, Scope, Span, TraceContext, is_valid_state, span_entry,
 };
 use outboard_upstream::Client;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The part of a path or of a `User-Agent` that becomes an attribute.
-const MAX_TEXT_BYTES: usize = 512;
 /// The most bytes that several `tracestate` fields are joined to; a valid one is shorter.
 const MAX_STATE_BYTES: usize = 1024;
 
@@ -35,6 +31,14 @@ pub(crate) struct Tracer {
     exporter: Exporter,
     /// Encoded spans of one request, reused.
     entries: RefCell<Vec<u8>>,
+}
+
+/// How a request has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) start_us: u64,
+    pub(crate) end_us: u64,
+    pub(crate) has_failed: bool,
 }
 
 impl Tracer {
@@ -82,26 +86,21 @@ impl Tracer {
         }
     }
 
-    /// The request has ended. Returns whether its trace is exported.
+    /// A request has ended. Returns whether its trace is exported; only then its span is described.
     pub(crate) fn end(
         &self,
-        connection: &Connection,
-        ctx: &RequestContext,
-        app: Option<&App>,
-        summary: &ResponseSummary,
-        now: Wall,
+        scope: &Scope,
+        Ended { start_us, end_us, has_failed }: Ended,
+        describe: impl FnOnce() -> Span,
     ) -> bool {
-        let Some(scope) = &ctx.trace else { return false };
         let recording = scope.recording();
         let (spans, lost) = recording.end();
-        let has_failed = summary.status >= 500 || summary.written == Written::Broken;
-        let us = now.unix_us.saturating_sub(ctx.started.unix_us);
+        let us = end_us.saturating_sub(start_us);
         if !self.sampling.end(recording.verdict(), has_failed, us) {
             return false;
         }
-        let mut own = request_span(scope, connection, ctx, app, summary)
-            .between(ctx.started.unix_us, now.unix_us)
-            .with("http.response.status_code", u64::from(summary.status));
+        let mut own = describe().between(start_us, end_us);
+        own.id = scope.span_id();
         own.parent = recording.parent();
         own.error = has_failed.then_some(Cow::Borrowed(""));
         if lost > 0 {
@@ -150,42 +149,4 @@ fn context(connection: &mut Connection) -> (Option<TraceContext>, Vec<u8>) {
         state.clear();
     }
     (parent, state)
-}
-
-fn request_span(
-    scope: &Scope,
-    connection: &Connection,
-    ctx: &RequestContext,
-    app: Option<&App>,
-    summary: &ResponseSummary,
-) -> Span {
-    let unknown = (&b"HTTP"[..], &b""[..], &b""[..]);
-    let (method, path, agent) = connection.buffers.as_ref().map_or(unknown, |buffers| {
-        let (head, input) = (&buffers.head, &buffers.input);
-        (head.method(input), head.path(input), head.header(input, b"user-agent").unwrap_or(b""))
-    });
-    let method = text(method);
-    let scheme = if ctx.forwarded.https { "https" } else { "http" };
-    let version = ctx.protocol().trim_start_matches("HTTP/").trim_end_matches(".0");
-    let version = if version == "1" { "1.0" } else { version };
-    let mut span = Span::new(scope.span_id(), Kind::Server, method.clone())
-        .with("http.request.method", method)
-        .with("url.path", text(path))
-        .with("url.scheme", scheme)
-        .with("network.protocol.version", version)
-        .with("client.address", ctx.client(connection).to_owned())
-        .with("http.response.body.size", summary.body_bytes)
-        .with("outboard.request", format!("{:016x}", ctx.request_id))
-        .with("outboard.kind", ctx.kind.get().name());
-    if !agent.is_empty() {
-        span = span.with("user_agent.original", text(agent));
-    }
-    if let Some(app) = app {
-        span = span.with("outboard.app", app.config.name.clone());
-    }
-    span
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT_BYTES)]).into_owned()
 }
