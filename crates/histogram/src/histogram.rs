@@ -3,6 +3,7 @@
 //! Owned by what measures. Invariant: a histogram without durations takes no memory.
 
 use crate::buckets::{CLASSIC, EXPONENTIAL, LONGEST_US, classic, exponential};
+use crate::exemplar::Exemplar;
 use crate::snapshot::Snapshot;
 use std::cell::{Cell, OnceCell};
 
@@ -18,19 +19,6 @@ struct Counts {
     classic: [Cell<u64>; CLASSIC],
     exponential: [Cell<u64>; EXPONENTIAL],
     sum_us: Cell<u64>,
-}
-
-/// A traced request as an example of a bucket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exemplar {
-    /// The id of its trace.
-    pub trace_id: [u8; 16],
-    /// The id of its span.
-    pub span_id: [u8; 8],
-    /// Its duration.
-    pub us: u64,
-    /// When it ended, in microseconds since the epoch.
-    pub unix_us: u64,
 }
 
 impl Histogram {

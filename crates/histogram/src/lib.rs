@@ -8,9 +8,11 @@
 #![forbid(unsafe_code)]
 
 mod buckets;
+mod exemplar;
 mod histogram;
 mod snapshot;
 
 pub use buckets::{BOUNDS_US, FIRST_KEY, SCHEMA};
-pub use histogram::{Exemplar, Histogram};
+pub use exemplar::Exemplar;
+pub use histogram::Histogram;
 pub use snapshot::Snapshot;

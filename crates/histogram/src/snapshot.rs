@@ -3,7 +3,7 @@
 //! Taken when metrics or the status are requested.
 
 use crate::buckets::{CLASSIC, EXPONENTIAL, WIDTH, bound_s};
-use crate::histogram::Exemplar;
+use crate::exemplar::Exemplar;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
