@@ -27,6 +27,7 @@ mod rewrite;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod tracing;
 mod worker;
 
 pub use access::{Access, AccessRule, Admission, Peers, RateKey, RateLimit, RuleSet, counted_as};
@@ -47,7 +48,9 @@ pub use limits::Limits;
 pub use listen::{
     Certificate, ClientAuthorities, Forwarding, ListenAddress, Listener, ProgramPort, Protocol,
 };
-pub use log::{AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogTarget, SlowLog};
+pub use log::{
+    AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogRotation, LogTarget, SlowLog,
+};
 pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
 pub use page_cache_shared::{PageCacheShared, Secret};
 pub use php::{Php, Rlimits};
@@ -55,6 +58,7 @@ pub use pool::Pool;
 pub use proxy::Proxy;
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
 pub use tasks::Tasks;
+pub use tracing::{AcceptContext, Tracing};
 pub use worker::{Isolation, Mode, Worker};
 
 use crate::raw;
@@ -82,6 +86,8 @@ pub struct Config {
     pub admin: Admin,
     /// The server's own logs.
     pub log: Log,
+    /// Traces of requests; `None` if there are none.
+    pub tracing: Option<Tracing>,
     /// Temporary files and sockets of the gateway.
     pub io: Io,
     /// Requests to other servers.
@@ -168,6 +174,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         bans_file: raw.bans.file.as_ref().map(|file| context.absolute(file)),
         admin: admin(&raw.admin, context),
         log,
+        tracing: tracing::tracing(&raw.tracing, context),
         io: Io {
             backlog: raw.io.backlog,
             temp_dir: context.directory(&["io", "temp_dir"], &raw.io.temp_dir),

@@ -18,6 +18,7 @@ mod php;
 mod pool;
 mod proxy;
 mod tasks;
+mod tracing;
 mod worker;
 
 pub(crate) use access::*;
@@ -36,6 +37,7 @@ pub(crate) use php::*;
 pub(crate) use pool::*;
 pub(crate) use proxy::*;
 pub(crate) use tasks::*;
+pub(crate) use tracing::*;
 pub(crate) use worker::*;
 
 use crate::scalar::{AppName, ByteSize, Count, FilePath, MetricsAt, Peer, Period, PlainText};
@@ -121,6 +123,9 @@ pub(crate) struct File {
     pub(crate) bans: Bans,
     /// Status and metrics.
     pub(crate) admin: Admin,
+    /// Traces of requests.
+    #[schemars(extend("x-alias" = ["otel", "opentelemetry", "telemetry", "trace"]))]
+    pub(crate) tracing: Tracing,
 }
 
 impl Default for File {
@@ -149,6 +154,7 @@ impl Default for File {
             kv: Entities::default(),
             bans: Bans::default(),
             admin: Admin::default(),
+            tracing: Tracing::default(),
         }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) 
         HttpMethod::Post => Some(Method::Post),
         _ => None,
     };
+    let accept = buffers.head.header(&buffers.input, b"accept").unwrap_or_default();
+    let format = metrics::Format::accepted(accept);
     let is_admin = connection.listener.role == Role::Admin;
     if is_admin
         && let Some(sent) = entity_api::admin::try_handle(gateway, connection, request, &path).await
@@ -36,7 +38,7 @@ pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) 
     }
     let (status, kind, body) = match (method, std::str::from_utf8(&path)) {
         (Some(Method::Get), Ok("/metrics")) => {
-            (200, metrics::CONTENT_TYPE, metrics::of(gateway).await)
+            (200, format.content_type(), metrics::of(gateway, format).await)
         }
         (Some(method), Ok(path)) if is_admin => reply(gateway, method, path, &query).await,
         _ => unknown(),

@@ -4,6 +4,7 @@
 
 use crate::access::RateLimits;
 use crate::file_compressor::FileCompressor;
+use crate::latencies::{Kind, Latencies};
 use crate::logs::Logs;
 use crate::request_memory::RequestMemory;
 use outboard_buffer::{AppMemory, Spares};
@@ -48,6 +49,8 @@ pub(crate) struct App {
     pub(crate) streams: Option<Rc<StreamServer>>,
     /// Its cached responses.
     pub(crate) page_cache: Option<Rc<PageCache>>,
+    /// How long its requests took.
+    pub(crate) latencies: Rc<Latencies>,
     /// Its logs.
     pub(crate) logs: Rc<Logs>,
     /// The client for requests to other servers.
@@ -92,6 +95,20 @@ impl App {
     /// The pools of its requests and of its tasks.
     pub(crate) fn pools(&self) -> impl Iterator<Item = &Rc<Pool>> {
         [&self.pool].into_iter().chain(self.tasks.as_ref().map(|tasks| &tasks.pool))
+    }
+
+    /// Continues to count where an app of an earlier generation ended.
+    pub(crate) fn continue_from(mut self, predecessors: &[Rc<Self>]) -> Self {
+        let is_it = |before: &&Rc<Self>| before.config.name == self.config.name;
+        if let Some(before) = predecessors.iter().find(is_it) {
+            self.latencies = before.latencies.clone();
+        }
+        self
+    }
+
+    /// What its scripts are.
+    pub(crate) fn kind(&self) -> Kind {
+        if self.worker_script.is_some() { Kind::Worker } else { Kind::Script }
     }
 
     /// The path of the script, below the root, in worker mode.
@@ -160,6 +177,7 @@ impl App {
             tasks,
             streams,
             page_cache,
+            latencies: Rc::default(),
             logs,
             upstream,
             upstream_account,

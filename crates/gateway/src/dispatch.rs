@@ -7,6 +7,7 @@ use crate::access_log;
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::generation::Generation;
+use crate::latencies::Kind;
 use crate::listeners::{self, HTTPS_PORT};
 use crate::origin::Origin;
 use crate::proxy::websocket;
@@ -16,7 +17,7 @@ use crate::request::{
 use crate::route::{self, Route};
 use crate::{
     admin, admin_admission, admission, certificates, cold_files, compose, entity_api, files,
-    live_reload, metrics, origin, page_cache,
+    live_reload, metrics, observe, origin, page_cache,
 };
 use outboard_config::Metrics;
 use outboard_http_server::error_page::{self, METHODS};
@@ -100,17 +101,20 @@ async fn respond_to_client(
     connection: &mut Connection,
     started: Wall,
 ) -> Written {
-    let ctx = RequestContext {
+    let mut ctx = RequestContext {
         gateway: gateway.clone(),
         request: RequestFacts::of(connection),
         forwarded: forwarded(connection),
         request_id: gateway.next_request_id(),
         started,
+        kind: Cell::default(),
+        trace: None,
     };
     if let Some(development) = gateway.development() {
         development.settle().await;
     }
     let generation = gateway.generation();
+    ctx.trace = generation.tracer.as_ref().map(|tracer| tracer.begin(connection));
     let (app, summary) = dispatch(connection, &ctx, &generation).await;
     if let Some(reason) = connection.take_lost() {
         let text = ctx.describe(connection);
@@ -118,7 +122,7 @@ async fn respond_to_client(
         gateway.server.count_refusal(reason);
     }
     gateway.server.count_response(summary.status, summary.body_bytes);
-    access_log::write(connection, &ctx, app.as_deref(), &generation, &summary);
+    observe::end(connection, &ctx, app.as_deref(), &generation, &summary);
     summary.written
 }
 
@@ -304,8 +308,11 @@ fn is_metrics(generation: &Generation, path: &[u8]) -> bool {
 }
 
 async fn metrics(connection: &mut Connection, ctx: &RequestContext) -> ResponseSummary {
-    let page = metrics::of(&ctx.gateway).await;
-    let headers = HeaderBlock::constant(&[("Content-Type", metrics::CONTENT_TYPE)]);
+    let buffers = connection.buffers();
+    let accept = buffers.head.header(&buffers.input, b"accept").unwrap_or_default();
+    let format = metrics::Format::accepted(accept);
+    let page = metrics::of(&ctx.gateway, format).await;
+    let headers = HeaderBlock::constant(&[("Content-Type", format.content_type())]);
     send(connection, ctx, 200, &headers, &page).await
 }
 
@@ -332,6 +339,7 @@ async fn dispatch_route(
     }
     let may_need_php = matches!(route, Route::Script(_) | Route::Page(_));
     let _claim = may_need_php.then(|| app.pool.expect_request());
+    ctx.kind.set(kind_of(app, &route));
     match route {
         Route::File(entry) => files::respond(connection, ctx, app, &entry).await,
         Route::Script(script) => serve_dynamic(connection, ctx, app, Origin::Script(script)).await,
@@ -363,6 +371,17 @@ async fn dispatch_route(
             let page = error_page::of_status(status, "");
             respond(connection, ctx, Some(app), status, HeaderBlock::default(), &page).await
         }
+    }
+}
+
+/// What responds to a route, unless the page cache does.
+fn kind_of(app: &App, route: &Route) -> Kind {
+    match route {
+        Route::File(_) => Kind::File,
+        Route::Script(_) => app.kind(),
+        Route::Upstream(_) => Kind::Proxy,
+        Route::Page(_) => Kind::Composed,
+        Route::Refuse(..) | Route::Redirect { .. } | Route::Status(_) => Kind::Other,
     }
 }
 

@@ -5,11 +5,14 @@
 
 use crate::app::App;
 use crate::gateway::Gateway;
+use crate::latencies::Kind;
 use outboard_development::{failure, tag};
 use outboard_http_server::error_page;
 use outboard_http_server::{Connection, Forwarded, HeaderBlock, RequestFacts, Written};
 use outboard_http1::Method;
 use outboard_log::{Reason, Wall};
+use outboard_trace::Scope;
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -20,6 +23,10 @@ pub(crate) struct RequestContext {
     pub(crate) forwarded: Forwarded,
     pub(crate) request_id: u64,
     pub(crate) started: Wall,
+    /// What has responded.
+    pub(crate) kind: Cell<Kind>,
+    /// Its span, if it is traced.
+    pub(crate) trace: Option<Scope>,
 }
 
 /// A response that was written, for the access log and the counters.

@@ -248,7 +248,8 @@ pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
         Rc::new(opened)
     });
     let apps: Vec<_> = apps.collect();
-    (Generation::new(1, config, apps, logs, (upstream, access), entities), sinks)
+    let shares = (upstream, access);
+    (Generation::new(1, config, apps, logs, shares, entities).traced(None, 1), sinks)
 }
 
 /// A request after which the connection is closed.

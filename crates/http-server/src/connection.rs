@@ -16,7 +16,7 @@ use crate::transport::Transport;
 use crate::upgrade::UpgradeHandler;
 use outboard_http_semantics::RequestHead;
 use outboard_http1::{BodyFraming, ControlData, HeadError, HeadLimits, HeadStatus, Version};
-use outboard_log::Reason;
+use outboard_log::{Reason, Wall};
 use outboard_reactor::{self as reactor, with_deadline};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -56,6 +56,8 @@ pub struct Connection {
     /// Whether the request is served before the client's handshake is complete (RFC 8470).
     pub is_early: bool,
     served: u32,
+    /// When the head of the response was written; `None` before.
+    pub head_written: Option<Wall>,
     /// How fast the client reads the response.
     pub(crate) pace: Pace,
     /// Its place in the table of open connections.
@@ -96,6 +98,7 @@ impl Connection {
             upgrade_handler: None,
             is_early: false,
             served: 0,
+            head_written: None,
             pace,
             entry,
         }

@@ -15,7 +15,7 @@ use outboard_http1::{
     CHUNK_END, Method, Version, write_chunk_head, write_content_length, write_head_end,
     write_status_line, write_status_line_with_reason,
 };
-use outboard_log::Reason;
+use outboard_log::{Reason, Wall};
 use outboard_reactor::now_ms;
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
@@ -145,6 +145,7 @@ impl Connection {
     /// The same with lines that `write_lines` appends, each ended by CRLF.
     pub fn put_head_with(&mut self, facts: HeadFacts<'_>, write_lines: impl FnOnce(&mut Vec<u8>)) {
         let keep_alive = facts.keep_alive && !self.has_unread_body();
+        self.head_written = Some(Wall::now());
         let is_message = self.transport.message().is_some();
         let alternative_port = http3_alternative::port(self, facts.version);
         let (context, fields) = (self.context.clone(), self.response_fields.take());

@@ -36,7 +36,7 @@ pub(super) fn forward_auth(
     context: &mut Context<'_>,
 ) -> ForwardAuth {
     let place = [place, &["forward_auth"]].concat();
-    if let Err(fault) = proxy::check(&raw.upstream.0) {
+    if let Err(fault) = proxy::check_url(&raw.upstream.0) {
         context.value(&[&place[..], &["upstream"]].concat(), Kind::BadValue, fault);
     }
     // What decides the meaning of a request, and what scripts and upstreams do not get from clients.

@@ -25,6 +25,6 @@ pub(super) fn write(page: &mut Page, gateway: &Gateway) {
     page.metric(name, "When a certificate expires, in seconds since 1970.");
     all.sort_by_key(|one| one.not_after_s);
     for one in all.iter().filter(|one| one.not_after_s.is_some()).take(MAX_CERTIFICATES) {
-        page.sample(name, &[("name", &one.name)], one.not_after_s.unwrap_or_default());
+        page.sample(&[("name", &one.name)], one.not_after_s.unwrap_or_default());
     }
 }

@@ -9,6 +9,7 @@
 use super::{Proxied, StartedResponse, head, log_failure, request};
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::upstream_call::UpstreamCall;
 use outboard_http_server::{Connection, HeaderBlock, UpgradeHandler, Upgraded};
 use outboard_http1::{BodyFraming, Method};
 use outboard_log::{Level, Reason};
@@ -64,7 +65,10 @@ async fn connect(
         request.headers.add(b"Sec-WebSocket-Key", KEY).map_err(failed)?;
     }
     let timeout_ms = request.timeout_ms;
-    let mut response = connection.unless_gone(app.upstream.send(request)).await?.map_err(failed)?;
+    let call = UpstreamCall::begin(ctx, app, &mut request);
+    let outcome = connection.unless_gone(app.upstream.send(request)).await?;
+    let mut response = outcome.inspect_err(|error| call.failed(error)).map_err(failed)?;
+    call.responded(response.status);
     if response.status == 101 {
         let idle_ms = app.config.proxies[proxied.number].tunnel_timeout_ms;
         return Ok(switch(connection, ctx, response, idle_ms).await);

@@ -117,12 +117,14 @@ impl GenerationBuilder {
                 pool.set_operations(operations.clone());
                 pool.set_memory(operations_memory.clone());
             });
-            apps.push(Rc::new(opened));
+            let before = predecessor.map_or(&[][..], |before| &before.apps);
+            apps.push(Rc::new(opened.continue_from(before)));
         }
         started.commit();
         let logs = Rc::<Logs>::new(server_logs);
         let shares = (upstream, shared.access.clone());
-        Ok((Generation::new(number, config, apps, logs, shares, entities), sinks))
+        let generation = Generation::new(number, config, apps, logs, shares, entities);
+        Ok((generation.traced(predecessor, self.share.count), sinks))
     }
 }
 
