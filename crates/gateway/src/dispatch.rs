@@ -3,24 +3,24 @@
 //! Invariant: each request has exactly one response, or its connection is broken, and exactly one
 //! access log line and one count.
 
+mod server;
+
 use crate::access_log;
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::generation::Generation;
 use crate::latencies::Kind;
-use crate::listeners::{self, HTTPS_PORT};
 use crate::origin::Origin;
 use crate::proxy::websocket;
 use crate::request::{
-    RequestContext, ResponseSummary, refuse, refuse_with_hint, respond, respond_with_failure, send,
+    RequestContext, ResponseSummary, refuse, refuse_with_hint, respond, respond_with_failure,
 };
 use crate::route::{self, Route};
 use crate::{
-    admin, admin_admission, admission, certificates, cold_files, compose, entity_api, files,
-    live_reload, metrics, observe, origin, page_cache,
+    admin, admin_admission, admission, certificates, cold_files, compose, files, observe, origin,
+    page_cache,
 };
-use outboard_config::Metrics;
-use outboard_http_server::error_page::{self, METHODS};
+use outboard_http_server::error_page;
 use outboard_http_server::{
     Connection, ConnectionEntry, Forwarded, HeaderBlock, ListenerContext, PeerInfo, RequestFacts,
     Role, ServerContext, Service, StreamPort, Upgraded, Written,
@@ -142,8 +142,8 @@ async fn dispatch(
     ctx: &RequestContext,
     generation: &Generation,
 ) -> (Option<Rc<App>>, ResponseSummary) {
-    if is_options_of_all(connection, ctx) {
-        return (None, options_of_all(connection, ctx).await);
+    if server::is_options_of_all(connection, ctx) {
+        return (None, server::options_of_all(connection, ctx).await);
     }
     if matches!(ctx.request.method, Method::Connect | Method::Trace) {
         return (None, refuse(connection, ctx, None, Reason::MethodRefused).await);
@@ -161,13 +161,13 @@ async fn dispatch(
     if let Some(summary) = certificates::try_handle(connection, ctx).await {
         return (None, summary);
     }
-    if is_misdirected(connection) {
+    if server::is_misdirected(connection) {
         return (None, refuse(connection, ctx, None, Reason::Misdirected).await);
     }
-    if let Some(summary) = redirect_to_https(connection, ctx, generation).await {
+    if let Some(summary) = server::redirect_to_https(connection, ctx, generation).await {
         return (None, summary);
     }
-    if let Some(summary) = serve_without_app(connection, ctx, generation).await {
+    if let Some(summary) = server::serve_without_app(connection, ctx, generation).await {
         return (None, summary);
     }
     let buffers = connection.buffers();
@@ -222,100 +222,6 @@ async fn find_route(
     }
 }
 
-/// Serves what belongs to no app.
-async fn serve_without_app(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    generation: &Generation,
-) -> Option<ResponseSummary> {
-    if requests_tunnel(connection, ctx) {
-        return None;
-    }
-    if let Some(summary) = entity_api::try_handle(connection, ctx, generation).await {
-        return Some(summary);
-    }
-    if let Some(summary) = live_reload::try_handle(connection, ctx).await {
-        return Some(summary);
-    }
-    match is_metrics(generation, &connection.buffers().path) {
-        true => Some(metrics(connection, ctx).await),
-        false => None,
-    }
-}
-
-/// Whether a client of HTTP/2 or HTTP/3 requests a tunnel (RFC 8441 4, RFC 9220 3). It takes each 2xx for
-/// one, so only a tunnel may be responded to with it; by HTTP/1.1 the offer of an upgrade may be ignored.
-fn requests_tunnel(connection: &mut Connection, ctx: &RequestContext) -> bool {
-    let has_streams = ctx.request.version.has_streams();
-    let buffers = connection.buffers();
-    has_streams && buffers.head.upgrade(&buffers.input).is_some()
-}
-
-/// RFC 9110 9.3.7: a ping of the server itself.
-fn is_options_of_all(connection: &mut Connection, ctx: &RequestContext) -> bool {
-    let buffers = connection.buffers();
-    ctx.request.method == Method::Options && buffers.head.target(&buffers.input) == b"*"
-}
-
-async fn options_of_all(connection: &mut Connection, ctx: &RequestContext) -> ResponseSummary {
-    let headers = HeaderBlock::constant(&[("Allow", METHODS)]);
-    send(connection, ctx, 204, &headers, b"").await
-}
-
-/// Whether the host has another certificate (RFC 9110 7.4). A trusted proxy may request all hosts
-/// on one connection.
-fn is_misdirected(connection: &mut Connection) -> bool {
-    let listener = connection.listener.clone();
-    let chosen = connection.peer.tls.as_ref().and_then(|facts| facts.chosen.clone());
-    let Some((chosen, settings)) = chosen.zip(listener.tls.as_ref()) else {
-        return false;
-    };
-    let is_trusted = connection.peer.is_trusted(&listener.forwarding);
-    let buffers = connection.buffers();
-    let host = split_host_port(buffers.head.host(&buffers.input).unwrap_or_default()).0;
-    !is_trusted && settings.is_misdirected(&chosen, &String::from_utf8_lossy(host))
-}
-
-/// Redirects a client to a known host with TLS. ACME checks a name without it (RFC 8555 8.3).
-async fn redirect_to_https(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    generation: &Generation,
-) -> Option<ResponseSummary> {
-    if !connection.listener.redirects_to_https || ctx.forwarded.https {
-        return None;
-    }
-    let port = listeners::https_port(&ctx.gateway)?;
-    let buffers = connection.buffers();
-    if buffers.path.starts_with(b"/.well-known/acme-challenge/") {
-        return None;
-    }
-    let host = ctx.forwarded.host.as_deref().or(buffers.head.host(&buffers.input))?;
-    let host = split_host_port(host).0;
-    if generation.app(host, &buffers.path).is_none() {
-        return Some(refuse(connection, ctx, None, Reason::NoApp).await);
-    }
-    let port = if port == HTTPS_PORT { String::new() } else { format!(":{port}") };
-    let target = buffers.head.origin_form(&buffers.input);
-    let location = [b"https://", host, port.as_bytes(), &target].concat();
-    let mut headers = HeaderBlock::default();
-    headers.add(b"Location", &location).ok()?;
-    Some(respond(connection, ctx, None, 308, headers, &error_page::of_status(308, "")).await)
-}
-
-fn is_metrics(generation: &Generation, path: &[u8]) -> bool {
-    matches!(&generation.config.admin.metrics, Some(Metrics::Path(at)) if at.as_bytes() == path)
-}
-
-async fn metrics(connection: &mut Connection, ctx: &RequestContext) -> ResponseSummary {
-    let buffers = connection.buffers();
-    let accept = buffers.head.header(&buffers.input, b"accept").unwrap_or_default();
-    let format = metrics::Format::accepted(accept);
-    let page = metrics::of(&ctx.gateway, format).await;
-    let headers = HeaderBlock::constant(&[("Content-Type", format.content_type())]);
-    send(connection, ctx, 200, &headers, &page).await
-}
-
 async fn dispatch_route(
     connection: &mut Connection,
     ctx: &RequestContext,
@@ -334,7 +240,7 @@ async fn dispatch_route(
     }
     let may_tunnel =
         matches!(route, Route::Upstream(_) | Route::Refuse(..) | Route::Redirect { .. });
-    if !may_tunnel && requests_tunnel(connection, ctx) {
+    if !may_tunnel && websocket::requests_tunnel(connection, ctx) {
         return refuse(connection, ctx, Some(app), Reason::NotImplemented).await;
     }
     let may_need_php = matches!(route, Route::Script(_) | Route::Page(_));
@@ -346,7 +252,7 @@ async fn dispatch_route(
         Route::Upstream(proxied) => {
             match Box::pin(websocket::try_handle(connection, ctx, app, &proxied)).await {
                 Some(summary) => summary,
-                None if requests_tunnel(connection, ctx) => {
+                None if websocket::requests_tunnel(connection, ctx) => {
                     refuse(connection, ctx, Some(app), Reason::NotImplemented).await
                 }
                 None => serve_dynamic(connection, ctx, app, Origin::Upstream(proxied)).await,

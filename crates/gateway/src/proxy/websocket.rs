@@ -203,6 +203,14 @@ impl Direction {
     }
 }
 
+/// Whether a client of HTTP/2 or HTTP/3 requests a tunnel (RFC 8441 4, RFC 9220 3). It takes each 2xx for
+/// one, so only a tunnel may be responded to with it; by HTTP/1.1 the offer of an upgrade may be ignored.
+pub(crate) fn requests_tunnel(connection: &mut Connection, ctx: &RequestContext) -> bool {
+    let has_streams = ctx.request.version.has_streams();
+    let buffers = connection.buffers();
+    has_streams && buffers.head.upgrade(&buffers.input).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
