@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ipv4_packet_is_lost() {
+    fn other_packets_than_ipv4_are_lost() {
         let mut packets = Packets::new();
         let (fate, now) = (Fate::new(DELAY), Instant::now());
         packets.add(&[0x60; 60], now, &fate);
