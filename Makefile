@@ -6,7 +6,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build release install test ci check check-all bench results test-asan test-php84 test-php-src loom miri coverage hostile flooders memory connections swoole swoole-tcp fuzz deny clean
+.PHONY: help setup serve build release install test ci check check-all bench nginx-http3 results test-asan test-php84 test-php-src loom miri coverage hostile flooders memory connections swoole swoole-tcp fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -51,6 +51,9 @@ check-all: setup ## `ci`, and what takes longer: `test-php84`, end to end under 
 bench: build ## Measure against nginx + php-fpm and Apache side by side; BENCH='NAME --quick' a part.
 	target/release/outboard lab run $(BENCH) --out target/lab --gate
 
+nginx-http3: ## An nginx with HTTP/3, from Debian 13's source package, for `lab run tls --nginx-http3`.
+	ci/nginx-http3
+
 results: ## RESULTS.md from the newest run of `make bench`.
 	target/release/outboard lab report --md target/lab/report.json > RESULTS.md
 
@@ -84,6 +87,10 @@ flooders: build ## What a flood from within PHP or from outside costs another ap
 	OUTBOARD_BIN=$(CURDIR)/target/release/outboard OUTBOARD_FLOODERS_STRICT=1 \
 		$(CARGO) test -p outboard-e2e --test flooders -- --nocapture --test-threads 1 2>&1 | \
 		grep -oE '[^.]*probes.*|thread .*panicked.*|^error.*|^test result.*'
+
+certificates: build ## 1,000 names from an authority that rejects half of all nonces, with kills, as a table.
+	OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
+		$(CARGO) test -p outboard-e2e --test acme -- --ignored --nocapture
 
 memory: build ## What stalled streams and idle connections take of the gateway's memory, as a table.
 	@printf '| what | at the start | held | gone back | after |\n|---|---|---|---|---|\n'

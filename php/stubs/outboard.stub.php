@@ -70,6 +70,16 @@ namespace Outboard {
     function concurrently(array $tasks, int $limit = 0): array {}
 
     /**
+     * A span of the request's trace, in every mode: it lasts as long as the function runs, and fails with its
+     * exception. Without a function it has no duration. It is exported if the request is (`[tracing]`).
+     *
+     * @param callable|null $body called without arguments
+     * @param array<string, string|int|float|bool> $attributes at most 32
+     * @return mixed what the function returns
+     */
+    function span(string $name, ?callable $body = null, array $attributes = []): mixed {}
+
+    /**
      * Purges pages from the app's page cache, in every mode. After it returns none of them is served, and
      * those that are being rendered are not stored.
      *

@@ -3,23 +3,33 @@
 //! Each connection of a test becomes one of the server, and each of its requests a stream, by client
 //! libraries that nobody here wrote. Used where a test starts a server. Invariants: a body passes piece
 //! by piece in both directions, at the pace of its reader; a client that leaves cancels its stream; a
-//! stream or connection that the server ends early closes the connection of the test.
+//! stream or connection that the server ends early closes the connection of the test. What has no
+//! counterpart in those versions, such as a malformed head, closes it as well.
 
 mod client;
+mod head_text;
 mod stream;
+mod tunnel;
 
 use crate::{Certificate, Protocol};
-use client::{BodyReader, Head, Reader, Writer};
+use client::{BodyReader, Head, Reader, ResponseTo, Writer};
+use regex::Regex;
 use std::cell::Cell;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::pin::pin;
+use std::sync::LazyLock;
 use std::thread::JoinHandle;
-use stream::{Incoming, Outgoing, Peer};
+use std::time::Duration;
+use stream::{Incoming, Outgoing, Peer, Route};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::{LocalSet, spawn_local};
+use tokio::time::timeout;
+
+/// How long a client that was sent everything may take to close.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// A bridge to one listener; it ends on drop, with its connections.
 #[derive(Debug)]
@@ -30,13 +40,15 @@ pub(crate) struct Bridge {
 }
 
 impl Bridge {
-    /// To a listener with this URL by the protocol of the run; `None` if tests speak with it themselves.
-    pub(crate) fn of_run(url: &str) -> Option<Bridge> {
+    /// To a listener with this URL, of a server with this configuration, by the protocol of the run; `None`
+    /// if tests speak with it themselves.
+    pub(crate) fn of_run(url: &str, configuration: &str) -> Option<Bridge> {
         let protocol = Protocol::of_run();
+        let has_http3 = configuration.contains(&format!("/{CERTIFICATE}.pem"));
         let scheme = match protocol {
-            Protocol::Http1 => return None,
             Protocol::Http2 => "http://",
-            Protocol::Http3 => "https://",
+            Protocol::Http3 if has_http3 => "https://",
+            Protocol::Http1 | Protocol::Http3 => return None,
         };
         let address = url.strip_prefix(scheme)?.trim_end_matches('/').parse().ok()?;
         Some(Bridge::to(address, protocol))
@@ -78,32 +90,52 @@ impl Drop for Bridge {
     }
 }
 
-/// A configuration whose first listener, if it is a plain one, speaks the protocol of the run.
+/// A configuration whose listeners, if they are plain ones, speak the protocol of the run.
 pub(crate) fn listening(text: &str, folder: &Path) -> String {
-    const PLAIN: &str = "listen = \"127.0.0.1:0\"\n";
-    if Protocol::of_run() != Protocol::Http3 || !text.contains(PLAIN) {
+    if Protocol::of_run() != Protocol::Http3 || text.contains("tls = ") {
         return text.to_owned();
     }
-    let Certificate { chain, key } = Certificate::make(folder, "bridge", "IP:127.0.0.1");
-    let listener = format!(
-        "listen = [{{ address = \"127.0.0.1:0\", http3 = true, \
-         tls = [{{ certificate = {chain:?}, key = {key:?} }}] }}]\n"
-    );
-    text.replacen(PLAIN, &listener, 1)
+    let names: Vec<String> = (1..=5).map(|last| format!("IP:127.0.0.{last}")).collect();
+    let Certificate { chain, key } = Certificate::make(folder, CERTIFICATE, &names.join(","));
+    let tls = format!("tls = [{{ certificate = {chain:?}, key = {key:?} }}]");
+    let mut table = "";
+    let lines = text.lines().map(|line| {
+        let line = line.trim();
+        if line.starts_with('[') {
+            table = line;
+        }
+        let Some(found) = PLAIN.captures(line) else { return format!("{line}\n") };
+        match (&found[1], table) {
+            ("listen", "") => {
+                format!("listen = [{{ address = {}, http3 = true, {tls} }}]\n", &found[2])
+            }
+            ("address", "[[listen]]") => format!("{line}\nhttp3 = true\n{tls}\n"),
+            _ => format!("{line}\n"),
+        }
+    });
+    lines.collect()
 }
 
+/// The certificate of listeners with HTTP/3.
+const CERTIFICATE: &str = "bridge";
+
+/// The line of a TCP listener's address.
+static PLAIN: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"^(listen|address) = ("127\.0\.0\.\d+:\d+")$"#).expect("it is valid")
+});
+
 async fn accept(listener: TcpListener, server: SocketAddr, protocol: Protocol) {
-    while let Ok((client, _)) = listener.accept().await {
+    while let Ok((client, from)) = listener.accept().await {
         spawn_local(async move {
             // A failure closes the connection, which the test notices.
-            let _ = serve(client, server, protocol).await;
+            let _ = serve(client, Route { from: from.ip(), to: server, protocol }).await;
         });
     }
 }
 
-async fn serve(client: TcpStream, server: SocketAddr, protocol: Protocol) -> io::Result<()> {
+async fn serve(client: TcpStream, route: Route) -> io::Result<()> {
     client.set_nodelay(true)?;
-    let mut peer = Peer::connect(server, protocol).await?;
+    let mut peer = Peer::connect(route).await?;
     let (reader, writer) = client.into_split();
     let (mut reader, mut writer) = (Reader::new(reader), Writer::new(writer));
     loop {
@@ -115,6 +147,9 @@ async fn serve(client: TcpStream, server: SocketAddr, protocol: Protocol) -> io:
         let closes = head.closes;
         let is_whole = exchange(&mut peer, head, &mut reader, &mut writer).await?;
         if closes || !is_whole {
+            // A socket with unread bytes is reset, and the client would lose the response.
+            writer.finish().await?;
+            let _ = timeout(LINGER, reader.discard()).await;
             return Ok(());
         }
     }
@@ -133,8 +168,11 @@ async fn exchange(
     let is_whole = Cell::new(false);
     let ended = {
         let mut upload = pin!(upload(reader, body, &mut outgoing, &is_whole));
-        let mut download = pin!(download(&mut incoming, writer, is_head, closes));
+        let framing = ResponseTo { is_head, closes, is_tunnel: body == BodyReader::Tunnel };
+        let mut download = pin!(download(&mut incoming, writer, framing));
         tokio::select! {
+            // What arrived before a reset is passed on first.
+            biased;
             ended = &mut download => ended,
             gone = &mut upload => Err(gone),
         }
@@ -155,12 +193,13 @@ async fn upload(
     outgoing: &mut Outgoing,
     is_whole: &Cell<bool>,
 ) -> io::Error {
+    let is_tunnel = body == BodyReader::Tunnel;
     if body != BodyReader::None {
         loop {
             let sent = match reader.piece(&mut body).await {
                 Err(gone) => return gone,
                 Ok(Some(piece)) => outgoing.data(piece).await,
-                Ok(None) => match outgoing.finish().await {
+                Ok(None) => match outgoing.finish(reader.trailers.take()).await {
                     Ok(()) => break,
                     Err(error) => Err(error),
                 },
@@ -172,21 +211,26 @@ async fn upload(
         }
     }
     is_whole.set(true);
-    reader.gone().await
+    if is_tunnel {
+        return outgoing.broken().await;
+    }
+    tokio::select! {
+        gone = reader.gone() => gone,
+        broken = outgoing.broken() => broken,
+    }
 }
 
 async fn download(
     incoming: &mut Incoming,
     writer: &mut Writer,
-    is_head: bool,
-    closes: bool,
+    request: ResponseTo,
 ) -> io::Result<()> {
     let mut head = incoming.head().await?;
     while head.status().is_informational() {
         writer.interim(&head).await?;
         head = incoming.head().await?;
     }
-    let framing = writer.head(&head, is_head, closes).await?;
+    let framing = writer.head(&head, request).await?;
     while let Some(piece) = incoming.data().await? {
         writer.piece(framing, &piece).await?;
     }

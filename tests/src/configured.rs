@@ -15,6 +15,8 @@ use std::process::{Command, Output};
 pub struct Configured {
     child: Child,
     listeners: Vec<String>,
+    /// Where the server listens for the first one.
+    served_at: Option<SocketAddr>,
     /// To the listeners, unless the tests speak their protocol.
     _bridges: Vec<Bridge>,
     docroot: Docroot,
@@ -42,7 +44,8 @@ impl Configured {
     /// The same by a program that is launched in a way of its own.
     #[track_caller]
     pub fn launched(program: Launch, docroot: Docroot, text: &str) -> Configured {
-        let launch = Configured::launch(program, &docroot, text);
+        let text = for_a_test(text, docroot.beside().path());
+        let launch = Configured::launch(program, &docroot, &text);
         let child = launch.start();
         let ready = |line: &str| line.contains("outboard status --admin").then_some(());
         if let Err(output) = child.wait_for(ready) {
@@ -51,7 +54,11 @@ impl Configured {
         let output = child.output();
         let listeners = output.lines().filter_map(|line| line.strip_prefix("listening on "));
         let mut bridges = Vec::new();
-        let listeners = listeners.map(|url| match Bridge::of_run(url) {
+        let served_at = listeners.clone().next().and_then(|url| {
+            let (_, address) = url.trim_end_matches('/').split_once("://")?;
+            address.parse().ok()
+        });
+        let listeners = listeners.map(|url| match Bridge::of_run(url, &text) {
             None => url.to_owned(),
             Some(bridge) => {
                 let url = format!("http://{}/", bridge.address());
@@ -60,7 +67,7 @@ impl Configured {
             }
         });
         let listeners = listeners.collect();
-        Configured { child, listeners, _bridges: bridges, docroot }
+        Configured { child, listeners, served_at, _bridges: bridges, docroot }
     }
 
     /// Serves the fixtures of a subject on an ephemeral port as the app `site`, with these tables.
@@ -85,7 +92,7 @@ impl Configured {
         program
             .arg("serve")
             .arg("--config")
-            .arg(folder.file("outboard.toml", for_a_test(text, folder.path())))
+            .arg(folder.file("outboard.toml", text))
             .arg("--admin")
             .arg(folder.path().join("admin.sock"))
     }
@@ -114,6 +121,12 @@ impl Configured {
     /// The first listener's address.
     pub fn address(&self) -> SocketAddr {
         self.address_of(0)
+    }
+
+    /// The address that the server itself has for it, which a bridge may stand in front of.
+    #[track_caller]
+    pub fn served_at(&self) -> SocketAddr {
+        self.served_at.expect("the first listener is one of TCP")
     }
 
     /// A TCP listener's address.

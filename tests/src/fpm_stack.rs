@@ -1,7 +1,7 @@
 //! The reference: nginx and php-fpm from Debian's packages, configured as Debian configures them.
 
 use crate::site::{INI_SCAN_DIR, php_user};
-use crate::{App, Child, Launch, Scratch, Site};
+use crate::{App, Child, Launch, Protocol, Scratch, Site};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
@@ -131,6 +131,7 @@ http {{
       fastcgi_index index.php;
       include /etc/nginx/fastcgi_params;
       fastcgi_param HTTP_HOST $http_host;
+      {protocol}
       fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
       fastcgi_read_timeout 60s;
       fastcgi_pass unix:{socket};
@@ -138,7 +139,23 @@ http {{
   }}
 }}
 "#,
+        protocol = of_the_run(),
         root = app.root.display(),
         socket = socket.display(),
+    )
+}
+
+/// What scripts see of the protocol by which the subject of the comparison is reached.
+fn of_the_run() -> String {
+    let protocol = Protocol::of_run();
+    let https = if protocol.scheme() == "https" { "on" } else { "" };
+    if protocol == Protocol::Http1 {
+        return String::new();
+    }
+    format!(
+        "fastcgi_param SERVER_PROTOCOL HTTP/{}; fastcgi_param HTTPS {https:?} if_not_empty; \
+         fastcgi_param REQUEST_SCHEME {};",
+        protocol.version(),
+        protocol.scheme()
     )
 }

@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod authority;
 mod backend;
 mod bridge;
 mod browser;
@@ -22,6 +23,7 @@ mod cable;
 mod certificate;
 mod child;
 mod client;
+mod collector;
 mod configured;
 mod connection;
 mod crawl;
@@ -61,12 +63,14 @@ mod web;
 mod wire;
 mod wordpress;
 
+pub use authority::Authority;
 pub use backend::Backend;
 pub use browser::Browser;
 pub use cable::Cable;
 pub use certificate::Certificate;
 pub use child::{Child, Launch};
 pub use client::Client;
+pub use collector::Collector;
 pub use configured::Configured;
 pub use connection::Connection;
 pub use crawl::{Crawl, Visited};

@@ -97,7 +97,7 @@ impl Pair {
                         } else {
                             value.clone()
                         };
-                        let value = self.scrub.apply(&value, site.address(), root);
+                        let value = self.scrub.apply(&value, site, root);
                         headers.entry(name).or_default().push(value);
                     }
                 }
@@ -134,7 +134,7 @@ impl Pair {
             let scrubbed = lines.iter().enumerate().map(|(index, line)| {
                 match aligned && others[index] == *line {
                     true => (*line).to_owned(),
-                    false => self.scrub.apply(line, site.address(), root),
+                    false => self.scrub.apply(line, site, root),
                 }
             });
             scrubbed.collect::<Vec<_>>().join("\n")

@@ -29,4 +29,43 @@ impl Protocol {
         });
         *CHOSEN
     }
+
+    /// Header lines of a response as the tests receive them: names have no case of their own in versions
+    /// with a bridge.
+    pub fn lines(self, lines: &str) -> String {
+        if self == Protocol::Http1 {
+            return lines.to_owned();
+        }
+        let line = |line: &str| match line.split_once(": ") {
+            Some((name, value)) => format!("{}: {value}", capitalized(&name.to_ascii_lowercase())),
+            None => line.to_owned(),
+        };
+        lines.split("\r\n").map(line).collect::<Vec<_>>().join("\r\n")
+    }
+
+    /// Its number, as in Via (RFC 9110, section 7.6.3).
+    pub fn version(self) -> &'static str {
+        match self {
+            Protocol::Http1 => "1.1",
+            Protocol::Http2 => "2.0",
+            Protocol::Http3 => "3.0",
+        }
+    }
+
+    /// Its scheme in a run: a bridge reaches only HTTP/3 by TLS.
+    pub fn scheme(self) -> &'static str {
+        if self == Protocol::Http3 { "https" } else { "http" }
+    }
+}
+
+/// `content-type` as HTTP/1.1 servers write it.
+pub(crate) fn capitalized(name: &str) -> String {
+    if name == "etag" {
+        return "ETag".to_owned();
+    }
+    let word = |word: &str| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        first.to_ascii_uppercase() + rest
+    };
+    name.split('-').map(word).collect::<Vec<_>>().join("-")
 }

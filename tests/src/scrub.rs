@@ -1,8 +1,8 @@
 //! Takes out of a text what may differ between two servers without either being wrong.
 
+use crate::Site;
 use regex::Regex;
 use std::borrow::Cow;
-use std::net::SocketAddr;
 use std::path::Path;
 
 /// Patterns and what stands in their place; every pattern is there for a stated reason.
@@ -32,11 +32,12 @@ impl Scrub {
         self
     }
 
-    /// The text without them, and without the port and the root of the site it came from.
-    pub fn apply(&self, text: &str, address: SocketAddr, root: &Path) -> String {
+    /// The text without them, and without the ports and the root of the site it came from.
+    pub fn apply(&self, text: &str, site: &dyn Site, root: &Path) -> String {
         let root = root.to_string_lossy();
         let text = text.replace(&*root, "ROOT").replace(&root.replace('/', "\\/"), "ROOT");
-        let port = format!(r"(%3A|\b){}\b", address.port());
+        let ports: Vec<String> = site.ports().iter().map(u16::to_string).collect();
+        let port = format!(r"(%3A|\b)(?:{})\b", ports.join("|"));
         let port = Regex::new(&port).expect("digits are a pattern");
         let mut text = port.replace_all(&text, "${1}PORT").into_owned();
         for (pattern, replacement) in &self.rules {

@@ -1,5 +1,6 @@
 //! The subject: the built `outboard` binary, serving one application on an ephemeral port.
 
+use crate::bridge::{self, Bridge};
 use crate::site::{INI_SCAN_DIR, php_user};
 use crate::{App, Child, Launch, Scratch, Site};
 use std::net::SocketAddr;
@@ -9,8 +10,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
+    own_port: u16,
     child: Child,
     admin_socket: PathBuf,
+    /// To the listener, unless the tests speak its protocol.
+    _bridge: Option<Bridge>,
     _scratch: Scratch,
 }
 
@@ -24,11 +28,11 @@ impl Server {
     pub fn with_configuration(app: &App, tables: &str) -> Server {
         let scratch = Scratch::new("outboard");
         let admin_socket = scratch.path().join("admin.sock");
-        let file = scratch.file("outboard.toml", configuration(app, &scratch, tables));
+        let text = bridge::listening(&configuration(app, &scratch, tables), scratch.path());
+        let file = scratch.file("outboard.toml", &text);
         let launch =
             Launch::new(&Server::binary().to_string_lossy()).arg("serve").arg("--config").arg(file);
-        let (child, address) = launch_and_find(launch);
-        Server { address, child, admin_socket, _scratch: scratch }
+        Server::launched(launch, &text, admin_socket, scratch)
     }
 
     /// Runs `outboard serve FOLDER`, without a configuration.
@@ -45,8 +49,29 @@ impl Server {
             Some(_) => launch.args(["--user", "root"]),
             None => launch,
         };
-        let (child, address) = launch_and_find(launch);
-        Server { address, child, admin_socket, _scratch: scratch }
+        Server::launched(launch, "", admin_socket, scratch)
+    }
+
+    fn launched(launch: Launch, text: &str, admin_socket: PathBuf, scratch: Scratch) -> Server {
+        let child = launch.start();
+        let url = child
+            .wait_for(|line| {
+                let (_, url) = line.split_once("listening on ")?;
+                url.starts_with("http").then(|| url.trim_end_matches('/').to_owned())
+            })
+            .unwrap_or_else(|output| panic!("outboard does not start: {output}"));
+        let bridge = Bridge::of_run(&url, text);
+        let own = url.split_once("://").and_then(|(_, address)| address.parse().ok());
+        let own: SocketAddr = own.expect("a TCP listener");
+        let address = bridge.as_ref().map_or(own, Bridge::address);
+        Server {
+            address,
+            own_port: own.port(),
+            child,
+            admin_socket,
+            _bridge: bridge,
+            _scratch: scratch,
+        }
     }
 
     /// The binary under test: `OUTBOARD_BIN`, or what cargo built into the folder above the test's own.
@@ -87,20 +112,13 @@ impl Site for Server {
         self.address
     }
 
+    fn ports(&self) -> Vec<u16> {
+        vec![self.address.port(), self.own_port]
+    }
+
     fn log(&self) -> String {
         self.child.output()
     }
-}
-
-fn launch_and_find(launch: Launch) -> (Child, SocketAddr) {
-    let child = launch.start();
-    let address = child
-        .wait_for(|line| {
-            let (_, rest) = line.split_once("listening on http://")?;
-            rest.split(|c: char| c.is_whitespace() || c == '/').next()?.parse().ok()
-        })
-        .unwrap_or_else(|output| panic!("outboard does not start: {output}"));
-    (child, address)
 }
 
 /// The drain time-out is longer than a test's patience: a drain that only ends with it is a failure.

@@ -108,6 +108,10 @@ pub trait Site: Send + Sync {
     fn name(&self) -> &str;
     /// Where it listens.
     fn address(&self) -> SocketAddr;
+    /// The ports that texts may show: those of the site and of what stands in front of it.
+    fn ports(&self) -> Vec<u16> {
+        vec![self.address().port()]
+    }
     /// Everything its processes have written, PHP's error log included.
     fn log(&self) -> String;
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Connection`](crate::Connection) understands responses; this asserts their very bytes.
 
-use crate::tcp;
+use crate::{Protocol, tcp};
 use regex::Regex;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -67,6 +67,7 @@ impl Wire {
     #[track_caller]
     pub fn expect_undated(&mut self, answer: &str) {
         let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
+        let head = Protocol::of_run().lines(head);
         assert_eq!(self.head(), format!("{head}\r\n\r\n"));
         self.expect(body);
     }

@@ -103,9 +103,12 @@ fn of_an_upstream_are_passed_on_at_once() {
     upstream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage").unwrap();
     assert!(wire.head().starts_with("HTTP/1.1 200 OK\r\n"));
     wire.expect("page");
-    // A client of HTTP/1.0 does not know them.
+}
+
+#[test]
+fn of_an_upstream_are_not_for_clients_of_http_1_0() {
+    let (site, peer) = proxying("[[listen]]\naddress = \"127.0.0.1:0\"\n");
     let mut wire = site.wire();
-    drop(upstream);
     let mut upstream = before_an_upstreams_answer(&peer, || {
         wire.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n");
     });

@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Connection, Docroot, Request, Response, Scratch, eventually};
+use outboard_e2e::{
+    Configured, Connection, Docroot, Protocol, Request, Response, Scratch, eventually,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::Path;
@@ -74,7 +76,9 @@ fn pages_survive_a_kill_and_purged_ones_do_not() {
         get(&first, number);
     }
     eventually("8 files", || files(&disk) == 8);
-    let purged = first.command("cache", &["purge", "http://pages.test/own.php/page-3?times=8000"]);
+    let scheme = Protocol::of_run().scheme();
+    let page = format!("{scheme}://pages.test/own.php/page-3?times=8000");
+    let purged = first.command("cache", &["purge", &page]);
     assert!(purged.status.success(), "{purged:?}");
     kill(&first);
     let second = serving(&disk);

@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Cable, Configured, Connection, Docroot, Redis, Request, Response, eventually};
+use outboard_e2e::{
+    Cable, Configured, Connection, Docroot, Protocol, Redis, Request, Response, eventually,
+};
 use serde_json::Value;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -145,7 +147,7 @@ fn a_variant_is_taken_by_those_only_whom_it_answers() {
 fn a_purge_takes_effect_in_the_shared_tier_before_it_returns() {
     let redis = Redis::start();
     let (first, second) = (Gateway::start(&redis, 10), Gateway::start(&redis, 20));
-    let own = format!("http://pages.test{PAGE}");
+    let own = format!("{}://pages.test{PAGE}", Protocol::of_run().scheme());
     for (number, arguments) in
         [vec!["--tag", "post-1"], vec!["--prefix", "/page.php/"], vec![&own], vec!["--all"]]
             .into_iter()

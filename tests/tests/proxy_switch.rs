@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Configured, Request, connect, read_to_any_end};
+use outboard_e2e::{Backend, Configured, Docroot, Protocol, Request, connect, read_to_any_end};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::thread;
@@ -40,11 +40,12 @@ fn both_sides_switch_and_talk_until_they_have_said_all() {
     let site = serving(&backend, "");
     let (mut stream, head) = switched(&site);
     assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-    for line in
-        ["Connection: upgrade", "Upgrade: websocket", "Sec-WebSocket-Accept: of-the-upstream"]
-    {
+    for line in ["Connection: upgrade", "Upgrade: websocket"] {
         assert!(head.contains(&format!("\r\n{line}\r\n")), "{line} in {head}");
     }
+    // Other versions have no key (RFC 8441, section 5), so there is nothing to prove.
+    let is_proven = head.contains("\r\nSec-WebSocket-Accept: of-the-upstream\r\n");
+    assert_eq!(is_proven, Protocol::of_run() == Protocol::Http1, "{head}");
     let mut said = [0; 6];
     stream.read_exact(&mut said).unwrap();
     assert_eq!(&said, b"hello ");
@@ -103,6 +104,27 @@ fn a_refused_switch_is_an_ordinary_response() {
     let site = serving(&backend, "");
     let request = offering("/status/403", "websocket");
     assert_eq!(site.client().send(&request).expect(403).text(), "a body of the upstream");
+}
+
+/// A client of HTTP/2 or HTTP/3 takes each 2xx for a tunnel (RFC 8441, section 5).
+#[test]
+fn what_does_not_switch_is_not_taken_for_a_tunnel() {
+    let backend = Backend::start();
+    let url = backend.url();
+    let docroot = Docroot::of("supervision");
+    docroot.put("file.txt", "a file");
+    let tables = format!(
+        "[app.site.static]\n[[app.site.proxy]]\npath = \"/status/*\"\nupstream = \"{url}\"\n\
+         [admin]\nmetrics = \"/-/metrics\"\n"
+    );
+    let site = Configured::start(docroot, &Configured::text(&tables));
+    for (target, refused) in
+        [("/hello.php", 501), ("/file.txt", 501), ("/-/metrics", 404), ("/status/200", 502)]
+    {
+        let response = site.client().send(&offering(target, "websocket"));
+        let expected = if Protocol::of_run() == Protocol::Http1 { 200 } else { refused };
+        assert_eq!(response.status, expected, "{target}: {response:?}");
+    }
 }
 
 #[test]

@@ -210,7 +210,7 @@ fn listening(site: &Configured) -> SocketAddr {
 #[test]
 fn a_new_address_is_listened_on_and_the_old_one_is_let_go() {
     let site = serving();
-    let old = site.address();
+    let old = site.served_at();
     let mut kept = site.wire();
     kept.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
     kept.head();

@@ -153,7 +153,7 @@ fn a_stop_lets_requests_finish_and_leaves_nothing() {
             _ => assert!(site.command("stop", &[]).status.success()),
         }
         site.logs(&["stopping"]);
-        eventually("no connection is accepted", || TcpStream::connect(site.address()).is_err());
+        eventually("no connection is accepted", || TcpStream::connect(site.served_at()).is_err());
         held.finishes();
         assert_eq!(site.child().wait(), Some(0), "{how}: {}", site.child().output());
         for process in &processes {

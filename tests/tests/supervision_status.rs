@@ -73,7 +73,7 @@ fn status_counts_answers_and_reasons() {
 
 /// The page at the metrics address, which is found by `status`.
 fn metrics(site: &Configured, target: &str) -> Response {
-    let app = site.address().to_string();
+    let app = site.served_at().to_string();
     let status = site.status();
     let listeners = status["listeners"].as_array().expect("a list");
     let found = listeners

@@ -15,7 +15,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bans;
 pub mod cache;
+pub mod certificates;
 pub mod config;
 pub mod kv;
 pub mod opcache;
@@ -113,7 +115,9 @@ pub const ENDPOINTS: &[&[Description]] = &[
     status::ENDPOINTS,
     server::ENDPOINTS,
     opcache::ENDPOINTS,
+    certificates::ENDPOINTS,
     cache::ENDPOINTS,
+    bans::ENDPOINTS,
     kv::ENDPOINTS,
     config::ENDPOINTS,
 ];

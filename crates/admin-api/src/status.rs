@@ -73,6 +73,8 @@ pub struct Status {
     pub pools: Vec<Pool>,
     /// The task queues.
     pub tasks: Vec<Tasks>,
+    /// Durations of requests.
+    pub latencies: Vec<Latency>,
     /// Page caches whose shared tier is out of reach.
     pub unshared_page_caches: Vec<UnsharedPageCache>,
 }
@@ -281,6 +283,24 @@ pub struct Tasks {
     pub lost: u64,
     /// Tasks whose retries are used up.
     pub given_up: u64,
+}
+
+/// Quantiles of the durations of an app's requests since start, each with an error of at most 9 %.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// The app.
+    pub app: String,
+    /// What responded: `file`, `hit` for the page cache, `script`, `worker`, `proxy`, `composed` or
+    /// `other`; `all`: all of them together.
+    pub kind: String,
+    /// Requests.
+    pub count: u64,
+    /// Half of them took no longer, in microseconds.
+    pub p50_us: u64,
+    /// Nine of ten took no longer.
+    pub p90_us: u64,
+    /// 99 of a hundred took no longer.
+    pub p99_us: u64,
 }
 
 /// A page cache whose shared tier is out of reach; it goes on with its own memory.

@@ -4,9 +4,13 @@
 //! have been rejected. One file per section; each converts its part of [`crate::raw`] into its part
 //! of [`Config`] and reports errors to the [`Context`].
 
+mod access;
+mod acme;
 mod app;
+mod authentication;
 mod compose;
 mod context;
+mod cors;
 mod deny;
 mod entities;
 mod environment;
@@ -23,11 +27,16 @@ mod rewrite;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod tracing;
 mod worker;
 
+pub use access::{Access, AccessRule, Admission, Peers, RateKey, RateLimit, RuleSet, counted_as};
+pub use acme::{Acme, Authority, Challenge, ExternalAccount, is_local_name};
 pub use app::{App, Sendfile};
+pub use authentication::{BasicAuth, ForwardAuth};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use context::Context;
+pub use cors::Cors;
 pub use deny::Deny;
 pub use entities::{
     Durability, Entities, EntityEngine, EntityMode, EntityNamespace, EntityRedis, EntityStorage,
@@ -39,7 +48,9 @@ pub use limits::Limits;
 pub use listen::{
     Certificate, ClientAuthorities, Forwarding, ListenAddress, Listener, ProgramPort, Protocol,
 };
-pub use log::{AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogTarget, SlowLog};
+pub use log::{
+    AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogRotation, LogTarget, SlowLog,
+};
 pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
 pub use page_cache_shared::{PageCacheShared, Secret};
 pub use php::{Php, Rlimits};
@@ -47,6 +58,7 @@ pub use pool::Pool;
 pub use proxy::Proxy;
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
 pub use tasks::Tasks;
+pub use tracing::{AcceptContext, Tracing};
 pub use worker::{Isolation, Mode, Worker};
 
 use crate::raw;
@@ -68,14 +80,20 @@ pub struct Config {
     pub development: Option<Development>,
     /// The listeners, in the order of the file; at least one.
     pub listeners: Vec<Listener>,
+    /// How certificates are obtained; `None` if no listener needs it.
+    pub acme: Option<Acme>,
     /// The applications, by name; at least one.
     pub apps: Vec<App>,
     /// Limits that apply before the app of a request is known.
     pub limits: Limits,
+    /// The file of the bans; `None`: they end with the server.
+    pub bans_file: Option<PathBuf>,
     /// Status and metrics.
     pub admin: Admin,
     /// The server's own logs.
     pub log: Log,
+    /// Traces of requests; `None` if there are none.
+    pub tracing: Option<Tracing>,
     /// Temporary files and sockets of the gateway.
     pub io: Io,
     /// Requests to other servers.
@@ -147,6 +165,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
     let log = log::log(&raw.log, &["log"], context);
     let listeners = listen::listeners(raw, context);
     let mut apps = app::apps(raw, context);
+    let acme = acme::acme(raw, &listeners, &apps, context);
     listen::check_client_certificates(&listeners, &apps, context);
     let is_development = raw.environment == raw::Environment::Development;
     let development = is_development.then(|| environment::development(raw, &apps, context));
@@ -162,10 +181,13 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         settings: Arc::default(),
         development,
         listeners,
+        acme,
         apps,
         limits: limits::merge(&raw.limits, &raw.limits.request),
+        bans_file: raw.bans.file.as_ref().map(|file| context.absolute(file)),
         admin: admin(&raw.admin, context),
         log,
+        tracing: tracing::tracing(&raw.tracing, context),
         io: Io {
             backlog: raw.io.backlog,
             temp_dir: context.directory(&["io", "temp_dir"], &raw.io.temp_dir),

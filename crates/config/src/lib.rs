@@ -38,7 +38,9 @@ mod structure;
 pub use checked::*;
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Position};
 pub use htaccess::Htaccess;
-pub use scalar::{Count, HostPattern, MemoryBudget, Network, PathPattern, Schedule, UrlTemplate};
+pub use scalar::{
+    Count, Coverage, HostPattern, MemoryBudget, Network, PathPattern, Schedule, UrlTemplate,
+};
 pub use settings::{Origin, Setting};
 pub use shape::schema;
 
@@ -54,6 +56,25 @@ use std::sync::Arc;
 
 /// Real configurations are smaller; a device or a log file given by accident is larger.
 const FILE_MAX_BYTES: u64 = 1 << 20;
+
+/// What `outboard serve --domain` is called with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Domains {
+    /// The names that are served.
+    pub names: Vec<String>,
+    /// The address of HTTPS.
+    pub https: String,
+    /// The address of HTTP.
+    pub http: String,
+    /// See `[acme]` of the configuration file.
+    pub email: Option<String>,
+    /// The URL of another authority, or `local`.
+    pub directory: Option<String>,
+    /// An authority that is trusted for the connection; an absolute path.
+    pub ca: Option<String>,
+    /// The directory of certificates; an absolute path.
+    pub storage: Option<String>,
+}
 
 impl Config {
     /// Reads a file.
@@ -109,7 +130,39 @@ impl Config {
         Self::of_directory(dir, listen, "development")
     }
 
+    /// The configuration of `outboard serve --domain NAME DIR`: one app for these names over HTTPS, with
+    /// certificates that the server obtains itself, and redirects from HTTP.
+    ///
+    /// # Errors
+    /// As [`Config::for_directory`].
+    pub fn for_domains(dir: &Path, domains: &Domains) -> Result<Config, Diagnostics> {
+        let quoted = |name: &str, value: &Option<String>| {
+            value
+                .as_ref()
+                .map_or(String::new(), |value| format!("{name} = {}\n", toml_string(value)))
+        };
+        let names: Vec<String> = domains.names.iter().map(|name| toml_string(name)).collect();
+        let (https, http) = (toml_string(&domains.https), toml_string(&domains.http));
+        let head = format!(
+            "[[listen]]\naddress = {https}\ntls = \"auto\"\nhttp3 = true\n\
+             [[listen]]\naddress = {http}\nredirect_to_https = true\n\
+             [acme]\nterms_agreed = true\n{}{}{}{}",
+            quoted("email", &domains.email),
+            quoted("directory", &domains.directory),
+            quoted("ca", &domains.ca),
+            quoted("storage", &domains.storage),
+        );
+        Self::of_app(dir, &head, &format!("hosts = [{}]\n", names.join(", ")))
+    }
+
     fn of_directory(dir: &Path, listen: &str, environment: &str) -> Result<Config, Diagnostics> {
+        let (listen, environment) = (toml_string(listen), toml_string(environment));
+        let head = format!("listen = {listen}\nenvironment = {environment}\n");
+        Self::of_app(dir, &head, "")
+    }
+
+    /// One app whose root is found in `dir`, behind these tables and with these keys.
+    fn of_app(dir: &Path, head: &str, keys: &str) -> Result<Config, Diagnostics> {
         let absolute = std::path::absolute(dir).map_err(|error| {
             unreadable(dir, format!("the path cannot be made absolute: {}", reason(&error)), None)
         })?;
@@ -117,10 +170,7 @@ impl Config {
         let Some(root) = root.to_str().map(toml_string) else {
             return Err(unreadable(dir, "the path is not UTF-8".to_owned(), None));
         };
-        let (listen, environment) = (toml_string(listen), toml_string(environment));
-        let text = format!(
-            "listen = {listen}\nenvironment = {environment}\n[app.default]\nroot = {root}\n"
-        );
+        let text = format!("{head}[app.default]\nroot = {root}\n{keys}");
         parse_on(&RealDisk::OWN, &text, &absolute)
             .map_err(|diagnostics| diagnostics.without_positions(dir))
     }

@@ -4,6 +4,8 @@
 //! reference, and their `Default` implementations its defaults. They hold the values as written;
 //! [`crate::checked`] validates them. Every struct rejects unknown keys.
 
+mod access;
+mod acme;
 mod app;
 mod compose;
 mod entities;
@@ -16,8 +18,12 @@ mod php;
 mod pool;
 mod proxy;
 mod tasks;
+mod tracing;
 mod worker;
 
+pub(crate) use access::*;
+pub use acme::Challenge;
+pub(crate) use acme::{Acme, AcmeShared};
 pub(crate) use app::*;
 pub(crate) use compose::*;
 pub use entities::{Durability, EntityMode, Overload};
@@ -31,6 +37,7 @@ pub(crate) use php::*;
 pub(crate) use pool::*;
 pub(crate) use proxy::*;
 pub(crate) use tasks::*;
+pub(crate) use tracing::*;
 pub(crate) use worker::*;
 
 use crate::scalar::{AppName, ByteSize, Count, FilePath, MetricsAt, Peer, Period, PlainText};
@@ -93,6 +100,9 @@ pub(crate) struct File {
         "x-hint" = "an app has a name: write [app.NAME] and its keys below it",
     ))]
     pub(crate) app: BTreeMap<String, App>,
+    /// Certificates for listeners with `tls = "auto"`, which the server obtains itself.
+    #[schemars(extend("x-alias" = ["acme_issuer", "letsencrypt", "certificates"]))]
+    pub(crate) acme: Acme,
     /// Limits on connections, and default limits on requests.
     pub(crate) limits: Limits,
     /// Default pool settings for every app.
@@ -114,8 +124,13 @@ pub(crate) struct File {
     /// The entity store: key-value records, available over HTTP and to PHP.
     #[schemars(extend("x-former" = ["entities"]))]
     pub(crate) kv: Entities,
+    /// Banned clients.
+    pub(crate) bans: Bans,
     /// Status and metrics.
     pub(crate) admin: Admin,
+    /// Traces of requests.
+    #[schemars(extend("x-alias" = ["otel", "opentelemetry", "telemetry", "trace"]))]
+    pub(crate) tracing: Tracing,
 }
 
 impl Default for File {
@@ -133,6 +148,7 @@ impl Default for File {
             threads: Count::Auto,
             drain_timeout: Period(30_000),
             app: BTreeMap::new(),
+            acme: Acme::default(),
             limits: Limits::default(),
             pool: Pool::default(),
             php: Php::default(),
@@ -142,7 +158,9 @@ impl Default for File {
             development: Development::default(),
             upstream: Upstream::default(),
             kv: Entities::default(),
+            bans: Bans::default(),
             admin: Admin::default(),
+            tracing: Tracing::default(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! schema `format`), and the conversion (used by serde after validation).
 
 mod address;
+mod coverage;
 mod expression;
 mod host;
 mod name;
@@ -12,6 +13,7 @@ mod network;
 mod pattern;
 mod portion;
 mod quantity;
+mod rate;
 mod schedule;
 mod share;
 mod template;
@@ -19,14 +21,16 @@ mod template;
 mod tests;
 
 pub(crate) use address::{Address, FileMode, MetricsAt, UNIX_PATH_MAX_BYTES};
+pub use coverage::Coverage;
 pub(crate) use expression::Expression;
 pub use host::HostPattern;
 pub(crate) use name::*;
-pub use network::Network;
 pub(crate) use network::Peer;
+pub use outboard_access::Network;
 pub use pattern::PathPattern;
 pub(crate) use portion::Portion;
 pub(crate) use quantity::{ByteSize, Percent, Period};
+pub(crate) use rate::RateText;
 pub use schedule::Schedule;
 pub use share::{Count, MemoryBudget};
 pub use template::UrlTemplate;
@@ -150,6 +154,7 @@ scalars!(
     ByteSize,
     Period,
     Percent,
+    RateText,
     Portion,
     Count,
     MemoryBudget,

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::generation::Generation;
 use crate::request::{RequestContext, ResponseSummary};
 use outboard_http_server::Connection;
-use outboard_log::{AccessEntry, Reason, TlsEntry, Wall};
+use outboard_log::{AccessEntry, Reason, TlsEntry, TraceEntry, Wall};
 
 /// Bytes of an invalid request line in the access log.
 const MAX_LOGGED_BYTES: usize = 2 << 10;
@@ -19,6 +19,7 @@ pub(crate) fn write(
     app: Option<&App>,
     generation: &Generation,
     summary: &ResponseSummary,
+    now: Wall,
 ) {
     let log = generation.access_log(app);
     if !log.sink().is_on() {
@@ -26,7 +27,6 @@ pub(crate) fn write(
     }
     let Some(buffers) = connection.buffers.as_ref() else { return };
     let header = |name: &[u8]| buffers.head.header(&buffers.input, name).unwrap_or_default();
-    let now = Wall::now();
     let entry = AccessEntry {
         client: ctx.client(connection),
         method: buffers.head.method(&buffers.input),
@@ -39,6 +39,10 @@ pub(crate) fn write(
         user_agent: header(b"user-agent"),
         request: ctx.request_id,
         app: app.map_or("", |app| &app.config.name),
+        trace: ctx.trace.as_ref().map(|scope| TraceEntry {
+            trace_id: scope.context().trace_id.bytes(),
+            span_id: scope.span_id().bytes(),
+        }),
         tls: tls(connection),
     };
     log.write(now, &entry);
@@ -71,6 +75,7 @@ pub(crate) fn write_refused_head(
         user_agent: b"",
         request: 0,
         app: "",
+        trace: None,
         tls: tls(connection),
     };
     log.write(now, &entry);

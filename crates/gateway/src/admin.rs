@@ -5,9 +5,13 @@
 //! listener serves only the metrics, since its address may be open to a network.
 
 use crate::admin_reply::{self, Refusal, Response, json, render};
+use crate::admission;
+use crate::certificates as obtained;
 use crate::gateway::Gateway;
 use crate::{configuration, entity_api, metrics, opcache, page_cache, status};
-use outboard_admin_api::{Endpoint, Method, cache, config, kv, opcache as opcache_api, server};
+use outboard_admin_api::{
+    Endpoint, Method, bans, cache, certificates, config, kv, opcache as opcache_api, server,
+};
 use outboard_http_server::{Connection, RequestFacts, Role, Written};
 use outboard_http1::Method as HttpMethod;
 use std::rc::Rc;
@@ -24,6 +28,8 @@ pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) 
         HttpMethod::Post => Some(Method::Post),
         _ => None,
     };
+    let accept = buffers.head.header(&buffers.input, b"accept").unwrap_or_default();
+    let format = metrics::Format::accepted(accept);
     let is_admin = connection.listener.role == Role::Admin;
     if is_admin
         && let Some(sent) = entity_api::admin::try_handle(gateway, connection, request, &path).await
@@ -32,7 +38,7 @@ pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) 
     }
     let (status, kind, body) = match (method, std::str::from_utf8(&path)) {
         (Some(Method::Get), Ok("/metrics")) => {
-            (200, metrics::CONTENT_TYPE, metrics::of(gateway).await)
+            (200, format.content_type(), metrics::of(gateway, format).await)
         }
         (Some(method), Ok(path)) if is_admin => reply(gateway, method, path, &query).await,
         _ => unknown(),
@@ -53,6 +59,9 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
         }
         (opcache_api::Get::METHOD, opcache_api::Get::PATH) => {
             call(query, async |_: opcache_api::Get| Ok(opcache::status(gateway).await)).await
+        }
+        (certificates::Get::METHOD, certificates::Get::PATH) => {
+            call(query, async |_: certificates::Get| Ok(obtained::status(gateway))).await
         }
         (server::Reload::METHOD, server::Reload::PATH) => {
             call(query, async |_: server::Reload| match gateway.control.reload_and_wait().await {
@@ -82,6 +91,18 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
         (cache::Audit::METHOD, cache::Audit::PATH) => {
             call(query, async |audit: cache::Audit| {
                 Ok(page_cache::admin::audit(gateway, &audit).await)
+            })
+            .await
+        }
+        (bans::List::METHOD, bans::List::PATH) => {
+            call(query, async |_: bans::List| Ok(admission::admin::list(gateway))).await
+        }
+        (bans::Add::METHOD, bans::Add::PATH) => {
+            call(query, async |add: bans::Add| admission::admin::ban(gateway, &add).await).await
+        }
+        (bans::Remove::METHOD, bans::Remove::PATH) => {
+            call(query, async |remove: bans::Remove| {
+                admission::admin::unban(gateway, &remove).await
             })
             .await
         }

@@ -2,7 +2,9 @@
 //!
 //! Created with a generation; its requests share it until the last one has ended.
 
+use crate::access::RateLimits;
 use crate::file_compressor::FileCompressor;
+use crate::latencies::{Kind, Latencies};
 use crate::logs::Logs;
 use crate::request_memory::RequestMemory;
 use outboard_buffer::{AppMemory, Spares};
@@ -33,6 +35,8 @@ pub(crate) struct App {
     pub(crate) file_compressor: Rc<FileCompressor>,
     /// Directories for `X-Sendfile` and `X-Accel-Redirect`.
     pub(crate) sendfile: SendfileRoots,
+    /// The tables of its rate limits.
+    pub(crate) rate_limits: RateLimits,
     /// Bodies of its own error pages, by status.
     pub(crate) error_pages: HashMap<u16, Rc<[u8]>>,
     /// Its PHP workers.
@@ -45,6 +49,8 @@ pub(crate) struct App {
     pub(crate) streams: Option<Rc<StreamServer>>,
     /// Its cached responses.
     pub(crate) page_cache: Option<Rc<PageCache>>,
+    /// How long its requests took.
+    pub(crate) latencies: Rc<Latencies>,
     /// Its logs.
     pub(crate) logs: Rc<Logs>,
     /// The client for requests to other servers.
@@ -89,6 +95,20 @@ impl App {
     /// The pools of its requests and of its tasks.
     pub(crate) fn pools(&self) -> impl Iterator<Item = &Rc<Pool>> {
         [&self.pool].into_iter().chain(self.tasks.as_ref().map(|tasks| &tasks.pool))
+    }
+
+    /// Continues to count where an app of an earlier generation ended.
+    pub(crate) fn continue_from(mut self, predecessors: &[Rc<Self>]) -> Self {
+        let is_it = |before: &&Rc<Self>| before.config.name == self.config.name;
+        if let Some(before) = predecessors.iter().find(is_it) {
+            self.latencies = before.latencies.clone();
+        }
+        self
+    }
+
+    /// What its scripts are.
+    pub(crate) fn kind(&self) -> Kind {
+        if self.worker_script.is_some() { Kind::Worker } else { Kind::Script }
     }
 
     /// The path of the script, below the root, in worker mode.
@@ -150,12 +170,14 @@ impl App {
             compressed_files,
             file_compressor: Rc::default(),
             sendfile,
+            rate_limits: RateLimits::default(),
             error_pages,
             pool,
             spare_requests: Spares::default(),
             tasks,
             streams,
             page_cache,
+            latencies: Rc::default(),
             logs,
             upstream,
             upstream_account,

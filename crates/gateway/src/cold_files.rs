@@ -6,10 +6,12 @@
 
 use crate::app::App;
 use crate::route::{self, Route};
+use outboard_config::RuleSet;
 use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_reactor::{now_ms, on_lookup_thread};
 use outboard_static_files::{ColdLookup, Lookup, Root};
+use std::cell::Cell;
 
 /// Looks a path up.
 pub(crate) async fn lookup(root: &Root, path: &[u8]) -> Lookup {
@@ -28,6 +30,7 @@ pub(crate) async fn find_route(
     app: &App,
     (path, query): (&[u8], Option<&[u8]>),
     mut cold: Box<ColdLookup>,
+    rules: &Cell<RuleSet>,
 ) -> Result<Route, Reason> {
     let mut looked = Vec::new();
     loop {
@@ -35,7 +38,7 @@ pub(crate) async fn find_route(
         let found = connection.unless_gone(load(&app.files, cold)).await?;
         // Each of them is looked up once, however soon its result is outdated.
         looked.push((cold_path, found));
-        cold = match route::find(app, path, query, now_ms(), &looked) {
+        cold = match route::find(app, path, query, now_ms(), (&looked, rules)) {
             Ok(route) => return Ok(route),
             Err(next) => next,
         };

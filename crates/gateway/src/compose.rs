@@ -139,6 +139,7 @@ impl Composition<'_> {
                     OnError::Fail => self.app.config.limits.response_buffer_bytes as usize,
                 };
                 Running::Fetch(UpstreamBody::start(
+                    self.ctx,
                     self.app,
                     source,
                     part.timeout_ms,

@@ -3,23 +3,24 @@
 //! Invariant: each request has exactly one response, or its connection is broken, and exactly one
 //! access log line and one count.
 
+mod server;
+
 use crate::access_log;
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::generation::Generation;
-use crate::listeners::{self, HTTPS_PORT};
+use crate::latencies::Kind;
 use crate::origin::Origin;
 use crate::proxy::websocket;
 use crate::request::{
-    RequestContext, ResponseSummary, refuse, refuse_with_hint, respond, respond_with_failure, send,
+    RequestContext, ResponseSummary, refuse, refuse_with_hint, respond, respond_with_failure,
 };
 use crate::route::{self, Route};
 use crate::{
-    admin, admin_admission, cold_files, compose, entity_api, files, live_reload, metrics, origin,
+    admin, admin_admission, admission, certificates, cold_files, compose, files, observe, origin,
     page_cache,
 };
-use outboard_config::Metrics;
-use outboard_http_server::error_page::{self, METHODS};
+use outboard_http_server::error_page;
 use outboard_http_server::{
     Connection, ConnectionEntry, Forwarded, HeaderBlock, ListenerContext, PeerInfo, RequestFacts,
     Role, ServerContext, Service, StreamPort, Upgraded, Written,
@@ -27,6 +28,8 @@ use outboard_http_server::{
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
 use outboard_log::{Level, Reason, Wall};
 use outboard_reactor::{Stream, now_ms};
+use std::cell::Cell;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 impl Service for Gateway {
@@ -77,6 +80,10 @@ impl Service for Gateway {
         written
     }
 
+    fn refuses(&self, listener: &ListenerContext, address: Option<IpAddr>) -> Option<Reason> {
+        admission::refuses(&self.generation(), listener, address)
+    }
+
     fn admits(&self, listener: &ListenerContext, stream: &Stream) -> bool {
         if listener.role != Role::Admin {
             return true;
@@ -94,17 +101,20 @@ async fn respond_to_client(
     connection: &mut Connection,
     started: Wall,
 ) -> Written {
-    let ctx = RequestContext {
+    let mut ctx = RequestContext {
         gateway: gateway.clone(),
         request: RequestFacts::of(connection),
         forwarded: forwarded(connection),
         request_id: gateway.next_request_id(),
         started,
+        kind: Cell::default(),
+        trace: None,
     };
     if let Some(development) = gateway.development() {
         development.settle().await;
     }
     let generation = gateway.generation();
+    ctx.trace = generation.tracer.as_ref().map(|tracer| tracer.begin(connection));
     let (app, summary) = dispatch(connection, &ctx, &generation).await;
     if let Some(reason) = connection.take_lost() {
         let text = ctx.describe(connection);
@@ -112,7 +122,7 @@ async fn respond_to_client(
         gateway.server.count_refusal(reason);
     }
     gateway.server.count_response(summary.status, summary.body_bytes);
-    access_log::write(connection, &ctx, app.as_deref(), &generation, &summary);
+    observe::end(connection, &ctx, app.as_deref(), &generation, &summary);
     summary.written
 }
 
@@ -132,11 +142,14 @@ async fn dispatch(
     ctx: &RequestContext,
     generation: &Generation,
 ) -> (Option<Rc<App>>, ResponseSummary) {
-    if is_options_of_all(connection, ctx) {
-        return (None, options_of_all(connection, ctx).await);
+    if server::is_options_of_all(connection, ctx) {
+        return (None, server::options_of_all(connection, ctx).await);
     }
     if matches!(ctx.request.method, Method::Connect | Method::Trace) {
         return (None, refuse(connection, ctx, None, Reason::MethodRefused).await);
+    }
+    if let Some(summary) = admission::try_refuse_banned(connection, ctx, generation).await {
+        return (None, summary);
     }
     if ctx.forwarded.has_bad_host {
         return (None, refuse(connection, ctx, None, Reason::BadRequest).await);
@@ -145,20 +158,17 @@ async fn dispatch(
     if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
         return (None, refuse(connection, ctx, None, Reason::BadPath).await);
     }
-    if is_misdirected(connection) {
+    if let Some(summary) = certificates::try_handle(connection, ctx).await {
+        return (None, summary);
+    }
+    if server::is_misdirected(connection) {
         return (None, refuse(connection, ctx, None, Reason::Misdirected).await);
     }
-    if let Some(summary) = redirect_to_https(connection, ctx, generation).await {
+    if let Some(summary) = server::redirect_to_https(connection, ctx, generation).await {
         return (None, summary);
     }
-    if let Some(summary) = entity_api::try_handle(connection, ctx, generation).await {
+    if let Some(summary) = server::serve_without_app(connection, ctx, generation).await {
         return (None, summary);
-    }
-    if let Some(summary) = live_reload::try_handle(connection, ctx).await {
-        return (None, summary);
-    }
-    if is_metrics(generation, &connection.buffers().path) {
-        return (None, metrics(connection, ctx).await);
     }
     let buffers = connection.buffers();
     let host = ctx.forwarded.host.as_deref().or(buffers.head.host(&buffers.input));
@@ -173,84 +183,43 @@ async fn dispatch(
             refuse(connection, ctx, Some(&app), Reason::ClientCertificate).await,
         );
     }
-    let buffers = connection.buffers();
+    let summary = match find_route(connection, ctx, &app).await {
+        Err(refused) => refused,
+        Ok(route) => dispatch_route(connection, ctx, &app, route).await,
+    };
+    (Some(app), summary)
+}
+
+/// Finds the route of a request that satisfies the access rules.
+async fn find_route(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &Rc<App>,
+) -> Result<Route, ResponseSummary> {
+    admission::remove_identity(connection, app);
+    let requested = app.config.access.of_request(app.below_prefix(&connection.buffers().path));
+    if let Some(refused) = admission::try_refuse(connection, ctx, app, requested).await {
+        return Err(refused);
+    }
+    let (buffers, rules) = (connection.buffers(), Cell::new(requested));
     let query = buffers.head.query(&buffers.input);
-    let route = match route::find(&app, &buffers.path, query, now_ms(), &[]) {
+    let route = match route::find(app, &buffers.path, query, now_ms(), (&[], &rules)) {
         Ok(route) => Ok(route),
         Err(cold) => {
             let (path, query) = (buffers.path.clone(), query.map(<[u8]>::to_vec));
             // Boxed, so that this rare wait does not enlarge the task of every request.
             let target = (&path[..], query.as_deref());
-            Box::pin(cold_files::find_route(connection, &app, target, cold)).await
+            Box::pin(cold_files::find_route(connection, app, target, cold, &rules)).await
         }
     };
-    let summary = match route {
-        Ok(route) => dispatch_route(connection, ctx, &app, route).await,
-        Err(reason) => refuse(connection, ctx, Some(&app), reason).await,
-    };
-    (Some(app), summary)
-}
-
-/// RFC 9110 9.3.7: a ping of the server itself.
-fn is_options_of_all(connection: &mut Connection, ctx: &RequestContext) -> bool {
-    let buffers = connection.buffers();
-    ctx.request.method == Method::Options && buffers.head.target(&buffers.input) == b"*"
-}
-
-async fn options_of_all(connection: &mut Connection, ctx: &RequestContext) -> ResponseSummary {
-    let headers = HeaderBlock::constant(&[("Allow", METHODS)]);
-    send(connection, ctx, 204, &headers, b"").await
-}
-
-/// Whether the host has another certificate (RFC 9110 7.4). A trusted proxy may request all hosts
-/// on one connection.
-fn is_misdirected(connection: &mut Connection) -> bool {
-    let listener = connection.listener.clone();
-    let chosen = connection.peer.tls.as_ref().and_then(|facts| facts.chosen);
-    let Some((chosen, settings)) = chosen.zip(listener.tls.as_ref()) else {
-        return false;
-    };
-    let is_trusted = connection.peer.is_trusted(&listener.forwarding);
-    let buffers = connection.buffers();
-    let host = split_host_port(buffers.head.host(&buffers.input).unwrap_or_default()).0;
-    !is_trusted && settings.is_misdirected(chosen, &String::from_utf8_lossy(host))
-}
-
-/// Redirects a client to a known host with TLS. ACME checks a name without it (RFC 8555 8.3).
-async fn redirect_to_https(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    generation: &Generation,
-) -> Option<ResponseSummary> {
-    if !connection.listener.redirects_to_https || ctx.forwarded.https {
-        return None;
+    let further = rules.get().without(requested);
+    if let Some(refused) = admission::try_refuse(connection, ctx, app, further).await {
+        return Err(refused);
     }
-    let port = listeners::https_port(&ctx.gateway)?;
-    let buffers = connection.buffers();
-    if buffers.path.starts_with(b"/.well-known/acme-challenge/") {
-        return None;
+    match route {
+        Ok(route) => Ok(route),
+        Err(reason) => Err(refuse(connection, ctx, Some(app), reason).await),
     }
-    let host = ctx.forwarded.host.as_deref().or(buffers.head.host(&buffers.input))?;
-    let host = split_host_port(host).0;
-    if generation.app(host, &buffers.path).is_none() {
-        return Some(refuse(connection, ctx, None, Reason::NoApp).await);
-    }
-    let port = if port == HTTPS_PORT { String::new() } else { format!(":{port}") };
-    let target = buffers.head.origin_form(&buffers.input);
-    let location = [b"https://", host, port.as_bytes(), &target].concat();
-    let mut headers = HeaderBlock::default();
-    headers.add(b"Location", &location).ok()?;
-    Some(respond(connection, ctx, None, 308, headers, &error_page::of_status(308, "")).await)
-}
-
-fn is_metrics(generation: &Generation, path: &[u8]) -> bool {
-    matches!(&generation.config.admin.metrics, Some(Metrics::Path(at)) if at.as_bytes() == path)
-}
-
-async fn metrics(connection: &mut Connection, ctx: &RequestContext) -> ResponseSummary {
-    let page = metrics::of(&ctx.gateway).await;
-    let headers = HeaderBlock::constant(&[("Content-Type", metrics::CONTENT_TYPE)]);
-    send(connection, ctx, 200, &headers, &page).await
 }
 
 async fn dispatch_route(
@@ -269,14 +238,23 @@ async fn dispatch_route(
     {
         return respond_with_failure(connection, ctx, 500, &text).await;
     }
+    let may_tunnel =
+        matches!(route, Route::Upstream(_) | Route::Refuse(..) | Route::Redirect { .. });
+    if !may_tunnel && websocket::requests_tunnel(connection, ctx) {
+        return refuse(connection, ctx, Some(app), Reason::NotImplemented).await;
+    }
     let may_need_php = matches!(route, Route::Script(_) | Route::Page(_));
     let _claim = may_need_php.then(|| app.pool.expect_request());
+    ctx.kind.set(kind_of(app, &route));
     match route {
         Route::File(entry) => files::respond(connection, ctx, app, &entry).await,
         Route::Script(script) => serve_dynamic(connection, ctx, app, Origin::Script(script)).await,
         Route::Upstream(proxied) => {
             match Box::pin(websocket::try_handle(connection, ctx, app, &proxied)).await {
                 Some(summary) => summary,
+                None if websocket::requests_tunnel(connection, ctx) => {
+                    refuse(connection, ctx, Some(app), Reason::NotImplemented).await
+                }
                 None => serve_dynamic(connection, ctx, app, Origin::Upstream(proxied)).await,
             }
         }
@@ -299,6 +277,17 @@ async fn dispatch_route(
             let page = error_page::of_status(status, "");
             respond(connection, ctx, Some(app), status, HeaderBlock::default(), &page).await
         }
+    }
+}
+
+/// What responds to a route, unless the page cache does.
+fn kind_of(app: &App, route: &Route) -> Kind {
+    match route {
+        Route::File(_) => Kind::File,
+        Route::Script(_) => app.kind(),
+        Route::Upstream(_) => Kind::Proxy,
+        Route::Page(_) => Kind::Composed,
+        Route::Refuse(..) | Route::Redirect { .. } | Route::Status(_) => Kind::Other,
     }
 }
 

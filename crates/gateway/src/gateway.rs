@@ -11,6 +11,7 @@ use crate::logs::Sinks;
 use crate::shards::Shards;
 use crate::streams;
 use outboard_buffer::{Memory, TempDir};
+use outboard_certificates::Manager;
 use outboard_config::{Config, ListenAddress, MemoryBudget};
 use outboard_development::Development;
 use outboard_http_server::{
@@ -53,6 +54,8 @@ pub(crate) struct Gateway {
     pub(crate) sockets_for_others: RefCell<Vec<(ListenAddress, Vec<ListeningSocket>)>>,
     /// The same of HTTP/3.
     pub(crate) http3_for_others: RefCell<Vec<(ListenAddress, Vec<Http3Socket>)>>,
+    /// Obtains certificates, on the lead.
+    pub(crate) certificates: RefCell<Option<Manager>>,
     /// Its place among the threads.
     pub(crate) share: Share,
     /// Whether the process that starts PHP has exited.
@@ -93,6 +96,7 @@ impl Gateway {
             sockets: RefCell::default(),
             sockets_for_others: RefCell::default(),
             http3_for_others: RefCell::default(),
+            certificates: RefCell::default(),
             share,
             lost_spawner: Cell::new(false),
             control: ControlRequests::default(),

@@ -4,9 +4,11 @@
 //! generation in which it started. Invariant: every pool of a generation is ready before it becomes
 //! active.
 
+use crate::access::SharedAccess;
 use crate::app::App;
 use crate::app_table::AppTable;
 use crate::logs::Logs;
+use crate::tracing::Tracer;
 use outboard_config::Config;
 use outboard_http_server::HeaderBlock;
 use outboard_log::AccessLog;
@@ -34,8 +36,12 @@ pub(crate) struct Generation {
     pub(crate) logs: Rc<Logs>,
     /// The client for requests to other servers.
     pub(crate) upstream: Rc<Client>,
+    /// Bans and rate limits.
+    pub(crate) access: Arc<SharedAccess>,
     /// The entity store.
     pub(crate) entities: Option<Rc<Entities>>,
+    /// The traces of requests.
+    pub(crate) tracer: Option<Rc<Tracer>>,
 }
 
 impl Generation {
@@ -44,11 +50,19 @@ impl Generation {
         config: Config,
         apps: Vec<Rc<App>>,
         logs: Rc<Logs>,
-        upstream: Rc<Client>,
+        (upstream, access): (Rc<Client>, Arc<SharedAccess>),
         entities: Option<Rc<Entities>>,
     ) -> Self {
         let (config, table) = (BackgroundDrop::new(config), AppTable::new(&apps));
-        Self { number, config, apps, table, logs, upstream, entities }
+        Self { number, config, apps, table, logs, upstream, access, entities, tracer: None }
+    }
+
+    /// The same with traces, if they are configured. The threads share the memory for spans.
+    pub(crate) fn traced(mut self, predecessor: Option<&Self>, threads: usize) -> Self {
+        let before = predecessor.and_then(|before| before.tracer.as_ref());
+        let (client, log) = (&self.upstream, &self.logs.error);
+        self.tracer = Tracer::open(&self.config, before, client, log, threads);
+        self
     }
 
     /// Applies header rules to a response that belongs to no app: those of the only app, if there

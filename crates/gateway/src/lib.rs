@@ -14,13 +14,16 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod access_log;
 mod admin;
 mod admin_admission;
 mod admin_reply;
+mod admission;
 mod app;
 mod app_table;
 mod cache_requirements;
+mod certificates;
 mod cold_files;
 mod compose;
 mod compression;
@@ -35,10 +38,13 @@ mod files;
 pub mod fuzzing;
 mod gateway;
 mod generation;
+mod latencies;
 mod listeners;
 mod live_reload;
 mod logs;
+mod measured;
 mod metrics;
+mod observe;
 mod opcache;
 mod options;
 mod origin;
@@ -55,9 +61,12 @@ mod script;
 pub mod server;
 mod server_error;
 pub mod server_event;
+mod server_timing;
 mod shards;
 mod status;
 mod streams;
 #[cfg(test)]
 mod testing;
+mod tracing;
 mod upstream_body;
+mod upstream_call;

@@ -7,6 +7,7 @@ mod http3;
 mod joined;
 mod tls;
 
+use crate::certificates::TlsState;
 use crate::gateway::Gateway;
 use crate::options::AdminSocket;
 use crate::server_error::ServerError;
@@ -18,7 +19,7 @@ use outboard_http_server::{
 };
 use outboard_log::{Level, Opener};
 use outboard_spawner::users;
-use outboard_tls::{ServerSettings, TicketKeys};
+use outboard_tls::{Issued, ServerSettings};
 use rustix::fs::chown;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -45,7 +46,7 @@ impl ConfiguredListener {
     /// # Errors
     /// A certificate or key that cannot be used.
     pub(crate) fn of(config: &Config, opener: &Opener) -> Result<Vec<Self>, ServerError> {
-        let certificates = certificates(config, opener, &TicketKeys::default());
+        let certificates = certificates(config, opener, &TlsState::new());
         Ok(Self::with(config, certificates.map_err(ServerError::setup)?))
     }
 
@@ -78,7 +79,10 @@ fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
     let role = if stream.is_some() { Role::Streams } else { Role::Apps };
     Rc::new(ListenerContext {
         forwarding: listener.forwarding.clone(),
-        tls,
+        admission: listener.admission.clone(),
+        proxy_protocol: listener.proxy_protocol.clone(),
+        tls: tls.settings,
+        issued: tls.issued,
         redirects_to_https: listener.redirects_to_https,
         http3: listener.http3,
         stream,
@@ -86,8 +90,14 @@ fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
     })
 }
 
-/// The certificates of a listener; `None` if it does not use TLS.
-pub(crate) type Certificates = Option<Arc<ServerSettings>>;
+/// The certificates of a listener.
+#[derive(Debug, Clone)]
+pub(crate) struct Certificates {
+    /// If it uses TLS.
+    settings: Option<Arc<ServerSettings>>,
+    /// If the server obtains certificates itself: authorities check its names on any listener.
+    issued: Option<Arc<Issued>>,
+}
 
 /// Reads the certificates of each listener. There may be very many, so a reload does it on a
 /// thread.
@@ -97,13 +107,17 @@ pub(crate) type Certificates = Option<Arc<ServerSettings>>;
 pub(crate) fn certificates(
     config: &Config,
     opener: &Opener,
-    keys: &TicketKeys,
+    state: &TlsState,
 ) -> Result<Vec<Certificates>, String> {
     let open = |path: &Path| opener.read(path);
     let read = |listener| {
-        let options = tls::options(listener, config);
-        let settings = options.map(|options| ServerSettings::read(&options, keys, &open));
-        Ok(settings.transpose()?.map(Arc::new))
+        let options = tls::options(listener, config, &state.issued);
+        let settings =
+            options.map(|options| ServerSettings::read(&options, &state.ticket_keys, &open));
+        Ok(Certificates {
+            settings: settings.transpose()?.map(Arc::new),
+            issued: config.acme.is_some().then(|| state.issued.clone()),
+        })
     };
     config.listeners.iter().map(read).collect()
 }
@@ -167,9 +181,27 @@ pub(crate) fn listen_first(
     }
 }
 
+/// [`start_once`]. Where the kernel chooses the port of TCP, that of UDP may be taken: then it chooses again.
+fn start(
+    gateway: &Rc<Gateway>,
+    address: &ListenAddress,
+    context: Rc<ListenerContext>,
+    backlog: u32,
+) -> Result<Rc<BoundListener>, BindError> {
+    let is_chosen = matches!(address, ListenAddress::Tcp(address) if address.port() == 0);
+    let mut choices = if is_chosen { 10 } else { 1 };
+    loop {
+        choices -= 1;
+        match start_once(gateway, address, context.clone(), backlog) {
+            Err(error) if choices > 0 && error.is_in_use() => {}
+            started => return started,
+        }
+    }
+}
+
 /// Takes inherited sockets or binds some, and starts to accept on the first one. The others are for the
 /// other threads.
-fn start(
+fn start_once(
     gateway: &Rc<Gateway>,
     address: &ListenAddress,
     context: Rc<ListenerContext>,
@@ -182,12 +214,12 @@ fn start(
     let first = sockets.next().expect("a socket for each thread");
     let bound = BoundListener::start(gateway, first, context)?;
     let others: Vec<ListeningSocket> = sockets.collect();
-    gateway.sockets_for_others.borrow_mut().push((actual_address(&bound), others));
     let http3 = http3::bind_missing(gateway, &bound, &bound.context());
     if let Err(error) = http3.and_then(|sockets| http3::serve(gateway, &bound, sockets)) {
         bound.stop();
         return Err(error);
     }
+    gateway.sockets_for_others.borrow_mut().push((actual_address(&bound), others));
     Ok(bound)
 }
 

@@ -5,8 +5,10 @@
 //! root.
 
 use outboard_buffer::Held;
-use outboard_config::{AccessFormat, ErrorLevel, Log as LogConfig, LogTarget};
-use outboard_log::{AccessLog, ErrorLog, Level, Opener, Sink, SinkTarget, Target};
+use outboard_config::{AccessFormat, ErrorLevel, Log as LogConfig, LogRotation, LogTarget};
+use outboard_log::{
+    AccessLog, ErrorLog, Level, Opener, Receiver, Rotation, Sink, SinkTarget, Target,
+};
 use outboard_reactor::Threads;
 use std::fs::File;
 use std::io;
@@ -39,13 +41,13 @@ impl Sinks {
         Self { opener, open: Vec::new(), shared: shared.to_vec() }
     }
 
-    fn get(&mut self, configured: &LogTarget) -> io::Result<Rc<Sink>> {
+    fn get(&mut self, configured: &LogTarget, rotation: Option<Rotation>) -> io::Result<Rc<Sink>> {
         let target = target_of(configured);
         match self.find(&target) {
             Some(sink) => Ok(sink.clone()),
             None => {
                 let file = target.open(&self.opener)?;
-                Ok(self.add(target, file))
+                Ok(self.add(target, file, rotation))
             }
         }
     }
@@ -62,8 +64,8 @@ impl Sinks {
         sink.is_some()
     }
 
-    fn add(&mut self, target: Target, file: Option<File>) -> Rc<Sink> {
-        let shared = SinkTarget::new(target.clone(), self.opener.clone(), file);
+    fn add(&mut self, target: Target, file: Option<File>, rotation: Option<Rotation>) -> Rc<Sink> {
+        let shared = SinkTarget::new(target.clone(), self.opener.clone(), file, rotation);
         let sink = Rc::new(Sink::of(&shared));
         self.open.push((target, sink.clone()));
         sink
@@ -78,7 +80,7 @@ impl Sinks {
             let target = target_of(configured);
             if self.find(&target).is_none() && !self.join(&target) {
                 let file = open(&target, &self.opener).await?;
-                self.add(target, file);
+                self.add(target, file, rotation_of(config));
             }
         }
         self.logs(config)
@@ -90,10 +92,14 @@ impl Sinks {
     /// The error of opening a file that is not open yet.
     pub(crate) fn logs(&mut self, config: &LogConfig) -> io::Result<Logs> {
         let json = config.access.format == AccessFormat::Json;
+        let rotation = rotation_of(config);
         Ok(Logs {
-            access: AccessLog::new(self.get(&config.access.path)?, json),
-            error: Rc::new(ErrorLog::new(self.get(&config.error.path)?, level(config.error.level))),
-            slow: Rc::new(ErrorLog::new(self.get(&config.slow.path)?, Level::Debug)),
+            access: AccessLog::new(self.get(&config.access.path, rotation)?, json),
+            error: Rc::new(ErrorLog::new(
+                self.get(&config.error.path, rotation)?,
+                level(config.error.level),
+            )),
+            slow: Rc::new(ErrorLog::new(self.get(&config.slow.path, rotation)?, Level::Debug)),
         })
     }
 
@@ -128,13 +134,36 @@ pub(crate) async fn reopen(sinks: Vec<Rc<Sink>>) -> io::Result<()> {
     outcome
 }
 
+/// Renames the files that are too large or too old, and opens them again.
+///
+/// # Errors
+/// The last one that cannot be renamed; its lines go on as before.
+pub(crate) async fn rotate(sinks: Vec<Rc<Sink>>) -> io::Result<()> {
+    let mut outcome = Ok(());
+    for sink in sinks.into_iter().filter(|sink| sink.target().is_rotation_due()) {
+        sink.flush();
+        let target = sink.target().clone();
+        outcome = OPENERS.run(0, move || target.rotate()).await.and(outcome);
+    }
+    outcome
+}
+
 fn target_of(configured: &LogTarget) -> Target {
     match configured {
         LogTarget::Off => Target::Off,
         LogTarget::Stdout => Target::Stdout,
         LogTarget::Stderr => Target::Stderr,
         LogTarget::File(path) => Target::File(path.clone()),
+        LogTarget::Journal => Target::Messages(Receiver::Journal),
+        LogTarget::SyslogUnix(path) => Target::Messages(Receiver::SyslogUnix(path.clone())),
+        LogTarget::SyslogUdp(address) => Target::Messages(Receiver::SyslogUdp(*address)),
     }
+}
+
+fn rotation_of(config: &LogConfig) -> Option<Rotation> {
+    let LogRotation { size_bytes, age_ms, keep } = config.rotate;
+    let is_on = size_bytes > 0 || age_ms > 0;
+    is_on.then_some(Rotation { size_bytes, age_ms, keep })
 }
 
 async fn open(target: &Target, opener: &Opener) -> io::Result<Option<File>> {

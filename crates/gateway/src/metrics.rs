@@ -1,29 +1,37 @@
-//! Metrics in the Prometheus text format (version 0.0.4).
+//! Metrics for Prometheus and for what reads its formats.
 //!
-//! Rendered for the admin socket, the metrics listener and the metrics path.
+//! Rendered for the admin socket, the metrics listener and the metrics path. Invariant: the number of
+//! series depends on the configuration, and not on what clients request.
 
+mod certificates;
+mod format;
+mod latency;
 mod page;
+mod protobuf;
+mod text;
 
 use crate::gateway::Gateway;
+use crate::measured::Measured;
 use crate::status;
+pub(crate) use format::Format;
 use outboard_admin_api::status::{MemoryAccount, Pool, Tasks, Tls, Turns, Upstream};
 use outboard_supervisor::worker::lifecycle::State;
 use page::Page;
 use std::rc::Rc;
 
-/// `Content-Type` of the exposition format.
-pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
 /// The metrics page.
-pub(crate) async fn of(gateway: &Rc<Gateway>) -> Vec<u8> {
+pub(crate) async fn of(gateway: &Rc<Gateway>, format: Format) -> Vec<u8> {
     match gateway.shards.lead() {
         // The lead asks all others.
-        Some(lead) => lead.run(async |gateway| on_lead(&gateway).await).await.unwrap_or_default(),
-        None => on_lead(gateway).await,
+        Some(lead) => {
+            let page = lead.run(async move |gateway| on_lead(&gateway, format).await);
+            page.await.unwrap_or_default()
+        }
+        None => on_lead(gateway, format).await,
     }
 }
 
-async fn on_lead(gateway: &Gateway) -> Vec<u8> {
+async fn on_lead(gateway: &Gateway, format: Format) -> Vec<u8> {
     let status = status::of(gateway).await;
     let mut page = Page::default();
     page.single("outboard_uptime_seconds", "Seconds since start.", status.uptime_s);
@@ -33,13 +41,14 @@ async fn on_lead(gateway: &Gateway) -> Vec<u8> {
     tls(&mut page, &status.tls);
     page.metric("outboard_responses_total", "Responses by class of status.");
     for (class, count) in &status.responses {
-        page.sample("outboard_responses_total", &[("class", class)], *count);
+        page.sample(&[("class", class)], *count);
     }
     page.single("outboard_response_body_bytes_total", "Body bytes sent.", status.body_bytes);
     page.metric("outboard_refusals_total", "Refused or failed requests by reason.");
     for reason in &status.reasons {
-        page.sample("outboard_refusals_total", &[("reason", &reason.reason)], reason.count);
+        page.sample(&[("reason", &reason.reason)], reason.count);
     }
+    certificates::write(&mut page, gateway);
     turns(&mut page, &status.turns);
     memory(&mut page, &status.memory);
     upstream(&mut page, &status.upstream);
@@ -47,7 +56,8 @@ async fn on_lead(gateway: &Gateway) -> Vec<u8> {
     tasks(&mut page, &status.tasks);
     page_caches(&mut page, gateway);
     entities(&mut page, gateway);
-    page.text.into_bytes()
+    latency::write(&mut page, Measured::of(gateway).await);
+    format.render(&page)
 }
 
 fn tls(page: &mut Page, tls: &Tls) {
@@ -59,7 +69,7 @@ fn tls(page: &mut Page, tls: &Tls) {
         ("TLSv1.3", "no", tls.full_1_3),
         ("TLSv1.3", "yes", tls.resumed_1_3),
     ] {
-        page.sample(name, &[("version", version), ("resumed", resumed)], count);
+        page.sample(&[("version", version), ("resumed", resumed)], count);
     }
     page.single("outboard_tls_handshakes_failed_total", "Failed TLS handshakes.", tls.failed);
 }
@@ -70,7 +80,7 @@ fn turns(page: &mut Page, turns: &Turns) {
     page.metric(name, "Turns of the event loop that took longer.");
     let slow = [turns.over_1_ms, turns.over_5_ms, turns.over_20_ms, turns.over_100_ms];
     for (milliseconds, count) in ["1", "5", "20", "100"].into_iter().zip(slow) {
-        page.sample(name, &[("milliseconds", milliseconds)], count);
+        page.sample(&[("milliseconds", milliseconds)], count);
     }
 }
 
@@ -113,7 +123,7 @@ fn upstream(page: &mut Page, upstream: &Upstream) {
     );
     page.metric("outboard_upstream_failures_total", "Failed requests by kind.");
     for (kind, count) in &upstream.failures {
-        page.sample("outboard_upstream_failures_total", &[("kind", kind)], *count);
+        page.sample(&[("kind", kind)], *count);
     }
     page.each(
         &[([], upstream)],
@@ -138,7 +148,7 @@ fn page_caches(page: &mut Page, gateway: &Gateway) {
     page.metric(name, "Responses by outcome in the page cache.");
     for ([(_, app)], cache) in &caches {
         for (outcome, count) in cache.responses() {
-            page.sample(name, &[("app", app), ("outcome", outcome)], count);
+            page.sample(&[("app", app), ("outcome", outcome)], count);
         }
     }
     page.each(
@@ -234,7 +244,7 @@ fn pools(page: &mut Page, pools: &[Pool]) {
             let state_name = state.to_string();
             let count = pool.workers.iter().filter(|worker| worker.state == state_name).count();
             let labels = [("app", pool.app.as_str()), ("state", &state_name)];
-            page.sample("outboard_php_workers", &labels, count as u64);
+            page.sample(&labels, count as u64);
         }
     }
     waits(page, pools);
@@ -247,7 +257,7 @@ fn waits(page: &mut Page, pools: &[Pool]) {
         for wait in &pool.waits {
             for (waiter, count) in [("coroutine", wait.suspended), ("worker", wait.blocked)] {
                 let labels = [("app", pool.app.as_str()), ("call", &wait.call), ("who", waiter)];
-                page.sample("outboard_php_waits_total", &labels, count);
+                page.sample(&labels, count);
             }
         }
     }
@@ -286,23 +296,13 @@ fn routes(page: &mut Page, pools: &[Pool]) {
     let name = "outboard_php_route_growth_bytes";
     page.metric(name, "Growth of workers by requests of a route.");
     for ([(_, app), (_, route)], figures) in &routes {
-        page.sample(name, &[("app", app), ("route", route)], figures.growth_bytes);
+        page.sample(&[("app", app), ("route", route)], figures.growth_bytes);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn labels_are_escaped() {
-        let mut page = Page::default();
-        page.metric("m_total", "Help.");
-        page.sample("m_total", &[("app", "a\"b\\c\n")], 3);
-        page.sample("m_total", &[], 4);
-        let expected = "# HELP m_total Help.\n# TYPE m_total counter\nm_total{app=\"a\\\"b\\\\c\\n\"} 3\nm_total 4\n";
-        assert_eq!(page.text, expected);
-    }
 
     #[test]
     fn figures_of_an_app_have_its_name() {
@@ -320,7 +320,8 @@ mod tests {
             given_up: 0,
         };
         tasks(&mut page, &[of_app]);
-        assert!(page.text.contains("outboard_tasks_waiting{app=\"site\"} 2\n"), "{}", page.text);
-        assert_eq!(page.text.lines().count(), 3 * 9);
+        let text = text::render(&page, text::Dialect::Prometheus);
+        assert!(text.contains("outboard_tasks_waiting{app=\"site\"} 2\n"), "{text}");
+        assert_eq!(text.lines().count(), 3 * 9);
     }
 }

@@ -12,6 +12,7 @@ use outboard_http_server::Connection;
 use outboard_log::{Level, Reason};
 use outboard_upstream::Error;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::Poll;
 
 /// The limit of all bodies together, which are in the request's frame, with headers of at most 32
@@ -28,7 +29,7 @@ pub(crate) type Params = Vec<(Vec<u8>, Vec<u8>)>;
 pub(crate) async fn params(
     connection: &mut Connection,
     ctx: &RequestContext,
-    app: &App,
+    app: &Rc<App>,
     query: Option<&[u8]>,
 ) -> Result<Params, Reason> {
     if app.config.prefetch.is_empty() {
@@ -41,7 +42,8 @@ pub(crate) async fn params(
     let started: Vec<(&Prefetch, UpstreamBody)> = configured
         .map(|prefetch| {
             let (source, timeout_ms) = (&prefetch.source, prefetch.timeout_ms);
-            let fetching = UpstreamBody::start(app, source, timeout_ms, usize::MAX, path, query);
+            let fetching =
+                UpstreamBody::start(ctx, app, source, timeout_ms, usize::MAX, path, query);
             (prefetch, fetching)
         })
         .collect();

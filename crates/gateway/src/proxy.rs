@@ -19,13 +19,16 @@ use crate::origin_response;
 use crate::request::{RequestContext, ResponseSummary};
 use crate::response_head::ResponseHead;
 use crate::route::Proxied;
+use crate::server_timing;
+use crate::upstream_call::UpstreamCall;
 use exchange::Exchange;
 use inflow::{Inflow, Next};
 use outboard_buffer::Held;
 use outboard_http_server::body_reader::{self, Pieces};
 use outboard_http_server::{BodyWriter, Connection};
-use outboard_http1::Method;
+use outboard_http1::{BodyFraming, Method};
 use outboard_log::{Level, Reason};
+use outboard_operations::is_trace_context;
 use outboard_page_cache::{Field, Fields};
 use outboard_reactor::clear_deadline;
 use outboard_upstream::{Error, Interims, Kind, Request, Response, Url};
@@ -48,6 +51,8 @@ pub(crate) struct StartedResponse {
     timeout_ms: u64,
     /// Whether the rest is spooled for a slow client.
     is_buffered: bool,
+    /// It ends with the response.
+    call: Option<UpstreamCall>,
 }
 
 /// Sends the request and waits for the head; for a cache, for as much of the body as it can store.
@@ -67,24 +72,44 @@ pub(crate) async fn start(
     let interims = Rc::<Interims>::default();
     request.interims = Some(interims.clone());
     let exchange = Exchange { ctx, app, interims: &interims };
-    let is_streamed = !app.config.proxies[proxied.number].buffers_request;
-    let outcome = if proxied.is_internal {
+    // That a GET on a stream has no body is known only at its end; it is not passed on as an empty one.
+    let may_be_bodiless = ctx.request.method == Method::Get || ctx.request.method == Method::Head;
+    let is_open = connection.buffers().head.body() == BodyFraming::Stream;
+    let is_received_first =
+        app.config.proxies[proxied.number].buffers_request || (may_be_bodiless && is_open);
+    let outcome;
+    let call;
+    if proxied.is_internal {
         // The script received the body.
-        exchange.send(connection, request).await?
-    } else if is_streamed && let Some(pieces) = Pieces::of(connection, &app.config.limits).await? {
-        exchange.stream(connection, request, pieces).await?
+        call = UpstreamCall::begin(ctx, app, &mut request);
+        outcome = exchange.send(connection, request).await?;
+    } else if !is_received_first
+        && let Some(pieces) = Pieces::of(connection, &app.config.limits).await?
+    {
+        call = UpstreamCall::begin(ctx, app, &mut request);
+        outcome = exchange.stream(connection, request, pieces).await?;
     } else {
         let received = body_reader::body(connection, &app.config.limits).await?;
-        exchange.send_received(connection, request, received.body).await?
-    };
-    let mut response = outcome.map_err(|error| log_failure(app, ctx.request_id, &error))?;
+        call = UpstreamCall::begin(ctx, app, &mut request);
+        outcome = exchange.send_received(connection, request, received.body).await?;
+    }
+    let mut response = outcome.map_err(|error| {
+        call.failed(&error);
+        log_failure(app, ctx.request_id, &error)
+    })?;
+    call.responded(response.status);
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();
-    let head = head(app, &response, &path)?;
+    let mut head = head(app, &response, &path)?;
+    if ctx.gateway.development().is_some() {
+        let took = server_timing::milliseconds(call.took_us());
+        server_timing::add(&mut head.headers, &format!("upstream;dur={took}"));
+    }
     let max_bytes = for_cache
         .filter(|_| is_cacheable(&head))
         .map_or(0, |requirements| requirements.whole_bytes);
     let mut started = StartedResponse::new(app, proxied, head, response, timeout_ms);
+    started.call = Some(call);
     // If memory is scarce, the response is sent instead of collected.
     let memory = &app.memory.responses;
     while !started.response.is_over() && started.body.len() < max_bytes && !memory.is_scarce() {
@@ -108,6 +133,9 @@ pub(crate) fn request_for_cache(
 ) -> Result<Request, Error> {
     let mut request = request(connection, ctx, app, proxied, Some(requirements))?;
     request.method = b"GET".to_vec();
+    if ctx.trace.is_some() {
+        request.headers.remove(is_trace_context);
+    }
     Ok(request)
 }
 
@@ -128,8 +156,15 @@ pub(crate) async fn render(
     response.wait_at_most(timeout_ms);
     let head = head(app, &response, path)?;
     let held = app.memory.responses.hold(0);
-    let mut started =
-        StartedResponse { head, body: Vec::new(), held, response, timeout_ms, is_buffered: false };
+    let mut started = StartedResponse {
+        head,
+        body: Vec::new(),
+        held,
+        response,
+        timeout_ms,
+        is_buffered: false,
+        call: None,
+    };
     while !started.response.is_over() {
         started.read().await.map_err(|error| log_failure(app, request_id, &error))?;
         if started.body.len() > whole_bytes || app.memory.responses.is_full() {
@@ -150,7 +185,7 @@ impl StartedResponse {
         let is_streamed = response.header(b"x-accel-buffering") == Some(b"no");
         let is_buffered = app.config.proxies[proxied.number].buffers_response && !is_streamed;
         let held = app.memory.responses.hold(0);
-        Self { head, body: Vec::new(), held, response, timeout_ms, is_buffered }
+        Self { head, body: Vec::new(), held, response, timeout_ms, is_buffered, call: None }
     }
 
     /// The body, if it is complete.
@@ -191,7 +226,8 @@ impl StartedResponse {
         ctx: &RequestContext,
         app: &App,
     ) -> ResponseSummary {
-        let Self { mut head, body, held, mut response, timeout_ms, is_buffered } = self;
+        let Self { mut head, body, held, mut response, timeout_ms, is_buffered, call } = self;
+        let _call = call;
         let is_whole = response.is_over();
         let known = if is_whole { Some(body.len() as u64) } else { head.content_length };
         let mut compression = Compression::of(connection, ctx, app, &mut head, known);
@@ -304,7 +340,7 @@ fn is_cacheable(head: &ResponseHead) -> bool {
 }
 
 /// Logs the failure of an upstream, and returns its reason.
-fn log_failure(app: &App, request_id: u64, error: &Error) -> Reason {
+pub(crate) fn log_failure(app: &App, request_id: u64, error: &Error) -> Reason {
     app.log_text(Level::Error, request_id, &error.message);
     match error.kind {
         Kind::Timeout => Reason::UpstreamTimeout,

@@ -5,11 +5,14 @@
 
 use crate::app::App;
 use crate::gateway::Gateway;
+use crate::latencies::Kind;
 use outboard_development::{failure, tag};
 use outboard_http_server::error_page;
 use outboard_http_server::{Connection, Forwarded, HeaderBlock, RequestFacts, Written};
 use outboard_http1::Method;
 use outboard_log::{Reason, Wall};
+use outboard_trace::Scope;
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -20,6 +23,10 @@ pub(crate) struct RequestContext {
     pub(crate) forwarded: Forwarded,
     pub(crate) request_id: u64,
     pub(crate) started: Wall,
+    /// What has responded.
+    pub(crate) kind: Cell<Kind>,
+    /// Its span, if it is traced.
+    pub(crate) trace: Option<Scope>,
 }
 
 /// A response that was written, for the access log and the counters.
@@ -94,6 +101,27 @@ pub(crate) async fn refuse_with_hint(
     reason: Reason,
     hint: Option<&str>,
 ) -> ResponseSummary {
+    refuse_page(connection, ctx, app, (reason, hint), HeaderBlock::default()).await
+}
+
+/// The same, with header fields.
+pub(crate) async fn refuse_with_fields(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: Option<&Rc<App>>,
+    reason: Reason,
+    fields: HeaderBlock,
+) -> ResponseSummary {
+    refuse_page(connection, ctx, app, (reason, None), fields).await
+}
+
+async fn refuse_page(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: Option<&Rc<App>>,
+    (reason, hint): (Reason, Option<&str>),
+    fields: HeaderBlock,
+) -> ResponseSummary {
     let text = ctx.describe(connection);
     ctx.gateway.log_refusal(app.map(|app| &**app), ctx.request_id, reason, &text);
     connection.context.count_refusal(reason);
@@ -105,7 +133,8 @@ pub(crate) async fn refuse_with_hint(
     if let Some(hint) = hint.filter(|_| ctx.gateway.development().is_some()) {
         page += &format!("<p>{}</p>\n", failure::escape(hint));
     }
-    let headers = error_page::headers(reason, names_reason);
+    let mut headers = error_page::headers(reason, names_reason);
+    headers.bytes.extend_from_slice(&fields.bytes);
     respond(connection, ctx, app, reason.status(), headers, &page).await
 }
 

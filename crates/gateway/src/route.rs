@@ -8,13 +8,17 @@
 //! `deny` is neither run nor sent, in any spelling, and neither by rewriting, by an index nor by
 //! the front controller.
 
+mod rewritten;
+
 use crate::app::{App, below_prefix};
-use outboard_config::{self as config, Rewrite, RewriteWhen};
-use outboard_http1::{encode_path, merge_slashes, with_query};
+use outboard_config::{self as config, RuleSet};
+use outboard_http1::{encode_path, with_query};
 use outboard_log::Reason;
 use outboard_static_files::{ColdLookup, Entry, ForbiddenReason, Lookup, Root};
+use rewritten::Rewritten;
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// See the module.
@@ -81,7 +85,8 @@ pub(crate) type Looked = (Vec<u8>, Lookup);
 /// The lookup that a search would have to wait for.
 type Cold = Box<ColdLookup>;
 
-/// Finds the route of `path`, which starts with the app's prefix. `query` is the request's own.
+/// Finds the route of `path`, which starts with the app's prefix. `query` is the request's own. Adds the
+/// access rules of the paths that it leads to to `rules`.
 ///
 /// # Errors
 /// A lookup that would have to wait for a disk. With its result in `looked` the search gets further.
@@ -90,9 +95,10 @@ pub(crate) fn find(
     path: &[u8],
     query: Option<&[u8]>,
     now_ms: u64,
-    looked: &[Looked],
+    (looked, rules): (&[Looked], &Cell<RuleSet>),
 ) -> Result<Route, Cold> {
-    Search { app: &app.config, files: &app.files, full_path: path, query, now_ms, looked }.find()
+    let (app, files) = (&app.config, &app.files);
+    Search { app, files, full_path: path, query, now_ms, looked, rules }.find()
 }
 
 /// The search for a route.
@@ -104,17 +110,8 @@ struct Search<'a> {
     query: Option<&'a [u8]>,
     now_ms: u64,
     looked: &'a [Looked],
-}
-
-struct NewPath {
-    path: Vec<u8>,
-    query: Option<Vec<u8>>,
-}
-
-enum Rewritten {
-    Unchanged,
-    Path(NewPath),
-    Route(Route),
+    /// The access rules that the request has to satisfy, as far as they are known.
+    rules: &'a Cell<RuleSet>,
 }
 
 impl Search<'_> {
@@ -133,7 +130,7 @@ impl Search<'_> {
             Rewritten::Route(route) => return Ok(route),
             Rewritten::Path(rewritten) => rewritten,
         };
-        if self.app.deny.denies(&rewritten.path) {
+        if self.denies(&rewritten.path) {
             return Ok(Route::Refuse(Reason::Denied, None));
         }
         let mut route = self.resolve(&rewritten.path)?;
@@ -153,41 +150,10 @@ impl Search<'_> {
         Ok(route)
     }
 
-    fn rewrite(&self, below: &[u8]) -> Result<Rewritten, Cold> {
-        let mut new: Option<NewPath> = None;
-        for rule in &self.app.rewrites {
-            let path = new.as_ref().map_or(below, |new| &new.path);
-            if !self.applies(rule, path)? {
-                continue;
-            }
-            match rule.apply(path) {
-                None => continue,
-                Some(config::Rewritten::To { mut path, query }) => {
-                    merge_slashes(&mut path);
-                    let query = query.or_else(|| new.and_then(|new| new.query));
-                    new = Some(NewPath { path, query });
-                }
-                Some(config::Rewritten::Redirect { status, location, query }) => {
-                    let location = with_query(location, query.as_deref().or(self.query));
-                    return Ok(Rewritten::Route(Route::Redirect { status, location }));
-                }
-                Some(config::Rewritten::Status(status)) => {
-                    return Ok(Rewritten::Route(Route::Status(status)));
-                }
-            }
-            if rule.last {
-                break;
-            }
-        }
-        Ok(new.map_or(Rewritten::Unchanged, Rewritten::Path))
-    }
-
-    fn applies(&self, rule: &Rewrite, path: &[u8]) -> Result<bool, Cold> {
-        Ok(match rule.when {
-            RewriteWhen::Always => true,
-            RewriteWhen::Missing => matches!(self.lookup(path)?, Lookup::NotFound),
-            RewriteWhen::Exists => !matches!(self.lookup(path)?, Lookup::NotFound),
-        })
+    /// Whether a path that the request leads to is denied. Its access rules hold for the request.
+    fn denies(&self, path: &[u8]) -> bool {
+        self.rules.set(self.rules.get().and(self.app.access.of_result(path)));
+        self.app.deny.denies(path)
     }
 
     fn lookup(&self, path: &[u8]) -> Result<Lookup, Cold> {
@@ -234,7 +200,7 @@ impl Search<'_> {
 
     fn directory(&self, below: &[u8]) -> Result<Route, Cold> {
         Ok(match self.index(below)? {
-            Some((path, _)) if self.app.deny.denies(&path) => Route::Refuse(Reason::Denied, None),
+            Some((path, _)) if self.denies(&path) => Route::Refuse(Reason::Denied, None),
             Some((path, found)) => self.found(&path, found),
             None => self.front_controller(self.no_index(below)),
         })
@@ -272,7 +238,7 @@ impl Search<'_> {
         let slash: &[u8] = if below.ends_with(b"/") { b"" } else { b"/" };
         let directory: PathBytes = below.iter().chain(slash).copied().collect();
         Ok(match self.index(&directory)? {
-            Some((path, Lookup::File(_))) if self.app.deny.denies(&path) => {
+            Some((path, Lookup::File(_))) if self.denies(&path) => {
                 Route::Refuse(Reason::Denied, None)
             }
             Some((_, Lookup::File(entry))) if slash.is_empty() => Route::File(entry),
@@ -283,9 +249,7 @@ impl Search<'_> {
 
     fn front_controller(&self, otherwise: Route) -> Route {
         match &self.app.front_controller {
-            Some(path) if self.app.deny.denies(path.as_bytes()) => {
-                Route::Refuse(Reason::Denied, None)
-            }
+            Some(path) if self.denies(path.as_bytes()) => Route::Refuse(Reason::Denied, None),
             Some(path) => self.script(path.as_bytes(), b""),
             None => otherwise,
         }

@@ -7,6 +7,7 @@
 //! response for a complete one.
 
 mod frame;
+mod php_call;
 pub(crate) mod relay;
 mod stream;
 
@@ -25,6 +26,7 @@ use outboard_http_server::body_reader::{self, Received};
 use outboard_log::Reason;
 use outboard_php_pool::exchange::Exchange;
 use outboard_reactor::now_ms;
+use php_call::PhpCall;
 pub(crate) use relay::StartedResponse;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -47,9 +49,11 @@ pub(crate) async fn start(
         body_reader::body(connection, &app.config.limits).await?
     };
     let params = prefetch::params(connection, ctx, app, script.query.as_deref()).await?;
+    let call = PhpCall::of(ctx);
     let extra = Extra {
         params: &params,
         part: None,
+        trace: call.scope(),
         for_cache: for_cache.map(|cache| &cache.conditions[..]),
     };
     let mut memory = app.spare_requests.take().unwrap_or_default();
@@ -57,7 +61,7 @@ pub(crate) async fn start(
     let length = received.content_length;
     let frame = frame::request(frame, connection, ctx, app, script, length, extra);
     let local_peer = connection.peer.local_peer(&connection.transport);
-    let lease = submit(memory, ctx.request_id, app, frame, received.body, local_peer)?;
+    let lease = submit(memory, ctx.request_id, app, frame, received.body, local_peer, call)?;
     relay::start(connection, ctx, app, lease, for_cache).await
 }
 
@@ -86,10 +90,11 @@ pub(crate) fn start_part(
         internal: true,
     };
     let params = [(b"OUTBOARD_COMPOSE".to_vec(), b"1".to_vec())];
-    let extra = Extra { params: &params, part: Some(&sub), for_cache: None };
+    let call = PhpCall::of(ctx);
+    let extra = Extra { params: &params, part: Some(&sub), trace: call.scope(), for_cache: None };
     let frame = frame::request(Vec::new(), connection, ctx, app, &script, None, extra);
     let local_peer = connection.peer.local_peer(&connection.transport);
-    submit(Box::default(), ctx.request_id, app, frame, RequestBody::empty(), local_peer)
+    submit(Box::default(), ctx.request_id, app, frame, RequestBody::empty(), local_peer, call)
 }
 
 /// The frame for [`render`]: the current request as a GET for the complete page.
@@ -100,7 +105,8 @@ pub(crate) fn frame_for_cache(
     script: &Script,
     requirements: &CacheRequirements,
 ) -> Vec<u8> {
-    let extra = Extra { params: &[], part: None, for_cache: Some(&requirements.conditions) };
+    let for_cache = Some(&requirements.conditions[..]);
+    let extra = Extra { params: &[], part: None, trace: None, for_cache };
     let script = Script { internal: true, ..script.clone() };
     frame::request(Vec::new(), connection, ctx, app, &script, None, extra)
 }
@@ -116,7 +122,8 @@ pub(crate) async fn render(
     path: &[u8],
     whole_bytes: usize,
 ) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
-    let lease = submit(Box::default(), request_id, app, frame, RequestBody::empty(), None)?;
+    let call = PhpCall::in_background(app);
+    let lease = submit(Box::default(), request_id, app, frame, RequestBody::empty(), None, call)?;
     relay::render(app, lease, path, whole_bytes).await
 }
 
@@ -127,6 +134,7 @@ fn submit(
     frame: Vec<u8>,
     body: RequestBody,
     local_peer: Option<SocketAddr>,
+    call: PhpCall,
 ) -> Result<Lease, Reason> {
     let account = &app.memory.responses;
     if account.is_full() {
@@ -140,9 +148,11 @@ fn submit(
         now_ms(),
         usize::try_from(app.config.limits.response_buffer_bytes).unwrap_or(usize::MAX),
     );
-    let exchange = memory.start(exchange.counted_in(account)).clone();
+    let exchange = exchange.counted_in(account).traced(call.scope().cloned());
+    let exchange = memory.start(exchange).clone();
+    let lease = Lease { app: app.clone(), memory: Some(memory), call };
     app.pool.submit(exchange, local_peer)?;
-    Ok(Lease { app: app.clone(), memory: Some(memory) })
+    Ok(lease)
 }
 
 /// A submitted request; dropping it abandons the request unless it has ended.
@@ -151,6 +161,7 @@ pub(crate) struct Lease {
     app: Rc<App>,
     /// `None` while it is dropped.
     memory: Option<Box<RequestMemory>>,
+    call: PhpCall,
 }
 
 impl Lease {
@@ -174,6 +185,7 @@ impl Drop for Lease {
         if !memory.exchange().has_ended() {
             self.app.pool.abandon(memory.exchange());
         }
+        self.call.end(&self.app, memory.exchange(), memory.head.status);
         memory.clear();
         self.app.spare_requests.give_back(memory, now_ms());
     }

@@ -17,8 +17,10 @@ mod log_files;
 mod prepared;
 mod reload;
 
+use crate::certificates::{self, TlsState};
 use crate::datagrams;
 use crate::gateway::{Gateway, memory_limit_bytes, server_shared};
+use crate::generation::Generation;
 use crate::listeners::{self, Certificates, ConfiguredListener};
 pub use crate::options::{AdminSocket, Load, Options};
 use crate::privileges::{self, Privileges};
@@ -38,10 +40,9 @@ use outboard_config::Config;
 use outboard_http_server::Role;
 use outboard_log::{Level, Opener};
 use outboard_reactor::{self as reactor, Interest, Share, Source, spawn};
-use outboard_tls::TicketKeys;
 use reload::reload;
 use std::future::poll_fn;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -61,9 +62,9 @@ pub fn check(config: &Config) -> Result<(), ServerError> {
 /// Why it did not start, or had to stop.
 pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError> {
     // Often only root can read the keys.
-    let ticket_keys = TicketKeys::default();
-    let certificates = listeners::certificates(&config, &Opener::default(), &ticket_keys);
-    let certificates = (certificates.map_err(ServerError::setup)?, ticket_keys);
+    let tls = TlsState::new();
+    let certificates = listeners::certificates(&config, &Opener::default(), &tls);
+    let certificates = (certificates.map_err(ServerError::setup)?, tls);
     let mut privileges = privileges::drop_root(&mut config, &options)?;
     options.sockets.append(&mut privileges.sockets);
     let privileges = Arc::new(privileges);
@@ -74,7 +75,7 @@ pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError
 
 async fn serve_on_loop(
     config: Config,
-    (certificates, ticket_keys): (Vec<Certificates>, TicketKeys),
+    (certificates, tls): (Vec<Certificates>, TlsState),
     options: Options,
     privileges: Arc<Privileges>,
 ) -> Result<(), ServerError> {
@@ -89,6 +90,7 @@ async fn serve_on_loop(
     let mut seed = Seed { number: 1, config: config.clone(), shared: shared.clone() };
     let (generation, sinks) = builder.open(1, config, None, &shared).await?;
     seed.shared.share(&generation, &sinks);
+    open_bans(&generation);
     let gateway = Gateway::new(generation, sinks, builder.memory.clone(), &server, share);
     gateway.adopt(builder.name.clone(), options.sockets);
     builder.privileges.warnings.iter().for_each(|warning| gateway.server.log(Level::Warn, warning));
@@ -97,6 +99,7 @@ async fn serve_on_loop(
         spawn(stop_without_spawner(gateway.clone(), watched.map_err(ServerError::Io)?));
     }
     reactor::watch_memory(builder.rings.source());
+    certificates::obtain(&gateway, &seed.config, &tls).map_err(ServerError::setup)?;
     let configured = ConfiguredListener::with(&seed.config, certificates.clone());
     let admin_socket = listeners::listen_first(&gateway, configured, options.admin_socket)?;
     let sockets = datagrams::bind_new(&gateway, &gateway.generation().config.listeners)?;
@@ -106,7 +109,7 @@ async fn serve_on_loop(
     let started = Followers::start(&builder, &limits, &server, &handle).map_err(ServerError::Io)?;
     let (followers, handles) = started;
     spawn(do_work(gateway.clone(), work));
-    let lead = Lead { gateway: gateway.clone(), builder, followers, load, ticket_keys };
+    let lead = Lead { gateway: gateway.clone(), builder, followers, load, tls };
     if let Some(outcome) = wait_ready_or_stop(&lead, &signals, &seed).await {
         listeners::stop(&gateway);
         return outcome;
@@ -137,6 +140,18 @@ async fn serve_on_loop(
     gateway.server.log(Level::Info, "stopped");
     gateway.sinks.borrow().all().for_each(|sink| sink.finish());
     if gateway.lost_spawner.get() { Err(ServerError::Spawner) } else { Ok(()) }
+}
+
+/// Reads the bans of the configured file, at start. Without them the server would rather serve.
+fn open_bans(generation: &Generation) {
+    // systemd.exec(5): several directories are separated by colons.
+    let own = std::env::var("STATE_DIRECTORY").ok();
+    let own = own.and_then(|all| Some(Path::new(all.split(':').next()?).join("bans")));
+    let Some(path) = generation.config.bans_file.clone().or(own) else { return };
+    if let Err(error) = generation.access.open_bans(path.clone()) {
+        let text = format!("bans do not survive a restart: {}: {error}", path.display());
+        generation.logs.error.note(Level::Error, &text);
+    }
 }
 
 /// Waits until everything is ready: `None`. Otherwise the failure of a pool, or `Ok` if the server

@@ -5,6 +5,7 @@ mod sum;
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::generation::Generation;
+use crate::measured::Measured;
 use outboard_admin_api::status::{Status, Turns, UnsharedPageCache, Upstream};
 use outboard_log::Wall;
 use outboard_upstream::Client;
@@ -38,6 +39,7 @@ pub(crate) async fn of(gateway: &Gateway) -> Status {
     let mut status = of_thread(gateway);
     let others = gateway.shards.on_followers(async |gateway| of_thread(&gateway)).await;
     others.into_iter().for_each(|other| sum::add(&mut status, other));
+    status.latencies = Measured::of(gateway).await.quantiles();
     status
 }
 
@@ -74,6 +76,7 @@ fn of_thread(gateway: &Gateway) -> Status {
         lost_log_lines: gateway.sinks.borrow().all().map(|sink| sink.lost_lines()).sum(),
         pools: gateway.pools.borrow().iter().map(|pool| pool.status()).collect(),
         tasks: generation.tasks().map(|tasks| tasks.status()).collect(),
+        latencies: Vec::new(),
         unshared_page_caches: unshared(&generation),
     }
 }

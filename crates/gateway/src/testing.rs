@@ -2,6 +2,7 @@
 //! in-memory connections, whose PHP is the test itself, and whose upstreams are servers in the same
 //! loop.
 
+use crate::access::{RateLimits, SharedAccess};
 use crate::app::{App, Caches};
 use crate::gateway::{Gateway, server_shared};
 use crate::generation::{self, Generation};
@@ -231,6 +232,7 @@ pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
     let logs = Rc::new(sinks.logs(&config.log).unwrap());
     let upstream = generation::upstream_client(&generation::upstream_group(&config, None), None);
     let entities = Entities::open(&config, None, &logs.error).unwrap();
+    let access = Arc::<SharedAccess>::default();
     let apps = config.apps.iter().map(|app| {
         let logs = Rc::new(sinks.logs(&app.log).unwrap());
         let settings = PoolSettings::of(app, Path::new("/nonexistent"), None).unwrap();
@@ -239,10 +241,15 @@ pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
         let client = (upstream.clone(), account);
         let memory = memory.of_app(&app.name);
         let caches = Caches::Own { is_first: true };
-        Rc::new(App::open(app.clone(), pool, (None, None), logs, client, memory, caches).unwrap())
+        let background = (None, None);
+        let opened = App::open(app.clone(), pool, background, logs, client, memory, caches);
+        let mut opened = opened.unwrap();
+        opened.rate_limits = RateLimits::open(app, &access);
+        Rc::new(opened)
     });
-    let apps = apps.collect();
-    (Generation::new(1, config, apps, logs, upstream, entities), sinks)
+    let apps: Vec<_> = apps.collect();
+    let shares = (upstream, access);
+    (Generation::new(1, config, apps, logs, shares, entities).traced(None, 1), sinks)
 }
 
 /// A request after which the connection is closed.

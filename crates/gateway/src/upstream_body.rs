@@ -5,6 +5,8 @@
 //! taken.
 
 use crate::app::App;
+use crate::request::RequestContext;
+use crate::upstream_call::UpstreamCall;
 use outboard_buffer::Held;
 use outboard_config::FetchSource;
 use outboard_reactor::{Event, TaskId, current_task, wake};
@@ -35,7 +37,8 @@ struct Shared {
 impl UpstreamBody {
     /// Starts a fetch for the current task.
     pub(crate) fn start(
-        app: &App,
+        ctx: &RequestContext,
+        app: &Rc<App>,
         source: &FetchSource,
         timeout_ms: u64,
         buffer_bytes: usize,
@@ -53,12 +56,16 @@ impl UpstreamBody {
         });
         let request = request(source, timeout_ms, path, query).map(|mut request| {
             request.account = Some(app.upstream_account.clone());
-            request
+            let call = UpstreamCall::begin(ctx, app, &mut request);
+            (request, call)
         });
         let (client, filler) = (app.upstream.clone(), shared.clone());
         let task = ScopedTask::spawn(async move {
             let outcome = match request {
-                Ok(request) => filler.fetch(&client, request).await,
+                Ok((request, call)) => {
+                    let outcome = filler.fetch(&client, request, &call).await;
+                    outcome.inspect_err(|error| call.failed(error))
+                }
                 Err(error) => Err(error),
             };
             filler.outcome.replace(Some(outcome));
@@ -86,8 +93,14 @@ impl UpstreamBody {
 }
 
 impl Shared {
-    async fn fetch(&self, client: &Rc<Client>, request: Request) -> Result<(), Error> {
+    async fn fetch(
+        &self,
+        client: &Rc<Client>,
+        request: Request,
+        call: &UpstreamCall,
+    ) -> Result<(), Error> {
         let mut response = client.send(request).await?;
+        call.responded(response.status);
         self.status.set(response.status);
         let mut piece = Vec::new();
         loop {

@@ -38,10 +38,13 @@ pub async fn body(connection: &mut Connection, limits: &Limits) -> Result<Receiv
     };
     let held = connection.context.memory.bodies().hold(0);
     let mut body = RequestBody::empty().counted_in(held);
+    let is_declared = pieces.is_declared();
     while let Some(range) = pieces.next(connection, limits).await? {
         append(connection, &mut body, limits, range)?;
     }
-    Ok(Received { content_length: Some(body.length()), body })
+    // A client of HTTP/2 or HTTP/3 may end a stream after the head: that is no body (RFC 9110 6.4).
+    let has_body = is_declared || body.length() > 0;
+    Ok(Received { content_length: has_body.then(|| body.length()), body })
 }
 
 /// Reads the body of the request into memory, even if that is scarce.
@@ -82,7 +85,7 @@ impl Pieces {
     pub async fn of(connection: &mut Connection, limits: &Limits) -> Result<Option<Self>, Reason> {
         let (rest, length) = match connection.buffers().head.body() {
             BodyFraming::None => return Ok(None),
-            BodyFraming::Length(length) if length > limits.body_bytes => {
+            BodyFraming::Length(length) if length > connection.max_body_bytes(limits) => {
                 return Err(Reason::BodyTooLarge);
             }
             BodyFraming::Length(length) => (Rest::Length(length), Some(length)),
@@ -93,6 +96,11 @@ impl Pieces {
         };
         send_continue(connection).await?;
         Ok(Some(Self { rest, length, pace: Pace::of_body(limits) }))
+    }
+
+    /// Whether the head has said that there is a body. Otherwise it begins with the first piece.
+    pub fn is_declared(&self) -> bool {
+        !matches!(self.rest, Rest::Stream(_))
     }
 
     /// The announced length.
@@ -112,7 +120,7 @@ impl Pieces {
     ) -> Result<Option<Range<usize>>, Reason> {
         loop {
             let taken = self.take(connection)?;
-            if self.announced_bytes() > limits.body_bytes {
+            if self.announced_bytes() > connection.max_body_bytes(limits) {
                 return Err(Reason::BodyTooLarge);
             }
             if let Some(range) = taken {

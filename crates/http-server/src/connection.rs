@@ -9,13 +9,14 @@ use crate::listener_context::ListenerContext;
 use crate::message_stream::PendingHead;
 use crate::pace::Pace;
 use crate::peer::PeerInfo;
+use crate::response_fields::ResponseFields;
 use crate::server_context::ServerContext;
 use crate::spool::Spool;
 use crate::transport::Transport;
 use crate::upgrade::UpgradeHandler;
 use outboard_http_semantics::RequestHead;
 use outboard_http1::{BodyFraming, ControlData, HeadError, HeadLimits, HeadStatus, Version};
-use outboard_log::Reason;
+use outboard_log::{Reason, Wall};
 use outboard_reactor::{self as reactor, with_deadline};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -40,6 +41,10 @@ pub struct Connection {
     pub(crate) consumed: usize,
     /// Whether all of the request's body was read.
     pub(crate) body_read: bool,
+    /// The longest body that access rules admit for this request.
+    pub(crate) body_limit: Option<u64>,
+    /// Fields of the response that access rules decide.
+    pub(crate) response_fields: Option<Box<ResponseFields>>,
     /// The head in the output buffer, if the transport takes heads by themselves.
     pub(crate) pending_head: Option<PendingHead>,
     /// The part of the response that the client has not read yet.
@@ -48,7 +53,11 @@ pub struct Connection {
     pub lost: Option<Reason>,
     /// Receives the connection after a `101`.
     pub(crate) upgrade_handler: Option<UpgradeHandler>,
+    /// Whether the request is served before the client's handshake is complete (RFC 8470).
+    pub is_early: bool,
     served: u32,
+    /// When the head of the response was written; `None` before.
+    pub head_written: Option<Wall>,
     /// How fast the client reads the response.
     pub(crate) pace: Pace,
     /// Its place in the table of open connections.
@@ -81,11 +90,15 @@ impl Connection {
             head_len: 0,
             consumed: 0,
             body_read: false,
+            body_limit: None,
+            response_fields: None,
             pending_head: None,
             spool: None,
             lost: None,
             upgrade_handler: None,
+            is_early: false,
             served: 0,
+            head_written: None,
             pace,
             entry,
         }
@@ -203,6 +216,7 @@ impl Connection {
                 self.head_len = head_len;
                 self.consumed = head_len;
                 self.body_read = false;
+                self.body_limit = None;
                 self.served += 1;
                 Some(Next::Request)
             }

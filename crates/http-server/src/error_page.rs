@@ -22,7 +22,8 @@ pub fn headers(reason: Reason, names_reason: bool) -> HeaderBlock {
         add("X-Outboard-Reason", reason.code());
     }
     match reason {
-        Reason::MemoryFull
+        Reason::AuthBusy
+        | Reason::MemoryFull
         | Reason::QueueFull
         | Reason::QueueTimeout
         | Reason::AppDown

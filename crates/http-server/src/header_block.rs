@@ -82,6 +82,11 @@ impl HeaderBlock {
                 self.remove(name.as_bytes());
                 self.add_configured(name, value);
             }
+            for (name, value) in &rule.default {
+                if !self.contains(name.as_bytes()) {
+                    self.add_configured(name, value);
+                }
+            }
             for (name, value) in &rule.add {
                 self.add_configured(name, value);
             }
@@ -118,7 +123,17 @@ mod tests {
             pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
         };
         let remove = remove.iter().map(ToString::to_string).collect();
-        HeaderRule { path: None, set: own(set), add: own(add), remove }
+        HeaderRule { set: own(set), add: own(add), remove, ..HeaderRule::default() }
+    }
+
+    #[test]
+    fn a_default_leaves_what_the_app_has_set() {
+        let mut block = HeaderBlock::default();
+        block.add(b"x-frame-options", b"DENY").unwrap();
+        let default = [("X-Frame-Options", "SAMEORIGIN"), ("Referrer-Policy", "no-referrer")];
+        let default = default.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        block.apply(&[HeaderRule { default, ..HeaderRule::default() }], b"/");
+        assert_eq!(block.bytes, b"x-frame-options: DENY\r\nReferrer-Policy: no-referrer\r\n");
     }
 
     #[test]

@@ -43,7 +43,10 @@ enum Action {
 pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection) {
     loop {
         let action = match connection.next_head().await {
-            Next::Request => respond(&service, &mut connection).await,
+            Next::Request if connection.await_handshake().await => {
+                respond(&service, &mut connection).await
+            }
+            Next::Request => Action::Abort,
             Next::Refuse(..) if connection.begins_http2() => {
                 return Box::pin(http2::serve(service, connection.into_http2())).await;
             }
@@ -109,7 +112,8 @@ async fn respond<S: Service>(service: &Rc<S>, connection: &mut Connection) -> Ac
         Written::Broken => Action::Abort,
         Written::Upgraded => Action::Upgrade,
         Written::Complete { keep_alive: true } if !unread => Action::KeepAlive,
-        Written::Complete { .. } if unread => Action::Linger,
+        // The rest of the handshake may be unread as well.
+        Written::Complete { .. } if unread || connection.is_early => Action::Linger,
         Written::Complete { .. } => Action::Close,
     }
 }

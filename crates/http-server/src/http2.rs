@@ -11,6 +11,7 @@ mod requests;
 mod stream;
 
 use crate::connections::Entry;
+use crate::early_data::EarlyData;
 use crate::listener_context::ListenerContext;
 use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
@@ -99,6 +100,7 @@ struct Task<S> {
     input: Vec<u8>,
     /// The head of the last request.
     head: RequestHead,
+    early: EarlyData,
     last_used_ms: u64,
     began_ms: u64,
     is_leaving: bool,
@@ -118,6 +120,7 @@ impl<S: Service> Task<S> {
             ..Settings::default()
         };
         let link = Link::new(settings, &transport);
+        let early = EarlyData::new(transport.is_early());
         Self {
             service,
             server,
@@ -130,6 +133,7 @@ impl<S: Service> Task<S> {
             link,
             input,
             head: RequestHead::new(),
+            early,
             last_used_ms: now_ms(),
             began_ms: now_ms(),
             is_leaving: false,
@@ -183,6 +187,9 @@ impl<S: Service> Task<S> {
                     Ok(None) => {}
                 }
             }
+            if !self.early.is_over() && !self.transport.is_early() {
+                self.early.end(&self.service);
+            }
             if self.link.engine().open_streams() == 0 {
                 self.entry.set_idle();
             }
@@ -227,7 +234,8 @@ impl<S: Service> Task<S> {
     fn check(&mut self) -> Option<End> {
         let limits = self.server.limits();
         self.link.reset_stalled(limits.write_timeout_ms);
-        if !self.link.engine().has_begun() && now_ms() - self.began_ms >= limits.header_timeout_ms {
+        let is_beginning = !self.link.engine().has_begun() || self.early.has_waiting();
+        if is_beginning && now_ms() - self.began_ms >= limits.header_timeout_ms {
             return Some(End::Lost);
         }
         if self.link.engine().open_streams() > 0 {

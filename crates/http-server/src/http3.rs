@@ -16,8 +16,8 @@ mod windows;
 
 use crate::connection::Connection;
 use crate::connections::{Entry, Kind};
+use crate::early_data::EarlyData;
 use crate::listener_context::ListenerContext;
-use crate::message;
 use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
 use crate::service::Service;
@@ -28,8 +28,8 @@ use outboard_http1::Version;
 use outboard_http3::{ErrorCode, RequestHead, StreamError};
 use outboard_log::{Level, Reason};
 use outboard_quic::Event;
-use outboard_reactor::{now_ms, spawn, with_deadline};
-use outboard_tls::SessionFacts;
+use outboard_reactor::{now_ms, with_deadline};
+use outboard_tls::{QuicSession, SessionFacts};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -66,6 +66,9 @@ async fn serve<S: Service>(service: Rc<S>, accepted: Accepted) {
     let mut task = Task::new(service, accepted);
     let end = task.run().await;
     task.link.close_all();
+    if !task.early.is_over() {
+        task.server.counters.borrow_mut().tls.failed += 1;
+    }
     if let End::Closing(code) = end {
         task.link.quic.close(code.0, "");
     }
@@ -91,9 +94,9 @@ struct Task<S> {
     entry: Entry,
     memory: Rc<Account>,
     link: Rc<Link>,
+    early: EarlyData,
     last_used_ms: u64,
     began_ms: u64,
-    is_connected: bool,
     is_leaving: bool,
 }
 
@@ -114,9 +117,9 @@ impl<S: Service> Task<S> {
             entry,
             memory,
             link,
+            early: EarlyData::new(true),
             last_used_ms: now_ms(),
             began_ms: now_ms(),
-            is_connected: false,
             is_leaving: false,
         }
     }
@@ -161,8 +164,11 @@ impl<S: Service> Task<S> {
     fn turn(&mut self) -> Result<(), End> {
         while let Some(event) = self.link.quic.next_event() {
             match event {
-                Event::Connected => self.connected()?,
-                Event::Readable(id) => self.read(id)?,
+                Event::Connected => self.settle()?,
+                Event::Readable(id) => {
+                    self.settle()?;
+                    self.read(id)?;
+                }
                 Event::Writable(id) => self.link.writable(id),
                 Event::Finished(id) => self.link.finished(id),
                 Event::Stopped(id, _) => self.link.stopped_by_client(id).map_err(End::Closing)?,
@@ -172,7 +178,7 @@ impl<S: Service> Task<S> {
         while let Some(id) = self.link.next_to_read() {
             self.read(id)?;
         }
-        if self.is_connected && self.server.is_draining() {
+        if self.peer.tls.is_some() && self.server.is_draining() {
             self.leave();
         }
         Ok(())
@@ -185,25 +191,39 @@ impl<S: Service> Task<S> {
         }
     }
 
-    /// The handshake is complete.
-    fn connected(&mut self) -> Result<(), End> {
+    /// The handshake is complete, or the client has sent early data.
+    fn settle(&mut self) -> Result<(), End> {
+        if self.early.is_over() {
+            return Ok(());
+        }
+        if self.peer.tls.is_none() {
+            let facts = self.negotiated()?;
+            self.peer.tls = Some(Rc::new(facts));
+            self.link.open_control_stream().map_err(End::Closing)?;
+        }
+        if let Some(facts) = self.peer.tls.as_deref().filter(|_| !self.link.quic.is_handshaking()) {
+            self.server.counters.borrow_mut().established(facts);
+            self.early.end(&self.service);
+        }
+        Ok(())
+    }
+
+    /// What the handshake has negotiated.
+    fn negotiated(&self) -> Result<SessionFacts, End> {
         let negotiated = self.link.quic.negotiated();
         let settings = self.listener.tls.as_ref().filter(|_| negotiated.protocol == PROTOCOL);
         let settings = settings.ok_or(End::Closing(ErrorCode::GENERAL_PROTOCOL_ERROR))?;
-        let name = negotiated.server_name.as_deref();
-        match SessionFacts::of_quic(name, &negotiated.client_chain, settings) {
-            Ok(facts) => {
-                self.server.counters.borrow_mut().established(&facts);
-                self.peer.tls = Some(Rc::new(facts));
-            }
-            Err(error) => {
-                let text = format!("no TLS with {}: {error}", self.peer.text);
-                self.server.log(Level::Debug, &text);
-                return Err(End::Closing(ErrorCode::REQUEST_REJECTED));
-            }
-        }
-        self.is_connected = true;
-        self.link.open_control_stream().map_err(End::Closing)
+        let session = QuicSession {
+            server_name: negotiated.server_name.as_deref(),
+            cipher: negotiated.cipher,
+            is_resumed: negotiated.is_resumed,
+            client_chain: &negotiated.client_chain,
+        };
+        SessionFacts::of_quic(&session, settings).map_err(|error| {
+            let text = format!("no TLS with {}: {error}", self.peer.text);
+            self.server.log(Level::Debug, &text);
+            End::Closing(ErrorCode::REQUEST_REJECTED)
+        })
     }
 
     /// Reads a stream, and handles what it means while no part of the engine is borrowed.
@@ -225,7 +245,7 @@ impl<S: Service> Task<S> {
         let Some(mut connection) = self.open(id, is_end) else { return };
         let composed = connection.compose_head(Version::Http3, head, is_end);
         let refusal = composed.err().map(|error| (Reason::from(error), error.reason()));
-        spawn(message::serve(self.service.clone(), connection, refusal));
+        self.early.serve(&self.service, connection, refusal);
     }
 
     /// A request violates the protocol or the limits.
@@ -247,7 +267,7 @@ impl<S: Service> Task<S> {
         let refusal = Some((Reason::HeadersTooLarge, "headers_too_long"));
         if let Some(connection) = self.open(id, true) {
             self.link.quic.stop(id, ErrorCode::NO_ERROR.0);
-            spawn(message::serve(self.service.clone(), connection, refusal));
+            self.early.serve(&self.service, connection, refusal);
         }
     }
 
@@ -285,7 +305,7 @@ impl<S: Service> Task<S> {
             (limits.write_timeout_ms, limits.header_timeout_ms, limits.idle_timeout_ms)
         };
         self.link.check(write_timeout_ms, header_timeout_ms);
-        if !self.is_connected && now_ms() - self.began_ms >= header_timeout_ms {
+        if !self.early.is_over() && now_ms() - self.began_ms >= header_timeout_ms {
             return Some(End::Closing(ErrorCode::REQUEST_CANCELLED));
         }
         if !self.link.is_idle() {

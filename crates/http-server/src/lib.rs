@@ -20,6 +20,7 @@ mod census;
 mod connection;
 mod connections;
 mod counters;
+mod early_data;
 pub mod error_page;
 mod file_pages;
 mod header_block;
@@ -33,6 +34,8 @@ mod message;
 mod message_stream;
 mod pace;
 mod peer;
+mod request_changes;
+mod response_fields;
 mod response_writer;
 mod server_context;
 mod service;
@@ -57,7 +60,8 @@ pub use listener::{
     is_among,
 };
 pub use listener_context::{ListenerContext, Role, StreamPort};
-pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim};
+pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim, is_early_data};
+pub use response_fields::ResponseFields;
 pub use response_writer::{COPY_BYTES, Framing, HeadFacts, RequestFacts, Written};
 pub use server_context::{ServerContext, ServerShared};
 pub use service::Service;

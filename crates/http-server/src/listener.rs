@@ -11,6 +11,7 @@
 
 mod handshake;
 mod http3_sockets;
+mod proxy_header;
 mod socket;
 
 use crate::connection::Connection;
@@ -260,6 +261,15 @@ fn admit<S: Service>(
     }
     let address = context.limited_address(peer);
     let peer = PeerInfo::new(peer);
+    // The clients of a proxy are counted when they are known.
+    let address = address.filter(|_| !context.expects_proxy_header(&peer));
+    if context.role.is_for_clients()
+        && !context.expects_proxy_header(&peer)
+        && let Some(reason) = service.refuses(&context, peer.ip())
+    {
+        server.reject(&peer.text, reason);
+        return None;
+    }
     let entry = server.connections.open(Kind::Connection, address, &server.limits());
     match entry {
         Some(_) => server.counters.borrow_mut().connections += 1,
@@ -280,6 +290,17 @@ async fn serve<S: Service>(
     let bytes = if listener.tls.is_some() { TLS_CONNECTION_BYTES } else { CONNECTION_BYTES };
     if listener.role.is_for_clients() {
         entry.hold(server.memory.connections().hold(bytes));
+    }
+    if listener.expects_proxy_header(&peer) {
+        let named = Box::pin(proxy_header::name_client(
+            &service,
+            &listener,
+            &stream,
+            (&mut peer, &mut entry),
+        ));
+        if !named.await {
+            return;
+        }
     }
     let transport = match &listener.tls {
         None => Transport::Plain(stream),

@@ -1,9 +1,10 @@
 //! [`ListenerContext`]: the settings of a listener that its connections use.
 
 use crate::connections::counted_as;
-use outboard_config::Forwarding;
+use crate::peer::PeerInfo;
+use outboard_config::{Admission, Forwarding, Peers};
 use outboard_reactor::Peer;
-use outboard_tls::ServerSettings;
+use outboard_tls::{Issued, ServerSettings};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -36,8 +37,14 @@ pub struct ListenerContext {
     pub role: Role,
     /// Trusted proxies and their headers.
     pub forwarding: Forwarding,
+    /// Proxies whose connections start with a header of the PROXY protocol.
+    pub proxy_protocol: Peers,
+    /// The addresses whose connections are accepted.
+    pub admission: Admission,
     /// The certificates, if it uses TLS.
     pub tls: Option<Arc<ServerSettings>>,
+    /// Responds to authorities that check names of this server.
+    pub issued: Option<Arc<Issued>>,
     /// Whether its clients are redirected to a listener with TLS.
     pub redirects_to_https: bool,
     /// Whether it serves HTTP/3 too, on the same port of UDP.
@@ -61,11 +68,19 @@ impl ListenerContext {
         Self {
             role,
             forwarding: Forwarding::default(),
+            admission: Admission::default(),
+            proxy_protocol: Peers::default(),
             tls: None,
+            issued: None,
             redirects_to_https: false,
             http3: false,
             stream: None,
         }
+    }
+
+    /// Whether the connections of a peer start with a header of the PROXY protocol.
+    pub(crate) fn expects_proxy_header(&self, peer: &PeerInfo) -> bool {
+        self.proxy_protocol.contains(peer.ip())
     }
 
     /// The address whose connections are limited; `None` for a trusted proxy, which has many clients.

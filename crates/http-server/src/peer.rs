@@ -7,6 +7,7 @@
 use crate::transport::Transport;
 use outboard_config::Forwarding;
 use outboard_http1::{RequestHead, is_valid_authority};
+use outboard_proxy_protocol::Addresses;
 use outboard_reactor::Peer;
 use outboard_tls::{ClientCertificate, SessionFacts};
 use std::cell::OnceCell;
@@ -33,6 +34,14 @@ impl PeerInfo {
             Peer::Unix => "unix:".into(),
         };
         Self { address: peer, text, local: OnceCell::new(), tls: None }
+    }
+
+    /// The client of a proxy for TCP.
+    pub(crate) fn behind_proxy(addresses: &Addresses) -> Self {
+        let peer = Self::new(Peer::Tcp(addresses.source));
+        let to = addresses.destination;
+        let local = OnceCell::from((to.ip().to_canonical().to_string().into(), to.port()));
+        Self { local, ..peer }
     }
 
     /// Address and port that the client connected to.
@@ -179,6 +188,11 @@ const CLAIMS: [&[u8]; 18] = [
     b"cf-visitor",
     b"cloudfront-forwarded-proto",
 ];
+
+/// Whether a header says that a request arrived in early data, which only a proxy knows (RFC 8470 5.1).
+pub fn is_early_data(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"early-data")
+}
 
 /// Whether the name is ambiguous in CGI: `X_Real_IP` and `X-Real-IP` are both `HTTP_X_REAL_IP`. nginx
 /// drops such headers as well.

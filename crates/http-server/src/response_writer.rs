@@ -15,7 +15,7 @@ use outboard_http1::{
     CHUNK_END, Method, Version, write_chunk_head, write_content_length, write_head_end,
     write_status_line, write_status_line_with_reason,
 };
-use outboard_log::Reason;
+use outboard_log::{Reason, Wall};
 use outboard_reactor::now_ms;
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
@@ -145,9 +145,10 @@ impl Connection {
     /// The same with lines that `write_lines` appends, each ended by CRLF.
     pub fn put_head_with(&mut self, facts: HeadFacts<'_>, write_lines: impl FnOnce(&mut Vec<u8>)) {
         let keep_alive = facts.keep_alive && !self.has_unread_body();
+        self.head_written = Some(Wall::now());
         let is_message = self.transport.message().is_some();
         let alternative_port = http3_alternative::port(self, facts.version);
-        let context = self.context.clone();
+        let (context, fields) = (self.context.clone(), self.response_fields.take());
         let out = &mut self.buffers().output;
         out.clear();
         if !is_message {
@@ -160,7 +161,7 @@ impl Connection {
             context.write_date(out);
         }
         http3_alternative::write(out, alternative_port);
-        write_lines(out);
+        crate::response_fields::write(fields, out, write_lines);
         if let Framing::Length(length) | Framing::Bodyless(Some(length)) = facts.framing {
             write_content_length(out, length);
         }

@@ -9,6 +9,7 @@ use crate::server_context::ServerContext;
 use crate::upgrade::Upgraded;
 use outboard_log::{Reason, Wall};
 use outboard_reactor::Stream;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 /// Responds to requests. The server is generic over it, so that no call is indirect.
@@ -42,6 +43,13 @@ pub trait Service: Sized + 'static {
     ) -> impl Future<Output = ()> {
         drop((port, stream, peer, entry));
         std::future::ready(())
+    }
+
+    /// Why not to accept a connection of a client's address; `None` as the address of a peer on a Unix
+    /// socket.
+    fn refuses(&self, listener: &ListenerContext, address: Option<IpAddr>) -> Option<Reason> {
+        let _ = (listener, address);
+        None
     }
 
     /// Whether to serve a connection that a listener has accepted.

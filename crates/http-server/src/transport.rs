@@ -69,6 +69,19 @@ impl Transport {
         }
     }
 
+    /// Whether the client's handshake is not complete: what was received may be a replay (RFC 8446 8).
+    pub(crate) fn is_early(&self) -> bool {
+        matches!(self, Self::Tls(tls) if tls.session.borrow().is_early())
+    }
+
+    /// Waits until the client's handshake is complete.
+    pub(crate) fn poll_handshake(&self) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tls(tls) => tls.session.borrow_mut().poll_handshake(),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
     /// The stream of a request on a connection that has many.
     pub(crate) fn message(&self) -> Option<&dyn MessageStream> {
         match self {
@@ -320,25 +333,4 @@ fn now<T>(poll: Poll<io::Result<T>>) -> io::Result<Option<T>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use outboard_reactor::run;
-    use pipe::INITIAL_BYTES;
-    use rustix::fd::AsFd;
-
-    #[test]
-    fn a_file_for_a_reset_stream_does_not_wait() {
-        run(async {
-            let (near, far) = Pipe::pair();
-            let (transport, file) =
-                (Transport::pipe(far), std::fs::File::open("/dev/zero").unwrap());
-            let mut offset = 0;
-            let mut send = || transport.try_send_file(file.as_fd(), &mut offset, 1 << 20);
-            assert_eq!(send().unwrap(), Some(INITIAL_BYTES));
-            assert_eq!(send().unwrap(), None);
-            near.close();
-            assert!(send().is_err());
-        })
-        .unwrap();
-    }
-}
+mod tests;

@@ -32,7 +32,7 @@ pub struct ControlData<'a> {
 
 impl RequestHead {
     /// Composes a head in `buf`, which is empty, and returns its length there. Accessors take the same
-    /// buffer. `Expect` is left out: an interim response is never needed.
+    /// buffer.
     ///
     /// # Errors
     /// The request is malformed or exceeds a limit; the head is empty then.
@@ -66,7 +66,6 @@ impl RequestHead {
         }
         for (name, value) in fields {
             match name {
-                b"expect" => {}
                 b"host" => return Err(HeadError::DuplicateHost),
                 _ => self.add_field(buf, name, value, limits)?,
             }
@@ -113,6 +112,10 @@ impl RequestHead {
         self.parts.fields.push(name_span, value_span, limits.header_count)?;
         match KnownField::of(name) {
             Some(KnownField::ContentLength) => self.parts.framing.note_content_length(value),
+            Some(KnownField::Expect) => {
+                self.expects_continue |= value.eq_ignore_ascii_case(b"100-continue");
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -187,8 +190,9 @@ mod tests {
         assert_eq!(head.host(&buf), Some(&b"a.test:8443"[..]));
         assert_eq!(head.header(&buf, b"Accept"), Some(&b"*/*"[..]));
         assert_eq!(head.body(), BodyFraming::Length(3));
-        assert_eq!(head.header_count(), 3);
-        assert!(head.keep_alive() && !head.expect_continue() && head.upgrade(&buf).is_none());
+        assert_eq!(head.header_count(), 4);
+        assert_eq!(head.header(&buf, b"Expect"), Some(&b"100-continue"[..]));
+        assert!(head.keep_alive() && head.expect_continue() && head.upgrade(&buf).is_none());
     }
 
     #[test]

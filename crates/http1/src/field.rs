@@ -108,6 +108,10 @@ impl FieldTable {
         Ok(())
     }
 
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(Span) -> bool) {
+        self.spans.retain(|(name, _)| is_kept(*name));
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.spans.len()
     }

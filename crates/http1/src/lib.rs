@@ -37,6 +37,7 @@
 #![forbid(unsafe_code)]
 
 mod authority;
+mod changed;
 mod chunk_extension;
 mod chunked_decoder;
 mod chunked_encoder;

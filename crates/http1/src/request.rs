@@ -288,7 +288,7 @@ impl RequestHead {
     /// False for HTTP/1.0 and for a request without a body, where the field is ignored.
     pub fn expect_continue(&self) -> bool {
         let has_body = !matches!(self.body(), BodyFraming::None | BodyFraming::Length(0));
-        self.expects_continue && has_body && self.version == Version::Http11
+        self.expects_continue && has_body && self.version != Version::Http10
     }
 
     /// The protocols that the client offers to switch to (RFC 9110 7.8): the Upgrade field, if

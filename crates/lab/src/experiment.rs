@@ -16,6 +16,7 @@ mod generator;
 mod hello;
 mod idle;
 mod kill;
+mod loss;
 mod memory;
 mod mixed;
 mod moderate;
@@ -92,6 +93,9 @@ pub enum Experiment {
     /// Files and handshakes over TLS and HTTP/2 against nginx, HTTP/2 against HTTP/1.1, HTTP/3 against
     /// HTTP/2.
     Tls,
+    /// A page of 20 objects over a link that loses packets: the time to its last byte, HTTP/3 against
+    /// HTTP/2.
+    Loss,
     /// A gateway with two threads against one with a single thread; then requests while workers are
     /// killed, pages purged and the configuration reloaded.
     Threads,
@@ -127,6 +131,7 @@ impl Experiment {
             Self::Rates => rates::run(lab, report),
             Self::Moderate => moderate::run(lab, report),
             Self::Tls => tls::run(lab, report),
+            Self::Loss => loss::run(lab, report),
             Self::Threads => threads::run(lab, report),
             Self::Generator => generator::run(lab, report),
             Self::Entity => entity::run(lab, report),

@@ -229,7 +229,7 @@ fn latency(times_ns: &Histogram<u64>) -> Latency {
 mod encrypted;
 mod mix;
 
-pub use encrypted::{Over, load_by_tls};
+pub use encrypted::{Over, load_by_tls, load_page};
 pub use mix::{Mix, Protocol};
 
 #[cfg(test)]

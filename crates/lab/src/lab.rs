@@ -81,6 +81,8 @@ pub struct Lab {
     pub cores: usize,
     /// The file of the extension swoole, if the user has named one.
     pub swoole_extension: Option<PathBuf>,
+    /// An nginx with HTTP/3, if the user has named one.
+    pub nginx_http3: Option<PathBuf>,
     /// Counts the instructions of programs that are started, if it is wanted.
     pub callgrind: Option<Callgrind>,
     /// Distinguishes the directories and groups of two stacks of one kind; empty for one.
@@ -105,6 +107,7 @@ impl Lab {
             effort,
             cores,
             swoole_extension: None,
+            nginx_http3: None,
             callgrind: None,
             variant: "",
         })

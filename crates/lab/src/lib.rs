@@ -39,6 +39,7 @@ pub mod janitor;
 pub mod lab;
 pub mod listener;
 pub mod load;
+mod lossy_link;
 pub mod machine;
 pub mod mariadb;
 pub mod markdown;

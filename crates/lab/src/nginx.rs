@@ -71,7 +71,7 @@ pub fn with_fastcgi_cache(lab: &mut Lab, root: &Path) -> Result<Stack> {
     let server = front_controller(root, &socket, cache);
     let directory = lab.directory(name)?.join("pages");
     let http = format!("fastcgi_cache_path {} keys_zone=pages:10m;", directory.display());
-    start_with(lab, group, name, Frame { main: "", http: &http, server: &server })
+    start_with(lab, group, name, Frame { program: None, main: "", http: &http, server: &server })
 }
 
 /// nginx that composes `/search` in Lua: a script of php-fpm, a fetch over pooled connections,
@@ -93,7 +93,7 @@ pub fn with_lua(lab: &mut Lab, root: &Path, script: &Path, children: usize) -> R
         "load_module {modules}/ndk_http_module.so;
 load_module {modules}/ngx_http_lua_module.so;"
     );
-    start_with(lab, group, name, Frame { main: &main, http: "", server: &server })
+    start_with(lab, group, name, Frame { program: None, main: &main, http: "", server: &server })
 }
 
 /// PHP scripts by their path, and index.php for everything else.
@@ -123,20 +123,49 @@ fn php_location(root: &Path, socket: &Path, further: &str) -> String {
 pub fn with_files(lab: &mut Lab, root: &Path, tls: &TlsListener) -> Result<Stack> {
     let name = "nginx-files";
     let group = Group::new(lab, name)?;
-    let server = format!(
+    let listen = format!("listen {} ssl http2 reuseport backlog=4096;", tls.address);
+    start(lab, group, name, &files(root, tls, &listen))
+}
+
+/// The same by a program that has HTTP/3.
+pub fn with_http3_files(
+    lab: &mut Lab,
+    program: &Path,
+    root: &Path,
+    tls: &TlsListener,
+) -> Result<Stack> {
+    let name = "nginx-http3";
+    let group = Group::new(lab, name)?;
+    let address = tls.address;
+    let listen = format!(
+        "listen {address} ssl reuseport backlog=4096;
+    listen {address} quic reuseport;
+    http2 on;
+    quic_gso on;
+    http3_max_concurrent_streams 1000;"
+    );
+    let server = files(root, tls, &listen);
+    start_with(
+        lab,
+        group,
+        name,
+        Frame { program: Some(program), main: "", http: "", server: &server },
+    )
+}
+
+fn files(root: &Path, tls: &TlsListener, listen: &str) -> String {
+    format!(
         "root {root};
-    listen {address} ssl http2 reuseport backlog=4096;
+    {listen}
     ssl_certificate {certificate};
     ssl_certificate_key {key};
     ssl_protocols TLSv1.2 TLSv1.3;
     ssl_session_cache shared:tls:10m;
     ssl_session_timeout 1h;",
         root = root.display(),
-        address = tls.address,
         certificate = tls.certificate.display(),
         key = tls.key.display(),
-    );
-    start(lab, group, name, &server)
+    )
 }
 
 /// nginx responding with two bytes itself: its cost of HTTP alone.
@@ -147,11 +176,13 @@ pub fn with_return(lab: &mut Lab) -> Result<Stack> {
 }
 
 fn start(lab: &mut Lab, group: Group, name: &'static str, server: &str) -> Result<Stack> {
-    start_with(lab, group, name, Frame { main: "", http: "", server })
+    start_with(lab, group, name, Frame { program: None, main: "", http: "", server })
 }
 
 /// The parts of an instance's configuration beyond the shared base.
 struct Frame<'a> {
+    /// Another program than Debian's.
+    program: Option<&'a Path>,
     /// Directives outside of any block.
     main: &'a str,
     /// Directives of the http block.
@@ -164,9 +195,12 @@ fn start_with(
     lab: &mut Lab,
     mut group: Group,
     name: &'static str,
-    Frame { main, http, server }: Frame<'_>,
+    Frame { program: own, main, http, server }: Frame<'_>,
 ) -> Result<Stack> {
-    let binary = program(&["/usr/sbin/nginx"], "nginx-light")?;
+    let binary = match own {
+        Some(own) => own.to_owned(),
+        None => program(&["/usr/sbin/nginx"], "nginx-light")?,
+    };
     let directory = lab.directory(name)?;
     let address = free_address()?;
     let user = if is_root() { "user www-data;" } else { "" };

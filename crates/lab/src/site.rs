@@ -1,4 +1,4 @@
-//! The document root of the small experiments: one-line scripts, and files of 1 KiB and 1 MB.
+//! The document root of the small experiments: one-line scripts, and files of 1 KiB, 30 KB and 1 MB.
 //!
 //! Written once per run; every stack serves the same directory. Invariant: the files are dated an
 //! hour back, since opcache does not cache what changed in the last two seconds
@@ -20,6 +20,9 @@ pub const TRACED: &str = "/traced.php";
 
 /// A static file of 1,024 bytes.
 pub const KIBIBYTE: &str = "/kibibyte.txt";
+
+/// A static file of 30,000 bytes, such as a picture of a page.
+pub const OBJECT: &str = "/object.txt";
 
 /// A static file of 1,000,000 bytes.
 pub const MEGABYTE: &str = "/megabyte.txt";
@@ -54,6 +57,7 @@ impl Site {
         site.add("/index.php", b"<?php echo 'ok';")?;
         site.add(TRACED, traced.as_bytes())?;
         site.add(KIBIBYTE, &b"0123456789abcdef".repeat(64))?;
+        site.add(OBJECT, &b"0123456789abcdef".repeat(1_875))?;
         site.add(MEGABYTE, &b"0123456789abcdef".repeat(62_500))?;
         Ok(site)
     }

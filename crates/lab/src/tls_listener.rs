@@ -2,7 +2,7 @@
 //!
 //! Made by openssl, of which every stack reads the same kind of key: on the curve that clients prefer.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -28,6 +28,12 @@ impl TlsListener {
     /// The same with HTTP/3.
     pub fn with_http3(self) -> Self {
         Self { has_http3: true, ..self }
+    }
+
+    /// The same at another address of this machine.
+    pub fn at(mut self, address: IpAddr) -> Self {
+        self.address.set_ip(address);
+        self
     }
 
     /// An address that was free just now, with a new certificate.

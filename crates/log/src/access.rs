@@ -32,8 +32,19 @@ pub struct AccessEntry<'a> {
     pub request: u64,
     /// App name, empty when none was found.
     pub app: &'a str,
+    /// Its trace; `None` if it is not traced.
+    pub trace: Option<TraceEntry>,
     /// The TLS session of the connection; `None` without TLS.
     pub tls: Option<TlsEntry<'a>>,
+}
+
+/// The trace of a request.
+#[derive(Debug, Clone, Copy)]
+pub struct TraceEntry {
+    /// The trace.
+    pub trace_id: [u8; 16],
+    /// The request's span.
+    pub span_id: [u8; 8],
 }
 
 /// The facts of a TLS session.
@@ -125,11 +136,17 @@ fn write_json(out: &mut Vec<u8>, wall: Wall, entry: &AccessEntry<'_>) {
         "user_agent": text(entry.user_agent),
         "request": format!("{:016x}", entry.request),
         "app": entry.app,
+        "trace_id": entry.trace.map(|trace| hex(&trace.trace_id)),
+        "span_id": entry.trace.map(|trace| hex(&trace.span_id)),
         "tls_protocol": entry.tls.map(|tls| tls.protocol),
         "tls_cipher": entry.tls.map(|tls| tls.cipher),
         "tls_resumed": entry.tls.map(|tls| tls.is_resumed),
     });
     let _ = write!(out, "{line}");
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -150,6 +167,7 @@ mod tests {
             user_agent: b"curl/8",
             request: 1,
             app: "site",
+            trace: None,
             tls: None,
         };
         let mut out = Vec::new();
@@ -163,10 +181,10 @@ mod tests {
     }
 
     #[test]
-    fn a_json_line_has_the_tls_session() {
+    fn a_json_line_has_the_tls_session_and_the_trace() {
         let tls =
             TlsEntry { protocol: "TLSv1.3", cipher: "TLS_AES_128_GCM_SHA256", is_resumed: true };
-        let line = |tls| {
+        let line = |tls, trace| {
             let entry = AccessEntry {
                 client: "192.0.2.1",
                 method: b"GET",
@@ -179,17 +197,22 @@ mod tests {
                 user_agent: b"",
                 request: 1,
                 app: "site",
+                trace,
                 tls,
             };
             let mut out = Vec::new();
             write_json(&mut out, Wall { unix_us: 0 }, &entry);
             serde_json::from_slice::<serde_json::Value>(&out).unwrap()
         };
-        let with = line(Some(tls));
+        let trace = TraceEntry { trace_id: [0xab; 16], span_id: [1; 8] };
+        let with = line(Some(tls), Some(trace));
+        assert_eq!(with["trace_id"], "ab".repeat(16));
+        assert_eq!(with["span_id"], "01".repeat(8));
         assert_eq!(with["tls_protocol"], "TLSv1.3");
         assert_eq!(with["tls_cipher"], "TLS_AES_128_GCM_SHA256");
         assert_eq!(with["tls_resumed"], true);
-        let without = line(None);
+        let without = line(None, None);
+        assert!(without["trace_id"].is_null() && without["span_id"].is_null());
         assert!(without["tls_protocol"].is_null() && without["tls_resumed"].is_null());
     }
 }

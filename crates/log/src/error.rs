@@ -29,6 +29,16 @@ impl Level {
         }
     }
 
+    /// The severity of RFC 5424.
+    fn severity(self) -> u8 {
+        match self {
+            Self::Error => 3,
+            Self::Warn => 4,
+            Self::Info => 6,
+            Self::Debug => 7,
+        }
+    }
+
     /// From a severity of `syslog(3)`, as PHP reports it.
     pub fn from_syslog(severity: u8) -> Self {
         match severity {
@@ -84,6 +94,9 @@ impl ErrorLog {
         if !self.takes(level) {
             return;
         }
+        if self.sink.has_messages() {
+            return self.sink.line(|out| write_message(out, level, event));
+        }
         let time = rfc3339(Wall::now());
         self.sink.line(|out| write_line(out, &time, level, event));
     }
@@ -101,19 +114,29 @@ impl ErrorLog {
 
 fn write_line(out: &mut Vec<u8>, time: &str, level: Level, event: Event<'_>) {
     // Writing to a Vec does not fail.
-    let _ = write!(out, "{time} {:<5}", level.word());
+    let _ = write!(out, "{time} {:<5} ", level.word());
+    write_event(out, event);
+}
+
+/// The severity as in sd-daemon(3), and the event.
+fn write_message(out: &mut Vec<u8>, level: Level, event: Event<'_>) {
+    // As above.
+    let _ = write!(out, "<{}>", level.severity());
+    write_event(out, event);
+}
+
+fn write_event(out: &mut Vec<u8>, event: Event<'_>) {
     if let Some(app) = event.app {
-        let _ = write!(out, " app={app}");
+        let _ = write!(out, "app={app} ");
     }
     if let Some(worker) = event.worker {
-        let _ = write!(out, " worker={worker}");
+        let _ = write!(out, "worker={worker} ");
     }
     if let Some(request) = event.request {
-        let _ = write!(out, " request={request:016x}");
+        let _ = write!(out, "request={request:016x} ");
     }
     if let Some(reason) = event.reason {
-        let _ = write!(out, " reason={} status={}", reason.code(), reason.status());
+        let _ = write!(out, "reason={} status={} ", reason.code(), reason.status());
     }
-    out.push(b' ');
     push_escaped(out, event.text.as_bytes());
 }

@@ -7,17 +7,21 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod datagrams;
 mod error;
 mod opener;
 mod reason;
+mod rotation;
 mod sink;
 mod sink_target;
 mod timestamp;
 
-pub use access::{AccessEntry, AccessLog, TlsEntry};
+pub use access::{AccessEntry, AccessLog, TlsEntry, TraceEntry};
+pub use datagrams::Receiver;
 pub use error::{ErrorLog, Event, Level};
 pub use opener::Opener;
 pub use reason::Reason;
+pub use rotation::Rotation;
 pub use sink::Sink;
 pub use sink_target::{SinkTarget, Target};
 pub use timestamp::Wall;

@@ -48,6 +48,11 @@ reasons! {
     SymlinkEscape 403 "symlink_escape" "A symbolic link points outside of the root; see static.symlinks.";
     PhpSource 404 "php_source" "The file is or may be the source of a PHP script; see php.extensions.";
     PrivateFile 404 "private_file" "Databases, dumps, backups, logs and keys are not served; see static.allow_private.";
+    AuthRequired 401 "auth_required" "The path requires a user and a password.";
+    AuthFailed 401 "auth_failed" "The user does not exist, or the password is wrong.";
+    AuthRefused 401 "auth_refused" "The service of forward_auth has refused the request; its response is sent.";
+    AddressDenied 403 "address_denied" "The address of the client is refused by an access rule.";
+    Banned 403 "banned" "The address of the client is banned; see outboard bans.";
     NoIndex 403 "no_index" "The directory has no index file, and the app has no front controller.";
     NotAFile 403 "not_a_file" "The path is neither a regular file nor a directory.";
     Unreadable 403 "unreadable" "The gateway has no permission to read the file.";
@@ -66,6 +71,7 @@ reasons! {
     EntityCondition 412 "entity_condition" "The record does not satisfy If-Match or If-None-Match.";
     EntityTooLarge 413 "entity_too_large" "The value is larger than kv.max_value.";
     TargetTooLong 414 "target_too_long" "The request line is longer than limits.request_line.";
+    RateLimited 429 "rate_limited" "The client has sent more requests than rate_limit of an access rule admits.";
     HeadersTooLarge 431 "headers_too_large" "The headers exceed limits.header or limits.header_count.";
     ClientGone 499 "client_gone" "The client closed the connection before the response was complete.";
     Internal 500 "internal" "The gateway failed; this is a bug of Outboard.";
@@ -79,6 +85,7 @@ reasons! {
     BadSendfile 502 "bad_sendfile" "PHP requested to send a file outside of the allowed roots.";
     PartFailed 502 "part_failed" "A part of the composed page failed.";
     UpstreamFailed 502 "upstream_failed" "The request to the upstream failed.";
+    AuthBusy 503 "auth_busy" "Too many passwords are being verified.";
     UpstreamBusy 503 "upstream_busy" "Too many concurrent requests to the upstream; see [upstream].";
     MemoryFull 503 "memory_full" "The memory limit of the gateway is reached; see limits.memory.";
     QueueFull 503 "queue_full" "The app's queue is full.";
@@ -95,6 +102,7 @@ reasons! {
     VersionNotSupported 505 "version_not_supported" "The HTTP version is not supported.";
     SpoolFull 507 "spool_full" "There is no space for the body in io.temp_dir; see io.max_temp_size.";
     EntityFull 507 "entity_full" "The disk, or the memory of an in-memory namespace, is full.";
+    ProxyHeader 0 "proxy_header" "The connection of a proxy does not start with a PROXY header; see proxy_protocol.";
     TooManyConnections 0 "too_many_connections" "The client address reached limits.connections_per_ip, or the server limits.http2_streams.";
     WriteTimeout 0 "write_timeout" "The client did not read the response in time.";
 }
@@ -115,7 +123,13 @@ impl Reason {
             | Self::DotFile
             | Self::PhpSource
             | Self::PrivateFile => "Not found.",
-            Self::SymlinkEscape | Self::NotAFile | Self::Unreadable => "Access denied.",
+            Self::SymlinkEscape
+            | Self::NotAFile
+            | Self::Unreadable
+            | Self::AddressDenied
+            | Self::Banned => "Access denied.",
+            Self::AuthFailed => Self::AuthRequired.text(),
+            Self::RateLimited => "Too many requests.",
             _ => self.text(),
         }
     }

@@ -31,7 +31,7 @@ impl Sink {
     /// What opening the file reports.
     pub fn open(target: Target, opener: Opener) -> io::Result<Self> {
         let file = target.open(&opener)?;
-        Ok(Self::of(&SinkTarget::new(target, opener, file)))
+        Ok(Self::of(&SinkTarget::new(target, opener, file, None)))
     }
 
     /// A sink of a target, which may have others on other shards.
@@ -52,6 +52,11 @@ impl Sink {
     /// Whether anything is written at all.
     pub fn is_on(&self) -> bool {
         self.target.is_on()
+    }
+
+    /// Whether lines are messages, which have a severity and a time of their own.
+    pub(crate) fn has_messages(&self) -> bool {
+        matches!(self.target.target(), Target::Messages(_))
     }
 
     /// Lets `write` append one line, without its newline.

@@ -1,11 +1,13 @@
-//! [`SinkTarget`]: where the lines of a log go: a standard stream, or a file that can be reopened after rotation.
+//! [`SinkTarget`]: where the lines of a log go: a standard stream, a file that can be rotated, or messages.
 //!
 //! Shared by the sinks of all shards. Invariants: a line is never written into the middle of another shard's
 //! line: files are opened with `O_APPEND`, only one shard writes at a time, and the rest of a line that a
 //! reader has taken in part comes before anything else; no event loop waits for another shard that writes to
 //! a reader, unless its lines would be lost.
 
+use crate::datagrams::{Datagrams, Receiver};
 use crate::opener::Opener;
+use crate::rotation::Rotation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -27,6 +29,8 @@ pub enum Target {
     Stderr,
     /// A file, appended to.
     File(PathBuf),
+    /// A message for each line.
+    Messages(Receiver),
 }
 
 impl Target {
@@ -55,6 +59,7 @@ static READERS: Mutex<()> = Mutex::new(());
 pub struct SinkTarget {
     target: Target,
     opener: Opener,
+    rotation: Option<Rotation>,
     /// That of the outlet, known before it is locked.
     has_reader: AtomicBool,
     outlet: Mutex<Outlet>,
@@ -63,6 +68,7 @@ pub struct SinkTarget {
 #[derive(Debug)]
 struct Outlet {
     file: Option<File>,
+    datagrams: Option<Datagrams>,
     /// Whether a process reads the other end, which can stop reading.
     has_reader: bool,
     /// What the reader has not taken of a line that it has begun.
@@ -71,11 +77,21 @@ struct Outlet {
 
 impl SinkTarget {
     /// A target with the file that [`Target::open`] has opened.
-    pub fn new(target: Target, opener: Opener, file: Option<File>) -> Arc<Self> {
-        let mut outlet = Outlet { file: None, has_reader: false, rest: Vec::new() };
+    pub fn new(
+        target: Target,
+        opener: Opener,
+        file: Option<File>,
+        rotation: Option<Rotation>,
+    ) -> Arc<Self> {
+        let datagrams = match &target {
+            Target::Messages(receiver) => Some(Datagrams::new(receiver.clone())),
+            _ => None,
+        };
+        let mut outlet = Outlet { file: None, datagrams, has_reader: false, rest: Vec::new() };
         outlet.set_file(&target, file);
         let has_reader = AtomicBool::new(outlet.has_reader);
-        Arc::new(Self { target, opener, has_reader, outlet: Mutex::new(outlet) })
+        let outlet = Mutex::new(outlet);
+        Arc::new(Self { target, opener, rotation, has_reader, outlet })
     }
 
     /// The destination.
@@ -99,6 +115,23 @@ impl SinkTarget {
         outlet.set_file(&self.target, file);
         self.has_reader.store(outlet.has_reader, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether its file is to be renamed.
+    pub fn is_rotation_due(&self) -> bool {
+        let Some(rotation) = &self.rotation else { return false };
+        self.lock().file.as_ref().is_some_and(|file| rotation.is_due(file))
+    }
+
+    /// Renames its file, and its predecessors, and opens it again. Waits for a disk.
+    ///
+    /// # Errors
+    /// What renaming or opening reports; lines are written as before.
+    pub fn rotate(&self) -> io::Result<()> {
+        if let (Target::File(path), Some(rotation)) = (&self.target, &self.rotation) {
+            rotation.rename(path)?;
+        }
+        self.reopen()
     }
 
     /// Writes lines and removes them, as far as that does not wait for a reader. Returns how many were lost.
@@ -152,6 +185,9 @@ impl Outlet {
 
     /// Writes the rest of a line, then these lines, and removes what was written.
     fn write(&mut self, target: &Target, lines: &mut Vec<u8>, patience: Timespec) -> u64 {
+        if let Some(datagrams) = &mut self.datagrams {
+            return datagrams.write(lines);
+        }
         let mut rest = std::mem::take(&mut self.rest);
         match self.write_after(&mut rest, target, lines, patience) {
             Ok(()) => {

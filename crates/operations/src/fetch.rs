@@ -5,6 +5,7 @@
 //! operation is identified by its worker and that worker's number for it; completions are sent to
 //! that worker only; an abandoned fetch is dropped with its connection.
 
+use crate::client_span::ClientSpan;
 use crate::entities::{self, BatchResult, Entities, Owner};
 use outboard_buffer::Held;
 use outboard_php_pool::pool::WorkerId;
@@ -130,15 +131,18 @@ impl FetchOperations {
     }
 
     fn start(&self, requester: Requester, id: Tag, mut target: Target, mut held: Held) {
+        let mut span = None;
         if let Target::Http(request) = &mut target {
             request.account = Some(self.account.clone());
+            let begin = |outer| ClientSpan::of_application(outer, request);
+            span = requester.trace().map(begin);
         }
         let (client, entities) = (self.client.clone(), self.entities.clone());
         let owner = self.owner.clone();
         let (me, worker) = (self.me.clone(), requester.worker());
         let task = ScopedTask::spawn_in_background(async move {
             match target {
-                Target::Http(request) => run(&client, &requester, id, *request).await,
+                Target::Http(request) => run(&client, &requester, id, *request, span).await,
                 Target::Entities { namespace, batch } => {
                     let entities = entities.as_deref();
                     let call = StoreCall { owner: &owner, namespace: &namespace, batch: &batch };
@@ -172,8 +176,8 @@ impl Operations for FetchOperations {
             Call::Fetch(call) => self.call(requester, id, &call),
             Call::FetchBody(bytes) => self.body(requester.worker(), id, bytes),
             Call::Forget => self.close(requester.worker(), id),
-            // `PurgeOperations`, `Tasks` and `StreamOperations` handle these.
-            Call::Purge(_) | Call::Task(_) | Call::Stream(_) => {}
+            // `PurgeOperations`, `Tasks`, `StreamOperations` and the pool handle these.
+            Call::Purge(_) | Call::Task(_) | Call::Stream(_) | Call::Span(_) => {}
         }
     }
 
@@ -205,12 +209,22 @@ fn request(call: &FetchCall<'_>) -> Result<Request, Error> {
 }
 
 /// Sends the request and relays its response.
-async fn run(client: &Rc<Client>, requester: &Requester, id: Tag, request: Request) {
+async fn run(
+    client: &Rc<Client>,
+    requester: &Requester,
+    id: Tag,
+    request: Request,
+    span: Option<ClientSpan>,
+) {
     let outcome = match client.send(request).await {
-        Ok(response) => relay(requester, id, response).await,
+        Ok(response) => {
+            span.iter().for_each(|span| span.responded(response.status));
+            relay(requester, id, response).await
+        }
         Err(error) => Err(error),
     };
     if let Err(error) = outcome {
+        span.iter().for_each(|span| span.failed(&error));
         fail(requester, id, failure(error.kind), &error.message);
     }
 }

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod client_span;
 mod entities;
 mod fetch;
 #[cfg(fuzzing)]
@@ -14,5 +15,6 @@ pub mod fuzzing;
 #[cfg(test)]
 mod testing;
 
+pub use client_span::{ClientSpan, is_trace_context};
 pub use entities::{Entities, Owner, Pressure, reason};
 pub use fetch::FetchOperations;

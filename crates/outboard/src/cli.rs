@@ -76,6 +76,17 @@ pub(crate) enum Command {
     Reload(ServerArguments),
     /// Finish running requests and stop. SIGTERM does the same.
     Stop(ServerArguments),
+    /// Refuse the clients of an address or a network.
+    ///
+    /// Connections are closed before TLS, and requests on open ones get 403. Programs such as fail2ban
+    /// can call this. A ban survives a reload and, with `[bans] file`, a restart.
+    Ban(BanArguments),
+    /// Admit the clients of a banned address or network again.
+    ///
+    /// Exit code 1: it was not banned.
+    Unban(UnbanArguments),
+    /// List the banned networks.
+    Bans(AdminArguments),
     /// Inspect or purge the page cache.
     Cache {
         #[command(subcommand)]
@@ -86,6 +97,13 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: OpcacheAction,
     },
+    /// Show the certificates that a server obtains itself: names, issuers, times and errors.
+    Certificates(AdminArguments),
+    /// Have this machine trust the local authority, whose certificates are for development.
+    ///
+    /// Adds it to the certificates of the system, which needs root, and to those of the browsers of this
+    /// user.
+    Trust(TrustArguments),
     /// Read, write and maintain the entity store.
     Kv {
         #[command(subcommand)]
@@ -148,6 +166,29 @@ pub(crate) struct ServeArguments {
     /// Port 0 selects a free port. A configuration file has `listen` instead.
     #[arg(long, short, value_name = "ADDRESS", conflicts_with = "name")]
     pub(crate) listen: Option<String>,
+    /// Serve the directory as this domain, over HTTPS with a certificate that is obtained and renewed
+    /// automatically. May be given more than once.
+    ///
+    /// This agrees to the terms of service of the certificate authority. Ports 443 and 80 are opened; port
+    /// 80 redirects to HTTPS. `--listen` sets the address of HTTPS instead.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "dev", "config"])]
+    pub(crate) domain: Vec<String>,
+    /// With --domain: the address that the certificate authority may write to.
+    #[arg(long, value_name = "ADDRESS", requires = "domain")]
+    pub(crate) email: Option<String>,
+    /// With --domain: the address of HTTP [default: port 80].
+    #[arg(long, value_name = "ADDRESS", requires = "domain")]
+    pub(crate) listen_http: Option<String>,
+    /// With --domain: the URL of the directory of another ACME authority, or `local`.
+    #[arg(long, value_name = "URL", requires = "domain")]
+    pub(crate) acme_directory: Option<String>,
+    /// With --domain: a certificate (PEM) that is trusted for the connection to the ACME authority.
+    #[arg(long, value_name = "FILE", requires = "domain")]
+    pub(crate) acme_ca: Option<PathBuf>,
+    /// With --domain: the directory of accounts, keys and certificates [default:
+    /// /var/lib/outboard/certificates, or ~/.local/share/outboard/certificates].
+    #[arg(long, value_name = "DIR", requires = "domain")]
+    pub(crate) acme_storage: Option<PathBuf>,
     /// User that PHP runs as if root starts the server, instead of the configured one; `root` runs
     /// everything as root.
     #[arg(long, value_name = "NAME")]
@@ -183,6 +224,17 @@ pub(crate) struct RunArguments {
     /// The PHP host to use instead of the one in the directory of this program.
     #[arg(long, value_name = "FILE")]
     pub(crate) php_host: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustArguments {
+    /// Do not trust it any more.
+    #[arg(long)]
+    pub(crate) remove: bool,
+    /// The directory of certificates [default: /var/lib/outboard/certificates for root, otherwise
+    /// ~/.local/share/outboard/certificates].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) storage: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -357,6 +409,28 @@ pub(crate) struct AdminArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BanArguments {
+    /// An address, or a network such as 198.51.100.0/24.
+    pub(crate) network: String,
+    /// How long, such as 90s, 10m, 1h or 7d [default: until `outboard unban`].
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::ban_time::seconds)]
+    pub(crate) seconds: Option<u64>,
+    /// Why, for `outboard bans` and the log.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UnbanArguments {
+    /// The address or network as it was banned.
+    pub(crate) network: String,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
 }
 
 #[derive(Debug, Subcommand)]

@@ -9,8 +9,11 @@
 
 mod admin;
 mod admin_client;
+mod ban_time;
+mod bans;
 mod bench;
 mod cache;
+mod certificates;
 mod check;
 mod cli;
 mod config;
@@ -30,6 +33,7 @@ mod serve;
 mod status;
 mod target;
 mod terminal;
+mod trust;
 
 use clap::Parser;
 use cli::{Command, Outboard};
@@ -68,8 +72,13 @@ fn main() -> ExitCode {
             Ok(Target::Served(admin)) => reload::stop(admin, &terminal),
             Err(message) => terminal.fail(&message, 2),
         },
+        Command::Ban(arguments) => bans::ban(&arguments, &terminal),
+        Command::Unban(arguments) => bans::unban(&arguments, &terminal),
+        Command::Bans(arguments) => bans::list(&arguments, &terminal),
         Command::Cache { action } => cache::run(&action, &terminal),
         Command::Opcache { action } => opcache::run(&action, &terminal),
+        Command::Certificates(arguments) => certificates::run(&arguments, &terminal),
+        Command::Trust(arguments) => trust::run(&arguments, &terminal),
         Command::Kv { action } => kv::run(&action, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Bench(arguments) => bench::run(*arguments, &terminal),

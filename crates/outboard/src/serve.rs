@@ -4,7 +4,7 @@ use crate::admin_client::default_socket;
 use crate::cli::ServeArguments;
 use crate::notify::{self, ServiceManager};
 use crate::terminal::{Terminal, say};
-use outboard_config::Config;
+use outboard_config::{Config, Domains};
 use outboard_gateway::server::{AdminSocket, Load, Options, ServerError, serve};
 use outboard_gateway::server_event::{Ready, ServerEvent};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -76,12 +76,23 @@ pub(crate) fn host_binary(arguments: &ServeArguments) -> PathBuf {
 enum Source {
     File(PathBuf),
     Directory { dir: PathBuf, listen: String, is_development: bool },
+    Domains { dir: PathBuf, domains: Domains },
 }
 
 impl Source {
     /// # Errors
     /// Options that conflict with a configuration file.
     fn of(arguments: &ServeArguments) -> Result<Self, String> {
+        let dir = arguments.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+        if !arguments.domain.is_empty() {
+            return match is_configuration(&dir) {
+                true => {
+                    Err("--domain is for a directory: write `tls = \"auto\"` in the file"
+                        .to_owned())
+                }
+                false => Ok(Self::Domains { dir, domains: domains(arguments) }),
+            };
+        }
         let named = arguments.config.clone();
         let given = || arguments.dir.clone().filter(|path| is_configuration(path));
         let here = || Some(PathBuf::from(IN_FOLDER)).filter(|file| file.exists());
@@ -100,7 +111,7 @@ impl Source {
             };
         }
         Ok(Self::Directory {
-            dir: arguments.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
+            dir,
             listen: arguments.listen.clone().unwrap_or_else(|| "127.0.0.1:8080".to_owned()),
             is_development: arguments.dev,
         })
@@ -110,6 +121,7 @@ impl Source {
     fn loader(self) -> Load {
         Arc::new(move |open| match &self {
             Self::File(file) => Config::load_by(file, open),
+            Self::Domains { dir, domains } => Config::for_domains(dir, domains),
             Self::Directory { dir, listen, is_development: true } => {
                 Config::for_development(dir, listen)
             }
@@ -118,6 +130,28 @@ impl Source {
             }
         })
     }
+}
+
+fn domains(arguments: &ServeArguments) -> Domains {
+    // With IPv6, one socket is for both.
+    let any = if Path::new("/proc/net/if_inet6").exists() { "[::]" } else { "0.0.0.0" };
+    let at =
+        |given: &Option<String>, port| given.clone().unwrap_or_else(|| format!("{any}:{port}"));
+    let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+    Domains {
+        names: arguments.domain.clone(),
+        https: at(&arguments.listen, 443),
+        http: at(&arguments.listen_http, 80),
+        email: arguments.email.clone(),
+        directory: arguments.acme_directory.clone(),
+        ca: arguments.acme_ca.as_ref().map(absolute).as_ref().map(text),
+        storage: arguments.acme_storage.as_ref().map(absolute).as_ref().map(text),
+    }
+}
+
+/// The working directory may change, and is not that of the configuration.
+fn absolute(path: &PathBuf) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.clone())
 }
 
 /// Recognises a file by its name, even if it is missing, so that the error is about the file.

@@ -3,7 +3,7 @@
 use crate::admin;
 use crate::cli::AdminArguments;
 use crate::terminal::Terminal;
-use outboard_admin_api::status::{Get, MemoryAccount, Pool, Route, Status, Tasks, Wait};
+use outboard_admin_api::status::{Get, Latency, MemoryAccount, Pool, Route, Status, Tasks, Wait};
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 
@@ -40,12 +40,38 @@ fn write_server(page: &mut String, status: &Status, terminal: &Terminal) -> fmt:
     for reason in &status.reasons {
         writeln!(page, "  {:>8} × {} ({})", reason.count, reason.reason, reason.status)?;
     }
+    write_latencies(page, &status.latencies)?;
     write_memory(page, &status.memory)?;
     for cache in &status.unshared_page_caches {
         let (app, why) = (&cache.app, &cache.why);
         writeln!(page, "page cache   of {app} not shared: {why}")?;
     }
     Ok(())
+}
+
+/// Quantiles of the durations of requests, by app and kind.
+fn write_latencies(page: &mut String, latencies: &[Latency]) -> fmt::Result {
+    if latencies.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        page,
+        "  {:<24} {:>10} {:>11} {:>11} {:>11}",
+        "APP, KIND", "REQUESTS", "P50", "P90", "P99"
+    )?;
+    for row in latencies {
+        let name = match row.kind.as_str() {
+            "all" => row.app.clone(),
+            kind => format!("  {kind}"),
+        };
+        let [p50, p90, p99] = [row.p50_us, row.p90_us, row.p99_us].map(milliseconds);
+        writeln!(page, "  {name:<24} {:>10} {p50:>11} {p90:>11} {p99:>11}", row.count)?;
+    }
+    Ok(())
+}
+
+fn milliseconds(us: u64) -> String {
+    format!("{}.{:02} ms", us / 1_000, us % 1_000 / 10)
 }
 
 /// The memory accounts; those of an app only if they were used.

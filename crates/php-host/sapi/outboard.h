@@ -187,6 +187,9 @@ size_t outboard_rs_read_body(void *exchange, char *buffer, size_t len);
 bool outboard_rs_blocking_fetch(void *exchange, const outboard_fetch *fetch, outboard_fetch_result *fetched);
 int64_t outboard_rs_purge(void *exchange, void *events, const char *kinds,
 	const outboard_str *texts, size_t count, bool soft);
+/* Name, error, and key and value of each attribute, the value behind a letter: s, i, f, b. */
+void outboard_rs_span(void *exchange, uint64_t start_us, uint64_t end_us, bool has_failed,
+	const outboard_str *texts, size_t count);
 /* For classic mode: waits for the result, whose strings live until the next call. */
 bool outboard_rs_blocking_dispatch(void *exchange, outboard_str name, outboard_str data, uint64_t delay_ms,
 	int retries, outboard_fetch_result *result);

@@ -83,6 +83,9 @@ void outboard_opcache_users_startup(void);
 /* page_cache.c */
 extern const zend_function_entry outboard_page_cache_functions[];
 
+/* span.c */
+extern const zend_function_entry outboard_span_functions[];
+
 /* tasks.c */
 extern const zend_function_entry outboard_task_functions[];
 

@@ -12,9 +12,10 @@ use crate::link::{Link, Unsent};
 use crate::purge;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::frame::{FrameKind, Tag};
-use outboard_ring::operation::Call;
+use outboard_ring::operation::{Call, Operation};
 use outboard_ring::purge::PurgeCall;
 use outboard_ring::response::{Done, ResponseHead};
+use outboard_ring::span::SpanCall;
 use outboard_ring::spsc::Corrupt;
 use outboard_ring::task::TaskCall;
 use std::cell::RefCell;
@@ -211,6 +212,16 @@ impl Exchange {
     /// Purges pages of the app's cache; returns how many, or `None` if it failed.
     pub(crate) fn purge(&mut self, call: &PurgeCall<'_>) -> Option<u64> {
         purge::through(&mut self.link.borrow_mut(), self.tag, call)
+    }
+
+    /// Sends a span that has ended.
+    pub(crate) fn span(&mut self, call: SpanCall<'_>) {
+        let mut payload = Vec::new();
+        Operation { id: Tag::default(), call: Call::Span(call) }.encode(&mut payload);
+        let mut link = self.link.borrow_mut();
+        if let Err(corrupt) = link.send_always(FrameKind::Operation, self.tag, &[&payload]) {
+            link.set_broken(corrupt);
+        }
     }
 
     /// Sends a task to the gateway and waits for its acceptance; `None` if the ring is corrupt.

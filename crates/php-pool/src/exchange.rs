@@ -4,6 +4,7 @@
 //! assigns it to a worker and fills it from the ring. Invariants: nothing is added after the end; an
 //! abandoned exchange receives nothing more.
 
+use crate::course::Course;
 use crate::worker_id::WorkerId;
 use outboard_buffer::{Account, Held, RequestBody};
 use outboard_log::Reason;
@@ -12,6 +13,7 @@ use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Done;
 use outboard_ring::spsc::Corrupt;
+use outboard_trace::Scope;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -111,6 +113,10 @@ pub struct Exchange {
     pub request_id: u64,
     /// Monotonic ms of submission.
     pub submitted_ms: u64,
+    /// When what happened.
+    pub course: Course,
+    /// The span of PHP, if the request is traced.
+    pub trace: Option<Scope>,
     pub(crate) assignment: Cell<Option<Assignment>>,
     /// The client's address if it is on this machine: it may be one of our workers.
     pub(crate) local_peer: Cell<Option<SocketAddr>>,
@@ -145,6 +151,8 @@ impl Exchange {
             body: RefCell::new(body),
             request_id,
             submitted_ms: now_ms,
+            course: Course::begin(),
+            trace: None,
             assignment: Cell::new(None),
             local_peer: Cell::new(None),
             route: Cell::new(0),
@@ -162,6 +170,11 @@ impl Exchange {
     /// Counts the response in this account while it is in memory.
     pub fn counted_in(self, memory: &Rc<Account>) -> Self {
         Self { memory: Some(memory.clone()), ..self }
+    }
+
+    /// What the worker requests is part of this span.
+    pub fn traced(self, trace: Option<Scope>) -> Self {
+        Self { trace, ..self }
     }
 
     /// Receives the response in these empty buffers.
@@ -189,6 +202,7 @@ impl Exchange {
         place.body = RefCell::new(RequestBody::empty());
         place.arrived = RefCell::default();
         place.log_lines = RefCell::default();
+        place.trace = None;
         place.memory = None;
         let mut frame = std::mem::take(&mut place.frame);
         reuse(&mut frame);
@@ -287,6 +301,7 @@ impl Exchange {
     pub(crate) fn finish(&self, end: End) {
         self.add(0, |arrived| arrived.end = Some(end));
         self.ended.set(true);
+        self.course.ended();
     }
 
     fn add(&self, bytes: usize, change: impl FnOnce(&mut ResponseData)) {

@@ -12,10 +12,12 @@
 #![forbid(unsafe_code)]
 
 mod budget;
+mod course;
 pub mod exchange;
 mod host_settings;
 pub mod pool;
 mod rings;
+mod script_span;
 pub mod tasks;
 mod worker_id;
 

@@ -4,10 +4,10 @@
 //! written is sent by [`Connection::flush`]; after [`Event::Closed`] no stream can be used.
 
 use outboard_reactor as reactor;
-use quinn_proto::crypto::rustls::HandshakeData;
 use quinn_proto::{
     ConnectionHandle, Dir, FinishError, ReadError, StreamEvent, StreamId, VarInt, WriteError,
 };
+use rustls::CipherSuite;
 use rustls::pki_types::CertificateDer;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -56,6 +56,10 @@ pub struct Negotiated {
     pub protocol: Vec<u8>,
     /// The server name that the client has sent (RFC 6066 3).
     pub server_name: Option<String>,
+    /// The cipher suite.
+    pub cipher: Option<CipherSuite>,
+    /// Whether an earlier session was resumed.
+    pub is_resumed: bool,
     /// The client's certificate and those of intermediate authorities.
     pub client_chain: Vec<CertificateDer<'static>>,
 }
@@ -232,20 +236,20 @@ impl Connection {
         }
     }
 
-    /// What the handshake has negotiated, once it is complete.
+    /// Whether the handshake is not complete: what was received may be a replay (RFC 8446 8).
+    pub fn is_handshaking(&self) -> bool {
+        self.inner.borrow().is_handshaking()
+    }
+
+    /// What the handshake has negotiated; nothing before the client's first message was processed.
     pub fn negotiated(&self) -> Negotiated {
         let inner = self.inner.borrow();
         let session = inner.crypto_session();
-        let data = session.handshake_data().and_then(|any| any.downcast::<HandshakeData>().ok());
+        let data = session.handshake_data().and_then(|any| any.downcast::<Negotiated>().ok());
         let chain = session.peer_identity();
         let chain = chain.and_then(|any| any.downcast::<Vec<CertificateDer<'static>>>().ok());
-        let (protocol, server_name) =
-            data.map(|data| (data.protocol, data.server_name)).unwrap_or_default();
-        Negotiated {
-            protocol: protocol.unwrap_or_default(),
-            server_name,
-            client_chain: chain.map(|chain| *chain).unwrap_or_default(),
-        }
+        let negotiated = data.map(|data| *data).unwrap_or_default();
+        Negotiated { client_chain: chain.map(|chain| *chain).unwrap_or_default(), ..negotiated }
     }
 
     /// The client's address, which may change (RFC 9000 9).

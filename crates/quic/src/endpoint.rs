@@ -34,6 +34,9 @@ pub trait Application {
 
     /// A client has begun a connection, whose handshake follows.
     fn accepted(&self, connection: Rc<Connection>);
+
+    /// The first message of a client's handshake was refused: there is no connection.
+    fn failed(&self);
 }
 
 /// A bound address. Dropped, it still serves its connections.
@@ -80,10 +83,13 @@ impl Endpoint {
         let thread = mailboxes.thread;
         let mut config = EndpointConfig::default();
         config.cid_generator(move || Box::new(ThreadIds(thread)));
-        let config = Arc::new(config);
+        let socket = Socket::new(socket)?;
+        // RFC 8899: larger datagrams are tried, unless a router could cut them into pieces.
+        let finds_mtu = !socket.may_fragment();
+        let proto = quinn_proto::Endpoint::new(Arc::new(config), Some(server), finds_mtu, None);
         let shared = Rc::new(Shared {
-            proto: RefCell::new(quinn_proto::Endpoint::new(config, Some(server), false, None)),
-            socket: Socket::new(socket)?,
+            proto: RefCell::new(proto),
+            socket,
             mailboxes,
             token_key,
             application,

@@ -8,6 +8,8 @@
 //! | file | owns |
 //! |---|---|
 //! | `settings` | [`Settings`]: TLS and limits |
+//! | `congestion` | [`CongestionControl`]: how fast connections send |
+//! | `session` | TLS of a connection |
 //! | `member` | [`Member`]: the socket of a thread, whose datagrams go by connection id |
 //! | `socket` | what a socket sends and receives |
 //! | `endpoint` | [`Endpoint`]: the task that receives, sends and keeps the timers |
@@ -17,15 +19,18 @@
 
 #![forbid(unsafe_code)]
 
+mod congestion;
 mod connection;
 mod endpoint;
 mod member;
+mod session;
 mod settings;
 mod socket;
 #[cfg(test)]
 mod tests;
 mod timers;
 
+pub use congestion::CongestionControl;
 pub use connection::{Connection, Event, Negotiated, Read, StreamClosed};
 pub use endpoint::{Application, Endpoint};
 pub use member::{Member, bind, members};

@@ -1,10 +1,11 @@
 //! [`Settings`]: TLS and the limits of connections.
 //!
-//! Created by the application at start and at each reload. Invariant: early data, which can be replayed, is
-//! never accepted.
+//! Created by the application at start and at each reload. Invariant: what a client may send before it has
+//! proven anything is bounded.
 
+use crate::congestion::CongestionControl;
+use crate::session::ServerTls;
 use quinn_proto::crypto::HandshakeTokenKey;
-use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ const CRYPTO_BYTES: usize = 64 << 10;
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// TLS 1.3 with the application protocols.
+    /// TLS 1.3 with the application protocols. With early data, an application must not process twice what
+    /// arrives while [`crate::Connection::is_handshaking`].
     pub tls: Arc<rustls::ServerConfig>,
     /// Bidirectional streams that a client may have open.
     pub max_streams: u32,
@@ -32,6 +34,8 @@ pub struct Settings {
     pub connection_window_bytes: u32,
     /// What is stored of all streams until the client acknowledges it.
     pub send_window_bytes: u64,
+    /// How fast connections send.
+    pub congestion_control: CongestionControl,
     /// How long a connection may be silent (RFC 9000 10.1).
     pub idle_timeout_ms: u64,
 }
@@ -54,10 +58,10 @@ impl Settings {
         &self,
         token_key: Arc<dyn HandshakeTokenKey>,
     ) -> Result<Arc<ServerConfig>, InvalidSettings> {
-        if self.tls.max_early_data_size != 0 {
-            return Err(InvalidSettings("early data can be replayed"));
+        if !matches!(self.tls.max_early_data_size, 0 | u32::MAX) {
+            return Err(InvalidSettings("early data is bounded by windows alone (RFC 9001 4.6.1)"));
         }
-        let tls = QuicServerConfig::try_from(self.tls.clone())
+        let tls = ServerTls::new(self.tls.clone())
             .map_err(|_| InvalidSettings("QUIC needs TLS_AES_128_GCM_SHA256 (RFC 9001 5)"))?;
         let mut config = ServerConfig::new(Arc::new(tls), token_key);
         config
@@ -78,6 +82,7 @@ impl Settings {
             .receive_window(self.connection_window_bytes.into())
             .send_window(self.send_window_bytes)
             .max_idle_timeout(Some(IdleTimeout::from(idle)))
+            .congestion_controller_factory(self.congestion_control.factory())
             .crypto_buffer_size(CRYPTO_BYTES)
             .datagram_receive_buffer_size(None);
         transport

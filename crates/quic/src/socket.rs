@@ -20,8 +20,8 @@ const RECEIVED_BYTES: usize = 64 << 10;
 const RECEIVED: usize = 8;
 /// Room in the kernel for a burst of all connections; the system may allow less.
 const SOCKET_BUFFER_BYTES: usize = 2 << 20;
-/// Datagrams that are encrypted and passed to the kernel at a time.
-const BATCH: usize = 32;
+/// Datagrams that are encrypted and passed to the kernel at a time: at most 64 KiB, at 1452 bytes each.
+const BATCH: usize = 44;
 /// The work for a datagram in addition to its bytes, as bytes moved.
 const DATAGRAM_WEIGHT: usize = 2 << 10;
 
@@ -58,6 +58,11 @@ impl Socket {
         let source = Source::new(socket, Interest::Read)?;
         let received = RefCell::new(vec![0; RECEIVED * RECEIVED_BYTES]);
         Ok(Self { source, state, local, received, unsent: RefCell::default() })
+    }
+
+    /// Whether datagrams that are too large for the network are cut into pieces.
+    pub(crate) fn may_fragment(&self) -> bool {
+        self.state.may_fragment()
     }
 
     /// How many datagrams may be passed to [`Self::send`] together.

@@ -33,6 +33,7 @@ fn settings() -> Settings {
         stream_window_bytes: 64 << 10,
         connection_window_bytes: 128 << 10,
         send_window_bytes: 64 << 10,
+        congestion_control: CongestionControl::Cubic,
         idle_timeout_ms: 10_000,
     }
 }
@@ -50,6 +51,8 @@ impl Application for Echo {
     fn accepted(&self, connection: Rc<Connection>) {
         spawn(echo(connection));
     }
+
+    fn failed(&self) {}
 }
 
 async fn echo(connection: Rc<Connection>) {
@@ -93,6 +96,16 @@ async fn echo(connection: Rc<Connection>) {
 
 /// Sends `body` on a stream; what comes back, or why the connection was lost.
 fn exchange(server: SocketAddr, protocol: &[u8], body: &[u8]) -> Result<Vec<u8>, String> {
+    exchange_counting(server, protocol, body).map(|(received, _)| received)
+}
+
+/// The same, and the bytes of the largest datagram of the server.
+fn exchange_counting(
+    server: SocketAddr,
+    protocol: &[u8],
+    body: &[u8],
+) -> Result<(Vec<u8>, usize), String> {
+    let mut largest = 0;
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from(CERTIFICATE)).unwrap();
     let builder =
@@ -128,7 +141,7 @@ fn exchange(server: SocketAddr, protocol: &[u8], body: &[u8]) -> Result<Vec<u8>,
                         connection.close(Instant::now(), VarInt::from_u32(0), Vec::new().into());
                         let _ = connection.poll_transmit(Instant::now(), 1, &mut output);
                         socket.send_to(&output, server).unwrap();
-                        return Ok(received);
+                        return Ok((received, largest));
                     }
                 }
                 _ => {}
@@ -152,6 +165,7 @@ fn exchange(server: SocketAddr, protocol: &[u8], body: &[u8]) -> Result<Vec<u8>,
         }
         let mut datagram = [0; 2048];
         let Ok((count, from)) = socket.recv_from(&mut datagram) else { continue };
+        largest = largest.max(count);
         let data = datagram[..count].into();
         let event = endpoint.handle(Instant::now(), from, None, None, data, &mut output);
         if let Some(DatagramEvent::ConnectionEvent(_, event)) = event {
@@ -192,6 +206,15 @@ fn a_body_larger_than_every_window_comes_back_complete() {
     let sent = body.clone();
     let received = with_endpoint(true, move |server| exchange(server, PROTOCOL, &sent));
     assert!(received.unwrap() == body);
+}
+
+/// RFC 9000 14.3: every connection begins with 1200 bytes.
+#[test]
+fn datagrams_become_as_large_as_the_network_allows() {
+    let sent = vec![1; 1_000_000];
+    let received = with_endpoint(true, move |server| exchange_counting(server, PROTOCOL, &sent));
+    let (_, largest) = received.unwrap();
+    assert!(largest > 1_400, "{largest}");
 }
 
 #[test]

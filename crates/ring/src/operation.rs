@@ -12,6 +12,7 @@
 use crate::corrupt::Corrupt;
 use crate::frame::Tag;
 use crate::purge::PurgeCall;
+use crate::span::SpanCall;
 use crate::stream::StreamCall;
 use crate::task::TaskCall;
 
@@ -41,6 +42,8 @@ pub enum Call<'a> {
     Task(TaskCall<'a>),
     /// Do something with a raw connection; only a query has a completion.
     Stream(StreamCall<'a>),
+    /// A span of the script has ended; no completion follows.
+    Span(SpanCall<'a>),
 }
 
 /// An HTTP request that the gateway makes.
@@ -95,6 +98,7 @@ const FORGET: u8 = 3;
 const PURGE: u8 = 8;
 const TASK: u8 = 16;
 const STREAM: u8 = 17;
+const SPAN: u8 = 18;
 
 impl<'a> Operation<'a> {
     /// Appends the payload to `out`.
@@ -122,6 +126,10 @@ impl<'a> Operation<'a> {
                 out.push(STREAM);
                 call.encode(out);
             }
+            Call::Span(call) => {
+                out.push(SPAN);
+                call.encode(out);
+            }
         }
     }
 
@@ -139,6 +147,7 @@ impl<'a> Operation<'a> {
             PURGE => Call::Purge(PurgeCall::decode(rest)?),
             TASK => Call::Task(TaskCall::decode(rest)?),
             STREAM => Call::Stream(StreamCall::decode(rest)?),
+            SPAN => Call::Span(SpanCall::decode(rest)?),
             _ => return Err(Corrupt { what: "an operation of an unknown kind" }),
         };
         Ok(Self { id, call })

@@ -2,7 +2,8 @@
 //!
 //! Called once per session, for a valid certificate.
 
-use crate::der::{self, Der};
+use crate::certificate_fields::{Fields, Time};
+use crate::der;
 use crate::distinguished_name::{push_hex, text};
 use aws_lc_rs::digest::{SHA256, digest};
 use std::fmt::Write;
@@ -28,31 +29,6 @@ pub(crate) fn variables(certificate: &[u8]) -> Vec<Variable> {
     variables
 }
 
-/// Fields of a certificate (RFC 5280 4.1).
-#[derive(Debug, Clone, Copy)]
-struct Fields<'a> {
-    serial: &'a [u8],
-    issuer: &'a [u8],
-    not_before: der::Value<'a>,
-    not_after: der::Value<'a>,
-    subject: &'a [u8],
-}
-
-impl<'a> Fields<'a> {
-    fn read(certificate: &'a [u8]) -> Option<Self> {
-        let mut fields = Der(certificate).enter(der::SEQUENCE)?.enter(der::SEQUENCE)?;
-        const VERSION: u8 = 0xa0;
-        fields.skip_optional(VERSION);
-        let serial = fields.expect(der::INTEGER)?;
-        let _signature = fields.expect(der::SEQUENCE)?;
-        let issuer = fields.expect(der::SEQUENCE)?;
-        let mut validity = fields.enter(der::SEQUENCE)?;
-        let (not_before, not_after) = (validity.next()?, validity.next()?);
-        let subject = fields.expect(der::SEQUENCE)?;
-        Some(Self { serial, issuer, not_before, not_after, subject })
-    }
-}
-
 /// Upper case hexadecimal digits, an even number of them.
 fn serial(number: &[u8]) -> String {
     let significant = match number {
@@ -68,26 +44,9 @@ fn serial(number: &[u8]) -> String {
 fn time(value: der::Value<'_>) -> Option<String> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let digits = std::str::from_utf8(value.content).ok()?.strip_suffix('Z')?;
-    let (year_digits, digits_of_all) = match value.tag {
-        der::UTC_TIME => (2, 12),
-        der::GENERALIZED_TIME => (4, 14),
-        _ => return None,
-    };
-    if digits.len() != digits_of_all || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let (year, rest) = digits.split_at(year_digits);
-    let year: u32 = year.parse().ok()?;
-    let year = match year_digits {
-        2 if year < 50 => 2000 + year,
-        2 => 1900 + year,
-        _ => year,
-    };
-    let month: usize = rest[..2].parse().ok()?;
-    let month = MONTHS.get(month.checked_sub(1)?)?;
-    let day: u32 = rest[2..4].parse().ok()?;
-    let (hour, minute, second) = (&rest[4..6], &rest[6..8], &rest[8..10]);
+    let Time { year, month, day, clock } = Time::read(value)?;
+    let month = MONTHS.get((month as usize).checked_sub(1)?)?;
+    let (hour, minute, second) = (&clock[..2], &clock[2..4], &clock[4..]);
     Some(format!("{month} {day:2} {hour}:{minute}:{second} {year} GMT"))
 }
 

@@ -3,9 +3,11 @@
 //! Filled by the gateway from its configuration. Invariant: listeners with equal options can resume each
 //! other's sessions, so whatever decides who may connect is among them.
 
+use crate::issued::Issued;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Opens a file for reading, possibly with more privileges than this process has.
 pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<File>;
@@ -13,17 +15,36 @@ pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<File>;
 /// See the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerOptions {
-    /// The certificates; a client without a server name, or with an unknown one, gets the first.
-    pub certificates: Vec<CertificateFiles>,
+    /// Where its certificates come from.
+    pub certificates: CertificateSource,
     /// ALPN protocols, the preferred one first (RFC 7301).
     pub protocols: Vec<&'static [u8]>,
     /// The oldest version that is accepted.
     pub minimum: MinimumVersion,
     /// Whether and how clients are authenticated.
     pub clients: Option<ClientAuthorities>,
+    /// Whether requests are accepted before the handshake is complete (RFC 8446 2.3), and what clients remember
+    /// of a server together with their tickets, such as the largest head of a request (RFC 9114 7.2.4.2):
+    /// after a change their tickets are not accepted.
+    pub early_data: Option<u64>,
     /// Whether secrets are written to the file that `SSLKEYLOGFILE` names, for Wireshark. Only for
     /// development: the secrets decrypt all traffic.
     pub logs_secrets: bool,
+}
+
+/// Where the certificates of a listener come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CertificateSource {
+    /// These files; a client without a server name, or with an unknown one, gets the first.
+    Files(Vec<CertificateFiles>),
+    /// The server obtains them itself; an unknown server name is refused.
+    Issued(Arc<Issued>),
+}
+
+impl Default for CertificateSource {
+    fn default() -> Self {
+        Self::Files(Vec::new())
+    }
 }
 
 /// The oldest version of TLS that is accepted.

@@ -4,12 +4,13 @@
 //! stream without `close_notify` is an error and never the end of data (RFC 8446 6.1); after an
 //! error only the alert is sent; an idle session has no buffers.
 
+use crate::issued::CHALLENGE_PROTOCOL;
 use crate::server::ServerSettings;
 use crate::session_facts::SessionFacts;
 use outboard_reactor::{Stream, without_budget};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConnection};
-use std::io::{self, BufRead, IoSlice, Write};
+use std::io::{self, BufRead, IoSlice, Read, Write};
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
@@ -23,6 +24,8 @@ pub struct Session {
     session: Connection,
     /// Received records that the session has not processed.
     incoming: Vec<u8>,
+    /// What a client has sent before its handshake is complete, and is not read.
+    early: Vec<u8>,
     /// Records that are not written to the socket yet.
     outgoing: Vec<u8>,
     is_abandoned: bool,
@@ -44,7 +47,7 @@ impl Session {
         Self::begin(stream, session.into(), Vec::new()).await
     }
 
-    /// Accepts a client, including the handshake.
+    /// Accepts a client, including the handshake, or its part before early data.
     ///
     /// # Errors
     /// As [`Session::connect`], or the client's certificate is not valid any more.
@@ -74,10 +77,16 @@ impl Session {
     }
 
     async fn begin(stream: Stream, session: Connection, incoming: Vec<u8>) -> io::Result<Self> {
-        let outgoing = Vec::new();
-        let mut this =
-            Self { stream, session, incoming, outgoing, is_abandoned: false, has_failed: false };
-        std::future::poll_fn(|_| this.poll_handshake()).await?;
+        let mut this = Self {
+            stream,
+            session,
+            incoming,
+            early: Vec::new(),
+            outgoing: Vec::new(),
+            is_abandoned: false,
+            has_failed: false,
+        };
+        std::future::poll_fn(|_| this.poll_begun()).await?;
         Ok(this)
     }
 
@@ -91,8 +100,36 @@ impl Session {
         self.session.alpn_protocol() == Some(b"h2")
     }
 
-    fn poll_handshake(&mut self) -> Poll<io::Result<()>> {
-        while self.session.is_handshaking() {
+    /// Whether the peer is an authority that has checked a name in the handshake (RFC 8737): no data
+    /// follows.
+    pub fn is_challenge(&self) -> bool {
+        self.session.alpn_protocol() == Some(CHALLENGE_PROTOCOL)
+    }
+
+    /// Whether the handshake is not complete, of a client that sends early data: what was received may be a
+    /// replay (RFC 8446 8).
+    pub fn is_early(&self) -> bool {
+        self.session.is_handshaking()
+    }
+
+    /// Waits until the handshake is complete.
+    ///
+    /// # Errors
+    /// It fails, or the client is gone.
+    pub fn poll_handshake(&mut self) -> Poll<io::Result<()>> {
+        self.poll_until(|session| !session.is_handshaking())
+    }
+
+    /// The same, or until early data is accepted: both sides have then chosen everything.
+    fn poll_begun(&mut self) -> Poll<io::Result<()>> {
+        self.poll_until(|session| match session {
+            Connection::Server(server) => server.early_data().is_some() || !server.is_handshaking(),
+            Connection::Client(client) => !client.is_handshaking(),
+        })
+    }
+
+    fn poll_until(&mut self, is_reached: impl Fn(&mut Connection) -> bool) -> Poll<io::Result<()>> {
+        while !is_reached(&mut self.session) {
             let flushed = self.poll_flush()?;
             if !self.session.wants_read() {
                 ready!(flushed);
@@ -122,6 +159,11 @@ impl Session {
         if let Err(error) = self.session.process_new_packets() {
             return Poll::Ready(Err(self.fail(error)));
         }
+        if let Connection::Server(server) = &mut self.session
+            && let Some(mut early) = server.early_data()
+        {
+            early.read_to_end(&mut self.early)?;
+        }
         Poll::Ready(Ok(taken))
     }
 
@@ -143,7 +185,7 @@ impl Session {
         let is_waiting = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
         let has_plaintext =
             !self.session.reader().fill_buf().is_err_and(|error| is_waiting(&error));
-        if has_plaintext || !self.incoming.is_empty() {
+        if has_plaintext || !self.incoming.is_empty() || !self.early.is_empty() {
             return Poll::Ready(());
         }
         self.stream.source().poll_readable()
@@ -151,6 +193,12 @@ impl Session {
 
     /// Appends received data; 0 at the end that the peer announced.
     pub fn poll_read(&mut self, out: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        if !self.early.is_empty() {
+            let count = self.early.len();
+            out.append(&mut self.early);
+            self.early = Vec::new();
+            return Poll::Ready(Ok(count));
+        }
         loop {
             let mut plain = self.session.reader();
             match plain.fill_buf() {

@@ -27,6 +27,19 @@ pub struct SessionFacts {
     variables: Vec<(&'static str, Box<str>)>,
 }
 
+/// What the handshake of a QUIC connection has negotiated.
+#[derive(Debug, Clone, Copy)]
+pub struct QuicSession<'a> {
+    /// The server name that the client has sent.
+    pub server_name: Option<&'a str>,
+    /// The cipher suite.
+    pub cipher: Option<CipherSuite>,
+    /// Whether an earlier session was resumed.
+    pub is_resumed: bool,
+    /// The client's certificate and those of intermediate authorities.
+    pub client_chain: &'a [CertificateDer<'a>],
+}
+
 /// Whether a client has authenticated itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientCertificate {
@@ -46,18 +59,12 @@ impl SessionFacts {
     pub(crate) fn of(session: &ServerConnection, settings: &ServerSettings) -> io::Result<Self> {
         let is_resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);
         let suite = session.negotiated_cipher_suite().map(|suite| suite.suite());
-        let mut facts = Self {
-            chosen: settings.chosen(session.server_name()),
-            protocol: protocol_name(session.protocol_version()),
-            cipher: suite.map_or("", cipher_name),
+        let mut facts = Self::new(
+            settings.chosen(session.server_name()),
+            protocol_name(session.protocol_version()),
+            suite,
             is_resumed,
-            client: ClientCertificate::Missing,
-            variables: Vec::new(),
-        };
-        let resumption = if is_resumed { "Resumed" } else { "Initial" };
-        facts.set("SSL_PROTOCOL", facts.protocol);
-        facts.set("SSL_CIPHER", facts.cipher);
-        facts.set("SSL_SESSION_RESUMED", resumption);
+        );
         if let Some(clients) = &settings.clients {
             let chain = session.peer_certificates().unwrap_or_default();
             // The handshake of a new session has verified a required certificate already.
@@ -66,28 +73,35 @@ impl SessionFacts {
         Ok(facts)
     }
 
-    /// The facts about a session of QUIC, whose implementation does not report the cipher suite.
+    /// The facts about a session of QUIC, which has TLS 1.3.
     ///
     /// # Errors
     /// The required certificate is not valid any more.
-    pub fn of_quic(
-        server_name: Option<&str>,
-        chain: &[CertificateDer<'_>],
-        settings: &ServerSettings,
-    ) -> io::Result<Self> {
-        let mut facts = Self {
-            chosen: settings.chosen(server_name),
-            protocol: protocol_name(Some(ProtocolVersion::TLSv1_3)),
-            cipher: "",
-            is_resumed: false,
-            client: ClientCertificate::Missing,
-            variables: Vec::new(),
-        };
-        facts.set("SSL_PROTOCOL", facts.protocol);
+    pub fn of_quic(session: &QuicSession<'_>, settings: &ServerSettings) -> io::Result<Self> {
+        let chosen = settings.chosen(session.server_name);
+        let protocol = protocol_name(Some(ProtocolVersion::TLSv1_3));
+        let mut facts = Self::new(chosen, protocol, session.cipher, session.is_resumed);
         if let Some(clients) = &settings.clients {
-            facts.verify_client(chain, clients, false)?;
+            let is_verified = clients.is_required && !session.is_resumed;
+            facts.verify_client(session.client_chain, clients, is_verified)?;
         }
         Ok(facts)
+    }
+
+    fn new(
+        chosen: Option<Chosen>,
+        protocol: &'static str,
+        suite: Option<CipherSuite>,
+        is_resumed: bool,
+    ) -> Self {
+        let cipher = suite.map_or("", cipher_name);
+        let client = ClientCertificate::Missing;
+        let mut facts =
+            Self { chosen, protocol, cipher, is_resumed, client, variables: Vec::new() };
+        facts.set("SSL_PROTOCOL", protocol);
+        facts.set("SSL_CIPHER", cipher);
+        facts.set("SSL_SESSION_RESUMED", if is_resumed { "Resumed" } else { "Initial" });
+        facts
     }
 
     /// The variables of a request, by the names of mod_ssl.

@@ -11,11 +11,14 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKe
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
 use rustls::pki_types::UnixTime;
-use rustls::server::ProducesTickets;
+use rustls::server::{ProducesTickets, ServerSessionMemoryCache};
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 /// How long a ticket is accepted, and how long a key encrypts new ones.
 const LIFETIME_S: u64 = 6 * 60 * 60;
+/// Sessions with early data that are stored, of some 200 bytes each; the oldest are forgotten first.
+const SESSIONS: usize = 16_384;
 /// Longer sessions, because of a long chain of client certificates, are not resumed.
 const MAX_STATE_BYTES: usize = 16 << 10;
 const NAME_BYTES: usize = 16;
@@ -23,24 +26,54 @@ const TIME_BYTES: usize = 8;
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
-pub struct TicketKeys(Arc<Mutex<Vec<Known>>>);
+pub struct TicketKeys {
+    keys: Arc<PerOptions<Tickets>>,
+    sessions: Arc<PerOptions<ServerSessionMemoryCache>>,
+}
 
-/// Keys, and the settings that use them.
-type Known = (ServerOptions, Weak<Tickets>);
+/// What listeners with equal settings share.
+#[derive(Debug)]
+struct PerOptions<T>(Mutex<Vec<(ServerOptions, Weak<T>)>>);
+
+impl<T> Default for PerOptions<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> PerOptions<T> {
+    /// What others have already, or a new one.
+    fn of<E>(
+        &self,
+        options: &ServerOptions,
+        create: impl FnOnce() -> Result<Arc<T>, E>,
+    ) -> Result<Arc<T>, E> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(_, shared)| shared.strong_count() > 0);
+        let same = known.iter().find(|(theirs, _)| theirs == options);
+        if let Some(shared) = same.and_then(|(_, shared)| shared.upgrade()) {
+            return Ok(shared);
+        }
+        let fresh = create()?;
+        known.push((options.clone(), Arc::downgrade(&fresh)));
+        Ok(fresh)
+    }
+}
 
 impl TicketKeys {
     /// The keys for these settings: those of listeners that have them already, or new ones.
     pub(crate) fn of(&self, options: &ServerOptions) -> Result<Arc<Tickets>, String> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|(_, tickets)| tickets.strong_count() > 0);
-        let same = known.iter().find(|(theirs, _)| theirs == options);
-        if let Some(tickets) = same.and_then(|(_, tickets)| tickets.upgrade()) {
-            return Ok(tickets);
-        }
-        let fresh = Tickets::new(UnixTime::now().as_secs());
-        let fresh = Arc::new(fresh.map_err(|_| "no random numbers for keys of tickets")?);
-        known.push((options.clone(), Arc::downgrade(&fresh)));
-        Ok(fresh)
+        self.keys.of(options, || {
+            let fresh = Tickets::new(UnixTime::now().as_secs());
+            Ok(Arc::new(fresh.map_err(|_| "no random numbers for keys of tickets")?))
+        })
+    }
+
+    /// The sessions of listeners with early data: a ticket names one, which is removed when it is resumed, so
+    /// that a recording of the first flight is of no use (RFC 8446 8.1).
+    pub(crate) fn sessions_of(&self, options: &ServerOptions) -> Arc<ServerSessionMemoryCache> {
+        let created = || Ok::<_, Infallible>(ServerSessionMemoryCache::new(SESSIONS));
+        self.sessions.of(options, created).unwrap_or_else(|never| match never {})
     }
 }
 

@@ -3,10 +3,10 @@
 //! Invariants: what a client sends ahead waits in a buffer of bounded size; a response whose length is
 //! not declared is chunked.
 
+use super::head_text::{push_fields, text};
 use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
-use std::fmt::Write as _;
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -36,6 +36,8 @@ pub(super) enum BodyReader {
     Length(u64),
     /// Chunked; so many bytes of a chunk are left.
     Chunked(u64),
+    /// What follows a switch to WebSocket, until the client closes its side.
+    Tunnel,
     /// It was read.
     Ended,
 }
@@ -44,11 +46,13 @@ pub(super) enum BodyReader {
 pub(super) struct Reader {
     socket: OwnedReadHalf,
     ahead: BytesMut,
+    /// Those of the last body.
+    pub(super) trailers: Option<HeaderMap>,
 }
 
 impl Reader {
     pub(super) fn new(socket: OwnedReadHalf) -> Reader {
-        Reader { socket, ahead: BytesMut::new() }
+        Reader { socket, ahead: BytesMut::new(), trailers: None }
     }
 
     /// The head of the next request; `None` when the client closes in place of one.
@@ -68,10 +72,19 @@ impl Reader {
     pub(super) async fn piece(&mut self, body: &mut BodyReader) -> io::Result<Option<Bytes>> {
         if let BodyReader::Chunked(0) = body {
             let line = self.line().await?;
-            let size = std::str::from_utf8(&line).map_err(invalid)?;
+            let line = std::str::from_utf8(&line).map_err(invalid)?;
+            let size = line.split(';').next().unwrap_or_default();
             let size = u64::from_str_radix(size.trim(), 16).map_err(invalid)?;
             *body = if size > 0 { BodyReader::Chunked(size) } else { BodyReader::Ended };
-            while size == 0 && !self.line().await?.is_empty() {}
+            if size == 0 {
+                self.read_trailers().await?;
+            }
+        }
+        if *body == BodyReader::Tunnel {
+            if self.ahead.is_empty() && self.socket.read_buf(&mut self.ahead).await? == 0 {
+                return Ok(None);
+            }
+            return Ok(Some(self.ahead.split().freeze()));
         }
         let (BodyReader::Length(left) | BodyReader::Chunked(left)) = body else { return Ok(None) };
         if *left == 0 {
@@ -102,6 +115,31 @@ impl Reader {
         }
     }
 
+    /// Reads what a client still sends until it closes.
+    pub(super) async fn discard(&mut self) {
+        while self.fill().await.is_ok() {
+            self.ahead.clear();
+        }
+    }
+
+    async fn read_trailers(&mut self) -> io::Result<()> {
+        let mut lines = Vec::new();
+        loop {
+            let line = self.line().await?;
+            lines.extend_from_slice(&line);
+            lines.extend_from_slice(b"\r\n");
+            if line.is_empty() {
+                break;
+            }
+        }
+        let mut fields = vec![httparse::EMPTY_HEADER; MAX_HEADERS];
+        httparse::parse_headers(&lines, &mut fields).map_err(invalid)?;
+        let fields = fields.iter().take_while(|field| !field.name.is_empty());
+        let trailers = header_map(fields)?;
+        self.trailers = (!trailers.is_empty()).then_some(trailers);
+        Ok(())
+    }
+
     async fn line(&mut self) -> io::Result<Bytes> {
         loop {
             if let Some(at) = self.ahead.windows(2).position(|end| end == b"\r\n") {
@@ -128,11 +166,7 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(Head, usize)>> {
     let httparse::Status::Complete(used) = parsed.parse(bytes).map_err(invalid)? else {
         return Ok(None);
     };
-    let mut headers = HeaderMap::new();
-    for field in parsed.headers.iter() {
-        let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(invalid)?;
-        headers.append(name, HeaderValue::from_bytes(field.value).map_err(invalid)?);
-    }
+    let mut headers = header_map(parsed.headers.iter())?;
     let is_chunked = headers.contains_key(TRANSFER_ENCODING);
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let body = match (is_chunked, length) {
@@ -140,24 +174,62 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(Head, usize)>> {
         (false, Some(length)) => BodyReader::Length(length),
         (false, None) => BodyReader::None,
     };
-    let closes = headers.get(CONNECTION).is_some_and(|value| value == "close");
+    let connection = headers.get(CONNECTION).and_then(|value| value.to_str().ok());
+    let named: Vec<HeaderName> =
+        connection.into_iter().flat_map(|list| list.split(',')).filter_map(field_name).collect();
+    let closes = named.iter().any(|name| name == "close");
+    let method = Method::from_bytes(parsed.method.unwrap_or_default().as_bytes());
+    let method = method.map_err(invalid)?;
+    let switches = body == BodyReader::None
+        && method == Method::GET
+        && headers.get(UPGRADE).is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let body = if switches { BodyReader::Tunnel } else { body };
     let host = headers.remove(HOST).ok_or(io::ErrorKind::InvalidData)?;
+    // The authority of an absolute target is the host (RFC 9112, section 3.2.2).
+    let target = parsed.path.unwrap_or_default();
+    let absolute = target.strip_prefix("http://").and_then(|rest| rest.split_once('/'));
+    let (authority, path) = match absolute {
+        Some((authority, path)) => (authority.as_bytes(), format!("/{path}")),
+        None => (host.as_bytes(), target.to_owned()),
+    };
     OF_CONNECTION.iter().for_each(|name| drop(headers.remove(*name)));
+    named.iter().for_each(|name| drop(headers.remove(name)));
     let mut request = Request::new(());
-    *request.method_mut() =
-        Method::from_bytes(parsed.method.unwrap_or_default().as_bytes()).map_err(invalid)?;
+    *request.method_mut() = if switches { Method::CONNECT } else { method };
     *request.uri_mut() = Uri::builder()
         .scheme("http")
-        .authority(host.as_bytes())
-        .path_and_query(parsed.path.unwrap_or_default())
+        .authority(authority)
+        .path_and_query(path)
         .build()
         .map_err(invalid)?;
     *request.headers_mut() = headers;
     Ok(Some((Head { request, body, closes }, used)))
 }
 
+/// A field that Connection names, which is about this connection as well (RFC 9110, section 7.6.1).
+fn field_name(word: &str) -> Option<HeaderName> {
+    HeaderName::from_bytes(word.trim().as_bytes()).ok()
+}
+
+fn header_map<'a>(fields: impl Iterator<Item = &'a httparse::Header<'a>>) -> io::Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for field in fields {
+        let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(invalid)?;
+        headers.append(name, HeaderValue::from_bytes(field.value).map_err(invalid)?);
+    }
+    Ok(headers)
+}
+
 fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// What the framing of a response depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResponseTo {
+    pub(super) is_head: bool,
+    pub(super) closes: bool,
+    pub(super) is_tunnel: bool,
 }
 
 /// How the body of a response is marked.
@@ -166,6 +238,8 @@ pub(super) enum Framing {
     /// By its declared length, or because it has none.
     Length,
     Chunked,
+    /// By the end of the connection.
+    Tunnel,
 }
 
 /// What the client receives.
@@ -187,10 +261,13 @@ impl Writer {
     pub(super) async fn head(
         &mut self,
         head: &Response<()>,
-        is_head: bool,
-        closes: bool,
+        request: ResponseTo,
     ) -> io::Result<Framing> {
+        let ResponseTo { is_head, closes, is_tunnel } = request;
         let status = head.status();
+        if is_tunnel && status == StatusCode::OK {
+            return self.switched(head).await;
+        }
         let is_bodiless =
             is_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let has_length = head.headers().contains_key(CONTENT_LENGTH);
@@ -206,9 +283,19 @@ impl Writer {
         Ok(framing)
     }
 
+    /// The response to a request of WebSocket, which is 200 in the other versions (RFC 8441, section 5).
+    async fn switched(&mut self, head: &Response<()>) -> io::Result<Framing> {
+        let (parts, ()) = head.clone().into_parts();
+        let mut switched = Response::from_parts(parts, ());
+        *switched.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let more = "Connection: upgrade\r\nUpgrade: websocket\r\n";
+        self.socket.write_all(text(&switched, more).as_bytes()).await?;
+        Ok(Framing::Tunnel)
+    }
+
     /// A piece of its body.
     pub(super) async fn piece(&mut self, framing: Framing, piece: &[u8]) -> io::Result<()> {
-        if framing == Framing::Length {
+        if framing != Framing::Chunked {
             return self.socket.write_all(piece).await;
         }
         if piece.is_empty() {
@@ -226,7 +313,7 @@ impl Writer {
         framing: Framing,
         trailers: Option<&HeaderMap>,
     ) -> io::Result<()> {
-        if framing == Framing::Length {
+        if framing != Framing::Chunked {
             return Ok(());
         }
         let mut end = String::from("0\r\n");
@@ -234,36 +321,9 @@ impl Writer {
         end.push_str("\r\n");
         self.socket.write_all(end.as_bytes()).await
     }
-}
 
-fn text(head: &Response<()>, more: &str) -> String {
-    let status = head.status();
-    let mut text = format!(
-        "HTTP/1.1 {} {}\r\n",
-        status.as_str(),
-        status.canonical_reason().unwrap_or_default()
-    );
-    push_fields(&mut text, head.headers());
-    text.push_str(more);
-    text.push_str("\r\n");
-    text
-}
-
-fn push_fields(text: &mut String, fields: &HeaderMap) {
-    for (name, value) in fields {
-        let value = String::from_utf8_lossy(value.as_bytes());
-        let _ = write!(text, "{}: {value}\r\n", capitalized(name.as_str()));
+    /// Nothing more is sent.
+    pub(super) async fn finish(&mut self) -> io::Result<()> {
+        self.socket.shutdown().await
     }
-}
-
-/// `content-type` as HTTP/1.1 servers write it.
-fn capitalized(name: &str) -> String {
-    if name == "etag" {
-        return "ETag".to_owned();
-    }
-    let word = |word: &str| {
-        let (first, rest) = word.split_at(word.len().min(1));
-        first.to_ascii_uppercase() + rest
-    };
-    name.split('-').map(word).collect::<Vec<_>>().join("-")
 }

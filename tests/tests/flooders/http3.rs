@@ -8,7 +8,7 @@ mod violations;
 use super::*;
 
 // RFC 9114 7.2.
-const DATA: u64 = 0;
+pub(crate) const DATA: u64 = 0;
 const HEADERS: u64 = 1;
 const SETTINGS: u64 = 4;
 // RFC 9114 8.1.
@@ -24,7 +24,7 @@ fn varint(number: u64) -> Vec<u8> {
     }
 }
 
-fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
     [&varint(kind)[..], &varint(payload.len() as u64), payload].concat()
 }
 
@@ -40,7 +40,7 @@ fn head(method: u8, path: &str) -> Vec<u8> {
 }
 
 pub(crate) const GET: u8 = 0xd1;
-const POST: u8 = 0xd4;
+pub(crate) const POST: u8 = 0xd4;
 
 /// The HEADERS frame of a request.
 pub(crate) fn request(method: u8, path: &str) -> Vec<u8> {

@@ -3,7 +3,7 @@
 mod spoofed;
 
 use super::http3::client::{Client, Network, settings};
-use super::http3::{GET, request};
+use super::http3::{DATA, GET, POST, frame, request};
 use super::*;
 use crate::abused::{Abused, LARGE};
 use quinn_proto::{Dir, TransportConfig};
@@ -175,7 +175,8 @@ fn a_hostile_network_does_not_end_a_connection() {
     site.ends_unharmed("QUIC hostile network");
 }
 
-/// RFC 9000 9: each new port has to be validated, and the client is served meanwhile.
+/// RFC 9000 9: each new port has to be validated, and the client is served meanwhile. It does not know of the
+/// change, as behind a NAT that has forgotten an idle connection.
 #[test]
 fn a_client_that_changes_its_port_constantly_is_served() {
     let site = Abused::start();
@@ -199,7 +200,42 @@ fn a_client_that_changes_its_port_constantly_is_served() {
     site.ends_unharmed("QUIC migrations");
 }
 
-/// Early data can be replayed (RFC 8446 8).
+/// The same for what the client sends: its data reaches the thread that has the connection from both.
+#[test]
+fn a_client_that_changes_its_port_in_an_upload_is_served() {
+    const PIECE: usize = 32 << 10;
+    const PIECES: usize = 64;
+    let site = Abused::start();
+    let mut client = Client::connect(&site);
+    // Not before the handshake is confirmed.
+    is_served_to(&mut client, |_| ());
+    for _ in 0..3 {
+        let stream = client.open(Dir::Bi).expect("it is connected");
+        client.write(stream, &request(POST, "/digest.php"));
+        let body: Vec<u8> = (0..PIECE * PIECES).map(|at| (at / 1_000) as u8).collect();
+        for piece in body.chunks(PIECE) {
+            client.write(stream, &frame(DATA, piece));
+            client.turn();
+            client.migrate();
+        }
+        client.finish(stream);
+        let response = client.response(stream, |_| ()).expect("there is a response");
+        let expected = format!("{} {}\n", body.len(), crc32(&body));
+        assert!(response.ends_with(expected.as_bytes()), "{}", String::from_utf8_lossy(&response));
+    }
+    site.ends_unharmed("QUIC migrations of uploads");
+}
+
+/// As PHP computes it.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 }
+        })
+    })
+}
+
+/// Early data can be replayed (RFC 8446 8): it is accepted only if a listener has `early_data`.
 #[test]
 fn early_data_is_refused() {
     let site = Abused::start();

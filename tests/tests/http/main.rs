@@ -10,7 +10,7 @@ mod methods;
 mod refused;
 mod upgrades;
 
-use outboard_e2e::{Configured, Docroot};
+use outboard_e2e::{Configured, Docroot, Protocol};
 use std::sync::LazyLock;
 
 /// Without PHP's own buffer, flush() means what it says.
@@ -26,7 +26,7 @@ fn site() -> &'static Configured {
     &SITE
 }
 
-/// The answer of a script to a request of HTTP/1.1 that keeps the connection.
+/// The answer of a script to a request that keeps the connection; SERVER_PROTOCOL is that of the run.
 fn plain(body: &str) -> String {
     answer("200 OK", "Content-type: text/plain;charset=UTF-8\r\n", "", body)
 }
@@ -37,7 +37,9 @@ fn plain_and_close(body: &str) -> String {
 }
 
 fn answer(status: &str, fields: &str, connection: &str, body: &str) -> String {
-    let length = body.len();
+    let protocol = Protocol::of_run();
+    let (length, fields) = (body.len(), protocol.lines(fields));
+    let body = body.replace("HTTP/1.1", &format!("HTTP/{}", protocol.version()));
     format!(
         "HTTP/1.1 {status}\r\nServer: outboard\r\n{fields}Content-Length: {length}\r\n{connection}\r\n\
          {body}"

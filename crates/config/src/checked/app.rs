@@ -2,10 +2,12 @@
 
 use super::Rewrite;
 use super::{
-    Compose, Context, Deny, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch, Proxy,
-    Tasks,
+    Access, Compose, Context, Deny, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch,
+    Proxy, Tasks,
 };
-use super::{compose, headers, limits, log, page_cache, php, pool, proxy, rewrite, tasks, worker};
+use super::{
+    access, compose, headers, limits, log, page_cache, php, pool, proxy, rewrite, tasks, worker,
+};
 use crate::diagnostic::Kind;
 use crate::disk::Found;
 use crate::raw;
@@ -48,6 +50,8 @@ pub struct App {
     pub proxies: Vec<Proxy>,
     /// The page cache; `None`: disabled.
     pub page_cache: Option<PageCache>,
+    /// Which clients may request which paths, and how often.
+    pub access: Access,
     /// Denied paths, and directories in which no script runs.
     pub deny: Deny,
     /// Whether clients without a valid certificate are refused.
@@ -124,8 +128,9 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         index: raw.index.iter().map(|name| name.0.clone()).collect(),
         front_controller: front_controller(raw, &root, &php, &at("front_controller"), context),
         rewrites: rewrites(raw, &at("rewrite"), context),
-        headers: raw.headers.iter().map(headers::rule).collect(),
+        headers: headers::rules(raw),
         page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), context),
+        access: access::access(raw, &php, &base, context),
         deny: deny(raw, &base, context),
         requires_client_certificate: raw.require_client_certificate,
         error_pages: error_pages(raw, &root, &at("error_pages"), context),

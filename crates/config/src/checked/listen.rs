@@ -2,13 +2,15 @@
 
 mod tls;
 
-use super::{App, Context};
+use super::{Admission, App, Context, Peers};
 use crate::diagnostic::Kind;
 use crate::raw::{self, ForwardedHeader, ListenEntry};
 use crate::scalar::{Address, Fault, FilePath, Network, Peer, UNIX_PATH_MAX_BYTES};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+
+pub use tls::{Certificate, ClientAuthorities};
 
 /// An address that accepts connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +21,18 @@ pub struct Listener {
     pub address: ListenAddress,
     /// Trusted proxies and the `X-Forwarded-*` headers accepted from them.
     pub forwarding: Forwarding,
-    /// Its certificates; empty: no TLS.
+    /// Proxies whose connections start with a header of the PROXY protocol.
+    pub proxy_protocol: Peers,
+    /// The addresses whose connections are accepted.
+    pub admission: Admission,
+    /// Its certificates.
     pub certificates: Vec<Certificate>,
+    /// Whether it has certificates that the server obtains itself.
+    pub obtains_certificates: bool,
     /// Whether TLS 1.2 is refused.
     pub requires_tls13: bool,
+    /// Whether requests are accepted before the handshake is complete.
+    pub early_data: bool,
     /// How clients are authenticated; `None`: they are not.
     pub clients: Option<ClientAuthorities>,
     /// Whether requests are redirected to a TLS listener.
@@ -31,6 +41,13 @@ pub struct Listener {
     pub http3: bool,
     /// What its clients speak.
     pub protocol: Protocol,
+}
+
+impl Listener {
+    /// Whether it uses TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.obtains_certificates || !self.certificates.is_empty()
+    }
 }
 
 /// What the clients of a listener speak.
@@ -52,28 +69,6 @@ pub struct ProgramPort {
     pub app: String,
     /// The index of the port among those of the program.
     pub index: u16,
-}
-
-/// A certificate in PEM files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certificate {
-    /// The certificate chain.
-    pub certificate: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-    /// An OCSP response in DER.
-    pub ocsp: Option<PathBuf>,
-}
-
-/// The authorities of client certificates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientAuthorities {
-    /// Their certificates in PEM.
-    pub authorities: PathBuf,
-    /// Their revocation lists in PEM.
-    pub revoked: Option<PathBuf>,
-    /// Whether clients without a valid certificate are refused in the handshake.
-    pub are_required: bool,
 }
 
 /// An address to listen on.
@@ -179,8 +174,12 @@ fn listener(
                 name: address.to_string(),
                 address,
                 forwarding,
+                admission: Admission::default(),
+                proxy_protocol: Peers::default(),
                 certificates: Vec::new(),
+                obtains_certificates: false,
                 requires_tls13: false,
+                early_data: false,
                 clients: None,
                 redirects_to_https: false,
                 http3: false,
@@ -200,6 +199,9 @@ fn listener(
             let name = table.name.as_ref().map_or(own_name, |name| name.0.clone());
             let certificates = tls::certificates(table, &step, context);
             let clients = tls::clients(table, &step, context);
+            if table.early_data {
+                tls::check_early_data(table, &step, context);
+            }
             if table.http3 {
                 check_http3(table, &address, &step, context);
             }
@@ -210,8 +212,12 @@ fn listener(
                 name,
                 address,
                 forwarding: forwarding(proxies, headers),
+                proxy_protocol: Peers::new(&table.proxy_protocol),
+                admission: Admission::new(&table.allow, &table.deny),
                 certificates,
+                obtains_certificates: table.tls.is_automatic(),
                 requires_tls13: table.tls_minimum == raw::TlsVersion::Tls13,
+                early_data: table.early_data,
                 clients,
                 redirects_to_https: table.redirect_to_https,
                 http3: table.http3,
@@ -260,6 +266,8 @@ fn check_http3(
         Fault::new("HTTP/3 is for listeners of HTTP")
     } else if table.tls.is_empty() {
         Fault::new("HTTP/3 needs TLS").hint("add `tls` to this listener")
+    } else if !table.proxy_protocol.is_empty() {
+        Fault::new("HTTP/3 has no PROXY protocol").hint("use a listener of its own for each")
     } else if !matches!(address, ListenAddress::Tcp(_)) {
         Fault::new("HTTP/3 needs a port of UDP, which a Unix socket does not have")
     } else {

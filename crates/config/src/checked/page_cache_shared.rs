@@ -62,7 +62,8 @@ pub(super) fn shared(
     }
 }
 
-fn read(url: &str) -> Result<PageCacheShared, Fault> {
+/// Reads the URL of a server.
+pub(super) fn read(url: &str) -> Result<PageCacheShared, Fault> {
     let wrong = |why: &str| Fault::new(why).hint("write a URL such as \"redis://127.0.0.1:6379\"");
     let (scheme, rest) =
         url.split_once("://").ok_or_else(|| wrong("it does not start with redis://"))?;

@@ -34,7 +34,7 @@ pub struct Proxy {
 pub(super) fn proxies(raw: &raw::App, place: &[&str], context: &mut Context<'_>) -> Vec<Proxy> {
     let mut all = Vec::new();
     for (index, one) in raw.proxy.iter().enumerate() {
-        if let Err(fault) = check(&one.upstream.0) {
+        if let Err(fault) = check_url(&one.upstream.0) {
             let index = index.to_string();
             context.value(&[place, &["proxy", &index, "upstream"]].concat(), Kind::BadValue, fault);
         }
@@ -54,7 +54,8 @@ pub(super) fn proxies(raw: &raw::App, place: &[&str], context: &mut Context<'_>)
     all
 }
 
-fn check(upstream: &str) -> Result<(), Fault> {
+/// Checks the URL of a server.
+pub(super) fn check_url(upstream: &str) -> Result<(), Fault> {
     const HINT: &str = "write a URL such as \"http://127.0.0.1:3000\"";
     let rest = upstream.strip_prefix("http://").or(upstream.strip_prefix("https://"));
     let Some(rest) = rest else {
@@ -80,7 +81,7 @@ mod tests {
         for good in
             ["http://a", "https://a.example:8443/", "http://[::1]:80/base/x", "http://a/%20"]
         {
-            assert!(check(good).is_ok(), "{good}");
+            assert!(check_url(good).is_ok(), "{good}");
         }
         for bad in [
             "a:80",
@@ -91,7 +92,7 @@ mod tests {
             "http://a/?q",
             "http://a/ b",
         ] {
-            assert!(check(bad).is_err(), "{bad}");
+            assert!(check_url(bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! `[app.NAME]`: an application and how requests map to its files.
 
 use super::{
-    Compose, Log, Mode, OneOrMany, PageCacheEntry, Php, Pool, Prefetch, Proxy, RequestLimits,
-    Tasks, Worker,
+    Access, Compose, Log, Mode, OneOrMany, PageCacheEntry, Php, Pool, Prefetch, Proxy,
+    RequestLimits, Tasks, Worker,
 };
 use crate::scalar::{
     AppName, ByteSize, Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue,
@@ -58,6 +58,12 @@ pub(crate) struct App {
     /// Rules that change response headers.
     #[schemars(extend("x-alias" = ["add_header", "Header"]))]
     pub(crate) headers: Vec<HeaderRule>,
+    /// Headers that protect visitors, in responses that do not set them. `"basic"`: `X-Content-Type-Options:
+    /// nosniff`, `Referrer-Policy: strict-origin-when-cross-origin` and `X-Frame-Options: SAMEORIGIN`.
+    /// `"strict"`: the same without frames, and a content security policy that admits only what the app
+    /// serves itself. Rules of `headers` come after it.
+    #[schemars(extend("x-alias" = ["helmet", "secure_headers", "X-Frame-Options", "Content-Security-Policy"]))]
+    pub(crate) security_headers: SecurityHeaders,
     /// Pages composed of scripts, upstream responses and files.
     #[schemars(extend("x-alias" = ["ssi", "subrequest", "content_by_lua"]))]
     pub(crate) compose: Vec<Compose>,
@@ -69,10 +75,13 @@ pub(crate) struct App {
     /// Page cache: `"off"`, `"auto"`, `"on"`, or a table.
     #[schemars(extend("x-alias" = ["fastcgi_cache", "proxy_cache", "cache"]))]
     pub(crate) page_cache: PageCacheEntry,
+    /// Which clients may request which paths, and how often.
+    #[schemars(extend("x-alias" = ["limit_req", "limit_req_zone", "auth_basic", "satisfy", "basic_auth", "forward_auth", "auth_request", "rate_limit"]))]
+    pub(crate) access: Vec<Access>,
     /// Paths that get 404, including everything below them. Case is ignored. A pattern is matched
     /// against the request path, the rewritten path, and the resulting file or script, including
     /// index files.
-    #[schemars(extend("x-alias" = ["Deny", "Require", "allow"]))]
+    #[schemars(extend("x-alias" = ["Deny", "Require"]))]
     pub(crate) deny: Vec<PathPattern>,
     /// Directories in which no script runs, at any depth, such as upload directories. Requests for
     /// scripts there get 404.
@@ -109,6 +118,20 @@ pub(crate) struct App {
     pub(crate) php: Php,
     /// The app's logs.
     pub(crate) log: Log,
+}
+
+/// Headers that protect visitors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum SecurityHeaders {
+    /// None.
+    #[default]
+    Off,
+    /// Those that hardly any application contradicts.
+    Basic,
+    /// Those that an application has to be written for.
+    Strict,
 }
 
 /// A rule that changes the path of a request, or responds to it.
@@ -163,6 +186,9 @@ pub(crate) struct HeaderRule {
     /// Headers to add to those of the app.
     #[schemars(extend("propertyNames" = { "format": HeaderName::NAME }))]
     pub(crate) add: BTreeMap<String, HeaderValue>,
+    /// Headers to set unless the app has set them.
+    #[schemars(extend("propertyNames" = { "format": HeaderName::NAME }))]
+    pub(crate) default: BTreeMap<String, HeaderValue>,
     /// Headers to remove, before `set` and `add`.
     #[schemars(extend("x-alias" = ["unset", "fastcgi_hide_header"]))]
     pub(crate) remove: Vec<HeaderName>,
@@ -226,10 +252,12 @@ impl Default for App {
             front_controller: PlainText("auto".to_owned()),
             rewrite: Vec::new(),
             headers: Vec::new(),
+            security_headers: SecurityHeaders::Off,
             compose: Vec::new(),
             prefetch: Vec::new(),
             proxy: Vec::new(),
             page_cache: PageCacheEntry::default(),
+            access: Vec::new(),
             deny: Vec::new(),
             no_php_in: Vec::new(),
             require_client_certificate: false,

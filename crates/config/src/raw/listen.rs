@@ -12,7 +12,7 @@ pub(crate) enum ListenEntry {
     /// An address alone.
     Address(Address),
     /// A table.
-    Table(Listen),
+    Table(Box<Listen>),
 }
 
 /// An address that accepts connections.
@@ -48,15 +48,35 @@ pub(crate) struct Listen {
     /// of the file.
     #[serde(default)]
     pub(crate) forwarded_headers: Option<Vec<ForwardedHeader>>,
+    /// Networks whose connections are accepted; all others are closed before TLS. `"unix"` stands for peers
+    /// on a Unix socket. Behind a proxy these are the addresses of proxies. Default: all.
+    #[serde(default)]
+    pub(crate) allow: Vec<Peer>,
+    /// Networks whose connections are closed, also if `allow` has them.
+    #[serde(default)]
+    pub(crate) deny: Vec<Peer>,
+    /// Proxies whose connections start with a header of the PROXY protocol (version 1 or 2), which names the
+    /// client. Connections of these peers without a valid header are closed; those of all other peers have
+    /// none.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["proxy_protocol", "accept-proxy", "RemoteIPProxyProtocol", "send-proxy"]))]
+    pub(crate) proxy_protocol: Vec<Peer>,
     /// Certificates. With at least one, the listener speaks TLS. The server name of the client
-    /// (SNI) selects the certificate; the first one is used if none matches.
+    /// (SNI) selects the certificate; the first one is used if none matches. `"auto"`: the server
+    /// obtains and renews the certificates itself, as `[acme]` describes.
     #[serde(default)]
     #[schemars(extend("x-alias" = ["ssl_certificate", "SSLCertificateFile"]))]
-    pub(crate) tls: Vec<Certificate>,
+    pub(crate) tls: Tls,
     /// The oldest version of TLS that is accepted.
     #[serde(default)]
     #[schemars(extend("x-alias" = ["ssl_protocols", "SSLProtocol"]))]
     pub(crate) tls_minimum: TlsVersion,
+    /// Accepts requests of a client that resumes a session before its handshake is complete (TLS 1.3 and
+    /// HTTP/3): `GET`, `HEAD` and `OPTIONS` without body; others wait. PHP and upstreams see `Early-Data: 1`
+    /// (RFC 8470).
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["ssl_early_data", "0rtt"]))]
+    pub(crate) early_data: bool,
     /// Authorities (PEM) whose certificates authenticate clients; with it the listener requests a
     /// certificate of each client. Read like the certificates of the listener.
     #[serde(default)]
@@ -80,6 +100,44 @@ pub(crate) struct Listen {
     /// TLS. Needs `tls`.
     #[serde(default)]
     pub(crate) http3: bool,
+}
+
+/// Where certificates come from.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(crate) enum Tls {
+    /// The server obtains them itself.
+    Auto(AutoTls),
+    /// These files.
+    Files(Vec<Certificate>),
+}
+
+/// The server obtains certificates itself.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum AutoTls {
+    /// As `[acme]` describes.
+    Auto,
+}
+
+impl Tls {
+    /// Whether the listener does not speak TLS.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::Files(files) if files.is_empty())
+    }
+
+    /// Whether the server obtains the certificates itself.
+    pub(crate) fn is_automatic(&self) -> bool {
+        matches!(self, Self::Auto(AutoTls::Auto))
+    }
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self::Files(Vec::new())
+    }
 }
 
 /// What the clients of a listener speak.

@@ -17,13 +17,39 @@ pub(crate) struct Log {
     /// The slow log: requests that took long, with PHP's backtrace if available.
     #[schemars(extend("x-alias" = ["slowlog"]))]
     pub(crate) slow: SlowLog,
+    /// When log files are renamed. Default: never.
+    #[schemars(extend("x-alias" = ["rotation", "logrotate"]))]
+    pub(crate) rotate: LogRotation,
+}
+
+/// When log files are renamed: `access.log` to `access.log.1`, that to `access.log.2`. Of logs that
+/// share a file, the settings of the first section apply, that of the server before those of apps.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct LogRotation {
+    /// Size from which a file is renamed. `0`: any size.
+    #[schemars(extend("x-alias" = ["roll_size", "maxsize"]))]
+    pub(crate) size: ByteSize,
+    /// Age from which a file is renamed. `0`: any age.
+    #[schemars(extend("x-alias" = ["daily", "maxage"]))]
+    pub(crate) age: Period,
+    /// Number of renamed files that are stored.
+    #[schemars(range(min = 1, max = 1000), extend("x-alias" = ["roll_keep", "rotate"]))]
+    pub(crate) keep: u32,
+}
+
+impl Default for LogRotation {
+    fn default() -> Self {
+        Self { size: ByteSize(0), age: Period(0), keep: 7 }
+    }
 }
 
 /// The access log: a line per request.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AccessLog {
-    /// A file, `"stdout"`, `"stderr"` or `"off"`.
+    /// A file, `"stdout"`, `"stderr"`, `"off"`, `"journald"`, `"syslog"`, `"syslog:unix:PATH"` or
+    /// `"syslog:udp:ADDRESS:PORT"`.
     #[schemars(extend("x-former" = ["to"]))]
     pub(crate) path: FilePath,
     /// Format of a line.
@@ -46,7 +72,8 @@ pub(crate) enum AccessFormat {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ErrorLog {
-    /// A file, `"stdout"`, `"stderr"` or `"off"`.
+    /// A file, `"stdout"`, `"stderr"`, `"off"`, `"journald"`, `"syslog"`, `"syslog:unix:PATH"` or
+    /// `"syslog:udp:ADDRESS:PORT"`.
     #[schemars(extend("x-former" = ["to"]))]
     pub(crate) path: FilePath,
     /// Minimum severity of logged messages.
@@ -80,7 +107,8 @@ pub(crate) enum ErrorLevel {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SlowLog {
-    /// A file, `"stdout"`, `"stderr"` or `"off"`.
+    /// A file, `"stdout"`, `"stderr"`, `"off"`, `"journald"`, `"syslog"`, `"syslog:unix:PATH"` or
+    /// `"syslog:udp:ADDRESS:PORT"`.
     #[schemars(extend("x-former" = ["to"]))]
     pub(crate) path: FilePath,
     /// Requests that take longer are logged.

@@ -14,6 +14,9 @@ pub struct PathPattern {
     regex: Regex,
 }
 
+/// The end of a path, the extension of a compressed copy, or a path below.
+const COVERED_END: &str = r"(?:\.(?:gz|br|zst|bz2|xz))?(?:/|\z)";
+
 impl PathPattern {
     /// Whether the pattern matches a decoded path with a leading `/`, without the app's prefix.
     pub fn matches(&self, path: &[u8]) -> bool {
@@ -23,8 +26,12 @@ impl PathPattern {
     /// A regular expression that also matches everything below the pattern and compressed
     /// copies.
     pub(crate) fn covering(&self) -> String {
-        let end = r"(?:\.(?:gz|br|zst|bz2|xz))?(?:/|\z)";
-        translate(&self.text) + if self.text.ends_with('/') { "" } else { end }
+        translate(&self.text) + if self.text.ends_with('/') { "" } else { COVERED_END }
+    }
+
+    /// The same, and of a pattern that ends in `/` the directory itself.
+    pub(crate) fn covering_with_directory(&self) -> String {
+        translate(self.text.trim_end_matches('/')) + COVERED_END
     }
 
     /// A regular expression that matches everything below the directory.

@@ -19,6 +19,7 @@ use outboard_http_server::{Connection, Forwarded, RequestFacts, Written, body_re
 use outboard_http1::Method;
 use outboard_log::Wall;
 use outboard_operations::{Entities, reason};
+use std::cell::Cell;
 use std::ops::Bound;
 use std::rc::Rc;
 
@@ -48,6 +49,8 @@ pub(crate) async fn try_handle(
         forwarded: Forwarded::default(),
         request_id: gateway.next_request_id(),
         started: Wall::now(),
+        kind: Cell::default(),
+        trace: None,
     };
     let entities = match store(gateway) {
         Ok(entities) => entities,

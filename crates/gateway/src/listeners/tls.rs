@@ -7,16 +7,23 @@ use crate::gateway::Gateway;
 use outboard_config::{Config, Listener, Protocol};
 use outboard_log::{Level, Opener};
 use outboard_reactor::{activity, blocking, sleep};
-use outboard_tls::{CertificateFiles, ClientAuthorities, MinimumVersion, ServerOptions};
+use outboard_tls::{
+    CertificateFiles, CertificateSource, ClientAuthorities, Issued, MinimumVersion, ServerOptions,
+};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The interval at which files of OCSP responses are checked.
 const OCSP_INTERVAL_MS: u64 = 5_000;
 
 /// The options of a listener; `None` if it does not use TLS.
-pub(super) fn options(listener: &Listener, config: &Config) -> Option<ServerOptions> {
-    if listener.certificates.is_empty() {
+pub(super) fn options(
+    listener: &Listener,
+    config: &Config,
+    issued: &Arc<Issued>,
+) -> Option<ServerOptions> {
+    if !listener.is_encrypted() {
         return None;
     }
     let certificates = listener.certificates.iter().map(|files| CertificateFiles {
@@ -31,13 +38,20 @@ pub(super) fn options(listener: &Listener, config: &Config) -> Option<ServerOpti
     });
     let is_http = listener.protocol == Protocol::Http;
     Some(ServerOptions {
-        certificates: certificates.collect(),
+        certificates: match listener.obtains_certificates {
+            true => CertificateSource::Issued(issued.clone()),
+            false => CertificateSource::Files(certificates.collect()),
+        },
         protocols: if is_http { vec![b"h2", b"http/1.1", b"http/1.0"] } else { Vec::new() },
         minimum: match listener.requires_tls13 {
             true => MinimumVersion::Tls13,
             false => MinimumVersion::Tls12,
         },
         clients,
+        early_data: listener.early_data.then(|| {
+            let limits = &config.limits;
+            limits.request_line_bytes.saturating_add(limits.header_bytes)
+        }),
         logs_secrets: config.development.is_some(),
     })
 }

@@ -20,6 +20,7 @@ use crate::request::{RequestContext, ResponseSummary};
 use outboard_http1::normalize_path;
 use outboard_reactor::now_ms;
 use outboard_static_files::{Entry, Lookup, Root};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// Sends the file that PHP named.
@@ -151,9 +152,13 @@ async fn page(
         let proxied = Proxied { number, rewritten: Some(target.to_vec()), is_internal: true };
         return Box::pin(fetched(connection, ctx, app, &proxied, &head)).await;
     }
-    let route = match route::find(app, &normalized, query, now_ms(), &[]) {
+    // A script has led here: the access rules were those of its request.
+    let rules = Cell::default();
+    let route = match route::find(app, &normalized, query, now_ms(), (&[], &rules)) {
         Ok(route) => route,
-        Err(cold) => cold_files::find_route(connection, app, (&normalized, query), cold).await?,
+        Err(cold) => {
+            cold_files::find_route(connection, app, (&normalized, query), cold, &rules).await?
+        }
     };
     match route {
         Route::File(entry) => send(connection, ctx, app, head, &entry).await,

@@ -3,6 +3,7 @@
 //! The hot path of a hit. Invariant: stored header lines are sent as they are; only Age and the
 //! cache status are rendered.
 
+use crate::latencies::Kind;
 use crate::request::{RequestContext, ResponseSummary};
 use outboard_http_server::{Connection, Framing, HeadFacts, Written};
 use outboard_http1::{Method, write_u64};
@@ -21,6 +22,7 @@ pub(super) async fn entry(
     cache_status: CacheStatus,
 ) -> ResponseSummary {
     cache.count(cache_status);
+    ctx.kind.set(Kind::Hit);
     let (selection, chosen) = choose(connection, ctx, entry);
     let (status, body) = match selection {
         ContentSelection::Whole => (entry.status(), &chosen.body[..]),

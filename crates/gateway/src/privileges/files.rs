@@ -4,6 +4,7 @@
 //! names change their owner; links are not followed.
 
 use super::has_permissions;
+use crate::certificates;
 use outboard_config::{Config, EntityEngine, LogTarget};
 use outboard_spawner::users::User;
 use rustix::fd::AsFd;
@@ -39,7 +40,9 @@ pub(super) fn change_owner(config: &Config, own: &User, apps: &[User]) -> Result
     let caches = config.apps.iter().filter_map(|app| {
         Some((&app.page_cache.as_ref()?.disk.as_ref()?.path, vec![app.name.clone()]))
     });
-    for (directory, names) in of_store.into_iter().chain(caches) {
+    let certificates = certificates::directory(config);
+    let certificates = certificates.iter().map(|(directory, names)| (directory, names.clone()));
+    for (directory, names) in of_store.into_iter().chain(caches).chain(certificates) {
         let changed = change_directory_owner(directory, &names, own, apps);
         changed.map_err(|error| format!("the directory {}: {error}", directory.display()))?;
     }

@@ -32,6 +32,7 @@ pub(super) fn of(
     let forwarding = connection.listener.forwarding.clone();
     let peer = connection.peer.text.to_string();
     let is_trusted = connection.peer.is_trusted(&forwarding);
+    let is_early = connection.is_early;
     let version = ctx.protocol().trim_start_matches("HTTP/");
     let buffers = connection.buffers();
     let (head, input) = (&buffers.head, &buffers.input);
@@ -42,9 +43,10 @@ pub(super) fn of(
         let is_replaced = ABOUT_THE_CLIENT.iter().any(is) || is(&&b"host"[..]) || is(&PROXY);
         let is_claim =
             http_server::is_ambiguous(name) || (!is_trusted && http_server::is_claim(name));
+        let is_early_data = http_server::is_early_data(name) && (is_early || !is_trusted);
         let is_for_cache = for_cache.is_some() && is_about_representation(name);
         let is_nominated = connection_fields.iter().any(|names| names_field(names, name));
-        if !is_replaced && !is_claim && !is_for_cache && !is_nominated {
+        if !is_replaced && !is_claim && !is_early_data && !is_for_cache && !is_nominated {
             headers.add(name, value)?;
         }
     }
@@ -68,6 +70,10 @@ pub(super) fn of(
     let vias: Vec<&[u8]> = all(head, input, b"via").collect();
     let via = appended(vias.join(&b", "[..]), format!("{version} outboard").as_bytes());
     headers.add(b"Via", &via)?;
+    if is_early {
+        // The upstream may respond with 425 (RFC 8470 5.1).
+        headers.add(b"Early-Data", b"1")?;
+    }
     for (name, value) in for_cache.unwrap_or_default() {
         headers.add(name, value)?;
     }

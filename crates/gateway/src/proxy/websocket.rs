@@ -2,15 +2,17 @@
 //! relayed.
 //!
 //! Called by [`crate::dispatch`] before the request is proxied. Invariants: the client gets `101`
-//! only after the upstream has switched; a slow side delays the other instead of filling memory;
+//! only after the upstream has switched, and so does a client of HTTP/2 or HTTP/3 a 2xx, which it takes
+//! for the tunnel; a slow side delays the other instead of filling memory;
 //! other protocols are not relayed, since requests within them (h2c) would bypass all rules.
 
 use super::{Proxied, StartedResponse, head, log_failure, request};
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::upstream_call::UpstreamCall;
 use outboard_http_server::{Connection, HeaderBlock, UpgradeHandler, Upgraded};
 use outboard_http1::{BodyFraming, Method};
-use outboard_log::Reason;
+use outboard_log::{Level, Reason};
 use outboard_reactor::{current_task, deadline_passed, now_ms, set_deadline, wake};
 use outboard_upstream::{Channel, Response};
 use std::future::poll_fn;
@@ -63,10 +65,18 @@ async fn connect(
         request.headers.add(b"Sec-WebSocket-Key", KEY).map_err(failed)?;
     }
     let timeout_ms = request.timeout_ms;
-    let mut response = connection.unless_gone(app.upstream.send(request)).await?.map_err(failed)?;
+    let call = UpstreamCall::begin(ctx, app, &mut request);
+    let outcome = connection.unless_gone(app.upstream.send(request)).await?;
+    let mut response = outcome.inspect_err(|error| call.failed(error)).map_err(failed)?;
+    call.responded(response.status);
     if response.status == 101 {
         let idle_ms = app.config.proxies[proxied.number].tunnel_timeout_ms;
         return Ok(switch(connection, ctx, response, idle_ms).await);
+    }
+    if ctx.request.version.has_streams() && (200..300).contains(&response.status) {
+        let text = format!("the upstream responds to WebSocket with {}", response.status);
+        app.log_text(Level::Error, ctx.request_id, &text);
+        return Err(Reason::UpstreamFailed);
     }
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();
@@ -191,6 +201,14 @@ impl Direction {
         self.has_more = true;
         Ok(())
     }
+}
+
+/// Whether a client of HTTP/2 or HTTP/3 requests a tunnel (RFC 8441 4, RFC 9220 3). It takes each 2xx for
+/// one, so only a tunnel may be responded to with it; by HTTP/1.1 the offer of an upgrade may be ignored.
+pub(crate) fn requests_tunnel(connection: &mut Connection, ctx: &RequestContext) -> bool {
+    let has_streams = ctx.request.version.has_streams();
+    let buffers = connection.buffers();
+    has_streams && buffers.head.upgrade(&buffers.input).is_some()
 }
 
 #[cfg(test)]

@@ -44,8 +44,10 @@ impl Site {
         let app = &self.config.apps[0];
         let (files, mut looked) = (&self.files, Vec::new());
         loop {
+            let rules = &Cell::default();
+            let (full_path, looked_up) = (&path[..], &looked);
             let search =
-                Search { app, files, full_path: &path, query: None, now_ms: 0, looked: &looked };
+                Search { app, files, full_path, query: None, now_ms: 0, looked: looked_up, rules };
             match search.find() {
                 Ok(route) => return route,
                 Err(cold) => looked.push((cold.path().to_vec(), files.complete(cold.run(), 0))),

@@ -11,7 +11,9 @@ use crate::route::Script;
 use outboard_http_server as http_server;
 use outboard_http_server::Connection;
 use outboard_http1::split_host_port;
+use outboard_operations::is_trace_context;
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, RequestView, encode};
+use outboard_trace::Scope;
 use std::borrow::Cow;
 
 /// The additions to the client's request.
@@ -21,6 +23,8 @@ pub(super) struct Extra<'a> {
     /// The part of a page that the script renders; it does not get headers about the complete
     /// response.
     pub(super) part: Option<&'a SubRequest<'a>>,
+    /// The span of PHP, whose context the script gets.
+    pub(super) trace: Option<&'a Scope>,
     /// The conditions of the page cache, which replace those of the client: it requires the
     /// complete page, or a confirmation of the stored one.
     pub(super) for_cache: Option<&'a [OwnField]>,
@@ -101,6 +105,9 @@ pub(super) fn request(
     let forwarding = &connection.listener.forwarding;
     let bypasses_proxy = forwarding.has_proxies() && !connection.peer.is_trusted(forwarding);
     let headers = headers.filter(|(name, _)| !(bypasses_proxy && http_server::is_claim(name)));
+    // RFC 8470 5.1.
+    let is_early_known = connection.peer.is_trusted(forwarding) && !connection.is_early;
+    let headers = headers.filter(|(name, _)| is_early_known || !http_server::is_early_data(name));
     let headers =
         headers.filter(|(name, _)| !(extra.part.is_some() && is_about_representation(name)));
     let headers = headers
@@ -111,11 +118,20 @@ pub(super) fn request(
         Some(host) if name.eq_ignore_ascii_case(b"host") => (name, host),
         _ => (name, value),
     });
+    let is_traced = ctx.trace.is_some();
+    let headers = headers.filter(|(name, _)| !(is_traced && is_trace_context(name)));
     // HTTP/1.0 may omit it.
     let missing_host = stated_host.filter(|_| head.header(input, b"host").is_none());
     let headers = headers.chain(missing_host.map(|host| (&b"Host"[..], host)));
+    let early = connection.is_early.then_some((&b"Early-Data"[..], &b"1"[..]));
+    let headers = headers.chain(early);
     let conditions = extra.for_cache.unwrap_or_default().iter();
     let headers = headers.chain(conditions.map(|(name, value)| (&name[..], &value[..])));
+    let parent = extra.trace.map(|scope| scope.context().write());
+    let parent = parent.iter().map(|parent| (&b"traceparent"[..], &parent[..]));
+    let state = extra.trace.map_or(&b""[..], |scope| scope.recording().state());
+    let state = (!state.is_empty()).then_some((&b"tracestate"[..], state));
+    let headers = headers.chain(parent).chain(state);
     encode(RequestParts { fixed, fields, headers, params }, &mut frame);
     frame
 }

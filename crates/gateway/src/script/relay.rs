@@ -11,8 +11,9 @@ use crate::origin_response;
 use crate::request::{RequestContext, ResponseSummary};
 use crate::request_memory::RequestMemory;
 use crate::response_head::ResponseHead;
+use crate::server_timing;
 use outboard_http_server::{COPY_BYTES, Connection};
-use outboard_log::{Level, Reason};
+use outboard_log::{Level, Reason, Wall};
 use outboard_page_cache::{Field, Fields, Response};
 use outboard_php_pool::exchange::{End, Exchange, ResponseData};
 use std::rc::Rc;
@@ -48,6 +49,10 @@ pub(super) async fn start(
         let path = app.below_prefix(&connection.buffers().path);
         memory.head.headers.apply(&app.config.headers, path);
     }
+    if ctx.gateway.development().is_some() {
+        add_server_timing(&mut lease);
+    }
+    let memory = lease.memory_mut();
     let whole_bytes =
         for_cache.filter(|_| is_cacheable(&memory.head)).map_or(0, |cache| cache.whole_bytes);
     let may_wait = |arrived: &ResponseData| {
@@ -60,6 +65,18 @@ pub(super) async fn start(
         lease.memory_mut().arrived.append(more);
     }
     Ok(StartedResponse(lease))
+}
+
+/// Adds how long the request has waited and PHP has worked (W3C Server Timing), in development.
+fn add_server_timing(lease: &mut Lease) {
+    let course = &lease.exchange().course;
+    let Some(started_us) = course.started_us() else { return };
+    let took_us =
+        |from_us: u64, to_us: u64| server_timing::milliseconds(to_us.saturating_sub(from_us));
+    let queue = took_us(course.submitted_us(), started_us);
+    let php = took_us(started_us, Wall::now().unix_us);
+    let value = format!("queue;dur={queue}, php;dur={php}");
+    server_timing::add(&mut lease.memory_mut().head.headers, &value);
 }
 
 fn is_cacheable(head: &ResponseHead) -> bool {

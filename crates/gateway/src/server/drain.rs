@@ -31,6 +31,10 @@ pub(super) async fn drain(gateway: &Rc<Gateway>) {
     while is_busy() && now_ms() < until_ms + KILL_GRACE_MS {
         reactor::sleep(10).await;
     }
+    let tracer = gateway.generation().tracer.clone();
+    if let Some(tracer) = tracer {
+        tracer.finish().await;
+    }
     for sink in gateway.sinks.borrow().all() {
         sink.flush();
     }

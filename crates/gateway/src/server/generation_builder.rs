@@ -3,6 +3,7 @@
 //! Called by the server at start and at each reload. Invariants: a generation that cannot be opened
 //! leaves no process behind; other tasks run between any two of its apps.
 
+use crate::access::RateLimits;
 use crate::app::{App, Caches};
 use crate::generation::{self, Generation};
 use crate::logs::{Logs, Sinks};
@@ -99,8 +100,9 @@ impl GenerationBuilder {
             // A page cache has threads.
             let opened =
                 unbound(|| App::open(app.clone(), pool, background, logs, client, memory, caches));
-            let opened =
+            let mut opened =
                 opened.map_err(|error| ServerError::setup(format!("app {}: {error}", app.name)))?;
+            opened.rate_limits = RateLimits::open(app, &shared.access);
             let owner = Owner::of(app, &config);
             let operations =
                 FetchOperations::new(upstream.clone(), account, entities.clone(), owner);
@@ -115,11 +117,14 @@ impl GenerationBuilder {
                 pool.set_operations(operations.clone());
                 pool.set_memory(operations_memory.clone());
             });
-            apps.push(Rc::new(opened));
+            let before = predecessor.map_or(&[][..], |before| &before.apps);
+            apps.push(Rc::new(opened.continue_from(before)));
         }
         started.commit();
         let logs = Rc::<Logs>::new(server_logs);
-        Ok((Generation::new(number, config, apps, logs, upstream, entities), sinks))
+        let shares = (upstream, shared.access.clone());
+        let generation = Generation::new(number, config, apps, logs, shares, entities);
+        Ok((generation.traced(predecessor, self.share.count), sinks))
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Made by the lead for each configuration, and given to every thread.
 
+use crate::access::SharedAccess;
 use crate::app::SharedCaches;
 use crate::generation::{self, Generation};
 use crate::logs::Sinks;
@@ -27,6 +28,8 @@ pub(crate) struct GenerationShards {
     pub(crate) upstream: Arc<ClientGroup>,
     /// The same of one app, by app.
     upstream_accounts: HashMap<String, Arc<Account>>,
+    /// Bans and rate limits.
+    pub(crate) access: Arc<SharedAccess>,
     /// The logs that the lead has opened.
     pub(crate) logs: Vec<Arc<SinkTarget>>,
 }
@@ -40,6 +43,7 @@ impl GenerationShards {
             pools: names().map(|app| (app, PoolShards::new(count))).collect(),
             caches: HashMap::new(),
             upstream: generation::upstream_group(config, predecessor),
+            access: predecessor.map(|before| before.access.clone()).unwrap_or_default(),
             upstream_accounts: names().map(account).collect(),
             logs: Vec::new(),
         }

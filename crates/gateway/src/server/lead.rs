@@ -4,9 +4,9 @@
 
 use super::followers::Followers;
 use super::generation_builder::GenerationBuilder;
+use crate::certificates::TlsState;
 use crate::gateway::Gateway;
 use crate::options::Load;
-use outboard_tls::TicketKeys;
 use std::rc::Rc;
 
 /// See the module.
@@ -16,5 +16,5 @@ pub(super) struct Lead {
     pub(super) followers: Followers,
     pub(super) load: Load,
     /// Kept across reloads, so that sessions are resumed.
-    pub(super) ticket_keys: TicketKeys,
+    pub(super) tls: TlsState,
 }

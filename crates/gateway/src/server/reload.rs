@@ -9,6 +9,7 @@ use super::followers::Followers;
 use super::generation_shards::GenerationShards;
 use super::lead::Lead;
 use super::prepared::Prepared;
+use crate::certificates;
 use crate::datagrams;
 use crate::gateway::Gateway;
 use crate::listeners::{self, ConfiguredListener, Fresh};
@@ -27,13 +28,13 @@ use std::rc::Rc;
 /// # Errors
 /// Why it was given up.
 pub(super) async fn reload(lead: &Lead) -> Result<u32, ServerError> {
-    let Lead { gateway, builder, followers, load, ticket_keys } = lead;
+    let Lead { gateway, builder, followers, load, tls } = lead;
     let threads = builder.share.count;
     let (load, opener) = (load.clone(), builder.privileges.opener());
-    let ticket_keys = ticket_keys.clone();
+    let state = tls.clone();
     let loaded = blocking(move || {
         let config = load(&|path| opener.read(path))?;
-        let certificates = listeners::certificates(&config, &opener, &ticket_keys);
+        let certificates = listeners::certificates(&config, &opener, &state);
         Ok::<_, Diagnostics>((config, certificates))
     });
     let (mut config, certificates) = loaded.await.map_err(ServerError::Config)?;
@@ -64,6 +65,9 @@ pub(super) async fn reload(lead: &Lead) -> Result<u32, ServerError> {
     gateway.swap(successor, sinks, drain_timeout_ms);
     datagrams::share(gateway);
     development::configure(gateway);
+    if let Err(error) = certificates::obtain(gateway, &seed.config, tls) {
+        gateway.server.log(Level::Error, &error);
+    }
     followers.activate(|| listeners::joined(gateway, &seed.config, &certificates)).await;
     Ok(number)
 }

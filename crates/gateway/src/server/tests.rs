@@ -1,6 +1,7 @@
 //! The end of a server, and what it announces.
 
 use super::*;
+use crate::logs;
 use crate::testing::{Site, in_loop, request_text, wait_for};
 use std::cell::Cell;
 
@@ -87,6 +88,40 @@ fn logs_are_reopened_under_their_names() {
         site.get("/a.txt?2").await;
         assert!(site.log("access.log").contains("/a.txt?2"));
         assert_eq!(site.log("access.log.1").lines().count(), 1);
+    });
+}
+
+#[test]
+fn a_large_log_is_renamed_and_lines_go_on() {
+    in_loop(async {
+        let keys = "[log.access]\npath = \"access.log\"\n[log.rotate]\nsize = 100\nkeep = 2\n";
+        let site = Site::new(&[("a.txt", "a")], keys);
+        let rotate = || logs::rotate(site.gateway.sinks.borrow().all().cloned().collect());
+        for number in 1..=4 {
+            site.get(&format!("/a.txt?{number}")).await;
+            site.get(&format!("/a.txt?{number}")).await;
+            // Written by the housekeeping.
+            site.log("access.log");
+            rotate().await.unwrap();
+            rotate().await.unwrap();
+        }
+        assert_eq!(site.log("access.log"), "");
+        for (name, number) in [("access.log.1", 4), ("access.log.2", 3)] {
+            assert_eq!(site.log(name).matches(&format!("?{number} ")).count(), 2, "{name}");
+        }
+        assert!(!site.directory().join("access.log.3").exists());
+        // A directory in the way: lines go on in the old file.
+        std::fs::remove_file(site.directory().join("access.log.1")).unwrap();
+        std::fs::create_dir_all(site.directory().join("access.log.1/x")).unwrap();
+        std::fs::remove_file(site.directory().join("access.log.2")).unwrap();
+        std::fs::write(site.directory().join("access.log.2"), "").unwrap();
+        site.get("/a.txt?5").await;
+        site.get("/a.txt?5").await;
+        site.log("access.log");
+        assert!(rotate().await.is_err());
+        site.get("/a.txt?6").await;
+        let log = site.log("access.log");
+        assert!(log.contains("?5 ") && log.contains("?6 "), "{log}");
     });
 }
 

@@ -165,7 +165,7 @@ mod tests {
                 "count": 9, "longest_us": 100, "over_1_ms": 4, "over_5_ms": 3, "over_20_ms": 2,
                 "over_100_ms": 1,
             },
-            "lost_log_lines": 1, "pools": [], "tasks": [], "unshared_page_caches": [],
+            "lost_log_lines": 1, "pools": [], "tasks": [], "latencies": [], "unshared_page_caches": [],
         });
         let status: Status = serde_json::from_value(value).expect("a status");
         Status { pools: pools.iter().map(|(app, figure)| pool(app, *figure)).collect(), ..status }

@@ -7,14 +7,13 @@ use super::stream::Stream;
 use super::{STREAM_BYTES, Task};
 use crate::connection::Connection;
 use crate::connections::{Entry, Kind};
-use crate::message;
 use crate::service::Service;
 use crate::transport::Transport;
 use outboard_buffer::Held;
 use outboard_http1::Version;
 use outboard_http2::{ConnectionError, ErrorCode, Event, StreamKey};
 use outboard_log::Reason;
-use outboard_reactor::{now_ms, spawn};
+use outboard_reactor::now_ms;
 
 /// What is left to do for an event.
 enum Next {
@@ -96,14 +95,14 @@ impl<S: Service> Task<S> {
         let Some(mut connection) = self.open(key, is_end) else { return };
         let composed = connection.compose_head(Version::Http2, &self.head, is_end);
         let refusal = composed.err().map(|error| (Reason::from(error), error.reason()));
-        spawn(message::serve(self.service.clone(), connection, refusal));
+        self.early.serve(&self.service, connection, refusal);
     }
 
     /// A request has begun whose head exceeds the limits.
     fn begun_too_large(&mut self, key: StreamKey) {
         let refusal = Some((Reason::HeadersTooLarge, "headers_too_long"));
         if let Some(connection) = self.open(key, true) {
-            spawn(message::serve(self.service.clone(), connection, refusal));
+            self.early.serve(&self.service, connection, refusal);
         }
     }
 

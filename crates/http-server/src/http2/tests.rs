@@ -10,8 +10,8 @@ use http::Request;
 use outboard_reactor::testing::{in_loop, wait_for};
 use outboard_reactor::{Peer, Stream as Socket, spawn};
 use outboard_tls::{
-    CertificateFiles, Io, ServerOptions, ServerSettings, Session, TicketKeys, Trust,
-    client_settings,
+    CertificateFiles, CertificateSource, Io, ServerOptions, ServerSettings, Session, TicketKeys,
+    Trust, client_settings,
 };
 use std::fs::File;
 use std::os::unix::net::UnixStream;
@@ -36,7 +36,11 @@ async fn connect(service: &Rc<Echo>) -> SendRequest<Bytes> {
     spawn(async move {
         let file = || CERTIFICATE.into();
         let options = ServerOptions {
-            certificates: vec![CertificateFiles { chain: file(), key: file(), ocsp: None }],
+            certificates: CertificateSource::Files(vec![CertificateFiles {
+                chain: file(),
+                key: file(),
+                ocsp: None,
+            }]),
             protocols: vec![b"h2"],
             ..ServerOptions::default()
         };
@@ -115,6 +119,21 @@ fn a_request_that_waits_for_its_body_delays_no_other() {
         assert_eq!(get(&client, "/b?c").await.unwrap(), (200, b"/b".to_vec()));
         assert_eq!(slow.finish(b"late").await.unwrap(), (200, b"late".to_vec()));
         assert_eq!(service.context.open_connections(), 1);
+    });
+}
+
+#[test]
+fn a_client_that_expects_100_is_sent_it_before_its_body() {
+    in_loop(async {
+        let service = service();
+        let client = connect(&service).await;
+        let request = Request::post("https://localhost/body").header("expect", "100-continue");
+        let mut client = client.clone().ready().await.unwrap();
+        let (mut response, body) = client.send_request(request.body(()).unwrap(), false).unwrap();
+        let interim = poll_fn(|cx| response.poll_informational(cx)).await.unwrap().unwrap();
+        assert_eq!(interim.status(), 100);
+        let open = Open { response, body };
+        assert_eq!(open.finish(b"sent").await.unwrap(), (200, b"sent".to_vec()));
     });
 }
 

@@ -9,7 +9,7 @@ use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
 use crate::service::Service;
 use outboard_log::{Level, Reason};
-use outboard_quic::{Application, Connection, Endpoint, Member, Settings};
+use outboard_quic::{Application, CongestionControl, Connection, Endpoint, Member, Settings};
 use outboard_reactor::{Peer, spawn};
 use rustix::fd::OwnedFd;
 use rustix::net::{self, SocketType, sockopt};
@@ -111,6 +111,7 @@ fn settings(server: &ServerContext, context: &ListenerContext) -> io::Result<Set
         stream_window_bytes: STREAM_WINDOW_BYTES,
         connection_window_bytes: RECEIVE_WINDOW_BYTES,
         send_window_bytes: SEND_WINDOW_BYTES,
+        congestion_control: CongestionControl::of_machine(),
         // The task of a connection closes it first if it is idle; this is for clients that are gone.
         idle_timeout_ms: limits.idle_timeout_ms.max(limits.write_timeout_ms),
     })
@@ -123,11 +124,21 @@ struct Server<S> {
 }
 
 impl<S: Service> Application for Server<S> {
-    fn admits(&self, _: SocketAddr) -> bool {
+    fn admits(&self, remote: SocketAddr) -> bool {
         let server = self.service.context();
+        let listener = self.contexts.borrow().clone();
+        let peer = PeerInfo::new(Peer::Tcp(remote));
+        if let Some(reason) = self.service.refuses(&listener, peer.ip()) {
+            server.reject(&peer.text, reason);
+            return false;
+        }
         !server.is_draining()
             && !server.connections.is_full(&server.limits())
             && !server.memory.connections().has_reached_its_limit()
+    }
+
+    fn failed(&self) {
+        self.service.context().counters.borrow_mut().tls.failed += 1;
     }
 
     fn accepted(&self, quic: Rc<Connection>) {

@@ -5,7 +5,7 @@
 use crate::pace::Pace;
 use crate::server_context::ServerContext;
 use crate::transport::Transport;
-use outboard_reactor::{Stream, now_ms, share_turn, with_deadline};
+use outboard_reactor::{Stream, now_ms, share_turn, sleep, with_deadline};
 use outboard_tls::{ServerSettings, Session, SessionFacts};
 use std::io::{self, IoSlice};
 use std::rc::Rc;
@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 /// The type of the first record of a handshake (RFC 8446 5.1).
 const HANDSHAKE: u8 = 22;
+
+/// The pause between two looks whether a certificate has been obtained, which takes seconds.
+const AWAIT_MS: u64 = 100;
 
 /// The protocol that was negotiated (RFC 7301).
 pub(super) enum Negotiated {
@@ -41,9 +44,17 @@ pub(super) async fn perform(
         let _ = Transport::Plain(stream).write_all(slices, &mut pace).await;
         return Err("the client does not use TLS".to_owned());
     }
+    if let Some(name) = settings.awaited_name(&received) {
+        while now_ms() < until_ms && settings.is_awaited(&name) {
+            sleep(AWAIT_MS).await;
+        }
+    }
     let session = Session::accept_received(stream, received, &settings);
     let session = with_deadline(until_ms, session).await;
     let (session, facts) = session.map_err(too_long)?.map_err(|error| error.to_string())?;
+    if session.is_challenge() {
+        return Err("an authority has checked a name; no request follows".to_owned());
+    }
     context.counters.borrow_mut().established(&facts);
     let negotiated = match session.is_http2() {
         true => Negotiated::Http2(Transport::encrypted(session)),

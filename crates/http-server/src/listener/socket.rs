@@ -33,6 +33,11 @@ impl BindError {
     pub fn new(address: ListenAddress, source: io::Error) -> Self {
         Self { address, source }
     }
+
+    /// Whether another socket has the port.
+    pub fn is_in_use(&self) -> bool {
+        self.source.kind() == io::ErrorKind::AddrInUse
+    }
 }
 
 impl std::fmt::Display for BindError {

@@ -108,6 +108,9 @@ pub(super) struct Run {
     /// The extension swoole, for experiments that compare with it [default: the one that PHP loads].
     #[arg(long, value_name = "FILE")]
     pub(super) swoole_extension: Option<PathBuf>,
+    /// An nginx with HTTP/3 to compare with; ci/nginx-http3 builds one.
+    #[arg(long, value_name = "FILE")]
+    pub(super) nginx_http3: Option<PathBuf>,
     #[command(flatten)]
     pub(super) noise: Noise,
     #[command(flatten)]
@@ -256,7 +259,8 @@ impl Run {
         let experiments = if self.all { Experiment::all().to_vec() } else { self.names.clone() };
         let accepted = self.accept.clone();
         let swoole_extension = self.swoole_extension.clone();
-        RunPlan { experiments, accepted, swoole_extension }
+        let nginx_http3 = self.nginx_http3.clone();
+        RunPlan { experiments, accepted, swoole_extension, nginx_http3 }
     }
 
     pub(super) fn effort(&self) -> Effort {

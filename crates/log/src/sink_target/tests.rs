@@ -54,7 +54,7 @@ fn lines_of_shards_are_whole_in_a_file() {
     let path = directory.join("log");
     let target = Target::File(path.clone());
     let file = target.open(&Opener::default()).unwrap();
-    let target = SinkTarget::new(target, Opener::default(), file);
+    let target = SinkTarget::new(target, Opener::default(), file, None);
     assert_eq!(write_on_threads(&target).join().unwrap(), 0);
     assert_eq!(check(&std::fs::read(&path).unwrap()), (SHARDS * LINES) as u64);
     std::fs::remove_dir_all(&directory).unwrap();
@@ -65,7 +65,7 @@ fn lines_of_shards_are_whole_for_a_reader_that_takes_parts() {
     let (mut reader, writer) = std::io::pipe().unwrap();
     let writer = File::from(std::os::fd::OwnedFd::from(writer));
     let path = PathBuf::from("a pipe");
-    let target = SinkTarget::new(Target::File(path), Opener::default(), Some(writer));
+    let target = SinkTarget::new(Target::File(path), Opener::default(), Some(writer), None);
     let writers = write_on_threads(&target);
     let reader = thread::spawn(move || {
         let (mut read, mut piece) = (Vec::new(), [0; 1000]);
@@ -88,7 +88,7 @@ fn the_rest_of_a_line_comes_before_other_lines() {
     rustix::io::ioctl_fionbio(&writer, true).unwrap();
     let writer = File::from(std::os::fd::OwnedFd::from(writer));
     let target = Target::File("a pipe".into());
-    let target = SinkTarget::new(target, Opener::default(), Some(writer));
+    let target = SinkTarget::new(target, Opener::default(), Some(writer), None);
     let (one, other) = (Sink::of(&target), Sink::of(&target));
     let long = vec![b'x'; 100_000];
     one.line(|out| out.extend_from_slice(&long));
@@ -111,7 +111,7 @@ fn a_rotated_file_is_reopened_for_all_shards() {
     let (path, old) = (directory.join("log"), directory.join("log.1"));
     let target = Target::File(path.clone());
     let file = target.open(&Opener::default()).unwrap();
-    let target = SinkTarget::new(target, Opener::default(), file);
+    let target = SinkTarget::new(target, Opener::default(), file, None);
     let sinks = [Sink::of(&target), Sink::of(&target)];
     let write = |line: &[u8]| {
         sinks.iter().for_each(|sink| {

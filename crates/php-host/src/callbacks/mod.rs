@@ -8,6 +8,7 @@ mod head;
 mod log;
 mod output;
 mod purge;
+mod span;
 mod streams;
 mod task;
 mod worker_script;

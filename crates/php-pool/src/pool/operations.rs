@@ -10,11 +10,13 @@ mod forwarded;
 use super::Pool;
 use super::worker::{PANICKED, Worker};
 use crate::budget::Budget;
+use crate::script_span;
 use crate::worker_id::WorkerId;
 use outboard_buffer::Account;
 use outboard_reactor::{contain, current_task};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
+use outboard_trace::Scope;
 use std::fmt;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
@@ -64,6 +66,8 @@ pub struct Requester {
     pub(super) request: Tag,
     /// The account of the worker's operations.
     pub(super) memory: Rc<Account>,
+    /// The span of the request, if it is traced.
+    pub(super) trace: Option<Scope>,
 }
 
 impl Requester {
@@ -75,6 +79,11 @@ impl Requester {
     /// The account of the worker's operations.
     pub fn memory(&self) -> &Rc<Account> {
         &self.memory
+    }
+
+    /// The span of PHP that the operation is part of.
+    pub fn trace(&self) -> Option<&Scope> {
+        self.trace.as_ref()
     }
 
     /// Sends a completion without waiting: what does not fit into the ring is queued. Callers that send
@@ -249,10 +258,15 @@ impl Pool {
         }
     }
 
-    /// Queues an operation until the workers are not borrowed any more.
+    /// Queues an operation until the workers are not borrowed any more. A span is added to its trace at
+    /// once: later the request may have ended.
     pub(super) fn queue_operation(&self, worker: &Worker, request: Tag, payload: &[u8]) {
+        if let Ok(Operation { call: Call::Span(call), .. }) = Operation::decode(payload) {
+            return script_span::add(worker.trace_of(request).as_ref(), &call);
+        }
         let (way, memory) = (Way::Here(self.weak_self.clone()), worker.memory().clone());
-        let requester = Requester { way, worker: worker.id, request, memory };
+        let trace = worker.trace_of(request);
+        let requester = Requester { way, worker: worker.id, request, memory, trace };
         self.pending_operations.borrow_mut().push_back((requester, payload.to_vec()));
         self.active.list_pool();
     }

@@ -26,6 +26,7 @@ use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::spsc::Corrupt;
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::lifecycle::State;
+use outboard_trace::Scope;
 pub(crate) use receive::{FrameOutcome, WorkerMessage};
 use std::collections::VecDeque;
 use std::io;
@@ -165,6 +166,11 @@ impl Worker {
     /// The account of its operations.
     pub(crate) fn memory(&self) -> &Rc<Account> {
         self.unsent_held.account()
+    }
+
+    /// The span of one of its requests, if that is traced.
+    pub(crate) fn trace_of(&self, request: Tag) -> Option<Scope> {
+        self.leases.get(request)?.exchange.trace.clone()
     }
 
     pub(crate) fn state(&self) -> State {

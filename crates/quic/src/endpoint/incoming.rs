@@ -46,6 +46,7 @@ fn accept(shared: &Rc<Shared>, incoming: Incoming, buffer: &mut Vec<u8>) {
             shared.mark_ready(handle);
         }
         Err(error) => {
+            shared.application.failed();
             if let Some(response) = error.response {
                 shared.socket.send(&response, buffer);
             }

@@ -82,5 +82,5 @@ fn equal_settings_have_the_same_keys_while_they_are_used() {
     drop((first, other));
     // A failed reload does not keep what it has made.
     assert_eq!(keys.of(&plain).unwrap().decrypt(&ticket), None);
-    assert_eq!(keys.0.lock().unwrap().len(), 1);
+    assert_eq!(keys.keys.0.lock().unwrap().len(), 1);
 }

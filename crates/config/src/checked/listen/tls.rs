@@ -1,10 +1,32 @@
 //! The TLS settings of listeners.
 
-use super::{Certificate, ClientAuthorities};
 use crate::checked::Context;
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::Fault;
+use std::path::PathBuf;
+
+/// A certificate in PEM files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The certificate chain.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// An OCSP response in DER.
+    pub ocsp: Option<PathBuf>,
+}
+
+/// The authorities of client certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientAuthorities {
+    /// Their certificates in PEM.
+    pub authorities: PathBuf,
+    /// Their revocation lists in PEM.
+    pub revoked: Option<PathBuf>,
+    /// Whether clients without a valid certificate are refused in the handshake.
+    pub are_required: bool,
+}
 
 pub(super) fn certificates(
     table: &raw::Listen,
@@ -18,7 +40,10 @@ pub(super) fn certificates(
         let key = file("key", &written.key);
         Certificate { certificate, key, ocsp: written.ocsp.as_ref().map(|path| file("ocsp", path)) }
     };
-    table.tls.iter().enumerate().map(read).collect()
+    match &table.tls {
+        raw::Tls::Files(files) => files.iter().enumerate().map(read).collect(),
+        raw::Tls::Auto(_) => Vec::new(),
+    }
 }
 
 pub(super) fn clients(
@@ -53,6 +78,21 @@ pub(super) fn clients(
     })
 }
 
+/// Early data proves nothing about the client, so it is not for those that have to prove something.
+pub(super) fn check_early_data(table: &raw::Listen, step: &str, context: &mut Context<'_>) {
+    let fault = if table.tls.is_empty() {
+        Fault::new("`early_data` needs a listener with TLS").hint("add `tls`")
+    } else if table.protocol != raw::Protocol::Http {
+        Fault::new("early data is for listeners of HTTP: it can be replayed")
+    } else if table.client_ca.is_some() {
+        Fault::new("early data is not accepted from clients with certificates")
+            .hint("remove `early_data` or `client_ca`")
+    } else {
+        return;
+    };
+    context.value(&["listen", step, "early_data"], Kind::BadValue, fault);
+}
+
 #[cfg(test)]
 mod tests {
     use crate::Config;
@@ -83,6 +123,17 @@ mod tests {
         assert!(required.contains("no listener requests certificates of clients"), "{required}");
         let missing = errors(&format!("{TLS}\nclient_ca = \"nowhere.pem\""), "");
         assert!(missing.contains("nowhere.pem"), "{missing}");
+    }
+
+    #[test]
+    fn early_data_is_for_http_without_client_certificates() {
+        assert_eq!(errors(&format!("{TLS}\nearly_data = true"), ""), "");
+        for (listener, error) in [
+            ("early_data = true".to_owned(), "needs a listener with TLS"),
+            (format!("{TLS}\nearly_data = true\nclient_ca = \"Cargo.toml\""), "with certificates"),
+        ] {
+            assert!(errors(&listener, "").contains(error), "{listener}");
+        }
     }
 
     #[test]

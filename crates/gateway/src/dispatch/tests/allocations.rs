@@ -96,6 +96,25 @@ async fn files(requests: usize) {
     assert!(client.has("\r\n\r\nhello"));
 }
 
+/// Ten rules with networks and rates, of which a request has to satisfy six.
+async fn files_with_access_rules(requests: usize) {
+    let rule = |path: &str| {
+        format!(
+            "[[app.site.access]]\npath = \"{path}\"\ndeny = [\"10.0.0.0/8\"]\n\
+             rate_limit = {{ rate = \"1000000/s\", key = \"cookie:sid\", clients = 64 }}\n"
+        )
+    };
+    let rules: String =
+        ["/", "/a.txt", "*.txt", "/**", "*", "/b/", "/c", "/d", "/e"].map(rule).concat();
+    let rules = format!("[[app.site.access]]\nallow = [\"192.0.2.0/24\"]\n{rules}{LOG}");
+    let site = Site::new(&[("a.txt", "hello")], &rules);
+    let mut client = Client::of(&site, "/a.txt");
+    for _ in 0..requests {
+        client.exchange(|| {}).await;
+    }
+    assert!(client.has("\r\n\r\nhello"));
+}
+
 /// A file that is kept compressed; one that has just been written would be left as it is.
 async fn compressed_files(requests: usize) {
     let body = "body {}".repeat(1_000);
@@ -150,6 +169,11 @@ async fn hits(requests: usize) {
 async fn classic_hits(requests: usize) {
     scripts(requests, CACHE, "/index.php?a=1", &[LIFETIME, HTML, "Vary: Accept-Encoding"], true)
         .await;
+}
+
+#[test]
+fn access_rules_allocate_nothing() {
+    check(files_with_access_rules);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! The same stack serves a request by each of them in turns, all over TLS.
 
-use super::{HTTP1, LARGE, SHARED, SINGLE};
+use super::{HTTP1, LARGE, QUIC_LARGE, QUIC_SHARED, QUIC_SINGLE, SHARED, SINGLE};
 use crate::error::Result;
 use crate::experiment::page_cache::launch_caching;
 use crate::fixture::Fixture;
@@ -49,10 +49,6 @@ const fn shape(name: &'static str, over: Over) -> Shape {
 
 const AGAINST_HTTP1: [Shape; 3] =
     [shape("HTTP/2 10×10", SHARED), shape("HTTP/2 100×1", SINGLE), shape("HTTP/1.1 c=100", HTTP1)];
-
-const QUIC_SHARED: Over = Over::Http3 { connections: 10, streams: 10 };
-const QUIC_SINGLE: Over = Over::Http3 { connections: 100, streams: 1 };
-const QUIC_LARGE: Over = Over::Http3 { connections: 10, streams: 1 };
 
 const AGAINST_HTTP2: [Table<'_>; 4] = [
     Table {

@@ -61,7 +61,7 @@ impl ForwardedOperations {
             Call::Task(_) => true,
             Call::Fetch(call) => call.url.starts_with(b"entities:"),
             Call::FetchBody(_) | Call::Forget => self.is_open(worker, operation.id),
-            Call::Purge(_) | Call::Stream(_) => false,
+            Call::Purge(_) | Call::Stream(_) | Call::Span(_) => false,
         }
     }
 
@@ -181,7 +181,8 @@ impl Pool {
         let memory = remote.memory.clone();
         // Before all completions, after which the worker may be lent.
         self.shard.send(holder, Message::Begun { worker, bytes: payload.len() });
-        let requester = Requester { way: Way::Remote(remote), worker, request, memory };
+        let requester =
+            Requester { way: Way::Remote(remote), worker, request, memory, trace: None };
         let operations = self.operations.borrow().clone();
         if contain(|| operations.begin(requester.clone(), payload)).is_err() {
             self.log(Level::Error, "an operation of a worker made the gateway panic");

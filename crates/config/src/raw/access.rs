@@ -1,0 +1,187 @@
+//! `[[app.NAME.access]]`: which clients may request some paths, and how often; `[bans]`.
+
+use super::OneOrMany;
+use crate::scalar::{
+    ByteSize, FilePath, HeaderName, PathPattern, Peer, Period, PlainText, RateText,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Which clients may request some paths, and how often. A request has to satisfy all rules whose paths it
+/// matches.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Access {
+    /// Paths that the rule protects, with everything below them, in any case. As with `deny`, the pattern is
+    /// matched against the request path, the rewritten path, and the resulting file or script, and also
+    /// against what follows a script in the path (`/index.php/admin`). Default: all requests.
+    #[schemars(extend("x-alias" = ["location", "Location", "matcher"]))]
+    pub(crate) path: Option<PathPattern>,
+    /// Paths to which the rule does not apply.
+    #[schemars(extend("x-alias" = ["exclude", "not"]))]
+    pub(crate) except: Vec<PathPattern>,
+    /// Networks whose clients are admitted; all others get 403. `"unix"` stands for peers on a Unix socket.
+    /// Default: all.
+    #[schemars(extend("x-alias" = ["Require", "remote_ip", "whitelist"]))]
+    pub(crate) allow: Vec<Peer>,
+    /// Networks whose clients get 403, also if `allow` has them.
+    #[schemars(extend("x-alias" = ["Deny", "blacklist"]))]
+    pub(crate) deny: Vec<Peer>,
+    /// How many requests a client may send; further requests get 429. A rate such as `"10/s"` or
+    /// `"300/min"`, or a table.
+    #[schemars(extend("x-alias" = ["limit_req", "throttle"]))]
+    pub(crate) rate_limit: Option<RateLimitEntry>,
+    /// Maximum size of a request body, if it is less than `limits.body`; larger requests get 413.
+    #[schemars(extend("x-alias" = ["client_max_body_size", "LimitRequestBody"]))]
+    pub(crate) body: Option<ByteSize>,
+    /// Users and passwords (RFC 7617); clients without one of them get 401.
+    #[schemars(extend("x-alias" = ["auth_basic", "AuthType", "basicauth"]))]
+    pub(crate) basic_auth: Option<BasicAuth>,
+    /// Another service that decides about each request.
+    #[schemars(extend("x-alias" = ["auth_request", "ForwardAuth"]))]
+    pub(crate) forward_auth: Option<ForwardAuth>,
+    /// Origins whose pages may read responses (CORS). Preflight requests get their response from the gateway,
+    /// and `Access-Control-…` fields of PHP and upstreams are removed. Of several rules the last one decides.
+    pub(crate) cors: Option<Cors>,
+}
+
+/// Origins whose pages may read responses.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cors {
+    /// Such as `https://app.example.org`, or `*` for all.
+    #[schemars(extend("x-alias" = ["Access-Control-Allow-Origin"]))]
+    pub(crate) origins: OneOrMany<PlainText>,
+    /// Methods of requests with a preflight.
+    #[serde(default = "methods")]
+    pub(crate) methods: Vec<PlainText>,
+    /// Header fields of requests with a preflight.
+    #[serde(default)]
+    pub(crate) headers: Vec<HeaderName>,
+    /// Header fields of responses that pages can read, in addition to the usual ones.
+    #[serde(default)]
+    pub(crate) expose: Vec<HeaderName>,
+    /// Whether requests can have cookies and passwords; the origins are named then.
+    #[serde(default)]
+    pub(crate) credentials: bool,
+    /// How long browsers remember the response to a preflight.
+    #[serde(default = "ten_minutes")]
+    pub(crate) max_age: Period,
+}
+
+fn methods() -> Vec<PlainText> {
+    ["GET", "HEAD", "POST"].map(|name| PlainText(name.to_owned())).to_vec()
+}
+
+fn ten_minutes() -> Period {
+    Period(600_000)
+}
+
+/// Another service that decides about each request: it gets a GET with the request's header fields and
+/// `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For`. A
+/// status of 2xx admits the request; any other response is sent to the client. Without a response the client
+/// gets 502 or 504.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ForwardAuth {
+    /// URL of the service, with its path: `http://127.0.0.1:9091/api/verify`.
+    #[schemars(extend("x-alias" = ["uri", "address", "auth_request"]))]
+    pub(crate) upstream: PlainText,
+    /// Fields of the service's response that the request gets. They are removed from every request that a
+    /// client sends to the app.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["auth_request_set", "authResponseHeaders"]))]
+    pub(crate) copy_headers: Vec<HeaderName>,
+    /// Maximum time for the response.
+    #[serde(default = "five_seconds")]
+    #[schemars(extend("x-minimum" = "10ms"))]
+    pub(crate) timeout: Period,
+    /// Whether the certificate of an `https` service is verified.
+    #[serde(default = "yes")]
+    pub(crate) verify: bool,
+}
+
+fn five_seconds() -> Period {
+    Period(5_000)
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Users and passwords.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BasicAuth {
+    /// What browsers show when they request the password.
+    #[serde(default = "realm")]
+    #[schemars(extend("x-alias" = ["AuthName"]))]
+    pub(crate) realm: PlainText,
+    /// File of `htpasswd` with lines `NAME:HASH`, relative to the configuration file; it is read at start
+    /// and at each reload. Hashes are of bcrypt (`htpasswd -B`) or Argon2.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["auth_basic_user_file", "AuthUserFile"]))]
+    pub(crate) file: Option<FilePath>,
+    /// Hashes by user name, in addition to the file.
+    #[serde(default)]
+    pub(crate) users: BTreeMap<String, PlainText>,
+}
+
+fn realm() -> PlainText {
+    PlainText("Restricted".to_owned())
+}
+
+/// Banned clients.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Bans {
+    /// File in which the bans of `outboard ban` survive a restart; the gateway's user must be able to write
+    /// to its directory. It is read at the start. Default: `bans` in the directory that systemd names in
+    /// `STATE_DIRECTORY`, and otherwise none.
+    pub(crate) file: Option<FilePath>,
+}
+
+/// A rate limit: the rate alone, or a table.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(crate) enum RateLimitEntry {
+    /// The rate alone.
+    Rate(RateText),
+    /// A table.
+    Table(Box<RateLimit>),
+}
+
+/// How many requests a client may send.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RateLimit {
+    /// Requests in a period, such as `"10/s"`, `"300/min"` or `"5/10s"`.
+    pub(crate) rate: RateText,
+    /// Requests that are admitted at once after a pause. Default: those of one period.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) burst: Option<u32>,
+    /// What distinguishes clients: `"address"` (an IPv6 /64 network counts as one address),
+    /// `"header:NAME"` or `"cookie:NAME"`. A request without that header or cookie counts by its address.
+    #[serde(default = "address")]
+    #[schemars(extend("x-alias" = ["zone", "$binary_remote_addr"]))]
+    pub(crate) key: PlainText,
+    /// Clients that are known at the same time, of 32 bytes each. With more active clients, some share a
+    /// limit.
+    #[serde(default = "default_clients")]
+    #[schemars(range(min = 16, max = 10_000_000))]
+    pub(crate) clients: u32,
+    /// Whether refused requests get `RateLimit` and `RateLimit-Policy` fields in addition to `Retry-After`.
+    #[serde(default)]
+    pub(crate) headers: bool,
+}
+
+fn address() -> PlainText {
+    PlainText("address".to_owned())
+}
+
+pub(crate) fn default_clients() -> u32 {
+    65_536
+}

@@ -1,0 +1,73 @@
+//! [`SharedAccess`]: what all threads and all generations share: bans, tables of rate limits, and passwords.
+//!
+//! Created at start. Invariant: a rate limit that a reload does not change keeps its table, so that a reload
+//! gives clients no new tokens.
+
+use super::ban_file::BanFile;
+use super::passwords::Passwords;
+use outboard_access::{Ban, BanList, Network, RateTable};
+use outboard_config::RateLimit;
+use outboard_log::Wall;
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct SharedAccess {
+    /// Banned networks.
+    pub(crate) bans: BanList,
+    /// Bans on disk; `None`: they end with the server.
+    ban_file: Mutex<Option<BanFile>>,
+    /// Passwords that are verified.
+    pub(crate) passwords: Passwords,
+    tables: Mutex<HashMap<Identity, Weak<RateTable>>>,
+}
+
+/// A rate limit, by app, path, number among equal ones and settings.
+type Identity = (String, String, usize, RateLimit);
+
+impl SharedAccess {
+    /// Reads the bans of a file, to which changes are written from now on.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub(crate) fn open_bans(&self, path: PathBuf) -> io::Result<()> {
+        let file = BanFile::open(path, &self.bans, Wall::now().unix_s())?;
+        *lock(&self.ban_file) = Some(file);
+        Ok(())
+    }
+
+    /// Writes a change of the bans to disk. It may wait for the disk.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn store_ban(&self, network: &Network, ban: Option<&Ban>) -> io::Result<()> {
+        match &mut *lock(&self.ban_file) {
+            Some(file) => file.append((network, ban), &self.bans, Wall::now().unix_s()),
+            None => Ok(()),
+        }
+    }
+
+    /// The table of a limit, which is an app's n-th of this path.
+    pub(super) fn table(
+        &self,
+        (app, path, number): (&str, &str, usize),
+        limit: &RateLimit,
+    ) -> Arc<RateTable> {
+        let mut tables = lock(&self.tables);
+        let identity = (app.to_owned(), path.to_owned(), number, limit.clone());
+        if let Some(present) = tables.get(&identity).and_then(Weak::upgrade) {
+            return present;
+        }
+        tables.retain(|_, table| table.strong_count() > 0);
+        let table = Arc::new(RateTable::new(limit.rate, limit.clients));
+        tables.insert(identity, Arc::downgrade(&table));
+        table
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

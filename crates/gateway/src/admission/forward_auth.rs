@@ -1,0 +1,156 @@
+//! Forward authentication: another service decides about a request, and names its user.
+//!
+//! Called for requests whose rules have such a service. Invariants: the fields in which the service names the
+//! user are removed from every request of the app, whether the service is asked or not, so that no client
+//! names itself; a service that does not respond admits nobody.
+
+use crate::app::App;
+use crate::proxy;
+use crate::request::{RequestContext, ResponseSummary, refuse, send};
+use crate::response_head::ResponseHead;
+use outboard_config::{ForwardAuth, RuleSet};
+use outboard_http_server::{Connection, is_ambiguous, is_claim};
+use outboard_log::Reason;
+use outboard_upstream::{Error, Request, RequestHeaders, Url};
+use std::rc::Rc;
+
+/// Of a response that refuses a request.
+const BODY_MAX_BYTES: u64 = 256 << 10;
+
+/// Removes the fields in which services name users.
+pub(crate) fn remove_identity(connection: &mut Connection, app: &App) {
+    let names = &app.config.access.identity_headers;
+    if !names.is_empty() {
+        let is_own =
+            |name: &[u8]| names.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name));
+        connection.remove_fields(is_own);
+    }
+}
+
+/// Responds as the service does to a request that it does not admit; `None` if every rule's service does.
+pub(super) async fn try_refuse(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &Rc<App>,
+    rules: RuleSet,
+) -> Option<ResponseSummary> {
+    for index in rules.indices() {
+        let Some(service) = &app.config.access.rules[index].forward_auth else { continue };
+        if nominates(connection, &service.copy_headers) {
+            return Some(refuse(connection, ctx, Some(app), Reason::BadRequest).await);
+        }
+        let asked = ask(connection, ctx, app, service).await;
+        let (head, body) = match asked {
+            Ok(response) => response,
+            Err(reason) => return Some(refuse(connection, ctx, Some(app), reason).await),
+        };
+        if !(200..300).contains(&head.status) {
+            let text = ctx.describe(connection);
+            ctx.gateway.log_refusal(Some(app), ctx.request_id, Reason::AuthRefused, &text);
+            connection.context.count_refusal(Reason::AuthRefused);
+            return Some(send(connection, ctx, head.status, &head.headers, &body).await);
+        }
+        for name in &service.copy_headers {
+            // A second rule's service replaces what the first one has said.
+            connection.remove_fields(|own| own.eq_ignore_ascii_case(name.as_bytes()));
+            let lines = head.headers.lines();
+            for (found, value) in lines.filter(|(own, _)| own.eq_ignore_ascii_case(name.as_bytes()))
+            {
+                connection.insert_field(found, value);
+            }
+        }
+    }
+    None
+}
+
+/// Whether a Connection field names one of the fields, so that a proxy would remove it (RFC 9110 7.6.1): the
+/// upstream would not learn who the client is.
+fn nominates(connection: &mut Connection, names: &[String]) -> bool {
+    let buffers = connection.buffers();
+    let fields = buffers.head.headers(&buffers.input);
+    let mut own = fields.filter(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
+    own.any(|(_, value)| {
+        let mut nominated = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+        nominated.any(|one| names.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(one)))
+    })
+}
+
+async fn ask(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &Rc<App>,
+    service: &ForwardAuth,
+) -> Result<(ResponseHead, Vec<u8>), Reason> {
+    let failed = |error: Error| proxy::log_failure(app, ctx.request_id, &error);
+    let request = request(connection, ctx, app, service).map_err(failed)?;
+    let exchange = async {
+        let mut response = app.upstream.send(request).await?;
+        let mut body = Vec::new();
+        while !response.is_over() {
+            response.read(&mut body).await?;
+        }
+        Ok((response, body))
+    };
+    let (response, body) = connection.unless_gone(exchange).await?.map_err(failed)?;
+    let head = ResponseHead::of_upstream(response.status, &response.headers);
+    Ok((head.map_err(|_| Reason::UpstreamFailed)?, body))
+}
+
+/// A GET with the client's fields, and with those that name the request.
+fn request(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &App,
+    service: &ForwardAuth,
+) -> Result<Request, Error> {
+    let client = ctx.client(connection).to_owned();
+    let buffers = connection.buffers();
+    let (head, input) = (&buffers.head, &buffers.input);
+    let mut headers = RequestHeaders::default();
+    for (name, value) in head.headers(input).filter(|(name, _)| is_passed_on(name)) {
+        headers.add(name, value)?;
+    }
+    let host = ctx.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
+    let scheme: &[u8] = if ctx.forwarded.https { b"https" } else { b"http" };
+    headers.add(b"X-Forwarded-For", client.as_bytes())?;
+    headers.add(b"X-Forwarded-Proto", scheme)?;
+    headers.add(b"X-Forwarded-Host", host)?;
+    headers.add(b"X-Forwarded-Method", head.method(input))?;
+    headers.add(b"X-Forwarded-Uri", &head.origin_form(input))?;
+    let mut request = Request::get(Url::parse(service.upstream.as_bytes())?);
+    request.headers = headers;
+    request.connect_timeout_ms = service.timeout_ms;
+    request.timeout_ms = service.timeout_ms;
+    request.max_body_bytes = BODY_MAX_BYTES;
+    request.max_redirects = 0;
+    request.verify = service.verifies;
+    request.decompress = false;
+    request.introduces_itself = false;
+    request.account = Some(app.upstream_account.clone());
+    Ok(request)
+}
+
+/// Whether a client's field is for the service: not one about the connection, the body, a condition or a
+/// range, and not a claim, which the gateway sets itself.
+fn is_passed_on(name: &[u8]) -> bool {
+    const OTHERS: [&[u8]; 10] = [
+        b"host",
+        b"connection",
+        b"keep-alive",
+        b"upgrade",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"expect",
+        b"proxy",
+        b"via",
+    ];
+    let starts =
+        |start: &[u8]| name.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start));
+    !OTHERS.iter().any(|other| name.eq_ignore_ascii_case(other))
+        && !starts(b"content-")
+        && !starts(b"if-")
+        && !starts(b"range")
+        && !is_ambiguous(name)
+        && !is_claim(name)
+}

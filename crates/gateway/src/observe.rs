@@ -1,0 +1,95 @@
+//! What remains of a request: its durations in the histograms, its trace, its line in the access log.
+//!
+//! Called by [`crate::dispatch`] at the end of each request, once. Invariant: the three agree about its
+//! duration.
+
+use crate::access_log;
+use crate::app::App;
+use crate::generation::Generation;
+use crate::latencies::{Phase, Series};
+use crate::request::{RequestContext, ResponseSummary};
+use crate::tracing::Ended;
+use outboard_histogram::Exemplar;
+use outboard_http_server::{Connection, Written};
+use outboard_log::Wall;
+use outboard_trace::{Kind, Scope, Span};
+
+/// The part of a path or of a `User-Agent` that becomes an attribute.
+const MAX_TEXT_BYTES: usize = 512;
+
+/// The request has ended.
+pub(crate) fn end(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: Option<&App>,
+    generation: &Generation,
+    summary: &ResponseSummary,
+) {
+    let now = Wall::now();
+    let head_written = connection.head_written.take();
+    let traced = generation.tracer.as_ref().zip(ctx.trace.as_ref());
+    let is_exported = traced.is_some_and(|(tracer, scope)| {
+        let ended = Ended {
+            start_us: ctx.started.unix_us,
+            end_us: now.unix_us,
+            has_failed: summary.status >= 500 || summary.written == Written::Broken,
+        };
+        tracer.end(scope, ended, || request_span(scope, connection, ctx, app, summary))
+    });
+    if let Some(app) = app {
+        let status = if summary.written == Written::Broken { 0 } else { summary.status };
+        let since = |at: Wall| at.unix_us.saturating_sub(ctx.started.unix_us);
+        let series = |phase| Series::new(phase, ctx.kind.get(), status);
+        let us = since(now);
+        app.latencies.record(series(Phase::Total), us);
+        if let Some(at) = head_written {
+            app.latencies.record(series(Phase::FirstByte), since(at));
+        }
+        if let Some(scope) = ctx.trace.as_ref().filter(|_| is_exported) {
+            let (trace_id, span_id) = (scope.context().trace_id.bytes(), scope.span_id().bytes());
+            let exemplar = Exemplar { trace_id, span_id, us, unix_us: now.unix_us };
+            app.latencies.set_exemplar(series(Phase::Total), exemplar);
+        }
+    }
+    access_log::write(connection, ctx, app, generation, summary, now);
+}
+
+/// The span of a request.
+fn request_span(
+    scope: &Scope,
+    connection: &Connection,
+    ctx: &RequestContext,
+    app: Option<&App>,
+    summary: &ResponseSummary,
+) -> Span {
+    let unknown = (&b"HTTP"[..], &b""[..], &b""[..]);
+    let (method, path, agent) = connection.buffers.as_ref().map_or(unknown, |buffers| {
+        let (head, input) = (&buffers.head, &buffers.input);
+        (head.method(input), head.path(input), head.header(input, b"user-agent").unwrap_or(b""))
+    });
+    let method = text(method);
+    let scheme = if ctx.forwarded.https { "https" } else { "http" };
+    let version = ctx.protocol().trim_start_matches("HTTP/").trim_end_matches(".0");
+    let version = if version == "1" { "1.0" } else { version };
+    let mut span = Span::new(scope.span_id(), Kind::Server, method.clone())
+        .with("http.request.method", method)
+        .with("url.path", text(path))
+        .with("url.scheme", scheme)
+        .with("network.protocol.version", version)
+        .with("client.address", ctx.client(connection).to_owned())
+        .with("http.response.status_code", u64::from(summary.status))
+        .with("http.response.body.size", summary.body_bytes)
+        .with("outboard.request", format!("{:016x}", ctx.request_id))
+        .with("outboard.kind", ctx.kind.get().name());
+    if !agent.is_empty() {
+        span = span.with("user_agent.original", text(agent));
+    }
+    if let Some(app) = app {
+        span = span.with("outboard.app", app.config.name.clone());
+    }
+    span
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT_BYTES)]).into_owned()
+}

@@ -1,0 +1,65 @@
+//! [`PhpCall`]: a request to PHP, for the histograms and the trace.
+//!
+//! Held by the lease. Invariant: the wait for a worker and the work of PHP are measured once each, also if
+//! the request fails or its client goes away.
+
+use crate::app::App;
+use crate::latencies::{Kind, Phase, Series};
+use crate::request::RequestContext;
+use outboard_log::Wall;
+use outboard_php_pool::exchange::Exchange;
+use outboard_trace::{Kind as SpanKind, Scope, Span};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct PhpCall {
+    kind: Kind,
+    /// The span that it is part of, and that of PHP.
+    traced: Option<(Scope, Scope)>,
+}
+
+impl PhpCall {
+    /// For the current request.
+    pub(super) fn of(ctx: &RequestContext) -> Self {
+        let traced = ctx.trace.as_ref().map(|outer| (outer.clone(), outer.begin()));
+        Self { kind: ctx.kind.get(), traced }
+    }
+
+    /// Without a client.
+    pub(super) fn in_background(app: &App) -> Self {
+        Self { kind: app.kind(), traced: None }
+    }
+
+    /// The span of PHP.
+    pub(super) fn scope(&self) -> Option<&Scope> {
+        self.traced.as_ref().map(|(_, scope)| scope)
+    }
+
+    /// The lease ends; `status` is that of PHP's response, 0 without one.
+    pub(super) fn end(&mut self, app: &App, exchange: &Exchange, status: u16) {
+        let course = &exchange.course;
+        let ended_us = course.ended_us().unwrap_or_else(|| Wall::now().unix_us);
+        let started_us = course.started_us();
+        let queued_us = started_us.unwrap_or(ended_us).saturating_sub(course.submitted_us());
+        app.latencies.record(Series::new(Phase::Queue, self.kind, status), queued_us);
+        if let Some(started_us) = started_us {
+            let us = ended_us.saturating_sub(started_us);
+            app.latencies.record(Series::new(Phase::Php, self.kind, status), us);
+        }
+        let Some((outer, scope)) = self.traced.take().filter(|(outer, _)| outer.takes_spans())
+        else {
+            return;
+        };
+        let queue = Span::new(outer.begin().span_id(), SpanKind::Internal, "queue");
+        let started_at_us = started_us.unwrap_or(ended_us);
+        outer.add(queue.between(course.submitted_us(), started_at_us));
+        if started_us.is_some() {
+            let php = Span::new(scope.span_id(), SpanKind::Internal, "php");
+            let mut php = php
+                .between(started_at_us, ended_us)
+                .with("http.response.status_code", u64::from(status));
+            php.error = (status == 0 || status >= 500).then(|| "".into());
+            outer.add(php);
+        }
+    }
+}

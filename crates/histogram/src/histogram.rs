@@ -1,0 +1,64 @@
+//! [`Histogram`]: counts of durations, on the thread that records them.
+//!
+//! Owned by what measures. Invariant: a histogram without durations takes no memory.
+
+use crate::buckets::{CLASSIC, EXPONENTIAL, LONGEST_US, classic, exponential};
+use crate::exemplar::Exemplar;
+use crate::snapshot::Snapshot;
+use std::cell::{Cell, OnceCell};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Histogram {
+    counts: OnceCell<Box<Counts>>,
+    exemplars: OnceCell<Box<[Cell<Option<Exemplar>>; CLASSIC]>>,
+}
+
+#[derive(Debug)]
+struct Counts {
+    classic: [Cell<u64>; CLASSIC],
+    exponential: [Cell<u64>; EXPONENTIAL],
+    sum_us: Cell<u64>,
+}
+
+impl Histogram {
+    /// Counts a duration.
+    pub fn record(&self, us: u64) {
+        let us = us.min(LONGEST_US);
+        let counts = self.counts.get_or_init(Box::default);
+        let add = |cell: &Cell<u64>, by| cell.set(cell.get().wrapping_add(by));
+        add(&counts.classic[classic(us)], 1);
+        add(&counts.exponential[exponential(us)], 1);
+        add(&counts.sum_us, us);
+    }
+
+    /// Makes a request that was counted the example of its bucket.
+    pub fn set_exemplar(&self, exemplar: Exemplar) {
+        let exemplars =
+            self.exemplars.get_or_init(|| Box::new(std::array::from_fn(|_| Cell::new(None))));
+        exemplars[classic(exemplar.us.min(LONGEST_US))].set(Some(exemplar));
+    }
+
+    /// The counts now; `None` if there is none.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        let counts = self.counts.get()?;
+        let exemplars = self.exemplars.get();
+        Some(Snapshot {
+            classic: counts.classic.iter().map(Cell::get).collect(),
+            exponential: counts.exponential.iter().map(Cell::get).collect(),
+            sum_us: counts.sum_us.get(),
+            exemplars: exemplars
+                .map_or(vec![None; CLASSIC], |all| all.iter().map(Cell::get).collect()),
+        })
+    }
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            classic: std::array::from_fn(|_| Cell::new(0)),
+            exponential: std::array::from_fn(|_| Cell::new(0)),
+            sum_us: Cell::new(0),
+        }
+    }
+}

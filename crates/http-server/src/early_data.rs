@@ -1,0 +1,86 @@
+//! Early data (RFC 8470): requests that arrive before the client's handshake is complete, so that a network
+//! may have recorded them.
+//!
+//! Called by the front ends. Invariant: before the handshake is complete a request is served only if it may be
+//! served twice; others wait for the end of the handshake.
+
+use crate::connection::Connection;
+use crate::message;
+use crate::service::Service;
+use outboard_http1::{BodyFraming, Method};
+use outboard_log::Reason;
+use outboard_reactor::{now_ms, spawn, with_deadline};
+use std::future::poll_fn;
+use std::rc::Rc;
+
+impl Connection {
+    /// Waits for the end of the handshake, unless the request may be served before; false if there is none.
+    pub(crate) async fn await_handshake(&mut self) -> bool {
+        self.is_early = self.transport.is_early();
+        if !self.is_early || self.may_be_early() {
+            return true;
+        }
+        let until_ms = now_ms() + self.context.limits().header_timeout_ms;
+        let confirmed = poll_fn(|_| self.transport.poll_handshake());
+        let confirmed = with_deadline(until_ms, Box::pin(confirmed)).await;
+        self.is_early = false;
+        matches!(confirmed, Ok(Ok(())))
+    }
+
+    /// Whether the request changes nothing (RFC 9110 9.2.1) and is complete. What follows an upgrade is not.
+    fn may_be_early(&mut self) -> bool {
+        let buffers = self.buffers();
+        let (head, input) = (&buffers.head, &buffers.input);
+        let is_safe = matches!(head.method_kind(), Method::Get | Method::Head | Method::Options);
+        let has_body = !matches!(head.body(), BodyFraming::None | BodyFraming::Length(0));
+        is_safe && !has_body && head.header(input, b"upgrade").is_none()
+    }
+}
+
+/// The requests of a connection that has many at a time, until its handshake is complete.
+#[derive(Default)]
+pub(crate) struct EarlyData {
+    is_over: bool,
+    waiting: Vec<Connection>,
+}
+
+impl EarlyData {
+    /// For a connection whose handshake is complete, or not.
+    pub(crate) fn new(is_early: bool) -> Self {
+        Self { is_over: !is_early, waiting: Vec::new() }
+    }
+
+    /// Whether requests wait for the handshake.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether the handshake is complete.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Serves a request now or after the handshake; one that is refused is not processed.
+    pub(crate) fn serve<S: Service>(
+        &mut self,
+        service: &Rc<S>,
+        mut connection: Connection,
+        refusal: Option<(Reason, &'static str)>,
+    ) {
+        if !self.is_over {
+            if refusal.is_none() && !connection.may_be_early() {
+                return self.waiting.push(connection);
+            }
+            connection.is_early = true;
+        }
+        spawn(message::serve(service.clone(), connection, refusal));
+    }
+
+    /// The handshake is complete.
+    pub(crate) fn end<S: Service>(&mut self, service: &Rc<S>) {
+        self.is_over = true;
+        for connection in std::mem::take(&mut self.waiting) {
+            spawn(message::serve(service.clone(), connection, None));
+        }
+    }
+}

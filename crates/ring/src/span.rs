@@ -1,0 +1,116 @@
+//! A span of a script: the payload of [`Call::Span`]. No completion follows.
+//!
+//! The host encodes, the gateway decodes. Invariant: every text lies within the payload.
+//!
+//! ```text
+//!  u64 start µs │ u64 end µs │ u8 failed │ (u32 length │ text)*: name, error, then key and value of each attribute
+//! ```
+//!
+//! [`Call::Span`]: crate::operation::Call::Span
+
+use crate::corrupt::Corrupt;
+
+const HEAD_BYTES: usize = 17;
+/// The largest payload; further attributes are left out.
+const MAX_BYTES: usize = 8 << 10;
+/// A longer text is cut.
+const MAX_TEXT_BYTES: usize = 1 << 10;
+
+const TRUNCATED: Corrupt = Corrupt { what: "a span is shorter than its lengths say" };
+
+/// A span that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpanCall<'a> {
+    /// In microseconds since the epoch.
+    pub start_us: u64,
+    /// The same of its end.
+    pub end_us: u64,
+    /// Whether it ended with an exception.
+    pub has_failed: bool,
+    texts: &'a [u8],
+}
+
+impl<'a> SpanCall<'a> {
+    /// A span with these texts: name, error, and keys and values; those that have room are written to `buffer`.
+    pub fn new<'t>(
+        (start_us, end_us, has_failed): (u64, u64, bool),
+        texts: impl IntoIterator<Item = &'t [u8]>,
+        buffer: &'a mut Vec<u8>,
+    ) -> Self {
+        buffer.clear();
+        let mut texts = texts.into_iter();
+        while let Some(first) = texts.next() {
+            let pair = [first, texts.next().unwrap_or_default()];
+            let pair = pair.map(|text| &text[..text.len().min(MAX_TEXT_BYTES)]);
+            if buffer.len() + pair[0].len() + pair[1].len() + 8 > MAX_BYTES - HEAD_BYTES {
+                break;
+            }
+            for text in pair {
+                buffer.extend_from_slice(&(text.len() as u32).to_le_bytes());
+                buffer.extend_from_slice(text);
+            }
+        }
+        Self { start_us, end_us, has_failed, texts: buffer }
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.start_us.to_le_bytes());
+        out.extend_from_slice(&self.end_us.to_le_bytes());
+        out.push(u8::from(self.has_failed));
+        out.extend_from_slice(self.texts);
+    }
+
+    pub(crate) fn decode(payload: &'a [u8]) -> Result<Self, Corrupt> {
+        let (head, texts) = payload.split_first_chunk::<HEAD_BYTES>().ok_or(TRUNCATED)?;
+        let (start, rest) = head.split_first_chunk().expect("the head has 17 bytes");
+        let (end, rest) = rest.split_first_chunk().expect("of which 9 are left");
+        let mut unread = texts;
+        while !unread.is_empty() {
+            take_text(&mut unread).ok_or(TRUNCATED)?;
+        }
+        Ok(Self {
+            start_us: u64::from_le_bytes(*start),
+            end_us: u64::from_le_bytes(*end),
+            has_failed: rest[0] != 0,
+            texts,
+        })
+    }
+
+    /// Name, error, and keys and values.
+    pub fn texts(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let mut unread = self.texts;
+        std::iter::from_fn(move || take_text(&mut unread))
+    }
+}
+
+fn take_text<'a>(unread: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, rest) = unread.split_first_chunk()?;
+    let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    *unread = rest;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_comes_back_as_far_as_it_has_room() {
+        let (mut buffer, long) = (Vec::new(), vec![b'x'; 3_000]);
+        let texts = [&b"name"[..], b"", b"key", b"sv"].into_iter();
+        let texts = texts.chain(std::iter::repeat_n(&long[..], 40));
+        let call = SpanCall::new((1, 2, true), texts, &mut buffer);
+        let mut payload = Vec::new();
+        call.encode(&mut payload);
+        assert!(payload.len() <= MAX_BYTES);
+        let decoded = SpanCall::decode(&payload).unwrap();
+        assert_eq!((decoded.start_us, decoded.end_us, decoded.has_failed), (1, 2, true));
+        let texts: Vec<&[u8]> = decoded.texts().collect();
+        assert_eq!(&texts[..4], [&b"name"[..], b"", b"key", b"sv"]);
+        assert!(
+            texts.len() > 4 && texts.len().is_multiple_of(2) && texts[4].len() == MAX_TEXT_BYTES
+        );
+        assert!(SpanCall::decode(&payload[..payload.len() - 1]).is_err());
+        assert!(SpanCall::decode(&payload[..16]).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! [`TraceId`], [`SpanId`], and [`Ids`], which generates them.
+//!
+//! A thread has one generator. Invariant: no id is zero, which stands for none.
+
+use std::cell::Cell;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+
+/// The id of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TraceId(pub(crate) [u8; 16]);
+
+/// The id of a span within its trace.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpanId(pub(crate) [u8; 8]);
+
+macro_rules! id {
+    ($id:ident, $bytes:literal) => {
+        impl $id {
+            /// An id of these bytes, unless they are zero.
+            pub fn new(bytes: [u8; $bytes]) -> Option<Self> {
+                (bytes != [0; $bytes]).then_some(Self(bytes))
+            }
+
+            /// An id in lower-case hexadecimal digits.
+            pub fn parse(digits: &[u8]) -> Option<Self> {
+                let mut bytes = [0; $bytes];
+                parse_hex(digits, &mut bytes)?;
+                Self::new(bytes)
+            }
+
+            /// The bytes.
+            pub fn bytes(self) -> [u8; $bytes] {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+
+        impl fmt::Debug for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{self}")
+            }
+        }
+    };
+}
+
+id!(TraceId, 16);
+id!(SpanId, 8);
+
+/// Reads lower-case hexadecimal digits of exactly as many bytes.
+pub(crate) fn parse_hex(digits: &[u8], bytes: &mut [u8]) -> Option<()> {
+    if digits.len() != 2 * bytes.len() {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(())
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    }
+}
+
+/// Writes bytes in lower-case hexadecimal digits; there is room for them.
+pub(crate) fn write_hex(bytes: &[u8], digits: &mut [u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (byte, pair) in bytes.iter().zip(digits.chunks_exact_mut(2)) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+}
+
+/// Random ids by xoroshiro128++ (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators"),
+/// from a random seed. They need not be unpredictable: all who see a trace see its ids.
+#[derive(Debug)]
+pub struct Ids([Cell<u64>; 2]);
+
+impl Default for Ids {
+    fn default() -> Self {
+        let random = |n: u64| RandomState::new().hash_one(n);
+        // A state of zeros would stay.
+        Self([Cell::new(random(1) | 1), Cell::new(random(2))])
+    }
+}
+
+impl Ids {
+    /// A random number.
+    pub fn number(&self) -> u64 {
+        let [low, high] = [self.0[0].get(), self.0[1].get()];
+        let number = low.wrapping_add(high).rotate_left(17).wrapping_add(low);
+        let mixed = high ^ low;
+        self.0[0].set(low.rotate_left(49) ^ mixed ^ (mixed << 21));
+        self.0[1].set(mixed.rotate_left(28));
+        number
+    }
+
+    /// A new trace.
+    pub fn trace_id(&self) -> TraceId {
+        loop {
+            let number = u128::from(self.number()) << 64 | u128::from(self.number());
+            if let Some(id) = TraceId::new(number.to_be_bytes()) {
+                return id;
+            }
+        }
+    }
+
+    /// A new span.
+    pub fn span_id(&self) -> SpanId {
+        loop {
+            if let Some(id) = SpanId::new(self.number().to_be_bytes()) {
+                return id;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn ids_differ_also_between_generators() {
+        let generators: Vec<Ids> = (0..4).map(|_| Ids::default()).collect();
+        let ids: HashSet<SpanId> = (0..4_000).map(|n| generators[n % 4].span_id()).collect();
+        assert_eq!(ids.len(), 4_000);
+    }
+
+    #[test]
+    fn an_id_is_its_digits() {
+        let digits = "00f067aa0ba902b7";
+        assert_eq!(SpanId::parse(digits.as_bytes()).unwrap().to_string(), digits);
+        for bad in ["00f067aa0ba902b", "00F067AA0BA902B7", "0000000000000000", "00f067aa0ba902bg"] {
+            assert_eq!(SpanId::parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}

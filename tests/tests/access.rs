@@ -1,0 +1,416 @@
+//! Which clients may request what, and how often: rules, rate limits and bans, against a real server.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{Configured, Docroot, Protocol, Request, Response, connect, read_to_any_end};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::{Command, Output};
+
+fn docroot() -> Docroot {
+    let docroot = Docroot::of("routing");
+    docroot.put("index.php", "<?php echo 'RAN ', $_SERVER['REQUEST_URI'];");
+    docroot.put("admin/users.php", "<?php echo 'RAN users';");
+    docroot.put("admin/notes.txt", "SENT notes");
+    docroot.put("admin/index.html", "SENT index");
+    docroot.put("open.txt", "SENT open");
+    docroot
+}
+
+fn text(tables: &str) -> String {
+    format!(
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n\
+         [app.site]\nroot = \"www\"\n{tables}\n"
+    )
+}
+
+fn serve(tables: &str) -> Configured {
+    Configured::start(docroot(), &text(tables))
+}
+
+#[track_caller]
+fn refused(response: Response, status: u16, reason: &str) {
+    assert!(!response.text().contains("RAN") && !response.text().contains("SENT"), "{response:?}");
+    let response = response.expect(status);
+    assert_eq!(response.header("x-outboard-reason"), Some(reason));
+}
+
+#[track_caller]
+fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// A new connection gets no response.
+#[track_caller]
+fn closed(address: SocketAddr) {
+    let mut stream = connect(address);
+    // It may be closed already.
+    let _ = stream.write_all(b"GET /open.txt HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    let received = read_to_any_end(&mut stream);
+    assert!(!String::from_utf8_lossy(&received).contains("SENT"), "{received:?}");
+}
+
+const FOR_OTHERS: &str = r#"
+page_cache = "on"
+[[app.site.access]]
+path = "/admin/"
+allow = ["192.0.2.0/24"]
+[[app.site.rewrite]]
+match = '^/shortcut/(.*)$'
+to = '/admin/$1'
+"#;
+
+#[test]
+fn a_protected_directory_is_closed_in_every_spelling() {
+    let site = serve(FOR_OTHERS);
+    for target in [
+        "/admin",
+        "/admin/",
+        "/admin/users.php",
+        "/admin/users.php/",
+        "/admin/users.php/x.css",
+        "/admin/notes.txt",
+        "/ADMIN/notes.txt",
+        "/%61dmin/notes.txt",
+        "//admin///notes.txt",
+        "/./admin/notes.txt",
+        "/open.txt/../admin/notes.txt",
+        "/admin/%2e/notes.txt",
+        "/admin%2fnotes.txt",
+        "/shortcut/notes.txt",
+        "/shortcut/",
+        "/index.php/admin/users",
+        "/index.PHP/admin",
+        "/INDEX.php/ADMIN/",
+    ] {
+        for method in ["GET", "POST", "HEAD", "OPTIONS", "PURGE"] {
+            let request = Request::new(method, target).header("X-Forwarded-For", "192.0.2.1");
+            let request = request.header("X-Original-URL", "/open.txt");
+            refused(site.client().send(&request), 403, "address_denied");
+        }
+    }
+    site.client().get("/open.txt").expect(200).holding("SENT open");
+    site.client().get("/administrator").expect(200).holding("RAN /administrator");
+    site.logs(&["reason=address_denied", "client=127.0.0.1", "app=site"]);
+}
+
+#[test]
+fn a_rate_holds_for_files_and_scripts_and_across_a_reload() {
+    let tables = "page_cache = \"on\"\n[[app.site.access]]\nrate_limit = \"4/h\"\n";
+    let site = serve(tables);
+    for target in ["/open.txt", "/index.php", "/index.php", "/missing"] {
+        site.client().get(target).expect(200);
+    }
+    let limited = || {
+        let response = site.client().get("/open.txt");
+        assert!(response.header("retry-after").is_some(), "{response:?}");
+        refused(response, 429, "rate_limited");
+    };
+    limited();
+    site.rewrite(&text(&format!("{tables}[[app.site.headers]]\nset = {{ X-New = \"1\" }}\n")));
+    assert!(site.command("reload", &[]).status.success());
+    assert_eq!(site.client().get("/open.txt").header("x-new"), Some("1"));
+    limited();
+    let reasons = site.status()["reasons"].to_string();
+    assert!(reasons.contains("{\"count\":3,\"reason\":\"rate_limited\""), "{reasons}");
+}
+
+#[test]
+fn a_ban_holds_across_reload_and_restart_until_it_is_removed() {
+    let tables = "[bans]\nfile = \"bans\"\n";
+    let site = serve(tables);
+    // A connection that is open already.
+    let mut open = site.client();
+    open.get("/open.txt").expect(200);
+    let banned =
+        site.command("ban", &["127.0.0.0/8", "--for", "1h", "--reason", "a scan\nof ports"]);
+    assert_eq!(printed(&banned), "banned 127.0.0.0/8\n");
+    let list = printed(&site.command("bans", &[]));
+    assert!(list.contains("127.0.0.0/8") && list.contains("a scan of ports"), "{list}");
+    refused(open.get("/open.txt"), 403, "banned");
+    closed(site.address());
+    assert!(site.command("reload", &[]).status.success());
+    closed(site.address());
+    drop(open);
+    let site = Configured::start(site.into_killed(), &text(tables));
+    closed(site.address());
+    let json: serde_json::Value =
+        serde_json::from_str(&printed(&site.command("bans", &["--json"]))).unwrap();
+    assert_eq!(json["bans"][0]["network"], "127.0.0.0/8");
+    assert_eq!(printed(&site.command("unban", &["127.0.0.0/8"])), "unbanned 127.0.0.0/8\n");
+    site.client().get("/open.txt").expect(200);
+    assert_eq!(site.command("unban", &["127.0.0.0/8"]).status.code(), Some(1));
+    for network in ["0.0.0.0/0", "nonsense", "::/8", "10.0.0.0/40"] {
+        assert_eq!(site.command("ban", &[network]).status.code(), Some(1), "{network}");
+    }
+    let site = Configured::start(site.into_stopped(), &text(tables));
+    site.client().get("/open.txt").expect(200);
+}
+
+#[test]
+fn a_listener_closes_connections_of_denied_addresses() {
+    let tables = "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+                  [[listen]]\naddress = \"127.0.0.1:0\"\nname = \"closed\"\ndeny = [\"127.0.0.0/8\"]\n\
+                  [log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n";
+    let site = Configured::start(docroot(), tables);
+    site.client().get("/open.txt").expect(200);
+    closed(site.address_of(1));
+    site.logs(&["reason=address_denied", "client=127.0.0.1"]);
+}
+
+/// The file that Apache's program writes.
+fn htpasswd(docroot: &Docroot, user: &str, password: &str) {
+    let path = docroot.beside().path().join("htpasswd");
+    let create = if path.exists() { "-bB" } else { "-cbB" };
+    let mut program = Command::new("htpasswd");
+    let output = program.args([create, "-C", "5"]).arg(&path).args([user, password]).output();
+    let output = output.expect("ci/setup installs apache2-utils");
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn authorized(target: &str, token: &str) -> Request {
+    Request::get(target).header("Authorization", &format!("Basic {token}"))
+}
+
+#[test]
+fn users_of_an_htpasswd_file_are_admitted_until_they_leave() {
+    let docroot = docroot();
+    docroot.put(
+        "who.php",
+        "<?php echo 'RAN ', $_SERVER['REMOTE_USER'], ' ', $_SERVER['PHP_AUTH_PW'];",
+    );
+    htpasswd(&docroot, "alice", "open:sesame");
+    htpasswd(&docroot, "bob", "second");
+    let tables = "page_cache = \"on\"\n[[app.site.access]]\npath = \"/who.php\"\n\
+                  basic_auth = { file = \"htpasswd\" }\n";
+    let site = Configured::start(docroot, &text(tables));
+    let (alice, bob) = ("YWxpY2U6b3BlbjpzZXNhbWU=", "Ym9iOnNlY29uZA==");
+    for _ in 0..2 {
+        let response = site.client().send(&authorized("/who.php", alice)).expect(200);
+        assert_eq!(response.text(), "RAN alice open:sesame");
+        let response = site.client().send(&authorized("/who.php/x", bob)).expect(200);
+        assert_eq!(response.text(), "RAN bob second");
+        refused(site.client().get("/who.php"), 401, "auth_required");
+        // bob with the password of alice.
+        let wrong = authorized("/WHO.php", "Ym9iOm9wZW46c2VzYW1l");
+        refused(site.client().send(&wrong), 401, "auth_failed");
+        refused(site.client().send(&authorized("/who.php", "YWxpY2U6")), 401, "auth_failed");
+        refused(site.client().send(&authorized("/who.php", "Y2Fyb2w6eA==")), 401, "auth_failed");
+    }
+    site.client().get("/open.txt").expect(200);
+    site.logs(&["reason=auth_failed", "client=127.0.0.1"]);
+    // alice leaves.
+    let file = site.docroot().beside().path().join("htpasswd");
+    let users = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(
+        &file,
+        users.lines().filter(|line| !line.starts_with("alice")).collect::<String>(),
+    )
+    .unwrap();
+    assert!(site.command("reload", &[]).status.success());
+    refused(site.client().send(&authorized("/who.php", alice)), 401, "auth_failed");
+    site.client().send(&authorized("/who.php", bob)).expect(200);
+    // A file that is damaged does not open the path: the reload is refused.
+    std::fs::write(&file, "bob:second\n").unwrap();
+    let reload = site.command("reload", &[]);
+    let said = String::from_utf8_lossy(&reload.stderr).into_owned();
+    assert!(!reload.status.success() && said.contains("line 1, user `bob`"), "{said}");
+    refused(site.client().get("/who.php"), 401, "auth_required");
+}
+
+/// A listener whose local peers are proxies, on a port that no bridge is before.
+fn behind_proxy() -> Configured {
+    let docroot = docroot();
+    docroot.put(
+        "ends.php",
+        "<?php echo 'RAN ', $_SERVER['REMOTE_ADDR'], ' ', $_SERVER['SERVER_ADDR'], ' ', $_SERVER['SERVER_PORT'];",
+    );
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+                [[listen]]\naddress = \"127.0.0.1:0\"\nname = \"proxied\"\n\
+                proxy_protocol = [\"127.0.0.0/8\"]\n\
+                [[listen]]\naddress = \"127.0.0.1:0\"\nname = \"for others\"\n\
+                proxy_protocol = [\"192.0.2.0/24\"]\n\
+                [log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n\
+                [[app.site.access]]\ndeny = [\"203.0.113.0/24\"]\n";
+    Configured::start(docroot, text)
+}
+
+fn sent(address: SocketAddr, header: &[u8]) -> String {
+    let mut stream = connect(address);
+    let request = b"GET /ends.php HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    let _ = stream.write_all(&[header, request].concat());
+    String::from_utf8_lossy(&read_to_any_end(&mut stream)).into_owned()
+}
+
+#[test]
+fn a_proxy_header_names_the_client() {
+    // The bytes of the connection are those of HTTP/1.1.
+    if Protocol::of_run() != Protocol::Http1 {
+        return;
+    }
+    let site = behind_proxy();
+    let to = |header: &[u8]| sent(site.address_of(1), header);
+    let v1 = to(b"PROXY TCP4 198.51.100.7 192.0.2.80 4000 443\r\n");
+    assert!(v1.contains("RAN 198.51.100.7 192.0.2.80 443"), "{v1}");
+    let v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc6\x33\x64\x07\xc0\0\x02\x50\x0f\xa0\x01\xbb";
+    assert!(to(v2).contains("RAN 198.51.100.7 192.0.2.80 443"));
+    let own = to(b"PROXY UNKNOWN\r\n");
+    assert!(own.contains("RAN 127.0.0.1 127.0.0.1"), "{own}");
+    let denied = to(b"PROXY TCP6 ::ffff:203.0.113.9 ::1 4000 443\r\n");
+    assert!(denied.contains(" 403 "), "{denied}");
+    assert!(site.command("ban", &["198.51.100.0/24"]).status.success());
+    assert_eq!(to(b"PROXY TCP4 198.51.100.7 192.0.2.80 4000 443\r\n"), "");
+    assert!(to(b"PROXY TCP4 198.51.99.7 192.0.2.80 4000 443\r\n").contains("RAN 198.51.99.7"));
+}
+
+#[test]
+fn a_proxy_without_a_header_is_not_served_and_others_send_none() {
+    // The bytes of the connection are those of HTTP/1.1.
+    if Protocol::of_run() != Protocol::Http1 {
+        return;
+    }
+    let site = behind_proxy();
+    for start in [&b""[..], b"PROXY TCP4 198.51.100.7\r\n", b"\r\n\r\n\0\r\nQUIT\n\x11\x11\0\0"] {
+        let received = sent(site.address_of(1), start);
+        assert_eq!(received, "", "{}", start.escape_ascii());
+    }
+    site.logs(&["reason=proxy_header", "client=127.0.0.1"]);
+    assert!(sent(site.address_of(2), b"").contains("RAN 127.0.0.1"));
+    let forged = sent(site.address_of(2), b"PROXY TCP4 198.51.100.7 192.0.2.80 4000 443\r\n");
+    assert!(forged.starts_with("HTTP/1.1 400 ") && !forged.contains("RAN"), "{forged}");
+}
+
+/// A service that admits `Cookie: who=NAME` and names the user, twice for mallory; and sees what it is asked.
+fn verifier() -> Docroot {
+    let docroot = docroot();
+    docroot.put(
+        "verify.php",
+        "<?php if (!preg_match('/^[a-z]+$/', $who = $_COOKIE['who'] ?? '')) {
+            header('Location: https://login.test/?to=' . $_SERVER['HTTP_X_FORWARDED_URI'], true, 302);
+            header('Set-Cookie: asked=' . $_SERVER['HTTP_X_FORWARDED_METHOD']);
+            exit('log in');
+        }
+        if (isset($_SERVER['HTTP_REMOTE_USER'])) exit(http_response_code(500));
+        if ($who === 'nobody') exit;
+        header('Remote-User: ' . $who);",
+    );
+    docroot.put(
+        "who.php",
+        "<?php echo 'RAN ', json_encode([$_SERVER['HTTP_REMOTE_USER'] ?? null,
+            $_SERVER['HTTP_REMOTE_GROUPS'] ?? null, $_SERVER['HTTP_X_OTHER'] ?? null,
+            file_get_contents('php://input')]);",
+    );
+    docroot
+}
+
+#[test]
+fn a_service_decides_and_names_the_user() {
+    let service = Configured::start(verifier(), &text(""));
+    let rule = format!(
+        "page_cache = \"on\"\n[[app.site.access]]\npath = \"/who.php\"\nforward_auth = {{ upstream = \
+         \"http://{}/verify.php\", copy_headers = [\"Remote-User\", \"Remote-Groups\"] }}\n",
+        service.address()
+    );
+    let site = Configured::start(verifier(), &text(&rule));
+    let lies = |request: Request| {
+        let request = request.header("Remote-User", "root").header("REMOTE-GROUPS", "wheel");
+        request.header("Remote_User", "root").header("X-Other", "kept")
+    };
+    for target in ["/who.php", "/who.php/x", "/WHO.php"] {
+        let response = site.client().send(&lies(Request::post(target, "text/plain", "body")));
+        let response = response.expect(302);
+        assert!(response.header("location").unwrap().starts_with("https://login.test/?to=/"));
+        assert_eq!(response.header("set-cookie"), Some("asked=POST"));
+        assert_eq!(response.text(), "log in");
+    }
+    for (who, expected) in
+        [("alice", "[\"alice\",null,"), ("bob", "[\"bob\",null,"), ("nobody", "[null,null,")]
+    {
+        for _ in 0..2 {
+            let request = lies(Request::post("/who.php", "text/plain", "body"));
+            let request = request.header("Cookie", &format!("who={who}"));
+            let text = site.client().send(&request).expect(200).text();
+            assert_eq!(text, format!("RAN {expected}\"kept\",\"body\"]"));
+            let text = site
+                .client()
+                .send(&lies(Request::get("/who.php")).header("Cookie", &format!("who={who}")));
+            assert_eq!(text.expect(200).text(), format!("RAN {expected}\"kept\",\"\"]"));
+        }
+    }
+    // Later versions of HTTP have no such field.
+    if Protocol::of_run() == Protocol::Http1 {
+        let nominated = Request::get("/who.php").header("Cookie", "who=alice");
+        let nominated = nominated.header("Connection", "close, remote-USER");
+        refused(site.client().send(&nominated), 400, "bad_request");
+    }
+    // A path without the rule: the client does not name itself there either.
+    let open = site.client().send(&lies(Request::get("/index.php"))).expect(200);
+    assert!(open.text().starts_with("RAN"));
+    site.logs(&["reason=auth_refused", "client=127.0.0.1"]);
+    // Without its service nobody is admitted.
+    drop(service);
+    let request = Request::get("/who.php").header("Cookie", "who=alice");
+    refused(site.client().send(&request), 502, "upstream_failed");
+}
+
+#[test]
+fn named_origins_may_read_and_no_others() {
+    let docroot = docroot();
+    docroot.put(
+        "api.php",
+        "<?php header('Access-Control-Allow-Origin: *'); header('X-Own: 1'); echo 'RAN';",
+    );
+    htpasswd(&docroot, "alice", "secret");
+    let tables = "[[app.site.access]]\npath = \"/api.php\"\nbasic_auth = { file = \"htpasswd\" }\n\
+                  cors = { origins = [\"https://a.test\"], methods = [\"PUT\"], headers = [\"X-Key\"], \
+                  credentials = true }\n";
+    let site = Configured::start(docroot, &text(tables));
+    let ask = |method: &str, origin: &str| {
+        let request = Request::new(method, "/api.php").header("Origin", origin);
+        let request = request.header("Access-Control-Request-Method", "PUT");
+        site.client().send(&request)
+    };
+    let allowed = "access-control-allow-origin";
+    let preflight = ask("OPTIONS", "https://a.test").expect(204);
+    assert_eq!(preflight.header(allowed), Some("https://a.test"));
+    assert_eq!(preflight.header("access-control-allow-methods"), Some("PUT"));
+    assert_eq!(preflight.header("access-control-allow-headers"), Some("X-Key"));
+    assert_eq!(preflight.header("vary"), Some("Origin"));
+    for origin in ["https://b.test", "https://a.test.b.test", "http://a.test", "null"] {
+        assert_eq!(ask("OPTIONS", origin).expect(204).header(allowed), None, "{origin}");
+    }
+    // A page can read that it has to log in.
+    assert_eq!(ask("GET", "https://a.test").expect(401).header(allowed), Some("https://a.test"));
+    let mut client = site.client();
+    for (origin, expected) in [("https://b.test", None), ("https://a.test", Some("https://a.test"))]
+    {
+        let request = authorized("/api.php", "YWxpY2U6c2VjcmV0").header("Origin", origin);
+        let response = client.send(&request).expect(200);
+        assert_eq!(
+            response.all(allowed).collect::<Vec<_>>(),
+            expected.into_iter().collect::<Vec<_>>()
+        );
+        assert_eq!(response.header("x-own"), Some("1"));
+    }
+    let other = client.send(&Request::get("/open.txt").header("Origin", "https://a.test"));
+    assert_eq!(other.expect(200).header(allowed), None);
+}
+
+#[test]
+fn a_rule_bounds_the_bodies_of_its_paths() {
+    let tables = "[[app.site.access]]\npath = \"/admin/\"\nbody = \"10 B\"\n";
+    let site = serve(tables);
+    let post =
+        |target: &str, length: usize| Request::post(target, "text/plain", vec![b'a'; length]);
+    let mut client = site.client();
+    client.send(&post("/admin/users.php", 10)).expect(200);
+    refused(client.send(&post("/admin/users.php", 11)), 413, "body_too_large");
+    let mut client = site.client();
+    client.send(&post("/admin/users.php", 10)).expect(200);
+    client.send(&post("/index.php", 100)).expect(200);
+    let chunked = "POST /admin/users.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
+                   Transfer-Encoding: chunked\r\n\r\nb\r\naaaaaaaaaaa\r\n0\r\n\r\n";
+    let received = site.exchange(chunked);
+    assert!(received.starts_with("HTTP/1.1 413 "), "{received}");
+}
