@@ -3,6 +3,7 @@
 //! Used by [`crate::structure`] for each value that contains `${`, and by [`crate::includes`].
 //! Invariant: what a file contains is in [`Expanded`] only; no error of this module repeats it.
 
+use crate::diagnostic::Kind;
 use crate::disk::{Disk, reason};
 use crate::scalar::Fault;
 use crate::secret;
@@ -50,9 +51,22 @@ impl ValueSource {
     }
 }
 
+/// Why a value cannot be expanded.
+#[derive(Debug)]
+pub(crate) struct Unexpanded {
+    pub(crate) kind: Kind,
+    pub(crate) fault: Fault,
+}
+
+impl From<Fault> for Unexpanded {
+    fn from(fault: Fault) -> Self {
+        Self { kind: Kind::BadValue, fault }
+    }
+}
+
 impl Expansion<'_> {
     /// Replaces each `${…}`; `$${` becomes `${`.
-    pub(crate) fn expand(self, written: &str) -> Result<Expanded, Fault> {
+    pub(crate) fn expand(self, written: &str) -> Result<Expanded, Unexpanded> {
         let mut out = Expanded::default();
         let mut rest = written;
         while let Some(at) = rest.find("${") {
@@ -65,7 +79,8 @@ impl Expansion<'_> {
             out.text.push_str(&rest[..at]);
             let Some((inner, after)) = rest[at + 2..].split_once('}') else {
                 return Err(Fault::new("`${` has no closing brace")
-                    .hint("write `$${` for the characters `${`"));
+                    .hint("write `$${` for the characters `${`")
+                    .into());
             };
             self.insert(inner, &mut out)?;
             rest = after;
@@ -74,10 +89,10 @@ impl Expansion<'_> {
         Ok(out)
     }
 
-    fn insert(self, inner: &str, out: &mut Expanded) -> Result<(), Fault> {
+    fn insert(self, inner: &str, out: &mut Expanded) -> Result<(), Unexpanded> {
         match inner.strip_prefix("file:") {
             Some(path) => self.insert_file(path, out),
-            None => self.insert_variable(inner, out),
+            None => Ok(self.insert_variable(inner, out)?),
         }
     }
 
@@ -110,17 +125,18 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    fn insert_file(self, written: &str, out: &mut Expanded) -> Result<(), Fault> {
+    fn insert_file(self, written: &str, out: &mut Expanded) -> Result<(), Unexpanded> {
         let path = self.directory.join(written);
         let shown = path.display();
-        let bytes = self.disk.read(&path, FILE_MAX_BYTES).map_err(|error| {
-            Fault::new(format!("the file `{shown}` cannot be read: {}", reason(&error)))
+        let bytes = self.disk.read(&path, FILE_MAX_BYTES).map_err(|error| Unexpanded {
+            kind: Kind::Path,
+            fault: Fault::new(format!("the file `{shown}` cannot be read: {}", reason(&error))),
         })?;
         if bytes.len() as u64 > FILE_MAX_BYTES {
-            return Err(Fault::new(format!("the file `{shown}` is larger than 64 KiB")));
+            return Err(Fault::new(format!("the file `{shown}` is larger than 64 KiB")).into());
         }
         let Ok(text) = String::from_utf8(bytes) else {
-            return Err(Fault::new(format!("the file `{shown}` is not UTF-8")));
+            return Err(Fault::new(format!("the file `{shown}` is not UTF-8")).into());
         };
         let content = text
             .strip_suffix('\n')

@@ -7,7 +7,7 @@ mod pattern;
 
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::disk::{Found, reason};
-use crate::expansion::Expansion;
+use crate::expansion::{Expansion, Unexpanded};
 use crate::places::Span;
 use crate::scalar::Fault;
 use crate::source::Source;
@@ -102,7 +102,7 @@ impl Gatherer<'_, '_> {
             Ok(expanded) => expanded.text,
             // The main file is walked later, and then the same error is found.
             Err(_) if depth == 1 => return,
-            Err(fault) => return self.report(Kind::BadValue, place, fault),
+            Err(Unexpanded { kind, fault }) => return self.report(kind, place, fault),
         };
         let found = match pattern::expand(&pattern, &including.directory, self.expansion.disk) {
             Ok(found) => found,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::disk::FullDisk;
 
-fn expand(text: &str) -> Result<Expanded, Fault> {
+fn expand(text: &str) -> Result<Expanded, Unexpanded> {
     let variable = |name: &str| match name {
         "PORT" => Some("8081".into()),
         "EMPTY" => Some(String::new().into()),
@@ -12,7 +12,7 @@ fn expand(text: &str) -> Result<Expanded, Fault> {
 }
 
 fn text(written: &str) -> String {
-    expand(written).unwrap_or_else(|fault| panic!("{}", fault.message)).text
+    expand(written).unwrap_or_else(|error| panic!("{}", error.fault.message)).text
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_doubled_dollar_sign_is_an_escape_before_a_brace_only() {
 
 #[test]
 fn a_variable_that_is_not_set_is_an_error_with_a_hint() {
-    let fault = expand("${NONE}").unwrap_err();
+    let fault = expand("${NONE}").unwrap_err().fault;
     assert!(fault.message.contains("`NONE` is not set"), "{}", fault.message);
     assert_eq!(fault.hint.unwrap(), "set it, or write a default: `${NONE:-value}`");
 }

@@ -2,6 +2,7 @@
 
 use super::{Rules, Walk};
 use crate::diagnostic::Kind;
+use crate::expansion::Unexpanded;
 use crate::places::Span;
 use crate::scalar::{Fault, Written};
 use crate::shape::Shape;
@@ -13,9 +14,9 @@ impl Walk<'_> {
     pub(super) fn expanded(&mut self, shape: Shape, written: &str, span: &Span) -> Option<Value> {
         let expanded = match self.expansion.expand(written) {
             Ok(expanded) => expanded,
-            Err(mut fault) => {
+            Err(Unexpanded { kind, mut fault }) => {
                 fault.message = format!("{}: {}", self.name(), fault.message);
-                self.report(Kind::BadValue, span, fault);
+                self.report(kind, span, fault);
                 return None;
             }
         };
