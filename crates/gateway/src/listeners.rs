@@ -19,16 +19,14 @@ use outboard_http_server::{
 };
 use outboard_log::{Level, Opener};
 use outboard_spawner::users;
-use outboard_tls::{Issued, ServerSettings};
 use rustix::fs::chown;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 
 pub(crate) use joined::{JoinedListener, join, joined};
-pub(crate) use tls::refresh_ocsp_regularly;
+pub(crate) use tls::{Certificates, certificates, refresh_ocsp_regularly};
 
 /// The default port, which URLs omit.
 pub(crate) const HTTPS_PORT: u16 = 443;
@@ -88,38 +86,6 @@ fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
         stream,
         ..ListenerContext::plain(role)
     })
-}
-
-/// The certificates of a listener.
-#[derive(Debug, Clone)]
-pub(crate) struct Certificates {
-    /// If it uses TLS.
-    settings: Option<Arc<ServerSettings>>,
-    /// If the server obtains certificates itself: authorities check its names on any listener.
-    issued: Option<Arc<Issued>>,
-}
-
-/// Reads the certificates of each listener. There may be very many, so a reload does it on a
-/// thread.
-///
-/// # Errors
-/// A certificate or key that cannot be used.
-pub(crate) fn certificates(
-    config: &Config,
-    opener: &Opener,
-    state: &TlsState,
-) -> Result<Vec<Certificates>, String> {
-    let open = |path: &Path| opener.read(path);
-    let read = |listener| {
-        let options = tls::options(listener, config, &state.issued);
-        let settings =
-            options.map(|options| ServerSettings::read(&options, &state.ticket_keys, &open));
-        Ok(Certificates {
-            settings: settings.transpose()?.map(Arc::new),
-            issued: config.acme.is_some().then(|| state.issued.clone()),
-        })
-    };
-    config.listeners.iter().map(read).collect()
 }
 
 fn without_apps(config: &Config) -> Vec<(ListenAddress, Role)> {

@@ -10,50 +10,27 @@
 mod exchange;
 mod fields;
 mod inflow;
+mod started;
 pub(crate) mod websocket;
 
 use crate::app::App;
 use crate::cache_requirements::CacheRequirements;
-use crate::compression::Compression;
-use crate::origin_response;
-use crate::request::{RequestContext, ResponseSummary};
+use crate::request::RequestContext;
 use crate::response_head::ResponseHead;
 use crate::route::Proxied;
 use crate::server_timing;
 use crate::upstream_call::UpstreamCall;
 use exchange::Exchange;
-use inflow::{Inflow, Next};
-use outboard_buffer::Held;
+use outboard_http_server::Connection;
 use outboard_http_server::body_reader::{self, Pieces};
-use outboard_http_server::{BodyWriter, Connection};
 use outboard_http1::{BodyFraming, Method};
 use outboard_log::{Level, Reason};
 use outboard_operations::is_trace_context;
 use outboard_page_cache::{Field, Fields};
-use outboard_reactor::clear_deadline;
 use outboard_upstream::{Error, Interims, Kind, Request, Response, Url};
-use std::future::poll_fn;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
 
-/// A response whose head has arrived.
-#[derive(Debug)]
-pub(crate) struct StartedResponse {
-    /// The head, under the app's rules.
-    pub(crate) head: ResponseHead,
-    /// The body so far.
-    body: Vec<u8>,
-    /// Counts `body`.
-    held: Held,
-    /// The rest of it.
-    response: Response,
-    timeout_ms: u64,
-    /// Whether the rest is spooled for a slow client.
-    is_buffered: bool,
-    /// It ends with the response.
-    call: Option<UpstreamCall>,
-}
+pub(crate) use started::StartedResponse;
 
 /// Sends the request and waits for the head; for a cache, for as much of the body as it can store.
 ///
@@ -155,16 +132,7 @@ pub(crate) async fn render(
     let mut response = sent.map_err(|error| log_failure(app, request_id, &error))?;
     response.wait_at_most(timeout_ms);
     let head = head(app, &response, path)?;
-    let held = app.memory.responses.hold(0);
-    let mut started = StartedResponse {
-        head,
-        body: Vec::new(),
-        held,
-        response,
-        timeout_ms,
-        is_buffered: false,
-        call: None,
-    };
+    let mut started = StartedResponse::unsent(app, head, response, timeout_ms);
     while !started.response.is_over() {
         started.read().await.map_err(|error| log_failure(app, request_id, &error))?;
         if started.body.len() > whole_bytes || app.memory.responses.is_full() {
@@ -172,121 +140,6 @@ pub(crate) async fn render(
         }
     }
     Ok(Some((started.head, started.body)))
-}
-
-impl StartedResponse {
-    fn new(
-        app: &App,
-        proxied: &Proxied,
-        head: ResponseHead,
-        response: Response,
-        timeout_ms: u64,
-    ) -> Self {
-        let is_streamed = response.header(b"x-accel-buffering") == Some(b"no");
-        let is_buffered = app.config.proxies[proxied.number].buffers_response && !is_streamed;
-        let held = app.memory.responses.hold(0);
-        Self { head, body: Vec::new(), held, response, timeout_ms, is_buffered, call: None }
-    }
-
-    /// The body, if it is complete.
-    pub(crate) fn whole_body(&self) -> Option<&[u8]> {
-        self.response.is_over().then_some(&self.body)
-    }
-
-    /// The length of the body so far.
-    pub(crate) fn body_bytes(&self) -> usize {
-        self.body.len()
-    }
-
-    async fn read(&mut self) -> Result<(), Error> {
-        self.response.wait_at_most(self.timeout_ms);
-        let read = self.response.read(&mut self.body).await;
-        self.held.set(self.body.len());
-        read.map(drop)
-    }
-
-    /// Reads what has arrived with the head, which is often the complete body.
-    async fn read_available(&mut self) -> Result<(), Error> {
-        if self.response.is_over() {
-            return Ok(());
-        }
-        let read = poll_fn(|context| match pin!(self.read()).poll(context) {
-            Poll::Ready(outcome) => Poll::Ready(outcome),
-            Poll::Pending => Poll::Ready(Ok(())),
-        });
-        let outcome = read.await;
-        clear_deadline();
-        outcome
-    }
-
-    /// Sends it to the client.
-    pub(crate) async fn send(
-        self,
-        connection: &mut Connection,
-        ctx: &RequestContext,
-        app: &App,
-    ) -> ResponseSummary {
-        let Self { mut head, body, held, mut response, timeout_ms, is_buffered, call } = self;
-        let _call = call;
-        let is_whole = response.is_over();
-        let known = if is_whole { Some(body.len() as u64) } else { head.content_length };
-        let mut compression = Compression::of(connection, ctx, app, &mut head, known);
-        let status = head.status;
-        let mut piece = match compression.encode(connection, body, is_whole).await {
-            Ok(piece) => piece,
-            Err(reason) => {
-                connection.note_lost(Err(reason));
-                return ResponseSummary::broken(status, 0);
-            }
-        };
-        if is_whole {
-            return origin_response::write_complete(connection, ctx, &head, &piece).await;
-        }
-        response.count_as_response();
-        let account = &app.memory.responses;
-        let turns = ctx.gateway.read_turns.clone();
-        let inflow = Inflow::start(response, timeout_ms, account, turns);
-        let framing = ctx.request.framing(status, head.content_length);
-        let facts = head.facts(ctx.request, framing);
-        connection.put_head(facts, &head.headers.bytes);
-        let mut writer = BodyWriter::new(framing);
-        let mut held = Some(held);
-        loop {
-            let is_put = match is_buffered {
-                true => writer.write_or_spool(connection, &piece, account).await,
-                false => writer.write(connection, &piece).await,
-            };
-            drop((piece, held.take()));
-            if !is_put {
-                return ResponseSummary::broken(status, writer.written_bytes());
-            }
-            let next = match inflow.next(connection).await {
-                Ok(Next::Piece(bytes)) => compression.encode(connection, bytes, false).await,
-                Ok(Next::End) => match compression.encode(connection, Vec::new(), true).await {
-                    Ok(end) => {
-                        let keep_alive = facts.keep_alive;
-                        let written = writer.finish(connection, &end, keep_alive, account).await;
-                        let body_bytes = writer.written_bytes();
-                        return ResponseSummary { written, status, body_bytes };
-                    }
-                    Err(reason) => Err(reason),
-                },
-                Ok(Next::Broken(error)) => {
-                    let reason = log_failure(app, ctx.request_id, &error);
-                    connection.context.count_refusal(reason);
-                    return ResponseSummary::broken(status, writer.written_bytes());
-                }
-                Err(reason) => Err(reason),
-            };
-            piece = match next {
-                Ok(next) => next,
-                Err(reason) => {
-                    connection.note_lost(Err(reason));
-                    return ResponseSummary::broken(status, writer.written_bytes());
-                }
-            };
-        }
-    }
 }
 
 fn request(

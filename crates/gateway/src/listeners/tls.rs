@@ -1,14 +1,16 @@
-//! The TLS of listeners: options by the configuration, and OCSP responses that are read again.
+//! The TLS of listeners: certificates and options by the configuration, and OCSP responses that are read again.
 //!
 //! Called when the listeners of a configuration are read. Invariant: an OCSP response that cannot be used
 //! is logged once, and the one before remains.
 
+use crate::certificates::TlsState;
 use crate::gateway::Gateway;
 use outboard_config::{Config, Listener, Protocol};
 use outboard_log::{Level, Opener};
 use outboard_reactor::{activity, blocking, sleep};
 use outboard_tls::{
     CertificateFiles, CertificateSource, ClientAuthorities, Issued, MinimumVersion, ServerOptions,
+    ServerSettings,
 };
 use std::path::Path;
 use std::rc::Rc;
@@ -17,12 +19,40 @@ use std::sync::Arc;
 /// The interval at which files of OCSP responses are checked.
 const OCSP_INTERVAL_MS: u64 = 5_000;
 
-/// The options of a listener; `None` if it does not use TLS.
-pub(super) fn options(
-    listener: &Listener,
+/// The certificates of a listener.
+#[derive(Debug, Clone)]
+pub(crate) struct Certificates {
+    /// If it uses TLS.
+    pub(super) settings: Option<Arc<ServerSettings>>,
+    /// If the server obtains certificates itself: authorities check its names on any listener.
+    pub(super) issued: Option<Arc<Issued>>,
+}
+
+/// Reads the certificates of each listener. There may be very many, so a reload does it on a
+/// thread.
+///
+/// # Errors
+/// A certificate or key that cannot be used.
+pub(crate) fn certificates(
     config: &Config,
-    issued: &Arc<Issued>,
-) -> Option<ServerOptions> {
+    opener: &Opener,
+    state: &TlsState,
+) -> Result<Vec<Certificates>, String> {
+    let open = |path: &Path| opener.read(path);
+    let read = |listener| {
+        let options = options(listener, config, &state.issued);
+        let settings =
+            options.map(|options| ServerSettings::read(&options, &state.ticket_keys, &open));
+        Ok(Certificates {
+            settings: settings.transpose()?.map(Arc::new),
+            issued: config.acme.is_some().then(|| state.issued.clone()),
+        })
+    };
+    config.listeners.iter().map(read).collect()
+}
+
+/// The options of a listener; `None` if it does not use TLS.
+fn options(listener: &Listener, config: &Config, issued: &Arc<Issued>) -> Option<ServerOptions> {
     if !listener.is_encrypted() {
         return None;
     }

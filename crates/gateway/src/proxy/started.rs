@@ -1,0 +1,164 @@
+//! [`StartedResponse`]: a response of another server whose head has arrived.
+//!
+//! Created by the reverse proxy, sent by [`crate::origin`]. Invariant: what is stored of the body is counted.
+
+use super::inflow::{Inflow, Next};
+use super::log_failure;
+use crate::app::App;
+use crate::compression::Compression;
+use crate::origin_response;
+use crate::request::{RequestContext, ResponseSummary};
+use crate::response_head::ResponseHead;
+use crate::route::Proxied;
+use crate::upstream_call::UpstreamCall;
+use outboard_buffer::Held;
+use outboard_http_server::{BodyWriter, Connection};
+use outboard_reactor::clear_deadline;
+use outboard_upstream::{Error, Response};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+/// A response whose head has arrived.
+#[derive(Debug)]
+pub(crate) struct StartedResponse {
+    /// The head, under the app's rules.
+    pub(crate) head: ResponseHead,
+    /// The body so far.
+    pub(super) body: Vec<u8>,
+    /// Counts `body`.
+    held: Held,
+    /// The rest of it.
+    pub(super) response: Response,
+    timeout_ms: u64,
+    /// Whether the rest is spooled for a slow client.
+    is_buffered: bool,
+    /// It ends with the response.
+    pub(super) call: Option<UpstreamCall>,
+}
+
+impl StartedResponse {
+    pub(super) fn new(
+        app: &App,
+        proxied: &Proxied,
+        head: ResponseHead,
+        response: Response,
+        timeout_ms: u64,
+    ) -> Self {
+        let is_streamed = response.header(b"x-accel-buffering") == Some(b"no");
+        let is_buffered = app.config.proxies[proxied.number].buffers_response && !is_streamed;
+        Self { is_buffered, ..Self::unsent(app, head, response, timeout_ms) }
+    }
+
+    /// One that no client waits for.
+    pub(super) fn unsent(
+        app: &App,
+        head: ResponseHead,
+        response: Response,
+        timeout_ms: u64,
+    ) -> Self {
+        let held = app.memory.responses.hold(0);
+        let (body, is_buffered, call) = (Vec::new(), false, None);
+        Self { head, body, held, response, timeout_ms, is_buffered, call }
+    }
+
+    /// The body, if it is complete.
+    pub(crate) fn whole_body(&self) -> Option<&[u8]> {
+        self.response.is_over().then_some(&self.body)
+    }
+
+    /// The length of the body so far.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.body.len()
+    }
+
+    pub(super) async fn read(&mut self) -> Result<(), Error> {
+        self.response.wait_at_most(self.timeout_ms);
+        let read = self.response.read(&mut self.body).await;
+        self.held.set(self.body.len());
+        read.map(drop)
+    }
+
+    /// Reads what has arrived with the head, which is often the complete body.
+    pub(super) async fn read_available(&mut self) -> Result<(), Error> {
+        if self.response.is_over() {
+            return Ok(());
+        }
+        let read = poll_fn(|context| match pin!(self.read()).poll(context) {
+            Poll::Ready(outcome) => Poll::Ready(outcome),
+            Poll::Pending => Poll::Ready(Ok(())),
+        });
+        let outcome = read.await;
+        clear_deadline();
+        outcome
+    }
+
+    /// Sends it to the client.
+    pub(crate) async fn send(
+        self,
+        connection: &mut Connection,
+        ctx: &RequestContext,
+        app: &App,
+    ) -> ResponseSummary {
+        let Self { mut head, body, held, mut response, timeout_ms, is_buffered, call } = self;
+        let _call = call;
+        let is_whole = response.is_over();
+        let known = if is_whole { Some(body.len() as u64) } else { head.content_length };
+        let mut compression = Compression::of(connection, ctx, app, &mut head, known);
+        let status = head.status;
+        let mut piece = match compression.encode(connection, body, is_whole).await {
+            Ok(piece) => piece,
+            Err(reason) => {
+                connection.note_lost(Err(reason));
+                return ResponseSummary::broken(status, 0);
+            }
+        };
+        if is_whole {
+            return origin_response::write_complete(connection, ctx, &head, &piece).await;
+        }
+        response.count_as_response();
+        let account = &app.memory.responses;
+        let turns = ctx.gateway.read_turns.clone();
+        let inflow = Inflow::start(response, timeout_ms, account, turns);
+        let framing = ctx.request.framing(status, head.content_length);
+        let facts = head.facts(ctx.request, framing);
+        connection.put_head(facts, &head.headers.bytes);
+        let mut writer = BodyWriter::new(framing);
+        let mut held = Some(held);
+        loop {
+            let is_put = match is_buffered {
+                true => writer.write_or_spool(connection, &piece, account).await,
+                false => writer.write(connection, &piece).await,
+            };
+            drop((piece, held.take()));
+            if !is_put {
+                return ResponseSummary::broken(status, writer.written_bytes());
+            }
+            let next = match inflow.next(connection).await {
+                Ok(Next::Piece(bytes)) => compression.encode(connection, bytes, false).await,
+                Ok(Next::End) => match compression.encode(connection, Vec::new(), true).await {
+                    Ok(end) => {
+                        let keep_alive = facts.keep_alive;
+                        let written = writer.finish(connection, &end, keep_alive, account).await;
+                        let body_bytes = writer.written_bytes();
+                        return ResponseSummary { written, status, body_bytes };
+                    }
+                    Err(reason) => Err(reason),
+                },
+                Ok(Next::Broken(error)) => {
+                    let reason = log_failure(app, ctx.request_id, &error);
+                    connection.context.count_refusal(reason);
+                    return ResponseSummary::broken(status, writer.written_bytes());
+                }
+                Err(reason) => Err(reason),
+            };
+            piece = match next {
+                Ok(next) => next,
+                Err(reason) => {
+                    connection.note_lost(Err(reason));
+                    return ResponseSummary::broken(status, writer.written_bytes());
+                }
+            };
+        }
+    }
+}
