@@ -101,11 +101,12 @@ fn metrics_are_well_formed() {
     let page = response.text();
     assert!(page.ends_with('\n'));
     let help = Regex::new("^# HELP ([a-z_]+) .+$").unwrap();
-    let kind = Regex::new("^# TYPE ([a-z_]+) (counter|gauge)$").unwrap();
+    let kind = Regex::new("^# TYPE ([a-z_]+) (counter|gauge|histogram)$").unwrap();
     let sample =
         Regex::new(r#"^([a-z_]+)(\{[a-z_]+="[^"\n]*"(,[a-z_]+="[^"\n]*")*\})? [0-9.e+-]+$"#)
             .unwrap();
     let (mut family, mut families, mut series) = (String::new(), BTreeSet::new(), BTreeSet::new());
+    let mut is_histogram = false;
     for line in page.lines() {
         if let Some(found) = help.captures(line) {
             family = found[1].to_owned();
@@ -113,9 +114,12 @@ fn metrics_are_well_formed() {
         } else if let Some(found) = kind.captures(line) {
             assert_eq!(found[1], family, "TYPE follows HELP");
             assert_eq!(&found[2] == "counter", family.ends_with("_total"), "{family}");
+            is_histogram = &found[2] == "histogram";
         } else {
             let found = sample.captures(line).unwrap_or_else(|| panic!("not a line: {line:?}"));
-            assert_eq!(found[1], family, "samples follow their family");
+            let of_family = found[1].strip_prefix(&family).expect("samples follow their family");
+            let kinds = if is_histogram { &["_bucket", "_sum", "_count"][..] } else { &[""] };
+            assert!(kinds.contains(&of_family), "{line}");
             let name = line.rsplit_once(' ').expect("it has a value").0;
             assert!(series.insert(name.to_owned()), "{name} comes twice");
         }
