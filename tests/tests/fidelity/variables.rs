@@ -20,6 +20,8 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
     ("REQUEST_ID", "Outboard's own: the name of the request in its logs"),
     ("SSL_PROTOCOL", "nginx sends it where it is configured, Outboard with TLS, which HTTP/3 has"),
+    ("SSL_CIPHER", "likewise"),
+    ("SSL_SESSION_RESUMED", "likewise"),
     ("PATH_TRANSLATED", "RFC 3875, section 4.1.6; Debian's nginx snippet leaves it out"),
 ];
 
