@@ -8,7 +8,6 @@
 //! | file | owns |
 //! |---|---|
 //! | `settings` | [`Settings`]: TLS and limits |
-//! | `congestion` | [`CongestionControl`]: how fast connections send |
 //! | `session` | TLS of a connection |
 //! | `member` | [`Member`]: the socket of a thread, whose datagrams go by connection id |
 //! | `socket` | what a socket sends and receives |
@@ -19,7 +18,6 @@
 
 #![forbid(unsafe_code)]
 
-mod congestion;
 mod connection;
 mod endpoint;
 mod member;
@@ -30,7 +28,6 @@ mod socket;
 mod tests;
 mod timers;
 
-pub use congestion::CongestionControl;
 pub use connection::{Connection, Event, Negotiated, Read, StreamClosed};
 pub use endpoint::{Application, Endpoint};
 pub use member::{Member, bind, members};

@@ -3,7 +3,6 @@
 //! Created by the application at start and at each reload. Invariant: what a client may send before it has
 //! proven anything is bounded.
 
-use crate::congestion::CongestionControl;
 use crate::session::ServerTls;
 use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
@@ -34,8 +33,6 @@ pub struct Settings {
     pub connection_window_bytes: u32,
     /// What is stored of all streams until the client acknowledges it.
     pub send_window_bytes: u64,
-    /// How fast connections send.
-    pub congestion_control: CongestionControl,
     /// How long a connection may be silent (RFC 9000 10.1).
     pub idle_timeout_ms: u64,
 }
@@ -82,7 +79,6 @@ impl Settings {
             .receive_window(self.connection_window_bytes.into())
             .send_window(self.send_window_bytes)
             .max_idle_timeout(Some(IdleTimeout::from(idle)))
-            .congestion_controller_factory(self.congestion_control.factory())
             .crypto_buffer_size(CRYPTO_BYTES)
             .datagram_receive_buffer_size(None);
         transport

@@ -33,7 +33,6 @@ fn settings() -> Settings {
         stream_window_bytes: 64 << 10,
         connection_window_bytes: 128 << 10,
         send_window_bytes: 64 << 10,
-        congestion_control: CongestionControl::Cubic,
         idle_timeout_ms: 10_000,
     }
 }

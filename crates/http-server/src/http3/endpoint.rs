@@ -9,7 +9,7 @@ use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
 use crate::service::Service;
 use outboard_log::{Level, Reason};
-use outboard_quic::{Application, CongestionControl, Connection, Endpoint, Member, Settings};
+use outboard_quic::{Application, Connection, Endpoint, Member, Settings};
 use outboard_reactor::{Peer, spawn};
 use rustix::fd::OwnedFd;
 use rustix::net::{self, SocketType, sockopt};
@@ -111,7 +111,6 @@ fn settings(server: &ServerContext, context: &ListenerContext) -> io::Result<Set
         stream_window_bytes: STREAM_WINDOW_BYTES,
         connection_window_bytes: RECEIVE_WINDOW_BYTES,
         send_window_bytes: SEND_WINDOW_BYTES,
-        congestion_control: CongestionControl::of_machine(),
         // The task of a connection closes it first if it is idle; this is for clients that are gone.
         idle_timeout_ms: limits.idle_timeout_ms.max(limits.write_timeout_ms),
     })
