@@ -9,9 +9,10 @@ const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 fn text_of(collector: &Collector, tracing: &str, app: &str) -> String {
+    let accept = if tracing.contains("accept") { "" } else { "accept = \"all\"" };
     format!(
         "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[admin]\nmetrics = \"/metrics\"\n\
-         [tracing]\nendpoint = \"{}\"\ndelay = \"10ms\"\n{tracing}\n\
+         [tracing]\nendpoint = \"{}\"\ndelay = \"10ms\"\n{accept}\n{tracing}\n\
          [app.site]\nroot = \"www\"\n{app}\n",
         collector.url()
     )
@@ -141,6 +142,38 @@ fn a_script_adds_spans_of_its_own() {
         let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(named(&spans, "sum").attributes, expected.into());
         assert_eq!(named(&spans, "refused").error.as_deref(), Some("DomainException"));
+    }
+}
+
+#[test]
+fn queries_and_waits_for_locks_are_spans_within_those_around_them() {
+    for (app, has_text) in [("", false), (WORKER, true)] {
+        let collector = Collector::start();
+        let tracing = if has_text { "sample = \"100%\"\nstatements = true" } else { ALL };
+        let site = serving(&collector, tracing, app);
+        let response = site.client().get("/database.php").expect(200).text();
+        assert_eq!(response, "bound refused 7");
+        let names = [
+            "php", "outer", "inner", "CONNECT", "CREATE", "INSERT", "SELECT", "DROP", "VALUES",
+            "flock",
+        ];
+        let spans = collector.receives(has(&names));
+        let parent_of = |name: &str, parent: &str| {
+            assert_eq!(named(&spans, name).parent, named(&spans, parent).span_id, "{name}");
+        };
+        ["CONNECT", "outer", "VALUES", "flock"].iter().for_each(|name| parent_of(name, "php"));
+        ["CREATE", "inner", "SELECT", "DROP"].iter().for_each(|name| parent_of(name, "outer"));
+        parent_of("INSERT", "inner");
+        for span in &spans {
+            assert_eq!(span.error.is_some(), span.name == "DROP", "{span:?}");
+        }
+        let select = &named(&spans, "SELECT").attributes;
+        assert_eq!(select["db.system.name"], "sqlite");
+        assert_eq!(select["db.operation.name"], "SELECT");
+        let text = select.get("db.query.text").map(String::as_str);
+        let statement = "  select owner FROM orders WHERE owner = 'bound'";
+        assert_eq!(text, has_text.then_some(statement));
+        assert_eq!(named(&spans, "INSERT").attributes["db.response.returned_rows"], "1");
     }
 }
 

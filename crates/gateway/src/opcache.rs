@@ -63,14 +63,7 @@ fn frame(app: &App) -> Vec<u8> {
     set(Field::ScriptName, b"/");
     set(Field::DocumentRoot, &app.document_root);
     set(Field::Protocol, b"HTTP/1.1");
-    let fixed = Fixed {
-        content_length: None,
-        received_us: Wall::now().unix_us,
-        remote_port: 0,
-        server_port: 0,
-        header_count: 0,
-        param_count: 0,
-    };
+    let fixed = Fixed { received_us: Wall::now().unix_us, ..Fixed::default() };
     let mut frame = Vec::new();
     let parts = RequestParts { fixed, fields, headers: iter::empty(), params: iter::empty() };
     encode(parts, &mut frame);

@@ -78,6 +78,11 @@ impl Tracer {
         Scope::new(Rc::new(Recording::begin(&self.ids, &self.sampling, parent, &state)))
     }
 
+    /// Whether spans of database queries have their texts.
+    pub(crate) fn has_statements(&self) -> bool {
+        self.settings.has_statements
+    }
+
     fn accepts(&self, connection: &Connection) -> bool {
         match self.settings.accept {
             AcceptContext::All => true,

@@ -48,6 +48,8 @@ static void restore_output(const outboard_call_state *state)
 void outboard_call_state_save(outboard_call_state *state)
 {
 	save_output(state);
+	state->open_span = outboard_open_span;
+	outboard_open_span = 0;
 	/* As most are: then nothing is copied, because each coroutine leaves them clear. */
 	state->is_empty = is_empty();
 	if (state->is_empty) {
@@ -79,6 +81,7 @@ void outboard_call_state_save(outboard_call_state *state)
 void outboard_call_state_restore(const outboard_call_state *state)
 {
 	restore_output(state);
+	outboard_open_span = state->open_span;
 	if (state->is_empty) {
 		return;
 	}

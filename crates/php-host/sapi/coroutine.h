@@ -69,6 +69,7 @@ bool outboard_stack_set_bytes(size_t bytes);
 /* call_state.c */
 typedef struct {
 	bool is_empty;
+	uint32_t open_span;
 	zend_fcall_info compare;
 	zend_fcall_info_cache compare_cache;
 	unsigned serialize_lock;

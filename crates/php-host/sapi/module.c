@@ -196,6 +196,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	outboard_opcache_hook();
 	outboard_filter_startup();
 	outboard_time_limit_hook();
+	outboard_database_span_startup();
 	outboard_children_startup();
 	outboard_process_changes_startup();
 	outboard_sanitizer_startup();

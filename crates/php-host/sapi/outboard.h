@@ -48,6 +48,7 @@ typedef struct {
 	uint64_t received_us;
 	uint16_t remote_port; /* 0: a Unix socket */
 	uint16_t server_port;
+	uint8_t trace_detail; /* ring's TraceDetail: 0: no spans, 1: spans, 2: with statements */
 } outboard_request;
 
 /* Asserted to be equal to ring's Outcome on the Rust side. */
@@ -188,7 +189,7 @@ bool outboard_rs_blocking_fetch(void *exchange, const outboard_fetch *fetch, out
 int64_t outboard_rs_purge(void *exchange, void *events, const char *kinds,
 	const outboard_str *texts, size_t count, bool soft);
 /* Name, error, and key and value of each attribute, the value behind a letter: s, i, f, b. */
-void outboard_rs_span(void *exchange, uint64_t start_us, uint64_t end_us, bool has_failed,
+void outboard_rs_span(void *exchange, uint64_t start_us, uint64_t end_us, uint32_t id, uint32_t parent, bool has_failed,
 	const outboard_str *texts, size_t count);
 /* For classic mode: waits for the result, whose strings live until the next call. */
 bool outboard_rs_blocking_dispatch(void *exchange, outboard_str name, outboard_str data, uint64_t delay_ms,

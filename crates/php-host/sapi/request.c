@@ -43,6 +43,7 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 	result->peak_memory_bytes = 0;
 	outboard_current = request;
 	outboard_current_result = result;
+	outboard_open_span = 0;
 	zend_first_try {
 		SG(server_context) = exchange;
 		result->outcome = serve(request);

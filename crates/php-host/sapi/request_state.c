@@ -256,6 +256,7 @@ outboard_request_state *outboard_request_state_begin(const outboard_request *req
 	outboard_ini_strings_begin(state);
 	prepare(state);
 	activate(state, outboard_boot_state.engine.superglobals);
+	outboard_open_span = 0;
 	SG(server_context) = exchange;
 	SG(request_info).no_headers = 0;
 	SG(sapi_started) = 0;

@@ -84,7 +84,27 @@ void outboard_opcache_users_startup(void);
 extern const zend_function_entry outboard_page_cache_functions[];
 
 /* span.c */
+enum { OUTBOARD_MAX_ATTRIBUTES = 32 };
+typedef struct {
+	uint64_t start_us;
+	uint32_t id;
+	uint32_t parent;
+} outboard_span;
+typedef struct {
+	outboard_str texts[2 + 2 * OUTBOARD_MAX_ATTRIBUTES];
+	zend_string *values[OUTBOARD_MAX_ATTRIBUTES];
+	size_t count;
+} outboard_span_texts;
+extern uint32_t outboard_open_span; /* that of the running code; 0: none */
 extern const zend_function_entry outboard_span_functions[];
+bool outboard_span_begin(outboard_span *span);
+uint64_t outboard_span_us(const outboard_span *span);
+void outboard_span_attribute(outboard_span_texts *texts, const char *key, size_t key_len, zend_string *value);
+void outboard_span_end(const outboard_span *span, const char *name, size_t name_len, bool failed, outboard_span_texts *texts);
+void outboard_span_abandon(const outboard_span *span);
+
+/* database_span.c */
+void outboard_database_span_startup(void);
 
 /* tasks.c */
 extern const zend_function_entry outboard_task_functions[];

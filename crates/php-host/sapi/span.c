@@ -1,12 +1,10 @@
 /*
  * Outboard\span(), in every mode: a span of the request's trace. callbacks/span.rs sends it to the
- * gateway when it has ended; whether it is exported is decided there.
+ * gateway when it has ended; whether it is exported is decided there. Invariant: a span that begins within
+ * another one is part of it, in each coroutine (call_state.c) and each request (request.c).
  */
 #include "shim.h"
 #include <time.h>
-
-/* Further attributes are left out. */
-#define MAX_ATTRIBUTES 32
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_span, 0, 1, IS_MIXED, 0)
 	ZEND_ARG_TYPE_INFO(0, name, IS_STRING, 0)
@@ -14,11 +12,67 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_span, 0, 1, IS_MIXED, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, attributes, IS_ARRAY, 0, "[]")
 ZEND_END_ARG_INFO()
 
+uint32_t outboard_open_span;
+
 static uint64_t now_us(void)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+}
+
+/* False if the request takes none; then the span must not be ended. */
+bool outboard_span_begin(outboard_span *span)
+{
+	static uint32_t last;
+	if (!outboard_current || outboard_current->trace_detail == 0) {
+		return false;
+	}
+	last = last == UINT32_MAX ? 1 : last + 1;
+	*span = (outboard_span) {now_us(), last, outboard_open_span};
+	outboard_open_span = last;
+	return true;
+}
+
+uint64_t outboard_span_us(const outboard_span *span)
+{
+	const uint64_t now = now_us();
+	return now > span->start_us ? now - span->start_us : 0;
+}
+
+/* The span has ended, and is not worth a report. */
+void outboard_span_abandon(const outboard_span *span)
+{
+	outboard_open_span = span->parent;
+}
+
+/* Takes the value, which is text behind the letter of its kind; further ones than there is room for are left out. */
+void outboard_span_attribute(outboard_span_texts *texts, const char *key, size_t key_len, zend_string *value)
+{
+	if (texts->count == OUTBOARD_MAX_ATTRIBUTES) {
+		zend_string_release(value);
+		return;
+	}
+	texts->texts[2 + 2 * texts->count] = (outboard_str) {key, key_len};
+	texts->texts[3 + 2 * texts->count] = (outboard_str) {ZSTR_VAL(value), ZSTR_LEN(value)};
+	texts->values[texts->count++] = value;
+}
+
+/* Releases the attributes. `failed` adds to what an exception says. */
+void outboard_span_end(const outboard_span *span, const char *name, size_t name_len, bool failed, outboard_span_texts *texts)
+{
+	const zend_object *thrown = EG(exception);
+	const bool threw = thrown && !zend_is_unwind_exit(thrown) && !zend_is_graceful_exit(thrown);
+	outboard_open_span = span->parent;
+	texts->texts[0] = (outboard_str) {name, name_len};
+	texts->texts[1] = threw
+		? (outboard_str) {ZSTR_VAL(thrown->ce->name), ZSTR_LEN(thrown->ce->name)}
+		: (outboard_str) {"", 0};
+	outboard_rs_span(SG(server_context), span->start_us, now_us(), span->id, span->parent, threw || failed,
+		texts->texts, 2 + 2 * texts->count);
+	while (texts->count > 0) {
+		zend_string_release(texts->values[--texts->count]);
+	}
 }
 
 /* A value as text behind a letter for its kind; NULL if it is none that an attribute can have. */
@@ -40,31 +94,19 @@ static zend_string *text_of(zval *value)
 	}
 }
 
-static void report(zend_string *name, HashTable *attributes, uint64_t start_us)
+static void report(const outboard_span *span, zend_string *name, HashTable *attributes)
 {
-	outboard_str texts[2 + 2 * MAX_ATTRIBUTES];
-	zend_string *values[MAX_ATTRIBUTES];
-	size_t count = 0;
-	zend_object *thrown = EG(exception);
-	bool failed = thrown && !zend_is_unwind_exit(thrown) && !zend_is_graceful_exit(thrown);
-	texts[0] = (outboard_str) {ZSTR_VAL(name), ZSTR_LEN(name)};
-	texts[1] = failed
-		? (outboard_str) {ZSTR_VAL(thrown->ce->name), ZSTR_LEN(thrown->ce->name)}
-		: (outboard_str) {"", 0};
+	outboard_span_texts texts;
+	texts.count = 0;
 	zend_string *key;
 	zval *value;
 	ZEND_HASH_FOREACH_STR_KEY_VAL(attributes, key, value) {
-		zend_string *text = key && count < MAX_ATTRIBUTES ? text_of(value) : NULL;
+		zend_string *text = key ? text_of(value) : NULL;
 		if (text) {
-			texts[2 + 2 * count] = (outboard_str) {ZSTR_VAL(key), ZSTR_LEN(key)};
-			texts[3 + 2 * count] = (outboard_str) {ZSTR_VAL(text), ZSTR_LEN(text)};
-			values[count++] = text;
+			outboard_span_attribute(&texts, ZSTR_VAL(key), ZSTR_LEN(key), text);
 		}
 	} ZEND_HASH_FOREACH_END();
-	outboard_rs_span(SG(server_context), start_us, now_us(), failed, texts, 2 + 2 * count);
-	while (count > 0) {
-		zend_string_release(values[--count]);
-	}
+	outboard_span_end(span, ZSTR_VAL(name), ZSTR_LEN(name), false, &texts);
 }
 
 PHP_FUNCTION(outboard_span)
@@ -79,7 +121,8 @@ PHP_FUNCTION(outboard_span)
 		Z_PARAM_FUNC_OR_NULL(body, cache)
 		Z_PARAM_ARRAY_HT(attributes)
 	ZEND_PARSE_PARAMETERS_END();
-	uint64_t start_us = now_us();
+	outboard_span span;
+	const bool is_traced = outboard_span_begin(&span);
 	if (ZEND_FCI_INITIALIZED(body)) {
 		zval result;
 		body.retval = &result;
@@ -90,7 +133,9 @@ PHP_FUNCTION(outboard_span)
 			ZVAL_COPY_VALUE(return_value, &result);
 		}
 	}
-	report(name, attributes, start_us);
+	if (is_traced) {
+		report(&span, name, attributes);
+	}
 }
 
 const zend_function_entry outboard_span_functions[] = {

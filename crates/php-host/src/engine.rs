@@ -68,6 +68,7 @@ pub(crate) struct Request {
     received_us: u64,
     remote_port: u16,
     server_port: u16,
+    trace_detail: u8,
 }
 
 impl Default for Request {
@@ -97,6 +98,7 @@ impl Default for Request {
             received_us: 0,
             remote_port: 0,
             server_port: 0,
+            trace_detail: 0,
         }
     }
 }
@@ -492,6 +494,7 @@ impl Request {
             received_us: view.fixed.received_us,
             remote_port: view.fixed.remote_port,
             server_port: view.fixed.server_port,
+            trace_detail: view.fixed.trace_detail as u8,
         }
     }
 }

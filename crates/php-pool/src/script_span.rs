@@ -12,10 +12,14 @@ pub(crate) fn add(trace: Option<&Scope>, call: &SpanCall<'_>) {
     let mut texts = call.texts().map(|text| String::from_utf8_lossy(text).into_owned());
     let name = texts.next().filter(|name| !name.is_empty()).unwrap_or_else(|| "span".to_owned());
     let error = texts.next().unwrap_or_default();
-    let mut span = Span::new(outer.begin().span_id(), Kind::Internal, name);
+    let php = outer.span_id();
+    let mut span = Span::new(php.child(call.id), Kind::Internal, name);
+    span.parent = (call.parent != 0).then(|| php.child(call.parent));
     span = span.between(call.start_us, call.end_us);
     if call.has_failed {
-        span.attributes.push((Cow::Borrowed("exception.type"), Value::from(error.clone())));
+        if !error.is_empty() {
+            span.attributes.push((Cow::Borrowed("exception.type"), Value::from(error.clone())));
+        }
         span.error = Some(Cow::Owned(error));
     }
     while let (Some(key), Some(written)) = (texts.next(), texts.next()) {

@@ -52,6 +52,29 @@ pub const FIELD_COUNT: usize = 15;
 const FIXED_BYTES: usize = 40;
 const LENGTHS_BYTES: usize = 4 * FIELD_COUNT;
 
+/// What the gateway takes of the work of a script, for the trace of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum TraceDetail {
+    /// Nothing: the request is not traced, or will not be exported.
+    #[default]
+    None = 0,
+    /// Spans.
+    Spans,
+    /// Spans with the text of database statements.
+    Statements,
+}
+
+impl TraceDetail {
+    fn of(raw: u8) -> Self {
+        match raw {
+            1 => Self::Spans,
+            2 => Self::Statements,
+            _ => Self::None,
+        }
+    }
+}
+
 /// The numbers of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fixed {
@@ -60,6 +83,8 @@ pub struct Fixed {
     pub content_length: Option<u64>,
     /// Wall-clock time of acceptance, µs since the epoch (`REQUEST_TIME_FLOAT`).
     pub received_us: u64,
+    /// What of the script's work is traced.
+    pub trace_detail: TraceDetail,
     /// `REMOTE_PORT`; 0 for Unix sockets.
     pub remote_port: u16,
     /// `SERVER_PORT`; 0 for Unix sockets.
@@ -133,6 +158,7 @@ impl Fixed {
     fn encode(&self) -> [u8; FIXED_BYTES] {
         let mut raw = [0; FIXED_BYTES];
         raw[0] = u8::from(self.content_length.is_some());
+        raw[1] = self.trace_detail as u8;
         raw[8..16].copy_from_slice(&self.content_length.unwrap_or(0).to_le_bytes());
         raw[16..24].copy_from_slice(&self.received_us.to_le_bytes());
         raw[24..26].copy_from_slice(&self.remote_port.to_le_bytes());
@@ -150,6 +176,7 @@ impl Fixed {
         Self {
             content_length: (raw[0] != 0).then(|| long(8)),
             received_us: long(16),
+            trace_detail: TraceDetail::of(raw[1]),
             remote_port: short(24),
             server_port: short(26),
             header_count: short(28),

@@ -3,14 +3,14 @@
 //! The host encodes, the gateway decodes. Invariant: every text lies within the payload.
 //!
 //! ```text
-//!  u64 start µs │ u64 end µs │ u8 failed │ (u32 length │ text)*: name, error, then key and value of each attribute
+//!  u64 start µs │ u64 end µs │ u32 id │ u32 parent │ u8 failed │ (u32 length │ text)*: name, error, then key and value of each attribute
 //! ```
 //!
 //! [`Call::Span`]: crate::operation::Call::Span
 
 use crate::corrupt::Corrupt;
 
-const HEAD_BYTES: usize = 17;
+const HEAD_BYTES: usize = 25;
 /// The largest payload; further attributes are left out.
 const MAX_BYTES: usize = 8 << 10;
 /// A longer text is cut.
@@ -25,6 +25,10 @@ pub struct SpanCall<'a> {
     pub start_us: u64,
     /// The same of its end.
     pub end_us: u64,
+    /// Its number among the spans of the worker; none is 0.
+    pub id: u32,
+    /// The number of the span that it is part of; 0: the script.
+    pub parent: u32,
     /// Whether it ended with an exception.
     pub has_failed: bool,
     texts: &'a [u8],
@@ -33,7 +37,9 @@ pub struct SpanCall<'a> {
 impl<'a> SpanCall<'a> {
     /// A span with these texts: name, error, and keys and values; those that have room are written to `buffer`.
     pub fn new<'t>(
-        (start_us, end_us, has_failed): (u64, u64, bool),
+        (start_us, end_us): (u64, u64),
+        (id, parent): (u32, u32),
+        has_failed: bool,
         texts: impl IntoIterator<Item = &'t [u8]>,
         buffer: &'a mut Vec<u8>,
     ) -> Self {
@@ -50,20 +56,24 @@ impl<'a> SpanCall<'a> {
                 buffer.extend_from_slice(text);
             }
         }
-        Self { start_us, end_us, has_failed, texts: buffer }
+        Self { start_us, end_us, id, parent, has_failed, texts: buffer }
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.start_us.to_le_bytes());
         out.extend_from_slice(&self.end_us.to_le_bytes());
+        out.extend_from_slice(&self.id.to_le_bytes());
+        out.extend_from_slice(&self.parent.to_le_bytes());
         out.push(u8::from(self.has_failed));
         out.extend_from_slice(self.texts);
     }
 
     pub(crate) fn decode(payload: &'a [u8]) -> Result<Self, Corrupt> {
         let (head, texts) = payload.split_first_chunk::<HEAD_BYTES>().ok_or(TRUNCATED)?;
-        let (start, rest) = head.split_first_chunk().expect("the head has 17 bytes");
-        let (end, rest) = rest.split_first_chunk().expect("of which 9 are left");
+        let (start, rest) = head.split_first_chunk().expect("the head has 25 bytes");
+        let (end, rest) = rest.split_first_chunk().expect("of which 17 are left");
+        let (id, rest) = rest.split_first_chunk().expect("of which 9 are left");
+        let (parent, rest) = rest.split_first_chunk().expect("of which 5 are left");
         let mut unread = texts;
         while !unread.is_empty() {
             take_text(&mut unread).ok_or(TRUNCATED)?;
@@ -71,6 +81,8 @@ impl<'a> SpanCall<'a> {
         Ok(Self {
             start_us: u64::from_le_bytes(*start),
             end_us: u64::from_le_bytes(*end),
+            id: u32::from_le_bytes(*id),
+            parent: u32::from_le_bytes(*parent),
             has_failed: rest[0] != 0,
             texts,
         })
@@ -99,12 +111,13 @@ mod tests {
         let (mut buffer, long) = (Vec::new(), vec![b'x'; 3_000]);
         let texts = [&b"name"[..], b"", b"key", b"sv"].into_iter();
         let texts = texts.chain(std::iter::repeat_n(&long[..], 40));
-        let call = SpanCall::new((1, 2, true), texts, &mut buffer);
+        let call = SpanCall::new((1, 2), (3, 4), true, texts, &mut buffer);
         let mut payload = Vec::new();
         call.encode(&mut payload);
         assert!(payload.len() <= MAX_BYTES);
         let decoded = SpanCall::decode(&payload).unwrap();
-        assert_eq!((decoded.start_us, decoded.end_us, decoded.has_failed), (1, 2, true));
+        assert_eq!((decoded.start_us, decoded.end_us), (1, 2));
+        assert_eq!((decoded.id, decoded.parent, decoded.has_failed), (3, 4, true));
         let texts: Vec<&[u8]> = decoded.texts().collect();
         assert_eq!(&texts[..4], [&b"name"[..], b"", b"key", b"sv"]);
         assert!(

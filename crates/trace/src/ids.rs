@@ -52,6 +52,20 @@ macro_rules! id {
 id!(TraceId, 16);
 id!(SpanId, 8);
 
+impl SpanId {
+    /// The id of a part of this span with a number of its own. It is known before that part has ended, so
+    /// that parts of it can name it.
+    pub fn child(self, number: u32) -> Self {
+        // SplitMix64's finalizer (Steele and others, "Fast Splittable Pseudorandom Number Generators"): a
+        // bijection, so that different numbers have different ids.
+        let mut mixed = u64::from(number).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let id = u64::from_be_bytes(self.0) ^ mixed ^ (mixed >> 31);
+        Self(id.max(1).to_be_bytes())
+    }
+}
+
 /// Reads lower-case hexadecimal digits of exactly as many bytes.
 pub(crate) fn parse_hex(digits: &[u8], bytes: &mut [u8]) -> Option<()> {
     if digits.len() != 2 * bytes.len() {
@@ -134,6 +148,14 @@ mod tests {
         let generators: Vec<Ids> = (0..4).map(|_| Ids::default()).collect();
         let ids: HashSet<SpanId> = (0..4_000).map(|n| generators[n % 4].span_id()).collect();
         assert_eq!(ids.len(), 4_000);
+    }
+
+    #[test]
+    fn parts_of_a_span_have_ids_of_their_own() {
+        let span = Ids::default().span_id();
+        let ids: HashSet<SpanId> = (0..4_000).map(|n| span.child(n)).collect();
+        assert!(ids.len() == 4_000 && !ids.contains(&span));
+        assert_eq!(span.child(7), span.child(7));
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct Tracing {
     pub slow_ms: u64,
     /// Whether failed requests are exported in any case.
     pub keeps_errors: bool,
+    /// Whether spans of database queries have their texts.
+    pub has_statements: bool,
     /// Peers whose trace context is continued.
     pub accept: AcceptContext,
     /// Maximum memory of spans that wait, of all threads.
@@ -57,6 +59,7 @@ pub(super) fn tracing(raw: &raw::Tracing, context: &mut Context<'_>) -> Option<T
         sample_millionths: raw.sample.0,
         slow_ms: raw.slow.0,
         keeps_errors: raw.errors,
+        has_statements: raw.statements,
         accept: match raw.accept {
             raw::AcceptContext::All => AcceptContext::All,
             raw::AcceptContext::Trusted => AcceptContext::Trusted,

@@ -27,6 +27,10 @@ pub(crate) struct Tracing {
     pub(crate) slow: Period,
     /// Whether requests that fail, with a status of 500 or more, are exported in any case.
     pub(crate) errors: bool,
+    /// Whether the span of a database query has its text. It is what the application sends: with values,
+    /// unless they are bound.
+    #[schemars(extend("x-alias" = ["db.statement", "db.query.text"]))]
+    pub(crate) statements: bool,
     /// Peers whose `traceparent` is continued. A client can have all of its requests exported by it.
     #[schemars(extend("x-alias" = ["otel_trace_context", "propagate", "OTEL_PROPAGATORS"]))]
     pub(crate) accept: AcceptContext,
@@ -64,7 +68,8 @@ impl Default for Tracing {
             sample: Portion(10_000),
             slow: Period(1_000),
             errors: true,
-            accept: AcceptContext::All,
+            statements: false,
+            accept: AcceptContext::Trusted,
             buffer: ByteSize(8 << 20),
             timeout: Period(10_000),
             delay: Period(1_000),

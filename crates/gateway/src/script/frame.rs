@@ -12,7 +12,9 @@ use outboard_http_server as http_server;
 use outboard_http_server::Connection;
 use outboard_http1::split_host_port;
 use outboard_operations::is_trace_context;
-use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, RequestView, encode};
+use outboard_ring::request::{
+    FIELD_COUNT, Field, Fixed, RequestParts, RequestView, TraceDetail, encode,
+};
 use outboard_trace::Scope;
 use std::borrow::Cow;
 
@@ -91,6 +93,7 @@ pub(super) fn request(
         received_us: ctx.started.unix_us,
         remote_port: connection.peer.port(),
         server_port,
+        trace_detail: trace_detail(ctx, extra.trace),
         ..Fixed::default()
     };
     let params =
@@ -134,6 +137,17 @@ pub(super) fn request(
     let headers = headers.chain(parent).chain(state);
     encode(RequestParts { fixed, fields, headers, params }, &mut frame);
     frame
+}
+
+/// What the script has to report.
+fn trace_detail(ctx: &RequestContext, trace: Option<&Scope>) -> TraceDetail {
+    if !trace.is_some_and(Scope::takes_spans) {
+        return TraceDetail::None;
+    }
+    match &ctx.gateway.generation().tracer {
+        Some(tracer) if tracer.has_statements() => TraceDetail::Statements,
+        _ => TraceDetail::Spans,
+    }
 }
 
 /// A frame with other headers.

@@ -1,4 +1,4 @@
-//! Spans of scripts. Called by `span.c`.
+//! Spans of scripts. Called by `span.c` and `database_span.c`.
 
 use super::{slice, with};
 use crate::engine::Str;
@@ -14,6 +14,8 @@ unsafe extern "C" fn outboard_rs_span(
     exchange: *mut c_void,
     start_us: u64,
     end_us: u64,
+    id: u32,
+    parent: u32,
     has_failed: bool,
     texts: *const Str,
     count: usize,
@@ -26,7 +28,7 @@ unsafe extern "C" fn outboard_rs_span(
     // SAFETY: this function's contract.
     let texts = texts.iter().map(|text| unsafe { slice(text.ptr, text.len) });
     let mut buffer = Vec::new();
-    let call = SpanCall::new((start_us, end_us, has_failed), texts, &mut buffer);
+    let call = SpanCall::new((start_us, end_us), (id, parent), has_failed, texts, &mut buffer);
     // SAFETY: this function's contract.
     unsafe { with(exchange, (), |exchange| exchange.span(call)) }
 }
