@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Collector, Configured, Docroot, Request, eventually};
+use outboard_e2e::{
+    Backend, Collector, Configured, Docroot, Request, THREAD_COUNTS, VISITORS, eventually,
+};
 use outboard_trace::testing::Received;
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -174,6 +176,36 @@ fn queries_and_waits_for_locks_are_spans_within_those_around_them() {
         let statement = "  select owner FROM orders WHERE owner = 'bound'";
         assert_eq!(text, has_text.then_some(statement));
         assert_eq!(named(&spans, "INSERT").attributes["db.response.returned_rows"], "1");
+    }
+}
+
+#[test]
+fn entities_and_tasks_are_part_of_the_trace_that_asks_for_them() {
+    for threads in THREAD_COUNTS {
+        let collector = Collector::start();
+        let tables = "[kv]\ndata_dir = \"entities\"\n[app.site.tasks]\nworkers = 1\nscript = \"www/tasks.php\"";
+        let text = format!("threads = {threads}\n{}", text_of(&collector, ALL, tables));
+        let site = Configured::start(Docroot::of("tracing"), &text);
+        for mut visitor in site.visitors() {
+            let response = visitor.get("/queue.php").expect(200).text();
+            assert_eq!(response, "value");
+        }
+        let spans = collector.receives(|spans| {
+            let of = |name: &str| spans.iter().filter(|span| span.name == name).count();
+            ["GET", "mail", "within"].iter().all(|name| of(name) == VISITORS)
+        });
+        for own in spans.iter().filter(|span| span.name == "GET") {
+            let trace: Vec<Received> =
+                spans.iter().filter(|span| span.trace_id == own.trace_id).cloned().collect();
+            let php = &named(&trace, "php").span_id;
+            for name in ["WRITE", "READ", "mail"] {
+                assert_eq!(&named(&trace, name).parent, php, "{name}");
+            }
+            let task = named(&trace, "mail");
+            assert_eq!((task.kind, task.attributes["outboard.app"].as_str()), (5, "site"));
+            assert_eq!(named(&trace, "within").parent, task.span_id);
+            assert_eq!(named(&trace, "READ").attributes["db.system.name"], "outboard");
+        }
     }
 }
 

@@ -62,6 +62,9 @@ impl Generation {
         let before = predecessor.and_then(|before| before.tracer.as_ref());
         let (client, log) = (&self.upstream, &self.logs.error);
         self.tracer = Tracer::open(&self.config, before, client, log, threads);
+        if let Some(tracer) = &self.tracer {
+            self.tasks().for_each(|tasks| tasks.trace_by(tracer.clone()));
+        }
         self
     }
 

@@ -1,6 +1,6 @@
 //! [`Tracer`]: the traces of the requests of a thread, from their first byte to the collector.
 //!
-//! Owned by the generation; a reload that does not change `[tracing]` passes it on. Called by
+//! Owned by the generation, which passes it to tasks; a reload that does not change `[tracing]` passes it on. Called by
 //! [`crate::dispatch`] at the beginning and at the end of each request. Invariants: what a client sends as
 //! trace context is checked; a request that is not exported leaves nothing behind.
 
@@ -11,6 +11,8 @@ use exporter::Exporter;
 use outboard_config::{AcceptContext, Config, Tracing};
 use outboard_http_server::Connection;
 use outboard_log::ErrorLog;
+use outboard_php_pool::tasks::TaskTracer;
+use outboard_ring::request::TraceDetail;
 use outboard_trace::{
     Ids, Recording, Sampling, Scope, Span, TraceContext, is_valid_state, span_entry,
 };
@@ -78,9 +80,13 @@ impl Tracer {
         Scope::new(Rc::new(Recording::begin(&self.ids, &self.sampling, parent, &state)))
     }
 
-    /// Whether spans of database queries have their texts.
-    pub(crate) fn has_statements(&self) -> bool {
-        self.settings.has_statements
+    /// What a script has to report.
+    pub(crate) fn detail(&self, scope: &Scope) -> TraceDetail {
+        match (scope.takes_spans(), self.settings.has_statements) {
+            (false, _) => TraceDetail::None,
+            (true, false) => TraceDetail::Spans,
+            (true, true) => TraceDetail::Statements,
+        }
     }
 
     fn accepts(&self, connection: &Connection) -> bool {
@@ -130,6 +136,26 @@ impl Tracer {
     /// The server stops: exports what waits, for a short time.
     pub(crate) async fn finish(&self) {
         self.exporter.finish().await;
+    }
+}
+
+impl TaskTracer for Tracer {
+    fn begin(&self, parent: Option<TraceContext>) -> Scope {
+        Scope::new(Rc::new(Recording::begin(&self.ids, &self.sampling, parent, b"")))
+    }
+
+    fn detail(&self, scope: &Scope) -> TraceDetail {
+        self.detail(scope)
+    }
+
+    fn end(
+        &self,
+        scope: &Scope,
+        (start_us, end_us): (u64, u64),
+        has_failed: bool,
+        describe: &dyn Fn() -> Span,
+    ) {
+        self.end(scope, Ended { start_us, end_us, has_failed }, describe);
     }
 }
 

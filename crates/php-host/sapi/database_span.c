@@ -1,5 +1,5 @@
 /*
- * Spans of database calls and of waits for locks: what people look for first in a slow request. Each
+ * Spans of database calls, of the entity store's, and of waits for locks: what people look for first in a slow request. Each
  * function is replaced by one that calls it, and reports a span if the request takes spans.
  *
  * Called by module.c once, after all extensions have started. Invariants: an extension that is not
@@ -20,9 +20,11 @@ typedef enum {
 	/* The statement is in the object, if anywhere. */
 	EXECUTE,
 	LOCK,
+	/* An operation of the entity store (runtime/kv.php), unless it is a fetch, which the gateway traces. */
+	ENTITIES,
 } kind;
 
-typedef enum { PDO, MYSQL, POSTGRESQL, SQLITE, NO_DATABASE } family;
+typedef enum { PDO, MYSQL, POSTGRESQL, SQLITE, OUTBOARD, NO_DATABASE } family;
 
 typedef struct {
 	const char *class; /* NULL: a function */
@@ -64,6 +66,7 @@ typedef struct {
 	CALL(sqlite3_query_single, "sqlite3", "querysingle", QUERY, SQLITE) \
 	CALL(sqlite3_exec, "sqlite3", "exec", QUERY, SQLITE) \
 	CALL(sqlite3_stmt_execute, "sqlite3stmt", "execute", EXECUTE, SQLITE) \
+	CALL(entities, NULL, "outboard\\engine\\fetch", ENTITIES, OUTBOARD) \
 	CALL(session_start, NULL, "session_start", LOCK, NO_DATABASE) \
 	CALL(flock, NULL, "flock", LOCK, NO_DATABASE) \
 	CALL(sem_acquire, NULL, "sem_acquire", LOCK, NO_DATABASE)
@@ -96,6 +99,8 @@ static zend_string *system_of(const call *one, zend_execute_data *execute_data)
 			return zend_string_init("smysql", sizeof("smysql") - 1, 0);
 		case POSTGRESQL:
 			return zend_string_init("spostgresql", sizeof("spostgresql") - 1, 0);
+		case OUTBOARD:
+			return zend_string_init("soutboard", sizeof("soutboard") - 1, 0);
 		case SQLITE:
 			return zend_string_init("ssqlite", sizeof("ssqlite") - 1, 0);
 		case PDO:
@@ -125,8 +130,32 @@ static const zend_string *statement_of(const call *one, zend_execute_data *execu
 	return NULL;
 }
 
+static const zend_string *string_argument(zend_execute_data *execute_data, uint32_t number)
+{
+	if (ZEND_NUM_ARGS() < number) {
+		return NULL;
+	}
+	const zval *argument = ZEND_CALL_ARG(execute_data, number);
+	return Z_TYPE_P(argument) == IS_STRING ? Z_STR_P(argument) : NULL;
+}
+
+static bool is_of_entities(zend_execute_data *execute_data)
+{
+	const zend_string *url = string_argument(execute_data, 2);
+	return url && zend_string_starts_with_literal(url, "entities:");
+}
+
+/* By the first byte of the batch (the gateway's entities/batch.rs). */
+static const char *entities_operation(zend_execute_data *execute_data)
+{
+	static const char *const names[] = {"ENTITIES", "READ", "WRITE", "SCAN"};
+	const zend_string *batch = string_argument(execute_data, 4);
+	const unsigned char kind = batch ? (unsigned char) ZSTR_VAL(batch)[0] : 0;
+	return names[kind < 4 ? kind : 0];
+}
+
 /* The first word of a statement in capitals, or what the function does. */
-static size_t operation_of(const call *one, const zend_string *statement, char *name)
+static size_t operation_of(const call *one, zend_execute_data *execute_data, const zend_string *statement, char *name)
 {
 	size_t len = 0, at = 0;
 	if (statement) {
@@ -138,7 +167,8 @@ static size_t operation_of(const call *one, const zend_string *statement, char *
 		}
 	}
 	if (len == 0) {
-		const char *known = one->kind == CONNECT ? "CONNECT" : one->kind == QUERY ? "QUERY"
+		const char *known = one->kind == ENTITIES ? entities_operation(execute_data)
+			: one->kind == CONNECT ? "CONNECT" : one->kind == QUERY ? "QUERY"
 			: strstr(one->function, "commit") ? "COMMIT" : "EXECUTE";
 		len = strlen(known);
 		memcpy(name, known, len);
@@ -174,7 +204,7 @@ static void report(const call *one, const outboard_span *span, zend_execute_data
 		return;
 	}
 	const zend_string *statement = statement_of(one, execute_data);
-	const size_t len = operation_of(one, statement, operation);
+	const size_t len = operation_of(one, execute_data, statement, operation);
 	ATTRIBUTE(&texts, "db.system.name", system_of(one, execute_data));
 	ATTRIBUTE(&texts, "db.operation.name", strpprintf(0, "s%.*s", (int) len, operation));
 	const zend_long rows = EG(exception) ? -1 : rows_of(one, execute_data, result);
@@ -191,7 +221,8 @@ static void report(const call *one, const outboard_span *span, zend_execute_data
 static void run(const call *one, INTERNAL_FUNCTION_PARAMETERS)
 {
 	outboard_span span;
-	if (EXPECTED(!outboard_span_begin(&span))) {
+	const bool is_traced = (one->kind != ENTITIES || is_of_entities(execute_data)) && outboard_span_begin(&span);
+	if (EXPECTED(!is_traced)) {
 		one->next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;
 	}

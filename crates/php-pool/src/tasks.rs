@@ -18,6 +18,7 @@ mod operations;
 mod queue;
 #[cfg(test)]
 mod tests;
+mod tracing;
 
 use crate::pool::Pool;
 use crate::pool::operations::{NoOperations, Operations, Requester};
@@ -37,6 +38,7 @@ use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
 pub use operations::operations;
+pub use tracing::TaskTracer;
 
 /// The largest data of a task, and the largest result.
 const MAX_DATA_BYTES: usize = 16 << 20;
@@ -73,6 +75,7 @@ pub struct Tasks {
     stopped: Cell<bool>,
     /// Carries out all other operations.
     others: RefCell<Option<Rc<dyn Operations>>>,
+    tracer: RefCell<Option<Rc<dyn TaskTracer>>>,
     log: Rc<ErrorLog>,
 }
 
@@ -117,6 +120,7 @@ impl Tasks {
             successor: RefCell::default(),
             stopped: Cell::new(false),
             others: RefCell::default(),
+            tracer: RefCell::default(),
             log,
         });
         spawn(run(tasks.clone()));
@@ -174,7 +178,11 @@ impl Tasks {
             drop(queue);
             let tasks = self.clone();
             spawn(async move {
-                let outcome = tasks.attempt(&task).await;
+                let traced = tasks.begin_trace(&task);
+                let outcome = tasks.attempt(&task, traced.as_ref()).await;
+                if let Some(traced) = traced {
+                    traced.end(&tasks.app, &task, &outcome);
+                }
                 tasks.settle(&task, outcome);
             });
         }

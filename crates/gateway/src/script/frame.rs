@@ -93,7 +93,7 @@ pub(super) fn request(
         received_us: ctx.started.unix_us,
         remote_port: connection.peer.port(),
         server_port,
-        trace_detail: trace_detail(ctx, extra.trace),
+        trace_detail: extra.trace.map_or(TraceDetail::None, |scope| trace_detail(ctx, scope)),
         ..Fixed::default()
     };
     let params =
@@ -140,14 +140,9 @@ pub(super) fn request(
 }
 
 /// What the script has to report.
-fn trace_detail(ctx: &RequestContext, trace: Option<&Scope>) -> TraceDetail {
-    if !trace.is_some_and(Scope::takes_spans) {
-        return TraceDetail::None;
-    }
-    match &ctx.gateway.generation().tracer {
-        Some(tracer) if tracer.has_statements() => TraceDetail::Statements,
-        _ => TraceDetail::Spans,
-    }
+fn trace_detail(ctx: &RequestContext, scope: &Scope) -> TraceDetail {
+    let generation = ctx.gateway.generation();
+    generation.tracer.as_ref().map_or(TraceDetail::None, |tracer| tracer.detail(scope))
 }
 
 /// A frame with other headers.

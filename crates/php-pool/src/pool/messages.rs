@@ -13,6 +13,7 @@ use outboard_log::Level;
 use outboard_reactor::{MailboxReceiver, contain, now_ms, share_turn, spawn};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_supervisor::zygote::SiblingEnds;
+use outboard_trace::TraceContext;
 use std::rc::Rc;
 
 /// See the module.
@@ -39,7 +40,13 @@ pub(super) enum Message {
     /// Send a signal to a worker that is lent.
     Signal { number: u64, signal: i32 },
     /// To the first pool: an operation that it carries out for all.
-    Operation { by: usize, worker: WorkerId, request: Tag, payload: Vec<u8> },
+    Operation {
+        by: usize,
+        worker: WorkerId,
+        request: Tag,
+        trace: Option<TraceContext>,
+        payload: Vec<u8>,
+    },
     /// To the pool that sent it: it has been begun.
     Begun { worker: WorkerId, bytes: usize },
     /// To the first pool: forget the operations of a worker.
@@ -82,8 +89,8 @@ impl Pool {
             }
             Message::Reaped { number } => self.loan_ended(number),
             Message::Signal { number, signal } => self.signal_lent(number, signal),
-            Message::Operation { by, worker, request, payload } => {
-                self.begin_remote(by, worker, request, &payload);
+            Message::Operation { by, worker, request, trace, payload } => {
+                self.begin_remote(by, (worker, request, trace), &payload);
             }
             Message::Begun { worker, bytes } => self.operation_begun(worker, bytes),
             Message::Forget { worker } => self.forget_remote(worker),

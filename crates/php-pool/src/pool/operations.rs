@@ -16,7 +16,7 @@ use outboard_buffer::Account;
 use outboard_reactor::{contain, current_task};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
-use outboard_trace::Scope;
+use outboard_trace::{Scope, TraceContext};
 use std::fmt;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
@@ -68,6 +68,8 @@ pub struct Requester {
     pub(super) memory: Rc<Account>,
     /// The span of the request, if it is traced.
     pub(super) trace: Option<Scope>,
+    /// What follows from the request is part of this trace; set on the lead's thread as well.
+    pub(super) context: Option<TraceContext>,
 }
 
 impl Requester {
@@ -84,6 +86,11 @@ impl Requester {
     /// The span of PHP that the operation is part of.
     pub fn trace(&self) -> Option<&Scope> {
         self.trace.as_ref()
+    }
+
+    /// The trace of what follows from the request.
+    pub fn context(&self) -> Option<TraceContext> {
+        self.context
     }
 
     /// Sends a completion without waiting: what does not fit into the ring is queued. Callers that send
@@ -266,7 +273,8 @@ impl Pool {
         }
         let (way, memory) = (Way::Here(self.weak_self.clone()), worker.memory().clone());
         let trace = worker.trace_of(request);
-        let requester = Requester { way, worker: worker.id, request, memory, trace };
+        let context = trace.as_ref().map(Scope::context);
+        let requester = Requester { way, worker: worker.id, request, memory, trace, context };
         self.pending_operations.borrow_mut().push_back((requester, payload.to_vec()));
         self.active.list_pool();
     }

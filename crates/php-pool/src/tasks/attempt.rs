@@ -4,12 +4,13 @@
 //! status 200 is a success.
 
 use super::queue::{Attempt, Task};
+use super::tracing::Traced;
 use super::{MAX_DATA_BYTES, Tasks};
 use crate::exchange::{End, Exchange};
 use outboard_buffer::RequestBody;
 use outboard_log::{Reason, Wall};
 use outboard_reactor::now_ms;
-use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
+use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, TraceDetail, encode};
 use outboard_ring::response::ResponseHead;
 use std::rc::Rc;
 use std::task::Poll;
@@ -28,15 +29,17 @@ pub(super) struct Outcome {
 }
 
 impl Tasks {
-    pub(super) async fn attempt(&self, task: &Task) -> Outcome {
+    pub(super) async fn attempt(&self, task: &Task, traced: Option<&Traced>) -> Outcome {
         let not_begun = |text: &str| Outcome { attempt: Attempt::NotBegun, text: text.into() };
-        let frame = self.frame(task);
+        let frame = self.frame(task, traced);
         let Some(held) = self.memory.try_hold(task.data.len()) else {
             return not_begun(Reason::MemoryFull.code());
         };
         let body = RequestBody::whole(task.data.to_vec()).counted_in(held);
         let exchange = Exchange::new(frame, body, task.id, now_ms(), RESULT_BUFFER_BYTES);
-        let exchange = Rc::new(exchange.counted_in(&self.memory));
+        let exchange = Rc::new(
+            exchange.counted_in(&self.memory).traced(traced.map(|traced| traced.scope().clone())),
+        );
         if let Err(reason) = self.pool.submit(exchange.clone(), None) {
             return not_begun(reason.code());
         }
@@ -81,7 +84,7 @@ impl Tasks {
     }
 
     /// The request frame of a task.
-    fn frame(&self, task: &Task) -> Vec<u8> {
+    fn frame(&self, task: &Task, traced: Option<&Traced>) -> Vec<u8> {
         let id = format!("{:016x}", task.id);
         let attempt = task.attempts.to_string();
         let path = [b"/", &*task.name].concat();
@@ -101,14 +104,17 @@ impl Tasks {
         }
         let content_length = Some(task.data.len() as u64);
         let received_us = Wall::now().unix_us;
-        let fixed = Fixed { content_length, received_us, ..Fixed::default() };
+        let trace_detail = traced.map_or(TraceDetail::None, Traced::detail);
+        let fixed = Fixed { content_length, received_us, trace_detail, ..Fixed::default() };
         let params: [(&[u8], &[u8]); 3] = [
             (b"OUTBOARD_TASK", &task.name),
             (b"OUTBOARD_TASK_ID", id.as_bytes()),
             (b"OUTBOARD_TASK_ATTEMPT", attempt.as_bytes()),
         ];
         let mut frame = Vec::with_capacity(512);
-        let (headers, params) = (std::iter::empty(), params.into_iter());
+        let parent = traced.map(|traced| traced.scope().context().write());
+        let headers = parent.iter().map(|parent| (&b"traceparent"[..], &parent[..]));
+        let params = params.into_iter();
         encode(RequestParts { fixed, fields, headers, params }, &mut frame);
         frame
     }

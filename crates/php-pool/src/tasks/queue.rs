@@ -4,6 +4,7 @@
 //! from [`Queue::accept`] until [`Queue::settle`] reports its end, and counts against the limits all
 //! the time; an accepted task is never refused later.
 
+use outboard_trace::TraceContext;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
@@ -37,11 +38,14 @@ pub(super) struct Task {
     pub attempts: u32,
     /// Attempts whose worker was lost.
     pub losses: u32,
+    /// The trace that its attempts are part of; not journaled.
+    pub trace: Option<TraceContext>,
 }
 
 impl Task {
     pub(super) fn new(id: u64, name: &[u8], data: Vec<u8>, retries: u8) -> Self {
-        Self { id, name: name.into(), data: data.into(), retries, attempts: 0, losses: 0 }
+        let (name, data) = (name.into(), data.into());
+        Self { id, name, data, retries, attempts: 0, losses: 0, trace: None }
     }
 
     fn bytes(&self) -> u64 {

@@ -17,6 +17,7 @@ use outboard_log::Level;
 use outboard_reactor::{TaskId, contain, current_task, spawn, wake};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Failure, Operation, Part};
+use outboard_trace::TraceContext;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -85,7 +86,8 @@ impl Operations for ForwardedOperations {
         drop(open);
         let (by, request, payload) = (self.shard.index(), requester.request, payload.to_vec());
         let bytes = payload.len();
-        let message = Message::Operation { by, worker, request, payload };
+        let trace = requester.context;
+        let message = Message::Operation { by, worker, request, trace, payload };
         if self.shard.try_send(LEAD, message).is_ok() {
             requester.is_forwarded(bytes);
         } else {
@@ -173,8 +175,7 @@ impl Pool {
     pub(in crate::pool) fn begin_remote(
         &self,
         holder: usize,
-        worker: WorkerId,
-        request: Tag,
+        (worker, request, context): (WorkerId, Tag, Option<TraceContext>),
         payload: &[u8],
     ) {
         let remote = self.remote_worker(holder, worker);
@@ -182,7 +183,7 @@ impl Pool {
         // Before all completions, after which the worker may be lent.
         self.shard.send(holder, Message::Begun { worker, bytes: payload.len() });
         let requester =
-            Requester { way: Way::Remote(remote), worker, request, memory, trace: None };
+            Requester { way: Way::Remote(remote), worker, request, memory, trace: None, context };
         let operations = self.operations.borrow().clone();
         if contain(|| operations.begin(requester.clone(), payload)).is_err() {
             self.log(Level::Error, "an operation of a worker made the gateway panic");
