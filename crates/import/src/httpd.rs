@@ -1,5 +1,6 @@
 //! Configurations of Apache httpd: the parser, and the translator of virtual hosts.
 
+mod access;
 mod parser;
 mod rewrite;
 mod section;
@@ -29,20 +30,39 @@ pub(crate) fn translate(statements: &[Directive], draft: &mut Draft) {
     }
 }
 
-/// `<IfModule>` and the like are taken as true, except those for a module that is not there.
+/// `<IfModule>` and `<IfDefine>` are taken as true, except those for a module that is not there; the version is
+/// 2.4.
 fn without_conditions(statements: &[Directive]) -> Vec<Directive> {
     let mut all = Vec::new();
     for one in statements {
-        let is_condition =
-            ["<ifmodule", "<ifdefine", "<ifversion", "<requireall"].contains(&one.name.as_str());
+        let is_condition = ["<ifmodule", "<ifdefine", "<ifversion"].contains(&one.name.as_str());
         let mut children = without_conditions(&one.children);
         match is_condition {
             true if one.argument(0).starts_with('!') => {}
+            true if one.name == "<ifversion" && !is_version(one) => {}
             true => all.append(&mut children),
             false => all.push(Directive { children, ..one.clone() }),
         }
     }
     all
+}
+
+/// Whether `<IfVersion OPERATOR VERSION>` holds for 2.4.
+fn is_version(one: &Directive) -> bool {
+    let (operator, version) = match one.arguments.as_slice() {
+        [version] => ("=", version.as_str()),
+        [operator, version, ..] => (operator.as_str(), version.as_str()),
+        [] => return true,
+    };
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+    let written = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    match operator.trim_start_matches('!') {
+        "<" => (2, 4) < written,
+        "<=" => (2, 4) <= written,
+        ">" => (2, 4) > written,
+        ">=" => (2, 4) >= written,
+        _ => (2, 4) == written,
+    }
 }
 
 fn first<'d>(statements: &'d [Directive], name: &str) -> Option<&'d Directive> {

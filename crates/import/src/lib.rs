@@ -6,9 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod directive;
 mod draft;
 mod httpd;
+mod includes;
 mod nginx;
 mod pattern;
 
@@ -93,7 +95,7 @@ pub fn import(file: &Path, kind: Option<Kind>, read: Read<'_>) -> Result<Importe
     let mut draft = Draft::default();
     match kind {
         Kind::Nginx => nginx::translate(&nginx::parse(file, &text, read)?, &mut draft),
-        Kind::Httpd => httpd::translate(&httpd::parse(file, &text)?, &mut draft),
+        Kind::Httpd => httpd::translate(&httpd::parse(file, &text, read)?, &mut draft),
     }
     if draft.apps.is_empty() {
         return Err(ImportError::NoSite(file.to_owned()));

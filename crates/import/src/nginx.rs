@@ -1,5 +1,6 @@
 //! Configurations of nginx: the parser, and the translator of `http` and `server` blocks.
 
+mod access;
 mod location;
 mod parser;
 mod server;
@@ -35,7 +36,10 @@ pub(crate) fn translate(statements: &[Directive], draft: &mut Draft) {
         .collect();
     let surroundings = Surroundings { general: &general, upstreams: &upstreams };
     for directive in &general {
-        if !server::is_inherited(&directive.name) && directive.name != "upstream" {
+        let is_used = server::is_inherited(&directive.name)
+            || access::is_about_access(&directive.name)
+            || directive.name == "upstream";
+        if !is_used {
             server::omit_unless_quiet(directive, draft);
         }
     }

@@ -22,6 +22,9 @@ fn imported(file: &Path) -> Imported {
     import(file, None, &|path| fs::read_to_string(path)).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// A file of passwords with one user.
+const PASSWORDS: &str = "admin:$2y$04$abcdefghijklmnopqrstuuVzU0q8E7xq0vNRJ0xj0Q1J8gJ5w3k3K\n";
+
 /// Every path of the configuration is created in a directory of its own.
 fn check(file: &Path, toml: &str) -> Config {
     let name = file.file_stem().unwrap().to_str().unwrap();
@@ -46,10 +49,11 @@ fn check(file: &Path, toml: &str) -> Config {
             fs::write(path, "").unwrap();
         }
     }
-    let quoted = text.split('"').filter(|part| part.ends_with(".pem") || part.ends_with(".key"));
+    let is_file = |part: &&str| [".pem", ".key", "/htpasswd"].iter().any(|end| part.ends_with(end));
+    let quoted = text.split('"').filter(is_file);
     for path in quoted {
         fs::create_dir_all(Path::new(path).parent().unwrap()).unwrap();
-        fs::write(path, "").unwrap();
+        fs::write(path, if path.ends_with("/htpasswd") { PASSWORDS } else { "" }).unwrap();
     }
     let config = Config::parse(&text, &directory.join("outboard.toml"))
         .unwrap_or_else(|errors| panic!("{}: {errors}\nin\n{text}", file.display()));

@@ -44,8 +44,8 @@ pub(crate) async fn ban(gateway: &Rc<Gateway>, ban: &bans::Add) -> Result<bans::
     let access = gateway.generation().access.clone();
     let is_full = access.bans.ban(network, added.clone(), now_s);
     is_full.map_err(|full| Refusal::new(409, full.to_string()))?;
-    let until = until_s.map_or("for good".to_owned(), |until_s| format!("until {until_s}"));
-    gateway.server.log(Level::Info, &format!("banned {network} {until}: {}", added.reason));
+    let length = ban.for_s.map_or("for good".to_owned(), |for_s| format!("for {for_s} s"));
+    gateway.server.log(Level::Info, &format!("banned {network} {length}: {}", added.reason));
     store(gateway, network, Some(added)).await?;
     Ok(bans::Changed { network: network.to_string(), was_banned: true })
 }

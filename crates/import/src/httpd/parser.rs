@@ -2,15 +2,28 @@
 //!
 //! Invariant: the depth of sections is bounded.
 
-use crate::ImportError;
 use crate::directive::Directive;
+use crate::includes::Includes;
+use crate::{ImportError, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 const DEPTH_MAX: usize = 32;
 
-/// Parses a file. `Include` stays a statement, which the translator lists.
-pub(crate) fn parse(file: &Path, text: &str) -> Result<Vec<Directive>, ImportError> {
+/// Parses a file with the files that it includes, unless a pattern names them.
+pub(crate) fn parse(
+    file: &Path,
+    text: &str,
+    read: Read<'_>,
+) -> Result<Vec<Directive>, ImportError> {
+    let all = statements(file, text)?;
+    let root = all.iter().find(|one| one.name == "serverroot");
+    let root = root.map(|one| PathBuf::from(one.argument(0)));
+    let base = root.as_deref().or(file.parent()).unwrap_or(Path::new(""));
+    Ok(Includes::new(read, base, &["include", "includeoptional"], statements).resolve(all))
+}
+
+fn statements(file: &Path, text: &str) -> Result<Vec<Directive>, ImportError> {
     let file = Rc::new(file.to_owned());
     let error = |line: usize, message: String| ImportError::Syntax {
         file: file.as_ref().clone(),
@@ -114,7 +127,7 @@ mod tests {
     #[test]
     fn sections_quotes_and_continuations_are_parsed() {
         let text = "# c\n<VirtualHost *:80>\n Header set X \"a \\\"b\\\"\" \\\n  'c d'\n</virtualhost>\nA \\.x$\n";
-        let all = parse(Path::new("x"), text).unwrap();
+        let all = statements(Path::new("x"), text).unwrap();
         assert_eq!((all[0].name.as_str(), all[0].arguments[0].as_str()), ("<virtualhost", "*:80"));
         assert_eq!(all[0].children[0].arguments, ["set", "X", "a \"b\"", "c d"]);
         assert_eq!((all[0].children[0].line, all[1].line), (3, 6));
@@ -124,7 +137,7 @@ mod tests {
     #[test]
     fn broken_files_are_errors() {
         for text in ["<A>", "</A>", "<A>\n</B>", "X \"a", &"<A>\n".repeat(100)] {
-            assert!(parse(Path::new("x"), text).is_err(), "{text}");
+            assert!(statements(Path::new("x"), text).is_err(), "{text}");
         }
     }
 }

@@ -3,14 +3,14 @@
 //! Invariant: a section that refuses requests is translated to a rule that refuses at least those, or it is
 //! listed.
 
-use super::rewrite;
+use super::{access, rewrite};
 use crate::directive::Directive;
 use crate::draft::{App, Draft, strings, text};
 use crate::pattern::{extensions, is_expressible, matches_front_controller, seconds, size};
 use toml::{Table, Value};
 
 /// Statements that change nothing, since Outboard does so anyway or has no such part.
-const QUIET: [&str; 44] = [
+const QUIET: [&str; 43] = [
     "serveradmin",
     "options",
     "allowoverride",
@@ -53,7 +53,6 @@ const QUIET: [&str; 44] = [
     "hostnamelookups",
     "proxypreservehost",
     "proxyrequests",
-    "order",
     "proxypassreverse",
 ];
 
@@ -73,9 +72,6 @@ pub(super) fn omit_unless_quiet(one: &Directive, draft: &mut Draft) {
     let reason = match one.name.as_str() {
         "include" | "includeoptional" => "import the included file itself",
         "alias" | "scriptalias" | "aliasmatch" => "write an app with `path` and this root",
-        "authtype" | "authname" | "authuserfile" | "authbasicprovider" => {
-            "the site is open without it: authenticate in the app"
-        }
         "expiresbytype" | "expiresdefault" => "set static.cache_control or [[app.NAME.headers]]",
         "setenv" | "setenvif" => "write php.env or php.params",
         "<if" | "<else" | "<elseif" => "conditions are not translated",
@@ -91,6 +87,10 @@ pub(super) fn translate(
     app: &mut App,
     draft: &mut Draft,
 ) {
+    let patterns = (place.below != "/").then(|| vec![format!("{}**", place.below)]);
+    if access::translate(statements, patterns.as_deref(), app, draft) {
+        deny_below(place, app);
+    }
     let php_proxy = |one: &Directive| one.text().contains("fcgi://");
     for one in statements {
         match one.name.as_str() {
@@ -136,12 +136,7 @@ pub(super) fn translate(
                 None => draft.omit(one, "set limits.request_deadline"),
             },
             "addoutputfilterbytype" | "setoutputfilter" => app.set("compress", true),
-            "require" => require(one, app, place, draft),
-            "deny" if one.arguments.join(" ").eq_ignore_ascii_case("from all") => {
-                deny_below(place, app);
-            }
-            "allow" if one.arguments.join(" ").eq_ignore_ascii_case("from all") => {}
-            "allow" | "deny" => draft.omit(one, "access by address is not translated"),
+            name if access::is_about_access(name) => {}
             _ => {
                 if one.name != "rewriterule" {
                     omit_unless_quiet(one, draft);
@@ -150,14 +145,6 @@ pub(super) fn translate(
         }
     }
     rewrite::translate(statements, place, app, draft);
-}
-
-fn require(one: &Directive, app: &mut App, place: &Place<'_>, draft: &mut Draft) {
-    match one.arguments.join(" ").to_ascii_lowercase().as_str() {
-        "all granted" => {}
-        "all denied" => deny_below(place, app),
-        _ => draft.omit(one, "access by address or user is not translated: the paths are open"),
-    }
 }
 
 fn deny_below(place: &Place<'_>, app: &mut App) {
@@ -176,8 +163,7 @@ fn section(one: &Directive, place: &Place<'_>, app: &mut App, draft: &mut Draft)
     let path = match one.name.as_str() {
         "<directory" if !is_regex => match below_root(name, place.root) {
             Some(path) => path,
-            // A rule for a directory outside of the root, such as `/`.
-            None => return,
+            None => return outside(one, place, draft),
         },
         "<location" if !is_regex => format!("{}/", name.trim_end_matches('/')),
         _ => return files(one, name, is_regex, place, app, draft),
@@ -185,6 +171,20 @@ fn section(one: &Directive, place: &Place<'_>, app: &mut App, draft: &mut Draft)
     let is_directory = one.name == "<directory";
     let inner = Place { root: place.root, below: path, is_directory };
     translate(&one.children, &inner, app, draft);
+}
+
+/// A section for a directory outside of the root. Access to one above the root, such as `/`, is decided by
+/// the root's own section.
+fn outside(one: &Directive, place: &Place<'_>, draft: &mut Draft) {
+    let name = one.argument(0).trim_end_matches('/');
+    let is_above = place.root.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+    if !is_above {
+        return draft.omit(one, "no app has files in this directory");
+    }
+    let is_access = |child: &&Directive| access::is_about_access(&child.name);
+    one.children.iter().filter(|child| !is_access(child)).for_each(|child| {
+        omit_unless_quiet(child, draft);
+    });
 }
 
 /// The URL path of a directory. That of the root itself, and of those above it, is `/` or none.
@@ -203,13 +203,6 @@ fn files(
     app: &mut App,
     draft: &mut Draft,
 ) {
-    let is_denied = one.children.iter().any(|child| {
-        let words = child.arguments.join(" ").to_ascii_lowercase();
-        matches!(
-            (child.name.as_str(), words.as_str()),
-            ("require", "all denied") | ("deny", "from all")
-        )
-    });
     let patterns = match is_regex {
         false => Some(vec![if place.below == "/" {
             name.to_owned()
@@ -219,6 +212,17 @@ fn files(
         true => extensions(name)
             .map(|all| all.into_iter().map(|one| format!("{}*.{one}", prefix(place))).collect()),
     };
+    let mut inexpressible = App::default();
+    let is_denied = match &patterns {
+        Some(patterns) => access::translate(&one.children, Some(patterns), app, draft),
+        None => access::translate(&one.children, None, &mut inexpressible, draft),
+    };
+    if inexpressible.keys.contains_key("access") {
+        draft.omit(
+            one,
+            "THE PATHS ARE OPEN: an access rule has a path pattern; write [[app.NAME.access]]",
+        );
+    }
     let is_dotfiles = name.starts_with(".ht") || name.starts_with("^\\.");
     match patterns {
         _ if is_denied && is_dotfiles => {}
@@ -247,12 +251,15 @@ fn files(
                     "header" => patterns
                         .iter()
                         .for_each(|pattern| header_at(child, Some(pattern), app, draft)),
-                    "require" | "allow" if child.text().ends_with(" granted") => {}
+                    name if access::is_about_access(name) => {}
                     _ => omit_unless_quiet(child, draft),
                 }
             }
         }
-        None => one.children.iter().for_each(|child| omit_unless_quiet(child, draft)),
+        None => {
+            let others = one.children.iter().filter(|child| !access::is_about_access(&child.name));
+            others.for_each(|child| omit_unless_quiet(child, draft));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: a block that refuses requests is translated to a rule that refuses at least those, or it is
 //! listed.
 
-use super::{Surroundings, server};
+use super::{Surroundings, access, server};
 use crate::directive::Directive;
 use crate::draft::{App, Draft, text};
 use crate::pattern::{extensions, is_expressible, matches_front_controller};
@@ -68,6 +68,8 @@ pub(super) fn translate(
     if refuses(location) {
         return deny(location, &paths, app, draft);
     }
+    let patterns = (!paths.is_everything()).then(|| paths.patterns());
+    access::translate(&location.children, patterns, around, app, draft);
     let runs_php = location.first("fastcgi_pass").is_some();
     for one in &location.children {
         match one.name.as_str() {
@@ -89,7 +91,7 @@ pub(super) fn translate(
             "client_max_body_size" if paths.is_everything() || runs_php => {
                 server::general(one, None, app, draft);
             }
-            "allow" if one.argument(0) == "all" => {}
+            name if access::is_about_access(name) => {}
             "internal" if runs_php => {}
             "root" if server.first("root").is_some_and(|root| root.arguments == one.arguments) => {}
             "index" if paths.is_everything() => server::general(one, None, app, draft),
@@ -101,7 +103,8 @@ pub(super) fn translate(
 }
 
 fn refuses(location: &Directive) -> bool {
-    let denies = location.all("deny").any(|one| one.argument(0) == "all");
+    let denies = location.all("deny").any(|one| one.argument(0) == "all")
+        && location.first("allow").is_none();
     let returns = location.all("return").any(|one| {
         matches!(one.argument(0), "403" | "404" | "410" | "444") && one.arguments.len() == 1
     });
@@ -109,9 +112,6 @@ fn refuses(location: &Directive) -> bool {
 }
 
 fn deny(location: &Directive, paths: &Paths, app: &mut App, draft: &mut Draft) {
-    for one in location.all("allow").chain(location.all("satisfy")) {
-        draft.omit(one, "the paths are denied to all clients");
-    }
     for one in &location.children {
         if one.name == "location" {
             draft.omit(one, "the block around it denies its paths");

@@ -1,14 +1,14 @@
 //! The syntax of nginx: words, quotes, comments, blocks and `include`.
 //!
-//! Invariant: the depth of blocks and the number of included files are bounded.
+//! Invariant: the depth of blocks is bounded.
 
 use crate::directive::Directive;
+use crate::includes::Includes;
 use crate::{ImportError, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 const DEPTH_MAX: usize = 32;
-const FILES_MAX: usize = 200;
 
 /// Parses a file with the files that it includes. A pattern in `include` becomes a statement of its own,
 /// and so does a file that cannot be read: the translator lists it.
@@ -17,41 +17,12 @@ pub(crate) fn parse(
     text: &str,
     read: Read<'_>,
 ) -> Result<Vec<Directive>, ImportError> {
-    let mut includes = Includes { read, base: file.parent().unwrap_or(Path::new("")), count: 0 };
-    let mut parser = Parser::new(file, text);
-    let statements = parser.statements(0)?;
-    Ok(includes.resolve(statements, 0))
+    let base = file.parent().unwrap_or(Path::new(""));
+    Ok(Includes::new(read, base, &["include"], statements).resolve(statements(file, text)?))
 }
 
-struct Includes<'a> {
-    read: Read<'a>,
-    base: &'a Path,
-    count: usize,
-}
-
-impl Includes<'_> {
-    fn resolve(&mut self, statements: Vec<Directive>, depth: usize) -> Vec<Directive> {
-        let mut all = Vec::new();
-        for mut one in statements {
-            one.children = self.resolve(std::mem::take(&mut one.children), depth);
-            match self.included(&one, depth) {
-                Some(included) => all.extend(included),
-                None => all.push(one),
-            }
-        }
-        all
-    }
-
-    fn included(&mut self, one: &Directive, depth: usize) -> Option<Vec<Directive>> {
-        if one.name != "include" || depth >= DEPTH_MAX || self.count >= FILES_MAX {
-            return None;
-        }
-        self.count += 1;
-        let path = self.base.join(one.argument(0));
-        let text = (self.read)(&path).ok()?;
-        let statements = Parser::new(&path, &text).statements(0).ok()?;
-        Some(self.resolve(statements, depth + 1))
-    }
+fn statements(file: &Path, text: &str) -> Result<Vec<Directive>, ImportError> {
+    Parser::new(file, text).statements(0)
 }
 
 struct Parser<'t> {

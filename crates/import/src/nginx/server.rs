@@ -1,6 +1,6 @@
 //! `server` blocks: addresses, names, and the statements that concern the whole site.
 
-use super::{Surroundings, location};
+use super::{Surroundings, access, location};
 use crate::directive::Directive;
 use crate::draft::{App, Draft, text};
 use crate::pattern::{is_expressible, seconds, size};
@@ -95,13 +95,8 @@ pub(super) fn omit_unless_quiet(directive: &Directive, draft: &mut Draft) {
         "include" => "the file is not there or the name is a pattern: import the file itself",
         "if" => "conditions are not translated: write [[app.NAME.rewrite]] with `when`",
         "error_log" | "slowlog" => "write log.error.path",
-        "auth_basic" | "auth_basic_user_file" => {
-            "the site is open without it: authenticate in the app"
-        }
-        "limit_req" | "limit_req_zone" | "limit_conn" | "limit_conn_zone" => {
-            "see limits.connections_per_ip"
-        }
-        "allow" | "deny" => "access by address is not translated",
+        "auth_request" => "THE PATHS ARE OPEN: write [[app.NAME.access]] with `forward_auth`",
+        "limit_conn" | "limit_conn_zone" => "see limits.connections_per_ip",
         "resolver" | "ssl_stapling" | "ssl_stapling_verify" | "ssl_trusted_certificate" => {
             "see `ocsp` of [[listen.tls]]"
         }
@@ -148,12 +143,16 @@ pub(super) fn translate(server: &Directive, around: Surroundings<'_>, draft: &mu
         let inherited = around.general.iter().filter(|one| one.name == name && !own);
         inherited.for_each(|one| general(one, None, &mut app, draft));
     }
+    let inherited = around.general.iter().filter(|one| server.first(&one.name).is_none());
+    let all: Vec<Directive> = inherited.chain(&server.children).cloned().collect();
+    access::translate(&all, None, around, &mut app, draft);
     for directive in &server.children {
         match directive.name.as_str() {
             "location" if !directive.argument(0).starts_with('@') => {
                 location::translate(directive, server, around, &mut app, draft);
             }
             "location" | "listen" | "server_name" | "root" => {}
+            name if access::is_about_access(name) => {}
             _ => general(directive, None, &mut app, draft),
         }
     }
