@@ -305,6 +305,49 @@ fn verifier() -> Docroot {
 }
 
 #[test]
+fn a_script_of_the_app_decides_and_names_the_user() {
+    let worker = "mode = \"worker\"\n[app.site.worker]\nscript = \"www/worker.php\"\n";
+    for (mode, script) in [("", "/auth.php"), (worker, "/any/path")] {
+        let docroot = verifier();
+        docroot.put(
+            "auth.php",
+            "<?php if (($who = $_COOKIE['who'] ?? '') === '') {
+                header('Location: /login?to=' . $_SERVER['OUTBOARD_AUTH_URI'], true, 302);
+                exit($_SERVER['OUTBOARD_AUTH_METHOD'] . ' ' . $_SERVER['REQUEST_METHOD']
+                    . file_get_contents('php://input'));
+            }
+            if ($who === 'slow') sleep(3);
+            if ($who === 'crash') posix_kill(getmypid(), SIGKILL);
+            if (isset($_SERVER['HTTP_REMOTE_USER'])) exit(http_response_code(500));
+            header('Remote-User: ' . $who);",
+        );
+        docroot.put(
+            "worker.php",
+            "<?php while (Outboard\\handle_request(static function (): void {
+                isset($_SERVER['OUTBOARD_AUTH_URI']) && $_SERVER['REQUEST_URI'] !== '/any/path' && exit('no');
+                require __DIR__ . (isset($_SERVER['OUTBOARD_AUTH_URI']) ? '/auth.php' : '/who.php');
+            })) {}",
+        );
+        let rule = format!(
+            "{mode}[[app.site.access]]\nforward_auth = {{ script = \"{script}\", timeout = \"500ms\", \
+             copy_headers = [\"Remote-User\"] }}\n"
+        );
+        let site = Configured::start(docroot, &text(&rule));
+        let post =
+            || Request::post("/who.php?a=1", "text/plain", "body").header("Remote-User", "root");
+        let refused_one = site.client().send(&post()).expect(302);
+        assert_eq!(refused_one.header("location"), Some("/login?to=/who.php?a=1"));
+        assert_eq!(refused_one.text(), "POST GET");
+        let admitted = site.client().send(&post().header("Cookie", "who=alice")).expect(200).text();
+        assert_eq!(admitted, "RAN [\"alice\",null,null,\"body\"]");
+        for who in ["slow", "crash"] {
+            let response = site.client().send(&post().header("Cookie", &format!("who={who}")));
+            assert!(response.status >= 500 && !response.text().contains("RAN"), "{who}");
+        }
+    }
+}
+
+#[test]
 fn a_service_decides_and_names_the_user() {
     let service = Configured::start(verifier(), &text(""));
     let rule = format!(

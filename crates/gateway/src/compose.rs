@@ -151,7 +151,8 @@ impl Composition<'_> {
             PartSource::Script { path, query } => {
                 let query = query.as_deref().map_or(&self.query[..], str::as_bytes);
                 let sub = SubRequest { path: path.as_bytes(), query };
-                match script::start_part(connection, self.ctx, self.app, sub) {
+                let params = [(b"OUTBOARD_COMPOSE".to_vec(), b"1".to_vec())];
+                match script::start_part(connection, self.ctx, self.app, sub, &params) {
                     Ok(lease) => {
                         let until_ms = now_ms() + part.timeout_ms;
                         let leads = self.leading == Some(at);

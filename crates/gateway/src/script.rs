@@ -81,6 +81,7 @@ pub(crate) fn start_part(
     ctx: &RequestContext,
     app: &Rc<App>,
     sub: SubRequest<'_>,
+    params: &[(Vec<u8>, Vec<u8>)],
 ) -> Result<Lease, Reason> {
     let path = if app.worker_script.is_some() { App::WORKER_NAME } else { sub.path };
     let script = Script {
@@ -89,9 +90,8 @@ pub(crate) fn start_part(
         query: Some(sub.query.to_vec()),
         internal: true,
     };
-    let params = [(b"OUTBOARD_COMPOSE".to_vec(), b"1".to_vec())];
     let call = PhpCall::of(ctx);
-    let extra = Extra { params: &params, part: Some(&sub), trace: call.scope(), for_cache: None };
+    let extra = Extra { params, part: Some(&sub), trace: call.scope(), for_cache: None };
     let frame = frame::request(Vec::new(), connection, ctx, app, &script, None, extra);
     let local_peer = connection.peer.local_peer(&connection.transport);
     submit(Box::default(), ctx.request_id, app, frame, RequestBody::empty(), local_peer, call)
@@ -124,6 +124,19 @@ pub(crate) async fn render(
 ) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
     let call = PhpCall::in_background(app);
     let lease = submit(Box::default(), request_id, app, frame, RequestBody::empty(), None, call)?;
+    receive(app, lease, path, whole_bytes).await
+}
+
+/// Waits for a complete response; `None` if it is longer than `whole_bytes`.
+///
+/// # Errors
+/// Why there is no response.
+pub(crate) async fn receive(
+    app: &App,
+    lease: Lease,
+    path: &[u8],
+    whole_bytes: usize,
+) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
     relay::render(app, lease, path, whole_bytes).await
 }
 

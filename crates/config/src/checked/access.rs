@@ -3,7 +3,7 @@
 //! The gateway collects the rules of a request while it looks for its route, in a [`RuleSet`]. Invariant: a
 //! rule with a path holds for every spelling of a request that leads there.
 
-use super::{BasicAuth, Context, Cors, ForwardAuth, Php, authentication, cors};
+use super::{BasicAuth, Context, Cors, ForwardAuth, Scripts, authentication, cors};
 use crate::diagnostic::Kind;
 use crate::raw::{self, RateLimitEntry};
 use crate::scalar::{Coverage, Fault, HeaderName, PathPattern, Peer, Scalar, Written};
@@ -209,7 +209,7 @@ pub fn counted_as(address: IpAddr) -> IpAddr {
 
 pub(super) fn access(
     raw: &raw::App,
-    php: &Php,
+    scripts: &Scripts<'_>,
     base: &[&str],
     context: &mut Context<'_>,
 ) -> Access {
@@ -220,15 +220,20 @@ pub(super) fn access(
     }
     let one = |(index, rule): (usize, &raw::Access)| {
         let index = index.to_string();
-        rule_of(rule, &[base, &["access", &index]].concat(), context)
+        rule_of(rule, &[base, &["access", &index]].concat(), scripts, context)
     };
     let rules: Vec<AccessRule> = raw.access.iter().enumerate().map(one).collect();
     let services = rules.iter().filter_map(|rule| rule.forward_auth.as_ref());
     let identity_headers = services.flat_map(|service| service.copy_headers.clone()).collect();
-    Access { rules, identity_headers, script_extensions: php.extensions.clone() }
+    Access { rules, identity_headers, script_extensions: scripts.php.extensions.clone() }
 }
 
-fn rule_of(raw: &raw::Access, place: &[&str], context: &mut Context<'_>) -> AccessRule {
+fn rule_of(
+    raw: &raw::Access,
+    place: &[&str],
+    scripts: &Scripts<'_>,
+    context: &mut Context<'_>,
+) -> AccessRule {
     let mut report = |key: &str, fault| {
         context.value(&[place, &[key]].concat(), Kind::BadValue, fault);
     };
@@ -256,7 +261,7 @@ fn rule_of(raw: &raw::Access, place: &[&str], context: &mut Context<'_>) -> Acce
         forward_auth: raw
             .forward_auth
             .as_ref()
-            .map(|auth| authentication::forward_auth(auth, place, context)),
+            .map(|auth| authentication::forward_auth(auth, place, scripts, context)),
         basic_auth: raw
             .basic_auth
             .as_ref()

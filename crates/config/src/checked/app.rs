@@ -3,7 +3,7 @@
 use super::Rewrite;
 use super::{
     Access, Compose, Context, Deny, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch,
-    Proxy, Tasks,
+    Proxy, Scripts, Tasks,
 };
 use super::{
     access, compose, headers, limits, log, page_cache, php, pool, proxy, rewrite, tasks, worker,
@@ -112,6 +112,8 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
     let root = context.directory(&at("root"), &raw.root);
     let php = php::php(&raw.php, &at("php"), context);
     let mode = worker::mode(raw, &root, &php, &base, context);
+    let is_worker = matches!(mode, Mode::Worker(_));
+    let scripts = Scripts { root: &root, php: &php, is_worker };
     let text = |own: &Option<crate::scalar::PlainText>, general: &Option<_>| {
         own.as_ref().or(general.as_ref()).map(|text: &crate::scalar::PlainText| text.0.clone())
     };
@@ -126,11 +128,11 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         proxies: proxy::proxies(raw, &base, context),
         mode,
         index: raw.index.iter().map(|name| name.0.clone()).collect(),
-        front_controller: front_controller(raw, &root, &php, &at("front_controller"), context),
+        front_controller: front_controller(raw, &scripts, &at("front_controller"), context),
         rewrites: rewrites(raw, &at("rewrite"), context),
         headers: headers::rules(raw),
         page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), context),
-        access: access::access(raw, &php, &base, context),
+        access: access::access(raw, &scripts, &base, context),
         deny: deny(raw, &base, context),
         requires_client_certificate: raw.require_client_certificate,
         error_pages: error_pages(raw, &root, &at("error_pages"), context),
@@ -166,29 +168,19 @@ fn prefix(written: &str) -> String {
 
 fn front_controller(
     raw: &raw::App,
-    root: &Path,
-    php: &Php,
+    scripts: &Scripts<'_>,
     place: &[&str],
     context: &mut Context<'_>,
 ) -> Option<String> {
     match raw.front_controller.0.as_str() {
         "none" => None,
         "auto" => {
-            let found = context.disk.look(&root.join("index.php"));
+            let found = context.disk.look(&scripts.root.join("index.php"));
             matches!(found, Ok(Found::File { .. })).then(|| "/index.php".to_owned())
         }
         written => {
-            let below = written.trim_start_matches('/');
-            let runs = php.extensions.iter().any(|extension| below.ends_with(extension.as_str()));
-            let plain = !below.split('/').any(|segment| matches!(segment, "" | "." | ".."));
-            if !runs || !plain {
-                let fault = Fault::new(format!("`{written}` is not a PHP script below the root"))
-                    .hint("write \"auto\", \"none\" or a path such as \"/index.php\"");
-                context.value(place, Kind::BadValue, fault);
-            } else if context.disk.look(root).is_ok() {
-                context.look_for_file(place, &FilePath(format!("/{below}")), &root.join(below));
-            }
-            Some(format!("/{below}"))
+            let hint = "write \"auto\", \"none\" or a path such as \"/index.php\"";
+            Some(scripts.find_or(written, place, hint, context))
         }
     }
 }

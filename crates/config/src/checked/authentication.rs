@@ -2,7 +2,7 @@
 //!
 //! Invariant: a rule with users that cannot be read, or that nobody can be, is an error and no open path.
 
-use super::{Context, proxy};
+use super::{Context, Scripts, proxy};
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::{Fault, HeaderName};
@@ -24,25 +24,35 @@ pub struct BasicAuth {
 /// A service that decides about requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardAuth {
-    /// Its URL.
-    pub upstream: String,
+    /// Who decides.
+    pub service: AuthService,
     /// Fields of its response that the request gets.
     pub copy_headers: Vec<String>,
     /// Maximum time for the response.
     pub timeout_ms: u64,
-    /// Whether the certificate of an `https` service is verified.
-    pub verifies: bool,
+}
+
+/// Who decides about requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuthService {
+    /// Another server.
+    Upstream {
+        /// Its URL.
+        url: String,
+        /// Whether the certificate of an `https` URL is verified.
+        verifies: bool,
+    },
+    /// The script of the app with this path.
+    Script(String),
 }
 
 pub(super) fn forward_auth(
     raw: &raw::ForwardAuth,
     place: &[&str],
+    scripts: &Scripts<'_>,
     context: &mut Context<'_>,
 ) -> ForwardAuth {
     let place = [place, &["forward_auth"]].concat();
-    if let Err(fault) = proxy::check_url(&raw.upstream.0) {
-        context.value(&[&place[..], &["upstream"]].concat(), Kind::BadValue, fault);
-    }
     // What decides the meaning of a request, and what scripts and upstreams do not get from clients.
     const OTHERS: [&str; 8] = [
         "host",
@@ -66,10 +76,33 @@ pub(super) fn forward_auth(
         }
     }
     ForwardAuth {
-        upstream: raw.upstream.0.clone(),
+        service: service(raw, &place, scripts, context),
         copy_headers: raw.copy_headers.iter().map(|name| name.0.clone()).collect(),
         timeout_ms: raw.timeout.0,
-        verifies: raw.verify,
+    }
+}
+
+fn service(
+    raw: &raw::ForwardAuth,
+    place: &[&str],
+    scripts: &Scripts<'_>,
+    context: &mut Context<'_>,
+) -> AuthService {
+    match (&raw.upstream, &raw.script) {
+        (Some(url), None) => {
+            if let Err(fault) = proxy::check_url(&url.0) {
+                context.value(&[place, &["upstream"]].concat(), Kind::BadValue, fault);
+            }
+            AuthService::Upstream { url: url.0.clone(), verifies: raw.verify }
+        }
+        (None, Some(script)) => {
+            AuthService::Script(scripts.find(&script.0, &[place, &["script"]].concat(), context))
+        }
+        _ => {
+            let fault = Fault::new("either `upstream` or `script` decides");
+            context.value(place, Kind::BadValue, fault);
+            AuthService::Script(String::new())
+        }
     }
 }
 

@@ -78,16 +78,22 @@ fn ten_minutes() -> Period {
     Period(600_000)
 }
 
-/// Another service that decides about each request: it gets a GET with the request's header fields and
-/// `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For`. A
+/// Another service, or a script of the app, that decides about each request: it gets a GET with the request's
+/// header fields and `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-For`. A
 /// status of 2xx admits the request; any other response is sent to the client. Without a response the client
 /// gets 502 or 504.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForwardAuth {
     /// URL of the service, with its path: `http://127.0.0.1:9091/api/verify`.
+    #[serde(default)]
     #[schemars(extend("x-alias" = ["uri", "address", "auth_request"]))]
-    pub(crate) upstream: PlainText,
+    pub(crate) upstream: Option<PlainText>,
+    /// Script of the app that decides instead, as a path below the root such as `"/auth.php"`; in worker mode a
+    /// path that the worker script answers. It has the variables of the request, whose method and target are
+    /// `$_SERVER['OUTBOARD_AUTH_METHOD']` and `['OUTBOARD_AUTH_URI']`.
+    #[serde(default)]
+    pub(crate) script: Option<PlainText>,
     /// Fields of the service's response that the request gets. They are removed from every request that a
     /// client sends to the app.
     #[serde(default)]

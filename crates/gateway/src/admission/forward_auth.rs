@@ -1,4 +1,4 @@
-//! Forward authentication: another service decides about a request, and names its user.
+//! Forward authentication: another service, or a script of the app, decides about a request, and names its user.
 //!
 //! Called for requests whose rules have such a service. Invariants: the fields in which the service names the
 //! user are removed from every request of the app, whether the service is asked or not, so that no client
@@ -8,9 +8,11 @@ use crate::app::App;
 use crate::proxy;
 use crate::request::{RequestContext, ResponseSummary, refuse, send};
 use crate::response_head::ResponseHead;
-use outboard_config::{ForwardAuth, RuleSet};
+use crate::script::{self, SubRequest};
+use outboard_config::{AuthService, ForwardAuth, RuleSet};
 use outboard_http_server::{Connection, is_ambiguous, is_claim};
 use outboard_log::Reason;
+use outboard_reactor::{now_ms, with_deadline};
 use outboard_upstream::{Error, Request, RequestHeaders, Url};
 use std::rc::Rc;
 
@@ -79,10 +81,51 @@ async fn ask(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
-    service: &ForwardAuth,
+    auth: &ForwardAuth,
+) -> Result<(ResponseHead, Vec<u8>), Reason> {
+    match &auth.service {
+        AuthService::Script(path) => run(connection, ctx, app, path, auth.timeout_ms).await,
+        AuthService::Upstream { url, verifies } => {
+            let request = |connection: &mut Connection| {
+                request(connection, ctx, app, (url, *verifies), auth.timeout_ms)
+            };
+            ask_upstream(connection, ctx, app, request).await
+        }
+    }
+}
+
+/// The response of a script. It gets the variables of the request, with the method GET.
+async fn run(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &Rc<App>,
+    path: &str,
+    timeout_ms: u64,
+) -> Result<(ResponseHead, Vec<u8>), Reason> {
+    let buffers = connection.buffers();
+    let (head, input) = (&buffers.head, &buffers.input);
+    let params = [
+        (b"OUTBOARD_AUTH_METHOD".to_vec(), head.method(input).to_vec()),
+        (b"OUTBOARD_AUTH_URI".to_vec(), head.origin_form(input).to_vec()),
+    ];
+    let sub = SubRequest { path: path.as_bytes(), query: b"" };
+    let lease = script::start_part(connection, ctx, app, sub, &params)?;
+    let response = script::receive(app, lease, path.as_bytes(), BODY_MAX_BYTES as usize);
+    let response = connection.unless_gone(with_deadline(now_ms() + timeout_ms, response)).await?;
+    match response {
+        Err(_) => Err(Reason::Deadline),
+        Ok(response) => response?.ok_or(Reason::BadResponse),
+    }
+}
+
+async fn ask_upstream(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &Rc<App>,
+    request: impl FnOnce(&mut Connection) -> Result<Request, Error>,
 ) -> Result<(ResponseHead, Vec<u8>), Reason> {
     let failed = |error: Error| proxy::log_failure(app, ctx.request_id, &error);
-    let request = request(connection, ctx, app, service).map_err(failed)?;
+    let request = request(connection).map_err(failed)?;
     let exchange = async {
         let mut response = app.upstream.send(request).await?;
         let mut body = Vec::new();
@@ -101,7 +144,8 @@ fn request(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &App,
-    service: &ForwardAuth,
+    (url, verifies): (&str, bool),
+    timeout_ms: u64,
 ) -> Result<Request, Error> {
     let client = ctx.client(connection).to_owned();
     let buffers = connection.buffers();
@@ -117,13 +161,13 @@ fn request(
     headers.add(b"X-Forwarded-Host", host)?;
     headers.add(b"X-Forwarded-Method", head.method(input))?;
     headers.add(b"X-Forwarded-Uri", &head.origin_form(input))?;
-    let mut request = Request::get(Url::parse(service.upstream.as_bytes())?);
+    let mut request = Request::get(Url::parse(url.as_bytes())?);
     request.headers = headers;
-    request.connect_timeout_ms = service.timeout_ms;
-    request.timeout_ms = service.timeout_ms;
+    request.connect_timeout_ms = timeout_ms;
+    request.timeout_ms = timeout_ms;
     request.max_body_bytes = BODY_MAX_BYTES;
     request.max_redirects = 0;
-    request.verify = service.verifies;
+    request.verify = verifies;
     request.decompress = false;
     request.introduces_itself = false;
     request.account = Some(app.upstream_account.clone());
