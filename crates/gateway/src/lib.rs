@@ -68,5 +68,8 @@ mod streams;
 #[cfg(test)]
 mod testing;
 mod tracing;
+mod upstream_admin;
 mod upstream_body;
 mod upstream_call;
+mod upstream_watch;
+mod upstreams;

@@ -11,6 +11,7 @@ use crate::connection::{Broken, Connection};
 use crate::connections::Connections;
 use crate::counters::{Counters, Gauges};
 use crate::dns::Resolver;
+use crate::endpoint::EndpointAddress;
 use crate::error::{Error, Kind};
 use crate::http2::{self, Multiplexed};
 use crate::origin_pool::OriginPool;
@@ -23,7 +24,9 @@ use crate::tls::{Sessions, TlsOptions};
 use crate::transport::Transport;
 use crate::upload::Upload;
 use outboard_reactor::{Elapsed, now_ms, sleep, with_deadline};
-use std::io;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -38,6 +41,14 @@ pub struct Client {
     connections: Rc<Connections>,
     resolver: Resolver,
     sessions: Sessions,
+}
+
+/// Where a connection leads, and the name in the server's certificate.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Host(&'a str, u16),
+    Address(SocketAddr, &'a str),
+    Unix(&'a Path, &'a str),
 }
 
 /// The connection of a request.
@@ -81,6 +92,22 @@ impl Client {
     pub async fn send(self: &Rc<Self>, request: Request) -> Result<Response, Error> {
         self.connections.count(|counters| counters.requests += 1);
         let sent = self.follow(request).await;
+        if let Err(error) = &sent {
+            self.connections.count(|counters| counters.failed(error.kind));
+        }
+        sent
+    }
+
+    /// The same in a single attempt, without redirects; the request is the caller's for further ones. Over
+    /// a pooled connection that the server has closed meanwhile, an idempotent request is sent again.
+    ///
+    /// # Errors
+    /// There is no response.
+    pub async fn send_once(self: &Rc<Self>, request: &Request) -> Result<Response, Error> {
+        self.connections.count(|counters| counters.requests += 1);
+        let timeout_ms = request.timeout_ms;
+        let deadline = Deadline { at_ms: now_ms() + timeout_ms, timeout_ms };
+        let sent = self.try_hard(request, deadline).await;
         if let Err(error) = &sent {
             self.connections.count(|counters| counters.failed(error.kind));
         }
@@ -146,11 +173,13 @@ impl Client {
         length: BodyLength,
         deadline: Deadline,
     ) -> Result<Upload, Error> {
-        let pool = self.connections.pool(&request.url);
-        let permit = pool.enter(request.account.as_ref(), deadline.at_ms).await?;
+        let pool = self.connections.pool(request.server());
+        let permit = pool.enter(request.account.as_ref(), deadline.at_ms).await;
+        let permit = permit.map_err(Error::unsent)?;
         let tls =
             request.url.is_https().then_some(TlsOptions { verify: request.verify, http2: false });
-        let connection = match pool.take_idle(tls) {
+        let idle = request.shares_connection().then(|| pool.take_idle(tls)).flatten();
+        let connection = match idle {
             Some(connection) => connection,
             None => match self.connect(&request, tls, deadline).await {
                 Ok(transport) => Box::new(Connection::new(transport, tls)),
@@ -205,11 +234,12 @@ impl Client {
         request: &Request,
         deadline: Deadline,
     ) -> Result<Response, Error> {
-        let pool = self.connections.pool(&request.url);
-        let permit = pool.enter(request.account.as_ref(), deadline.at_ms).await?;
+        let pool = self.connections.pool(request.server());
+        let permit = pool.enter(request.account.as_ref(), deadline.at_ms).await;
+        let permit = permit.map_err(Error::unsent)?;
         let most = if request.is_idempotent() { request.retries } else { 0 };
         let mut retries = 0;
-        let mut may_pool = true;
+        let mut may_pool = request.shares_connection();
         let (facts, body) = loop {
             let error = match self.attempt(request, &pool, may_pool, deadline).await {
                 Ok(answer) => break answer,
@@ -238,7 +268,7 @@ impl Client {
         may_pool: bool,
         deadline: Deadline,
     ) -> Result<(ResponseFacts, Body), Failed> {
-        let http2 = request.http2 && request.switch_to.is_none();
+        let http2 = request.http2 && request.switch_to.is_none() && request.shares_connection();
         let tls = request.url.is_https().then_some(TlsOptions { verify: request.verify, http2 });
         let way = match self.known_way(pool, tls, may_pool) {
             Some(way) => way,
@@ -250,7 +280,7 @@ impl Client {
             Way::Http2(shared) => {
                 let exchange = Box::pin(shared.exchange(request));
                 match with_deadline(deadline.at_ms, exchange).await {
-                    Err(Elapsed) => Err(Failed::Finally(deadline.error(&request.url))),
+                    Err(Elapsed) => Err(Failed::Finally(deadline.error(request.server()))),
                     Ok(Ok((facts, body))) => Ok((facts, Body::Http2(body))),
                     Ok(Err(http2::Broken::Connection(error))) => {
                         pool.unshare(&shared);
@@ -291,7 +321,7 @@ impl Client {
             return Ok(Way::Http1(Box::new(Connection::new(transport, tls))));
         };
         let turn = with_deadline(deadline.at_ms, pool.opening().turn()).await;
-        let turn = turn.map_err(|Elapsed| Failed::Finally(deadline.error(&request.url)))?;
+        let turn = turn.map_err(|Elapsed| Failed::Finally(deadline.error(request.server())))?;
         if let Some(way) = self.known_way(pool, Some(tls), may_pool) {
             return Ok(way);
         }
@@ -300,7 +330,7 @@ impl Client {
                 let begun = Multiplexed::begin(session, socket);
                 let shared = with_deadline(deadline.at_ms, begun).await;
                 let shared = shared
-                    .map_err(|Elapsed| Failed::Finally(deadline.error(&request.url)))?
+                    .map_err(|Elapsed| Failed::Finally(deadline.error(request.server())))?
                     .map_err(Failed::Finally)?;
                 pool.share(tls, shared.clone());
                 Ok(Way::Http2(shared))
@@ -319,7 +349,7 @@ impl Client {
     ) -> Result<(ResponseFacts, Body), Failed> {
         let was_pooled = connection.was_used();
         match with_deadline(deadline.at_ms, connection.exchange(request)).await {
-            Err(Elapsed) => Err(Failed::Finally(deadline.error(&request.url))),
+            Err(Elapsed) => Err(Failed::Finally(deadline.error(request.server()))),
             Ok(Err(Broken::Unanswered(error))) => Err(Failed::Connection { error, was_pooled }),
             Ok(Err(Broken::Failed(error))) => Err(Failed::Finally(error)),
             Ok(Ok(head)) => Ok(Body::of_http1(request, connection, head)),
@@ -335,11 +365,17 @@ impl Client {
         let url = &request.url;
         let until_ms = deadline.at_ms.min(now_ms() + request.connect_timeout_ms);
         let account = request.account.as_ref();
-        let pool = self.connections.pool(url);
+        let server = request.server();
+        let pool = self.connections.pool(server);
         let place = with_deadline(until_ms, pool.socket()).await;
-        let place = place.map_err(|Elapsed| late(url.origin()))?;
-        let reached = self.reach(url.host(), url.port(), url.origin(), tls, account, until_ms);
-        let mut transport = reached.await?;
+        let place = place.map_err(|Elapsed| late(server))?;
+        let to = match request.endpoint.as_deref().map(|endpoint| &endpoint.address) {
+            None => Place::Host(url.host(), url.port()),
+            Some(EndpointAddress::Tcp(address)) => Place::Address(*address, url.host()),
+            Some(EndpointAddress::Unix(path)) => Place::Unix(path, url.host()),
+        };
+        let reached = self.reach(to, server, &request.preface, tls, account, until_ms);
+        let mut transport = reached.await.map_err(Failed::unsent)?;
         transport.count_for_origin(Some(place));
         Ok(transport)
     }
@@ -351,7 +387,8 @@ impl Client {
     pub async fn dial(&self, to: &Destination, until_ms: u64) -> Result<Channel, Error> {
         let tls = to.tls_verified.map(|verify| TlsOptions { verify, http2: false });
         let name = format!("{}:{}", to.host, to.port);
-        match self.reach(&to.host, to.port, &name, tls, None, until_ms).await {
+        let place = Place::Host(&to.host, to.port);
+        match self.reach(place, &name, &[], tls, None, until_ms).await {
             Ok(transport) => Ok(Channel::new(transport, Vec::new(), None)),
             Err(Failed::Connection { error, .. } | Failed::Finally(error)) => Err(error),
         }
@@ -360,25 +397,41 @@ impl Client {
     /// Resolves, connects and starts TLS; `name` is for messages.
     async fn reach(
         &self,
-        host: &str,
-        port: u16,
+        to: Place<'_>,
         name: &str,
+        preface: &[u8],
         tls: Option<TlsOptions>,
         account: Option<&Arc<Account>>,
         until_ms: u64,
     ) -> Result<Transport, Failed> {
-        let addresses = with_deadline(until_ms, self.resolver.resolve(host, account)).await;
-        let addresses = addresses.map_err(|Elapsed| late(name))?.map_err(Failed::Finally)?;
+        let (addresses, port, host) = match to {
+            Place::Host(host, port) => {
+                let found = with_deadline(until_ms, self.resolver.resolve(host, account)).await;
+                (found.map_err(|Elapsed| late(name))?.map_err(Failed::Finally)?, port, host)
+            }
+            Place::Address(address, host) => (Rc::from([address.ip()]), address.port(), host),
+            Place::Unix(_, host) => (Rc::from([]), 0, host),
+        };
         let socket = with_deadline(until_ms, self.connections.socket(name)).await;
         let socket = socket.map_err(|Elapsed| late(name))?.map_err(Failed::Finally)?;
-        let stream = tcp::connect(&addresses, port, until_ms).await.map_err(|error| {
+        let connected = match to {
+            Place::Unix(path, _) => tcp::connect_unix(path).await,
+            _ => tcp::connect(&addresses, port, until_ms).await,
+        };
+        let failed = |error: io::Error| {
             if error.kind() == io::ErrorKind::TimedOut {
                 return late(name);
             }
             let message = format!("no connection to {name}: {error}");
             let error = Error::new(Kind::Connect, message).because(error);
             Failed::Connection { error, was_pooled: false }
-        })?;
+        };
+        let stream = connected.map_err(failed)?;
+        if !preface.is_empty() {
+            let mut header = [IoSlice::new(preface)];
+            let written = with_deadline(until_ms, stream.write_all(&mut header)).await;
+            written.map_err(|Elapsed| late(name))?.map_err(failed)?;
+        }
         self.connections.count(|counters| counters.connections += 1);
         match tls {
             None => Ok(Transport::plain(stream, socket)),
@@ -388,6 +441,18 @@ impl Client {
                 let tls = tls.map_err(|Elapsed| late(name))?.map_err(Failed::Finally)?;
                 Ok(Transport::tls(tls, socket))
             }
+        }
+    }
+}
+
+impl Failed {
+    /// The request had no connection yet.
+    fn unsent(self) -> Self {
+        match self {
+            Self::Connection { error, was_pooled } => {
+                Self::Connection { error: error.unsent(), was_pooled }
+            }
+            Self::Finally(error) => Self::Finally(error.unsent()),
         }
     }
 }
