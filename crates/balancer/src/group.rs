@@ -206,7 +206,7 @@ impl Group {
             let usable = all.iter().enumerate();
             let usable = usable.filter(|(_, one)| one.is_backup == is_backup && is_usable(one));
             let found = match (self.rules.balance, choice.key) {
-                (Balance::LeastConnections, _) => self.least_loaded(usable, now_ms),
+                (Balance::LeastConnections, _) => self.least_loaded(gains, usable, now_ms),
                 (Balance::Hash, Some(key)) => self.highest(usable, key, now_ms),
                 (Balance::RoundRobin | Balance::Hash, _) => {
                     let weight = |one: &Member| one.weight_now(self.rules.slow_start_ms, now_ms);
@@ -232,21 +232,23 @@ impl Group {
         Err(if all.iter().any(is_up) { Refused::Busy } else { Refused::Down })
     }
 
+    /// Those with equal load get requests in turn.
     fn least_loaded<'m>(
         &self,
-        usable: impl Iterator<Item = (usize, &'m Member)>,
+        gains: &mut [i64],
+        usable: impl Iterator<Item = (usize, &'m Member)> + Clone,
         now_ms: u64,
     ) -> Option<usize> {
+        let weight = |member: &Member| member.weight_now(self.rules.slow_start_ms, now_ms);
         let load = |member: &Member| {
             let under_way = member.server.under_way.load(Ordering::Relaxed) as u64 + 1;
-            let weight = member.weight_now(self.rules.slow_start_ms, now_ms);
-            // Those with equal load get requests in turn.
-            (
-                under_way * 1_000_000 / weight,
-                member.server.figures().requests / u64::from(member.weight),
-            )
+            under_way * 1_000_000 / weight(member)
         };
-        usable.min_by_key(|(_, member)| load(member)).map(|(position, _)| position)
+        let least = usable.clone().map(|(_, member)| load(member)).min()?;
+        // Another thread may have changed it since.
+        let lightest = usable.filter(|(_, member)| load(member) <= least);
+        let chosen = round_robin::choose(gains, lightest.map(|(at, one)| (at, weight(one))));
+        chosen
     }
 
     fn highest<'m>(

@@ -3,6 +3,7 @@
 mod location;
 mod parser;
 mod server;
+mod upstream;
 
 pub(crate) use parser::parse;
 

@@ -162,6 +162,8 @@ impl Balanced {
         let server = attempt.server();
         request.url = Url::parse(&[server.origin().as_bytes(), &self.target].concat())?;
         request.endpoint = server.endpoint().cloned();
+        // Another attempt is at another server.
+        request.retries = 0;
         Ok(())
     }
 
