@@ -190,17 +190,8 @@ impl Group {
         {
             return Ok(position);
         }
-        if choice.may_try_out {
-            let timeout_ms = self.rules.fail_timeout_ms;
-            let is_tried_out = |member: &Member| {
-                member.server.state(now_ms) == State::TrialDue
-                    && member.has_room()
-                    && is_fresh(member)
-                    && member.server.health.try_out(now_ms, timeout_ms)
-            };
-            if let Some(position) = all.iter().position(is_tried_out) {
-                return Ok(position);
-            }
+        if let Some(position) = self.trial(all, choice, now_ms, is_fresh) {
+            return Ok(position);
         }
         for is_backup in [false, true] {
             let usable = all.iter().enumerate();
@@ -232,6 +223,26 @@ impl Group {
         Err(if all.iter().any(is_up) { Refused::Busy } else { Refused::Down })
     }
 
+    /// An ejected server that the request finds out about. If no request that can be retried comes, any one
+    /// will do.
+    fn trial(
+        &self,
+        all: &[Member],
+        choice: Choice<'_>,
+        now_ms: u64,
+        is_fresh: impl Fn(&Member) -> bool,
+    ) -> Option<usize> {
+        let timeout_ms = self.rules.fail_timeout_ms;
+        let due_ms = if choice.may_try_out { now_ms } else { now_ms.saturating_sub(timeout_ms) };
+        all.iter().position(|member| {
+            let health = &member.server.health;
+            health.state(due_ms) == State::TrialDue
+                && member.has_room()
+                && is_fresh(member)
+                && health.try_out(now_ms, timeout_ms)
+        })
+    }
+
     /// Those with equal load get requests in turn.
     fn least_loaded<'m>(
         &self,
@@ -247,8 +258,7 @@ impl Group {
         let least = usable.clone().map(|(_, member)| load(member)).min()?;
         // Another thread may have changed it since.
         let lightest = usable.filter(|(_, member)| load(member) <= least);
-        let chosen = round_robin::choose(gains, lightest.map(|(at, one)| (at, weight(one))));
-        chosen
+        round_robin::choose(gains, lightest.map(|(at, one)| (at, weight(one))))
     }
 
     fn highest<'m>(

@@ -141,7 +141,9 @@ impl Health {
             record.checks_failed = 0;
             record.checks_passed = record.checks_passed.saturating_add(1);
             let is_enough = record.checks_passed >= rules.healthy;
-            return (is_down && is_enough).then(|| self.recover(&mut record, now_ms));
+            // A check can be the trial of an ejected server.
+            let is_due = is_down || self.state(now_ms) == State::TrialDue;
+            return (is_due && is_enough).then(|| self.recover(&mut record, now_ms));
         }
         record.checks_passed = 0;
         record.checks_failed = record.checks_failed.saturating_add(1);

@@ -114,6 +114,11 @@ impl Client {
         sent
     }
 
+    /// The caller sends a request again after [`Self::send_once`] has failed.
+    pub fn count_retry(&self) {
+        self.connections.count(|counters| counters.retries += 1);
+    }
+
     /// Starts a request whose body the caller streams, over HTTP/1.1. The body in `request` is not sent,
     /// redirects are not followed, and `timeout_ms` applies to each step.
     ///

@@ -73,7 +73,7 @@ fn a_trial_is_for_requests_that_can_be_retried() {
     let post = Choice::default();
     let get = Choice { may_try_out: true, ..post };
     assert_eq!(choose(&group, get, 999), "b:1");
-    assert_eq!(choose(&group, post, 1_000), "b:1");
+    assert_eq!(choose(&group, post, 1_999), "b:1");
     let trial = group.choose(get, 1_000).unwrap();
     assert_eq!(name(&trial), "a:1");
     assert_eq!(choose(&group, get, 1_000), "b:1", "one trial at a time");
@@ -81,6 +81,15 @@ fn a_trial_is_for_requests_that_can_be_retried() {
     let mut names: Vec<_> = (0..2).map(|_| choose(&group, post, 1_002)).collect();
     names.sort();
     assert_eq!(names, ["a:1", "b:1"]);
+}
+
+#[test]
+fn an_overdue_trial_is_for_any_request() {
+    let group = group("\"a:1\", \"b:1\"", "fail_timeout = \"1s\"");
+    eject(&group, "a:1", 0);
+    assert_eq!(choose(&group, Choice::default(), 1_999), "b:1");
+    assert_eq!(choose(&group, Choice::default(), 2_000), "a:1");
+    assert_eq!(choose(&group, Choice::default(), 2_000), "b:1");
 }
 
 #[test]

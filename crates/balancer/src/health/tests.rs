@@ -71,6 +71,16 @@ fn checks_take_a_server_down_and_up_at_their_thresholds() {
 }
 
 #[test]
+fn a_check_is_the_trial_of_an_ejected_server() {
+    let rules = rules("max_fails = 1\nfail_timeout = \"1s\"\nhealth_check = { healthy = 1 }");
+    let check = rules.health_check.clone().unwrap();
+    let health = Health::default();
+    assert_eq!(health.failed(&rules, 0), Some(Change::Ejected));
+    assert_eq!((health.checked(true, &check, 999), health.state(999)), (None, State::Ejected));
+    assert_eq!(health.checked(true, &check, 1_000), Some(Change::Up));
+}
+
+#[test]
 fn without_checks_a_server_is_not_down_by_them() {
     let rules = rules("health_check = { path = \"/\", unhealthy = 1 }");
     let health = Health::default();

@@ -103,6 +103,7 @@ impl Outgoing {
             let may_retry = request.is_idempotent() || is_unsent(&sent);
             let next = may_retry.then(|| balanced.choose_again(&request)).flatten();
             let Some(next) = next else { return balanced.end(sent, attempt) };
+            app.upstream.count_retry();
             attempt = next;
         }
     }
@@ -133,6 +134,7 @@ impl Outgoing {
             balanced.tried.push(attempt.server().clone());
             let next = error.is_unsent().then(|| balanced.choose_again(&request)).flatten();
             let Some(next) = next else { return Err(Failure::of(error, &attempt)) };
+            app.upstream.count_retry();
             attempt = next;
         }
     }

@@ -42,8 +42,8 @@ async fn resolve_regularly(gateway: Rc<Gateway>, group: Arc<Group>, number: usiz
         let upstream = &group.rules().name;
         match found {
             Ok(addresses) => {
-                if is_missing || group.set_addresses(number, &addresses) {
-                    group.set_addresses(number, &addresses);
+                let is_new = group.set_addresses(number, &addresses);
+                if is_new || is_missing {
                     let text = format!("upstream {upstream}: {name} has addresses {addresses:?}");
                     log.note(Level::Info, &text);
                 }
