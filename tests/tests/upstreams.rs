@@ -499,3 +499,27 @@ fn a_dead_and_a_slow_server_fail_no_request() {
         assert!(after < before * 3 + Duration::from_millis(10), "{before:?} {after:?}");
     }
 }
+
+#[test]
+fn what_one_thread_finds_out_all_threads_know() {
+    const CLIENTS: usize = 8;
+    let [a, b, _] = three();
+    let keys = "max_fails = 2\nfail_timeout = \"1h\"";
+    let text = format!("threads = 4\n{}", text(&quoted(&[&a, &b]), keys));
+    let site = Configured::start(Docroot::of("page_cache"), &text);
+    assert_eq!(site.threads(), 4);
+    b.set(Mode::Reset);
+    thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    // Each connection may be on another thread.
+                    site.client().get("/x").expect(200).saying("a");
+                }
+            });
+        }
+    });
+    let heard = b.heard().len();
+    assert!((2..2 + CLIENTS).contains(&heard), "{heard}: each client had at most one there");
+    assert_eq!(a.heard().len(), CLIENTS * 20);
+}

@@ -4,7 +4,8 @@
 //! for a pass over the servers and allocates nothing; servers of the predecessor's group that remain keep
 //! their state; a name whose addresses are unknown is a server of its own.
 
-use crate::attempt::Attempt;
+mod attempt;
+
 use crate::breaker::CircuitBreaker;
 use crate::health::State;
 use crate::member::Member;
@@ -16,6 +17,8 @@ use outboard_config::{Balance, UpstreamGroup};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use attempt::Attempt;
 
 /// The most addresses of a name that become servers.
 const MAX_ADDRESSES: usize = 32;

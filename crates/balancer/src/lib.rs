@@ -7,9 +7,8 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `group` | [`Group`]: the servers of an upstream, and the choice |
+//! | `group` | [`Group`]: the servers of an upstream, and the choice; [`Attempt`]: a request at one |
 //! | `member` | [`Member`]: a server's place in a group |
-//! | `attempt` | [`Attempt`]: a request at a server |
 //! | `server` | [`Server`]: a server's state and counts, which survive a reload |
 //! | `health` | whether a server is up |
 //! | `round_robin`, `rendezvous` | how the choice is made |
@@ -18,7 +17,6 @@
 //! | `sticky` | the values of sticky cookies |
 #![forbid(unsafe_code)]
 
-mod attempt;
 mod breaker;
 mod group;
 mod health;
@@ -29,8 +27,7 @@ mod round_robin;
 mod server;
 mod sticky;
 
-pub use attempt::Attempt;
-pub use group::{Choice, Group, Refused};
+pub use group::{Attempt, Choice, Group, Refused};
 pub use health::{Change, State};
 pub use member::Member;
 pub use rendezvous::hash;

@@ -6,7 +6,7 @@ use crate::access::RateLimits;
 use crate::file_compressor::FileCompressor;
 use crate::latencies::{Kind, Latencies};
 use crate::logs::Logs;
-use crate::proxy::Mirror;
+use crate::mirror::Mirror;
 use crate::request_memory::RequestMemory;
 use crate::upstreams::Upstreams;
 use outboard_buffer::{AppMemory, Spares};

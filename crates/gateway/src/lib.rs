@@ -44,6 +44,7 @@ mod live_reload;
 mod logs;
 mod measured;
 mod metrics;
+mod mirror;
 mod observe;
 mod opcache;
 mod options;

@@ -12,7 +12,6 @@ mod exchange;
 mod failure;
 mod fields;
 mod inflow;
-mod mirror;
 mod outgoing;
 mod started;
 pub(crate) mod websocket;
@@ -35,7 +34,6 @@ use outboard_upstream::{Error, Interims, Kind, Response};
 use std::rc::Rc;
 
 pub(crate) use failure::Failure;
-pub(crate) use mirror::Mirror;
 pub(crate) use outgoing::Outgoing;
 pub(crate) use started::StartedResponse;
 

@@ -4,9 +4,9 @@
 //! relayed before the response.
 
 use super::failure::Failure;
-use super::mirror::Mirror;
 use super::outgoing::{self, Outgoing, Sent};
 use crate::app::App;
+use crate::mirror::Mirror;
 use crate::origin_response;
 use crate::request::RequestContext;
 use crate::response_head::ResponseHead;
@@ -40,7 +40,7 @@ impl Exchange<'_> {
         outgoing: Outgoing,
     ) -> Result<Result<Sent<Response>, Failure>, Reason> {
         if let Some(mirror) = self.mirror {
-            mirror.copy(self.app, &outgoing.request);
+            mirror.copy(&self.app.upstream, &outgoing.request);
         }
         self.wait_response(connection, outgoing.send(self.app)).await
     }

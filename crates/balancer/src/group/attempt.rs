@@ -3,7 +3,7 @@
 //! Made by the group, held by the gateway until the response has ended. Invariants: it counts as under way
 //! while it exists; its outcome is recorded once, and one without an outcome counts as neither.
 
-use crate::group::Group;
+use super::Group;
 use crate::health::Change;
 use crate::server::Server;
 use std::cell::Cell;

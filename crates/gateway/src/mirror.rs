@@ -1,12 +1,11 @@
 //! [`Mirror`]: copies of a route's requests, sent to another server whose responses are discarded.
 //!
-//! One per route and thread. Invariants: the request itself never waits for its copy; the number of copies in
+//! One per route and thread, called by [`crate::proxy`]. Invariants: the request itself never waits for its copy; the number of copies in
 //! progress is bounded, and so is their time.
 
-use crate::app::App;
 use outboard_config as config;
 use outboard_reactor::spawn_in_background;
-use outboard_upstream::{Request, Url};
+use outboard_upstream::{Client, Request, Url};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -48,7 +47,7 @@ impl Mirror {
     }
 
     /// Sends a copy of a request, if it is its turn.
-    pub(super) fn copy(&self, app: &App, request: &Request) {
+    pub(crate) fn copy(&self, client: &Rc<Client>, request: &Request) {
         let Some(copy) = self.takes() else { return };
         let url = [self.config.upstream.as_bytes(), request.url.target().as_bytes()].concat();
         let Ok(url) = Url::parse(&url) else { return };
@@ -59,7 +58,7 @@ impl Mirror {
         request.retries = 0;
         request.timeout_ms = self.config.timeout_ms;
         request.connect_timeout_ms = self.config.timeout_ms;
-        let client = app.upstream.clone();
+        let client = client.clone();
         spawn_in_background(async move {
             let mut discarded = Vec::new();
             if let Ok(mut response) = client.send_once(&request).await {
