@@ -4,7 +4,8 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{
-    Backend, Child, Configured, Docroot, Launch, Mode, Names, Replica, Request, accept, eventually,
+    Backend, Child, Configured, Docroot, Launch, Mode, Names, Protocol, Replica, Request, accept,
+    eventually,
 };
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -112,9 +113,10 @@ fn a_response_that_breaks_off_is_not_sent_again() {
     a.set(Mode::ResetInBody);
     b.set(Mode::ResetInBody);
     let received = site.exchange("GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    // If the reset arrives with the head, no byte has been sent.
+    // If the reset arrives with the head, no byte has been sent; a stream is reset before its end.
     let is_cut = received.starts_with("HTTP/1.1 200") && received.ends_with("\r\n\r\npart");
-    assert!(is_cut || received.starts_with("HTTP/1.1 502"), "{received}");
+    let is_reset = received.is_empty() && Protocol::of_run().scheme() == "https";
+    assert!(is_cut || is_reset || received.starts_with("HTTP/1.1 502"), "{received}");
     assert_eq!(a.heard().len() + b.heard().len(), 1);
     let failed = [&a, &b].into_iter().find(|one| !one.heard().is_empty()).unwrap();
     eventually("ejection", || state(&site, failed.address()) == "ejected");
@@ -235,9 +237,10 @@ fn a_cookie_binds_a_client_and_a_forged_one_does_not() {
     let first = client.get("/x").expect(200);
     let cookie = first.header("set-cookie").unwrap().to_owned();
     assert!(
-        cookie.starts_with("srv=") && cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"),
+        cookie.starts_with("srv=") && cookie.contains("; Path=/; HttpOnly; SameSite=Lax"),
         "{cookie}"
     );
+    assert_eq!(cookie.contains("; Secure"), Protocol::of_run().scheme() == "https");
     for _ in 0..9 {
         let again = client.get("/x").expect(200);
         assert_eq!((again.text(), again.header("set-cookie")), (first.text(), None));

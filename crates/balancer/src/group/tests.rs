@@ -191,6 +191,28 @@ fn retries_are_bounded_by_their_budget() {
 }
 
 #[test]
+fn limits_hold_for_all_threads_together() {
+    let group =
+        group("{ url = \"a:1\", max_connections = 3 }, { url = \"b:1\", max_connections = 3 }", "");
+    let most = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for now_ms in 0..2_000 {
+                    let Ok(attempt) = group.choose(Choice::default(), now_ms) else { continue };
+                    most.fetch_max(attempt.server().figures().under_way, Ordering::Relaxed);
+                    attempt.succeeded(1, now_ms);
+                }
+            });
+        }
+    });
+    assert!((1..=3).contains(&most.into_inner()));
+    let figures = group.members().into_iter().map(|member| member.server.figures());
+    assert!(figures.into_iter().all(|one| one.under_way == 0 && one.failures == 0));
+    assert_eq!(group.under_way.load(Ordering::Relaxed), 0);
+}
+
+#[test]
 fn an_open_breaker_refuses_at_once() {
     let keys = "max_fails = 0\nbreaker = { min_requests = 2, open = \"1s\" }";
     let group = group(THREE, keys);

@@ -345,6 +345,31 @@ mod tests {
     }
 
     #[test]
+    fn errors_name_the_key_and_what_to_write() {
+        let errors = |text: &str| {
+            let text = format!("{text}\n[app.site]\nroot = \"/tmp\"\n");
+            let path = std::path::Path::new("/tmp/outboard.toml");
+            crate::Config::parse(&text, path).unwrap_err().to_string()
+        };
+        for (text, said) in [
+            ("[upstream]\nrequest = 5", ["unknown key `request`", "requests"]),
+            ("[upstream.api]\nserver = [\"a:1\"]", ["unknown key `server`", "servers"]),
+            ("[upstream.api]\nbalance = \"hash\"", ["has no server", "servers = ["]),
+            ("[upstream.\"a b\"]\nservers = [\"a:1\"]", ["`a b`", "letters, digits"]),
+            ("[upstream.api]\nservers = [\"a:1\", \"http://a:1\"]", ["named twice", "weight"]),
+            ("[upstream.api]\nservers = [\"http://a/x\"]", ["has no path", "NAME/PATH"]),
+            (
+                "[[app.a.proxy]]\npath = \"/**\"\nupstream = \"api\"\n[app.a]\nroot = \"/tmp\"\n\
+                 hosts = [\"a.test\"]",
+                ["there is no upstream `api`", "add [upstream.api]"],
+            ),
+        ] {
+            let errors = errors(text);
+            assert!(said.iter().all(|part| errors.contains(part)), "{text}: {errors}");
+        }
+    }
+
+    #[test]
     fn a_hash_key_names_a_part_of_the_request() {
         assert_eq!(hash_key("header:X-User"), Ok(HashKey::Header("X-User".to_owned())));
         assert_eq!(hash_key("cookie:sid"), Ok(HashKey::Cookie("sid".to_owned())));
