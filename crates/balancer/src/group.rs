@@ -87,9 +87,6 @@ impl Group {
         }
         drop(before);
         members.gains = vec![0; members.all.len()];
-        if rules.health_check.is_none() {
-            members.all.iter().for_each(|member| member.server.health.forget_checks());
-        }
         Arc::new(Self {
             breaker: rules.breaker.map(CircuitBreaker::new),
             budget: RetryBudget::new(rules.retry_percent),
@@ -101,6 +98,13 @@ impl Group {
 
     fn lock(&self) -> MutexGuard<'_, Members> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its configuration has become active: without checks, no server is down by them.
+    pub fn activate(&self) {
+        if self.rules.health_check.is_none() {
+            self.lock().all.iter().for_each(|member| member.server.health.forget_checks());
+        }
     }
 
     /// Its configuration.

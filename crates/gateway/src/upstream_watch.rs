@@ -17,6 +17,7 @@ pub(crate) fn watch(gateway: &Rc<Gateway>) {
     let generation = gateway.generation();
     let mut tasks = Vec::new();
     for group in generation.upstreams.groups() {
+        group.activate();
         let verifies = verifies(&generation.config, &group.rules().name);
         tasks.extend(checks::start(gateway, group, verifies));
         tasks.extend(names::start(gateway, group));

@@ -269,6 +269,17 @@ fn a_reload_keeps_the_state_of_servers_that_remain() {
 }
 
 #[test]
+fn only_an_active_configuration_without_checks_ends_their_result() {
+    let before = group("\"a:1\"", "health_check = { unhealthy = 1 }");
+    let server = before.members()[0].server.clone();
+    server.checked(false, before.rules().health_check.as_ref().unwrap(), 0);
+    let after = Group::new(rules("\"a:1\"", ""), Some(&before));
+    assert_eq!(server.state(1), State::Down, "the reload may still fail");
+    after.activate();
+    assert_eq!(server.state(1), State::Up);
+}
+
+#[test]
 fn a_recovering_server_gets_a_growing_share() {
     let group = group("\"a:1\", \"b:1\"", "slow_start = \"10s\"\nfail_timeout = \"1s\"");
     eject(&group, "a:1", 0);
