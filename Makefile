@@ -6,7 +6,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build release install test ci check check-all bench nginx-http3 results test-asan test-php84 test-php-src loom miri coverage hostile flooders memory connections swoole swoole-tcp fuzz deny clean
+.PHONY: help setup serve build release install test ci check check-all bench nginx-http3 results test-asan test-php84 test-php-src loom miri coverage hostile flooders upstreams memory connections swoole swoole-tcp fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -87,6 +87,11 @@ flooders: build ## What a flood from within PHP or from outside costs another ap
 	OUTBOARD_BIN=$(CURDIR)/target/release/outboard OUTBOARD_FLOODERS_STRICT=1 \
 		$(CARGO) test -p outboard-e2e --test flooders -- --nocapture --test-threads 1 2>&1 | \
 		grep -oE '[^.]*probes.*|thread .*panicked.*|^error.*|^test result.*'
+
+upstreams: build ## One of three servers dies and one becomes slow under load, as a table by seconds.
+	OUTBOARD_BIN=$(CURDIR)/target/release/outboard OUTBOARD_UPSTREAMS_STRICT=1 \
+		$(CARGO) test -p outboard-e2e --test upstreams -- --nocapture a_dead_and_a_slow 2>&1 | \
+		grep -oE '\| .*|thread .*panicked.*|^error.*|^test result.*'
 
 certificates: build ## 1,000 names from an authority that rejects half of all nonces, with kills, as a table.
 	OUTBOARD_BIN=$(CURDIR)/target/release/outboard \

@@ -1,6 +1,8 @@
 //! A name server that knows one name, and answers when the test lets it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -14,6 +16,7 @@ pub struct Names {
     address: IpAddr,
     asked: Receiver<()>,
     gate: Sender<()>,
+    is_gone: Arc<AtomicBool>,
 }
 
 impl Names {
@@ -25,8 +28,10 @@ impl Names {
         let socket = socket.unwrap_or_else(|error| panic!("{address}:53: {error} (root may)"));
         let (tell, asked) = channel();
         let (gate, allowed) = channel();
-        thread::spawn(move || serve(&socket, &tell, &allowed));
-        Names { address, asked, gate }
+        let is_gone = Arc::new(AtomicBool::new(false));
+        let theirs = is_gone.clone();
+        thread::spawn(move || serve(&socket, &tell, &allowed, &theirs));
+        Names { address, asked, gate, is_gone }
     }
 
     /// Where it listens.
@@ -40,13 +45,18 @@ impl Names {
         self.asked.recv_timeout(PATIENCE).expect("a client asks for a name");
     }
 
+    /// No name exists from now on.
+    pub fn forget(&self) {
+        self.is_gone.store(true, Ordering::SeqCst);
+    }
+
     /// Lets it answer from now on.
     pub fn open(&self) {
         self.gate.send(()).expect("it runs as long as the process");
     }
 }
 
-fn serve(socket: &UdpSocket, tell: &Sender<()>, allowed: &Receiver<()>) {
+fn serve(socket: &UdpSocket, tell: &Sender<()>, allowed: &Receiver<()>, is_gone: &AtomicBool) {
     let mut is_open = false;
     let mut query = [0; 512];
     while let Ok((len, client)) = socket.recv_from(&mut query) {
@@ -56,20 +66,23 @@ fn serve(socket: &UdpSocket, tell: &Sender<()>, allowed: &Receiver<()>) {
             is_open = allowed.recv().is_ok();
         }
         // The client may have given up.
-        let _ = socket.send_to(&answer(&query[..len]), client);
+        let is_gone = is_gone.load(Ordering::SeqCst);
+        let _ = socket.send_to(&answer(&query[..len], is_gone), client);
     }
 }
 
 /// The question again, and for an IPv4 address (type 1) its answer.
-fn answer(query: &[u8]) -> Vec<u8> {
+fn answer(query: &[u8], is_gone: bool) -> Vec<u8> {
     let mut end = 12;
     while query.get(end).is_some_and(|len| *len > 0) {
         end += usize::from(query[end]) + 1;
     }
     let question = &query[12..(end + 5).min(query.len())];
-    let is_ipv4 = question.ends_with(&[0, 1, 0, 1]);
+    let is_ipv4 = question.ends_with(&[0, 1, 0, 1]) && !is_gone;
     let mut answer = query[..2].to_vec();
-    answer.extend([0x81, 0x80, 0, 1, 0, u8::from(is_ipv4), 0, 0, 0, 0]);
+    // NXDOMAIN is response code 3.
+    let code = if is_gone { 0x83 } else { 0x80 };
+    answer.extend([0x81, code, 0, 1, 0, u8::from(is_ipv4), 0, 0, 0, 0]);
     answer.extend(question);
     if is_ipv4 {
         // The name by a pointer to the question, type A, class IN, 60 s, 4 bytes.

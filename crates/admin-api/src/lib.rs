@@ -26,6 +26,7 @@ mod query;
 mod reference;
 pub mod server;
 pub mod status;
+pub mod upstreams;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -118,6 +119,7 @@ pub const ENDPOINTS: &[&[Description]] = &[
     certificates::ENDPOINTS,
     cache::ENDPOINTS,
     bans::ENDPOINTS,
+    upstreams::ENDPOINTS,
     kv::ENDPOINTS,
     config::ENDPOINTS,
 ];

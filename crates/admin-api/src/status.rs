@@ -65,6 +65,9 @@ pub struct Status {
     pub memory: Vec<MemoryAccount>,
     /// Requests to other servers.
     pub upstream: Upstream,
+    /// The servers of `[upstream.NAME]`.
+    #[serde(default)]
+    pub upstreams: Vec<UpstreamGroup>,
     /// Turns of the event loop.
     pub turns: Turns,
     /// Log lines dropped because nobody reads the log.
@@ -77,6 +80,40 @@ pub struct Status {
     pub latencies: Vec<Latency>,
     /// Page caches whose shared tier is out of reach.
     pub unshared_page_caches: Vec<UnsharedPageCache>,
+}
+
+/// Servers that share requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UpstreamGroup {
+    /// The name of the upstream.
+    pub name: String,
+    /// Whether the circuit breaker refuses requests.
+    pub open: bool,
+    /// The servers, in the order of the configuration.
+    pub servers: Vec<UpstreamServer>,
+}
+
+/// A server of an upstream. Its counts are those since it was first configured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UpstreamServer {
+    /// Its URL or socket, with the address of a name.
+    pub server: String,
+    /// `up`, `ejected` (its requests fail), `down` (its health checks fail) or `drained`.
+    pub state: String,
+    /// Its share of the requests.
+    pub weight: u32,
+    /// Whether it gets requests only while no other server is up.
+    pub backup: bool,
+    /// Requests in progress.
+    pub under_way: usize,
+    /// Attempts.
+    pub requests: u64,
+    /// Failed attempts.
+    pub failures: u64,
+    /// Moving average of the time to the head of a response.
+    pub recent_us: u64,
+    /// Total of these times.
+    pub total_us: u64,
 }
 
 /// TLS handshakes with clients.

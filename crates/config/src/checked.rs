@@ -29,6 +29,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod tracing;
+mod upstream;
 mod worker;
 
 pub use access::{Access, AccessRule, Admission, Peers, RateKey, RateLimit, RuleSet, counted_as};
@@ -56,11 +57,15 @@ pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
 pub use page_cache_shared::{PageCacheShared, Secret};
 pub use php::{Php, Rlimits};
 pub use pool::Pool;
-pub use proxy::Proxy;
+pub use proxy::{Mirror, Proxy, ProxyTarget};
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
 use scripts::Scripts;
 pub use tasks::Tasks;
 pub use tracing::{AcceptContext, Tracing};
+pub use upstream::{
+    Balance, Breaker, HashKey, HealthCheck, SameSite, SendProxy, StatusSet, Sticky, UpstreamGroup,
+    UpstreamServer,
+};
 pub use worker::{Isolation, Mode, Worker};
 
 use crate::raw;
@@ -100,6 +105,8 @@ pub struct Config {
     pub io: Io,
     /// Requests to other servers.
     pub upstream: Upstream,
+    /// Servers that share requests, by name.
+    pub upstreams: Vec<UpstreamGroup>,
     /// The entity store; `None` if it is disabled.
     pub entities: Option<Entities>,
     /// Whether error responses state their reason.
@@ -174,6 +181,8 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
     if is_development {
         apps.iter_mut().for_each(environment::develop);
     }
+    let upstreams = upstream::groups(&raw.upstream, context);
+    upstream::check_routes(&apps, &upstreams, context);
     let entities = entities::entities(&raw.kv, raw.app.len(), context);
     entities::check_owners(raw, entities.as_ref(), context);
     tasks::check_namespaces(&apps, entities.as_ref(), context);
@@ -196,6 +205,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
             max_temp_bytes: raw.io.max_temp_size.0,
         },
         upstream: compose::upstream(&raw.upstream, context),
+        upstreams,
         entities,
         names_reasons: raw.reason_header.unwrap_or(is_development),
         user: raw.user.as_ref().map(|user| user.0.clone()),

@@ -19,6 +19,7 @@ mod pool;
 mod proxy;
 mod tasks;
 mod tracing;
+mod upstream;
 mod worker;
 
 pub(crate) use access::*;
@@ -38,6 +39,8 @@ pub(crate) use pool::*;
 pub(crate) use proxy::*;
 pub(crate) use tasks::*;
 pub(crate) use tracing::*;
+pub use upstream::{Balance, SameSite, SendProxy};
+pub(crate) use upstream::{HealthCheck, Mirror, ServerEntry, Sticky, UpstreamGroup};
 pub(crate) use worker::*;
 
 use crate::scalar::{AppName, ByteSize, Count, FilePath, MetricsAt, Peer, Period, PlainText};
@@ -118,7 +121,7 @@ pub(crate) struct File {
     pub(crate) io: Io,
     /// Settings for `environment = "development"`.
     pub(crate) development: Development,
-    /// Connections to other HTTP servers.
+    /// Connections to other HTTP servers, and `[upstream.NAME]`: servers that share requests.
     #[schemars(extend("x-alias" = ["proxy"]))]
     pub(crate) upstream: Upstream,
     /// The entity store: key-value records, available over HTTP and to PHP.

@@ -103,6 +103,11 @@ fn collect(shape: Shape, section: &str, found: &mut Vec<String>) {
             let name = if table.free { format!("{name}.NAME") } else { name };
             found.push(name.clone());
             collect(table.shape, &name, found);
+            if let Some(named) = table.shape.free_value().and_then(table_of) {
+                let name = format!("{name}.NAME");
+                found.push(name.clone());
+                collect(named.shape, &name, found);
+            }
         }
     }
 }
@@ -138,7 +143,7 @@ fn find(section: &str) -> Shape {
         return Shape::file();
     }
     section.split('.').fold(Shape::file(), |shape, step| match step {
-        "NAME" => shape,
+        "NAME" => shape.free_value().and_then(table_of).map_or(shape, |named| named.shape),
         key => {
             let inner = shape.key(key).unwrap_or_else(|| panic!("no key {key} in {section}"));
             table_of(inner).unwrap_or_else(|| panic!("{key} in {section} is not a table")).shape

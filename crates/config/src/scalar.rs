@@ -45,7 +45,7 @@ pub(crate) enum Written<'t> {
 }
 
 /// Why a value is invalid.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,

@@ -131,7 +131,10 @@ impl Walk<'_> {
         value: &Spanned<DeValue<'_>>,
     ) -> Option<Value> {
         let name = key.get_ref().as_ref();
-        let Some(inner) = shape.key(name).or_else(|| shape.free_value()) else {
+        // In a table with keys of its own, free names are those of tables.
+        let is_free = value.get_ref().is_table() || shape.keys().next().is_none();
+        let free = shape.free_value().filter(|_| is_free);
+        let Some(inner) = shape.key(name).or(free) else {
             let message = format!("unknown key `{name}` in {}", self.here());
             let hint = neighbour::hint(shape, &self.path, name);
             self.report(Kind::UnknownKey, &key.span(), Fault { message, hint });

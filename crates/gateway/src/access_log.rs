@@ -44,6 +44,7 @@ pub(crate) fn write(
             span_id: scope.span_id().bytes(),
         }),
         tls: tls(connection),
+        upstream: ctx.server.get().map(|server| server.name()),
     };
     log.write(now, &entry);
 }
@@ -77,6 +78,7 @@ pub(crate) fn write_refused_head(
         app: "",
         trace: None,
         tls: tls(connection),
+        upstream: None,
     };
     log.write(now, &entry);
 }

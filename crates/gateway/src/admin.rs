@@ -8,9 +8,10 @@ use crate::admin_reply::{self, Refusal, Response, json, render};
 use crate::admission;
 use crate::certificates as obtained;
 use crate::gateway::Gateway;
-use crate::{configuration, entity_api, metrics, opcache, page_cache, status};
+use crate::{configuration, entity_api, metrics, opcache, page_cache, status, upstream_admin};
 use outboard_admin_api::{
     Endpoint, Method, bans, cache, certificates, config, kv, opcache as opcache_api, server,
+    upstreams,
 };
 use outboard_http_server::{Connection, RequestFacts, Role, Written};
 use outboard_http1::Method as HttpMethod;
@@ -105,6 +106,17 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
                 admission::admin::unban(gateway, &remove).await
             })
             .await
+        }
+        (upstreams::List::METHOD, upstreams::List::PATH) => {
+            call(query, async |_: upstreams::List| Ok(upstream_admin::list(gateway))).await
+        }
+        (upstreams::Drain::METHOD, upstreams::Drain::PATH) => {
+            let drain = async |drain: upstreams::Drain| upstream_admin::drain(gateway, &drain);
+            call(query, drain).await
+        }
+        (upstreams::Enable::METHOD, upstreams::Enable::PATH) => {
+            let enable = async |enable: upstreams::Enable| upstream_admin::enable(gateway, &enable);
+            call(query, enable).await
         }
         (kv::Stats::METHOD, kv::Stats::PATH) => {
             call(query, async |stats: kv::Stats| entity_api::admin::stats(gateway, &stats)).await

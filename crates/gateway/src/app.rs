@@ -6,7 +6,9 @@ use crate::access::RateLimits;
 use crate::file_compressor::FileCompressor;
 use crate::latencies::{Kind, Latencies};
 use crate::logs::Logs;
+use crate::mirror::Mirror;
 use crate::request_memory::RequestMemory;
+use crate::upstreams::Upstreams;
 use outboard_buffer::{AppMemory, Spares};
 use outboard_config as config;
 use outboard_log::{Event, Level};
@@ -57,6 +59,10 @@ pub(crate) struct App {
     pub(crate) upstream: Rc<Client>,
     /// Its share of the requests and connections to other servers.
     pub(crate) upstream_account: Arc<Account>,
+    /// The groups of servers that its routes name.
+    pub(crate) upstreams: Arc<Upstreams>,
+    /// The copies of its requests, by route.
+    pub(crate) mirrors: Vec<Option<Mirror>>,
     /// Its memory accounts.
     pub(crate) memory: AppMemory,
     /// `DOCUMENT_ROOT`.
@@ -135,6 +141,8 @@ impl App {
         for path in &config.sendfile.roots {
             disk.push((path.clone(), open_for_sendfile(path)?));
         }
+        let proxies = config.proxies.iter();
+        let mirrors = proxies.map(|route| route.mirror.as_ref().map(Mirror::new)).collect();
         let mut accel = Vec::new();
         for (prefix, path) in &config.sendfile.accel {
             accel.push((prefix.clone(), open_for_sendfile(path)?));
@@ -171,6 +179,8 @@ impl App {
             file_compressor: Rc::default(),
             sendfile,
             rate_limits: RateLimits::default(),
+            upstreams: Arc::default(),
+            mirrors,
             error_pages,
             pool,
             spare_requests: Spares::default(),

@@ -28,7 +28,7 @@ use outboard_http_server::{
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
 use outboard_log::{Level, Reason, Wall};
 use outboard_reactor::{Stream, now_ms};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -109,6 +109,7 @@ async fn respond_to_client(
         started,
         kind: Cell::default(),
         trace: None,
+        server: OnceCell::new(),
     };
     if let Some(development) = gateway.development() {
         development.settle().await;

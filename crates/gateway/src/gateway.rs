@@ -22,7 +22,7 @@ use outboard_php_pool::pool::Pool;
 use outboard_reactor::Share;
 use outboard_stream_server::BoundDatagram;
 use outboard_supervisor::memory::machine_bytes;
-use outboard_upstream::ReadTurns;
+use outboard_upstream::{ReadTurns, ScopedTask};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -54,6 +54,8 @@ pub(crate) struct Gateway {
     pub(crate) sockets_for_others: RefCell<Vec<(ListenAddress, Vec<ListeningSocket>)>>,
     /// The same of HTTP/3.
     pub(crate) http3_for_others: RefCell<Vec<(ListenAddress, Vec<Http3Socket>)>>,
+    /// Checks of servers and lookups of their names, on the lead.
+    pub(crate) upstream_tasks: RefCell<Vec<ScopedTask>>,
     /// Obtains certificates, on the lead.
     pub(crate) certificates: RefCell<Option<Manager>>,
     /// Its place among the threads.
@@ -96,6 +98,7 @@ impl Gateway {
             sockets: RefCell::default(),
             sockets_for_others: RefCell::default(),
             http3_for_others: RefCell::default(),
+            upstream_tasks: RefCell::default(),
             certificates: RefCell::default(),
             share,
             lost_spawner: Cell::new(false),

@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::app_table::AppTable;
 use crate::logs::Logs;
 use crate::tracing::Tracer;
+use crate::upstreams::Upstreams;
 use outboard_config::Config;
 use outboard_http_server::HeaderBlock;
 use outboard_log::AccessLog;
@@ -36,6 +37,8 @@ pub(crate) struct Generation {
     pub(crate) logs: Rc<Logs>,
     /// The client for requests to other servers.
     pub(crate) upstream: Rc<Client>,
+    /// The groups of servers.
+    pub(crate) upstreams: Arc<Upstreams>,
     /// Bans and rate limits.
     pub(crate) access: Arc<SharedAccess>,
     /// The entity store.
@@ -50,11 +53,22 @@ impl Generation {
         config: Config,
         apps: Vec<Rc<App>>,
         logs: Rc<Logs>,
-        (upstream, access): (Rc<Client>, Arc<SharedAccess>),
+        (upstream, upstreams, access): (Rc<Client>, Arc<Upstreams>, Arc<SharedAccess>),
         entities: Option<Rc<Entities>>,
     ) -> Self {
         let (config, table) = (BackgroundDrop::new(config), AppTable::new(&apps));
-        Self { number, config, apps, table, logs, upstream, access, entities, tracer: None }
+        Self {
+            number,
+            config,
+            apps,
+            table,
+            logs,
+            upstream,
+            upstreams,
+            access,
+            entities,
+            tracer: None,
+        }
     }
 
     /// The same with traces, if they are configured. The threads share the memory for spans.

@@ -44,6 +44,7 @@ mod live_reload;
 mod logs;
 mod measured;
 mod metrics;
+mod mirror;
 mod observe;
 mod opcache;
 mod options;
@@ -68,5 +69,8 @@ mod streams;
 #[cfg(test)]
 mod testing;
 mod tracing;
+mod upstream_admin;
 mod upstream_body;
 mod upstream_call;
+mod upstream_watch;
+mod upstreams;

@@ -9,6 +9,7 @@ mod latency;
 mod page;
 mod protobuf;
 mod text;
+mod upstreams;
 
 use crate::gateway::Gateway;
 use crate::measured::Measured;
@@ -52,6 +53,7 @@ async fn on_lead(gateway: &Gateway, format: Format) -> Vec<u8> {
     turns(&mut page, &status.turns);
     memory(&mut page, &status.memory);
     upstream(&mut page, &status.upstream);
+    upstreams::write(&mut page, &status.upstreams);
     pools(&mut page, &status.pools);
     tasks(&mut page, &status.tasks);
     page_caches(&mut page, gateway);

@@ -6,7 +6,7 @@ mod sendfile;
 
 use crate::app::App;
 use crate::cache_requirements::{CacheRequirements, OwnField};
-use crate::proxy;
+use crate::proxy::{self, Outgoing};
 use crate::request::{RequestContext, ResponseSummary, refuse, respond_with_failure};
 use crate::response_head::ResponseHead;
 use crate::route::{Proxied, Script};
@@ -14,7 +14,7 @@ use crate::script;
 use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_ring::request::RequestView;
-use outboard_upstream::{Request, RequestHeaders};
+use outboard_upstream::RequestHeaders;
 use std::rc::Rc;
 
 /// See the module.
@@ -38,7 +38,7 @@ pub(crate) enum StartedResponse {
 pub(crate) enum Prepared {
     /// A frame for a worker.
     Script(Vec<u8>),
-    Upstream(Box<Request>),
+    Upstream(Box<Outgoing>),
 }
 
 /// Responds with the response of an origin.
@@ -117,7 +117,7 @@ impl Prepared {
                 let view = RequestView::decode(frame).expect("this process encoded the frame");
                 view.headers().map(own).collect()
             }
-            Self::Upstream(request) => request.headers.iter().map(own).collect(),
+            Self::Upstream(outgoing) => outgoing.request.headers.iter().map(own).collect(),
         }
     }
 
@@ -125,14 +125,14 @@ impl Prepared {
     pub(crate) fn with_fields(&self, fields: &[OwnField]) -> Self {
         match self {
             Self::Script(frame) => Self::Script(script::with_headers(frame, fields)),
-            Self::Upstream(request) => {
-                let mut request = request.clone();
-                request.headers = RequestHeaders::default();
+            Self::Upstream(outgoing) => {
+                let mut outgoing = outgoing.clone();
+                outgoing.request.headers = RequestHeaders::default();
                 for (name, value) in fields {
                     // They are fields of valid requests.
-                    let _ = request.headers.add(name, value);
+                    let _ = outgoing.request.headers.add(name, value);
                 }
-                Self::Upstream(request)
+                Self::Upstream(outgoing)
             }
         }
     }
@@ -150,8 +150,8 @@ impl Prepared {
     ) -> Result<Option<(ResponseHead, Vec<u8>)>, Reason> {
         match self {
             Self::Script(frame) => script::render(app, frame, request_id, path, whole_bytes).await,
-            Self::Upstream(request) => {
-                proxy::render(app, *request, request_id, path, whole_bytes).await
+            Self::Upstream(outgoing) => {
+                proxy::render(app, *outgoing, request_id, path, whole_bytes).await
             }
         }
     }

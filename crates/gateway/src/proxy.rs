@@ -7,9 +7,12 @@
 //! the client are trusted only from a trusted proxy; after the head was sent, a failure breaks the
 //! connection, so that the client does not take the response for a complete one.
 
+mod binding;
 mod exchange;
+mod failure;
 mod fields;
 mod inflow;
+mod outgoing;
 mod started;
 pub(crate) mod websocket;
 
@@ -27,9 +30,11 @@ use outboard_http1::{BodyFraming, Method};
 use outboard_log::{Level, Reason};
 use outboard_operations::is_trace_context;
 use outboard_page_cache::{Field, Fields};
-use outboard_upstream::{Error, Interims, Kind, Request, Response, Url};
+use outboard_upstream::{Error, Interims, Kind, Response};
 use std::rc::Rc;
 
+pub(crate) use failure::Failure;
+pub(crate) use outgoing::Outgoing;
 pub(crate) use started::StartedResponse;
 
 /// Sends the request and waits for the head; for a cache, for as much of the body as it can store.
@@ -43,12 +48,13 @@ pub(crate) async fn start(
     proxied: &Proxied,
     for_cache: Option<&CacheRequirements>,
 ) -> Result<StartedResponse, Reason> {
-    let request = request(connection, ctx, app, proxied, for_cache);
-    let mut request = request.map_err(|error| log_failure(app, ctx.request_id, &error))?;
-    let timeout_ms = request.timeout_ms;
+    let outgoing = outgoing(connection, ctx, app, proxied, for_cache);
+    let mut outgoing = outgoing.map_err(|error| log_failure(app, ctx.request_id, &error))?;
+    let timeout_ms = outgoing.request.timeout_ms;
     let interims = Rc::<Interims>::default();
-    request.interims = Some(interims.clone());
-    let exchange = Exchange { ctx, app, interims: &interims };
+    outgoing.request.interims = Some(interims.clone());
+    let mirror = app.mirrors[proxied.number].as_ref();
+    let exchange = Exchange { ctx, app, interims: &interims, mirror };
     // That a GET on a stream has no body is known only at its end; it is not passed on as an empty one.
     let may_be_bodiless = ctx.request.method == Method::Get || ctx.request.method == Method::Head;
     let is_open = connection.buffers().head.body() == BodyFraming::Stream;
@@ -58,23 +64,24 @@ pub(crate) async fn start(
     let call;
     if proxied.is_internal {
         // The script received the body.
-        call = UpstreamCall::begin(ctx, app, &mut request);
-        outcome = exchange.send(connection, request).await?;
+        call = UpstreamCall::begin(ctx, app, &mut outgoing.request);
+        outcome = exchange.send(connection, outgoing).await?;
     } else if !is_received_first
         && let Some(pieces) = Pieces::of(connection, &app.config.limits).await?
     {
-        call = UpstreamCall::begin(ctx, app, &mut request);
-        outcome = exchange.stream(connection, request, pieces).await?;
+        call = UpstreamCall::begin(ctx, app, &mut outgoing.request);
+        outcome = exchange.stream(connection, outgoing, pieces).await?;
     } else {
         let received = body_reader::body(connection, &app.config.limits).await?;
-        call = UpstreamCall::begin(ctx, app, &mut request);
-        outcome = exchange.send_received(connection, request, received.body).await?;
+        call = UpstreamCall::begin(ctx, app, &mut outgoing.request);
+        outcome = exchange.send_received(connection, outgoing, received.body).await?;
     }
-    let mut response = outcome.map_err(|error| {
-        call.failed(&error);
-        log_failure(app, ctx.request_id, &error)
-    })?;
+    let sent = outcome.map_err(|failure| fail(ctx, app, &call, failure))?;
+    let mut response = sent.result;
     call.responded(response.status);
+    if let Some(attempt) = sent.attempt {
+        call.served_by(ctx, attempt);
+    }
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();
     let mut head = head(app, &response, &path)?;
@@ -91,9 +98,10 @@ pub(crate) async fn start(
     let memory = &app.memory.responses;
     while !started.response.is_over() && started.body.len() < max_bytes && !memory.is_scarce() {
         let more = connection.unless_gone(started.read()).await?;
-        more.map_err(|error| log_failure(app, ctx.request_id, &error))?;
+        more.map_err(|error| started.broken(ctx, app, &error))?;
     }
-    started.read_available().await.map_err(|error| log_failure(app, ctx.request_id, &error))?;
+    let available = started.read_available().await;
+    available.map_err(|error| started.broken(ctx, app, &error))?;
     Ok(started)
 }
 
@@ -107,13 +115,13 @@ pub(crate) fn request_for_cache(
     app: &App,
     proxied: &Proxied,
     requirements: &CacheRequirements,
-) -> Result<Request, Error> {
-    let mut request = request(connection, ctx, app, proxied, Some(requirements))?;
-    request.method = b"GET".to_vec();
+) -> Result<Outgoing, Error> {
+    let mut outgoing = outgoing(connection, ctx, app, proxied, Some(requirements))?;
+    outgoing.request.method = b"GET".to_vec();
     if ctx.trace.is_some() {
-        request.headers.remove(is_trace_context);
+        outgoing.request.headers.remove(is_trace_context);
     }
-    Ok(request)
+    Ok(outgoing)
 }
 
 /// Requests a page that no client waits for; `None` if it is longer than `whole_bytes`.
@@ -122,14 +130,18 @@ pub(crate) fn request_for_cache(
 /// Why there is no response.
 pub(crate) async fn render(
     app: &Rc<App>,
-    request: Request,
+    outgoing: Outgoing,
     request_id: u64,
     path: &[u8],
     whole_bytes: usize,
 ) -> Result<Option<(ResponseHead, Vec<u8>)>, Reason> {
-    let timeout_ms = request.timeout_ms;
-    let sent = app.upstream.send(request).await;
-    let mut response = sent.map_err(|error| log_failure(app, request_id, &error))?;
+    let timeout_ms = outgoing.request.timeout_ms;
+    let sent = outgoing.send(app).await;
+    let sent = sent.map_err(|failure| {
+        log_failure(app, request_id, &failure.error);
+        failure.reason()
+    })?;
+    let (mut response, _attempt) = (sent.result, sent.attempt);
     response.wait_at_most(timeout_ms);
     let head = head(app, &response, path)?;
     let mut started = StartedResponse::unsent(app, head, response, timeout_ms);
@@ -142,13 +154,24 @@ pub(crate) async fn render(
     Ok(Some((started.head, started.body)))
 }
 
-fn request(
+/// Logs that there is no response, and returns the reason.
+fn fail(ctx: &RequestContext, app: &App, call: &UpstreamCall, failure: Failure) -> Reason {
+    call.failed(&failure.error);
+    log_failure(app, ctx.request_id, &failure.error);
+    let reason = failure.reason();
+    if let Some(server) = failure.server {
+        let _ = ctx.server.set(server);
+    }
+    reason
+}
+
+fn outgoing(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &App,
     proxied: &Proxied,
     for_cache: Option<&CacheRequirements>,
-) -> Result<Request, Error> {
+) -> Result<Outgoing, Error> {
     let to = &app.config.proxies[proxied.number];
     let conditions = for_cache.map(|requirements| &requirements.conditions[..]);
     let mut headers = fields::of(connection, ctx, to, conditions)?;
@@ -160,7 +183,10 @@ fn request(
         Some(target) => target.clone(),
         None => buffers.head.origin_form(&buffers.input).into_owned(),
     };
-    let mut request = Request::get(Url::parse(&[to.upstream.as_bytes(), &target].concat())?);
+    let mut outgoing = Outgoing::new(app, &to.upstream, &target)?;
+    binding::bind(&mut outgoing, connection, ctx, &target);
+    let buffers = connection.buffers();
+    let request = &mut outgoing.request;
     if !proxied.is_internal || ctx.request.method == Method::Head {
         request.method = buffers.head.method(&buffers.input).to_vec();
     }
@@ -173,7 +199,7 @@ fn request(
     request.decompress = false;
     request.introduces_itself = false;
     request.account = Some(app.upstream_account.clone());
-    Ok(request)
+    Ok(outgoing)
 }
 
 fn head(app: &App, response: &Response, path: &[u8]) -> Result<ResponseHead, Reason> {

@@ -6,15 +6,17 @@
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::latencies::Kind;
+use outboard_balancer::Server;
 use outboard_development::{failure, tag};
 use outboard_http_server::error_page;
 use outboard_http_server::{Connection, Forwarded, HeaderBlock, RequestFacts, Written};
 use outboard_http1::Method;
 use outboard_log::{Reason, Wall};
 use outboard_trace::Scope;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// See the module.
 pub(crate) struct RequestContext {
@@ -27,6 +29,8 @@ pub(crate) struct RequestContext {
     pub(crate) kind: Cell<Kind>,
     /// Its span, if it is traced.
     pub(crate) trace: Option<Scope>,
+    /// The server of an upstream that has responded, or was tried last.
+    pub(crate) server: OnceCell<Arc<Server>>,
 }
 
 /// A response that was written, for the access log and the counters.

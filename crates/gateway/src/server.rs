@@ -27,6 +27,7 @@ use crate::privileges::{self, Privileges};
 pub use crate::server_error::ServerError;
 use crate::server_event::{self, Ready, ServerEvent};
 use crate::shards::{self, ShardHandle};
+use crate::upstream_watch;
 use control_signals::{Command, ControlSignals};
 use drain::drain;
 use follower::{Seed, do_work};
@@ -122,6 +123,7 @@ async fn serve_on_loop(
     spawn(htaccess::report(gateway.clone()));
     let opener = lead.builder.privileges.opener();
     spawn(listeners::refresh_ocsp_regularly(gateway.clone(), opener));
+    upstream_watch::watch(&gateway);
     development::configure(&gateway);
     gateway.ready.set(true);
     (options.notify)(&ServerEvent::Ready(ready_facts(&gateway, admin_socket)));

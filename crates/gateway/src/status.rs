@@ -6,6 +6,7 @@ use crate::app::App;
 use crate::gateway::Gateway;
 use crate::generation::Generation;
 use crate::measured::Measured;
+use crate::upstreams;
 use outboard_admin_api::status::{Status, Turns, UnsharedPageCache, Upstream};
 use outboard_log::Wall;
 use outboard_upstream::Client;
@@ -72,6 +73,7 @@ fn of_thread(gateway: &Gateway) -> Status {
         reasons: counters.reasons(),
         memory: gateway.server.memory.status(generation.apps.iter().map(|app| &app.memory)),
         upstream: upstream(&generation.upstream),
+        upstreams: upstreams::status(&generation.upstreams),
         turns: turns(),
         lost_log_lines: gateway.sinks.borrow().all().map(|sink| sink.lost_lines()).sum(),
         pools: gateway.pools.borrow().iter().map(|pool| pool.status()).collect(),

@@ -8,6 +8,7 @@ use crate::gateway::{Gateway, server_shared};
 use crate::generation::{self, Generation};
 use crate::logs::Sinks;
 use crate::shards::ShardHandle;
+use crate::upstreams::Upstreams;
 use outboard_buffer::Memory;
 use outboard_config::Config;
 use outboard_http_server::{ListenerContext, Role, TestClient};
@@ -233,6 +234,7 @@ pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
     let upstream = generation::upstream_client(&generation::upstream_group(&config, None), None);
     let entities = Entities::open(&config, None, &logs.error).unwrap();
     let access = Arc::<SharedAccess>::default();
+    let upstreams = Upstreams::new(&config, None);
     let apps = config.apps.iter().map(|app| {
         let logs = Rc::new(sinks.logs(&app.log).unwrap());
         let settings = PoolSettings::of(app, Path::new("/nonexistent"), None).unwrap();
@@ -245,10 +247,11 @@ pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
         let opened = App::open(app.clone(), pool, background, logs, client, memory, caches);
         let mut opened = opened.unwrap();
         opened.rate_limits = RateLimits::open(app, &access);
+        opened.upstreams = upstreams.clone();
         Rc::new(opened)
     });
     let apps: Vec<_> = apps.collect();
-    let shares = (upstream, access);
+    let shares = (upstream, upstreams.clone(), access);
     (Generation::new(1, config, apps, logs, shares, entities).traced(None, 1), sinks)
 }
 

@@ -6,10 +6,13 @@
 use crate::app::App;
 use crate::latencies::{Kind, Phase, Series};
 use crate::request::RequestContext;
+use crate::upstreams;
+use outboard_balancer::Attempt;
+use outboard_config::SameSite;
 use outboard_log::Wall;
 use outboard_operations::ClientSpan;
 use outboard_upstream::{Error, Request};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 /// See the module.
@@ -21,6 +24,8 @@ pub(crate) struct UpstreamCall {
     /// 0: it has failed, or there is no response yet.
     status: Cell<u16>,
     span: Option<ClientSpan>,
+    /// The server of an upstream that has responded.
+    attempt: OnceCell<Attempt>,
 }
 
 impl UpstreamCall {
@@ -28,7 +33,8 @@ impl UpstreamCall {
     pub(crate) fn begin(ctx: &RequestContext, app: &Rc<App>, request: &mut Request) -> Self {
         let span = ctx.trace.as_ref().map(|outer| ClientSpan::begin(outer, request));
         let (app, started, status) = (app.clone(), Wall::now(), Cell::new(0));
-        Self { app, kind: ctx.kind.get(), started, status, span }
+        let attempt = OnceCell::new();
+        Self { app, kind: ctx.kind.get(), started, status, span, attempt }
     }
 
     /// The response has begun.
@@ -45,6 +51,37 @@ impl UpstreamCall {
         if let Some(span) = &self.span {
             span.failed(error);
         }
+    }
+
+    /// The server of the response, which counts until its end.
+    pub(crate) fn served_by(&self, ctx: &RequestContext, attempt: Attempt) {
+        let _ = ctx.server.set(attempt.server().clone());
+        let _ = self.attempt.set(attempt);
+    }
+
+    /// The server has failed within the body of its response.
+    pub(crate) fn broke_off(&self, error: &Error) {
+        if let Some(attempt) = self.attempt.get() {
+            upstreams::failed(&self.app.logs.error, attempt);
+        }
+        self.failed(error);
+    }
+
+    /// The cookie that binds the client to the server, if it needs one.
+    pub(crate) fn cookie(&self, is_https: bool) -> Option<String> {
+        let attempt = self.attempt.get()?;
+        let sticky = attempt.group().rules().sticky.as_ref()?;
+        let value = String::from_utf8_lossy(attempt.new_cookie()?);
+        let mut cookie = format!("{}={value}; Path=/; HttpOnly", sticky.cookie);
+        cookie += match sticky.same_site {
+            SameSite::Lax => "; SameSite=Lax",
+            SameSite::Strict => "; SameSite=Strict",
+            SameSite::None => "; SameSite=None",
+        };
+        if let Some(max_age_s) = sticky.max_age_s {
+            cookie += &format!("; Max-Age={max_age_s}");
+        }
+        Some(if is_https { cookie + "; Secure" } else { cookie })
     }
 
     /// How long it has taken so far.

@@ -4,6 +4,7 @@ mod access;
 mod location;
 mod parser;
 mod server;
+mod upstream;
 
 pub(crate) use parser::parse;
 

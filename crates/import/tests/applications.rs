@@ -2,7 +2,7 @@
 //!
 //! `OUTBOARD_REGENERATE=1 cargo test -p outboard-import` writes the lists beside the fixtures.
 
-use outboard_config::Config;
+use outboard_config::{Balance, Config, HashKey, ProxyTarget};
 use outboard_import::{Imported, Kind, import};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -118,4 +118,24 @@ fn denied_paths_remain_denied() {
             }
         }
     }
+}
+
+#[test]
+fn upstreams_of_nginx_keep_their_servers_and_options() {
+    let file = fixtures("nginx").into_iter().find(|path| path.ends_with("balanced.conf")).unwrap();
+    let config = check(&file, &imported(&file).toml);
+    let [app, users] = &config.upstreams[..] else { panic!("{:?}", config.upstreams) };
+    assert_eq!((&app.name[..], app.balance), ("app_servers", Balance::LeastConnections));
+    assert_eq!((app.max_fails, app.fail_timeout_ms, app.slow_start_ms), (Some(2), 5_000, 30_000));
+    let servers: Vec<_> = app.servers.iter().map(|one| (one.weight, one.is_backup)).collect();
+    assert_eq!(servers, [(3, false), (1, false), (1, true)]);
+    assert_eq!(app.servers[1].max_connections, Some(200));
+    assert_eq!(app.servers[2].socket.as_deref(), Some(Path::new("/run/app.sock")));
+    assert_eq!(users.hash_key, HashKey::Header("x-user".to_owned()));
+    assert_eq!(users.servers[0].origin, "https://a.internal:80");
+    let targets: Vec<_> =
+        config.apps[0].proxies.iter().map(|route| route.upstream.clone()).collect();
+    let group = |name: &str| ProxyTarget::Group { name: name.to_owned(), path: String::new() };
+    let single = ProxyTarget::Url("http://127.0.0.1:9000".to_owned());
+    assert_eq!(targets, [group("app_servers"), group("by_user"), single]);
 }

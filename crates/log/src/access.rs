@@ -36,6 +36,8 @@ pub struct AccessEntry<'a> {
     pub trace: Option<TraceEntry>,
     /// The TLS session of the connection; `None` without TLS.
     pub tls: Option<TlsEntry<'a>>,
+    /// The server of an upstream that has responded, or was tried last; `None` without one.
+    pub upstream: Option<&'a str>,
 }
 
 /// The trace of a request.
@@ -141,6 +143,7 @@ fn write_json(out: &mut Vec<u8>, wall: Wall, entry: &AccessEntry<'_>) {
         "tls_protocol": entry.tls.map(|tls| tls.protocol),
         "tls_cipher": entry.tls.map(|tls| tls.cipher),
         "tls_resumed": entry.tls.map(|tls| tls.is_resumed),
+        "upstream": entry.upstream,
     });
     let _ = write!(out, "{line}");
 }
@@ -169,6 +172,7 @@ mod tests {
             app: "site",
             trace: None,
             tls: None,
+            upstream: None,
         };
         let mut out = Vec::new();
         let wall = Wall { unix_us: 1_795_239_328_000_000 };
@@ -199,6 +203,7 @@ mod tests {
                 app: "site",
                 trace,
                 tls,
+                upstream: Some("http://10.0.0.1:80"),
             };
             let mut out = Vec::new();
             write_json(&mut out, Wall { unix_us: 0 }, &entry);
@@ -211,6 +216,7 @@ mod tests {
         assert_eq!(with["tls_protocol"], "TLSv1.3");
         assert_eq!(with["tls_cipher"], "TLS_AES_128_GCM_SHA256");
         assert_eq!(with["tls_resumed"], true);
+        assert_eq!(with["upstream"], "http://10.0.0.1:80");
         let without = line(None, None);
         assert!(without["trace_id"].is_null() && without["span_id"].is_null());
         assert!(without["tls_protocol"].is_null() && without["tls_resumed"].is_null());

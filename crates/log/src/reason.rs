@@ -87,6 +87,8 @@ reasons! {
     UpstreamFailed 502 "upstream_failed" "The request to the upstream failed.";
     AuthBusy 503 "auth_busy" "Too many passwords are being verified.";
     UpstreamBusy 503 "upstream_busy" "Too many concurrent requests to the upstream; see [upstream].";
+    UpstreamDown 503 "upstream_down" "No server of the upstream is up; see outboard upstreams.";
+    UpstreamOpen 503 "upstream_open" "The circuit breaker of the upstream is open, because too many requests failed.";
     MemoryFull 503 "memory_full" "The memory limit of the gateway is reached; see limits.memory.";
     QueueFull 503 "queue_full" "The app's queue is full.";
     QueueTimeout 503 "queue_timeout" "No PHP worker became free in time.";

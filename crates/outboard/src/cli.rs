@@ -87,6 +87,8 @@ pub(crate) enum Command {
     Unban(UnbanArguments),
     /// List the banned networks.
     Bans(AdminArguments),
+    /// List the servers of upstreams, or drain one.
+    Upstreams(UpstreamsArguments),
     /// Inspect or purge the page cache.
     Cache {
         #[command(subcommand)]
@@ -421,6 +423,32 @@ pub(crate) struct BanArguments {
     /// Why, for `outboard bans` and the log.
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpstreamsArguments {
+    #[command(subcommand)]
+    pub(crate) action: Option<UpstreamsAction>,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UpstreamsAction {
+    /// Send no new requests to a server; those in progress finish. A reload does not change that.
+    Drain(UpstreamServerArguments),
+    /// Send requests to a drained server again.
+    Enable(UpstreamServerArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpstreamServerArguments {
+    /// The name of the upstream.
+    pub(crate) upstream: String,
+    /// The server as configured, or as `outboard upstreams` names it.
+    pub(crate) server: String,
     #[command(flatten)]
     pub(crate) admin: AdminArguments,
 }

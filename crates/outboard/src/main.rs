@@ -34,6 +34,7 @@ mod status;
 mod target;
 mod terminal;
 mod trust;
+mod upstreams;
 
 use clap::Parser;
 use cli::{Command, Outboard};
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         Command::Ban(arguments) => bans::ban(&arguments, &terminal),
         Command::Unban(arguments) => bans::unban(&arguments, &terminal),
         Command::Bans(arguments) => bans::list(&arguments, &terminal),
+        Command::Upstreams(arguments) => upstreams::run(&arguments, &terminal),
         Command::Cache { action } => cache::run(&action, &terminal),
         Command::Opcache { action } => opcache::run(&action, &terminal),
         Command::Certificates(arguments) => certificates::run(&arguments, &terminal),

@@ -3,6 +3,7 @@
 use crate::admin;
 use crate::cli::AdminArguments;
 use crate::terminal::Terminal;
+use crate::upstreams;
 use outboard_admin_api::status::{Get, Latency, MemoryAccount, Pool, Route, Status, Tasks, Wait};
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
@@ -15,7 +16,8 @@ pub(crate) fn run(arguments: &AdminArguments, terminal: &Terminal) -> ExitCode {
 pub(crate) fn write(page: &mut String, status: &Status, terminal: &Terminal) -> fmt::Result {
     write_server(page, status, terminal)?;
     status.pools.iter().try_for_each(|pool| write_pool(page, pool, terminal))?;
-    status.tasks.iter().try_for_each(|tasks| write_tasks(page, tasks, terminal))
+    status.tasks.iter().try_for_each(|tasks| write_tasks(page, tasks, terminal))?;
+    upstreams::write(page, &status.upstreams)
 }
 
 fn write_server(page: &mut String, status: &Status, terminal: &Terminal) -> fmt::Result {

@@ -134,6 +134,35 @@ fn address(bytes: &[u8]) -> Result<IpAddr, Malformed> {
     .map_err(|_| Malformed)
 }
 
+/// Appends a header of version 1.
+pub fn write_v1(out: &mut Vec<u8>, addresses: &Addresses) {
+    let Addresses { source, destination } = addresses;
+    let line = match (source.ip().to_canonical(), destination.ip().to_canonical()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => format!("TCP4 {from} {to}"),
+        (from, to) => format!("TCP6 {} {}", v6(from), v6(to)),
+    };
+    let (from, to) = (source.port(), destination.port());
+    out.extend_from_slice(format!("PROXY {line} {from} {to}\r\n").as_bytes());
+}
+
+/// Appends a header of a connection that is the proxy's own.
+pub fn write_without_client(out: &mut Vec<u8>, is_v2: bool) {
+    match is_v2 {
+        true => {
+            out.extend_from_slice(SIGNATURE);
+            out.extend_from_slice(&[0x20, 0, 0, 0]);
+        }
+        false => out.extend_from_slice(b"PROXY UNKNOWN\r\n"),
+    }
+}
+
+fn v6(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+}
+
 /// Appends a header of version 2.
 pub fn write_v2(out: &mut Vec<u8>, addresses: &Addresses) {
     out.extend_from_slice(SIGNATURE);
@@ -144,10 +173,7 @@ pub fn write_v2(out: &mut Vec<u8>, addresses: &Addresses) {
             out.extend_from_slice(&[from.octets(), to.octets()].concat());
         }
         (from, to) => {
-            let v6 = |address: IpAddr| match address {
-                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-                IpAddr::V6(address) => address.octets(),
-            };
+            let v6 = |address| v6(address).octets();
             out.extend_from_slice(&[0x21, 0x21, 0, 36]);
             out.extend_from_slice(&[v6(from), v6(to)].concat());
         }
@@ -197,6 +223,36 @@ mod tests {
         assert_eq!(read(six), Ok(addresses("[2001:db8::1]:1", "[::1]:65535")));
         assert_eq!(read(b"PROXY UNKNOWN\r\n"), Ok(Step::Complete(None)));
         assert_eq!(read(b"PROXY UNKNOWN any thing\r\n"), Ok(Step::Complete(None)));
+    }
+
+    #[test]
+    fn a_written_header_is_read_back() {
+        for (source, destination) in [
+            ("192.0.2.1:56324", "198.51.100.2:443"),
+            ("[2001:db8::1]:1", "[::1]:65535"),
+            ("192.0.2.1:0", "[::1]:80"),
+        ] {
+            let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
+            let ends = Addresses { source, destination };
+            for write in [write_v1, write_v2] {
+                let mut header = Vec::new();
+                write(&mut header, &ends);
+                let Ok((Step::Complete(Some(read)), length)) = read_all(&header) else {
+                    panic!("{}", header.escape_ascii());
+                };
+                assert_eq!(length, header.len());
+                assert_eq!(
+                    (read.source.port(), read.destination),
+                    (ends.source.port(), destination)
+                );
+                assert_eq!(read.source.ip().to_canonical(), ends.source.ip());
+            }
+        }
+        for is_v2 in [false, true] {
+            let mut header = Vec::new();
+            write_without_client(&mut header, is_v2);
+            assert_eq!(read_all(&header), Ok((Step::Complete(None), header.len())));
+        }
     }
 
     #[test]

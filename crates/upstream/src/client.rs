@@ -4,8 +4,8 @@
 //! deadline. Invariants: a request that is not idempotent is sent once; a call ends by its
 //! time-out, whatever the peer does.
 
-use crate::account::Account;
-use crate::channel::{Channel, Destination};
+mod dialing;
+
 use crate::client_group::ClientGroup;
 use crate::connection::{Broken, Connection};
 use crate::connections::Connections;
@@ -18,12 +18,9 @@ use crate::request::{BodyLength, Request};
 use crate::response::{Body, Deadline, Response};
 use crate::response_facts::ResponseFacts;
 use crate::settings::Settings;
-use crate::tcp;
 use crate::tls::{Sessions, TlsOptions};
-use crate::transport::Transport;
 use crate::upload::Upload;
 use outboard_reactor::{Elapsed, now_ms, sleep, with_deadline};
-use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -87,6 +84,27 @@ impl Client {
         sent
     }
 
+    /// The same in a single attempt, without redirects; the request is the caller's for further ones. Over
+    /// a pooled connection that the server has closed meanwhile, an idempotent request is sent again.
+    ///
+    /// # Errors
+    /// There is no response.
+    pub async fn send_once(self: &Rc<Self>, request: &Request) -> Result<Response, Error> {
+        self.connections.count(|counters| counters.requests += 1);
+        let timeout_ms = request.timeout_ms;
+        let deadline = Deadline { at_ms: now_ms() + timeout_ms, timeout_ms };
+        let sent = self.try_hard(request, deadline).await;
+        if let Err(error) = &sent {
+            self.connections.count(|counters| counters.failed(error.kind));
+        }
+        sent
+    }
+
+    /// The caller sends a request again after [`Self::send_once`] has failed.
+    pub fn count_retry(&self) {
+        self.connections.count(|counters| counters.retries += 1);
+    }
+
     /// Starts a request whose body the caller streams, over HTTP/1.1. The body in `request` is not sent,
     /// redirects are not followed, and `timeout_ms` applies to each step.
     ///
@@ -146,11 +164,13 @@ impl Client {
         length: BodyLength,
         deadline: Deadline,
     ) -> Result<Upload, Error> {
-        let pool = self.connections.pool(&request.url);
-        let permit = pool.enter(request.account.as_ref(), deadline.at_ms).await?;
+        let pool = self.connections.pool(request.server());
+        let permit = pool.enter(request.account.as_ref(), deadline.at_ms).await;
+        let permit = permit.map_err(Error::unsent)?;
         let tls =
             request.url.is_https().then_some(TlsOptions { verify: request.verify, http2: false });
-        let connection = match pool.take_idle(tls) {
+        let idle = request.shares_connection().then(|| pool.take_idle(tls)).flatten();
+        let connection = match idle {
             Some(connection) => connection,
             None => match self.connect(&request, tls, deadline).await {
                 Ok(transport) => Box::new(Connection::new(transport, tls)),
@@ -205,11 +225,12 @@ impl Client {
         request: &Request,
         deadline: Deadline,
     ) -> Result<Response, Error> {
-        let pool = self.connections.pool(&request.url);
-        let permit = pool.enter(request.account.as_ref(), deadline.at_ms).await?;
+        let pool = self.connections.pool(request.server());
+        let permit = pool.enter(request.account.as_ref(), deadline.at_ms).await;
+        let permit = permit.map_err(Error::unsent)?;
         let most = if request.is_idempotent() { request.retries } else { 0 };
         let mut retries = 0;
-        let mut may_pool = true;
+        let mut may_pool = request.shares_connection();
         let (facts, body) = loop {
             let error = match self.attempt(request, &pool, may_pool, deadline).await {
                 Ok(answer) => break answer,
@@ -238,7 +259,7 @@ impl Client {
         may_pool: bool,
         deadline: Deadline,
     ) -> Result<(ResponseFacts, Body), Failed> {
-        let http2 = request.http2 && request.switch_to.is_none();
+        let http2 = request.http2 && request.switch_to.is_none() && request.shares_connection();
         let tls = request.url.is_https().then_some(TlsOptions { verify: request.verify, http2 });
         let way = match self.known_way(pool, tls, may_pool) {
             Some(way) => way,
@@ -250,7 +271,7 @@ impl Client {
             Way::Http2(shared) => {
                 let exchange = Box::pin(shared.exchange(request));
                 match with_deadline(deadline.at_ms, exchange).await {
-                    Err(Elapsed) => Err(Failed::Finally(deadline.error(&request.url))),
+                    Err(Elapsed) => Err(Failed::Finally(deadline.error(request.server()))),
                     Ok(Ok((facts, body))) => Ok((facts, Body::Http2(body))),
                     Ok(Err(http2::Broken::Connection(error))) => {
                         pool.unshare(&shared);
@@ -291,7 +312,7 @@ impl Client {
             return Ok(Way::Http1(Box::new(Connection::new(transport, tls))));
         };
         let turn = with_deadline(deadline.at_ms, pool.opening().turn()).await;
-        let turn = turn.map_err(|Elapsed| Failed::Finally(deadline.error(&request.url)))?;
+        let turn = turn.map_err(|Elapsed| Failed::Finally(deadline.error(request.server())))?;
         if let Some(way) = self.known_way(pool, Some(tls), may_pool) {
             return Ok(way);
         }
@@ -300,7 +321,7 @@ impl Client {
                 let begun = Multiplexed::begin(session, socket);
                 let shared = with_deadline(deadline.at_ms, begun).await;
                 let shared = shared
-                    .map_err(|Elapsed| Failed::Finally(deadline.error(&request.url)))?
+                    .map_err(|Elapsed| Failed::Finally(deadline.error(request.server())))?
                     .map_err(Failed::Finally)?;
                 pool.share(tls, shared.clone());
                 Ok(Way::Http2(shared))
@@ -319,82 +340,12 @@ impl Client {
     ) -> Result<(ResponseFacts, Body), Failed> {
         let was_pooled = connection.was_used();
         match with_deadline(deadline.at_ms, connection.exchange(request)).await {
-            Err(Elapsed) => Err(Failed::Finally(deadline.error(&request.url))),
+            Err(Elapsed) => Err(Failed::Finally(deadline.error(request.server()))),
             Ok(Err(Broken::Unanswered(error))) => Err(Failed::Connection { error, was_pooled }),
             Ok(Err(Broken::Failed(error))) => Err(Failed::Finally(error)),
             Ok(Ok(head)) => Ok(Body::of_http1(request, connection, head)),
         }
     }
-
-    async fn connect(
-        &self,
-        request: &Request,
-        tls: Option<TlsOptions>,
-        deadline: Deadline,
-    ) -> Result<Transport, Failed> {
-        let url = &request.url;
-        let until_ms = deadline.at_ms.min(now_ms() + request.connect_timeout_ms);
-        let account = request.account.as_ref();
-        let pool = self.connections.pool(url);
-        let place = with_deadline(until_ms, pool.socket()).await;
-        let place = place.map_err(|Elapsed| late(url.origin()))?;
-        let reached = self.reach(url.host(), url.port(), url.origin(), tls, account, until_ms);
-        let mut transport = reached.await?;
-        transport.count_for_origin(Some(place));
-        Ok(transport)
-    }
-
-    /// Connects for another protocol than HTTP, until `until_ms` (monotonic).
-    ///
-    /// # Errors
-    /// No connection was established.
-    pub async fn dial(&self, to: &Destination, until_ms: u64) -> Result<Channel, Error> {
-        let tls = to.tls_verified.map(|verify| TlsOptions { verify, http2: false });
-        let name = format!("{}:{}", to.host, to.port);
-        match self.reach(&to.host, to.port, &name, tls, None, until_ms).await {
-            Ok(transport) => Ok(Channel::new(transport, Vec::new(), None)),
-            Err(Failed::Connection { error, .. } | Failed::Finally(error)) => Err(error),
-        }
-    }
-
-    /// Resolves, connects and starts TLS; `name` is for messages.
-    async fn reach(
-        &self,
-        host: &str,
-        port: u16,
-        name: &str,
-        tls: Option<TlsOptions>,
-        account: Option<&Arc<Account>>,
-        until_ms: u64,
-    ) -> Result<Transport, Failed> {
-        let addresses = with_deadline(until_ms, self.resolver.resolve(host, account)).await;
-        let addresses = addresses.map_err(|Elapsed| late(name))?.map_err(Failed::Finally)?;
-        let socket = with_deadline(until_ms, self.connections.socket(name)).await;
-        let socket = socket.map_err(|Elapsed| late(name))?.map_err(Failed::Finally)?;
-        let stream = tcp::connect(&addresses, port, until_ms).await.map_err(|error| {
-            if error.kind() == io::ErrorKind::TimedOut {
-                return late(name);
-            }
-            let message = format!("no connection to {name}: {error}");
-            let error = Error::new(Kind::Connect, message).because(error);
-            Failed::Connection { error, was_pooled: false }
-        })?;
-        self.connections.count(|counters| counters.connections += 1);
-        match tls {
-            None => Ok(Transport::plain(stream, socket)),
-            Some(tls) => {
-                let session = self.sessions.connect(stream, host, tls);
-                let tls = with_deadline(until_ms, session).await;
-                let tls = tls.map_err(|Elapsed| late(name))?.map_err(Failed::Finally)?;
-                Ok(Transport::tls(tls, socket))
-            }
-        }
-    }
-}
-
-fn late(name: &str) -> Failed {
-    let message = format!("no connection to {name} in time");
-    Failed::Finally(Error::new(Kind::Timeout, message))
 }
 
 #[cfg(test)]

@@ -117,7 +117,8 @@ impl Connection {
         match (written, head) {
             (Err(error), Err(Broken::Unanswered(_))) => Err(unanswered(request, error)),
             (Err(_), head) => head.map(Head::at_the_end),
-            (Ok(()), head) => head,
+            (Ok(()), head) if request.shares_connection() => head,
+            (Ok(()), head) => head.map(Head::at_the_end),
         }
     }
 
@@ -131,7 +132,7 @@ impl Connection {
     pub(crate) async fn read_head(&mut self, request: &Request) -> Result<Head, Broken> {
         self.was_used = true;
         let broken = |why: &str| {
-            let message = format!("{} sent an invalid response: {why}", request.url.origin());
+            let message = format!("{} sent an invalid response: {why}", request.server());
             Broken::Failed(Error::new(Kind::Protocol, message))
         };
         let mut interim = 0;
@@ -196,13 +197,13 @@ impl Connection {
                 Err(unanswered(request, io::ErrorKind::UnexpectedEof.into()))
             }
             Ok(0) => {
-                let message = format!("{} closed in the middle of a head", request.url.origin());
+                let message = format!("{} closed in the middle of a head", request.server());
                 Err(Broken::Failed(Error::new(Kind::Protocol, message)))
             }
             Ok(_) => Ok(()),
             Err(error) if self.input.is_empty() => Err(unanswered(request, error)),
             Err(error) => {
-                let message = format!("{}: {error}", request.url.origin());
+                let message = format!("{}: {error}", request.server());
                 Err(Broken::Failed(Error::new(Kind::Protocol, message).because(error)))
             }
         }
@@ -220,7 +221,7 @@ impl Connection {
 }
 
 fn unanswered(request: &Request, error: io::Error) -> Broken {
-    let origin = request.url.origin();
+    let origin = request.server();
     let message = match error.kind() {
         io::ErrorKind::UnexpectedEof => format!("{origin} closed without a response"),
         _ => format!("{origin} closed without a response: {error}"),

@@ -11,7 +11,6 @@ use crate::doorbell::Doorbell;
 use crate::error::{Error, Kind};
 use crate::origin_pool::OriginPool;
 use crate::sockets::{Member, Socket};
-use crate::url::Url;
 use outboard_reactor::{now_ms, spawn, with_deadline};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -67,14 +66,14 @@ impl Connections {
         gauges
     }
 
-    /// The pool of the URL's origin.
-    pub(crate) fn pool(&self, url: &Url) -> Rc<OriginPool> {
+    /// The pool of a server, by its name: the origin of URLs, or that of an endpoint.
+    pub(crate) fn pool(&self, server: &str) -> Rc<OriginPool> {
         let mut pools = self.pools.borrow_mut();
-        if let Some(pool) = pools.get(url.origin()) {
+        if let Some(pool) = pools.get(server) {
             return pool.clone();
         }
-        let pool = Rc::new(OriginPool::new(self.group.origin(url.origin()), &self.doorbell));
-        pools.insert(url.origin().into(), pool.clone());
+        let pool = Rc::new(OriginPool::new(self.group.origin(server), &self.doorbell));
+        pools.insert(server.into(), pool.clone());
         pool
     }
 

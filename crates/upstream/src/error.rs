@@ -13,6 +13,8 @@ pub struct Error {
     pub kind: Kind,
     /// What happened, in a sentence without a full stop.
     pub message: String,
+    /// Whether nothing of the request was sent.
+    is_unsent: bool,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -80,7 +82,17 @@ impl Kind {
 impl Error {
     /// An error of this kind, without a cause.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self { kind, message: message.into(), is_unsent: false, source: None }
+    }
+
+    /// The same error of a request that was not sent.
+    pub(crate) fn unsent(self) -> Self {
+        Self { is_unsent: true, ..self }
+    }
+
+    /// Whether nothing of the request was sent, so that it may be sent to another server.
+    pub fn is_unsent(&self) -> bool {
+        self.is_unsent
     }
 
     /// The same error with its cause.

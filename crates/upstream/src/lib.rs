@@ -23,6 +23,7 @@
 //! | `decode` | content codings |
 //! | `read_turns` | [`ReadTurns`]: whose body is read next |
 //! | `account`, `sockets` | the limits of one caller, and of connections |
+//! | `endpoint` | [`Endpoint`]: a server that a request is sent to, whatever its URL is |
 //! | `doorbell` | how a loop is asked for an idle connection's place |
 //! | `interim` | [`Interims`]: interim responses |
 //! | `scoped_task` | [`ScopedTask`]: a task that ends with its handle |
@@ -63,6 +64,7 @@ mod counters;
 mod decode;
 mod dns;
 mod doorbell;
+mod endpoint;
 mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -92,6 +94,7 @@ pub use channel::{Channel, Destination};
 pub use client::Client;
 pub use client_group::ClientGroup;
 pub use counters::{Counters, Gauges};
+pub use endpoint::{Endpoint, EndpointAddress};
 pub use error::{Error, Kind};
 pub use interim::{Interim, Interims};
 pub use read_turns::ReadTurns;

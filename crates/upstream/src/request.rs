@@ -5,6 +5,7 @@
 //! header can end a line.
 
 use crate::account::Account;
+use crate::endpoint::{self, Endpoint};
 use crate::error::{Error, Kind};
 use crate::interim::Interims;
 use crate::url::Url;
@@ -49,6 +50,12 @@ pub struct Request {
     pub interims: Option<Rc<Interims>>,
     /// The account that the request counts for.
     pub account: Option<Arc<Account>>,
+    /// The server; `None`: the one of the URL.
+    pub endpoint: Option<Arc<Endpoint>>,
+    /// Bytes at the start of the connection, which is then not used for another request.
+    pub preface: Vec<u8>,
+    /// Whether the request has a connection of its own.
+    pub is_alone: bool,
 }
 
 /// The framing of a streamed body.
@@ -80,11 +87,24 @@ impl Request {
             introduces_itself: true,
             interims: None,
             account: None,
+            endpoint: None,
+            preface: Vec::new(),
+            is_alone: false,
         }
     }
 
-    /// RFC 9110 9.2.2.
-    pub(crate) fn is_idempotent(&self) -> bool {
+    /// The name of the server.
+    pub(crate) fn server(&self) -> &str {
+        endpoint::name(self.endpoint.as_deref(), &self.url)
+    }
+
+    /// Whether other requests may use its connection.
+    pub(crate) fn shares_connection(&self) -> bool {
+        self.preface.is_empty() && !self.is_alone
+    }
+
+    /// Whether it may be sent twice (RFC 9110 9.2.2).
+    pub fn is_idempotent(&self) -> bool {
         matches!(&self.method[..], b"GET" | b"HEAD" | b"OPTIONS" | b"PUT" | b"DELETE" | b"TRACE")
     }
 

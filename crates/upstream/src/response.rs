@@ -104,9 +104,8 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    pub(crate) fn error(self, url: &Url) -> Error {
-        let message =
-            format!("no complete response from {} in {} ms", url.origin(), self.timeout_ms);
+    pub(crate) fn error(self, server: &str) -> Error {
+        let message = format!("no complete response from {server} in {} ms", self.timeout_ms);
         Error::new(Kind::Timeout, message)
     }
 }
@@ -210,7 +209,7 @@ impl Content {
         let target = if self.decoder.is_some() { &mut self.encoded } else { &mut *out };
         match with_deadline(self.deadline.at_ms, body.read(target)).await {
             Ok(outcome) => outcome?,
-            Err(Elapsed) => return Err(self.deadline.error(url)),
+            Err(Elapsed) => return Err(self.deadline.error(url.origin())),
         }
         let is_over = body.is_over();
         let came = match &self.decoder {

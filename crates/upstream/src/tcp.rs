@@ -1,12 +1,13 @@
 //! Connecting without blocking the loop.
 //!
-//! Called with the addresses of a host; they are tried in their order.
+//! Called with the addresses of a host, which are tried in their order, or with a socket's path.
 
 use outboard_reactor::{Elapsed, Stream, now_ms, with_deadline};
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
 /// The time-out of one address while others remain: a dead IPv6 route must not consume all time.
 const SHARE_MS: u64 = 2_000;
@@ -30,6 +31,18 @@ pub(crate) async fn connect(addresses: &[IpAddr], port: u16, until_ms: u64) -> i
         }
     }
     outcome
+}
+
+/// Connects to a Unix socket.
+///
+/// # Errors
+/// There is no server.
+pub(crate) async fn connect_unix(path: &Path) -> io::Result<Stream> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // With a full accept queue connect(2) returns EAGAIN, which is an error like a refusal.
+    net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Stream::new(socket)
 }
 
 async fn connect_to(address: SocketAddr) -> io::Result<Stream> {

@@ -76,7 +76,11 @@ impl Upload {
         let head = match with_deadline(deadline.at_ms, connection.read_head(&request)).await {
             Ok(Ok(head)) => Ok(if is_refused { head.at_the_end() } else { head }),
             Ok(Err(Broken::Unanswered(error) | Broken::Failed(error))) => Err(error),
-            Err(Elapsed) => Err(deadline.error(&request.url)),
+            Err(Elapsed) => Err(deadline.error(request.server())),
+        };
+        let head = match head {
+            Ok(head) if !request.shares_connection() => Ok(head.at_the_end()),
+            head => head,
         };
         if let Err(error) = &head {
             connections.count(|counters| counters.failed(error.kind));

@@ -10,9 +10,8 @@ use crate::scalar::{Fault, PathPattern};
 pub struct Proxy {
     /// Paths to proxy, below the app's prefix.
     pub path: PathPattern,
-    /// URL that is prepended to the request's path: scheme, host, port and an optional path,
-    /// without a trailing slash.
-    pub upstream: String,
+    /// Where its requests are sent.
+    pub upstream: ProxyTarget,
     /// Whether the route is reachable only through `X-Accel-Redirect`.
     pub is_internal: bool,
     /// Whether the client's `Host` header is sent to the server.
@@ -29,18 +28,62 @@ pub struct Proxy {
     pub tunnel_timeout_ms: u64,
     /// Whether the certificate of an `https` server is verified.
     pub verifies: bool,
+    /// Where copies of its requests are sent.
+    pub mirror: Option<Mirror>,
+}
+
+/// Where the requests of a route are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProxyTarget {
+    /// The URL that is prepended to the request's path: scheme, host, port and an optional path,
+    /// without a trailing slash.
+    Url(String),
+    /// The servers of a group.
+    Group {
+        /// Its name.
+        name: String,
+        /// The path that is prepended, without a trailing slash.
+        path: String,
+    },
+}
+
+/// Where copies of requests are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirror {
+    /// The URL that is prepended to the request's path.
+    pub upstream: String,
+    /// The share of requests in percent.
+    pub percent: u32,
+    /// Maximum copies in progress for each thread.
+    pub max_requests: u32,
+    /// Maximum time of a copy.
+    pub timeout_ms: u64,
 }
 
 pub(super) fn proxies(raw: &raw::App, place: &[&str], context: &mut Context<'_>) -> Vec<Proxy> {
     let mut all = Vec::new();
     for (index, one) in raw.proxy.iter().enumerate() {
-        if let Err(fault) = check_url(&one.upstream.0) {
-            let index = index.to_string();
-            context.value(&[place, &["proxy", &index, "upstream"]].concat(), Kind::BadValue, fault);
-        }
+        let index = index.to_string();
+        let at = [place, &["proxy", &index]].concat();
+        let target = target(&one.upstream.0).unwrap_or_else(|fault| {
+            context.value(&[&at[..], &["upstream"]].concat(), Kind::BadValue, fault);
+            ProxyTarget::Url(String::new())
+        });
+        let mirror = one.mirror.as_ref().map(|mirror| {
+            if let Err(fault) = check_url(&mirror.upstream.0) {
+                let at = [&at[..], &["mirror", "upstream"]].concat();
+                context.value(&at, Kind::BadValue, fault);
+            }
+            Mirror {
+                upstream: mirror.upstream.0.trim_end_matches('/').to_owned(),
+                percent: mirror.share.0,
+                max_requests: mirror.max_requests,
+                timeout_ms: mirror.timeout.0,
+            }
+        });
         all.push(Proxy {
             path: one.path.clone(),
-            upstream: one.upstream.0.trim_end_matches('/').to_owned(),
+            upstream: target,
             is_internal: one.internal,
             preserves_host: one.preserve_host,
             connect_timeout_ms: one.connect_timeout.0,
@@ -49,9 +92,23 @@ pub(super) fn proxies(raw: &raw::App, place: &[&str], context: &mut Context<'_>)
             buffers_response: one.response_buffering,
             tunnel_timeout_ms: one.tunnel_timeout.0,
             verifies: one.verify,
+            mirror,
         });
     }
     all
+}
+
+/// A URL, or the name of a group with a path.
+fn target(text: &str) -> Result<ProxyTarget, Fault> {
+    let (name, path) = text.split_at(text.find('/').unwrap_or(text.len()));
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if !name.is_empty() && name.bytes().all(is_name) {
+        check_url(&format!("http://{text}"))?;
+        let path = path.trim_end_matches('/').to_owned();
+        return Ok(ProxyTarget::Group { name: name.to_owned(), path });
+    }
+    check_url(text)?;
+    Ok(ProxyTarget::Url(text.trim_end_matches('/').to_owned()))
 }
 
 /// Checks the URL of a server.
@@ -75,6 +132,20 @@ pub(super) fn check_url(upstream: &str) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_target_is_a_url_or_a_name_with_a_path() {
+        let url = |text: &str| Ok(ProxyTarget::Url(text.to_owned()));
+        let group = |name: &str, path: &str| {
+            Ok(ProxyTarget::Group { name: name.to_owned(), path: path.to_owned() })
+        };
+        assert_eq!(target("http://a:80/b/"), url("http://a:80/b"));
+        assert_eq!(target("api"), group("api", ""));
+        assert_eq!(target("api-2/v1/"), group("api-2", "/v1"));
+        for bad in ["", "/v1", "a:80", "a.example", "unix:/run/a.sock", "api/?q"] {
+            assert!(target(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn an_upstream_is_a_scheme_a_host_and_an_optional_path() {

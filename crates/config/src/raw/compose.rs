@@ -1,9 +1,10 @@
 //! `[[app.NAME.compose]]`, `[[app.NAME.prefetch]]` and `[upstream]`: requests that the gateway
 //! sends.
 
+use super::UpstreamGroup;
 use crate::scalar::{
-    ByteSize, FilePath, HeaderName, HeaderValue, PathPattern, Period, PlainText, PrefetchName,
-    Scalar, UrlPath, UrlTemplate,
+    AppName, ByteSize, FilePath, HeaderName, HeaderValue, PathPattern, Period, PlainText,
+    PrefetchName, Scalar, UrlPath, UrlTemplate,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -120,7 +121,8 @@ fn prefetch_body() -> ByteSize {
 
 /// Requests to other servers, by `compose`, `prefetch`, `proxy` and PHP's `fetch()`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
+#[schemars(extend("propertyNames" = { "format": AppName::NAME }))]
 pub(crate) struct Upstream {
     /// Maximum concurrent requests per host.
     #[schemars(range(min = 1, max = 100_000), extend("x-alias" = ["max_conns"]))]
@@ -153,6 +155,9 @@ pub(crate) struct Upstream {
     /// File of certificate authorities (PEM) to trust in addition to those of the system.
     #[schemars(extend("x-alias" = ["proxy_ssl_trusted_certificate", "SSLProxyCACertificateFile", "openssl.cafile"]))]
     pub(crate) ca: Option<FilePath>,
+    /// Servers that share the requests of routes, by name.
+    #[serde(flatten)]
+    pub(crate) named: BTreeMap<String, UpstreamGroup>,
 }
 
 impl Default for Upstream {
@@ -167,6 +172,7 @@ impl Default for Upstream {
             idle_connections: 512,
             idle_timeout: Period(30_000),
             ca: None,
+            named: BTreeMap::new(),
         }
     }
 }

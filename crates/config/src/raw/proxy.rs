@@ -1,5 +1,6 @@
 //! `[[app.NAME.proxy]]`: routes that are proxied to another server.
 
+use super::Mirror;
 use crate::scalar::{PathPattern, Period, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Proxy {
     /// Paths to proxy.
     pub(crate) path: PathPattern,
-    /// URL of the server, `http://HOST:PORT` or `https://HOST:PORT`, with an optional path that is
-    /// prepended to the path of the request.
+    /// URL of the server, `http://HOST:PORT` or `https://HOST:PORT`, or the `NAME` of an
+    /// `[upstream.NAME]`, with an optional path that is prepended to the path of the request.
     #[schemars(extend("x-alias" = ["proxy_pass", "ProxyPass", "to", "url"]))]
     pub(crate) upstream: PlainText,
     /// Whether the route is reachable only through `X-Accel-Redirect`, not by clients.
@@ -48,6 +49,11 @@ pub(crate) struct Proxy {
     #[serde(default = "yes")]
     #[schemars(extend("x-alias" = ["proxy_ssl_verify"]))]
     pub(crate) verify: bool,
+    /// Sends copies of requests to another server and discards its responses. The requests
+    /// themselves do not wait for it. Requests whose body is streamed are not copied. Default: off.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["request_mirror_policies"]))]
+    pub(crate) mirror: Option<Mirror>,
 }
 
 fn yes() -> bool {

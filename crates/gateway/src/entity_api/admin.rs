@@ -19,7 +19,7 @@ use outboard_http_server::{Connection, Forwarded, RequestFacts, Written, body_re
 use outboard_http1::Method;
 use outboard_log::Wall;
 use outboard_operations::{Entities, reason};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::ops::Bound;
 use std::rc::Rc;
 
@@ -51,6 +51,7 @@ pub(crate) async fn try_handle(
         started: Wall::now(),
         kind: Cell::default(),
         trace: None,
+        server: OnceCell::new(),
     };
     let entities = match store(gateway) {
         Ok(entities) => entities,

@@ -3,16 +3,20 @@
 //! Used by [`super::start`]. Invariants: it ends when the client goes away; interim responses are
 //! relayed before the response.
 
+use super::failure::Failure;
+use super::outgoing::{self, Outgoing, Sent};
 use crate::app::App;
+use crate::mirror::Mirror;
 use crate::origin_response;
 use crate::request::RequestContext;
 use crate::response_head::ResponseHead;
+use outboard_balancer::Attempt;
 use outboard_buffer::RequestBody;
 use outboard_http_server::Connection;
 use outboard_http_server::body_reader::Pieces;
-use outboard_log::Reason;
+use outboard_log::{Reason, Wall};
 use outboard_reactor::{deadline_ms, set_deadline, yield_now};
-use outboard_upstream::{BodyLength, Error, Interims, Request, Response};
+use outboard_upstream::{BodyLength, Interims, Response, Upload};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
@@ -25,6 +29,7 @@ pub(super) struct Exchange<'a> {
     pub(super) ctx: &'a RequestContext,
     pub(super) app: &'a App,
     pub(super) interims: &'a Interims,
+    pub(super) mirror: Option<&'a Mirror>,
 }
 
 impl Exchange<'_> {
@@ -32,27 +37,30 @@ impl Exchange<'_> {
     pub(super) async fn send(
         &self,
         connection: &mut Connection,
-        request: Request,
-    ) -> Result<Result<Response, Error>, Reason> {
-        self.wait_response(connection, self.app.upstream.send(request)).await
+        outgoing: Outgoing,
+    ) -> Result<Result<Sent<Response>, Failure>, Reason> {
+        if let Some(mirror) = self.mirror {
+            mirror.copy(&self.app.upstream, &outgoing.request);
+        }
+        self.wait_response(connection, outgoing.send(self.app)).await
     }
 
     /// Sends a request with a body that was received before.
     pub(super) async fn send_received(
         &self,
         connection: &mut Connection,
-        mut request: Request,
+        mut outgoing: Outgoing,
         mut body: RequestBody,
-    ) -> Result<Result<Response, Error>, Reason> {
+    ) -> Result<Result<Sent<Response>, Failure>, Reason> {
         if body.memory().len() as u64 == body.length() {
-            request.body = body.memory().to_vec();
-            return self.send(connection, request).await;
+            outgoing.request.body = body.memory().to_vec();
+            return self.send(connection, outgoing).await;
         }
         let length = BodyLength::Known(body.length());
-        let started = self.app.upstream.upload(request, length);
-        let mut upload = match connection.unless_gone(started).await? {
-            Ok(upload) => upload,
-            Err(error) => return Ok(Err(error)),
+        let started = outgoing.upload(self.app, length);
+        let Sent { result: mut upload, attempt } = match connection.unless_gone(started).await? {
+            Ok(sent) => sent,
+            Err(failure) => return Ok(Err(failure)),
         };
         let mut piece = Vec::new();
         while !body.is_spent() {
@@ -65,26 +73,38 @@ impl Exchange<'_> {
             connection.unless_gone(upload.write(&piece)).await?;
             yield_now().await;
         }
-        self.wait_response(connection, upload.finish()).await
+        self.finish(connection, upload, attempt).await
     }
 
     /// Sends a request with a body that is relayed while it arrives.
     pub(super) async fn stream(
         &self,
         connection: &mut Connection,
-        request: Request,
+        outgoing: Outgoing,
         mut pieces: Pieces,
-    ) -> Result<Result<Response, Error>, Reason> {
+    ) -> Result<Result<Sent<Response>, Failure>, Reason> {
         let length = pieces.length().map_or(BodyLength::Chunked, BodyLength::Known);
-        let started = self.app.upstream.upload(request, length);
-        let mut upload = match connection.unless_gone(started).await? {
-            Ok(upload) => upload,
-            Err(error) => return Ok(Err(error)),
+        let started = outgoing.upload(self.app, length);
+        let Sent { result: mut upload, attempt } = match connection.unless_gone(started).await? {
+            Ok(sent) => sent,
+            Err(failure) => return Ok(Err(failure)),
         };
         while let Some(range) = pieces.next(connection, &self.app.config.limits).await? {
             upload.write(&connection.buffers().input[range]).await;
         }
-        self.wait_response(connection, upload.finish()).await
+        self.finish(connection, upload, attempt).await
+    }
+
+    /// The body is complete.
+    async fn finish(
+        &self,
+        connection: &mut Connection,
+        upload: Upload,
+        attempt: Option<Attempt>,
+    ) -> Result<Result<Sent<Response>, Failure>, Reason> {
+        let finished = Wall::now();
+        let response = self.wait_response(connection, upload.finish()).await?;
+        Ok(outgoing::uploaded(self.app, response, attempt, finished))
     }
 
     /// Waits for the response, unless the client goes away, and relays interim responses (RFC 9110

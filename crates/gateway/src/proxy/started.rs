@@ -13,6 +13,7 @@ use crate::route::Proxied;
 use crate::upstream_call::UpstreamCall;
 use outboard_buffer::Held;
 use outboard_http_server::{BodyWriter, Connection};
+use outboard_log::Reason;
 use outboard_reactor::clear_deadline;
 use outboard_upstream::{Error, Response};
 use std::future::poll_fn;
@@ -93,6 +94,14 @@ impl StartedResponse {
         outcome
     }
 
+    /// The server has failed within the body.
+    pub(super) fn broken(&self, ctx: &RequestContext, app: &App, error: &Error) -> Reason {
+        if let Some(call) = &self.call {
+            call.broke_off(error);
+        }
+        log_failure(app, ctx.request_id, error)
+    }
+
     /// Sends it to the client.
     pub(crate) async fn send(
         self,
@@ -101,7 +110,10 @@ impl StartedResponse {
         app: &App,
     ) -> ResponseSummary {
         let Self { mut head, body, held, mut response, timeout_ms, is_buffered, call } = self;
-        let _call = call;
+        if let Some(cookie) = call.as_ref().and_then(|call| call.cookie(ctx.forwarded.https)) {
+            // It is for this client, and so not part of a stored response.
+            let _ = head.headers.add(b"Set-Cookie", cookie.as_bytes());
+        }
         let is_whole = response.is_over();
         let known = if is_whole { Some(body.len() as u64) } else { head.content_length };
         let mut compression = Compression::of(connection, ctx, app, &mut head, known);
@@ -146,6 +158,9 @@ impl StartedResponse {
                     Err(reason) => Err(reason),
                 },
                 Ok(Next::Broken(error)) => {
+                    if let Some(call) = &call {
+                        call.broke_off(&error);
+                    }
                     let reason = log_failure(app, ctx.request_id, &error);
                     connection.context.count_refusal(reason);
                     return ResponseSummary::broken(status, writer.written_bytes());

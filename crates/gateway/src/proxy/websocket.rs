@@ -6,10 +6,11 @@
 //! for the tunnel; a slow side delays the other instead of filling memory;
 //! other protocols are not relayed, since requests within them (h2c) would bypass all rules.
 
-use super::{Proxied, StartedResponse, head, log_failure, request};
+use super::{Proxied, StartedResponse, fail, head, log_failure, outgoing};
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};
 use crate::upstream_call::UpstreamCall;
+use outboard_balancer::Attempt;
 use outboard_http_server::{Connection, HeaderBlock, UpgradeHandler, Upgraded};
 use outboard_http1::{BodyFraming, Method};
 use outboard_log::{Level, Reason};
@@ -59,19 +60,24 @@ async fn connect(
     proxied: &Proxied,
 ) -> Result<ResponseSummary, Reason> {
     let failed = |error| log_failure(app, ctx.request_id, &error);
-    let mut request = request(connection, ctx, app, proxied, None).map_err(failed)?;
+    let mut outgoing = outgoing(connection, ctx, app, proxied, None).map_err(failed)?;
+    let request = &mut outgoing.request;
     request.switch_to = Some(WEBSOCKET.to_vec());
     if ctx.request.version.has_streams() {
         request.headers.add(b"Sec-WebSocket-Key", KEY).map_err(failed)?;
     }
     let timeout_ms = request.timeout_ms;
-    let call = UpstreamCall::begin(ctx, app, &mut request);
-    let outcome = connection.unless_gone(app.upstream.send(request)).await?;
-    let mut response = outcome.inspect_err(|error| call.failed(error)).map_err(failed)?;
+    let call = UpstreamCall::begin(ctx, app, request);
+    let outcome = connection.unless_gone(outgoing.send(app)).await?;
+    let sent = outcome.map_err(|failure| fail(ctx, app, &call, failure))?;
+    let (mut response, attempt) = (sent.result, sent.attempt);
     call.responded(response.status);
+    if let Some(attempt) = &attempt {
+        let _ = ctx.server.set(attempt.server().clone());
+    }
     if response.status == 101 {
         let idle_ms = app.config.proxies[proxied.number].tunnel_timeout_ms;
-        return Ok(switch(connection, ctx, response, idle_ms).await);
+        return Ok(switch(connection, ctx, (response, attempt), idle_ms).await);
     }
     if ctx.request.version.has_streams() && (200..300).contains(&response.status) {
         let text = format!("the upstream responds to WebSocket with {}", response.status);
@@ -81,14 +87,18 @@ async fn connect(
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();
     let head = head(app, &response, &path)?;
-    let started = StartedResponse::new(app, proxied, head, response, timeout_ms);
+    let mut started = StartedResponse::new(app, proxied, head, response, timeout_ms);
+    if let Some(attempt) = attempt {
+        call.served_by(ctx, attempt);
+    }
+    started.call = Some(call);
     Ok(started.send(connection, ctx, app).await)
 }
 
 async fn switch(
     connection: &mut Connection,
     ctx: &RequestContext,
-    response: Response,
+    (response, attempt): (Response, Option<Attempt>),
     idle_ms: u64,
 ) -> ResponseSummary {
     let mut lines = HeaderBlock::default();
@@ -104,7 +114,13 @@ async fn switch(
         }
     }
     let Some(channel) = response.into_channel() else { return ResponseSummary::broken(502, 0) };
-    let handler: UpgradeHandler = Box::new(move |client| Box::pin(relay(client, channel, idle_ms)));
+    let handler: UpgradeHandler = Box::new(move |client| {
+        Box::pin(async move {
+            relay(client, channel, idle_ms).await;
+            // It counts for its server until then.
+            drop(attempt);
+        })
+    });
     let written = connection.upgrade(ctx.request, &lines, handler).await;
     ResponseSummary { written, status: 101, body_bytes: 0 }
 }

@@ -103,6 +103,7 @@ impl GenerationBuilder {
             let mut opened =
                 opened.map_err(|error| ServerError::setup(format!("app {}: {error}", app.name)))?;
             opened.rate_limits = RateLimits::open(app, &shared.access);
+            opened.upstreams = shared.upstreams.clone();
             let owner = Owner::of(app, &config);
             let operations =
                 FetchOperations::new(upstream.clone(), account, entities.clone(), owner);
@@ -122,7 +123,7 @@ impl GenerationBuilder {
         }
         started.commit();
         let logs = Rc::<Logs>::new(server_logs);
-        let shares = (upstream, shared.access.clone());
+        let shares = (upstream, shared.upstreams.clone(), shared.access.clone());
         let generation = Generation::new(number, config, apps, logs, shares, entities);
         Ok((generation.traced(predecessor, self.share.count), sinks))
     }

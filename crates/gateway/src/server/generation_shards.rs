@@ -7,6 +7,7 @@ use crate::access::SharedAccess;
 use crate::app::SharedCaches;
 use crate::generation::{self, Generation};
 use crate::logs::Sinks;
+use crate::upstreams::Upstreams;
 use outboard_config::Config;
 use outboard_log::SinkTarget;
 use outboard_php_pool::pool::PoolShards;
@@ -28,6 +29,8 @@ pub(crate) struct GenerationShards {
     pub(crate) upstream: Arc<ClientGroup>,
     /// The same of one app, by app.
     upstream_accounts: HashMap<String, Arc<Account>>,
+    /// The groups of servers.
+    pub(crate) upstreams: Arc<Upstreams>,
     /// Bans and rate limits.
     pub(crate) access: Arc<SharedAccess>,
     /// The logs that the lead has opened.
@@ -43,6 +46,7 @@ impl GenerationShards {
             pools: names().map(|app| (app, PoolShards::new(count))).collect(),
             caches: HashMap::new(),
             upstream: generation::upstream_group(config, predecessor),
+            upstreams: Upstreams::new(config, predecessor.map(|before| &*before.upstreams)),
             access: predecessor.map(|before| before.access.clone()).unwrap_or_default(),
             upstream_accounts: names().map(account).collect(),
             logs: Vec::new(),

@@ -3,7 +3,7 @@
 //! Invariant: a block that refuses requests is translated to a rule that refuses at least those, or it is
 //! listed.
 
-use super::{Surroundings, access, server};
+use super::{Surroundings, access, server, upstream};
 use crate::directive::Directive;
 use crate::draft::{App, Draft, text};
 use crate::pattern::{extensions, is_expressible, matches_front_controller};
@@ -186,25 +186,21 @@ fn proxy(
     if !uri.is_empty() && !has_same_path {
         return draft.omit(one, "the prefix of the path is replaced: serve it at the same path");
     }
-    let mut authority = authority.to_owned();
-    if let Some(upstream) = around.upstreams.get(authority.as_str()) {
-        let servers: Vec<&Directive> = upstream.all("server").collect();
-        servers.iter().skip(1).for_each(|other| draft.omit(other, "a route has one server"));
-        let Some(first) = servers.first() else {
-            return draft.omit(one, "its upstream has no server");
-        };
-        authority = first.argument(0).to_owned();
-    }
-    if authority.starts_with("unix:") {
-        return draft.omit(one, "a proxied server has a TCP address");
-    }
+    let target = match around.upstreams.get(authority) {
+        Some(block) => upstream::target(block, scheme, draft),
+        None if authority.starts_with("unix:") => {
+            return draft.omit(one, "the server has a Unix socket: write [upstream.NAME]");
+        }
+        None => Some(format!("{scheme}://{authority}")),
+    };
+    let Some(target) = target else { return draft.omit(one, "its upstream has no server") };
     let preserves_host = location.all("proxy_set_header").any(|header| {
         header.argument(0).eq_ignore_ascii_case("host") && header.argument(1).contains("host")
     });
     for pattern in patterns {
         let mut route = Table::new();
         route.insert("path".to_owned(), text(&pattern));
-        route.insert("upstream".to_owned(), text(&format!("{scheme}://{authority}")));
+        route.insert("upstream".to_owned(), text(&target));
         if !preserves_host {
             route.insert("preserve_host".to_owned(), false.into());
         }

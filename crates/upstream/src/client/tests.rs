@@ -511,3 +511,86 @@ fn a_partial_response_is_not_retried() {
         });
     }
 }
+
+#[test]
+fn an_error_without_a_connection_says_that_nothing_was_sent() {
+    on_loop(|client| async move {
+        let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let url = |port: u16| Url::parse(format!("http://127.0.0.1:{port}/").as_bytes()).unwrap();
+        let mut request = Request::get(url(nobody.port()));
+        request.retries = 0;
+        let error = client.send_once(&request).await.unwrap_err();
+        assert!(error.kind == Kind::Connect && error.is_unsent());
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        request.url = url(server.local_addr().unwrap().port());
+        request.timeout_ms = 50;
+        let error = client.send_once(&request).await.unwrap_err();
+        assert!(error.kind == Kind::Timeout && !error.is_unsent(), "it accepts and is silent");
+    });
+}
+
+#[test]
+fn a_request_alone_neither_takes_nor_leaves_a_connection() {
+    on_loop(|client| async move {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let theirs = heard.clone();
+        std::thread::spawn(move || {
+            for stream in server.incoming().flatten() {
+                let theirs = theirs.clone();
+                let ok = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec();
+                std::thread::spawn(move || answer(stream, &[ok.clone(), ok], &theirs));
+            }
+        });
+        let url = Url::parse(format!("http://{address}/").as_bytes()).unwrap();
+        let shared = Request::get(url);
+        let mut alone = shared.clone();
+        alone.is_alone = true;
+        for request in [&shared, &alone, &shared] {
+            whole(client.send_once(request).await.unwrap()).await.unwrap();
+        }
+        let counters = client.counters();
+        assert_eq!((counters.connections, counters.reused), (2, 1));
+        assert_eq!(client.gauges().idle, 1);
+    });
+}
+
+#[test]
+fn an_endpoint_has_connections_of_its_own_whatever_the_url() {
+    on_loop(|client| async move {
+        let directory = std::env::temp_dir().join(format!("endpoint-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("server.sock");
+        let _ = std::fs::remove_file(&path);
+        let server = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let received = std::thread::spawn(move || {
+            use std::io::{Read, Write};
+            let (mut stream, mut head) = (server.accept().unwrap().0, Vec::new());
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                head.push(byte[0]);
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+            String::from_utf8(head).unwrap()
+        });
+        let mut request = Request::get(Url::parse(b"http://localhost/a").unwrap());
+        let name = format!("unix:{}", path.display()).into();
+        let address = crate::EndpointAddress::Unix(path.clone());
+        request.endpoint = Some(Arc::new(crate::Endpoint { name, address }));
+        request.preface = b"PROXY UNKNOWN\r\n".to_vec();
+        let response = client.send_once(&request).await.unwrap();
+        assert_eq!(whole(response).await.unwrap(), (200, b"ok".to_vec()));
+        let head = received.join().unwrap();
+        assert!(
+            head.starts_with("PROXY UNKNOWN\r\nGET /a HTTP/1.1\r\nHost: localhost\r\n"),
+            "{head}"
+        );
+        assert_eq!(client.gauges().idle, 0, "its header was for one client");
+        std::fs::remove_dir_all(&directory).unwrap();
+        request.preface.clear();
+        let error = client.send_once(&request).await.unwrap_err();
+        assert!(error.message.starts_with("no connection to unix:"), "{}", error.message);
+    });
+}

@@ -1,0 +1,81 @@
+//! What of a request and its client decides about the server: the hash key, the sticky cookie, and the
+//! header of the PROXY protocol.
+//!
+//! Called by [`super`] for routes with a group of servers.
+
+use super::outgoing::Outgoing;
+use crate::request::RequestContext;
+use outboard_balancer::hash;
+use outboard_config::{Balance, HashKey, SendProxy};
+use outboard_http_server::Connection;
+use outboard_http1::RequestHead;
+use outboard_proxy_protocol::{Addresses, write_v1, write_v2, write_without_client};
+use std::net::SocketAddr;
+
+/// Binds a request with this target, path and query.
+pub(super) fn bind(
+    outgoing: &mut Outgoing,
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    target: &[u8],
+) {
+    let Some(group) = outgoing.group().cloned() else { return };
+    let rules = group.rules();
+    let key = (rules.balance == Balance::Hash)
+        .then(|| key(connection, ctx, &rules.hash_key, target))
+        .flatten();
+    let (head, input) = {
+        let buffers = connection.buffers();
+        (&buffers.head, &buffers.input)
+    };
+    let sticky = rules.sticky.as_ref();
+    let sticky = sticky.and_then(|sticky| cookie(head, input, sticky.cookie.as_bytes()));
+    outgoing.bind(key, sticky.map(<[u8]>::to_vec));
+    if rules.proxy_protocol != SendProxy::Off {
+        let addresses = addresses(connection, ctx);
+        let header = &mut outgoing.request.preface;
+        match (addresses, rules.proxy_protocol) {
+            (Some(addresses), SendProxy::V1) => write_v1(header, &addresses),
+            (Some(addresses), _) => write_v2(header, &addresses),
+            (None, version) => write_without_client(header, version == SendProxy::V2),
+        }
+    }
+}
+
+fn key(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    key: &HashKey,
+    target: &[u8],
+) -> Option<u64> {
+    if *key == HashKey::Client {
+        return Some(hash(ctx.client(connection).as_bytes()));
+    }
+    let buffers = connection.buffers();
+    let (head, input) = (&buffers.head, &buffers.input);
+    let value = match key {
+        HashKey::Client => None,
+        HashKey::Uri => Some(target),
+        HashKey::Path => target.split(|&byte| byte == b'?').next(),
+        HashKey::Header(name) => head.header(input, name.to_ascii_lowercase().as_bytes()),
+        HashKey::Cookie(name) => cookie(head, input, name.as_bytes()),
+    };
+    value.map(hash)
+}
+
+/// The value of a cookie.
+fn cookie<'a>(head: &'a RequestHead, input: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let fields = head.headers(input).filter(|(field, _)| field.eq_ignore_ascii_case(b"cookie"));
+    let mut pairs = fields.flat_map(|(_, value)| value.split(|&byte| byte == b';'));
+    pairs.find_map(|pair| pair.trim_ascii().strip_prefix(name)?.strip_prefix(b"="))
+}
+
+/// The ends of the client's connection; `None` for a client on a Unix socket.
+fn addresses(connection: &Connection, ctx: &RequestContext) -> Option<Addresses> {
+    let client = ctx.client_ip(connection)?;
+    let (local, port) = connection.peer.local(&connection.transport);
+    let destination = SocketAddr::new(local.parse().ok()?, port);
+    let is_forwarded = ctx.forwarded.client.is_some();
+    let client_port = if is_forwarded { 0 } else { connection.peer.port() };
+    Some(Addresses { source: SocketAddr::new(client, client_port), destination })
+}
