@@ -13,6 +13,7 @@ use crate::streams;
 use outboard_buffer::{Memory, TempDir};
 use outboard_certificates::Manager;
 use outboard_config::{Config, ListenAddress, MemoryBudget};
+use outboard_dashboard::{History, Paths};
 use outboard_development::Development;
 use outboard_http_server::{
     BoundListener, Http3Socket, ListeningSocket, ServerContext, ServerShared,
@@ -64,6 +65,10 @@ pub(crate) struct Gateway {
     pub(crate) control: ControlRequests,
     /// The other threads.
     pub(crate) shards: Shards<Self>,
+    /// What happened in the last hour; on the lead.
+    pub(crate) history: RefCell<History>,
+    /// The most requested paths, while a dashboard is open.
+    pub(crate) paths: Paths,
     /// In development only.
     development: RefCell<Option<Rc<Development>>>,
     request_ids: Cell<u64>,
@@ -101,6 +106,8 @@ impl Gateway {
             lost_spawner: Cell::new(false),
             control: ControlRequests::default(),
             shards: Shards::default(),
+            history: RefCell::default(),
+            paths: Paths::default(),
             development: RefCell::default(),
             request_ids: Cell::new(first_request_id(now, share.index)),
         })
