@@ -9,6 +9,7 @@ const POINT_MS = 5000;
 const CLASSES = ['0xx', '1xx', '2xx', '3xx', '4xx', '5xx'];
 const PHASES = { total: 'whole request', first_byte: 'first byte', queue: 'queue', php: 'PHP', upstream: 'other servers' };
 const WORKERS_SHOWN = 40;
+const SLOW_SHOWN = 8;
 const LONG_MS = 1000;
 
 const $ = (selector, root = document) => root.querySelector(selector);
@@ -119,6 +120,7 @@ function empty(parent, text) {
 const charts = [];
 let rangeMs = 600_000;
 let phase = 'total';
+let showsAllSlow = false;
 
 function radios(fieldset, name, options, chosen, change) {
   for (const [value, text] of options) {
@@ -180,7 +182,7 @@ class Chart {
     for (const tick of scale.ticks) {
       nodes.push(shape('line', { class: 'grid', x1: left, x2: width, y1: y(tick), y2: y(tick) }));
       const label = shape('text', { x: left - 6, y: y(tick) + 4, 'text-anchor': 'end' });
-      label.textContent = this.format(tick);
+      label.textContent = this.format(tick).replace('.0', '');
       nodes.push(label);
     }
     const minutes = rangeMs > 600_000 ? 15 : 2;
@@ -370,7 +372,8 @@ function tiles(status) {
     }
     setText($('.more', node), item.more);
     const high = Math.max(...item.spark, 0) || 1;
-    const path = item.spark.map((each, index) => `${index ? 'L' : 'M'}${120 - item.spark.length + index} ${(24 - (22 * each) / high).toFixed(1)}`);
+    const step = 120 / Math.max(item.spark.length - 1, 23);
+    const path = item.spark.map((each, index) => `${index ? 'L' : 'M'}${(120 - (item.spark.length - 1 - index) * step).toFixed(1)} ${(24 - (22 * each) / high).toFixed(1)}`);
     $('path', node).setAttribute('d', path.join(''));
     $('path', node).setAttribute('class', item.bad ? 'spark bad' : 'spark');
   });
@@ -409,13 +412,13 @@ function pools(status) {
       ['Since', 'n', (worker) => duration(worker.for_ms * 1000)],
       ['Request', 't m', (worker) => (worker.request ?? '') + (worker.in_flight > 1 ? ` and ${worker.in_flight - 1} more` : '')],
       ['Served', 'n wide', (worker) => number(worker.served)],
-      ['Memory', 'n wide', (worker) => bytes(worker.memory_bytes)],
+      ['Memory', 'n wide', (worker) => (worker.memory_bytes ? bytes(worker.memory_bytes) : '–')],
     ], ordered.slice(0, WORKERS_SHOWN), (worker) => worker.pid ?? 'new');
     const hidden = workers.length - WORKERS_SHOWN;
     const counts = [`${number(pool.requests)} requests`, `${number(pool.queued)} waited`];
     for (const [count, text] of [[pool.rejected, 'rejected'], [pool.crashes, 'crashes'], [pool.deadlines, 'exceeded their deadline'],
       [pool.recycled, 'workers replaced']]) if (count) counts.push(`${number(count)} ${text}`);
-    setText(note, `${hidden > 0 ? `${plural(hidden, 'more worker')}. ` : ''}${counts.join(', ')}. ${pool.sizing}`);
+    setText(note, `${hidden > 0 ? `${plural(hidden, 'more worker')}. ` : ''}${counts.join(', ')}.${pool.sizing ? ` Size: ${pool.sizing}.` : ''}`);
   });
 }
 
@@ -431,7 +434,12 @@ function slowRequests() {
   $(':scope > .empty', parent)?.remove();
   const create = () => element('details', {}, element('summary', {}, element('span', { className: 'took' }), element('span', { className: 'm' }),
     element('span', { className: 'when' })), element('pre', { tabIndex: 0 }));
-  reconcile(parent, state.slow, (one) => `${one.at_ms} ${one.pid} ${one.request}`, create, (node, one) => {
+  const list = $(':scope > div', parent) ?? parent.appendChild(element('div'));
+  const more = $(':scope > button', parent) ?? parent.appendChild(allButton());
+  more.hidden = state.slow.length <= SLOW_SHOWN;
+  setText(more, showsAllSlow ? 'Show fewer' : `Show all ${state.slow.length}`);
+  more.setAttribute('aria-expanded', showsAllSlow);
+  reconcile(list, state.slow.slice(0, showsAllSlow ? undefined : SLOW_SHOWN), (one) => `${one.at_ms} ${one.pid} ${one.request}`, create, (node, one) => {
     const [took, request, when] = node.firstElementChild.children;
     setText(took, duration(one.took_ms * 1000));
     setText(request, one.request);
@@ -439,6 +447,12 @@ function slowRequests() {
     setText(node.lastElementChild, one.backtrace || 'No backtrace was taken.');
     node.lastElementChild.ariaLabel = `Backtrace of ${one.request}`;
   });
+}
+
+function allButton() {
+  const button = element('button', { type: 'button', className: 'all' });
+  button.addEventListener('click', () => { showsAllSlow = !showsAllSlow; slowRequests(); });
+  return button;
 }
 
 function paths() {
@@ -664,6 +678,7 @@ async function poll() {
     const since = state && points.length ? points.at(-1).at_ms : 0;
     const response = await call(`dashboard/state?since_ms=${since}`, 'GET', 10_000);
     if (response.status === 401) throw new Error('This page needs a new link: run `outboard dashboard` again.');
+    if (response.status === 502) throw new TypeError('no server');
     if (!response.ok) throw new Error(`The server responded with status ${response.status}.`);
     flameSection(response.headers.get('outboard-profile') === 'yes');
     const restarted = receive(await response.json());

@@ -3,11 +3,13 @@
 //! Called by [`crate::admin`]. Invariants: a request of another site's page gets nothing, whatever the name by
 //! which the browser has found this server; the page has no scripts, styles or data but the server's own.
 
+mod login;
 mod recorder;
 
 use crate::admin_reply::{self, Refusal};
 use crate::gateway::Gateway;
 use crate::{admission, certificates, page_cache, status};
+use outboard_admin_api::Endpoint;
 use outboard_admin_api::cache::Stats;
 use outboard_admin_api::dashboard::{Dashboard, Get, SlowRequest};
 use outboard_config::LogTarget;
@@ -51,6 +53,30 @@ fn source(connection: &mut Connection, request: RequestFacts) -> Source<'_> {
     }
 }
 
+/// Responds on the dashboard's own address.
+pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) -> Written {
+    let request = RequestFacts::of(connection);
+    match login::check(gateway, connection, request).await {
+        Ok(()) => {}
+        Err(refusal) => return refusal.send(connection, request).await,
+    }
+    let buffers = connection.buffers();
+    let path = buffers.head.path(&buffers.input).to_vec();
+    if let Some(sent) = try_send_asset(connection, request, &path).await {
+        return sent;
+    }
+    let buffers = connection.buffers();
+    let query = buffers.head.query(&buffers.input).unwrap_or_default();
+    let get = Get::from_query(&String::from_utf8_lossy(query));
+    let reply = match (path == Get::PATH.as_bytes() && request.method == Method::Get, get) {
+        (false, _) => Err(Refusal::new(404, "no such resource of the dashboard")),
+        (true, Ok(get)) => Ok(state(gateway, &get).await),
+        (true, Err(error)) => Err(Refusal::new(400, error)),
+    };
+    let (status, kind, body) = admin_reply::render(reply);
+    send(connection, request, (status, kind, HeaderBlock::default()), &body).await
+}
+
 /// Sends a file of the page.
 pub(crate) async fn try_send_asset(
     connection: &mut Connection,
@@ -60,19 +86,19 @@ pub(crate) async fn try_send_asset(
     let is_read = matches!(request.method, Method::Get | Method::Head);
     let Asset { content_type, bytes } =
         asset(std::str::from_utf8(path).ok()?).filter(|_| is_read)?;
-    Some(send(connection, request, 200, content_type, bytes).await)
+    Some(send(connection, request, (200, content_type, HeaderBlock::default()), bytes).await)
 }
 
+/// Sends a response with the fields of the page, in addition to own ones.
 async fn send(
     connection: &mut Connection,
     request: RequestFacts,
-    status: u16,
-    content_type: &str,
+    (status, content_type, mut headers): (u16, &str, HeaderBlock),
     body: &[u8],
 ) -> Written {
-    let mut headers = HeaderBlock::constant(&HEADERS);
-    let added = headers.add(b"Content-Type", content_type.as_bytes());
-    added.expect("a constant");
+    for (name, value) in HEADERS.iter().chain(&[("Content-Type", content_type)]) {
+        headers.add(name.as_bytes(), value.as_bytes()).expect("a constant");
+    }
     connection.respond(request, status, &headers, body).await
 }
 

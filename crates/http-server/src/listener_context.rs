@@ -19,6 +19,8 @@ pub enum Role {
     Admin,
     /// Metrics only, for a collector.
     Metrics,
+    /// The dashboard, for users with a password.
+    Dashboard,
     /// Raw connections of an app.
     Streams,
 }
