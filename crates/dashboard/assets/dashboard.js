@@ -566,7 +566,7 @@ function memory(status) {
 // ---- flame graph
 
 const FLAME_S = 5;
-const FRAME_PX = 22;
+const FRAME_PX = 25;
 
 function flameSection(isOffered) {
   const parent = $('#flame > div');
