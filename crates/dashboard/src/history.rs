@@ -5,7 +5,7 @@
 
 use outboard_admin_api::dashboard::{Point, Quantiles};
 use outboard_histogram::Snapshot;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// An hour of points each five seconds.
 const POINTS_MAX: usize = 720;
@@ -37,7 +37,14 @@ pub struct Totals {
 #[derive(Debug, Default)]
 pub struct History {
     last: Option<Totals>,
-    points: VecDeque<Point>,
+    points: VecDeque<Interval>,
+}
+
+/// A point, whose phases are stored in less memory than it is sent with.
+#[derive(Debug)]
+struct Interval {
+    point: Point,
+    phases: Vec<(&'static str, Quantiles)>,
 }
 
 impl History {
@@ -59,13 +66,18 @@ impl History {
 
     /// The points after a time, the earliest first.
     pub fn since(&self, at_ms: u64) -> Vec<Point> {
-        let later = self.points.iter().skip_while(|point| point.at_ms <= at_ms);
-        later.cloned().collect()
+        let later = self.points.iter().skip_while(|one| one.point.at_ms <= at_ms);
+        let named = |(name, quantiles): &(&str, Quantiles)| ((*name).to_owned(), *quantiles);
+        let point = |one: &Interval| Point {
+            phases: one.phases.iter().map(named).collect(),
+            ..one.point.clone()
+        };
+        later.map(point).collect()
     }
 }
 
 /// Counters fall when a reload has removed an app: then they count as unchanged.
-fn difference(last: &Totals, now: &Totals) -> Point {
+fn difference(last: &Totals, now: &Totals) -> Interval {
     let phases = now.phases.iter().filter_map(|(name, snapshot)| {
         let before = last.phases.iter().find(|(other, _)| other == name);
         let durations = before.map_or_else(|| snapshot.clone(), |(_, one)| snapshot.since(one));
@@ -76,10 +88,10 @@ fn difference(last: &Totals, now: &Totals) -> Point {
             p90_us: quantile(0.9)?,
             p99_us: quantile(0.99)?,
         };
-        Some(((*name).to_owned(), quantiles))
+        Some((*name, quantiles))
     });
     let classes = now.classes.iter().zip(&last.classes);
-    Point {
+    let point = Point {
         at_ms: now.at_ms,
         for_ms: now.at_ms.saturating_sub(last.at_ms),
         classes: classes.map(|(now, last)| now.saturating_sub(*last)).collect(),
@@ -89,8 +101,9 @@ fn difference(last: &Totals, now: &Totals) -> Point {
         connections: now.connections,
         in_flight: now.in_flight,
         waiting: now.waiting,
-        phases: phases.collect(),
-    }
+        phases: BTreeMap::new(),
+    };
+    Interval { point, phases: phases.collect() }
 }
 
 #[cfg(test)]

@@ -125,7 +125,7 @@ mod tests {
         let paths = Paths::default();
         paths.watch(0);
         paths.record("site", b"/a", 1, (false, false));
-        let mut requests = |now_ms| paths.watch(now_ms).first().map_or(0, |path| path.requests);
+        let requests = |now_ms| paths.watch(now_ms).first().map_or(0, |path| path.requests);
         let counts: Vec<_> = (0..7).map(|step| requests(step * 20_000)).collect();
         assert_eq!(counts, [1, 1, 1, 1, 1, 1, 0]);
     }

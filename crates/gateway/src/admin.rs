@@ -62,8 +62,7 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
             call(query, async |_: StatusGet| Ok(status::of(gateway).await)).await
         }
         (dashboard_api::Get::METHOD, dashboard_api::Get::PATH) => {
-            call(query, async |get: dashboard_api::Get| Ok(dashboard::state(gateway, &get).await))
-                .await
+            call(query, async |get: dashboard_api::Get| dashboard::state(gateway, &get).await).await
         }
         (config::Get::METHOD, config::Get::PATH) => {
             call(query, async |_: config::Get| Ok(configuration::of(&gateway.generation().config)))

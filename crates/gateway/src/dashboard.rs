@@ -12,16 +12,18 @@ use crate::{admission, certificates, page_cache, status};
 use outboard_admin_api::Endpoint;
 use outboard_admin_api::cache::Stats;
 use outboard_admin_api::dashboard::{Dashboard, Get, SlowRequest};
-use outboard_config::LogTarget;
+use outboard_config::{ListenAddress, LogTarget};
 use outboard_dashboard::{Asset, HEADERS, Paths, Source, asset};
 use outboard_http_server::{Connection, HeaderBlock, RequestFacts, Written};
 use outboard_http1::Method;
-use outboard_log::Wall;
+use outboard_log::{Level, Wall};
 use outboard_reactor::now_ms;
 pub(crate) use recorder::record_regularly;
 use std::cmp::Reverse;
 use std::rc::Rc;
 
+/// The responses that are put together at the same time.
+const VIEWERS_MAX: usize = 16;
 /// The bans that are listed.
 const BANS_MAX: usize = 100;
 /// The slow requests of all threads that are listed.
@@ -70,7 +72,7 @@ pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) 
     let get = Get::from_query(&String::from_utf8_lossy(query));
     let reply = match (path == Get::PATH.as_bytes() && request.method == Method::Get, get) {
         (false, _) => Err(Refusal::new(404, "no such resource of the dashboard")),
-        (true, Ok(get)) => Ok(state(gateway, &get).await),
+        (true, Ok(get)) => state(gateway, &get).await,
         (true, Err(error)) => Err(Refusal::new(400, error)),
     };
     let (status, kind, body) = admin_reply::render(reply);
@@ -103,7 +105,14 @@ async fn send(
 }
 
 /// Everything that the page shows. Called on the lead's thread.
-pub(crate) async fn state(gateway: &Rc<Gateway>, get: &Get) -> Dashboard {
+///
+/// # Errors
+/// Too many viewers are waiting for theirs.
+pub(crate) async fn state(gateway: &Rc<Gateway>, get: &Get) -> Result<Dashboard, Refusal> {
+    let _viewer = gateway.viewers.clone();
+    if Rc::strong_count(&gateway.viewers) > 1 + VIEWERS_MAX {
+        return Err(Refusal::new(503, "too many dashboards are open"));
+    }
     let status = status::of(gateway).await;
     let others = gateway.shards.on_followers(async |gateway| watch(&gateway)).await;
     let (mut paths, mut slow) = watch(gateway);
@@ -117,7 +126,7 @@ pub(crate) async fn state(gateway: &Rc<Gateway>, get: &Get) -> Dashboard {
     let mut bans = admission::admin::list(gateway).bans;
     let banned = bans.len();
     bans.truncate(BANS_MAX);
-    Dashboard {
+    Ok(Dashboard {
         now_ms: Wall::now().unix_us / 1_000,
         started_ms: gateway.started.unix_us / 1_000,
         status,
@@ -129,7 +138,7 @@ pub(crate) async fn state(gateway: &Rc<Gateway>, get: &Get) -> Dashboard {
         certificates: certificates::status(gateway).certificates,
         bans,
         banned,
-    }
+    })
 }
 
 /// The paths and the slow requests of a thread.
@@ -146,3 +155,21 @@ fn slow_after_ms(gateway: &Gateway) -> Option<u64> {
     let is_on = logs.filter(|slow| slow.path != LogTarget::Off);
     is_on.map(|slow| slow.threshold_ms).min()
 }
+
+/// Logs that passwords are sent in the clear, if they are.
+pub(crate) fn warn_of_plain_passwords(gateway: &Gateway) {
+    let generation = gateway.generation();
+    let address = generation.config.admin.dashboard.as_ref().map(|dashboard| &dashboard.listen);
+    if let Some(ListenAddress::Tcp(address)) = address
+        && !address.ip().is_loopback()
+    {
+        let text = format!(
+            "admin.dashboard: {address} has no TLS, so that others on the way can read passwords; listen on \
+             127.0.0.1 behind an app with TLS and a `proxy`"
+        );
+        gateway.server.log(Level::Warn, &text);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -67,6 +67,8 @@ pub(crate) struct Gateway {
     pub(crate) shards: Shards<Self>,
     /// What happened in the last hour; on the lead.
     pub(crate) history: RefCell<History>,
+    /// Held once by each response that the dashboard is given.
+    pub(crate) viewers: Rc<()>,
     /// The most requested paths, while a dashboard is open.
     pub(crate) paths: Paths,
     /// In development only.
@@ -107,6 +109,7 @@ impl Gateway {
             control: ControlRequests::default(),
             shards: Shards::default(),
             history: RefCell::default(),
+            viewers: Rc::default(),
             paths: Paths::default(),
             development: RefCell::default(),
             request_ids: Cell::new(first_request_id(now, share.index)),

@@ -21,7 +21,8 @@ pub(crate) async fn record_regularly(gateway: Rc<Gateway>) {
     record(&gateway).await;
     loop {
         activity().await;
-        let since_ms = Wall::now().unix_us / 1_000 - gateway.history.borrow().last_ms();
+        let now_ms = Wall::now().unix_us / 1_000;
+        let since_ms = now_ms.saturating_sub(gateway.history.borrow().last_ms());
         if since_ms > 2 * INTERVAL_MS {
             // The end of a quiet time, which is not part of the interval that begins.
             record(&gateway).await;
@@ -31,7 +32,8 @@ pub(crate) async fn record_regularly(gateway: Rc<Gateway>) {
     }
 }
 
-async fn record(gateway: &Rc<Gateway>) {
+/// Adds a point to the history.
+pub(super) async fn record(gateway: &Rc<Gateway>) {
     let others = gateway.shards.on_followers(async |gateway| of_thread(&gateway).await).await;
     let mut sum = of_thread(gateway).await;
     for other in others {
