@@ -125,10 +125,9 @@ fn the_figures_are_those_of_the_status() {
     assert_eq!(browser.complaints("http"), Vec::<String>::new());
     picture(&mut browser, "light");
     held.finishes();
-    let idle = format!(
-        "[...document.querySelectorAll('#pools tbody tr')].every((row) => row.cells[1].textContent === 'idle')"
+    browser.wait_until(
+        "[...document.querySelectorAll('#pools tbody tr')].every((row) => row.cells[1].textContent === 'idle')",
     );
-    browser.wait_until(&idle);
 }
 
 #[test]
