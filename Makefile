@@ -6,7 +6,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build release install test ci check check-all bench nginx-http3 results test-asan test-php84 test-php-src loom miri coverage hostile flooders upstreams memory connections swoole swoole-tcp fuzz deny clean
+.PHONY: help setup serve build release install test ci check check-all bench nginx-http3 results test-asan test-php84 test-php-src lighthouse loom miri coverage hostile flooders upstreams memory connections swoole swoole-tcp fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -74,6 +74,9 @@ miri: ## Run the ring's and the codecs' unit tests under Miri (needs the nightly
 
 coverage: setup ## Which lines the unit tests and the end-to-end tests run, as a table by crate.
 	ci/coverage
+
+lighthouse: build ## The dashboard's accessibility, as Lighthouse sees it: at least 95 of 100 (needs npm).
+	ci/lighthouse
 
 hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour), beside one that is well.
 	OUTBOARD_HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),3600) \

@@ -1,7 +1,7 @@
 //! A real browser without a window: Chromium, spoken to in the Chrome DevTools Protocol over two
 //! pipes, so that no port and no WebSocket is needed.
 
-use crate::{Child, Launch, Scratch};
+use crate::{Child, Launch, Scratch, eventually};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -129,6 +129,29 @@ impl Browser {
             _ => None,
         });
         complaints.collect()
+    }
+
+    /// Gives the window another size, as that of a telephone if it is narrow.
+    pub fn resize(&mut self, width: u32, height: u32) {
+        let metrics = json!({
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600
+        });
+        self.call("Emulation.setDeviceMetricsOverride", metrics);
+    }
+
+    /// Prefers `dark` or `light` pages.
+    pub fn prefer(&mut self, scheme: &str) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
+    }
+
+    /// Waits until a script returns true.
+    #[track_caller]
+    pub fn wait_until(&mut self, script: &str) {
+        eventually(script, || {
+            let found = self.evaluate(script) == true;
+            found.then_some(()).ok_or_else(|| self.evaluate("document.body.innerText"))
+        });
     }
 
     /// Saves a picture of the window.

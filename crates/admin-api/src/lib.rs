@@ -19,6 +19,7 @@ pub mod bans;
 pub mod cache;
 pub mod certificates;
 pub mod config;
+pub mod dashboard;
 pub mod kv;
 pub mod opcache;
 mod query;
@@ -122,4 +123,5 @@ pub const ENDPOINTS: &[&[Description]] = &[
     upstreams::ENDPOINTS,
     kv::ENDPOINTS,
     config::ENDPOINTS,
+    dashboard::ENDPOINTS,
 ];

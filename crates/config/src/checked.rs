@@ -11,6 +11,7 @@ mod authentication;
 mod compose;
 mod context;
 mod cors;
+mod dashboard;
 mod deny;
 mod entities;
 mod environment;
@@ -39,6 +40,7 @@ pub use authentication::{AuthService, BasicAuth, ForwardAuth};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use context::Context;
 pub use cors::Cors;
+pub use dashboard::Dashboard;
 pub use deny::Deny;
 pub use entities::{
     Durability, Entities, EntityEngine, EntityMode, EntityNamespace, EntityRedis, EntityStorage,
@@ -124,7 +126,7 @@ pub struct Config {
 }
 
 /// Status and metrics.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Admin {
     /// The admin socket; `None`: the command line chooses one.
     pub socket: Option<PathBuf>,
@@ -132,6 +134,8 @@ pub struct Admin {
     pub group: Option<String>,
     /// Where Prometheus metrics are served; `None`: nowhere.
     pub metrics: Option<Metrics>,
+    /// The dashboard on an address; `None`: on the admin socket only.
+    pub dashboard: Option<Dashboard>,
 }
 
 /// Where Prometheus metrics are served.
@@ -231,5 +235,6 @@ fn admin(raw: &raw::Admin, context: &mut Context<'_>) -> Admin {
                 Metrics::Listen(listen::address(address, mode, &["admin", "metrics"], context))
             }
         }),
+        dashboard: raw.dashboard.as_ref().map(|raw| dashboard::dashboard(raw, context)),
     }
 }

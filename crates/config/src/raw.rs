@@ -8,6 +8,7 @@ mod access;
 mod acme;
 mod app;
 mod compose;
+mod dashboard;
 mod entities;
 mod environment;
 mod limits;
@@ -27,6 +28,7 @@ pub use acme::Challenge;
 pub(crate) use acme::{Acme, AcmeShared};
 pub(crate) use app::*;
 pub(crate) use compose::*;
+pub(crate) use dashboard::*;
 pub use entities::{Durability, EntityMode, Overload};
 pub(crate) use entities::{Entities, EntityEngine};
 pub(crate) use environment::*;
@@ -229,4 +231,6 @@ pub(crate) struct Admin {
     /// Default: nowhere.
     #[schemars(extend("x-alias" = ["pm.status_path", "stub_status"]))]
     pub(crate) metrics: Option<MetricsAt>,
+    /// The dashboard on an address of its own. Default: on the admin socket only.
+    pub(crate) dashboard: Option<Dashboard>,
 }

@@ -8,10 +8,12 @@ use crate::admin_reply::{self, Refusal, Response, json, render};
 use crate::admission;
 use crate::certificates as obtained;
 use crate::gateway::Gateway;
-use crate::{configuration, entity_api, metrics, opcache, page_cache, status, upstream_admin};
+use crate::{
+    configuration, dashboard, entity_api, metrics, opcache, page_cache, status, upstream_admin,
+};
 use outboard_admin_api::{
-    Endpoint, Method, bans, cache, certificates, config, kv, opcache as opcache_api, server,
-    upstreams,
+    Endpoint, Method, bans, cache, certificates, config, dashboard as dashboard_api, kv,
+    opcache as opcache_api, server, upstreams,
 };
 use outboard_http_server::{Connection, RequestFacts, Role, Written};
 use outboard_http1::Method as HttpMethod;
@@ -32,6 +34,13 @@ pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) 
     let accept = buffers.head.header(&buffers.input, b"accept").unwrap_or_default();
     let format = metrics::Format::accepted(accept);
     let is_admin = connection.listener.role == Role::Admin;
+    if is_admin && let Some(refused) = dashboard::try_refuse_other_sites(connection, request).await
+    {
+        return refused;
+    }
+    if is_admin && let Some(sent) = dashboard::try_send_asset(connection, request, &path).await {
+        return sent;
+    }
     if is_admin
         && let Some(sent) = entity_api::admin::try_handle(gateway, connection, request, &path).await
     {
@@ -53,6 +62,9 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
     match (method, path) {
         (StatusGet::METHOD, StatusGet::PATH) => {
             call(query, async |_: StatusGet| Ok(status::of(gateway).await)).await
+        }
+        (dashboard_api::Get::METHOD, dashboard_api::Get::PATH) => {
+            call(query, async |get: dashboard_api::Get| dashboard::state(gateway, &get).await).await
         }
         (config::Get::METHOD, config::Get::PATH) => {
             call(query, async |_: config::Get| Ok(configuration::of(&gateway.generation().config)))

@@ -5,7 +5,7 @@
 //! limit counts the request, and passwords after that; without rules a request costs nothing here.
 
 pub(crate) mod admin;
-mod basic_auth;
+pub(crate) mod basic_auth;
 mod client_key;
 mod cors;
 mod forward_auth;

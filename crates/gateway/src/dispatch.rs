@@ -17,8 +17,8 @@ use crate::request::{
 };
 use crate::route::{self, Route};
 use crate::{
-    admin, admin_admission, admission, certificates, cold_files, compose, files, observe, origin,
-    page_cache,
+    admin, admin_admission, admission, certificates, cold_files, compose, dashboard, files,
+    observe, origin, page_cache,
 };
 use outboard_http_server::error_page;
 use outboard_http_server::{
@@ -41,6 +41,7 @@ impl Service for Gateway {
         match connection.listener.role {
             Role::Apps | Role::Entities => respond_to_client(self, connection, started).await,
             // Its connections are passed to `serve_stream`.
+            Role::Dashboard => dashboard::respond(self, connection).await,
             Role::Admin | Role::Metrics | Role::Streams => admin::respond(self, connection).await,
         }
     }

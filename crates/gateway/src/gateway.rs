@@ -13,6 +13,7 @@ use crate::streams;
 use outboard_buffer::{Memory, TempDir};
 use outboard_certificates::Manager;
 use outboard_config::{Config, ListenAddress, MemoryBudget};
+use outboard_dashboard::{History, Paths};
 use outboard_development::Development;
 use outboard_http_server::{
     BoundListener, Http3Socket, ListeningSocket, ServerContext, ServerShared,
@@ -66,6 +67,12 @@ pub(crate) struct Gateway {
     pub(crate) control: ControlRequests,
     /// The other threads.
     pub(crate) shards: Shards<Self>,
+    /// What happened in the last hour; on the lead.
+    pub(crate) history: RefCell<History>,
+    /// Held once by each response that the dashboard is given.
+    pub(crate) viewers: Rc<()>,
+    /// The most requested paths, while a dashboard is open.
+    pub(crate) paths: Paths,
     /// In development only.
     development: RefCell<Option<Rc<Development>>>,
     request_ids: Cell<u64>,
@@ -104,6 +111,9 @@ impl Gateway {
             lost_spawner: Cell::new(false),
             control: ControlRequests::default(),
             shards: Shards::default(),
+            history: RefCell::default(),
+            viewers: Rc::default(),
+            paths: Paths::default(),
             development: RefCell::default(),
             request_ids: Cell::new(first_request_id(now, share.index)),
         })

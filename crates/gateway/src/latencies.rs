@@ -52,6 +52,17 @@ const CLASSES: usize = 6;
 impl Phase {
     pub(crate) const ALL: [Self; 5] =
         [Self::Total, Self::FirstByte, Self::Queue, Self::Php, Self::Upstream];
+
+    /// In the history of the dashboard.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Total => "total",
+            Self::FirstByte => "first_byte",
+            Self::Queue => "queue",
+            Self::Php => "php",
+            Self::Upstream => "upstream",
+        }
+    }
 }
 
 impl Kind {
@@ -127,6 +138,13 @@ impl Latencies {
         self.0[series.index()].set_exemplar(exemplar);
     }
 
+    /// Adds the durations of a phase to a sum.
+    pub(crate) fn add_phase(&self, phase: Phase, sum: &mut Snapshot) {
+        let first = phase as usize * KINDS * CLASSES;
+        let of_phase = &self.0[first..first + KINDS * CLASSES];
+        of_phase.iter().for_each(|histogram| histogram.add_to(sum));
+    }
+
     /// The series that have durations.
     pub(crate) fn snapshots(&self) -> impl Iterator<Item = (Series, Snapshot)> {
         let pairs = Series::all().zip(&self.0);
@@ -147,6 +165,18 @@ mod tests {
         }
         let sums = latencies.snapshots().map(|(series, found)| (series.index(), found.sum_us));
         assert!(sums.into_iter().all(|(index, sum_us)| index as u64 == sum_us));
+    }
+
+    #[test]
+    fn the_durations_of_a_phase_are_added_up() {
+        let latencies = Latencies::default();
+        Series::all().for_each(|series| latencies.record(series, 1 + series.phase as u64));
+        for phase in Phase::ALL {
+            let mut sum = Snapshot::default();
+            latencies.add_phase(phase, &mut sum);
+            let count = (KINDS * CLASSES) as u64;
+            assert_eq!((sum.count(), sum.sum_us), (count, count * (1 + phase as u64)));
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod compose;
 mod compression;
 pub mod configuration;
 mod control;
+mod dashboard;
 mod datagrams;
 mod dispatch;
 mod entity_api;

@@ -94,7 +94,10 @@ fn without_apps(config: &Config) -> Vec<(ListenAddress, Role)> {
         _ => None,
     };
     let entities = config.entities.as_ref().and_then(|entities| entities.listen.clone());
-    metrics.into_iter().chain(entities.map(|address| (address, Role::Entities))).collect()
+    let dashboard =
+        config.admin.dashboard.as_ref().map(|one| (one.listen.clone(), Role::Dashboard));
+    let entities = entities.map(|address| (address, Role::Entities));
+    metrics.into_iter().chain(entities).chain(dashboard).collect()
 }
 
 /// Checks that the certificates of a configuration can be read.

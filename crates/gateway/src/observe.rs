@@ -6,12 +6,13 @@
 use crate::access_log;
 use crate::app::App;
 use crate::generation::Generation;
-use crate::latencies::{Phase, Series};
+use crate::latencies::{self, Phase, Series};
 use crate::request::{RequestContext, ResponseSummary};
 use crate::tracing::Ended;
 use outboard_histogram::Exemplar;
 use outboard_http_server::{Connection, Written};
 use outboard_log::Wall;
+use outboard_reactor::now_ms;
 use outboard_trace::{Kind, Scope, Span};
 
 /// The part of a path or of a `User-Agent` that becomes an attribute.
@@ -51,7 +52,28 @@ pub(crate) fn end(
             app.latencies.set_exemplar(series(Phase::Total), exemplar);
         }
     }
+    if let Some(app) = app
+        && ctx.gateway.paths.is_watched(now_ms())
+    {
+        record_path(connection, ctx, app, summary, now);
+    }
     access_log::write(connection, ctx, app, generation, summary, now);
+}
+
+/// Counts the path of a request, for the dashboard.
+fn record_path(
+    connection: &Connection,
+    ctx: &RequestContext,
+    app: &App,
+    summary: &ResponseSummary,
+    now: Wall,
+) {
+    let Some(buffers) = &connection.buffers else { return };
+    let path = buffers.head.path(&buffers.input);
+    let us = now.unix_us.saturating_sub(ctx.started.unix_us);
+    let is_hit = ctx.kind.get() == latencies::Kind::Hit;
+    let has_failed = summary.status >= 500 || summary.written == Written::Broken;
+    ctx.gateway.paths.record(&app.config.name, path, us, (is_hit, has_failed));
 }
 
 /// The span of a request.

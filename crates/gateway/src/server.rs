@@ -18,6 +18,7 @@ mod prepared;
 mod reload;
 
 use crate::certificates::{self, TlsState};
+use crate::dashboard;
 use crate::datagrams;
 use crate::gateway::{Gateway, memory_limit_bytes, server_shared};
 use crate::generation::Generation;
@@ -86,7 +87,8 @@ async fn serve_on_loop(
     let (memory, server) = (Memory::of_shard(&limits), server_shared(&config, threads));
     let Options { name, host_binary, load, .. } = options;
     let (rings, share) = (Rc::default(), Share { index: LEAD, count: threads });
-    let builder = GenerationBuilder { name, host_binary, memory, rings, privileges, share };
+    let slow = Rc::default();
+    let builder = GenerationBuilder { name, host_binary, memory, rings, slow, privileges, share };
     let shared = GenerationShards::new(&config, threads, None);
     let mut seed = Seed { number: 1, config: config.clone(), shared: shared.clone() };
     let (generation, sinks) = builder.open(1, config, None, &shared).await?;
@@ -119,6 +121,8 @@ async fn serve_on_loop(
     gateway.shards.set_followers(handles);
     drop(seed);
     spawn(flush_logs(gateway.clone()));
+    dashboard::warn_of_plain_passwords(&gateway);
+    spawn(dashboard::record_regularly(gateway.clone()));
     spawn(heap::trim_regularly(gateway.clone()));
     spawn(htaccess::report(gateway.clone()));
     let opener = lead.builder.privileges.opener();

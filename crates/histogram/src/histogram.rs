@@ -39,6 +39,18 @@ impl Histogram {
         exemplars[classic(exemplar.us.min(LONGEST_US))].set(Some(exemplar));
     }
 
+    /// Adds the counts to a sum, without its exemplars.
+    pub fn add_to(&self, sum: &mut Snapshot) {
+        let Some(counts) = self.counts.get() else { return };
+        let add = |sums: &mut [u64], cells: &[Cell<u64>]| {
+            let pairs = sums.iter_mut().zip(cells);
+            pairs.for_each(|(sum, cell)| *sum = sum.wrapping_add(cell.get()));
+        };
+        add(&mut sum.classic, &counts.classic);
+        add(&mut sum.exponential, &counts.exponential);
+        sum.sum_us = sum.sum_us.wrapping_add(counts.sum_us.get());
+    }
+
     /// The counts now; `None` if there is none.
     pub fn snapshot(&self) -> Option<Snapshot> {
         let counts = self.counts.get()?;

@@ -47,6 +47,20 @@ impl Snapshot {
         }
     }
 
+    /// The durations after an earlier snapshot of the same series. Counts that are lower now, because a part of
+    /// a sum is gone, are none.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let difference = |now: &[u64], before: &[u64]| {
+            now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect()
+        };
+        Self {
+            classic: difference(&self.classic, &earlier.classic),
+            exponential: difference(&self.exponential, &earlier.exponential),
+            sum_us: self.sum_us.saturating_sub(earlier.sum_us),
+            exemplars: vec![None; CLASSIC],
+        }
+    }
+
     /// The number of durations.
     pub fn count(&self) -> u64 {
         self.classic.iter().fold(0, |sum, count| sum.wrapping_add(*count))
@@ -104,6 +118,15 @@ mod tests {
         assert_eq!((one.classic[0], one.classic[1], one.classic[CLASSIC - 1]), (2, 1, 1));
         assert_eq!((one.count(), one.sum_us), (4, 70_000_385));
         assert_eq!(one.exemplars[0], exemplar(7));
+    }
+
+    #[test]
+    fn what_was_counted_earlier_is_subtracted() {
+        let (one, both) = (snapshot_of([90, 200]), snapshot_of([90, 200, 70_000]));
+        let later = both.since(&one);
+        assert_eq!((later.count(), later.sum_us), (1, 70_000));
+        assert!(later.quantile_us(0.5).is_some_and(|us| us.abs_diff(70_000) < 6_300));
+        assert_eq!(one.since(&both), Snapshot::default());
     }
 
     #[test]

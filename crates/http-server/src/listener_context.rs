@@ -19,6 +19,8 @@ pub enum Role {
     Admin,
     /// Metrics only, for a collector.
     Metrics,
+    /// The dashboard, for users with a password.
+    Dashboard,
     /// Raw connections of an app.
     Streams,
 }
@@ -26,7 +28,7 @@ pub enum Role {
 impl Role {
     /// Whether clients use it, rather than the operator.
     pub(crate) fn is_for_clients(self) -> bool {
-        matches!(self, Self::Apps | Self::Entities | Self::Streams)
+        matches!(self, Self::Apps | Self::Entities | Self::Streams | Self::Dashboard)
     }
 }
 

@@ -115,6 +115,11 @@ pub(crate) enum Command {
     Doctor(DoctorArguments),
     /// Benchmark a server: send requests and report throughput, latency and errors.
     Bench(Box<BenchArguments>),
+    /// Show a running server in the browser: rates, durations, workers, slow requests, flame graphs.
+    ///
+    /// Prints a URL of this machine, which is valid once, and serves the page until Ctrl-C. Over SSH, forward
+    /// its port: ssh -L 9180:127.0.0.1:9180 HOST outboard dashboard --port 9180
+    Dashboard(crate::dashboard::DashboardArguments),
     /// Profile PHP in a running server: a flame graph of its functions.
     ///
     /// Workers are sampled from outside, without an extension. Reading another process requires the

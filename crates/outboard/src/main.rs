@@ -17,6 +17,7 @@ mod certificates;
 mod check;
 mod cli;
 mod config;
+mod dashboard;
 mod doctor;
 mod import;
 mod init;
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
         Command::Kv { action } => kv::run(&action, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Bench(arguments) => bench::run(*arguments, &terminal),
+        Command::Dashboard(arguments) => dashboard::run(&arguments, &terminal),
         Command::Profile(arguments) => profile::run(&arguments, &terminal),
         Command::Lab(arguments) => lab::run(&arguments, outboard.color, &terminal),
         Command::Spawner => match outboard_spawner::run() {

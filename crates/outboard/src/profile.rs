@@ -10,7 +10,7 @@ use outboard_load::parse_duration;
 use outboard_load::process_table::{Pid, ProcessTable};
 use outboard_load::profile::folded::Folded;
 use outboard_load::profile::{self, ProfileError, Sampling, flame};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -54,9 +54,7 @@ pub(crate) fn run(arguments: &ProfileArguments, terminal: &Terminal) -> ExitCode
 
 fn take(arguments: &ProfileArguments) -> Result<(), String> {
     let socket = arguments.admin.clone().unwrap_or_else(default_socket);
-    let status = call(&socket, &Get {}).map_err(|error| error.to_string())?;
-    let gateway = Pid::try_from(status.pid).map_err(|_| "the server reports no process id")?;
-    let pids: Vec<Pid> = ProcessTable::snapshot().tree([gateway]).into_iter().collect();
+    let pids = processes(&socket)?;
     let sampling = Sampling { duration: arguments.duration, hz: arguments.hz };
     let zygotes = profile::zygotes(&pids);
     let (php, native) = std::thread::scope(|scope| {
@@ -89,6 +87,26 @@ fn take(arguments: &ProfileArguments) -> Result<(), String> {
     }
     show(&format!("{}\nflame graph: {}\n", heaviest(&php), arguments.output.display()));
     Ok(())
+}
+
+/// The processes of the server behind a socket.
+///
+/// # Errors
+/// A sentence for the user.
+fn processes(socket: &Path) -> Result<Vec<Pid>, String> {
+    let status = call(socket, &Get {}).map_err(|error| error.to_string())?;
+    let gateway = Pid::try_from(status.pid).map_err(|_| "the server reports no process id")?;
+    Ok(ProcessTable::snapshot().tree([gateway]).into_iter().collect())
+}
+
+/// The stacks of PHP that computes, in the server behind a socket.
+///
+/// # Errors
+/// A sentence for the user.
+pub(crate) fn php_stacks(socket: &Path, sampling: Sampling) -> Result<Folded, String> {
+    let zygotes = profile::zygotes(&processes(socket)?);
+    let folded = profile::php(&zygotes, sampling).map_err(|error| error.to_string())?;
+    Ok(folded.computing())
 }
 
 fn chosen(mut folded: Folded, arguments: &ProfileArguments) -> Folded {

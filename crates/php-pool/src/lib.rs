@@ -16,9 +16,11 @@ mod course;
 pub mod exchange;
 mod host_settings;
 pub mod pool;
+mod recent_slow;
 mod rings;
 mod script_span;
 pub mod tasks;
 mod worker_id;
 
+pub use recent_slow::RecentSlow;
 pub use rings::Rings;

@@ -34,6 +34,7 @@ mod worker;
 mod worker_output;
 
 use crate::exchange::Exchange;
+use crate::recent_slow::RecentSlow;
 use crate::rings::Rings;
 use activity::ActiveSlots;
 use allowance::Allowance;
@@ -154,6 +155,8 @@ pub struct Pool {
     allowance: Rc<Allowance>,
     error_log: Rc<ErrorLog>,
     slow_log: Rc<ErrorLog>,
+    /// What was written there, of all pools of the thread.
+    recent_slow: RefCell<Rc<RecentSlow>>,
 }
 
 impl Pool {
@@ -204,6 +207,7 @@ impl Pool {
             replacements: RefCell::default(),
             error_log,
             slow_log,
+            recent_slow: RefCell::default(),
         })
     }
 

@@ -291,6 +291,23 @@ fn metrics_are_a_path_or_an_address() {
 }
 
 #[test]
+fn a_dashboard_on_an_address_has_a_user() {
+    let text = |auth: &str| {
+        format!(
+            "[admin.dashboard]\nlisten = \"127.0.0.1:9180\"\nhosts = \"ops.example\"\n{auth}\n{APP}"
+        )
+    };
+    let hash = "$2y$10$jg44ROIOPEAL4.BPqcHtj.RTllnd4NFJPTSSVPQgYPDtgKrhVs1bG";
+    let config = valid(&text(&format!("basic_auth.users = {{ ops = '{hash}' }}")));
+    let dashboard = config.admin.dashboard.expect("it is configured");
+    assert_eq!(dashboard.listen, ListenAddress::Tcp(([127, 0, 0, 1], 9180).into()));
+    assert_eq!(dashboard.hosts, ["ops.example"]);
+    for auth in ["", "basic_auth = {}", "basic_auth.users = { ops = 'plain' }"] {
+        assert!(parse(&text(auth)).is_err(), "{auth}");
+    }
+}
+
+#[test]
 fn symlink_targets_are_inherited_and_absolute() {
     let config = valid(
         "[static]\nsymlink_targets = [\"/usr/share/javascript\", \"shared\"]\n\

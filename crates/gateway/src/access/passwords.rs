@@ -34,6 +34,11 @@ pub(crate) enum Verdict {
 }
 
 impl Passwords {
+    /// Whether the credentials were right a short while ago.
+    pub(crate) fn knows(&self, users: &Users, credentials: &Credentials) -> bool {
+        self.verified.contains(users, credentials, now_ms())
+    }
+
     /// Verifies the credentials of a client.
     pub(crate) async fn verify(
         &self,

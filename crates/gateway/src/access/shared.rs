@@ -11,7 +11,7 @@ use outboard_log::Wall;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ pub(crate) struct SharedAccess {
     ban_file: Mutex<Option<BanFile>>,
     /// Passwords that are verified.
     pub(crate) passwords: Passwords,
+    /// Attempts to log in to the dashboard, once there was one.
+    pub(crate) dashboard_logins: OnceLock<RateTable>,
     tables: Mutex<HashMap<Identity, Weak<RateTable>>>,
 }
 

@@ -52,7 +52,8 @@ async fn verify(
     }
 }
 
-fn credentials(connection: &mut Connection) -> Option<Credentials> {
+/// The credentials of a request.
+pub(crate) fn credentials(connection: &mut Connection) -> Option<Credentials> {
     let buffers = connection.buffers();
     let fields = buffers.head.headers(&buffers.input);
     let mut own = fields.filter(|(name, _)| name.eq_ignore_ascii_case(b"authorization"));

@@ -15,11 +15,11 @@ use crate::streams::{self, StreamOperations};
 use outboard_buffer::{Account, Memory};
 use outboard_config::Config;
 use outboard_operations::{Entities, FetchOperations, Owner};
-use outboard_php_pool::Rings;
 use outboard_php_pool::pool::operations::{ForwardedOperations, Operations};
 use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
 use outboard_php_pool::tasks::journal::TaskJournal;
 use outboard_php_pool::tasks::{self, Tasks};
+use outboard_php_pool::{RecentSlow, Rings};
 use outboard_reactor::{Share, unbound, yield_now};
 use outboard_stream_server::StreamServer;
 use std::cell::RefCell;
@@ -34,6 +34,8 @@ pub(crate) struct GenerationBuilder {
     pub(crate) host_binary: PathBuf,
     pub(crate) memory: Rc<Memory>,
     pub(crate) rings: Rc<Rings>,
+    /// The latest slow requests of this thread.
+    pub(crate) slow: Rc<RecentSlow>,
     pub(crate) privileges: Arc<Privileges>,
     /// The place of this thread; the first is the lead.
     pub(crate) share: Share,
@@ -115,6 +117,7 @@ impl GenerationBuilder {
                 false => ForwardedOperations::before(operations, shard),
             };
             opened.pools().for_each(|pool| {
+                pool.set_recent_slow(self.slow.clone());
                 pool.set_operations(operations.clone());
                 pool.set_memory(operations_memory.clone());
             });

@@ -18,6 +18,10 @@ pub(crate) struct Lease {
     pub(crate) exchange: Rc<Exchange>,
     /// `None` while it is in the backlog.
     pub(crate) timing: Option<Timing>,
+    /// Whether it has reached the threshold of the slow log.
+    pub(crate) is_slow: bool,
+    /// Its backtrace from before the deadline.
+    pub(crate) earlier_backtrace: Option<String>,
     /// How far its deadline is enforced.
     pub(crate) stage: Stage,
     /// Whether its `Request` frame is in the ring.
@@ -65,8 +69,15 @@ impl Leases {
         self.last_generation = self.last_generation.wrapping_add(1);
         let tag = Tag { slot, generation: self.last_generation };
         exchange.assignment.set(Some(Assignment { worker, tag }));
-        let (stage, is_frame_sent) = (Stage::InTime, false);
-        self.slots[slot as usize] = Some(Lease { tag, exchange, timing, stage, is_frame_sent });
+        self.slots[slot as usize] = Some(Lease {
+            tag,
+            exchange,
+            timing,
+            is_slow: false,
+            earlier_backtrace: None,
+            stage: Stage::InTime,
+            is_frame_sent: false,
+        });
         tag
     }
 
@@ -86,6 +97,10 @@ impl Leases {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Lease> {
         self.slots.iter().flatten()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Lease> {
+        self.slots.iter_mut().flatten()
     }
 
     /// All tags, oldest first.

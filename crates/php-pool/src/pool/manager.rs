@@ -12,6 +12,7 @@ mod queue;
 mod reap;
 mod rest;
 mod sizing;
+mod slow;
 mod start;
 mod zygote;
 
@@ -150,6 +151,7 @@ impl Pool {
     fn tick(self: &Rc<Self>) {
         let now_ms = now_ms();
         self.enforce_deadlines(now_ms);
+        self.request_slow_backtraces(now_ms);
         self.redistribute_stuck_backlogs(now_ms);
         self.expire_queue(now_ms);
         self.detect_loopback(now_ms);

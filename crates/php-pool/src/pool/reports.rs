@@ -6,11 +6,14 @@ use super::Pool;
 use super::leases::Lease;
 use super::worker::Worker;
 use crate::exchange::Exchange;
-use outboard_log::{Event as LogEvent, Level, Reason};
+use crate::recent_slow::RecentSlow;
+use outboard_admin_api::dashboard::SlowRequest;
+use outboard_log::{Event as LogEvent, Level, Reason, Wall};
 use outboard_reactor::now_ms;
 use outboard_ring::frame::Tag;
 use outboard_ring::response::LogLine;
 use outboard_supervisor::plan::deadline::Stage;
+use std::rc::Rc;
 
 impl Pool {
     /// Records a request that a worker has finished.
@@ -54,6 +57,24 @@ impl Pool {
             let request = Some(exchange.request_id);
             self.slow_log.write(Level::Warn, LogEvent { request, text, ..self.event(worker) });
         }
+        self.recent_slow.borrow().add(SlowRequest {
+            at_ms: Wall::now().unix_us / 1_000,
+            app: self.settings.app.clone(),
+            request: exchange.label(),
+            took_ms,
+            pid: worker.process.pid,
+            backtrace: backtrace.trim_end().to_owned(),
+        });
+    }
+
+    /// Sets where slow requests are remembered.
+    pub fn set_recent_slow(&self, recent: Rc<RecentSlow>) {
+        self.recent_slow.replace(recent);
+    }
+
+    /// The slow requests of all pools of the thread.
+    pub fn recent_slow(&self) -> Rc<RecentSlow> {
+        self.recent_slow.borrow().clone()
     }
 
     /// Logs a line of a worker.

@@ -60,6 +60,12 @@ impl Pool {
         }
     }
 
+    /// Requests that workers handle, and those that wait.
+    pub fn load(&self) -> (usize, usize) {
+        let members = self.members.borrow();
+        (members.all().map(Worker::in_flight).sum(), members.queue.len())
+    }
+
     fn phase_name(&self) -> &'static str {
         match self.phase.get() {
             Phase::Serving if self.crash_loop().is_active() => "crashing",

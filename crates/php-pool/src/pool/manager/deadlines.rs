@@ -64,9 +64,11 @@ impl Pool {
         now_ms: u64,
     ) {
         let Some(worker) = members.workers[slot].as_mut() else { return };
-        let has_backtrace = worker.process.channel.backtrace(tag).is_some();
+        let backtrace = worker.process.channel.backtrace(tag);
         let can_cancel = worker.can_cancel();
         let Some(lease) = worker.leases.get_mut(tag) else { return };
+        // One from before the deadline does not tell where the request is now.
+        let has_backtrace = backtrace.is_some() && backtrace != lease.earlier_backtrace;
         let deadline_ms = lease.timing.map(|timing| timing.deadline_ms);
         let bounds = Bounds::Running { deadline_ms, drain_deadline_ms };
         let watch = Watch { bounds, stage: lease.stage, has_backtrace, can_cancel };
@@ -75,6 +77,7 @@ impl Pool {
         match step {
             Step::Wait { .. } => {}
             Step::RespondAndSignal(cause) => {
+                lease.earlier_backtrace = backtrace;
                 self.counters.borrow_mut().deadlines += 1;
                 let reason =
                     if cause == Cause::Drain { Reason::Draining } else { Reason::Deadline };

@@ -28,8 +28,11 @@ impl Pool {
                 || members.all().any(is_changing)
                 || members.lent.values().any(|loan| loan.killed_ms.is_some());
             let is_running = members.all().any(|worker| worker.state() == State::Busy);
-            let deadlines = members.all().flat_map(|worker| worker.leases.iter());
-            let deadlines = deadlines.filter_map(|lease| Some(lease.timing?.deadline_ms));
+            let leases = members.all().flat_map(|worker| worker.leases.iter());
+            let deadlines = leases.filter_map(|lease| {
+                let deadline_ms = lease.timing?.deadline_ms;
+                Some(self.slow_at_ms(lease).map_or(deadline_ms, |at_ms| at_ms.min(deadline_ms)))
+            });
             // The steps after a deadline follow in busy ticks.
             let next = deadlines.filter(|at_ms| *at_ms > now_ms).min();
             (is_changing, is_running, next.unwrap_or(u64::MAX))

@@ -1,0 +1,127 @@
+//! What the dashboard shows.
+
+use crate::bans::Entry;
+use crate::cache::AppStats;
+use crate::certificates::Certificate;
+use crate::status::Status;
+use crate::{Description, Endpoint, Method, describe};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Its endpoints.
+pub(crate) const ENDPOINTS: &[Description] = &[describe::<Get>()];
+
+/// Everything that the dashboard shows. Paths are counted for half a minute after each such request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Get {
+    /// Only points of the history that are later, in milliseconds since 1970.
+    pub since_ms: u64,
+}
+
+impl Endpoint for Get {
+    type Reply = Dashboard;
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/dashboard/state";
+}
+
+/// The reply to [`Get`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Dashboard {
+    /// The time, in milliseconds since 1970.
+    pub now_ms: u64,
+    /// When the server started, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// The status of the server.
+    pub status: Status,
+    /// Rates and durations of the last hour, one point each five seconds in which something happened.
+    pub history: Vec<Point>,
+    /// The latest requests that took PHP longer than `log.slow.threshold`, the latest first.
+    pub slow: Vec<SlowRequest>,
+    /// The shortest threshold of an app; absent: no app has a slow log.
+    pub slow_after_ms: Option<u64>,
+    /// The most requested paths of the last one to two minutes, while the dashboard is open.
+    pub paths: Vec<Path>,
+    /// Page caches, by the name of the app.
+    pub caches: BTreeMap<String, AppStats>,
+    /// Certificates that the server obtains itself.
+    pub certificates: Vec<Certificate>,
+    /// Banned networks, at most 100.
+    pub bans: Vec<Entry>,
+    /// The number of banned networks.
+    pub banned: usize,
+}
+
+/// What happened between the previous point and this one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Point {
+    /// The end of the interval, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// Its length.
+    pub for_ms: u64,
+    /// Responses by the first digit of the status; the first: connections that broke before a response.
+    pub classes: Vec<u64>,
+    /// Body bytes sent.
+    pub body_bytes: u64,
+    /// Requests answered from page caches, stale responses included.
+    pub hits: u64,
+    /// Requests whose response was not in the page cache.
+    pub misses: u64,
+    /// Open connections, at its end.
+    pub connections: u32,
+    /// Requests that PHP handles, at its end.
+    pub in_flight: u64,
+    /// Requests that wait for a worker, at its end.
+    pub waiting: u64,
+    /// Durations of requests by phase: `total`, `first_byte`, `queue`, `php`, `upstream`. A phase without
+    /// requests is absent.
+    pub phases: BTreeMap<String, Quantiles>,
+}
+
+/// Quantiles of durations, each with an error of at most 9 %.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Quantiles {
+    /// Requests.
+    pub count: u64,
+    /// Half of them took no longer, in microseconds.
+    pub p50_us: u64,
+    /// Nine of ten took no longer.
+    pub p90_us: u64,
+    /// 99 of a hundred took no longer.
+    pub p99_us: u64,
+}
+
+/// A request that took PHP long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SlowRequest {
+    /// When it ended or exceeded its deadline, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// Its app.
+    pub app: String,
+    /// Method and target, at most 512 bytes.
+    pub request: String,
+    /// How long PHP took.
+    pub took_ms: u64,
+    /// Process id of the worker.
+    pub pid: Option<i32>,
+    /// The functions of PHP that were running at the threshold, the innermost first; at most 4 KiB.
+    pub backtrace: String,
+}
+
+/// Requests of a path.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Path {
+    /// The app.
+    pub app: String,
+    /// The path without its query, at most 256 bytes.
+    pub path: String,
+    /// Requests.
+    pub requests: u64,
+    /// Of these: answered from the page cache.
+    pub hits: u64,
+    /// Of these: with status 500 or higher, or without a response.
+    pub failed: u64,
+    /// The sum of their durations, in microseconds.
+    pub total_us: u64,
+}

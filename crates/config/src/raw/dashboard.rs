@@ -1,0 +1,25 @@
+//! `[admin.dashboard]`: the dashboard on an address of its own.
+
+use super::{BasicAuth, OneOrMany};
+use crate::scalar::{Address, PlainText};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The dashboard on an address, for users with a password. `outboard dashboard` needs none of this.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Dashboard {
+    /// Its address. It is served by HTTP without TLS: passwords are safe on a loopback address, behind an app
+    /// with TLS whose `proxy` leads there.
+    pub(crate) listen: Address,
+    /// Names by which browsers may request it, in addition to `localhost` and IP addresses. Requests with
+    /// other names are refused, because a site could have one that resolves to this address.
+    #[serde(default = "no_hosts")]
+    pub(crate) hosts: OneOrMany<PlainText>,
+    /// Its users. A client has ten attempts per minute.
+    pub(crate) basic_auth: BasicAuth,
+}
+
+fn no_hosts() -> OneOrMany<PlainText> {
+    OneOrMany::Many(Vec::new())
+}

@@ -1,0 +1,154 @@
+//! [`History`]: rates and durations of the last hour, as differences of counters.
+//!
+//! Owned by the lead, which adds the [`Totals`] of all threads regularly. Invariant: at most [`POINTS_MAX`]
+//! points, whatever the number of apps.
+
+use outboard_admin_api::dashboard::{Point, Quantiles};
+use outboard_histogram::Snapshot;
+use std::collections::{BTreeMap, VecDeque};
+
+/// An hour of points each five seconds.
+const POINTS_MAX: usize = 720;
+
+/// The counters of a server at a time.
+#[derive(Debug, Clone, Default)]
+pub struct Totals {
+    /// The time, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// Responses by the first digit of the status; 0: no response was complete.
+    pub classes: [u64; 6],
+    /// Body bytes sent.
+    pub body_bytes: u64,
+    /// Requests answered from page caches.
+    pub hits: u64,
+    /// Requests whose response was not in the page cache.
+    pub misses: u64,
+    /// Open connections.
+    pub connections: u32,
+    /// Requests that PHP handles.
+    pub in_flight: u64,
+    /// Requests that wait for a worker.
+    pub waiting: u64,
+    /// Durations, by the name of the phase.
+    pub phases: Vec<(&'static str, Snapshot)>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct History {
+    last: Option<Totals>,
+    points: VecDeque<Interval>,
+}
+
+/// A point, whose phases are stored in less memory than it is sent with.
+#[derive(Debug)]
+struct Interval {
+    point: Point,
+    phases: Vec<(&'static str, Quantiles)>,
+}
+
+impl History {
+    /// Adds a point: the difference from the last totals, if there are any.
+    pub fn add(&mut self, totals: Totals) {
+        if let Some(last) = self.last.take() {
+            if self.points.len() == POINTS_MAX {
+                self.points.pop_front();
+            }
+            self.points.push_back(difference(&last, &totals));
+        }
+        self.last = Some(totals);
+    }
+
+    /// The time of the last totals; 0 without any.
+    pub fn last_ms(&self) -> u64 {
+        self.last.as_ref().map_or(0, |last| last.at_ms)
+    }
+
+    /// The points after a time, the earliest first.
+    pub fn since(&self, at_ms: u64) -> Vec<Point> {
+        let later = self.points.iter().skip_while(|one| one.point.at_ms <= at_ms);
+        let named = |(name, quantiles): &(&str, Quantiles)| ((*name).to_owned(), *quantiles);
+        let point = |one: &Interval| Point {
+            phases: one.phases.iter().map(named).collect(),
+            ..one.point.clone()
+        };
+        later.map(point).collect()
+    }
+}
+
+/// Counters fall when a reload has removed an app: then they count as unchanged.
+fn difference(last: &Totals, now: &Totals) -> Interval {
+    let phases = now.phases.iter().filter_map(|(name, snapshot)| {
+        let before = last.phases.iter().find(|(other, _)| other == name);
+        let durations = before.map_or_else(|| snapshot.clone(), |(_, one)| snapshot.since(one));
+        let quantile = |share| durations.quantile_us(share);
+        let quantiles = Quantiles {
+            count: durations.count(),
+            p50_us: quantile(0.5)?,
+            p90_us: quantile(0.9)?,
+            p99_us: quantile(0.99)?,
+        };
+        Some((*name, quantiles))
+    });
+    let classes = now.classes.iter().zip(&last.classes);
+    let point = Point {
+        at_ms: now.at_ms,
+        for_ms: now.at_ms.saturating_sub(last.at_ms),
+        classes: classes.map(|(now, last)| now.saturating_sub(*last)).collect(),
+        body_bytes: now.body_bytes.saturating_sub(last.body_bytes),
+        hits: now.hits.saturating_sub(last.hits),
+        misses: now.misses.saturating_sub(last.misses),
+        connections: now.connections,
+        in_flight: now.in_flight,
+        waiting: now.waiting,
+        phases: BTreeMap::new(),
+    };
+    Interval { point, phases: phases.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_histogram::Histogram;
+
+    fn totals(at_ms: u64, requests: u64, histogram: &Histogram) -> Totals {
+        let phases = vec![("total", histogram.snapshot().unwrap_or_default())];
+        Totals { at_ms, classes: [0, 0, requests, 0, 0, 0], phases, ..Totals::default() }
+    }
+
+    #[test]
+    fn a_point_is_the_difference_of_two_totals() {
+        let (mut history, histogram) = (History::default(), Histogram::default());
+        (0..100).for_each(|_| histogram.record(1_000_000));
+        history.add(totals(1_000, 100, &histogram));
+        assert!(history.since(0).is_empty(), "what was before is of no interval");
+        (0..10).for_each(|_| histogram.record(100));
+        history.add(totals(6_000, 110, &histogram));
+        history.add(totals(11_000, 110, &histogram));
+        let points = history.since(0);
+        assert_eq!((points[0].classes[2], points[0].for_ms), (10, 5_000));
+        let total = points[0].phases["total"];
+        assert!(total.count == 10 && total.p99_us <= 110, "{total:?}");
+        assert!(points[1].phases.is_empty() && points[1].classes[2] == 0);
+        assert_eq!(history.since(6_000), points[1..]);
+    }
+
+    #[test]
+    fn counters_that_fall_are_no_underflow() {
+        let (mut history, histogram) = (History::default(), Histogram::default());
+        histogram.record(5);
+        history.add(totals(1_000, 7, &histogram));
+        history.add(totals(2_000, 3, &Histogram::default()));
+        let point = &history.since(0)[0];
+        assert!(point.classes[2] == 0 && point.phases.is_empty());
+    }
+
+    #[test]
+    fn an_hour_is_remembered() {
+        let (mut history, histogram) = (History::default(), Histogram::default());
+        (1..2_000).for_each(|at| history.add(totals(at * 5_000, at, &histogram)));
+        let points = history.since(0);
+        assert_eq!(points.len(), POINTS_MAX);
+        assert_eq!(points[719].at_ms - points[0].at_ms, 3_595_000);
+    }
+}

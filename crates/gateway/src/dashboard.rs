@@ -1,0 +1,175 @@
+//! The dashboard: its page, and what it shows.
+//!
+//! Called by [`crate::admin`]. Invariants: a request of another site's page gets nothing, whatever the name by
+//! which the browser has found this server; the page has no scripts, styles or data but the server's own.
+
+mod login;
+mod recorder;
+
+use crate::admin_reply::{self, Refusal};
+use crate::gateway::Gateway;
+use crate::{admission, certificates, page_cache, status};
+use outboard_admin_api::Endpoint;
+use outboard_admin_api::cache::Stats;
+use outboard_admin_api::dashboard::{Dashboard, Get, SlowRequest};
+use outboard_config::{ListenAddress, LogTarget};
+use outboard_dashboard::{Asset, HEADERS, Paths, Source, asset};
+use outboard_http_server::{Connection, HeaderBlock, RequestFacts, Written};
+use outboard_http1::Method;
+use outboard_log::{Level, Wall};
+use outboard_reactor::now_ms;
+pub(crate) use recorder::record_regularly;
+use std::cmp::Reverse;
+use std::rc::Rc;
+
+/// The responses that are put together at the same time.
+const VIEWERS_MAX: usize = 16;
+/// The bans that are listed.
+const BANS_MAX: usize = 100;
+/// The slow requests of all threads that are listed.
+const SLOW_MAX: usize = 32;
+
+/// Refuses a browser's request for another site's page; `None` for programs and for this server's own page.
+pub(crate) async fn try_refuse_other_sites(
+    connection: &mut Connection,
+    request: RequestFacts,
+) -> Option<Written> {
+    let source = source(connection, request);
+    if !source.is_browser() || source.is_own(&[]) {
+        return None;
+    }
+    let refusal = Refusal::new(403, "the request is of a page of another site");
+    let (status, kind, body) = admin_reply::render::<()>(Err(refusal));
+    Some(admin_reply::send(connection, request, status, kind, &body).await)
+}
+
+fn source(connection: &mut Connection, request: RequestFacts) -> Source<'_> {
+    let buffers = connection.buffers();
+    let field = |name: &[u8]| buffers.head.header(&buffers.input, name);
+    Source {
+        host: buffers.head.host(&buffers.input).unwrap_or_default(),
+        origin: field(b"origin"),
+        fetch_site: field(b"sec-fetch-site"),
+        fetch_mode: field(b"sec-fetch-mode"),
+        is_read: matches!(request.method, Method::Get | Method::Head),
+    }
+}
+
+/// Responds on the dashboard's own address.
+pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) -> Written {
+    let request = RequestFacts::of(connection);
+    match login::check(gateway, connection, request).await {
+        Ok(()) => {}
+        Err(refusal) => return refusal.send(connection, request).await,
+    }
+    let buffers = connection.buffers();
+    let path = buffers.head.path(&buffers.input).to_vec();
+    if let Some(sent) = try_send_asset(connection, request, &path).await {
+        return sent;
+    }
+    let buffers = connection.buffers();
+    let query = buffers.head.query(&buffers.input).unwrap_or_default();
+    let get = Get::from_query(&String::from_utf8_lossy(query));
+    let reply = match (path == Get::PATH.as_bytes() && request.method == Method::Get, get) {
+        (false, _) => Err(Refusal::new(404, "no such resource of the dashboard")),
+        (true, Ok(get)) => state(gateway, &get).await,
+        (true, Err(error)) => Err(Refusal::new(400, error)),
+    };
+    let (status, kind, body) = admin_reply::render(reply);
+    send(connection, request, (status, kind, HeaderBlock::default()), &body).await
+}
+
+/// Sends a file of the page.
+pub(crate) async fn try_send_asset(
+    connection: &mut Connection,
+    request: RequestFacts,
+    path: &[u8],
+) -> Option<Written> {
+    let is_read = matches!(request.method, Method::Get | Method::Head);
+    let Asset { content_type, bytes } =
+        asset(std::str::from_utf8(path).ok()?).filter(|_| is_read)?;
+    Some(send(connection, request, (200, content_type, HeaderBlock::default()), bytes).await)
+}
+
+/// Sends a response with the fields of the page, in addition to own ones.
+async fn send(
+    connection: &mut Connection,
+    request: RequestFacts,
+    (status, content_type, mut headers): (u16, &str, HeaderBlock),
+    body: &[u8],
+) -> Written {
+    for (name, value) in HEADERS.iter().chain(&[("Content-Type", content_type)]) {
+        headers.add(name.as_bytes(), value.as_bytes()).expect("a constant");
+    }
+    connection.respond(request, status, &headers, body).await
+}
+
+/// Everything that the page shows. Called on the lead's thread.
+///
+/// # Errors
+/// Too many viewers are waiting for theirs.
+pub(crate) async fn state(gateway: &Rc<Gateway>, get: &Get) -> Result<Dashboard, Refusal> {
+    let _viewer = gateway.viewers.clone();
+    if Rc::strong_count(&gateway.viewers) > 1 + VIEWERS_MAX {
+        return Err(Refusal::new(503, "too many dashboards are open"));
+    }
+    let status = status::of(gateway).await;
+    let others = gateway.shards.on_followers(async |gateway| watch(&gateway)).await;
+    let (mut paths, mut slow) = watch(gateway);
+    for (other_paths, other_slow) in others {
+        paths.extend(other_paths);
+        slow.extend(other_slow);
+    }
+    slow.sort_by_key(|request| Reverse(request.at_ms));
+    slow.truncate(SLOW_MAX);
+    let caches = page_cache::admin::stats(gateway, &Stats::default()).ok();
+    let mut bans = admission::admin::list(gateway).bans;
+    let banned = bans.len();
+    bans.truncate(BANS_MAX);
+    Ok(Dashboard {
+        now_ms: Wall::now().unix_us / 1_000,
+        started_ms: gateway.started.unix_us / 1_000,
+        status,
+        history: gateway.history.borrow().since(get.since_ms),
+        slow,
+        slow_after_ms: slow_after_ms(gateway),
+        paths: Paths::sum(paths),
+        caches: caches.map(|caches| caches.apps).unwrap_or_default(),
+        certificates: certificates::status(gateway).certificates,
+        bans,
+        banned,
+    })
+}
+
+/// The paths and the slow requests of a thread.
+fn watch(gateway: &Gateway) -> (Vec<outboard_admin_api::dashboard::Path>, Vec<SlowRequest>) {
+    let generation = gateway.generation();
+    // All pools of the thread share them.
+    let slow = generation.pools().next().map(|pool| pool.recent_slow().list());
+    (gateway.paths.watch(now_ms()), slow.unwrap_or_default())
+}
+
+fn slow_after_ms(gateway: &Gateway) -> Option<u64> {
+    let generation = gateway.generation();
+    let logs = generation.config.apps.iter().map(|app| &app.log.slow);
+    let is_on = logs.filter(|slow| slow.path != LogTarget::Off);
+    is_on.map(|slow| slow.threshold_ms).min()
+}
+
+/// Logs that passwords are sent in the clear, if they are.
+pub(crate) fn warn_of_plain_passwords(gateway: &Gateway) {
+    let generation = gateway.generation();
+    let address = generation.config.admin.dashboard.as_ref().map(|dashboard| &dashboard.listen);
+    if let Some(ListenAddress::Tcp(address)) = address
+        && !address.ip().is_loopback()
+    {
+        let text = format!(
+            "admin.dashboard: {address} has no TLS, so that others on the way can read passwords; listen on \
+             127.0.0.1 behind an app with TLS and a `proxy`"
+        );
+        gateway.server.log(Level::Warn, &text);
+    }
+}
+
+#[cfg(test)]
+mod tests;

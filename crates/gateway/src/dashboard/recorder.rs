@@ -1,0 +1,90 @@
+//! Records the history of the dashboard, on the lead.
+//!
+//! Spawned by the server. Invariants: a server that has nothing to do is not woken; other tasks run between
+//! any few apps.
+
+use crate::gateway::Gateway;
+use crate::latencies::Phase;
+use outboard_dashboard::Totals;
+use outboard_histogram::Snapshot;
+use outboard_log::Wall;
+use outboard_reactor::{activity, sleep, yield_now};
+use std::rc::Rc;
+
+/// The interval between two points.
+const INTERVAL_MS: u64 = 5_000;
+/// The apps whose durations are added up in a turn of the loop.
+const APPS_PER_TURN: usize = 16;
+
+/// Records for as long as the server runs.
+pub(crate) async fn record_regularly(gateway: Rc<Gateway>) {
+    record(&gateway).await;
+    loop {
+        activity().await;
+        let now_ms = Wall::now().unix_us / 1_000;
+        let since_ms = now_ms.saturating_sub(gateway.history.borrow().last_ms());
+        if since_ms > 2 * INTERVAL_MS {
+            // The end of a quiet time, which is not part of the interval that begins.
+            record(&gateway).await;
+        }
+        sleep(INTERVAL_MS).await;
+        record(&gateway).await;
+    }
+}
+
+/// Adds a point to the history.
+pub(super) async fn record(gateway: &Rc<Gateway>) {
+    let others = gateway.shards.on_followers(async |gateway| of_thread(&gateway).await).await;
+    let mut sum = of_thread(gateway).await;
+    for other in others {
+        sum.classes.iter_mut().zip(other.classes).for_each(|(sum, count)| *sum += count);
+        sum.body_bytes += other.body_bytes;
+        sum.in_flight += other.in_flight;
+        sum.waiting += other.waiting;
+        let phases = sum.phases.iter_mut().zip(&other.phases);
+        phases.for_each(|((_, sum), (_, other))| sum.add(other));
+    }
+    add_common(gateway, &mut sum);
+    gateway.history.borrow_mut().add(sum);
+}
+
+/// What the threads count separately.
+async fn of_thread(gateway: &Gateway) -> Totals {
+    let mut totals = Totals::default();
+    {
+        let counters = gateway.server.counters();
+        // What is no class of HTTP is counted as an incomplete response.
+        for (class, count) in counters.by_class.iter().enumerate() {
+            totals.classes[if class < 6 { class } else { 0 }] += count;
+        }
+        totals.body_bytes = counters.body_bytes;
+    }
+    for pool in gateway.pools.borrow().iter() {
+        let (in_flight, waiting) = pool.load();
+        totals.in_flight += in_flight as u64;
+        totals.waiting += waiting as u64;
+    }
+    totals.phases = Phase::ALL.map(|phase| (phase.name(), Snapshot::default())).into();
+    let generation = gateway.generation();
+    for apps in generation.apps.chunks(APPS_PER_TURN) {
+        for app in apps {
+            for (phase, (_, sum)) in Phase::ALL.into_iter().zip(&mut totals.phases) {
+                app.latencies.add_phase(phase, sum);
+            }
+        }
+        yield_now().await;
+    }
+    totals
+}
+
+/// What all threads have in common.
+fn add_common(gateway: &Gateway, totals: &mut Totals) {
+    totals.at_ms = Wall::now().unix_us / 1_000;
+    totals.connections = gateway.server.open_connections();
+    let generation = gateway.generation();
+    for cache in generation.apps.iter().filter_map(|app| app.page_cache.as_ref()) {
+        let [(_, hits), (_, stale), (_, misses), _] = cache.responses();
+        totals.hits += hits + stale;
+        totals.misses += misses;
+    }
+}

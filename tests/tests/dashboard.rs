@@ -1,0 +1,389 @@
+//! The dashboard in a real browser, in front of a real server: its figures, its bounds, and who sees it.
+//! Screenshots are left in the target folder, `tmp/dashboard`.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{Browser, Child, Configured, Launch, Request, Server, Wire, eventually};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::path::Path;
+
+const TABLES: &str =
+    "[log.slow]\npath = \"off.log\"\nthreshold = \"100ms\"\n[pool]\nmin = 2\nmax = 2\n";
+const SLOW: &str = "/index.php?slow";
+
+fn site() -> Configured {
+    Configured::serving("dashboard", TABLES)
+}
+
+/// `outboard dashboard` and the URL that it prints.
+struct Dashboard {
+    url: String,
+    _child: Child,
+}
+
+impl Dashboard {
+    #[track_caller]
+    fn of(site: &Configured) -> Dashboard {
+        let launch =
+            Launch::new(&Server::binary().to_string_lossy()).args(["dashboard", "--admin"]);
+        let child = launch.arg(site.admin_socket()).start();
+        let url = |line: &str| line.strip_prefix("dashboard: ").map(str::to_owned);
+        let url = child.wait_for(url).unwrap_or_else(|output| panic!("{output}"));
+        Dashboard { url, _child: child }
+    }
+
+    fn address(&self) -> SocketAddr {
+        let (_, rest) = self.url.split_once("://").expect("a URL");
+        rest.split_once("/#").expect("a token").0.parse().expect("an address")
+    }
+
+    fn token(&self) -> &str {
+        self.url.split_once("#token=").expect("a token").1
+    }
+
+    /// A browser that shows the page, with figures.
+    #[track_caller]
+    fn open(&self) -> Browser {
+        let mut browser = Browser::start();
+        browser.visit(&self.url);
+        browser.wait_until(RUNNING);
+        browser
+    }
+}
+
+const RUNNING: &str = "document.querySelector('#state').dataset.state === 'running'";
+
+/// The text of an element, in one line.
+#[track_caller]
+fn text(browser: &mut Browser, selector: &str) -> String {
+    let script = format!("document.querySelector({selector:?})?.innerText ?? ''");
+    let text = browser.evaluate(&script).as_str().expect("a text").to_owned();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The cells of a table's rows.
+fn rows(browser: &mut Browser, section: &str) -> Vec<Vec<String>> {
+    let rows = browser.evaluate(&format!(
+        "[...document.querySelectorAll('#{section} tbody tr')].map((row) =>
+            [...row.cells].map((cell) => cell.textContent))"
+    ));
+    let cells = |row: &Value| row.as_array().expect("a row").iter().map(string).collect();
+    rows.as_array().expect("rows").iter().map(cells).collect()
+}
+
+fn string(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}
+
+fn picture(browser: &mut Browser, name: &str) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard");
+    browser.screenshot(&folder.join(format!("{name}.png")));
+}
+
+#[test]
+fn the_figures_are_those_of_the_status() {
+    let site = site();
+    let mut client = site.client();
+    for _ in 0..40 {
+        client.get("/index.php").expect(200).saying("page");
+    }
+    client.get("/index.php?fails").expect(500);
+    client.get("/%00").expect(400);
+    client.get(SLOW).expect(200);
+    let held = site.hold();
+    let dashboard = Dashboard::of(&site);
+    let mut browser = dashboard.open();
+    let status = site.status();
+    let requests = status["requests"].as_u64().expect("a number");
+    assert!(requests >= 43, "{status}");
+    let tiles = text(&mut browser, "#tiles");
+    assert!(tiles.contains(&format!("{requests} since the start")), "{tiles}");
+    assert!(tiles.contains("1 of 2") && tiles.contains("1 × 5xx since the start"), "{tiles}");
+    let mut pids: Vec<String> = status["pools"][0]["workers"]
+        .as_array()
+        .expect("workers")
+        .iter()
+        .map(|worker| worker["pid"].to_string())
+        .collect();
+    let workers = rows(&mut browser, "pools");
+    let mut shown: Vec<String> = workers.iter().map(|row| row[0].clone()).collect();
+    pids.sort();
+    shown.sort();
+    assert_eq!(shown, pids);
+    let busy = workers.iter().find(|row| row[0] == held.pid().to_string()).expect("it is shown");
+    assert!(busy[1] == "busy" && busy[3].starts_with("GET /gated.php?gate="), "{busy:?}");
+    let latency = status["latencies"].as_array().expect("rows").iter();
+    let all = latency.filter(|row| row["kind"] == "all").map(|row| row["count"].to_string());
+    let kinds = rows(&mut browser, "kinds");
+    assert_eq!(
+        kinds.iter().filter(|row| row[0] == "site").map(|row| row[1].clone()).collect::<Vec<_>>(),
+        all.collect::<Vec<_>>()
+    );
+    let reasons = rows(&mut browser, "refusals");
+    assert!(reasons.iter().any(|row| row[1] == "400" && row[2] == "1"), "{reasons:?}");
+    assert_eq!(browser.complaints("http"), Vec::<String>::new());
+    picture(&mut browser, "light");
+    held.finishes();
+    browser.wait_until(
+        "[...document.querySelectorAll('#pools tbody tr')].every((row) => row.cells[1].textContent === 'idle')",
+    );
+}
+
+#[test]
+fn a_slow_request_is_shown_with_its_backtrace() {
+    let site = site();
+    let dashboard = Dashboard::of(&site);
+    let mut browser = dashboard.open();
+    let none = text(&mut browser, "#slow");
+    assert!(none.contains("No request has taken PHP longer than 100 ms"), "{none}");
+    site.client().get(SLOW).expect(200);
+    browser.wait_until("!!document.querySelector('#slow details')");
+    browser.evaluate("document.querySelector('#slow summary').click()");
+    let slow = text(&mut browser, "#slow details");
+    assert!(slow.contains("GET /index.php?slow") && slow.contains("loads_orders"), "{slow}");
+    assert!(slow.contains("renders_report"), "{slow}");
+    // It stays open when new figures come.
+    site.client().get(SLOW).expect(200);
+    browser.wait_until("document.querySelectorAll('#slow details').length === 2");
+    assert_eq!(browser.evaluate("document.querySelectorAll('#slow details[open]').length"), 1);
+}
+
+#[test]
+fn rates_and_durations_are_drawn_while_requests_come() {
+    let site = site();
+    let dashboard = Dashboard::of(&site);
+    let mut browser = dashboard.open();
+    let mut client = site.client();
+    let drawn = "document.querySelector('#rates .a2').getAttribute('d').length > 20
+        && document.querySelector('#durations .l2').getAttribute('d').length > 20
+        && /2xx \\d/.test(document.querySelector('#rates output').textContent)";
+    eventually("both charts are drawn", || {
+        client.get("/index.php").expect(200);
+        browser.evaluate(drawn) == true
+    });
+    let paths = rows(&mut browser, "paths");
+    assert_eq!(paths[0][0], "/index.php", "{paths:?}");
+    let label = browser.evaluate("document.querySelector('#rates svg').getAttribute('aria-label')");
+    assert!(string(&label).starts_with("Responses per second, now: 2xx"), "{label}");
+    browser.prefer("dark");
+    picture(&mut browser, "dark");
+}
+
+#[test]
+fn what_clients_send_is_text() {
+    let site = site();
+    let dashboard = Dashboard::of(&site);
+    let mut browser = dashboard.open();
+    let hostile =
+        "/<script>document.title='taken'</script><img/src=x/onerror=document.title='taken'>";
+    let escaped = hostile.replace('<', "%3C").replace('>', "%3E");
+    eventually("the path is shown", || {
+        let mut wire = site.wire();
+        for target in [hostile, &escaped, &format!("{SLOW}&{hostile}")] {
+            wire.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\nUser-Agent: <i>\r\n\r\n"));
+        }
+        drop(wire);
+        let target = format!("{SLOW}&{}", escaped);
+        site.client().get(&target);
+        site.client().send(&Request::get(&escaped));
+        rows(&mut browser, "paths").iter().any(|row| row[0].contains("script"))
+            && browser.evaluate("!!document.querySelector('#slow details')") == true
+    });
+    let inserted = "document.querySelectorAll('main script, main img').length";
+    assert_eq!(browser.evaluate(inserted), 0);
+    assert!(!string(&browser.evaluate("document.title")).contains("taken"));
+    assert_eq!(browser.complaints("http"), Vec::<String>::new());
+}
+
+#[test]
+fn the_page_survives_a_restart_of_the_server() {
+    let site = site();
+    site.client().get("/index.php").expect(200);
+    let dashboard = Dashboard::of(&site);
+    let mut browser = dashboard.open();
+    let before = text(&mut browser, "#pools tbody");
+    let docroot = site.into_killed();
+    browser.wait_until("document.querySelector('#state').dataset.state === 'lost'");
+    browser
+        .wait_until("document.querySelector('#notice').textContent.includes('does not respond')");
+    assert_eq!(text(&mut browser, "#pools tbody"), before, "the last figures stay");
+    picture(&mut browser, "lost");
+    let site = Configured::start(docroot, &Configured::text(TABLES));
+    browser.wait_until(RUNNING);
+    browser.wait_until("document.querySelector('#notice').textContent.includes('was restarted')");
+    let pid = site.status()["pools"][0]["workers"][0]["pid"].to_string();
+    browser
+        .wait_until(&format!("document.querySelector('#pools tbody').textContent.includes({pid})"));
+}
+
+#[test]
+fn a_telephone_shows_it_without_scrolling_sideways() {
+    let site = site();
+    let long = format!("/index.php/{}?{}", "a".repeat(300), "b".repeat(2_000));
+    let dashboard = Dashboard::of(&site);
+    let mut browser = dashboard.open();
+    browser.resize(360, 740);
+    eventually("a long path and a slow request are shown", || {
+        site.client().get(&long);
+        site.client().get(&format!("{SLOW}&{}", "c".repeat(400)));
+        let shown =
+            "!!document.querySelector('#paths td') && !!document.querySelector('#slow details')";
+        browser.evaluate(shown) == true
+    });
+    browser.evaluate("document.querySelector('#slow summary').click()");
+    for scheme in ["dark", "light"] {
+        browser.prefer(scheme);
+        assert_eq!(browser.evaluate("document.documentElement.scrollWidth"), 360);
+        picture(&mut browser, &format!("telephone-{scheme}"));
+    }
+}
+
+#[test]
+fn updates_can_be_paused() {
+    let site = site();
+    let dashboard = Dashboard::of(&site);
+    let mut browser = dashboard.open();
+    browser.evaluate("document.querySelector('#pause').click()");
+    browser.wait_until("document.querySelector('#state').textContent === 'running, paused'");
+    let pressed = "document.querySelector('#pause').getAttribute('aria-pressed')";
+    assert_eq!(browser.evaluate(pressed), "true");
+    site.client().get("/index.php").expect(200);
+    browser.evaluate("document.querySelector('#pause').click()");
+    browser
+        .wait_until("document.querySelector('#tiles').textContent.includes('1 since the start')");
+}
+
+#[test]
+fn the_flame_graph_shows_functions_of_php() {
+    let site = Configured::serving("profile", "");
+    let dashboard = Dashboard::of(&site);
+    let mut browser = dashboard.open();
+    browser.evaluate("document.querySelector('#flame button').click()");
+    browser.wait_until("document.querySelector('#flame .note').textContent.startsWith('Sampling')");
+    let mut client = site.client();
+    eventually("the samples are taken", || {
+        client.get("/index.php");
+        browser.evaluate("document.querySelectorAll('#frames button').length > 1") == true
+    });
+    let names = text(&mut browser, "#frames");
+    assert!(names.contains("site"), "{names}");
+    picture(&mut browser, "flame");
+}
+
+// ---- who sees it
+
+fn exchange(address: SocketAddr, request: &str) -> String {
+    let mut wire = Wire::open(address);
+    wire.send(request);
+    wire.finish_sending();
+    wire.to_end()
+}
+
+fn get(address: SocketAddr, target: &str, fields: &str) -> String {
+    exchange(
+        address,
+        &format!("GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{fields}\r\n"),
+    )
+}
+
+#[test]
+fn the_url_is_valid_once_and_data_needs_its_key() {
+    let site = site();
+    let dashboard = Dashboard::of(&site);
+    let (address, token) = (dashboard.address(), dashboard.token());
+    assert!(get(address, "/", "").starts_with("HTTP/1.1 200"), "the page has no secrets");
+    for key in ["", "Authorization: Bearer \r\n", &format!("Authorization: Bearer {token}\r\n")] {
+        assert!(get(address, "/dashboard/state", key).starts_with("HTTP/1.1 401"), "{key}");
+    }
+    let mut first = dashboard.open();
+    assert_eq!(first.evaluate("location.hash"), "", "the token does not stay in the address");
+    first.visit(&format!("http://{address}/"));
+    first.wait_until(RUNNING);
+    let mut second = Browser::start();
+    second.visit(&dashboard.url);
+    second.wait_until("document.querySelector('#notice').textContent.includes('needs a new link')");
+    let key = string(&first.evaluate("sessionStorage.getItem('outboard')"));
+    let key = format!("Authorization: Bearer {key}\r\n");
+    assert!(get(address, "/dashboard/state", &key).starts_with("HTTP/1.1 200"));
+    for target in ["/status", "/metrics", "/stop", "/dashboard/../stop", "/cache/purge?all=true"] {
+        assert!(get(address, target, &key).starts_with("HTTP/1.1 404"), "{target}");
+    }
+    let with_key = |fields: &str| get(address, "/dashboard/state", &format!("{key}{fields}"));
+    for fields in ["Origin: http://evil.example\r\n", "Sec-Fetch-Site: cross-site\r\n"] {
+        assert!(with_key(fields).starts_with("HTTP/1.1 403"), "{fields}");
+    }
+    let rebound = format!(
+        "GET /dashboard/state HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n{key}\r\n"
+    );
+    assert!(exchange(address, &rebound).starts_with("HTTP/1.1 403"));
+}
+
+#[test]
+fn an_address_of_its_own_needs_a_password() {
+    // `open sesame`, with bcrypt.
+    let hash = "$2y$08$VGnAzOxaXBBENiGljOQ27OFthe34VsFItvyAI/W6Otmltmx8/yshS";
+    let text = format!(
+        "{TABLES}[admin.dashboard]\nlisten = \"127.0.0.1:0\"\nhosts = [\"ops.example\"]\n\
+        basic_auth = {{ users = {{ ops = '{hash}' }} }}\n"
+    );
+    let site = Configured::serving("dashboard", &text);
+    let status = site.status();
+    let names = status["listeners"].as_array().expect("addresses").iter().map(string);
+    let served = site.served_at().to_string();
+    let address: SocketAddr = names
+        .filter(|name| *name != served)
+        .find_map(|name| name.parse().ok())
+        .expect("its address");
+    let of =
+        |password: &str| format!("Authorization: Basic {}\r\n", base64(&format!("ops:{password}")));
+    let refused = get(address, "/", "");
+    assert!(
+        refused.starts_with("HTTP/1.1 401") && refused.contains("WWW-Authenticate: Basic"),
+        "{refused}"
+    );
+    assert!(!refused.contains("<html"), "not even the page");
+    let page = get(address, "/", &of("open sesame"));
+    assert!(
+        page.starts_with("HTTP/1.1 200")
+            && page.contains("Content-Security-Policy: default-src 'none'"),
+        "{page}"
+    );
+    assert!(get(address, "/dashboard/state", &of("open sesame")).contains("\"pools\""));
+    for target in ["/status", "/stop", "/metrics", "/cache/stats"] {
+        assert!(get(address, target, &of("open sesame")).starts_with("HTTP/1.1 404"), "{target}");
+    }
+    let named = |host: &str| {
+        exchange(
+            address,
+            &format!(
+                "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{}\r\n",
+                of("open sesame")
+            ),
+        )
+    };
+    assert!(named("ops.example").starts_with("HTTP/1.1 200"));
+    assert!(named("evil.example").starts_with("HTTP/1.1 403"));
+    let guesses: Vec<String> =
+        (0..12).map(|number| get(address, "/", &of(&number.to_string()))).collect();
+    let count = |status: &str| guesses.iter().filter(|reply| reply.starts_with(status)).count();
+    // The right password was the first attempt.
+    assert_eq!((count("HTTP/1.1 401"), count("HTTP/1.1 429")), (9, 3));
+    assert!(
+        get(address, "/", &of("open sesame")).starts_with("HTTP/1.1 200"),
+        "a known password is no attempt"
+    );
+    site.logs(&["dashboard: a wrong password from 127.0.0.1"]);
+}
+
+/// RFC 4648, section 4.
+fn base64(text: &str) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let letters = |chunk: &[u8]| {
+        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        let letter = |at: usize| ALPHABET[(bits >> (18 - 6 * at)) as usize & 63] as char;
+        (0..4).map(|at| if at <= chunk.len() { letter(at) } else { '=' }).collect::<String>()
+    };
+    text.as_bytes().chunks(3).map(letters).collect()
+}
