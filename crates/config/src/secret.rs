@@ -30,6 +30,12 @@ pub(crate) fn is_named(name: &str) -> bool {
     NAMES.iter().any(|known| plain.contains(known))
 }
 
+/// Whether the value at this path is a secret: by a name in it, or a password's hash, whose key is a user.
+pub(crate) fn is_at(path: &[String]) -> bool {
+    let are_hashes = |pair: &[String]| pair[0] == "basic_auth" && pair[1] == "users";
+    path.iter().any(|key| is_named(key)) || path.windows(2).any(are_hashes)
+}
+
 /// The text without the secrets in it.
 pub(crate) fn redact(text: &str, secrets: &[String]) -> String {
     // A secret that contains another one goes first.

@@ -127,9 +127,7 @@ impl Settings<'_> {
 
     fn redacted(&self, path: &[String], value: &Value) -> Value {
         match value {
-            Value::String(_) | Value::Array(_) if path.iter().any(|key| secret::is_named(key)) => {
-                secret::REDACTED.into()
-            }
+            Value::String(_) | Value::Array(_) if secret::is_at(path) => secret::REDACTED.into(),
             Value::Array(list) => {
                 list.iter().map(|one| secret::redact_value(one, self.secrets)).collect()
             }
@@ -175,8 +173,11 @@ mod tests {
     #[test]
     fn secrets_are_left_out() {
         let text = "[app.a]\nroot = \"a\"\nuser = \"${file:u}\"\nphp.env.DB_PASSWORD = \"x\"\n\
-                    php.env.URL = \"mysql://me:pw@db/x\"\nphp.env.NAME = \"x\"\n";
+                    php.env.URL = \"mysql://me:pw@db/x\"\nphp.env.NAME = \"x\"\n\
+                    [[app.a.access]]\nbasic_auth.users.ann = \"$2y$04$abcdefghijklmnopqrstuuVzU0q8E7xq0vNRJ0xj0Q1J8gJ5w3k3K\"\n";
         assert_eq!(setting(text, "app.a.user").value, secret::REDACTED);
+        let hash = "app.a.access.0.basic_auth.users.ann";
+        assert_eq!(setting(text, hash).value, secret::REDACTED);
         assert_eq!(setting(text, "app.a.php.env.DB_PASSWORD").value, secret::REDACTED);
         assert_eq!(setting(text, "app.a.php.env.URL").value, "mysql://[redacted]@db/x");
         assert_eq!(setting(text, "app.a.php.env.NAME").value, "x");
