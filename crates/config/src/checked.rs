@@ -24,6 +24,7 @@ mod php;
 mod pool;
 mod proxy;
 mod rewrite;
+mod sandbox;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -57,6 +58,7 @@ pub use php::{Php, Rlimits};
 pub use pool::Pool;
 pub use proxy::Proxy;
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
+pub use sandbox::Sandbox;
 pub use tasks::Tasks;
 pub use tracing::{AcceptContext, Tracing};
 pub use worker::{Isolation, Mode, Worker};

@@ -2,6 +2,7 @@
 //!
 //! Called for each pool. Invariant: settings that the gateway depends on cannot be configured.
 
+use crate::sandbox;
 use outboard_config::{self as config, App, Mode};
 use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
 use outboard_spawner::users;
@@ -66,6 +67,7 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
         env: environment(app),
         run_as: run_as(app)?,
         no_new_privileges: php.no_new_privileges,
+        sandbox: app.sandbox.as_ref().map(|sandbox| sandbox::of(app, sandbox)),
         rlimits: Rlimits {
             files: php.rlimits.files,
             core_bytes: Some(php.rlimits.core_bytes),

@@ -17,6 +17,7 @@ pub mod exchange;
 mod host_settings;
 pub mod pool;
 mod rings;
+mod sandbox;
 mod script_span;
 pub mod tasks;
 mod worker_id;

@@ -1,0 +1,39 @@
+//! The sandbox of an app's processes: what PHP, and every program that it starts, can reach.
+//!
+//! Called by `startup` in the zygote, which has one thread; workers inherit it, so a request costs nothing.
+//! In two steps, because the paths in PHP's settings are known once PHP has started: first the system calls
+//! and other processes, then files. Invariant: no script of the app runs before both, except
+//! `opcache.preload`, which runs while PHP starts.
+
+mod paths;
+
+use outboard_ring::control::Sandbox;
+use outboard_sandbox::{Enforced, Filter, Profile};
+use std::io;
+
+/// Before PHP starts: system calls, and processes that are not the app's.
+pub(crate) fn enter(sandbox: &Sandbox) -> io::Result<()> {
+    if outboard_sandbox::isolate().map_err(io::Error::other)? == Enforced::Not {
+        eprintln!(
+            "outboard-php: the kernel has no Landlock: PHP's files, signals and connections are \
+             restricted by its user only"
+        );
+    }
+    let profile = if sandbox.is_strict { Profile::StrictPhp } else { Profile::Php };
+    if let Err(error) = Filter::new(profile).and_then(|filter| filter.apply()) {
+        eprintln!("outboard-php: {error}: PHP's system calls are not restricted");
+    }
+    Ok(())
+}
+
+/// After PHP has started: files and ports.
+pub(crate) fn restrict_files(sandbox: &Sandbox) -> io::Result<()> {
+    let files = paths::files(sandbox);
+    let enforced = outboard_sandbox::restrict_files(&files).map_err(io::Error::other)?;
+    if enforced == Enforced::Partly {
+        eprintln!(
+            "outboard-php: the kernel knows a part of the sandbox only: see the versions in docs/guide/sandbox.md"
+        );
+    }
+    Ok(())
+}
