@@ -5,6 +5,7 @@
 //! and other processes, then files. Invariant: no script of the app runs before both, except
 //! `opcache.preload`, which runs while PHP starts.
 
+pub(crate) mod monitor;
 mod paths;
 
 use outboard_ring::control::Sandbox;
@@ -12,7 +13,7 @@ use outboard_sandbox::{Enforced, Filter, Profile};
 use std::io;
 
 /// Before PHP starts: system calls, and processes that are not the app's.
-pub(crate) fn enter(sandbox: &Sandbox) -> io::Result<()> {
+pub(crate) fn enter(sandbox: &Sandbox, app: &str) -> io::Result<()> {
     if outboard_sandbox::isolate().map_err(io::Error::other)? == Enforced::Not {
         eprintln!(
             "outboard-php: the kernel has no Landlock: PHP's files, signals and connections are \
@@ -20,8 +21,18 @@ pub(crate) fn enter(sandbox: &Sandbox) -> io::Result<()> {
         );
     }
     let profile = if sandbox.is_strict { Profile::StrictPhp } else { Profile::Php };
-    if let Err(error) = Filter::new(profile).and_then(|filter| filter.apply()) {
+    if let Err(error) = filter(profile, app) {
         eprintln!("outboard-php: {error}: PHP's system calls are not restricted");
+    }
+    Ok(())
+}
+
+/// Without a monitor denied calls fail in the same way, and are not logged.
+fn filter(profile: Profile, app: &str) -> Result<(), outboard_sandbox::Error> {
+    let filter = Filter::new(profile)?;
+    if let Err(error) = monitor::start(&filter, app) {
+        eprintln!("outboard-php: denied system calls are not logged: {error}");
+        return filter.apply();
     }
     Ok(())
 }

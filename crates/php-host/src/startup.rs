@@ -6,7 +6,7 @@
 
 use crate::capture::Capture;
 use crate::ini_files::IniFiles;
-use crate::{engine, ini, process, sandbox};
+use crate::{engine, ini, process};
 use outboard_ring::control::{self, Event, HostSettings};
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -60,8 +60,9 @@ pub(crate) fn start(
         process::forbid_new_privileges()
             .map_err(|error| StartError::new("cannot forbid new privileges", error))?;
     }
-    if let Some(settings) = &settings.sandbox {
-        sandbox::enter(settings).map_err(|error| StartError::new("the sandbox", error))?;
+    if let Some(sandbox) = &settings.sandbox {
+        crate::sandbox::enter(sandbox, &settings.app)
+            .map_err(|error| StartError::new("the sandbox", error))?;
     }
     process::add_user_variables();
     let files = IniFiles::of(settings);
@@ -80,8 +81,9 @@ pub(crate) fn start(
         // Unknown names are values of extensions that are not loaded: no error, as in php.ini.
         engine::fix_ini(name);
     }
-    if let Some(settings) = &settings.sandbox {
-        sandbox::restrict_files(settings).map_err(|error| StartError::new("the sandbox", error))?;
+    if let Some(sandbox) = &settings.sandbox {
+        crate::sandbox::restrict_files(sandbox)
+            .map_err(|error| StartError::new("the sandbox", error))?;
     }
     Ok(Event::Started {
         pid: std::process::id().cast_signed(),

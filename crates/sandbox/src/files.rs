@@ -63,6 +63,21 @@ pub fn isolate() -> Result<Enforced, Error> {
     enter().map(enforced).map_err(Error::Landlock)
 }
 
+/// From here on, the process creates no devices, signals no process that it has not started itself, and
+/// starts no programs unless it `starts_programs`. Files and addresses are not restricted.
+///
+/// # Errors
+/// As [`restrict_files`].
+pub fn confine_server(starts_programs: bool) -> Result<Enforced, Error> {
+    let enter = || -> Result<RestrictionStatus, landlock::RulesetError> {
+        let devices = AccessFs::MakeChar | AccessFs::MakeBlock;
+        let programs = if starts_programs { BitFlags::EMPTY } else { AccessFs::Execute.into() };
+        let ruleset = Ruleset::default().handle_access(devices | programs)?;
+        ruleset.scope(Scope::Signal)?.create()?.restrict_self()
+    };
+    enter().map(enforced).map_err(Error::Landlock)
+}
+
 fn apply(files: &Files) -> Result<Enforced, landlock::RulesetError> {
     let all = AccessFs::from_all(KNOWN);
     let read = AccessFs::ReadFile | AccessFs::ReadDir;

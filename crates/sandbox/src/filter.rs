@@ -125,7 +125,7 @@ fn sockets(profile: Profile) -> Result<Vec<SeccompRule>, BackendError> {
             .map(|family| family as u64);
     let other = [unix, ip4, ip6, netlink].map(|family| condition(0, Ne, family));
     let mut netlink_protocols = vec![libc::NETLINK_ROUTE];
-    if profile == Profile::Gateway {
+    if matches!(profile, Profile::Server | Profile::ServerWithPrograms) {
         netlink_protocols.push(libc::NETLINK_SOCK_DIAG);
     }
     let protocols = netlink_protocols.into_iter().map(|one| condition(2, Ne, one as u64));
@@ -193,8 +193,8 @@ mod tests {
     }
 
     #[test]
-    fn the_gateway_may_ask_for_the_owner_of_a_connection_but_start_nothing() {
-        filtered(Profile::Gateway, || {
+    fn a_server_finds_owners_of_connections_and_starts_nothing() {
+        filtered(Profile::Server, || {
             let diag = Some(rustix::net::netlink::SOCK_DIAG);
             assert!(socket(Family::NETLINK, SocketType::DGRAM, diag).is_ok());
             let started = std::process::Command::new("/bin/true").status();

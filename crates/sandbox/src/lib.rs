@@ -11,7 +11,7 @@ mod files;
 mod filter;
 mod system_calls;
 
-pub use files::{Enforced, Files, isolate, restrict_files};
+pub use files::{Enforced, Files, confine_server, isolate, restrict_files};
 pub use filter::{Filter, Program};
 pub use system_calls::{Profile, name_of, rule_of};
 

@@ -15,7 +15,9 @@ pub enum Profile {
     /// A PHP host that starts no programs.
     StrictPhp,
     /// The gateway after it has dropped root, which starts no programs either.
-    Gateway,
+    Server,
+    /// The same, where the configuration names a program for certificates.
+    ServerWithPrograms,
 }
 
 /// A rule, and the calls that it denies whatever their arguments.
@@ -64,7 +66,8 @@ const BY_ARGUMENT: [Rule; 2] =
 
 /// The rules of a profile.
 pub(crate) fn denied(profile: Profile) -> impl Iterator<Item = &'static Rule> {
-    let exec = (profile != Profile::Php).then_some(&EXEC);
+    let no_programs = matches!(profile, Profile::StrictPhp | Profile::Server);
+    let exec = no_programs.then_some(&EXEC);
     DENIED.iter().chain(exec)
 }
 

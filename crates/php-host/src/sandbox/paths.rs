@@ -182,9 +182,9 @@ mod tests {
         let folder = scratch("project");
         fs::create_dir_all(folder.join("shop/public")).unwrap();
         let root = folder.join("shop/public");
-        assert_eq!(app_directories(&[root.clone()]), [root.clone()]);
+        assert_eq!(app_directories(std::slice::from_ref(&root)), std::slice::from_ref(&root));
         fs::write(folder.join("shop/composer.json"), "{}").unwrap();
-        assert_eq!(app_directories(&[root.clone()]), [folder.join("shop"), root]);
+        assert_eq!(app_directories(std::slice::from_ref(&root)), [folder.join("shop"), root]);
         fs::remove_dir_all(folder).unwrap();
     }
 
@@ -195,10 +195,14 @@ mod tests {
         fs::create_dir_all(folder.join("elsewhere")).unwrap();
         symlink("releases/1", folder.join("current")).unwrap();
         let root = folder.join("current/public");
-        assert_eq!(app_directories(&[root.clone()]), [folder.clone(), root]);
+        assert_eq!(app_directories(std::slice::from_ref(&root)), [folder.clone(), root]);
         symlink("/usr", folder.join("foreign")).unwrap();
         let root = folder.join("foreign");
-        assert_eq!(app_directories(&[root.clone()]), [root], "the link leads out of the directory");
+        assert_eq!(
+            app_directories(std::slice::from_ref(&root)),
+            [root.as_path()],
+            "the link leads out of the directory"
+        );
         fs::remove_dir_all(folder).unwrap();
     }
 
