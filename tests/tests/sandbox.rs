@@ -3,7 +3,8 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Certificate, Configured, Docroot, Request};
+use outboard_e2e::{Certificate, Configured, Docroot, Request, eventually};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -308,4 +309,31 @@ fn a_denied_call_is_logged_with_its_rule_and_program() {
     let site = Configured::serving("sandbox/www", "[pool]\nmin = 1\nmax = 1\n");
     assert_eq!(site.client().get("/denied.php").expect(200).text(), "Operation not permitted");
     site.logs(&["sandbox: ", "unshare", "may not call unshare", "rule namespaces"]);
+}
+
+#[test]
+fn a_monitor_ends_with_its_zygote() {
+    let site = Configured::serving("sandbox/www", "[pool]\nmin = 1\nmax = 1\n");
+    let monitors = site.monitors();
+    assert_eq!(monitors.len(), 1);
+    let zygote = Pid::from_raw(parent(monitors[0]) as i32).expect("a process");
+    kill_process(zygote, Signal::KILL).expect("it runs");
+    let are_gone =
+        |pids: &[u32]| !pids.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists());
+    eventually("its monitor has gone", || are_gone(&monitors));
+    eventually("the next zygote has one", || site.monitors().len() == 1);
+    let monitors = site.monitors();
+    drop(site.into_killed());
+    eventually("it ends with the gateway", || are_gone(&monitors));
+}
+
+#[test]
+fn a_killed_monitor_permits_nothing() {
+    let site = Configured::serving("sandbox/www", "[pool]\nmin = 1\nmax = 1\n");
+    for monitor in site.monitors() {
+        let monitor = Pid::from_raw(monitor as i32).expect("a process");
+        kill_process(monitor, Signal::KILL).expect("it runs");
+    }
+    let text = || site.client().get("/denied.php").expect(200).text();
+    eventually("the call has no monitor", || text().contains("Function not implemented"));
 }
