@@ -14,12 +14,7 @@ use std::io;
 
 /// Before PHP starts: system calls, and processes that are not the app's.
 pub(crate) fn enter(sandbox: &Sandbox, app: &str) -> io::Result<()> {
-    if outboard_sandbox::isolate().map_err(io::Error::other)? == Enforced::Not {
-        eprintln!(
-            "outboard-php: the kernel has no Landlock: PHP's files, signals and connections are \
-             restricted by its user only"
-        );
-    }
+    outboard_sandbox::isolate().map_err(io::Error::other)?;
     let profile = if sandbox.is_strict { Profile::StrictPhp } else { Profile::Php };
     if let Err(error) = filter(profile, app) {
         eprintln!("outboard-php: {error}: PHP's system calls are not restricted");
@@ -40,11 +35,11 @@ fn filter(profile: Profile, app: &str) -> Result<(), outboard_sandbox::Error> {
 /// After PHP has started: files and ports.
 pub(crate) fn restrict_files(sandbox: &Sandbox) -> io::Result<()> {
     let files = paths::files(sandbox);
-    let enforced = outboard_sandbox::restrict_files(&files).map_err(io::Error::other)?;
-    if enforced == Enforced::Partly {
-        eprintln!(
-            "outboard-php: the kernel knows a part of the sandbox only: see the versions in docs/guide/sandbox.md"
-        );
-    }
+    let missing = match outboard_sandbox::restrict_files(&files).map_err(io::Error::other)? {
+        Enforced::Fully => return Ok(()),
+        Enforced::Partly => "knows a part of the rules for files, signals and connections only",
+        Enforced::Not => "has no rules for files, signals and connections: the user decides alone",
+    };
+    eprintln!("sandbox: the kernel {missing} (Landlock; docs/guide/sandbox.md)");
     Ok(())
 }
