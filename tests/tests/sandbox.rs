@@ -337,3 +337,21 @@ fn a_killed_monitor_permits_nothing() {
     let text = || site.client().get("/denied.php").expect(200).text();
     eventually("the call has no monitor", || text().contains("Function not implemented"));
 }
+
+#[test]
+fn limits_of_a_control_group_that_cannot_be_set_are_logged() {
+    let tables = "[app.site.php.control_group]\nmemory_max = \"1 GiB\"\n[pool]\nmin = 1\nmax = 1\n";
+    let site = Configured::serving("sandbox/www", tables);
+    site.client().get("/denied.php").expect(200);
+    let worker = *site.processes().last().expect("a worker");
+    let groups = fs::read_to_string(format!("/proc/{worker}/cgroup")).expect("it runs");
+    let is_limited = groups.lines().any(|line| line.ends_with("/app-site"));
+    let limit = groups.lines().find_map(|line| {
+        let group = line.strip_prefix("0::")?;
+        fs::read_to_string(format!("/sys/fs/cgroup{group}/memory.max")).ok()
+    });
+    match limit {
+        Some(limit) if is_limited => assert_eq!(limit.trim(), (1_u64 << 30).to_string()),
+        _ => drop(site.logs(&["the limits of its control group are not complete"])),
+    }
+}

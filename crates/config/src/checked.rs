@@ -54,7 +54,7 @@ pub use log::{
 };
 pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
 pub use page_cache_shared::{PageCacheShared, Secret};
-pub use php::{Php, Rlimits};
+pub use php::{ControlGroup, Php, Rlimits};
 pub use pool::Pool;
 pub use proxy::Proxy;
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};

@@ -99,6 +99,7 @@ fn settings(defined: Vec<(String, String)>) -> HostSettings {
         run_as: None,
         no_new_privileges: false,
         sandbox: None,
+        control_group: None,
         rlimits: Rlimits::default(),
         worker: None,
     }

@@ -46,10 +46,25 @@ pub struct HostSettings {
     pub no_new_privileges: bool,
     /// What the PHP processes are confined to; `None`: they are not.
     pub sandbox: Option<Sandbox>,
+    /// The control group that the zygote is placed in before it gets these settings.
+    pub control_group: Option<ControlGroup>,
     /// Resource limits of the PHP processes.
     pub rlimits: Rlimits,
     /// The worker script; `None`: classic mode.
     pub worker: Option<WorkerScript>,
+}
+
+/// Limits for all processes of an app together (cgroups(7)); `None`: no limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlGroup {
+    /// The app, which the group is named after.
+    pub app: String,
+    /// Memory in bytes, including files that are cached for it.
+    pub memory_max_bytes: Option<u64>,
+    /// Share of the processors among groups that compute: 1 to 10000, 100 by default.
+    pub cpu_weight: Option<u32>,
+    /// Processes and threads.
+    pub processes_max: Option<u32>,
 }
 
 /// What PHP may reach in addition to what PHP itself needs (Landlock, seccomp).

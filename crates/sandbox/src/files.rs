@@ -7,8 +7,9 @@
 
 use crate::Error;
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, NetPort, RestrictionStatus, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    path_beneath_rules,
 };
 use std::path::PathBuf;
 
@@ -86,7 +87,12 @@ fn apply(files: &Files) -> Result<Enforced, landlock::RulesetError> {
     let write = all & !never & !AccessFs::IoctlDev & !AccessFs::Execute;
     let devices: BitFlags<AccessFs> =
         AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::WriteFile | AccessFs::IoctlDev;
-    let mut ruleset = Ruleset::default().handle_access(all)?;
+    // Without this right, a kernel with rules denies all renaming between directories.
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::SoftRequirement)
+        .handle_access(AccessFs::Refer)?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?;
     if files.connect_ports.is_some() {
         ruleset = ruleset.handle_access(AccessNet::from_all(KNOWN))?;
     }

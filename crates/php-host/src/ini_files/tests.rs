@@ -48,6 +48,7 @@ fn settings() -> HostSettings {
         run_as: None,
         no_new_privileges: true,
         sandbox: None,
+        control_group: None,
         rlimits: Rlimits::default(),
         worker: None,
     }

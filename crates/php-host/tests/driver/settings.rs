@@ -24,6 +24,7 @@ pub fn settings() -> HostSettings {
         run_as: None,
         no_new_privileges: true,
         sandbox: None,
+        control_group: None,
         rlimits: Rlimits::default(),
         worker: None,
     }
