@@ -354,4 +354,13 @@ fn limits_of_a_control_group_that_cannot_be_set_are_logged() {
         Some(limit) if is_limited => assert_eq!(limit.trim(), (1_u64 << 30).to_string()),
         _ => drop(site.logs(&["the limits of its control group are not complete"])),
     }
+    drop(site.into_stopped());
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    for mount in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
+        let group = format!("{mount}{}", group.unwrap_or_default());
+        if group.ends_with("/app-site") && Path::new(&group).exists() {
+            let removed = || fs::remove_dir(&group).is_ok();
+            eventually("the group has no processes", removed);
+        }
+    }
 }
