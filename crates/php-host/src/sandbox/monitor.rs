@@ -60,14 +60,14 @@ fn sizes_fit() -> bool {
 /// Returns the descriptor that has the notifications.
 fn install(filter: &Filter) -> io::Result<OwnedFd> {
     process::forbid_new_privileges()?;
-    let program = filter.with_action(libc::SECCOMP_RET_USER_NOTIF);
+    let instructions = filter.with_action(libc::SECCOMP_RET_USER_NOTIF);
     let program = libc::sock_fprog {
-        len: u16::try_from(program.len()).map_err(io::Error::other)?,
-        filter: program.as_ptr().cast_mut().cast(),
+        len: u16::try_from(instructions.len()).map_err(io::Error::other)?,
+        filter: instructions.as_ptr().cast_mut().cast(),
     };
     // Older kernels slow down a process with a filter unless it forgoes that (spec_store_bypass).
     let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
-    // SAFETY: the kernel copies the program, which outlives the call; its instructions have the kernel's
+    // SAFETY: the kernel copies the program and its instructions, which outlive the call and have its
     // layout (`repr(C)` in both crates).
     let fd = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
