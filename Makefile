@@ -6,7 +6,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build release install test ci check check-all bench nginx-http3 results test-asan test-php84 test-php-src lighthouse loom miri coverage hostile flooders upstreams memory connections swoole swoole-tcp fuzz deny clean
+.PHONY: help setup serve build release install test ci check check-all bench nginx-http3 results test-asan test-php84 test-php-src lighthouse loom miri coverage hostile flooders upstreams memory escape-suite connections swoole swoole-tcp fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -105,6 +105,11 @@ memory: build ## What stalled streams and idle connections take of the gateway's
 	ulimit -n "$$(ulimit -Hn)"; OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
 		$(CARGO) test -p outboard-e2e --test memory -- --ignored --nocapture --test-threads 1 2>&1 | \
 		grep -oE '\| .*|thread .*panicked.*|^error.*|^test result.*'
+
+escape-suite: build ## What PHP of an app tries on another app, the gateway and the machine: each attempt and its result.
+	OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
+		$(CARGO) test -p outboard-e2e --test sandbox -- --nocapture --test-threads 1 2>&1 | \
+		grep -E '^(denied|SUCCEEDED) |attempts$$|panicked|^error|^test result'
 
 connections: build ## How long others wait beside thousands of silent, stalled and slow clients.
 	ulimit -n "$$(ulimit -Hn)"; OUTBOARD_BIN=$(CURDIR)/target/release/outboard \

@@ -197,15 +197,21 @@ impl Configured {
     }
 
     /// Ids of the gateway's descendants: zygotes first, then their workers and the zygotes of the other
-    /// threads, then those of these.
+    /// threads, then those of these. The monitors of sandboxes are left out.
     pub fn processes(&self) -> Vec<u32> {
         let mut found = zygotes(self.child.pid());
         let mut at = 0;
         while let Some(&parent) = found.get(at) {
-            found.extend(children(parent));
+            found.extend(children(parent).into_iter().filter(|pid| !is_monitor(*pid)));
             at += 1;
         }
         found
+    }
+
+    /// Ids of the monitors of sandboxes, one for each app.
+    pub fn monitors(&self) -> Vec<u32> {
+        let zygotes = zygotes(self.child.pid()).into_iter();
+        zygotes.flat_map(children).filter(|pid| is_monitor(*pid)).collect()
     }
 
     /// Kills the gateway at once; what it served is there for the next.
@@ -270,6 +276,11 @@ pub(crate) fn zygotes(gateway: u32) -> Vec<u32> {
         children(gateway).into_iter().partition(is_spawner);
     own.extend(spawners.into_iter().flat_map(children));
     own
+}
+
+fn is_monitor(pid: u32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    name.is_ok_and(|name| name.trim() == "sandbox-monitor")
 }
 
 /// The processes that this one has forked (proc(5), `children`).

@@ -25,6 +25,7 @@ mod php;
 mod pool;
 mod proxy;
 mod rewrite;
+mod sandbox;
 mod scripts;
 mod tasks;
 #[cfg(test)]
@@ -57,10 +58,11 @@ pub use log::{
 };
 pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
 pub use page_cache_shared::{PageCacheShared, Secret};
-pub use php::{Php, Rlimits};
+pub use php::{ControlGroup, Php, Rlimits};
 pub use pool::Pool;
 pub use proxy::{Mirror, Proxy, ProxyTarget};
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
+pub use sandbox::Sandbox;
 use scripts::Scripts;
 pub use tasks::Tasks;
 pub use tracing::{AcceptContext, Tracing};

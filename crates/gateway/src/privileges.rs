@@ -7,6 +7,7 @@
 //! remains root; the gateway's user owns every file that the gateway writes to; root cannot be
 //! regained. See `docs/decisions/0016-users-and-privileges.md`.
 
+mod confinement;
 mod files;
 
 use crate::listeners;
@@ -146,7 +147,9 @@ fn become_gateway_user(
         );
         ServerError::setup_because(message, error)
     })?;
-    files::check(config).map_err(ServerError::setup)
+    files::check(config).map_err(ServerError::setup)?;
+    privileges.warnings.extend(confinement::enter(config));
+    Ok(())
 }
 
 /// The user of apps that name none; it must be able to read their roots.
@@ -318,7 +321,6 @@ fn become_user(user: &User) -> io::Result<()> {
     set_thread_res_uid(user.uid, user.uid, user.uid)?;
     // The kernel clears it when the user changes (PR_SET_PDEATHSIG in prctl(2)).
     set_parent_process_death_signal(with_parent)?;
-    // The gateway starts no programs with other privileges any more.
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 

@@ -10,7 +10,7 @@ mod driver;
 
 use driver::{Host, RequestSpec, TempDir, Worker, get, ini, settings, settings_of_worker};
 use outboard_ring::channel::LEASES;
-use outboard_ring::control::HostSettings;
+use outboard_ring::control::{HostSettings, Sandbox};
 use outboard_ring::frame::{FrameKind, Tag};
 
 const REQUESTS: u32 = 50_000;
@@ -66,6 +66,13 @@ fn measure_in(
     });
     let minimum = runs.min().expect("there are some");
     println!("{name:<44} {minimum:>6} ns");
+}
+
+/// The same by a worker that is confined as it is by default.
+fn measure_in_sandbox(name: &str, request: &RequestSpec) {
+    let app_paths = vec![settings().document_root];
+    let sandbox = Some(Sandbox { app_paths, ..Sandbox::default() });
+    measure_in(HostSettings { sandbox, ..settings() }, &format!("{name}, sandbox"), request, &[]);
 }
 
 const ANSWER: &str = "Outboard\\Response::text('hello from a controller', headers: [
@@ -130,5 +137,9 @@ fn measure_classic(folder: &TempDir) {
     let limits = [("max_execution_time", "30"), ("max_input_time", "60")];
     measure("hello.php, php.ini's time limits", &get("hello.php"), &limits);
     measure("hello.php, user_ini.filename empty", &get("hello.php"), &[("user_ini.filename", "")]);
+    measure_in_sandbox("hello.php", &get("hello.php"));
+    folder.write("open.php", "<?php echo strlen(file_get_contents(__FILE__));");
+    measure("opens a file", &get("open.php").root(&folder.0), &[]);
+    measure_in_sandbox("opens a file", &get("open.php").root(&folder.0));
     measure("hello.php, no opcache", &get("hello.php"), &[("opcache.enable", "0")]);
 }

@@ -241,6 +241,13 @@ bool outboard_engine_fix_ini(const char *name, size_t name_len)
 	return true;
 }
 
+/* The value of a setting; NULL if there is no such setting. */
+const char *outboard_engine_setting(const char *name, size_t name_len)
+{
+	zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), name, name_len);
+	return entry && entry->value ? ZSTR_VAL(entry->value) : NULL;
+}
+
 /* Closes persistent connections and lets extensions write their data. */
 void outboard_engine_stop(void)
 {

@@ -85,6 +85,7 @@ extern const size_t outboard_layout[10];
 /* module.c */
 bool outboard_engine_start(const char *sapi_name, const char *ini_file, const char *ini_entries);
 void outboard_engine_facts_get(outboard_engine_facts *facts);
+const char *outboard_engine_setting(const char *name, size_t name_len);
 bool outboard_engine_fix_ini(const char *name, size_t name_len);
 void outboard_engine_stop(void);
 

@@ -57,7 +57,8 @@ pub(crate) fn end_all() {
         }
         pause();
         // SAFETY: no status is requested.
-        while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
+        while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG | libc::__WALL) } > 0 {
+        }
     }
 }
 

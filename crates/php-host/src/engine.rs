@@ -223,6 +223,7 @@ unsafe extern "C" {
         ini_entries: *const c_char,
     ) -> bool;
     fn outboard_engine_facts_get(facts: *mut RawFacts);
+    fn outboard_engine_setting(name: *const c_char, name_len: usize) -> *const c_char;
     fn outboard_engine_fix_ini(name: *const c_char, name_len: usize) -> bool;
     fn outboard_engine_stop();
     fn outboard_children_watch(watch: bool);
@@ -314,6 +315,16 @@ fn facts() -> Facts {
 pub(crate) fn fix_ini(name: &str) -> bool {
     // SAFETY: the engine has started; pointer and length are a Rust string's.
     unsafe { outboard_engine_fix_ini(name.as_ptr().cast(), name.len()) }
+}
+
+/// The value of a setting after the ini files; `None` if PHP knows no such setting.
+pub(crate) fn setting(name: &str) -> Option<String> {
+    // SAFETY: the engine has started; pointer and length are a Rust string's. The engine's string is copied
+    // at once, while no script runs that could change it.
+    unsafe {
+        let value = outboard_engine_setting(name.as_ptr().cast(), name.len());
+        (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
+    }
 }
 
 pub(crate) fn stop() {

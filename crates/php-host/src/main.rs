@@ -37,6 +37,7 @@ mod poller;
 mod process;
 mod purge;
 mod sampler;
+mod sandbox;
 mod startup;
 mod streams;
 mod swoole;

@@ -11,6 +11,7 @@
 //! `site;{main} index.php;App::run;strlen 42`. The innermost frame is `(waiting)` for a worker in a
 //! system call, and `(engine)` for one that runs outside of PHP code.
 
+use crate::sandbox::monitor;
 use crate::{backtrace, engine, process};
 use std::collections::BTreeMap;
 use std::fs;
@@ -96,7 +97,7 @@ fn find_workers(zygotes: &[i32], own: &Root) -> io::Result<Vec<Worker>> {
         for pid in children.unwrap_or_default().split_whitespace() {
             let Ok(pid) = pid.parse() else { continue };
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            if name.trim() == process::ZYGOTE_NAME {
+            if [process::ZYGOTE_NAME, monitor::NAME].contains(&name.trim()) {
                 continue;
             }
             let root = match root {

@@ -60,6 +60,10 @@ pub(crate) fn start(
         process::forbid_new_privileges()
             .map_err(|error| StartError::new("cannot forbid new privileges", error))?;
     }
+    if let Some(sandbox) = &settings.sandbox {
+        crate::sandbox::enter(sandbox, &settings.app)
+            .map_err(|error| StartError::new("the sandbox", error))?;
+    }
     process::add_user_variables();
     let files = IniFiles::of(settings);
     let chosen_huge_pages = settings.env.contains_key(HUGE_PAGES);
@@ -76,6 +80,10 @@ pub(crate) fn start(
     for name in settings.fixed_ini.keys() {
         // Unknown names are values of extensions that are not loaded: no error, as in php.ini.
         engine::fix_ini(name);
+    }
+    if let Some(sandbox) = &settings.sandbox {
+        crate::sandbox::restrict_files(sandbox)
+            .map_err(|error| StartError::new("the sandbox", error))?;
     }
     Ok(Event::Started {
         pid: std::process::id().cast_signed(),

@@ -2,8 +2,9 @@
 //!
 //! Called for each pool. Invariant: settings that the gateway depends on cannot be configured.
 
+use crate::sandbox;
 use outboard_config::{self as config, App, Mode};
-use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
+use outboard_ring::control::{ControlGroup, HostSettings, Isolation, Rlimits, WorkerScript};
 use outboard_spawner::users;
 use rustix::process::{getegid, geteuid};
 use std::collections::BTreeMap;
@@ -66,6 +67,8 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
         env: environment(app),
         run_as: run_as(app)?,
         no_new_privileges: php.no_new_privileges,
+        control_group: control_group(app),
+        sandbox: app.sandbox.as_ref().map(|sandbox| sandbox::of(app, sandbox)),
         rlimits: Rlimits {
             files: php.rlimits.files,
             core_bytes: Some(php.rlimits.core_bytes),
@@ -123,6 +126,16 @@ fn environment(app: &App) -> BTreeMap<String, String> {
         env.insert(WORKER_CLASS_VARIABLE.to_owned(), class.clone());
     }
     env
+}
+
+fn control_group(app: &App) -> Option<ControlGroup> {
+    let limits = app.php.control_group.as_ref()?;
+    Some(ControlGroup {
+        app: app.name.clone(),
+        memory_max_bytes: limits.memory_max_bytes,
+        cpu_weight: limits.cpu_weight,
+        processes_max: limits.processes_max,
+    })
 }
 
 /// The ids of the user and group of the host, if it has to change them.

@@ -18,6 +18,7 @@ mod host_settings;
 pub mod pool;
 mod recent_slow;
 mod rings;
+mod sandbox;
 mod script_span;
 pub mod tasks;
 mod worker_id;

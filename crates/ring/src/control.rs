@@ -44,10 +44,42 @@ pub struct HostSettings {
     pub run_as: Option<(u32, u32)>,
     /// Whether executables cannot gain privileges (`PR_SET_NO_NEW_PRIVS`).
     pub no_new_privileges: bool,
+    /// What the PHP processes are confined to; `None`: they are not.
+    pub sandbox: Option<Sandbox>,
+    /// The control group that the zygote is placed in before it gets these settings.
+    pub control_group: Option<ControlGroup>,
     /// Resource limits of the PHP processes.
     pub rlimits: Rlimits,
     /// The worker script; `None`: classic mode.
     pub worker: Option<WorkerScript>,
+}
+
+/// Limits for all processes of an app together (cgroups(7)); `None`: no limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlGroup {
+    /// The app, which the group is named after.
+    pub app: String,
+    /// Memory in bytes, including files that are cached for it.
+    pub memory_max_bytes: Option<u64>,
+    /// Share of the processors among groups that compute: 1 to 10000, 100 by default.
+    pub cpu_weight: Option<u32>,
+    /// Processes and threads.
+    pub processes_max: Option<u32>,
+}
+
+/// What PHP may reach in addition to what PHP itself needs (Landlock, seccomp).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sandbox {
+    /// Whether PHP starts no programs, and does not write to the app's directories.
+    pub is_strict: bool,
+    /// The app's directories: with scripts, and with files that they need.
+    pub app_paths: Vec<PathBuf>,
+    /// Files and directories that it may only read.
+    pub read_paths: Vec<PathBuf>,
+    /// Files and directories that it may write.
+    pub write_paths: Vec<PathBuf>,
+    /// The TCP ports that it may connect to; `None`: all.
+    pub connect_ports: Option<Vec<u16>>,
 }
 
 /// Limits of processes (setrlimit(2)); `None` leaves what was inherited.

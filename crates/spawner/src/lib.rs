@@ -19,6 +19,7 @@
 
 mod child;
 mod client;
+pub mod control_group;
 mod grants;
 mod log_file;
 mod message;

@@ -3,6 +3,7 @@
 //! without waiting.
 
 use crate::grants::Grants;
+use outboard_ring::control::ControlGroup;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ pub(crate) enum Request {
     /// The first request, sent while the gateway is root.
     Begin(Grants),
     /// Start a PHP host. Carries its standard input and its output.
-    Start { program: PathBuf, uid: u32, gid: u32 },
+    Start { program: PathBuf, uid: u32, gid: u32, group: Option<ControlGroup> },
     /// Kill the child with this number.
     Kill(u64),
     /// Kill the child with this number and forget it.

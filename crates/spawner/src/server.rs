@@ -6,8 +6,8 @@
 
 use crate::grants::Grants;
 use crate::message::{Request, Response};
-use crate::{log_file, privileges};
-use outboard_ring::control;
+use crate::{control_group, log_file, privileges};
+use outboard_ring::control::{self, ControlGroup};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::BTreeMap;
@@ -108,14 +108,22 @@ impl Server {
                 return None;
             }
             Request::Begin(_) => Err(refused("the spawner has begun already")),
-            Request::Start { program, uid, gid } => self.start(&program, (uid, gid), descriptors),
+            Request::Start { program, uid, gid, group } => {
+                self.start(&program, (uid, gid), group.as_ref(), descriptors)
+            }
             Request::Read(path) => self.read(&path),
             Request::Append(path) => self.append(&path),
             Request::Remove(path) => self.remove(&path),
         })
     }
 
-    fn start(&mut self, program: &Path, user: (u32, u32), descriptors: Vec<OwnedFd>) -> Outcome {
+    fn start(
+        &mut self,
+        program: &Path,
+        user: (u32, u32),
+        group: Option<&ControlGroup>,
+        descriptors: Vec<OwnedFd>,
+    ) -> Outcome {
         self.grants.check_start(program, user).map_err(refused)?;
         let Ok([input, output]) = <[OwnedFd; 2]>::try_from(descriptors) else {
             return Err(refused("a start comes with two descriptors"));
@@ -124,6 +132,7 @@ impl Server {
             return Err(refused("there are too many PHP hosts"));
         }
         let second = output.try_clone().map_err(failed)?;
+        let log = output.try_clone().map_err(failed)?;
         let mut child = Command::new(program)
             .arg("--user")
             .arg(format!("{}:{}", user.0, user.1))
@@ -133,6 +142,7 @@ impl Server {
             .stderr(Stdio::from(second))
             .spawn()
             .map_err(failed)?;
+        control_group::place_or_print(group, child.id(), &log);
         let exit = match exit_of(&child) {
             Ok(exit) => exit,
             Err(error) => {

@@ -7,7 +7,7 @@ use crate::child::Child;
 use crate::client::Client;
 use crate::grants::Grants;
 use crate::message::{Request, Response};
-use outboard_ring::control;
+use outboard_ring::control::{self, ControlGroup};
 use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -51,7 +51,7 @@ impl Spawner {
         self.client.watch()
     }
 
-    /// Starts a PHP host as a user. Waits for the spawner, and for those that wait for it already.
+    /// Starts a PHP host as a user, in the control group of its app. Waits for the spawner, and for those that wait for it already.
     ///
     /// # Errors
     /// The user or the program was not granted, or `execve(2)` fails.
@@ -59,11 +59,13 @@ impl Spawner {
         &self,
         program: &Path,
         user: (u32, u32),
+        group: Option<&ControlGroup>,
         input: BorrowedFd<'_>,
         output: BorrowedFd<'_>,
     ) -> io::Result<Child> {
         let (uid, gid) = user;
-        let request = Request::Start { program: program.to_owned(), uid, gid };
+        let group = group.cloned();
+        let request = Request::Start { program: program.to_owned(), uid, gid, group };
         match self.client.call(&request, &[input, output])? {
             (Response::Started { number, pid }, mut exit) => {
                 let exit = exit.pop().ok_or_else(unexpected)?;

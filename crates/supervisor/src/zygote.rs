@@ -14,7 +14,7 @@ mod sibling;
 mod spawn_error;
 
 use outboard_ring::control::{self, Event, HostSettings, Order};
-use outboard_spawner::Spawner;
+use outboard_spawner::{Spawner, control_group};
 use rustix::pipe::{PipeFlags, pipe_with};
 use sibling::Sibling;
 pub use sibling::SiblingEnds;
@@ -77,7 +77,9 @@ impl Zygote {
         host_binary: &Path,
         settings: HostSettings,
     ) -> Result<(Self, OwnedFd), SpawnError> {
+        let group = settings.control_group.clone();
         Self::start(settings, |of_host, output| {
+            let log = output.try_clone().map_err(SpawnError::Descriptors)?;
             let second = output.try_clone().map_err(SpawnError::Descriptors)?;
             let child = Command::new(host_binary)
                 .env_clear()
@@ -85,7 +87,9 @@ impl Zygote {
                 .stdout(Stdio::from(output))
                 .stderr(Stdio::from(second))
                 .spawn();
-            child.map(Process::Own).map_err(|error| SpawnError::of_exec(host_binary, error))
+            let child = child.map_err(|error| SpawnError::of_exec(host_binary, error))?;
+            control_group::place_or_print(group.as_ref(), child.id(), &log);
+            Ok(Process::Own(child))
         })
     }
 
@@ -98,9 +102,11 @@ impl Zygote {
         host_binary: &Path,
         settings: HostSettings,
     ) -> Result<(Self, OwnedFd), SpawnError> {
+        let group = settings.control_group.clone();
         Self::start(settings, |of_host, output| {
             let AsUser { spawner, user } = user;
-            let child = spawner.spawn(host_binary, *user, of_host.as_fd(), output.as_fd());
+            let group = group.as_ref();
+            let child = spawner.spawn(host_binary, *user, group, of_host.as_fd(), output.as_fd());
             child.map(Process::Spawned).map_err(|error| SpawnError::of_exec(host_binary, error))
         })
     }

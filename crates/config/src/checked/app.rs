@@ -3,10 +3,11 @@
 use super::Rewrite;
 use super::{
     Access, Compose, Context, Deny, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch,
-    Proxy, Scripts, Tasks,
+    Proxy, Sandbox, Scripts, Tasks,
 };
 use super::{
-    access, compose, headers, limits, log, page_cache, php, pool, proxy, rewrite, tasks, worker,
+    access, compose, headers, limits, log, page_cache, php, pool, proxy, rewrite, sandbox, tasks,
+    worker,
 };
 use crate::diagnostic::Kind;
 use crate::disk::Found;
@@ -74,6 +75,8 @@ pub struct App {
     pub pool: Pool,
     /// Its PHP settings.
     pub php: Php,
+    /// What its PHP is confined to; `None`: it is not, except by its user.
+    pub sandbox: Option<Sandbox>,
     /// Its logs.
     pub log: Log,
     /// User that PHP runs as; `None`: the server's own.
@@ -144,6 +147,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         limits: limits::merge(&file.limits, &raw.limits),
         pool: pool::pool(&raw.pool, &at("pool"), context),
         log: log::log(&raw.log, &at("log"), context),
+        sandbox: sandbox::sandbox(raw.sandbox.as_ref(), &php, &at("sandbox"), context),
         user: text(&raw.user, &file.user),
         group: text(&raw.group, &file.group),
         php,

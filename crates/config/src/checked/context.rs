@@ -94,6 +94,15 @@ impl Context<'_> {
         }
     }
 
+    /// A file or directory that must exist; the server itself need not read it.
+    pub(crate) fn existing(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
+        let path = self.absolute(written);
+        if let Err(error) = self.disk.look(&path) {
+            self.missing(place, "file or directory", written, &path, &error);
+        }
+        path
+    }
+
     /// A program that can be started.
     pub(crate) fn program(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
         let path = self.file(place, written);

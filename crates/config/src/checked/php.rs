@@ -33,6 +33,19 @@ pub struct Php {
     pub no_new_privileges: bool,
     /// Resource limits of PHP processes.
     pub rlimits: Rlimits,
+    /// Limits for all PHP processes of the app together; `None`: none is configured.
+    pub control_group: Option<ControlGroup>,
+}
+
+/// Limits for all PHP processes of an app together; `None`: no limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlGroup {
+    /// Maximum memory.
+    pub memory_max_bytes: Option<u64>,
+    /// Share of the processors: 1 to 10000.
+    pub cpu_weight: Option<u32>,
+    /// Maximum processes and threads.
+    pub processes_max: Option<u32>,
 }
 
 /// Resource limits of PHP processes; `None`: those of the server.
@@ -68,6 +81,7 @@ pub(super) fn php(raw: &raw::Php, place: &[&str], context: &mut Context<'_>) -> 
         preload: raw.preload.as_ref().map(|path| context.file(&at("preload"), path)),
         preload_user: raw.preload_user.as_ref().map(|user| user.0.clone()),
         no_new_privileges: raw.no_new_privileges,
+        control_group: control_group(&raw.control_group),
         rlimits: Rlimits {
             files: raw.rlimits.files.map(u64::from),
             core_bytes: raw.rlimits.core.0,
@@ -75,6 +89,20 @@ pub(super) fn php(raw: &raw::Php, place: &[&str], context: &mut Context<'_>) -> 
             address_space_bytes: raw.rlimits.address_space.as_ref().map(|size| size.0),
         },
     }
+}
+
+fn control_group(raw: &raw::ControlGroup) -> Option<ControlGroup> {
+    let group = ControlGroup {
+        memory_max_bytes: raw.memory_max.as_ref().map(|size| size.0),
+        cpu_weight: raw.cpu_weight,
+        processes_max: raw.processes_max,
+    };
+    let is_empty = [
+        group.memory_max_bytes.is_none(),
+        group.cpu_weight.is_none(),
+        group.processes_max.is_none(),
+    ];
+    is_empty.contains(&false).then_some(group)
 }
 
 fn dotted(extension: &FileExtension) -> String {

@@ -2,7 +2,7 @@
 
 use super::{
     Access, Compose, Log, Mode, OneOrMany, PageCacheEntry, Php, Pool, Prefetch, Proxy,
-    RequestLimits, Tasks, Worker,
+    RequestLimits, SandboxEntry, Tasks, Worker,
 };
 use crate::scalar::{
     AppName, ByteSize, Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue,
@@ -110,6 +110,10 @@ pub(crate) struct App {
     pub(crate) user: Option<PlainText>,
     /// Group that PHP runs as. Default: `group` at the top of the file.
     pub(crate) group: Option<PlainText>,
+    /// What PHP can reach: `"off"`, `"default"`, `"strict"`, or a table. Default: `"default"`, or `"off"`
+    /// with `php.no_new_privileges = false`.
+    #[schemars(extend("x-alias" = ["open_basedir", "ProtectSystem", "landlock", "seccomp", "chroot"]))]
+    pub(crate) sandbox: Option<SandboxEntry>,
     /// Limits on the app's requests.
     pub(crate) limits: RequestLimits,
     /// The app's workers.
@@ -256,6 +260,7 @@ impl Default for App {
             compose: Vec::new(),
             prefetch: Vec::new(),
             proxy: Vec::new(),
+            sandbox: None,
             page_cache: PageCacheEntry::default(),
             access: Vec::new(),
             deny: Vec::new(),

@@ -49,6 +49,25 @@ pub(crate) struct Php {
     pub(crate) no_new_privileges: bool,
     /// Resource limits of PHP processes.
     pub(crate) rlimits: Rlimits,
+    /// Limits for all PHP processes of the app together.
+    pub(crate) control_group: ControlGroup,
+}
+
+/// Limits for all PHP processes of an app and the programs that they start, together, by a control group
+/// of version 2 (cgroups(7)). The server's own group has to be delegated to it (`Delegate=yes`). Default:
+/// none.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ControlGroup {
+    /// Maximum memory; what exceeds it is killed.
+    #[schemars(extend("x-minimum" = "64 MiB", "x-alias" = ["MemoryMax", "memory.max"]))]
+    pub(crate) memory_max: Option<ByteSize>,
+    /// Share of the processors, relative to other groups, where all compute. The kernel's default is 100.
+    #[schemars(range(min = 1, max = 10000), extend("x-alias" = ["CPUWeight", "cpu.weight"]))]
+    pub(crate) cpu_weight: Option<u32>,
+    /// Maximum processes and threads.
+    #[schemars(range(min = 4), extend("x-alias" = ["TasksMax", "pids.max"]))]
+    pub(crate) processes_max: Option<u32>,
 }
 
 /// Resource limits of PHP processes (setrlimit(2)). Default: those of the server.
@@ -91,6 +110,7 @@ impl Default for Php {
             preload_user: None,
             no_new_privileges: true,
             rlimits: Rlimits::default(),
+            control_group: ControlGroup::default(),
         }
     }
 }

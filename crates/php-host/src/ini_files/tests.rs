@@ -47,6 +47,8 @@ fn settings() -> HostSettings {
         env: BTreeMap::new(),
         run_as: None,
         no_new_privileges: true,
+        sandbox: None,
+        control_group: None,
         rlimits: Rlimits::default(),
         worker: None,
     }

@@ -66,6 +66,8 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         env: BTreeMap::new(),
         run_as: None,
         no_new_privileges: true,
+        sandbox: None,
+        control_group: None,
         rlimits: Rlimits::default(),
         worker: Some(worker),
     };

@@ -1,0 +1,45 @@
+//! The sandbox of an app's processes: what PHP, and every program that it starts, can reach.
+//!
+//! Called by `startup` in the zygote, which has one thread; workers inherit it, so a request costs nothing.
+//! In two steps, because the paths in PHP's settings are known once PHP has started: first the system calls
+//! and other processes, then files. Invariant: no script of the app runs before both, except
+//! `opcache.preload`, which runs while PHP starts.
+
+pub(crate) mod monitor;
+mod paths;
+
+use outboard_ring::control::Sandbox;
+use outboard_sandbox::{Enforced, Filter, Profile};
+use std::io;
+
+/// Before PHP starts: system calls, and processes that are not the app's.
+pub(crate) fn enter(sandbox: &Sandbox, app: &str) -> io::Result<()> {
+    outboard_sandbox::isolate().map_err(io::Error::other)?;
+    let profile = if sandbox.is_strict { Profile::StrictPhp } else { Profile::Php };
+    if let Err(error) = filter(profile, app) {
+        eprintln!("outboard-php: {error}: PHP's system calls are not restricted");
+    }
+    Ok(())
+}
+
+/// Without a monitor denied calls fail in the same way, and are not logged.
+fn filter(profile: Profile, app: &str) -> Result<(), outboard_sandbox::Error> {
+    let filter = Filter::new(profile)?;
+    if let Err(error) = monitor::start(&filter, app) {
+        eprintln!("outboard-php: denied system calls are not logged: {error}");
+        return filter.apply();
+    }
+    Ok(())
+}
+
+/// After PHP has started: files and ports.
+pub(crate) fn restrict_files(sandbox: &Sandbox) -> io::Result<()> {
+    let files = paths::files(sandbox);
+    let missing = match outboard_sandbox::restrict_files(&files).map_err(io::Error::other)? {
+        Enforced::Fully => return Ok(()),
+        Enforced::Partly => "knows a part of the rules for files, signals and connections only",
+        Enforced::Not => "has no rules for files, signals and connections: the user decides alone",
+    };
+    eprintln!("sandbox: the kernel {missing} (Landlock; docs/guide/sandbox.md)");
+    Ok(())
+}

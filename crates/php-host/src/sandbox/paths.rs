@@ -1,0 +1,216 @@
+//! The files of an app's processes: the app's own, PHP's, and the system's.
+//!
+//! Called after PHP has started. Invariant: a file that programs replace by renaming (`/etc/resolv.conf`, a
+//! certificate) is reached through its directory, because a rule of Landlock belongs to one file.
+
+use crate::engine;
+use outboard_ring::control::Sandbox;
+use outboard_sandbox::Files;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Programs, libraries and their data.
+const PROGRAMS: [&str; 12] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+    "/snap",
+    "/gnu/store",
+    "/var/lib/snapd",
+];
+
+/// Settings, names and numbers of the system. What is secret there is protected by its mode.
+const SYSTEM: [&str; 11] = [
+    "/etc",
+    "/proc",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+    "/sys/kernel/mm/transparent_hugepage",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager",
+    "/var/lib/php",
+    "/var/lib/ca-certificates",
+    "/var/cache/fontconfig",
+];
+
+const DEVICES: [&str; 10] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+    "/dev/fd",
+    "/dev/console",
+];
+
+/// Directories that every user may write to. Not with `strict`.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// Settings of PHP with directories that it writes to.
+const WRITTEN: [&str; 5] = [
+    "session.save_path",
+    "upload_tmp_dir",
+    "sys_temp_dir",
+    "soap.wsdl_cache_dir",
+    "xdebug.output_dir",
+];
+
+/// The same with files, which it may create.
+const WRITTEN_FILES: [&str; 3] = ["error_log", "mail.log", "xdebug.log"];
+
+/// Settings of PHP with what it only reads.
+const READ: [&str; 8] = [
+    "include_path",
+    "extension_dir",
+    "auto_prepend_file",
+    "auto_append_file",
+    "openssl.capath",
+    "openssl.cafile",
+    "curl.cainfo",
+    "opcache.file_cache",
+];
+
+/// Parents of many applications: a link in one of them says nothing about its neighbours.
+const SHARED: [&str; 9] =
+    ["/", "/home", "/mnt", "/opt", "/srv", "/tmp", "/usr", "/var", "/var/www"];
+
+/// How far above the document root an application's directory is.
+const LEVELS_MAX: usize = 3;
+
+/// What remains permitted.
+pub(super) fn files(sandbox: &Sandbox) -> Files {
+    let app = app_directories(&sandbox.app_paths);
+    let mut read: BTreeSet<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+    read.extend(READ.iter().flat_map(|name| setting(name)));
+    read.extend(sandbox.read_paths.iter().cloned());
+    read.extend(libraries());
+    let programs = PROGRAMS.iter().map(PathBuf::from);
+    let mut write: BTreeSet<PathBuf> = WRITTEN.iter().flat_map(|name| setting(name)).collect();
+    let logs = WRITTEN_FILES.iter().flat_map(|name| setting(name));
+    write.extend(logs.filter_map(|file| Some(file.parent()?.to_owned())));
+    write.extend(sandbox.write_paths.iter().cloned());
+    let devices = DEVICES.iter().map(PathBuf::from).collect();
+    if sandbox.is_strict {
+        read.extend(programs.chain(app));
+        let connect_ports = sandbox.connect_ports.clone();
+        let (read, write) = (read.into_iter().collect(), write.into_iter().collect());
+        return Files { read, programs: Vec::new(), write, devices, connect_ports };
+    }
+    write.extend(TEMPORARY.iter().map(PathBuf::from));
+    write.extend(setting("open_basedir"));
+    write.extend(setting("opcache.file_cache"));
+    write.extend(app.iter().cloned());
+    Files {
+        read: Vec::new(),
+        programs: programs.chain(read).chain(app).collect(),
+        write: write.into_iter().collect(),
+        devices,
+        connect_ports: sandbox.connect_ports.clone(),
+    }
+}
+
+/// The absolute paths of a setting, which may be a list. `session.save_path` may have a depth and a mode in
+/// front.
+fn setting(name: &str) -> Vec<PathBuf> {
+    let value = engine::setting(name).unwrap_or_default();
+    let paths = value.split([':', ';']).filter(|path| path.starts_with('/'));
+    paths.filter(|path| *path != "/").map(PathBuf::from).collect()
+}
+
+/// The directories of the files that this process has mapped: PHP, its extensions and their libraries.
+fn libraries() -> BTreeSet<PathBuf> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let files = maps.lines().filter_map(|line| Some(&line[line.find('/')?..]));
+    let files = files.filter(|file| file.ends_with(".so") || file.contains(".so."));
+    files.filter_map(|file| Some(Path::new(file).parent()?.to_owned())).collect()
+}
+
+/// The app's paths, and for each the directory of the application that it belongs to: of a project with a
+/// `composer.json`, and of its releases if a symbolic link selects one of them.
+fn app_directories(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut directories = BTreeSet::new();
+    for path in paths {
+        directories.insert(path.clone());
+        let above = path.ancestors().take(LEVELS_MAX);
+        directories.extend(above.clone().find(|above| is_project(above)).map(Path::to_owned));
+        directories.extend(above.filter_map(releases));
+    }
+    directories.into_iter().collect()
+}
+
+fn is_project(directory: &Path) -> bool {
+    !is_shared(directory) && directory.join("composer.json").exists()
+}
+
+/// The directory of a link to one of the directories in it, such as `current` beside `releases`.
+fn releases(link: &Path) -> Option<PathBuf> {
+    let directory = link.parent().filter(|directory| !is_shared(directory))?;
+    link.read_link().ok()?;
+    let target = link.canonicalize().ok()?;
+    target.starts_with(directory.canonicalize().ok()?).then(|| directory.to_owned())
+}
+
+fn is_shared(directory: &Path) -> bool {
+    SHARED.iter().any(|shared| Path::new(shared) == directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn scratch(name: &str) -> PathBuf {
+        let path =
+            std::env::temp_dir().join(format!("outboard-paths-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_project_belongs_to_the_app_and_its_neighbours_do_not() {
+        let folder = scratch("project");
+        fs::create_dir_all(folder.join("shop/public")).unwrap();
+        let root = folder.join("shop/public");
+        assert_eq!(app_directories(std::slice::from_ref(&root)), std::slice::from_ref(&root));
+        fs::write(folder.join("shop/composer.json"), "{}").unwrap();
+        assert_eq!(app_directories(std::slice::from_ref(&root)), [folder.join("shop"), root]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_link_to_a_release_admits_the_next_release() {
+        let folder = scratch("releases");
+        fs::create_dir_all(folder.join("releases/1/public")).unwrap();
+        fs::create_dir_all(folder.join("elsewhere")).unwrap();
+        symlink("releases/1", folder.join("current")).unwrap();
+        let root = folder.join("current/public");
+        assert_eq!(app_directories(std::slice::from_ref(&root)), [folder.clone(), root]);
+        symlink("/usr", folder.join("foreign")).unwrap();
+        let root = folder.join("foreign");
+        assert_eq!(
+            app_directories(std::slice::from_ref(&root)),
+            [root.as_path()],
+            "the link leads out of the directory"
+        );
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn shared_parents_are_never_an_app() {
+        for shared in SHARED {
+            assert!(!is_project(Path::new(shared)));
+            assert_eq!(releases(&Path::new(shared).join("site")), None);
+        }
+    }
+}

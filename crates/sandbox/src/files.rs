@@ -1,0 +1,117 @@
+//! Landlock: which files a process may open, which ports it may connect to, and that it reaches no process
+//! outside of its own domain (landlock(7)).
+//!
+//! Called in a process with one thread. Invariants: rules are best effort, as the kernel knows them; a
+//! path that does not exist has no rule; device files cannot be created anywhere. A rule holds for the
+//! directory that its path names now: files that are replaced need a rule for their directory.
+
+use crate::Error;
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    path_beneath_rules,
+};
+use std::path::PathBuf;
+
+/// The newest kernel interface whose rights are used. A newer one must not add rights by itself.
+const KNOWN: ABI = ABI::V6;
+
+/// What remains permitted.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    /// Read.
+    pub read: Vec<PathBuf>,
+    /// Read and started as programs.
+    pub programs: Vec<PathBuf>,
+    /// Read, written, created and removed.
+    pub write: Vec<PathBuf>,
+    /// Devices, with their ioctl(2) requests.
+    pub devices: Vec<PathBuf>,
+    /// The TCP ports that may be connected to; no port may be bound then. `None`: all, and all.
+    pub connect_ports: Option<Vec<u16>>,
+}
+
+/// How far the kernel honors a restriction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enforced {
+    /// All of it.
+    Fully,
+    /// The part that this kernel knows.
+    Partly,
+    /// Not at all: no Landlock, or not enabled (`lsm=` of the kernel's command line).
+    Not,
+}
+
+/// Restricts files and ports of this thread and its future children.
+///
+/// # Errors
+/// The kernel knows Landlock and refuses the rules.
+pub fn restrict_files(files: &Files) -> Result<Enforced, Error> {
+    apply(files).map_err(Error::Landlock)
+}
+
+/// From here on, processes that were not started from this one cannot be traced, signalled, or reached by
+/// abstract sockets. One domain is inside of another if it was entered from there.
+///
+/// # Errors
+/// As [`restrict_files`].
+pub fn isolate() -> Result<Enforced, Error> {
+    let enter = || -> Result<RestrictionStatus, landlock::RulesetError> {
+        // Any right will do on a kernel that knows no scopes: entering a domain prevents tracing.
+        let ruleset = Ruleset::default().handle_access(AccessFs::MakeBlock)?;
+        ruleset.scope(Scope::Signal | Scope::AbstractUnixSocket)?.create()?.restrict_self()
+    };
+    enter().map(enforced).map_err(Error::Landlock)
+}
+
+/// From here on, the process creates no devices, signals no process that it has not started itself, and
+/// starts no programs unless it `starts_programs`. Files and addresses are not restricted.
+///
+/// # Errors
+/// As [`restrict_files`].
+pub fn confine_server(starts_programs: bool) -> Result<Enforced, Error> {
+    let enter = || -> Result<RestrictionStatus, landlock::RulesetError> {
+        let devices = AccessFs::MakeChar | AccessFs::MakeBlock;
+        let programs = if starts_programs { BitFlags::EMPTY } else { AccessFs::Execute.into() };
+        let ruleset = Ruleset::default().handle_access(devices | programs)?;
+        ruleset.scope(Scope::Signal)?.create()?.restrict_self()
+    };
+    enter().map(enforced).map_err(Error::Landlock)
+}
+
+fn apply(files: &Files) -> Result<Enforced, landlock::RulesetError> {
+    let all = AccessFs::from_all(KNOWN);
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let programs = read | AccessFs::Execute;
+    let never = AccessFs::MakeChar | AccessFs::MakeBlock;
+    let write = all & !never & !AccessFs::IoctlDev & !AccessFs::Execute;
+    let devices: BitFlags<AccessFs> =
+        AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::WriteFile | AccessFs::IoctlDev;
+    // Without this right, a kernel with rules denies all renaming between directories.
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::SoftRequirement)
+        .handle_access(AccessFs::Refer)?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?;
+    if files.connect_ports.is_some() {
+        ruleset = ruleset.handle_access(AccessNet::from_all(KNOWN))?;
+    }
+    let mut ruleset = ruleset
+        .create()?
+        .add_rules(path_beneath_rules(&files.read, read))?
+        .add_rules(path_beneath_rules(&files.programs, programs))?
+        .add_rules(path_beneath_rules(&files.write, write))?
+        .add_rules(path_beneath_rules(&files.devices, devices))?;
+    for &port in files.connect_ports.iter().flatten() {
+        ruleset = ruleset.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
+    }
+    ruleset.restrict_self().map(enforced)
+}
+
+fn enforced(status: RestrictionStatus) -> Enforced {
+    match status.ruleset {
+        RulesetStatus::FullyEnforced => Enforced::Fully,
+        RulesetStatus::PartiallyEnforced => Enforced::Partly,
+        RulesetStatus::NotEnforced => Enforced::Not,
+    }
+}

@@ -1,0 +1,230 @@
+//! The filter of system calls (seccomp(2)): a list of what is denied, everything else is permitted.
+//!
+//! Called in a process with one thread. Invariants: a denied call fails with `EPERM`; `clone3` fails with
+//! `ENOSYS`, because a filter cannot read the flags behind its pointer, and the C library then calls
+//! `clone`; numbers of the x32 interface, which would pass a list of numbers, are denied. Calls that no rule
+//! names are permitted without running the filter (the kernel computes that once).
+
+use crate::Error;
+use crate::system_calls::{self, Profile};
+use seccompiler::{
+    BackendError, SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule, sock_filter,
+};
+use std::collections::BTreeMap;
+
+/// A compiled filter, for seccomp(2).
+pub type Program = Vec<sock_filter>;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Filter(Program);
+
+/// Calls of another interface have this bit in their number.
+const X32_BIT: u32 = 0x4000_0000;
+
+/// The flags of new namespaces (clone(2)).
+const NEW_NAMESPACES: [libc::c_int; 8] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    // CLONE_NEWTIME: with clone(2) the bit belongs to the signal of the child's exit.
+    0x80,
+];
+
+/// seccomp_data: the number of the call.
+const NUMBER_OFFSET: u32 = 0;
+
+/// Classic BPF (linux/bpf_common.h): load a word, compare, return.
+const LOAD: u16 = 0x20;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const RETURN: u16 = 0x06;
+
+impl Filter {
+    /// The filter of a profile.
+    ///
+    /// # Errors
+    /// The machine is none that filters are built for.
+    pub fn new(profile: Profile) -> Result<Self, Error> {
+        compile(profile).map(Self).map_err(Error::Filter)
+    }
+
+    /// The instructions, with another action in place of the one that fails with `EPERM`.
+    pub fn with_action(&self, action: u32) -> Program {
+        let denial = u32::from(DENY);
+        let changed = |instruction: &sock_filter| match instruction {
+            sock_filter { code: RETURN, k, .. } if *k == denial => {
+                sock_filter { k: action, ..*instruction }
+            }
+            _ => instruction.clone(),
+        };
+        self.0.iter().map(changed).collect()
+    }
+
+    /// Installs the filter for this thread and its future children, which thereby gain no privileges by
+    /// programs any more.
+    ///
+    /// # Errors
+    /// The kernel has no filters, or an earlier filter forbids it.
+    pub fn apply(&self) -> Result<(), Error> {
+        seccompiler::apply_filter(&self.0).map_err(Error::Install)
+    }
+}
+
+const DENY: SeccompAction = SeccompAction::Errno(libc::EPERM as u32);
+
+fn compile(profile: Profile) -> Result<Program, BackendError> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for rule in system_calls::denied(profile) {
+        rules.extend(rule.calls.iter().map(|(_, number)| (*number, Vec::new())));
+    }
+    rules.insert(libc::SYS_socket, sockets(profile)?);
+    rules.insert(libc::SYS_unshare, new_namespaces(&NEW_NAMESPACES)?);
+    rules.insert(libc::SYS_clone, new_namespaces(&NEW_NAMESPACES[..7])?);
+    let arch = std::env::consts::ARCH.try_into()?;
+    let compiled: Program =
+        SeccompFilter::new(rules, SeccompAction::Allow, DENY, arch)?.try_into()?;
+    Ok(before_rules().into_iter().chain(compiled).collect())
+}
+
+/// In front of the compiled rules, which follow where nothing here returns.
+fn before_rules() -> Vec<sock_filter> {
+    let no_such_call = u32::from(SeccompAction::Errno(libc::ENOSYS as u32));
+    let clone3 = libc::SYS_clone3 as u32;
+    vec![
+        instruction(LOAD, 0, 0, NUMBER_OFFSET),
+        instruction(JUMP_IF_EQUAL, 1, 0, clone3),
+        instruction(JUMP_IF_AT_LEAST, 0, 1, X32_BIT),
+        instruction(RETURN, 0, 0, no_such_call),
+    ]
+}
+
+fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
+fn condition(
+    argument: u8,
+    operator: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, Dword, operator, value)
+}
+
+/// Unix and Internet sockets, and of netlink what lists addresses and routes, which `getaddrinfo` does. The
+/// gateway finds the owner of a connection by sock_diag(7), too.
+fn sockets(profile: Profile) -> Result<Vec<SeccompRule>, BackendError> {
+    use SeccompCmpOp::{Eq, MaskedEq, Ne};
+    let [unix, ip4, ip6, netlink] =
+        [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]
+            .map(|family| family as u64);
+    let other = [unix, ip4, ip6, netlink].map(|family| condition(0, Ne, family));
+    let mut netlink_protocols = vec![libc::NETLINK_ROUTE];
+    if matches!(profile, Profile::Server | Profile::ServerWithPrograms) {
+        netlink_protocols.push(libc::NETLINK_SOCK_DIAG);
+    }
+    let protocols = netlink_protocols.into_iter().map(|one| condition(2, Ne, one as u64));
+    let other_netlink = [condition(0, Eq, netlink)].into_iter().chain(protocols);
+    // The upper bits of the type are flags.
+    let raw =
+        |family| [condition(0, Eq, family), condition(1, MaskedEq(0xf), libc::SOCK_RAW as u64)];
+    [
+        other.into_iter().collect::<Result<Vec<_>, _>>(),
+        other_netlink.collect(),
+        raw(ip4).into_iter().collect(),
+        raw(ip6).into_iter().collect(),
+    ]
+    .into_iter()
+    .map(|conditions| SeccompRule::new(conditions?))
+    .collect()
+}
+
+fn new_namespaces(flags: &[libc::c_int]) -> Result<Vec<SeccompRule>, BackendError> {
+    let one = |flag: &libc::c_int| {
+        let bit = u64::from(flag.cast_unsigned());
+        SeccompRule::new(vec![condition(0, SeccompCmpOp::MaskedEq(bit), bit)?])
+    };
+    flags.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+    use rustix::net::{AddressFamily as Family, Protocol, RawProtocol, SocketType, socket};
+
+    fn kind(error: rustix::io::Result<impl Sized>) -> Option<Errno> {
+        error.err()
+    }
+
+    /// In a thread of its own, which ends with it.
+    fn filtered<T: Send>(profile: Profile, work: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|scope| {
+            let work = move || {
+                Filter::new(profile).expect("a filter").apply().expect("the kernel has filters");
+                work()
+            };
+            scope.spawn(work).join().expect("no panic")
+        })
+    }
+
+    #[test]
+    fn kinds_of_sockets_that_applications_open_are_permitted() {
+        filtered(Profile::Php, || {
+            for family in [Family::UNIX, Family::INET] {
+                for kind in [SocketType::STREAM, SocketType::DGRAM] {
+                    assert!(socket(family, kind, None).is_ok(), "{family:?} {kind:?}");
+                }
+            }
+            assert!(socket(Family::NETLINK, SocketType::RAW, None).is_ok());
+            for family in [Family::PACKET, Family::VSOCK, Family::BLUETOOTH] {
+                assert_eq!(kind(socket(family, SocketType::DGRAM, None)), Some(Errno::PERM));
+            }
+            let diag = Some(rustix::net::netlink::SOCK_DIAG);
+            let any = Some(Protocol::from_raw(RawProtocol::new(255).unwrap()));
+            assert_eq!(kind(socket(Family::NETLINK, SocketType::RAW, diag)), Some(Errno::PERM));
+            assert_eq!(kind(socket(Family::INET, SocketType::RAW, any)), Some(Errno::PERM));
+        });
+    }
+
+    #[test]
+    fn a_server_finds_owners_of_connections_and_starts_nothing() {
+        filtered(Profile::Server, || {
+            let diag = Some(rustix::net::netlink::SOCK_DIAG);
+            assert!(socket(Family::NETLINK, SocketType::DGRAM, diag).is_ok());
+            let started = std::process::Command::new("/bin/true").status();
+            assert_eq!(started.unwrap_err().raw_os_error(), Some(libc::EPERM));
+        });
+    }
+
+    #[test]
+    fn programs_start_and_have_threads_and_no_namespaces() {
+        filtered(Profile::Php, || {
+            let run = |program: &str, argument: &str| {
+                let status = std::process::Command::new(program).arg(argument).status();
+                status.expect("it starts").success()
+            };
+            assert!(run("/bin/echo", ""));
+            assert!(!run("/usr/bin/unshare", "--user"));
+            std::thread::spawn(|| {}).join().expect("clone3 fails with ENOSYS: clone is called");
+        });
+    }
+
+    #[test]
+    fn another_action_replaces_the_denial_only() {
+        let filter = Filter::new(Profile::StrictPhp).unwrap();
+        let changed = filter.with_action(0x7fc0_0000);
+        let count = |program: &Program, action: u32| {
+            program.iter().filter(|one| one.code == RETURN && one.k == action).count()
+        };
+        let denial = u32::from(DENY);
+        assert!(count(&filter.0, denial) > 40);
+        assert_eq!(count(&changed, 0x7fc0_0000), count(&filter.0, denial));
+        assert_eq!(count(&changed, denial), 0);
+    }
+}
