@@ -6,7 +6,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build release install test ci check check-all bench nginx-http3 results test-asan test-php84 test-php-src lighthouse loom miri coverage hostile flooders upstreams memory escape-suite connections swoole swoole-tcp fuzz deny clean
+.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test ci check check-all bench nginx-http3 results test-asan test-php84 test-php-src lighthouse loom miri coverage hostile flooders upstreams memory escape-suite connections swoole swoole-tcp fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -22,6 +22,24 @@ release: setup ## As `build`, the server optimised by a profile of typical reque
 
 install: build ## Install into PREFIX (/usr/local): programs, PHP package, units, manual, completions.
 	dist/install --prefix $(or $(PREFIX),/usr/local)
+
+deb: build ## Debian packages of what was built, in target/packages, checked by lintian.
+	packaging/deb
+
+deb-trixie: build ## The same for Debian 13 and its PHP 8.4, in target/packages/trixie. Needs root.
+	packaging/deb-release trixie 8.4
+
+rpm: build ## RPM packages, likewise.
+	packaging/rpm
+
+image: deb ## A container image of the Debian packages, as an OCI archive; it is run once. Needs root.
+	packaging/image --check
+
+test-packages: deb ## Installs them on a fresh Debian 12 and serves a domain with a certificate. Needs root.
+	packaging/test --release bookworm
+
+test-packages-trixie: deb-trixie ## The same on a fresh Debian 13.
+	packaging/test --release trixie --packages target/packages/trixie
 
 serve: build ## Serve examples/guestbook on http://127.0.0.1:8080/
 	@printf '\nThe guestbook is about to be served. Try next:\n'

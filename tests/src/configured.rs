@@ -268,12 +268,14 @@ fn with_user(text: &str) -> String {
 
 /// Those of a gateway; one that gave up root has them started by its spawner.
 pub(crate) fn zygotes(gateway: u32) -> Vec<u32> {
-    let is_spawner = |pid: &u32| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name.trim() == "outboard-spawne")
+    let name_of = |pid: u32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name.trim().to_owned()
     };
+    let is_spawner = |pid: &u32| name_of(*pid) == "outboard-spawne";
     let (spawners, mut own): (Vec<u32>, Vec<u32>) =
         children(gateway).into_iter().partition(is_spawner);
+    own.retain(|pid| name_of(*pid) != "outboard-starte");
     own.extend(spawners.into_iter().flat_map(children));
     own
 }

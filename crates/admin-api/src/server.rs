@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Its endpoints.
-pub(crate) const ENDPOINTS: &[Description] = &[describe::<Reload>(), describe::<Stop>()];
+pub(crate) const ENDPOINTS: &[Description] =
+    &[describe::<Reload>(), describe::<Stop>(), describe::<Upgrade>()];
 
 /// Reads the configuration again, starts new workers, and replies once they serve. On an error the
 /// previous configuration stays in force (status 409).
@@ -23,6 +24,24 @@ impl Endpoint for Reload {
     type Reply = Reloaded;
     const METHOD: Method = Method::Post;
     const PATH: &'static str = "/reload";
+}
+
+/// Starts the program that is installed now, which takes over the listening sockets, and replies once it
+/// serves. If it does not start, this server goes on (status 409).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Upgrade {}
+
+/// The reply to [`Upgrade`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Upgraded {
+    /// The process id of the new server.
+    pub pid: u32,
+}
+
+impl Endpoint for Upgrade {
+    type Reply = Upgraded;
+    const METHOD: Method = Method::Post;
+    const PATH: &'static str = "/upgrade";
 }
 
 /// Stops the server after the requests in progress; replies at once, with status 202.

@@ -177,6 +177,7 @@ scalars!(
     StatusClass,
     FileExtension,
     FileName,
+    PhpVersion,
     PlainText,
     PrefetchName,
     UrlTemplate,

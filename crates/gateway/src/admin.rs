@@ -83,6 +83,13 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
             })
             .await
         }
+        (server::Upgrade::METHOD, server::Upgrade::PATH) => {
+            call(query, async |_: server::Upgrade| match gateway.control.upgrade_and_wait().await {
+                Ok(pid) => Ok(server::Upgraded { pid }),
+                Err(why) => Err(Refusal::new(409, why)),
+            })
+            .await
+        }
         (server::Stop::METHOD, server::Stop::PATH) => {
             gateway.control.stop.set();
             let (_, kind, body) = json(202, &server::Stopping { stopping: true });

@@ -9,13 +9,15 @@ use std::rc::Rc;
 pub(crate) struct ControlRequests {
     pub(crate) reload: Event,
     pub(crate) stop: Event,
+    pub(crate) upgrade: Event,
     reload_waiters: RefCell<Vec<Rc<ReloadWaiter>>>,
+    upgrade_waiters: RefCell<Vec<Rc<ReloadWaiter>>>,
 }
 
 /// The generation that is active, or why the reload failed.
 pub(crate) type ReloadOutcome = Result<u32, String>;
 
-/// A client of the admin socket that waits for a reload which starts after its request.
+/// A client of the admin socket that waits for a reload, or an upgrade, which starts after its request.
 #[derive(Debug, Default)]
 pub(crate) struct ReloadWaiter {
     completed: Event,
@@ -46,6 +48,19 @@ impl ControlRequests {
         self.reload_waiters.borrow_mut().push(waiter.clone());
         self.reload.set();
         waiter.wait().await
+    }
+
+    /// Requests an upgrade and waits for its outcome: the process id of the new server.
+    pub(crate) async fn upgrade_and_wait(&self) -> ReloadOutcome {
+        let waiter = Rc::new(ReloadWaiter::default());
+        self.upgrade_waiters.borrow_mut().push(waiter.clone());
+        self.upgrade.set();
+        waiter.wait().await
+    }
+
+    /// The clients that wait for the upgrade that starts now.
+    pub(crate) fn take_upgrade_waiters(&self) -> Vec<Rc<ReloadWaiter>> {
+        self.upgrade_waiters.take()
     }
 
     /// The clients that wait for the reload that starts now.

@@ -3,6 +3,7 @@
 //! Called by the server at start, reload and stop. Invariants: a listener that the old and the new
 //! configuration name is never closed; if a new address cannot be bound, nothing changes.
 
+mod handover;
 mod http3;
 mod joined;
 mod tls;
@@ -25,6 +26,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+pub(crate) use handover::{files, leave_files, sockets};
 pub(crate) use joined::{JoinedListener, join, joined};
 pub(crate) use tls::{Certificates, certificates, refresh_ocsp_regularly};
 

@@ -2,6 +2,7 @@
 
 use crate::server_event;
 use outboard_config::{Config, Diagnostics, Open};
+use outboard_upgrade::{Predecessor, Starter};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,6 +27,12 @@ pub struct Options {
     pub pid_file: Option<PathBuf>,
     /// Inherited sockets; those with a configured address are used.
     pub sockets: Vec<OwnedFd>,
+    /// Starts a newer program in the place of this one; `None`: the server cannot be upgraded.
+    pub starter: Option<Starter>,
+    /// The server that this one replaces.
+    pub predecessor: Option<Arc<Predecessor>>,
+    /// Files of inherited sockets, which are removed when the server stops.
+    pub files: Vec<PathBuf>,
     /// Receives the events of the server.
     pub notify: server_event::Listener,
     /// The interval of events that the event loop runs.

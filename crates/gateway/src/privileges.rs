@@ -9,15 +9,18 @@
 
 mod confinement;
 mod files;
+mod leftovers;
 
 use crate::listeners;
 use crate::options::{AdminSocket, Options};
 use crate::server_error::ServerError;
 use crate::shards;
 use crate::streams;
-use outboard_config::{Config, ListenAddress};
+use outboard_config::{Config, ListenAddress, Listener};
 use outboard_http_server as http_server;
-use outboard_http_server::{self, BindError, InheritedListener, bind_http3_before};
+use outboard_http_server::{
+    self, BindError, InheritedListener, bind_http3_before, is_among_datagrams,
+};
 use outboard_log::Opener;
 use outboard_spawner::users::{self, User};
 use outboard_spawner::{Grants, Spawner};
@@ -34,7 +37,8 @@ use rustix::thread::{
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 /// Users of the gateway if none is configured: the first that exists and that no app runs as.
 const OWN_USERS: [&str; 3] = ["outboard", "nobody", "daemon"];
@@ -53,6 +57,10 @@ pub(crate) struct Privileges {
     pub(crate) sockets: Vec<OwnedFd>,
     /// Files in directories of root, which are removed when the server stops.
     pub(crate) leftovers: Vec<PathBuf>,
+    /// Whether another server removes them.
+    are_left: AtomicBool,
+    /// Files of a predecessor that are removed as well.
+    inherited: Mutex<Vec<PathBuf>>,
     /// Warnings for the log, which is opened later.
     pub(crate) warnings: Vec<String>,
     /// The user of apps that name none.
@@ -63,15 +71,6 @@ impl Privileges {
     /// Opens files that the gateway's user may not open.
     pub(crate) fn opener(&self) -> Opener {
         Opener::new(self.spawner.clone())
-    }
-
-    /// Removes the files that the server would leave behind, while it still has its pid file.
-    pub(crate) fn remove_leftovers(&self) {
-        let Some(spawner) = &self.spawner else { return };
-        for path in &self.leftovers {
-            // It may have been removed by hand.
-            let _ = spawner.remove(path);
-        }
     }
 
     /// Sets the user of the apps that name none.
@@ -90,7 +89,8 @@ impl Privileges {
 /// # Errors
 /// Why that failed; the server does not start.
 pub(crate) fn drop_root(config: &mut Config, options: &Options) -> Result<Privileges, ServerError> {
-    let mut privileges = Privileges::default();
+    let are_left = AtomicBool::new(options.predecessor.is_some());
+    let mut privileges = Privileges { are_left, ..Privileges::default() };
     match &options.spawner {
         Some(program) if geteuid().is_root() => {
             if let Some(app) = config.apps.iter().find(|app| app.user.as_deref() == Some(ROOT)) {
@@ -132,7 +132,7 @@ fn become_gateway_user(
     (privileges.sockets, privileges.leftovers) = bind(config, options, &own)?;
     privileges.leftovers.extend(options.pid_file.clone());
     files::change_owner(config, &own, &apps).map_err(ServerError::setup)?;
-    let leftovers = privileges.leftovers.clone();
+    let leftovers = [privileges.leftovers.clone(), options.files.clone()].concat();
     let grants = Grants { leftovers, ..grants(config, options, &apps) };
     let started = Spawner::start(spawner, grants).map_err(|error| {
         let message = format!("cannot start {} spawner: {error}", spawner.display());
@@ -279,10 +279,13 @@ fn bind(
             sockets.push(socket);
         }
     }
-    for listener in config.listeners.iter().filter(|one| one.http3) {
+    let is_bound = |one: &&Listener| is_among_datagrams(&options.sockets, &one.address);
+    for listener in config.listeners.iter().filter(|one| one.http3 && !is_bound(one)) {
         sockets.extend(bind_http3_before(shards::count(config), &listener.address)?);
     }
-    for listener in config.listeners.iter().filter(|one| streams::is_datagram(one)) {
+    for listener in
+        config.listeners.iter().filter(|one| streams::is_datagram(one) && !is_bound(one))
+    {
         let Some(InheritedListener { socket, path }) = bind_datagram_before(&listener.address)?
         else {
             continue;

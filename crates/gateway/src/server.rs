@@ -16,6 +16,7 @@ mod lead;
 mod log_files;
 mod prepared;
 mod reload;
+mod upgrade;
 
 use crate::certificates::{self, TlsState};
 use crate::dashboard;
@@ -39,15 +40,17 @@ use lead::Lead;
 use log_files::{flush_logs, reopen_logs};
 use outboard_buffer::{Memory, MemoryLimits};
 use outboard_config::Config;
-use outboard_http_server::Role;
+use outboard_http_server::{BindError, Role};
 use outboard_log::{Level, Opener};
 use outboard_reactor::{self as reactor, Interest, Share, Source, spawn};
+use outboard_upgrade::Successor;
 use reload::reload;
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use upgrade::UpgradeError;
 
 /// Checks the files that a configuration names and that are needed at the start: certificates and
 /// keys. Nothing is started.
@@ -103,20 +106,26 @@ async fn serve_on_loop(
     }
     reactor::watch_memory(builder.rings.source());
     certificates::obtain(&gateway, &seed.config, &tls).map_err(ServerError::setup)?;
-    let configured = ConfiguredListener::with(&seed.config, certificates.clone());
-    let admin_socket = listeners::listen_first(&gateway, configured, options.admin_socket)?;
-    let sockets = datagrams::bind_new(&gateway, &gateway.generation().config.listeners)?;
-    gateway.datagrams.borrow_mut().extend(sockets);
-    datagrams::share(&gateway);
+    let listen = || {
+        let configured = ConfiguredListener::with(&seed.config, certificates.clone());
+        listen(&gateway, configured, options.admin_socket.clone())
+    };
+    // With a predecessor, connections are its own until this server can serve them.
+    let listening = options.predecessor.is_none().then(listen).transpose()?;
     let (handle, work) = ShardHandle::new();
     let started = Followers::start(&builder, &limits, &server, &handle).map_err(ServerError::Io)?;
     let (followers, handles) = started;
     spawn(do_work(gateway.clone(), work));
-    let lead = Lead { gateway: gateway.clone(), builder, followers, load, tls };
+    let starter = options.starter;
+    let lead = Lead { gateway: gateway.clone(), builder, followers, load, starter, tls };
     if let Some(outcome) = wait_ready_or_stop(&lead, &signals, &seed).await {
         listeners::stop(&gateway);
         return outcome;
     }
+    let admin_socket = match listening {
+        Some(admin_socket) => admin_socket,
+        None => listen()?,
+    };
     lead.followers.activate(|| listeners::joined(&gateway, &seed.config, &certificates)).await;
     gateway.shards.set_followers(handles);
     drop(seed);
@@ -130,16 +139,30 @@ async fn serve_on_loop(
     upstream_watch::watch(&gateway);
     development::configure(&gateway);
     gateway.ready.set(true);
+    if let Some(predecessor) = &options.predecessor {
+        let privileges = &lead.builder.privileges;
+        let replaced = upgrade::replace(&gateway, predecessor, privileges, options.files).await;
+        if !replaced.map_err(ServerError::Io)? {
+            gateway.control.stop.set();
+        }
+    }
     (options.notify)(&ServerEvent::Ready(ready_facts(&gateway, admin_socket)));
     if let Some(period_ms) = options.alive_every_ms {
         spawn(server_event::notify_alive(gateway.clone(), options.notify.clone(), period_ms));
     }
-    handle_commands(&lead, &signals, &options.notify).await;
-    (options.notify)(&ServerEvent::Stopping);
+    let successor = handle_commands(&lead, &signals, &options.notify).await;
+    let is_upgraded = successor.is_some();
+    match &successor {
+        Some(new) => (options.notify)(&ServerEvent::HandedOver { pid: new.pid() }),
+        None => (options.notify)(&ServerEvent::Stopping),
+    }
     gateway.server.log(Level::Info, "stopping: completing running requests");
     // The other threads drain while this one does.
-    let drained = lead.followers.drain();
-    drain(&gateway).await;
+    let drained = lead.followers.drain(is_upgraded);
+    if let Some(successor) = successor {
+        successor.leave_to();
+    }
+    drain(&gateway, is_upgraded).await;
     for reply in drained {
         reply.await;
     }
@@ -206,18 +229,29 @@ fn ready_facts(gateway: &Gateway, admin_socket: Option<PathBuf>) -> Ready {
     }
 }
 
-async fn handle_commands(lead: &Lead, signals: &ControlSignals, notify: &server_event::Listener) {
+/// Until the server stops, or has a successor.
+async fn handle_commands(
+    lead: &Lead,
+    signals: &ControlSignals,
+    notify: &server_event::Listener,
+) -> Option<Successor> {
     let gateway = &lead.gateway;
     loop {
         match signals.next(gateway).await {
-            Command::Stop => return,
+            Command::Stop => return None,
             Command::ReopenLogs => spawn(reopen_logs(gateway.clone())),
+            Command::Upgrade => {
+                if let Some(successor) = upgraded(lead, signals).await {
+                    return Some(successor);
+                }
+            }
             Command::Reload => {
                 let waiters = gateway.control.take_reload_waiters();
                 notify(&ServerEvent::Reloading);
                 let Some(outcome) = unless_stopped(gateway, signals, reload(lead)).await else {
                     let outcome = Err("the server stops".to_owned());
-                    return waiters.iter().for_each(|waiter| waiter.complete(outcome.clone()));
+                    waiters.iter().for_each(|waiter| waiter.complete(outcome.clone()));
+                    return None;
                 };
                 match &outcome {
                     Ok(number) => {
@@ -234,6 +268,44 @@ async fn handle_commands(lead: &Lead, signals: &ControlSignals, notify: &server_
             }
         }
     }
+}
+
+/// The new server, which accepts connections; `None`: everything is as before.
+async fn upgraded(lead: &Lead, signals: &ControlSignals) -> Option<Successor> {
+    let gateway = &lead.gateway;
+    let waiters = gateway.control.take_upgrade_waiters();
+    gateway.server.log(Level::Info, "upgrading: starting the new program");
+    let outcome = unless_stopped(gateway, signals, upgrade::start(lead)).await;
+    let outcome = outcome.unwrap_or_else(|| Err(UpgradeError::Stopping));
+    match &outcome {
+        Ok(successor) => {
+            let text = format!("process {} has taken over", successor.pid());
+            gateway.server.log(Level::Info, &text);
+        }
+        Err(error) => {
+            let text = format!("the upgrade failed, nothing has changed: {error}");
+            gateway.server.log(Level::Error, &text);
+        }
+    }
+    let reply = match &outcome {
+        Ok(successor) => Ok(successor.pid()),
+        Err(error) => Err(error.to_string()),
+    };
+    waiters.iter().for_each(|waiter| waiter.complete(reply.clone()));
+    outcome.ok()
+}
+
+/// Binds everything at the start.
+fn listen(
+    gateway: &Rc<Gateway>,
+    configured: Vec<ConfiguredListener>,
+    admin: Option<AdminSocket>,
+) -> Result<Option<PathBuf>, BindError> {
+    let admin_socket = listeners::listen_first(gateway, configured, admin)?;
+    let sockets = datagrams::bind_new(gateway, &gateway.generation().config.listeners)?;
+    gateway.datagrams.borrow_mut().extend(sockets);
+    datagrams::share(gateway);
+    Ok(admin_socket)
 }
 
 /// Completes `work`; `None` if the server is stopped meanwhile.

@@ -23,6 +23,11 @@ pub enum ServerEvent {
     Reloaded(Result<u32, String>),
     /// The event loop runs.
     Alive,
+    /// The process with this id has taken over; this one completes running requests.
+    HandedOver {
+        /// Of the new server.
+        pid: u32,
+    },
     /// The server accepts no more requests.
     Stopping,
 }

@@ -234,7 +234,7 @@ impl Connection {
             if self.transport.poll_readable().is_ready() {
                 return Poll::Ready(true);
             }
-            if self.context.is_draining() {
+            if self.context.ends_idle() {
                 return Poll::Ready(false);
             }
             self.entry.set_idle();

@@ -54,7 +54,7 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection
             Next::Close => Action::Close,
         };
         match action {
-            Action::KeepAlive if connection.may_continue() => {
+            Action::KeepAlive if connection.may_continue() || connection.context.is_left() => {
                 connection.forget_request();
                 if !connection.buffers().input.is_empty() {
                     share_turn(PIPELINED_BYTES).await;

@@ -57,7 +57,7 @@ pub use header_block::HeaderBlock;
 pub use http3::Http3Socket;
 pub use listener::{
     BindError, BoundListener, InheritedListener, ListeningSocket, bind_before, bind_http3_before,
-    is_among,
+    is_among, is_among_datagrams,
 };
 pub use listener_context::{ListenerContext, Role, StreamPort};
 pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim, is_early_data};

@@ -9,6 +9,7 @@
 //! handshake between the last accept(2) and close(2); with `net.ipv4.tcp_migrate_req` (Linux 5.14) the kernel
 //! passes it to another shard's socket, if there is one with `SO_REUSEPORT` left.
 
+mod handover;
 mod handshake;
 mod http3_sockets;
 mod proxy_header;
@@ -39,12 +40,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::Poll;
 
 pub use socket::{
     BindError, InheritedListener, ListeningSocket, bind_before, bind_http3_before, is_among,
+    is_among_datagrams,
 };
 
 /// Memory of an idle connection: its task and its place in the event loop.
@@ -66,7 +68,10 @@ pub struct BoundListener {
     stop: Event,
     closed: Event,
     backlog: u32,
-    unlink: Option<PathBuf>,
+    /// Its socket, while connections are accepted.
+    listener: Weak<Listener>,
+    /// The file of a Unix socket, which is removed with it.
+    unlink: RefCell<Option<PathBuf>>,
     http3: RefCell<Option<Http3Endpoint>>,
 }
 
@@ -83,7 +88,7 @@ impl BoundListener {
         let ListeningSocket { address, socket, is_duplicate, backlog, unlink } = socket;
         let local = net::getsockname(&socket).ok().and_then(|any| SocketAddr::try_from(any).ok());
         let listener = if is_duplicate { Listener::shared(socket) } else { Listener::new(socket) };
-        let listener = listener.map_err(|source| BindError::new(address.clone(), source))?;
+        let listener = Rc::new(listener.map_err(|source| BindError::new(address.clone(), source))?);
         let bound = Rc::new(Self {
             address,
             local,
@@ -91,7 +96,8 @@ impl BoundListener {
             stop: Event::default(),
             closed: Event::default(),
             backlog,
-            unlink,
+            listener: Rc::downgrade(&listener),
+            unlink: RefCell::new(unlink),
             http3: RefCell::default(),
         });
         spawn(accept_all(service.clone(), bound.clone(), listener));
@@ -160,7 +166,7 @@ impl BoundListener {
     pub fn stop(&self) {
         self.stop.set();
         self.http3.take().iter().for_each(Http3Endpoint::stop);
-        if let Some(path) = &self.unlink {
+        if let Some(path) = self.unlink.take() {
             // It may have been removed by hand.
             let _ = std::fs::remove_file(path);
         }
@@ -173,7 +179,7 @@ impl BoundListener {
     }
 }
 
-async fn accept_all<S: Service>(service: Rc<S>, bound: Rc<BoundListener>, listener: Listener) {
+async fn accept_all<S: Service>(service: Rc<S>, bound: Rc<BoundListener>, listener: Rc<Listener>) {
     loop {
         match next(&service, &bound, &listener).await {
             None => break,

@@ -31,7 +31,7 @@ pub struct ServerContext {
     pub(crate) buffers: BufferPool,
     pub(crate) connections: Rc<Connections>,
     date: RefCell<DateCache>,
-    draining: Cell<bool>,
+    phase: Cell<Phase>,
     rejections: Cell<Rejections>,
 }
 
@@ -48,6 +48,18 @@ impl ServerShared {
         let census = Census::new(shards, getrlimit(Resource::Nofile).current);
         Arc::new(Self { temp_dir, census })
     }
+}
+
+/// How far the end of the server is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Serving,
+    /// Idle connections may have one more request.
+    Leaving,
+    /// Then they close, and tunnels do not.
+    Closing,
+    Draining,
 }
 
 /// Connections and streams that were not accepted.
@@ -75,7 +87,7 @@ impl ServerContext {
             buffers: BufferPool::default(),
             connections: Connections::new(&shared.census),
             date: RefCell::new(DateCache::new(Wall::now().unix_s())),
-            draining: Cell::new(false),
+            phase: Cell::default(),
             rejections: Cell::default(),
         })
     }
@@ -162,14 +174,45 @@ impl ServerContext {
         out.extend_from_slice(self.date.borrow_mut().line(Wall::now().unix_s()));
     }
 
-    /// Whether the server is stopping.
+    /// Whether the server is stopping: connections are not reused.
     pub fn is_draining(&self) -> bool {
-        self.draining.get()
+        self.phase.get() != Phase::Serving
+    }
+
+    /// Whether connections without a request close.
+    pub(crate) fn ends_idle(&self) -> bool {
+        matches!(self.phase.get(), Phase::Draining | Phase::Closing)
+    }
+
+    /// Whether another server accepts connections: those that a response has not announced to close may have
+    /// one more request.
+    pub(crate) fn is_left(&self) -> bool {
+        matches!(self.phase.get(), Phase::Leaving | Phase::Closing)
+    }
+
+    /// Whether tunnels, such as WebSocket, close.
+    pub(crate) fn ends_tunnels(&self) -> bool {
+        self.phase.get() == Phase::Draining
     }
 
     /// Accepts no more requests; idle connections close.
     pub fn drain(&self) {
-        self.draining.set(true);
+        self.phase.set(Phase::Draining);
+        wake_all();
+    }
+
+    /// After [`ServerContext::leave`]: idle connections close.
+    pub fn close_idle(&self) {
+        if self.phase.get() == Phase::Leaving {
+            self.phase.set(Phase::Closing);
+            wake_all();
+        }
+    }
+
+    /// Another server has taken over the listeners. A request that is on its way on an idle connection is
+    /// still served, as the last one, and tunnels stay open.
+    pub fn leave(&self) {
+        self.phase.set(Phase::Leaving);
         wake_all();
     }
 }

@@ -108,7 +108,7 @@ impl Upgraded {
     /// Whether the server is stopping. Tasks are woken when it begins to; the handler should then end
     /// within the drain time-out.
     pub fn is_draining(&self) -> bool {
-        self.context.is_draining()
+        self.context.ends_tunnels()
     }
 }
 

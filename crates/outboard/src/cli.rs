@@ -2,6 +2,7 @@
 
 use crate::bench::BenchArguments;
 use clap::{Args, ColorChoice, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// An application server for PHP.
@@ -74,6 +75,11 @@ pub(crate) enum Command {
     ///
     /// If that fails, nothing changes and the error is printed. SIGHUP does the same.
     Reload(ServerArguments),
+    /// Replace a running server by the program that is installed now, without losing a request.
+    ///
+    /// The new program takes over the listening sockets; the old one completes its requests. If it does
+    /// not start, the old one goes on and the error is printed. SIGUSR2 does the same.
+    Upgrade(ServerArguments),
     /// Finish running requests and stop. SIGTERM does the same.
     Stop(ServerArguments),
     /// Refuse the clients of an address or a network.
@@ -132,6 +138,13 @@ pub(crate) enum Command {
     /// Start PHP for a gateway that has dropped root's privileges. Used by `outboard serve`.
     #[command(hide = true)]
     Spawner,
+    /// Start a newer program for a gateway that has dropped root's privileges. Used by `outboard serve`.
+    #[command(hide = true)]
+    Starter {
+        /// The title and the arguments of `outboard serve`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Print the JSON schema of the configuration file.
     Schema,
     /// Print the completion script of a shell.
@@ -206,6 +219,9 @@ pub(crate) struct ServeArguments {
     /// The PHP host to use instead of the one in the directory of this program.
     #[arg(long, value_name = "FILE")]
     pub(crate) php_host: Option<PathBuf>,
+    /// Take over the sockets of the server at the other end of standard input. Used by `outboard upgrade`.
+    #[arg(long, hide = true)]
+    pub(crate) take_over: bool,
 }
 
 #[derive(Debug, Args)]

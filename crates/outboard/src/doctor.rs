@@ -9,7 +9,7 @@ mod findings;
 mod report;
 
 use crate::cli::{DoctorArguments, DoctorCommand, StateArguments};
-use crate::serve::host_beside_us;
+use crate::php_hosts;
 use crate::terminal::{Terminal, say};
 use app::{Examined, Failure};
 use findings::Finding;
@@ -40,7 +40,7 @@ struct Outcome {
 fn examine(arguments: &StateArguments) -> Result<Outcome, Failure> {
     let requests: Vec<app::Request> =
         arguments.request.iter().map(|text| app::Request::parse(text)).collect::<Result<_, _>>()?;
-    let host = arguments.php_host.clone().unwrap_or_else(host_beside_us);
+    let host = arguments.php_host.clone().unwrap_or_else(php_hosts::default);
     let config = app::config(arguments.dir.as_deref(), arguments.config.as_deref())?;
     let Examined { report, log, statuses } = app::examine(config, host, &requests)?;
     let snapshots = report::snapshots(&report);

@@ -27,6 +27,7 @@ mod manual;
 mod named;
 mod notify;
 mod opcache;
+mod php_hosts;
 mod profile;
 mod reload;
 mod run;
@@ -35,6 +36,7 @@ mod status;
 mod target;
 mod terminal;
 mod trust;
+mod upgrade;
 mod upstreams;
 
 use clap::Parser;
@@ -69,6 +71,11 @@ fn main() -> ExitCode {
             Ok(Target::Served(admin)) => reload::run(admin, &terminal),
             Err(message) => terminal.fail(&message, 2),
         },
+        Command::Upgrade(arguments) => match Target::of(&arguments) {
+            Ok(Target::Named(pick)) => named::stop::upgrade(pick, &terminal),
+            Ok(Target::Served(admin)) => reload::upgrade(admin, &terminal),
+            Err(message) => terminal.fail(&message, 2),
+        },
         Command::Stop(arguments) => match Target::of(&arguments) {
             Ok(Target::Named(pick)) => named::stop::run(pick, &terminal),
             Ok(Target::Served(admin)) => reload::stop(admin, &terminal),
@@ -92,6 +99,7 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => terminal.fail(&error.to_string(), 1),
         },
+        Command::Starter { arguments } => upgrade::run_starter(arguments, &terminal),
         Command::Schema => check::print_schema(),
         Command::Completions { shell } => manual::complete(shell),
         Command::Man { dir } => manual::write_pages(&dir, &terminal),

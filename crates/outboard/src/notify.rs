@@ -51,6 +51,10 @@ impl ServiceManager {
                 self.say(&format!("READY=1\nSTATUS=reload failed: {why}"));
             }
             ServerEvent::Alive => self.say("WATCHDOG=1"),
+            // It is in this unit, and the main process from now on (sd_notify(3)).
+            ServerEvent::HandedOver { pid } => {
+                self.say(&format!("MAINPID={pid}\nSTATUS=process {pid} has taken over"));
+            }
             ServerEvent::Stopping => self.say("STOPPING=1\nSTATUS=finishing running requests"),
         }
     }

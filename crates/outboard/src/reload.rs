@@ -1,15 +1,21 @@
-//! `outboard reload` and `outboard stop`.
+//! `outboard reload`, `outboard upgrade` and `outboard stop`.
 
 use crate::admin;
 use crate::cli::AdminArguments;
 use crate::terminal::Terminal;
-use outboard_admin_api::server::{Reload, Stop};
+use outboard_admin_api::server::{Reload, Stop, Upgrade};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &AdminArguments, terminal: &Terminal) -> ExitCode {
     admin::run(arguments, terminal, &Reload {}, |page, reloaded| {
         writeln!(page, "generation {} is active", reloaded.generation)
+    })
+}
+
+pub(crate) fn upgrade(arguments: &AdminArguments, terminal: &Terminal) -> ExitCode {
+    admin::run(arguments, terminal, &Upgrade {}, |page, upgraded| {
+        writeln!(page, "process {} serves now", upgraded.pid)
     })
 }
 

@@ -13,7 +13,8 @@ mod private_dir;
 
 use crate::cli::RunArguments;
 use crate::notify::{self, ServiceManager};
-use crate::serve::{announce, host_beside_us, run_until_stopped};
+use crate::php_hosts;
+use crate::serve::{announce, run_until_stopped};
 use crate::terminal::{Terminal, say};
 use configuration::Configuration;
 use description::Described;
@@ -61,7 +62,7 @@ fn prepare(arguments: &RunArguments) -> Result<Prepared, String> {
         return Err(format!("there is no file {}", script.display()));
     }
     let user = user_of(arguments, None)?;
-    let host = arguments.php_host.clone().unwrap_or_else(host_beside_us);
+    let host = arguments.php_host.clone().unwrap_or_else(php_hosts::default);
     let ini = arguments.ini.iter().map(|text| ini_setting(text)).collect::<Vec<_>>();
     let described = description::of(&host, &script, &arguments.arguments, user.as_ref(), &ini)?;
     let description = match described {
@@ -163,10 +164,13 @@ fn serve(
         load: Arc::new(move |_| Config::parse(&text, &place)),
         name: None,
         admin_socket: Some(AdminSocket::Always(socket)),
-        host_binary: arguments.php_host.clone().unwrap_or_else(host_beside_us),
+        host_binary: arguments.php_host.clone().unwrap_or_else(php_hosts::default),
         spawner: std::env::current_exe().ok(),
         pid_file,
         sockets: Vec::new(),
+        files: Vec::new(),
+        starter: None,
+        predecessor: None,
         notify: Rc::new(move |event| {
             if let ServerEvent::Ready(ready) = event {
                 announce(ready, &console);

@@ -3,7 +3,9 @@
 use crate::admin_client::default_socket;
 use crate::cli::ServeArguments;
 use crate::notify::{self, ServiceManager};
+use crate::php_hosts::{self, with_versions};
 use crate::terminal::{Terminal, say};
+use crate::upgrade::{self, Inheritance};
 use outboard_config::{Config, Domains};
 use outboard_gateway::server::{AdminSocket, Load, Options, ServerError, serve};
 use outboard_gateway::server_event::{Ready, ServerEvent};
@@ -22,20 +24,24 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
         Ok(source) => source,
         Err(message) => return terminal.fail(&message, 2),
     };
-    let sockets = match notify::handed_over() {
-        Ok(sockets) => sockets,
+    let inherited = upgrade::launch().and_then(|launch| upgrade::inherit(arguments, launch));
+    let Inheritance { starter, predecessor, estate } = match inherited {
+        Ok(inherited) => inherited,
         Err(message) => return terminal.fail(&message, 1),
     };
     let (console, manager) = (*terminal, ServiceManager::of_environment());
     let admin_socket = arguments.admin.clone().unwrap_or_else(default_socket);
     let options = Options {
-        load: with_user(source.loader(), arguments.user.clone()),
+        load: with_versions(with_user(source.loader(), arguments.user.clone())),
         name: None,
         admin_socket: Some(AdminSocket::IfFree(admin_socket)),
         host_binary: host_binary(arguments),
         spawner: std::env::current_exe().ok(),
         pid_file: None,
-        sockets,
+        sockets: estate.sockets,
+        files: estate.files,
+        starter,
+        predecessor,
         notify: Rc::new(move |event| {
             if let ServerEvent::Ready(ready) = event {
                 announce(ready, &console);
@@ -50,10 +56,17 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
 /// Serves until it is stopped, or reports why it does not start.
 pub(crate) fn run_until_stopped(options: Options, terminal: &Terminal) -> ExitCode {
     raise_descriptor_limit();
+    let predecessor = options.predecessor.clone();
     let served = match (options.load)(&|path| File::open(path)) {
         Ok(config) => serve(config, options),
         Err(diagnostics) => Err(ServerError::Config(diagnostics)),
     };
+    if let (Some(predecessor), Err(error)) = (predecessor, &served) {
+        predecessor.report_failure(&match error {
+            ServerError::Config(diagnostics) => diagnostics.render(false),
+            error => error.to_string(),
+        });
+    }
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(ServerError::Config(diagnostics)) => {
@@ -69,7 +82,7 @@ pub(crate) fn run_until_stopped(options: Options, terminal: &Terminal) -> ExitCo
 
 /// The given PHP host, or the one built with this gateway.
 pub(crate) fn host_binary(arguments: &ServeArguments) -> PathBuf {
-    arguments.php_host.clone().unwrap_or_else(host_beside_us)
+    arguments.php_host.clone().unwrap_or_else(php_hosts::default)
 }
 
 /// The source of the configuration.
@@ -171,12 +184,6 @@ pub(crate) fn with_user(load: Load, user: Option<String>) -> Load {
         }
         Ok(config)
     })
-}
-
-/// The host that was built with this gateway.
-pub(crate) fn host_beside_us() -> PathBuf {
-    let own = std::env::current_exe().unwrap_or_default();
-    own.parent().unwrap_or(Path::new(".")).join("outboard-php")
 }
 
 /// Each connection and worker needs descriptors; the soft limit of a shell is 1,024.

@@ -4,10 +4,13 @@
 //! datagrams, timers and writes; if the socket accepts no more, connections wait in a list; a connection is
 //! removed when it is drained (RFC 9000 10.2).
 
+mod handover;
 mod incoming;
 
 use crate::connection::{Connection, Flush};
-use crate::member::{Mailboxes, Member, PassedOn, ThreadIds};
+use crate::member::{Mailboxes, Member, ThreadIds};
+use crate::passed_on::PassedOn;
+use crate::relay::{Description, Relay};
 use crate::settings::{InvalidSettings, Settings};
 use crate::socket::{Received, Socket};
 use crate::timers::Timers;
@@ -15,6 +18,7 @@ use bytes::BytesMut;
 use outboard_reactor::{Event, is_spent, sleep, spawn, spend};
 use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::{ConnectionHandle, DatagramEvent, EndpointConfig};
+use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -64,6 +68,9 @@ pub(crate) struct Shared {
     /// Set when the task has to look again.
     changed: Event,
     is_stopped: Cell<bool>,
+    /// To the processes that have the sockets too, in an upgrade.
+    predecessor: RefCell<Option<Relay>>,
+    successor: RefCell<Option<Relay>>,
     /// When the task wakes up.
     armed: Cell<Option<Instant>>,
 }
@@ -78,11 +85,12 @@ impl Endpoint {
         settings: &Settings,
         application: Rc<dyn Application>,
     ) -> io::Result<Self> {
-        let Member { socket, mailboxes, token_key } = member;
+        let Member { socket, mailboxes, predecessor, token_key } = member;
+        let predecessor = predecessor.map(Relay::new).transpose()?;
         let server = settings.of_server(token_key.clone()).map_err(io::Error::other)?;
-        let thread = mailboxes.thread;
+        let (epoch, thread) = (mailboxes.epoch, mailboxes.thread);
         let mut config = EndpointConfig::default();
-        config.cid_generator(move || Box::new(ThreadIds(thread)));
+        config.cid_generator(move || Box::new(ThreadIds { epoch, thread }));
         let socket = Socket::new(socket)?;
         // RFC 8899: larger datagrams are tried, unless a router could cut them into pieces.
         let finds_mtu = !socket.may_fragment();
@@ -99,6 +107,8 @@ impl Endpoint {
             ready: RefCell::default(),
             changed: Event::default(),
             is_stopped: Cell::new(false),
+            predecessor: RefCell::new(predecessor),
+            successor: RefCell::default(),
             armed: Cell::new(None),
         });
         spawn(run(shared.clone()));
@@ -120,12 +130,25 @@ impl Endpoint {
         self.0.socket.local
     }
 
+    /// A duplicate of its socket, and a relay, for a process that takes over.
+    ///
+    /// # Errors
+    /// There are too many descriptors.
+    pub fn sockets(&self) -> io::Result<[OwnedFd; 2]> {
+        let Mailboxes { epoch, thread, .. } = self.0.mailboxes;
+        let local = self.0.socket.local;
+        let (own, other) = Relay::pair(Description { local, thread, epoch })?;
+        self.0.successor.replace(Some(own));
+        self.0.changed.set();
+        Ok([self.0.socket.duplicate()?, other])
+    }
+
     /// Connections that are not closed.
     pub fn open_connections(&self) -> usize {
         self.0.connections.borrow().len()
     }
 
-    /// Refuses new connections. The socket is closed after the last connection.
+    /// Refuses new connections, or leaves them to a successor. The socket is closed after the last connection.
     pub fn stop(&self) {
         self.0.is_stopped.set(true);
         self.0.changed.set();
@@ -153,9 +176,11 @@ impl Shared {
         buffer: &mut Vec<u8>,
     ) -> Poll<()> {
         loop {
-            while self.socket.receive(|received| self.receive(&received, buffer)) {
+            while !self.is_left() && self.socket.receive(|received| self.receive(&received, buffer))
+            {
                 self.drive_ready();
             }
+            self.receive_relayed(buffer);
             self.receive_passed_on(context, buffer);
             self.expire();
             if self.socket.flush() {
@@ -206,10 +231,7 @@ impl Shared {
         while !left.is_empty() {
             let datagram = left.split_to(segment_bytes.min(left.len()));
             let one = PassedOn { from, to, ecn, datagram };
-            match self.mailboxes.other_thread(&one.datagram) {
-                None => self.handle(one, buffer),
-                Some(thread) => self.mailboxes.pass_on(thread, one),
-            }
+            self.sort(one, buffer);
         }
     }
 

@@ -21,6 +21,8 @@
 mod connection;
 mod endpoint;
 mod member;
+mod passed_on;
+mod relay;
 mod session;
 mod settings;
 mod socket;

@@ -4,43 +4,41 @@
 //! both addresses of a datagram (socket(7): `SO_REUSEPORT`), so that a client which changes its address
 //! (RFC 9000 9), or a thread that joins or leaves, sends datagrams to another thread. A connection id
 //! therefore begins with the number of the thread that has the connection, and the thread that receives
-//! a datagram of another passes it on. Invariant: so much waits for a thread at most; what exceeds it is lost, as
+//! a datagram of another passes it on; that of another process in an upgrade goes through a [`Relay`](crate::relay). Invariant: so much waits for a thread at most; what exceeds it is lost, as
 //! datagrams may be.
 
+use crate::passed_on::PassedOn;
+use crate::relay;
 use aws_lc_rs::hkdf;
-use bytes::BytesMut;
 use outboard_reactor::{MailboxReceiver, MailboxSender, mailbox};
 use quinn_proto::crypto::HandshakeTokenKey;
-use quinn_proto::{ConnectionId, ConnectionIdGenerator, EcnCodepoint, InvalidCid};
+use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
 use rustix::fd::OwnedFd;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// The number of the thread, then random bytes.
+/// The number of the process among those that have taken over from each other, then that of the thread, then
+/// random bytes.
+const EPOCH_BYTES: usize = 1;
 const THREAD_BYTES: usize = 2;
-const RANDOM_BYTES: usize = 8;
-pub(crate) const ID_BYTES: usize = THREAD_BYTES + RANDOM_BYTES;
+const PREFIX_BYTES: usize = EPOCH_BYTES + THREAD_BYTES;
+const RANDOM_BYTES: usize = 7;
+pub(crate) const ID_BYTES: usize = PREFIX_BYTES + RANDOM_BYTES;
 /// Datagrams that wait for a thread.
 const WAITING_MAX: usize = 512;
-
-/// A datagram that another thread has received.
-pub(crate) struct PassedOn {
-    pub(crate) from: SocketAddr,
-    pub(crate) to: Option<IpAddr>,
-    pub(crate) ecn: Option<EcnCodepoint>,
-    pub(crate) datagram: BytesMut,
-}
 
 /// See the module.
 pub struct Member {
     pub(crate) socket: OwnedFd,
     pub(crate) mailboxes: Mailboxes,
+    /// To the process that this one takes over from.
+    pub(crate) predecessor: Option<OwnedFd>,
     /// One key for all threads and all settings: a token (RFC 9000 8.1) is for the address, and of any thread.
     pub(crate) token_key: Arc<dyn HandshakeTokenKey>,
 }
@@ -53,9 +51,20 @@ impl fmt::Debug for Member {
 
 /// The thread's mailbox, and those of the others.
 pub(crate) struct Mailboxes {
+    pub(crate) epoch: u8,
     pub(crate) thread: u16,
     inbox: MailboxReceiver<PassedOn>,
     all: Arc<[Inlet]>,
+}
+
+/// Whose a datagram is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// This thread's, or nobody's.
+    Ours,
+    Thread(u16),
+    /// Another process's, by its epoch.
+    Process(u8),
 }
 
 /// Where datagrams for a thread are passed on to.
@@ -91,11 +100,17 @@ fn bind_one(address: SocketAddr, joins: bool) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A member for each socket, in the order of the threads.
+/// A member for each socket, in the order of the threads. Of the sockets that were taken over, the relays are
+/// used.
 ///
 /// # Errors
 /// The system has no random bytes.
-pub fn members(sockets: Vec<OwnedFd>) -> io::Result<Vec<Member>> {
+pub fn members(sockets: Vec<OwnedFd>, inherited: &[OwnedFd]) -> io::Result<Vec<Member>> {
+    let local = sockets.first().map(net::getsockname).transpose()?;
+    let local = local.and_then(|name| SocketAddr::try_from(name).ok());
+    let relays = inherited.iter().filter_map(|socket| Some((relay::description(socket)?, socket)));
+    let relays: Vec<_> = relays.filter(|(relay, _)| Some(relay.local) == local).collect();
+    let epoch = relays.first().map_or(0, |(relay, _)| relay.epoch.wrapping_add(1));
     let mut secret = [0; 32];
     aws_lc_rs::rand::fill(&mut secret).map_err(|_| io::Error::other("no random bytes"))?;
     let token_key = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&secret);
@@ -104,12 +119,16 @@ pub fn members(sockets: Vec<OwnedFd>) -> io::Result<Vec<Member>> {
     let inlet = |sender| Inlet { sender, waiting: AtomicUsize::new(0) };
     let all: Arc<[Inlet]> = senders.into_iter().map(inlet).collect();
     let numbered = sockets.into_iter().zip(inboxes).zip(0..);
-    let member = |((socket, inbox), thread)| Member {
-        socket,
-        mailboxes: Mailboxes { thread, inbox, all: all.clone() },
-        token_key: token_key.clone(),
+    let member = |((socket, inbox), thread)| {
+        let relay = relays.iter().find(|(relay, _)| relay.thread == thread);
+        Ok(Member {
+            socket,
+            mailboxes: Mailboxes { epoch, thread, inbox, all: all.clone() },
+            predecessor: relay.map(|(_, socket)| socket.try_clone()).transpose()?,
+            token_key: token_key.clone(),
+        })
     };
-    Ok(numbered.map(member).collect())
+    numbered.map(member).collect()
 }
 
 impl Mailboxes {
@@ -122,11 +141,17 @@ impl Mailboxes {
         next
     }
 
-    /// Whose a datagram is, if it is another thread's.
-    pub(crate) fn other_thread(&self, datagram: &[u8]) -> Option<u16> {
-        let id = connection_id(datagram)?;
-        let thread = u16::from_be_bytes([id[0], id[1]]);
-        (thread != self.thread && usize::from(thread) < self.all.len()).then_some(thread)
+    /// Whose a datagram is.
+    pub(crate) fn owner(&self, datagram: &[u8]) -> Owner {
+        let Some(id) = connection_id(datagram) else { return Owner::Ours };
+        let (epoch, thread) = (id[0], u16::from_be_bytes([id[1], id[2]]));
+        if epoch != self.epoch {
+            return Owner::Process(epoch);
+        }
+        match thread != self.thread && usize::from(thread) < self.all.len() {
+            true => Owner::Thread(thread),
+            false => Owner::Ours,
+        }
     }
 
     /// Passes a datagram on to another thread.
@@ -155,20 +180,30 @@ fn connection_id(datagram: &[u8]) -> Option<&[u8]> {
 }
 
 /// Chooses the connection ids of a thread.
-pub(crate) struct ThreadIds(pub(crate) u16);
+pub(crate) struct ThreadIds {
+    pub(crate) epoch: u8,
+    pub(crate) thread: u16,
+}
+
+impl ThreadIds {
+    fn prefix(&self) -> [u8; PREFIX_BYTES] {
+        let [high, low] = self.thread.to_be_bytes();
+        [self.epoch, high, low]
+    }
+}
 
 impl ConnectionIdGenerator for ThreadIds {
     fn generate_cid(&mut self) -> ConnectionId {
         let mut id = [0; ID_BYTES];
-        id[..THREAD_BYTES].copy_from_slice(&self.0.to_be_bytes());
+        id[..PREFIX_BYTES].copy_from_slice(&self.prefix());
         // The same bytes twice are two connections with one id, of which the later is not reachable; the
         // system has been asked for some before.
-        let _ = aws_lc_rs::rand::fill(&mut id[THREAD_BYTES..]);
+        let _ = aws_lc_rs::rand::fill(&mut id[PREFIX_BYTES..]);
         ConnectionId::new(&id)
     }
 
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
-        if id.starts_with(&self.0.to_be_bytes()) { Ok(()) } else { Err(InvalidCid) }
+        if id.starts_with(&self.prefix()) { Ok(()) } else { Err(InvalidCid) }
     }
 
     fn cid_len(&self) -> usize {
@@ -183,6 +218,7 @@ impl ConnectionIdGenerator for ThreadIds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::BytesMut;
 
     fn sockets(count: usize) -> Vec<OwnedFd> {
         bind("127.0.0.1:0".parse().unwrap(), count).unwrap()
@@ -195,25 +231,30 @@ mod tests {
 
     #[test]
     fn a_datagram_belongs_to_the_thread_that_chose_its_connection_id() {
-        let members = members(sockets(3)).unwrap();
-        let id = ThreadIds(2).generate_cid();
-        assert_ne!(id, ThreadIds(2).generate_cid());
-        assert!(ThreadIds(2).validate(&id).is_ok() && ThreadIds(1).validate(&id).is_err());
-        for (first, owner) in [(0x40, Some(2)), (0xe0, Some(2)), (0xc0, None), (0xd0, None)] {
+        let members = members(sockets(3), &[]).unwrap();
+        let ids = |epoch, thread| ThreadIds { epoch, thread };
+        let id = ids(0, 2).generate_cid();
+        assert_ne!(id, ids(0, 2).generate_cid());
+        assert!(ids(0, 2).validate(&id).is_ok() && ids(0, 1).validate(&id).is_err());
+        let (there, ours) = (Owner::Thread(2), Owner::Ours);
+        for (first, owner) in [(0x40, there), (0xe0, there), (0xc0, ours), (0xd0, ours)] {
             let datagram = datagram(first, &id);
-            assert_eq!(members[0].mailboxes.other_thread(&datagram), owner);
-            assert_eq!(members[2].mailboxes.other_thread(&datagram), None);
+            assert_eq!(members[0].mailboxes.owner(&datagram), owner);
+            assert_eq!(members[2].mailboxes.owner(&datagram), ours);
         }
         // No such thread, and too short.
-        let id = ThreadIds(3).generate_cid();
-        assert_eq!(members[0].mailboxes.other_thread(&datagram(0x40, &id)), None);
-        assert_eq!(members[0].mailboxes.other_thread(&[0x40, 0, 2, 0]), None);
-        assert_eq!(members[0].mailboxes.other_thread(&[]), None);
+        let id = ids(0, 3).generate_cid();
+        assert_eq!(members[0].mailboxes.owner(&datagram(0x40, &id)), ours);
+        assert_eq!(members[0].mailboxes.owner(&[0x40, 0, 0, 2, 0]), ours);
+        assert_eq!(members[0].mailboxes.owner(&[]), ours);
+        // Of a process that has taken over, or was taken over from.
+        let id = ids(1, 2).generate_cid();
+        assert_eq!(members[2].mailboxes.owner(&datagram(0x40, &id)), Owner::Process(1));
     }
 
     #[test]
     fn what_waits_for_a_thread_is_bounded() {
-        let members = members(sockets(2)).unwrap();
+        let members = members(sockets(2), &[]).unwrap();
         let from = "127.0.0.1:9".parse().unwrap();
         for at in 0..2 * WAITING_MAX {
             let datagram = BytesMut::from(&[at as u8][..]);

@@ -7,7 +7,7 @@
 use outboard_reactor::{Interest, Source, spend};
 use quinn_proto::{EcnCodepoint, Transmit};
 use quinn_udp::{RecvMeta, UdpSocketState};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{self, sockopt};
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, IoSliceMut};
@@ -58,6 +58,10 @@ impl Socket {
         let source = Source::new(socket, Interest::Read)?;
         let received = RefCell::new(vec![0; RECEIVED * RECEIVED_BYTES]);
         Ok(Self { source, state, local, received, unsent: RefCell::default() })
+    }
+
+    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.source.as_fd().try_clone_to_owned()
     }
 
     /// Whether datagrams that are too large for the network are cut into pieces.

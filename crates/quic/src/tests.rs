@@ -185,7 +185,7 @@ fn with_endpoint<T: Send + 'static>(
 ) -> T {
     run(async move {
         let sockets = bind("127.0.0.1:0".parse().unwrap(), 1).unwrap();
-        let member = members(sockets).unwrap().pop().unwrap();
+        let member = members(sockets, &[]).unwrap().pop().unwrap();
         let application = Rc::new(Echo { are_admitted: Cell::new(are_admitted) });
         let endpoint = Endpoint::start(member, &settings(), application).unwrap();
         let server = endpoint.local_address();

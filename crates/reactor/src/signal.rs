@@ -13,6 +13,7 @@ use std::task::Poll;
 pub mod signals {
     pub use signal_hook::consts::{
         SIGHUP as HANGUP, SIGINT as INTERRUPT, SIGTERM as TERMINATE, SIGUSR1 as USER_1,
+        SIGUSR2 as USER_2,
     };
 }
 

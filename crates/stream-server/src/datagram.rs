@@ -8,7 +8,7 @@ use outboard_config::ListenAddress;
 use outboard_http_server::{BindError, InheritedListener, StreamPort};
 use outboard_reactor::{Event, Interest, Source, share_turn, spawn};
 use outboard_ring::stream::Peer;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
     self, AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags,
@@ -37,7 +37,7 @@ pub struct BoundDatagram {
     receiver: RefCell<StreamPort>,
     source: Source,
     stop: Event,
-    unlink: Option<PathBuf>,
+    unlink: RefCell<Option<PathBuf>>,
 }
 
 impl BoundDatagram {
@@ -59,6 +59,7 @@ impl BoundDatagram {
         let local = net::getsockname(&socket).ok().and_then(|any| SocketAddr::try_from(any).ok());
         let source = Source::new(socket, Interest::Read).map_err(failed)?;
         let (receiver, stop) = (RefCell::new(receiver), Event::default());
+        let unlink = RefCell::new(unlink);
         let bound = Rc::new(Self { address, local, receiver, source, stop, unlink });
         spawn(receive_all(bound.clone(), receive));
         Ok(bound)
@@ -85,10 +86,28 @@ impl BoundDatagram {
     /// Stops receiving.
     pub fn stop(&self) {
         self.stop.set();
-        if let Some(path) = &self.unlink {
+        if let Some(path) = self.unlink.take() {
             // It may have been removed by hand.
             let _ = std::fs::remove_file(path);
         }
+    }
+
+    /// A duplicate of its socket, for a server that takes over.
+    ///
+    /// # Errors
+    /// There are too many descriptors.
+    pub fn socket(&self) -> io::Result<OwnedFd> {
+        self.source.as_fd().try_clone_to_owned()
+    }
+
+    /// The file that it removes when it stops.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.unlink.borrow().clone()
+    }
+
+    /// It does not remove its file any more.
+    pub fn leave_file(&self) {
+        self.unlink.take();
     }
 
     pub(crate) fn port(&self) -> u16 {

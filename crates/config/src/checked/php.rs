@@ -1,14 +1,17 @@
 //! The PHP interpreter and its settings.
 
 use super::Context;
+use crate::diagnostic::Kind;
 use crate::raw;
-use crate::scalar::FileExtension;
+use crate::scalar::{Fault, FileExtension};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The PHP settings of one app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Php {
+    /// Version of PHP; `None`: that of the host binary.
+    pub version: Option<String>,
     /// PHP host binary; `None`: the one in the directory of the gateway's binary.
     pub host_binary: Option<PathBuf>,
     /// Path of php.ini; `None`: the default location.
@@ -66,7 +69,12 @@ pub(super) fn php(raw: &raw::Php, place: &[&str], context: &mut Context<'_>) -> 
     let strings = |map: &BTreeMap<String, crate::scalar::PlainText>| {
         map.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect()
     };
+    if raw.version.is_some() && raw.host_binary.is_some() {
+        let fault = Fault::new("`version` and `host_binary` exclude each other");
+        context.key(&at("version"), Kind::Conflict, fault.hint("remove one of them"));
+    }
     Php {
+        version: raw.version.as_ref().map(|version| version.0.clone()),
         host_binary: raw.host_binary.as_ref().map(|path| context.program(&at("host_binary"), path)),
         ini_file: raw.ini_file.as_ref().map(|path| context.file(&at("ini_file"), path)),
         ini_scan_dir: raw

@@ -1,7 +1,7 @@
 //! `[php]`: the PHP interpreter and its settings.
 
 use crate::scalar::{
-    ByteSize, EnvName, FileExtension, FilePath, IniName, IniValue, PlainText, Scalar,
+    ByteSize, EnvName, FileExtension, FilePath, IniName, IniValue, PhpVersion, PlainText, Scalar,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,11 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Php {
-    /// PHP host binary, which determines the PHP version. Default: `outboard-php` in the directory
-    /// of `outboard`.
+    /// Version of PHP, of those that are installed: `"8.2"` is the program `outboard-php8.2`. Default: the
+    /// only one, or the newest.
+    pub(crate) version: Option<PhpVersion>,
+    /// PHP host binary, which determines the PHP version, instead of `version`. Default:
+    /// `outboard-php` in the directory of `outboard`.
     pub(crate) host_binary: Option<FilePath>,
     /// Path of php.ini. Default: the first that exists of `/etc/php/X.Y/outboard/php.ini`,
     /// `/etc/php/X.Y/fpm/php.ini` and PHP's compiled-in location.
@@ -98,6 +101,7 @@ impl Default for Rlimits {
 impl Default for Php {
     fn default() -> Self {
         Php {
+            version: None,
             host_binary: None,
             ini_file: None,
             ini_scan_dir: None,

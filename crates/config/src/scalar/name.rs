@@ -119,6 +119,14 @@ strings! {
         })
     };
 
+    /// A version of PHP without its last number: `8.2`.
+    PhpVersion("PHP version", "a version of PHP such as \"8.2\"") = |text| {
+        let is_number = |part: &str| (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+        ensure(text.split_once('.').is_some_and(|(major, minor)| is_number(major) && is_number(minor)), || {
+            Fault::new(format!("`{text}` is not a version of PHP")).hint("write the first two numbers: \"8.2\"")
+        })
+    };
+
     /// Any string that C can hold.
     PlainText("string", "a string") = |text| {
         ensure(!text.contains('\0'), || Fault::new("the string cannot contain NUL"))

@@ -68,7 +68,9 @@ fn change_directory_owner(
     apps: &[User],
 ) -> io::Result<()> {
     if !directory.exists() {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        // The directories above stay root's, and the gateway's user has to pass through them.
+        directory.parent().map_or(Ok(()), fs::create_dir_all)?;
+        DirBuilder::new().mode(0o700).create(directory)?;
         return Ok(chownat(
             CWD,
             directory,

@@ -1,4 +1,4 @@
-//! [`ControlSignals`]: the signals that stop or reload the server or reopen its logs.
+//! [`ControlSignals`]: the signals that stop, reload or upgrade the server or reopen its logs.
 //!
 //! Awaited by the server. Invariant: a stop precedes all other commands.
 
@@ -15,6 +15,7 @@ pub(super) struct ControlSignals {
     interrupt: Signals,
     reload: Signals,
     reopen: Signals,
+    upgrade: Signals,
 }
 
 /// A command to the server.
@@ -22,6 +23,7 @@ pub(super) enum Command {
     Stop,
     Reload,
     ReopenLogs,
+    Upgrade,
 }
 
 impl ControlSignals {
@@ -31,6 +33,7 @@ impl ControlSignals {
             interrupt: Signals::catch(reactor::signals::INTERRUPT)?,
             reload: Signals::catch(reactor::signals::HANGUP)?,
             reopen: Signals::catch(reactor::signals::USER_1)?,
+            upgrade: Signals::catch(reactor::signals::USER_2)?,
         })
     }
 
@@ -47,6 +50,9 @@ impl ControlSignals {
             }
             if self.reload.poll().is_ready() || gateway.control.reload.poll().is_ready() {
                 return Poll::Ready(Command::Reload);
+            }
+            if self.upgrade.poll().is_ready() || gateway.control.upgrade.poll().is_ready() {
+                return Poll::Ready(Command::Upgrade);
             }
             self.reopen.poll().map(|()| Command::ReopenLogs)
         })

@@ -6,15 +6,22 @@
 use crate::datagrams;
 use crate::gateway::Gateway;
 use crate::listeners;
-use outboard_reactor::{self as reactor, now_ms};
+use outboard_reactor::{self as reactor, now_ms, spawn};
 use std::rc::Rc;
 
-/// Completes requests that have started, within the drain timeout.
-pub(super) async fn drain(gateway: &Rc<Gateway>) {
+/// Completes requests that have started, within the drain timeout. After an upgrade also those that are on
+/// their way on open connections, and tunnels stay open.
+pub(super) async fn drain(gateway: &Rc<Gateway>, is_upgraded: bool) {
     listeners::stop(gateway);
     datagrams::stop(gateway);
     listeners::closed(gateway).await;
-    gateway.server.drain();
+    match is_upgraded {
+        false => gateway.server.drain(),
+        true => {
+            gateway.server.leave();
+            spawn(end_idle(gateway.clone()));
+        }
+    }
     gateway.generation().tasks().for_each(|tasks| tasks.stop());
     let drain_timeout_ms = gateway.generation().config.drain_timeout_ms;
     let until_ms = now_ms() + drain_timeout_ms;
@@ -40,5 +47,14 @@ pub(super) async fn drain(gateway: &Rc<Gateway>) {
     }
 }
 
+/// Closes the connections on which no request has arrived for a while, and only these: tunnels end with the
+/// server.
+async fn end_idle(gateway: Rc<Gateway>) {
+    reactor::sleep(LAST_REQUEST_MS).await;
+    gateway.server.close_idle();
+}
+
+/// The time for a last request on a connection of HTTP/1.1 after an upgrade.
+const LAST_REQUEST_MS: u64 = 5_000;
 /// The time for killed workers to be reaped.
 const KILL_GRACE_MS: u64 = 500;

@@ -36,7 +36,7 @@ pub(super) enum Command {
     /// Give up what was prepared.
     GiveUp,
     /// Complete running requests and end.
-    Drain { drained: ReplySender<()> },
+    Drain { is_upgraded: bool, drained: ReplySender<()> },
 }
 
 /// What a generation is opened from.
@@ -101,9 +101,9 @@ pub(super) async fn follow(settings: FollowerSettings) {
                 activated.send(());
             }
             Command::GiveUp => follower.prepared = None,
-            Command::Drain { drained } => {
+            Command::Drain { is_upgraded, drained } => {
                 if let Some(gateway) = follower.gateway.take() {
-                    drain(&gateway).await;
+                    drain(&gateway, is_upgraded).await;
                     gateway.sinks.borrow().all().for_each(|sink| sink.finish());
                 }
                 return drained.send(());

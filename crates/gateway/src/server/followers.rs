@@ -87,8 +87,8 @@ impl Followers {
     }
 
     /// Completes the requests of all threads and ends them; each replies at its end.
-    pub(super) fn drain(&self) -> Vec<Reply<()>> {
-        self.command(|drained| Command::Drain { drained })
+    pub(super) fn drain(&self, is_upgraded: bool) -> Vec<Reply<()>> {
+        self.command(|drained| Command::Drain { is_upgraded, drained })
     }
 
     fn send(&self, command: impl Fn() -> Command) {

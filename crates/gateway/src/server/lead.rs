@@ -7,6 +7,7 @@ use super::generation_builder::GenerationBuilder;
 use crate::certificates::TlsState;
 use crate::gateway::Gateway;
 use crate::options::Load;
+use outboard_upgrade::Starter;
 use std::rc::Rc;
 
 /// See the module.
@@ -15,6 +16,8 @@ pub(super) struct Lead {
     pub(super) builder: GenerationBuilder,
     pub(super) followers: Followers,
     pub(super) load: Load,
+    /// Starts a newer program in the place of this one.
+    pub(super) starter: Option<Starter>,
     /// Kept across reloads, so that sessions are resumed.
     pub(super) tls: TlsState,
 }

@@ -29,7 +29,7 @@ use std::rc::Rc;
 /// # Errors
 /// Why it was given up.
 pub(super) async fn reload(lead: &Lead) -> Result<u32, ServerError> {
-    let Lead { gateway, builder, followers, load, tls } = lead;
+    let Lead { gateway, builder, followers, load, tls, .. } = lead;
     let threads = builder.share.count;
     let (load, opener) = (load.clone(), builder.privileges.opener());
     let state = tls.clone();

@@ -10,7 +10,7 @@ fn start_drain(site: &Site) -> Rc<Cell<bool>> {
     let (gateway, has_ended) = (site.gateway.clone(), Rc::new(Cell::new(false)));
     let ended = has_ended.clone();
     spawn(async move {
-        drain(&gateway).await;
+        drain(&gateway, false).await;
         ended.set(true);
     });
     has_ended

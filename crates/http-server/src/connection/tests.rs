@@ -7,6 +7,7 @@ use outboard_config::Limits;
 use outboard_reactor::{run, spawn};
 use std::future::{pending, ready};
 use std::io::IoSlice;
+use std::task::Poll;
 
 fn send(client: &Pipe, bytes: &str) {
     let written = client.try_write(&[IoSlice::new(bytes.as_bytes())]).unwrap();
@@ -122,6 +123,28 @@ fn a_stopping_server_still_serves_requests_that_have_arrived() {
         assert!(matches!(other.next_head().await, Next::Request));
         assert!(!other.may_continue());
         assert!(matches!(idle.next_head().await, Next::Close));
+    })
+    .unwrap();
+}
+
+/// The client may have sent a request before it learns of the end.
+#[test]
+fn after_an_upgrade_an_idle_connection_waits_for_one_more_request() {
+    run(async {
+        let context = context(limits());
+        let (mut idle, _idle_client) = connect(&context);
+        let (mut other, client) = connect(&context);
+        context.leave();
+        let mut next = Box::pin(other.next_head());
+        assert!(
+            std::future::poll_fn(|task| Poll::Ready(next.as_mut().poll(task).is_pending())).await
+        );
+        send(&client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(matches!(next.await, Next::Request));
+        assert!(!other.may_continue(), "its response announces the end");
+        context.close_idle();
+        assert!(matches!(idle.next_head().await, Next::Close));
+        assert!(context.is_draining() && !context.ends_tunnels());
     })
     .unwrap();
 }

@@ -49,7 +49,7 @@ impl Http3Socket {
             sockets.push(sockets[thread % sockets.len()].try_clone()?);
         }
         sockets.truncate(threads);
-        Ok(outboard_quic::members(sockets)?.into_iter().map(Self).collect())
+        Ok(outboard_quic::members(sockets, inherited)?.into_iter().map(Self).collect())
     }
 }
 
@@ -94,6 +94,11 @@ impl Http3Endpoint {
             let text = format!("HTTP/3 continues with the certificates that it has: {error}");
             self.server.log(Level::Error, &text);
         }
+    }
+
+    /// A duplicate of its socket, and a relay, for a server that takes over.
+    pub(crate) fn sockets(&self) -> io::Result<[OwnedFd; 2]> {
+        self.endpoint.sockets()
     }
 
     /// Accepts no more connections.

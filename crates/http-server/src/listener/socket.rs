@@ -93,6 +93,11 @@ impl ListeningSocket {
         if sockets.is_empty() {
             (sockets, unlink) = bind(address, backlog, shards).map_err(failed)?;
         }
+        if sockets.len() > shards {
+            // Connections that the kernel assigns to the others would not be accepted.
+            let text = format!("it has {} sockets for {shards} threads; restart", sockets.len());
+            return Err(failed(io::Error::other(text)));
+        }
         let is_duplicate = sockets.len() < shards;
         for shard in sockets.len()..shards {
             sockets.push(sockets[shard % sockets.len()].try_clone().map_err(failed)?);
@@ -116,9 +121,18 @@ pub fn is_among(sockets: &[OwnedFd], address: &ListenAddress) -> bool {
     sockets.iter().any(|socket| is_at(socket, address))
 }
 
+/// The same of sockets for datagrams.
+pub fn is_among_datagrams(sockets: &[OwnedFd], address: &ListenAddress) -> bool {
+    sockets.iter().any(|socket| is_of(SocketType::DGRAM, socket, address))
+}
+
 fn is_at(socket: &OwnedFd, address: &ListenAddress) -> bool {
-    // There may be one for datagrams with the same address.
-    if sockopt::socket_type(socket) != Ok(SocketType::STREAM) {
+    is_of(SocketType::STREAM, socket, address)
+}
+
+fn is_of(kind: SocketType, socket: &OwnedFd, address: &ListenAddress) -> bool {
+    // There may be one of the other kind with the same address.
+    if sockopt::socket_type(socket) != Ok(kind) {
         return false;
     }
     let Ok(name) = net::getsockname(socket) else { return false };

@@ -197,6 +197,9 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
             spawner: None,
             pid_file: None,
             sockets: Vec::new(),
+            files: Vec::new(),
+            starter: None,
+            predecessor: None,
             notify: Rc::new(move |event| {
                 if let ServerEvent::Ready(facts) = event {
                     // The receiver waits for this.

@@ -19,7 +19,7 @@ use rustix::process::{
     Flock, FlockType, Pid, PidfdFlags, Signal, fcntl_getlk, pidfd_open, pidfd_send_signal,
 };
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,8 @@ pub(crate) struct PidFile {
     /// Holds the lock.
     file: File,
     path: PathBuf,
+    /// Not that of a predecessor.
+    is_locked: bool,
 }
 
 /// The holder of a pid file.
@@ -51,6 +53,32 @@ pub(crate) struct Owner {
 }
 
 impl PidFile {
+    /// Opens the file that the predecessor holds; [`PidFile::lock`] follows when it does not any more.
+    ///
+    /// # Errors
+    /// What opening it reports.
+    pub(crate) fn of_predecessor(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: open(path, true)?, path: path.to_owned(), is_locked: false })
+    }
+
+    /// Acquires the file of a predecessor, which has left it.
+    ///
+    /// # Errors
+    /// What locking or writing it reports.
+    pub(crate) fn lock(&mut self) -> io::Result<()> {
+        fcntl_lock(&self.file, FlockOperation::NonBlockingLockExclusive)?;
+        self.is_locked = true;
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        writeln!(self.file, "{}", std::process::id())
+    }
+
+    /// Leaves the file to a successor.
+    pub(crate) fn leave(mut self) {
+        self.is_locked = false;
+        // The end of its descriptor ends the lock.
+    }
+
     /// Acquires the file for this process; `None` if another process holds it.
     ///
     /// # Errors
@@ -68,13 +96,16 @@ impl PidFile {
             }
             file.set_len(0)?;
             writeln!(file, "{}", std::process::id())?;
-            return Ok(Some(Self { file, path: path.to_owned() }));
+            return Ok(Some(Self { file, path: path.to_owned(), is_locked: true }));
         }
     }
 }
 
 impl Drop for PidFile {
     fn drop(&mut self) {
+        if !self.is_locked {
+            return;
+        }
         // Removed before the lock is released. A server that has dropped root's privileges cannot
         // remove it from root's directory; an empty file means the same.
         if std::fs::remove_file(&self.path).is_err() {

@@ -8,12 +8,15 @@ use super::directories::{self, Directories};
 use super::{Named, pid_file::PidFile};
 use crate::cli::ServeArguments;
 use crate::notify::{self, ServiceManager};
+use crate::php_hosts::with_versions;
 use crate::serve::{announce, host_binary, run_until_stopped, with_user};
 use crate::terminal::{Terminal, say};
+use crate::upgrade::{self, Inheritance};
 use outboard_config::{Config, Diagnostics, Log, LogTarget, Open};
 use outboard_gateway::server::{AdminSocket, Options};
 use outboard_gateway::server_event::{Ready, ServerEvent};
 use serde_json::json;
+use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,18 +32,23 @@ pub(crate) fn run(name: &str, arguments: &ServeArguments, terminal: &Terminal) -
         };
     let held = directories::make_run_dir(&server.run_dir).and_then(|()| {
         let cannot = |error| format!("{}: {error}", server.pid_file().display());
-        PidFile::take(&server.pid_file()).map_err(cannot)
+        let path = server.pid_file();
+        match arguments.take_over {
+            true => PidFile::of_predecessor(&path).map(Some),
+            false => PidFile::take(&path),
+        }
+        .map_err(cannot)
     });
     let pid_file = match held {
-        Ok(Some(pid_file)) => pid_file,
+        Ok(Some(pid_file)) => Rc::new(RefCell::new(Some(pid_file))),
         Ok(None) => return terminal.fail(&format!("{name} is already running"), 1),
         Err(message) => return terminal.fail(&message, 1),
     };
-    let code = match options(server, arguments, terminal) {
+    let code = match options(server, arguments, terminal, pid_file.clone()) {
         Ok(options) => run_until_stopped(options, terminal),
         Err(message) => terminal.fail(&message, 1),
     };
-    drop(pid_file);
+    drop(pid_file.take());
     code
 }
 
@@ -48,33 +56,61 @@ fn options(
     server: Named,
     arguments: &ServeArguments,
     terminal: &Terminal,
+    held: HeldPidFile,
 ) -> Result<Options, String> {
+    let launch = upgrade::launch()?;
     if arguments.detach {
         leave_terminal(&server)?;
     }
-    let sockets = notify::handed_over()?;
+    let Inheritance { starter, predecessor, estate } = upgrade::inherit(arguments, launch)?;
     let manager = ServiceManager::of_environment();
     let (name, admin_socket) = (server.name.clone(), server.admin_socket());
     let pid_file = server.pid_file();
-    let (detach, console, log) = (arguments.detach, *terminal, server.log.clone());
+    let (detach, take_over) = (arguments.detach, arguments.take_over);
+    let (console, log) = (*terminal, server.log.clone());
     Ok(Options {
-        load: with_user(Arc::new(move |open| load(&server, detach, open)), arguments.user.clone()),
+        load: with_versions(with_user(
+            Arc::new(move |open| load(&server, detach, open)),
+            arguments.user.clone(),
+        )),
         name: Some(name),
         admin_socket: Some(AdminSocket::Always(admin_socket)),
         host_binary: host_binary(arguments),
         spawner: std::env::current_exe().ok(),
         pid_file: Some(pid_file),
-        sockets,
+        sockets: estate.sockets,
+        files: estate.files,
+        starter,
+        predecessor,
         notify: Rc::new(move |event| {
+            pass_on_pid_file(&held, take_over, event);
             manager.on_event(event);
             match event {
-                ServerEvent::Ready(ready) if detach => say_ready_and_turn_away(ready, &log),
+                ServerEvent::Ready(ready) if detach && !take_over => {
+                    say_ready_and_turn_away(ready, &log)
+                }
                 ServerEvent::Ready(ready) => announce(ready, &console),
                 _ => {}
             }
         }),
         alive_every_ms: notify::alive_every_ms(),
     })
+}
+
+/// The pid file, until a successor has it.
+type HeldPidFile = Rc<RefCell<Option<PidFile>>>;
+
+/// In an upgrade the file is left by the old server, and acquired by the new one.
+fn pass_on_pid_file(held: &HeldPidFile, take_over: bool, event: &ServerEvent) {
+    match event {
+        ServerEvent::Ready(_) if take_over => {
+            if let Some(Err(error)) = held.borrow_mut().as_mut().map(PidFile::lock) {
+                eprintln!("outboard: the pid file cannot be locked: {error}");
+            }
+        }
+        ServerEvent::HandedOver { .. } => drop(held.take().map(PidFile::leave)),
+        _ => {}
+    }
 }
 
 /// A new session has no terminal that could hang up.

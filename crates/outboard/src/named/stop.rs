@@ -1,4 +1,4 @@
-//! `outboard stop`, `restart`, `reload` and `shutdown`: commands for running named servers.
+//! `outboard stop`, `restart`, `reload`, `upgrade` and `shutdown`: commands for running named servers.
 //!
 //! Invariant: a stop is reported only after the process has ended, and signals are sent only to the
 //! process that holds the lock of the pid file.
@@ -9,7 +9,8 @@ use super::{CommandOutcome, Named, run_each, run_selected, start};
 use crate::admin_client::{CallError, call};
 use crate::cli::{InstanceSelector, ShutdownArguments};
 use crate::terminal::{Terminal, say};
-use outboard_admin_api::server::Reload;
+use outboard_admin_api::Endpoint;
+use outboard_admin_api::server::{Reload, Upgrade};
 use outboard_admin_api::status::Get;
 use outboard_config::Config;
 use rustix::process::Signal;
@@ -36,15 +37,29 @@ pub(crate) fn restart(pick: &InstanceSelector, terminal: &Terminal) -> ExitCode 
 
 /// `outboard reload NAME…`
 pub(crate) fn reload(pick: &InstanceSelector, terminal: &Terminal) -> ExitCode {
+    change(pick, terminal, &Reload {}, |reloaded| {
+        format!("generation {} is active", reloaded.generation)
+    })
+}
+
+/// `outboard upgrade NAME…`
+pub(crate) fn upgrade(pick: &InstanceSelector, terminal: &Terminal) -> ExitCode {
+    change(pick, terminal, &Upgrade {}, |upgraded| format!("process {} serves now", upgraded.pid))
+}
+
+fn change<E: Endpoint + Sync>(
+    pick: &InstanceSelector,
+    terminal: &Terminal,
+    request: &E,
+    done: impl Fn(&E::Reply) -> String + Sync,
+) -> ExitCode {
     let all = pick.names.is_empty();
     run_selected(pick, terminal, |server| match server.presence() {
         Err(error) => CommandOutcome::failed(error.to_string(), 1),
         Ok(Presence::Dead | Presence::Stopped) if all => CommandOutcome::done("is not running"),
         Ok(Presence::Dead | Presence::Stopped) => CommandOutcome::failed("it is not running", 7),
-        Ok(Presence::Running(_)) => match call(&server.admin_socket(), &Reload {}) {
-            Ok(reloaded) => {
-                CommandOutcome::done(format!("generation {} is active", reloaded.generation))
-            }
+        Ok(Presence::Running(_)) => match call(&server.admin_socket(), request) {
+            Ok(reply) => CommandOutcome::done(done(&reply)),
             Err(CallError::Unreachable(message)) => CommandOutcome::failed(message, 1),
             Err(CallError::Refused(why)) => {
                 CommandOutcome::failed(format!("nothing has changed: {why}"), 1)

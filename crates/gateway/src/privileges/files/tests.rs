@@ -76,6 +76,19 @@ fn a_new_directory_is_for_the_gateway_alone() {
     assert_eq!((uid_of(&cache), mode & 0o777), (own().uid.as_raw(), 0o700));
 }
 
+/// On a fresh system nothing of /var/lib/outboard/certificates exists.
+#[test]
+fn the_gateway_passes_through_the_parents_of_a_new_directory() {
+    let directory = Directory::new();
+    let parent = directory.0.join("lib");
+    let store = parent.join("store");
+    change_directory_owner(&store, &[], &own(), &[]).unwrap();
+    assert_eq!(uid_of(&store), own().uid.as_raw());
+    assert_eq!(uid_of(&parent), geteuid().as_raw());
+    assert_eq!(fs::metadata(&parent).unwrap().permissions().mode() & 0o055, 0o055);
+    assert_eq!(fs::metadata(&store).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
 #[test]
 fn a_directory_with_other_files_keeps_its_owner() {
     let directory = Directory::new();

@@ -91,3 +91,21 @@ fn a_number_that_was_left_behind_is_not_believed() {
     drop(held);
     assert!(!path.exists());
 }
+
+#[test]
+fn a_successor_acquires_the_file_that_its_predecessor_leaves() {
+    let folder = Folder::new("upgrade");
+    let path = folder.pid_file();
+    let old = PidFile::take(&path).unwrap().expect("no process holds it");
+    let new = PidFile::of_predecessor(&path).unwrap();
+    // One that gives up does not remove what is not its own.
+    drop(new);
+    assert!(path.exists());
+    let mut new = PidFile::of_predecessor(&path).unwrap();
+    old.leave();
+    new.lock().unwrap();
+    let pid = std::process::id().to_string();
+    assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), pid);
+    drop(new);
+    assert!(!path.exists());
+}

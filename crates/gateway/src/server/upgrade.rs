@@ -1,0 +1,161 @@
+//! The upgrade: a newer program takes over the sockets of this server.
+//!
+//! Called by the server on the lead, as the old server ([`start`]) and as the new one ([`replace`]).
+//! Invariants: until the new server accepts connections nothing has changed; what only one process can
+//! have open (the entity store, tasks) is not opened twice: with it there is no upgrade.
+
+use super::lead::Lead;
+use crate::gateway::Gateway;
+use crate::listeners;
+use crate::privileges::Privileges;
+use outboard_log::Level;
+use outboard_reactor::{now_ms, with_deadline};
+use outboard_upgrade::{Predecessor, Starter, Successor, Verdict};
+use rustix::fs::fstat;
+use rustix::net::SocketType;
+use rustix::net::sockopt::socket_type;
+use std::collections::HashSet;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// PHP that preloads an application is ready sooner.
+const READY_MS: u64 = 120_000;
+
+/// Why there was no upgrade.
+#[derive(Debug)]
+pub(super) enum UpgradeError {
+    /// This server has something that another process cannot open.
+    Exclusive(&'static str),
+    /// No program can be started.
+    Start(io::Error),
+    /// The sockets cannot be handed over.
+    Sockets(io::Error),
+    /// The new program does not start, as it says.
+    NotReady(String),
+    /// The server stops.
+    Stopping,
+}
+
+impl fmt::Display for UpgradeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exclusive(what) => {
+                write!(f, "{what} can be open in one process only: restart the server instead")
+            }
+            Self::Start(error) => write!(f, "the new program cannot be started: {error}"),
+            Self::Sockets(error) => write!(f, "the sockets cannot be handed over: {error}"),
+            Self::Stopping => f.write_str("the server stops"),
+            Self::NotReady(why) => write!(f, "the new program does not start: {}", why.trim_end()),
+        }
+    }
+}
+
+impl std::error::Error for UpgradeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Start(error) | Self::Sockets(error) => Some(error),
+            Self::Exclusive(_) | Self::NotReady(_) | Self::Stopping => None,
+        }
+    }
+}
+
+/// Starts the program that is at this one's path now, and waits until it accepts connections.
+///
+/// # Errors
+/// It does not; everything is as before.
+pub(super) async fn start(lead: &Lead) -> Result<Successor, UpgradeError> {
+    let gateway = &lead.gateway;
+    if let Some(what) = exclusive(gateway) {
+        return Err(UpgradeError::Exclusive(what));
+    }
+    let Some(starter) = &lead.starter else {
+        let why = "this server is not one of `outboard serve`";
+        return Err(UpgradeError::Start(io::Error::other(why)));
+    };
+    let sockets = sockets(gateway).await.map_err(UpgradeError::Sockets)?;
+    let successor = starter.start().map_err(UpgradeError::Start)?;
+    let attempt = Attempt(Some(starter));
+    let files = listeners::files(gateway).chain(lead.builder.privileges.files());
+    successor.bequeath(&sockets, files.collect()).map_err(UpgradeError::Sockets)?;
+    let is_ready = with_deadline(now_ms() + READY_MS, successor.ready()).await;
+    let too_late = |_| Err(format!("it was not ready within {} s", READY_MS / 1000));
+    is_ready.unwrap_or_else(too_late).map_err(UpgradeError::NotReady)?;
+    attempt.succeed();
+    listeners::leave_files(gateway);
+    lead.builder.privileges.leave_files();
+    Ok(successor)
+}
+
+fn exclusive(gateway: &Gateway) -> Option<&'static str> {
+    let generation = gateway.generation();
+    match () {
+        () if generation.entities.is_some() => Some("the entity store ([kv])"),
+        () if generation.tasks().next().is_some() => Some("the queue of tasks ([app.NAME.tasks])"),
+        () => None,
+    }
+}
+
+/// The sockets of all threads, in the order of the threads, and those that none uses now; each once.
+async fn sockets(gateway: &Rc<Gateway>) -> io::Result<Vec<OwnedFd>> {
+    let mut all = listeners::sockets(gateway)?;
+    let of_followers = |follower: Rc<Gateway>| async move { listeners::sockets(&follower) };
+    for sockets in gateway.shards.on_followers(of_followers).await {
+        all.extend(sockets?);
+    }
+    // Not what connects this server to its predecessor.
+    let is_relay = |socket: &OwnedFd| socket_type(socket) == Ok(SocketType::SEQPACKET);
+    for unused in gateway.sockets.borrow().iter().filter(|socket| !is_relay(socket)) {
+        all.push(unused.try_clone()?);
+    }
+    let mut seen = HashSet::new();
+    let mut once = Vec::new();
+    for socket in all {
+        let stat = fstat(&socket)?;
+        if seen.insert((stat.st_dev, stat.st_ino)) {
+            once.push(socket);
+        }
+    }
+    Ok(once)
+}
+
+/// An upgrade that ends with the new process unless it succeeds. A stop of the server may drop it anywhere.
+struct Attempt<'a>(Option<&'a Starter>);
+
+impl Attempt<'_> {
+    fn succeed(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if let Some(starter) = self.0 {
+            starter.kill();
+        }
+    }
+}
+
+/// As the new server, which accepts connections already: the old one stops. False: it does not, and this
+/// one has to.
+pub(super) async fn replace(
+    gateway: &Gateway,
+    predecessor: &Predecessor,
+    privileges: &Privileges,
+    files: Vec<PathBuf>,
+) -> io::Result<bool> {
+    match predecessor.replace().await? {
+        Verdict::Ours => {
+            privileges.own_files(files);
+            gateway.server.log(Level::Info, "the new program has taken over");
+            Ok(true)
+        }
+        Verdict::GivenUp => {
+            gateway.server.log(Level::Error, "the running server has given up the upgrade");
+            listeners::leave_files(gateway);
+            Ok(false)
+        }
+    }
+}
