@@ -17,9 +17,8 @@ use crate::server_error::ServerError;
 use crate::shards;
 use crate::streams;
 use outboard_config::{Config, ListenAddress, Listener};
-use outboard_http_server as http_server;
 use outboard_http_server::{
-    self, BindError, InheritedListener, bind_http3_before, is_among_datagrams,
+    self as http_server, BindError, InheritedListener, bind_http3_before, is_among_datagrams,
 };
 use outboard_log::Opener;
 use outboard_spawner::users::{self, User};

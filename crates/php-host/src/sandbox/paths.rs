@@ -8,6 +8,7 @@ use outboard_ring::control::Sandbox;
 use outboard_sandbox::Files;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Programs, libraries and their data.
@@ -88,6 +89,9 @@ const SHARED: [&str; 9] =
 /// How far above the document root an application's directory is.
 const LEVELS_MAX: usize = 3;
 
+/// How many entries of a directory are looked at for links.
+const LINKS_MAX: usize = 10_000;
+
 /// What remains permitted.
 pub(super) fn files(sandbox: &Sandbox) -> Files {
     let app = app_directories(&sandbox.app_paths);
@@ -95,6 +99,7 @@ pub(super) fn files(sandbox: &Sandbox) -> Files {
     read.extend(READ.iter().flat_map(|name| setting(name)));
     read.extend(sandbox.read_paths.iter().cloned());
     read.extend(libraries());
+    read.extend(package());
     let programs = PROGRAMS.iter().map(PathBuf::from);
     let mut write: BTreeSet<PathBuf> = WRITTEN.iter().flat_map(|name| setting(name)).collect();
     let logs = WRITTEN_FILES.iter().flat_map(|name| setting(name));
@@ -136,6 +141,14 @@ fn libraries() -> BTreeSet<PathBuf> {
     files.filter_map(|file| Some(Path::new(file).parent()?.to_owned())).collect()
 }
 
+/// Outboard's classes for PHP, beside this program.
+fn package() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    let around = own.ancestors().skip(1).take(4);
+    let mut all = around.flat_map(|above| [above.join("php"), above.join("share/outboard/php")]);
+    all.find(|directory| directory.join("autoload.php").is_file())
+}
+
 /// The app's paths, and for each the directory of the application that it belongs to: of a project with a
 /// `composer.json`, and of its releases if a symbolic link selects one of them.
 fn app_directories(paths: &[PathBuf]) -> Vec<PathBuf> {
@@ -145,6 +158,8 @@ fn app_directories(paths: &[PathBuf]) -> Vec<PathBuf> {
         let above = path.ancestors().take(LEVELS_MAX);
         directories.extend(above.clone().find(|above| is_project(above)).map(Path::to_owned));
         directories.extend(above.filter_map(releases));
+        directories.extend(linked(path));
+        directories.extend(packaged(path));
     }
     directories.into_iter().collect()
 }
@@ -159,6 +174,29 @@ fn releases(link: &Path) -> Option<PathBuf> {
     link.read_link().ok()?;
     let target = link.canonicalize().ok()?;
     target.starts_with(directory.canonicalize().ok()?).then(|| directory.to_owned())
+}
+
+/// The data of an application that is a package of the system: `/usr/share/wiki` has it in `/var/lib/wiki` and
+/// `/var/cache/wiki` (Filesystem Hierarchy Standard 3.0, chapters 4 and 5).
+fn packaged(path: &Path) -> Vec<PathBuf> {
+    let below = ["/usr/share", "/var/lib"].iter().find_map(|at| path.strip_prefix(at).ok());
+    let name = below.and_then(|below| below.iter().next());
+    let data =
+        name.map(|name| ["/var/lib", "/var/cache", "/var/log"].map(|at| Path::new(at).join(name)));
+    data.into_iter().flatten().filter(|directory| directory.is_dir()).collect()
+}
+
+/// Where symbolic links in a directory lead, as of packages with their data in `/var/lib`. A link of the user
+/// that PHP runs as counts for nothing: the app may have made it.
+fn linked(directory: &Path) -> Vec<PathBuf> {
+    let own = rustix::process::geteuid().as_raw();
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten().take(LINKS_MAX);
+    let links = entries.filter(|entry| {
+        let about = entry.metadata();
+        about.is_ok_and(|about| about.is_symlink() && about.uid() != own)
+    });
+    let targets = links.filter_map(|link| link.path().canonicalize().ok());
+    targets.filter(|target| !is_shared(target)).collect()
 }
 
 fn is_shared(directory: &Path) -> bool {
@@ -203,6 +241,32 @@ mod tests {
             [root.as_path()],
             "the link leads out of the directory"
         );
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn the_data_of_a_package_belongs_to_it() {
+        let dpkg = packaged(Path::new("/usr/share/dpkg/tables"));
+        assert!(dpkg.contains(&PathBuf::from("/var/lib/dpkg")), "{dpkg:?}");
+        for other in ["/usr/share", "/srv/dpkg", "/usr/share/no-such-package"] {
+            assert_eq!(packaged(Path::new(other)), [] as [PathBuf; 0]);
+        }
+    }
+
+    #[test]
+    fn links_of_others_lead_to_the_apps_data_and_its_own_do_not() {
+        let folder = scratch("links");
+        let (root, data) = (folder.join("root"), folder.join("data"));
+        fs::create_dir_all(&root).unwrap();
+        fs::create_dir_all(&data).unwrap();
+        symlink(&data, root.join("images")).unwrap();
+        assert_eq!(linked(&root), [] as [PathBuf; 0]);
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::lchown(root.join("images"), Some(33), None).unwrap();
+            symlink("/srv", root.join("all")).unwrap();
+            std::os::unix::fs::lchown(root.join("all"), Some(33), None).unwrap();
+            assert_eq!(linked(&root), [data]);
+        }
         fs::remove_dir_all(folder).unwrap();
     }
 
