@@ -10,6 +10,9 @@ final class Books
     public function __construct(string $path)
     {
         $this->database = new PDO("sqlite:$path");
+        // Workers boot at the same time, and SQLite does not wait when the journal's mode changes.
+        $lock = fopen("$path.lock", 'c') ?: throw new RuntimeException("$path.lock cannot be opened");
+        flock($lock, LOCK_EX);
         $this->database->exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000');
         $this->database->exec(
             'CREATE TABLE IF NOT EXISTS books (
