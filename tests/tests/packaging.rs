@@ -4,6 +4,7 @@
 
 use outboard_e2e::{Scratch, Server, page::repository};
 use regex::Regex;
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Output};
 
@@ -81,5 +82,49 @@ fn systemd_understands_the_units() {
         };
         succeeded(&output);
         assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// The system calls of a group of systemd, with the groups in it.
+fn calls_of(group: &str) -> Option<BTreeSet<String>> {
+    let output = Command::new("systemd-analyze").args(["syscall-filter", group]).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut calls = BTreeSet::new();
+    for line in text.lines().skip(1).map(str::trim) {
+        match line.starts_with('@') {
+            true => calls.extend(calls_of(line)?),
+            false => drop(calls.insert(line.to_owned())),
+        }
+    }
+    Some(calls)
+}
+
+#[test]
+fn the_units_permit_what_the_server_calls() {
+    let Some(general) = calls_of("@system-service") else {
+        return eprintln!("skipped: there is no systemd-analyze");
+    };
+    assert!(general.contains("epoll_wait") && !general.contains("mount"));
+    for unit in ["outboard.service", "outboard@.service"] {
+        let text = fs::read_to_string(repository().join("dist").join(unit)).unwrap();
+        let filters = text.lines().filter_map(|line| line.strip_prefix("SystemCallFilter="));
+        let named: Vec<&str> = filters.flat_map(str::split_whitespace).collect();
+        assert!(named.contains(&"@system-service"), "{unit}");
+        for call in [
+            "landlock_create_ruleset",
+            "landlock_add_rule",
+            "landlock_restrict_self",
+            "seccomp",
+            "pidfd_open",
+            "pidfd_getfd",
+            "pidfd_send_signal",
+            "process_vm_readv",
+            "memfd_create",
+            "setresuid",
+            "setgroups",
+            "capset",
+        ] {
+            assert!(general.contains(call) || named.contains(&call), "{unit}: {call}");
+        }
     }
 }
