@@ -83,8 +83,11 @@ const READ: [&str; 8] = [
 ];
 
 /// Parents of many applications: a link in one of them says nothing about its neighbours.
-const SHARED: [&str; 9] =
-    ["/", "/home", "/mnt", "/opt", "/srv", "/tmp", "/usr", "/var", "/var/www"];
+const SHARED: [&str; 10] =
+    ["/", "/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/usr", "/var", "/var/www"];
+
+/// Names of the part of an application that is served.
+const PUBLIC: [&str; 7] = ["public", "web", "webroot", "pub", "htdocs", "httpdocs", "www"];
 
 /// How far above the document root an application's directory is.
 const LEVELS_MAX: usize = 3;
@@ -158,6 +161,7 @@ fn app_directories(paths: &[PathBuf]) -> Vec<PathBuf> {
         let above = path.ancestors().take(LEVELS_MAX);
         directories.extend(above.clone().find(|above| is_project(above)).map(Path::to_owned));
         directories.extend(above.filter_map(releases));
+        directories.extend(private_part(path));
         directories.extend(linked(path));
         directories.extend(packaged(path));
     }
@@ -174,6 +178,15 @@ fn releases(link: &Path) -> Option<PathBuf> {
     link.read_link().ok()?;
     let target = link.canonicalize().ok()?;
     target.starts_with(directory.canonicalize().ok()?).then(|| directory.to_owned())
+}
+
+/// The directory above a public one, where applications have what is not served. Not a home directory: it has
+/// the keys of its user.
+fn private_part(root: &Path) -> Option<PathBuf> {
+    let name = root.file_name()?.to_str()?;
+    let above = root.parent().filter(|above| !is_shared(above))?;
+    let is_home = above.parent() == Some(Path::new("/home")) || above.join(".ssh").exists();
+    (PUBLIC.contains(&name) && !is_home).then(|| above.to_owned())
 }
 
 /// The data of an application that is a package of the system: `/usr/share/wiki` has it in `/var/lib/wiki` and
@@ -218,8 +231,8 @@ mod tests {
     #[test]
     fn a_project_belongs_to_the_app_and_its_neighbours_do_not() {
         let folder = scratch("project");
-        fs::create_dir_all(folder.join("shop/public")).unwrap();
-        let root = folder.join("shop/public");
+        fs::create_dir_all(folder.join("shop/site")).unwrap();
+        let root = folder.join("shop/site");
         assert_eq!(app_directories(std::slice::from_ref(&root)), std::slice::from_ref(&root));
         fs::write(folder.join("shop/composer.json"), "{}").unwrap();
         assert_eq!(app_directories(std::slice::from_ref(&root)), [folder.join("shop"), root]);
@@ -229,10 +242,10 @@ mod tests {
     #[test]
     fn a_link_to_a_release_admits_the_next_release() {
         let folder = scratch("releases");
-        fs::create_dir_all(folder.join("releases/1/public")).unwrap();
+        fs::create_dir_all(folder.join("releases/1/site")).unwrap();
         fs::create_dir_all(folder.join("elsewhere")).unwrap();
         symlink("releases/1", folder.join("current")).unwrap();
-        let root = folder.join("current/public");
+        let root = folder.join("current/site");
         assert_eq!(app_directories(std::slice::from_ref(&root)), [folder.clone(), root]);
         symlink("/usr", folder.join("foreign")).unwrap();
         let root = folder.join("foreign");
@@ -242,6 +255,17 @@ mod tests {
             "the link leads out of the directory"
         );
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn the_directory_above_a_public_one_is_private_unless_a_home() {
+        let above = |root: &str| private_part(Path::new(root));
+        assert_eq!(above("/srv/shop/public"), Some(PathBuf::from("/srv/shop")));
+        for root in
+            ["/srv/www", "/var/www/web", "/home/ann/www", "/srv/shop/site", "/root/web", "/web"]
+        {
+            assert_eq!(above(root), None, "{root}");
+        }
     }
 
     #[test]
