@@ -127,20 +127,26 @@ fn five_upgrades_under_load_lose_no_request() {
     assert!(served > 20 && closed > 0);
 }
 
-/// The load generator knows HTTP/1.1, HTTP/2 and HTTP/3, and counts what is lost or fails.
-fn upgrades_under_load(protocol: &[&str]) {
+/// A server with TLS and HTTP/3 at an address that an upgrade keeps.
+fn with_http3(general: &str) -> (Installed, SocketAddr) {
     let docroot = Docroot::of("reload");
-    Certificate::make(docroot.beside().path(), "one", "IP:127.0.0.1");
+    Certificate::make(docroot.beside().path(), "one", "IP:127.0.0.1,DNS:localhost");
     let address = free_address();
     let text = text(POOL);
     let rest = text.split_once('\n').expect("the line with `listen`").1;
     let server = Installed::with(
         docroot,
         format!(
-            "threads = 2\n{rest}[[listen]]\naddress = \"{address}\"\nhttp3 = true\n\
+            "{general}{rest}[[listen]]\naddress = \"{address}\"\nhttp3 = true\n\
              tls = [{{ certificate = \"one.pem\", key = \"one.key\" }}]\n"
         ),
     );
+    (server, address)
+}
+
+/// The load generator knows HTTP/1.1, HTTP/2 and HTTP/3, and counts what is lost or fails.
+fn upgrades_under_load(protocol: &[&str]) {
+    let (server, address) = with_http3("threads = 2\n");
     let report = server.site.docroot().beside().path().join("report.json");
     let mut load = Command::new(Server::binary());
     load.args(["bench", "-c", "8", "-d", "4s", "--rate", "400", "--insecure", "--json"]);
@@ -186,18 +192,7 @@ fn upgrades_under_load_lose_no_request_of_http3() {
 /// By a client of another QUIC: the datagrams that the new server receives reach the old one.
 #[test]
 fn a_running_request_of_http3_is_completed_by_the_old_server() {
-    let docroot = Docroot::of("reload");
-    Certificate::make(docroot.beside().path(), "one", "IP:127.0.0.1,DNS:localhost");
-    let address = free_address();
-    let text = text(POOL);
-    let rest = text.split_once('\n').expect("the line with `listen`").1;
-    let server = Installed::with(
-        docroot,
-        format!(
-            "{rest}[[listen]]\naddress = \"{address}\"\nhttp3 = true\n\
-             tls = [{{ certificate = \"one.pem\", key = \"one.key\" }}]\n"
-        ),
-    );
+    let (server, address) = with_http3("");
     let folder = server.site.docroot().beside();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let (at, go) = (folder.path().join("at"), folder.path().join("go"));

@@ -32,6 +32,7 @@ mod tasks;
 mod tests;
 mod tracing;
 mod upstream;
+mod upstream_health;
 mod worker;
 
 pub use access::{Access, AccessRule, Admission, Peers, RateKey, RateLimit, RuleSet, counted_as};
@@ -67,9 +68,9 @@ use scripts::Scripts;
 pub use tasks::Tasks;
 pub use tracing::{AcceptContext, Tracing};
 pub use upstream::{
-    Balance, Breaker, HashKey, HealthCheck, SameSite, SendProxy, StatusSet, Sticky, UpstreamGroup,
-    UpstreamServer,
+    Balance, Breaker, HashKey, SameSite, SendProxy, Sticky, UpstreamGroup, UpstreamServer,
 };
+pub use upstream_health::{HealthCheck, StatusSet};
 pub use worker::{Isolation, Mode, Worker};
 
 use crate::raw;

@@ -29,27 +29,30 @@ pub const HEADERS: [(&str, &str); 7] = [
     ("Cache-Control", "no-store"),
 ];
 
-const PAGE: Asset = Asset {
-    content_type: "text/html; charset=utf-8",
-    bytes: include_bytes!("../assets/dashboard.html"),
-};
-const STYLE: Asset = Asset {
-    content_type: "text/css; charset=utf-8",
-    bytes: include_bytes!("../assets/dashboard.css"),
-};
-const SCRIPT: Asset = Asset {
-    content_type: "text/javascript; charset=utf-8",
-    bytes: include_bytes!("../assets/dashboard.js"),
-};
+macro_rules! asset {
+    ($content_type:literal, $file:literal) => {
+        Asset { content_type: $content_type, bytes: include_bytes!(concat!("../assets/", $file)) }
+    };
+}
+
+/// The files by their paths. Scripts are modules, which import each other by name.
+const ASSETS: [(&str, Asset); 10] = [
+    ("/", asset!("text/html; charset=utf-8", "dashboard.html")),
+    ("/dashboard/dashboard.css", asset!("text/css; charset=utf-8", "dashboard.css")),
+    ("/dashboard/dashboard.js", asset!("text/javascript; charset=utf-8", "dashboard.js")),
+    ("/dashboard/chart.js", asset!("text/javascript; charset=utf-8", "chart.js")),
+    ("/dashboard/connection.js", asset!("text/javascript; charset=utf-8", "connection.js")),
+    ("/dashboard/elements.js", asset!("text/javascript; charset=utf-8", "elements.js")),
+    ("/dashboard/figures.js", asset!("text/javascript; charset=utf-8", "figures.js")),
+    ("/dashboard/flame.js", asset!("text/javascript; charset=utf-8", "flame.js")),
+    ("/dashboard/sections.js", asset!("text/javascript; charset=utf-8", "sections.js")),
+    ("/dashboard/text.js", asset!("text/javascript; charset=utf-8", "text.js")),
+];
 
 /// The file of a path.
 pub fn asset(path: &str) -> Option<Asset> {
-    match path {
-        "/" | "/dashboard" => Some(PAGE),
-        "/dashboard/style.css" => Some(STYLE),
-        "/dashboard/script.js" => Some(SCRIPT),
-        _ => None,
-    }
+    let path = if path == "/dashboard" { "/" } else { path };
+    ASSETS.iter().find(|(own, _)| *own == path).map(|(_, asset)| *asset)
 }
 
 #[cfg(test)]
@@ -58,10 +61,9 @@ mod tests {
 
     #[test]
     fn the_page_is_small_and_needs_no_other_server() {
-        let all = [PAGE, STYLE, SCRIPT];
-        let bytes: usize = all.iter().map(|asset| asset.bytes.len()).sum();
+        let bytes: usize = ASSETS.iter().map(|(_, asset)| asset.bytes.len()).sum();
         assert!(bytes < 60 << 10, "{bytes}");
-        for asset in all {
+        for (_, asset) in ASSETS {
             let text = std::str::from_utf8(asset.bytes).expect("a text");
             // The namespace of SVG is a name.
             let text = text.replace("http://www.w3.org/2000/svg", "");
@@ -72,12 +74,27 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_the_page_becomes_markup() {
-        let script = std::str::from_utf8(SCRIPT.bytes).expect("a text");
-        for sink in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
-            assert!(!script.contains(sink), "{sink}");
+    fn every_module_that_is_imported_is_served() {
+        for (path, asset) in ASSETS.iter().filter(|(path, _)| path.ends_with(".js")) {
+            let text = std::str::from_utf8(asset.bytes).expect("a text");
+            for import in text.lines().filter_map(|line| line.split_once(" from './")) {
+                let name = import.1.trim_end_matches("';");
+                let is_served = ASSETS.iter().any(|(own, _)| *own == format!("/dashboard/{name}"));
+                assert!(is_served, "{name}, which {path} imports");
+            }
         }
-        let page = std::str::from_utf8(PAGE.bytes).expect("a text");
+    }
+
+    #[test]
+    fn no_text_of_the_page_becomes_markup() {
+        let text = |asset: Asset| std::str::from_utf8(asset.bytes).expect("a text");
+        for (path, asset) in ASSETS {
+            for sink in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("]
+            {
+                assert!(!text(asset).contains(sink), "{sink} in {path}");
+            }
+        }
+        let page = text(ASSETS[0].1);
         assert!(!page.contains(" style=") && !page.contains(" onclick="));
         assert_eq!(page.matches("<script").count(), 1);
     }

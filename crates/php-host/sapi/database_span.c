@@ -1,6 +1,7 @@
 /*
- * Spans of database calls, of the entity store's, and of waits for locks: what people look for first in a slow request. Each
- * function is replaced by one that calls it, and reports a span if the request takes spans.
+ * Spans of database calls, of the entity store's, and of waits for locks: what people look for first in
+ * a slow request. Each function is replaced by one that calls it, and reports a span if the request takes
+ * spans.
  *
  * Called by module.c once, after all extensions have started. Invariants: an extension that is not
  * loaded is left alone; without a trace, a call costs one comparison more; the text of a statement

@@ -19,7 +19,7 @@ async fn dashboard(site: &Site) -> Dashboard {
 fn the_page_runs_scripts_of_this_server_only() {
     in_loop(async {
         let site = Site::new(&[], "");
-        for target in ["/", "/dashboard", "/dashboard/script.js", "/dashboard/style.css"] {
+        for target in ["/", "/dashboard", "/dashboard/dashboard.js", "/dashboard/dashboard.css"] {
             let response = admin(&site, "GET", target, "").await;
             let policy = response.header("content-security-policy").expect("a policy");
             assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
