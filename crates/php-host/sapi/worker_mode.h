@@ -141,6 +141,10 @@ void outboard_timer_add(uint64_t id, zval *callback);
 void outboard_timer_remove(uint64_t id);
 bool outboard_serve_requests(zval *handler, enum outboard_serve_mode way);
 
+/* rewind.c */
+void outboard_rewind_mark(void);
+void outboard_rewind(void);
+
 /* protected_call.c */
 void outboard_protected_step(void (*step)(outboard_request_state *state), outboard_request_state *state);
 

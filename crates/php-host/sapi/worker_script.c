@@ -26,7 +26,12 @@ void outboard_begin_handling(void)
 	fflush(stdout);
 	outboard_request_state_end_boot();
 	outboard_reset_baseline();
+	outboard_rewind_mark();
 	if (outboard_rs_snapshot(outboard_events)) {
+		/* A worker that was just forked returns to the mark, as after a request. */
+		if (!outboard_rs_is_rewound(outboard_events)) {
+			outboard_rewind();
+		}
 		one_shot = true;
 		outboard_forked();
 	}
@@ -248,6 +253,7 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 			}
 			if (one_shot) {
 				outboard_end_fork();
+				outboard_rewind();
 			} else {
 				php_request_shutdown(NULL);
 			}

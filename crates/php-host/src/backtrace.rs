@@ -21,17 +21,27 @@ struct Writer {
 }
 
 thread_local! {
-    static WRITER: RefCell<Writer> = RefCell::default();
+    /// On the heap, because a rewind puts variables back.
+    static WRITER: &'static RefCell<Writer> = Box::leak(Box::default());
+}
+
+fn with_writer<T>(work: impl FnOnce(&mut Writer) -> T) -> T {
+    WRITER.with(|writer| work(&mut writer.borrow_mut()))
+}
+
+/// In the zygote: before its snapshot, which has the writer's address.
+pub(crate) fn prepare() {
+    WRITER.with(|_| ());
 }
 
 /// In a worker: sets the target of its own backtraces.
 pub(crate) fn set_sink(sink: BacktraceSink) {
-    WRITER.with_borrow_mut(|writer| writer.sink = Some(sink));
+    with_writer(|writer| writer.sink = Some(sink));
 }
 
 /// In a worker: sets the request of the next backtrace.
 pub(crate) fn set_request(tag: Tag) {
-    WRITER.with_borrow_mut(|writer| writer.tag = tag);
+    with_writer(|writer| writer.tag = tag);
 }
 
 /// In the zygote: obtains the backtrace of the request that `pid` runs, in its ring `memory`.
@@ -73,7 +83,7 @@ fn read_from_outside(pid: i32, memory: &OwnedFd, tag: Tag) {
 /// `root`.
 pub(crate) fn of(pid: i32, root: usize) -> Vec<u8> {
     engine::write_backtrace_from(pid, root);
-    WRITER.with_borrow_mut(|writer| std::mem::take(&mut writer.text))
+    with_writer(|writer| std::mem::take(&mut writer.text))
 }
 
 /// Appends to the text.
@@ -86,7 +96,7 @@ unsafe extern "C" fn outboard_rs_backtrace_write(text: *const c_char, len: usize
     let text = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), len) };
     // A panic only loses the backtrace.
     let _ = catch_unwind(|| {
-        WRITER.with_borrow_mut(|writer| writer.text.extend_from_slice(text));
+        with_writer(|writer| writer.text.extend_from_slice(text));
     });
 }
 
@@ -94,7 +104,7 @@ unsafe extern "C" fn outboard_rs_backtrace_write(text: *const c_char, len: usize
 #[unsafe(no_mangle)]
 extern "C" fn outboard_rs_backtrace_publish() {
     let _ = catch_unwind(|| {
-        WRITER.with_borrow_mut(|writer| {
+        with_writer(|writer| {
             if let Some(sink) = &writer.sink {
                 sink.publish(&writer.text, writer.tag);
             }

@@ -5,7 +5,7 @@
 
 use crate::forking::Forking;
 use crate::zygote::{LoopEnd, Zygote};
-use crate::{process, startup, worker, worker_script};
+use crate::{backtrace, process, startup, worker, worker_script};
 use outboard_ring::control::{self, Event, HostSettings, Isolation, Order, WorkerScript};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -39,6 +39,7 @@ pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
         }
     };
     process::set_title(&format!("outboard: {} zygote", settings.app), process::ZYGOTE_NAME);
+    backtrace::prepare();
     let mut zygote = Zygote::new(control, settings, started)?;
     match snapshot_script(zygote.settings()) {
         Some(script) => take_snapshot(zygote, &script),
@@ -72,7 +73,8 @@ fn take_control_socket() -> io::Result<OwnedFd> {
 /// The script, if it boots in the zygote and not in each worker.
 fn snapshot_script(settings: &HostSettings) -> Option<WorkerScript> {
     let script = settings.worker.clone()?;
-    (script.isolation == Isolation::Fork || script.swoole).then_some(script)
+    let is_forked = matches!(script.isolation, Isolation::Fork | Isolation::Rewind);
+    (is_forked || script.swoole).then_some(script)
 }
 
 fn take_snapshot(zygote: Zygote, script: &WorkerScript) -> io::Result<ExitCode> {

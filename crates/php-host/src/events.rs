@@ -269,6 +269,26 @@ impl Events {
         NonNull::from(Box::leak(Box::new(slot)))
     }
 
+    /// Forgets all that a request has begun and not awaited.
+    pub(crate) fn forget_request(&mut self) {
+        self.poller.forget();
+        self.queue.clear();
+        // The script that was told is no longer the one that runs.
+        self.is_stop_reported = false;
+        self.offload = Offload::default();
+        if let Err(corrupt) = self.fetches.free_all(&mut self.link.borrow_mut()) {
+            self.failed.get_or_insert(corrupt);
+        }
+    }
+
+    /// Completes the response of the request with this tag, which has not ended yet.
+    pub(crate) fn finish(&mut self, tag: Tag) {
+        if let Some(mut slot) = self.slot(tag) {
+            // SAFETY: a slot in use; C uses it no more, since its request has no result but this one.
+            unsafe { slot.as_mut() }.exchange.finish();
+        }
+    }
+
     /// Ends the request with this tag.
     pub(crate) fn done(&mut self, tag: Tag, result: RequestResult) {
         let Some(mut slot) = self.slot(tag) else { return };

@@ -183,4 +183,16 @@ impl Fetches {
         link.publish();
         Ok(())
     }
+
+    /// Frees all fetches.
+    pub(crate) fn free_all(&mut self, link: &mut Link) -> Result<(), Corrupt> {
+        for slot in 0..self.slots.len() {
+            let fetch = &self.slots[slot];
+            if fetch.in_use {
+                let id = Tag { slot: slot as u32, generation: fetch.generation };
+                self.free(link, id_of(id))?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -208,6 +208,17 @@ impl Poller {
         self.end(name, None);
     }
 
+    /// Ends all waits and timers.
+    pub(crate) fn forget(&mut self) {
+        if !self.is_busy() {
+            return;
+        }
+        let waits: Vec<u64> =
+            self.waits.iter().filter(|wait| wait.active).map(|wait| wait.name).collect();
+        waits.into_iter().for_each(|name| self.cancel(name));
+        self.times.clear();
+    }
+
     /// Appends what has happened; if `may_block`, waits for it until the next timeout. Returns
     /// whether the bell rang.
     pub(crate) fn poll(&mut self, may_block: bool, due: &mut Vec<Due>) -> io::Result<bool> {

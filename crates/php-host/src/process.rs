@@ -211,6 +211,14 @@ fn title_area() -> Option<(usize, usize)> {
     (start != 0 && end > start).then_some((start, end))
 }
 
+/// Where the stack of the first thread ends and the command line begins.
+pub(crate) fn end_of_stack() -> usize {
+    let local = 0_u8;
+    // Without the command line's address nothing of the stack is known but this.
+    let here = std::ptr::from_ref(&local).addr();
+    TITLE_AREA.get_or_init(title_area).map_or(here, |(start, _)| start)
+}
+
 /// Sets the name that `ps` and `top` show. This overwrites the original environment, which follows
 /// the arguments, so the environment must have been set before.
 pub(crate) fn set_title(title: &str, short: &str) {

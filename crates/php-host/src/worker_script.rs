@@ -11,9 +11,10 @@ use crate::forking::{Forked, Forking};
 use crate::link::Link;
 use crate::process;
 use crate::purge;
+use crate::rewind::{Irreversible, Rewind};
 use crate::streams::Received;
 use outboard_ring::channel::WaitCall;
-use outboard_ring::control::WorkerScript;
+use outboard_ring::control::{Isolation, WorkerScript};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::Call;
 use outboard_ring::purge::PurgeCall;
@@ -22,7 +23,7 @@ use outboard_ring::stream::StreamCall;
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
@@ -37,8 +38,16 @@ pub(crate) struct RunningScript {
     events: Option<Events>,
     /// `Some` in a zygote, before the fork.
     forking: Option<Forking>,
-    /// A fork handles one request.
+    /// A fork handles one request, or is rewound after each.
     is_fork: bool,
+    /// Whether the gateway knows that this worker is ready.
+    is_announced: bool,
+    /// Whether workers are rewound.
+    is_rewinding: bool,
+    /// Once the snapshot was taken.
+    rewind: Option<Rewind>,
+    /// The end of a request, which the gateway learns when the worker has been rewound.
+    ended: Option<(Tag, RequestResult)>,
     /// What the start of a server means in this process, if the script is a program for Swoole.
     program: Option<Program>,
 }
@@ -57,8 +66,7 @@ pub(crate) fn serve(
     link: Rc<RefCell<Link>>,
 ) -> Result<ExitReason, Corrupt> {
     let events = Events::new(link).map_err(|_| Corrupt { what: "no epoll for the worker" })?;
-    let mut script =
-        RunningScript { events: Some(events), forking: None, is_fork: false, program: None };
+    let mut script = RunningScript::new(Some(events), None, None);
     let sound = run(settings, &mut script);
     script.end(sound)
 }
@@ -68,7 +76,7 @@ pub(crate) fn serve(
 pub(crate) fn describe(settings: &WorkerScript, link: Rc<RefCell<Link>>, description: File) {
     let Ok(events) = Events::new(link) else { return };
     let program = Some(Program::Described(description));
-    let mut script = RunningScript { events: Some(events), forking: None, is_fork: false, program };
+    let mut script = RunningScript::new(Some(events), None, program);
     run(settings, &mut script);
 }
 
@@ -78,7 +86,8 @@ pub(crate) fn snapshot(settings: &WorkerScript, forking: Forking) -> Forking {
     // A program for Swoole may use coroutines before its server starts.
     let events = if settings.swoole { Link::private().and_then(Events::new).ok() } else { None };
     let program = settings.swoole.then_some(Program::Served);
-    let mut script = RunningScript { events, forking: Some(forking), is_fork: false, program };
+    let mut script = RunningScript::new(events, Some(forking), program);
+    script.is_rewinding = settings.isolation == Isolation::Rewind;
     let sound = run(settings, &mut script);
     match script.forking.take() {
         Some(forking) => forking,
@@ -106,7 +115,26 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
 }
 
 impl RunningScript {
+    /// On the heap, because a rewind puts the stack back.
+    fn new(
+        events: Option<Events>,
+        forking: Option<Forking>,
+        program: Option<Program>,
+    ) -> Box<Self> {
+        Box::new(Self {
+            events,
+            forking,
+            is_fork: false,
+            is_announced: false,
+            is_rewinding: false,
+            rewind: None,
+            ended: None,
+            program,
+        })
+    }
+
     fn end(&mut self, sound: bool) -> Result<ExitReason, Corrupt> {
+        self.leave_after_request();
         let failed = self.events.as_ref().and_then(|events| events.failed);
         match failed {
             Some(corrupt) => Err(corrupt),
@@ -121,8 +149,11 @@ impl RunningScript {
         self.events.as_mut().expect("a zygote has no coroutines, so nothing waits in it")
     }
 
-    /// The script calls for its first request.
+    /// The script calls for its first request, or does so again after a rewind.
     pub(crate) fn ready(&mut self) {
+        if std::mem::replace(&mut self.is_announced, true) {
+            return;
+        }
         if let Some(events) = &mut self.events
             && let Err(corrupt) = events.link.clone().borrow_mut().ready()
         {
@@ -135,9 +166,12 @@ impl RunningScript {
         self.forking.is_some() && self.program.is_none()
     }
 
-    /// In a zygote: forks workers until it is stopped, and returns true in each of them. Else
-    /// returns false at once.
+    /// In a zygote: forks workers until it is stopped, and returns true in each of them. In a worker that was
+    /// rewound it returns true at once, else false.
     pub(crate) fn snapshot(&mut self) -> bool {
+        if self.is_fork {
+            return true;
+        }
         if !self.is_forking() {
             return false;
         }
@@ -216,9 +250,95 @@ impl RunningScript {
 
     /// Ends the request with this tag.
     pub(crate) fn done(&mut self, tag: Tag, result: RequestResult) {
+        let Some(events) = &mut self.events else { return };
+        if self.is_rewinding && !result.leaving {
+            events.finish(tag);
+            self.ended = Some((tag, result));
+            return;
+        }
         let leaving = result.leaving || self.is_fork;
-        if let Some(events) = &mut self.events {
-            events.done(tag, RequestResult { leaving, ..result });
+        events.done(tag, RequestResult { leaving, ..result });
+    }
+
+    /// Whether this is a zygote whose workers are rewound, before its snapshot.
+    pub(crate) fn takes_snapshot(&self) -> bool {
+        self.is_rewinding && self.is_forking()
+    }
+
+    /// Whether this process is to be rewound now: a worker that was just forked, or has handled a request.
+    /// With `is_damaged` it ends instead.
+    pub(crate) fn may_rewind(&mut self, is_damaged: bool) -> bool {
+        if !self.is_rewinding || !self.is_fork || self.rewind.is_none() {
+            return false;
+        }
+        if is_damaged {
+            self.is_rewinding = false;
+            return false;
+        }
+        !self.is_rewound() || self.ended.is_some()
+    }
+
+    /// Whether this process is a worker that was rewound before.
+    pub(crate) fn is_rewound(&self) -> bool {
+        self.rewind.as_ref().is_some_and(Rewind::is_ready)
+    }
+
+    /// In the zygote: takes the snapshot of its memory; `stack_pointer` is the script's. In a worker: undoes
+    /// what the last request has done, or exits.
+    ///
+    /// # Safety
+    /// The process has one thread, which runs on a stack in Rust's memory.
+    pub(crate) unsafe fn rewind(&mut self, stack_pointer: usize) {
+        match &mut self.rewind {
+            None => {
+                // SAFETY: the caller's contract.
+                let taken = unsafe { Rewind::take(stack_pointer..process::end_of_stack()) };
+                self.rewind = self.usable(taken);
+            }
+            Some(rewind) if !rewind.is_ready() => {
+                // SAFETY: the caller's contract.
+                let begun = unsafe { rewind.begin() };
+                self.usable(begun);
+            }
+            Some(_) => {
+                // SAFETY: the caller's contract.
+                if let Err(why) = unsafe { self.undo_request() } {
+                    eprintln!("outboard-php: a worker ends instead of being rewound: {why}");
+                    self.leave_after_request();
+                    exit::leave(0);
+                }
+            }
+        }
+    }
+
+    /// Without a rewind each worker handles one request.
+    fn usable<T>(&mut self, result: io::Result<T>) -> Option<T> {
+        result
+            .inspect_err(|error| {
+                self.is_rewinding = false;
+                eprintln!("outboard-php: workers cannot be rewound, so each handles one request: {error}");
+            })
+            .ok()
+    }
+
+    /// # Safety
+    /// As [`Self::rewind`].
+    unsafe fn undo_request(&mut self) -> Result<(), Irreversible> {
+        let (Some(rewind), Some(events)) = (&mut self.rewind, &mut self.events) else { return Ok(()) };
+        rewind.check()?;
+        events.forget_request();
+        // SAFETY: the caller's contract.
+        unsafe { rewind.undo() }?;
+        if let Some((tag, result)) = self.ended.take() {
+            events.done(tag, result);
+        }
+        Ok(())
+    }
+
+    /// Tells the gateway that the last request was this worker's last.
+    fn leave_after_request(&mut self) {
+        if let (Some((tag, result)), Some(events)) = (self.ended.take(), &mut self.events) {
+            events.done(tag, RequestResult { leaving: true, ..result });
         }
     }
 

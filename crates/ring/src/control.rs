@@ -125,6 +125,9 @@ pub enum Isolation {
     /// the script up to its call for a request; a worker is ready at once, serves one request, and
     /// announces in `Done` that it exits.
     Fork,
+    /// As [`Isolation::Fork`], but a worker puts its memory back after a request instead of exiting. Only
+    /// where that is impossible it exits, and announces it.
+    Rewind,
 }
 
 /// Supervisor → zygote.

@@ -51,6 +51,36 @@ unsafe extern "C" fn outboard_rs_snapshot(events: *mut c_void) -> bool {
     unsafe { with(events, |script| script.snapshot()) }
 }
 
+/// Zeroed memory that is not rewound, and is never freed; NULL if workers are not rewound.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_rewind_memory(events: *mut c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: this function's contract.
+    if !unsafe { with(events, |script| script.takes_snapshot()) } {
+        return std::ptr::null_mut();
+    }
+    Vec::leak(vec![0_u128; bytes.div_ceil(size_of::<u128>())]).as_mut_ptr().cast()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_may_rewind(events: *mut c_void, is_damaged: bool) -> bool {
+    // SAFETY: this function's contract.
+    unsafe { with(events, |script| script.may_rewind(is_damaged)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_is_rewound(events: *mut c_void) -> bool {
+    // SAFETY: this function's contract.
+    unsafe { with(events, |script| script.is_rewound()) }
+}
+
+/// # Safety
+/// As [`with`]; the process has one thread, which runs on a stack of [`outboard_rs_rewind_memory`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_rewind(events: *mut c_void, stack_pointer: *const c_void) {
+    // SAFETY: this function's contract.
+    unsafe { with(events, |script| script.rewind(stack_pointer.addr())) }
+}
+
 /// # Safety
 /// As [`with`].
 #[unsafe(no_mangle)]

@@ -1,0 +1,282 @@
+//! [`ProcessState`]: what the kernel has for a worker besides its memory: descriptors, mappings, directory.
+//!
+//! Recorded when a worker is ready for its first request, put back after each. Invariant: whatever a request
+//! has left is undone, or the worker takes no further request.
+
+use super::mappings::{self, Mapping, Name};
+use super::snapshot::Snapshot;
+use crate::kept_memory;
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fstat, open, seek};
+use rustix::io::{DupFlags, FdFlags, dup3, fcntl_dupfd_cloexec, fcntl_getfd};
+use rustix::process::umask;
+use std::fs::{self, File};
+use std::io;
+use std::mem::ManuallyDrop;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// Numbers of descriptors between those of the start are filled, so that a new one has a higher number. With
+/// more than this, the process is not rewound.
+const DESCRIPTORS_MAX: RawFd = 1024;
+
+/// Why a process cannot be put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Irreversible {
+    /// A child process runs.
+    Child,
+    /// A thread runs.
+    Thread,
+    /// The script has changed what only a new process has: its user, its limits.
+    Process,
+    /// A call of the kernel has failed.
+    Kernel(&'static str),
+}
+
+impl std::fmt::Display for Irreversible {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Child => f.write_str("a program that the request has started still runs"),
+            Self::Thread => f.write_str("a thread that the request has started still runs"),
+            Self::Process => f.write_str("the request has changed the user or limits of the process"),
+            Self::Kernel(call) => write!(f, "{call}: {}", io::Error::last_os_error()),
+        }
+    }
+}
+
+/// A descriptor of the start.
+#[derive(Debug)]
+struct Descriptor {
+    number: RawFd,
+    /// Another one of the same file, in case that the request closes the first.
+    copy: OwnedFd,
+    is_closed_by_exec: bool,
+    device: u64,
+    inode: u64,
+    /// Of a regular file.
+    position: Option<u64>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct ProcessState {
+    descriptors: Vec<Descriptor>,
+    highest: RawFd,
+    directory: OwnedFd,
+    mask: Mode,
+    mappings: Vec<Mapping>,
+    /// Open all the time, since they are read after each request.
+    size: File,
+    tasks: OwnedFd,
+    size_pages: Vec<u8>,
+    end_of_heap: usize,
+}
+
+impl ProcessState {
+    /// Records the state of this process, whose descriptors and mappings are complete.
+    pub(super) fn record() -> io::Result<Self> {
+        let size = File::open("/proc/self/statm")?;
+        let tasks = open("/proc/self/task", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let directory = open(".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        fill_gaps()?;
+        let descriptors: Vec<Descriptor> = open_descriptors()?.into_iter().filter_map(Descriptor::of).collect();
+        let highest = descriptors.iter().map(|descriptor| descriptor.copy.as_raw_fd()).max().unwrap_or(2);
+        let mask = umask(Mode::empty());
+        umask(mask);
+        let mut state = Self {
+            descriptors,
+            highest,
+            directory,
+            mask,
+            mappings: Vec::new(),
+            size,
+            tasks,
+            size_pages: Vec::with_capacity(32),
+            end_of_heap: end_of_heap(),
+        };
+        state.mappings = mappings::read()?;
+        state.size_pages = state.read_size()?;
+        Ok(state)
+    }
+
+    /// Whether everything can be put back.
+    pub(super) fn check(&self) -> Result<(), Irreversible> {
+        if has_children() {
+            return Err(Irreversible::Child);
+        }
+        // Its links are two and one for each thread (proc_task_getattr in fs/proc/base.c).
+        let tasks = fstat(&self.tasks).map_err(|_| Irreversible::Kernel("stat of the threads"))?;
+        if tasks.st_nlink > 3 {
+            return Err(Irreversible::Thread);
+        }
+        Ok(())
+    }
+
+    /// Closes what was opened since, and puts back positions, directory and mask.
+    pub(super) fn restore(&self) -> Result<(), Irreversible> {
+        // SAFETY: nothing uses descriptors that the request has opened, since its memory goes, too.
+        let closed = unsafe { libc::close_range((self.highest + 1).cast_unsigned(), u32::MAX, 0) };
+        if closed != 0 {
+            return Err(Irreversible::Kernel("close_range"));
+        }
+        self.descriptors
+            .iter()
+            .try_for_each(Descriptor::restore)
+            .map_err(|_| Irreversible::Kernel("dup3"))?;
+        rustix::process::fchdir(&self.directory).map_err(|_| Irreversible::Kernel("fchdir"))?;
+        umask(self.mask);
+        Ok(())
+    }
+
+    /// Unmaps what was mapped since, and returns the regions of the snapshot that were unmapped or changed.
+    pub(super) fn restore_mappings(&mut self, snapshot: &Snapshot) -> Result<Vec<usize>, Irreversible> {
+        let end = end_of_heap();
+        if end != self.end_of_heap {
+            // SAFETY: the C library's heap has ended here when the snapshot was taken.
+            unsafe { libc::brk(self.end_of_heap as *mut _) };
+        }
+        let size = self.read_size().map_err(|_| Irreversible::Kernel("/proc/self/statm"))?;
+        if end == self.end_of_heap && size == self.size_pages {
+            return Ok(Vec::new());
+        }
+        let damaged = self.compare_mappings(snapshot)?;
+        self.size_pages = self.read_size().map_err(|_| Irreversible::Kernel("/proc/self/statm"))?;
+        Ok(damaged)
+    }
+
+    fn compare_mappings(&mut self, snapshot: &Snapshot) -> Result<Vec<usize>, Irreversible> {
+        let now = mappings::read().map_err(|_| Irreversible::Kernel("/proc/self/maps"))?;
+        let mut kept: Vec<Range<usize>> = kept_memory::regions();
+        kept.extend(self.mappings.iter().map(|mapping| mapping.addresses.clone()));
+        // The stack and what belongs to the kernel are its own affair.
+        let others = now.iter().filter(|mapping| mapping.name != Name::Other);
+        kept.extend(others.map(|mapping| mapping.addresses.clone()));
+        kept.sort_by_key(|range| range.start);
+        for mapping in &now {
+            for new in mappings::without(&mapping.addresses, &kept) {
+                // SAFETY: mapped since the start, and used by nothing that remains.
+                unsafe { libc::munmap(new.start as *mut _, new.len()) };
+            }
+        }
+        let missing = |range: &Range<usize>, protection: i32| {
+            let same = now.iter().filter(|mapping| mapping.protection == protection && mapping.is_private);
+            let same: Vec<_> = same.map(|mapping| mapping.addresses.clone()).collect();
+            !mappings::without(range, &same).is_empty()
+        };
+        let regions = snapshot.regions().iter().enumerate();
+        let damaged = regions.filter(|(_, region)| missing(&region.addresses, region.protection));
+        Ok(damaged.map(|(at, _)| at).collect())
+    }
+
+    /// Total size of the address space, as text.
+    fn read_size(&self) -> io::Result<Vec<u8>> {
+        let mut text = [0; 32];
+        let len = rustix::io::pread(&self.size, &mut text, 0)?;
+        let end = text[..len].iter().position(|byte| *byte == b' ').unwrap_or(len);
+        Ok(text[..end].to_vec())
+    }
+}
+
+impl Descriptor {
+    fn of(number: RawFd) -> Option<Self> {
+        // SAFETY: the kernel refuses a closed descriptor; the process has one thread.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
+        let status = fstat(borrowed).ok()?;
+        let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+        let position = if is_file { seek(borrowed, SeekFrom::Current(0)).ok() } else { None };
+        Some(Self {
+            number,
+            copy: fcntl_dupfd_cloexec(borrowed, 3).ok()?,
+            is_closed_by_exec: fcntl_getfd(borrowed).ok()?.contains(FdFlags::CLOEXEC),
+            device: status.st_dev,
+            inode: status.st_ino,
+            position,
+        })
+    }
+
+    /// Has the number name its file again, at its position.
+    fn restore(&self) -> rustix::io::Result<()> {
+        // SAFETY: as above.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(self.number) };
+        let is_same = fstat(borrowed).is_ok_and(|now| (now.st_dev, now.st_ino) == (self.device, self.inode));
+        if !is_same {
+            let flags = if self.is_closed_by_exec { DupFlags::CLOEXEC } else { DupFlags::empty() };
+            // SAFETY: what the number names now belongs to the request; it is not closed here a second time.
+            let mut target = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(self.number) });
+            dup3(&self.copy, &mut target, flags)?;
+        }
+        if let Some(position) = self.position {
+            // It has had this position before.
+            let _ = seek(borrowed, SeekFrom::Start(position));
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of all open descriptors.
+fn open_descriptors() -> io::Result<Vec<RawFd>> {
+    let listing = fs::read_dir("/proc/self/fd")?;
+    let numbers = listing.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    // One of them was the listing's own.
+    Ok(numbers.filter(|number| *number < DESCRIPTORS_MAX).collect())
+}
+
+/// Opens something for each unused number below the highest.
+fn fill_gaps() -> io::Result<()> {
+    let highest = open_descriptors()?.into_iter().max().unwrap_or(2);
+    loop {
+        let filler = File::open("/dev/null")?;
+        if filler.as_raw_fd() > highest {
+            return Ok(());
+        }
+        // Open for as long as the process lives.
+        std::mem::forget(filler);
+    }
+}
+
+fn end_of_heap() -> usize {
+    // SAFETY: changes nothing.
+    unsafe { libc::sbrk(0) }.addr()
+}
+
+/// Whether a child runs, or waits to be collected, other than those that were collected now.
+fn has_children() -> bool {
+    loop {
+        // SAFETY: without a place for the status.
+        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG | libc::__WALL) } {
+            0 => return true,
+            -1 => return false,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Seek, Write};
+
+    #[test]
+    fn a_descriptor_that_was_closed_or_replaced_is_put_back() {
+        let mut file = tempfile();
+        file.write_all(b"0123456789").unwrap();
+        file.seek(std::io::SeekFrom::Start(4)).unwrap();
+        let number = file.as_raw_fd();
+        let known = Descriptor::of(number).unwrap();
+        let position = || seek(&known.copy, SeekFrom::Current(0)).unwrap();
+        known.restore().unwrap();
+        assert_eq!(position(), 4);
+
+        file.seek(std::io::SeekFrom::Start(9)).unwrap();
+        let mut number_of_other = ManuallyDrop::new(OwnedFd::from(file));
+        dup3(File::open("/dev/zero").unwrap(), &mut number_of_other, DupFlags::CLOEXEC).unwrap();
+        known.restore().unwrap();
+        let mut again = File::from(ManuallyDrop::into_inner(number_of_other));
+        let mut rest = String::new();
+        again.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "456789");
+    }
+
+    fn tempfile() -> File {
+        rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap().into()
+    }
+}

@@ -1,0 +1,267 @@
+//! [`Snapshot`]: the memory of the booted script, in a file without a name that all workers map.
+//!
+//! Taken once by the zygote, used by each worker. What was private memory becomes a private mapping of the
+//! file at the same addresses: a page that nobody has written to *is* the snapshot's, and one that was
+//! written to is a copy that the process alone has. So forks share what they do not write, and a page is put
+//! back either by copying it or by dropping the copy.
+//!
+//! Invariants: the file never changes once it is complete (it is sealed); what is not in it is the kernel's,
+//! shared with other processes, or Rust's (`kept_memory`).
+
+use super::mappings::{self, Mapping, Name};
+use crate::kept_memory;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::io::Errno;
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+
+/// A sanitizer reserves terabytes for its own account.
+const BYTES_MAX: usize = 64 << 30;
+
+pub(super) const PAGE_BYTES: usize = 4096;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    /// In the order of their addresses.
+    regions: Vec<Region>,
+    file: OwnedFd,
+    /// The file's content, for reading.
+    content: *const u8,
+    /// The part of the stack that is in use; its copy is `stack_content`.
+    stack: Range<usize>,
+    stack_content: Vec<u8>,
+}
+
+/// Memory that was private and writable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Region {
+    pub(super) addresses: Range<usize>,
+    pub(super) protection: i32,
+    /// Where it is in the file, in bytes.
+    pub(super) offset: usize,
+}
+
+impl Snapshot {
+    /// Copies the memory of this process and maps the copy in its place. `stack` is the part of the first
+    /// thread's stack that is put back; the rest is unused or the command line's.
+    ///
+    /// # Safety
+    /// The process has one thread, which runs on a stack in Rust's memory.
+    pub(super) unsafe fn take(stack: Range<usize>) -> io::Result<Self> {
+        let regions = choose(&mappings::read()?)?;
+        let bytes: usize = regions.iter().map(|region| region.addresses.len()).sum();
+        let file = memfd_create(c"outboard snapshot", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&file, bytes as u64)?;
+        for region in &regions {
+            // SAFETY: the memory is readable, and this thread, the only one, does not write to it.
+            unsafe { copy(region, &file) }?;
+            // SAFETY: the file has what the memory has, so that nothing changes for its users.
+            unsafe { map(region, &file) }?;
+        }
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
+        // SAFETY: the stack is readable, and no thread runs on it.
+        let stack_content = unsafe { std::slice::from_raw_parts(stack.start as *const u8, stack.len()) };
+        Ok(Self {
+            content: map_content(&file, bytes)?,
+            regions,
+            file,
+            stack_content: stack_content.to_vec(),
+            stack,
+        })
+    }
+
+    pub(super) fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// Size in bytes, without the stack.
+    pub(super) fn bytes(&self) -> usize {
+        self.regions.iter().map(|region| region.addresses.len()).sum()
+    }
+
+    /// From the first to the last address of all regions, with whatever lies between them.
+    pub(super) fn span(&self) -> Range<usize> {
+        let start = self.regions.first().map_or(0, |region| region.addresses.start);
+        start..self.regions.last().map_or(start, |region| region.addresses.end)
+    }
+
+    /// The snapshot's content of a byte.
+    fn source(&self, region: &Region, address: usize) -> *const u8 {
+        self.content.wrapping_add(region.offset + (address - region.addresses.start))
+    }
+
+    /// The aligned word that the snapshot has at this address.
+    pub(super) fn word_at(&self, address: usize) -> Option<i32> {
+        let region = self.regions.iter().find(|region| region.addresses.contains(&address))?;
+        // SAFETY: within the mapped file; regions begin and end with pages, so a whole word is.
+        Some(unsafe { self.source(region, address).cast::<i32>().read() })
+    }
+
+    /// Copies back what of `range` belongs to the snapshot; returns how many bytes.
+    ///
+    /// # Safety
+    /// Nothing uses the memory meanwhile, and no reference to it exists afterwards that expects other values.
+    pub(super) unsafe fn restore(&self, range: &Range<usize>) -> usize {
+        let mut restored = 0;
+        let first = self.regions.partition_point(|region| region.addresses.end <= range.start);
+        for region in self.regions[first..].iter().take_while(|region| region.addresses.start < range.end) {
+            let start = range.start.max(region.addresses.start);
+            let end = range.end.min(region.addresses.end);
+            // SAFETY: both are mapped, with this length, and do not overlap; the caller's contract.
+            unsafe { ptr::copy_nonoverlapping(self.source(region, start), start as *mut u8, end - start) };
+            restored += end - start;
+        }
+        restored
+    }
+
+    /// Drops this process's copies of all pages.
+    ///
+    /// # Safety
+    /// As [`Self::restore`].
+    pub(super) unsafe fn restore_all(&self) -> io::Result<()> {
+        for region in &self.regions {
+            // SAFETY: a private mapping of the file, whose pages come back with the file's content.
+            let dropped = unsafe {
+                libc::madvise(region.addresses.start as *mut _, region.addresses.len(), libc::MADV_DONTNEED)
+            };
+            if dropped != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the stack back.
+    ///
+    /// # Safety
+    /// No thread runs on it.
+    pub(super) unsafe fn restore_stack(&self) {
+        // SAFETY: the range was readable and writable when the copy was made, and a stack is never unmapped.
+        unsafe {
+            ptr::copy_nonoverlapping(
+                self.stack_content.as_ptr(),
+                self.stack.start as *mut u8,
+                self.stack.len(),
+            );
+        }
+    }
+
+    /// Maps a region again that was unmapped or changed.
+    ///
+    /// # Safety
+    /// As [`Self::restore`].
+    pub(super) unsafe fn map_again(&self, region: &Region) -> io::Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { map(region, &self.file) }
+    }
+
+    /// The first address whose content is not the snapshot's, other than in `variables`, which are in order.
+    pub(super) fn first_difference(&self, variables: &[Range<usize>]) -> Option<usize> {
+        self.regions.iter().find_map(|region| {
+            let parts = mappings::without(&region.addresses, variables);
+            parts.into_iter().find_map(|part| self.difference_in(region, &part))
+        })
+    }
+
+    fn difference_in(&self, region: &Region, part: &Range<usize>) -> Option<usize> {
+        // SAFETY: both are mapped with this length; this thread, the only one, does not write to them.
+        let (now, then) = unsafe {
+            (
+                std::slice::from_raw_parts(part.start as *const u8, part.len()),
+                std::slice::from_raw_parts(self.source(region, part.start), part.len()),
+            )
+        };
+        if now == then {
+            return None;
+        }
+        now.iter().zip(then).position(|(one, other)| one != other).map(|at| part.start + at)
+    }
+}
+
+/// What belongs to a snapshot of this process.
+fn choose(all: &[Mapping]) -> io::Result<Vec<Region>> {
+    let mut kept = kept_memory::regions();
+    kept.sort_by_key(|region| region.start);
+    let mut regions = Vec::new();
+    let mut offset = 0;
+    for mapping in all.iter().filter(|mapping| is_snapshotted(mapping)) {
+        for addresses in mappings::without(&mapping.addresses, &kept) {
+            let bytes = addresses.len();
+            regions.push(Region { addresses, protection: mapping.protection, offset });
+            offset += bytes;
+        }
+    }
+    if offset > BYTES_MAX {
+        return Err(io::Error::new(ErrorKind::Unsupported, "the process has reserved too much memory"));
+    }
+    Ok(regions)
+}
+
+fn is_snapshotted(mapping: &Mapping) -> bool {
+    mapping.is_private
+        && mapping.is_writable()
+        && mapping.protection & libc::PROT_READ != 0
+        && mapping.name == Name::Other
+}
+
+/// Writes the region to the file, without pages of zeros, which it has already.
+///
+/// # Safety
+/// The region is readable, and nothing writes to it.
+unsafe fn copy(region: &Region, file: &OwnedFd) -> io::Result<()> {
+    // SAFETY: the caller's contract.
+    let content = unsafe {
+        std::slice::from_raw_parts(region.addresses.start as *const u8, region.addresses.len())
+    };
+    for (at, page) in content.chunks(PAGE_BYTES).enumerate() {
+        if page.iter().all(|byte| *byte == 0) {
+            continue;
+        }
+        let mut offset = region.offset + at * PAGE_BYTES;
+        let mut rest = page;
+        while !rest.is_empty() {
+            match rustix::io::pwrite(file, rest, offset as u64) {
+                Ok(written) => {
+                    rest = &rest[written..];
+                    offset += written;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Maps the file's copy of a region in its place.
+///
+/// # Safety
+/// Its users expect what the file has there.
+unsafe fn map(region: &Region, file: &OwnedFd) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
+    let Range { start, end } = region.addresses;
+    // SAFETY: the caller's contract; the file is large enough.
+    let mapped = unsafe {
+        libc::mmap(
+            start as *mut _,
+            end - start,
+            region.protection,
+            flags,
+            file.as_raw_fd(),
+            region.offset as libc::off_t,
+        )
+    };
+    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Private, because a sealed file cannot be mapped otherwise before Linux 6.7.
+fn map_content(file: &OwnedFd, bytes: usize) -> io::Result<*const u8> {
+    // SAFETY: a new mapping, which replaces none.
+    let content = unsafe {
+        libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0)
+    };
+    if content == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(content.cast()) }
+}
