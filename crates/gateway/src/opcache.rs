@@ -27,9 +27,10 @@ pub(crate) async fn status(gateway: &Gateway) -> Caches {
     let mut apps = BTreeMap::new();
     for app in &gateway.generation().apps {
         let cache = match &app.config.mode {
-            Mode::Worker(worker) if worker.isolation == Isolation::Fork => {
-                failed("with isolation by fork a script is compiled once, when it boots")
-            }
+            Mode::Worker(worker) if worker.isolation != Isolation::Reset => failed(&format!(
+                "with isolation by {} a script is compiled once, when it boots",
+                worker.isolation.name()
+            )),
             _ => of(gateway, app).await,
         };
         apps.insert(app.config.name.clone(), cache);

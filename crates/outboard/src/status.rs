@@ -166,7 +166,7 @@ fn write_tasks(page: &mut String, tasks: &Tasks, terminal: &Terminal) -> fmt::Re
 fn mode(pool: &Pool) -> String {
     let mode = &pool.mode;
     match (pool.isolation.as_deref(), pool.concurrency) {
-        (Some("fork"), _) => format!("{mode}, fork"),
+        (Some(isolation @ ("fork" | "rewind")), _) => format!("{mode}, {isolation}"),
         (_, concurrency) if concurrency > 1 => format!("{mode} ×{concurrency}"),
         _ => mode.clone(),
     }

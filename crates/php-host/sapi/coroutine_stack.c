@@ -10,6 +10,7 @@
  * Invariant: a C stack that overflows meets its guard, which ends the process with a message.
  */
 #include "coroutine.h"
+#include "rewind.h"
 #include "zend_observer.h"
 #include <signal.h>
 #include <sys/mman.h>
@@ -93,8 +94,8 @@ static size_t region_bytes(void)
 
 static bool protect(char *guard)
 {
-	/* Not with memory that is locked, and not in older systems. */
-	return madvise(guard, GUARD_BYTES, MADV_GUARD_INSTALL) == 0
+	/* Not with memory that is locked, not in older systems, and not in memory that a snapshot replaces. */
+	return (!outboard_is_rewinding && madvise(guard, GUARD_BYTES, MADV_GUARD_INSTALL) == 0)
 		|| mprotect(guard, GUARD_BYTES, PROT_NONE) == 0;
 }
 

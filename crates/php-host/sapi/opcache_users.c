@@ -13,6 +13,7 @@
  */
 #include "shim.h"
 #include "interpose.h"
+#include "rewind.h"
 #include "zend_extensions.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -39,10 +40,10 @@ static int lock_fd = -1;
  * Whether this process may hold other locks of that file, which opcache releases with the same
  * call.
  */
-static bool holds_others = true;
+static OUTBOARD_KEPT bool holds_others = true;
 
-static struct slot *own;
-static pid_t own_pid;
+static OUTBOARD_KEPT struct slot *own;
+static OUTBOARD_KEPT pid_t own_pid;
 
 static struct flock byte_of(const struct slot *slot)
 {

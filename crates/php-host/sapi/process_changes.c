@@ -145,7 +145,6 @@ static void restore_handlers(void)
 static void restore_signals(void)
 {
 	alarm(0);
-	restore_handlers();
 	for (int number = 1; number < SIGNALS; number++) {
 		sigaction(number, &actions[number], NULL);
 	}
@@ -162,6 +161,15 @@ static bool restore_limits(void)
 }
 
 void outboard_process_changes_revert(void)
+{
+	if (changed & SIGNAL) {
+		restore_handlers();
+	}
+	outboard_process_changes_undo();
+}
+
+/* Without what PHP itself knows of signals, for a process whose memory is put back. */
+void outboard_process_changes_undo(void)
 {
 	const uint32_t changes = changed;
 	if (changes == NONE) {

@@ -9,6 +9,8 @@
  */
 #include "coroutine.h"
 #include "rewind.h"
+#include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <ucontext.h>
 
@@ -20,6 +22,8 @@ typedef struct {
 	ucontext_t rewinder;
 	char stack[STACK_BYTES];
 } contexts;
+
+bool outboard_is_rewinding;
 
 static contexts *both;
 
@@ -73,6 +77,40 @@ static void rewinder(void)
 	}
 }
 
+/* Large enough for what a request of a framework needs beyond the free memory of the boot. */
+#define HEAP_BYTES (1024 * 1024)
+#define CHUNKS 2
+
+/* Of the engine's allocator (zend_alloc_sizes.h). */
+#define CHUNK_BYTES (2 * 1024 * 1024)
+#define PAGE_BYTES 4096
+
+/* Has the C library's heap grow by a free part, and keep it; and never map memory beside it. */
+static void reserve_heap(void)
+{
+	mallopt(M_MMAP_MAX, 0);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	free(malloc(HEAP_BYTES));
+}
+
+/*
+ * Has the engine's allocator keep free chunks: all but one page of each is allocated and freed. The engine
+ * unmaps a chunk that is wholly free.
+ */
+static void reserve_chunks(void)
+{
+	void *most[CHUNKS];
+	for (int i = 0; i < CHUNKS; i++) {
+		most[i] = emalloc(CHUNK_BYTES - 2 * PAGE_BYTES);
+	}
+	for (int i = 0; i < CHUNKS; i++) {
+		emalloc(PAGE_BYTES);
+	}
+	for (int i = 0; i < CHUNKS; i++) {
+		efree(most[i]);
+	}
+}
+
 void outboard_rewind_mark(void)
 {
 	both = outboard_rs_rewind_memory(outboard_events, sizeof(*both));
@@ -80,18 +118,28 @@ void outboard_rewind_mark(void)
 		both = NULL;
 		return;
 	}
+	outboard_is_rewinding = true;
+	reserve_heap();
+	reserve_chunks();
+	outboard_reserve_context();
+	outboard_randomness_prepare();
 	both->rewinder.uc_stack.ss_sp = both->stack;
 	both->rewinder.uc_stack.ss_size = sizeof(both->stack);
 	both->rewinder.uc_link = NULL;
 	sigfillset(&both->rewinder.uc_sigmask);
 	makecontext(&both->rewinder, rewinder, 0);
 	swapcontext(&both->script, &both->rewinder);
+	outboard_randomness_renew();
 }
 
 /* In a worker that was just forked, and at the end of each request; returns if the process is to end. */
 void outboard_rewind(void)
 {
-	if (!both || !outboard_rs_may_rewind(outboard_events, outboard_broken || outboard_process_is_tainted)) {
+	if (!both) {
+		return;
+	}
+	outboard_process_changes_undo();
+	if (!outboard_rs_may_rewind(outboard_events, outboard_broken || outboard_process_is_tainted)) {
 		return;
 	}
 	fflush(stdout);

@@ -4,10 +4,19 @@
 #ifndef OUTBOARD_REWIND_H
 #define OUTBOARD_REWIND_H
 
+#include <stdbool.h>
+
 /*
  * Of a variable that says what this process is in memory that it shares with others. It must not point to
  * memory that the boot or a request has allocated.
  */
 #define OUTBOARD_KEPT __attribute__((section("outboard_kept")))
+
+/* rewind.c: whether this process, or its forks, are rewound after each request. */
+extern bool outboard_is_rewinding;
+
+/* randomness.c */
+void outboard_randomness_prepare(void);
+void outboard_randomness_renew(void);
 
 #endif

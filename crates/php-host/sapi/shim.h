@@ -114,6 +114,7 @@ extern bool outboard_process_is_tainted;
 void outboard_process_changes_startup(void);
 void outboard_process_changes_accept(void);
 void outboard_process_changes_revert(void);
+void outboard_process_changes_undo(void);
 
 /* children.c */
 extern bool outboard_is_child;

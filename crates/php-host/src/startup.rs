@@ -7,7 +7,7 @@
 use crate::capture::Capture;
 use crate::ini_files::IniFiles;
 use crate::{engine, ini, process};
-use outboard_ring::control::{self, Event, HostSettings};
+use outboard_ring::control::{self, Event, HostSettings, Isolation};
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::io;
@@ -66,7 +66,10 @@ pub(crate) fn start(
     }
     process::add_user_variables();
     let files = IniFiles::of(settings);
-    let chosen_huge_pages = settings.env.contains_key(HUGE_PAGES);
+    // A snapshot's pages are small, and a rewind unmaps the chunks of a request.
+    let is_rewinding =
+        settings.worker.as_ref().is_some_and(|worker| worker.isolation == Isolation::Rewind);
+    let chosen_huge_pages = settings.env.contains_key(HUGE_PAGES) || is_rewinding;
     if !chosen_huge_pages {
         process::set_variable(HUGE_PAGES, b"1");
     }

@@ -106,6 +106,7 @@ fn worker(mode: &Mode) -> Option<WorkerScript> {
         isolation: match worker.isolation {
             config::Isolation::Reset => Isolation::Reset,
             config::Isolation::Fork => Isolation::Fork,
+            config::Isolation::Rewind => Isolation::Rewind,
         },
         frankenphp: worker.frankenphp,
         state_report: worker.state_report.clone(),

@@ -23,7 +23,7 @@ pub struct Worker {
     pub script: PathBuf,
     /// Class that handles requests if the script does not call a handler function itself.
     pub class: Option<String>,
-    /// Maximum concurrent requests per worker: 1 to 1000, and 1 with [`Isolation::Fork`].
+    /// Maximum concurrent requests per worker: 1 to 1000, and 1 except with [`Isolation::Reset`].
     pub concurrency: u32,
     /// How requests are isolated from each other.
     pub isolation: Isolation,
@@ -53,6 +53,19 @@ pub enum Isolation {
     Reset,
     /// Each request runs in a fresh fork of the booted script.
     Fork,
+    /// After each request the worker's memory is put back.
+    Rewind,
+}
+
+impl Isolation {
+    /// As the configuration writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reset => "reset",
+            Self::Fork => "fork",
+            Self::Rewind => "rewind",
+        }
+    }
 }
 
 /// `place` is the app's.
@@ -94,17 +107,21 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
     let isolation = match raw.isolation {
         raw::Isolation::Reset => Isolation::Reset,
         raw::Isolation::Fork => Isolation::Fork,
+        raw::Isolation::Rewind => Isolation::Rewind,
     };
-    if isolation == Isolation::Fork && raw.concurrency > 1 {
+    let is_one_at_a_time = isolation != Isolation::Reset;
+    if is_one_at_a_time && raw.concurrency > 1 {
         let fault = Fault::new(format!(
-            "`concurrency` is {}, but with isolation = \"fork\" a process handles one request",
-            raw.concurrency
+            "`concurrency` is {}, but with isolation = \"{}\" a process handles one request at a time",
+            raw.concurrency,
+            isolation.name()
         ))
         .hint("remove one of them; `pool.max` limits concurrent requests");
         context.value(&at("concurrency"), Kind::Conflict, fault);
     }
-    if raw.swoole && isolation == Isolation::Fork {
-        let fault = Fault::new("a program for Swoole cannot have isolation = \"fork\"")
+    if raw.swoole && is_one_at_a_time {
+        let name = isolation.name();
+        let fault = Fault::new(format!("a program for Swoole cannot have isolation = \"{name}\""))
             .hint("remove `isolation`: its workers handle many requests");
         context.value(&at("isolation"), Kind::Conflict, fault);
     }

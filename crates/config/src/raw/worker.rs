@@ -54,6 +54,9 @@ pub(crate) enum Isolation {
     Reset,
     /// Each request runs in a fresh fork of the booted script; no state persists.
     Fork,
+    /// After each request the worker's memory is put back to what it was when the script had booted; no
+    /// state persists.
+    Rewind,
 }
 
 impl Default for Worker {

@@ -13,6 +13,10 @@ pub(super) struct Mapping {
     /// `PROT_READ`, `PROT_WRITE` and `PROT_EXEC` of mmap(2).
     pub(super) protection: i32,
     pub(super) is_private: bool,
+    /// Of the file; 0 without one.
+    inode: u64,
+    /// Where the first address is in the file, in bytes.
+    offset: usize,
     pub(super) name: Name,
 }
 
@@ -32,6 +36,15 @@ impl Mapping {
         self.protection & libc::PROT_WRITE != 0
     }
 
+    /// Whether both have the same memory at the addresses that they share.
+    pub(super) fn is_same_memory(&self, other: &Self) -> bool {
+        let place = |mapping: &Self| mapping.addresses.start.wrapping_sub(mapping.offset);
+        self.protection == other.protection
+            && self.is_private == other.is_private
+            && self.inode == other.inode
+            && (self.inode == 0 || place(self) == place(other))
+    }
+
     fn parse(line: &str) -> Option<Self> {
         let mut columns = line.split_ascii_whitespace();
         let (start, end) = columns.next()?.split_once('-')?;
@@ -42,12 +55,15 @@ impl Mapping {
         };
         let protection =
             has(0, b'r', libc::PROT_READ) | has(1, b'w', libc::PROT_WRITE) | has(2, b'x', libc::PROT_EXEC);
-        let name = match columns.nth(3) {
+        let offset = usize::from_str_radix(columns.next()?, 16).ok()?;
+        let inode = columns.nth(1)?.parse().ok()?;
+        let name = match columns.next() {
             Some("[stack]") => Name::Stack,
             Some(special) if special.starts_with("[v") => Name::Kernel,
             _ => Name::Other,
         };
-        Some(Self { addresses, protection, is_private: flags.get(3) == Some(&b'p'), name })
+        let is_private = flags.get(3) == Some(&b'p');
+        Some(Self { addresses, protection, is_private, inode, offset, name })
     }
 }
 
@@ -99,14 +115,33 @@ mod tests {
                 addresses: 0x55d0_c6a0_0000..0x55d0_c6a2_1000,
                 protection: read_write,
                 is_private: true,
+                inode: 0,
+                offset: 0,
                 name: Name::Other,
             }
         );
+        assert_eq!((found[2].inode, found[2].offset), (17, 0x1000));
         assert!(!found[1].is_private && found[1].is_writable());
         assert!(!found[2].is_writable());
         let names: Vec<Name> = found.iter().map(|mapping| mapping.name).collect();
         assert_eq!(names, [Name::Other, Name::Other, Name::Other, Name::Stack, Name::Kernel]);
         assert_eq!(parse("55d0c6a00000 rw-p"), None);
+    }
+
+    #[test]
+    fn parts_of_one_mapping_are_the_same_memory() {
+        let of = |line| Mapping::parse(line).unwrap();
+        let whole = of("10000-20000 rw-p 00005000 00:01 7 /memfd:outboard snapshot (deleted)");
+        for (line, is_same) in [
+            ("11000-12000 rw-p 00006000 00:01 7 /memfd:outboard snapshot (deleted)", true),
+            ("11000-12000 rw-p 00007000 00:01 7 /memfd:outboard snapshot (deleted)", false),
+            ("11000-12000 r--p 00006000 00:01 7 /memfd:outboard snapshot (deleted)", false),
+            ("11000-12000 rw-s 00006000 00:01 7 /memfd:outboard snapshot (deleted)", false),
+            ("11000-12000 rw-p 00000000 00:00 0", false),
+        ] {
+            assert_eq!(whole.is_same_memory(&of(line)), is_same, "{line}");
+        }
+        assert!(of("10000-20000 rw-p 00000000 00:00 0").is_same_memory(&of("12000-13000 rw-p 00000000 00:00 0")));
     }
 
     #[test]

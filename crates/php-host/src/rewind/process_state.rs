@@ -26,8 +26,8 @@ pub(crate) enum Irreversible {
     Child,
     /// A thread runs.
     Thread,
-    /// The script has changed what only a new process has: its user, its limits.
-    Process,
+    /// Memory of the start was unmapped that the snapshot does not have.
+    Mapping,
     /// A call of the kernel has failed.
     Kernel(&'static str),
 }
@@ -37,7 +37,7 @@ impl std::fmt::Display for Irreversible {
         match self {
             Self::Child => f.write_str("a program that the request has started still runs"),
             Self::Thread => f.write_str("a thread that the request has started still runs"),
-            Self::Process => f.write_str("the request has changed the user or limits of the process"),
+            Self::Mapping => f.write_str("the request has unmapped memory that the start had mapped"),
             Self::Kernel(call) => write!(f, "{call}: {}", io::Error::last_os_error()),
         }
     }
@@ -145,26 +145,41 @@ impl ProcessState {
 
     fn compare_mappings(&mut self, snapshot: &Snapshot) -> Result<Vec<usize>, Irreversible> {
         let now = mappings::read().map_err(|_| Irreversible::Kernel("/proc/self/maps"))?;
+        self.unmap_new(&now);
+        let missing: Vec<Range<usize>> = self
+            .mappings
+            .iter()
+            .filter(|mapping| mapping.name == Name::Other)
+            .flat_map(|mapping| missing_part(mapping, &now))
+            .collect();
+        let mut damaged = Vec::new();
+        for (at, region) in snapshot.regions().iter().enumerate() {
+            let within = |range: &Range<usize>| {
+                range.start < region.addresses.end && range.end > region.addresses.start
+            };
+            if missing.iter().any(within) {
+                damaged.push(at);
+            }
+        }
+        let regions: Vec<Range<usize>> =
+            snapshot.regions().iter().map(|region| region.addresses.clone()).collect();
+        let is_elsewhere = |range: &Range<usize>| !mappings::without(range, &regions).is_empty();
+        if missing.iter().any(is_elsewhere) { Err(Irreversible::Mapping) } else { Ok(damaged) }
+    }
+
+    /// Unmaps what is neither of the start nor Rust's nor the kernel's.
+    fn unmap_new(&self, now: &[Mapping]) {
         let mut kept: Vec<Range<usize>> = kept_memory::regions();
         kept.extend(self.mappings.iter().map(|mapping| mapping.addresses.clone()));
-        // The stack and what belongs to the kernel are its own affair.
         let others = now.iter().filter(|mapping| mapping.name != Name::Other);
         kept.extend(others.map(|mapping| mapping.addresses.clone()));
         kept.sort_by_key(|range| range.start);
-        for mapping in &now {
+        for mapping in now {
             for new in mappings::without(&mapping.addresses, &kept) {
                 // SAFETY: mapped since the start, and used by nothing that remains.
                 unsafe { libc::munmap(new.start as *mut _, new.len()) };
             }
         }
-        let missing = |range: &Range<usize>, protection: i32| {
-            let same = now.iter().filter(|mapping| mapping.protection == protection && mapping.is_private);
-            let same: Vec<_> = same.map(|mapping| mapping.addresses.clone()).collect();
-            !mappings::without(range, &same).is_empty()
-        };
-        let regions = snapshot.regions().iter().enumerate();
-        let damaged = regions.filter(|(_, region)| missing(&region.addresses, region.protection));
-        Ok(damaged.map(|(at, _)| at).collect())
     }
 
     /// Total size of the address space, as text.
@@ -231,6 +246,13 @@ fn fill_gaps() -> io::Result<()> {
         // Open for as long as the process lives.
         std::mem::forget(filler);
     }
+}
+
+/// What of a mapping of the start is no longer there.
+fn missing_part(then: &Mapping, now: &[Mapping]) -> Vec<Range<usize>> {
+    let same = now.iter().filter(|mapping| mapping.is_same_memory(then));
+    let same: Vec<_> = same.map(|mapping| mapping.addresses.clone()).collect();
+    mappings::without(&then.addresses, &same)
 }
 
 fn end_of_heap() -> usize {

@@ -37,6 +37,7 @@ impl Pool {
             isolation: self.settings.host.worker.as_ref().map(|worker| match worker.isolation {
                 Isolation::Reset => "reset".to_owned(),
                 Isolation::Fork => "fork".to_owned(),
+                Isolation::Rewind => "rewind".to_owned(),
             }),
             concurrency: self.settings.concurrency(),
             phase: self.phase_name().to_owned(),
