@@ -200,6 +200,16 @@ pub struct Turns {
     pub over_100_ms: u64,
 }
 
+/// How workers are rewound; the time that it takes is among the waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Rewind {
+    /// How the pages are found that a request has written: `write protection`, or `page map`, which takes
+    /// longer.
+    pub writes_by: String,
+    /// The memory that a rewind covers.
+    pub snapshot_bytes: u64,
+}
+
 /// The workers of an app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pool {
@@ -207,8 +217,11 @@ pub struct Pool {
     pub app: String,
     /// `classic` or `worker`.
     pub mode: String,
-    /// In worker mode: `reset` or `fork`.
+    /// In worker mode: `reset`, `fork` or `rewind`.
     pub isolation: Option<String>,
+    /// How workers are rewound. Without it, a worker with isolation `rewind` handles one request, since the
+    /// system permits nothing else.
+    pub rewind: Option<Rewind>,
     /// Requests that a worker may handle at a time.
     pub concurrency: usize,
     /// `starting`, `serving`, `crashing` when every request kills its worker, `retiring` or `gone`.

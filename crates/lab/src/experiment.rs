@@ -27,6 +27,7 @@ mod quick;
 mod rates;
 mod reload;
 mod resident;
+mod rewind;
 mod threads;
 mod tls;
 mod wordpress;
@@ -67,6 +68,8 @@ pub enum Experiment {
     Database,
     /// Isolation by fork: Symfony, a large process, and the boot time from which it pays.
     Fork,
+    /// Isolation by rewind against isolation by reset and by fork, and php-fpm.
+    Rewind,
     /// Memory of a waiting coroutine.
     Coroutine,
     /// Memory and leaked state over a million mixed requests in worker mode.
@@ -121,6 +124,7 @@ impl Experiment {
             Self::Fetch => fetch::run(lab, report),
             Self::Database => database::run(lab, report),
             Self::Fork => fork::run(lab, report),
+            Self::Rewind => rewind::run(lab, report),
             Self::Coroutine => coroutine::run(lab, report),
             Self::Mixed => mixed::run(lab, report),
             Self::Offload => offload::run(lab, report),

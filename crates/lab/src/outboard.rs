@@ -67,6 +67,12 @@ concurrency = {concurrency}
         Self { app: format!("{}isolation = \"fork\"\n", setup.app), ..setup }
     }
 
+    /// A worker script whose workers are rewound after each request.
+    pub fn rewind(fixture: &Fixture, script: &str, workers: usize) -> Self {
+        let setup = Self::worker(fixture, script, workers, 1);
+        Self { app: format!("{}isolation = \"rewind\"\n", setup.app), ..setup }
+    }
+
     /// The same setup under another name.
     pub fn named(self, name: &'static str) -> Self {
         Self { name, ..self }

@@ -162,11 +162,15 @@ fn write_tasks(page: &mut String, tasks: &Tasks, terminal: &Terminal) -> fmt::Re
     )
 }
 
-/// "worker ×8", "worker, fork", "classic".
+/// "worker ×8", "worker, fork", "worker, rewind by write protection", "classic".
 fn mode(pool: &Pool) -> String {
     let mode = &pool.mode;
     match (pool.isolation.as_deref(), pool.concurrency) {
-        (Some(isolation @ ("fork" | "rewind")), _) => format!("{mode}, {isolation}"),
+        (Some("fork"), _) => format!("{mode}, fork"),
+        (Some("rewind"), _) => match &pool.rewind {
+            Some(rewind) => format!("{mode}, rewind by {}", rewind.writes_by),
+            None => format!("{mode}, rewind is impossible here: fork"),
+        },
         (_, concurrency) if concurrency > 1 => format!("{mode} ×{concurrency}"),
         _ => mode.clone(),
     }

@@ -7,6 +7,7 @@ use crate::capture::Capture;
 use crate::exit;
 use crate::link::Link;
 use crate::zygote::{LoopEnd, Zygote};
+use outboard_ring::control;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -39,6 +40,11 @@ impl Forking {
     /// Has exits of the script's own children reported from now on.
     pub(crate) fn watch_others(&mut self) {
         self.zygote.watch_others();
+    }
+
+    /// Has the start's report say how workers are rewound.
+    pub(crate) fn set_rewind(&mut self, how: control::Rewind) {
+        self.zygote.set_rewind(how);
     }
 
     /// Reports that the app has started, and forks workers. Returns in each of them.

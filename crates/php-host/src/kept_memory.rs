@@ -98,7 +98,10 @@ extern "C" fn unlock() {
 fn lock(heap: NonNull<Heap>) {
     // SAFETY: the heap lives as long as the process; a shared reference to an atomic field.
     let is_locked = unsafe { &(*heap.as_ptr()).is_locked };
-    while is_locked.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    while is_locked
+        .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
+        .is_err()
+    {
         std::thread::yield_now();
     }
 }
@@ -117,12 +120,14 @@ fn with<T>(work: impl FnOnce(&mut Dlmalloc<Regions>) -> T) -> Option<T> {
 unsafe impl GlobalAlloc for KeptMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's contract; the size is not 0.
-        with(|heap| unsafe { heap.malloc(layout.size(), layout.align()) }).unwrap_or(ptr::null_mut())
+        with(|heap| unsafe { heap.malloc(layout.size(), layout.align()) })
+            .unwrap_or(ptr::null_mut())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above.
-        with(|heap| unsafe { heap.calloc(layout.size(), layout.align()) }).unwrap_or(ptr::null_mut())
+        with(|heap| unsafe { heap.calloc(layout.size(), layout.align()) })
+            .unwrap_or(ptr::null_mut())
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
@@ -174,8 +179,7 @@ unsafe impl Allocator for Regions {
 fn allocate_region(bytes: usize) -> *mut u8 {
     let Some(heap) = heap() else { return ptr::null_mut() };
     // SAFETY: the caller holds the lock, and no reference to these fields exists.
-    let (regions, count) =
-        unsafe { (&mut (*heap.as_ptr()).regions, &mut (*heap.as_ptr()).count) };
+    let (regions, count) = unsafe { (&mut (*heap.as_ptr()).regions, &mut (*heap.as_ptr()).count) };
     if *count == REGIONS_MAX {
         return ptr::null_mut();
     }
@@ -210,7 +214,11 @@ mod tests {
         let small = Box::new(1_u8);
         let large = vec![0_u8; 3 * REGION_BYTES];
         let regions = regions();
-        for address in [ptr::from_ref(&*small).addr(), large.as_ptr().addr(), large.as_ptr().addr() + large.len() - 1] {
+        for address in [
+            ptr::from_ref(&*small).addr(),
+            large.as_ptr().addr(),
+            large.as_ptr().addr() + large.len() - 1,
+        ] {
             assert!(regions.iter().any(|region| region.contains(&address)), "{address:#x}");
         }
     }
@@ -228,10 +236,13 @@ mod tests {
         let threads: Vec<_> = (0..4_usize)
             .map(|seed| {
                 std::thread::spawn(move || {
-                    (0..20_000_usize).map(|i| vec![seed as u8; (i * 7 + seed) % 3000]).fold(0, |sum, bytes| {
-                        assert!(bytes.iter().all(|byte| usize::from(*byte) == seed));
-                        sum + bytes.len()
-                    })
+                    (0..20_000_usize).map(|i| vec![seed as u8; (i * 7 + seed) % 3000]).fold(
+                        0,
+                        |sum, bytes| {
+                            assert!(bytes.iter().all(|byte| usize::from(*byte) == seed));
+                            sum + bytes.len()
+                        },
+                    )
                 })
             })
             .collect();

@@ -16,7 +16,9 @@ mod writes;
 
 pub(crate) use process_state::Irreversible;
 
+use crate::process;
 use kept_variables::KeptVariables;
+use outboard_ring::control::{self, WritesBy};
 use process_state::ProcessState;
 use snapshot::Snapshot;
 use std::io;
@@ -36,6 +38,7 @@ pub(crate) const VERIFY: &str = "OUTBOARD_VERIFY_REWIND";
 pub(crate) struct Rewind {
     snapshot: Snapshot,
     span: Range<usize>,
+    writes_by: WritesBy,
     /// The id of the zygote's thread.
     zygote: i32,
     /// Once the worker is ready for its first request.
@@ -57,9 +60,10 @@ impl Rewind {
     /// # Safety
     /// The process has one thread, which runs on a stack in Rust's memory.
     pub(crate) unsafe fn take(stack: Range<usize>) -> io::Result<Self> {
+        let writes_by = probe()?;
         // SAFETY: the caller's contract.
         let snapshot = unsafe { Snapshot::take(stack) }?;
-        Ok(Self { span: snapshot.span(), snapshot, zygote: thread_id(), worker: None })
+        Ok(Self { span: snapshot.span(), snapshot, writes_by, zygote: thread_id(), worker: None })
     }
 
     /// Whether this process is a worker that was put back before.
@@ -67,9 +71,9 @@ impl Rewind {
         self.worker.is_some()
     }
 
-    /// How writes are found.
-    pub(crate) fn way(&self) -> Option<&'static str> {
-        self.worker.as_ref().map(|worker| worker.writes.way())
+    /// How workers will be rewound.
+    pub(crate) fn describe(&self) -> control::Rewind {
+        control::Rewind { writes_by: self.writes_by, snapshot_bytes: self.snapshot.bytes() as u64 }
     }
 
     /// In a worker that was just forked: puts it back for the first time.
@@ -158,6 +162,15 @@ impl Worker {
         unsafe { snapshot.restore_stack() };
         Ok(())
     }
+}
+
+/// How this process's workers will find writes. They may read their page maps and the zygote may not, as
+/// `process::set_dumpable` says; so for this moment it may.
+fn probe() -> io::Result<WritesBy> {
+    process::set_dumpable(true)?;
+    let probed = Writes::probe();
+    process::set_dumpable(false)?;
+    probed
 }
 
 fn thread_id() -> i32 {

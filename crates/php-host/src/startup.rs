@@ -95,6 +95,7 @@ pub(crate) fn start(
         ini_file: facts.ini_file,
         post_max_bytes: facts.post_max_bytes,
         messages,
+        rewind: None,
     })
 }
 

@@ -9,6 +9,7 @@ use crate::events::{Event, Events};
 use crate::exit::{self, ExitReason};
 use crate::forking::{Forked, Forking};
 use crate::link::Link;
+use crate::poller::now_us;
 use crate::process;
 use crate::purge;
 use crate::rewind::{Irreversible, Rewind};
@@ -294,6 +295,9 @@ impl RunningScript {
                 // SAFETY: the caller's contract.
                 let taken = unsafe { Rewind::take(stack_pointer..process::end_of_stack()) };
                 self.rewind = self.usable(taken);
+                if let (Some(rewind), Some(forking)) = (&self.rewind, &mut self.forking) {
+                    forking.set_rewind(rewind.describe());
+                }
             }
             Some(rewind) if !rewind.is_ready() => {
                 // SAFETY: the caller's contract.
@@ -316,7 +320,9 @@ impl RunningScript {
         result
             .inspect_err(|error| {
                 self.is_rewinding = false;
-                eprintln!("outboard-php: workers cannot be rewound, so each handles one request: {error}");
+                eprintln!(
+                    "outboard-php: workers cannot be rewound, so each handles one request: {error}"
+                );
             })
             .ok()
     }
@@ -324,11 +330,15 @@ impl RunningScript {
     /// # Safety
     /// As [`Self::rewind`].
     unsafe fn undo_request(&mut self) -> Result<(), Irreversible> {
-        let (Some(rewind), Some(events)) = (&mut self.rewind, &mut self.events) else { return Ok(()) };
+        let (Some(rewind), Some(events)) = (&mut self.rewind, &mut self.events) else {
+            return Ok(());
+        };
+        let since_us = now_us();
         rewind.check()?;
         events.forget_request();
         // SAFETY: the caller's contract.
         unsafe { rewind.undo() }?;
+        events.link.borrow().count_wait(WaitCall::Rewind, Some(now_us() - since_us));
         if let Some((tag, result)) = self.ended.take() {
             events.done(tag, result);
         }

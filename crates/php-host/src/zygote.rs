@@ -11,7 +11,7 @@ use crate::affinity::Affinity;
 use crate::child_exits::ChildExits;
 use crate::worker_fds::WorkerFds;
 use crate::{backtrace, descendants, engine, exit, process};
-use outboard_ring::control::{self, BACKTRACE_SIGNAL, Event, HostSettings, Order};
+use outboard_ring::control::{self, BACKTRACE_SIGNAL, Event, HostSettings, Order, Rewind};
 use outboard_ring::frame::Tag;
 use rustix::event::{PollFd, PollFlags, poll};
 use siblings::Siblings;
@@ -102,6 +102,13 @@ impl Zygote {
             messages.clear();
         }
         Ok(())
+    }
+
+    /// Has the start's report say how workers are rewound.
+    pub(crate) fn set_rewind(&mut self, how: Rewind) {
+        if let Event::Started { rewind, .. } = &mut self.started {
+            *rewind = Some(how);
+        }
     }
 
     /// Reports that there will be no workers.

@@ -55,9 +55,17 @@ fn a_sibling_reports_the_facts_of_the_start_and_no_messages() {
     let first = Host::with(settings);
     let (sibling, mut output) = first.split(1);
     let facts = |host: &Host| match host.started.clone() {
-        Event::Started { php_version, opcache, ini_file, post_max_bytes, messages, pid } => {
+        Event::Started {
+            php_version,
+            opcache,
+            ini_file,
+            post_max_bytes,
+            messages,
+            pid,
+            rewind,
+        } => {
             assert_eq!(pid, host.raw_pid());
-            ((php_version, opcache, ini_file, post_max_bytes), messages)
+            ((php_version, opcache, ini_file, post_max_bytes, rewind), messages)
         }
         other => panic!("{other:?}"),
     };

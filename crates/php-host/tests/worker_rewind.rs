@@ -6,263 +6,323 @@ use driver::{Response, ScriptWorker, finished, get};
 use outboard_ring::control::Event;
 use outboard_ring::control::Isolation;
 
-/// Each rewind is compared with the snapshot, byte by byte.
-fn rewinding(code: &str) -> ScriptWorker {
-    ScriptWorker::with(code, |settings| {
-        settings.worker.as_mut().unwrap().isolation = Isolation::Rewind;
-        settings.env.insert("OUTBOARD_VERIFY_REWIND".into(), "1".into());
-    })
-}
+/// `ci/test-asan` leaves out this module: AddressSanitizer reserves more memory than a snapshot may have.
+mod a_rewound_worker {
+    use super::*;
 
-/// Sends a request, after which the worker takes another one.
-fn request(app: &mut ScriptWorker, name: &str) -> Response {
-    let response = app.request(name);
-    if response.done.leaving {
-        let next = app.host.fork();
-        let printed = std::mem::replace(&mut app.worker, next).output();
-        panic!("the worker leaves: {printed}\n{response:?}\n{:?}", app.host.started);
+    /// Each rewind is compared with the snapshot, byte by byte.
+    fn rewinding(code: &str) -> ScriptWorker {
+        ScriptWorker::with(code, |settings| {
+            settings.worker.as_mut().unwrap().isolation = Isolation::Rewind;
+            settings.env.insert("OUTBOARD_VERIFY_REWIND".into(), "1".into());
+        })
     }
-    response
-}
 
-#[track_caller]
-fn output(app: &mut ScriptWorker, name: &str) -> String {
-    finished(&request(app, name))
-}
-
-/// Prints state of the request before, and changes as much state as possible.
-const DIRTY: &str = r#"
-    class Stored { public static $static = 0; }
-    function counted() { static $n = 0; return ++$n; }
-    $global = 0;
-    function response() {
-        $found = [$GLOBALS['global']++, Stored::$static++, counted(), getenv('LEFT'), ini_get('precision'),
-            defined('LEFT'), date_default_timezone_get(), mb_internal_encoding(), basename(getcwd()), set_error_handler(fn () => true)];
-        putenv('LEFT=1'); ini_set('precision', '3'); define('LEFT', 1); date_default_timezone_set('Asia/Tokyo');
-        mb_internal_encoding('ISO-8859-1'); chdir('/');
-        return json_encode($found);
-    }"#;
-
-#[test]
-fn no_state_of_a_request_reaches_the_next() {
-    for asking in [
-        "Outboard\\serve(fn () => response());",
-        "while (frankenphp_handle_request(function () { echo response(); }));",
-        "Outboard\\snapshot(); echo response();",
-    ] {
-        let mut app = rewinding(&format!("chdir('/tmp'); {DIRTY} {asking}"));
-        let first = output(&mut app, "a");
-        assert!(first.starts_with("[0,0,1,false,"), "{first}");
-        for _ in 0..100 {
-            assert_eq!(output(&mut app, "a"), first, "{asking}");
-        }
-    }
-}
-
-#[test]
-fn one_process_handles_all_requests() {
-    let mut app = rewinding(
-        "file_put_contents(__DIR__ . '/boots', '.', FILE_APPEND); Outboard\\serve(fn () => (string) getmypid());",
-    );
-    let first = output(&mut app, "a");
-    assert_eq!((output(&mut app, "b"), output(&mut app, "c")), (first.clone(), first));
-    assert_eq!(std::fs::read_to_string(app.folder.0.join("boots")).unwrap(), ".");
-    assert_eq!(app.stop(), Some(0));
-}
-
-#[test]
-fn after_the_snapshot_the_script_is_an_ordinary_one() {
-    let mut app = rewinding(
-        "$booted = 'booted'; Outboard\\snapshot();
-         header('X-Query: ' . ($_GET['q'] ?? 'none')); http_response_code(201);
-         register_shutdown_function(function () { echo ' shutdown'; });
-         echo $booted, ' ', $_SERVER['REQUEST_METHOD'], ' ', Outboard\\request()->path();
-         if (isset($_GET['exit'])) exit(' exit'); echo ' end';",
-    );
-    for _ in 0..3 {
-        let response = app.worker.request(&get("p").query("q=1"));
-        assert_eq!((response.status, response.line("X-Query")), (201, Some("1")));
-        assert_eq!(finished(&response), "booted GET /p end shutdown");
-        let response = app.worker.request(&get("p").query("exit"));
-        assert_eq!(response.line("X-Query"), Some("none"));
-        assert_eq!(finished(&response), "booted GET /p exit shutdown");
-    }
-}
-
-#[test]
-fn a_request_that_fails_is_undone_as_any_other() {
-    for (code, words) in [
-        ("throw new DomainException('a bug');", "Uncaught DomainException: a bug"),
-        ("str_repeat('x', 1 << 30);", "Allowed memory size"),
-        ("$x = []; while (true) { $x[] = str_repeat('x', 1000); }", "Allowed memory size"),
-        ("undefined_function();", "undefined function"),
-        ("(new Fiber(function () { Fiber::suspend(exit('in a fiber')); }))->start();", ""),
-        ("register_shutdown_function(function () { exit(3); }); trigger_error('late', E_USER_ERROR);", "late"),
-    ] {
-        let mut app = rewinding(&format!(
-            "$n = 0; Outboard\\snapshot(); $n++; if (Outboard\\request()->path() === '/fail') {{ {code} }} echo $n;"
-        ));
-        for _ in 0..3 {
-            assert_eq!(output(&mut app, "a"), "1");
-            let failed = request(&mut app, "fail");
-            assert!(failed.log_text().contains(words), "{code}: {failed:?}");
-        }
-    }
-}
-
-#[test]
-fn random_numbers_differ() {
-    for draw in [
-        "mt_rand()",
-        "rand()",
-        "lcg_value()",
-        "uniqid('', true)",
-        "bin2hex(random_bytes(4))",
-        "bin2hex(openssl_random_pseudo_bytes(4))",
-        "session_create_id()",
-        "password_hash('a', PASSWORD_BCRYPT, ['cost' => 4])",
-        "bin2hex(openssl_pkey_get_details(openssl_pkey_new(['curve_name' => 'prime256v1', 'private_key_type' => OPENSSL_KEYTYPE_EC]))['ec']['d'])",
-        "(new Random\\Randomizer())->getInt(0, PHP_INT_MAX)",
-    ] {
-        let mut app = rewinding(&format!("{draw}; Outboard\\serve(fn () => (string) {draw});"));
-        let mut drawn: Vec<String> = (0..20).map(|_| output(&mut app, "a")).collect();
-        app.worker = app.host.fork();
-        drawn.extend((0..20).map(|_| output(&mut app, "a")));
-        drawn.sort();
-        drawn.dedup();
-        assert_eq!(drawn.len(), 40, "{draw}");
-    }
-}
-
-#[test]
-fn what_a_request_opens_is_closed() {
-    let mut app = rewinding(
-        "Outboard\\snapshot();
-         $files = []; for ($i = 0; $i < 50; $i++) { $files[] = fopen('/dev/null', 'r'); }
-         $pair = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0); $GLOBALS['kept'] = [$files, $pair];
-         echo count(scandir('/proc/self/fd'));",
-    );
-    let first = output(&mut app, "a");
-    for _ in 0..20 {
-        assert_eq!(output(&mut app, "a"), first);
-    }
-}
-
-#[test]
-fn a_file_of_the_boot_is_open_again_at_its_position() {
-    let mut app = rewinding(
-        "file_put_contents(__DIR__ . '/data', 'abcdef'); $file = fopen(__DIR__ . '/data', 'r'); fread($file, 1);
-         Outboard\\snapshot();
-         echo fread($file, 2); fclose($file); $other = fopen('/dev/zero', 'r'); echo strlen(fread($other, 3));",
-    );
-    for _ in 0..3 {
-        assert_eq!(output(&mut app, "a"), "bc3");
-    }
-}
-
-#[test]
-fn memory_that_a_request_maps_is_unmapped() {
-    let mut app = rewinding(
-        "Outboard\\snapshot(); $kept = []; for ($i = 0; $i < 8; $i++) { $kept[] = str_repeat('x', 3 << 20); }
-         echo (int) explode(' ', file_get_contents('/proc/self/statm'))[0] >> 9;",
-    );
-    let first = output(&mut app, "a");
-    for _ in 0..20 {
-        assert_eq!(output(&mut app, "a"), first);
-    }
-}
-
-#[test]
-fn memory_of_the_boot_that_a_request_frees_is_back() {
-    let mut app = rewinding(
-        "$large = str_repeat('abc', 2 << 20); $many = array_map(fn ($i) => \"value $i\", range(0, 100000));
-         Outboard\\snapshot();
-         echo strlen($large), ' ', $many[99999], ' ', count($many); $large = null; $many = null; gc_collect_cycles();
-         $other = str_repeat('other', 2 << 20);",
-    );
-    for _ in 0..5 {
-        assert_eq!(output(&mut app, "a"), "6291456 value 99999 100001");
-    }
-}
-
-#[test]
-fn the_process_is_as_it_was() {
-    let mut app = rewinding(
-        "chdir('/usr'); umask(022); Outboard\\snapshot();
-         echo getcwd(), ' ', decoct(umask()), ' ', pcntl_signal_get_handler(SIGUSR2), ' ', setlocale(LC_ALL, 0), ' ', getenv('A') ?: '-';
-         chdir('/tmp'); umask(0777); pcntl_signal(SIGUSR2, fn () => 1); pcntl_alarm(1); putenv('A=1'); setlocale(LC_ALL, 'C.UTF-8');
-         pcntl_sigprocmask(SIG_BLOCK, [SIGUSR1]);",
-    );
-    let first = output(&mut app, "a");
-    assert!(first.starts_with("/usr 22 0 "), "{first}");
-    for _ in 0..3 {
-        assert_eq!(output(&mut app, "a"), first);
-    }
-    std::thread::sleep(std::time::Duration::from_millis(1100));
-    assert_eq!(output(&mut app, "a"), first);
-}
-
-#[test]
-fn what_cannot_be_undone_ends_the_worker_after_its_response() {
-    for code in [
-        "exec('sleep 5 > /dev/null 2>&1 &'); $p = proc_open(['sleep', '5'], [], $pipes); register_shutdown_function(fn () => null); $GLOBALS['p'] = $p; if (pcntl_fork() === 0) { sleep(5); exit; }",
-        "posix_setrlimit(POSIX_RLIMIT_NOFILE, 100, 100);",
-    ] {
-        let mut app = rewinding(&format!("$n = 0; Outboard\\snapshot(); echo ++$n; {code}"));
-        let response = app.request("a");
-        assert_eq!(finished(&response), "1", "{code}");
-        assert!(response.done.leaving, "{code}: {response:?}");
-        assert!(matches!(app.host.event(), Event::Exited { .. }), "{code}");
-        app.worker = app.host.fork();
-        assert_eq!(finished(&app.request("a")), "1", "{code}");
-    }
-}
-
-#[test]
-fn coroutines_timers_and_fetches_of_a_request_are_forgotten() {
-    let mut app = rewinding(
-        "Outboard\\serve(function ($request) {
-             Outboard\\spawn(function () { Outboard\\sleep(0.05); });
-             return Outboard\\concurrently([function () { Outboard\\sleep(0.001); return 1; }, fn () => 2]);
-         });",
-    );
-    for _ in 0..3 {
-        let response = app.request("a");
-        assert_eq!(response.text(), "[1,2]");
+    /// Sends a request, after which the worker takes another one.
+    fn request(app: &mut ScriptWorker, name: &str) -> Response {
+        let response = app.request(name);
         if response.done.leaving {
-            app.host.event();
-            app.worker = app.host.fork();
+            let next = app.host.fork();
+            let printed = std::mem::replace(&mut app.worker, next).output();
+            panic!("the worker leaves: {printed}\n{response:?}\n{:?}", app.host.started);
+        }
+        response
+    }
+
+    #[track_caller]
+    fn output(app: &mut ScriptWorker, name: &str) -> String {
+        finished(&request(app, name))
+    }
+
+    /// Prints state of the request before, and changes as much state as possible.
+    const DIRTY: &str = r#"
+        class Stored { public static $static = 0; }
+        function counted() { static $n = 0; return ++$n; }
+        $global = 0;
+        function response() {
+            $found = [$GLOBALS['global']++, Stored::$static++, counted(), getenv('LEFT'), ini_get('precision'),
+                defined('LEFT'), date_default_timezone_get(), mb_internal_encoding(), basename(getcwd()), set_error_handler(fn () => true)];
+            putenv('LEFT=1'); ini_set('precision', '3'); define('LEFT', 1); date_default_timezone_set('Asia/Tokyo');
+            mb_internal_encoding('ISO-8859-1'); chdir('/');
+            return json_encode($found);
+        }"#;
+
+    #[test]
+    fn no_state_of_a_request_reaches_the_next() {
+        for asking in [
+            "Outboard\\serve(fn () => response());",
+            "while (frankenphp_handle_request(function () { echo response(); }));",
+            "Outboard\\snapshot(); echo response();",
+        ] {
+            let mut app = rewinding(&format!("chdir('/tmp'); {DIRTY} {asking}"));
+            let first = output(&mut app, "a");
+            assert!(first.starts_with("[0,0,1,false,"), "{first}");
+            for _ in 0..100 {
+                assert_eq!(output(&mut app, "a"), first, "{asking}");
+            }
         }
     }
-}
 
-#[test]
-fn a_crash_costs_one_response() {
-    let mut app = rewinding(
-        "Outboard\\snapshot(); if (Outboard\\request()->path() === '/crash') { posix_kill(getmypid(), SIGKILL); } echo 'up';",
-    );
-    assert_eq!(output(&mut app, "a"), "up");
-    app.worker.begin(&get("crash"));
-    assert!(matches!(app.host.event(), Event::Exited { signal: Some(9), .. }));
-    app.worker = app.host.fork();
-    assert_eq!(output(&mut app, "a"), "up");
-}
-
-#[test]
-fn a_worker_may_be_stopped_before_and_after_requests() {
-    for requests in [0, 1, 5] {
-        let mut app = rewinding("Outboard\\serve(fn () => 'up');");
-        for _ in 0..requests {
-            assert_eq!(output(&mut app, "a"), "up");
-        }
+    #[test]
+    fn one_process_handles_all_requests() {
+        let mut app = rewinding(
+            "file_put_contents(__DIR__ . '/boots', '.', FILE_APPEND); Outboard\\serve(fn () => (string) getmypid());",
+        );
+        let first = output(&mut app, "a");
+        assert_eq!((output(&mut app, "b"), output(&mut app, "c")), (first.clone(), first));
+        assert_eq!(std::fs::read_to_string(app.folder.0.join("boots")).unwrap(), ".");
         assert_eq!(app.stop(), Some(0));
     }
-}
 
-#[test]
-fn the_backtrace_of_a_rewound_worker_is_its_own() {
-    let mut app = rewinding("Outboard\\snapshot(); echo basename(getcwd()), ' ', getmypid();");
-    let first = output(&mut app, "a");
-    let title = std::fs::read_to_string(format!("/proc/{}/cmdline", first.rsplit(' ').next().unwrap()));
-    assert!(title.unwrap().contains("worker 1"));
+    #[test]
+    fn after_the_snapshot_the_script_is_an_ordinary_one() {
+        let mut app = rewinding(
+            "$booted = 'booted'; Outboard\\snapshot();
+             header('X-Query: ' . ($_GET['q'] ?? 'none')); http_response_code(201);
+             register_shutdown_function(function () { echo ' shutdown'; });
+             echo $booted, ' ', $_SERVER['REQUEST_METHOD'], ' ', Outboard\\request()->path();
+             if (isset($_GET['exit'])) exit(' exit'); echo ' end';",
+        );
+        for _ in 0..3 {
+            let response = app.worker.request(&get("p").query("q=1"));
+            assert_eq!((response.status, response.line("X-Query")), (201, Some("1")));
+            assert_eq!(finished(&response), "booted GET /p end shutdown");
+            let response = app.worker.request(&get("p").query("exit"));
+            assert_eq!(response.line("X-Query"), Some("none"));
+            assert_eq!(finished(&response), "booted GET /p exit shutdown");
+        }
+    }
+
+    #[test]
+    fn a_request_that_fails_is_undone_as_any_other() {
+        for (code, words) in [
+            ("throw new DomainException('a bug');", "Uncaught DomainException: a bug"),
+            ("str_repeat('x', 1 << 30);", "Allowed memory size"),
+            ("$x = []; while (true) { $x[] = str_repeat('x', 1000); }", "Allowed memory size"),
+            ("undefined_function();", "undefined function"),
+            ("(new Fiber(function () { Fiber::suspend(exit('in a fiber')); }))->start();", ""),
+            (
+                "register_shutdown_function(function () { exit(3); }); trigger_error('late', E_USER_ERROR);",
+                "late",
+            ),
+        ] {
+            let mut app = rewinding(&format!(
+                "$n = 0; Outboard\\snapshot(); $n++; if (Outboard\\request()->path() === '/fail') {{ {code} }} echo $n;"
+            ));
+            for _ in 0..3 {
+                assert_eq!(output(&mut app, "a"), "1");
+                let failed = request(&mut app, "fail");
+                assert!(failed.log_text().contains(words), "{code}: {failed:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn random_numbers_differ() {
+        for draw in [
+            "mt_rand()",
+            "rand()",
+            "lcg_value()",
+            "uniqid('', true)",
+            "bin2hex(random_bytes(4))",
+            "bin2hex(openssl_random_pseudo_bytes(4))",
+            "session_create_id()",
+            "password_hash('a', PASSWORD_BCRYPT, ['cost' => 4])",
+            "bin2hex(openssl_pkey_get_details(openssl_pkey_new(['curve_name' => 'prime256v1', 'private_key_type' => OPENSSL_KEYTYPE_EC]))['ec']['d'])",
+            "(new Random\\Randomizer())->getInt(0, PHP_INT_MAX)",
+        ] {
+            let mut app = rewinding(&format!("{draw}; Outboard\\serve(fn () => (string) {draw});"));
+            let mut drawn: Vec<String> = (0..20).map(|_| output(&mut app, "a")).collect();
+            app.worker = app.host.fork();
+            drawn.extend((0..20).map(|_| output(&mut app, "a")));
+            drawn.sort();
+            drawn.dedup();
+            assert_eq!(drawn.len(), 40, "{draw}");
+        }
+    }
+
+    #[test]
+    fn what_a_request_opens_is_closed() {
+        let mut app = rewinding(
+            "Outboard\\snapshot();
+             $files = []; for ($i = 0; $i < 50; $i++) { $files[] = fopen('/dev/null', 'r'); }
+             $pair = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0); $GLOBALS['kept'] = [$files, $pair];
+             echo count(scandir('/proc/self/fd'));",
+        );
+        let first = output(&mut app, "a");
+        for _ in 0..20 {
+            assert_eq!(output(&mut app, "a"), first);
+        }
+    }
+
+    #[test]
+    fn a_file_of_the_boot_is_open_again_at_its_position() {
+        let mut app = rewinding(
+            "file_put_contents(__DIR__ . '/data', 'abcdef'); $file = fopen(__DIR__ . '/data', 'r'); fread($file, 1);
+             Outboard\\snapshot();
+             echo fread($file, 2); fclose($file); $other = fopen('/dev/zero', 'r'); echo strlen(fread($other, 3));",
+        );
+        for _ in 0..3 {
+            assert_eq!(output(&mut app, "a"), "bc3");
+        }
+    }
+
+    #[test]
+    fn memory_that_a_request_maps_is_unmapped() {
+        let mut app = rewinding(
+            "Outboard\\snapshot(); $kept = []; for ($i = 0; $i < 8; $i++) { $kept[] = str_repeat('x', 3 << 20); }
+             echo (int) explode(' ', file_get_contents('/proc/self/statm'))[0] >> 9;",
+        );
+        let first = output(&mut app, "a");
+        for _ in 0..20 {
+            assert_eq!(output(&mut app, "a"), first);
+        }
+    }
+
+    #[test]
+    fn memory_of_the_boot_that_a_request_frees_is_back() {
+        let mut app = rewinding(
+            "$large = str_repeat('abc', 2 << 20); $many = array_map(fn ($i) => \"value $i\", range(0, 100000));
+             Outboard\\snapshot();
+             echo strlen($large), ' ', $many[99999], ' ', count($many); $large = null; $many = null; gc_collect_cycles();
+             $other = str_repeat('other', 2 << 20);",
+        );
+        for _ in 0..5 {
+            assert_eq!(output(&mut app, "a"), "6291456 value 99999 100001");
+        }
+    }
+
+    #[test]
+    fn the_process_is_as_it_was() {
+        let mut app = rewinding(
+            "chdir('/usr'); umask(022); Outboard\\snapshot();
+             echo getcwd(), ' ', decoct(umask()), ' ', pcntl_signal_get_handler(SIGUSR2), ' ', setlocale(LC_ALL, 0), ' ', getenv('A') ?: '-';
+             chdir('/tmp'); umask(0777); pcntl_signal(SIGUSR2, fn () => 1); pcntl_alarm(1); putenv('A=1'); setlocale(LC_ALL, 'C.UTF-8');
+             pcntl_sigprocmask(SIG_BLOCK, [SIGUSR1]);",
+        );
+        let first = output(&mut app, "a");
+        assert!(first.starts_with("/usr 22 0 "), "{first}");
+        for _ in 0..3 {
+            assert_eq!(output(&mut app, "a"), first);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        assert_eq!(output(&mut app, "a"), first);
+    }
+
+    #[test]
+    fn what_cannot_be_undone_ends_the_worker_after_its_response() {
+        for code in [
+            "exec('sleep 5 > /dev/null 2>&1 &'); $p = proc_open(['sleep', '5'], [], $pipes); register_shutdown_function(fn () => null); $GLOBALS['p'] = $p; if (pcntl_fork() === 0) { sleep(5); exit; }",
+            "posix_setrlimit(POSIX_RLIMIT_NOFILE, 100, 100);",
+        ] {
+            let mut app = rewinding(&format!("$n = 0; Outboard\\snapshot(); echo ++$n; {code}"));
+            let response = app.request("a");
+            assert_eq!(finished(&response), "1", "{code}");
+            assert!(response.done.leaving, "{code}: {response:?}");
+            assert!(matches!(app.host.event(), Event::Exited { .. }), "{code}");
+            app.worker = app.host.fork();
+            assert_eq!(finished(&app.request("a")), "1", "{code}");
+        }
+    }
+
+    #[test]
+    fn coroutines_timers_and_fetches_of_a_request_are_forgotten() {
+        let mut app = rewinding(
+            "Outboard\\serve(function ($request) {
+                 Outboard\\spawn(function () { Outboard\\sleep(0.05); });
+                 return Outboard\\concurrently([function () { Outboard\\sleep(0.001); return 1; }, fn () => 2]);
+             });",
+        );
+        for _ in 0..3 {
+            let response = app.request("a");
+            assert_eq!(response.text(), "[1,2]");
+            if response.done.leaving {
+                app.host.event();
+                app.worker = app.host.fork();
+            }
+        }
+    }
+
+    #[test]
+    fn a_crash_costs_one_response() {
+        let mut app = rewinding(
+            "Outboard\\snapshot(); if (Outboard\\request()->path() === '/crash') { posix_kill(getmypid(), SIGKILL); } echo 'up';",
+        );
+        assert_eq!(output(&mut app, "a"), "up");
+        app.worker.begin(&get("crash"));
+        assert!(matches!(app.host.event(), Event::Exited { signal: Some(9), .. }));
+        app.worker = app.host.fork();
+        assert_eq!(output(&mut app, "a"), "up");
+    }
+
+    #[test]
+    fn a_worker_may_be_stopped_before_and_after_requests() {
+        for requests in [0, 1, 5] {
+            let mut app = rewinding("Outboard\\serve(fn () => 'up');");
+            for _ in 0..requests {
+                assert_eq!(output(&mut app, "a"), "up");
+            }
+            assert_eq!(app.stop(), Some(0));
+        }
+    }
+
+    #[test]
+    fn the_backtrace_of_a_rewound_worker_is_its_own() {
+        let mut app = rewinding("Outboard\\snapshot(); echo basename(getcwd()), ' ', getmypid();");
+        let first = output(&mut app, "a");
+        let title =
+            std::fs::read_to_string(format!("/proc/{}/cmdline", first.rsplit(' ').next().unwrap()));
+        assert!(title.unwrap().contains("worker 1"));
+    }
+
+    /// Numbers of a linear congruential generator: a failure can be repeated.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, limit: usize) -> usize {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) as usize % limit
+        }
+    }
+
+    /// The names in the fixture's list.
+    fn pieces(code: &str) -> Vec<&str> {
+        let lines = code.lines().filter_map(|line| line.strip_prefix("    '"));
+        lines.filter_map(|line| Some(line.split_once("' => function")?.0)).collect()
+    }
+
+    #[test]
+    fn gives_the_same_response_whatever_other_requests_did() {
+        let code = include_str!("fixtures/pieces.php");
+        let names = pieces(code);
+        assert!(names.len() > 30, "{names:?}");
+        let mut app = rewinding(code.strip_prefix("<?php").unwrap());
+        let mut numbers = Numbers(1);
+        let mut seen: Vec<(String, Response)> = Vec::new();
+        for round in 0..600 {
+            let path = match round % 3 {
+                0 if !seen.is_empty() => seen[numbers.below(seen.len())].0.clone(),
+                _ => {
+                    let count = 1 + numbers.below(4);
+                    let some: Vec<&str> =
+                        (0..count).map(|_| names[numbers.below(names.len())]).collect();
+                    some.join(",").replace(' ', "%20")
+                }
+            };
+            let response = request(&mut app, &path);
+            match seen.iter().find(|(known, _)| *known == path) {
+                Some((_, first)) => {
+                    assert_eq!(
+                        (first.status, first.text()),
+                        (response.status, response.text()),
+                        "{path}"
+                    );
+                }
+                None => seen.push((path, response)),
+            }
+        }
+    }
 }

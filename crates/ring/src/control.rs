@@ -130,6 +130,35 @@ pub enum Isolation {
     Rewind,
 }
 
+/// How workers are rewound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewind {
+    /// How the pages are found that a request has written.
+    pub writes_by: WritesBy,
+    /// The memory that a rewind covers.
+    pub snapshot_bytes: u64,
+}
+
+/// How a worker learns which pages it has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WritesBy {
+    /// The kernel notes writes (userfaultfd(2), since Linux 6.7).
+    WriteProtection,
+    /// The kernel's page map is read, which takes longer.
+    PageMap,
+}
+
+impl WritesBy {
+    /// The name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WriteProtection => "write protection",
+            Self::PageMap => "page map",
+        }
+    }
+}
+
 /// Supervisor → zygote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
@@ -196,6 +225,8 @@ pub enum Event {
         post_max_bytes: u64,
         /// The output of PHP at start (warnings), possibly empty; that of a sibling is.
         messages: String,
+        /// With [`Isolation::Rewind`], unless the kernel permits none.
+        rewind: Option<Rewind>,
     },
     /// The engine did not start; the zygote leaves.
     StartFailed {

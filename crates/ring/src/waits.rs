@@ -31,11 +31,13 @@ pub enum WaitCall {
     Gateway,
     /// A client that reads more slowly than the script writes.
     Client,
+    /// A rewind, which puts the worker back to what it was before the request.
+    Rewind,
 }
 
 impl WaitCall {
     /// All values, in order of their numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Poll,
         Self::Select,
         Self::Sleep,
@@ -47,6 +49,7 @@ impl WaitCall {
         Self::Lock,
         Self::Gateway,
         Self::Client,
+        Self::Rewind,
     ];
 
     /// The name in `outboard status`.
@@ -63,6 +66,7 @@ impl WaitCall {
             Self::Lock => "flock",
             Self::Gateway => "gateway",
             Self::Client => "client",
+            Self::Rewind => "rewind",
         }
     }
 }

@@ -186,6 +186,7 @@ mod tests {
             app: app.to_owned(),
             mode: "classic".to_owned(),
             isolation: None,
+            rewind: None,
             concurrency: 1,
             phase: "serving".to_owned(),
             php_version: "8".to_owned(),

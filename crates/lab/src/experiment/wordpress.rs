@@ -23,6 +23,7 @@ use crate::wordpress::{HOME, WordPress};
 const CONNECTIONS: usize = 10;
 
 const FORK: &str = "outboard, fork";
+const REWIND: &str = "outboard, rewind";
 
 /// A page costs about 20 ms of CPU on the machine that the targets were set on.
 const PAGES_PER_SECOND: f64 = 100.0;
@@ -32,8 +33,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let site = WordPress::of_run(lab, &database)?;
     let nginx = nginx::with_fpm(lab, &site.root)?;
     let outboard = Outboard::start(lab, &site.root)?;
-    let fork = by_fork(lab, &site)?;
-    let outboards = outboard.iter().chain(&fork).map(|outboard| &outboard.stack);
+    let booted = booted(lab, &site)?;
+    let outboards = outboard.iter().chain(&booted).map(|outboard| &outboard.stack);
     let stacks: Vec<&Stack> = outboards.chain([&nginx]).collect();
     check_same_responses(&stacks, HOME)?;
     let count = (lab.effort.slice_seconds * PAGES_PER_SECOND).ceil() as u64;
@@ -48,22 +49,37 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let target = format!("WordPress home: CPU per request ≤ {}", nginx.name);
     report.verdicts.push(cpu_verdict(&rounds, &target, nginx.name, 1.0));
     report.verdicts.push(p99_verdict(&rounds, nginx.name));
-    report.notes.extend(gain_of_fork(&rounds));
+    report.notes.extend(gain_of(FORK, &rounds));
+    report.notes.extend(gain_of(REWIND, &rounds));
+    let target = "WordPress home, isolation = \"rewind\": CPU ≤ 0.75 × php-fpm";
+    report.verdicts.push(match (rounds.of(REWIND), rounds.of(nginx.name)) {
+        (Some(rewind), Some(fpm)) => {
+            Verdict::ratio(target, 0.75, paired_ratio(&rewind.cpu_us(), &fpm.cpu_us()))
+        }
+        _ => Verdict::not_measured(target, NOT_BUILT),
+    });
     Ok(())
 }
 
-/// The same site, booted up to its plugins and theme, with a fork per page.
-fn by_fork(lab: &mut Lab, site: &WordPress) -> Result<Option<Outboard>> {
+/// The same site, booted up to its plugins and theme: with a fork per page, and with a rewind after each.
+fn booted(lab: &mut Lab, site: &WordPress) -> Result<Vec<Outboard>> {
     let fixture = Fixture::unpack(lab, "wordpress", &[("ROOT", &site.root.to_string_lossy())])?;
-    let setup = Setup::fork(&fixture, "fork.php", lab.php_processes()).named(FORK);
-    Outboard::launch(lab, &Setup { root: site.root.clone(), ..setup })
+    let workers = lab.php_processes();
+    let setups = [
+        Setup::fork(&fixture, "fork.php", workers).named(FORK),
+        Setup::rewind(&fixture, "fork.php", workers).named(REWIND),
+    ];
+    let mut outboards = Vec::new();
+    for setup in setups {
+        outboards.extend(Outboard::launch(lab, &Setup { root: site.root.clone(), ..setup })?);
+    }
+    Ok(outboards)
 }
 
-fn gain_of_fork(rounds: &Rounds) -> Option<String> {
-    let (fork, classic) = (rounds.of(FORK)?, rounds.of(outboard::NAME)?);
-    let Estimate { low, middle, high, .. } = paired_ratio(&fork.cpu_us(), &classic.cpu_us())?;
-    let ratio = format!("{middle:.2} [{low:.2}, {high:.2}]");
-    Some(format!("WordPress home, isolation = \"fork\": {ratio} of classic mode's CPU"))
+fn gain_of(name: &str, rounds: &Rounds) -> Option<String> {
+    let (booted, classic) = (rounds.of(name)?, rounds.of(outboard::NAME)?);
+    let Estimate { low, middle, high, .. } = paired_ratio(&booted.cpu_us(), &classic.cpu_us())?;
+    Some(format!("WordPress home, {name}: {middle:.2} [{low:.2}, {high:.2}] of classic mode's CPU"))
 }
 
 fn p99_verdict(rounds: &Rounds, peer: &str) -> Verdict {

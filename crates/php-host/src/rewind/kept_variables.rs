@@ -100,7 +100,8 @@ fn thread_ids(snapshot: &Snapshot, zygote: i32) -> Vec<*mut i32> {
     let words = (thread..thread + THREAD_BYTES).step_by(size_of::<i32>());
     let is_id = |address: &usize| {
         // SAFETY: in the description, which is mapped and aligned.
-        snapshot.word_at(*address) == Some(zygote) && unsafe { *(*address as *const i32) } == thread_id
+        snapshot.word_at(*address) == Some(zygote)
+            && unsafe { *(*address as *const i32) } == thread_id
     };
     words.filter(is_id).map(|address| address as *mut i32).collect()
 }

@@ -36,6 +36,11 @@ impl Mapping {
         self.protection & libc::PROT_WRITE != 0
     }
 
+    /// Whether nobody may use the addresses, so that there is nothing to put back but that.
+    pub(super) fn is_reserved(&self) -> bool {
+        self.protection == libc::PROT_NONE && self.is_private && self.inode == 0
+    }
+
     /// Whether both have the same memory at the addresses that they share.
     pub(super) fn is_same_memory(&self, other: &Self) -> bool {
         let place = |mapping: &Self| mapping.addresses.start.wrapping_sub(mapping.offset);
@@ -48,13 +53,15 @@ impl Mapping {
     fn parse(line: &str) -> Option<Self> {
         let mut columns = line.split_ascii_whitespace();
         let (start, end) = columns.next()?.split_once('-')?;
-        let addresses = usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?;
+        let addresses =
+            usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?;
         let flags = columns.next()?.as_bytes();
         let has = |at: usize, letter: u8, flag: i32| {
             if flags.get(at) == Some(&letter) { flag } else { 0 }
         };
-        let protection =
-            has(0, b'r', libc::PROT_READ) | has(1, b'w', libc::PROT_WRITE) | has(2, b'x', libc::PROT_EXEC);
+        let protection = has(0, b'r', libc::PROT_READ)
+            | has(1, b'w', libc::PROT_WRITE)
+            | has(2, b'x', libc::PROT_EXEC);
         let offset = usize::from_str_radix(columns.next()?, 16).ok()?;
         let inode = columns.nth(1)?.parse().ok()?;
         let name = match columns.next() {
@@ -141,7 +148,10 @@ mod tests {
         ] {
             assert_eq!(whole.is_same_memory(&of(line)), is_same, "{line}");
         }
-        assert!(of("10000-20000 rw-p 00000000 00:00 0").is_same_memory(&of("12000-13000 rw-p 00000000 00:00 0")));
+        assert!(
+            of("10000-20000 rw-p 00000000 00:00 0")
+                .is_same_memory(&of("12000-13000 rw-p 00000000 00:00 0"))
+        );
     }
 
     #[test]
@@ -150,7 +160,11 @@ mod tests {
         assert!(found.windows(2).all(|pair| pair[0].addresses.end <= pair[1].addresses.start));
         let local = 0;
         let address = std::ptr::from_ref(&local).addr();
-        assert!(found.iter().any(|mapping| mapping.addresses.contains(&address) && mapping.is_writable()));
+        assert!(
+            found
+                .iter()
+                .any(|mapping| mapping.addresses.contains(&address) && mapping.is_writable())
+        );
     }
 
     #[test]

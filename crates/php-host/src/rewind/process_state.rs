@@ -37,7 +37,9 @@ impl std::fmt::Display for Irreversible {
         match self {
             Self::Child => f.write_str("a program that the request has started still runs"),
             Self::Thread => f.write_str("a thread that the request has started still runs"),
-            Self::Mapping => f.write_str("the request has unmapped memory that the start had mapped"),
+            Self::Mapping => {
+                f.write_str("the request has unmapped memory that the start had mapped")
+            }
             Self::Kernel(call) => write!(f, "{call}: {}", io::Error::last_os_error()),
         }
     }
@@ -76,10 +78,13 @@ impl ProcessState {
     pub(super) fn record() -> io::Result<Self> {
         let size = File::open("/proc/self/statm")?;
         let tasks = open("/proc/self/task", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let directory = open(".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let directory =
+            open(".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         fill_gaps()?;
-        let descriptors: Vec<Descriptor> = open_descriptors()?.into_iter().filter_map(Descriptor::of).collect();
-        let highest = descriptors.iter().map(|descriptor| descriptor.copy.as_raw_fd()).max().unwrap_or(2);
+        let descriptors: Vec<Descriptor> =
+            open_descriptors()?.into_iter().filter_map(Descriptor::of).collect();
+        let highest =
+            descriptors.iter().map(|descriptor| descriptor.copy.as_raw_fd()).max().unwrap_or(2);
         let mask = umask(Mode::empty());
         umask(mask);
         let mut state = Self {
@@ -128,7 +133,10 @@ impl ProcessState {
     }
 
     /// Unmaps what was mapped since, and returns the regions of the snapshot that were unmapped or changed.
-    pub(super) fn restore_mappings(&mut self, snapshot: &Snapshot) -> Result<Vec<usize>, Irreversible> {
+    pub(super) fn restore_mappings(
+        &mut self,
+        snapshot: &Snapshot,
+    ) -> Result<Vec<usize>, Irreversible> {
         let end = end_of_heap();
         if end != self.end_of_heap {
             // SAFETY: the C library's heap has ended here when the snapshot was taken.
@@ -146,12 +154,15 @@ impl ProcessState {
     fn compare_mappings(&mut self, snapshot: &Snapshot) -> Result<Vec<usize>, Irreversible> {
         let now = mappings::read().map_err(|_| Irreversible::Kernel("/proc/self/maps"))?;
         self.unmap_new(&now);
-        let missing: Vec<Range<usize>> = self
-            .mappings
-            .iter()
-            .filter(|mapping| mapping.name == Name::Other)
-            .flat_map(|mapping| missing_part(mapping, &now))
-            .collect();
+        let mut missing = Vec::new();
+        for mapping in self.mappings.iter().filter(|mapping| mapping.name == Name::Other) {
+            let parts = missing_part(mapping, &now);
+            if mapping.is_reserved() {
+                parts.iter().try_for_each(reserve).map_err(|_| Irreversible::Kernel("mmap"))?;
+            } else {
+                missing.extend(parts);
+            }
+        }
         let mut damaged = Vec::new();
         for (at, region) in snapshot.regions().iter().enumerate() {
             let within = |range: &Range<usize>| {
@@ -212,7 +223,8 @@ impl Descriptor {
     fn restore(&self) -> rustix::io::Result<()> {
         // SAFETY: as above.
         let borrowed = unsafe { BorrowedFd::borrow_raw(self.number) };
-        let is_same = fstat(borrowed).is_ok_and(|now| (now.st_dev, now.st_ino) == (self.device, self.inode));
+        let is_same =
+            fstat(borrowed).is_ok_and(|now| (now.st_dev, now.st_ino) == (self.device, self.inode));
         if !is_same {
             let flags = if self.is_closed_by_exec { DupFlags::CLOEXEC } else { DupFlags::empty() };
             // SAFETY: what the number names now belongs to the request; it is not closed here a second time.
@@ -253,6 +265,15 @@ fn missing_part(then: &Mapping, now: &[Mapping]) -> Vec<Range<usize>> {
     let same = now.iter().filter(|mapping| mapping.is_same_memory(then));
     let same: Vec<_> = same.map(|mapping| mapping.addresses.clone()).collect();
     mappings::without(&then.addresses, &same)
+}
+
+/// Maps addresses that nobody may use, such as the guard of a stack.
+fn reserve(range: &Range<usize>) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: what is there instead was mapped by the request, and is used by nothing that remains.
+    let mapped =
+        unsafe { libc::mmap(range.start as *mut _, range.len(), libc::PROT_NONE, flags, -1, 0) };
+    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn end_of_heap() -> usize {

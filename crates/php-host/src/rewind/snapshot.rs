@@ -53,7 +53,8 @@ impl Snapshot {
     pub(super) unsafe fn take(stack: Range<usize>) -> io::Result<Self> {
         let regions = choose(&mappings::read()?)?;
         let bytes: usize = regions.iter().map(|region| region.addresses.len()).sum();
-        let file = memfd_create(c"outboard snapshot", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let file =
+            memfd_create(c"outboard snapshot", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, bytes as u64)?;
         for region in &regions {
             // SAFETY: the memory is readable, and this thread, the only one, does not write to it.
@@ -61,9 +62,13 @@ impl Snapshot {
             // SAFETY: the file has what the memory has, so that nothing changes for its users.
             unsafe { map(region, &file) }?;
         }
-        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
+        fcntl_add_seals(
+            &file,
+            SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL,
+        )?;
         // SAFETY: the stack is readable, and no thread runs on it.
-        let stack_content = unsafe { std::slice::from_raw_parts(stack.start as *const u8, stack.len()) };
+        let stack_content =
+            unsafe { std::slice::from_raw_parts(stack.start as *const u8, stack.len()) };
         Ok(Self {
             content: map_content(&file, bytes)?,
             regions,
@@ -107,11 +112,15 @@ impl Snapshot {
     pub(super) unsafe fn restore(&self, range: &Range<usize>) -> usize {
         let mut restored = 0;
         let first = self.regions.partition_point(|region| region.addresses.end <= range.start);
-        for region in self.regions[first..].iter().take_while(|region| region.addresses.start < range.end) {
+        for region in
+            self.regions[first..].iter().take_while(|region| region.addresses.start < range.end)
+        {
             let start = range.start.max(region.addresses.start);
             let end = range.end.min(region.addresses.end);
             // SAFETY: both are mapped, with this length, and do not overlap; the caller's contract.
-            unsafe { ptr::copy_nonoverlapping(self.source(region, start), start as *mut u8, end - start) };
+            unsafe {
+                ptr::copy_nonoverlapping(self.source(region, start), start as *mut u8, end - start)
+            };
             restored += end - start;
         }
         restored
@@ -125,7 +134,11 @@ impl Snapshot {
         for region in &self.regions {
             // SAFETY: a private mapping of the file, whose pages come back with the file's content.
             let dropped = unsafe {
-                libc::madvise(region.addresses.start as *mut _, region.addresses.len(), libc::MADV_DONTNEED)
+                libc::madvise(
+                    region.addresses.start as *mut _,
+                    region.addresses.len(),
+                    libc::MADV_DONTNEED,
+                )
             };
             if dropped != 0 {
                 return Err(io::Error::last_os_error());
@@ -195,7 +208,10 @@ fn choose(all: &[Mapping]) -> io::Result<Vec<Region>> {
         }
     }
     if offset > BYTES_MAX {
-        return Err(io::Error::new(ErrorKind::Unsupported, "the process has reserved too much memory"));
+        return Err(io::Error::new(
+            ErrorKind::Unsupported,
+            "the process has reserved too much memory",
+        ));
     }
     Ok(regions)
 }

@@ -12,6 +12,8 @@
 //! A page stays reported until [`Writes::forget`], so the pages that every request writes cost no fault.
 
 use super::snapshot::{PAGE_BYTES, Region};
+use outboard_ring::control::WritesBy;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -21,8 +23,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// How the kernel tells.
 #[derive(Debug)]
 enum Way {
-    /// The descriptor keeps the protection alive.
-    WriteProtection(#[expect(dead_code, reason = "its end would end the protection")] OwnedFd),
+    /// The protection lasts for as long as the descriptor.
+    WriteProtection(OwnedFd),
     PageMap,
 }
 
@@ -105,6 +107,25 @@ const OF_FILE: u64 = 1 << 61;
 const BATCH: usize = 4096;
 
 impl Writes {
+    /// How writes will be found in this process and its forks.
+    pub(super) fn probe() -> io::Result<WritesBy> {
+        let page = Page::map()?;
+        let regions = [page.region()];
+        let mut writes = Self::watch(&regions, &regions[0].addresses)?;
+        page.write();
+        let found = writes.find(&regions, &regions[0].addresses)?;
+        if found != [regions[0].addresses.clone()] {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the kernel does not tell what was written",
+            ));
+        }
+        Ok(match writes.way {
+            Way::WriteProtection(_) => WritesBy::WriteProtection,
+            Way::PageMap => WritesBy::PageMap,
+        })
+    }
+
     /// Notes writes to these regions from now on.
     pub(super) fn watch(regions: &[Region], span: &Range<usize>) -> io::Result<Self> {
         let mut writes = Self {
@@ -132,14 +153,6 @@ impl Writes {
         Ok(())
     }
 
-    /// The name for people of how writes are found.
-    pub(super) fn way(&self) -> &'static str {
-        match self.way {
-            Way::WriteProtection(_) => "write protection",
-            Way::PageMap => "page map",
-        }
-    }
-
     /// Whether [`Writes::forget`] suffices to have pages no longer reported. Otherwise their copies must be
     /// dropped.
     pub(super) fn is_protecting(&self) -> bool {
@@ -148,7 +161,11 @@ impl Writes {
 
     /// The written pages of the regions, all of which lie in `span`, in order. Some ranges reach beyond the
     /// regions.
-    pub(super) fn find(&mut self, regions: &[Region], span: &Range<usize>) -> io::Result<&[Range<usize>]> {
+    pub(super) fn find(
+        &mut self,
+        regions: &[Region],
+        span: &Range<usize>,
+    ) -> io::Result<&[Range<usize>]> {
         self.found.clear();
         match self.way {
             Way::WriteProtection(_) => self.scan(span, 0)?,
@@ -189,9 +206,8 @@ impl Writes {
                 ..ScanArguments::default()
             };
             // SAFETY: the kernel writes at most `vec_len` elements to `buffer`, and to `arguments`.
-            let count = unsafe {
-                libc::ioctl(self.page_map.as_raw_fd(), PAGEMAP_SCAN, &raw mut arguments)
-            };
+            let count =
+                unsafe { libc::ioctl(self.page_map.as_raw_fd(), PAGEMAP_SCAN, &raw mut arguments) };
             let Ok(count) = usize::try_from(count) else {
                 return Err(io::Error::last_os_error());
             };
@@ -214,7 +230,10 @@ impl Writes {
             let buffer = &mut entries[..wanted];
             // SAFETY: a buffer of integers is one of bytes, for which every content is valid.
             let bytes = unsafe {
-                std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<u8>(), size_of_val(buffer))
+                std::slice::from_raw_parts_mut(
+                    buffer.as_mut_ptr().cast::<u8>(),
+                    size_of_val(buffer),
+                )
             };
             let got = rustix::io::pread(&self.page_map, bytes, offset)? / size_of::<u64>();
             if got == 0 {
@@ -232,6 +251,44 @@ impl Writes {
     }
 }
 
+/// A page of a file, mapped as a snapshot's is.
+struct Page(*mut u8);
+
+impl Page {
+    fn map() -> io::Result<Self> {
+        let file = memfd_create(c"outboard probe", MemfdFlags::CLOEXEC)?;
+        ftruncate(&file, PAGE_BYTES as u64)?;
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE);
+        // SAFETY: a new mapping, which replaces none.
+        let memory = unsafe {
+            libc::mmap(std::ptr::null_mut(), PAGE_BYTES, protection, flags, file.as_raw_fd(), 0)
+        };
+        if memory == libc::MAP_FAILED {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(Self(memory.cast()))
+        }
+    }
+
+    fn region(&self) -> Region {
+        let start = self.0.addr();
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        Region { addresses: start..start + PAGE_BYTES, protection, offset: 0 }
+    }
+
+    fn write(&self) {
+        // SAFETY: mapped and writable.
+        unsafe { self.0.write_volatile(1) };
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map`, and used by nothing else.
+        unsafe { libc::munmap(self.0.cast(), PAGE_BYTES) };
+    }
+}
+
 /// Adds a page, to the last range if it follows that.
 fn push(found: &mut Vec<Range<usize>>, page: Range<usize>) {
     match found.last_mut() {
@@ -244,7 +301,10 @@ fn push(found: &mut Vec<Range<usize>>, page: Range<usize>) {
 fn protect(regions: &[Region]) -> io::Result<OwnedFd> {
     // SAFETY: a plain system call.
     let descriptor = unsafe {
-        libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | libc::O_NONBLOCK | UFFD_USER_MODE_ONLY)
+        libc::syscall(
+            libc::SYS_userfaultfd,
+            libc::O_CLOEXEC | libc::O_NONBLOCK | UFFD_USER_MODE_ONLY,
+        )
     };
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
@@ -291,6 +351,34 @@ mod tests {
         assert_eq!(size_of::<PageRegion>(), 24);
         assert_eq!(size_of::<ApiArguments>(), 24);
         assert_eq!(size_of::<RegisterArguments>(), 32);
+    }
+
+    #[test]
+    fn both_ways_find_what_was_written() {
+        for is_protecting in [true, false] {
+            let page = Page::map().unwrap();
+            let (region, other) = (page.region(), Page::map().unwrap());
+            let span = region.addresses.clone();
+            let regions = [region];
+            let mut writes = Writes::watch(&regions, &span).unwrap();
+            if !is_protecting {
+                writes.way = Way::PageMap;
+            }
+            // SAFETY: mapped; reading is no write.
+            unsafe { page.0.read_volatile() };
+            other.write();
+            assert!(writes.find(&regions, &span).unwrap().is_empty());
+            for _ in 0..2 {
+                page.write();
+                assert_eq!(writes.find(&regions, &span).unwrap(), [span.clone()]);
+            }
+            if writes.is_protecting() {
+                writes.forget(&span).unwrap();
+                assert!(writes.find(&regions, &span).unwrap().is_empty());
+                page.write();
+                assert_eq!(writes.find(&regions, &span).unwrap(), [span.clone()]);
+            }
+        }
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Pool {
     /// A worker that was lent does not exist any more.
     pub(super) fn loan_ended(&self, number: u64) {
         let was_lent = self.members.borrow_mut().lent.remove(&number).is_some();
-        if was_lent && self.settings.forks_per_request() {
+        if was_lent && self.settings.forks_script() {
             self.used_forks.update(|used| used + 1);
             self.replace_used_forks();
         }

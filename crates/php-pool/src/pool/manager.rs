@@ -19,6 +19,7 @@ mod zygote;
 use super::worker_output::StartupOutput;
 use super::{Phase, Pool, PoolSettings, Shard};
 use outboard_reactor::{Source, now_ms, sleep, with_deadline, yield_now};
+use outboard_ring::control::Rewind;
 use outboard_supervisor::plan::backoff::Backoff;
 use rustix::fd::OwnedFd;
 use std::rc::Rc;
@@ -31,6 +32,8 @@ pub use start::StartError;
 #[derive(Debug)]
 pub(super) struct ManagerState {
     pub(super) php_version: String,
+    /// How workers are rewound, if they are.
+    pub(super) rewind: Option<Rewind>,
     /// Why PHP does not start, while it does not.
     pub(super) failure: Option<String>,
     last_worker: u64,
@@ -56,6 +59,7 @@ impl ManagerState {
     pub(super) fn new(settings: &PoolSettings, shard: &Shard) -> Self {
         Self {
             php_version: String::new(),
+            rewind: None,
             failure: None,
             last_worker: 0,
             shared_output: None,

@@ -168,13 +168,13 @@ impl Pool {
             self.phase_changed.set();
             return self.assign_next(members, slot);
         }
-        if self.settings.forks_per_request() {
+        if self.settings.forks_script() {
             self.manager.borrow_mut().record_success();
         }
         members.update_room_list(slot);
         let Some(worker) = members.workers[slot].as_mut() else { return };
         // The home of a borrowed one replaces it.
-        if worker.is_own && self.settings.forks_per_request() {
+        if worker.is_own && self.settings.forks_script() {
             self.used_forks.update(|used| used + 1);
         }
         let unstarted = worker.withdraw_unstarted(now_ms());

@@ -152,6 +152,11 @@ impl PoolSettings {
         self.host.worker.as_ref().is_some_and(|worker| worker.swoole)
     }
 
+    /// Whether workers are forks of a booted script, and one that leaves is replaced at once.
+    pub(super) fn forks_script(&self) -> bool {
+        self.host.worker.as_ref().is_some_and(|worker| worker.isolation != Isolation::Reset)
+    }
+
     /// Whether each request is processed by a fork of its own.
     pub(super) fn forks_per_request(&self) -> bool {
         self.host.worker.as_ref().is_some_and(|worker| worker.isolation == Isolation::Fork)

@@ -39,6 +39,10 @@ impl Pool {
                 Isolation::Fork => "fork".to_owned(),
                 Isolation::Rewind => "rewind".to_owned(),
             }),
+            rewind: manager.rewind.map(|rewind| api::Rewind {
+                writes_by: rewind.writes_by.name().to_owned(),
+                snapshot_bytes: rewind.snapshot_bytes,
+            }),
             concurrency: self.settings.concurrency(),
             phase: self.phase_name().to_owned(),
             php_version: manager.php_version.clone(),

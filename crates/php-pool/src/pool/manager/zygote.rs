@@ -68,8 +68,9 @@ impl Pool {
 
     pub(in crate::pool) fn handle(self: &Rc<Self>, event: Event) {
         match event {
-            Event::Started { php_version, opcache, ini_file, messages, .. } => {
+            Event::Started { php_version, opcache, ini_file, messages, rewind, .. } => {
                 if self.is_starting() {
+                    self.manager.borrow_mut().rewind = rewind;
                     self.started(php_version, opcache, ini_file.as_deref(), &messages);
                 }
             }

@@ -11,6 +11,7 @@ fn started(messages: &str) -> Event {
         ini_file: Some("/etc/php.ini".into()),
         post_max_bytes: 0,
         messages: messages.into(),
+        rewind: None,
     }
 }
 

@@ -28,6 +28,7 @@ fn started(pid: i32) -> Event {
         ini_file: None,
         post_max_bytes: 0,
         messages: String::new(),
+        rewind: None,
     }
 }
 

@@ -1,0 +1,136 @@
+//! Isolation by rewind: what it costs beyond isolation by reset, and what a framework's page costs.
+//!
+//! The smallest script, processes of 30 and 80 MB that write to 200 and 1,000 pages, and a Symfony
+//! application in every mode of outboard and under php-fpm.
+
+use crate::error::Result;
+use crate::experiment::fetch::failures_verdict;
+use crate::fixture::Fixture;
+use crate::generator;
+use crate::lab::Lab;
+use crate::nginx;
+use crate::outboard::{NOT_BUILT, Outboard, Setup};
+use crate::report::Report;
+use crate::request_spec::RequestSpec;
+use crate::series::Series;
+use crate::slice::{Rounds, interleave};
+use crate::stack::{Stack, check_same_responses};
+use crate::statistics::paired_ratio;
+use crate::verdict::Verdict;
+
+const CONNECTIONS: usize = 10;
+
+const CLASSIC: &str = "outboard, classic";
+const RESET: &str = "outboard, reset";
+const FORK: &str = "outboard, fork";
+const REWIND: &str = "outboard, rewind";
+
+/// A process whose requests write to some of its pages, and what a rewind may cost.
+struct Process {
+    name: &'static str,
+    /// Strings that the script holds, in MiB; the engine's own memory comes on top.
+    kept_mib: &'static str,
+    pages: &'static str,
+    limit_us: f64,
+}
+
+const PROCESSES: [Process; 2] = [
+    Process { name: "30 MB, 200 pages", kept_mib: "22", pages: "200", limit_us: 150.0 },
+    Process { name: "80 MB, 1,000 pages", kept_mib: "72", pages: "1000", limit_us: 600.0 },
+];
+
+pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let worker = Fixture::unpack(lab, "worker", &[])?;
+    against_reset(lab, report, &worker, "hello.php", ("hello", 60.0))?;
+    for process in &PROCESSES {
+        let variables = [("MIB", process.kept_mib), ("PAGES", process.pages)];
+        let fixture = Fixture::unpack(lab, "rewind", &variables)?;
+        against_reset(lab, report, &fixture, "large.php", (process.name, process.limit_us))?;
+    }
+    symfony(lab, report)
+}
+
+/// The CPU of a request beyond that of the same script with isolation by reset.
+fn against_reset(
+    lab: &mut Lab,
+    report: &mut Report,
+    fixture: &Fixture,
+    script: &str,
+    (name, limit_us): (&str, f64),
+) -> Result<()> {
+    let target = format!("{name}: a rewind costs ≤ {limit_us} µs CPU beyond a reset");
+    let workers = lab.php_processes();
+    let root = fixture.writable("empty")?;
+    let mut outboards = Vec::new();
+    for setup in [
+        Setup::worker(fixture, script, workers, 1).named(RESET),
+        Setup::rewind(fixture, script, workers).named(REWIND),
+    ] {
+        outboards.extend(Outboard::launch(lab, &Setup { root: root.clone(), ..setup })?);
+    }
+    let [reset, rewind] = &outboards[..] else {
+        report.verdicts.push(Verdict::not_measured(&target, NOT_BUILT));
+        return Ok(());
+    };
+    let request =
+        RequestSpec::get("/").expecting(check_same_responses(&[&reset.stack, &rewind.stack], "/")?);
+    let seconds = lab.effort.slice_seconds;
+    let rounds = interleave(lab, &[&reset.stack, &rewind.stack], |stack| {
+        generator::load(stack, &request, CONNECTIONS, seconds)
+    })?;
+    report.add_rounds(&format!("{name} c=10"), &rounds);
+    let (reset, rewind) = (&rounds.series[0], &rounds.series[1]);
+    let beyond: Vec<f64> =
+        rewind.cpu_us().iter().zip(reset.cpu_us()).map(|(rewind, reset)| rewind - reset).collect();
+    report.verdicts.push(Verdict::at_most(&target, limit_us, &beyond, "µs"));
+    report.verdicts.push(failures_verdict(&format!("{name}, rewind"), rewind));
+    Ok(())
+}
+
+fn symfony(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let fixture = Fixture::unpack(lab, "symfony", &[])?;
+    fixture.writable("var")?;
+    let workers = lab.php_processes();
+    let setups = [
+        Setup::classic(lab, &fixture.public()).named(CLASSIC),
+        Setup::worker(&fixture, "worker.php", workers, 1).named(RESET),
+        Setup::fork(&fixture, "fork.php", workers).named(FORK),
+        Setup::rewind(&fixture, "fork.php", workers).named(REWIND),
+    ];
+    let fpm = nginx::with_fpm(lab, &fixture.public())?;
+    let mut outboards = Vec::new();
+    for setup in &setups {
+        outboards.extend(Outboard::launch(lab, setup)?);
+    }
+    let stacks: Vec<&Stack> =
+        outboards.iter().map(|outboard| &outboard.stack).chain([&fpm]).collect();
+    let request = RequestSpec::get("/").expecting(check_same_responses(&stacks, "/")?);
+    let seconds = lab.effort.slice_seconds;
+    let rounds =
+        interleave(lab, &stacks, |stack| generator::load(stack, &request, CONNECTIONS, seconds))?;
+    report.add_rounds("Symfony page c=10", &rounds);
+    let p99 = |series: &Series| series.values(|slice| slice.load.latency.p99_us);
+    report.verdicts.extend([
+        rewind_against(&rounds, &fpm.name, "CPU ≤ 0.4 × php-fpm", 0.4, Series::cpu_us),
+        rewind_against(&rounds, RESET, "CPU ≤ 1.2 × reset", 1.2, Series::cpu_us),
+        rewind_against(&rounds, CLASSIC, "p99 ≤ classic", 1.0, p99),
+    ]);
+    report
+        .verdicts
+        .extend(rounds.of(REWIND).map(|series| failures_verdict("Symfony, rewind", series)));
+    Ok(())
+}
+
+fn rewind_against(
+    rounds: &Rounds,
+    peer: &str,
+    target: &str,
+    limit: f64,
+    values: impl Fn(&Series) -> Vec<f64>,
+) -> Verdict {
+    let target = format!("Symfony, isolation = \"rewind\": {target}");
+    let (Some(rewind), Some(peer)) = (rounds.of(REWIND), rounds.of(peer)) else {
+        return Verdict::not_measured(&target, NOT_BUILT);
+    };
+    Verdict::ratio(&target, limit, paired_ratio(&values(rewind), &values(peer)))
+}
