@@ -82,14 +82,10 @@ impl Rewind {
     /// As [`Rewind::take`].
     pub(crate) unsafe fn begin(&mut self) -> io::Result<()> {
         let kept = KeptVariables::find(&self.snapshot, self.zygote);
+        let writes = Writes::watch(self.snapshot.regions(), &self.span)?;
+        // After the watch began, whose calls have written as well.
         // SAFETY: the caller's contract; nothing of Rust is in that memory.
         unsafe { self.snapshot.restore_all()? };
-        let mut writes = Writes::watch(self.snapshot.regions(), &self.span)?;
-        // What this function has caused to be written before the watch began.
-        for range in writes.find_copies(self.snapshot.regions())? {
-            // SAFETY: as above.
-            unsafe { self.snapshot.restore(range) };
-        }
         // SAFETY: as above.
         unsafe { self.snapshot.restore_stack() };
         let process = ProcessState::record()?;

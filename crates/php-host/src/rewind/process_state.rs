@@ -76,15 +76,14 @@ pub(super) struct ProcessState {
 impl ProcessState {
     /// Records the state of this process, whose descriptors and mappings are complete.
     pub(super) fn record() -> io::Result<Self> {
+        let numbers = open_descriptors()?;
         let size = File::open("/proc/self/statm")?;
         let tasks = open("/proc/self/task", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let directory =
             open(".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         fill_gaps()?;
-        let descriptors: Vec<Descriptor> =
-            open_descriptors()?.into_iter().filter_map(Descriptor::of).collect();
-        let highest =
-            descriptors.iter().map(|descriptor| descriptor.copy.as_raw_fd()).max().unwrap_or(2);
+        let descriptors: Vec<Descriptor> = numbers.into_iter().filter_map(Descriptor::of).collect();
+        let highest = open_descriptors()?.into_iter().max().unwrap_or(2);
         let mask = umask(Mode::empty());
         umask(mask);
         let mut state = Self {
@@ -207,6 +206,10 @@ impl Descriptor {
         // SAFETY: the kernel refuses a closed descriptor; the process has one thread.
         let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
         let status = fstat(borrowed).ok()?;
+        // What has no type has no file, such as an event loop: it is the host's, not PHP's.
+        if FileType::from_raw_mode(status.st_mode) == FileType::Unknown {
+            return None;
+        }
         let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
         let position = if is_file { seek(borrowed, SeekFrom::Current(0)).ok() } else { None };
         Some(Self {

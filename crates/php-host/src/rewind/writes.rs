@@ -138,7 +138,7 @@ impl Writes {
         if let Ok(descriptor) = protect(regions) {
             writes.way = Way::WriteProtection(descriptor);
             // Linux before 6.7 has no such scan.
-            if writes.forget(span).is_err() {
+            if writes.protect_all(span).is_err() {
                 writes.way = Way::PageMap;
             }
         }
@@ -174,13 +174,6 @@ impl Writes {
         Ok(&self.found)
     }
 
-    /// The pages of which this process has a copy, whether they were protected or not when it was made.
-    pub(super) fn find_copies(&mut self, regions: &[Region]) -> io::Result<&[Range<usize>]> {
-        self.found.clear();
-        self.read_all(regions)?;
-        Ok(&self.found)
-    }
-
     fn read_all(&mut self, regions: &[Region]) -> io::Result<()> {
         regions.iter().try_for_each(|region| self.read(&region.addresses))
     }
@@ -189,6 +182,23 @@ impl Writes {
     pub(super) fn forget(&mut self, span: &Range<usize>) -> io::Result<()> {
         self.found.clear();
         if self.is_protecting() { self.scan(span, PM_SCAN_WP_MATCHING) } else { Ok(()) }
+    }
+
+    /// Protects pages that are not in use yet as well: a first look at one is no write.
+    fn protect_all(&mut self, span: &Range<usize>) -> io::Result<()> {
+        let mut arguments = ScanArguments {
+            size: size_of::<ScanArguments>() as u64,
+            flags: PM_SCAN_WP_MATCHING,
+            start: span.start as u64,
+            end: span.end as u64,
+            category_mask: PAGE_IS_WPALLOWED,
+            ..ScanArguments::default()
+        };
+        // SAFETY: the kernel writes to `arguments` alone, since there is no place for ranges.
+        match unsafe { libc::ioctl(self.page_map.as_raw_fd(), PAGEMAP_SCAN, &raw mut arguments) } {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     fn scan(&mut self, span: &Range<usize>, flags: u64) -> io::Result<()> {
