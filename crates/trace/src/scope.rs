@@ -32,6 +32,11 @@ impl Scope {
         Self { recording: self.recording.clone(), span_id: self.recording.span_id() }
     }
 
+    /// The part of it that has this number ([`SpanId::child`]), which may not have ended.
+    pub fn part(&self, number: u32) -> Self {
+        Self { recording: self.recording.clone(), span_id: self.span_id.child(number) }
+    }
+
     /// Whether spans are of use.
     pub fn takes_spans(&self) -> bool {
         self.recording.takes_spans()
