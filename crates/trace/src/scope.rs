@@ -22,6 +22,10 @@ impl Scope {
         Self { recording, span_id }
     }
 
+    pub(crate) fn into_recording(self) -> Rc<Recording> {
+        self.recording
+    }
+
     /// The trace of the request.
     pub fn recording(&self) -> &Recording {
         &self.recording
