@@ -118,6 +118,7 @@ impl Recording {
         if !has_room && !self.has_room_for_outer(&spans, bytes, &span) {
             return self.lost.set(self.lost.get().saturating_add(1));
         }
+        self.note_outer(span.parent);
         self.bytes.set(bytes);
         spans.push(span);
     }
@@ -130,15 +131,19 @@ impl Recording {
             outer.sort_unstable();
             outer.dedup();
         }
-        let is_stored = spans.len() < MAX_SPANS + MAX_OUTER_SPANS
+        spans.len() < MAX_SPANS + MAX_OUTER_SPANS
             && bytes <= MAX_BYTES + MAX_OUTER_BYTES
-            && outer.binary_search(&span.id).is_ok();
-        if let Some(parent) = span.parent.filter(|_| is_stored)
+            && outer.binary_search(&span.id).is_ok()
+    }
+
+    /// A span with this parent is stored, maybe after one that found no room.
+    fn note_outer(&self, parent: Option<SpanId>) {
+        let mut outer = self.outer.borrow_mut();
+        if let Some(parent) = parent.filter(|_| !outer.is_empty())
             && let Err(at) = outer.binary_search(&parent)
         {
             outer.insert(at, parent);
         }
-        is_stored
     }
 
     /// Ends it: no span is added any more.
@@ -232,6 +237,17 @@ mod tests {
             ]
         );
         assert_eq!(recording.lost(), 744 + 99 - MAX_OUTER_SPANS as u32 + 1);
+        drop(spans);
+        // One that is too large does not end it.
+        let recording = Recording::begin(&ids, &ALL, None, b"");
+        recording.add(part_of(&outer[1], "first"));
+        recording.add(span(&ids, "x".repeat(MAX_BYTES)));
+        (0..300).for_each(|_| recording.add(part_of(&outer[0], "inner")));
+        recording.add(outer[0].clone());
+        assert_eq!(
+            recording.spans().last(),
+            Some(&Span { parent: Some(recording.context().span_id), ..outer[0].clone() })
+        );
     }
 
     #[test]
