@@ -242,7 +242,12 @@ impl Task {
         let is_rejecting = rejected > 0 || !message.is_empty();
         if !self.is_rejecting.replace(is_rejecting) && is_rejecting {
             let endpoint = &self.settings.endpoint;
-            let text = format!("tracing: {endpoint} has rejected {rejected} spans: {message:?}");
+            let text = match rejected {
+                0 => {
+                    format!("tracing: {endpoint} has accepted all spans, with a warning: {message}")
+                }
+                _ => format!("tracing: {endpoint} has rejected {rejected} spans: {message}"),
+            };
             self.log.note(Level::Warn, &text);
         }
     }
