@@ -217,7 +217,6 @@ pub(crate) struct RawStreamEvent {
 
 unsafe extern "C" {
     static outboard_layout: [usize; 10];
-    static outboard_open_span: u32;
     fn outboard_engine_start(
         sapi_name: *const c_char,
         ini_file: *const c_char,
@@ -245,12 +244,6 @@ unsafe extern "C" {
     fn outboard_backtrace_subject(pid: i32, found: *mut Subject) -> bool;
     fn outboard_backtrace_root() -> *const c_void;
     fn outboard_backtrace_from(pid: i32, root: *const c_void);
-}
-
-/// The number of the script's span that the running code is part of; 0: none.
-pub(crate) fn open_span() -> u32 {
-    // SAFETY: `span.c` defines it as a `uint32_t`, and only the thread of PHP, which calls this, writes it.
-    unsafe { outboard_open_span }
 }
 
 /// Fails if the shim and this file were built from different sources.

@@ -3,8 +3,8 @@
 //! Used by [`crate::events`]. Invariants: a result goes to the call that began the fetch and to no
 //! later one in the same slot; the gateway receives each cancellation once.
 
-use crate::engine;
 use crate::link::Link;
+use crate::open_span;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
 use outboard_ring::spsc::Corrupt;
@@ -92,7 +92,7 @@ impl Fetches {
         fetch.generation = fetch.generation.wrapping_add(1);
         let id = Tag { slot, generation: fetch.generation };
         *fetch = Fetch { generation: id.generation, in_use: true, waiter, ..Fetch::default() };
-        self.send(link, request, Operation { id, span: engine::open_span(), call })?;
+        self.send(link, request, Operation { id, span: open_span::number(), call })?;
         for piece in body.chunks(link.largest_piece_bytes / 2) {
             self.send(link, request, Operation { id, span: 0, call: Call::FetchBody(piece) })?;
         }

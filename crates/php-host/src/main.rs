@@ -33,6 +33,7 @@ mod ini;
 mod ini_files;
 mod link;
 mod offload;
+mod open_span;
 mod poller;
 mod process;
 mod purge;
