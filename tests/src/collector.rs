@@ -1,5 +1,7 @@
 //! A collector of traces that decodes strictly what it gets, and behaves as the test requires.
 
+use flate2::read::GzDecoder;
+use outboard_trace::protobuf::Message;
 use outboard_trace::testing::{Received, decode};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -29,6 +31,8 @@ struct State {
     requests: Vec<String>,
     /// The responses to the next requests; then 200.
     responses: Vec<String>,
+    /// The body of the response to requests whose spans are accepted.
+    partial: Vec<u8>,
     is_silent: bool,
     wrong: Option<String>,
 }
@@ -59,6 +63,16 @@ impl Collector {
     pub fn refuses_with(&self, responses: &[&str]) {
         let responses = responses.iter().map(|one| (*one).to_owned());
         self.shared.lock().responses.extend(responses);
+    }
+
+    /// Accepts requests, except for so many spans of each.
+    pub fn rejects(&self, spans: u64, message: &str) {
+        let mut partial = Vec::new();
+        Message::new(&mut partial).message(1, |partial| {
+            partial.number(1, spans);
+            partial.bytes(2, message.as_bytes());
+        });
+        self.shared.lock().partial = partial;
     }
 
     /// Reads requests, but does not respond any more.
@@ -119,33 +133,41 @@ impl Shared {
             let length = field("content-length").and_then(|length| length.parse().ok());
             let mut body = vec![0; length.unwrap_or(0)];
             reader.read_exact(&mut body)?;
+            if field("content-encoding").as_deref() == Some("gzip") {
+                let compressed = std::mem::take(&mut body);
+                GzDecoder::new(&compressed[..]).read_to_end(&mut body)?;
+            }
             let is_protobuf = field("content-type").as_deref() == Some("application/x-protobuf");
             let response = self.respond(head, &body, is_protobuf);
             let Some(response) = response else {
                 thread::sleep(PATIENCE);
                 return Ok(());
             };
-            stream.write_all(response.as_bytes())?;
+            stream.write_all(&response)?;
         }
     }
 
-    fn respond(&self, head: String, body: &[u8], is_protobuf: bool) -> Option<String> {
+    fn respond(&self, head: String, body: &[u8], is_protobuf: bool) -> Option<Vec<u8>> {
         let mut state = self.lock();
         state.requests.push(head);
         let decoded = if is_protobuf { decode(body) } else { Err("another type".to_owned()) };
         let response = match decoded {
             Err(wrong) => {
                 state.wrong = Some(wrong);
-                Some("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".to_owned())
+                Some(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".to_vec())
             }
             Ok(_) if state.is_silent => None,
             Ok(_) if !state.responses.is_empty() => {
                 let refusal = state.responses.remove(0);
-                Some(format!("HTTP/1.1 {refusal}\r\nContent-Length: 0\r\n\r\n"))
+                Some(format!("HTTP/1.1 {refusal}\r\nContent-Length: 0\r\n\r\n").into_bytes())
             }
             Ok(spans) => {
                 state.spans.extend(spans);
-                Some("HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n".to_owned())
+                let length = state.partial.len();
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: {length}\r\n\r\n"
+                );
+                Some([head.as_bytes(), &state.partial].concat())
             }
         };
         drop(state);

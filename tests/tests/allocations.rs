@@ -13,6 +13,8 @@ const REQUESTS: usize = 5_000;
 const BESIDE: u64 = 250;
 
 const WORKER: &str = "mode = \"worker\"\nworker.script = \"www/worker.php\"\n";
+/// No collector: nothing is exported.
+const TRACES: &str = "[tracing]\nendpoint = \"http://127.0.0.1:1\"\nsample = \"0%\"\n";
 const CACHE: &str = "page_cache = \"on\"\n";
 
 /// Compiles the library that counts.
@@ -67,6 +69,12 @@ fn a_request_to_a_worker_script_allocates_nothing() {
 #[test]
 fn a_classic_request_allocates_nothing() {
     allocates_nothing("", "/hello.php");
+}
+
+#[test]
+fn a_traced_request_that_is_not_exported_allocates_nothing() {
+    allocates_nothing(&format!("{WORKER}{TRACES}"), "/");
+    allocates_nothing(&format!("{TRACES}errors = false\nslow = \"0\"\n"), "/hello.php");
 }
 
 #[test]

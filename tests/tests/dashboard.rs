@@ -3,7 +3,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Browser, Child, Configured, Launch, Request, Server, Wire, eventually};
+use outboard_e2e::{
+    Backend, Browser, Child, Configured, Launch, Request, Server, Wire, eventually,
+};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -136,7 +138,10 @@ fn a_slow_request_is_shown_with_its_backtrace() {
     let dashboard = Dashboard::of(&site);
     let mut browser = dashboard.open();
     let none = text(&mut browser, "#slow");
-    assert!(none.contains("No request has taken PHP longer than 100 ms"), "{none}");
+    assert!(
+        none.contains("No request has taken PHP or another server longer than 100 ms"),
+        "{none}"
+    );
     site.client().get(SLOW).expect(200);
     browser.wait_until("!!document.querySelector('#slow details')");
     browser.evaluate("document.querySelector('#slow summary').click()");
@@ -168,6 +173,64 @@ fn rates_and_durations_are_drawn_while_requests_come() {
     assert!(string(&label).starts_with("Responses per second, now: 2xx"), "{label}");
     browser.prefer("dark");
     picture(&mut browser, "dark");
+}
+
+#[test]
+fn the_charts_show_one_app_or_all() {
+    let tables = format!("{TABLES}[app.shop]\nroot = \"www\"\npath = \"/shop\"\n");
+    let site = Configured::serving("dashboard", &tables);
+    let dashboard = Dashboard::of(&site);
+    let mut browser = dashboard.open();
+    assert_eq!(browser.evaluate("document.querySelector('#app-label').hidden"), true);
+    let mut client = site.client();
+    eventually("both apps have a history", || {
+        client.get("/index.php").expect(200);
+        client.get("/shop/index.php?fails").expect(500);
+        browser.evaluate("document.querySelector('#app').options.length") == 3
+    });
+    let mut choose = |name: &str| {
+        browser.evaluate(&format!(
+            "{{ const app = document.querySelector('#app'); app.value = {name:?};
+               app.dispatchEvent(new Event('change')); }}"
+        ));
+        let label = "document.querySelector('#rates svg').getAttribute('aria-label')";
+        let drawn = format!(
+            "{label}.includes({:?}) && {label}.includes(' of ') === {}",
+            if name == "shop" { "5xx" } else { "2xx" },
+            !name.is_empty()
+        );
+        eventually("its chart is drawn", || {
+            client.get("/index.php").expect(200);
+            client.get("/shop/index.php?fails").expect(500);
+            browser.evaluate(&drawn) == true
+        });
+        string(&browser.evaluate(label))
+    };
+    let shop = choose("shop");
+    assert!(shop.starts_with("Responses per second of shop, now: 5xx"), "{shop}");
+    let site_alone = choose("site");
+    assert!(site_alone.contains("2xx") && !site_alone.contains("5xx"), "{site_alone}");
+    let all = choose("");
+    assert!(all.contains("2xx") && all.contains("5xx"), "{all}");
+    choose("shop");
+    picture(&mut browser, "app");
+}
+
+#[test]
+fn a_proxied_request_that_waits_long_is_shown_with_its_server() {
+    let backend = Backend::start();
+    let proxy = format!(
+        "{TABLES}[[app.site.proxy]]\npath = \"/silent\"\nupstream = \"{}\"\ntimeout = \"200ms\"\n",
+        backend.url()
+    );
+    let site = Configured::serving("dashboard", &proxy);
+    site.client().get("/silent").expect(504);
+    let dashboard = Dashboard::of(&site);
+    let mut browser = dashboard.open();
+    browser.wait_until("!!document.querySelector('#slow details')");
+    browser.evaluate("document.querySelector('#slow summary').click()");
+    let slow = text(&mut browser, "#slow details");
+    assert!(slow.contains("GET /silent") && slow.contains("It waited for "), "{slow}");
 }
 
 #[test]

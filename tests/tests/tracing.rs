@@ -3,7 +3,8 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{
-    Backend, Collector, Configured, Docroot, Request, THREAD_COUNTS, VISITORS, eventually,
+    Backend, Collector, Configured, Docroot, MariaDb, Postgres, Request, THREAD_COUNTS, VISITORS,
+    eventually,
 };
 use outboard_trace::testing::Received;
 
@@ -197,9 +198,9 @@ fn entities_and_tasks_are_part_of_the_trace_that_asks_for_them() {
         for own in spans.iter().filter(|span| span.name == "GET") {
             let trace: Vec<Received> =
                 spans.iter().filter(|span| span.trace_id == own.trace_id).cloned().collect();
-            let php = &named(&trace, "php").span_id;
+            let order = &named(&trace, "order").span_id;
             for name in ["WRITE", "READ", "mail"] {
-                assert_eq!(&named(&trace, name).parent, php, "{name}");
+                assert_eq!(&named(&trace, name).parent, order, "{name}");
             }
             let task = named(&trace, "mail");
             assert_eq!((task.kind, task.attributes["outboard.app"].as_str()), (5, "site"));
@@ -207,6 +208,88 @@ fn entities_and_tasks_are_part_of_the_trace_that_asks_for_them() {
             assert_eq!(named(&trace, "READ").attributes["db.system.name"], "outboard");
         }
     }
+}
+
+#[test]
+fn a_fetch_is_part_of_the_span_that_begins_it() {
+    let (collector, backend) = (Collector::start(), Backend::start());
+    let site = serving(&collector, ALL, WORKER);
+    let target = format!("/index.php?within={}/echo&concurrently=1", backend.url());
+    let fetched = site.client().get(&target).expect(200).text();
+    let clients = |spans: &[Received]| spans.iter().filter(|span| span.kind == 3).count();
+    let spans = collector.receives(|spans| clients(spans) == 4 && has(&["php"])(spans));
+    for parent in ["inner", "outer", "both", "php"] {
+        let id = &named(&spans, parent).span_id;
+        let within = spans.iter().filter(|span| span.kind == 3 && span.parent == *id);
+        assert_eq!(within.count(), 1, "{parent} in {spans:#?}");
+    }
+    // What a coroutine does is part of the span that has begun it.
+    assert_eq!(named(&spans, "moment").parent, named(&spans, "both").span_id);
+    let within = spans.iter().filter(|span| span.kind == 3);
+    let sent = within.filter(|span| fetched.contains(&span.span_id)).count();
+    assert_eq!(sent, 2, "the backend gets the spans of its requests: {fetched}");
+}
+
+#[test]
+fn many_and_large_spans_cost_a_bounded_memory() {
+    let collector = Collector::start();
+    let site = serving(&collector, ALL, WORKER);
+    site.client().get("/index.php?many=100000").expect(200).saying("done");
+    site.client().get("/index.php").expect(200);
+    let spans = collector.receives(has(&["outer", "inner", "php", "GET"]));
+    let own = named(&spans, "GET");
+    let stored = spans.iter().filter(|span| span.trace_id == own.trace_id);
+    let lost = own.attributes["outboard.lost_spans"].parse::<usize>().expect("a number");
+    // The script's spans, with `outer`, the queue and PHP.
+    assert_eq!(stored.clone().count() - 1 + lost, 100_003);
+    assert!(stored.clone().count() < 300, "{}", stored.count());
+    assert_eq!(named(&spans, "inner").parent, named(&spans, "outer").span_id);
+    assert!(spans.iter().all(|span| span.name.len() <= 1 << 10));
+}
+
+#[test]
+fn a_child_that_a_script_has_forked_sends_no_spans() {
+    for app in ["", WORKER] {
+        let collector = Collector::start();
+        let site = serving(&collector, ALL, app);
+        site.client().get("/index.php?forks=1").expect(200).saying("done");
+        let spans = collector.receives(has(&["of the parent", "php", "GET"]));
+        assert!(!has(&["of the child"])(&spans), "{spans:#?}");
+        site.client().get("/index.php").expect(200);
+    }
+}
+
+#[test]
+fn rows_of_mysqli_and_pgsql_are_counted() {
+    let (mariadb, postgres) = (MariaDb::start(), Postgres::start());
+    mariadb.create("shop");
+    let collector = Collector::start();
+    let site = serving(&collector, ALL, "");
+    let target = format!(
+        "/rows.php?mysqli={}&pgsql={}",
+        mariadb.socket().display(),
+        postgres.socket().parent().expect("its folder").display()
+    );
+    site.client().get(&target).expect(200).saying("12 bound 2 refused");
+    let spans = collector.receives(has(&["GET", "php", "VALUES", "FETCH"]));
+    let rows = |name: &str, system: &str| -> Vec<Option<&str>> {
+        let is_of = |span: &&Received| {
+            let of = span.attributes.get("db.system.name");
+            span.name == name && of.is_some_and(|of| of == system)
+        };
+        let found = spans.iter().filter(is_of);
+        found
+            .map(|span| span.attributes.get("db.response.returned_rows").map(String::as_str))
+            .collect()
+    };
+    let mysql = |name: &str| rows(name, "mysql");
+    assert_eq!(mysql("INSERT"), [Some("3"), Some("1")]);
+    assert_eq!(mysql("UPDATE"), [Some("2"), Some("2")]);
+    assert_eq!(mysql("SELECT"), [Some("2"), None, Some("4")], "the second is not buffered");
+    assert_eq!(mysql("EXECUTE"), [None], "its rows were not fetched yet");
+    assert_eq!(mysql("DROP"), [None]);
+    assert_eq!(rows("VALUES", "postgresql"), [Some("2")]);
+    assert_eq!(rows("FETCH", "postgresql"), [None]);
 }
 
 #[test]
@@ -263,6 +346,31 @@ fn spans_that_a_collector_rejects_are_dropped_and_counted() {
         let metrics = site.client().get("/metrics").expect(200).text();
         metrics.contains("\noutboard_trace_dropped_spans_total 3\n").then_some(())
     });
+}
+
+#[test]
+fn spans_that_a_collector_rejects_in_part_are_counted() {
+    let collector = Collector::start();
+    collector.rejects(2, "a quota is used up");
+    let site = serving(&collector, ALL, "");
+    let metrics_have = |line: &str| {
+        let metrics = site.client().get("/metrics").expect(200).text();
+        metrics.contains(&format!("\n{line}\n")).then_some(())
+    };
+    site.client().get("/index.php").expect(200);
+    site.logs(&["tracing:", "has rejected 2 spans: a quota is used up"]);
+    eventually("they are counted", || metrics_have("outboard_trace_rejected_spans_total 2"));
+    eventually("the other one too", || metrics_have("outboard_trace_spans_total 1"));
+    assert_eq!(collector.hears(1).len(), 1);
+}
+
+#[test]
+fn exports_are_compressed_if_configured() {
+    let collector = Collector::start();
+    let site = serving(&collector, &format!("{ALL}\ncompression = \"gzip\""), "");
+    site.client().get("/index.php").expect(200);
+    collector.receives(has(&["GET", "queue", "php"]));
+    assert!(collector.hears(1)[0].to_lowercase().contains("content-encoding: gzip\r\n"));
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub(crate) const ENDPOINTS: &[Description] = &[describe::<Get>()];
 pub struct Get {
     /// Only points of the history that are later, in milliseconds since 1970.
     pub since_ms: u64,
+    /// The app whose history is part of the reply; default: none.
+    pub app: String,
 }
 
 impl Endpoint for Get {
@@ -37,7 +39,11 @@ pub struct Dashboard {
     pub status: Status,
     /// Rates and durations of the last hour, one point each five seconds in which something happened.
     pub history: Vec<Point>,
-    /// The latest requests that took PHP longer than `log.slow.threshold`, the latest first.
+    /// The apps that have a history of their own: the first 32 that had requests.
+    pub apps: Vec<String>,
+    /// The same of the app that was requested.
+    pub app_history: Vec<AppPoint>,
+    /// The latest requests that took PHP or another server longer than `log.slow.threshold`, the latest first.
     pub slow: Vec<SlowRequest>,
     /// The shortest threshold of an app; absent: no app has a slow log.
     pub slow_after_ms: Option<u64>,
@@ -79,6 +85,19 @@ pub struct Point {
     pub phases: BTreeMap<String, Quantiles>,
 }
 
+/// What happened in an app between the previous point and this one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AppPoint {
+    /// The end of the interval, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// Its length.
+    pub for_ms: u64,
+    /// As in [`Point::classes`].
+    pub classes: Vec<u64>,
+    /// As in [`Point::phases`].
+    pub phases: BTreeMap<String, Quantiles>,
+}
+
 /// Quantiles of durations, each with an error of at most 9 %.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Quantiles {
@@ -92,7 +111,7 @@ pub struct Quantiles {
     pub p99_us: u64,
 }
 
-/// A request that took PHP long.
+/// A request that took long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SlowRequest {
     /// When it ended or exceeded its deadline, in milliseconds since 1970.
@@ -101,10 +120,13 @@ pub struct SlowRequest {
     pub app: String,
     /// Method and target, at most 512 bytes.
     pub request: String,
-    /// How long PHP took.
+    /// How long PHP took; of a proxied request, until the head of the response.
     pub took_ms: u64,
     /// Process id of the worker.
     pub pid: Option<i32>,
+    /// The server that a request was proxied to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// The functions of PHP that were running at the threshold, the innermost first; at most 4 KiB.
     pub backtrace: String,
 }

@@ -1,7 +1,7 @@
 // Charts of the history: areas or lines over time, which the pointer and the arrow keys read.
 
 import { $, element, setText, shape } from './elements.js';
-import { POINT_MS, fresh, now, points } from './figures.js';
+import { POINT_MS, app, charted, freshCharted, now } from './figures.js';
 import { clock } from './text.js';
 
 const charts = [];
@@ -53,7 +53,7 @@ export class Chart {
     const [left, bottom, top] = [46, height - 18, 6];
     const end = now();
     this.x = (at) => left + (width - left) * (1 - (end - at) / rangeMs);
-    this.shown = points.filter((point) => point.at_ms > end - rangeMs);
+    this.shown = charted().filter((point) => point.at_ms > end - rangeMs);
     const values = this.shown.map((point) => this.read(point));
     const sum = (list) => list.reduce((total, value) => total + value, 0);
     const all = values.filter(Boolean).map((list) => (this.stacked ? sum(list) : Math.max(...list)));
@@ -84,12 +84,12 @@ export class Chart {
     const selected = at === null || at < 0 ? null : this.shown[at];
     if (selected) nodes.push(shape('line', { class: 'cross', x1: this.x(selected.at_ms), x2: this.x(selected.at_ms), y1: top, y2: bottom }));
     this.plot.replaceChildren(...nodes);
-    const last = selected ?? fresh();
+    const last = selected ?? freshCharted();
     const list = last && this.read(last);
     const parts = list && this.series.map(([name], index) => [name, list[index]]).filter(([, value]) => value || !this.stacked);
     const words = parts?.length ? parts.map(([name, value]) => `${name} ${this.format(value)}`).join(' · ') : 'none';
     setText(this.output, selected ? `${clock(selected.at_ms)}  ${words}` : words);
-    this.svg.setAttribute('aria-label', `${this.title()}, ${selected ? clock(selected.at_ms) : 'now'}: ${words}. Arrow keys read other times.`);
+    this.svg.setAttribute('aria-label', `${this.title()}${app ? ` of ${app}` : ''}, ${selected ? clock(selected.at_ms) : 'now'}: ${words}. Arrow keys read other times.`);
   }
 
   /** Positions of a point: its end, and its start if it is the end of a quiet time. */

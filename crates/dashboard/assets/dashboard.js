@@ -2,8 +2,8 @@
 
 import { Chart, drawCharts } from './chart.js';
 import { call, login } from './connection.js';
-import { $, radios, setState, setText } from './elements.js';
-import { perSecond, points, receive, state } from './figures.js';
+import { $, element, radios, setState, setText } from './elements.js';
+import { app, choose, perSecond, query, receive, state } from './figures.js';
 import { flameSection } from './flame.js';
 import { header, render } from './sections.js';
 import { clock, duration, rate } from './text.js';
@@ -30,13 +30,16 @@ async function poll() {
   isPolling = true;
   let wait = POLL_MS;
   try {
-    const since = state && points.length ? points.at(-1).at_ms : 0;
-    const response = await call(`dashboard/state?since_ms=${since}`, 'GET', 10_000);
+    const asked = app;
+    const response = await call(`dashboard/state?${query()}`, 'GET', 10_000);
     if (response.status === 401) throw new Error('This page needs a new link: run `outboard dashboard` again.');
     if (response.status === 502) throw new TypeError('no server');
     if (!response.ok) throw new Error(`The server responded with status ${response.status}.`);
     flameSection(response.headers.get('outboard-profile') === 'yes');
-    const isRestarted = receive(await response.json());
+    const received = await response.json();
+    if (asked !== app) received.app_history = [];
+    const isRestarted = receive(received);
+    apps(received.apps);
     render(isPaused);
     drawCharts();
     if (isRestarted) notice(`The server was restarted at ${clock(state.started_ms)}.`);
@@ -44,7 +47,7 @@ async function poll() {
     failures = 0;
     document.body.classList.remove('stale');
     // A restarted server has a history of its own.
-    if (isRestarted) wait = 0;
+    if (isRestarted || asked !== app) wait = 0;
   } catch (error) {
     failures += 1;
     wait = Math.min(1000 * 2 ** Math.min(failures - 1, 3), 8000);
@@ -52,6 +55,17 @@ async function poll() {
   }
   isPolling = false;
   if (!isPaused && !document.hidden) timer = setTimeout(poll, wait);
+}
+
+/** With more than one app, the charts show any of them. */
+function apps(names) {
+  const select = $('#app');
+  const known = [...select.options].slice(1).map((option) => option.value);
+  $('#app-label').hidden = names.length < 2 && !app;
+  if (known.length === names.length && names.every((name, index) => name === known[index])) return;
+  const options = names.map((name) => element('option', { value: name, textContent: name, selected: name === app }));
+  select.replaceChildren(element('option', { value: '', textContent: 'all apps' }), ...options);
+  if (app && !names.includes(app)) choose('');
 }
 
 function lost(error) {
@@ -72,6 +86,11 @@ function start() {
   radios($('#phase'), 'phase', Object.entries(PHASES), 'total', (value) => {
     phase = value;
     drawCharts();
+  });
+  $('#app').addEventListener('change', (event) => {
+    choose(event.target.value);
+    drawCharts();
+    if (!isPaused) poll();
   });
   const classes = [2, 3, 4, 5, 0];
   new Chart($('#rates'), classes.map((index) => [index ? CLASSES[index] : 'incomplete', `a${index}`]), {

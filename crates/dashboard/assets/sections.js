@@ -146,7 +146,7 @@ function slowRequests() {
   parent.className = 'slow';
   if (!state.slow.length) {
     const after = state.slow_after_ms;
-    return empty(parent, after === null ? 'The slow log is off.' : `No request has taken PHP longer than ${duration(after * 1000)} since the start.`);
+    return empty(parent, after === null ? 'The slow log is off.' : `No request has taken PHP or another server longer than ${duration(after * 1000)} since the start.`);
   }
   $(':scope > .empty', parent)?.remove();
   const create = () => element('details', {}, element('summary', {}, element('span', { className: 'took' }), element('span', { className: 'm' }),
@@ -161,8 +161,10 @@ function slowRequests() {
     setText(took, duration(one.took_ms * 1000));
     setText(request, one.request);
     setText(when, `${one.app}, ${period(Math.max(0, Math.round((now() - one.at_ms) / 1000)))} ago`);
-    setText(node.lastElementChild, one.backtrace || 'No backtrace was taken.');
-    node.lastElementChild.ariaLabel = `Backtrace of ${one.request}`;
+    const proxied = one.pid === null && !one.backtrace;
+    const waited = `It waited for ${one.server ?? 'another server'} until its response began.`;
+    setText(node.lastElementChild, proxied ? waited : one.backtrace || 'No backtrace was taken.');
+    node.lastElementChild.ariaLabel = `${proxied ? 'Server' : 'Backtrace'} of ${one.request}`;
   });
 }
 

@@ -3,7 +3,8 @@
 //! Owned by the lead, which adds the [`Totals`] of all threads regularly. Invariant: at most [`POINTS_MAX`]
 //! points, whatever the number of apps.
 
-use outboard_admin_api::dashboard::{Point, Quantiles};
+use crate::app_history::{AppHistories, AppTotals, quantiles};
+use outboard_admin_api::dashboard::{AppPoint, Point, Quantiles};
 use outboard_histogram::Snapshot;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,6 +32,8 @@ pub struct Totals {
     pub waiting: u64,
     /// Durations, by the name of the phase.
     pub phases: Vec<(&'static str, Snapshot)>,
+    /// The apps that had requests.
+    pub apps: Vec<AppTotals>,
 }
 
 /// See the module.
@@ -38,6 +41,7 @@ pub struct Totals {
 pub struct History {
     last: Option<Totals>,
     points: VecDeque<Interval>,
+    apps: AppHistories,
 }
 
 /// A point, whose phases are stored in less memory than it is sent with.
@@ -49,12 +53,15 @@ struct Interval {
 
 impl History {
     /// Adds a point: the difference from the last totals, if there are any.
-    pub fn add(&mut self, totals: Totals) {
+    pub fn add(&mut self, mut totals: Totals) {
+        let apps = std::mem::take(&mut totals.apps);
         if let Some(last) = self.last.take() {
             if self.points.len() == POINTS_MAX {
                 self.points.pop_front();
             }
-            self.points.push_back(difference(&last, &totals));
+            let interval = difference(&last, &totals);
+            self.apps.add((interval.point.at_ms, interval.point.for_ms), apps);
+            self.points.push_back(interval);
         }
         self.last = Some(totals);
     }
@@ -62,6 +69,16 @@ impl History {
     /// The time of the last totals; 0 without any.
     pub fn last_ms(&self) -> u64 {
         self.last.as_ref().map_or(0, |last| last.at_ms)
+    }
+
+    /// The apps that have a history of their own.
+    pub fn apps(&self) -> Vec<String> {
+        self.apps.names()
+    }
+
+    /// The points of an app after a time, the earliest first.
+    pub fn of_app_since(&self, app: &str, at_ms: u64) -> Vec<AppPoint> {
+        self.apps.since(app, at_ms)
     }
 
     /// The points after a time, the earliest first.
@@ -78,18 +95,7 @@ impl History {
 
 /// Counters fall when a reload has removed an app: then they count as unchanged.
 fn difference(last: &Totals, now: &Totals) -> Interval {
-    let phases = now.phases.iter().filter_map(|(name, snapshot)| {
-        let before = last.phases.iter().find(|(other, _)| other == name);
-        let durations = before.map_or_else(|| snapshot.clone(), |(_, one)| snapshot.since(one));
-        let quantile = |share| durations.quantile_us(share);
-        let quantiles = Quantiles {
-            count: durations.count(),
-            p50_us: quantile(0.5)?,
-            p90_us: quantile(0.9)?,
-            p99_us: quantile(0.99)?,
-        };
-        Some((*name, quantiles))
-    });
+    let phases = quantiles(&last.phases, &now.phases);
     let classes = now.classes.iter().zip(&last.classes);
     let point = Point {
         at_ms: now.at_ms,

@@ -5,12 +5,14 @@
 
 #![forbid(unsafe_code)]
 
+mod app_history;
 mod assets;
 mod history;
 mod origin;
 mod paths;
 mod secret;
 
+pub use app_history::{APPS_MAX, AppTotals};
 pub use assets::{Asset, HEADERS, asset};
 pub use history::{History, Totals};
 pub use origin::Source;

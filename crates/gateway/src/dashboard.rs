@@ -12,11 +12,11 @@ use crate::{admission, certificates, page_cache, status};
 use outboard_admin_api::Endpoint;
 use outboard_admin_api::cache::Stats;
 use outboard_admin_api::dashboard::{Dashboard, Get, SlowRequest};
-use outboard_config::{ListenAddress, LogTarget};
+use outboard_config::LogTarget;
 use outboard_dashboard::{Asset, HEADERS, Paths, Source, asset};
 use outboard_http_server::{Connection, HeaderBlock, RequestFacts, Written};
 use outboard_http1::Method;
-use outboard_log::{Level, Wall};
+use outboard_log::Wall;
 use outboard_reactor::now_ms;
 pub(crate) use recorder::record_regularly;
 use std::cmp::Reverse;
@@ -126,11 +126,14 @@ pub(crate) async fn state(gateway: &Rc<Gateway>, get: &Get) -> Result<Dashboard,
     let mut bans = admission::admin::list(gateway).bans;
     let banned = bans.len();
     bans.truncate(BANS_MAX);
+    let history = gateway.history.borrow();
     Ok(Dashboard {
         now_ms: Wall::now().unix_us / 1_000,
         started_ms: gateway.started.unix_us / 1_000,
         status,
-        history: gateway.history.borrow().since(get.since_ms),
+        history: history.since(get.since_ms),
+        apps: history.apps(),
+        app_history: history.of_app_since(&get.app, get.since_ms),
         slow,
         slow_after_ms: slow_after_ms(gateway),
         paths: Paths::sum(paths),
@@ -146,7 +149,9 @@ fn watch(gateway: &Gateway) -> (Vec<outboard_admin_api::dashboard::Path>, Vec<Sl
     let generation = gateway.generation();
     // All pools of the thread share them.
     let slow = generation.pools().next().map(|pool| pool.recent_slow().list());
-    (gateway.paths.watch(now_ms()), slow.unwrap_or_default())
+    let mut slow = slow.unwrap_or_default();
+    slow.extend(gateway.slow_proxied.list());
+    (gateway.paths.watch(now_ms()), slow)
 }
 
 fn slow_after_ms(gateway: &Gateway) -> Option<u64> {
@@ -154,21 +159,6 @@ fn slow_after_ms(gateway: &Gateway) -> Option<u64> {
     let logs = generation.config.apps.iter().map(|app| &app.log.slow);
     let is_on = logs.filter(|slow| slow.path != LogTarget::Off);
     is_on.map(|slow| slow.threshold_ms).min()
-}
-
-/// Logs that passwords are sent in the clear, if they are.
-pub(crate) fn warn_of_plain_passwords(gateway: &Gateway) {
-    let generation = gateway.generation();
-    let address = generation.config.admin.dashboard.as_ref().map(|dashboard| &dashboard.listen);
-    if let Some(ListenAddress::Tcp(address)) = address
-        && !address.ip().is_loopback()
-    {
-        let text = format!(
-            "admin.dashboard: {address} has no TLS, so that others on the way can read passwords; listen on \
-             127.0.0.1 behind an app with TLS and a `proxy`"
-        );
-        gateway.server.log(Level::Warn, &text);
-    }
 }
 
 #[cfg(test)]

@@ -125,6 +125,9 @@ async fn respond_to_client(
     }
     gateway.server.count_response(summary.status, summary.body_bytes);
     observe::end(connection, &ctx, app.as_deref(), &generation, &summary);
+    if let Some((tracer, scope)) = generation.tracer.as_ref().zip(ctx.trace) {
+        tracer.reuse(scope);
+    }
     summary.written
 }
 

@@ -19,6 +19,7 @@ use outboard_http_server::{
     BoundListener, Http3Socket, ListeningSocket, ServerContext, ServerShared,
 };
 use outboard_log::{Event as LogEvent, Level, Reason, Wall};
+use outboard_php_pool::RecentSlow;
 use outboard_php_pool::pool::Pool;
 use outboard_reactor::Share;
 use outboard_stream_server::BoundDatagram;
@@ -71,6 +72,8 @@ pub(crate) struct Gateway {
     pub(crate) history: RefCell<History>,
     /// Held once by each response that the dashboard is given.
     pub(crate) viewers: Rc<()>,
+    /// The latest requests that took another server long.
+    pub(crate) slow_proxied: RecentSlow,
     /// The most requested paths, while a dashboard is open.
     pub(crate) paths: Paths,
     /// In development only.
@@ -113,6 +116,7 @@ impl Gateway {
             shards: Shards::default(),
             history: RefCell::default(),
             viewers: Rc::default(),
+            slow_proxied: RecentSlow::default(),
             paths: Paths::default(),
             development: RefCell::default(),
             request_ids: Cell::new(first_request_id(now, share.index)),

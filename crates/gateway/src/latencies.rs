@@ -145,6 +145,15 @@ impl Latencies {
         of_phase.iter().for_each(|histogram| histogram.add_to(sum));
     }
 
+    /// Whole requests by the class of their status.
+    pub(crate) fn classes(&self) -> [u64; CLASSES] {
+        let mut counts = [0; CLASSES];
+        for (series, histogram) in Series::all().zip(&self.0).take(KINDS * CLASSES) {
+            counts[usize::from(series.class)] += histogram.count();
+        }
+        counts
+    }
+
     /// The series that have durations.
     pub(crate) fn snapshots(&self) -> impl Iterator<Item = (Series, Snapshot)> {
         let pairs = Series::all().zip(&self.0);

@@ -7,8 +7,10 @@ use crate::access_log;
 use crate::app::App;
 use crate::generation::Generation;
 use crate::latencies::{self, Phase, Series};
-use crate::request::{RequestContext, ResponseSummary};
+use crate::request::{RequestContext, ResponseSummary, label};
 use crate::tracing::Ended;
+use outboard_admin_api::dashboard::SlowRequest;
+use outboard_config::LogTarget;
 use outboard_histogram::Exemplar;
 use outboard_http_server::{Connection, Written};
 use outboard_log::Wall;
@@ -57,7 +59,35 @@ pub(crate) fn end(
     {
         record_path(connection, ctx, app, summary, now);
     }
+    if let Some(app) = app.filter(|_| ctx.kind.get() == latencies::Kind::Proxy) {
+        record_slow(connection, ctx, app, head_written.unwrap_or(now), now);
+    }
     access_log::write(connection, ctx, app, generation, summary, now);
+}
+
+/// Remembers a proxied request whose response has begun late, for the dashboard. Its end may be late because of the
+/// client, or because it is a stream.
+fn record_slow(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    app: &App,
+    responded: Wall,
+    now: Wall,
+) {
+    let log = &app.config.log.slow;
+    let took_ms = responded.unix_us.saturating_sub(ctx.started.unix_us) / 1_000;
+    if took_ms < log.threshold_ms || log.path == LogTarget::Off || connection.buffers.is_none() {
+        return;
+    }
+    ctx.gateway.slow_proxied.add(SlowRequest {
+        at_ms: now.unix_us / 1_000,
+        app: app.config.name.clone(),
+        request: label(connection).into(),
+        took_ms,
+        pid: None,
+        server: ctx.server.get().map(|server| server.name().to_owned()),
+        backtrace: String::new(),
+    });
 }
 
 /// Counts the path of a request, for the dashboard.
@@ -99,7 +129,7 @@ fn request_span(
         .with("url.scheme", scheme)
         .with("network.protocol.version", version)
         .with("client.address", ctx.client(connection).to_owned())
-        .with("http.response.status_code", u64::from(summary.status))
+        .with_status(summary.status)
         .with("http.response.body.size", summary.body_bytes)
         .with("outboard.request", format!("{:016x}", ctx.request_id))
         .with("outboard.kind", ctx.kind.get().name());

@@ -130,7 +130,6 @@ async fn serve_on_loop(
     gateway.shards.set_followers(handles);
     drop(seed);
     spawn(flush_logs(gateway.clone()));
-    dashboard::warn_of_plain_passwords(&gateway);
     spawn(dashboard::record_regularly(gateway.clone()));
     spawn(heap::trim_regularly(gateway.clone()));
     spawn(htaccess::report(gateway.clone()));

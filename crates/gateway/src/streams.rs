@@ -46,7 +46,7 @@ impl StreamOperations {
 
 impl Operations for StreamOperations {
     fn begin(&self, requester: Requester, payload: &[u8]) {
-        let Ok(Operation { id, call: Call::Stream(call) }) = Operation::decode(payload) else {
+        let Ok(Operation { id, call: Call::Stream(call), .. }) = Operation::decode(payload) else {
             return self.others.begin(requester, payload);
         };
         let link: Rc<dyn WorkerLink> =

@@ -14,7 +14,7 @@ use outboard_log::ErrorLog;
 use outboard_php_pool::tasks::TaskTracer;
 use outboard_ring::request::TraceDetail;
 use outboard_trace::{
-    Ids, Recording, Sampling, Scope, Span, TraceContext, is_valid_state, span_entry,
+    Ids, Recordings, Sampling, Scope, Span, TraceContext, is_valid_state, span_entry,
 };
 use outboard_upstream::Client;
 use std::borrow::Cow;
@@ -28,8 +28,7 @@ const MAX_STATE_BYTES: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Tracer {
     settings: Tracing,
-    sampling: Sampling,
-    ids: Rc<Ids>,
+    recordings: Recordings,
     exporter: Exporter,
     /// Encoded spans of one request, reused.
     entries: RefCell<Vec<u8>>,
@@ -64,9 +63,8 @@ impl Tracer {
         let ids = Rc::<Ids>::default();
         Some(Rc::new(Self {
             settings: settings.clone(),
-            sampling,
             exporter: Exporter::start(settings, &ids, client, log, threads),
-            ids,
+            recordings: Recordings::new(ids, sampling),
             entries: RefCell::default(),
         }))
     }
@@ -77,7 +75,7 @@ impl Tracer {
             true => context(connection),
             false => (None, Vec::new()),
         };
-        Scope::new(Rc::new(Recording::begin(&self.ids, &self.sampling, parent, &state)))
+        self.recordings.begin(parent, &state)
     }
 
     /// What a script has to report.
@@ -105,15 +103,16 @@ impl Tracer {
         describe: impl FnOnce() -> Span,
     ) -> bool {
         let recording = scope.recording();
-        let (spans, lost) = recording.end();
+        recording.end();
         let us = end_us.saturating_sub(start_us);
-        if !self.sampling.end(recording.verdict(), has_failed, us) {
+        if !self.recordings.sampling().end(recording.verdict(), has_failed, us) {
             return false;
         }
         let mut own = describe().between(start_us, end_us);
         own.id = scope.span_id();
         own.parent = recording.parent();
         own.error = has_failed.then_some(Cow::Borrowed(""));
+        let (spans, lost) = (recording.spans(), recording.lost());
         if lost > 0 {
             own = own.with("outboard.lost_spans", u64::from(lost));
         }
@@ -121,11 +120,16 @@ impl Tracer {
         entries.clear();
         let is_remote = own.parent.is_some();
         span_entry(&mut entries, recording.context(), (recording.state(), is_remote), &own);
-        for span in &spans {
+        for span in spans.iter() {
             span_entry(&mut entries, recording.context(), (b"", false), span);
         }
         self.exporter.add(&entries, spans.len() as u64 + 1);
         true
+    }
+
+    /// The request is over, and its line is in the access log.
+    pub(crate) fn reuse(&self, scope: Scope) {
+        self.recordings.reuse(scope);
     }
 
     /// Counts of spans.
@@ -141,7 +145,7 @@ impl Tracer {
 
 impl TaskTracer for Tracer {
     fn begin(&self, parent: Option<TraceContext>) -> Scope {
-        Scope::new(Rc::new(Recording::begin(&self.ids, &self.sampling, parent, b"")))
+        self.recordings.begin(parent, b"")
     }
 
     fn detail(&self, scope: &Scope) -> TraceDetail {

@@ -39,6 +39,11 @@ impl Histogram {
         exemplars[classic(exemplar.us.min(LONGEST_US))].set(Some(exemplar));
     }
 
+    /// How many durations were counted.
+    pub fn count(&self) -> u64 {
+        self.counts.get().map_or(0, |counts| counts.classic.iter().map(Cell::get).sum())
+    }
+
     /// Adds the counts to a sum, without its exemplars.
     pub fn add_to(&self, sum: &mut Snapshot) {
         let Some(counts) = self.counts.get() else { return };

@@ -30,6 +30,7 @@ mod resident;
 mod rewind;
 mod threads;
 mod tls;
+mod tracing;
 mod wordpress;
 mod worker;
 mod workers;
@@ -96,6 +97,8 @@ pub enum Experiment {
     /// Files and handshakes over TLS and HTTP/2 against nginx, HTTP/2 against HTTP/1.1, HTTP/3 against
     /// HTTP/2.
     Tls,
+    /// A worker hello with traces of 1 % of the requests against one without: CPU per request.
+    Tracing,
     /// A page of 20 objects over a link that loses packets: the time to its last byte, HTTP/3 against
     /// HTTP/2.
     Loss,
@@ -135,6 +138,7 @@ impl Experiment {
             Self::Rates => rates::run(lab, report),
             Self::Moderate => moderate::run(lab, report),
             Self::Tls => tls::run(lab, report),
+            Self::Tracing => tracing::run(lab, report),
             Self::Loss => loss::run(lab, report),
             Self::Threads => threads::run(lab, report),
             Self::Generator => generator::run(lab, report),

@@ -23,6 +23,7 @@ pub mod callgrind;
 pub mod catalog;
 pub mod cgroup;
 pub mod cli;
+pub mod collector;
 pub mod comparison;
 pub mod doctor;
 pub mod error;

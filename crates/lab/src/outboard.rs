@@ -36,6 +36,8 @@ pub struct Setup {
     pub threads: Option<usize>,
     /// Further TOML lines of `[app.site]`.
     pub app: String,
+    /// Further tables of the configuration.
+    pub server: String,
     /// A listener for TLS beside that without.
     pub tls: Option<TlsListener>,
 }
@@ -44,8 +46,8 @@ impl Setup {
     /// A script per request, as php-fpm runs it.
     pub fn classic(lab: &Lab, root: &Path) -> Self {
         let workers = lab.php_processes();
-        let (threads, app, tls) = (None, String::new(), None);
-        Self { name: NAME, root: root.into(), workers, threads, app, tls }
+        let (threads, app, server, tls) = (None, String::new(), String::new(), None);
+        Self { name: NAME, root: root.into(), workers, threads, app, server, tls }
     }
 
     /// A worker script that handles every path, with this many concurrent requests per worker.
@@ -58,7 +60,8 @@ script = {script:?}
 concurrency = {concurrency}
 "
         );
-        Self { name: NAME, root: fixture.public(), workers, threads: None, app, tls: None }
+        let (threads, server, tls) = (None, String::new(), None);
+        Self { name: NAME, root: fixture.public(), workers, threads, app, server, tls }
     }
 
     /// A worker script whose forks handle one request each.
@@ -202,9 +205,10 @@ ini_file = {ini:?}
 ini_scan_dir = {scan:?}
 [log.access]
 path = \"off\"
-",
+{server}",
         root = setup.root,
         app = setup.app,
+        server = setup.server,
         workers = setup.workers,
         scan = lab.php.scan_directory(),
     )

@@ -11,14 +11,20 @@ use std::cell::{Cell, RefCell};
 /// See the module.
 #[derive(Debug)]
 pub struct ClientSpan {
+    /// `None` if the request takes no spans.
+    call: Option<Call>,
+    status: Cell<u16>,
+    error: RefCell<Option<String>>,
+}
+
+#[derive(Debug)]
+struct Call {
     /// The span that it is part of.
     outer: Scope,
     scope: Scope,
     started: Wall,
     method: String,
     origin: String,
-    status: Cell<u16>,
-    error: RefCell<Option<String>>,
 }
 
 impl ClientSpan {
@@ -39,15 +45,14 @@ impl ClientSpan {
     }
 
     fn of(outer: &Scope, scope: Scope, request: &Request) -> Self {
-        Self {
+        let call = outer.takes_spans().then(|| Call {
             outer: outer.clone(),
             scope,
             started: Wall::now(),
             method: String::from_utf8_lossy(&request.method).into_owned(),
             origin: request.url.origin().to_owned(),
-            status: Cell::new(0),
-            error: RefCell::default(),
-        }
+        });
+        Self { call, status: Cell::new(0), error: RefCell::default() }
     }
 
     /// The response has begun.
@@ -63,22 +68,19 @@ impl ClientSpan {
 
 impl Drop for ClientSpan {
     fn drop(&mut self) {
+        let Some(Call { outer, scope, started, method, origin }) = self.call.take() else { return };
         let status = self.status.get();
-        let method = std::mem::take(&mut self.method);
-        let span = Span::new(self.scope.span_id(), Kind::Client, method.clone());
-        let mut span = span
-            .between(self.started.unix_us, Wall::now().unix_us)
+        let mut span = Span::new(scope.span_id(), Kind::Client, method.clone())
+            .between(started.unix_us, Wall::now().unix_us)
+            .with_status(status)
             .with("http.request.method", method)
             // Its path and query may contain what is secret.
-            .with("url.full", std::mem::take(&mut self.origin));
-        if status > 0 {
-            span = span.with("http.response.status_code", u64::from(status));
-        }
+            .with("url.full", origin);
         span.error = match self.error.take() {
             Some(message) => Some(message.into()),
             None => (status == 0 || status >= 500).then(|| "".into()),
         };
-        self.outer.add(span);
+        outer.add(span);
     }
 }
 
@@ -94,6 +96,7 @@ fn propagate(scope: &Scope, headers: &mut RequestHeaders) {
 }
 
 /// Whether a field is part of the trace context.
+#[inline]
 pub fn is_trace_context(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"traceparent") || name.eq_ignore_ascii_case(b"tracestate")
 }

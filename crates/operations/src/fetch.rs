@@ -171,7 +171,7 @@ impl FetchOperations {
 impl Operations for FetchOperations {
     fn begin(&self, requester: Requester, payload: &[u8]) {
         // An invalid frame has no id to respond to; the worker's deadline ends its wait.
-        let Ok(Operation { id, call }) = Operation::decode(payload) else { return };
+        let Ok(Operation { id, call, .. }) = Operation::decode(payload) else { return };
         match call {
             Call::Fetch(call) => self.call(requester, id, &call),
             Call::FetchBody(bytes) => self.body(requester.worker(), id, bytes),

@@ -177,9 +177,25 @@ static size_t operation_of(const call *one, zend_execute_data *execute_data, con
 	return len;
 }
 
+/* The connection or the statement of a call. */
+static zval *subject_of(zend_execute_data *execute_data)
+{
+	if (getThis()) {
+		return getThis();
+	}
+	return ZEND_NUM_ARGS() > 0 ? ZEND_CALL_ARG(execute_data, 1) : NULL;
+}
+
 /* How many rows came or were changed; -1: unknown. */
 static zend_long rows_of(const call *one, zend_execute_data *execute_data, zval *result)
 {
+	const bool has_rows = one->kind == QUERY || (one->kind == EXECUTE && !strstr(one->function, "commit"));
+	if (has_rows && one->family == MYSQL) {
+		return outboard_rows_of_mysqli(subject_of(execute_data), result);
+	}
+	if (has_rows && one->family == POSTGRESQL) {
+		return outboard_rows_of_pgsql(result);
+	}
 	switch ((size_t) (one - calls)) {
 		case AT_pdo_exec:
 			return Z_TYPE_P(result) == IS_LONG ? Z_LVAL_P(result) : -1;

@@ -18,6 +18,7 @@ typedef struct task {
 	outboard_request_state *state;
 	struct task *next;
 	uint64_t id;
+	uint32_t span; /* that has begun it */
 	bool cancelled;
 } task;
 
@@ -201,6 +202,7 @@ static void run_task(task *one)
 	outboard_request_state_enter(state ? state : &outboard_boot_state);
 	outboard_running->state = state;
 	outboard_running->task = one->id;
+	outboard_open_span = one->span;
 	if (one->run) {
 		one->run(one->arg);
 	} else if (!one->cancelled) {
@@ -213,6 +215,7 @@ static void run_task(task *one)
 	}
 	zval_ptr_dtor(&one->callback);
 	outboard_running->task = 0;
+	outboard_open_span = 0;
 	tasks--;
 	efree(one);
 	if (state) {
@@ -366,6 +369,7 @@ uint64_t outboard_spawn(zval *callback, zval *ended)
 	ZVAL_COPY(&one->callback, callback);
 	ZVAL_COPY(&one->ended, ended);
 	one->id = ++task_ids;
+	one->span = outboard_open_span;
 	one->state = outboard_running->state;
 	if (one->state) {
 		one->state->coroutines++;

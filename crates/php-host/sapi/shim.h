@@ -103,6 +103,10 @@ void outboard_span_attribute(outboard_span_texts *texts, const char *key, size_t
 void outboard_span_end(const outboard_span *span, const char *name, size_t name_len, bool failed, outboard_span_texts *texts);
 void outboard_span_abandon(const outboard_span *span);
 
+/* database_rows.c */
+zend_long outboard_rows_of_mysqli(zval *subject, zval *result);
+zend_long outboard_rows_of_pgsql(zval *result);
+
 /* database_span.c */
 void outboard_database_span_startup(void);
 

@@ -25,7 +25,8 @@ static uint64_t now_us(void)
 bool outboard_span_begin(outboard_span *span)
 {
 	static uint32_t last;
-	if (!outboard_current || outboard_current->trace_detail == 0) {
+	/* A child that a script has forked has no gateway. */
+	if (!outboard_current || outboard_current->trace_detail == 0 || !SG(server_context)) {
 		return false;
 	}
 	last = last == UINT32_MAX ? 1 : last + 1;
@@ -81,7 +82,7 @@ static zend_string *text_of(zval *value)
 	ZVAL_DEREF(value);
 	switch (Z_TYPE_P(value)) {
 		case IS_STRING:
-			return strpprintf(0, "s%s", Z_STRVAL_P(value));
+			return strpprintf(0, "s%.1024s", Z_STRVAL_P(value)); /* The ring cuts it as well. */
 		case IS_LONG:
 			return strpprintf(0, "i" ZEND_LONG_FMT, Z_LVAL_P(value));
 		case IS_DOUBLE:

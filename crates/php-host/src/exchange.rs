@@ -217,7 +217,7 @@ impl Exchange {
     /// Sends a span that has ended.
     pub(crate) fn span(&mut self, call: SpanCall<'_>) {
         let mut payload = Vec::new();
-        Operation { id: Tag::default(), call: Call::Span(call) }.encode(&mut payload);
+        Operation { id: Tag::default(), span: 0, call: Call::Span(call) }.encode(&mut payload);
         let mut link = self.link.borrow_mut();
         if let Err(corrupt) = link.send_always(FrameKind::Operation, self.tag, &[&payload]) {
             link.set_broken(corrupt);

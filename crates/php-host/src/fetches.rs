@@ -4,6 +4,7 @@
 //! later one in the same slot; the gateway receives each cancellation once.
 
 use crate::link::Link;
+use crate::open_span;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
 use outboard_ring::spsc::Corrupt;
@@ -91,9 +92,9 @@ impl Fetches {
         fetch.generation = fetch.generation.wrapping_add(1);
         let id = Tag { slot, generation: fetch.generation };
         *fetch = Fetch { generation: id.generation, in_use: true, waiter, ..Fetch::default() };
-        self.send(link, request, Operation { id, call })?;
+        self.send(link, request, Operation { id, span: open_span::number(), call })?;
         for piece in body.chunks(link.largest_piece_bytes / 2) {
-            self.send(link, request, Operation { id, call: Call::FetchBody(piece) })?;
+            self.send(link, request, Operation { id, span: 0, call: Call::FetchBody(piece) })?;
         }
         link.publish();
         Ok(id_of(id))
@@ -179,7 +180,7 @@ impl Fetches {
         if complete {
             return Ok(());
         }
-        self.send(link, Tag::default(), Operation { id: tag, call: Call::Forget })?;
+        self.send(link, Tag::default(), Operation { id: tag, span: 0, call: Call::Forget })?;
         link.publish();
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! the ring in their order; body frames are stored only for requests that wait or are being
 //! handled. A corrupt ring ends the worker.
 
+use crate::open_span;
 use outboard_ring::channel::{Capacities, GatewayChannel, WaitCall, WorkerChannel};
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FRAME_HEADER_BYTES, FrameKind, Tag};
@@ -205,11 +206,11 @@ impl Link {
         self.calls = self.calls.wrapping_add(1);
         let id = Tag { slot: CALLS_SLOT, generation: self.calls };
         let mut payload = Vec::new();
-        Operation { id, call }.encode(&mut payload);
+        Operation { id, span: open_span::number(), call }.encode(&mut payload);
         self.send_always(FrameKind::Operation, request, &[&payload])?;
         for piece in body.chunks(self.largest_piece_bytes / 2) {
             payload.clear();
-            Operation { id, call: Call::FetchBody(piece) }.encode(&mut payload);
+            Operation { id, span: 0, call: Call::FetchBody(piece) }.encode(&mut payload);
             self.send_always(FrameKind::Operation, request, &[&payload])?;
         }
         self.publish();

@@ -34,6 +34,7 @@ mod ini_files;
 mod kept_memory;
 mod link;
 mod offload;
+mod open_span;
 mod poller;
 mod process;
 mod purge;

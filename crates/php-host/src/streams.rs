@@ -91,7 +91,8 @@ impl Streams {
             let (piece, tail) = rest.split_at(rest.len().min(link.largest_piece_bytes / 2));
             let call = StreamCall { is_last: tail.is_empty(), bytes: piece, ..*call };
             self.scratch.clear();
-            Operation { id: Tag::default(), call: Call::Stream(call) }.encode(&mut self.scratch);
+            let call = Call::Stream(call);
+            Operation { id: Tag::default(), span: 0, call }.encode(&mut self.scratch);
             link.send_always(FrameKind::Operation, Tag::default(), &[&self.scratch])?;
             rest = tail;
             if rest.is_empty() {

@@ -1,6 +1,7 @@
-//! [`RecentSlow`]: the latest requests that were written to the slow log, for the dashboard.
+//! [`RecentSlow`]: the latest requests that took long, for the dashboard.
 //!
-//! One per thread, which its pools of all generations share. Invariant: it holds at most [`REQUESTS_MAX`]
+//! One per thread for those that were written to the slow log, which its pools of all generations share, and one in the
+//! gateway for proxied ones. Invariant: it holds at most [`REQUESTS_MAX`]
 //! requests, of at most [`BACKTRACE_MAX_BYTES`] and [`LABEL_MAX_BYTES`] each.
 
 use outboard_admin_api::dashboard::SlowRequest;
@@ -17,7 +18,7 @@ pub struct RecentSlow(RefCell<VecDeque<SlowRequest>>);
 
 impl RecentSlow {
     /// Adds a request, and drops the earliest one if there is no room.
-    pub(crate) fn add(&self, mut request: SlowRequest) {
+    pub fn add(&self, mut request: SlowRequest) {
         shorten(&mut request.request, LABEL_MAX_BYTES);
         shorten(&mut request.backtrace, BACKTRACE_MAX_BYTES);
         let mut requests = self.0.borrow_mut();
@@ -54,6 +55,7 @@ mod tests {
                 request: format!("GET /{}", "ä".repeat(2_000)),
                 took_ms,
                 pid: None,
+                server: None,
                 backtrace: "#0 f()\n".repeat(9_000),
             });
         }

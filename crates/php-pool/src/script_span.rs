@@ -12,9 +12,9 @@ pub(crate) fn add(trace: Option<&Scope>, call: &SpanCall<'_>) {
     let mut texts = call.texts().map(|text| String::from_utf8_lossy(text).into_owned());
     let name = texts.next().filter(|name| !name.is_empty()).unwrap_or_else(|| "span".to_owned());
     let error = texts.next().unwrap_or_default();
-    let php = outer.span_id();
-    let mut span = Span::new(php.child(call.id), Kind::Internal, name);
-    span.parent = (call.parent != 0).then(|| php.child(call.parent));
+    let id_of = |number| outer.part(number).span_id();
+    let mut span = Span::new(id_of(call.id), Kind::Internal, name);
+    span.parent = (call.parent != 0).then(|| id_of(call.parent));
     span = span.between(call.start_us, call.end_us);
     if call.has_failed {
         if !error.is_empty() {

@@ -5,7 +5,7 @@
 //! the host numbers, and its completions repeat it.
 //!
 //! ```text
-//!  Operation:   u32 slot │ u32 generation │ u8 kind │ rest by kind
+//!  Operation:   u32 slot │ u32 generation │ u32 span │ u8 kind │ rest by kind
 //!  Completion:  u32 slot │ u32 generation │ u8 part │ rest by part
 //! ```
 
@@ -23,6 +23,8 @@ const TRUNCATED: Corrupt = Corrupt { what: "an operation is shorter than its len
 pub struct Operation<'a> {
     /// Its identifier in completions.
     pub id: Tag,
+    /// The number of the script's span that it is part of ([`crate::span`]); 0: none.
+    pub span: u32,
     /// The operation.
     pub call: Call<'a>,
 }
@@ -104,6 +106,7 @@ impl<'a> Operation<'a> {
     /// Appends the payload to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_tag(out, self.id);
+        out.extend_from_slice(&self.span.to_le_bytes());
         match &self.call {
             Call::Fetch(call) => {
                 out.push(FETCH);
@@ -140,6 +143,7 @@ impl<'a> Operation<'a> {
     pub fn decode(payload: &'a [u8]) -> Result<Self, Corrupt> {
         let mut rest = payload;
         let id = take_tag(&mut rest)?;
+        let span = take_u32(&mut rest)?;
         let call = match take(&mut rest, 1)?[0] {
             FETCH => Call::Fetch(FetchCall::decode(rest)?),
             FETCH_BODY => Call::FetchBody(rest),
@@ -150,7 +154,7 @@ impl<'a> Operation<'a> {
             SPAN => Call::Span(SpanCall::decode(rest)?),
             _ => return Err(Corrupt { what: "an operation of an unknown kind" }),
         };
-        Ok(Self { id, call })
+        Ok(Self { id, span, call })
     }
 }
 

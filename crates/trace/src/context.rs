@@ -58,10 +58,11 @@ impl TraceContext {
     /// The field in version 00.
     pub fn write(&self) -> [u8; Self::BYTES] {
         let mut field = [b'-'; Self::BYTES];
-        write_hex(&[0], &mut field[..2]);
+        field[..2].copy_from_slice(b"00");
         write_hex(&self.trace_id.0, &mut field[3..35]);
         write_hex(&self.span_id.0, &mut field[36..52]);
-        write_hex(&[self.flags()], &mut field[53..]);
+        // There are two flags.
+        field[53..].copy_from_slice(&[b'0', b'0' + self.flags()]);
         field
     }
 }

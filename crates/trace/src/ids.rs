@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 pub struct TraceId(pub(crate) [u8; 16]);
 
 /// The id of a span within its trace.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpanId(pub(crate) [u8; 8]);
 
 macro_rules! id {
@@ -85,13 +85,26 @@ fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// Writes bytes in lower-case hexadecimal digits; there is room for them.
+/// Writes bytes, a multiple of four, in lower-case hexadecimal digits; there is room for them. Each request to PHP
+/// has a field of them.
 pub(crate) fn write_hex(bytes: &[u8], digits: &mut [u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (byte, pair) in bytes.iter().zip(digits.chunks_exact_mut(2)) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
+    for (four, eight) in bytes.chunks_exact(4).zip(digits.chunks_exact_mut(8)) {
+        let four = u32::from_be_bytes(four.try_into().expect("the chunk has four bytes"));
+        eight.copy_from_slice(&hex_digits(four));
     }
+}
+
+/// The digits of a number, all at once.
+fn hex_digits(number: u32) -> [u8; 8] {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // A byte for each four bits.
+    let mut spread = u64::from(number);
+    spread = (spread | spread << 16) & 0x0000_ffff_0000_ffff;
+    spread = (spread | spread << 8) & 0x00ff_00ff_00ff_00ff;
+    spread = (spread | spread << 4) & (0x0f * EACH);
+    let is_letter = ((spread + 6 * EACH) >> 4) & EACH;
+    let distance = u64::from(b'a' - b'9' - 1);
+    (spread + u64::from(b'0') * EACH + is_letter * distance).to_be_bytes()
 }
 
 /// Random ids by xoroshiro128++ (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators"),
@@ -156,6 +169,13 @@ mod tests {
         let ids: HashSet<SpanId> = (0..4_000).map(|n| span.child(n)).collect();
         assert!(ids.len() == 4_000 && !ids.contains(&span));
         assert_eq!(span.child(7), span.child(7));
+    }
+
+    #[test]
+    fn digits_are_those_of_the_standard_library() {
+        for number in [0, 1, 0x9a09_f00f, 0x0123_4567, 0x89ab_cdef, u32::MAX] {
+            assert_eq!(hex_digits(number), format!("{number:08x}").as_bytes());
+        }
     }
 
     #[test]

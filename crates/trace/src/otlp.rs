@@ -43,6 +43,10 @@ pub fn span_entry(
         message.fixed_64(7, span.start_us.saturating_mul(1_000));
         // Two clocks may differ.
         message.fixed_64(8, span.end_us.max(span.start_us).saturating_mul(1_000));
+        if span.status > 0 {
+            let status = Value::from(u64::from(span.status));
+            message.message(9, |entry| attribute(entry, "http.response.status_code", &status));
+        }
         for (key, value) in &span.attributes {
             message.message(9, |entry| attribute(entry, key, value));
         }

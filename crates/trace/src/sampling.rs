@@ -56,8 +56,7 @@ impl Sampling {
     /// By the last seven bytes, which are random (level 2 of the specification, 3.2.2.3).
     fn chooses(&self, trace_id: TraceId) -> bool {
         const RANDOM_BITS: u32 = 56;
-        let bytes = trace_id.bytes();
-        let last = bytes[9..].iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+        let last = u128::from_be_bytes(trace_id.bytes()) as u64 & ((1 << RANDOM_BITS) - 1);
         u128::from(last) * 1_000_000 < u128::from(self.millionths) << RANDOM_BITS
     }
 }

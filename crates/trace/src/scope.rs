@@ -22,6 +22,10 @@ impl Scope {
         Self { recording, span_id }
     }
 
+    pub(crate) fn into_recording(self) -> Rc<Recording> {
+        self.recording
+    }
+
     /// The trace of the request.
     pub fn recording(&self) -> &Recording {
         &self.recording
@@ -30,6 +34,11 @@ impl Scope {
     /// A span within this one, which is added when it has ended.
     pub fn begin(&self) -> Self {
         Self { recording: self.recording.clone(), span_id: self.recording.span_id() }
+    }
+
+    /// The part of it that has this number ([`SpanId::child`]), which may not have ended.
+    pub fn part(&self, number: u32) -> Self {
+        Self { recording: self.recording.clone(), span_id: self.span_id.child(number) }
     }
 
     /// Whether spans are of use.

@@ -62,7 +62,9 @@ pub struct Span {
     pub start_us: u64,
     /// Its end.
     pub end_us: u64,
-    /// What is known of it.
+    /// The status of the response (`http.response.status_code`); 0: none.
+    pub status: u16,
+    /// What else is known of it.
     pub attributes: Vec<(Cow<'static, str>, Value)>,
     /// Why it failed; empty if that is not known, `None` if it did not fail.
     pub error: Option<Cow<'static, str>>,
@@ -78,6 +80,7 @@ impl Span {
             name: name.into(),
             start_us: 0,
             end_us: 0,
+            status: 0,
             attributes: Vec::new(),
             error: None,
         }
@@ -86,6 +89,11 @@ impl Span {
     /// Sets its time.
     pub fn between(self, start_us: u64, end_us: u64) -> Self {
         Self { start_us, end_us, ..self }
+    }
+
+    /// Sets the status of its response; 0: none.
+    pub fn with_status(self, status: u16) -> Self {
+        Self { status, ..self }
     }
 
     /// Adds an attribute.

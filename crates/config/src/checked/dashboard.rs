@@ -1,7 +1,9 @@
-//! The dashboard on an address. Invariant: there is none without a user.
+//! The dashboard on an address. Invariants: there is none without a user; passwords do not cross a network in the clear.
 
 use super::{BasicAuth, Context, ListenAddress, authentication, listen};
+use crate::diagnostic::Kind;
 use crate::raw;
+use crate::scalar::Fault;
 
 /// The dashboard on an address.
 #[derive(Clone, Debug)]
@@ -17,8 +19,18 @@ pub struct Dashboard {
 pub(super) fn dashboard(raw: &raw::Dashboard, context: &mut Context<'_>) -> Dashboard {
     let place = ["admin", "dashboard"];
     let mode = listen::DEFAULT_SOCKET_MODE;
+    let address = listen::address(&raw.listen, mode, &["admin", "dashboard", "listen"], context);
+    if let ListenAddress::Tcp(address) = &address
+        && !address.ip().to_canonical().is_loopback()
+    {
+        let fault = Fault::new(format!(
+            "{address} has no TLS, so that passwords cross the network in the clear"
+        ))
+        .hint("listen on 127.0.0.1, and add an app with TLS whose `proxy` leads there");
+        context.value(&["admin", "dashboard", "listen"], Kind::BadValue, fault);
+    }
     Dashboard {
-        listen: listen::address(&raw.listen, mode, &["admin", "dashboard", "listen"], context),
+        listen: address,
         hosts: raw.hosts.as_slice().iter().map(|host| host.0.clone()).collect(),
         basic_auth: authentication::basic_auth(&raw.basic_auth, &place, context),
     }

@@ -305,6 +305,18 @@ fn a_dashboard_on_an_address_has_a_user() {
     for auth in ["", "basic_auth = {}", "basic_auth.users = { ops = 'plain' }"] {
         assert!(parse(&text(auth)).is_err(), "{auth}");
     }
+    let at = |address: &str| {
+        let valid = text(&format!("basic_auth.users = {{ ops = '{hash}' }}"));
+        parse(&valid.replace("127.0.0.1:9180", address)).is_ok()
+    };
+    for address in
+        ["127.0.0.1:1", "127.8.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "unix:/run/ops"]
+    {
+        assert!(at(address), "{address}");
+    }
+    for address in ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "[2001:db8::1]:1", ":9180"] {
+        assert!(!at(address), "{address} is reachable without TLS");
+    }
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub struct Tracing {
     pub has_statements: bool,
     /// Peers whose trace context is continued.
     pub accept: AcceptContext,
+    /// Whether exports are compressed by gzip.
+    pub is_compressed: bool,
     /// Maximum memory of spans that wait, of all threads.
     pub buffer_bytes: u64,
     /// Maximum time for an export.
@@ -65,6 +67,7 @@ pub(super) fn tracing(raw: &raw::Tracing, context: &mut Context<'_>) -> Option<T
             raw::AcceptContext::Trusted => AcceptContext::Trusted,
             raw::AcceptContext::None => AcceptContext::None,
         },
+        is_compressed: raw.compression == raw::ExportCompression::Gzip,
         buffer_bytes: raw.buffer.0,
         timeout_ms: raw.timeout.0,
         delay_ms: raw.delay.0,

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Dashboard {
-    /// Its address. It is served by HTTP without TLS: passwords are safe on a loopback address, behind an app
-    /// with TLS whose `proxy` leads there.
+    /// Its address, on the loopback interface or a Unix socket: it is served by HTTP without TLS. Other machines reach it
+    /// by an app with TLS whose `proxy` leads there.
     pub(crate) listen: Address,
     /// Names by which browsers may request it, in addition to `localhost` and IP addresses. Requests with
     /// other names are refused, because a site could have one that resolves to this address.

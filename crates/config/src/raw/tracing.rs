@@ -34,6 +34,9 @@ pub(crate) struct Tracing {
     /// Peers whose `traceparent` is continued. A client can have all of its requests exported by it.
     #[schemars(extend("x-alias" = ["otel_trace_context", "propagate", "OTEL_PROPAGATORS"]))]
     pub(crate) accept: AcceptContext,
+    /// How exports are compressed. gzip makes them five times as small, and takes processor time in the background.
+    #[schemars(extend("x-alias" = ["OTEL_EXPORTER_OTLP_COMPRESSION"]))]
+    pub(crate) compression: ExportCompression,
     /// Maximum memory of spans that were not exported yet. At the limit, further spans are dropped
     /// and counted.
     #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1 GiB"))]
@@ -59,6 +62,17 @@ pub(crate) enum AcceptContext {
     None,
 }
 
+/// How exports are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum ExportCompression {
+    /// By gzip.
+    Gzip,
+    /// Not at all.
+    None,
+}
+
 impl Default for Tracing {
     fn default() -> Self {
         Self {
@@ -70,6 +84,7 @@ impl Default for Tracing {
             errors: true,
             statements: false,
             accept: AcceptContext::Trusted,
+            compression: ExportCompression::None,
             buffer: ByteSize(8 << 20),
             timeout: Period(10_000),
             delay: Period(1_000),

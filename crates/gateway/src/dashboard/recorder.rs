@@ -3,9 +3,10 @@
 //! Spawned by the server. Invariants: a server that has nothing to do is not woken; other tasks run between
 //! any few apps.
 
+use crate::app::App;
 use crate::gateway::Gateway;
 use crate::latencies::Phase;
-use outboard_dashboard::Totals;
+use outboard_dashboard::{APPS_MAX, AppTotals, Totals};
 use outboard_histogram::Snapshot;
 use outboard_log::Wall;
 use outboard_reactor::{activity, sleep, yield_now};
@@ -43,6 +44,12 @@ pub(super) async fn record(gateway: &Rc<Gateway>) {
         sum.waiting += other.waiting;
         let phases = sum.phases.iter_mut().zip(&other.phases);
         phases.for_each(|((_, sum), (_, other))| sum.add(other));
+        for app in other.apps {
+            match sum.apps.iter_mut().find(|known| known.name == app.name) {
+                Some(known) => known.add(&app),
+                None => sum.apps.push(app),
+            }
+        }
     }
     add_common(gateway, &mut sum);
     gateway.history.borrow_mut().add(sum);
@@ -64,17 +71,39 @@ async fn of_thread(gateway: &Gateway) -> Totals {
         totals.in_flight += in_flight as u64;
         totals.waiting += waiting as u64;
     }
-    totals.phases = Phase::ALL.map(|phase| (phase.name(), Snapshot::default())).into();
+    totals.phases = no_durations();
     let generation = gateway.generation();
     for apps in generation.apps.chunks(APPS_PER_TURN) {
         for app in apps {
-            for (phase, (_, sum)) in Phase::ALL.into_iter().zip(&mut totals.phases) {
-                app.latencies.add_phase(phase, sum);
+            if totals.apps.len() < APPS_MAX && app.latencies.classes() != [0; 6] {
+                let own = of_app(app);
+                let both = totals.phases.iter_mut().zip(&own.phases);
+                both.for_each(|((_, sum), (_, own))| sum.add(own));
+                totals.apps.push(own);
+            } else {
+                add_durations(app, &mut totals.phases);
             }
         }
         yield_now().await;
     }
     totals
+}
+
+/// What an app counts.
+fn of_app(app: &App) -> AppTotals {
+    let mut phases = no_durations();
+    add_durations(app, &mut phases);
+    AppTotals { name: app.config.name.clone(), classes: app.latencies.classes(), phases }
+}
+
+fn add_durations(app: &App, phases: &mut [(&'static str, Snapshot)]) {
+    for (phase, (_, sum)) in Phase::ALL.into_iter().zip(phases) {
+        app.latencies.add_phase(phase, sum);
+    }
+}
+
+fn no_durations() -> Vec<(&'static str, Snapshot)> {
+    Phase::ALL.map(|phase| (phase.name(), Snapshot::default())).into()
 }
 
 /// What all threads have in common.

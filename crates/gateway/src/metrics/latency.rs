@@ -32,6 +32,9 @@ pub(super) fn write(page: &mut Page, measured: Measured) {
             ("outboard_trace_dropped_spans_total", "Spans that were not exported.", |all| {
                 all.dropped
             }),
+            ("outboard_trace_rejected_spans_total", "Spans that the collector rejected.", |all| {
+                all.rejected
+            }),
             ("outboard_trace_failures_total", "Exports that failed, retried ones too.", |all| {
                 all.failures
             }),

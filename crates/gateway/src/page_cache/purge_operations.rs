@@ -28,7 +28,7 @@ impl PurgeOperations {
 
 impl Operations for PurgeOperations {
     fn begin(&self, requester: Requester, payload: &[u8]) {
-        let Ok(Operation { id, call: Call::Purge(call) }) = Operation::decode(payload) else {
+        let Ok(Operation { id, call: Call::Purge(call), .. }) = Operation::decode(payload) else {
             return self.others.begin(requester, payload);
         };
         let purge =

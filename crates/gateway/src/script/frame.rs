@@ -125,16 +125,17 @@ pub(super) fn request(
     let headers = headers.filter(|(name, _)| !(is_traced && is_trace_context(name)));
     // HTTP/1.0 may omit it.
     let missing_host = stated_host.filter(|_| head.header(input, b"host").is_none());
-    let headers = headers.chain(missing_host.map(|host| (&b"Host"[..], host)));
-    let early = connection.is_early.then_some((&b"Early-Data"[..], &b"1"[..]));
-    let headers = headers.chain(early);
+    let parent = extra.trace.map(|scope| scope.context().write());
+    let state = extra.trace.map_or(&b""[..], |scope| scope.recording().state());
+    let own: [Option<(&[u8], &[u8])>; 4] = [
+        missing_host.map(|host| (&b"Host"[..], host)),
+        connection.is_early.then_some((b"Early-Data", b"1")),
+        parent.as_ref().map(|parent| (&b"traceparent"[..], &parent[..])),
+        (!state.is_empty()).then_some((b"tracestate", state)),
+    ];
     let conditions = extra.for_cache.unwrap_or_default().iter();
     let headers = headers.chain(conditions.map(|(name, value)| (&name[..], &value[..])));
-    let parent = extra.trace.map(|scope| scope.context().write());
-    let parent = parent.iter().map(|parent| (&b"traceparent"[..], &parent[..]));
-    let state = extra.trace.map_or(&b""[..], |scope| scope.recording().state());
-    let state = (!state.is_empty()).then_some((&b"tracestate"[..], state));
-    let headers = headers.chain(parent).chain(state);
+    let headers = headers.chain(own.into_iter().flatten());
     encode(RequestParts { fixed, fields, headers, params }, &mut frame);
     frame
 }

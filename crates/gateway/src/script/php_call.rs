@@ -55,9 +55,7 @@ impl PhpCall {
         outer.add(queue.between(course.submitted_us(), started_at_us));
         if started_us.is_some() {
             let php = Span::new(scope.span_id(), SpanKind::Internal, "php");
-            let mut php = php
-                .between(started_at_us, ended_us)
-                .with("http.response.status_code", u64::from(status));
+            let mut php = php.between(started_at_us, ended_us).with_status(status);
             php.error = (status == 0 || status >= 500).then(|| "".into());
             outer.add(php);
         }

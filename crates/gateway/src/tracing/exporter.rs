@@ -4,20 +4,25 @@
 //! gone or refuses costs a bounded amount of memory and no request waits for it; what is not exported is
 //! counted.
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use outboard_config::Tracing;
 use outboard_log::{ErrorLog, Level};
-use outboard_reactor::{Event, now_ms, sleep, spawn, with_deadline};
+use outboard_reactor::{Event, now_ms, on_cpu_thread, sleep, spawn, with_deadline};
 use outboard_trace::{
-    Backoff, Batch, Ids, Resource, SpanQueue, is_retryable, request, retry_after_ms,
+    Backoff, Batch, Ids, PartialSuccess, Resource, SpanQueue, is_retryable, request, retry_after_ms,
 };
 use outboard_upstream::{Client, Error, Request, RequestHeaders, Url};
 use std::cell::{Cell, RefCell};
+use std::io::Write;
 use std::rc::Rc;
 
 /// Time for the last exports when the server stops.
 const LAST_MS: u64 = 2_000;
 /// The largest response of a collector that is read.
 const MAX_RESPONSE_BYTES: u64 = 64 << 10;
+/// Spans shrink to a fifth with the fastest level, to a sixth with the usual one.
+const GZIP_LEVEL: u32 = 1;
 
 /// Counts of spans.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,6 +31,8 @@ pub(crate) struct Exported {
     pub(crate) spans: u64,
     /// Spans that were dropped.
     pub(crate) dropped: u64,
+    /// Spans that the collector rejected from requests that it accepted.
+    pub(crate) rejected: u64,
     /// Attempts that failed.
     pub(crate) failures: u64,
     /// Size of the spans that wait.
@@ -38,6 +45,7 @@ impl Exported {
         Self {
             spans: self.spans + other.spans,
             dropped: self.dropped + other.dropped,
+            rejected: self.rejected + other.rejected,
             failures: self.failures + other.failures,
             held_bytes: self.held_bytes + other.held_bytes,
         }
@@ -58,6 +66,7 @@ struct Shared {
     is_closed: Cell<bool>,
     has_ended: Event,
     spans: Cell<u64>,
+    rejected: Cell<u64>,
     failures: Cell<u64>,
 }
 
@@ -77,6 +86,7 @@ impl Exporter {
             is_closed: Cell::new(false),
             has_ended: Event::default(),
             spans: Cell::new(0),
+            rejected: Cell::new(0),
             failures: Cell::new(0),
         });
         let attributes = vec![
@@ -92,6 +102,7 @@ impl Exporter {
             client: client.clone(),
             log: log.clone(),
             is_failing: Cell::new(false),
+            is_rejecting: Cell::new(false),
         };
         spawn(task.run());
         Self(shared)
@@ -111,6 +122,7 @@ impl Exporter {
         Exported {
             spans: self.0.spans.get(),
             dropped: queue.dropped(),
+            rejected: self.0.rejected.get(),
             failures: self.0.failures.get(),
             held_bytes: queue.held_bytes() as u64,
         }
@@ -139,7 +151,8 @@ impl Shared {
 
 /// How an attempt ended.
 enum Outcome {
-    Accepted,
+    /// Except for these.
+    Accepted(Option<PartialSuccess>),
     /// It may succeed later; the collector's own pause.
     Later(String, Option<u64>),
     Refused(String),
@@ -154,6 +167,7 @@ struct Task {
     client: Rc<Client>,
     log: Rc<ErrorLog>,
     is_failing: Cell<bool>,
+    is_rejecting: Cell<bool>,
 }
 
 impl Task {
@@ -176,30 +190,34 @@ impl Task {
 
     async fn export(&self, batch: Batch) {
         let mut backoff = Backoff::default();
-        let is_accepted = loop {
+        let accepted = loop {
             let outcome = match self.send(&batch).await {
                 Ok(outcome) => outcome,
                 Err(error) => Outcome::Later(error.message, None),
             };
             let (why, pause_ms) = match outcome {
-                Outcome::Accepted => break true,
+                Outcome::Accepted(partial) => break Some(partial.unwrap_or_default()),
                 Outcome::Later(why, pause_ms) => (why, Some(pause_ms)),
                 Outcome::Refused(why) => (why, None),
             };
             self.report(&why);
             let pause_ms = pause_ms.and_then(|own| backoff.next_ms(own, self.ids.number()));
             let Some(pause_ms) = pause_ms.filter(|_| !self.shared.is_closed.get()) else {
-                break false;
+                break None;
             };
             self.pause(pause_ms).await;
         };
-        if is_accepted {
-            self.shared.spans.set(self.shared.spans.get() + batch.spans);
+        let is_dropped = accepted.is_none();
+        if let Some(partial) = accepted {
+            let rejected = partial.rejected_spans.min(batch.spans);
+            self.shared.spans.update(|spans| spans + batch.spans - rejected);
+            self.shared.rejected.update(|all| all + rejected);
+            self.report_partial(rejected, &partial.message);
             if self.is_failing.replace(false) {
                 self.log.note(Level::Info, "tracing: the collector accepts spans again");
             }
         }
-        self.shared.queue.borrow_mut().release(batch, !is_accepted);
+        self.shared.queue.borrow_mut().release(batch, is_dropped);
     }
 
     /// Waits, unless the server stops.
@@ -219,16 +237,36 @@ impl Task {
         }
     }
 
+    /// One line when it begins.
+    fn report_partial(&self, rejected: u64, message: &str) {
+        let is_rejecting = rejected > 0 || !message.is_empty();
+        if !self.is_rejecting.replace(is_rejecting) && is_rejecting {
+            let endpoint = &self.settings.endpoint;
+            let text = match rejected {
+                0 => {
+                    format!("tracing: {endpoint} has accepted all spans, with a warning: {message}")
+                }
+                _ => format!("tracing: {endpoint} has rejected {rejected} spans: {message}"),
+            };
+            self.log.note(Level::Warn, &text);
+        }
+    }
+
     async fn send(&self, batch: &Batch) -> Result<Outcome, Error> {
         let mut headers = RequestHeaders::default();
         headers.add(b"Content-Type", b"application/x-protobuf")?;
         for (name, value) in &self.settings.headers {
             headers.add(name.as_bytes(), value.as_bytes())?;
         }
+        let mut body = request(&self.resource, &batch.entries);
+        if self.settings.is_compressed {
+            headers.add(b"Content-Encoding", b"gzip")?;
+            body = on_cpu_thread(move || gzip(&body)).await;
+        }
         let export = Request {
             method: b"POST".to_vec(),
             headers,
-            body: request(&self.resource, &batch.entries),
+            body,
             timeout_ms: self.settings.timeout_ms,
             connect_timeout_ms: self.settings.timeout_ms,
             max_body_bytes: MAX_RESPONSE_BYTES,
@@ -242,7 +280,7 @@ impl Task {
         // Its connection is used again.
         while response.read(&mut body).await? {}
         Ok(match status {
-            200..=299 => Outcome::Accepted,
+            200..=299 => Outcome::Accepted(PartialSuccess::parse(&body)),
             status if is_retryable(status) => {
                 let pause_ms = field(&response.headers, b"retry-after").and_then(retry_after_ms);
                 Outcome::Later(format!("status {status}"), pause_ms)
@@ -250,6 +288,12 @@ impl Task {
             status => Outcome::Refused(format!("status {status}")),
         })
     }
+}
+
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
+    let done = encoder.write_all(body).and_then(|()| encoder.finish());
+    done.expect("memory takes everything that is written")
 }
 
 /// The value of a field in header lines.

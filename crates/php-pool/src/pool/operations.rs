@@ -203,7 +203,9 @@ pub(crate) struct NoOperations;
 
 impl Operations for NoOperations {
     fn begin(&self, requester: Requester, payload: &[u8]) {
-        let Ok(Operation { id, call: Call::Fetch(_) }) = Operation::decode(payload) else { return };
+        let Ok(Operation { id, call: Call::Fetch(_), .. }) = Operation::decode(payload) else {
+            return;
+        };
         let message = "operations are not available to this app";
         let part = Part::Failed { failure: Failure::Busy, message };
         // A worker that has exited does not wait for it.
@@ -268,11 +270,15 @@ impl Pool {
     /// Queues an operation until the workers are not borrowed any more. A span is added to its trace at
     /// once: later the request may have ended.
     pub(super) fn queue_operation(&self, worker: &Worker, request: Tag, payload: &[u8]) {
-        if let Ok(Operation { call: Call::Span(call), .. }) = Operation::decode(payload) {
-            return script_span::add(worker.trace_of(request).as_ref(), &call);
-        }
-        let (way, memory) = (Way::Here(self.weak_self.clone()), worker.memory().clone());
         let trace = worker.trace_of(request);
+        let trace = match Operation::decode(payload) {
+            Ok(Operation { call: Call::Span(call), .. }) => {
+                return script_span::add(trace.as_ref(), &call);
+            }
+            Ok(Operation { span, .. }) if span != 0 => trace.map(|php| php.part(span)),
+            _ => trace,
+        };
+        let (way, memory) = (Way::Here(self.weak_self.clone()), worker.memory().clone());
         let context = trace.as_ref().map(Scope::context);
         let requester = Requester { way, worker: worker.id, request, memory, trace, context };
         self.pending_operations.borrow_mut().push_back((requester, payload.to_vec()));

@@ -63,6 +63,7 @@ impl Pool {
             request: exchange.label(),
             took_ms,
             pid: worker.process.pid,
+            server: None,
             backtrace: backtrace.trim_end().to_owned(),
         });
     }

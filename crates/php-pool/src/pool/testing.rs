@@ -163,7 +163,7 @@ impl StandIn {
     /// The ring is full.
     pub fn request(&mut self, pool: &Pool, id: Tag, call: Call<'_>) {
         let mut payload = Vec::new();
-        Operation { id, call }.encode(&mut payload);
+        Operation { id, span: 0, call }.encode(&mut payload);
         self.request_with(pool, &payload);
     }
 

@@ -27,11 +27,11 @@ pub fn operations(others: Rc<dyn Operations>, tasks: Option<Rc<Tasks>>) -> Rc<dy
 impl Operations for Tasks {
     fn begin(&self, requester: Requester, payload: &[u8]) {
         let is_task = match Operation::decode(payload) {
-            Ok(Operation { id, call: Call::Task(call) }) => {
+            Ok(Operation { id, call: Call::Task(call), .. }) => {
                 self.receive_call(requester.clone(), id, &call);
                 true
             }
-            Ok(Operation { id, call: Call::FetchBody(bytes) }) => {
+            Ok(Operation { id, call: Call::FetchBody(bytes), .. }) => {
                 self.receive_data(requester.worker(), id, bytes)
             }
             _ => false,
@@ -63,7 +63,7 @@ struct NoTasks(Rc<dyn Operations>);
 
 impl Operations for NoTasks {
     fn begin(&self, requester: Requester, payload: &[u8]) {
-        if let Ok(Operation { id, call: Call::Task(_) }) = Operation::decode(payload) {
+        if let Ok(Operation { id, call: Call::Task(_), .. }) = Operation::decode(payload) {
             let message = "the app has no task workers: set workers in its [tasks]";
             return fail(&requester, id, Failure::Busy, message);
         }

@@ -94,7 +94,7 @@ impl Site {
 
     fn send_operation(&mut self, id: Tag, call: Call<'_>) {
         let mut operation = Vec::new();
-        Operation { id, call }.encode(&mut operation);
+        Operation { id, span: 0, call }.encode(&mut operation);
         self.dispatcher.send(FrameKind::Operation, Tag::default(), &operation);
         poll(&self.app);
         poll(&self.app);

@@ -10,6 +10,7 @@ fn fetch() -> Operation<'static> {
     let options = FetchOptions { verify: true, decompress: false, http2: true };
     Operation {
         id: Tag { slot: 3, generation: 9 },
+        span: 77,
         call: Call::Fetch(FetchCall {
             url: b"https://example.org/a",
             method: b"POST",
@@ -47,14 +48,15 @@ fn operations_come_back_as_they_were() {
     let id = Tag { slot: 0, generation: 7 };
     for operation in [
         fetch(),
-        Operation { id, call: Call::FetchBody(b"bytes") },
-        Operation { id, call: Call::Forget },
+        Operation { id, span: 0, call: Call::FetchBody(b"bytes") },
+        Operation { id, span: 0, call: Call::Forget },
         Operation {
             id,
+            span: u32::MAX,
             call: Call::Purge(PurgeCall { is_soft: false, selected: vec![Selected::All] }),
         },
-        Operation { id, call: Call::Task(task(None)) },
-        Operation { id, call: Call::Task(task(Some(0))) },
+        Operation { id, span: 0, call: Call::Task(task(None)) },
+        Operation { id, span: 0, call: Call::Task(task(Some(0))) },
     ] {
         assert_eq!(Operation::decode(&operation_bytes(&operation)).unwrap(), operation);
     }

@@ -31,7 +31,7 @@ fn completions_reach_their_requester_in_order_and_no_successor() {
         let mut worker = StandIn::join(&pool, 1);
         let id = Tag { slot: 3, generation: 4 };
         let mut operation = Vec::new();
-        Operation { id, call: Call::Forget }.encode(&mut operation);
+        Operation { id, span: 0, call: Call::Forget }.encode(&mut operation);
         worker.send(FrameKind::Operation, Tag::default(), &operation);
         poll(&pool);
         let requester = stored.0.borrow()[0].clone();
@@ -77,7 +77,7 @@ fn a_fetch_without_operations_fails_at_once() {
             options,
         });
         let mut operation = Vec::new();
-        Operation { id, call }.encode(&mut operation);
+        Operation { id, span: 0, call }.encode(&mut operation);
         worker.send(FrameKind::Operation, request, &operation);
         poll(&pool);
         assert_eq!(worker.receive(), Some((FrameKind::Completion, request)));
