@@ -10,6 +10,7 @@ use crate::generation::Generation;
 use crate::logs::Sinks;
 use crate::shards::Shards;
 use crate::streams;
+use crate::upgrade_link::UpgradeLink;
 use outboard_buffer::{Memory, TempDir};
 use outboard_certificates::Manager;
 use outboard_config::{Config, ListenAddress, MemoryBudget};
@@ -65,6 +66,8 @@ pub(crate) struct Gateway {
     pub(crate) lost_spawner: Cell<bool>,
     /// Requests of the admin socket to the server's main task.
     pub(crate) control: ControlRequests,
+    /// The ways to the other servers of upgrades, on the lead.
+    pub(crate) links: RefCell<Vec<Rc<UpgradeLink>>>,
     /// The other threads.
     pub(crate) shards: Shards<Self>,
     /// What happened in the last hour; on the lead.
@@ -110,6 +113,7 @@ impl Gateway {
             share,
             lost_spawner: Cell::new(false),
             control: ControlRequests::default(),
+            links: RefCell::default(),
             shards: Shards::default(),
             history: RefCell::default(),
             viewers: Rc::default(),

@@ -70,6 +70,7 @@ mod streams;
 #[cfg(test)]
 mod testing;
 mod tracing;
+mod upgrade_link;
 mod upstream_admin;
 mod upstream_body;
 mod upstream_call;

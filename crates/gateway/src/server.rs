@@ -10,6 +10,7 @@ mod follower;
 mod followers;
 mod generation_builder;
 pub(crate) mod generation_shards;
+mod handover;
 mod heap;
 mod htaccess;
 mod lead;
@@ -29,6 +30,7 @@ use crate::privileges::{self, Privileges};
 pub use crate::server_error::ServerError;
 use crate::server_event::{self, Ready, ServerEvent};
 use crate::shards::{self, ShardHandle};
+use crate::upgrade_link::UpgradeLink;
 use crate::upstream_watch;
 use control_signals::{Command, ControlSignals};
 use drain::drain;
@@ -43,7 +45,7 @@ use outboard_config::Config;
 use outboard_http_server::{BindError, Role};
 use outboard_log::{Level, Opener};
 use outboard_reactor::{self as reactor, Interest, Share, Source, spawn};
-use outboard_upgrade::Successor;
+use outboard_upgrade::{Predecessor, Successor};
 use reload::reload;
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
@@ -91,7 +93,10 @@ async fn serve_on_loop(
     let Options { name, host_binary, load, .. } = options;
     let (rings, share) = (Rc::default(), Share { index: LEAD, count: threads });
     let slow = Rc::default();
-    let builder = GenerationBuilder { name, host_binary, memory, rings, slow, privileges, share };
+    let link = options.link.map(|(end, facts)| UpgradeLink::open(end, facts));
+    let link = link.transpose().map_err(ServerError::Io)?;
+    let builder =
+        GenerationBuilder { name, host_binary, memory, rings, slow, privileges, share, link };
     let shared = GenerationShards::new(&config, threads, None);
     let mut seed = Seed { number: 1, config: config.clone(), shared: shared.clone() };
     let (generation, sinks) = builder.open(1, config, None, &shared).await?;
@@ -122,6 +127,9 @@ async fn serve_on_loop(
         listeners::stop(&gateway);
         return outcome;
     }
+    if !take_over(&lead, options.predecessor.as_deref(), &signals).await? {
+        return Ok(());
+    }
     let admin_socket = match listening {
         Some(admin_socket) => admin_socket,
         None => listen()?,
@@ -142,8 +150,10 @@ async fn serve_on_loop(
     if let Some(predecessor) = &options.predecessor {
         let privileges = &lead.builder.privileges;
         let replaced = upgrade::replace(&gateway, predecessor, privileges, options.files).await;
-        if !replaced.map_err(ServerError::Io)? {
-            gateway.control.stop.set();
+        match (replaced.map_err(ServerError::Io)?, &lead.builder.link) {
+            (true, Some(link)) => link.succeed(),
+            (true, None) => {}
+            (false, _) => gateway.control.stop.set(),
         }
     }
     (options.notify)(&ServerEvent::Ready(ready_facts(&gateway, admin_socket)));
@@ -198,6 +208,23 @@ async fn wait_ready_or_stop(
     match unless_stopped(&lead.gateway, signals, ready).await {
         None => Some(Ok(())),
         Some(outcome) => outcome.err().map(Err),
+    }
+}
+
+/// Takes over what only one process can have. False: this server ends.
+async fn take_over(
+    lead: &Lead,
+    predecessor: Option<&Predecessor>,
+    signals: &ControlSignals,
+) -> Result<bool, ServerError> {
+    let (Some(predecessor), Some(link)) = (predecessor, &lead.builder.link) else {
+        return Ok(true);
+    };
+    link.join(&lead.gateway);
+    let acquired = handover::acquire(&lead.gateway, predecessor, link);
+    match unless_stopped(&lead.gateway, signals, acquired).await {
+        Some(acquired) => acquired.map_err(ServerError::setup),
+        None => Ok(false),
     }
 }
 

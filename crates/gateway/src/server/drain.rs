@@ -10,7 +10,8 @@ use outboard_reactor::{self as reactor, now_ms, spawn};
 use std::rc::Rc;
 
 /// Completes requests that have started, within the drain timeout. After an upgrade also those that are on
-/// their way on open connections, and tunnels stay open.
+/// their way on open connections, and tunnels stay open; tasks are left to the new server, but for those that
+/// run.
 pub(super) async fn drain(gateway: &Rc<Gateway>, is_upgraded: bool) {
     listeners::stop(gateway);
     datagrams::stop(gateway);
@@ -22,11 +23,21 @@ pub(super) async fn drain(gateway: &Rc<Gateway>, is_upgraded: bool) {
             spawn(end_idle(gateway.clone()));
         }
     }
-    gateway.generation().tasks().for_each(|tasks| tasks.stop());
+    let stop_tasks = || gateway.generation().tasks().for_each(|tasks| tasks.stop());
+    if !is_upgraded {
+        stop_tasks();
+    }
     let drain_timeout_ms = gateway.generation().config.drain_timeout_ms;
-    let until_ms = now_ms() + drain_timeout_ms;
-    while gateway.server.open_connections() > 0 && now_ms() < until_ms {
+    let (begun_ms, until_ms) = (now_ms(), now_ms() + drain_timeout_ms);
+    let is_needed = || {
+        gateway.server.open_connections() > 0
+            || (is_upgraded && (now_ms() < begun_ms + CRON_MS || is_needed_by_others(gateway)))
+    };
+    while is_needed() && now_ms() < until_ms {
         reactor::sleep(10).await;
+    }
+    if is_upgraded {
+        stop_tasks();
     }
     for pool in gateway.pools.borrow().iter() {
         pool.retire(until_ms.saturating_sub(now_ms()));
@@ -34,6 +45,7 @@ pub(super) async fn drain(gateway: &Rc<Gateway>, is_upgraded: bool) {
     let is_busy = || {
         gateway.pools.borrow().iter().any(|pool| !pool.is_gone())
             || gateway.generation().tasks().any(|tasks| tasks.is_writing())
+            || gateway.links.borrow().iter().any(|link| !link.is_quiet())
     };
     while is_busy() && now_ms() < until_ms + KILL_GRACE_MS {
         reactor::sleep(10).await;
@@ -47,6 +59,12 @@ pub(super) async fn drain(gateway: &Rc<Gateway>, is_upgraded: bool) {
     }
 }
 
+/// Whether tasks run, or an older server reads and writes records by this one.
+fn is_needed_by_others(gateway: &Gateway) -> bool {
+    gateway.generation().tasks().any(|tasks| tasks.is_busy())
+        || gateway.links.borrow().iter().any(|link| link.is_needed())
+}
+
 /// Closes the connections on which no request has arrived for a while, and only these: tunnels end with the
 /// server.
 async fn end_idle(gateway: Rc<Gateway>) {
@@ -56,5 +74,7 @@ async fn end_idle(gateway: Rc<Gateway>) {
 
 /// The time for a last request on a connection of HTTP/1.1 after an upgrade.
 const LAST_REQUEST_MS: u64 = 5_000;
+/// The time in which tasks of `cron` are queued that were due before the upgrade.
+const CRON_MS: u64 = 100;
 /// The time for killed workers to be reaped.
 const KILL_GRACE_MS: u64 = 500;
