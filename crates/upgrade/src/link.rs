@@ -5,7 +5,7 @@
 //! nothing, so callers bound what they send.
 
 use outboard_reactor::{Event, Stream, spawn};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
@@ -78,9 +78,11 @@ impl Link {
         self.is_closed.get() || (self.output.borrow().is_empty() && !self.is_sending.get())
     }
 
-    /// Sends no more. The other process notices when this one has no more of it.
+    /// Ends it: the other process notices.
     pub fn close(&self) {
         self.is_closed.set(true);
+        // If the other process has ended, it is closed already.
+        let _ = shutdown(self.reading.source(), Shutdown::Both);
         self.filled.set();
     }
 

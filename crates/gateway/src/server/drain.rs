@@ -1,7 +1,7 @@
 //! The end of a thread of the server.
 //!
-//! Called on each thread when the server stops. Invariant: it takes no longer than the drain timeout and
-//! the time to reap what was killed.
+//! Called on each thread when the server stops. Invariant: it takes no longer than the drain timeout, after an
+//! upgrade that of WebSocket, and the time to reap what was killed.
 
 use crate::datagrams;
 use crate::gateway::Gateway;
@@ -21,6 +21,7 @@ pub(super) async fn drain(gateway: &Rc<Gateway>, is_upgraded: bool) {
         true => {
             gateway.server.leave();
             spawn(end_idle(gateway.clone()));
+            spawn(end_tunnels(gateway.clone()));
         }
     }
     let stop_tasks = || gateway.generation().tasks().for_each(|tasks| tasks.stop());
@@ -50,6 +51,12 @@ pub(super) async fn drain(gateway: &Rc<Gateway>, is_upgraded: bool) {
     while is_busy() && now_ms() < until_ms + KILL_GRACE_MS {
         reactor::sleep(10).await;
     }
+    // Nothing needs the new server any more, which can recover tasks that were not finished.
+    gateway.links.borrow().iter().for_each(|link| link.close());
+    let tunnels_until_ms = begun_ms + tunnels_ms(gateway) + CLOSE_MS;
+    while is_upgraded && gateway.server.open_tunnels() > 0 && now_ms() < tunnels_until_ms {
+        reactor::sleep(10).await;
+    }
     let tracer = gateway.generation().tracer.clone();
     if let Some(tracer) = tracer {
         tracer.finish().await;
@@ -72,9 +79,22 @@ async fn end_idle(gateway: Rc<Gateway>) {
     gateway.server.close_idle();
 }
 
+/// Ends WebSocket connections once their time is over.
+async fn end_tunnels(gateway: Rc<Gateway>) {
+    reactor::sleep(tunnels_ms(&gateway)).await;
+    gateway.server.end_tunnels();
+}
+
+/// The time for WebSocket connections after an upgrade.
+fn tunnels_ms(gateway: &Gateway) -> u64 {
+    gateway.generation().config.websocket_drain_timeout_ms
+}
+
 /// The time for a last request on a connection of HTTP/1.1 after an upgrade.
 const LAST_REQUEST_MS: u64 = 5_000;
 /// The time in which tasks of `cron` are queued that were due before the upgrade.
 const CRON_MS: u64 = 100;
+/// The time for clients of WebSocket to respond to a close frame.
+const CLOSE_MS: u64 = 2_500;
 /// The time for killed workers to be reaped.
 const KILL_GRACE_MS: u64 = 500;
