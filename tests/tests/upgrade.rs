@@ -6,8 +6,8 @@
 #[allow(dead_code)]
 mod installed;
 
-use installed::{Installed, POOL, succeeded, text, with_http3};
-use outboard_e2e::{Backend, Docroot, Request, Server, Wire, connect, eventually, repeating};
+use installed::{Installed, POOL, succeeded, with_http3};
+use outboard_e2e::{Backend, Request, Server, Wire, connect, eventually, repeating};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{Read, Write};
