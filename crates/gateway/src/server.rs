@@ -30,7 +30,7 @@ use crate::privileges::{self, Privileges};
 pub use crate::server_error::ServerError;
 use crate::server_event::{self, Ready, ServerEvent};
 use crate::shards::{self, ShardHandle};
-use crate::upgrade_link::UpgradeLink;
+use crate::upgrade_link::{self, UpgradeLink};
 use crate::upstream_watch;
 use control_signals::{Command, ControlSignals};
 use drain::drain;
@@ -120,6 +120,7 @@ async fn serve_on_loop(
     let (handle, work) = ShardHandle::new();
     let started = Followers::start(&builder, &limits, &server, &handle).map_err(ServerError::Io)?;
     let (followers, handles) = started;
+    gateway.shards.set_own(handle);
     spawn(do_work(gateway.clone(), work));
     let starter = options.starter;
     let lead = Lead { gateway: gateway.clone(), builder, followers, load, starter, tls };
@@ -221,6 +222,7 @@ async fn take_over(
         return Ok(true);
     };
     link.join(&lead.gateway);
+    upgrade_link::share_purges(&lead.gateway);
     let acquired = handover::acquire(&lead.gateway, predecessor, link);
     match unless_stopped(&lead.gateway, signals, acquired).await {
         Some(acquired) => acquired.map_err(ServerError::setup),

@@ -1,7 +1,8 @@
-//! [`UpgradeLink`]: the way to the other server of an upgrade, for the entity store and tasks.
+//! [`UpgradeLink`]: the way to the other server of an upgrade, for the entity store, tasks and purges.
 //!
 //! On the lead of both servers, from the start of the new one to the end of the old one. Each process carries
-//! out the calls of the other for records, and queues the tasks that the other leaves. Invariants: tasks of
+//! out the calls of the other for records, queues the tasks that the other leaves, and purges the pages that the
+//! other purges. Invariants: a purge is sent to each process once; tasks of
 //! the old server begin here after it has left them, or has ended; what it has not finished then is recovered
 //! from the journal.
 
@@ -9,6 +10,7 @@ use crate::gateway::Gateway;
 use outboard_entity_store::Remote;
 use outboard_log::{Level, Wall};
 use outboard_operations::Elsewhere;
+use outboard_page_cache::Selector;
 use outboard_php_pool::tasks::Heir;
 use outboard_reactor::spawn;
 use outboard_upgrade::{Link, LinkFacts};
@@ -26,6 +28,8 @@ mod kind {
     pub(super) const TASK: u8 = 2;
     /// All tasks were left, at a time in Unix ms.
     pub(super) const LEFT: u8 = 3;
+    /// A purge: the app as above, 1 for a soft one, the selector.
+    pub(super) const PURGE: u8 = 4;
 }
 
 /// See the module.
@@ -135,6 +139,7 @@ impl UpgradeLink {
                 kind::CALL => spawn(self.clone().carry_out(content.to_vec())),
                 kind::REPLY => self.remote.receive(content),
                 kind::TASK => self.inherit(content),
+                kind::PURGE => self.purge(content),
                 kind::LEFT => {
                     let at_ms = content.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
                     self.left_at_ms.set(Some(at_ms.unwrap_or(0)));
@@ -160,10 +165,25 @@ impl UpgradeLink {
         }
     }
 
+    /// Purges, and passes it on to others.
+    fn purge(&self, content: &[u8]) {
+        let Some(gateway) = self.gateway.borrow().upgrade() else { return };
+        let Some((app, [is_soft, selector @ ..])) = of_app(content) else { return };
+        let Some((selector, _)) = Selector::decoded(selector) else { return };
+        let generation = gateway.generation();
+        let mut all = generation.apps.iter();
+        let found = all.find(|one| one.config.name.as_bytes() == app);
+        if let Some(cache) = found.and_then(|app| app.page_cache.as_ref()) {
+            cache.purge_from_outside(&selector, *is_soft == 1);
+        }
+        for link in gateway.links.borrow().iter().filter(|link| !std::ptr::eq(&***link, self)) {
+            link.link.send(framed(kind::PURGE, &[content]));
+        }
+    }
+
     fn inherit(&self, content: &[u8]) {
         let Some(gateway) = self.gateway.borrow().upgrade() else { return };
-        let Some((length, rest)) = content.split_first() else { return };
-        let Some((app, task)) = rest.split_at_checked((*length).into()) else { return };
+        let Some((app, task)) = of_app(content) else { return };
         let generation = gateway.generation();
         let mut all = generation.tasks();
         let found = all.find(|tasks| tasks.app().as_bytes() == app);
@@ -178,11 +198,38 @@ impl UpgradeLink {
 
 impl Heir for UpgradeLink {
     fn take(&self, app: &str, task: Vec<u8>) {
-        // The configuration allows no longer names.
-        let length = u8::try_from(app.len()).unwrap_or(u8::MAX);
-        let name = &app.as_bytes()[..length.into()];
-        self.link.send(framed(kind::TASK, &[&[length], name, &task]));
+        self.link.send(framed(kind::TASK, &[&named(app), &task]));
     }
+}
+
+/// Sends the purges of this generation's pages to the other servers of upgrades, if there are any.
+pub(crate) fn share_purges(gateway: &Rc<Gateway>) {
+    let Some(lead) = gateway.shards.own().filter(|_| !gateway.links.borrow().is_empty()) else {
+        return;
+    };
+    for app in &gateway.generation().apps {
+        let Some(cache) = &app.page_cache else { continue };
+        let (lead, name) = (lead.clone(), named(&app.config.name));
+        cache.set_outside(move |selector, is_soft| {
+            let frame = framed(kind::PURGE, &[&name, &[u8::from(is_soft)], &selector.encoded()]);
+            // On the lead, where the links are. No one waits for it.
+            let _ = lead.run(async move |gateway: Rc<Gateway>| {
+                gateway.links.borrow().iter().for_each(|link| link.link.send(frame.clone()));
+            });
+        });
+    }
+}
+
+/// The name of an app behind its length. The configuration allows no longer names.
+fn named(app: &str) -> Vec<u8> {
+    let length = u8::try_from(app.len()).unwrap_or(u8::MAX);
+    [&[length], &app.as_bytes()[..length.into()]].concat()
+}
+
+/// The name of an app, and what follows.
+fn of_app(content: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = content.split_first()?;
+    rest.split_at_checked((*length).into())
 }
 
 fn framed(kind: u8, parts: &[&[u8]]) -> Vec<u8> {

@@ -5,7 +5,7 @@
 //! everything again, as soon as the new process has ended; requests wait meanwhile.
 
 use crate::gateway::Gateway;
-use crate::upgrade_link::UpgradeLink;
+use crate::upgrade_link::{self, UpgradeLink};
 use outboard_entity_store::{OpenError, Store, StoreError};
 use outboard_log::Level;
 use outboard_operations::Entities;
@@ -47,7 +47,8 @@ impl Handover {
         let generation = gateway.generation();
         let store = generation.entities.as_ref().and_then(|entities| entities.store());
         let folder = store.and_then(|store| store.folder());
-        if folder.is_none() && generation.tasks().next().is_none() {
+        let has_pages = generation.apps.iter().any(|app| app.page_cache.is_some());
+        if folder.is_none() && generation.tasks().next().is_none() && !has_pages {
             return Ok(None);
         }
         let names = store.into_iter().flat_map(|store| store.namespaces());
@@ -56,6 +57,7 @@ impl Handover {
         let (own, of_successor) = Link::pair()?;
         let link = UpgradeLink::open(own, facts.clone())?;
         link.join(gateway);
+        upgrade_link::share_purges(gateway);
         let (gateway, release) = (gateway.clone(), Rc::default());
         Ok(Some((Self { gateway, link, release, is_complete: false }, (of_successor, facts))))
     }

@@ -155,7 +155,10 @@ fn options(one: &Directive, all: &[String], group: &mut Table, draft: &mut Draft
                 let statuses = statuses.split(',').map(text);
                 group.insert("failure_status".to_owned(), Value::Array(statuses.collect()));
             }
-            ("nofailover" | "growth" | "scolonpathdelim" | "timeout" | "keepalive" | "nocanon", _) => {}
+            (
+                "nofailover" | "growth" | "scolonpathdelim" | "timeout" | "keepalive" | "nocanon",
+                _,
+            ) => {}
             _ => draft.omit(one, format!("`{name}`: see the keys of [upstream.NAME]")),
         }
     }
