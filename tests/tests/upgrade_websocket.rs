@@ -1,5 +1,5 @@
-//! WebSocket across upgrades and reloads, by HTTP/1.1, HTTP/2 and HTTP/3: no message is lost, and who is left
-//! at the end gets a close frame.
+//! WebSocket across upgrades and reloads, by HTTP/1.1, HTTP/2 and HTTP/3: no message is lost, and connections
+//! that are left at the end get a close frame.
 
 #![forbid(unsafe_code)]
 
@@ -137,7 +137,7 @@ fn no_message_is_lost_by_http3() {
     no_message_is_lost(Protocol::Http3);
 }
 
-/// Whoever does not end in time is closed between two messages.
+/// A connection that does not end in time is closed between two messages.
 fn a_close_frame_ends_the_rest(protocol: Protocol) {
     let backend = Backend::start();
     let general = "drain_timeout = \"20s\"\nwebsocket_drain_timeout = \"500ms\"\n";

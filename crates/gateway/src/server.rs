@@ -30,7 +30,7 @@ use crate::privileges::{self, Privileges};
 pub use crate::server_error::ServerError;
 use crate::server_event::{self, Ready, ServerEvent};
 use crate::shards::{self, ShardHandle};
-use crate::upgrade_link::{self, UpgradeLink};
+use crate::upgrade_link::UpgradeLink;
 use crate::upstream_watch;
 use control_signals::{Command, ControlSignals};
 use drain::drain;
@@ -45,14 +45,13 @@ use outboard_config::Config;
 use outboard_http_server::{BindError, Role};
 use outboard_log::{Level, Opener};
 use outboard_reactor::{self as reactor, Interest, Share, Source, spawn};
-use outboard_upgrade::{Predecessor, Successor};
+use outboard_upgrade::Successor;
 use reload::reload;
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use upgrade::UpgradeError;
 
 /// Checks the files that a configuration names and that are needed at the start: certificates and
 /// keys. Nothing is started.
@@ -128,7 +127,7 @@ async fn serve_on_loop(
         listeners::stop(&gateway);
         return outcome;
     }
-    if !take_over(&lead, options.predecessor.as_deref(), &signals).await? {
+    if !handover::take_over(&lead, options.predecessor.as_deref(), &signals).await? {
         return Ok(());
     }
     let admin_socket = match listening {
@@ -212,24 +211,6 @@ async fn wait_ready_or_stop(
     }
 }
 
-/// Takes over what only one process can have. False: this server ends.
-async fn take_over(
-    lead: &Lead,
-    predecessor: Option<&Predecessor>,
-    signals: &ControlSignals,
-) -> Result<bool, ServerError> {
-    let (Some(predecessor), Some(link)) = (predecessor, &lead.builder.link) else {
-        return Ok(true);
-    };
-    link.join(&lead.gateway);
-    upgrade_link::share_purges(&lead.gateway);
-    let acquired = handover::acquire(&lead.gateway, predecessor, link);
-    match unless_stopped(&lead.gateway, signals, acquired).await {
-        Some(acquired) => acquired.map_err(ServerError::setup),
-        None => Ok(false),
-    }
-}
-
 /// Without its spawner a gateway without root's privileges cannot start PHP, and only root can
 /// start one.
 async fn stop_without_spawner(gateway: Rc<Gateway>, spawner: Source) {
@@ -270,7 +251,7 @@ async fn handle_commands(
             Command::Stop => return None,
             Command::ReopenLogs => spawn(reopen_logs(gateway.clone())),
             Command::Upgrade => {
-                if let Some(successor) = upgraded(lead, signals).await {
+                if let Some(successor) = upgrade::upgraded(lead, signals).await {
                     return Some(successor);
                 }
             }
@@ -297,31 +278,6 @@ async fn handle_commands(
             }
         }
     }
-}
-
-/// The new server, which accepts connections; `None`: everything is as before.
-async fn upgraded(lead: &Lead, signals: &ControlSignals) -> Option<Successor> {
-    let gateway = &lead.gateway;
-    let waiters = gateway.control.take_upgrade_waiters();
-    gateway.server.log(Level::Info, "upgrading: starting the new program");
-    let outcome = unless_stopped(gateway, signals, upgrade::start(lead)).await;
-    let outcome = outcome.unwrap_or_else(|| Err(UpgradeError::Stopping));
-    match &outcome {
-        Ok(successor) => {
-            let text = format!("process {} has taken over", successor.pid());
-            gateway.server.log(Level::Info, &text);
-        }
-        Err(error) => {
-            let text = format!("the upgrade failed, nothing has changed: {error}");
-            gateway.server.log(Level::Error, &text);
-        }
-    }
-    let reply = match &outcome {
-        Ok(successor) => Ok(successor.pid()),
-        Err(error) => Err(error.to_string()),
-    };
-    waiters.iter().for_each(|waiter| waiter.complete(reply.clone()));
-    outcome.ok()
 }
 
 /// Binds everything at the start.

@@ -1,10 +1,14 @@
 //! [`Handover`]: what only one process can have (the entity store, tasks) moves to the new server.
 //!
-//! Used by the upgrade of the old server; [`acquire`] is the part of the new one. Invariants: the files of
+//! Used by the upgrade of the old server; [`take_over`] is the part of the new one. Invariants: the files of
 //! the store are closed here before they are opened there; unless the upgrade succeeds, this server has
 //! everything again, as soon as the new process has ended; requests wait meanwhile.
 
+use super::control_signals::ControlSignals;
+use super::lead::Lead;
+use super::unless_stopped;
 use crate::gateway::Gateway;
+use crate::server_error::ServerError;
 use crate::upgrade_link::{self, UpgradeLink};
 use outboard_entity_store::{OpenError, Store, StoreError};
 use outboard_log::Level;
@@ -155,12 +159,30 @@ fn store(gateway: &Gateway) -> Option<Rc<Store>> {
     store.folder().is_some().then_some(store)
 }
 
+/// Takes over what only one process can have. False: this server ends.
+pub(super) async fn take_over(
+    lead: &Lead,
+    predecessor: Option<&Predecessor>,
+    signals: &ControlSignals,
+) -> Result<bool, ServerError> {
+    let (Some(predecessor), Some(link)) = (predecessor, &lead.builder.link) else {
+        return Ok(true);
+    };
+    link.join(&lead.gateway);
+    upgrade_link::share_purges(&lead.gateway);
+    let acquired = acquire(&lead.gateway, predecessor, link);
+    match unless_stopped(&lead.gateway, signals, acquired).await {
+        Some(acquired) => acquired.map_err(ServerError::setup),
+        None => Ok(false),
+    }
+}
+
 /// As the new server, whose PHP has started: takes over the store, and waits for what was in memory. False:
 /// the old server goes on.
 ///
 /// # Errors
 /// The store cannot be opened.
-pub(super) async fn acquire(
+async fn acquire(
     gateway: &Rc<Gateway>,
     predecessor: &Predecessor,
     link: &Rc<UpgradeLink>,

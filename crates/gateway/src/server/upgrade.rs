@@ -1,11 +1,13 @@
 //! The upgrade: a newer program takes over the sockets of this server.
 //!
-//! Called by the server on the lead, as the old server ([`start`]) and as the new one ([`replace`]).
+//! Called by the server on the lead, as the old server ([`upgraded`]) and as the new one ([`replace`]).
 //! Invariants: until the new server accepts connections nothing has changed; what only one process can
 //! have open (the entity store, tasks) moves by a [`Handover`].
 
+use super::control_signals::ControlSignals;
 use super::handover::Handover;
 use super::lead::Lead;
+use super::unless_stopped;
 use crate::gateway::Gateway;
 use crate::listeners;
 use crate::privileges::Privileges;
@@ -28,7 +30,7 @@ const READY_MS: u64 = 120_000;
 
 /// Why there was no upgrade.
 #[derive(Debug)]
-pub(super) enum UpgradeError {
+enum UpgradeError {
     /// The entity store cannot be closed.
     Store(StoreError),
     /// No program can be started.
@@ -63,11 +65,36 @@ impl std::error::Error for UpgradeError {
     }
 }
 
+/// The new server, which accepts connections; `None`: everything is as before.
+pub(super) async fn upgraded(lead: &Lead, signals: &ControlSignals) -> Option<Successor> {
+    let gateway = &lead.gateway;
+    let waiters = gateway.control.take_upgrade_waiters();
+    gateway.server.log(Level::Info, "upgrading: starting the new program");
+    let outcome = unless_stopped(gateway, signals, start(lead)).await;
+    let outcome = outcome.unwrap_or_else(|| Err(UpgradeError::Stopping));
+    match &outcome {
+        Ok(successor) => {
+            let text = format!("process {} has taken over", successor.pid());
+            gateway.server.log(Level::Info, &text);
+        }
+        Err(error) => {
+            let text = format!("the upgrade failed, nothing has changed: {error}");
+            gateway.server.log(Level::Error, &text);
+        }
+    }
+    let reply = match &outcome {
+        Ok(successor) => Ok(successor.pid()),
+        Err(error) => Err(error.to_string()),
+    };
+    waiters.iter().for_each(|waiter| waiter.complete(reply.clone()));
+    outcome.ok()
+}
+
 /// Starts the program that is at this one's path now, and waits until it accepts connections.
 ///
 /// # Errors
 /// It does not; everything is as before.
-pub(super) async fn start(lead: &Lead) -> Result<Successor, UpgradeError> {
+async fn start(lead: &Lead) -> Result<Successor, UpgradeError> {
     let gateway = &lead.gateway;
     let Some(starter) = &lead.starter else {
         let why = "this server is not one of `outboard serve`";
