@@ -167,6 +167,24 @@ fn a_running_request_is_completed_by_the_old_server() {
 }
 
 #[test]
+fn of_two_upgrades_at_a_time_each_has_an_outcome() {
+    let server = Installed::start(POOL);
+    let before = server.pid();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| server.upgrade());
+        let outcomes = [server.upgrade(), other.join().unwrap()];
+        let succeeded = outcomes.iter().filter(|output| output.status.success()).count();
+        for output in outcomes.iter().filter(|output| !output.status.success()) {
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert!(message.contains("another process serves now"), "{message}");
+        }
+        assert!(succeeded > 0);
+    });
+    assert_ne!(server.pid(), before);
+    server.site.client().get("/hello.php").expect(200).saying("Hello, world\n");
+}
+
+#[test]
 fn an_idle_connection_has_one_more_request() {
     let server = Installed::start(POOL);
     let mut wire = server.site.wire();

@@ -162,6 +162,11 @@ async fn serve_on_loop(
     }
     let successor = handle_commands(&lead, &signals, &options.notify).await;
     let is_upgraded = successor.is_some();
+    gateway.control.end(if is_upgraded {
+        "another process serves now"
+    } else {
+        "the server stops"
+    });
     match &successor {
         Some(new) => (options.notify)(&ServerEvent::HandedOver { pid: new.pid() }),
         None => (options.notify)(&ServerEvent::Stopping),
