@@ -9,6 +9,7 @@ mod installed;
 
 use installed::{Installed, POOL, succeeded, text, with_http3};
 use outboard_e2e::{Backend, Bridge, Protocol, connect, repeating};
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -150,6 +151,22 @@ fn a_close_frame_ends_the_rest(protocol: Protocol) {
     let mut rest = Vec::new();
     let _ = socket.stream.read_to_end(&mut rest);
     assert_eq!(rest, b"", "nothing follows the close frame");
+    server.site.logs(&["info  stopped"]);
+}
+
+/// Whatever the time that it has: systemd stops all processes of the unit.
+#[test]
+fn a_stop_of_the_old_server_ends_its_websockets() {
+    let backend = Backend::start();
+    let general = "websocket_drain_timeout = \"1h\"\n";
+    let (server, address, _bridge) = start(Protocol::Http1, general, &backend);
+    let mut socket = WebSocket::open(address);
+    let old = i32::try_from(server.pid()).unwrap();
+    succeeded(&server.upgrade(), &server.site);
+    assert!(socket.exchange());
+    kill_process(Pid::from_raw(old).unwrap(), Signal::TERM).unwrap();
+    while socket.exchange() {}
+    socket.stream.write_all(&frame(CLOSE, &1001_u16.to_be_bytes())).unwrap();
     server.site.logs(&["info  stopped"]);
 }
 

@@ -33,7 +33,7 @@ use crate::shards::{self, ShardHandle};
 use crate::upgrade_link::UpgradeLink;
 use crate::upstream_watch;
 use control_signals::{Command, ControlSignals};
-use drain::drain;
+use drain::{drain, end_tunnels_at_stop};
 use follower::{Seed, do_work};
 use followers::Followers;
 use generation_builder::GenerationBuilder;
@@ -172,6 +172,9 @@ async fn serve_on_loop(
         None => (options.notify)(&ServerEvent::Stopping),
     }
     gateway.server.log(Level::Info, "stopping: completing running requests");
+    if is_upgraded {
+        spawn(end_tunnels_at_stop(gateway.clone(), signals));
+    }
     // The other threads drain while this one does.
     let drained = lead.followers.drain(is_upgraded);
     if let Some(successor) = successor {

@@ -3,11 +3,14 @@
 //! Called on each thread when the server stops. Invariant: it takes no longer than the drain timeout, after an
 //! upgrade that of WebSocket, and the time to reap what was killed.
 
+use super::control_signals::ControlSignals;
 use crate::datagrams;
 use crate::gateway::Gateway;
 use crate::listeners;
 use outboard_reactor::{self as reactor, now_ms, spawn};
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 
 /// Completes requests that have started, within the drain timeout. After an upgrade also those that are on
 /// their way on open connections, and tunnels stay open; tasks are left to the new server, but for those that
@@ -83,6 +86,14 @@ async fn end_idle(gateway: Rc<Gateway>) {
 async fn end_tunnels(gateway: Rc<Gateway>) {
     reactor::sleep(tunnels_ms(&gateway)).await;
     gateway.server.end_tunnels();
+}
+
+/// As the old server of an upgrade: a stop ends WebSocket connections before their time is over.
+pub(super) async fn end_tunnels_at_stop(gateway: Rc<Gateway>, signals: ControlSignals) {
+    let is_stopped = || if signals.should_stop(&gateway) { Poll::Ready(()) } else { Poll::Pending };
+    poll_fn(|_| is_stopped()).await;
+    gateway.server.end_tunnels();
+    gateway.shards.on_followers(async |follower| follower.server.end_tunnels()).await;
 }
 
 /// The time for WebSocket connections after an upgrade.
