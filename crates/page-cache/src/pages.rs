@@ -54,8 +54,11 @@ pub struct Pages {
     outside: OnceLock<Outside>,
 }
 
+/// Sends a purge, and whether it is a soft one.
+type SendPurge = Box<dyn Fn(&Selector, bool) + Send + Sync>;
+
 /// See [`Pages::outside`].
-struct Outside(Box<dyn Fn(&Selector, bool) + Send + Sync>);
+struct Outside(SendPurge);
 
 impl fmt::Debug for Outside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
