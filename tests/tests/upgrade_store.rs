@@ -76,6 +76,11 @@ fn five_upgrades_under_load_lose_no_record() {
             assert_ne!(server.pid(), before);
         }
     });
+    let output = server.site.child().output();
+    output
+        .lines()
+        .filter(|line| line.contains("store has moved"))
+        .for_each(|line| println!("{line}"));
     let counted = counted.into_inner();
     println!("{counted} counted, 0 lost, repeated or failed");
     assert!(counted > 50);

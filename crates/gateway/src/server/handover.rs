@@ -39,6 +39,8 @@ struct Release {
     is_running: Cell<bool>,
     is_done: Cell<bool>,
     ended: Event,
+    /// When calls began to wait.
+    begun_ms: Cell<u64>,
 }
 
 impl Handover {
@@ -78,6 +80,7 @@ impl Handover {
         self.gateway.generation().tasks().for_each(|tasks| tasks.hold());
         let Some(store) = store else { return Ok(()) };
         self.release.is_running.set(true);
+        self.release.begun_ms.set(now_ms());
         let release = self.release.clone();
         // In a task of its own, since it may not stop in the middle.
         spawn(async move {
@@ -108,6 +111,10 @@ impl Handover {
         self.is_complete = true;
         if let Some(store) = store(&self.gateway) {
             store.leave_to(self.link.remote());
+            let waited_ms = now_ms() - self.release.begun_ms.get();
+            let text =
+                format!("the entity store has moved; requests for records waited {waited_ms} ms");
+            self.gateway.server.log(Level::Info, &text);
         }
         self.link.leave_tasks(&self.gateway);
     }
