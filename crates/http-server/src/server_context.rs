@@ -205,7 +205,7 @@ impl ServerContext {
     }
 
     /// Whether tunnels, such as WebSocket, close.
-    pub(crate) fn ends_tunnels(&self) -> bool {
+    pub fn ends_tunnels(&self) -> bool {
         self.phase.get() == Phase::Draining || self.ends_tunnels.get()
     }
 

@@ -35,12 +35,13 @@ pub(crate) async fn try_handle(
     app: &Rc<App>,
     proxied: &Proxied,
 ) -> Option<ResponseSummary> {
-    let is_draining = connection.context.is_draining();
+    // After an upgrade a request that is on its way may still begin one.
+    let is_ending = connection.context.ends_tunnels();
     let buffers = connection.buffers();
     let offered = buffers.head.upgrade(&buffers.input)?;
     let has_body = !matches!(buffers.head.body(), BodyFraming::None | BodyFraming::Length(0));
     let is_websocket = ctx.request.method == Method::Get && offered.eq_ignore_ascii_case(WEBSOCKET);
-    if !is_websocket || has_body || is_draining {
+    if !is_websocket || has_body || is_ending {
         return None;
     }
     Some(match connect(connection, ctx, app, proxied).await {
