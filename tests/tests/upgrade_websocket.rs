@@ -28,7 +28,13 @@ struct WebSocket {
 }
 
 impl WebSocket {
-    fn open(address: SocketAddr) -> WebSocket {
+    /// Opens one. A request that a server rejects by GOAWAY was not processed, and is repeated by clients
+    /// (RFC 9113 8.7, RFC 9114 4.1.1).
+    fn open(address: SocketAddr, protocol: Protocol) -> WebSocket {
+        (0..10).find_map(|_| WebSocket::try_open(address, protocol)).expect("a server")
+    }
+
+    fn try_open(address: SocketAddr, protocol: Protocol) -> Option<WebSocket> {
         let mut stream = connect(address);
         let request = "GET /frames HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: b3V0Ym9hcmQgaHR0cC8yIQ==\r\n\r\n";
@@ -36,11 +42,14 @@ impl WebSocket {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
-            stream.read_exact(&mut byte).expect("the head");
+            match stream.read_exact(&mut byte) {
+                Err(_) if head.is_empty() && protocol != Protocol::Http1 => return None,
+                read => read.expect("the head"),
+            }
             head.extend(byte);
         }
         assert!(head.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&head));
-        WebSocket { stream, sent: 0 }
+        Some(WebSocket { stream, sent: 0 })
     }
 
     /// Sends a message and receives its echo; false if the server closes instead.
@@ -101,7 +110,7 @@ fn no_message_is_lost(protocol: Protocol) {
     let (messages, opened) = (AtomicU64::new(0), AtomicU64::new(0));
     let client = |is_over: &dyn Fn() -> bool| {
         while !is_over() {
-            let mut socket = WebSocket::open(address);
+            let mut socket = WebSocket::open(address, protocol);
             opened.fetch_add(1, Ordering::Relaxed);
             while !is_over() && socket.sent < 3_000 {
                 assert!(socket.exchange());
@@ -143,7 +152,7 @@ fn a_close_frame_ends_the_rest(protocol: Protocol) {
     let backend = Backend::start();
     let general = "drain_timeout = \"20s\"\nwebsocket_drain_timeout = \"500ms\"\n";
     let (server, address, _bridge) = start(protocol, general, &backend);
-    let mut socket = WebSocket::open(address);
+    let mut socket = WebSocket::open(address, protocol);
     assert!(socket.exchange());
     succeeded(&server.upgrade(), &server.site);
     while socket.exchange() {}
@@ -160,7 +169,7 @@ fn a_stop_of_the_old_server_ends_its_websockets() {
     let backend = Backend::start();
     let general = "websocket_drain_timeout = \"1h\"\n";
     let (server, address, _bridge) = start(Protocol::Http1, general, &backend);
-    let mut socket = WebSocket::open(address);
+    let mut socket = WebSocket::open(address, Protocol::Http1);
     let old = i32::try_from(server.pid()).unwrap();
     succeeded(&server.upgrade(), &server.site);
     assert!(socket.exchange());
