@@ -545,6 +545,10 @@ fn a_dead_server_of_forward_auth_admits_and_refuses_nobody() {
     }
     let status = site.status();
     assert_eq!(status["upstreams"][0]["name"], "auth", "{status}");
-    drop((one, other));
+    for replica in [&one, &other] {
+        let url = format!("http://{}", replica.address());
+        let output = site.command("upstreams", &["drain", "auth", &url]);
+        assert!(output.status.success(), "{output:?}");
+    }
     assert!(site.client().get("/hello.php").status >= 500);
 }
