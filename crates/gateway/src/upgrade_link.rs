@@ -212,10 +212,10 @@ pub(crate) fn share_purges(gateway: &Rc<Gateway>) {
         let (lead, name) = (lead.clone(), named(&app.config.name));
         cache.set_outside(move |selector, is_soft| {
             let frame = framed(kind::PURGE, &[&name, &[u8::from(is_soft)], &selector.encoded()]);
-            // On the lead, where the links are. No one waits for it.
-            let _ = lead.run(async move |gateway: Rc<Gateway>| {
+            // On the lead, where the links are. The purge does not wait for it.
+            drop(lead.run(async move |gateway: Rc<Gateway>| {
                 gateway.links.borrow().iter().for_each(|link| link.link.send(frame.clone()));
-            });
+            }));
         });
     }
 }

@@ -204,9 +204,7 @@ fn start_tasks(
     let name = config.kv_namespace.as_deref();
     let namespace = name.and_then(|name| entities?.namespace(name).cloned());
     let journal = namespace.map(|namespace| TaskJournal::new(namespace, &app.name));
-    let tasks =
-        Tasks::start(&app.name, config.clone(), (pool, memory), journal, logs.error.clone());
-    tasks
+    Tasks::start(&app.name, config.clone(), (pool, memory), journal, logs.error.clone())
 }
 
 #[cfg(test)]
