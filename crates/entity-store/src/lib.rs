@@ -37,7 +37,6 @@ mod queue;
 mod record;
 mod redis;
 mod remote;
-mod scan;
 mod settings;
 mod store;
 mod syncer;
@@ -48,11 +47,10 @@ pub use admission::Admission;
 pub use backup::{BackupError, Restored, read_backup, write_backup_head, write_backup_record};
 pub use change::{Change, Condition, Write, Written};
 pub use error::{OpenError, StoreError};
-pub use namespace::Namespace;
+pub use namespace::{Namespace, Scan};
 pub use record::{ID_MAX_BYTES, Record, is_id};
 pub use redis::probe;
 pub use remote::Remote;
-pub use scan::Scan;
 pub use settings::{
     Durability, Engine, Mode, NamespaceSettings, Overload, RedisSettings, Settings,
 };

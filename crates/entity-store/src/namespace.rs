@@ -4,6 +4,8 @@
 //! engine, except for durability; while the records move to another process (`store/handover`), calls
 //! wait, and nothing of the namespace is open here.
 
+mod scan;
+
 use crate::change::{Write, Written};
 use crate::disk::Disk;
 use crate::error::StoreError;
@@ -11,13 +13,15 @@ use crate::memory::Memory;
 use crate::record::{Record, is_id};
 use crate::redis::Redis;
 use crate::remote::Remote;
-use crate::scan::{Cursors, Scan};
 use crate::settings::{Durability, NamespaceSettings};
 use crate::types::Stats;
+use scan::Cursors;
 use std::cell::{Cell, RefCell};
 use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
+
+pub use scan::Scan;
 
 /// How long a call waits for records that move.
 const MOVE_MS: u64 = 20_000;

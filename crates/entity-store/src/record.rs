@@ -2,7 +2,6 @@
 //!
 //! In the levels a record is `u64 version │ u64 expires_ms, 0 for never │ value`, little-endian.
 
-use crate::change::{Change, Condition, Write};
 use std::sync::Arc;
 
 const HEAD_BYTES: usize = 16;
@@ -30,13 +29,6 @@ impl Record {
     /// Whether the record has not expired.
     pub fn is_alive(&self, now_ms: u64) -> bool {
         self.expires_ms.is_none_or(|expires_ms| now_ms < expires_ms)
-    }
-
-    /// The write that leaves the same value with the same expiry.
-    pub(crate) fn into_write(self, id: Box<[u8]>) -> Write {
-        let ttl_ms = self.expires_ms.map(|expires_ms| expires_ms.saturating_sub(unix_ms()));
-        let change = Change::Put { value: self.value, ttl_ms };
-        Write { id, change, condition: Condition::Always }
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {

@@ -8,9 +8,9 @@ use crate::app::App;
 use crate::control::ControlRequests;
 use crate::generation::Generation;
 use crate::logs::Sinks;
+use crate::server_link::ServerLink;
 use crate::shards::Shards;
 use crate::streams;
-use crate::upgrade_link::UpgradeLink;
 use outboard_buffer::{Memory, TempDir};
 use outboard_certificates::Manager;
 use outboard_config::{Config, ListenAddress, MemoryBudget};
@@ -67,7 +67,7 @@ pub(crate) struct Gateway {
     /// Requests of the admin socket to the server's main task.
     pub(crate) control: ControlRequests,
     /// The ways to the other servers of upgrades, on the lead.
-    pub(crate) links: RefCell<Vec<Rc<UpgradeLink>>>,
+    pub(crate) links: RefCell<Vec<Rc<dyn ServerLink>>>,
     /// The other threads.
     pub(crate) shards: Shards<Self>,
     /// What happened in the last hour; on the lead.

@@ -63,6 +63,7 @@ mod script;
 pub mod server;
 mod server_error;
 pub mod server_event;
+mod server_link;
 mod server_timing;
 mod shards;
 mod status;

@@ -7,6 +7,7 @@
 //! from the journal.
 
 use crate::gateway::Gateway;
+use crate::server_link::ServerLink;
 use outboard_entity_store::Remote;
 use outboard_log::{Level, Wall};
 use outboard_operations::Elsewhere;
@@ -85,22 +86,6 @@ impl UpgradeLink {
         Elsewhere { folder: store.as_deref(), namespaces, remote: &self.remote }
     }
 
-    /// Whether an older server still has requests that need this one.
-    pub(crate) fn is_needed(&self) -> bool {
-        self.is_successor.get() && !self.is_ended.get()
-    }
-
-    /// Whether nothing is on its way.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.is_ended.get() || (self.link.is_flushed() && !self.remote.is_waiting())
-    }
-
-    /// Gives the upgrade up.
-    pub(crate) fn close(&self) {
-        self.link.close();
-        self.remote.close();
-    }
-
     /// As the old server, which accepts no more connections: the new one has all tasks.
     pub(crate) fn leave_tasks(self: &Rc<Self>, gateway: &Gateway) {
         let left_at_ms = Wall::now().unix_us / 1000;
@@ -152,7 +137,7 @@ impl UpgradeLink {
         self.close();
         self.begin_tasks();
         if let Some(gateway) = self.gateway.borrow().upgrade() {
-            gateway.links.borrow_mut().retain(|link| !std::ptr::eq(&**link, &*self));
+            leave(&gateway, &self);
         }
     }
 
@@ -176,8 +161,8 @@ impl UpgradeLink {
         if let Some(cache) = found.and_then(|app| app.page_cache.as_ref()) {
             cache.purge_from_outside(&selector, *is_soft == 1);
         }
-        for link in gateway.links.borrow().iter().filter(|link| !std::ptr::eq(&***link, self)) {
-            link.link.send(framed(kind::PURGE, &[content]));
+        for link in gateway.links.borrow().iter().filter(|link| !is_same(link, self)) {
+            link.send(framed(kind::PURGE, &[content]));
         }
     }
 
@@ -193,6 +178,25 @@ impl UpgradeLink {
                 format!("a task of the old server is not started: {app} has no task workers");
             gateway.server.log(Level::Warn, &text);
         }
+    }
+}
+
+impl ServerLink for UpgradeLink {
+    fn is_needed(&self) -> bool {
+        self.is_successor.get() && !self.is_ended.get()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.is_ended.get() || (self.link.is_flushed() && !self.remote.is_waiting())
+    }
+
+    fn close(&self) {
+        self.link.close();
+        self.remote.close();
+    }
+
+    fn send(&self, frame: Vec<u8>) {
+        self.link.send(frame);
     }
 }
 
@@ -214,10 +218,19 @@ pub(crate) fn share_purges(gateway: &Rc<Gateway>) {
             let frame = framed(kind::PURGE, &[&name, &[u8::from(is_soft)], &selector.encoded()]);
             // On the lead, where the links are. The purge does not wait for it.
             drop(lead.run(async move |gateway: Rc<Gateway>| {
-                gateway.links.borrow().iter().for_each(|link| link.link.send(frame.clone()));
+                gateway.links.borrow().iter().for_each(|link| link.send(frame.clone()));
             }));
         });
     }
+}
+
+/// The gateway has this link no more.
+pub(crate) fn leave(gateway: &Gateway, link: &UpgradeLink) {
+    gateway.links.borrow_mut().retain(|one| !is_same(one, link));
+}
+
+fn is_same(one: &Rc<dyn ServerLink>, link: &UpgradeLink) -> bool {
+    std::ptr::addr_eq(Rc::as_ptr(one), link)
 }
 
 /// The name of an app behind its length. The configuration allows no longer names.

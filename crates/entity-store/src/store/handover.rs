@@ -14,8 +14,10 @@
 //! store again with all records.
 
 use super::{Store, open_folder};
+use crate::change::{Change, Condition, Write};
 use crate::error::{OpenError, StoreError};
 use crate::namespace::{Backend, Namespace};
+use crate::record::{Record, unix_ms};
 use crate::remote::Remote;
 use crate::remote::call::{Call, Reply};
 use crate::settings::{Engine, NamespaceSettings, Settings};
@@ -176,8 +178,15 @@ async fn adopt(namespace: &Namespace, records: Piece) -> Result<(), StoreError> 
         records.into_iter().for_each(|(id, record)| memory.adopt(&id, record));
         return Ok(());
     }
-    let writes = records.into_iter().map(|(id, record)| record.into_write(id)).collect();
+    let writes = records.into_iter().map(|(id, record)| write_of(id, record)).collect();
     namespace.write_many(writes).await.into_iter().try_for_each(|written| written.map(drop))
+}
+
+/// The write that leaves the same value with the same expiry.
+fn write_of(id: Box<[u8]>, record: Record) -> Write {
+    let ttl_ms = record.expires_ms.map(|expires_ms| expires_ms.saturating_sub(unix_ms()));
+    let change = Change::Put { value: record.value, ttl_ms };
+    Write { id, change, condition: Condition::Always }
 }
 
 #[cfg(test)]

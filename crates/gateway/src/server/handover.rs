@@ -9,6 +9,7 @@ use super::lead::Lead;
 use super::unless_stopped;
 use crate::gateway::Gateway;
 use crate::server_error::ServerError;
+use crate::server_link::ServerLink;
 use crate::upgrade_link::{self, UpgradeLink};
 use outboard_entity_store::{OpenError, Store, StoreError};
 use outboard_log::Level;
@@ -54,7 +55,10 @@ impl Handover {
         let store = generation.entities.as_ref().and_then(|entities| entities.store());
         let folder = store.and_then(|store| store.folder());
         let has_pages = generation.apps.iter().any(|app| app.page_cache.is_some());
-        if folder.is_none() && generation.tasks().next().is_none() && !has_pages {
+        // Its datagrams reach an older server by all that are between, so these may not end before.
+        let has_datagrams = generation.config.listeners.iter().any(|one| one.http3);
+        let is_needed = has_pages || has_datagrams || generation.tasks().next().is_some();
+        if folder.is_none() && !is_needed {
             return Ok(None);
         }
         let names = store.into_iter().flat_map(|store| store.namespaces());
@@ -124,7 +128,7 @@ impl Drop for Handover {
     fn drop(&mut self) {
         if !self.is_complete {
             self.link.close();
-            self.gateway.links.borrow_mut().retain(|link| !Rc::ptr_eq(link, &self.link));
+            upgrade_link::leave(&self.gateway, &self.link);
             spawn(take_back(self.gateway.clone(), self.release.clone()));
         }
     }

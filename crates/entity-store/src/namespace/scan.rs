@@ -4,10 +4,10 @@
 //! another process goes on after the last record that it has returned; the state of a scan on disk belongs to
 //! its namespace, which can drop it at any time ([`Cursors`]).
 
+use super::{Backend, Namespace};
 use crate::disk::Cursor;
 use crate::error::StoreError;
 use crate::memory::is_empty;
-use crate::namespace::{Backend, Namespace};
 use crate::record::ID_MAX_BYTES;
 use crate::redis::{self, Redis};
 use crate::types::Piece;
