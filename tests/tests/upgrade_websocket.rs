@@ -119,8 +119,10 @@ fn no_message_is_lost(protocol: Protocol) {
             socket.close();
         }
     };
+    // Datagrams are passed on to the server before, and not to those before it.
+    let upgrades = if protocol == Protocol::Http3 { 1 } else { 3 };
     repeating(4, client, || {
-        for _ in 0..3 {
+        for _ in 0..upgrades {
             succeeded(&server.site.command("reload", &[]), &server.site);
             let before = server.pid();
             succeeded(&server.upgrade(), &server.site);

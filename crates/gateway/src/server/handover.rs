@@ -55,10 +55,7 @@ impl Handover {
         let store = generation.entities.as_ref().and_then(|entities| entities.store());
         let folder = store.and_then(|store| store.folder());
         let has_pages = generation.apps.iter().any(|app| app.page_cache.is_some());
-        // Its datagrams reach an older server by all that are between, so these may not end before.
-        let has_datagrams = generation.config.listeners.iter().any(|one| one.http3);
-        let is_needed = has_pages || has_datagrams || generation.tasks().next().is_some();
-        if folder.is_none() && !is_needed {
+        if folder.is_none() && generation.tasks().next().is_none() && !has_pages {
             return Ok(None);
         }
         let names = store.into_iter().flat_map(|store| store.namespaces());
