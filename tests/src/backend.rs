@@ -13,6 +13,7 @@
 //! | `/chunked`, `/gzip`, `/until-close` | a body in that form |
 //! | `/cut`, `/reset`, `/both-lengths` | what is no whole answer |
 //! | `/silent` | nothing at all |
+//! | `/frames` | `101`, and then back what comes, without words of its own |
 //! | `/switch` | `101`, and then back what comes, to who wishes to speak WebSocket |
 //! | `/loop` | a redirect to itself |
 //! | `/to/PATH` | a redirect to the path |
@@ -211,6 +212,15 @@ impl Shared {
                 let mut back = stream;
                 io::copy(&mut stream, &mut back)?;
                 stream.write_all(b" bye")?;
+                return Ok(false);
+            }
+            ["frames"] if request.to_lowercase().contains("\r\nupgrade: websocket\r\n") => {
+                stream.write_all(
+                    b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\
+                      Upgrade: websocket\r\nSec-WebSocket-Accept: of-the-upstream\r\n\r\n",
+                )?;
+                let mut back = stream;
+                io::copy(&mut stream, &mut back)?;
                 return Ok(false);
             }
             ["loop"] => answer("302 Found", "Location: /loop\r\n", b"again"),

@@ -33,7 +33,7 @@ const LINGER: Duration = Duration::from_secs(5);
 
 /// A bridge to one listener; it ends on drop, with its connections.
 #[derive(Debug)]
-pub(crate) struct Bridge {
+pub struct Bridge {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -55,7 +55,7 @@ impl Bridge {
     }
 
     /// Begins to carry connections to a server.
-    fn to(server: SocketAddr, protocol: Protocol) -> Bridge {
+    pub fn to(server: SocketAddr, protocol: Protocol) -> Bridge {
         let listener =
             std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         listener.set_nonblocking(true).expect("a socket has the option");
@@ -76,7 +76,7 @@ impl Bridge {
     }
 
     /// Where tests connect.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 }

@@ -66,6 +66,7 @@ mod wordpress;
 
 pub use authority::Authority;
 pub use backend::Backend;
+pub use bridge::Bridge;
 pub use browser::Browser;
 pub use cable::Cable;
 pub use certificate::Certificate;

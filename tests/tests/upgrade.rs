@@ -2,97 +2,18 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{
-    Backend, Certificate, Configured, Docroot, Launch, Request, Server, Wire, connect, eventually,
-    repeating,
-};
+#[path = "upgrade/installed.rs"]
+#[allow(dead_code)]
+mod installed;
+
+use installed::{Installed, POOL, succeeded, with_http3};
+use outboard_e2e::{Backend, Request, Server, Wire, connect, eventually, repeating};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-const POOL: &str = "[pool]\nmin = 2\nmax = 4";
-
-/// A port that both servers know: an upgrade reads the configuration again.
-fn free_address() -> SocketAddr {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    free.local_addr().expect("it is bound")
-}
-
-fn text(tables: &str) -> String {
-    Configured::text(tables).replace("127.0.0.1:0", &free_address().to_string())
-}
-
-/// A server whose programs are copies, which a test replaces.
-struct Installed {
-    site: Configured,
-    text: String,
-}
-
-impl Installed {
-    fn start(tables: &str) -> Installed {
-        Installed::with(Docroot::of("reload"), text(tables))
-    }
-
-    fn with(docroot: Docroot, text: String) -> Installed {
-        let wait = "<?php touch($_GET['at']); while (!file_exists($_GET['for'])) usleep(1000); echo 'waited';";
-        docroot.put("wait.php", wait);
-        let programs = docroot.beside().folder("bin");
-        let built = Server::binary();
-        for name in ["outboard", "outboard-php"] {
-            fs::copy(built.with_file_name(name), programs.join(name)).expect("it was built");
-        }
-        let launch = Launch::new(&programs.join("outboard").to_string_lossy());
-        let site = Configured::launched(launch, docroot, &text);
-        Installed { site, text }
-    }
-
-    fn upgrade(&self) -> Output {
-        self.site.command("upgrade", &[])
-    }
-
-    /// The process id of the server that replies.
-    fn pid(&self) -> u64 {
-        self.site.status()["pid"].as_u64().expect("a number")
-    }
-
-    fn program(&self) -> PathBuf {
-        self.site.docroot().beside().path().join("bin/outboard")
-    }
-
-    /// Replaces the program as a package manager does: by a file of another inode.
-    fn install(&self, bytes: &[u8]) {
-        let next = self.program().with_extension("new");
-        fs::write(&next, bytes).unwrap();
-        fs::set_permissions(&next, fs::Permissions::from_mode(0o755)).unwrap();
-        fs::rename(next, self.program()).unwrap();
-    }
-
-    #[track_caller]
-    fn is_as_before(&self, pid: u64) {
-        self.site.client().get("/hello.php").expect(200).saying("Hello, world\n");
-        assert_eq!(self.pid(), pid);
-    }
-}
-
-impl Drop for Installed {
-    /// The successors are not children of the test.
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("{}", self.site.child().output());
-        }
-        let _ = self.site.command("stop", &[]);
-    }
-}
-
-#[track_caller]
-fn succeeded(output: &Output, site: &Configured) {
-    assert!(output.status.success(), "{output:?}\n{}", site.child().output());
-}
 
 #[test]
 fn five_upgrades_under_load_lose_no_request() {
@@ -127,26 +48,9 @@ fn five_upgrades_under_load_lose_no_request() {
     assert!(served > 20 && closed > 0);
 }
 
-/// A server with TLS and HTTP/3 at an address that an upgrade keeps.
-fn with_http3(general: &str) -> (Installed, SocketAddr) {
-    let docroot = Docroot::of("reload");
-    Certificate::make(docroot.beside().path(), "one", "IP:127.0.0.1,DNS:localhost");
-    let address = free_address();
-    let text = text(POOL);
-    let rest = text.split_once('\n').expect("the line with `listen`").1;
-    let server = Installed::with(
-        docroot,
-        format!(
-            "{general}{rest}[[listen]]\naddress = \"{address}\"\nhttp3 = true\n\
-             tls = [{{ certificate = \"one.pem\", key = \"one.key\" }}]\n"
-        ),
-    );
-    (server, address)
-}
-
 /// The load generator knows HTTP/1.1, HTTP/2 and HTTP/3, and counts what is lost or fails.
 fn upgrades_under_load(protocol: &[&str]) {
-    let (server, address) = with_http3("threads = 2\n");
+    let (server, address) = with_http3("threads = 2\n", POOL);
     let report = server.site.docroot().beside().path().join("report.json");
     let mut load = Command::new(Server::binary());
     load.args(["bench", "-c", "8", "-d", "4s", "--rate", "400", "--insecure", "--json"]);
@@ -192,7 +96,7 @@ fn upgrades_under_load_lose_no_request_of_http3() {
 /// By a client of another QUIC: the datagrams that the new server receives reach the old one.
 #[test]
 fn a_running_request_of_http3_is_completed_by_the_old_server() {
-    let (server, address) = with_http3("");
+    let (server, address) = with_http3("", POOL);
     let folder = server.site.docroot().beside();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let (at, go) = (folder.path().join("at"), folder.path().join("go"));
@@ -263,6 +167,24 @@ fn a_running_request_is_completed_by_the_old_server() {
 }
 
 #[test]
+fn of_two_upgrades_at_a_time_each_has_an_outcome() {
+    let server = Installed::start(POOL);
+    let before = server.pid();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| server.upgrade());
+        let outcomes = [server.upgrade(), other.join().unwrap()];
+        let succeeded = outcomes.iter().filter(|output| output.status.success()).count();
+        for output in outcomes.iter().filter(|output| !output.status.success()) {
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert!(message.contains("another process serves now"), "{message}");
+        }
+        assert!(succeeded > 0);
+    });
+    assert_ne!(server.pid(), before);
+    server.site.client().get("/hello.php").expect(200).saying("Hello, world\n");
+}
+
+#[test]
 fn an_idle_connection_has_one_more_request() {
     let server = Installed::start(POOL);
     let mut wire = server.site.wire();
@@ -327,16 +249,6 @@ fn a_new_server_that_is_killed_while_it_starts_changes_nothing() {
     });
     kill_process(Pid::from_raw(new.unwrap()).unwrap(), Signal::KILL).unwrap();
     server.site.logs(&["the upgrade failed", "has ended"]);
-    server.is_as_before(pid);
-}
-
-#[test]
-fn a_server_with_an_entity_store_is_restarted_instead() {
-    let server = Installed::start(&format!("{POOL}\n[kv]\ndata_dir = \"kv\"\n"));
-    let pid = server.pid();
-    let output = server.upgrade();
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && message.contains("restart"), "{message}");
     server.is_as_before(pid);
 }
 

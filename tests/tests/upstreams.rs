@@ -526,3 +526,29 @@ fn what_one_thread_finds_out_all_threads_know() {
     assert!((2..2 + CLIENTS).contains(&heard), "{heard}: each client had at most one there");
     assert_eq!(a.heard().len(), CLIENTS * 20);
 }
+
+/// The servers of a forward authentication are balanced as those of a route.
+#[test]
+fn a_dead_server_of_forward_auth_admits_and_refuses_nobody() {
+    let [one, other, _] = three();
+    let dead = nobody();
+    let servers = [quoted(&[&one, &other]), vec![format!("\"http://{dead}\"")]].concat().join(", ");
+    let site = Configured::start(
+        Docroot::of("reload"),
+        &Configured::text(&format!(
+            "[[app.site.access]]\nforward_auth = {{ upstream = \"auth/verify\" }}\n\
+             [upstream.auth]\nservers = [{servers}]\n"
+        )),
+    );
+    for _ in 0..30 {
+        site.client().get("/hello.php").expect(200).saying("Hello, world\n");
+    }
+    let status = site.status();
+    assert_eq!(status["upstreams"][0]["name"], "auth", "{status}");
+    for replica in [&one, &other] {
+        let url = format!("http://{}", replica.address());
+        let output = site.command("upstreams", &["drain", "auth", &url]);
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert!(site.client().get("/hello.php").status >= 500);
+}

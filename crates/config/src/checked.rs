@@ -126,6 +126,8 @@ pub struct Config {
     pub threads: Count,
     /// Maximum time for running requests to finish after a reload or a stop.
     pub drain_timeout_ms: u64,
+    /// Maximum time for WebSocket connections after an upgrade.
+    pub websocket_drain_timeout_ms: u64,
 }
 
 /// Status and metrics.
@@ -220,6 +222,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         group: raw.group.as_ref().map(|group| group.0.clone()),
         threads: raw.threads,
         drain_timeout_ms: raw.drain_timeout.0,
+        websocket_drain_timeout_ms: raw.websocket_drain_timeout.unwrap_or(raw.drain_timeout).0,
     }
 }
 

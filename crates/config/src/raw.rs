@@ -100,6 +100,11 @@ pub(crate) struct File {
     /// Maximum time for running requests to finish after a reload or a stop.
     #[schemars(extend("x-alias" = ["process_control_timeout", "worker_shutdown_timeout", "GracefulShutdownTimeout"]))]
     pub(crate) drain_timeout: Period,
+    /// Maximum time that WebSocket connections stay open in the old process after an upgrade. Then clients get
+    /// a close frame with the status 1001. Default: `drain_timeout`. A reload does not end them, and a stop
+    /// ends them at once.
+    #[schemars(extend("x-alias" = ["worker_shutdown_timeout"]))]
+    pub(crate) websocket_drain_timeout: Option<Period>,
     /// The applications: one table `[app.NAME]` for each.
     #[schemars(extend(
         "propertyNames" = { "format": <AppName as crate::scalar::Scalar>::NAME },
@@ -154,6 +159,7 @@ impl Default for File {
             group: None,
             threads: Count::Auto,
             drain_timeout: Period(30_000),
+            websocket_drain_timeout: None,
             app: BTreeMap::new(),
             acme: Acme::default(),
             limits: Limits::default(),

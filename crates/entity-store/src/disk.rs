@@ -15,7 +15,7 @@ use crate::levels::{Blocks, Levels};
 use crate::record::{Record, unix_ms};
 use crate::settings::{Durability, Mode, Settings};
 use crate::types::{Piece, Stats};
-use outboard_reactor::blocking;
+use outboard_reactor::{blocking, sleep};
 use read_cache::ReadCache;
 use reads::{Found, Reads};
 use std::cell::RefCell;
@@ -177,6 +177,32 @@ impl Disk {
             levels.merge_all()
         })
         .await
+    }
+
+    /// Moves what is in memory to sorted files, so that little of the journal is left.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub(crate) async fn flush(&self) -> Result<(), StoreError> {
+        match &self.execution {
+            Execution::Asynchronous { writes, .. } => writes.seal().await?,
+            Execution::Synchronous(committer) => committer.borrow_mut().seal()?,
+        }
+        let levels = self.levels.clone();
+        blocking(move || levels.flush()).await
+    }
+
+    /// Waits until its threads have ended and all of its files are closed. No call may be in progress.
+    pub(crate) async fn close(self: Box<Self>) {
+        let levels = self.levels.clone();
+        if let Execution::Asynchronous { writes, .. } = &self.execution {
+            writes.end_in_background();
+        }
+        drop(self);
+        // Threads and reads in progress have the others.
+        while Arc::strong_count(&levels) > 1 {
+            sleep(1).await;
+        }
     }
 
     /// See [`crate::Namespace::stats`].

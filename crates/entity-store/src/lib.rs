@@ -36,6 +36,7 @@ mod oneshot;
 mod queue;
 mod record;
 mod redis;
+mod remote;
 mod settings;
 mod store;
 mod syncer;
@@ -49,6 +50,7 @@ pub use error::{OpenError, StoreError};
 pub use namespace::{Namespace, Scan};
 pub use record::{ID_MAX_BYTES, Record, is_id};
 pub use redis::probe;
+pub use remote::Remote;
 pub use settings::{
     Durability, Engine, Mode, NamespaceSettings, Overload, RedisSettings, Settings,
 };

@@ -72,6 +72,13 @@ impl Memory {
         Ok(Written { record, existed })
     }
 
+    /// Inserts a record of another process as it is, which had room for it.
+    pub(crate) fn adopt(&self, id: &[u8], record: Record) {
+        let inner = &mut *self.inner.borrow_mut();
+        inner.next_version = inner.next_version.max(record.version + 1);
+        inner.replace(id, Some(record));
+    }
+
     /// Records from `start` on, about `piece_bytes` of them, and the position after them.
     pub(crate) fn scan_on(
         &self,

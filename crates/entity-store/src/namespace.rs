@@ -1,34 +1,54 @@
 //! A namespace: records under keys, with one durability, in one engine.
 //!
-//! Called by the gateway for every request for records. Invariant: results do not depend on the
-//! engine, except for durability.
+//! Called by the gateway for every request for records. Invariants: results do not depend on the
+//! engine, except for durability; while the records move to another process (`store/handover`), calls
+//! wait, and nothing of the namespace is open here.
+
+mod scan;
 
 use crate::change::{Write, Written};
-use crate::disk::{Cursor, Disk};
+use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::memory::{Memory, is_empty};
-use crate::record::{ID_MAX_BYTES, Record, is_id};
-use crate::redis::{self, Redis};
+use crate::memory::Memory;
+use crate::record::{Record, is_id};
+use crate::redis::Redis;
+use crate::remote::Remote;
 use crate::settings::{Durability, NamespaceSettings};
-use crate::types::{Piece, Stats};
+use crate::types::Stats;
+use scan::Cursors;
+use std::cell::{Cell, RefCell};
 use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The size of a piece of a scan.
-const PIECE_BYTES: usize = 64 << 10;
+pub use scan::Scan;
+
+/// How long a call waits for records that move.
+const MOVE_MS: u64 = 20_000;
+/// The most calls that wait for them.
+const MOVE_CALLS: usize = 4096;
+const MOVE_PAUSE_MS: u64 = 2;
 
 /// A namespace that is open.
 pub struct Namespace {
     settings: NamespaceSettings,
-    backend: Backend,
+    /// `None`: the records are moving.
+    backend: RefCell<Option<Rc<Backend>>>,
+    /// What was in memory, while another process gets it.
+    pub(crate) resting: RefCell<Option<Rc<Backend>>>,
+    /// The scans in progress.
+    pub(crate) cursors: Cursors,
+    waiting: Cell<usize>,
 }
 
+/// Where the records are.
 pub(crate) enum Backend {
     Disk(Box<Disk>),
     Memory(Box<Memory>),
     /// With the prefix of its keys.
     Redis(Rc<Redis>, Arc<[u8]>),
+    /// Another process has them.
+    Remote(Rc<Remote>),
 }
 
 impl std::fmt::Debug for Namespace {
@@ -39,7 +59,38 @@ impl std::fmt::Debug for Namespace {
 
 impl Namespace {
     pub(crate) fn new(settings: NamespaceSettings, backend: Backend) -> Self {
-        Self { settings, backend }
+        let backend = RefCell::new(Some(Rc::new(backend)));
+        let (resting, cursors) = (RefCell::default(), Cursors::default());
+        Self { settings, backend, resting, cursors, waiting: Cell::new(0) }
+    }
+
+    /// The records are here from now on; returns where they were.
+    pub(crate) fn move_to(&self, backend: Option<Rc<Backend>>) -> Option<Rc<Backend>> {
+        self.backend.replace(backend)
+    }
+
+    /// Where the records are now, unless they are moving.
+    pub(crate) fn present(&self) -> Option<Rc<Backend>> {
+        self.backend.borrow().clone()
+    }
+
+    /// Where the records are. Waits while they are moving.
+    pub(crate) async fn backend(&self) -> Result<Rc<Backend>, StoreError> {
+        if let Some(backend) = self.present() {
+            return Ok(backend);
+        }
+        if self.waiting.get() >= MOVE_CALLS {
+            return Err(StoreError::Overloaded);
+        }
+        let _waiting = Waiting::begin(&self.waiting);
+        let until_ms = outboard_reactor::now_ms() + MOVE_MS;
+        while outboard_reactor::now_ms() < until_ms {
+            outboard_reactor::sleep(MOVE_PAUSE_MS).await;
+            if let Some(backend) = self.present() {
+                return Ok(backend);
+            }
+        }
+        Err(StoreError::Unreachable("the store is being handed over to another process".into()))
     }
 
     /// The name.
@@ -49,9 +100,9 @@ impl Namespace {
 
     /// The durability of a write; `None` if Redis decides.
     pub fn durability(&self) -> Option<Durability> {
-        match &self.backend {
-            Backend::Redis(..) => None,
-            Backend::Disk(_) | Backend::Memory(_) => Some(self.settings.durability),
+        match self.present().as_deref() {
+            Some(Backend::Redis(..)) => None,
+            _ => Some(self.settings.durability),
         }
     }
 
@@ -61,11 +112,15 @@ impl Namespace {
     /// The key is invalid, too many reads wait, or the disk fails.
     pub async fn get(&self, id: &[u8]) -> Result<Option<Record>, StoreError> {
         check(id)?;
-        match &self.backend {
+        match &*self.backend().await? {
             Backend::Disk(disk) => disk.get(id).await,
             Backend::Memory(memory) => Ok(memory.get(id)),
             Backend::Redis(redis, prefix) => {
                 let mut found = redis.get_many(prefix, vec![id.into()]).await?;
+                Ok(found.pop().flatten())
+            }
+            Backend::Remote(remote) => {
+                let mut found = remote.get_many(self.name(), &[id]).await?;
                 Ok(found.pop().flatten())
             }
         }
@@ -77,7 +132,7 @@ impl Namespace {
     /// As [`Namespace::get`], for the whole call.
     pub async fn get_many(&self, ids: &[&[u8]]) -> Result<Vec<Option<Record>>, StoreError> {
         ids.iter().try_for_each(|id| check(id))?;
-        match &self.backend {
+        match &*self.backend().await? {
             Backend::Disk(disk) => disk.get_many(ids).await,
             Backend::Memory(memory) => {
                 let mut records = Vec::with_capacity(ids.len());
@@ -87,6 +142,7 @@ impl Namespace {
             Backend::Redis(redis, prefix) => {
                 redis.get_many(prefix, ids.iter().map(|id| Box::from(*id)).collect()).await
             }
+            Backend::Remote(remote) => remote.get_many(self.name(), ids).await,
         }
     }
 
@@ -103,13 +159,13 @@ impl Namespace {
         each: impl FnMut(Option<&Record>),
     ) -> Result<bool, StoreError> {
         ids.iter().try_for_each(|id| check(id))?;
-        Ok(match &self.backend {
-            Backend::Disk(disk) => disk.show_many(ids, each),
-            Backend::Memory(memory) => {
+        Ok(match self.backend.borrow().as_deref() {
+            Some(Backend::Disk(disk)) => disk.show_many(ids, each),
+            Some(Backend::Memory(memory)) => {
                 memory.show_many(ids, each);
                 true
             }
-            Backend::Redis(..) => false,
+            Some(Backend::Redis(..) | Backend::Remote(_)) | None => false,
         })
     }
 
@@ -128,20 +184,24 @@ impl Namespace {
     /// As [`Namespace::write`], or too few nodes confirmed in time.
     pub async fn write_copies(&self, write: Write, copies: u32) -> Result<Written, StoreError> {
         check(&write.id)?;
-        match &self.backend {
+        match &*self.backend().await? {
             Backend::Disk(disk) => disk.write(write).await,
             Backend::Memory(memory) => memory.write(&write),
             Backend::Redis(redis, prefix) => {
                 let mut written = redis.write_many(prefix, vec![write], copies).await;
                 written.pop().unwrap_or(Err(StoreError::TooFewCopies { answered: 0 }))
             }
+            Backend::Remote(remote) => {
+                let mut written = remote.write_many(self.name(), vec![write], copies).await;
+                written.pop().unwrap_or_else(|| Err(StoreError::thread_ended()))
+            }
         }
     }
 
     /// The number of nodes that have a record.
     pub fn copies(&self) -> u32 {
-        match &self.backend {
-            Backend::Redis(redis, _) => redis.copies(),
+        match self.present().as_deref() {
+            Some(Backend::Redis(redis, _)) => redis.copies(),
             _ => 1,
         }
     }
@@ -152,26 +212,23 @@ impl Namespace {
         if let Err(error) = writes.iter().try_for_each(|write| check(&write.id)) {
             return vec![Err(error); writes.len()];
         }
-        match &self.backend {
+        let backend = match self.backend().await {
+            Ok(backend) => backend,
+            Err(error) => return vec![Err(error); writes.len()],
+        };
+        match &*backend {
             Backend::Disk(disk) => disk.write_many(writes).await,
             Backend::Memory(memory) => writes.iter().map(|write| memory.write(write)).collect(),
             Backend::Redis(redis, prefix) => redis.write_many(prefix, writes, 1).await,
+            Backend::Remote(remote) => remote.write_many(self.name(), writes, 1).await,
         }
     }
 
     /// Begins a scan of the records between two keys, in order. On disk it sees the state at its
-    /// first piece. In Redis it sees each record as it is when its piece is read, and may miss a
-    /// record whose slot moves to another node meanwhile.
+    /// first piece, unless the records move meanwhile. In Redis it sees each record as it is when its
+    /// piece is read, and may miss a record whose slot moves to another node meanwhile.
     pub fn scan(self: &Rc<Self>, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Scan {
-        let bytes = bound_bytes(&start).max(bound_bytes(&end));
-        let state = match &self.backend {
-            _ if is_empty(&start, &end) => ScanState::Over,
-            _ if bytes > ID_MAX_BYTES => ScanState::InvalidKey { bytes },
-            Backend::Disk(disk) => ScanState::Disk(Box::new(disk.scan(start, end))),
-            Backend::Memory(_) => ScanState::Memory { start, end },
-            Backend::Redis(..) => ScanState::Redis(Box::new(Redis::scan(start, end))),
-        };
-        Scan { namespace: self.clone(), state }
+        Scan::new(self.clone(), start, end)
     }
 
     /// Merges all files, so that deleted and expired records take no space.
@@ -179,18 +236,20 @@ impl Namespace {
     /// # Errors
     /// The disk fails.
     pub async fn compact(&self) -> Result<(), StoreError> {
-        match &self.backend {
+        match &*self.backend().await? {
             Backend::Disk(disk) => disk.compact().await,
             Backend::Memory(_) | Backend::Redis(..) => Ok(()),
+            Backend::Remote(remote) => remote.compact(self.name()).await,
         }
     }
 
-    /// Statistics.
+    /// Statistics; those of another process are not known here.
     pub fn stats(&self) -> Stats {
-        match &self.backend {
-            Backend::Disk(disk) => disk.stats(),
-            Backend::Memory(memory) => memory.stats(),
-            Backend::Redis(redis, _) => redis.stats(),
+        match self.present().as_deref() {
+            Some(Backend::Disk(disk)) => disk.stats(),
+            Some(Backend::Memory(memory)) => memory.stats(),
+            Some(Backend::Redis(redis, _)) => redis.stats(),
+            Some(Backend::Remote(_)) | None => Stats::default(),
         }
     }
 }
@@ -200,71 +259,18 @@ fn check(id: &[u8]) -> Result<(), StoreError> {
     if is_id(id) { Ok(()) } else { Err(StoreError::InvalidKey { bytes: id.len() }) }
 }
 
-fn bound_bytes(bound: &Bound<Vec<u8>>) -> usize {
-    match bound {
-        Bound::Included(name) | Bound::Excluded(name) => name.len(),
-        Bound::Unbounded => 0,
+/// Counts a call that waits, until it is dropped.
+struct Waiting<'a>(&'a Cell<usize>);
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a Cell<usize>) -> Self {
+        count.set(count.get() + 1);
+        Self(count)
     }
 }
 
-/// A scan in progress.
-pub struct Scan {
-    namespace: Rc<Namespace>,
-    state: ScanState,
-}
-
-enum ScanState {
-    Disk(Box<Cursor>),
-    Redis(Box<redis::Cursor>),
-    Memory {
-        start: Bound<Vec<u8>>,
-        end: Bound<Vec<u8>>,
-    },
-    /// A bound is not a valid key.
-    InvalidKey {
-        bytes: usize,
-    },
-    Over,
-}
-
-impl Scan {
-    /// The next records; empty at the end.
-    ///
-    /// # Errors
-    /// As [`Namespace::get`]; the scan is over then.
-    pub async fn next(&mut self) -> Result<Piece, StoreError> {
-        loop {
-            let state = std::mem::replace(&mut self.state, ScanState::Over);
-            let piece = match (state, &self.namespace.backend) {
-                (ScanState::Disk(cursor), Backend::Disk(disk)) => {
-                    let (piece, rest) = disk.scan_on(*cursor, PIECE_BYTES).await?;
-                    if let Some(cursor) = rest {
-                        self.state = ScanState::Disk(Box::new(cursor));
-                    }
-                    piece
-                }
-                (ScanState::Redis(cursor), Backend::Redis(redis, prefix)) => {
-                    let (piece, rest) = redis.scan_on(prefix, *cursor, PIECE_BYTES).await?;
-                    if let Some(cursor) = rest {
-                        self.state = ScanState::Redis(Box::new(cursor));
-                    }
-                    piece
-                }
-                (ScanState::Memory { start, end }, Backend::Memory(memory)) => {
-                    let (piece, rest) = memory.scan_on(start, &end, PIECE_BYTES);
-                    if let Some(start) = rest {
-                        self.state = ScanState::Memory { start, end };
-                    }
-                    piece
-                }
-                (ScanState::InvalidKey { bytes }, _) => {
-                    return Err(StoreError::InvalidKey { bytes });
-                }
-                _ => return Ok(Piece::new()),
-            };
-            if !piece.is_empty() || matches!(self.state, ScanState::Over) {
-                return Ok(piece);
-            }
-        }
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
     }
 }

@@ -1,7 +1,9 @@
 //! A store: a folder or a Redis, and its namespaces.
 //!
-//! Opened and dropped by the gateway. Invariants: a folder has one process at a time; only its user
-//! can read its files.
+//! Opened and dropped by the gateway; [`handover`] moves it to another process. Invariants: a folder has
+//! one process at a time; only its user can read its files.
+
+mod handover;
 
 use crate::disk::Disk;
 use crate::error::OpenError;
@@ -10,6 +12,7 @@ use crate::memory::Memory;
 use crate::namespace::{Backend, Namespace};
 use crate::redis::Redis;
 use crate::settings::{Durability, Engine, NamespaceSettings, Settings};
+use std::cell::RefCell;
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -22,9 +25,10 @@ const OPEN_FILES: usize = 256;
 /// An open store.
 #[derive(Debug)]
 pub struct Store {
+    settings: Settings,
     namespaces: Vec<Rc<Namespace>>,
     /// Dropped last, so that no other process opens the folder before.
-    _lock: Option<File>,
+    lock: RefCell<Option<File>>,
 }
 
 impl Store {
@@ -44,30 +48,22 @@ impl Store {
                     Rc::new(Namespace::new(namespace.clone(), backend))
                 };
                 let namespaces = settings.namespaces.iter().map(in_redis).collect();
-                Ok(Self { namespaces, _lock: None })
+                Ok(Self::new(settings, namespaces, None))
             }
         }
     }
 
     fn in_folder(settings: &Settings, folder: &Path) -> Result<Self, OpenError> {
-        let lock = lock(folder)?;
-        let all = folder.join("namespaces");
-        make_private(&all).map_err(|source| OpenError::Io { path: all.clone(), source })?;
-        let blocks = Blocks::new(settings.cache_bytes, OPEN_FILES);
-        let mut namespaces = Vec::new();
-        for namespace in &settings.namespaces {
-            let backend = match namespace.durability {
-                Durability::Memory => {
-                    Backend::Memory(Box::new(Memory::new(namespace.memory_max_bytes)))
-                }
-                durability => {
-                    let folder = all.join(&namespace.name);
-                    Backend::Disk(Box::new(Disk::open(&folder, durability, settings, &blocks)?))
-                }
-            };
-            namespaces.push(Rc::new(Namespace::new(namespace.clone(), backend)));
-        }
-        Ok(Self { namespaces, _lock: Some(lock) })
+        let (backends, lock) = open_folder(settings, folder)?;
+        let namespaces = settings.namespaces.iter().zip(backends);
+        let namespaces =
+            namespaces.map(|(one, backend)| Rc::new(Namespace::new(one.clone(), backend)));
+        Ok(Self::new(settings, namespaces.collect(), Some(lock)))
+    }
+
+    fn new(settings: &Settings, namespaces: Vec<Rc<Namespace>>, lock: Option<File>) -> Self {
+        let (settings, lock) = (settings.clone(), RefCell::new(lock));
+        Self { settings, namespaces, lock }
     }
 
     /// The namespace with this name.
@@ -79,6 +75,27 @@ impl Store {
     pub fn namespaces(&self) -> &[Rc<Namespace>] {
         &self.namespaces
     }
+}
+
+/// Opens the namespaces of a folder, in the order of the settings.
+fn open_folder(settings: &Settings, folder: &Path) -> Result<(Vec<Backend>, File), OpenError> {
+    let lock = lock(folder)?;
+    let all = folder.join("namespaces");
+    make_private(&all).map_err(|source| OpenError::Io { path: all.clone(), source })?;
+    let blocks = Blocks::new(settings.cache_bytes, OPEN_FILES);
+    let open = |namespace: &NamespaceSettings| {
+        Ok(match namespace.durability {
+            Durability::Memory => {
+                Backend::Memory(Box::new(Memory::new(namespace.memory_max_bytes)))
+            }
+            durability => {
+                let folder = all.join(&namespace.name);
+                Backend::Disk(Box::new(Disk::open(&folder, durability, settings, &blocks)?))
+            }
+        })
+    };
+    let backends = settings.namespaces.iter().map(open).collect::<Result<_, OpenError>>()?;
+    Ok((backends, lock))
 }
 
 fn lock(folder: &Path) -> Result<File, OpenError> {

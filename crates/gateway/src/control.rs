@@ -12,6 +12,8 @@ pub(crate) struct ControlRequests {
     pub(crate) upgrade: Event,
     reload_waiters: RefCell<Vec<Rc<ReloadWaiter>>>,
     upgrade_waiters: RefCell<Vec<Rc<ReloadWaiter>>>,
+    /// Why there are no more reloads and upgrades.
+    ended: RefCell<Option<String>>,
 }
 
 /// The generation that is active, or why the reload failed.
@@ -44,6 +46,9 @@ impl ReloadWaiter {
 impl ControlRequests {
     /// Requests a reload and waits for its outcome.
     pub(crate) async fn reload_and_wait(&self) -> ReloadOutcome {
+        if let Some(why) = self.ended.borrow().clone() {
+            return Err(why);
+        }
         let waiter = Rc::new(ReloadWaiter::default());
         self.reload_waiters.borrow_mut().push(waiter.clone());
         self.reload.set();
@@ -52,6 +57,9 @@ impl ControlRequests {
 
     /// Requests an upgrade and waits for its outcome: the process id of the new server.
     pub(crate) async fn upgrade_and_wait(&self) -> ReloadOutcome {
+        if let Some(why) = self.ended.borrow().clone() {
+            return Err(why);
+        }
         let waiter = Rc::new(ReloadWaiter::default());
         self.upgrade_waiters.borrow_mut().push(waiter.clone());
         self.upgrade.set();
@@ -61,6 +69,13 @@ impl ControlRequests {
     /// The clients that wait for the upgrade that starts now.
     pub(crate) fn take_upgrade_waiters(&self) -> Vec<Rc<ReloadWaiter>> {
         self.upgrade_waiters.take()
+    }
+
+    /// The server stops, or has a successor: clients that wait, or will, get an error.
+    pub(crate) fn end(&self, why: &str) {
+        self.ended.replace(Some(why.to_owned()));
+        let waiters = self.take_reload_waiters().into_iter().chain(self.take_upgrade_waiters());
+        waiters.for_each(|waiter| waiter.complete(Err(why.to_owned())));
     }
 
     /// The clients that wait for the reload that starts now.
@@ -75,6 +90,26 @@ mod tests {
     use crate::testing::in_loop;
     use outboard_reactor::{spawn, yield_now};
     use std::cell::Cell;
+
+    #[test]
+    fn clients_of_a_server_that_ends_receive_an_error() {
+        in_loop(async {
+            let requests = Rc::new(ControlRequests::default());
+            let (waiting, outcome) = (requests.clone(), Rc::new(RefCell::new(None)));
+            let received = outcome.clone();
+            spawn(async move {
+                let upgraded = waiting.upgrade_and_wait().await;
+                received.replace(Some(upgraded));
+            });
+            yield_now().await;
+            requests.end("it stops");
+            while outcome.borrow().is_none() {
+                yield_now().await;
+            }
+            assert_eq!(outcome.take(), Some(Err("it stops".to_owned())));
+            assert_eq!(requests.reload_and_wait().await, Err("it stops".to_owned()));
+        });
+    }
 
     #[test]
     fn each_client_receives_the_outcome_of_its_reload() {

@@ -8,6 +8,7 @@ use crate::app::App;
 use crate::control::ControlRequests;
 use crate::generation::Generation;
 use crate::logs::Sinks;
+use crate::server_link::ServerLink;
 use crate::shards::Shards;
 use crate::streams;
 use outboard_buffer::{Memory, TempDir};
@@ -66,6 +67,8 @@ pub(crate) struct Gateway {
     pub(crate) lost_spawner: Cell<bool>,
     /// Requests of the admin socket to the server's main task.
     pub(crate) control: ControlRequests,
+    /// The ways to the other servers of upgrades, on the lead.
+    pub(crate) links: RefCell<Vec<Rc<dyn ServerLink>>>,
     /// The other threads.
     pub(crate) shards: Shards<Self>,
     /// What happened in the last hour; on the lead.
@@ -113,6 +116,7 @@ impl Gateway {
             share,
             lost_spawner: Cell::new(false),
             control: ControlRequests::default(),
+            links: RefCell::default(),
             shards: Shards::default(),
             history: RefCell::default(),
             viewers: Rc::default(),

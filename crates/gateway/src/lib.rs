@@ -63,6 +63,7 @@ mod script;
 pub mod server;
 mod server_error;
 pub mod server_event;
+mod server_link;
 mod server_timing;
 mod shards;
 mod status;
@@ -70,6 +71,7 @@ mod streams;
 #[cfg(test)]
 mod testing;
 mod tracing;
+mod upgrade_link;
 mod upstream_admin;
 mod upstream_body;
 mod upstream_call;

@@ -2,7 +2,7 @@
 
 use crate::server_event;
 use outboard_config::{Config, Diagnostics, Open};
-use outboard_upgrade::{Predecessor, Starter};
+use outboard_upgrade::{LinkFacts, Predecessor, Starter};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub struct Options {
     pub starter: Option<Starter>,
     /// The server that this one replaces.
     pub predecessor: Option<Arc<Predecessor>>,
+    /// The end of a link to it, if it has what only one process can have.
+    pub link: Option<(OwnedFd, LinkFacts)>,
     /// Files of inherited sockets, which are removed when the server stops.
     pub files: Vec<PathBuf>,
     /// Receives the events of the server.

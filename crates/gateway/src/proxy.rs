@@ -34,7 +34,7 @@ use outboard_upstream::{Error, Interims, Kind, Response};
 use std::rc::Rc;
 
 pub(crate) use failure::Failure;
-pub(crate) use outgoing::Outgoing;
+pub(crate) use outgoing::{Outgoing, Sent};
 pub(crate) use started::StartedResponse;
 
 /// Sends the request and waits for the head; for a cache, for as much of the body as it can store.

@@ -10,6 +10,7 @@ mod follower;
 mod followers;
 mod generation_builder;
 pub(crate) mod generation_shards;
+mod handover;
 mod heap;
 mod htaccess;
 mod lead;
@@ -29,9 +30,10 @@ use crate::privileges::{self, Privileges};
 pub use crate::server_error::ServerError;
 use crate::server_event::{self, Ready, ServerEvent};
 use crate::shards::{self, ShardHandle};
+use crate::upgrade_link::UpgradeLink;
 use crate::upstream_watch;
 use control_signals::{Command, ControlSignals};
-use drain::drain;
+use drain::{drain, end_tunnels_at_stop};
 use follower::{Seed, do_work};
 use followers::Followers;
 use generation_builder::GenerationBuilder;
@@ -50,7 +52,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use upgrade::UpgradeError;
 
 /// Checks the files that a configuration names and that are needed at the start: certificates and
 /// keys. Nothing is started.
@@ -91,7 +92,10 @@ async fn serve_on_loop(
     let Options { name, host_binary, load, .. } = options;
     let (rings, share) = (Rc::default(), Share { index: LEAD, count: threads });
     let slow = Rc::default();
-    let builder = GenerationBuilder { name, host_binary, memory, rings, slow, privileges, share };
+    let link = options.link.map(|(end, facts)| UpgradeLink::open(end, facts));
+    let link = link.transpose().map_err(ServerError::Io)?;
+    let builder =
+        GenerationBuilder { name, host_binary, memory, rings, slow, privileges, share, link };
     let shared = GenerationShards::new(&config, threads, None);
     let mut seed = Seed { number: 1, config: config.clone(), shared: shared.clone() };
     let (generation, sinks) = builder.open(1, config, None, &shared).await?;
@@ -115,12 +119,16 @@ async fn serve_on_loop(
     let (handle, work) = ShardHandle::new();
     let started = Followers::start(&builder, &limits, &server, &handle).map_err(ServerError::Io)?;
     let (followers, handles) = started;
+    gateway.shards.set_own(handle);
     spawn(do_work(gateway.clone(), work));
     let starter = options.starter;
     let lead = Lead { gateway: gateway.clone(), builder, followers, load, starter, tls };
     if let Some(outcome) = wait_ready_or_stop(&lead, &signals, &seed).await {
         listeners::stop(&gateway);
         return outcome;
+    }
+    if !handover::take_over(&lead, options.predecessor.as_deref(), &signals).await? {
+        return Ok(());
     }
     let admin_socket = match listening {
         Some(admin_socket) => admin_socket,
@@ -141,8 +149,10 @@ async fn serve_on_loop(
     if let Some(predecessor) = &options.predecessor {
         let privileges = &lead.builder.privileges;
         let replaced = upgrade::replace(&gateway, predecessor, privileges, options.files).await;
-        if !replaced.map_err(ServerError::Io)? {
-            gateway.control.stop.set();
+        match (replaced.map_err(ServerError::Io)?, &lead.builder.link) {
+            (true, Some(link)) => link.succeed(),
+            (true, None) => {}
+            (false, _) => gateway.control.stop.set(),
         }
     }
     (options.notify)(&ServerEvent::Ready(ready_facts(&gateway, admin_socket)));
@@ -151,11 +161,19 @@ async fn serve_on_loop(
     }
     let successor = handle_commands(&lead, &signals, &options.notify).await;
     let is_upgraded = successor.is_some();
+    gateway.control.end(if is_upgraded {
+        "another process serves now"
+    } else {
+        "the server stops"
+    });
     match &successor {
         Some(new) => (options.notify)(&ServerEvent::HandedOver { pid: new.pid() }),
         None => (options.notify)(&ServerEvent::Stopping),
     }
     gateway.server.log(Level::Info, "stopping: completing running requests");
+    if is_upgraded {
+        spawn(end_tunnels_at_stop(gateway.clone(), signals));
+    }
     // The other threads drain while this one does.
     let drained = lead.followers.drain(is_upgraded);
     if let Some(successor) = successor {
@@ -240,7 +258,7 @@ async fn handle_commands(
             Command::Stop => return None,
             Command::ReopenLogs => spawn(reopen_logs(gateway.clone())),
             Command::Upgrade => {
-                if let Some(successor) = upgraded(lead, signals).await {
+                if let Some(successor) = upgrade::upgraded(lead, signals).await {
                     return Some(successor);
                 }
             }
@@ -267,31 +285,6 @@ async fn handle_commands(
             }
         }
     }
-}
-
-/// The new server, which accepts connections; `None`: everything is as before.
-async fn upgraded(lead: &Lead, signals: &ControlSignals) -> Option<Successor> {
-    let gateway = &lead.gateway;
-    let waiters = gateway.control.take_upgrade_waiters();
-    gateway.server.log(Level::Info, "upgrading: starting the new program");
-    let outcome = unless_stopped(gateway, signals, upgrade::start(lead)).await;
-    let outcome = outcome.unwrap_or_else(|| Err(UpgradeError::Stopping));
-    match &outcome {
-        Ok(successor) => {
-            let text = format!("process {} has taken over", successor.pid());
-            gateway.server.log(Level::Info, &text);
-        }
-        Err(error) => {
-            let text = format!("the upgrade failed, nothing has changed: {error}");
-            gateway.server.log(Level::Error, &text);
-        }
-    }
-    let reply = match &outcome {
-        Ok(successor) => Ok(successor.pid()),
-        Err(error) => Err(error.to_string()),
-    };
-    waiters.iter().for_each(|waiter| waiter.complete(reply.clone()));
-    outcome.ok()
 }
 
 /// Binds everything at the start.

@@ -65,11 +65,13 @@ pub(crate) struct Shards<G: 'static> {
     followers: RefCell<Vec<ShardHandle<G>>>,
     /// The lead, on the others.
     lead: RefCell<Option<ShardHandle<G>>>,
+    /// The lead, on its own thread: for what runs on any thread.
+    own: RefCell<Option<ShardHandle<G>>>,
 }
 
 impl<G> Default for Shards<G> {
     fn default() -> Self {
-        Self { followers: RefCell::default(), lead: RefCell::default() }
+        Self { followers: RefCell::default(), lead: RefCell::default(), own: RefCell::default() }
     }
 }
 
@@ -77,6 +79,16 @@ impl<G> Shards<G> {
     /// On the lead: the others have started.
     pub(crate) fn set_followers(&self, followers: Vec<ShardHandle<G>>) {
         self.followers.replace(followers);
+    }
+
+    /// On the lead: the way to it from the others.
+    pub(crate) fn set_own(&self, own: ShardHandle<G>) {
+        self.own.replace(Some(own));
+    }
+
+    /// On the lead: the same.
+    pub(crate) fn own(&self) -> Option<ShardHandle<G>> {
+        self.own.borrow().clone()
     }
 
     /// On another thread.

@@ -232,7 +232,7 @@ pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
     let mut sinks = Sinks::new(Opener::default(), &[]);
     let logs = Rc::new(sinks.logs(&config.log).unwrap());
     let upstream = generation::upstream_client(&generation::upstream_group(&config, None), None);
-    let entities = Entities::open(&config, None, &logs.error).unwrap();
+    let entities = Entities::open(&config, None, None, &logs.error).unwrap();
     let access = Arc::<SharedAccess>::default();
     let upstreams = Upstreams::new(&config, None);
     let apps = config.apps.iter().map(|app| {

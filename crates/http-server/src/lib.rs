@@ -63,7 +63,7 @@ pub use listener_context::{ListenerContext, Role, StreamPort};
 pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim, is_early_data};
 pub use response_fields::ResponseFields;
 pub use response_writer::{COPY_BYTES, Framing, HeadFacts, RequestFacts, Written};
-pub use server_context::{ServerContext, ServerShared};
+pub use server_context::{CountedTunnel, ServerContext, ServerShared};
 pub use service::Service;
 #[cfg(any(test, feature = "testing"))]
 pub use test_client::{TestClient, serve_socket};

@@ -32,6 +32,8 @@ pub struct ServerContext {
     pub(crate) connections: Rc<Connections>,
     date: RefCell<DateCache>,
     phase: Cell<Phase>,
+    ends_tunnels: Cell<bool>,
+    tunnels: Cell<u32>,
     rejections: Cell<Rejections>,
 }
 
@@ -62,6 +64,16 @@ enum Phase {
     Draining,
 }
 
+/// A tunnel that is open. See [`ServerContext::begin_tunnel`].
+#[derive(Debug)]
+pub struct CountedTunnel(Rc<ServerContext>);
+
+impl Drop for CountedTunnel {
+    fn drop(&mut self) {
+        self.0.tunnels.set(self.0.tunnels.get() - 1);
+    }
+}
+
 /// Connections and streams that were not accepted.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rejections {
@@ -88,6 +100,8 @@ impl ServerContext {
             connections: Connections::new(&shared.census),
             date: RefCell::new(DateCache::new(Wall::now().unix_s())),
             phase: Cell::default(),
+            ends_tunnels: Cell::default(),
+            tunnels: Cell::default(),
             rejections: Cell::default(),
         })
     }
@@ -191,8 +205,25 @@ impl ServerContext {
     }
 
     /// Whether tunnels, such as WebSocket, close.
-    pub(crate) fn ends_tunnels(&self) -> bool {
-        self.phase.get() == Phase::Draining
+    pub fn ends_tunnels(&self) -> bool {
+        self.phase.get() == Phase::Draining || self.ends_tunnels.get()
+    }
+
+    /// Tunnels close, also after [`ServerContext::leave`].
+    pub fn end_tunnels(&self) {
+        self.ends_tunnels.set(true);
+        wake_all();
+    }
+
+    /// Counts a tunnel until the result is dropped.
+    pub fn begin_tunnel(self: Rc<Self>) -> CountedTunnel {
+        self.tunnels.set(self.tunnels.get() + 1);
+        CountedTunnel(self)
+    }
+
+    /// Open tunnels of this shard.
+    pub fn open_tunnels(&self) -> u32 {
+        self.tunnels.get()
     }
 
     /// Accepts no more requests; idle connections close.

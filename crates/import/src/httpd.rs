@@ -1,6 +1,7 @@
 //! Configurations of Apache httpd: the parser, and the translator of virtual hosts.
 
 mod access;
+mod balancer;
 mod parser;
 mod rewrite;
 mod section;
@@ -18,6 +19,8 @@ pub(crate) fn translate(statements: &[Directive], draft: &mut Draft) {
     if general.iter().any(|one| one.name == "documentroot") && hosts.is_empty() {
         return site(&general, draft);
     }
+    let (balancers, general): (Vec<Directive>, Vec<Directive>) =
+        general.into_iter().partition(balancer::is_balancer);
     for one in &general {
         match one.name.as_str() {
             "listen" | "documentroot" | "servername" => {}
@@ -26,7 +29,8 @@ pub(crate) fn translate(statements: &[Directive], draft: &mut Draft) {
     }
     for host in &hosts {
         listen(host, draft);
-        site(&host.children, draft);
+        let statements = [&host.children[..], &balancers].concat();
+        site(&statements, draft);
     }
 }
 

@@ -139,3 +139,21 @@ fn upstreams_of_nginx_keep_their_servers_and_options() {
     let single = ProxyTarget::Url("http://127.0.0.1:9000".to_owned());
     assert_eq!(targets, [group("app_servers"), group("by_user"), single]);
 }
+
+#[test]
+fn balancers_of_httpd_keep_their_members_and_options() {
+    let file = fixtures("httpd").into_iter().find(|path| path.ends_with("balanced.conf")).unwrap();
+    let config = check(&file, &imported(&file).toml);
+    let [accounts, search] = &config.upstreams[..] else { panic!("{:?}", config.upstreams) };
+    assert_eq!((&accounts.name[..], accounts.balance), ("accounts", Balance::LeastConnections));
+    assert_eq!((accounts.fail_timeout_ms, accounts.retries), (5_000, 2));
+    assert!(accounts.sticky.is_some() && search.sticky.is_none());
+    let servers: Vec<_> = accounts.servers.iter().map(|one| (one.weight, one.is_backup)).collect();
+    assert_eq!(servers, [(3, false), (1, false), (1, true)]);
+    assert_eq!(search.servers[1].socket.as_deref(), Some(Path::new("/run/search.sock")));
+    assert!(search.health_check.is_some() && search.failure_status.contains(503));
+    let targets: Vec<_> =
+        config.apps[0].proxies.iter().map(|route| route.upstream.clone()).collect();
+    let group = |name: &str| ProxyTarget::Group { name: name.to_owned(), path: String::new() };
+    assert_eq!(targets, [group("accounts"), group("search")]);
+}

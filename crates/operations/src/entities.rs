@@ -9,11 +9,12 @@ mod pressure;
 
 use outboard_config as config;
 use outboard_entity_store::{
-    Durability, Engine, Mode, Namespace, NamespaceSettings, Overload, RedisSettings, Settings,
-    Store, StoreError, probe,
+    Durability, Engine, Mode, Namespace, NamespaceSettings, OpenError, Overload, RedisSettings,
+    Remote, Settings, Store, StoreError, probe,
 };
 use outboard_log::{ErrorLog, Level, Reason};
 use outboard_reactor::{blocking, spawn};
+use std::path::Path;
 use std::rc::Rc;
 
 #[cfg(fuzzing)]
@@ -21,6 +22,34 @@ pub(crate) use batch::Batch;
 pub(crate) use batch::{BatchResult, execute as execute_batch};
 pub use owner::Owner;
 pub use pressure::Pressure;
+
+/// The store of the server that this one takes over from.
+#[derive(Debug)]
+pub struct Elsewhere<'a> {
+    /// Its directory; `None`: it has none that one process only can have open.
+    pub folder: Option<&'a Path>,
+    /// Its namespaces.
+    pub namespaces: &'a [String],
+    /// The way to it.
+    pub remote: &'a Rc<Remote>,
+}
+
+impl Elsewhere<'_> {
+    /// Whether this configuration names the same store, with all namespaces.
+    fn is(&self, storage: &config::EntityStorage) -> bool {
+        let names = |name: &String| storage.namespaces.iter().any(|one| one.name == *name);
+        match (&storage.engine, self.folder) {
+            (config::EntityEngine::Disk(folder), Some(there)) => {
+                is_same(folder, there) && self.namespaces.iter().all(names)
+            }
+            _ => false,
+        }
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
 
 /// The store with a generation's rules of access.
 #[derive(Debug)]
@@ -36,24 +65,33 @@ pub struct Entities {
 }
 
 impl Entities {
-    /// Opens the store, or shares the predecessor's.
+    /// Opens the store, or shares that of the predecessor, or calls that of another process.
     ///
     /// # Errors
     /// A sentence for the administrator.
     pub fn open(
         config: &config::Config,
         predecessor: Option<&Rc<Self>>,
+        elsewhere: Option<Elsewhere<'_>>,
         log: &Rc<ErrorLog>,
     ) -> Result<Option<Rc<Self>>, String> {
-        let Some(entities) = &config.entities else { return Ok(None) };
+        let changed = || Err("the storage of [kv] can be changed with a restart only".to_owned());
+        let elsewhere = elsewhere.filter(|there| there.folder.is_some());
+        let Some(entities) = &config.entities else {
+            return if elsewhere.is_some() { changed() } else { Ok(None) };
+        };
         let store = match predecessor.map(|before| &**before) {
             Some(Self { store: Some(store), config, .. }) if config.storage == entities.storage => {
                 store.clone()
             }
-            Some(_) => {
-                return Err("the storage of [kv] can be changed with a restart only".to_owned());
-            }
-            None => open(&entities.storage, log)?,
+            Some(_) => return changed(),
+            None => match elsewhere {
+                None => open(&entities.storage, log)?,
+                Some(there) if there.is(&entities.storage) => {
+                    Rc::new(Store::remote(&settings(&entities.storage), there.remote))
+                }
+                Some(_) => return changed(),
+            },
         };
         Ok(Some(Self::new(config, entities, Some(store))))
     }
@@ -77,6 +115,22 @@ impl Entities {
         Rc::new(Self { store, config: entities.clone(), limits, pressure })
     }
 
+    /// The store, on the lead's thread.
+    pub fn store(&self) -> Option<&Rc<Store>> {
+        self.store.as_ref()
+    }
+
+    /// Opens the store that another process has closed.
+    ///
+    /// # Errors
+    /// As [`Store::acquire`].
+    pub fn acquire(&self, log: &ErrorLog) -> Result<(), OpenError> {
+        let Some(store) = &self.store else { return Ok(()) };
+        store.acquire()?;
+        note_findings(store, log);
+        Ok(())
+    }
+
     /// All namespaces.
     pub fn namespaces(&self) -> &[Rc<Namespace>] {
         self.store.as_deref().map_or(&[], Store::namespaces)
@@ -88,7 +142,7 @@ impl Entities {
     }
 }
 
-fn open(storage: &config::EntityStorage, log: &Rc<ErrorLog>) -> Result<Rc<Store>, String> {
+fn settings(storage: &config::EntityStorage) -> Settings {
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let namespaces = storage.namespaces.iter().map(|namespace| NamespaceSettings {
         name: namespace.name.clone(),
@@ -99,7 +153,7 @@ fn open(storage: &config::EntityStorage, log: &Rc<ErrorLog>) -> Result<Rc<Store>
         },
         memory_max_bytes: bytes(namespace.max_memory_bytes),
     });
-    let settings = Settings {
+    Settings {
         mode: match storage.mode {
             config::EntityMode::Asynchronous => Mode::Asynchronous,
             config::EntityMode::Synchronous => Mode::Synchronous,
@@ -115,7 +169,11 @@ fn open(storage: &config::EntityStorage, log: &Rc<ErrorLog>) -> Result<Rc<Store>
         wait_ms: storage.queue_timeout_ms,
         namespaces: namespaces.collect(),
         engine: engine(&storage.engine),
-    };
+    }
+}
+
+fn open(storage: &config::EntityStorage, log: &Rc<ErrorLog>) -> Result<Rc<Store>, String> {
+    let settings = settings(storage);
     let store = Store::open(&settings).map_err(|error| error.to_string())?;
     if let Engine::Redis(redis) = settings.engine {
         let log = log.clone();
@@ -127,12 +185,16 @@ fn open(storage: &config::EntityStorage, log: &Rc<ErrorLog>) -> Result<Rc<Store>
             }
         });
     }
+    note_findings(&store, log);
+    Ok(Rc::new(store))
+}
+
+fn note_findings(store: &Store, log: &ErrorLog) {
     for namespace in store.namespaces() {
         for finding in namespace.stats().findings {
             log.note(Level::Error, &format!("entities: {finding}"));
         }
     }
-    Ok(Rc::new(store))
 }
 
 fn engine(engine: &config::EntityEngine) -> Engine {

@@ -16,5 +16,5 @@ pub mod fuzzing;
 mod testing;
 
 pub use client_span::{ClientSpan, is_trace_context};
-pub use entities::{Entities, Owner, Pressure, reason};
+pub use entities::{Elsewhere, Entities, Owner, Pressure, reason};
 pub use fetch::FetchOperations;

@@ -38,7 +38,7 @@ impl Directory {
     pub(crate) fn entities(&self, keys: &str) -> Rc<Entities> {
         let sink = Sink::open(Target::File(self.0.join("error.log")), Opener::default());
         let log = Rc::new(ErrorLog::new(Rc::new(sink.unwrap()), Level::Debug));
-        let opened = Entities::open(&self.config(keys), None, &log);
+        let opened = Entities::open(&self.config(keys), None, None, &log);
         opened.expect("a valid store").expect("a store")
     }
 }

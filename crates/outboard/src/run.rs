@@ -171,6 +171,7 @@ fn serve(
         files: Vec::new(),
         starter: None,
         predecessor: None,
+        link: None,
         notify: Rc::new(move |event| {
             if let ServerEvent::Ready(ready) = event {
                 announce(ready, &console);

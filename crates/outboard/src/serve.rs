@@ -40,6 +40,7 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
         pid_file: None,
         sockets: estate.sockets,
         files: estate.files,
+        link: estate.link,
         starter,
         predecessor,
         notify: Rc::new(move |event| {

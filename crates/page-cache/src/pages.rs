@@ -27,6 +27,7 @@ use crate::single_flight::SingleFlight;
 use crate::status_counts::{Responses, StatusCounts};
 use crate::store::{Purge, PurgeEpoch, Store};
 use outboard_config::{App, PageCacheShared};
+use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -49,6 +50,20 @@ pub struct Pages {
     older: OnceLock<Weak<Self>>,
     /// Those of the next one.
     newer: OnceLock<Weak<Self>>,
+    /// Sends purges to the other process of an upgrade.
+    outside: OnceLock<Outside>,
+}
+
+/// Sends a purge, and whether it is a soft one.
+type SendPurge = Box<dyn Fn(&Selector, bool) + Send + Sync>;
+
+/// See [`Pages::outside`].
+struct Outside(SendPurge);
+
+impl fmt::Debug for Outside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Outside")
+    }
 }
 
 /// What the others need of a shard.
@@ -82,6 +97,7 @@ impl Pages {
             shards: Mutex::default(),
             older: OnceLock::new(),
             newer: OnceLock::new(),
+            outside: OnceLock::new(),
         })))
     }
 
@@ -107,8 +123,32 @@ impl Pages {
         self.memory().was_purged(since, entry)
     }
 
+    /// Passes purges on to another process.
+    pub(crate) fn set_outside(&self, send: impl Fn(&Selector, bool) + Send + Sync + 'static) {
+        // It does not change.
+        let _ = self.outside.set(Outside(Box::new(send)));
+    }
+
     /// Purges memory and disk.
     pub(crate) fn purge(&self, selector: &Selector, is_soft: bool) -> usize {
+        let purged = self.purge_here(selector, is_soft);
+        if let Some(Outside(send)) = self.outside.get().filter(|_| !self.has_successor()) {
+            send(selector, is_soft);
+        }
+        purged
+    }
+
+    /// The same for a purge that another process has sent, for all generations so far.
+    pub(crate) fn purge_from_outside(&self, selector: &Selector, is_soft: bool) {
+        let mut next = upgrade(&self.older);
+        while let Some(older) = next {
+            older.purge_here(selector, is_soft);
+            next = upgrade(&older.older);
+        }
+        self.purge_here(selector, is_soft);
+    }
+
+    fn purge_here(&self, selector: &Selector, is_soft: bool) -> usize {
         let purge = match is_soft {
             true => Purge::Soft { now_s: now_s(), grace_s: SOFT_GRACE_S },
             false => Purge::Hard,

@@ -12,6 +12,7 @@
 mod attempt;
 mod cron;
 mod hand_over;
+mod heir;
 mod incoming;
 pub mod journal;
 mod operations;
@@ -34,9 +35,10 @@ use outboard_reactor::{Event, now_ms, spawn, with_deadline};
 use outboard_ring::frame::Tag;
 use queue::{Attempt, Limits, Queue, Settlement, Task};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::{Rc, Weak};
 
+pub use heir::Heir;
 pub use operations::operations;
 pub use tracing::TaskTracer;
 
@@ -71,6 +73,14 @@ pub struct Tasks {
     next_id: Cell<u64>,
     /// Takes over new tasks after a reload.
     successor: RefCell<Option<Rc<Self>>>,
+    /// Takes over new tasks after an upgrade of the server.
+    heir: RefCell<Option<Rc<dyn Heir>>>,
+    /// Whether no task is started for now, since another process does.
+    is_held: Cell<bool>,
+    /// When the other process stopped to queue those of `cron`, in Unix ms.
+    left_at_ms: Cell<u64>,
+    /// The journaled tasks of all generations of this process that are not finished.
+    unfinished: RefCell<Unfinished>,
     /// The server stops, or the app has no task workers any more.
     stopped: Cell<bool>,
     /// Carries out all other operations.
@@ -78,6 +88,9 @@ pub struct Tasks {
     tracer: RefCell<Option<Rc<dyn TaskTracer>>>,
     log: Rc<ErrorLog>,
 }
+
+/// The ids of journaled tasks.
+type Unfinished = Rc<RefCell<HashSet<u64>>>;
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Counters {
@@ -118,6 +131,10 @@ impl Tasks {
             counters: RefCell::default(),
             next_id: Cell::new(Wall::now().unix_us),
             successor: RefCell::default(),
+            heir: RefCell::default(),
+            is_held: Cell::default(),
+            left_at_ms: Cell::default(),
+            unfinished: RefCell::default(),
             stopped: Cell::new(false),
             others: RefCell::default(),
             tracer: RefCell::default(),
@@ -169,7 +186,7 @@ impl Tasks {
     /// Starts due tasks, as far as the workers have room.
     fn begin_due(self: &Rc<Self>) {
         let max = (self.config.workers * self.config.concurrency) as usize;
-        loop {
+        while !self.is_held.get() {
             let mut queue = self.queue.borrow_mut();
             if queue.running() >= max {
                 return;
@@ -217,9 +234,11 @@ impl Tasks {
 
     fn remove_from_journal(&self, id: u64) {
         let Some(journal) = self.journal.clone() else { return };
-        let log = self.log.clone();
+        let (log, unfinished) = (self.log.clone(), self.unfinished.borrow().clone());
         spawn(async move {
-            if let Err(error) = journal.remove(id).await {
+            let removed = journal.remove(id).await;
+            unfinished.borrow_mut().remove(&id);
+            if let Err(error) = removed {
                 let text = format!(
                     "task {id:016x} is finished, but its record cannot be removed: {error}"
                 );

@@ -24,8 +24,14 @@ pub(crate) enum FromStarter {
 pub(crate) enum ToSuccessor {
     /// Carries some of the sockets.
     Sockets,
+    /// Carries the end of a link (`crate::Link`), for what only one process can have open.
+    Link { version: u32, facts: LinkFacts },
     /// There are no more sockets. The files are removed by the server that ends last.
     End { files: Vec<PathBuf> },
+    /// The entity store is closed, and no task is started.
+    Released,
+    /// Everything that moves by the link was sent.
+    Complete,
     /// The old server accepts no more connections.
     Yours,
     /// The upgrade is given up.
@@ -35,8 +41,21 @@ pub(crate) enum ToSuccessor {
 /// New gateway → old gateway.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromSuccessor {
+    /// PHP has started. Only what one process can have open is missing.
+    Prepared,
+    /// It has opened the entity store.
+    Acquired,
     /// It accepts connections.
     Ready,
     /// It does not start.
     Failed { why: String },
+}
+
+/// What the old server has that only one process can have.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkFacts {
+    /// The directory of the entity store.
+    pub store: Option<PathBuf>,
+    /// Its namespaces.
+    pub namespaces: Vec<String>,
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a rule with users that cannot be read, or that nobody can be, is an error and no open path.
 
+use super::proxy::ProxyTarget;
 use super::{Context, Scripts, proxy};
 use crate::diagnostic::Kind;
 use crate::raw;
@@ -37,8 +38,8 @@ pub struct ForwardAuth {
 pub enum AuthService {
     /// Another server.
     Upstream {
-        /// Its URL.
-        url: String,
+        /// Its URL, or a group of servers.
+        to: ProxyTarget,
         /// Whether the certificate of an `https` URL is verified.
         verifies: bool,
     },
@@ -90,10 +91,16 @@ fn service(
 ) -> AuthService {
     match (&raw.upstream, &raw.script) {
         (Some(url), None) => {
-            if let Err(fault) = proxy::check_url(&url.0) {
+            let to = proxy::target(&url.0).unwrap_or_else(|fault| {
                 context.value(&[place, &["upstream"]].concat(), Kind::BadValue, fault);
-            }
-            AuthService::Upstream { url: url.0.clone(), verifies: raw.verify }
+                ProxyTarget::Url(String::new())
+            });
+            // The path of a URL is the service's own.
+            let to = match to {
+                ProxyTarget::Url(_) => ProxyTarget::Url(url.0.clone()),
+                group @ ProxyTarget::Group { .. } => group,
+            };
+            AuthService::Upstream { to, verifies: raw.verify }
         }
         (None, Some(script)) => {
             AuthService::Script(scripts.find(&script.0, &[place, &["script"]].concat(), context))

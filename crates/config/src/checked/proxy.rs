@@ -99,7 +99,7 @@ pub(super) fn proxies(raw: &raw::App, place: &[&str], context: &mut Context<'_>)
 }
 
 /// A URL, or the name of a group with a path.
-fn target(text: &str) -> Result<ProxyTarget, Fault> {
+pub(super) fn target(text: &str) -> Result<ProxyTarget, Fault> {
     let (name, path) = text.split_at(text.find('/').unwrap_or(text.len()));
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if !name.is_empty() && name.bytes().all(is_name) {

@@ -1,7 +1,7 @@
 //! Servers that share the requests of proxied routes.
 
 use super::upstream_health::health_check;
-use super::{App, Context, HealthCheck, ProxyTarget, Secret, StatusSet, proxy};
+use super::{App, AuthService, Context, HealthCheck, ProxyTarget, Secret, StatusSet, proxy};
 use crate::diagnostic::Kind;
 use crate::raw;
 pub use crate::raw::{Balance, SameSite, SendProxy};
@@ -248,16 +248,26 @@ fn sticky(raw: &raw::Sticky, place: &[&str; 2], context: &mut Context<'_>) -> St
 
 /// Groups that routes refer to must exist.
 pub(super) fn check_routes(apps: &[App], groups: &[UpstreamGroup], context: &mut Context<'_>) {
+    let mut check = |target: &ProxyTarget, at: &[&str]| {
+        let ProxyTarget::Group { name, .. } = target else { return };
+        if !groups.iter().any(|group| group.name == *name) {
+            let fault = Fault::new(format!("there is no upstream `{name}`")).hint(format!(
+                "add [upstream.{name}] with servers = [\"http://127.0.0.1:3000\"], or write a URL"
+            ));
+            context.value(at, Kind::Conflict, fault);
+        }
+    };
     for app in apps {
         for (index, route) in app.proxies.iter().enumerate() {
-            let ProxyTarget::Group { name, .. } = &route.upstream else { continue };
-            if !groups.iter().any(|group| group.name == *name) {
-                let fault = Fault::new(format!("there is no upstream `{name}`")).hint(format!(
-                    "add [upstream.{name}] with servers = [\"http://127.0.0.1:3000\"], or write a URL"
-                ));
-                let index = index.to_string();
-                let at = ["app", &app.name, "proxy", &index, "upstream"];
-                context.value(&at, Kind::Conflict, fault);
+            let index = index.to_string();
+            check(&route.upstream, &["app", &app.name, "proxy", &index, "upstream"]);
+        }
+        for (index, rule) in app.access.rules.iter().enumerate() {
+            let index = index.to_string();
+            if let Some(AuthService::Upstream { to, .. }) =
+                rule.forward_auth.as_ref().map(|auth| &auth.service)
+            {
+                check(to, &["app", &app.name, "access", &index, "forward_auth", "upstream"]);
             }
         }
     }

@@ -85,7 +85,8 @@ fn ten_minutes() -> Period {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForwardAuth {
-    /// URL of the service, with its path: `http://127.0.0.1:9091/api/verify`.
+    /// URL of the service, with its path: `http://127.0.0.1:9091/api/verify`; or the name of an
+    /// `[upstream.NAME]`, with a path: `"auth/api/verify"`.
     #[serde(default)]
     #[schemars(extend("x-alias" = ["uri", "address", "auth_request"]))]
     pub(crate) upstream: Option<PlainText>,

@@ -11,7 +11,7 @@ use crate::oneshot;
 use crate::queue::{Queue, ResultReceiver, ResultSender, Waiting};
 use crate::settings::Settings;
 use crate::types::Stats;
-use outboard_reactor::{Event, spawn};
+use outboard_reactor::{Event, blocking, spawn};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -29,6 +29,8 @@ pub(super) struct Writes {
     filled: Event,
     seal: RefCell<Option<ResultSender<()>>>,
     is_closed: Cell<bool>,
+    /// The loop goes on after the end, and must not wait for the threads.
+    ends_in_background: Cell<bool>,
     written: Cell<u64>,
     commits: Cell<u64>,
 }
@@ -101,6 +103,7 @@ impl Writes {
             filled: Event::default(),
             seal: RefCell::default(),
             is_closed: Cell::new(false),
+            ends_in_background: Cell::new(false),
             written: Cell::new(0),
             commits: Cell::new(0),
         });
@@ -141,6 +144,11 @@ impl Writes {
         }
         self.filled.set();
         receiver.receive().await
+    }
+
+    /// At its end the threads end while the loop goes on.
+    pub(super) fn end_in_background(&self) {
+        self.ends_in_background.set(true);
     }
 
     pub(super) fn close(&self) {
@@ -191,6 +199,9 @@ impl Writes {
                 }
             }
             replies.into_iter().zip(results).for_each(|(reply, result)| reply.send(result));
+        }
+        if self.ends_in_background.get() {
+            blocking(move || drop(writer)).await;
         }
     }
 }

@@ -46,7 +46,7 @@ fn with_namespace<T: 'static>(
     .unwrap()
 }
 
-fn put(id: &[u8], value: &[u8]) -> Write {
+pub(crate) fn put(id: &[u8], value: &[u8]) -> Write {
     let change = Change::Put { value: value.into(), ttl_ms: None };
     Write { id: id.into(), change, condition: Condition::Always }
 }
@@ -55,7 +55,7 @@ fn delete(id: &[u8]) -> Write {
     Write { id: id.into(), change: Change::Delete, condition: Condition::Always }
 }
 
-async fn value(namespace: &Namespace, id: &[u8]) -> Option<Vec<u8>> {
+pub(crate) async fn value(namespace: &Namespace, id: &[u8]) -> Option<Vec<u8>> {
     namespace.get(id).await.unwrap().map(|record| record.value.to_vec())
 }
 

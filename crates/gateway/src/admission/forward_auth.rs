@@ -5,15 +5,15 @@
 //! names itself; a service that does not respond admits nobody.
 
 use crate::app::App;
-use crate::proxy;
+use crate::proxy::{self, Failure, Outgoing, Sent};
 use crate::request::{RequestContext, ResponseSummary, refuse, send};
 use crate::response_head::ResponseHead;
 use crate::script::{self, SubRequest};
-use outboard_config::{AuthService, ForwardAuth, RuleSet};
+use outboard_config::{AuthService, ForwardAuth, ProxyTarget, RuleSet};
 use outboard_http_server::{Connection, is_ambiguous, is_claim};
 use outboard_log::Reason;
 use outboard_reactor::{now_ms, with_deadline};
-use outboard_upstream::{Error, Request, RequestHeaders, Url};
+use outboard_upstream::{Error, RequestHeaders};
 use std::rc::Rc;
 
 /// Of a response that refuses a request.
@@ -85,9 +85,9 @@ async fn ask(
 ) -> Result<(ResponseHead, Vec<u8>), Reason> {
     match &auth.service {
         AuthService::Script(path) => run(connection, ctx, app, path, auth.timeout_ms).await,
-        AuthService::Upstream { url, verifies } => {
+        AuthService::Upstream { to, verifies } => {
             let request = |connection: &mut Connection| {
-                request(connection, ctx, app, (url, *verifies), auth.timeout_ms)
+                request(connection, ctx, app, (to, *verifies), auth.timeout_ms)
             };
             ask_upstream(connection, ctx, app, request).await
         }
@@ -122,19 +122,24 @@ async fn ask_upstream(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
-    request: impl FnOnce(&mut Connection) -> Result<Request, Error>,
+    request: impl FnOnce(&mut Connection) -> Result<Outgoing, Error>,
 ) -> Result<(ResponseHead, Vec<u8>), Reason> {
     let failed = |error: Error| proxy::log_failure(app, ctx.request_id, &error);
     let request = request(connection).map_err(failed)?;
     let exchange = async {
-        let mut response = app.upstream.send(request).await?;
+        // The attempt counts for its server until the response is read.
+        let Sent { result: mut response, attempt: _attempt } = request.send(app).await?;
         let mut body = Vec::new();
         while !response.is_over() {
             response.read(&mut body).await?;
         }
-        Ok((response, body))
+        Ok::<_, Failure>((response, body))
     };
-    let (response, body) = connection.unless_gone(exchange).await?.map_err(failed)?;
+    let refused = |failure: Failure| {
+        proxy::log_failure(app, ctx.request_id, &failure.error);
+        failure.reason()
+    };
+    let (response, body) = connection.unless_gone(exchange).await?.map_err(refused)?;
     let head = ResponseHead::of_upstream(response.status, &response.headers);
     Ok((head.map_err(|_| Reason::UpstreamFailed)?, body))
 }
@@ -144,9 +149,9 @@ fn request(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &App,
-    (url, verifies): (&str, bool),
+    (to, verifies): (&ProxyTarget, bool),
     timeout_ms: u64,
-) -> Result<Request, Error> {
+) -> Result<Outgoing, Error> {
     let client = ctx.client(connection).to_owned();
     let buffers = connection.buffers();
     let (head, input) = (&buffers.head, &buffers.input);
@@ -161,7 +166,8 @@ fn request(
     headers.add(b"X-Forwarded-Host", host)?;
     headers.add(b"X-Forwarded-Method", head.method(input))?;
     headers.add(b"X-Forwarded-Uri", &head.origin_form(input))?;
-    let mut request = Request::get(Url::parse(url.as_bytes())?);
+    let mut outgoing = Outgoing::new(app, to, b"")?;
+    let request = &mut outgoing.request;
     request.headers = headers;
     request.connect_timeout_ms = timeout_ms;
     request.timeout_ms = timeout_ms;
@@ -171,7 +177,7 @@ fn request(
     request.decompress = false;
     request.introduces_itself = false;
     request.account = Some(app.upstream_account.clone());
-    Ok(request)
+    Ok(outgoing)
 }
 
 /// Whether a client's field is for the service: not one about the connection, the body, a condition or a

@@ -43,7 +43,7 @@ impl Outgoing {
     ///
     /// # Errors
     /// The target is invalid.
-    pub(super) fn new(app: &App, to: &ProxyTarget, target: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn new(app: &App, to: &ProxyTarget, target: &[u8]) -> Result<Self, Error> {
         match to {
             ProxyTarget::Url(url) => {
                 let url = Url::parse(&[url.as_bytes(), target].concat())?;

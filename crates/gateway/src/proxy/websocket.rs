@@ -6,20 +6,20 @@
 //! for the tunnel; a slow side delays the other instead of filling memory;
 //! other protocols are not relayed, since requests within them (h2c) would bypass all rules.
 
+mod frames;
+mod relay;
+
 use super::{Proxied, StartedResponse, fail, head, log_failure, outgoing};
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};
 use crate::upstream_call::UpstreamCall;
 use outboard_balancer::Attempt;
-use outboard_http_server::{Connection, HeaderBlock, UpgradeHandler, Upgraded};
+use outboard_http_server::{Connection, HeaderBlock, UpgradeHandler};
 use outboard_http1::{BodyFraming, Method};
 use outboard_log::{Level, Reason};
-use outboard_reactor::{current_task, deadline_passed, now_ms, set_deadline, wake};
-use outboard_upstream::{Channel, Response};
-use std::future::poll_fn;
-use std::io;
+use outboard_upstream::Response;
+use relay::relay;
 use std::rc::Rc;
-use std::task::Poll;
 
 const WEBSOCKET: &[u8] = b"websocket";
 /// An extended CONNECT has no key (RFC 8441 5), but the upstream, by HTTP/1.1, requires one (RFC 6455
@@ -27,10 +27,6 @@ const WEBSOCKET: &[u8] = b"websocket";
 const KEY: &[u8] = b"b3V0Ym9hcmQgaHR0cC8yIQ==";
 /// The proof, which clients of an extended CONNECT do not expect.
 const ACCEPT: &[u8] = b"sec-websocket-accept";
-/// Bytes that are read before they are written.
-const PIECE_BYTES: usize = 64 << 10;
-/// Pieces that are relayed in each direction before other tasks run.
-const PIECES_PER_TURN: u32 = 16;
 
 /// Relays a WebSocket request; `None` for any other request.
 pub(crate) async fn try_handle(
@@ -39,12 +35,13 @@ pub(crate) async fn try_handle(
     app: &Rc<App>,
     proxied: &Proxied,
 ) -> Option<ResponseSummary> {
-    let is_draining = connection.context.is_draining();
+    // After an upgrade a request that is on its way may still begin one.
+    let is_ending = connection.context.ends_tunnels();
     let buffers = connection.buffers();
     let offered = buffers.head.upgrade(&buffers.input)?;
     let has_body = !matches!(buffers.head.body(), BodyFraming::None | BodyFraming::Length(0));
     let is_websocket = ctx.request.method == Method::Get && offered.eq_ignore_ascii_case(WEBSOCKET);
-    if !is_websocket || has_body || is_draining {
+    if !is_websocket || has_body || is_ending {
         return None;
     }
     Some(match connect(connection, ctx, app, proxied).await {
@@ -125,206 +122,10 @@ async fn switch(
     ResponseSummary { written, status: 101, body_bytes: 0 }
 }
 
-/// Relays bytes in both directions until both sides have finished, one of them is gone, no byte was
-/// sent for `idle_ms`, or the server stops.
-async fn relay(mut client: Upgraded, mut upstream: Channel, idle_ms: u64) {
-    client.keep_alive();
-    let (mut up, mut down) = (Direction::default(), Direction::default());
-    let mut relayed_bytes = 0;
-    set_deadline(now_ms() + idle_ms);
-    poll_fn(|_| {
-        if client.is_draining() || deadline_passed() {
-            return Poll::Ready(());
-        }
-        let outcome = up.relay(
-            |bytes| client.poll_read(bytes),
-            &mut upstream,
-            |upstream, bytes| upstream.poll_write(bytes),
-            Channel::end,
-        );
-        let outcome = outcome.and_then(|()| {
-            let _ = upstream.poll_flush()?;
-            down.relay(
-                |bytes| upstream.poll_read(bytes),
-                &mut client,
-                |client, bytes| client.poll_write(bytes),
-                Upgraded::end,
-            )
-        });
-        let now_relayed_bytes = up.relayed_bytes + down.relayed_bytes;
-        if std::mem::replace(&mut relayed_bytes, now_relayed_bytes) != now_relayed_bytes {
-            set_deadline(now_ms() + idle_ms);
-        }
-        if up.has_more || down.has_more {
-            wake(current_task());
-        }
-        match outcome {
-            Ok(()) if up.is_over && down.is_over => Poll::Ready(()),
-            Ok(()) => Poll::Pending,
-            Err(_) => Poll::Ready(()),
-        }
-    })
-    .await;
-}
-
-/// One direction.
-#[derive(Debug, Default)]
-struct Direction {
-    bytes: Vec<u8>,
-    written: usize,
-    /// Bytes written since the start.
-    relayed_bytes: u64,
-    /// Whether the turn ended before all available bytes were relayed.
-    has_more: bool,
-    is_read: bool,
-    is_over: bool,
-}
-
-impl Direction {
-    /// Relays available bytes, as far as the receiver accepts them.
-    fn relay<T>(
-        &mut self,
-        mut read: impl FnMut(&mut Vec<u8>) -> Poll<io::Result<usize>>,
-        to: &mut T,
-        write: impl Fn(&mut T, &[u8]) -> Poll<io::Result<usize>>,
-        end: impl Fn(&mut T),
-    ) -> io::Result<()> {
-        self.has_more = false;
-        for _ in 0..PIECES_PER_TURN {
-            while self.written < self.bytes.len() {
-                match write(to, &self.bytes[self.written..])? {
-                    Poll::Ready(count) => {
-                        self.written += count;
-                        self.relayed_bytes += count as u64;
-                    }
-                    Poll::Pending => return Ok(()),
-                }
-            }
-            self.bytes.clear();
-            self.bytes.shrink_to(PIECE_BYTES);
-            self.written = 0;
-            if self.is_read {
-                if !std::mem::replace(&mut self.is_over, true) {
-                    end(to);
-                }
-                return Ok(());
-            }
-            match read(&mut self.bytes)? {
-                Poll::Ready(count) => self.is_read = count == 0,
-                Poll::Pending => return Ok(()),
-            }
-        }
-        self.has_more = true;
-        Ok(())
-    }
-}
-
 /// Whether a client of HTTP/2 or HTTP/3 requests a tunnel (RFC 8441 4, RFC 9220 3). It takes each 2xx for
 /// one, so only a tunnel may be responded to with it; by HTTP/1.1 the offer of an upgrade may be ignored.
 pub(crate) fn requests_tunnel(connection: &mut Connection, ctx: &RequestContext) -> bool {
     let has_streams = ctx.request.version.has_streams();
     let buffers = connection.buffers();
     has_streams && buffers.head.upgrade(&buffers.input).is_some()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::VecDeque;
-
-    /// A receiver that takes so many bytes at each turn.
-    #[derive(Default)]
-    struct Receiver {
-        received: Vec<u8>,
-        room: usize,
-        ends: usize,
-    }
-
-    /// Relays pieces, the empty one as the end of the stream, to the receiver.
-    fn relay(
-        direction: &mut Direction,
-        pieces: &mut VecDeque<&[u8]>,
-        receiver: &mut Receiver,
-    ) -> io::Result<()> {
-        let ends = std::cell::Cell::new(0);
-        let outcome = direction.relay(
-            |bytes| match pieces.pop_front() {
-                Some(piece) => {
-                    bytes.extend_from_slice(piece);
-                    Poll::Ready(Ok(piece.len()))
-                }
-                None => Poll::Pending,
-            },
-            receiver,
-            |receiver, bytes| {
-                let count = bytes.len().min(receiver.room);
-                if count == 0 {
-                    return Poll::Pending;
-                }
-                receiver.room -= count;
-                receiver.received.extend_from_slice(&bytes[..count]);
-                Poll::Ready(Ok(count))
-            },
-            |_| ends.set(ends.get() + 1),
-        );
-        receiver.ends += ends.get();
-        outcome
-    }
-
-    #[test]
-    fn nothing_is_read_while_the_receiver_is_full() {
-        let (mut direction, mut receiver) = (Direction::default(), Receiver::default());
-        let mut pieces = VecDeque::from([&b"first"[..], b"second"]);
-        receiver.room = 3;
-        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
-        assert_eq!((&receiver.received[..], pieces.len()), (&b"fir"[..], 1));
-        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
-        assert_eq!((receiver.received.len(), pieces.len()), (3, 1));
-        receiver.room = 100;
-        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
-        assert_eq!(receiver.received, b"firstsecond");
-        assert_eq!((direction.relayed_bytes, direction.is_over), (11, false));
-    }
-
-    #[test]
-    fn the_end_is_passed_on_once_after_all_bytes() {
-        let (mut direction, mut receiver) = (Direction::default(), Receiver::default());
-        let mut pieces = VecDeque::from([&b"last"[..], b""]);
-        receiver.room = 2;
-        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
-        assert_eq!((receiver.ends, direction.is_over), (0, false));
-        receiver.room = 2;
-        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
-        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
-        assert_eq!((&receiver.received[..], receiver.ends), (&b"last"[..], 1));
-        assert!(direction.is_over);
-    }
-
-    #[test]
-    fn a_sender_without_end_gives_way_to_other_tasks() {
-        let (mut direction, mut receiver) = (Direction::default(), Receiver::default());
-        let mut pieces = VecDeque::from(vec![&b"x"[..]; 100]);
-        receiver.room = 1_000;
-        relay(&mut direction, &mut pieces, &mut receiver).unwrap();
-        assert!(direction.has_more);
-        assert!(receiver.received.len() <= PIECES_PER_TURN as usize, "{}", receiver.received.len());
-        while direction.has_more {
-            relay(&mut direction, &mut pieces, &mut receiver).unwrap();
-        }
-        assert_eq!(receiver.received.len(), 100);
-    }
-
-    #[test]
-    fn a_broken_side_ends_the_relay() {
-        let mut direction = Direction::default();
-        let broken = || Poll::Ready(Err(io::Error::from(io::ErrorKind::ConnectionReset)));
-        let write = |_: &mut (), _: &[u8]| Poll::Pending;
-        assert!(direction.relay(|_| broken(), &mut (), write, |()| {}).is_err());
-        let mut direction = Direction::default();
-        let read = |bytes: &mut Vec<u8>| {
-            bytes.push(1);
-            Poll::Ready(Ok(1))
-        };
-        assert!(direction.relay(read, &mut (), |(), _| broken(), |()| {}).is_err());
-    }
 }

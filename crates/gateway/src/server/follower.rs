@@ -77,7 +77,9 @@ pub(super) async fn follow(settings: FollowerSettings) {
     let FollowerSettings { share, memory, name, host_binary, privileges, .. } = settings;
     let (memory, rings) = (Memory::of_shard(&memory), Rc::default());
     let slow = Rc::default();
-    let builder = GenerationBuilder { name, host_binary, memory, rings, slow, privileges, share };
+    let link = None;
+    let builder =
+        GenerationBuilder { name, host_binary, memory, rings, slow, privileges, share, link };
     let FollowerSettings { server, lead, work, commands, .. } = settings;
     reactor::watch_memory(builder.rings.source());
     let (gateway, prepared, work) = (None, None, Some(work));

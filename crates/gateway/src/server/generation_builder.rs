@@ -12,6 +12,7 @@ use crate::privileges::Privileges;
 use crate::server::generation_shards::{GenerationShards, LEAD};
 use crate::server_error::ServerError;
 use crate::streams::{self, StreamOperations};
+use crate::upgrade_link::UpgradeLink;
 use outboard_buffer::{Account, Memory};
 use outboard_config::Config;
 use outboard_operations::{Entities, FetchOperations, Owner};
@@ -39,6 +40,8 @@ pub(crate) struct GenerationBuilder {
     pub(crate) privileges: Arc<Privileges>,
     /// The place of this thread; the first is the lead.
     pub(crate) share: Share,
+    /// The way to the server that this one takes over from, on the lead.
+    pub(crate) link: Option<Rc<UpgradeLink>>,
 }
 
 impl GenerationBuilder {
@@ -62,7 +65,10 @@ impl GenerationBuilder {
         let upstream = generation::upstream_client(&shared.upstream, predecessor);
         let before = predecessor.and_then(|before| before.entities.as_ref());
         let entities = match is_lead {
-            true => unbound(|| Entities::open(&config, before, &server_logs.error)),
+            true => unbound(|| {
+                let elsewhere = self.link.as_ref().map(|link| link.elsewhere());
+                Entities::open(&config, before, elsewhere, &server_logs.error)
+            }),
             false => Ok(Entities::without_store(&config)),
         };
         let entities = entities.map_err(ServerError::setup)?;
@@ -86,7 +92,9 @@ impl GenerationBuilder {
                     let pool = started.start(settings, Shard::only(), &logs)?;
                     let memory = operations_memory.clone();
                     let entities = entities.as_deref();
-                    Some(start_tasks(app, tasks, (pool, memory), entities, predecessor, &logs))
+                    let tasks = start_tasks(app, tasks, (pool, memory), entities, &logs);
+                    self.begin_tasks(&tasks, predecessor);
+                    Some(tasks)
                 }
             };
             let shard = shared.pool(&app.name).place(self.share.index);
@@ -132,6 +140,19 @@ impl GenerationBuilder {
     }
 }
 
+impl GenerationBuilder {
+    /// First those that an earlier gateway stored; after an upgrade, once that has left them.
+    fn begin_tasks(&self, tasks: &Rc<Tasks>, predecessor: Option<&Generation>) {
+        let find = |before: &Generation| {
+            before.tasks().find(|before| before.app() == tasks.app()).cloned()
+        };
+        match (predecessor, &self.link) {
+            (None, Some(_)) => tasks.hold(),
+            _ => tasks.resume(predecessor.and_then(find).as_ref()),
+        }
+    }
+}
+
 /// The pools of a generation that is being opened; they are retired unless it is committed.
 struct StartedPools {
     rings: Rc<Rings>,
@@ -172,26 +193,18 @@ fn title(name: &str, app: &outboard_config::App, config: &Config) -> String {
     if config.apps.len() == 1 { name.to_owned() } else { format!("{name}/{}", app.name) }
 }
 
-/// Starts the tasks of an app, first those that an earlier gateway stored.
+/// The tasks of an app.
 fn start_tasks(
     app: &outboard_config::App,
     config: &outboard_config::Tasks,
     (pool, memory): (Rc<Pool>, Rc<Account>),
     entities: Option<&Entities>,
-    predecessor: Option<&Generation>,
     logs: &Logs,
 ) -> Rc<Tasks> {
     let name = config.kv_namespace.as_deref();
     let namespace = name.and_then(|name| entities?.namespace(name).cloned());
     let journal = namespace.map(|namespace| TaskJournal::new(namespace, &app.name));
-    let tasks =
-        Tasks::start(&app.name, config.clone(), (pool, memory), journal, logs.error.clone());
-    let before = predecessor.and_then(|before| {
-        let found = before.tasks().find(|before| before.app() == app.name);
-        found.cloned()
-    });
-    tasks.resume(before.as_ref());
-    tasks
+    Tasks::start(&app.name, config.clone(), (pool, memory), journal, logs.error.clone())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::gateway::Gateway;
 use crate::listeners::{self, ConfiguredListener, Fresh};
 use crate::server_error::ServerError;
 use crate::shards;
+use crate::upgrade_link;
 use crate::upstream_watch;
 use outboard_config::{Config, Diagnostics};
 use outboard_http_server::BindError;
@@ -64,6 +65,7 @@ pub(super) async fn reload(lead: &Lead) -> Result<u32, ServerError> {
     listeners::take_over(gateway, &configured, fresh);
     datagrams::take_over(gateway, &successor.config.listeners, sockets);
     gateway.swap(successor, sinks, drain_timeout_ms);
+    upgrade_link::share_purges(gateway);
     datagrams::share(gateway);
     upstream_watch::watch(gateway);
     development::configure(gateway);

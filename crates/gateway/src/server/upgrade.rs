@@ -1,16 +1,20 @@
 //! The upgrade: a newer program takes over the sockets of this server.
 //!
-//! Called by the server on the lead, as the old server ([`start`]) and as the new one ([`replace`]).
+//! Called by the server on the lead, as the old server ([`upgraded`]) and as the new one ([`replace`]).
 //! Invariants: until the new server accepts connections nothing has changed; what only one process can
-//! have open (the entity store, tasks) is not opened twice: with it there is no upgrade.
+//! have open (the entity store, tasks) moves by a [`Handover`].
 
+use super::control_signals::ControlSignals;
+use super::handover::Handover;
 use super::lead::Lead;
+use super::unless_stopped;
 use crate::gateway::Gateway;
 use crate::listeners;
 use crate::privileges::Privileges;
+use outboard_entity_store::StoreError;
 use outboard_log::Level;
 use outboard_reactor::{now_ms, with_deadline};
-use outboard_upgrade::{Predecessor, Starter, Successor, Verdict};
+use outboard_upgrade::{Predecessor, Stage, Starter, Successor, Verdict};
 use rustix::fs::fstat;
 use rustix::net::SocketType;
 use rustix::net::sockopt::socket_type;
@@ -26,9 +30,9 @@ const READY_MS: u64 = 120_000;
 
 /// Why there was no upgrade.
 #[derive(Debug)]
-pub(super) enum UpgradeError {
-    /// This server has something that another process cannot open.
-    Exclusive(&'static str),
+enum UpgradeError {
+    /// The entity store cannot be closed.
+    Store(StoreError),
     /// No program can be started.
     Start(io::Error),
     /// The sockets cannot be handed over.
@@ -42,9 +46,7 @@ pub(super) enum UpgradeError {
 impl fmt::Display for UpgradeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Exclusive(what) => {
-                write!(f, "{what} can be open in one process only: restart the server instead")
-            }
+            Self::Store(error) => write!(f, "the entity store cannot be handed over: {error}"),
             Self::Start(error) => write!(f, "the new program cannot be started: {error}"),
             Self::Sockets(error) => write!(f, "the sockets cannot be handed over: {error}"),
             Self::Stopping => f.write_str("the server stops"),
@@ -57,44 +59,83 @@ impl std::error::Error for UpgradeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Start(error) | Self::Sockets(error) => Some(error),
-            Self::Exclusive(_) | Self::NotReady(_) | Self::Stopping => None,
+            Self::Store(error) => Some(error),
+            Self::NotReady(_) | Self::Stopping => None,
         }
     }
+}
+
+/// The new server, which accepts connections; `None`: everything is as before.
+pub(super) async fn upgraded(lead: &Lead, signals: &ControlSignals) -> Option<Successor> {
+    let gateway = &lead.gateway;
+    let waiters = gateway.control.take_upgrade_waiters();
+    gateway.server.log(Level::Info, "upgrading: starting the new program");
+    let outcome = unless_stopped(gateway, signals, start(lead)).await;
+    let outcome = outcome.unwrap_or_else(|| Err(UpgradeError::Stopping));
+    match &outcome {
+        Ok(successor) => {
+            let text = format!("process {} has taken over", successor.pid());
+            gateway.server.log(Level::Info, &text);
+        }
+        Err(error) => {
+            let text = format!("the upgrade failed, nothing has changed: {error}");
+            gateway.server.log(Level::Error, &text);
+        }
+    }
+    let reply = match &outcome {
+        Ok(successor) => Ok(successor.pid()),
+        Err(error) => Err(error.to_string()),
+    };
+    waiters.iter().for_each(|waiter| waiter.complete(reply.clone()));
+    outcome.ok()
 }
 
 /// Starts the program that is at this one's path now, and waits until it accepts connections.
 ///
 /// # Errors
 /// It does not; everything is as before.
-pub(super) async fn start(lead: &Lead) -> Result<Successor, UpgradeError> {
+async fn start(lead: &Lead) -> Result<Successor, UpgradeError> {
     let gateway = &lead.gateway;
-    if let Some(what) = exclusive(gateway) {
-        return Err(UpgradeError::Exclusive(what));
-    }
     let Some(starter) = &lead.starter else {
         let why = "this server is not one of `outboard serve`";
         return Err(UpgradeError::Start(io::Error::other(why)));
     };
     let sockets = sockets(gateway).await.map_err(UpgradeError::Sockets)?;
+    let (handover, link) = Handover::begin(gateway).map_err(UpgradeError::Sockets)?.unzip();
     let successor = starter.start().map_err(UpgradeError::Start)?;
     let attempt = Attempt(Some(starter));
     let files = listeners::files(gateway).chain(lead.builder.privileges.files());
-    successor.bequeath(&sockets, files.collect()).map_err(UpgradeError::Sockets)?;
-    let is_ready = with_deadline(now_ms() + READY_MS, successor.ready()).await;
-    let too_late = |_| Err(format!("it was not ready within {} s", READY_MS / 1000));
-    is_ready.unwrap_or_else(too_late).map_err(UpgradeError::NotReady)?;
+    successor.bequeath(&sockets, link, files.collect()).map_err(UpgradeError::Sockets)?;
+    let ready = ready(&successor, handover.as_ref());
+    let too_late = |_| {
+        let text = format!("it was not ready within {} s", READY_MS / 1000);
+        Err(UpgradeError::NotReady(text))
+    };
+    with_deadline(now_ms() + READY_MS, ready).await.unwrap_or_else(too_late)?;
     attempt.succeed();
+    if let Some(handover) = handover {
+        handover.complete();
+    }
     listeners::leave_files(gateway);
     lead.builder.privileges.leave_files();
     Ok(successor)
 }
 
-fn exclusive(gateway: &Gateway) -> Option<&'static str> {
-    let generation = gateway.generation();
-    match () {
-        () if generation.entities.is_some() => Some("the entity store ([kv])"),
-        () if generation.tasks().next().is_some() => Some("the queue of tasks ([app.NAME.tasks])"),
-        () => None,
+/// Waits until the new server accepts connections, and hands over what it waits for.
+async fn ready(successor: &Successor, handover: Option<&Handover>) -> Result<(), UpgradeError> {
+    loop {
+        match (successor.stage().await.map_err(UpgradeError::NotReady)?, handover) {
+            (Stage::Ready, _) => return Ok(()),
+            (Stage::Prepared, Some(handover)) => {
+                handover.release().await.map_err(UpgradeError::Store)?;
+                successor.released();
+            }
+            (Stage::Acquired, Some(handover)) => {
+                handover.send_memory().await.map_err(UpgradeError::Store)?;
+                successor.complete();
+            }
+            (Stage::Prepared | Stage::Acquired, None) => {}
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: a section that refuses requests is translated to a rule that refuses at least those, or it is
 //! listed.
 
-use super::{access, rewrite};
+use super::{access, balancer, rewrite};
 use crate::directive::Directive;
 use crate::draft::{App, Draft, strings, text};
 use crate::pattern::{extensions, is_expressible, matches_front_controller, seconds, size};
@@ -114,6 +114,8 @@ pub(super) fn translate(
             "errordocument" => error_document(one, app, draft),
             "proxypassmatch" | "proxypass" if php_proxy(one) => {}
             "proxypass" => proxy(one, statements, app, draft),
+            // Where a route names it.
+            "<proxy" if balancer::is_balancer(one) => {}
             "php_admin_value" | "php_value" => {
                 app.set_in("php.ini", one.argument(0), text(one.argument(1)));
             }
@@ -333,8 +335,8 @@ fn proxy(one: &Directive, statements: &[Directive], app: &mut App, draft: &mut D
     if url == "!" {
         return draft.omit(one, "exceptions are not translated");
     }
-    let Some((scheme, rest)) =
-        url.split_once("://").filter(|(scheme, _)| scheme.starts_with("http"))
+    let is_proxied = |scheme: &str| scheme.starts_with("http") || scheme == "balancer";
+    let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| is_proxied(scheme))
     else {
         return draft.omit(one, "a proxied server has an http or https URL");
     };
@@ -342,11 +344,18 @@ fn proxy(one: &Directive, statements: &[Directive], app: &mut App, draft: &mut D
     if uri.trim_end_matches('/') != path.trim_end_matches('/') {
         return draft.omit(one, "the prefix of the path is replaced: serve it at the same path");
     }
+    let upstream = match scheme {
+        "balancer" => match balancer::target(one, authority, statements, draft) {
+            Some(name) => name,
+            None => return,
+        },
+        _ => format!("{scheme}://{authority}"),
+    };
     let preserves_host = super::first(statements, "proxypreservehost")
         .is_some_and(|one| one.argument(0).eq_ignore_ascii_case("on"));
     let mut route = Table::new();
     route.insert("path".to_owned(), text(&format!("{path}**")));
-    route.insert("upstream".to_owned(), text(&format!("{scheme}://{authority}")));
+    route.insert("upstream".to_owned(), text(&upstream));
     if !preserves_host {
         route.insert("preserve_host".to_owned(), false.into());
     }

@@ -200,6 +200,7 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
             files: Vec::new(),
             starter: None,
             predecessor: None,
+            link: None,
             notify: Rc::new(move |event| {
                 if let ServerEvent::Ready(facts) = event {
                     // The receiver waits for this.

@@ -80,6 +80,7 @@ fn options(
         pid_file: Some(pid_file),
         sockets: estate.sockets,
         files: estate.files,
+        link: estate.link,
         starter,
         predecessor,
         notify: Rc::new(move |event| {

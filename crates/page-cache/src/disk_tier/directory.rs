@@ -65,25 +65,33 @@ struct Log {
 pub(crate) type Recovered = (u64, u64, Entry);
 
 impl Directory {
-    /// Opens the latest directory below `parent` if `takes_over`, or else a new one.
+    /// Opens the latest directory below `parent` if `takes_over`, or else a new one. It is a new one, too, if
+    /// another process holds the latest: in an upgrade that still serves from it.
     ///
     /// # Errors
-    /// It cannot be created, or another server holds it.
+    /// It cannot be created.
     pub(super) fn open(parent: &Path, takes_over: bool) -> io::Result<Self> {
         make_private(parent)?;
         let mut left: Vec<PathBuf> =
             fs::read_dir(parent)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
         // Their names are times of equal length.
         left.sort();
-        let latest = if takes_over { left.pop() } else { None };
+        let latest = left.last().filter(|latest| takes_over && latest.is_dir());
+        let taken = latest.and_then(|latest| Some((latest.clone(), locked(latest).ok()?)));
         let begun_us = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_micros() as u64);
-        let path = latest.unwrap_or_else(|| parent.join(format!("{begun_us:020}")));
-        make_private(&path)?;
-        let lock = locked(&path)?;
+        let (path, lock) = match taken {
+            Some(taken) => taken,
+            None => {
+                let path = parent.join(format!("{begun_us:020}"));
+                make_private(&path)?;
+                let lock = locked(&path)?;
+                (path, lock)
+            }
+        };
         // Directories of earlier processes that no process holds.
-        for old in left {
+        for old in left.into_iter().filter(|old| *old != path) {
             if locked(&old).is_ok() {
                 let _ = fs::remove_dir_all(&old);
             }

@@ -1,4 +1,4 @@
-//! Purges of a page cache: of all its tiers, generations and gateways.
+//! Purges of a page cache: of all its tiers, generations and gateways, and of the other process of an upgrade.
 //!
 //! Invariant: when a call returns, no shard serves a page that it selects ([`crate::pages`]); other
 //! gateways do not once [`PageCache::settle`] confirms that.
@@ -44,6 +44,16 @@ impl PageCache {
             self.purge(selector.clone(), is_soft) + self.pages.purge_newer(selector, is_soft)
         };
         selectors.iter().map(purge).sum()
+    }
+
+    /// Passes purges on to another process, of all shards.
+    pub fn set_outside(&self, send: impl Fn(&Selector, bool) + Send + Sync + 'static) {
+        self.pages.set_outside(send);
+    }
+
+    /// A purge that another process has passed on; it has sent it to other gateways.
+    pub fn purge_from_outside(&self, selector: &Selector, is_soft: bool) {
+        self.pages.purge_from_outside(selector, is_soft);
     }
 
     /// Waits until the server of the shared tier has confirmed all purges so far, those of

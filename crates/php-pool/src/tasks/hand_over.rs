@@ -1,7 +1,7 @@
 //! Tasks across reloads and restarts: recovery from the journal, the successor, and the stop.
 //!
-//! Called by the server. Invariants: a queued task is in one queue only, that of the last successor; a
-//! task that runs is finished where it was started.
+//! Called by the server; [`super::heir`] is for its upgrades. Invariants: a queued task is in one queue only,
+//! that of the last successor; a task that runs is finished where it was started.
 
 use super::journal::RecoveredTask;
 use super::operations::fail;
@@ -14,15 +14,34 @@ use std::rc::Rc;
 impl Tasks {
     /// Recovers the tasks that the last gateway has not finished, unless `before` uses the same journal.
     pub fn resume(self: &Rc<Self>, before: Option<&Rc<Self>>) {
-        let Some(journal) = self.journal.clone() else { return };
-        let theirs = before.and_then(|before| before.journal.clone());
-        if theirs.is_some_and(|theirs| theirs.is_same(&journal)) {
-            return;
+        if !self.continues(before) {
+            self.recover();
         }
+    }
+
+    /// Continues with the unfinished tasks of `before`, if that uses the same journal.
+    pub fn continues(&self, before: Option<&Rc<Self>>) -> bool {
+        let (Some(journal), Some(before)) = (&self.journal, before) else { return false };
+        let is_same = before.journal.as_ref().is_some_and(|theirs| theirs.is_same(journal));
+        if is_same {
+            self.unfinished.replace(before.unfinished.borrow().clone());
+        }
+        is_same
+    }
+
+    /// Recovers the tasks in the journal that another process has not finished, which has ended.
+    pub fn recover(self: &Rc<Self>) {
+        let Some(journal) = self.journal.clone() else { return };
+        let (known, next_id) =
+            (self.unfinished.borrow().borrow().clone(), self.current().next_id.get());
         let tasks = self.clone();
         spawn(async move {
             match journal.recover().await {
-                Ok((recovered, invalid)) => tasks.enqueue_recovered(recovered, invalid).await,
+                Ok((mut recovered, invalid)) => {
+                    // Those of this process, also if they were finished meanwhile.
+                    recovered.retain(|(task, _)| task.id < next_id && !known.contains(&task.id));
+                    tasks.enqueue_recovered(recovered, invalid).await;
+                }
                 Err(error) => {
                     tasks.log(Level::Error, &format!("cannot read the journal of tasks: {error}"));
                 }
@@ -39,6 +58,7 @@ impl Tasks {
             share_turn(task.data.len()).await;
             let current = self.current();
             current.next_id.set(current.next_id.get().max(self.next_id.get()));
+            current.unfinished.borrow().borrow_mut().insert(task.id);
             current.queue.borrow_mut().insert(task, now_ms() + due_ms.saturating_sub(wall_ms));
         }
         if count > 0 {
@@ -70,6 +90,7 @@ impl Tasks {
                 successor.stop();
             }
         }
+        self.pass_to_heir();
     }
 
     /// Starts no more tasks, and logs how many are queued; running tasks are finished.

@@ -99,7 +99,10 @@ impl Tasks {
         }
         match is_awaited {
             true => drop(self.awaited.borrow_mut().insert(id, (requester, operation))),
-            false => send_result(&requester, operation, format!("{id:016x}").as_bytes()),
+            false => {
+                self.pass_on();
+                send_result(&requester, operation, format!("{id:016x}").as_bytes());
+            }
         }
     }
 
@@ -117,12 +120,15 @@ impl Tasks {
             return self.refuse(&requester, operation);
         }
         let tasks = self.weak_self.upgrade().expect("the caller holds it");
+        let unfinished = self.unfinished.borrow().clone();
+        unfinished.borrow_mut().insert(task.id);
         spawn(async move {
             let (id, written) = (task.id, journal.put(&task, delay_ms).await);
             tasks.queue.borrow_mut().release(&task);
             // A reload may have happened meanwhile.
             let current = tasks.current();
             if let Err(error) = written {
+                unfinished.borrow_mut().remove(&id);
                 current.counters.borrow_mut().refused += 1;
                 let message = format!("it cannot be stored: {error}");
                 return fail(&requester, operation, Failure::Busy, &message);
@@ -130,6 +136,7 @@ impl Tasks {
             current.queue.borrow_mut().insert(task, now_ms().saturating_add(delay_ms));
             current.counters.borrow_mut().accepted += 1;
             current.changed.set();
+            current.pass_on();
             send_result(&requester, operation, format!("{id:016x}").as_bytes());
             if current.stopped.get() {
                 current.stop();

@@ -206,6 +206,16 @@ impl Queue {
         }
     }
 
+    /// Removes the waiting tasks that `stays` does not hold for; each with the time when it is due.
+    pub(super) fn take_all_but(&mut self, stays: impl Fn(&Task) -> bool) -> Vec<(u64, Task)> {
+        let taken = self.waiting.extract_if(.., |_, task| !stays(task));
+        let taken: Vec<_> = taken.map(|((due_ms, _), task)| (due_ms, task)).collect();
+        let bytes: u64 = taken.iter().map(|(_, task)| task.bytes()).sum();
+        self.bytes -= bytes;
+        self.waiting_bytes -= bytes;
+        taken
+    }
+
     /// Removes all waiting tasks.
     pub(super) fn clear(&mut self) -> BTreeMap<(u64, u64), Task> {
         self.bytes -= std::mem::take(&mut self.waiting_bytes);
