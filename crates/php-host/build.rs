@@ -115,6 +115,7 @@ fn embed_runtime() {
         "Response",
         "fetch",
         "kv",
+        "rate_limit",
         "tasks",
         "Worker",
     ];
@@ -122,6 +123,7 @@ fn embed_runtime() {
         array("runtime", &all),
         array("tasks", &["tasks"]),
         array("kv", &["kv"]),
+        array("rate_limit", &["rate_limit"]),
         // Functions without a namespace are a source of their own.
         array("swoole_global", &["swoole/global"]),
         array("swoole", &SWOOLE.map(|file| format!("swoole/{file}"))),

@@ -352,6 +352,35 @@ namespace Outboard {
         public readonly string $reason;
     }
 
+    /**
+     * A rate limit of the configuration, `[app.NAME.rate_limits.LIMIT]`, by keys of the application: the
+     * gateway's token buckets, shared by all workers, and by several gateways if it is configured. During a call
+     * other coroutines continue; in classic mode the worker waits.
+     *
+     * @throws \ValueError from every call, if there is no such limit, the key is empty or longer than 1,024
+     *     bytes, or a full bucket has fewer tokens
+     */
+    final class RateLimit
+    {
+        public function __construct(string $name) {}
+        /** Takes tokens of the key's bucket, or none if there are fewer. */
+        public function take(string|int $key, int $tokens = 1): RateLimitResult {}
+        /** What take() would return, as far as this gateway knows; takes none. */
+        public function look(string|int $key, int $tokens = 1): RateLimitResult {}
+    }
+
+    final class RateLimitResult
+    {
+        /** Whether there were enough tokens. */
+        public readonly bool $allowed;
+        /** Tokens that are left. */
+        public readonly int $remaining;
+        /** Seconds until there are enough: for `Retry-After`. 0 if there are. */
+        public readonly float $retryAfter;
+        /** Tokens of a full bucket. */
+        public readonly int $limit;
+    }
+
     /** A running task. */
     final class Coroutine
     {

@@ -1,16 +1,17 @@
 //! A Redis server that keeps nothing.
 
 use crate::{Child, Launch, Scratch};
+use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A running Redis, reached through a Unix socket alone.
 #[derive(Debug)]
 pub struct Redis {
     socket: PathBuf,
-    _child: Child,
-    _scratch: Scratch,
+    child: Child,
+    scratch: Scratch,
 }
 
 impl Redis {
@@ -21,16 +22,29 @@ impl Redis {
     pub fn start() -> Redis {
         let scratch = Scratch::new("redis");
         let socket = scratch.path().join("redis.sock");
-        let child = Launch::new("/usr/bin/redis-server")
-            .args(["--port", "0", "--save", "", "--requirepass", Redis::PASSWORD, "--dir"])
-            .arg(scratch.path())
-            .arg("--unixsocket")
-            .arg(&socket)
-            .start();
-        child
-            .wait_for(|line| line.to_lowercase().contains("ready to accept").then_some(()))
-            .unwrap_or_else(|output| panic!("Redis does not start: {output}"));
-        Redis { socket, _child: child, _scratch: scratch }
+        let child = launch(&scratch, &socket);
+        Redis { socket, child, scratch }
+    }
+
+    /// Ends it at once, as a power failure would.
+    pub fn kill(&self) {
+        self.child.signal(Signal::KILL);
+        self.child.wait();
+    }
+
+    /// Starts it again after [`Redis::kill`], empty.
+    pub fn start_again(&mut self) {
+        self.child = launch(&self.scratch, &self.socket);
+    }
+
+    /// It does nothing until [`Redis::resume`].
+    pub fn pause(&self) {
+        self.child.signal(Signal::STOP);
+    }
+
+    /// It continues.
+    pub fn resume(&self) {
+        self.child.signal(Signal::CONT);
     }
 
     /// Has a command done that replies with `+OK`.
@@ -49,4 +63,17 @@ impl Redis {
     pub fn socket(&self) -> PathBuf {
         self.socket.clone()
     }
+}
+
+fn launch(scratch: &Scratch, socket: &Path) -> Child {
+    let child = Launch::new("/usr/bin/redis-server")
+        .args(["--port", "0", "--save", "", "--requirepass", Redis::PASSWORD, "--dir"])
+        .arg(scratch.path())
+        .arg("--unixsocket")
+        .arg(socket)
+        .start();
+    child
+        .wait_for(|line| line.to_lowercase().contains("ready to accept").then_some(()))
+        .unwrap_or_else(|output| panic!("Redis does not start: {output}"));
+    child
 }

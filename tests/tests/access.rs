@@ -2,8 +2,11 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Docroot, Protocol, Request, Response, connect, read_to_any_end};
-use std::io::Write;
+use outboard_e2e::{
+    Backend, Certificate, Client, Configured, Connection, Docroot, Protocol, Request, Response,
+    Server, connect, eventually, read_to_any_end,
+};
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::process::{Command, Output};
 
@@ -456,4 +459,158 @@ fn a_rule_bounds_the_bodies_of_its_paths() {
                    Transfer-Encoding: chunked\r\n\r\nb\r\naaaaaaaaaaa\r\n0\r\n\r\n";
     let received = site.exchange(chunked);
     assert!(received.starts_with("HTTP/1.1 413 "), "{received}");
+}
+
+/// Of `secret`, by bcrypt.
+const HASH: &str = "$2y$05$bvIG6Nmid91Mu9RcmmWZfO5HJIMCT8riNW0hEp8f6/FuA2/mHZFpe";
+
+const LIMIT: &str = r#"<?php
+$answer = function (): void {
+    $limit = new Outboard\RateLimit($_GET['limit'] ?? 'login');
+    try {
+        $result = $limit->{$_GET['do'] ?? 'take'}($_GET['key'] ?? '', (int) ($_GET['tokens'] ?? 1));
+        printf('%d %d %.0f %d', $result->allowed, $result->remaining, $result->retryAfter / 60, $result->limit);
+    } catch (\ValueError $error) {
+        echo $error->getMessage();
+    }
+};
+RUN
+"#;
+
+#[test]
+fn scripts_take_tokens_of_their_own_keys() {
+    let in_worker_mode = "mode = \"worker\"\n[app.site.worker]\nscript = \"www/limit.php\"\n";
+    for (worker, run) in
+        [("", "$answer();"), (in_worker_mode, "while (Outboard\\handle_request($answer)) {}")]
+    {
+        let docroot = docroot();
+        docroot.put("limit.php", LIMIT.replace("RUN", run));
+        let limits = "[app.site.rate_limits.login]\nrate = \"3/h\"\n";
+        let site = Configured::start(docroot, &text(&format!("{worker}{limits}")));
+        let said = |query: &str| {
+            let response = site.client().get(&format!("/limit.php?{query}")).expect(200);
+            response.text()
+        };
+        assert_eq!(said("key=ann&do=look"), "1 2 0 3", "{worker}");
+        assert_eq!(said("key=ann"), "1 2 0 3", "{worker}");
+        assert_eq!(said("key=ann&tokens=2"), "1 0 20 3");
+        assert_eq!(said("key=ann"), "0 0 20 3");
+        assert_eq!(said("key=ann&do=look"), "0 0 20 3");
+        assert_eq!(said("key=bob&tokens=3"), "1 0 20 3");
+        assert!(said("key=eve&tokens=4").contains("1 to 3 tokens"), "{}", said("key=eve&tokens=4"));
+        assert!(said("key=").contains("a key has 1 to 1024 bytes"));
+        assert!(said("key=a&limit=other").contains("no rate limit `other`"));
+        // The limit is the same after a reload.
+        assert!(site.command("reload", &[]).status.success());
+        assert_eq!(said("key=ann"), "0 0 20 3");
+    }
+}
+
+#[test]
+fn a_listener_bounds_the_connections_of_an_address() {
+    let tables = "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+                  [[listen]]\naddress = \"127.0.0.1:0\"\nname = \"narrow\"\n\
+                  connections_per_ip = 2\nconnections = 3\n\
+                  [log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n";
+    let site = Configured::start(docroot(), tables);
+    let mut open: Vec<Client> = (0..2).map(|_| Client::new(site.address_of(1))).collect();
+    open.iter_mut().for_each(|client| _ = client.get("/open.txt").expect(200));
+    closed(site.address_of(1));
+    site.logs(&["reason=too_many_connections", "client=127.0.0.1"]);
+    // The other listener has room, and a place that becomes free is taken.
+    site.client().get("/open.txt").expect(200);
+    open.pop();
+    eventually("there is a place", || {
+        let mut connection = Connection::open(site.address_of(1));
+        connection.send(&Request::get("/open.txt").to_bytes("a.test"))?;
+        connection.response().map(|response| assert_eq!(response.status, 200))
+    });
+    let reasons = site.status()["reasons"].to_string();
+    assert!(reasons.contains("\"reason\":\"too_many_connections\""), "{reasons}");
+}
+
+#[test]
+fn a_listener_bounds_connections_of_tls_and_quic() {
+    let docroot = docroot();
+    Certificate::make(docroot.beside().path(), "one", "IP:127.0.0.1");
+    let tables = "[[listen]]\naddress = \"127.0.0.1:0\"\nhttp3 = true\nconnections_per_ip = 3\n\
+                  tls = [{ certificate = \"one.pem\", key = \"one.key\" }]\n\
+                  [log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n";
+    let site = Configured::start(docroot, tables);
+    let url = format!("https://{}/open.txt", site.served_at());
+    let failures = |protocol: &str, connections: &str| {
+        let file = site.root().join("result.json");
+        let mut command = Command::new(Server::binary());
+        command.args(["bench", protocol, "--insecure", "--quiet", "--json"]).arg(&file);
+        command.args(["--connections", connections, "--requests", "100", &url]);
+        let output = command.output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap())
+            .unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        report["failures"]["total"].as_u64().unwrap()
+    };
+    let refusals = || {
+        let reasons = site.status()["reasons"].clone();
+        let one = |reason: &&serde_json::Value| reason["reason"] == "too_many_connections";
+        reasons.as_array().unwrap().iter().find(one).map_or(0, |one| one["count"].as_u64().unwrap())
+    };
+    for protocol in ["--http2", "--http3"] {
+        let before = refusals();
+        eventually("the connections are closed", || failures(protocol, "3") == 0);
+        let more = failures(protocol, "6");
+        assert!(more > 0 && refusals() >= before + 3, "{protocol}: {more}, {}", refusals());
+    }
+}
+
+#[test]
+fn rules_hold_for_websocket_upgrades() {
+    let backend = Backend::start();
+    let tables = format!(
+        "[[app.site.proxy]]\npath = \"/**\"\nupstream = \"{}\"\n\
+         [[app.site.access]]\npath = \"/closed/\"\ndeny = [\"127.0.0.0/8\"]\n\
+         [[app.site.access]]\npath = \"/few/\"\nrate_limit = \"1/h\"\n\
+         [[app.site.access]]\npath = \"/named/\"\nbasic_auth = {{ users = {{ a = '{HASH}' }} }}\n",
+        backend.url(),
+    );
+    let site = serve(&tables);
+    let upgrade = |target: &str| {
+        let request = Request::get(target).header("Connection", "Upgrade");
+        let request = request.header("Upgrade", "websocket").header("Sec-WebSocket-Version", "13");
+        let mut stream = connect(site.address());
+        let bytes = request.header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+        stream.write_all(&bytes.to_bytes("a.test")).unwrap();
+        let mut head = Vec::new();
+        // One that is closed instead has no head.
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap_or_else(|error| panic!("{target}: {error}"));
+            head.extend(byte);
+        }
+        let head = String::from_utf8(head).unwrap();
+        head.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok()).unwrap_or_default()
+    };
+    assert_eq!(upgrade("/closed/switch"), 403);
+    assert_eq!(upgrade("/CLOSED/switch"), 403);
+    assert_eq!(upgrade("/named/switch"), 401);
+    assert_ne!(upgrade("/few/switch"), 429);
+    assert_eq!(upgrade("/few/switch"), 429);
+    assert_eq!(upgrade("/switch"), 101);
+    assert!(site.command("ban", &["127.0.0.0/8", "--for", "1h"]).status.success());
+    closed(site.address());
+}
+
+#[test]
+fn security_headers_are_sent_with_every_kind_of_response() {
+    let docroot = docroot();
+    docroot.put("own.php", "<?php header('X-Frame-Options: DENY'); echo 'RAN own';");
+    let tables = "security_headers = \"basic\"\n[[app.site.access]]\npath = \"/admin/\"\n\
+                  deny = [\"127.0.0.0/8\"]\n";
+    let site = Configured::start(docroot, &text(tables));
+    for (target, status) in
+        [("/open.txt", 200), ("/index.php", 200), ("/admin/x", 403), ("/missing.txt", 200)]
+    {
+        let response = site.client().get(target).expect(status);
+        assert_eq!(response.header("x-content-type-options"), Some("nosniff"), "{target}");
+    }
+    let own = site.client().get("/own.php").expect(200);
+    assert_eq!(own.header("x-frame-options"), Some("DENY"));
 }

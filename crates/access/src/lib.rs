@@ -8,14 +8,18 @@
 
 mod ban_list;
 mod basic_auth;
+mod limit_id;
 mod network;
 mod network_set;
 mod rate;
 mod rate_table;
+mod shared_buckets;
 
 pub use ban_list::{Ban, BanList, BansFull};
 pub use basic_auth::{Credentials, PasswordHash, UnusableHash, UnusableUser, Users, Verified};
+pub use limit_id::{BucketId, LimitId};
 pub use network::{InvalidNetwork, Network};
 pub use network_set::NetworkSet;
 pub use rate::{Rate, Spending};
-pub use rate_table::RateTable;
+pub use rate_table::{KeyHash, RateTable};
+pub use shared_buckets::{Answer, Entry, Granted, SharedBuckets};

@@ -1,6 +1,6 @@
 //! [`Rate`]: how many requests of a client are admitted in a period, as a token bucket.
 //!
-//! Used by the table, and for a bucket that servers share. The bucket is one time, as in the generic cell
+//! Used by the table, and for buckets that gateways share. The bucket is one time, as in the generic cell
 //! rate algorithm (ITU-T I.371): the time at which it is full again. Each admitted request moves it by the
 //! time in which one token comes in.
 
@@ -40,25 +40,36 @@ impl Rate {
         self.burst
     }
 
+    /// The time in which a token comes in.
+    pub fn token_ns(&self) -> u64 {
+        self.token_ns
+    }
+
     /// The time in which an empty bucket becomes full.
     pub fn full_ns(&self) -> u64 {
         self.token_ns.saturating_mul(u64::from(self.burst))
     }
 
-    /// Takes a token of the bucket that is full at `full_at_ns`; the new time, if there was one.
-    pub(crate) fn spend(&self, full_at_ns: u64, now_ns: u64) -> (Option<u64>, Spending) {
+    /// Takes `cost` tokens of the bucket that is full at `full_at_ns`; the new time, if it had so many.
+    pub(crate) fn spend(&self, full_at_ns: u64, cost: u32, now_ns: u64) -> (Option<u64>, Spending) {
         let base_ns = full_at_ns.max(now_ns);
-        let debt_ns = base_ns - now_ns;
-        let allowed_ns = self.token_ns.saturating_mul(u64::from(self.burst) - 1);
-        if debt_ns > allowed_ns {
-            let retry_ns = debt_ns - allowed_ns;
-            return (None, Spending { is_admitted: false, remaining: 0, retry_ns });
+        let spending = self.spending(base_ns - now_ns, cost);
+        let spent_ns = self.token_ns.saturating_mul(cost.into());
+        (spending.is_admitted.then(|| base_ns.saturating_add(spent_ns)), spending)
+    }
+
+    /// What taking `cost` tokens of a bucket results in that needs `debt_ns` to be full.
+    pub(crate) fn spending(&self, debt_ns: u64, cost: u32) -> Spending {
+        let full_ns = self.full_ns();
+        let spent_ns = self.token_ns.saturating_mul(cost.into());
+        let after_ns = debt_ns.saturating_add(spent_ns);
+        if after_ns > full_ns {
+            return Spending { is_admitted: false, remaining: 0, retry_ns: after_ns - full_ns };
         }
-        let remaining = u32::try_from((allowed_ns - debt_ns) / self.token_ns).unwrap_or(u32::MAX);
-        let missing_ns = debt_ns.saturating_add(self.token_ns).saturating_sub(allowed_ns);
+        let remaining = u32::try_from((full_ns - after_ns) / self.token_ns).unwrap_or(u32::MAX);
+        let missing_ns = after_ns.saturating_add(self.token_ns).saturating_sub(full_ns);
         let retry_ns = if remaining > 0 { 0 } else { missing_ns };
-        let spending = Spending { is_admitted: true, remaining, retry_ns };
-        (Some(base_ns.saturating_add(self.token_ns)), spending)
+        Spending { is_admitted: true, remaining, retry_ns }
     }
 }
 
@@ -72,25 +83,27 @@ mod tests {
     fn a_bucket_admits_its_burst_and_then_its_rate() {
         let rate = Rate::new(2, 1_000, 3);
         let mut full_at = 0;
-        let mut spend = |now| {
-            let (next, spending) = rate.spend(full_at, now);
+        let mut spend = |now, cost| {
+            let (next, spending) = rate.spend(full_at, cost, now);
             full_at = next.unwrap_or(full_at);
             (spending.is_admitted, spending.remaining, spending.retry_ns)
         };
         let half = SECOND / 2;
-        assert_eq!(spend(SECOND), (true, 2, 0));
-        assert_eq!(spend(SECOND), (true, 1, 0));
-        assert_eq!(spend(SECOND), (true, 0, half));
-        assert_eq!(spend(SECOND), (false, 0, half));
-        assert_eq!(spend(SECOND + half - 1), (false, 0, 1));
-        assert_eq!(spend(SECOND + half), (true, 0, half));
-        assert_eq!(spend(9 * SECOND), (true, 2, 0));
+        assert_eq!(spend(SECOND, 1), (true, 2, 0));
+        assert_eq!(spend(SECOND, 1), (true, 1, 0));
+        assert_eq!(spend(SECOND, 1), (true, 0, half));
+        assert_eq!(spend(SECOND, 1), (false, 0, half));
+        assert_eq!(spend(SECOND + half - 1, 1), (false, 0, 1));
+        assert_eq!(spend(SECOND + half, 1), (true, 0, half));
+        assert_eq!(spend(9 * SECOND, 4), (false, 0, half));
+        assert_eq!(spend(9 * SECOND, 2), (true, 1, 0));
+        assert_eq!(spend(9 * SECOND, 2), (false, 0, half));
     }
 
     #[test]
     fn extreme_rates_do_not_overflow() {
         let slow = Rate::new(1, u64::MAX, u32::MAX);
-        assert!(slow.spend(u64::MAX, 0).0.is_some_and(|next| next == u64::MAX));
+        assert!(slow.spend(u64::MAX, 1, 0).0.is_none_or(|next| next == u64::MAX));
         let fast = Rate::new(u32::MAX, 1, 1);
         assert_eq!((fast.token_ns, fast.full_ns()), (1, 1));
     }

@@ -9,12 +9,12 @@ use crate::acme::base64url;
 use crate::plan::NameRecord;
 use aws_lc_rs::rand;
 use outboard_config::PageCacheShared;
-use outboard_reactor::{now_ms, sleep, with_deadline};
-use outboard_resp::{Limits, Reader, Value, command};
-use outboard_upstream::{Channel, Client as HttpClient, Destination};
+use outboard_reactor::sleep;
+use outboard_redis::Connection;
+use outboard_resp::Value;
+use outboard_upstream::Client as HttpClient;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::future::poll_fn;
 use std::rc::Rc;
 
 /// Longer than an order can take.
@@ -23,8 +23,6 @@ const LOCK_MS: &[u8] = b"600000";
 const MAX_CHANGES: &[u8] = b"1000";
 /// How long challenges of gateways that have ended remain.
 const CHALLENGES_S: &[u8] = b"900";
-/// The largest reply has all challenges.
-const LIMITS: Limits = Limits { bytes: 16 << 20, values: 1 << 14 };
 /// The pause between two looks whether the connection is free.
 const TURN_MS: u64 = 5;
 /// The pause between two looks for news.
@@ -51,13 +49,6 @@ pub(crate) struct Commons {
     node: String,
     channel: RefCell<Option<Connection>>,
     is_busy: Cell<bool>,
-}
-
-#[derive(Debug)]
-struct Connection {
-    channel: Channel,
-    reader: Reader,
-    input: Vec<u8>,
 }
 
 /// What other gateways have changed.
@@ -178,58 +169,10 @@ impl Commons {
         let present = self.channel.take();
         let mut connection = match present {
             Some(connection) => connection,
-            None => self.connect().await?,
+            None => Connection::open(&self.server, &self.http, self.server.timeout_ms).await?,
         };
         let reply = connection.exchange(words, self.server.timeout_ms).await?;
         self.channel.replace(Some(connection));
         Ok(reply)
-    }
-
-    async fn connect(&self) -> Result<Connection, String> {
-        let PageCacheShared {
-            host, port, tls_verified, user, password, database, timeout_ms, ..
-        } = &self.server;
-        let to = Destination { host: host.clone(), port: *port, tls_verified: *tls_verified };
-        let channel = self.http.dial(&to, now_ms() + timeout_ms).await;
-        let channel = channel.map_err(|error| error.message)?;
-        let mut connection = Connection { channel, reader: Reader::new(LIMITS), input: Vec::new() };
-        if !password.0.is_empty() {
-            let user = if user.is_empty() { "default" } else { user };
-            let words: [&[u8]; 3] = [b"AUTH", user.as_bytes(), password.0.as_bytes()];
-            connection.exchange(&words, *timeout_ms).await?;
-        }
-        if *database > 0 {
-            let database = database.to_string();
-            connection.exchange(&[b"SELECT", database.as_bytes()], *timeout_ms).await?;
-        }
-        Ok(connection)
-    }
-}
-
-impl Connection {
-    async fn exchange(&mut self, words: &[&[u8]], timeout_ms: u64) -> Result<Value, String> {
-        let mut request = Vec::new();
-        command(&mut request, words);
-        let exchange = async {
-            self.channel.write_all(&request).await.map_err(|error| error.to_string())?;
-            loop {
-                let mut rest = &self.input[..];
-                let value = self.reader.read(&mut rest).map_err(|error| error.to_string())?;
-                let consumed = self.input.len() - rest.len();
-                self.input.drain(..consumed);
-                if let Some(value) = value {
-                    return Ok(value);
-                }
-                let read = poll_fn(|_| self.channel.poll_read(&mut self.input)).await;
-                if read.map_err(|error| error.to_string())? == 0 {
-                    return Err("the connection was closed".to_owned());
-                }
-            }
-        };
-        match with_deadline(now_ms() + timeout_ms, exchange).await {
-            Ok(Ok(Value::Error(why))) => Err(why),
-            Ok(outcome) => outcome,
-            Err(_) => Err(format!("no reply in {timeout_ms} ms")),
-        }
     }
 }

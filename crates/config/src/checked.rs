@@ -24,6 +24,7 @@ mod page_cache_shared;
 mod php;
 mod pool;
 mod proxy;
+mod rate_limit;
 mod rewrite;
 mod sandbox;
 mod scripts;
@@ -35,7 +36,7 @@ mod upstream;
 mod upstream_health;
 mod worker;
 
-pub use access::{Access, AccessRule, Admission, Peers, RateKey, RateLimit, RuleSet, counted_as};
+pub use access::{Access, AccessRule, Admission, Peers, RuleSet, counted_as};
 pub use acme::{Acme, Authority, Challenge, ExternalAccount, is_local_name};
 pub use app::{App, Sendfile};
 pub use authentication::{AuthService, BasicAuth, ForwardAuth};
@@ -62,6 +63,7 @@ pub use page_cache_shared::{PageCacheShared, Secret};
 pub use php::{ControlGroup, Php, Rlimits};
 pub use pool::Pool;
 pub use proxy::{Mirror, Proxy, ProxyTarget};
+pub use rate_limit::{RateKey, RateLimit};
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
 pub use sandbox::Sandbox;
 use scripts::Scripts;
@@ -100,6 +102,8 @@ pub struct Config {
     pub limits: Limits,
     /// The file of the bans; `None`: they end with the server.
     pub bans_file: Option<PathBuf>,
+    /// The server through which gateways share rate limits; `None`: each limits by itself.
+    pub rate_sharing: Option<PageCacheShared>,
     /// Status and metrics.
     pub admin: Admin,
     /// The server's own logs.
@@ -195,6 +199,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
     let entities = entities::entities(&raw.kv, raw.app.len(), context);
     entities::check_owners(raw, entities.as_ref(), context);
     tasks::check_namespaces(&apps, entities.as_ref(), context);
+    let rate_sharing = rate_limit::sharing(raw.rate_sharing.as_ref(), &apps, context);
     Config {
         file: context.file.to_owned(),
         files: Vec::new(),
@@ -204,6 +209,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         acme,
         apps,
         limits: limits::merge(&raw.limits, &raw.limits.request),
+        rate_sharing,
         bans_file: raw.bans.file.as_ref().map(|file| context.absolute(file)),
         admin: admin(&raw.admin, context),
         log,

@@ -18,6 +18,7 @@ mod page_cache;
 mod php;
 mod pool;
 mod proxy;
+mod rate_limit;
 mod sandbox;
 mod tasks;
 mod tracing;
@@ -40,6 +41,7 @@ pub(crate) use page_cache::*;
 pub(crate) use php::*;
 pub(crate) use pool::*;
 pub(crate) use proxy::*;
+pub(crate) use rate_limit::*;
 pub(crate) use sandbox::*;
 pub(crate) use tasks::*;
 pub(crate) use tracing::*;
@@ -138,6 +140,8 @@ pub(crate) struct File {
     pub(crate) kv: Entities,
     /// Banned clients.
     pub(crate) bans: Bans,
+    /// The server through which gateways share rate limits. Default: none.
+    pub(crate) rate_sharing: Option<RateSharing>,
     /// Status and metrics.
     pub(crate) admin: Admin,
     /// Traces of requests.
@@ -172,6 +176,7 @@ impl Default for File {
             upstream: Upstream::default(),
             kv: Entities::default(),
             bans: Bans::default(),
+            rate_sharing: None,
             admin: Admin::default(),
             tracing: Tracing::default(),
         }

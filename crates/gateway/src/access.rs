@@ -3,10 +3,16 @@
 //! Held by the generations; [`crate::admission`] checks requests by it.
 
 mod ban_file;
+pub(crate) mod client_key;
 mod limits;
 mod passwords;
+mod rate_operations;
+mod rate_script;
+mod rate_sharing;
 mod shared;
 
-pub(crate) use limits::RateLimits;
+pub(crate) use limits::{RateLimits, Taken};
 pub(crate) use passwords::Verdict;
+pub(crate) use rate_operations::RateOperations;
+pub(crate) use rate_sharing::RateSharing;
 pub(crate) use shared::SharedAccess;

@@ -6,20 +6,20 @@
 
 pub(crate) mod admin;
 pub(crate) mod basic_auth;
-mod client_key;
 mod cors;
 mod forward_auth;
 
 pub(crate) use forward_auth::remove_identity;
 
+use crate::access::Taken;
+use crate::access::client_key::{self, ClientKey};
 use crate::app::App;
 use crate::generation::Generation;
 use crate::request::{RequestContext, ResponseSummary, refuse, refuse_with_fields};
-use outboard_access::Spending;
+use outboard_access::{BucketId, KeyHash, Spending};
 use outboard_config::{RateLimit, RuleSet};
 use outboard_http_server::{Connection, HeaderBlock, ListenerContext};
 use outboard_log::{Reason, Wall};
-use outboard_reactor::now_ms;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -28,6 +28,9 @@ enum Refusal {
     Address,
     Rate { index: usize, spending: Spending },
 }
+
+/// Limits whose server has to be asked: the index of their rule, and the client's bucket.
+type Asked = Vec<(usize, BucketId)>;
 
 /// Responds to a client that is banned; `None` if it is not.
 pub(crate) async fn try_refuse_banned(
@@ -67,7 +70,12 @@ pub(crate) async fn try_refuse(
     if rules.is_empty() {
         return None;
     }
-    let Some(refusal) = check(connection, ctx, app, rules) else {
+    let refusal = match check(connection, ctx, app, rules) {
+        Ok(asked) if asked.is_empty() => None,
+        Ok(asked) => Box::pin(ask(app, asked)).await,
+        Err(refusal) => Some(refusal),
+    };
+    let Some(refusal) = refusal else {
         let mut all = rules.indices().map(|index| &app.config.access.rules[index]);
         let needs_more = all.any(|rule| {
             rule.cors.is_some() || rule.basic_auth.is_some() || rule.forward_auth.is_some()
@@ -111,23 +119,46 @@ fn check(
     ctx: &RequestContext,
     app: &App,
     rules: RuleSet,
-) -> Option<Refusal> {
+) -> Result<Asked, Refusal> {
     let client = ctx.client_ip(connection);
     let all = &app.config.access.rules;
     let bodies = rules.indices().filter_map(|index| all[index].body_bytes);
     bodies.for_each(|bytes| connection.limit_body(bytes));
     if rules.indices().any(|index| all[index].admission.refuses(client)) {
-        return Some(Refusal::Address);
+        return Err(Refusal::Address);
     }
+    let mut asked = Asked::new();
+    let mut of_address = None;
     for index in rules.indices() {
-        if let Some((limit, table)) = all[index].rate_limit.as_ref().zip(app.rate_limits.get(index))
+        if let Some((config, limit)) =
+            all[index].rate_limit.as_ref().zip(app.rate_limits.of_rule(index))
         {
             let buffers = connection.buffers();
-            let key = client_key::of(&limit.key, client, &buffers.head, &buffers.input);
-            let spending = table.spend(key, now_ms() * 1_000_000);
-            if !spending.is_admitted {
-                return Some(Refusal::Rate { index, spending });
+            let key = client_key::of(&config.key, client, &buffers.head, &buffers.input);
+            let hash = || KeyHash::of(&key);
+            let hash = match &key {
+                ClientKey::Address(_) => *of_address.get_or_insert_with(hash),
+                ClientKey::Value(_) => hash(),
+            };
+            match limit.take(&key, hash, 1) {
+                Taken::Known(spending) if !spending.is_admitted => {
+                    return Err(Refusal::Rate { index, spending });
+                }
+                Taken::Known(_) => {}
+                Taken::Ask(id) => asked.push((index, id)),
             }
+        }
+    }
+    Ok(asked)
+}
+
+/// Waits for the server of shared limits, for a bounded time.
+async fn ask(app: &App, asked: Asked) -> Option<Refusal> {
+    for (index, id) in asked {
+        let Some(limit) = app.rate_limits.of_rule(index) else { continue };
+        let spending = limit.ask(id, 1).await;
+        if !spending.is_admitted {
+            return Some(Refusal::Rate { index, spending });
         }
     }
     None

@@ -38,7 +38,7 @@ pub(crate) struct App {
     /// Directories for `X-Sendfile` and `X-Accel-Redirect`.
     pub(crate) sendfile: SendfileRoots,
     /// The tables of its rate limits.
-    pub(crate) rate_limits: RateLimits,
+    pub(crate) rate_limits: Rc<RateLimits>,
     /// Bodies of its own error pages, by status.
     pub(crate) error_pages: HashMap<u16, Rc<[u8]>>,
     /// Its PHP workers.
@@ -178,7 +178,7 @@ impl App {
             compressed_files,
             file_compressor: Rc::default(),
             sendfile,
-            rate_limits: RateLimits::default(),
+            rate_limits: Rc::default(),
             upstreams: Arc::default(),
             mirrors,
             error_pages,

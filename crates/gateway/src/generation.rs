@@ -4,7 +4,7 @@
 //! generation in which it started. Invariant: every pool of a generation is ready before it becomes
 //! active.
 
-use crate::access::SharedAccess;
+use crate::access::{RateSharing, SharedAccess};
 use crate::app::App;
 use crate::app_table::AppTable;
 use crate::logs::Logs;
@@ -41,6 +41,8 @@ pub(crate) struct Generation {
     pub(crate) upstreams: Arc<Upstreams>,
     /// Bans and rate limits.
     pub(crate) access: Arc<SharedAccess>,
+    /// The way to the server of rate limits that gateways share.
+    pub(crate) rate_sharing: Option<Rc<RateSharing>>,
     /// The entity store.
     pub(crate) entities: Option<Rc<Entities>>,
     /// The traces of requests.
@@ -66,6 +68,7 @@ impl Generation {
             upstream,
             upstreams,
             access,
+            rate_sharing: None,
             entities,
             tracer: None,
         }

@@ -16,7 +16,7 @@ use crate::shards;
 use crate::streams;
 use outboard_config::{Config, ListenAddress, Listener, Metrics};
 use outboard_http_server::{
-    BindError, BoundListener, Http3Socket, ListenerContext, ListeningSocket, Role,
+    BindError, BoundListener, Http3Socket, ListenerContext, ListenerLimits, ListeningSocket, Role,
 };
 use outboard_log::{Level, Opener};
 use outboard_spawner::users;
@@ -80,6 +80,7 @@ fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
     Rc::new(ListenerContext {
         forwarding: listener.forwarding.clone(),
         admission: listener.admission.clone(),
+        limits: limits_of(listener),
         proxy_protocol: listener.proxy_protocol.clone(),
         tls: tls.settings,
         issued: tls.issued,
@@ -88,6 +89,12 @@ fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
         stream,
         ..ListenerContext::plain(role)
     })
+}
+
+fn limits_of(listener: &Listener) -> Option<ListenerLimits> {
+    let (max, max_of_address) = (listener.max_connections, listener.connections_per_ip);
+    let limits = ListenerLimits { name: listener.name.as_str().into(), max, max_of_address };
+    (max.is_some() || max_of_address.is_some()).then_some(limits)
 }
 
 fn without_apps(config: &Config) -> Vec<(ListenAddress, Role)> {

@@ -8,6 +8,7 @@ mod format;
 mod latency;
 mod page;
 mod protobuf;
+mod rate_sharing;
 mod text;
 mod upstreams;
 
@@ -50,6 +51,7 @@ async fn on_lead(gateway: &Gateway, format: Format) -> Vec<u8> {
         page.sample(&[("reason", &reason.reason)], reason.count);
     }
     certificates::write(&mut page, gateway);
+    rate_sharing::write(&mut page, gateway);
     turns(&mut page, &status.turns);
     memory(&mut page, &status.memory);
     upstream(&mut page, &status.upstream);

@@ -246,7 +246,7 @@ pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
         let background = (None, None);
         let opened = App::open(app.clone(), pool, background, logs, client, memory, caches);
         let mut opened = opened.unwrap();
-        opened.rate_limits = RateLimits::open(app, &access);
+        opened.rate_limits = RateLimits::open(app, &access, None);
         opened.upstreams = upstreams.clone();
         Rc::new(opened)
     });

@@ -10,10 +10,13 @@
 //! time is earlier now.
 
 mod addresses;
+mod listener_counts;
 mod post;
 
 pub(crate) use addresses::Address;
 use addresses::Addresses;
+pub use listener_counts::ListenerLimits;
+pub(crate) use listener_counts::{ListenerCounts, Place};
 pub(crate) use post::{NEVER_MS, Post};
 
 use outboard_buffer::Quota;
@@ -35,6 +38,7 @@ pub(crate) struct Census {
     closing: AtomicU32,
     streams: Arc<Quota>,
     addresses: Addresses,
+    listeners: Arc<ListenerCounts>,
     waiting_for_room: Mutex<Vec<Waker>>,
     /// Whether anything waits; written while the list is locked.
     is_room_awaited: AtomicBool,
@@ -53,6 +57,7 @@ impl Census {
             closing: AtomicU32::new(0),
             streams: Quota::new(shards, STREAMS_IN_ADVANCE),
             addresses: Addresses::new(shards),
+            listeners: Arc::default(),
             waiting_for_room: Mutex::default(),
             is_room_awaited: AtomicBool::new(false),
             posts: (0..shards).map(|_| Post::default()).collect(),
@@ -93,6 +98,11 @@ impl Census {
     /// The right to streams.
     pub(crate) fn streams(&self) -> &Arc<Quota> {
         &self.streams
+    }
+
+    /// The connections of listeners with limits of their own.
+    pub(crate) fn listeners(&self) -> &Arc<ListenerCounts> {
+        &self.listeners
     }
 
     /// Counts a connection that opens; the number of open ones.

@@ -6,17 +6,18 @@
 //! accept one while only one more has room. Beyond `connections_per_ip` are those that were admitted in the
 //! place of an idle connection that has not closed yet.
 
+mod entry;
 mod idle_list;
 mod table;
 
-use crate::census::{Census, NEVER_MS};
-use outboard_buffer::{Held, Lease};
+use crate::census::{Census, ListenerLimits, NEVER_MS};
+pub use entry::Entry;
+use outboard_buffer::Lease;
 use outboard_config::Limits;
 use outboard_reactor::{Peer, current_task, now_ms, spawn};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv6Addr};
-use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -82,6 +83,22 @@ impl Connections {
         self.connections() >= self.max(limits)
     }
 
+    /// Opens the entry of a connection to a listener, which may have limits of its own.
+    pub(crate) fn open_at(
+        self: &Rc<Self>,
+        listener: Option<&ListenerLimits>,
+        address: Option<IpAddr>,
+        limits: &Limits,
+    ) -> Option<Entry> {
+        let place = match listener {
+            None => None,
+            Some(listener) => Some(self.census.listeners().enter(listener, address)?),
+        };
+        let mut entry = self.open(Kind::Connection, address, limits)?;
+        entry.place = place;
+        Some(entry)
+    }
+
     /// Opens an entry, and asks an idle connection to close if that makes room. `None` if its address has
     /// too many connections, or there are too many streams.
     pub(crate) fn open(
@@ -110,7 +127,7 @@ impl Connections {
                 self.close_longest_idle(&mut table);
             }
         }
-        Some(Entry { connections: self.clone(), key, held: None })
+        Some(Entry { connections: self.clone(), key, held: None, place: None })
     }
 
     /// Counts a connection or stream of an address; `None` if there are too many.
@@ -273,61 +290,6 @@ async fn serve_others(connections: Weak<Connections>) {
         }
     })
     .await;
-}
-
-/// An open connection or stream, until this is dropped.
-#[derive(Debug)]
-pub struct Entry {
-    connections: Rc<Connections>,
-    key: usize,
-    held: Option<Held>,
-}
-
-impl Entry {
-    /// Its memory, which is counted until the entry is dropped.
-    pub(crate) fn hold(&mut self, held: Held) {
-        self.held = Some(held);
-    }
-
-    /// The connection waits for a request in the current task, and may be asked to close.
-    pub fn set_idle(&self) {
-        self.connections.set_idle(self.key);
-    }
-
-    /// Whether it is asked to close.
-    pub fn must_close(&self) -> bool {
-        self.connections.table.borrow().open[self.key].state == State::Closing
-    }
-
-    /// A request is processed.
-    pub fn set_busy(&self) {
-        self.connections.set_busy(self.key);
-    }
-
-    /// Runs work in which the client may be idle; `None` if it is asked to close meanwhile.
-    pub(crate) async fn while_idle<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut work = pin!(work);
-        let done = poll_fn(|context| {
-            if let Poll::Ready(done) = work.as_mut().poll(context) {
-                return Poll::Ready(Some(done));
-            }
-            self.set_idle();
-            if self.must_close() { Poll::Ready(None) } else { Poll::Pending }
-        })
-        .await;
-        if done.is_some() {
-            self.set_busy();
-        }
-        done
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        // What waits for room may be short of memory as well.
-        self.held.take();
-        self.connections.close(self.key);
-    }
 }
 
 /// The address that a peer counts as: for IPv6 its network of 64 bits (RFC 4291 2.5.4).

@@ -50,6 +50,7 @@ mod upgrade;
 
 pub use body_writer::BodyWriter;
 pub use buffers::Buffers;
+pub use census::ListenerLimits;
 pub use connection::{Connection, Read};
 pub use connections::Entry as ConnectionEntry;
 pub use counters::Counters;

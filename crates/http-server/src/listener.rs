@@ -16,7 +16,7 @@ mod proxy_header;
 mod socket;
 
 use crate::connection::Connection;
-use crate::connections::{Entry, Kind};
+use crate::connections::Entry;
 use crate::http1;
 use crate::http2;
 use crate::http3::Http3Endpoint;
@@ -276,7 +276,7 @@ fn admit<S: Service>(
         server.reject(&peer.text, reason);
         return None;
     }
-    let entry = server.connections.open(Kind::Connection, address, &server.limits());
+    let entry = server.connections.open_at(context.limits.as_ref(), address, &server.limits());
     match entry {
         Some(_) => server.counters.borrow_mut().connections += 1,
         None => server.reject(&peer.text, Reason::TooManyConnections),

@@ -1,5 +1,6 @@
 //! [`ListenerContext`]: the settings of a listener that its connections use.
 
+use crate::census::ListenerLimits;
 use crate::connections::counted_as;
 use crate::peer::PeerInfo;
 use outboard_config::{Admission, Forwarding, Peers};
@@ -43,6 +44,8 @@ pub struct ListenerContext {
     pub proxy_protocol: Peers,
     /// The addresses whose connections are accepted.
     pub admission: Admission,
+    /// Limits of its connections, in addition to the server's.
+    pub limits: Option<ListenerLimits>,
     /// The certificates, if it uses TLS.
     pub tls: Option<Arc<ServerSettings>>,
     /// Responds to authorities that check names of this server.
@@ -71,6 +74,7 @@ impl ListenerContext {
             role,
             forwarding: Forwarding::default(),
             admission: Admission::default(),
+            limits: None,
             proxy_protocol: Peers::default(),
             tls: None,
             issued: None,

@@ -105,7 +105,7 @@ reasons! {
     SpoolFull 507 "spool_full" "There is no space for the body in io.temp_dir; see io.max_temp_size.";
     EntityFull 507 "entity_full" "The disk, or the memory of an in-memory namespace, is full.";
     ProxyHeader 0 "proxy_header" "The connection of a proxy does not start with a PROXY header; see proxy_protocol.";
-    TooManyConnections 0 "too_many_connections" "The client address reached limits.connections_per_ip, or the server limits.http2_streams.";
+    TooManyConnections 0 "too_many_connections" "The client address reached limits.connections_per_ip or its listener's, the listener its connections, or the server limits.http2_streams.";
     WriteTimeout 0 "write_timeout" "The client did not read the response in time.";
 }
 

@@ -1,6 +1,6 @@
 /*
  * The C part of Outboard\KV (runtime/kv.php): encoding and decoding of reads, and autoloading in
- * classic mode, where the runtime is not loaded at start.
+ * classic mode, where the runtime is not loaded at start. Outboard\RateLimit is loaded in the same way.
  */
 #include "shim.h"
 #include "runtime.h"
@@ -114,20 +114,36 @@ PHP_FUNCTION(outboard_engine_kv_parse_records)
 	} ZEND_HASH_FOREACH_END();
 }
 
-static bool is_ours(zend_string *lc_name)
+static bool is_of_kv(zend_string *lc_name)
 {
 	return zend_string_equals_literal(lc_name, "outboard\\kv")
 		|| zend_string_equals_literal(lc_name, "outboard\\lock")
 		|| zend_string_equals_literal(lc_name, "outboard\\kvexception");
 }
 
+static bool is_of_rate_limit(zend_string *lc_name)
+{
+	return zend_string_equals_literal(lc_name, "outboard\\ratelimit")
+		|| zend_string_equals_literal(lc_name, "outboard\\ratelimitresult");
+}
+
+/* Declares the classes of a file; NULL if this one is not among them. */
+static zend_class_entry *declare(zend_string *lc_name, const unsigned char *code, size_t code_len, char *name)
+{
+	zend_eval_stringl((const char *) code, code_len, NULL, name);
+	return zend_hash_find_ptr(EG(class_table), lc_name);
+}
+
 static zend_class_entry *autoload(zend_string *name, zend_string *lc_name)
 {
 	/* In worker mode the classes exist from the start. */
-	if (!outboard_events && is_ours(lc_name) && !zend_hash_exists(EG(class_table), lc_name)) {
-		zend_eval_stringl(
-			(const char *) outboard_kv_php, outboard_kv_php_len, NULL, "outboard:kv");
-		zend_class_entry *declared = zend_hash_find_ptr(EG(class_table), lc_name);
+	if (!outboard_events && !zend_hash_exists(EG(class_table), lc_name)) {
+		zend_class_entry *declared = NULL;
+		if (is_of_kv(lc_name)) {
+			declared = declare(lc_name, outboard_kv_php, outboard_kv_php_len, "outboard:kv");
+		} else if (is_of_rate_limit(lc_name)) {
+			declared = declare(lc_name, outboard_rate_limit_php, outboard_rate_limit_php_len, "outboard:rate_limit");
+		}
 		if (declared) {
 			return declared;
 		}

@@ -3,11 +3,13 @@
 //! The gateway collects the rules of a request while it looks for its route, in a [`RuleSet`]. Invariant: a
 //! rule with a path holds for every spelling of a request that leads there.
 
-use super::{BasicAuth, Context, Cors, ForwardAuth, Scripts, authentication, cors};
+use super::{
+    BasicAuth, Context, Cors, ForwardAuth, RateLimit, Scripts, authentication, cors, rate_limit,
+};
 use crate::diagnostic::Kind;
-use crate::raw::{self, RateLimitEntry};
-use crate::scalar::{Coverage, Fault, HeaderName, PathPattern, Peer, Scalar, Written};
-use outboard_access::{Network, NetworkSet, Rate};
+use crate::raw;
+use crate::scalar::{Coverage, Fault, PathPattern, Peer};
+use outboard_access::{Network, NetworkSet};
 use std::net::IpAddr;
 
 /// The rules of an app, in the order of the file.
@@ -55,32 +57,6 @@ pub struct Admission {
 pub struct Peers {
     networks: NetworkSet,
     unix: bool,
-}
-
-/// How often a client may send requests.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct RateLimit {
-    /// The rate.
-    pub rate: Rate,
-    /// The period of the rate as it is written, in seconds.
-    pub period_s: u64,
-    /// What distinguishes clients.
-    pub key: RateKey,
-    /// Clients that are known at the same time.
-    pub clients: usize,
-    /// Whether refused requests get `RateLimit` fields.
-    pub sends_fields: bool,
-}
-
-/// What distinguishes clients.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum RateKey {
-    /// Their address.
-    Address,
-    /// A header field of the request.
-    Header(String),
-    /// A cookie of the request.
-    Cookie(String),
 }
 
 /// The rules that a request has to satisfy, by index.
@@ -244,13 +220,14 @@ fn rule_of(
             None
         }
     });
-    let rate_limit = raw.rate_limit.as_ref().map(rate_limit).and_then(|limit| match limit {
-        Ok(limit) => Some(limit),
-        Err(fault) => {
-            report("rate_limit", fault);
-            None
-        }
-    });
+    let rate_limit =
+        raw.rate_limit.as_ref().map(rate_limit::of_rule).and_then(|limit| match limit {
+            Ok(limit) => Some(limit),
+            Err(fault) => {
+                report("rate_limit", fault);
+                None
+            }
+        });
     AccessRule {
         path,
         except: raw.except.clone(),
@@ -266,39 +243,5 @@ fn rule_of(
             .basic_auth
             .as_ref()
             .map(|auth| authentication::basic_auth(auth, place, context)),
-    }
-}
-
-fn rate_limit(raw: &RateLimitEntry) -> Result<RateLimit, Fault> {
-    let (rate, burst, key, clients, sends_fields) = match raw {
-        RateLimitEntry::Rate(rate) => (rate, None, RateKey::Address, raw::default_clients(), false),
-        RateLimitEntry::Table(table) => {
-            (&table.rate, table.burst, key(&table.key.0)?, table.clients, table.headers)
-        }
-    };
-    Ok(RateLimit {
-        rate: Rate::new(rate.count, rate.period_ms, burst.unwrap_or(rate.count)),
-        period_s: rate.period_ms.div_ceil(1_000),
-        key,
-        clients: clients as usize,
-        sends_fields,
-    })
-}
-
-fn key(written: &str) -> Result<RateKey, Fault> {
-    let bad = || {
-        let fault = Fault::new(format!("`{written}` distinguishes no clients"));
-        fault.hint("write \"address\", \"header:NAME\" or \"cookie:NAME\"")
-    };
-    match written.split_once(':') {
-        None if written == "address" => Ok(RateKey::Address),
-        Some(("header", name)) => {
-            let HeaderName(name) = HeaderName::read(Written::Text(name)).map_err(|_| bad())?;
-            Ok(RateKey::Header(name))
-        }
-        Some(("cookie", name)) if !name.is_empty() && !name.contains(['=', ';', ' ']) => {
-            Ok(RateKey::Cookie(name.to_owned()))
-        }
-        _ => Err(bad()),
     }
 }

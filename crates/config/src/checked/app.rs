@@ -3,11 +3,11 @@
 use super::Rewrite;
 use super::{
     Access, Compose, Context, Deny, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch,
-    Proxy, Sandbox, Scripts, Tasks,
+    Proxy, RateLimit, Sandbox, Scripts, Tasks,
 };
 use super::{
-    access, compose, headers, limits, log, page_cache, php, pool, proxy, rewrite, sandbox, tasks,
-    worker,
+    access, compose, headers, limits, log, page_cache, php, pool, proxy, rate_limit, rewrite,
+    sandbox, tasks, worker,
 };
 use crate::diagnostic::Kind;
 use crate::disk::Found;
@@ -53,6 +53,8 @@ pub struct App {
     pub page_cache: Option<PageCache>,
     /// Which clients may request which paths, and how often.
     pub access: Access,
+    /// Rate limits by keys that scripts choose, by name.
+    pub rate_limits: BTreeMap<String, RateLimit>,
     /// Denied paths, and directories in which no script runs.
     pub deny: Deny,
     /// Whether clients without a valid certificate are refused.
@@ -136,6 +138,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         headers: headers::rules(raw),
         page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), context),
         access: access::access(raw, &scripts, &base, context),
+        rate_limits: rate_limit::of_scripts(&raw.rate_limits, &base, context),
         deny: deny(raw, &base, context),
         requires_client_certificate: raw.require_client_certificate,
         error_pages: error_pages(raw, &root, &at("error_pages"), context),

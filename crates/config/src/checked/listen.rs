@@ -25,6 +25,10 @@ pub struct Listener {
     pub proxy_protocol: Peers,
     /// The addresses whose connections are accepted.
     pub admission: Admission,
+    /// Maximum open connections; `None`: only the server's limit applies.
+    pub max_connections: Option<u32>,
+    /// Maximum open connections of a client address; `None`: only the server's limit applies.
+    pub connections_per_ip: Option<u32>,
     /// Its certificates.
     pub certificates: Vec<Certificate>,
     /// Whether it has certificates that the server obtains itself.
@@ -175,6 +179,8 @@ fn listener(
                 address,
                 forwarding,
                 admission: Admission::default(),
+                max_connections: None,
+                connections_per_ip: None,
                 proxy_protocol: Peers::default(),
                 certificates: Vec::new(),
                 obtains_certificates: false,
@@ -208,12 +214,17 @@ fn listener(
             if table.redirect_to_https {
                 check_redirect(raw, table, &step, context);
             }
+            if matches!(protocol, Protocol::Datagram(_)) {
+                check_connectionless(table, &step, context);
+            }
             Listener {
                 name,
                 address,
                 forwarding: forwarding(proxies, headers),
                 proxy_protocol: Peers::new(&table.proxy_protocol),
                 admission: Admission::new(&table.allow, &table.deny),
+                max_connections: Some(table.connections).filter(|most| *most > 0),
+                connections_per_ip: Some(table.connections_per_ip).filter(|most| *most > 0),
                 certificates,
                 obtains_certificates: table.tls.is_automatic(),
                 requires_tls13: table.tls_minimum == raw::TlsVersion::Tls13,
@@ -274,6 +285,15 @@ fn check_http3(
         return;
     };
     context.value(&["listen", step, "http3"], Kind::BadValue, fault);
+}
+
+fn check_connectionless(table: &raw::Listen, step: &str, context: &mut Context<'_>) {
+    let limits =
+        [("connections", table.connections), ("connections_per_ip", table.connections_per_ip)];
+    for (key, _) in limits.into_iter().filter(|(_, most)| *most > 0) {
+        let fault = Fault::new("datagrams have no connections");
+        context.value(&["listen", step, key], Kind::BadValue, fault);
+    }
 }
 
 fn check_redirect(raw: &raw::File, table: &raw::Listen, step: &str, context: &mut Context<'_>) {

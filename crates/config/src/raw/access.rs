@@ -1,9 +1,7 @@
 //! `[[app.NAME.access]]`: which clients may request some paths, and how often; `[bans]`.
 
-use super::OneOrMany;
-use crate::scalar::{
-    ByteSize, FilePath, HeaderName, PathPattern, Peer, Period, PlainText, RateText,
-};
+use super::{OneOrMany, RateLimitEntry};
+use crate::scalar::{ByteSize, FilePath, HeaderName, PathPattern, Peer, Period, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -147,48 +145,4 @@ pub(crate) struct Bans {
     /// to its directory. It is read at the start. Default: `bans` in the directory that systemd names in
     /// `STATE_DIRECTORY`, and otherwise none.
     pub(crate) file: Option<FilePath>,
-}
-
-/// A rate limit: the rate alone, or a table.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-pub(crate) enum RateLimitEntry {
-    /// The rate alone.
-    Rate(RateText),
-    /// A table.
-    Table(Box<RateLimit>),
-}
-
-/// How many requests a client may send.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RateLimit {
-    /// Requests in a period, such as `"10/s"`, `"300/min"` or `"5/10s"`.
-    pub(crate) rate: RateText,
-    /// Requests that are admitted at once after a pause. Default: those of one period.
-    #[serde(default)]
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub(crate) burst: Option<u32>,
-    /// What distinguishes clients: `"address"` (an IPv6 /64 network counts as one address),
-    /// `"header:NAME"` or `"cookie:NAME"`. A request without that header or cookie counts by its address.
-    #[serde(default = "address")]
-    #[schemars(extend("x-alias" = ["zone", "$binary_remote_addr"]))]
-    pub(crate) key: PlainText,
-    /// Clients that are known at the same time, of 32 bytes each. With more active clients, some share a
-    /// limit.
-    #[serde(default = "default_clients")]
-    #[schemars(range(min = 16, max = 10_000_000))]
-    pub(crate) clients: u32,
-    /// Whether refused requests get `RateLimit` and `RateLimit-Policy` fields in addition to `Retry-After`.
-    #[serde(default)]
-    pub(crate) headers: bool,
-}
-
-fn address() -> PlainText {
-    PlainText("address".to_owned())
-}
-
-pub(crate) fn default_clients() -> u32 {
-    65_536
 }

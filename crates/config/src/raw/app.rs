@@ -2,7 +2,7 @@
 
 use super::{
     Access, Compose, Log, Mode, OneOrMany, PageCacheEntry, Php, Pool, Prefetch, Proxy,
-    RequestLimits, SandboxEntry, Tasks, Worker,
+    RequestLimits, SandboxEntry, ScriptRate, Tasks, Worker,
 };
 use crate::scalar::{
     AppName, ByteSize, Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue,
@@ -78,6 +78,10 @@ pub(crate) struct App {
     /// Which clients may request which paths, and how often.
     #[schemars(extend("x-alias" = ["limit_req", "limit_req_zone", "auth_basic", "satisfy", "basic_auth", "forward_auth", "auth_request", "rate_limit"]))]
     pub(crate) access: Vec<Access>,
+    /// Rate limits by keys that scripts choose, with `Outboard\RateLimit`: one table
+    /// `[app.NAME.rate_limits.LIMIT]` for each.
+    #[schemars(extend("x-alias" = ["rate_limiter", "limiters"]))]
+    pub(crate) rate_limits: BTreeMap<String, ScriptRate>,
     /// Paths that get 404, including everything below them. Case is ignored. A pattern is matched
     /// against the request path, the rewritten path, and the resulting file or script, including
     /// index files.
@@ -263,6 +267,7 @@ impl Default for App {
             sandbox: None,
             page_cache: PageCacheEntry::default(),
             access: Vec::new(),
+            rate_limits: BTreeMap::new(),
             deny: Vec::new(),
             no_php_in: Vec::new(),
             require_client_certificate: false,

@@ -55,6 +55,17 @@ pub(crate) struct Listen {
     /// Networks whose connections are closed, also if `allow` has them.
     #[serde(default)]
     pub(crate) deny: Vec<Peer>,
+    /// Maximum open connections of this listener; further ones are closed before TLS. 0: only
+    /// `limits.connections` applies.
+    #[serde(default)]
+    #[schemars(range(max = 1_000_000), extend("x-alias" = ["max_connections", "maxconn"]))]
+    pub(crate) connections: u32,
+    /// Maximum open connections of one client address to this listener; an IPv6 /64 network counts as one
+    /// address. Further ones are closed before TLS. 0: only `limits.connections_per_ip` applies. Trusted
+    /// proxies and Unix sockets are exempt.
+    #[serde(default)]
+    #[schemars(range(max = 1_000_000), extend("x-alias" = ["limit_conn", "max_connections_per_ip"]))]
+    pub(crate) connections_per_ip: u32,
     /// Proxies whose connections start with a header of the PROXY protocol (version 1 or 2), which names the
     /// client. Connections of these peers without a valid header are closed; those of all other peers have
     /// none.

@@ -5,12 +5,15 @@
 
 use super::ban_file::BanFile;
 use super::passwords::Passwords;
+use super::rate_sharing::{RateSharing, SharingState};
 use outboard_access::{Ban, BanList, Network, RateTable};
-use outboard_config::RateLimit;
-use outboard_log::Wall;
+use outboard_config::{Config, RateLimit};
+use outboard_log::{ErrorLog, Wall};
+use outboard_upstream::Client;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// See the module.
@@ -24,6 +27,8 @@ pub(crate) struct SharedAccess {
     pub(crate) passwords: Passwords,
     /// Attempts to log in to the dashboard, once there was one.
     pub(crate) dashboard_logins: OnceLock<RateTable>,
+    /// What is counted of limits that gateways share.
+    pub(crate) sharing: Arc<SharingState>,
     tables: Mutex<HashMap<Identity, Weak<RateTable>>>,
 }
 
@@ -50,6 +55,19 @@ impl SharedAccess {
             Some(file) => file.append((network, ban), &self.bans, Wall::now().unix_s()),
             None => Ok(()),
         }
+    }
+
+    /// The way of a thread to the server of shared limits: that of the predecessor, if it is the same server.
+    pub(crate) fn rate_sharing(
+        &self,
+        config: &Config,
+        predecessor: Option<&Rc<RateSharing>>,
+        client: &Rc<Client>,
+        log: &Rc<ErrorLog>,
+    ) -> Option<Rc<RateSharing>> {
+        let server = config.rate_sharing.as_ref()?;
+        let present = predecessor.filter(|before| before.is_to(server)).cloned();
+        Some(present.unwrap_or_else(|| RateSharing::start(server, &self.sharing, client, log)))
     }
 
     /// The table of a limit, which is an app's n-th of this path.

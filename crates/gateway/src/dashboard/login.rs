@@ -8,7 +8,7 @@ use crate::access::Verdict;
 use crate::admin_reply::{Refusal, render};
 use crate::admission::basic_auth::credentials;
 use crate::gateway::Gateway;
-use outboard_access::{Rate, RateTable};
+use outboard_access::{KeyHash, Rate, RateTable};
 use outboard_config::counted_as;
 use outboard_http_server::{Connection, HeaderBlock, RequestFacts, Written};
 use outboard_log::Level;
@@ -65,7 +65,8 @@ pub(super) async fn check(
     if !access.passwords.knows(&auth.users, &credentials) {
         let rate = || RateTable::new(Rate::new(ATTEMPTS, PERIOD_MS, ATTEMPTS), CLIENTS);
         let attempts = access.dashboard_logins.get_or_init(rate);
-        let spending = attempts.spend(client, (now_ms() + 1).saturating_mul(1_000_000));
+        let spending =
+            attempts.spend(KeyHash::of(client), (now_ms() + 1).saturating_mul(1_000_000));
         if !spending.is_admitted {
             let retry_s = spending.retry_ns.div_ceil(1_000_000_000).max(1);
             let field = Some(("Retry-After", retry_s.to_string()));

@@ -3,7 +3,7 @@
 //! Called by the server at start and at each reload. Invariants: a generation that cannot be opened
 //! leaves no process behind; other tasks run between any two of its apps.
 
-use crate::access::RateLimits;
+use crate::access::{RateLimits, RateOperations};
 use crate::app::{App, Caches};
 use crate::generation::{self, Generation};
 use crate::logs::{Logs, Sinks};
@@ -72,6 +72,8 @@ impl GenerationBuilder {
             false => Ok(Entities::without_store(&config)),
         };
         let entities = entities.map_err(ServerError::setup)?;
+        let sharing = predecessor.and_then(|before| before.rate_sharing.as_ref());
+        let sharing = shared.access.rate_sharing(&config, sharing, &upstream, &server_logs.error);
         let started = StartedPools::new(self.rings.clone());
         let mut apps = Vec::new();
         for app in &config.apps {
@@ -112,11 +114,12 @@ impl GenerationBuilder {
                 unbound(|| App::open(app.clone(), pool, background, logs, client, memory, caches));
             let mut opened =
                 opened.map_err(|error| ServerError::setup(format!("app {}: {error}", app.name)))?;
-            opened.rate_limits = RateLimits::open(app, &shared.access);
+            opened.rate_limits = RateLimits::open(app, &shared.access, sharing.as_ref());
             opened.upstreams = shared.upstreams.clone();
             let owner = Owner::of(app, &config);
             let operations =
                 FetchOperations::new(upstream.clone(), account, entities.clone(), owner);
+            let operations = RateOperations::before(operations, opened.rate_limits.clone());
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::operations(operations, tasks);
             let operations = StreamOperations::before(operations, streams, number);
@@ -135,7 +138,8 @@ impl GenerationBuilder {
         started.commit();
         let logs = Rc::<Logs>::new(server_logs);
         let shares = (upstream, shared.upstreams.clone(), shared.access.clone());
-        let generation = Generation::new(number, config, apps, logs, shares, entities);
+        let mut generation = Generation::new(number, config, apps, logs, shares, entities);
+        generation.rate_sharing = sharing;
         Ok((generation.traced(predecessor, self.share.count), sinks))
     }
 }

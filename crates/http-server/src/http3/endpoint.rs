@@ -3,7 +3,6 @@
 //! Started by the listener of each thread. Invariant: a full server accepts no connection.
 
 use super::{Accepted, PROTOCOL, RECEIVE_WINDOW_BYTES, SEND_WINDOW_BYTES, serve};
-use crate::connections::Kind;
 use crate::listener_context::ListenerContext;
 use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
@@ -151,7 +150,8 @@ impl<S: Service> Application for Server<S> {
         let peer = PeerInfo::new(remote);
         let listener = self.contexts.borrow().clone();
         let address = listener.limited_address(remote);
-        let entry = server.connections.open(Kind::Connection, address, &server.limits());
+        let limits = listener.limits.as_ref();
+        let entry = server.connections.open_at(limits, address, &server.limits());
         let Some(entry) = entry else {
             server.reject(&peer.text, Reason::TooManyConnections);
             return quic.close(0, "");

@@ -4,7 +4,7 @@
 //! than a request's head may; no byte of what follows is read; without a valid header the connection is
 //! closed, because the peer's own address would be that of all clients.
 
-use crate::connections::{Entry, Kind};
+use crate::connections::Entry;
 use crate::listener_context::ListenerContext;
 use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
@@ -37,7 +37,9 @@ pub(super) async fn name_client<S: Service>(
     }
     let reason = service.refuses(listener, peer.ip()).or_else(|| {
         let address = listener.limited_address(peer.address);
-        let counted = server.connections.open(Kind::Connection, address, &server.limits());
+        entry.leave_listener();
+        let limits = listener.limits.as_ref();
+        let counted = server.connections.open_at(limits, address, &server.limits());
         counted.map(|counted| *entry = counted).is_none().then_some(Reason::TooManyConnections)
     });
     if let Some(reason) = reason {

@@ -3,27 +3,40 @@
 //! Called for each request that a limit counts. Invariant: a request that does not have the configured
 //! header or cookie counts by its address, so that leaving it out is no way around a limit.
 
+use outboard_access::{BucketId, LimitId};
 use outboard_config::{RateKey, counted_as};
 use outboard_http1::RequestHead;
 use std::net::IpAddr;
 
 /// See the module.
 #[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) enum ClientKey<'r> {
+pub(crate) enum ClientKey<'r> {
     /// `None`: the peers on Unix sockets.
     Address(Option<IpAddr>),
     Value(&'r [u8]),
 }
 
+impl ClientKey<'_> {
+    /// Its bucket of a limit that gateways share.
+    pub(super) fn bucket(&self, limit: &LimitId) -> BucketId {
+        match self {
+            Self::Value(value) => limit.bucket(b'v', value),
+            Self::Address(None) => limit.bucket(b'u', b""),
+            Self::Address(Some(IpAddr::V4(address))) => limit.bucket(b'4', &address.octets()),
+            Self::Address(Some(IpAddr::V6(address))) => limit.bucket(b'6', &address.octets()),
+        }
+    }
+}
+
 /// The key of a request.
-pub(super) fn of<'r>(
+pub(crate) fn of<'r>(
     key: &RateKey,
     client: Option<IpAddr>,
     head: &'r RequestHead,
     input: &'r [u8],
 ) -> ClientKey<'r> {
     let value = match key {
-        RateKey::Address => None,
+        RateKey::Address | RateKey::Script => None,
         RateKey::Header(name) => head.header(input, name.as_bytes()),
         RateKey::Cookie(name) => head
             .headers(input)

@@ -1,0 +1,120 @@
+//! Rate limits by keys of scripts: `Outboard\RateLimit`.
+//!
+//! Precedes an app's other operations, on each thread; the pool passes the operations of workers to it. An
+//! operation is a fetch of `rates:NAME` without a body, whose header lines are the key, whose method says
+//! whether tokens are taken, and whose `max_body_bytes` is their number. Invariants: a script reaches the
+//! limits of its own app only; a key is no longer than [`KEY_MAX_BYTES`].
+
+use super::client_key::ClientKey;
+use super::limits::{Limit, RateLimits, Taken};
+use outboard_access::{KeyHash, Spending};
+use outboard_php_pool::pool::WorkerId;
+use outboard_php_pool::pool::operations::{Operations, Requester};
+use outboard_reactor::spawn;
+use outboard_ring::frame::Tag;
+use outboard_ring::operation::{Call, Completion, FetchCall, FetchedHead, Operation, Part};
+use std::rc::Rc;
+
+const SCHEME: &[u8] = b"rates:";
+const KEY_MAX_BYTES: usize = 1_024;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct RateOperations {
+    limits: Rc<RateLimits>,
+    others: Rc<dyn Operations>,
+}
+
+/// Why an operation is not carried out: a status, and a sentence for the script.
+type Mistake = (u16, String);
+
+impl RateOperations {
+    /// The limits of an app, and its other operations.
+    pub(crate) fn before(others: Rc<dyn Operations>, limits: Rc<RateLimits>) -> Rc<Self> {
+        Rc::new(Self { limits, others })
+    }
+
+    fn call(&self, requester: Requester, id: Tag, name: &[u8], call: &FetchCall<'_>) {
+        let limit = match find(&self.limits, name, call) {
+            Ok(limit) => limit,
+            Err((status, why)) => return reply(&requester, id, status, why.as_bytes()),
+        };
+        let (client, cost) = (ClientKey::Value(call.headers), call.max_body_bytes);
+        if call.method == b"LOOK" {
+            return report(&requester, id, limit, &limit.look(&client, cost));
+        }
+        match limit.take(&client, KeyHash::of(&client), cost) {
+            Taken::Known(spending) => report(&requester, id, limit, &spending),
+            Taken::Ask(bucket) => {
+                let (limits, name) =
+                    (self.limits.clone(), String::from_utf8_lossy(name).into_owned());
+                spawn(async move {
+                    let Some(limit) = limits.of_scripts(&name) else { return };
+                    let spending = limit.ask(bucket, cost).await;
+                    report(&requester, id, limit, &spending);
+                });
+            }
+        }
+    }
+}
+
+fn find<'l>(
+    limits: &'l RateLimits,
+    name: &[u8],
+    call: &FetchCall<'_>,
+) -> Result<&'l Limit, Mistake> {
+    let name = String::from_utf8_lossy(name);
+    let Some(limit) = limits.of_scripts(&name) else {
+        let why = format!(
+            "the app has no rate limit `{name}`: add [app.NAME.rate_limits.{name}] to the configuration"
+        );
+        return Err((404, why));
+    };
+    let (burst, cost) = (limit.rate().burst(), call.max_body_bytes);
+    if call.headers.is_empty() || call.headers.len() > KEY_MAX_BYTES {
+        return Err((400, format!("a key has 1 to {KEY_MAX_BYTES} bytes")));
+    }
+    if !(1..=burst).contains(&cost) {
+        return Err((
+            400,
+            format!("the limit `{name}` has 1 to {burst} tokens at once, not {cost}"),
+        ));
+    }
+    Ok(limit)
+}
+
+/// `u8` whether it is admitted, `u32` tokens that are left, `u64` nanoseconds until there are enough, `u32`
+/// tokens of a full bucket, all little-endian.
+fn report(requester: &Requester, id: Tag, limit: &Limit, spending: &Spending) {
+    let Spending { is_admitted, remaining, retry_ns } = spending;
+    let mut body = vec![u8::from(*is_admitted)];
+    body.extend_from_slice(&remaining.to_le_bytes());
+    body.extend_from_slice(&retry_ns.to_le_bytes());
+    body.extend_from_slice(&limit.rate().burst().to_le_bytes());
+    reply(requester, id, 200, &body);
+}
+
+fn reply(requester: &Requester, id: Tag, status: u16, body: &[u8]) {
+    let head = FetchedHead { status, http_version: 1, url: b"", headers: b"" };
+    // A worker that has ended does not wait for it.
+    let _ = requester.send(&Completion { id, part: Part::Whole(head, body) });
+}
+
+impl Operations for RateOperations {
+    fn begin(&self, requester: Requester, payload: &[u8]) {
+        if let Ok(Operation { id, call: Call::Fetch(call) }) = Operation::decode(payload)
+            && let Some(name) = call.url.strip_prefix(SCHEME)
+        {
+            return self.call(requester, id, name, &call);
+        }
+        self.others.begin(requester, payload);
+    }
+
+    fn forget(&self, worker: WorkerId) {
+        self.others.forget(worker);
+    }
+
+    fn has_any(&self, worker: WorkerId) -> bool {
+        self.others.has_any(worker)
+    }
+}

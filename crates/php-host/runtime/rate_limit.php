@@ -1,0 +1,48 @@
+<?php
+
+namespace Outboard;
+
+final class RateLimit
+{
+    public function __construct(private readonly string $name)
+    {
+    }
+
+    public function take(string|int $key, int $tokens = 1): RateLimitResult
+    {
+        return $this->send('TAKE', (string) $key, $tokens);
+    }
+
+    public function look(string|int $key, int $tokens = 1): RateLimitResult
+    {
+        return $this->send('LOOK', (string) $key, $tokens);
+    }
+
+    private function send(string $method, string $key, int $tokens): RateLimitResult
+    {
+        if ($tokens < 1 || $tokens > 0x7fffffff) {
+            throw new \ValueError('the number of tokens is at least 1');
+        }
+        $response = Engine\fetch($method, "rates:$this->name", $key, '', 5000, 5000, $tokens, 0, 0, 0);
+        if (count($response) === 2) {
+            throw new \RuntimeException($response[1]);
+        }
+        if ($response[0] !== 200) {
+            throw new \ValueError($response[4]);
+        }
+        $result = unpack('Callowed/Vremaining/Pretry/Vlimit', $response[4]);
+        return new RateLimitResult($result['allowed'] === 1, $result['remaining'], $result['retry'] / 1e9, $result['limit']);
+    }
+}
+
+final class RateLimitResult
+{
+    /** @internal */
+    public function __construct(
+        public readonly bool $allowed,
+        public readonly int $remaining,
+        public readonly float $retryAfter,
+        public readonly int $limit,
+    ) {
+    }
+}
