@@ -266,6 +266,7 @@ fn started(messages: String) -> Event {
         ini_file: None,
         post_max_bytes: u64::MAX,
         messages,
+        rewind: None,
     }
 }
 
