@@ -67,6 +67,15 @@ fn examples_of_containers_name_this_version_and_known_variables() {
     }
 }
 
+/// `outboard status` and its like look for named servers in /etc/outboard, the others for the default socket.
+#[test]
+fn commands_find_the_server_of_the_unit_without_options() {
+    let unit = fs::read_to_string(repository().join("dist/outboard.service")).unwrap();
+    assert!(unit.contains("serve --name outboard --conf-dir /etc/outboard\n"), "{unit}");
+    assert!(unit.contains("RuntimeDirectory=outboard\n"), "{unit}");
+    assert!(text("outboard.toml").contains("socket = \"/run/outboard.sock\"\n"));
+}
+
 /// Where the service manager is installed, as in Debian.
 #[test]
 fn systemd_understands_the_units() {
