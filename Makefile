@@ -4,9 +4,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 CARGO ?= cargo
 BENCH ?= --all
-PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test ci check check-all bench nginx-http3 results test-asan test-php84 test-php-src lighthouse loom miri coverage hostile flooders upstreams memory escape-suite connections swoole swoole-tcp fuzz deny clean
+.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test-systemd test-guides arm64 lint-packages test ci check check-all bench nginx-http3 results test-asan test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams memory escape-suite connections swoole swoole-tcp fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -41,6 +40,16 @@ test-packages: deb ## Installs them on a fresh Debian 12 and serves a domain wit
 test-packages-trixie: deb-trixie ## The same on a fresh Debian 13.
 	packaging/test --release trixie --packages target/packages/trixie
 
+test-systemd: deb ## Their units under a real systemd, with upgrades, hardening and control groups, in a virtual machine. Needs root.
+	ci/setup machines
+	packaging/test-systemd
+
+test-guides: deb ## The commands of the guide as written, on a fresh Debian with the packages alone. Needs root.
+	packaging/test-guides
+
+lint-packages: ## What linters say of the packages, the container's files and the scripts, as far as they are installed.
+	packaging/lint
+
 serve: build ## Serve examples/guestbook on http://127.0.0.1:8080/
 	@printf '\nThe guestbook is about to be served. Try next:\n'
 	@printf '  a page         http://127.0.0.1:8080/\n'
@@ -63,7 +72,7 @@ test: setup ## Every test: units, the PHP host, documentation, end to end, loom,
 ci: setup ## What decides whether a change lands: `test`, `miri`, the PHP host under ASan, `deny`.
 	ci/all
 
-check-all: setup ## `ci`, and what takes longer: `test-php84`, end to end under ASan, `coverage`; before a release.
+check-all: setup ## `ci`, and what takes longer: `test-php`, `arm64`, the packages, end to end under ASan, `coverage`; before a release.
 	ci/all --full
 
 bench: build ## Measure against nginx + php-fpm and Apache side by side; BENCH='NAME --quick' a part.
@@ -78,8 +87,12 @@ results: ## RESULTS.md from the newest run of `make bench`.
 test-asan: setup ## What meets PHP, with checks of memory and undefined behaviour in the host's C.
 	ci/test-asan
 
-test-php84: ## The PHP host's tests against Debian 13's PHP 8.4, in a debootstrap folder.
-	ci/php84 $(PHP84_ROOT)
+test-php: setup ## The PHP host and a smoke set end to end with other versions of PHP; PHP='8.4 8.5' for some. Needs root.
+	ci/test-php $(PHP)
+
+arm64: ## The programs for 64-bit ARM, their unit tests and a server on an emulated processor. Needs root.
+	ci/setup machines
+	ci/arm64
 
 test-php-src: build ## PHP's own tests, a sample of them served in every mode; PHP_SRC='--all' for each.
 	ci/php-src-tests $(PHP_SRC)

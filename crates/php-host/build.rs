@@ -314,6 +314,8 @@ fn link(php: &PhpConfig) {
     let (directory, name) = php.library();
     println!("cargo:rustc-link-arg-bins=-L{}", directory.display());
     println!("cargo:rustc-link-arg-bins=-l{name}");
+    // Again, behind the shim: glibc has pthread_atfork in an archive, which on ARM nothing before it has taken.
+    println!("cargo:rustc-link-arg-bins=-lc");
     let standard = ["/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
     if php.is_elsewhere() {
         println!("cargo:rustc-link-arg-bins=-Wl,--allow-shlib-undefined");

@@ -1,6 +1,6 @@
 //! The reference: nginx and php-fpm from Debian's packages, configured as Debian configures them.
 
-use crate::site::{INI_SCAN_DIR, php_user};
+use crate::site::{ini_scan_dir, php_user};
 use crate::{App, Child, Launch, Protocol, Scratch, Site};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -79,7 +79,7 @@ fn start_fpm(app: &App, scratch: &Scratch, socket: &Path) -> Child {
         pool.push_str(&format!("env[{name}] = \"{value}\"\n"));
     }
     let fpm = Launch::new("/usr/sbin/php-fpm8.2")
-        .env("PHP_INI_SCAN_DIR", INI_SCAN_DIR)
+        .env("PHP_INI_SCAN_DIR", ini_scan_dir())
         .arg("--nodaemonize")
         .arg("--php-ini")
         .arg(scratch.file("php.ini", ini))

@@ -1,7 +1,7 @@
 //! The subject: the built `outboard` binary, serving one application on an ephemeral port.
 
 use crate::bridge::{self, Bridge};
-use crate::site::{INI_SCAN_DIR, php_user};
+use crate::site::{ini_scan_dir, php_user};
 use crate::{App, Child, Launch, Scratch, Site};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -135,9 +135,10 @@ fn configuration(app: &App, scratch: &Scratch, tables: &str) -> String {
          [log.access]\npath = \"off\"\n\n\
          [app.site]\n{user}root = {root:?}\ndeny = [{deny}]\n\n\
          [app.site.pool]\nmin = {workers}\nmax = {workers}\nmin_idle = 0\n\n\
-         [app.site.php]\nini_file = {ini_file:?}\nini_scan_dir = {INI_SCAN_DIR:?}\n\n",
+         [app.site.php]\nini_file = {ini_file:?}\nini_scan_dir = {scan_dir:?}\n\n",
         socket = path.join("admin.sock"),
         root = app.root,
+        scan_dir = ini_scan_dir(),
         deny = deny.join(", "),
         workers = app.workers,
     );

@@ -121,5 +121,9 @@ pub(crate) fn php_user() -> Option<&'static str> {
     rustix::process::geteuid().is_root().then_some("www-data")
 }
 
-/// Debian's folder of ini files that load PHP's extensions.
-pub(crate) const INI_SCAN_DIR: &str = "/etc/php/8.2/fpm/conf.d";
+/// The folder of ini files that load PHP's extensions: Debian's, or `OUTBOARD_TEST_INI_SCAN_DIR` where the
+/// host has another PHP (ci/test-php).
+pub(crate) fn ini_scan_dir() -> String {
+    let own = std::env::var("OUTBOARD_TEST_INI_SCAN_DIR");
+    own.unwrap_or_else(|_| "/etc/php/8.2/fpm/conf.d".to_owned())
+}

@@ -67,6 +67,15 @@ fn examples_of_containers_name_this_version_and_known_variables() {
     }
 }
 
+/// `outboard status` and its like look for named servers in /etc/outboard, the others for the default socket.
+#[test]
+fn commands_find_the_server_of_the_unit_without_options() {
+    let unit = fs::read_to_string(repository().join("dist/outboard.service")).unwrap();
+    assert!(unit.contains("serve --name outboard --conf-dir /etc/outboard\n"), "{unit}");
+    assert!(unit.contains("RuntimeDirectory=outboard\n"), "{unit}");
+    assert!(text("outboard.toml").contains("socket = \"/run/outboard.sock\"\n"));
+}
+
 /// Where the service manager is installed, as in Debian.
 #[test]
 fn systemd_understands_the_units() {
@@ -107,6 +116,8 @@ fn the_units_permit_what_the_server_calls() {
     assert!(general.contains("epoll_wait") && !general.contains("mount"));
     for unit in ["outboard.service", "outboard@.service"] {
         let text = fs::read_to_string(repository().join("dist").join(unit)).unwrap();
+        // It has openat2 fail with ENOSYS (systemd.exec(5)), without which no file is opened.
+        assert!(!text.lines().any(|line| line.starts_with("RestrictSUIDSGID=")), "{unit}");
         let filters = text.lines().filter_map(|line| line.strip_prefix("SystemCallFilter="));
         let named: Vec<&str> = filters.flat_map(str::split_whitespace).collect();
         assert!(named.contains(&"@system-service"), "{unit}");

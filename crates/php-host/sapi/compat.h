@@ -74,4 +74,49 @@ extern PHPAPI char *php_ini_opened_path;
 #define OUTBOARD_IS_CREATED(result) \
 	(__builtin_types_compatible_p(__typeof__(result), bool) ? (result) != 0 : (result) == SUCCESS)
 
+/*
+ * A copied notifier of a stream context gets its own reference to the callback: a zval, and since 8.5
+ * the call itself, on the heap (user_space_stream_notifier_dtor in streamsfuncs.c).
+ */
+#if PHP_VERSION_ID >= 80500
+# define OUTBOARD_OWN_NOTIFIER(notifier) do { \
+		if ((notifier)->ptr) { \
+			zend_fcall_info_cache *own = emalloc(sizeof(*own)); \
+			zend_fcc_dup(own, (notifier)->ptr); \
+			(notifier)->ptr = own; \
+		} \
+	} while (0)
+#else
+# define OUTBOARD_OWN_NOTIFIER(notifier) Z_TRY_ADDREF((notifier)->ptr)
+#endif
+
+/* How many classes an autoloader is loading; the table is a part of the globals since 8.6. */
+#if PHP_VERSION_ID >= 80600
+# define OUTBOARD_CLASSES_BEING_LOADED() zend_hash_num_elements(&EG(autoload_current_classnames))
+#else
+# define OUTBOARD_CLASSES_BEING_LOADED() (EG(in_autoload) ? zend_hash_num_elements(EG(in_autoload)) : 0)
+#endif
+
+/* What remembers that a session handler is an object: its class, and since 8.6 only that it is one. */
+#if PHP_VERSION_ID >= 80600
+typedef bool outboard_session_class;
+# define OUTBOARD_SESSION_CLASS(session) ((session)->mod_user_uses_object_methods_as_handlers)
+# define OUTBOARD_ADDREF_SESSION_CLASS(class) ((void) (class))
+#else
+typedef zend_string *outboard_session_class;
+# define OUTBOARD_SESSION_CLASS(session) ((session)->mod_user_class_name)
+# define OUTBOARD_ADDREF_SESSION_CLASS(class) do { \
+		if (class) { \
+			zend_string_addref(class); \
+		} \
+	} while (0)
+#endif
+
+/* The setting output_handler, or NULL; a zend_string since 8.6. */
+#if PHP_VERSION_ID >= 80600
+# define OUTBOARD_OUTPUT_HANDLER() (PG(output_handler) ? ZSTR_VAL(PG(output_handler)) : NULL)
+#else
+# define OUTBOARD_OUTPUT_HANDLER() PG(output_handler)
+#endif
+
 #endif

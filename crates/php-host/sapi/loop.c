@@ -54,7 +54,7 @@ bool outboard_may_suspend(void)
 /* To other coroutines a class that is being loaded does not exist (zend_lookup_class_ex). */
 bool outboard_is_autoloading(void)
 {
-	return EG(in_autoload) && zend_hash_num_elements(EG(in_autoload)) > 0;
+	return OUTBOARD_CLASSES_BEING_LOADED() > 0;
 }
 
 static void release(outboard_request_state *state)

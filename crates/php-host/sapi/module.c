@@ -207,19 +207,16 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 
 /*
  * Whether opcache compiles the files. It refuses SAPI names that it does not know, and is then
- * loaded without effect.
+ * loaded without effect. It is a library of its own, and since 8.5 a part of libphp.
  */
 static bool opcache_compiles(void)
 {
-	Dl_info info;
-	zend_op_array *(*compile)(zend_file_handle *, int) = zend_compile_file;
-	const void *address;
-	memcpy(&address, &compile, sizeof(address));
-	if (!zend_get_extension("Zend OPcache") || !dladdr(address, &info) || !info.dli_fname) {
-		return false;
-	}
-	const char *file = strrchr(info.dli_fname, '/');
-	return strstr(file ? file : info.dli_fname, "opcache") != NULL;
+	Dl_info compiler, opcache;
+	zend_extension *extension = zend_get_extension("Zend OPcache");
+	return extension && zend_compile_file != compile_file
+		&& dladdr((void *) zend_compile_file, &compiler)
+		&& dladdr((void *) extension->startup, &opcache)
+		&& compiler.dli_fbase == opcache.dli_fbase;
 }
 
 void outboard_engine_facts_get(outboard_engine_facts *facts)

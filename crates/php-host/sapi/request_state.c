@@ -27,19 +27,17 @@ static zval *session_handler(php_ps_globals *session, size_t at)
 static void end_session_of_boot(void)
 {
 	zval handlers[SESSION_HANDLERS];
-	zend_string *class = PS(mod_user_class_name);
+	outboard_session_class class = OUTBOARD_SESSION_CLASS(&ps_globals);
 	for (size_t i = 0; i < SESSION_HANDLERS; i++) {
 		ZVAL_COPY(&handlers[i], session_handler(&ps_globals, i));
 	}
-	if (class) {
-		zend_string_addref(class);
-	}
+	OUTBOARD_ADDREF_SESSION_CLASS(class);
 	session_module->request_shutdown_func(MODULE_PERSISTENT, session_module->module_number);
 	session_module->request_startup_func(MODULE_PERSISTENT, session_module->module_number);
 	for (size_t i = 0; i < SESSION_HANDLERS; i++) {
 		ZVAL_COPY_VALUE(session_handler(&ps_globals, i), &handlers[i]);
 	}
-	PS(mod_user_class_name) = class;
+	OUTBOARD_SESSION_CLASS(&ps_globals) = class;
 }
 
 /* Before the script boots; the boot's state becomes the active one. */
@@ -184,9 +182,7 @@ static void prepare(outboard_request_state *state)
 	for (size_t i = 0; i < SESSION_HANDLERS; i++) {
 		Z_TRY_ADDREF_P(session_handler(&engine->session, i));
 	}
-	if (engine->session.mod_user_class_name) {
-		zend_string_addref(engine->session.mod_user_class_name);
-	}
+	OUTBOARD_ADDREF_SESSION_CLASS(OUTBOARD_SESSION_CLASS(&engine->session));
 	memset(&engine->zlib, 0, sizeof(engine->zlib));
 	engine->shutdown_functions = NULL;
 	engine->strtok_string = NULL;
@@ -223,9 +219,10 @@ static void begin_output(void)
 	if (PG(expose_php)) {
 		sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
 	}
-	if (PG(output_handler) && PG(output_handler)[0]) {
+	const char *output_handler = OUTBOARD_OUTPUT_HANDLER();
+	if (output_handler && output_handler[0]) {
 		zval handler;
-		ZVAL_STRING(&handler, PG(output_handler));
+		ZVAL_STRING(&handler, output_handler);
 		php_output_start_user(&handler, 0, PHP_OUTPUT_HANDLER_STDFLAGS);
 		zval_ptr_dtor(&handler);
 	} else if (PG(output_buffering)) {

@@ -118,7 +118,7 @@ static void save_context(void)
 	has_notifier = context && context->notifier;
 	if (has_notifier) {
 		baseline_notifier = *context->notifier;
-		Z_TRY_ADDREF(baseline_notifier.ptr);
+		OUTBOARD_OWN_NOTIFIER(&baseline_notifier);
 	}
 }
 
@@ -131,7 +131,7 @@ static void reset_notifier(php_stream_context *context)
 	if (has_notifier) {
 		context->notifier = php_stream_notification_alloc();
 		*context->notifier = baseline_notifier;
-		Z_TRY_ADDREF(baseline_notifier.ptr);
+		OUTBOARD_OWN_NOTIFIER(context->notifier);
 	}
 }
 

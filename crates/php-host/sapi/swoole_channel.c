@@ -39,13 +39,13 @@ static zend_object_handlers handlers;
 
 static channel *channel_of(zend_object *object)
 {
-	return (channel *) ((char *) object - XtOffsetOf(channel, object));
+	return (channel *) ((char *) object - offsetof(channel, object));
 }
 
 static zend_object *create_object(zend_class_entry *class)
 {
 	channel *one = zend_object_alloc(sizeof(*one), class);
-	memset(one, 0, XtOffsetOf(channel, object));
+	memset(one, 0, offsetof(channel, object));
 	one->capacity = 1;
 	zend_object_std_init(&one->object, class);
 	object_properties_init(&one->object, class);
@@ -314,7 +314,7 @@ void outboard_swoole_channel_startup(bool has_short_names)
 	}
 	zend_register_class_alias("swoole_channel", declared);
 	memcpy(&handlers, &std_object_handlers, sizeof(handlers));
-	handlers.offset = XtOffsetOf(channel, object);
+	handlers.offset = offsetof(channel, object);
 	handlers.free_obj = free_object;
 	handlers.get_gc = reachable;
 	handlers.clone_obj = NULL;

@@ -18,7 +18,7 @@ static zend_object_handlers handlers;
 
 static holder *holder_of(zend_object *object)
 {
-	return (holder *) ((char *) object - XtOffsetOf(holder, object));
+	return (holder *) ((char *) object - offsetof(holder, object));
 }
 
 static zend_object *create_object(zend_class_entry *class)
@@ -60,7 +60,7 @@ zend_class_entry *outboard_swoole_declare_shared(zend_class_entry *class)
 	declared->create_object = create_object;
 	declared->ce_flags |= ZEND_ACC_NOT_SERIALIZABLE;
 	memcpy(&handlers, &std_object_handlers, sizeof(handlers));
-	handlers.offset = XtOffsetOf(holder, object);
+	handlers.offset = offsetof(holder, object);
 	handlers.free_obj = free_object;
 	handlers.clone_obj = NULL;
 	return declared;

@@ -21,13 +21,13 @@ static zend_object_handlers handlers;
 
 static table *table_of(zend_object *object)
 {
-	return (table *) ((char *) object - XtOffsetOf(table, object));
+	return (table *) ((char *) object - offsetof(table, object));
 }
 
 static zend_object *create_object(zend_class_entry *class)
 {
 	table *one = zend_object_alloc(sizeof(*one), class);
-	memset(one, 0, XtOffsetOf(table, object));
+	memset(one, 0, offsetof(table, object));
 	zend_object_std_init(&one->object, class);
 	object_properties_init(&one->object, class);
 	one->object.handlers = &handlers;
@@ -481,7 +481,7 @@ void outboard_swoole_table_startup(void)
 	zend_declare_property_null(table_class, ZEND_STRL("memorySize"), ZEND_ACC_PUBLIC);
 	zend_register_class_alias("swoole_table", table_class);
 	memcpy(&handlers, &std_object_handlers, sizeof(handlers));
-	handlers.offset = XtOffsetOf(table, object);
+	handlers.offset = offsetof(table, object);
 	handlers.free_obj = free_object;
 	handlers.clone_obj = NULL;
 }

@@ -101,7 +101,7 @@ fn each_request_has_its_session() {
     let path = folder.0.display();
     each_gets_its_own(
         &format!(
-            "ini_set('session.save_path', '{path}'); session_id(\"s$at\"); session_start(); $_SESSION['n'] = ($_SESSION['n'] ?? 0) + 1; $_SESSION['who'] = $at; meet('a', 8);
+            "ini_set('session.save_path', '{path}'); ini_set('session.use_strict_mode', '0'); session_id(\"s$at\"); session_start(); $_SESSION['n'] = ($_SESSION['n'] ?? 0) + 1; $_SESSION['who'] = $at; meet('a', 8);
              $id = session_id(); session_write_close(); meet('b', 8); return json_encode([$id, session_status(), $_SESSION['who']]);"
         ),
         |n| format!(r#"["s{n}",1,"{n}"]"#),

@@ -1,10 +1,12 @@
 //! Control groups of apps (cgroups(7), version 2): limits for all processes of an app together.
 //!
 //! Called by the process that starts PHP hosts: the spawner, or the gateway of an unprivileged server.
-//! Invariants: groups are created below the group that this process started in, which has to be
+//! Invariants: groups are created below the group that the server started in, which has to be
 //! delegated to it; processes of others are not moved; a host is in its group before it is ordered to start PHP,
-//! so everything that it forks is; a limit that cannot be set is reported, and the app starts without it.
+//! so everything that it forks is; no controller is enabled while the group has processes itself; a limit that
+//! cannot be set is reported, and the app starts without it.
 
+use crate::family;
 use outboard_ring::control::ControlGroup;
 use std::fs;
 use std::io;
@@ -16,8 +18,15 @@ use std::sync::OnceLock;
 /// Where version 2 is mounted, alone or beside version 1.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// The group of the server's own processes: one that has controllers for others has no processes.
-const OWN: &str = "server";
+/// The group of the server's own processes: one that has controllers for others has no processes. A server
+/// that took over from another one (decision 0031) starts in it.
+const OWN: &str = "outboard-server";
+
+/// How often processes are moved that were forked by those that have been moved before.
+const ATTEMPTS: u32 = 20;
+
+/// A process that has ended has not to be moved.
+const ESRCH: i32 = rustix::io::Errno::SRCH.raw_os_error();
 
 /// The group that the server was started in.
 #[derive(Debug)]
@@ -45,6 +54,8 @@ impl Delegated {
         let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let own = membership.lines().find_map(|line| line.strip_prefix("0::/"));
         let own = own.ok_or("the machine has no control groups of version 2")?;
+        let own = Path::new(own);
+        let own = own.parent().filter(|_| own.ends_with(OWN)).unwrap_or(own);
         let below = |mount: &str| Path::new(mount).join(own);
         let found = MOUNTS.into_iter().map(below).find(|path| path.join("cgroup.procs").exists());
         let found = found.ok_or("the control group of the server is not mounted")?;
@@ -83,36 +94,49 @@ impl Delegated {
     }
 
     /// Enables a controller for the groups of apps.
+    ///
+    /// `cpu` and `pids` could be enabled beside processes of the group, which then becomes the root of a
+    /// threaded one: hosts could not be moved to the groups of their apps any more.
     fn enable(&self, controller: &str) -> io::Result<()> {
         let switches = self.0.join("cgroup.subtree_control");
         let enabled = fs::read_to_string(&switches)?;
         if enabled.split_whitespace().any(|one| one == controller) {
             return Ok(());
         }
-        let enable = || fs::write(&switches, format!("+{controller}"));
-        match enable() {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                self.leave()?;
-                enable()
-            }
-            result => result,
-        }
+        self.leave()?;
+        fs::write(&switches, format!("+{controller}"))
     }
 
-    /// Moves the server's own processes out of the group. Those of others stay, and prevent limits.
+    /// Moves the server's own processes out of the group, and fails if others are in it.
     fn leave(&self) -> io::Result<()> {
         let own = self.0.join(OWN);
         match fs::create_dir(&own) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
-        let parent = rustix::process::getppid().map(|pid| pid.as_raw_pid().cast_unsigned());
-        let members = fs::read_to_string(self.0.join("cgroup.procs"))?;
-        let members = members.lines().filter_map(|line| line.parse().ok());
-        for pid in members.filter(|pid| *pid == id() || Some(*pid) == parent) {
-            fs::write(own.join("cgroup.procs"), u32::to_string(&pid))?;
+        // Hosts fork while they are moved.
+        for _ in 0..ATTEMPTS {
+            let members = self.members()?;
+            if members.is_empty() {
+                return Ok(());
+            }
+            let first = family::first(id());
+            for pid in members.into_iter().filter(|pid| family::is_descendant(*pid, first)) {
+                match fs::write(own.join("cgroup.procs"), pid.to_string()) {
+                    Err(error) if error.raw_os_error() != Some(ESRCH) => return Err(error),
+                    _ => {}
+                }
+            }
         }
-        Ok(())
+        if self.members()?.is_empty() {
+            return Ok(());
+        }
+        Err(io::Error::other("the control group of the server has processes of others"))
+    }
+
+    fn members(&self) -> io::Result<Vec<u32>> {
+        let members = fs::read_to_string(self.0.join("cgroup.procs"))?;
+        Ok(members.lines().filter_map(|line| line.parse().ok()).collect())
     }
 }
 

@@ -20,6 +20,7 @@
 mod child;
 mod client;
 pub mod control_group;
+mod family;
 mod grants;
 mod log_file;
 mod message;
