@@ -273,7 +273,7 @@ impl Events {
     pub(crate) fn forget_request(&mut self) {
         self.poller.forget();
         self.queue.clear();
-        // The script that was told is no longer the one that runs.
+        // The script before the rewind knew of it.
         self.is_stop_reported = false;
         self.offload = Offload::default();
         if let Err(corrupt) = self.fetches.free_all(&mut self.link.borrow_mut()) {

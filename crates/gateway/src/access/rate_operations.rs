@@ -102,7 +102,7 @@ fn reply(requester: &Requester, id: Tag, status: u16, body: &[u8]) {
 
 impl Operations for RateOperations {
     fn begin(&self, requester: Requester, payload: &[u8]) {
-        if let Ok(Operation { id, call: Call::Fetch(call) }) = Operation::decode(payload)
+        if let Ok(Operation { id, call: Call::Fetch(call), .. }) = Operation::decode(payload)
             && let Some(name) = call.url.strip_prefix(SCHEME)
         {
             return self.call(requester, id, name, &call);

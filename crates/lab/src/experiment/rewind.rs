@@ -111,7 +111,7 @@ fn symfony(lab: &mut Lab, report: &mut Report) -> Result<()> {
     report.add_rounds("Symfony page c=10", &rounds);
     let p99 = |series: &Series| series.values(|slice| slice.load.latency.p99_us);
     report.verdicts.extend([
-        rewind_against(&rounds, &fpm.name, "CPU ≤ 0.4 × php-fpm", 0.4, Series::cpu_us),
+        rewind_against(&rounds, fpm.name, "CPU ≤ 0.4 × php-fpm", 0.4, Series::cpu_us),
         rewind_against(&rounds, RESET, "CPU ≤ 1.2 × reset", 1.2, Series::cpu_us),
         rewind_against(&rounds, CLASSIC, "p99 ≤ classic", 1.0, p99),
     ]);

@@ -354,6 +354,7 @@ fn register(descriptor: &OwnedFd, region: &Region) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::slice;
 
     #[test]
     fn structures_have_the_kernels_sizes() {
@@ -380,13 +381,13 @@ mod tests {
             assert!(writes.find(&regions, &span).unwrap().is_empty());
             for _ in 0..2 {
                 page.write();
-                assert_eq!(writes.find(&regions, &span).unwrap(), [span.clone()]);
+                assert_eq!(writes.find(&regions, &span).unwrap(), slice::from_ref(&span));
             }
             if writes.is_protecting() {
                 writes.forget(&span).unwrap();
                 assert!(writes.find(&regions, &span).unwrap().is_empty());
                 page.write();
-                assert_eq!(writes.find(&regions, &span).unwrap(), [span.clone()]);
+                assert_eq!(writes.find(&regions, &span).unwrap(), slice::from_ref(&span));
             }
         }
     }
