@@ -30,13 +30,15 @@ static void reopen(int fd)
 	close(own);
 }
 
+/* The script itself is open, too, and nobody reads on in it. */
 void outboard_reopen_files(void)
 {
+	const void *script = outboard_script_stream();
 	zend_resource *resource;
 	ZEND_HASH_FOREACH_PTR(&EG(regular_list), resource) {
 		php_stream *stream = resource->type == php_file_le_stream() ? resource->ptr : NULL;
 		int fd;
-		if (stream && php_stream_is(stream, PHP_STREAM_IS_STDIO)
+		if (stream && (const void *) stream != script && php_stream_is(stream, PHP_STREAM_IS_STDIO)
 			&& php_stream_cast(stream, PHP_STREAM_AS_FD | PHP_STREAM_CAST_INTERNAL, (void **) &fd, 0)
 				== SUCCESS) {
 			reopen(fd);

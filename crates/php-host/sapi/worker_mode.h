@@ -156,6 +156,7 @@ void outboard_throw_connection_in_use(const zend_execute_data *there);
 void outboard_persistent_startup(void);
 
 /* worker_script.c */
+const void *outboard_script_stream(void);
 void outboard_run_source(const unsigned char *text, size_t len, const char *name);
 
 #endif

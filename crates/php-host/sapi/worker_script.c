@@ -197,11 +197,21 @@ static void run_configured(void)
 	}
 }
 
+/* The file of the script while it runs. */
+static const zend_file_handle *script_file;
+
+/* The stream that it was compiled from, or NULL. */
+const void *outboard_script_stream(void)
+{
+	return script_file && script_file->type == ZEND_HANDLE_STREAM ? script_file->handle.stream.handle : NULL;
+}
+
 static void boot(const char *script)
 {
 	zend_file_handle file;
 	zend_stream_init_filename(&file, script);
 	file.primary_script = 1;
+	script_file = &file;
 	outboard_run_source(outboard_runtime_php, outboard_runtime_php_len, "outboard:runtime");
 	if (outboard_is_swoole) {
 		outboard_swoole_boot();
@@ -215,6 +225,7 @@ static void boot(const char *script)
 		outboard_swoole_end();
 	}
 	zend_destroy_file_handle(&file);
+	script_file = NULL;
 }
 
 /*

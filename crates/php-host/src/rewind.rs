@@ -14,7 +14,7 @@ mod process_state;
 mod snapshot;
 mod writes;
 
-pub(crate) use process_state::Irreversible;
+pub(crate) use process_state::{Irreversible, open_descriptors};
 
 use crate::process;
 use kept_variables::KeptVariables;
@@ -22,7 +22,9 @@ use outboard_ring::control::{self, WritesBy};
 use process_state::ProcessState;
 use snapshot::Snapshot;
 use std::io;
+use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::os::fd::RawFd;
 use writes::Writes;
 
 /// After this number of requests the pages that they have written are protected again. A page that is
@@ -38,6 +40,8 @@ pub(crate) const VERIFY: &str = "OUTBOARD_VERIFY_REWIND";
 pub(crate) struct Rewind {
     snapshot: Snapshot,
     span: Range<usize>,
+    /// The descriptors that the boot has opened, and the standard ones.
+    descriptors: Vec<RawFd>,
     writes_by: WritesBy,
     /// The id of the zygote's thread.
     zygote: i32,
@@ -48,6 +52,9 @@ pub(crate) struct Rewind {
 #[derive(Debug)]
 struct Worker {
     writes: Writes,
+    /// How often this process had faulted when the known writes were complete. Each first write to a page is a
+    /// fault, whoever makes it, so that an equal number means that there is nothing new to find.
+    faults: Option<i64>,
     process: ProcessState,
     kept: KeptVariables,
     since_protection: u32,
@@ -55,15 +62,25 @@ struct Worker {
 }
 
 impl Rewind {
-    /// Takes the snapshot, in the zygote. `stack` is the part of the first thread's stack that is in use.
+    /// Takes the snapshot, in the zygote. `stack` is the part of the first thread's stack that is in use, and
+    /// `own` are the descriptors of the host, which are not the script's.
     ///
     /// # Safety
     /// The process has one thread, which runs on a stack in Rust's memory.
-    pub(crate) unsafe fn take(stack: Range<usize>) -> io::Result<Self> {
+    pub(crate) unsafe fn take(stack: Range<usize>, own: &[RawFd]) -> io::Result<Self> {
+        let descriptors = open_descriptors()?;
+        let is_script_s = |number: &RawFd| !own.contains(number) || *number <= libc::STDERR_FILENO;
         let writes_by = probe()?;
         // SAFETY: the caller's contract.
         let snapshot = unsafe { Snapshot::take(stack) }?;
-        Ok(Self { span: snapshot.span(), snapshot, writes_by, zygote: thread_id(), worker: None })
+        Ok(Self {
+            span: snapshot.span(),
+            snapshot,
+            descriptors: descriptors.into_iter().filter(is_script_s).collect(),
+            writes_by,
+            zygote: thread_id(),
+            worker: None,
+        })
     }
 
     /// Whether this process is a worker that was put back before.
@@ -88,10 +105,11 @@ impl Rewind {
         unsafe { self.snapshot.restore_all()? };
         // SAFETY: as above.
         unsafe { self.snapshot.restore_stack() };
-        let process = ProcessState::record()?;
+        let process = ProcessState::record(&self.descriptors)?;
         let is_verifying = std::env::var_os(VERIFY).is_some();
         kept.put_back();
-        self.worker = Some(Worker { writes, process, kept, since_protection: 0, is_verifying });
+        self.worker =
+            Some(Worker { writes, faults: None, process, kept, since_protection: 0, is_verifying });
         Ok(())
     }
 
@@ -112,6 +130,7 @@ impl Rewind {
             let region = &self.snapshot.regions()[at];
             // SAFETY: the caller's contract.
             let mapped = unsafe { self.snapshot.map_again(region) };
+            worker.faults = None;
             mapped
                 .and_then(|()| worker.writes.watch_again(region))
                 .map_err(|_| Irreversible::Kernel("mmap"))?;
@@ -145,7 +164,10 @@ impl Worker {
             // SAFETY: the caller's contract.
             unsafe { snapshot.restore_all() }?;
         } else {
-            for range in self.writes.find(snapshot.regions(), span)? {
+            if self.faults != Some(faults()) {
+                self.writes.find(snapshot.regions(), span)?;
+            }
+            for range in self.writes.found() {
                 // SAFETY: as above.
                 unsafe { snapshot.restore(range) };
             }
@@ -154,6 +176,7 @@ impl Worker {
             self.since_protection = 0;
             self.writes.forget(span)?;
         }
+        self.faults = Some(faults());
         // SAFETY: as above.
         unsafe { snapshot.restore_stack() };
         Ok(())
@@ -167,6 +190,16 @@ fn probe() -> io::Result<WritesBy> {
     let probed = Writes::probe();
     process::set_dumpable(false)?;
     probed
+}
+
+/// Of all threads, those included that have ended.
+fn faults() -> i64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel fills in the structure, for which zeros are valid as well.
+    unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init().ru_minflt
+    }
 }
 
 fn thread_id() -> i32 {

@@ -12,7 +12,7 @@ use crate::link::Link;
 use crate::poller::now_us;
 use crate::process;
 use crate::purge;
-use crate::rewind::{Irreversible, Rewind};
+use crate::rewind::{self, Irreversible, Rewind};
 use crate::streams::Received;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::control::{Isolation, WorkerScript};
@@ -25,6 +25,7 @@ use std::cell::RefCell;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
@@ -47,8 +48,10 @@ pub(crate) struct RunningScript {
     is_rewinding: bool,
     /// Once the snapshot was taken.
     rewind: Option<Rewind>,
-    /// The end of a request, which the gateway learns when the worker has been rewound.
+    /// The end of a request, which the gateway learns once the script has ended.
     ended: Option<(Tag, RequestResult)>,
+    /// Descriptors that the host has opened before the script ran.
+    own_descriptors: Vec<RawFd>,
     /// What the start of a server means in this process, if the script is a program for Swoole.
     program: Option<Program>,
 }
@@ -89,6 +92,7 @@ pub(crate) fn snapshot(settings: &WorkerScript, forking: Forking) -> Forking {
     let program = settings.swoole.then_some(Program::Served);
     let mut script = RunningScript::new(events, Some(forking), program);
     script.is_rewinding = settings.isolation == Isolation::Rewind;
+    script.own_descriptors = rewind::open_descriptors().unwrap_or_default();
     let sound = run(settings, &mut script);
     match script.forking.take() {
         Some(forking) => forking,
@@ -130,6 +134,7 @@ impl RunningScript {
             is_rewinding: false,
             rewind: None,
             ended: None,
+            own_descriptors: Vec::new(),
             program,
         })
     }
@@ -276,7 +281,12 @@ impl RunningScript {
             self.is_rewinding = false;
             return false;
         }
-        !self.is_rewound() || self.ended.is_some()
+        // What the gateway sends from now on has not been started if the worker ends instead.
+        if let (Some((tag, result)), Some(events)) = (self.ended.take(), &mut self.events) {
+            events.done(tag, result);
+            return true;
+        }
+        !self.is_rewound()
     }
 
     /// Whether this process is a worker that was rewound before.
@@ -293,7 +303,9 @@ impl RunningScript {
         match &mut self.rewind {
             None => {
                 // SAFETY: the caller's contract.
-                let taken = unsafe { Rewind::take(stack_pointer..process::end_of_stack()) };
+                let taken = unsafe {
+                    Rewind::take(stack_pointer..process::end_of_stack(), &self.own_descriptors)
+                };
                 self.rewind = self.usable(taken);
                 if let (Some(rewind), Some(forking)) = (&self.rewind, &mut self.forking) {
                     forking.set_rewind(rewind.describe());
@@ -308,7 +320,6 @@ impl RunningScript {
                 // SAFETY: the caller's contract.
                 if let Err(why) = unsafe { self.undo_request() } {
                     eprintln!("outboard-php: a worker ends instead of being rewound: {why}");
-                    self.leave_after_request();
                     exit::leave(0);
                 }
             }
@@ -339,13 +350,10 @@ impl RunningScript {
         // SAFETY: the caller's contract.
         unsafe { rewind.undo() }?;
         events.link.borrow().count_wait(WaitCall::Rewind, Some(now_us() - since_us));
-        if let Some((tag, result)) = self.ended.take() {
-            events.done(tag, result);
-        }
         Ok(())
     }
 
-    /// Tells the gateway that the last request was this worker's last.
+    /// Has the gateway know that the last request was this worker's last.
     fn leave_after_request(&mut self) {
         if let (Some((tag, result)), Some(events)) = (self.ended.take(), &mut self.events) {
             events.done(tag, RequestResult { leaving: true, ..result });

@@ -74,15 +74,15 @@ pub(super) struct ProcessState {
 }
 
 impl ProcessState {
-    /// Records the state of this process, whose descriptors and mappings are complete.
-    pub(super) fn record() -> io::Result<Self> {
-        let numbers = open_descriptors()?;
+    /// Records the state of this process, whose descriptors and mappings are complete; `numbers` are those
+    /// that the script may close.
+    pub(super) fn record(numbers: &[RawFd]) -> io::Result<Self> {
         let size = File::open("/proc/self/statm")?;
         let tasks = open("/proc/self/task", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let directory =
             open(".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         fill_gaps()?;
-        let descriptors: Vec<Descriptor> = numbers.into_iter().filter_map(Descriptor::of).collect();
+        let descriptors = numbers.iter().filter_map(|number| Descriptor::of(*number)).collect();
         let highest = open_descriptors()?.into_iter().max().unwrap_or(2);
         let mask = umask(Mode::empty());
         umask(mask);
@@ -206,10 +206,6 @@ impl Descriptor {
         // SAFETY: the kernel refuses a closed descriptor; the process has one thread.
         let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
         let status = fstat(borrowed).ok()?;
-        // What has no type has no file, such as an event loop: it is the host's, not PHP's.
-        if FileType::from_raw_mode(status.st_mode) == FileType::Unknown {
-            return None;
-        }
         let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
         let position = if is_file { seek(borrowed, SeekFrom::Current(0)).ok() } else { None };
         Some(Self {
@@ -243,11 +239,14 @@ impl Descriptor {
 }
 
 /// The numbers of all open descriptors.
-fn open_descriptors() -> io::Result<Vec<RawFd>> {
+pub(crate) fn open_descriptors() -> io::Result<Vec<RawFd>> {
     let listing = fs::read_dir("/proc/self/fd")?;
     let numbers = listing.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    // One of them was the listing's own.
-    Ok(numbers.filter(|number| *number < DESCRIPTORS_MAX).collect())
+    let numbers: Vec<RawFd> = numbers.filter(|number| *number < DESCRIPTORS_MAX).collect();
+    // The listing's own is closed by now.
+    // SAFETY: the kernel refuses a closed descriptor.
+    let is_open = |number: &RawFd| fcntl_getfd(unsafe { BorrowedFd::borrow_raw(*number) }).is_ok();
+    Ok(numbers.into_iter().filter(is_open).collect())
 }
 
 /// Opens something for each unused number below the highest.
@@ -300,6 +299,12 @@ fn has_children() -> bool {
 mod tests {
     use super::*;
     use std::io::{Read, Seek, Write};
+
+    #[test]
+    fn the_open_descriptors_are_listed() {
+        let file = tempfile();
+        assert!(open_descriptors().unwrap().contains(&file.as_raw_fd()));
+    }
 
     #[test]
     fn a_descriptor_that_was_closed_or_replaced_is_put_back() {

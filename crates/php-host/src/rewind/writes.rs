@@ -113,8 +113,8 @@ impl Writes {
         let regions = [page.region()];
         let mut writes = Self::watch(&regions, &regions[0].addresses)?;
         page.write();
-        let found = writes.find(&regions, &regions[0].addresses)?;
-        if found != [regions[0].addresses.clone()] {
+        writes.find(&regions, &regions[0].addresses)?;
+        if writes.found != [regions[0].addresses.clone()] {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 "the kernel does not tell what was written",
@@ -161,17 +161,18 @@ impl Writes {
 
     /// The written pages of the regions, all of which lie in `span`, in order. Some ranges reach beyond the
     /// regions.
-    pub(super) fn find(
-        &mut self,
-        regions: &[Region],
-        span: &Range<usize>,
-    ) -> io::Result<&[Range<usize>]> {
+    pub(super) fn find(&mut self, regions: &[Region], span: &Range<usize>) -> io::Result<()> {
         self.found.clear();
         match self.way {
             Way::WriteProtection(_) => self.scan(span, 0)?,
             Way::PageMap => self.read_all(regions)?,
         }
-        Ok(&self.found)
+        Ok(())
+    }
+
+    /// What was found last.
+    pub(super) fn found(&self) -> &[Range<usize>] {
+        &self.found
     }
 
     fn read_all(&mut self, regions: &[Region]) -> io::Result<()> {
@@ -378,16 +379,20 @@ mod tests {
             // SAFETY: mapped; reading is no write.
             unsafe { page.0.read_volatile() };
             other.write();
-            assert!(writes.find(&regions, &span).unwrap().is_empty());
+            writes.find(&regions, &span).unwrap();
+            assert!(writes.found().is_empty());
             for _ in 0..2 {
                 page.write();
-                assert_eq!(writes.find(&regions, &span).unwrap(), slice::from_ref(&span));
+                writes.find(&regions, &span).unwrap();
+                assert_eq!(writes.found(), slice::from_ref(&span));
             }
             if writes.is_protecting() {
                 writes.forget(&span).unwrap();
-                assert!(writes.find(&regions, &span).unwrap().is_empty());
+                writes.find(&regions, &span).unwrap();
+                assert!(writes.found().is_empty());
                 page.write();
-                assert_eq!(writes.find(&regions, &span).unwrap(), slice::from_ref(&span));
+                writes.find(&regions, &span).unwrap();
+                assert_eq!(writes.found(), slice::from_ref(&span));
             }
         }
     }
