@@ -30,7 +30,7 @@ use writes::Writes;
 /// After this number of requests the pages that they have written are protected again. A page that is
 /// reported in vain costs 0.1 µs, and a fault 0.7 µs: so one that every tenth request writes may stay
 /// reported.
-const REQUESTS_PER_PROTECTION: u32 = 32;
+const REQUESTS_PER_PROTECTION: u32 = 128;
 
 /// The variable that has each rewind compared with the snapshot, for tests.
 pub(crate) const VERIFY: &str = "OUTBOARD_VERIFY_REWIND";
