@@ -46,6 +46,22 @@ void outboard_one_shot_pin_resources(void)
 	}
 }
 
+/*
+ * Adds a reference to the boot's objects in global variables, so that zend_call_destructors does not free
+ * them with all that they refer to: their memory is dropped with the request. Their destructors run with
+ * those of all other objects, in the order in which these were created.
+ */
+static void pin_globals(void)
+{
+	zval *value;
+	ZEND_HASH_FOREACH_VAL(&EG(symbol_table), value) {
+		ZVAL_DEINDIRECT(value);
+		if (Z_TYPE_P(value) == IS_OBJECT && Z_OBJ_HANDLE_P(value) < first_object) {
+			GC_ADDREF(Z_OBJ_P(value));
+		}
+	} ZEND_HASH_FOREACH_END();
+}
+
 /* As zend_close_rsrc_list in zend_list.c: files, pipes, processes, in reverse order. */
 static void close_resources(void)
 {
@@ -108,6 +124,7 @@ void outboard_one_shot_end(void)
 	}
 	php_call_shutdown_functions();
 	outboard_one_shot_pin_resources();
+	pin_globals();
 	zend_call_destructors();
 	run_step(php_output_end_all);
 	outboard_time_limit_end();
