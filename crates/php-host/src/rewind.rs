@@ -53,7 +53,7 @@ pub(crate) struct Rewind {
 struct Worker {
     writes: Writes,
     /// How often this process had faulted when the known writes were complete. Each first write to a page is a
-    /// fault, whoever makes it, so that an equal number means that there is nothing new to find.
+    /// fault, of whichever code, so that an equal number means that there is nothing new to find.
     faults: Option<i64>,
     process: ProcessState,
     kept: KeptVariables,
