@@ -3,8 +3,7 @@
 mod driver;
 
 use driver::{Response, ScriptWorker, finished, get};
-use outboard_ring::control::Event;
-use outboard_ring::control::Isolation;
+use outboard_ring::control::{Event, Isolation, WritesBy};
 
 /// `ci/test-asan` leaves out this module: AddressSanitizer reserves more memory than a snapshot may have.
 mod a_rewound_worker {
@@ -12,9 +11,16 @@ mod a_rewound_worker {
 
     /// Each rewind is compared with the snapshot, byte by byte.
     fn rewinding(code: &str) -> ScriptWorker {
+        rewinding_with(code, &[])
+    }
+
+    fn rewinding_with(code: &str, variables: &[(&str, &str)]) -> ScriptWorker {
         ScriptWorker::with(code, |settings| {
             settings.worker.as_mut().unwrap().isolation = Isolation::Rewind;
-            settings.env.insert("OUTBOARD_VERIFY_REWIND".into(), "1".into());
+            let verify = [("OUTBOARD_VERIFY_REWIND", "1")];
+            for (name, value) in verify.iter().chain(variables) {
+                settings.env.insert((*name).into(), (*value).into());
+            }
         })
     }
 
@@ -296,9 +302,28 @@ mod a_rewound_worker {
     #[test]
     fn gives_the_same_response_whatever_other_requests_did() {
         let code = include_str!("fixtures/pieces.php");
+        give_the_same_response(rewinding(code.strip_prefix("<?php").unwrap()));
+    }
+
+    /// As on kernels before 6.7, and where userfaultfd(2) is forbidden.
+    #[test]
+    fn does_so_by_the_page_map_as_well() {
+        let code = include_str!("fixtures/pieces.php");
+        let app = rewinding_with(
+            code.strip_prefix("<?php").unwrap(),
+            &[("OUTBOARD_REWIND_BY_PAGE_MAP", "1")],
+        );
+        let Event::Started { rewind: Some(rewind), .. } = &app.host.started else {
+            panic!("{:?}", app.host.started);
+        };
+        assert_eq!(rewind.writes_by, WritesBy::PageMap);
+        give_the_same_response(app);
+    }
+
+    fn give_the_same_response(mut app: ScriptWorker) {
+        let code = include_str!("fixtures/pieces.php");
         let names = pieces(code);
         assert!(names.len() > 30, "{names:?}");
-        let mut app = rewinding(code.strip_prefix("<?php").unwrap());
         let mut numbers = Numbers(1);
         let mut seen: Vec<(String, Response)> = Vec::new();
         for round in 0..600 {
