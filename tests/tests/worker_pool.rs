@@ -223,6 +223,41 @@ fn with_a_fork_per_request_nothing_is_kept() {
     assert_eq!(pool_of(&site)["crashes"], 1);
 }
 
+/// Major and minor version.
+fn kernel() -> (u32, u32) {
+    let release =
+        std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("the kernel has one");
+    let mut numbers = release.split('.').map_while(|number| number.parse().ok());
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
+#[test]
+fn with_a_rewind_after_each_request_nothing_is_kept() {
+    let site = serving(4, "worker.isolation = \"rewind\"", "");
+    let answers: Vec<(u32, u32)> = (0..60).map(|_| who(&site)).collect();
+    assert!(answers.iter().all(|(_, count)| *count == 1), "{answers:?}");
+    let pids: HashSet<u32> = answers.iter().map(|(pid, _)| *pid).collect();
+    assert!(pids.len() <= 4, "by the same processes: {pids:?}");
+    let pool = pool_of(&site);
+    assert_eq!((&pool["crashes"], &pool["recycled"]), (&0.into(), &0.into()), "{pool:#}");
+    assert_eq!(pool["isolation"], "rewind");
+    assert!(pool["rewind"]["snapshot_bytes"].as_u64() > Some(1 << 20), "{pool:#}");
+    let by = if kernel() >= (6, 7) { "write protection" } else { "page map" };
+    assert_eq!(pool["rewind"]["writes_by"], by, "in the sandbox too");
+    let waits = pool["waits"].as_array().expect("a list");
+    let rewinds = waits.iter().find(|wait| wait["call"] == "rewind").expect("the rewinds");
+    assert!(rewinds["blocked"].as_u64() >= Some(50), "{rewinds}");
+
+    site.client().get("/crash").expect(502);
+    assert_eq!(who(&site).1, 1);
+    assert_eq!(pool_of(&site)["crashes"], 1);
+    let held: Vec<Held> = (0..3).map(|_| site.hold()).collect();
+    assert_eq!(who(&site).1, 1, "while others are busy");
+    for held in held {
+        held.finishes();
+    }
+}
+
 #[test]
 fn forks_answer_at_the_same_time() {
     let site = serving(4, "worker.isolation = \"fork\"", "");

@@ -13,18 +13,20 @@ use outboard_sandbox::{Enforced, Filter, Profile};
 use std::io;
 
 /// Before PHP starts: system calls, and processes that are not the app's.
-pub(crate) fn enter(sandbox: &Sandbox, app: &str) -> io::Result<()> {
+///
+/// With `rewinds` the kernel may note writes for a rewind.
+pub(crate) fn enter(sandbox: &Sandbox, app: &str, rewinds: bool) -> io::Result<()> {
     outboard_sandbox::isolate().map_err(io::Error::other)?;
     let profile = if sandbox.is_strict { Profile::StrictPhp } else { Profile::Php };
-    if let Err(error) = filter(profile, app) {
+    if let Err(error) = filter(profile, app, rewinds) {
         eprintln!("outboard-php: {error}: PHP's system calls are not restricted");
     }
     Ok(())
 }
 
 /// Without a monitor denied calls fail in the same way, and are not logged.
-fn filter(profile: Profile, app: &str) -> Result<(), outboard_sandbox::Error> {
-    let filter = Filter::new(profile)?;
+fn filter(profile: Profile, app: &str, rewinds: bool) -> Result<(), outboard_sandbox::Error> {
+    let filter = if rewinds { Filter::with_noted_writes(profile)? } else { Filter::new(profile)? };
     if let Err(error) = monitor::start(&filter, app) {
         eprintln!("outboard-php: denied system calls are not logged: {error}");
         return filter.apply();

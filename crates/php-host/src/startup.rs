@@ -39,6 +39,8 @@ pub(crate) fn start(
     supervisor: u32,
     control: &OwnedFd,
 ) -> Result<Event, StartError> {
+    let is_rewinding =
+        settings.worker.as_ref().is_some_and(|worker| worker.isolation == Isolation::Rewind);
     let entries = ini_entries(settings)?;
     let sapi_name = CString::new(settings.sapi_name.as_str())
         .map_err(|error| StartError::new("the SAPI name", error))?;
@@ -61,14 +63,12 @@ pub(crate) fn start(
             .map_err(|error| StartError::new("cannot forbid new privileges", error))?;
     }
     if let Some(sandbox) = &settings.sandbox {
-        crate::sandbox::enter(sandbox, &settings.app)
+        crate::sandbox::enter(sandbox, &settings.app, is_rewinding)
             .map_err(|error| StartError::new("the sandbox", error))?;
     }
     process::add_user_variables();
     let files = IniFiles::of(settings);
     // A snapshot's pages are small, and a rewind unmaps the chunks of a request.
-    let is_rewinding =
-        settings.worker.as_ref().is_some_and(|worker| worker.isolation == Isolation::Rewind);
     let chosen_huge_pages = settings.env.contains_key(HUGE_PAGES) || is_rewinding;
     if !chosen_huge_pages {
         process::set_variable(HUGE_PAGES, b"1");

@@ -51,7 +51,20 @@ impl Filter {
     /// # Errors
     /// The machine is none that filters are built for.
     pub fn new(profile: Profile) -> Result<Self, Error> {
-        compile(profile).map(Self).map_err(Error::Filter)
+        compile(rules(profile).map_err(Error::Filter)?).map(Self).map_err(Error::Filter)
+    }
+
+    /// The filter of a profile for processes that have the kernel note writes to their memory: userfaultfd(2)
+    /// for their own faults only, by which no system call can be held up.
+    ///
+    /// # Errors
+    /// As [`Filter::new`].
+    pub fn with_noted_writes(profile: Profile) -> Result<Self, Error> {
+        let mut rules = rules(profile).map_err(Error::Filter)?;
+        let others = condition(0, SeccompCmpOp::MaskedEq(USER_MODE_ONLY), 0);
+        let others = others.and_then(|others| SeccompRule::new(vec![others]));
+        rules.insert(libc::SYS_userfaultfd, vec![others.map_err(Error::Filter)?]);
+        compile(rules).map(Self).map_err(Error::Filter)
     }
 
     /// The instructions, with another action in place of the one that fails with `EPERM`.
@@ -78,14 +91,24 @@ impl Filter {
 
 const DENY: SeccompAction = SeccompAction::Errno(libc::EPERM as u32);
 
-fn compile(profile: Profile) -> Result<Program, BackendError> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+/// `UFFD_USER_MODE_ONLY` of linux/userfaultfd.h.
+const USER_MODE_ONLY: u64 = 1;
+
+/// Denied calls by number, and for which arguments; none: for all.
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+fn rules(profile: Profile) -> Result<Rules, BackendError> {
+    let mut rules = Rules::new();
     for rule in system_calls::denied(profile) {
         rules.extend(rule.calls.iter().map(|(_, number)| (*number, Vec::new())));
     }
     rules.insert(libc::SYS_socket, sockets(profile)?);
     rules.insert(libc::SYS_unshare, new_namespaces(&NEW_NAMESPACES)?);
     rules.insert(libc::SYS_clone, new_namespaces(&NEW_NAMESPACES[..7])?);
+    Ok(rules)
+}
+
+fn compile(rules: Rules) -> Result<Program, BackendError> {
     let arch = std::env::consts::ARCH.try_into()?;
     let compiled: Program =
         SeccompFilter::new(rules, SeccompAction::Allow, DENY, arch)?.try_into()?;
