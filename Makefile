@@ -5,7 +5,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 BENCH ?= --all
 
-.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test-systemd test-guides arm64 lint-packages test ci check check-all bench nginx-http3 results test-asan test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams memory escape-suite connections swoole swoole-tcp fuzz deny clean
+.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test-systemd test-guides arm64 lint-packages test ci check check-all bench nginx-http3 results test-asan test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams certificates memory escape-suite connections swoole swoole-tcp fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24

@@ -33,7 +33,7 @@ use writes::Writes;
 const REQUESTS_PER_PROTECTION: u32 = 128;
 
 /// The variable that has each rewind compared with the snapshot, for tests.
-pub(crate) const VERIFY: &str = "OUTBOARD_VERIFY_REWIND";
+const VERIFY: &str = "OUTBOARD_VERIFY_REWIND";
 
 /// See the module.
 #[derive(Debug)]
@@ -186,6 +186,11 @@ impl Worker {
 /// How this process's workers will find writes. They may read their page maps and the zygote may not, as
 /// `process::set_dumpable` says; so for this moment it may.
 fn probe() -> io::Result<WritesBy> {
+    // SAFETY: changes nothing.
+    if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } != snapshot::PAGE_BYTES as libc::c_long {
+        let why = "the kernel's pages are not of 4 KiB";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
     process::set_dumpable(true)?;
     let probed = Writes::probe();
     process::set_dumpable(false)?;

@@ -2,7 +2,7 @@
 
 mod driver;
 
-use driver::{Host, Response, TempDir, finished, get, settings_of_worker, start};
+use driver::{Host, Response, TempDir, dirty, finished, get, settings_of_worker, start};
 use outboard_ring::control::{Event, HostSettings, Isolation};
 
 struct Forking {
@@ -42,19 +42,6 @@ impl Forking {
     }
 }
 
-/// Prints state of the request before, and changes as much state as possible.
-const DIRTY: &str = r#"
-    class Stored { public static $static = 0; }
-    function counted() { static $n = 0; return ++$n; }
-    $global = 0;
-    function response() {
-        $found = [$GLOBALS['global']++, Stored::$static++, counted(), getenv('LEFT'), ini_get('precision'),
-            defined('LEFT'), date_default_timezone_get(), mb_internal_encoding(), basename(getcwd()), set_error_handler(fn () => true)];
-        putenv('LEFT=1'); ini_set('precision', '3'); define('LEFT', 1); date_default_timezone_set('Asia/Tokyo');
-        mb_internal_encoding('ISO-8859-1'); chdir('/');
-        return json_encode($found);
-    }"#;
-
 #[test]
 fn no_state_of_a_request_reaches_the_next() {
     for asking in [
@@ -62,7 +49,7 @@ fn no_state_of_a_request_reaches_the_next() {
         "while (frankenphp_handle_request(function () { echo response(); }));",
         "Outboard\\snapshot(); echo response();",
     ] {
-        let mut app = Forking::new(&format!("chdir('/tmp'); {DIRTY} {asking}"));
+        let mut app = Forking::new(&dirty(asking));
         let first = app.get("a");
         assert!(first.starts_with("[0,0,1,false,"), "{first}");
         for _ in 0..3 {

@@ -40,7 +40,7 @@ impl std::fmt::Display for Irreversible {
             Self::Mapping => {
                 f.write_str("the request has unmapped memory that the start had mapped")
             }
-            Self::Kernel(call) => write!(f, "{call}: {}", io::Error::last_os_error()),
+            Self::Kernel(call) => write!(f, "{call} has failed"),
         }
     }
 }

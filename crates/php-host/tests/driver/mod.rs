@@ -26,7 +26,7 @@ pub use process::{children, eventually, is_running, kill};
 pub use request::{RequestSpec, get, post};
 pub use response::{Response, finished};
 use rustix::event::Timespec;
-pub use script_worker::{ScriptWorker, serve};
+pub use script_worker::{ScriptWorker, dirty, serve};
 pub use settings::{ini, settings, settings_as_nobody, settings_of_worker};
 pub use temp_dir::{TempDir, fixtures};
 pub use worker::Worker;

@@ -70,3 +70,10 @@ pub fn serve(body: &str) -> String {
          }});"
     )
 }
+
+/// A script in `/tmp` whose function `response()` prints what an earlier request has left, and which then runs
+/// `asking`, the call for requests.
+pub fn dirty(asking: &str) -> String {
+    let code = include_str!("../fixtures/dirty.php").strip_prefix("<?php").expect("a script");
+    format!("chdir('/tmp'); {code} {asking}")
+}
