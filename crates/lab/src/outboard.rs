@@ -76,6 +76,11 @@ concurrency = {concurrency}
         Self { app: format!("{}isolation = \"rewind\"\n", setup.app), ..setup }
     }
 
+    /// The same setup with this document root.
+    pub fn rooted(self, root: &Path) -> Self {
+        Self { root: root.to_owned(), ..self }
+    }
+
     /// The same setup under another name.
     pub fn named(self, name: &'static str) -> Self {
         Self { name, ..self }
@@ -123,6 +128,12 @@ impl Outboard {
     /// Starts a gateway; `None` without a binary.
     pub fn launch(lab: &mut Lab, setup: &Setup) -> Result<Option<Self>> {
         binary().map(|binary| Self::launch_binary(lab, setup, &binary)).transpose()
+    }
+
+    /// Starts a gateway for each setup; none without a binary.
+    pub fn launch_all(lab: &mut Lab, setups: &[Setup]) -> Result<Vec<Self>> {
+        let started = setups.iter().map(|setup| Self::launch(lab, setup));
+        started.filter_map(Result::transpose).collect()
     }
 
     /// Starts a gateway of this binary.

@@ -48,10 +48,7 @@ fn symfony(lab: &mut Lab, report: &mut Report) -> Result<()> {
         Setup::worker(&fixture, "worker.php", workers, 1).named(WORKER),
     ];
     let fpm = nginx::with_fpm(lab, &fixture.public())?;
-    let mut outboards = Vec::new();
-    for setup in &setups {
-        outboards.extend(Outboard::launch(lab, setup)?);
-    }
+    let outboards = Outboard::launch_all(lab, &setups)?;
     let stacks: Vec<&Stack> = outboards.iter().map(|o| &o.stack).chain([&fpm]).collect();
     let request = RequestSpec::get("/").expecting(check_same_responses(&stacks, "/")?);
     let seconds = lab.effort.slice_seconds;
@@ -115,10 +112,7 @@ fn break_even(lab: &mut Lab, report: &mut Report) -> Result<()> {
             Setup::classic(lab, &fixture.public()).with(&environment).named(CLASSIC),
             Setup::fork(&fixture, "public/index.php", workers).with(&environment).named(FORK),
         ];
-        let mut outboards = Vec::new();
-        for setup in &setups {
-            outboards.extend(Outboard::launch(lab, setup)?);
-        }
+        let outboards = Outboard::launch_all(lab, &setups)?;
         let stacks: Vec<&Stack> = outboards.iter().map(|outboard| &outboard.stack).collect();
         let load =
             |stack: &Stack| generator::load(stack, &RequestSpec::get("/"), CONNECTIONS, seconds);

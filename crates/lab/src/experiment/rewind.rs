@@ -61,13 +61,11 @@ fn against_reset(
     let target = format!("{name}: a rewind costs ≤ {limit_us} µs CPU beyond a reset");
     let workers = lab.php_processes();
     let root = fixture.writable("empty")?;
-    let mut outboards = Vec::new();
-    for setup in [
-        Setup::worker(fixture, script, workers, 1).named(RESET),
-        Setup::rewind(fixture, script, workers).named(REWIND),
-    ] {
-        outboards.extend(Outboard::launch(lab, &Setup { root: root.clone(), ..setup })?);
-    }
+    let setups = [
+        Setup::worker(fixture, script, workers, 1).named(RESET).rooted(&root),
+        Setup::rewind(fixture, script, workers).named(REWIND).rooted(&root),
+    ];
+    let outboards = Outboard::launch_all(lab, &setups)?;
     let [reset, rewind] = &outboards[..] else {
         report.verdicts.push(Verdict::not_measured(&target, NOT_BUILT));
         return Ok(());
@@ -98,10 +96,7 @@ fn symfony(lab: &mut Lab, report: &mut Report) -> Result<()> {
         Setup::rewind(&fixture, "fork.php", workers).named(REWIND),
     ];
     let fpm = nginx::with_fpm(lab, &fixture.public())?;
-    let mut outboards = Vec::new();
-    for setup in &setups {
-        outboards.extend(Outboard::launch(lab, setup)?);
-    }
+    let outboards = Outboard::launch_all(lab, &setups)?;
     let stacks: Vec<&Stack> =
         outboards.iter().map(|outboard| &outboard.stack).chain([&fpm]).collect();
     let request = RequestSpec::get("/").expecting(check_same_responses(&stacks, "/")?);

@@ -66,14 +66,10 @@ fn booted(lab: &mut Lab, site: &WordPress) -> Result<Vec<Outboard>> {
     let fixture = Fixture::unpack(lab, "wordpress", &[("ROOT", &site.root.to_string_lossy())])?;
     let workers = lab.php_processes();
     let setups = [
-        Setup::fork(&fixture, "fork.php", workers).named(FORK),
-        Setup::rewind(&fixture, "fork.php", workers).named(REWIND),
+        Setup::fork(&fixture, "fork.php", workers).named(FORK).rooted(&site.root),
+        Setup::rewind(&fixture, "fork.php", workers).named(REWIND).rooted(&site.root),
     ];
-    let mut outboards = Vec::new();
-    for setup in setups {
-        outboards.extend(Outboard::launch(lab, &Setup { root: site.root.clone(), ..setup })?);
-    }
-    Ok(outboards)
+    Outboard::launch_all(lab, &setups)
 }
 
 fn gain_of(name: &str, rounds: &Rounds) -> Option<String> {
