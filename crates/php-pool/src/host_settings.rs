@@ -94,6 +94,7 @@ pub(crate) fn of_tasks(app: &App, tasks: &config::Tasks) -> Result<HostSettings,
         state_report: None,
         swoole: settings.worker.as_ref().is_some_and(|worker| worker.swoole),
         arguments: settings.worker.take().map_or_else(Vec::new, |worker| worker.arguments),
+        boot_request: None,
     });
     Ok(settings)
 }
@@ -112,6 +113,7 @@ fn worker(mode: &Mode) -> Option<WorkerScript> {
         state_report: worker.state_report.clone(),
         swoole: worker.swoole,
         arguments: worker.argv(),
+        boot_request: None,
     })
 }
 
