@@ -42,6 +42,16 @@ void outboard_boot_request_describe(const outboard_request *request)
 	}
 }
 
+/* After php_request_startup: sapi_activate reads cookies only of a request with a server context. */
+void outboard_boot_request_import_cookies(void)
+{
+	zend_auto_global *cookies = zend_hash_str_find_ptr(CG(auto_globals), ZEND_STRL("_COOKIE"));
+	if (boot_request && cookies) {
+		SG(request_info).cookie_data = outboard_read_cookies();
+		cookies->auto_global_callback(cookies->name);
+	}
+}
+
 static void add_change(zval *target, zend_string *key, zend_ulong index, zval *value)
 {
 	if (Z_ISUNDEF_P(target)) {

@@ -14,6 +14,7 @@ void outboard_boot_reads_end(const HashTable *ignored);
 
 /* boot_request.c */
 void outboard_boot_request_describe(const outboard_request *request);
+void outboard_boot_request_import_cookies(void);
 bool outboard_boot_request_is_classic(void);
 const char *outboard_boot_request_end(void);
 void outboard_boot_request_apply(void);

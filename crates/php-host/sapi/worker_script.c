@@ -280,6 +280,7 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 			outboard_persistent_startup();
 			outboard_reset_startup();
 			if (boot_request) {
+				outboard_boot_request_import_cookies();
 				outboard_script_enter(boot_request);
 			}
 			if (outboard_rs_is_forking(events)) {

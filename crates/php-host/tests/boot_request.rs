@@ -63,6 +63,13 @@ mod a_rewound_worker {
     }
 
     #[test]
+    fn the_boot_has_the_cookies_of_its_request() {
+        let code = "$boot = $_COOKIE; Outboard\\snapshot(); echo json_encode([$boot, $_COOKIE]);";
+        let mut app = booted(code, &get("worker.php").header("Cookie", "a=1; b=x%20y"));
+        assert_eq!(app.get("worker.php"), r#"[{"a":"1","b":"x y"},[]]"#);
+    }
+
+    #[test]
     fn reads_are_reported_with_their_line() {
         let code = "
             $a = $_SERVER['HTTP_HOST'];
