@@ -4,7 +4,6 @@
 
 use crate::access::RateLimits;
 use crate::file_compressor::FileCompressor;
-use crate::gateway::Gateway;
 use crate::latencies::{Kind, Latencies};
 use crate::logs::Logs;
 use crate::mirror::Mirror;
@@ -108,10 +107,10 @@ impl App {
         [&self.pool].into_iter().chain(self.tasks.as_ref().map(|tasks| &tasks.pool))
     }
 
-    /// The pool for a request with this frame. With `gateway` a snapshot may boot for later requests.
-    pub(crate) fn pool_for(&self, gateway: Option<&Gateway>, frame: &[u8]) -> Rc<Pool> {
+    /// The pool for a request with this frame.
+    pub(crate) fn pool_for(&self, frame: &[u8]) -> Rc<Pool> {
         let snapshots = self.snapshots.as_ref();
-        let snapshot = snapshots.and_then(|all| all.pool_for(&self.pool, gateway, frame));
+        let snapshot = snapshots.and_then(|all| all.pool_for(&self.pool, frame));
         snapshot.unwrap_or_else(|| self.pool.clone())
     }
 
@@ -120,11 +119,15 @@ impl App {
         self.snapshots.as_ref().map_or_else(Vec::new, |snapshots| snapshots.status())
     }
 
+    /// The pools of snapshots.
+    pub(crate) fn snapshot_pools(&self) -> Vec<Rc<Pool>> {
+        self.snapshots.as_ref().map_or_else(Vec::new, |snapshots| snapshots.pools())
+    }
+
     /// Ends what serves it, once its requests are finished, or this time has passed.
     pub(crate) fn retire(&self, drain_timeout_ms: u64) {
         self.pools().for_each(|pool| pool.retire(drain_timeout_ms));
-        let snapshots = self.snapshots.iter().flat_map(|snapshots| snapshots.pools());
-        snapshots.for_each(|pool| pool.retire(drain_timeout_ms));
+        self.snapshots.iter().for_each(|snapshots| snapshots.retire(drain_timeout_ms));
     }
 
     /// Continues to count where an app of an earlier generation ended.

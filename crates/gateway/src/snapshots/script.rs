@@ -5,11 +5,13 @@
 
 use super::boot_frame;
 use super::fact::Fact;
+use super::threads::SharedSnapshot;
 use outboard_php_pool::pool::Pool;
 use outboard_ring::control::BootRead;
 use outboard_ring::request::RequestView;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Requests with equal facts until these get a snapshot of their own. A boot costs as much as some requests of
 /// classic mode.
@@ -42,13 +44,12 @@ pub(super) struct Refusal {
 /// The pool of a script that has booted with one request.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    boot: Vec<u8>,
+    pub(super) shared: Arc<SharedSnapshot>,
     /// What the boot has read; before it is complete, what it is expected to read.
     facts: Vec<Fact>,
     /// The report that `facts` are from.
     reads: Option<Rc<[BootRead]>>,
     pub(super) pool: Rc<Pool>,
-    pub(super) used_ms: u64,
 }
 
 /// Where a request goes.
@@ -84,7 +85,7 @@ impl Script {
                 if snapshot.reads.is_none() || !snapshot.pool.is_serving() {
                     return Choice::Classic;
                 }
-                snapshot.used_ms = now_ms;
+                snapshot.shared.use_at(now_ms);
                 return Choice::Snapshot(snapshot.pool.clone());
             }
         }
@@ -136,9 +137,20 @@ impl Script {
     }
 
     /// A snapshot boots with this request.
-    pub(super) fn add(&mut self, boot: Vec<u8>, pool: Rc<Pool>, now_ms: u64) {
+    pub(super) fn add(&mut self, shared: Arc<SharedSnapshot>, pool: Rc<Pool>) {
         let facts = self.expected();
-        self.snapshots.push(Snapshot { boot, facts, reads: None, pool, used_ms: now_ms });
+        self.snapshots.push(Snapshot { shared, facts, reads: None, pool });
+    }
+
+    /// Whether a snapshot boots or has booted with this request.
+    pub(super) fn has(&self, boot: &[u8]) -> bool {
+        self.snapshots.iter().any(|snapshot| snapshot.shared.boot.request == boot)
+    }
+
+    /// Removes this snapshot.
+    pub(super) fn take(&mut self, shared: &Arc<SharedSnapshot>) -> Option<Snapshot> {
+        let at = self.snapshots.iter().position(|one| Arc::ptr_eq(&one.shared, shared))?;
+        Some(self.snapshots.remove(at))
     }
 
     /// Gives up the snapshot of a pool, if it is one of this script, and tries none for a while.
@@ -195,7 +207,7 @@ impl Snapshot {
 
     fn agrees(&self, request: &RequestView<'_>) -> bool {
         // This process has encoded it.
-        let Ok(boot) = RequestView::decode(&self.boot) else { return false };
+        let Ok(boot) = RequestView::decode(&self.shared.boot.request) else { return false };
         self.facts.iter().all(|fact| fact.agrees(&boot, request))
     }
 }
