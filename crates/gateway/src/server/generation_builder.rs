@@ -5,13 +5,13 @@
 
 use crate::access::{RateLimits, RateOperations};
 use crate::app::{App, Caches};
+use crate::classic_snapshots::{ClassicSnapshots, Surroundings};
 use crate::generation::{self, Generation};
 use crate::logs::{Logs, Sinks};
 use crate::page_cache::PurgeOperations;
 use crate::privileges::Privileges;
 use crate::server::generation_shards::{GenerationShards, LEAD};
 use crate::server_error::ServerError;
-use crate::snapshots::{Snapshots, Surroundings};
 use crate::streams::{self, StreamOperations};
 use crate::upgrade_link::UpgradeLink;
 use outboard_buffer::{Account, Memory};
@@ -132,11 +132,12 @@ impl GenerationBuilder {
                     slow: self.slow.clone(),
                     operations: operations.clone(),
                     memory: operations_memory.clone(),
-                    threads: shared.snapshots(&app.name).clone(),
+                    threads: shared.snapshot_threads(&app.name).clone(),
                     index: self.share.index,
                 };
                 let (constants, max) = (app.php.params.clone(), app.pool.max_snapshots as usize);
-                opened.snapshots = Some(Snapshots::open(settings, constants, max, surroundings));
+                opened.classic_snapshots =
+                    Some(ClassicSnapshots::open(settings, constants, max, surroundings));
             }
             let operations: Rc<dyn Operations> = match is_lead {
                 true => operations,

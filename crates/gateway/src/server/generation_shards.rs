@@ -5,9 +5,9 @@
 
 use crate::access::SharedAccess;
 use crate::app::SharedCaches;
+use crate::classic_snapshots::SnapshotThreads;
 use crate::generation::{self, Generation};
 use crate::logs::Sinks;
-use crate::snapshots::SnapshotThreads;
 use crate::upstreams::Upstreams;
 use outboard_config::Config;
 use outboard_log::SinkTarget;
@@ -25,7 +25,7 @@ pub(crate) struct GenerationShards {
     /// By app.
     pools: HashMap<String, Arc<PoolShards>>,
     /// By app.
-    snapshots: HashMap<String, Arc<SnapshotThreads>>,
+    snapshot_threads: HashMap<String, Arc<SnapshotThreads>>,
     /// By app; none on the lead's thread, which opens them.
     caches: HashMap<String, SharedCaches>,
     /// The limits of requests to other servers.
@@ -47,7 +47,7 @@ impl GenerationShards {
         let account = |app: String| (app.clone(), generation::upstream_account(config, &app));
         Self {
             pools: names().map(|app| (app, PoolShards::new(count))).collect(),
-            snapshots: names().map(|app| (app, SnapshotThreads::new(count))).collect(),
+            snapshot_threads: names().map(|app| (app, SnapshotThreads::new(count))).collect(),
             caches: HashMap::new(),
             upstream: generation::upstream_group(config, predecessor),
             upstreams: Upstreams::new(config, predecessor.map(|before| &*before.upstreams)),
@@ -80,8 +80,8 @@ impl GenerationShards {
     }
 
     /// How the threads have the same snapshots of an app.
-    pub(crate) fn snapshots(&self, app: &str) -> &Arc<SnapshotThreads> {
-        &self.snapshots[app]
+    pub(crate) fn snapshot_threads(&self, app: &str) -> &Arc<SnapshotThreads> {
+        &self.snapshot_threads[app]
     }
 
     /// The pools of an app of the configuration.

@@ -1,13 +1,13 @@
 //! [`Script`]: a script that calls `Outboard\snapshot()`, what its boots read of a request, and its snapshots.
 //!
-//! Owned by [`super::Snapshots`]. Invariants: a request goes to a snapshot only if it agrees with everything
+//! Owned by [`super::ClassicSnapshots`]. Invariants: a request goes to a snapshot only if it agrees with everything
 //! that the snapshot's boot has read; a boot for other values is worth it only after many such requests.
 
 use super::boot_frame;
 use super::fact::Fact;
 use super::threads::SharedSnapshot;
 use outboard_php_pool::pool::Pool;
-use outboard_ring::control::BootRead;
+use outboard_ring::control::RequestRead;
 use outboard_ring::request::RequestView;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -48,7 +48,7 @@ pub(super) struct Snapshot {
     /// What the boot has read; before it is complete, what it is expected to read.
     facts: Vec<Fact>,
     /// The report that `facts` are from.
-    reads: Option<Rc<[BootRead]>>,
+    reads: Option<Rc<[RequestRead]>>,
     pub(super) pool: Rc<Pool>,
 }
 
@@ -162,11 +162,11 @@ impl Script {
     }
 
     /// The boot of this pool is complete. Returns what makes its snapshot useless.
-    pub(super) fn booted(&mut self, pool: &Rc<Pool>) -> Option<BootRead> {
+    pub(super) fn booted(&mut self, pool: &Rc<Pool>) -> Option<RequestRead> {
         let snapshot = self.snapshots.iter_mut().find(|one| Rc::ptr_eq(&one.pool, pool))?;
         snapshot.update();
         let reads = snapshot.reads.iter().flat_map(|reads| reads.iter());
-        let useless = |read: &&BootRead| Fact::of(&read.name).contains(&Fact::Unrepeatable);
+        let useless = |read: &&RequestRead| Fact::of(&read.name).contains(&Fact::Unrepeatable);
         let useless = reads.clone().find(useless).cloned();
         if useless.is_none() {
             self.refusal = None;
@@ -175,8 +175,8 @@ impl Script {
     }
 
     /// What the boots have read, the newest last.
-    pub(super) fn reads(&self) -> Vec<BootRead> {
-        let mut all: Vec<BootRead> = Vec::new();
+    pub(super) fn reads(&self) -> Vec<RequestRead> {
+        let mut all: Vec<RequestRead> = Vec::new();
         for read in
             self.snapshots.iter().filter_map(|one| one.reads.as_ref()).flat_map(|r| r.iter())
         {
@@ -191,7 +191,7 @@ impl Script {
 impl Snapshot {
     /// Takes over the report of the last boot; true if it is new.
     fn update(&mut self) -> bool {
-        let Some(reads) = self.pool.boot_reads() else { return false };
+        let Some(reads) = self.pool.request_reads() else { return false };
         if self.reads.as_ref().is_some_and(|known| Rc::ptr_eq(known, &reads)) {
             return false;
         }

@@ -1,4 +1,4 @@
-//! [`Snapshots`]: the scripts of an app in classic mode that call `Outboard\snapshot()`, each booted once.
+//! [`ClassicSnapshots`]: the scripts of an app in classic mode that call `Outboard\snapshot()`, each booted once.
 //!
 //! Owned by the app, asked by [`crate::script`] for each request to PHP. A worker of classic mode reports that
 //! a script has made the call. Then the script boots in a zygote of its own, with a neutral request, and its
@@ -23,7 +23,7 @@ use outboard_php_pool::pool::operations::{ForwardedOperations, Operations};
 use outboard_php_pool::pool::{Pool, PoolSettings};
 use outboard_php_pool::{RecentSlow, Rings};
 use outboard_reactor::{MailboxReceiver, now_ms, spawn};
-use outboard_ring::control::BootRead;
+use outboard_ring::control::RequestRead;
 use outboard_ring::request::{Field, RequestView, peek};
 use script::{Choice, Script};
 use std::cell::{Cell, RefCell};
@@ -44,7 +44,7 @@ const UNUSED_MS: u64 = 60_000;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Snapshots {
+pub(crate) struct ClassicSnapshots {
     /// Those of the pool of classic mode.
     settings: PoolSettings,
     /// `$_SERVER` entries of the configuration.
@@ -74,7 +74,7 @@ pub(crate) struct Surroundings {
     pub(crate) index: usize,
 }
 
-impl Snapshots {
+impl ClassicSnapshots {
     /// At most `max`, with the settings of the app's pool of classic mode.
     pub(crate) fn open(
         settings: PoolSettings,
@@ -288,7 +288,7 @@ impl Snapshots {
 }
 
 /// Receives what other threads say until the app is retired.
-async fn follow(snapshots: Weak<Snapshots>, receiver: MailboxReceiver<Message>) {
+async fn follow(snapshots: Weak<ClassicSnapshots>, receiver: MailboxReceiver<Message>) {
     loop {
         let message = receiver.next().await;
         let Some(snapshots) = snapshots.upgrade() else { return };
@@ -299,12 +299,12 @@ async fn follow(snapshots: Weak<Snapshots>, receiver: MailboxReceiver<Message>) 
     }
 }
 
-fn api_read(read: BootRead) -> api::BootRead {
-    api::BootRead { name: read.name, file: read.file, line: read.line }
+fn api_read(read: RequestRead) -> api::RequestRead {
+    api::RequestRead { name: read.name, file: read.file, line: read.line }
 }
 
 /// `$_SERVER['HTTP_HOST'] (wp-config.php:12)`
-fn place(read: &BootRead) -> String {
+fn place(read: &RequestRead) -> String {
     format!("{} ({}:{})", variable(&read.name), read.file, read.line)
 }
 
@@ -316,7 +316,7 @@ fn variable(name: &str) -> String {
     }
 }
 
-fn useless_because(read: &BootRead) -> String {
+fn useless_because(read: &RequestRead) -> String {
     format!(
         "before Outboard\\snapshot() it reads {}, which differs in each request; if the code below reads it \
          again, name it in Outboard\\snapshot(['{}'])",
