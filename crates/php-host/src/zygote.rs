@@ -8,6 +8,7 @@
 mod siblings;
 
 use crate::affinity::Affinity;
+use crate::boot_files::BootRead;
 use crate::child_exits::ChildExits;
 use crate::worker_fds::WorkerFds;
 use crate::{backtrace, descendants, engine, exit, process};
@@ -109,6 +110,15 @@ impl Zygote {
         if let Event::Started { rewind, .. } = &mut self.started {
             *rewind = Some(how);
         }
+    }
+
+    /// Reports what the start of the script has read.
+    pub(crate) fn report_files(&self, read: &BootRead) -> io::Result<()> {
+        let BootRead { keys, is_complete, .. } = read;
+        let event = Event::BootRead { keys: keys.clone(), is_complete: *is_complete };
+        let descriptors = read.files.as_ref();
+        let descriptors = descriptors.map(|(watch, list)| [watch.as_fd(), list.as_fd()]);
+        control::send(&self.control, &event, descriptors.as_ref().map_or(&[], |both| &both[..]))
     }
 
     /// Reports that there will be no workers.

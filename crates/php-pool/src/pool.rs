@@ -25,6 +25,7 @@ mod routes;
 mod settings;
 mod shards;
 mod siblings;
+mod snapshot;
 mod status;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -34,6 +35,7 @@ mod worker;
 mod worker_output;
 
 use crate::exchange::Exchange;
+use crate::freshness::Freshness;
 use crate::recent_slow::RecentSlow;
 use crate::rings::Rings;
 use activity::ActiveSlots;
@@ -56,6 +58,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use worker::Worker;
 
@@ -137,6 +140,8 @@ pub struct Pool {
     /// Reused for each completion.
     completion_buffer: RefCell<Vec<u8>>,
     operations: RefCell<Rc<dyn Operations>>,
+    /// The state of its snapshot, if that is renewed.
+    freshness: RefCell<Option<Arc<Freshness>>>,
     /// The account of its workers' operations.
     memory: RefCell<Rc<Account>>,
     /// Operations that are not begun yet.
@@ -198,6 +203,7 @@ impl Pool {
             frame_buffer: RefCell::default(),
             completion_buffer: RefCell::default(),
             operations: RefCell::new(Rc::new(NoOperations)),
+            freshness: RefCell::default(),
             memory: RefCell::new(Account::detached()),
             pending_operations: RefCell::default(),
             departed_workers: RefCell::default(),
