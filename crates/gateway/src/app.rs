@@ -13,6 +13,8 @@ use outboard_buffer::{AppMemory, Spares};
 use outboard_config as config;
 use outboard_log::{Event, Level};
 use outboard_page_cache::{PageCache, Pages};
+use outboard_php_pool::freshness::Snapshots;
+use outboard_php_pool::freshness::seat::PoolSeat;
 use outboard_php_pool::pool::Pool;
 use outboard_php_pool::tasks::Tasks;
 use outboard_reactor::BackgroundDrop;
@@ -41,8 +43,10 @@ pub(crate) struct App {
     pub(crate) rate_limits: Rc<RateLimits>,
     /// Bodies of its own error pages, by status.
     pub(crate) error_pages: HashMap<u16, Rc<[u8]>>,
-    /// Its PHP workers.
-    pub(crate) pool: Rc<Pool>,
+    /// The place of its PHP workers' pool.
+    pub(crate) seat: Rc<PoolSeat>,
+    /// Its snapshots.
+    pub(crate) snapshots: Arc<Snapshots>,
     /// Memory of requests to PHP that have ended.
     pub(crate) spare_requests: Spares<RequestMemory>,
     /// Its background tasks, if it has task workers.
@@ -98,9 +102,20 @@ pub(crate) struct SendfileRoots {
 }
 
 impl App {
+    /// The pool of its requests, for now: a changed snapshot replaces it.
+    pub(crate) fn pool(&self) -> Rc<Pool> {
+        self.seat.pool()
+    }
+
     /// The pools of its requests and of its tasks.
-    pub(crate) fn pools(&self) -> impl Iterator<Item = &Rc<Pool>> {
-        [&self.pool].into_iter().chain(self.tasks.as_ref().map(|tasks| &tasks.pool))
+    pub(crate) fn pools(&self) -> impl Iterator<Item = Rc<Pool>> {
+        [self.pool()].into_iter().chain(self.tasks.as_ref().map(|tasks| tasks.pool.clone()))
+    }
+
+    /// Retires its pools: a successor has taken over, or the server stops.
+    pub(crate) fn retire_pools(&self, drain_timeout_ms: u64) {
+        self.seat.retire(drain_timeout_ms);
+        self.tasks.iter().for_each(|tasks| tasks.pool.retire(drain_timeout_ms));
     }
 
     /// Continues to count where an app of an earlier generation ended.
@@ -182,7 +197,8 @@ impl App {
             upstreams: Arc::default(),
             mirrors,
             error_pages,
-            pool,
+            seat: PoolSeat::fixed(pool),
+            snapshots: Arc::default(),
             spare_requests: Spares::default(),
             tasks,
             streams,

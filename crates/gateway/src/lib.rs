@@ -66,6 +66,8 @@ pub mod server_event;
 mod server_link;
 mod server_timing;
 mod shards;
+mod snapshot_admin;
+mod snapshot_operations;
 mod status;
 mod streams;
 #[cfg(test)]

@@ -164,7 +164,7 @@ fn submit(
     let exchange = exchange.counted_in(account).traced(call.scope().cloned());
     let exchange = memory.start(exchange).clone();
     let lease = Lease { app: app.clone(), memory: Some(memory), call };
-    app.pool.submit(exchange, local_peer)?;
+    app.seat.submit(exchange, local_peer)?;
     Ok(lease)
 }
 
@@ -196,7 +196,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let Some(mut memory) = self.memory.take() else { return };
         if !memory.exchange().has_ended() {
-            self.app.pool.abandon(memory.exchange());
+            self.app.seat.abandon(memory.exchange());
         }
         self.call.end(&self.app, memory.exchange(), memory.head.status);
         memory.clear();

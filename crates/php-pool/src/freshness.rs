@@ -12,8 +12,10 @@ mod noise;
 mod pace;
 mod renewal;
 pub mod seat;
+mod snapshots;
 
 use file_watch::FileWatch;
+pub use snapshots::Snapshots;
 use noise::Noise;
 use outboard_admin_api::status as api;
 use outboard_log::Wall;
@@ -78,8 +80,8 @@ pub struct Freshness {
 struct State {
     /// What pools have read at their start, by pool.
     reads: HashMap<u64, BootRead>,
-    /// The pool that serves.
-    current: u64,
+    /// The pool that serves; `None` if no snapshot is taken.
+    current: Option<u64>,
     /// The last pool whose start failed: a change of what it has read may help.
     failed: Option<u64>,
     /// What the next start is for.
@@ -118,6 +120,9 @@ impl Freshness {
     /// Retires the snapshot, with a key only if it depends on it. Returns whether it did.
     pub fn retire(&self, key: Option<&str>, cause: Cause) -> bool {
         let mut state = self.state();
+        if state.current.is_none() {
+            return false;
+        }
         let Some(key) = key.filter(|key| !state.depends_on(key)) else {
             self.raise(&mut state, cause);
             return true;
@@ -174,8 +179,9 @@ impl Freshness {
     /// For `outboard status`.
     pub(crate) fn status(&self) -> api::Snapshot {
         let state = self.state();
-        let files = state.reads.get(&state.current).and_then(|read| read.files.as_ref());
-        let keys = state.reads.get(&state.current).map(|read| read.keys.iter().cloned().collect());
+        let read = state.current_read();
+        let files = read.and_then(|read| read.files.as_ref());
+        let keys = read.map(|read| read.keys.iter().cloned().collect());
         api::Snapshot {
             retired: state.retired,
             failures: state.failures,
@@ -209,13 +215,17 @@ impl Freshness {
 }
 
 impl State {
+    fn current_read(&self) -> Option<&BootRead> {
+        self.reads.get(&self.current?)
+    }
+
     fn depends_on(&self, key: &str) -> bool {
-        self.reads.get(&self.current).is_some_and(|read| read.keys.contains(key))
+        self.current_read().is_some_and(|read| read.keys.contains(key))
     }
 
     /// A file that has changed since the present snapshot was taken, or since the last start failed.
     fn changed_file(&mut self) -> Option<PathBuf> {
-        let of_interest = [Some(self.current), self.failed];
+        let of_interest = [self.current, self.failed];
         let mut changed = None;
         for pool in of_interest.into_iter().flatten() {
             let read = self.reads.get_mut(&pool);

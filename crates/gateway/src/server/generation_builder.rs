@@ -11,11 +11,13 @@ use crate::page_cache::PurgeOperations;
 use crate::privileges::Privileges;
 use crate::server::generation_shards::{GenerationShards, LEAD};
 use crate::server_error::ServerError;
+use crate::snapshot_operations::SnapshotOperations;
 use crate::streams::{self, StreamOperations};
 use crate::upgrade_link::UpgradeLink;
 use outboard_buffer::{Account, Memory};
 use outboard_config::Config;
 use outboard_operations::{Entities, FetchOperations, Owner};
+use outboard_php_pool::freshness::seat::PoolSeat;
 use outboard_php_pool::pool::operations::{ForwardedOperations, Operations};
 use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
 use outboard_php_pool::tasks::journal::TaskJournal;
@@ -99,8 +101,12 @@ impl GenerationBuilder {
                     Some(tasks)
                 }
             };
+            // Development mode watches all files itself.
+            let lists = config.development.is_none();
+            settings.host.worker.iter_mut().for_each(|worker| worker.lists_files &= lists);
             let shard = shared.pool(&app.name).place(self.share.index);
-            let pool = started.start(settings, shard.clone(), &logs)?;
+            let pool = started.start(settings.clone(), shard.clone(), &logs)?;
+            let app_logs = logs.clone();
             let own = Caches::Own { is_first: predecessor.is_none() };
             let caches = shared.caches(&app.name).cloned().map_or(own, Caches::OfLead);
             let account = shared.upstream_account(&app.name).clone();
@@ -123,15 +129,32 @@ impl GenerationBuilder {
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::operations(operations, tasks);
             let operations = StreamOperations::before(operations, streams, number);
-            let operations: Rc<dyn Operations> = match is_lead {
-                true => operations,
-                false => ForwardedOperations::before(operations, shard),
+            let (snapshots, freshness) = shared.snapshots(&app.name).clone();
+            opened.snapshots = snapshots.clone();
+            let operations: Rc<dyn Operations> =
+                SnapshotOperations::before(operations, snapshots);
+            let prepare = PoolPreparation {
+                operations,
+                is_forwarding: !is_lead,
+                slow: self.slow.clone(),
+                memory: operations_memory,
             };
-            opened.pools().for_each(|pool| {
-                pool.set_recent_slow(self.slow.clone());
-                pool.set_operations(operations.clone());
-                pool.set_memory(operations_memory.clone());
-            });
+            prepare.prepare(&opened.pool(), shard);
+            opened.tasks.iter().for_each(|tasks| prepare.prepare(&tasks.pool, Shard::only()));
+            if settings.has_snapshot() {
+                let rings = self.rings.clone();
+                let start = move |shard: Shard| {
+                    let (error, slow) = (app_logs.error.clone(), app_logs.slow.clone());
+                    let pool =
+                        Pool::start(settings.clone(), shard.clone(), error, slow, rings.clone());
+                    prepare.prepare(&pool, shard);
+                    pool
+                };
+                let (pool, drain_ms) = (opened.pool(), config.drain_timeout_ms);
+                let seat = PoolSeat::renewed(pool, self.share.index, freshness, drain_ms, start);
+                started.seats.borrow_mut().push(seat.clone());
+                opened.seat = seat;
+            }
             let before = predecessor.map_or(&[][..], |before| &before.apps);
             apps.push(Rc::new(opened.continue_from(before)));
         }
@@ -161,11 +184,32 @@ impl GenerationBuilder {
 struct StartedPools {
     rings: Rc<Rings>,
     pools: RefCell<Vec<Rc<Pool>>>,
+    seats: RefCell<Vec<Rc<PoolSeat>>>,
+}
+
+/// What the pools of an app get that the gateway makes.
+struct PoolPreparation {
+    operations: Rc<dyn Operations>,
+    /// Whether the lead carries some of them out.
+    is_forwarding: bool,
+    slow: Rc<RecentSlow>,
+    memory: Rc<Account>,
+}
+
+impl PoolPreparation {
+    fn prepare(&self, pool: &Pool, shard: Shard) {
+        pool.set_recent_slow(self.slow.clone());
+        pool.set_memory(self.memory.clone());
+        pool.set_operations(match self.is_forwarding {
+            true => ForwardedOperations::before(self.operations.clone(), shard),
+            false => self.operations.clone(),
+        });
+    }
 }
 
 impl StartedPools {
     fn new(rings: Rc<Rings>) -> Self {
-        Self { rings, pools: RefCell::default() }
+        Self { rings, pools: RefCell::default(), seats: RefCell::default() }
     }
 
     fn start(
@@ -183,11 +227,13 @@ impl StartedPools {
     /// The generation is complete.
     fn commit(self) {
         self.pools.take();
+        self.seats.take();
     }
 }
 
 impl Drop for StartedPools {
     fn drop(&mut self) {
+        self.seats.take().iter().for_each(|seat| seat.retire(0));
         self.pools.take().iter().for_each(|pool| pool.retire(0));
     }
 }

@@ -145,7 +145,7 @@ impl Lead<'_> {
     /// The events of the present watch. A descriptor of its own: it is closed with this.
     fn events(&self) -> Option<Source> {
         let state = self.freshness().state();
-        let files = state.reads.get(&state.current)?.files.as_ref()?;
+        let files = state.current_read()?.files.as_ref()?;
         // Without directories it is no inotify instance.
         let events = (files.directories() > 0).then(|| files.events().try_clone().ok())??;
         drop(state);
@@ -154,7 +154,7 @@ impl Lead<'_> {
 
     fn has_compared(&self) -> bool {
         let state = self.freshness().state();
-        let files = state.reads.get(&state.current).and_then(|read| read.files.as_ref());
+        let files = state.current_read().and_then(|read| read.files.as_ref());
         files.is_some_and(|files| !files.compared().is_empty())
     }
 
@@ -162,7 +162,7 @@ impl Lead<'_> {
     async fn compare(&self) {
         let (current, files) = {
             let state = self.freshness().state();
-            let files = state.reads.get(&state.current).and_then(|read| read.files.as_ref());
+            let files = state.current_read().and_then(|read| read.files.as_ref());
             let Some(files) = files else { return };
             (state.current, files.compared().clone())
         };
@@ -278,10 +278,10 @@ impl Lead<'_> {
             Ok(()) => {
                 {
                     let mut state = freshness.state();
-                    state.current = pool.unwrap_or(state.current);
+                    state.current = pool.or(state.current);
                     state.failed = None;
                     let current = state.current;
-                    state.reads.retain(|pool, _| *pool == current);
+                    state.reads.retain(|pool, _| Some(*pool) == current);
                 }
                 self.settle(number, true);
                 let took_ms = now_ms() - began_ms;
@@ -292,7 +292,7 @@ impl Lead<'_> {
                     let mut state = freshness.state();
                     state.failures += 1;
                     state.failed = pool;
-                    let kept = [Some(state.current), pool];
+                    let kept = [state.current, pool];
                     state.reads.retain(|pool, _| kept.contains(&Some(*pool)));
                 }
                 self.settle(number, false);

@@ -102,7 +102,7 @@ impl PoolSeat {
     ) -> Rc<Self> {
         pool.set_freshness(freshness.clone());
         if thread == LEAD {
-            freshness.state().current = pool.id();
+            freshness.state().current = Some(pool.id());
         }
         let seat = Rc::new(Self {
             present: RefCell::new(pool),
