@@ -228,6 +228,8 @@ pub struct Snapshot {
     pub watched_directories: u64,
     /// Of the files: those whose changes the kernel cannot report, and which are compared every two seconds.
     pub compared_files: u64,
+    /// Of the files: those that the server's user cannot see, so that their changes are not noticed.
+    pub unseen_files: u64,
     /// Keys of other data that its start has read.
     pub keys: Vec<String>,
     /// Requests that wait for a new one.

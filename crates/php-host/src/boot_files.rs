@@ -1,16 +1,14 @@
-//! [`BootFiles`]: what the start of a script reads, and the kernel's watch of it (inotify(7)).
+//! [`BootFiles`]: what the start of a script reads.
 //!
 //! From [`begin`], before PHP starts, to [`end`], before the snapshot; in between the shim reports each use
 //! (`boot_files.c`). Only the files that the start has used matter: a request reads any other itself, as in
-//! classic mode. Invariants: a directory is watched before the state of its file is taken, and that before the
-//! file is read, so no change is missed; nothing of this is left when workers are forked.
+//! classic mode. Invariants: the state of a file is taken before it is read, so no change is missed; nothing of this
+//! is left when workers are forked.
 
 use crate::engine;
 use outboard_ring::boot_files::{BootFile, FILES_MAX, Kind, LIST_BYTES_MAX, State, encode};
 use outboard_ring::control::{HostSettings, Isolation};
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::Errno;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::{Seek, Write};
@@ -50,8 +48,8 @@ pub(crate) struct BootRead {
     pub(crate) keys: Vec<String>,
     /// Whether the list has all files.
     pub(crate) is_complete: bool,
-    /// The kernel's watch, and the list.
-    pub(crate) files: Option<(OwnedFd, OwnedFd)>,
+    /// The list.
+    pub(crate) files: Option<OwnedFd>,
 }
 
 /// See the module.
@@ -60,26 +58,11 @@ struct BootFiles {
     /// Children that the script forks have a copy of this, which is of no use.
     process: u32,
     keys: BTreeSet<String>,
-    /// `None` if files are not listed.
-    watch: Option<Watch>,
-    files: HashMap<(PathBuf, Kind), Record>,
+    lists_files: bool,
+    files: HashMap<(PathBuf, Kind), Option<State>>,
     /// Files that this start has written itself.
     written: HashSet<PathBuf>,
     is_complete: bool,
-}
-
-#[derive(Debug)]
-struct Record {
-    state: Option<State>,
-    watch: Option<i32>,
-}
-
-/// The watched directories.
-#[derive(Debug)]
-struct Watch {
-    /// `None` if the kernel has no more: the gateway compares states.
-    inotify: Option<OwnedFd>,
-    numbers: HashMap<PathBuf, Option<i32>>,
 }
 
 static BOOT: Mutex<Option<BootFiles>> = Mutex::new(None);
@@ -90,12 +73,10 @@ pub(crate) fn begin(settings: &HostSettings) {
     if script.swoole || script.isolation == Isolation::Reset {
         return;
     }
-    let boot = BootFiles::new(script.lists_files);
-    let is_listing = boot.watch.is_some();
     if let Ok(mut place) = BOOT.lock() {
-        *place = Some(boot);
+        *place = Some(BootFiles::new(script.lists_files));
     }
-    engine::record_boot_files(is_listing);
+    engine::record_boot_files(script.lists_files);
 }
 
 /// Records the use of a file.
@@ -126,12 +107,10 @@ pub(crate) fn end() -> Option<BootRead> {
 
 impl BootFiles {
     fn new(lists_files: bool) -> Self {
-        let inotify = || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
-        let watch = lists_files.then(|| Watch { inotify: inotify(), numbers: HashMap::new() });
         Self {
             process: std::process::id(),
             keys: BTreeSet::new(),
-            watch,
+            lists_files,
             files: HashMap::new(),
             written: HashSet::new(),
             is_complete: true,
@@ -141,7 +120,7 @@ impl BootFiles {
     fn record(&mut self, kind: Use, path: &Path) {
         // Relative ones are rare: PHP expands paths.
         let Ok(path) = std::path::absolute(path).map(|path| normalized(&path)) else { return };
-        if self.watch.is_none() || VIRTUAL.iter().any(|skipped| path.starts_with(skipped)) {
+        if !self.lists_files || VIRTUAL.iter().any(|skipped| path.starts_with(skipped)) {
             return;
         }
         match kind {
@@ -164,19 +143,12 @@ impl BootFiles {
             self.is_complete = false;
             return;
         }
-        let Some(watched) = (if kind == Kind::Listing { Some(&*path) } else { path.parent() }) else {
-            return;
-        };
-        let number = self.watch.as_mut().and_then(|watch| watch.add(watched));
         let Ok(state) = State::of(&path, kind) else { return };
         if kind != Kind::PathPart {
             self.add_parts(&path);
         }
-        let record = self.files.entry((path, kind)).or_insert(Record { state, watch: number });
         // What was read first decides; what did not exist then may be this start's own.
-        if record.state.is_none() {
-            *record = Record { state, watch: number };
-        }
+        self.files.entry((path, kind)).and_modify(|known| *known = known.or(state)).or_insert(state);
     }
 
     /// Adds the directories and symbolic links that a path consists of, up to one that is known.
@@ -195,25 +167,19 @@ impl BootFiles {
     }
 
     fn into_read(mut self) -> BootRead {
-        let files = self.watch.take().and_then(|watch| {
-            let list = self.list()?;
-            // Without an instance of its own, there is one without watches.
-            let inotify = watch.inotify.or_else(|| list.try_clone().ok())?;
-            Some((inotify, list))
-        });
-        let is_complete = self.is_complete && files.is_some();
+        let files = if self.lists_files { self.list() } else { None };
+        let is_complete = self.is_complete && (files.is_some() || !self.lists_files);
         BootRead { keys: self.keys.into_iter().collect(), is_complete, files }
     }
 
     fn list(&mut self) -> Option<OwnedFd> {
         let mut list = Vec::new();
-        for ((path, kind), record) in &self.files {
+        for ((path, kind), state) in &self.files {
             if self.written.contains(path) {
                 continue;
             }
             let path = path.as_os_str().as_bytes();
-            let (kind, state, watch) = (*kind, record.state, record.watch);
-            encode(&BootFile { path, kind, state, watch }, &mut list);
+            encode(&BootFile { path, kind: *kind, state: *state }, &mut list);
             if list.len() > LIST_BYTES_MAX {
                 self.is_complete = false;
                 return None;
@@ -223,29 +189,6 @@ impl BootFiles {
         let mut file = std::fs::File::from(memory);
         file.write_all(&list).and_then(|()| file.rewind()).ok()?;
         Some(file.into())
-    }
-}
-
-impl Watch {
-    /// Watches a directory; `None` if that is impossible, or it does not exist.
-    fn add(&mut self, directory: &Path) -> Option<i32> {
-        if let Some(number) = self.numbers.get(directory) {
-            return *number;
-        }
-        let flags = WatchFlags::CLOSE_WRITE
-            | WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::MOVED_FROM
-            | WatchFlags::MOVED_TO
-            | WatchFlags::ONLYDIR;
-        let number = match inotify::add_watch(self.inotify.as_ref()?, directory, flags) {
-            Ok(number) => Some(number),
-            // It may be created later.
-            Err(Errno::NOENT | Errno::NOTDIR) => return None,
-            Err(_) => None,
-        };
-        self.numbers.insert(directory.to_owned(), number);
-        number
     }
 }
 

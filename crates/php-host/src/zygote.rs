@@ -116,9 +116,8 @@ impl Zygote {
     pub(crate) fn report_files(&self, read: &BootRead) -> io::Result<()> {
         let BootRead { keys, is_complete, .. } = read;
         let event = Event::BootRead { keys: keys.clone(), is_complete: *is_complete };
-        let descriptors = read.files.as_ref();
-        let descriptors = descriptors.map(|(watch, list)| [watch.as_fd(), list.as_fd()]);
-        control::send(&self.control, &event, descriptors.as_ref().map_or(&[], |both| &both[..]))
+        let list = read.files.as_ref().map(|list| list.as_fd());
+        control::send(&self.control, &event, list.as_slice())
     }
 
     /// Reports that there will be no workers.

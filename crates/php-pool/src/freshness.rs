@@ -7,7 +7,7 @@
 //! number of them costs two starts at most; a retirement by a key counts for a start that has not told its keys
 //! yet.
 
-pub mod file_watch;
+mod file_watch;
 mod noise;
 mod pace;
 mod renewal;
@@ -20,6 +20,7 @@ use noise::Noise;
 use outboard_admin_api::status as api;
 use outboard_log::Wall;
 use outboard_reactor::{MailboxReceiver, MailboxSender, mailbox, now_ms};
+use rustix::fd::OwnedFd;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::PathBuf;
@@ -58,11 +59,13 @@ impl fmt::Display for Cause {
 
 /// What the start of a script has read.
 #[derive(Debug, Default)]
-pub struct BootRead {
+pub(crate) struct BootRead {
     /// The keys of other data.
-    pub keys: BTreeSet<String>,
-    /// The files, if they are watched.
-    pub files: Option<FileWatch>,
+    pub(crate) keys: BTreeSet<String>,
+    /// The list of files that the host has sent, until they are watched.
+    pub(crate) list: Option<OwnedFd>,
+    /// The files, once they are watched.
+    pub(crate) files: Option<FileWatch>,
 }
 
 /// See the module.
@@ -90,6 +93,8 @@ struct State {
     is_booting: bool,
     /// Retired while it was.
     noted_keys: BTreeSet<String>,
+    /// A file has changed after it was read.
+    changed_while_booting: Option<PathBuf>,
     /// Files change for so long that the present snapshot serves meanwhile; the last time that one did.
     files_changed_ms: Option<u64>,
     noise: Noise,
@@ -176,6 +181,65 @@ impl Freshness {
         self.send(LEAD, renewal::Step::Watched);
     }
 
+    /// The files of a start are watched. One of them may have changed since it was read.
+    pub(crate) fn watched(&self, pool: u64, files: FileWatch, changed: Option<PathBuf>) {
+        let mut state = self.state();
+        let Some(read) = state.reads.get_mut(&pool) else { return };
+        read.files = Some(files);
+        if let Some(path) = changed {
+            match state.current == Some(pool) {
+                true => self.file_changed(&mut state, path),
+                false => state.changed_while_booting = Some(path),
+            }
+        }
+    }
+
+    /// A start begins; the number that it is for.
+    pub(crate) fn begin_boot(&self) -> u64 {
+        let mut state = self.state();
+        state.pending = None;
+        state.is_booting = true;
+        state.noted_keys.clear();
+        state.changed_while_booting = None;
+        self.wanted.load(Ordering::SeqCst)
+    }
+
+    /// The start of a pool has ended. Returns what has changed meanwhile that it may have read before.
+    pub(crate) fn end_boot(&self, pool: Option<u64>) -> Option<Cause> {
+        let mut state = self.state();
+        state.is_booting = false;
+        let noted = std::mem::take(&mut state.noted_keys);
+        let changed = state.changed_while_booting.take().map(Cause::File);
+        let read = pool.and_then(|pool| state.reads.get(&pool));
+        let key = read.and_then(|read| noted.into_iter().find(|key| read.keys.contains(key)));
+        key.map(Cause::Key).or(changed)
+    }
+
+    /// The pool serves from now on.
+    pub(crate) fn set_current(&self, pool: Option<u64>) {
+        let mut state = self.state();
+        state.current = pool.or(state.current);
+        state.failed = None;
+        state.forget_others();
+    }
+
+    /// The pool could not be started.
+    pub(crate) fn set_failed(&self, pool: Option<u64>) {
+        let mut state = self.state();
+        state.failures += 1;
+        state.failed = pool;
+        state.forget_others();
+    }
+
+    /// What has changed during a start retires it, too.
+    pub(crate) fn retire_again(&self, cause: Cause) {
+        let mut state = self.state();
+        match cause {
+            Cause::File(path) => self.file_changed(&mut state, path),
+            cause => self.raise(&mut state, cause),
+        }
+    }
+
     /// For `outboard status`.
     pub(crate) fn status(&self) -> api::Snapshot {
         let state = self.state();
@@ -187,9 +251,10 @@ impl Freshness {
             failures: state.failures,
             last_cause: state.last.as_ref().map(|(cause, _)| cause.to_string()),
             last_at_s: state.last.as_ref().map(|(_, at)| at.unix_s()),
-            files: files.map_or(0, FileWatch::len) as u64,
+            files: files.map_or(0, FileWatch::count) as u64,
             watched_directories: files.map_or(0, FileWatch::directories) as u64,
             compared_files: files.map_or(0, |files| files.compared().len()) as u64,
+            unseen_files: files.map_or(0, FileWatch::unseen) as u64,
             keys: keys.unwrap_or_default(),
             held: self.held.load(Ordering::Relaxed) as u64,
         }
@@ -221,6 +286,11 @@ impl State {
 
     fn depends_on(&self, key: &str) -> bool {
         self.current_read().is_some_and(|read| read.keys.contains(key))
+    }
+
+    fn forget_others(&mut self) {
+        let kept = [self.current, self.failed];
+        self.reads.retain(|pool, _| kept.contains(&Some(*pool)));
     }
 
     /// A file that has changed since the present snapshot was taken, or since the last start failed.

@@ -1,11 +1,11 @@
 //! The files that the start of a script has read, as the host lists them for the gateway.
 //!
-//! The host writes the list to a file without a name ([`encode`]), and has the kernel watch the directories
-//! (inotify(7)); the gateway reads both. Invariants: a state was read before the script could read the file,
-//! so a file that has another state now may have been read differently; decoding checks every length.
+//! The host writes the list to a file without a name ([`encode`]); the gateway reads it, and watches the files.
+//! Invariants: a state was taken before the script could read the file, so a file that has another state now
+//! may have been read differently; decoding checks every length.
 //!
 //! ```text
-//!  u8 kind │ u8 exists │ i32 watch │ u64 device │ u64 inode │ u64 bytes │ i64 modified_ns │ u32 length │ path
+//!  u8 kind │ u8 exists │ u64 device │ u64 inode │ u64 bytes │ i64 modified_ns │ u32 length │ path
 //! ```
 
 use crate::corrupt::Corrupt;
@@ -28,9 +28,6 @@ pub struct BootFile<'a> {
     pub kind: Kind,
     /// `None`: it did not exist.
     pub state: Option<State>,
-    /// The number of the watch: of the directory that has the file, or of the listed directory itself;
-    /// `None`: the kernel does not report changes.
-    pub watch: Option<i32>,
 }
 
 /// What a start has used of a file.
@@ -95,7 +92,6 @@ pub fn encode(file: &BootFile<'_>, out: &mut Vec<u8>) {
     let state = file.state.unwrap_or_default();
     out.push(file.kind as u8);
     out.push(u8::from(file.state.is_some()));
-    out.extend_from_slice(&file.watch.unwrap_or(-1).to_le_bytes());
     out.extend_from_slice(&state.device.to_le_bytes());
     out.extend_from_slice(&state.inode.to_le_bytes());
     out.extend_from_slice(&state.bytes.to_le_bytes());
@@ -119,7 +115,6 @@ pub fn decode<'a>(rest: &mut &'a [u8]) -> Result<Option<BootFile<'a>>, Corrupt> 
         _ => return Err(Corrupt { what: "a file of an unknown kind" }),
     };
     let exists = take::<1>(rest)? != [0];
-    let watch = i32::from_le_bytes(take(rest)?);
     let state = State {
         device: u64::from_le_bytes(take(rest)?),
         inode: u64::from_le_bytes(take(rest)?),
@@ -129,8 +124,7 @@ pub fn decode<'a>(rest: &mut &'a [u8]) -> Result<Option<BootFile<'a>>, Corrupt> 
     let length = u32::from_le_bytes(take(rest)?) as usize;
     let (path, tail) = rest.split_at_checked(length).ok_or(TRUNCATED)?;
     *rest = tail;
-    let watch = (watch >= 0).then_some(watch);
-    Ok(Some(BootFile { path, kind, state: exists.then_some(state), watch }))
+    Ok(Some(BootFile { path, kind, state: exists.then_some(state) }))
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Corrupt> {
@@ -148,14 +142,12 @@ mod tests {
             path: b"/srv/app/index.php",
             kind: Kind::Contents,
             state: Some(State { device: 1, inode: u64::MAX, bytes: 7, modified_ns: -1 }),
-            watch: Some(3),
         },
-        BootFile { path: b"/srv/app/.env", kind: Kind::Contents, state: None, watch: None },
+        BootFile { path: b"/srv/app/.env", kind: Kind::Contents, state: None },
         BootFile {
             path: b"/srv/\xff",
             kind: Kind::PathPart,
             state: Some(State { device: 0, inode: 0, bytes: 0, modified_ns: 0 }),
-            watch: Some(0),
         },
     ];
 

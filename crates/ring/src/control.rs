@@ -231,8 +231,8 @@ pub enum Event {
         rewind: Option<Rewind>,
     },
     /// What the start of the script has read, before [`Event::Started`] or [`Event::StartFailed`] if the
-    /// script boots in the zygote. Carries two descriptors if files are listed: an inotify(7) instance that
-    /// watches them, and their list ([`crate::boot_files`]).
+    /// script boots in the zygote. Carries a descriptor if files are listed: their list
+    /// ([`crate::boot_files`]).
     BootRead {
         /// The keys of other data that it depends on.
         keys: Vec<String>,

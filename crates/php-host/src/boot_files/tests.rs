@@ -27,11 +27,11 @@ impl Drop for Directory {
     }
 }
 
-/// Path, kind, whether it exists, whether it is watched; of the files below a directory.
-type Listed = Vec<(String, Kind, bool, bool)>;
+/// Path, kind and whether it exists; of the files below a directory.
+type Listed = Vec<(String, Kind, bool)>;
 
 fn listed(boot: BootFiles, directory: &Directory) -> Listed {
-    let (_, list) = boot.into_read().files.expect("a list");
+    let list = boot.into_read().files.expect("a list");
     let mut text = Vec::new();
     fs::File::from(list).read_to_end(&mut text).unwrap();
     let mut rest = &text[..];
@@ -39,7 +39,7 @@ fn listed(boot: BootFiles, directory: &Directory) -> Listed {
     while let Some(file) = decode(&mut rest).unwrap() {
         let path = String::from_utf8(file.path.to_vec()).unwrap();
         if let Some(path) = path.strip_prefix(&format!("{}/", directory.0.display())) {
-            listed.push((path.to_owned(), file.kind, file.state.is_some(), file.watch.is_some()));
+            listed.push((path.to_owned(), file.kind, file.state.is_some()));
         }
     }
     listed.sort();
@@ -53,12 +53,12 @@ fn files_are_listed_with_the_directories_of_their_paths() {
     boot.record(Use::Reads, &directory.write("src/deep/a.php"));
     boot.record(Use::Includes, &directory.write("b.php"));
     let expected = [
-        ("b.php", Kind::Contents, true, true),
-        ("src", Kind::PathPart, true, true),
-        ("src/deep", Kind::PathPart, true, true),
-        ("src/deep/a.php", Kind::Contents, true, true),
+        ("b.php", Kind::Contents, true),
+        ("src", Kind::PathPart, true),
+        ("src/deep", Kind::PathPart, true),
+        ("src/deep/a.php", Kind::Contents, true),
     ];
-    let expected = expected.map(|(path, kind, is, watched)| (path.to_owned(), kind, is, watched));
+    let expected = expected.map(|(path, kind, exists)| (path.to_owned(), kind, exists));
     assert_eq!(listed(boot, &directory), expected);
 }
 
@@ -68,11 +68,11 @@ fn a_missing_file_is_listed_with_the_first_directory_that_is_missing() {
     let mut boot = BootFiles::new(true);
     boot.record(Use::Misses, &directory.0.join("config/local/.env"));
     let expected = [
-        ("config", Kind::PathPart, false, true),
-        ("config/local", Kind::PathPart, false, false),
-        ("config/local/.env", Kind::Contents, false, false),
+        ("config", Kind::PathPart, false),
+        ("config/local", Kind::PathPart, false),
+        ("config/local/.env", Kind::Contents, false),
     ];
-    let expected = expected.map(|(path, kind, is, watched)| (path.to_owned(), kind, is, watched));
+    let expected = expected.map(|(path, kind, exists)| (path.to_owned(), kind, exists));
     assert_eq!(listed(boot, &directory), expected);
 }
 
@@ -89,7 +89,7 @@ fn what_a_start_or_an_application_writes_is_not_listed() {
     boot.record(Use::Writes, &state);
     boot.record(Use::Reads, &directory.write("app.log"));
     boot.record(Use::Reads, Path::new("/proc/self/status"));
-    let expected = vec![("container.php".to_owned(), Kind::Contents, true, true)];
+    let expected = vec![("container.php".to_owned(), Kind::Contents, true)];
     assert_eq!(listed(boot, &directory), expected);
 }
 
@@ -106,16 +106,16 @@ fn names_of_one_file_are_one_entry() {
 }
 
 #[test]
-fn a_directory_whose_names_are_read_is_watched_itself() {
+fn a_directory_whose_names_are_read_is_listed() {
     let directory = Directory::new("boot-listing");
     directory.write("plugins/a.php");
     let mut boot = BootFiles::new(true);
     boot.record(Use::Lists, &directory.0.join("plugins"));
-    assert!(listed(boot, &directory).contains(&("plugins".into(), Kind::Listing, true, true)));
+    assert!(listed(boot, &directory).contains(&("plugins".into(), Kind::Listing, true)));
 }
 
 #[test]
-fn without_a_watch_only_keys_are_recorded() {
+fn without_a_list_only_keys_are_recorded() {
     let mut boot = BootFiles::new(false);
     boot.record(Use::Reads, Path::new("/etc/passwd"));
     boot.keys.insert("options".to_owned());

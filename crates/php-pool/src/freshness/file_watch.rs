@@ -1,15 +1,16 @@
 //! [`FileWatch`]: the files that the start of a script has read, and which of them have changed.
 //!
-//! Made of what the host sends: an inotify(7) instance with watches, which the app's own user could add, and
-//! the list of files. Called before each request. Invariants: without an event a check is one system call; an
-//! event of a file that nobody has read costs no more than reading it; a file has changed only if its state is
-//! not the one that the start has seen.
+//! Made of the list that the host sends; asked before each request. The directories of the files are watched by
+//! inotify(7). Files for which the kernel has no room are compared from time to time; those that this user cannot
+//! see are neither. Invariants: without an event a check is one system call; an event of a file that nobody has
+//! read costs no more than reading it; a file has changed only if its state is not the one that the start has
+//! seen; no other process has the inotify instance, so reading it never blocks.
 
-use outboard_ring::boot_files::{BootFile, Kind, LIST_BYTES_MAX, State, decode};
+use outboard_ring::boot_files::{Kind, LIST_BYTES_MAX, State, decode};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::inotify::{ReadFlags, Reader};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,117 +21,122 @@ use std::sync::Arc;
 
 /// As many events as the kernel queues (max_queued_events in inotify(7)); others are for the next check.
 const MAX_EVENTS: usize = 16 * 1024;
+/// The most directories of an app that are watched: the kernel's limit is one for all apps.
+const DIRECTORIES_MAX: usize = 20_000;
 
 /// See the module.
 #[derive(Debug)]
-pub struct FileWatch {
-    inotify: Arc<OwnedFd>,
-    /// Ordered by watch and name.
+pub(crate) struct FileWatch {
+    /// `None` if nothing is watched.
+    inotify: Option<Arc<OwnedFd>>,
+    /// By watch and name.
     watched: Box<[Watched]>,
-    /// Those whose changes the kernel does not report.
-    compared: Arc<[Compared]>,
+    compared: Arc<[SeenFile]>,
     directories: usize,
-    is_complete: bool,
+    unseen: usize,
     /// Whether the kernel has dropped events.
     has_lost: bool,
 }
 
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Watched {
-    watch: i32,
-    path: Box<Path>,
-    kind: Kind,
-    state: Option<Seen>,
-}
-
-/// A file whose state has to be compared from time to time.
+/// A file as the start has seen it.
 #[derive(Debug)]
-pub struct Compared {
+pub(crate) struct SeenFile {
     path: Box<Path>,
     kind: Kind,
+    /// `None`: it did not exist.
     state: Option<State>,
 }
 
-/// A state, for the order of files.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Seen(u64, u64, u64, i64);
+#[derive(Debug)]
+struct Watched {
+    watch: i32,
+    file: SeenFile,
+}
 
-impl From<State> for Seen {
-    fn from(state: State) -> Self {
-        Self(state.device, state.inode, state.bytes, state.modified_ns)
-    }
+/// How changes of the files of a directory are noticed.
+#[derive(Debug, Clone, Copy)]
+enum Method {
+    Watch(i32),
+    Compare,
+    /// It does not exist, which its parent's watch has to do with.
+    Missing,
 }
 
 impl FileWatch {
-    /// Reads what the host has sent, which is not trusted.
+    /// Reads the list that the host has sent, and watches the files on it. With the first one, if any, that has
+    /// changed since. Takes a system call for each: not for an event loop.
     ///
     /// # Errors
     /// The list is not one.
-    pub fn new(inotify: OwnedFd, list: OwnedFd, is_complete: bool) -> io::Result<Self> {
+    pub(crate) fn begin(list: OwnedFd) -> io::Result<(Self, Option<PathBuf>)> {
         let mut text = Vec::new();
-        File::from(list).take(LIST_BYTES_MAX as u64 + 1024).read_to_end(&mut text)?;
-        // The host's end has the same flags, so it is set here again.
-        rustix::io::ioctl_fionbio(&inotify, true)?;
+        File::from(list).take(LIST_BYTES_MAX as u64).read_to_end(&mut text)?;
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        let mut directories = Directories { inotify: inotify.as_ref(), methods: HashMap::new(), watched: 0 };
         let (mut watched, mut compared, mut rest) = (Vec::new(), Vec::new(), &text[..]);
+        let (mut changed, mut unseen) = (None, 0);
         while let Some(file) = decode(&mut rest).map_err(io::Error::other)? {
-            let BootFile { path, kind, state, watch } = file;
-            let path = Path::new(OsStr::from_bytes(path)).into();
-            match watch {
-                Some(watch) => {
-                    watched.push(Watched { watch, path, kind, state: state.map(Seen::from) });
+            let path = Path::new(OsStr::from_bytes(file.path)).into();
+            let file = SeenFile { path, kind: file.kind, state: file.state };
+            let method = file.directory().map_or(Method::Missing, |path| directories.watch(path));
+            // Compared after it is watched, so that no change is between the two.
+            match file.differs() {
+                Err(_) => {
+                    unseen += 1;
+                    continue;
                 }
-                // Below a directory that does not exist, whose appearance is noticed.
-                None if state.is_none() => {}
-                None => compared.push(Compared { path, kind, state }),
+                Ok(true) if changed.is_none() => changed = Some(file.path.to_path_buf()),
+                Ok(_) => {}
+            }
+            match method {
+                Method::Watch(watch) => watched.push(Watched { watch, file }),
+                Method::Compare => compared.push(file),
+                Method::Missing => {}
             }
         }
         watched.sort_unstable_by(|one, other| one.place().cmp(&other.place()));
-        let directories: BTreeSet<i32> = watched.iter().map(|file| file.watch).collect();
-        Ok(Self {
-            inotify: Arc::new(inotify),
+        let directories = directories.watched;
+        let watch = Self {
+            inotify: inotify.filter(|_| directories > 0).map(Arc::new),
             watched: watched.into(),
             compared: compared.into(),
-            directories: directories.len(),
-            is_complete,
+            directories,
+            unseen,
             has_lost: false,
-        })
+        };
+        Ok((watch, changed))
     }
 
     /// The number of files.
-    pub fn len(&self) -> usize {
-        self.watched.len() + self.compared.len()
-    }
-
-    /// Whether nothing is watched.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    pub(crate) fn count(&self) -> usize {
+        self.watched.len() + self.compared.len() + self.unseen
     }
 
     /// The number of watched directories.
-    pub fn directories(&self) -> usize {
+    pub(crate) fn directories(&self) -> usize {
         self.directories
     }
 
-    /// Whether the list has all files that were read.
-    pub fn is_complete(&self) -> bool {
-        self.is_complete
+    /// The number of files that this user cannot see.
+    pub(crate) fn unseen(&self) -> usize {
+        self.unseen
     }
 
     /// Readable when there are events.
-    pub(crate) fn events(&self) -> &Arc<OwnedFd> {
-        &self.inotify
+    pub(crate) fn events(&self) -> Option<&Arc<OwnedFd>> {
+        self.inotify.as_ref()
     }
 
     /// Files whose states have to be compared.
-    pub fn compared(&self) -> &Arc<[Compared]> {
+    pub(crate) fn compared(&self) -> &Arc<[SeenFile]> {
         &self.compared
     }
 
     /// A file that has changed since the start has read it, by the events since the last call.
-    pub fn changed(&mut self) -> Option<PathBuf> {
+    pub(crate) fn changed(&mut self) -> Option<PathBuf> {
+        let inotify = self.inotify.clone()?;
         let mut changed = None;
         let mut space = [MaybeUninit::uninit(); 4 * 1024];
-        let inotify = self.inotify.clone();
         let mut reader = Reader::new(inotify.as_fd(), &mut space);
         for _ in 0..MAX_EVENTS {
             match reader.next() {
@@ -146,53 +152,94 @@ impl FileWatch {
             }
         }
         if std::mem::take(&mut self.has_lost) {
-            changed = changed.or_else(|| self.differing());
+            let all = self.watched.iter();
+            changed = changed.or_else(|| first(all.map(|watched| &watched.file)));
         }
         changed
     }
 
     /// The file that an event of a watch is about, if it has changed.
     fn changed_by(&self, watch: i32, name: &[u8]) -> Option<PathBuf> {
-        let is_changed = |place| self.at(place).iter().find(|file| file.differs());
-        let changed = is_changed((watch, b"")).or_else(|| is_changed((watch, name)));
-        changed.map(|file| file.path.to_path_buf())
+        let listing = first(self.at((watch, b"")));
+        listing.or_else(|| if name.is_empty() { None } else { first(self.at((watch, name))) })
     }
 
     /// The files of one place.
-    fn at(&self, place: (i32, &[u8])) -> &[Watched] {
-        let first = self.watched.partition_point(|file| file.place() < place);
-        let end = self.watched.partition_point(|file| file.place() <= place);
-        &self.watched[first..end]
-    }
-
-    fn differing(&self) -> Option<PathBuf> {
-        self.watched.iter().find(|file| file.differs()).map(|file| file.path.to_path_buf())
+    fn at(&self, place: (i32, &[u8])) -> impl Iterator<Item = &SeenFile> {
+        let begin = self.watched.partition_point(|watched| watched.place() < place);
+        let end = self.watched.partition_point(|watched| watched.place() <= place);
+        self.watched[begin..end].iter().map(|watched| &watched.file)
     }
 }
 
 impl Watched {
-    fn name(&self) -> &[u8] {
-        self.path.file_name().unwrap_or_default().as_bytes()
-    }
-
+    /// A directory whose names were read is concerned by every event of its watch.
     fn place(&self) -> (i32, &[u8]) {
-        (self.watch, if self.kind == Kind::Listing { b"" } else { self.name() })
-    }
-
-    /// One that this user cannot see any more has changed, as far as is known.
-    fn differs(&self) -> bool {
-        let now = State::of(&self.path, self.kind);
-        now.map_or(true, |now| now.map(Seen::from) != self.state)
+        let name = self.file.path.file_name().unwrap_or_default().as_bytes();
+        (self.watch, if self.file.kind == Kind::Listing { b"" } else { name })
     }
 }
 
-/// A file whose state is another one. Takes a system call for each: not for an event loop.
-pub(crate) fn first_differing(files: &[Compared]) -> Option<PathBuf> {
-    let differs = |file: &&Compared| {
-        // One that this user cannot see is not compared.
-        State::of(&file.path, file.kind).is_ok_and(|now| now != file.state)
-    };
-    files.iter().find(differs).map(|file| file.path.to_path_buf())
+impl SeenFile {
+    /// The directory whose events tell of its changes.
+    fn directory(&self) -> Option<&Path> {
+        match self.kind {
+            Kind::Listing => Some(&self.path),
+            Kind::Contents | Kind::PathPart => self.path.parent(),
+        }
+    }
+
+    /// # Errors
+    /// This user cannot see it.
+    fn differs(&self) -> Result<bool, Errno> {
+        Ok(State::of(&self.path, self.kind)? != self.state)
+    }
+}
+
+/// The first that has changed. One that can be seen no more has, as far as is known.
+fn first<'a>(mut files: impl Iterator<Item = &'a SeenFile>) -> Option<PathBuf> {
+    files.find(|file| file.differs().unwrap_or(true)).map(|file| file.path.to_path_buf())
+}
+
+/// The first of these files that has changed. Not for an event loop.
+pub(crate) fn first_differing(files: &[SeenFile]) -> Option<PathBuf> {
+    first(files.iter())
+}
+
+struct Directories<'a> {
+    inotify: Option<&'a OwnedFd>,
+    methods: HashMap<PathBuf, Method>,
+    watched: usize,
+}
+
+impl Directories<'_> {
+    fn watch(&mut self, directory: &Path) -> Method {
+        if let Some(method) = self.methods.get(directory) {
+            return *method;
+        }
+        let method = self.add(directory);
+        self.watched += usize::from(matches!(method, Method::Watch(_)));
+        self.methods.insert(directory.to_owned(), method);
+        method
+    }
+
+    fn add(&self, directory: &Path) -> Method {
+        let flags = WatchFlags::CLOSE_WRITE
+            | WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MOVED_FROM
+            | WatchFlags::MOVED_TO
+            | WatchFlags::ONLYDIR;
+        let Some(inotify) = self.inotify.filter(|_| self.watched < DIRECTORIES_MAX) else {
+            return Method::Compare;
+        };
+        match inotify::add_watch(inotify, directory, flags) {
+            Ok(number) => Method::Watch(number),
+            Err(Errno::NOENT | Errno::NOTDIR) => Method::Missing,
+            // The kernel has no more of them, or this user may not list the directory.
+            Err(_) => Method::Compare,
+        }
+    }
 }
 
 #[cfg(test)]

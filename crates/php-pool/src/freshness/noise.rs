@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A file that changes so often within [`INTERVAL_MS`] is ignored.
-const CHANGES_MAX: u32 = 10;
+const CHANGES_MAX: u32 = 20;
 const INTERVAL_MS: u64 = 60_000;
 /// For so long.
 const IGNORED_MS: u64 = 600_000;
@@ -52,6 +52,11 @@ impl Noise {
             return false;
         }
         true
+    }
+
+    /// Whether there are such.
+    pub(super) fn has_news(&self) -> bool {
+        !self.news.is_empty()
     }
 
     /// Files that are ignored from now on.

@@ -4,7 +4,7 @@
 //! siblings of. Invariants: one start is under way at a time; after the first change of a file it waits until
 //! files have not changed for a moment; a start that fails changes nothing, and is tried again.
 
-use super::file_watch::first_differing;
+use super::file_watch::{FileWatch, first_differing};
 use super::pace::Pace;
 use super::seat::{PoolSeat, Renewing};
 use super::{Cause, Freshness, LEAD};
@@ -13,7 +13,7 @@ use outboard_log::Level;
 use outboard_reactor::{
     Interest, MailboxReceiver, Source, blocking, now_ms, sleep, spawn, with_deadline,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,6 +30,13 @@ const DEPLOYMENT_MAX_MS: u64 = 120_000;
 const CHECK_MS: u64 = 100;
 /// The interval of comparisons of files whose changes the kernel does not report.
 const COMPARE_MS: u64 = 2_000;
+
+/// Events of files are handled no more often than this without requests.
+const EVENTS_PAUSE_MS: u64 = 20;
+
+/// So often in a row requests wait for the next start, since something has changed during the last one. A start
+/// may change what it has read itself.
+const OUTDATED_MAX: u32 = 2;
 
 /// What the tasks of the seats tell each other.
 #[derive(Debug)]
@@ -50,7 +57,8 @@ pub(super) enum Step {
 pub(super) async fn follow(seat: Rc<PoolSeat>, steps: MailboxReceiver<Step>) {
     let Some(renewing) = seat.renewing() else { return };
     if renewing.thread == LEAD {
-        return Lead { seat: &seat, renewing, steps, pace: RefCell::default() }.run().await;
+        let (pace, outdated_in_a_row) = (RefCell::default(), Cell::new(0));
+        return Lead { seat: &seat, renewing, steps, pace, outdated_in_a_row }.run().await;
     }
     while !renewing.is_over() {
         match steps.next().await {
@@ -78,6 +86,8 @@ struct Lead<'a> {
     renewing: &'a Renewing,
     steps: MailboxReceiver<Step>,
     pace: RefCell<Pace>,
+    /// Starts that were out of date when they were complete.
+    outdated_in_a_row: Cell<u32>,
 }
 
 impl Lead<'_> {
@@ -109,46 +119,100 @@ impl Lead<'_> {
     /// Waits for a retirement; `None` at the end of the seat.
     async fn next_cause(&self) -> Option<Cause> {
         loop {
+            self.watch_files().await;
             self.report();
             let events = self.events();
-            let retry_ms = self.pace.borrow().retry_ms();
-            let compare_ms = self.has_compared().then(|| now_ms() + COMPARE_MS);
-            let until_ms = retry_ms.into_iter().chain(compare_ms).min().unwrap_or(u64::MAX);
-            let woken = poll_fn(|context| {
-                if self.is_over() || self.freshness().state().pending.is_some() {
-                    return Poll::Ready(());
+            while !self.has_news() {
+                let retry_ms = self.pace.borrow().retry_ms();
+                let compare_ms = self.has_compared().then(|| now_ms() + COMPARE_MS);
+                let until_ms = retry_ms.into_iter().chain(compare_ms).min().unwrap_or(u64::MAX);
+                if with_deadline(until_ms, self.woken(events.as_ref())).await.is_ok() {
+                    continue;
                 }
-                let step = self.steps.poll_next(context).map(drop);
-                let event = events.as_ref().map_or(Poll::Pending, Source::poll_readable);
-                if event.is_ready() {
-                    self.freshness().check_files();
-                    events.iter().for_each(Source::clear_readable);
+                if retry_ms.is_some_and(|at_ms| at_ms <= now_ms()) {
+                    return Some(Cause::Retry);
                 }
-                if event.is_ready() { event } else { step }
-            });
-            let is_late = with_deadline(until_ms, woken).await.is_err();
+                self.compare().await;
+            }
             if self.is_over() {
                 return None;
             }
             if let Some(cause) = self.freshness().state().pending.clone() {
                 return Some(cause);
             }
-            if is_late && retry_ms.is_some_and(|at_ms| at_ms <= now_ms()) {
-                return Some(Cause::Retry);
+        }
+    }
+
+    /// Whether there is something to be done.
+    fn has_news(&self) -> bool {
+        let state = self.freshness().state();
+        let has_list = state.reads.values().any(|read| read.list.is_some());
+        let has_news = state.pending.is_some() || has_list || state.noise.has_news();
+        drop(state);
+        has_news || self.is_over()
+    }
+
+    /// Waits for a step or for events of files, which are handled.
+    async fn woken(&self, events: Option<&Source>) {
+        let has_events = poll_fn(|context| {
+            if self.steps.poll_next(context).is_ready() {
+                return Poll::Ready(false);
             }
-            if is_late {
-                self.compare().await;
+            events.map_or(Poll::Pending, Source::poll_readable).map(|()| true)
+        });
+        if has_events.await {
+            events.iter().for_each(|events| events.clear_readable());
+            self.freshness().check_files();
+            // Files that do not matter may change all the time, and requests check by themselves.
+            sleep(EVENTS_PAUSE_MS).await;
+        }
+    }
+
+    /// Watches the files of starts that have been reported.
+    async fn watch_files(&self) {
+        loop {
+            let next = {
+                let mut state = self.freshness().state();
+                state.reads.iter_mut().find_map(|(pool, read)| Some((*pool, read.list.take()?)))
+            };
+            let Some((pool, list)) = next else { return };
+            match blocking(move || FileWatch::begin(list)).await {
+                Ok((files, changed)) => {
+                    self.report_files(&files);
+                    self.freshness().watched(pool, files, changed);
+                }
+                Err(error) => {
+                    self.log(Level::Error, &format!("changes of files are not noticed: {error}"));
+                }
             }
         }
     }
 
-    /// The events of the present watch. A descriptor of its own: it is closed with this.
+    fn report_files(&self, files: &FileWatch) {
+        let (all, compared, unseen) = (files.count(), files.compared().len(), files.unseen());
+        if compared > 0 {
+            let text = format!(
+                "the kernel does not report changes of {compared} of the {all} files that the start of the script \
+                 has read, so they are compared every two seconds: is fs.inotify.max_user_watches too small?"
+            );
+            self.log(Level::Warn, &text);
+        }
+        if unseen > 0 {
+            let text = format!(
+                "changes of {unseen} of the {all} files that the start of the script has read are not noticed, \
+                 since the user of the server cannot see them"
+            );
+            self.log(Level::Warn, &text);
+        }
+    }
+
+    /// The events of the present watch, by a descriptor of its own.
     fn events(&self) -> Option<Source> {
-        let state = self.freshness().state();
-        let files = state.current_read()?.files.as_ref()?;
-        // Without directories it is no inotify instance.
-        let events = (files.directories() > 0).then(|| files.events().try_clone().ok())??;
-        drop(state);
+        let events = {
+            let state = self.freshness().state();
+            let files = state.current_read()?.files.as_ref()?;
+            files.events()?.try_clone().ok()?
+        };
         Source::new(events, Interest::Read).ok()
     }
 
@@ -251,64 +315,36 @@ impl Lead<'_> {
 
     /// Starts a pool on each thread, and changes to them.
     async fn renew(&self, cause: &Cause) {
-        let (freshness, began_ms) = (self.freshness(), now_ms());
-        let number = {
-            let mut state = freshness.state();
-            state.pending = None;
-            state.is_booting = true;
-            state.noted_keys.clear();
-            freshness.wanted.load(std::sync::atomic::Ordering::SeqCst)
-        };
+        let (number, began_ms) = (self.freshness().begin_boot(), now_ms());
         let outcome = self.start_all(number).await;
-        let (pool, is_outdated) = {
-            let mut state = freshness.state();
-            state.is_booting = false;
-            (self.seat.candidate(), self.is_outdated(&mut state))
-        };
+        self.watch_files().await;
+        let candidate = self.seat.candidate();
+        let outdated = self.freshness().end_boot(candidate);
         self.pace.borrow_mut().ended(began_ms, now_ms(), outcome.is_ok());
+        let is_tried_again = outdated.is_some() && self.outdated_in_a_row.get() < OUTDATED_MAX;
+        self.outdated_in_a_row.update(|count| if outdated.is_some() { count + 1 } else { 0 });
         match outcome {
-            // Data have changed while it started, of which it was not known that it reads them. Requests go on
-            // waiting for the next.
-            Ok(()) if is_outdated => {
-                let mut state = freshness.state();
-                freshness.raise(&mut state, cause.clone());
-                drop(state);
-                self.settle(0, false);
-            }
+            // Requests go on waiting, for the next.
+            Ok(()) if is_tried_again => self.settle(0, false),
             Ok(()) => {
-                {
-                    let mut state = freshness.state();
-                    state.current = pool.or(state.current);
-                    state.failed = None;
-                    let current = state.current;
-                    state.reads.retain(|pool, _| Some(*pool) == current);
-                }
+                self.freshness().set_current(candidate);
                 self.settle(number, true);
                 let took_ms = now_ms() - began_ms;
-                self.log(Level::Info, &format!("a new snapshot serves after {took_ms} ms: {cause}"));
+                let text = format!("a new snapshot serves after {took_ms} ms: {cause}");
+                self.log(Level::Info, &text);
             }
             Err(why) => {
-                {
-                    let mut state = freshness.state();
-                    state.failures += 1;
-                    state.failed = pool;
-                    let kept = [state.current, pool];
-                    state.reads.retain(|pool, _| kept.contains(&Some(*pool)));
-                }
+                self.freshness().set_failed(candidate);
                 self.settle(number, false);
-                self.log(
-                    Level::Error,
-                    &format!("the retired snapshot goes on serving, since no new one starts ({cause}): {why}"),
+                let text = format!(
+                    "the retired snapshot ({cause}) goes on serving, since no new one starts: {why}"
                 );
+                self.log(Level::Error, &text);
             }
         }
-    }
-
-    /// Whether what was retired during the start is what it has read.
-    fn is_outdated(&self, state: &mut super::State) -> bool {
-        let noted = std::mem::take(&mut state.noted_keys);
-        let read = self.seat.candidate().and_then(|pool| state.reads.get(&pool));
-        read.is_some_and(|read| noted.iter().any(|key| read.keys.contains(key)))
+        if let Some(outdated) = outdated {
+            self.freshness().retire_again(outdated);
+        }
     }
 
     async fn start_all(&self, number: u64) -> Result<(), String> {

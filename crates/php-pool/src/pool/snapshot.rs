@@ -2,13 +2,10 @@
 //!
 //! Called by the manager for the zygote's report, and by the [seat](crate::freshness::seat) of the pool.
 
-use super::Pool;
-use crate::freshness::file_watch::FileWatch;
+use super::{Phase, Pool};
 use crate::freshness::{BootRead, Freshness};
 use outboard_admin_api::status as api;
 use outboard_log::Level;
-use rustix::fd::OwnedFd;
-use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -59,42 +56,19 @@ impl Pool {
         let freshness = self.freshness.borrow().clone();
         let Some(freshness) = freshness else { return };
         let descriptors = self.zygote.borrow().as_ref().map(|zygote| zygote.take_descriptors());
-        let files = match <[OwnedFd; 2]>::try_from(descriptors.unwrap_or_default()) {
-            Ok([inotify, list]) => {
-                let files = FileWatch::new(inotify, list, is_complete);
-                let report = |error: &io::Error| {
-                    self.log(Level::Error, &format!("changes of files are not noticed: {error}"));
-                };
-                files.inspect_err(report).ok()
-            }
-            Err(_) => None,
-        };
-        if let Some(files) = &files {
-            self.report_files(files);
-        }
-        let keys = keys.into_iter().collect();
-        freshness.booted(self.id, BootRead { keys, files });
-    }
-
-    fn report_files(&self, files: &FileWatch) {
-        let compared = files.compared().len();
-        if compared > 0 {
-            let text = format!(
-                "the kernel does not report changes of {compared} of the {} files that the start of the script \
-                 has read, so they are compared every two seconds: is fs.inotify.max_user_watches or \
-                 max_user_instances too small?",
-                files.len()
-            );
-            self.log(Level::Warn, &text);
-        }
-        if !files.is_complete() {
+        if !is_complete {
             let text = "the start of the script reads more files than can be watched: changes of some are \
                         not noticed";
             self.log(Level::Warn, text);
         }
+        let list = descriptors.and_then(|mut descriptors| descriptors.pop());
+        let keys = keys.into_iter().collect();
+        freshness.booted(self.id, BootRead { keys, list, files: None });
     }
 
     pub(super) fn snapshot_status(&self) -> Option<api::Snapshot> {
-        self.freshness.borrow().as_ref().map(|freshness| freshness.status())
+        let is_current = self.phase.get() != Phase::Retiring;
+        let freshness = self.freshness.borrow();
+        freshness.as_ref().filter(|_| is_current).map(|freshness| freshness.status())
     }
 }
