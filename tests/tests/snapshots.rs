@@ -148,6 +148,35 @@ fn a_worker_that_dies_costs_one_answer() {
 }
 
 #[test]
+fn a_changed_file_is_seen_by_the_next_request() {
+    let site = serving("");
+    let first = boot(&site, &to("a.test", "/"));
+    let part = site.docroot().app().root.join("part.php");
+    for number in 2..6 {
+        std::fs::write(&part, format!("<?php const PART = {number};")).unwrap();
+        assert_eq!(ask(&site, &to("a.test", "/"))["part"], number);
+    }
+    let again = boot(&site, &to("a.test", "/"));
+    assert_eq!(again["part"], 5);
+    assert_ne!(again["pid"], first["pid"]);
+    // What cannot be booted is handled as in classic mode, with its error.
+    std::fs::write(&part, "<?php no_such_function();").unwrap();
+    for _ in 0..5 {
+        site.client().send(&to("a.test", "/")).expect(500);
+    }
+    std::fs::write(&part, "<?php const PART = 7;").unwrap();
+    eventually("it is mended", || site.client().send(&to("a.test", "/")).status == 200);
+    assert_eq!(boot(&site, &to("a.test", "/"))["part"], 7);
+    site.docroot().put("note.txt", "no part of the boot");
+    let pid = ask(&site, &to("a.test", "/"))["pid"].clone();
+    assert_eq!(ask(&site, &to("a.test", "/"))["pid"], pid);
+    assert!(site.command("snapshot", &["retire"]).status.success());
+    let answer = ask(&site, &to("a.test", "/"));
+    assert_eq!(answer["is_snapshot"], false, "while it boots: {answer}");
+    assert_ne!(boot(&site, &to("a.test", "/"))["pid"], pid);
+}
+
+#[test]
 fn snapshots_can_be_turned_off() {
     let site = serving("[app.site.pool]\nmax_snapshots = 0");
     for _ in 0..50 {

@@ -239,6 +239,32 @@ pub struct Rewind {
     pub snapshot_bytes: u64,
 }
 
+/// The memory of a booted script, of which the workers of an app are forks. It is renewed when something has
+/// changed that the start of the script had read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Snapshot {
+    /// How often it was retired.
+    pub retired: u64,
+    /// How often no new one could be started, so that the retired one went on serving.
+    pub failures: u64,
+    /// Why it was retired last: a file, a key, a script, an administrator.
+    pub last_cause: Option<String>,
+    /// When, in seconds since 1970.
+    pub last_at_s: Option<u64>,
+    /// Files and directories that its start has read.
+    pub files: u64,
+    /// Watched directories (inotify).
+    pub watched_directories: u64,
+    /// Of the files: those whose changes the kernel cannot report, and which are compared every two seconds.
+    pub compared_files: u64,
+    /// Of the files: those that the server's user cannot see, so that their changes are not noticed.
+    pub unseen_files: u64,
+    /// Keys of other data that its start has read.
+    pub keys: Vec<String>,
+    /// Requests that wait for a new one.
+    pub held: u64,
+}
+
 /// The workers of an app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pool {
@@ -251,6 +277,9 @@ pub struct Pool {
     /// How workers are rewound. Without it, a worker with isolation `rewind` handles one request, since the
     /// system permits nothing else.
     pub rewind: Option<Rewind>,
+    /// With isolation `fork` or `rewind`: how its snapshot is kept up to date.
+    #[serde(default)]
+    pub snapshot: Option<Snapshot>,
     /// Requests that a worker may handle at a time.
     pub concurrency: usize,
     /// `starting`, `serving`, `crashing` when every request kills its worker, `retiring` or `gone`.

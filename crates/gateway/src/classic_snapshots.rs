@@ -15,13 +15,12 @@ mod script;
 mod testing;
 mod threads;
 
-use crate::logs::Logs;
+use crate::pool_starter::PoolStarter;
 use outboard_admin_api::status as api;
-use outboard_buffer::Account;
-use outboard_log::{Event, Level};
-use outboard_php_pool::pool::operations::{ForwardedOperations, Operations};
-use outboard_php_pool::pool::{Pool, PoolSettings};
-use outboard_php_pool::{RecentSlow, Rings};
+use outboard_log::{ErrorLog, Event, Level};
+use outboard_php_pool::freshness::Snapshots;
+use outboard_php_pool::freshness::seat::{PoolList, PoolSeat};
+use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
 use outboard_reactor::{MailboxReceiver, now_ms, spawn};
 use outboard_ring::control::RequestRead;
 use outboard_ring::request::{Field, RequestView, peek};
@@ -58,17 +57,18 @@ pub(crate) struct ClassicSnapshots {
     /// How many have booted, for their names.
     boots: Cell<u64>,
     is_retired: Cell<bool>,
+    /// The list that the pools join.
+    lists: RefCell<Option<PoolList>>,
 }
 
-/// What a pool needs beside its settings.
+/// What it needs beside the settings.
 #[derive(Debug)]
 pub(crate) struct Surroundings {
-    pub(crate) rings: Rc<Rings>,
-    pub(crate) logs: Rc<Logs>,
-    pub(crate) slow: Rc<RecentSlow>,
-    /// Those of this thread.
-    pub(crate) operations: Rc<dyn Operations>,
-    pub(crate) memory: Rc<Account>,
+    pub(crate) starter: Rc<PoolStarter>,
+    pub(crate) log: Rc<ErrorLog>,
+    /// All snapshots of the app, for retirements.
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) drain_timeout_ms: u64,
     pub(crate) threads: Arc<SnapshotThreads>,
     /// The place of this thread.
     pub(crate) index: usize,
@@ -92,6 +92,7 @@ impl ClassicSnapshots {
             booted_ms: Cell::new(None),
             boots: Cell::new(0),
             is_retired: Cell::new(false),
+            lists: RefCell::default(),
         });
         if let Some(receiver) = receiver {
             spawn(follow(Rc::downgrade(&snapshots), receiver));
@@ -99,9 +100,8 @@ impl ClassicSnapshots {
         snapshots
     }
 
-    /// The pool of a snapshot for a request with this frame. `classic`, the app's pool, knows which scripts
-    /// take one.
-    pub(crate) fn pool_for(self: &Rc<Self>, classic: &Pool, frame: &[u8]) -> Option<Rc<Pool>> {
+    /// The snapshot for a request with this frame. `classic`, the app's pool, knows which scripts take one.
+    pub(crate) fn seat_for(self: &Rc<Self>, classic: &Pool, frame: &[u8]) -> Option<Rc<PoolSeat>> {
         let mut scripts = self.scripts.borrow_mut();
         if scripts.is_empty() && !classic.knows_snapshots() {
             return None;
@@ -115,7 +115,7 @@ impl ClassicSnapshots {
         }
         let request = RequestView::decode(frame).ok()?;
         match scripts.get_mut(name)?.choose(&request, &self.constants, now_ms()) {
-            Choice::Snapshot(pool) => Some(pool),
+            Choice::Snapshot(seat) => Some(seat),
             Choice::Classic => None,
             Choice::Boot(boot) => {
                 let file = str::from_utf8(request.field(Field::ScriptFilename)).ok()?;
@@ -177,29 +177,31 @@ impl ClassicSnapshots {
         let (around, boot) = (&self.surroundings, &shared.boot);
         let (file, request) = (boot.file.clone(), boot.request.clone());
         let settings = self.settings.of_snapshot(&shared.title, file, request);
-        let (error, slow) = (around.logs.error.clone(), around.logs.slow.clone());
-        let shard = shared.shards.place(around.index);
-        let pool = Pool::start(settings, shard.clone(), error, slow, around.rings.clone());
-        pool.set_recent_slow(around.slow.clone());
-        pool.set_memory(around.memory.clone());
-        let operations = around.operations.clone();
-        pool.set_operations(match around.index {
-            LEAD => operations,
-            _ => ForwardedOperations::before(operations, shard),
+        let starter = around.starter.clone();
+        let start = move |shard: Shard| starter.start(settings.clone(), shard);
+        let pool = start(shared.shards.place(around.index));
+        let (freshness, drain_ms) = (shared.freshness.clone(), around.drain_timeout_ms);
+        if around.index == LEAD {
+            around.snapshots.add(&freshness);
+        }
+        let seat = PoolSeat::renewed(pool.clone(), around.index, freshness, drain_ms, start);
+        self.lists.borrow().iter().for_each(|pools| {
+            seat.list_pools_in(pools);
+            pools.borrow_mut().push(pool.clone());
         });
         let script = scripts.entry(boot.script.clone()).or_default();
-        script.add(shared.clone(), pool.clone());
+        script.add(shared.clone(), seat.clone());
         if self.is_retired.get() {
-            pool.retire(0);
+            seat.retire(0);
         }
-        spawn(self.clone().watch(shared, pool));
+        spawn(self.clone().watch(shared, seat));
     }
 
     /// Ends this thread's part of a snapshot, once its requests are finished.
     fn end(&self, scripts: &mut HashMap<Box<[u8]>, Script>, shared: &Arc<SharedSnapshot>) {
         let script = scripts.get_mut(&shared.boot.script);
         if let Some(snapshot) = script.and_then(|script| script.take(shared)) {
-            snapshot.pool.retire(self.settings.deadline_ms);
+            snapshot.seat.retire(self.surroundings.drain_timeout_ms);
         }
     }
 
@@ -214,7 +216,8 @@ impl ClassicSnapshots {
     }
 
     /// Waits until a snapshot can be used, or not.
-    async fn watch(self: Rc<Self>, shared: Arc<SharedSnapshot>, pool: Rc<Pool>) {
+    async fn watch(self: Rc<Self>, shared: Arc<SharedSnapshot>, seat: Rc<PoolSeat>) {
+        let pool = seat.pool();
         let why = match pool.ready().await {
             Err(error) => Some(error.message),
             Ok(()) if !pool.is_rewinding() => {
@@ -224,7 +227,7 @@ impl ClassicSnapshots {
         };
         let mut scripts = self.scripts.borrow_mut();
         let Some(script) = scripts.get_mut(&shared.boot.script) else { return };
-        let useless = || script.booted(&pool).map(|read| useless_because(&read));
+        let useless = || script.booted(&shared).map(|read| useless_because(&read));
         let title = &shared.title;
         let Some(why) = why.or_else(useless) else {
             let reads: Vec<_> = script.reads().iter().map(place).collect();
@@ -238,11 +241,11 @@ impl ClassicSnapshots {
             };
             return self.log(Level::Info, &text);
         };
-        if !pool.is_retired() {
+        if !self.is_retired.get() {
             self.log(Level::Warn, &format!("{title} is not booted once: {why}"));
         }
-        script.refuse(&pool, why, now_ms());
-        pool.retire(0);
+        script.refuse(&shared, why, now_ms());
+        seat.retire(0);
     }
 
     /// Of all threads one says it.
@@ -251,22 +254,22 @@ impl ClassicSnapshots {
             return;
         }
         let event = Event { app: Some(&self.settings.app), text, ..Event::default() };
-        self.surroundings.logs.error.write(level, event);
+        self.surroundings.log.write(level, event);
+    }
+
+    /// Sets the list that its pools join.
+    pub(crate) fn list_pools_in(&self, pools: &PoolList) {
+        self.lists.replace(Some(pools.clone()));
     }
 
     /// The app is retired: there are no new snapshots, and those that there are end once their requests are
     /// finished, or this time has passed.
     pub(crate) fn retire(&self, drain_timeout_ms: u64) {
         self.is_retired.set(true);
-        self.pools().iter().for_each(|pool| pool.retire(drain_timeout_ms));
-        self.surroundings.threads.send(self.surroundings.index, Message::Close);
-    }
-
-    /// The pools of all snapshots.
-    pub(crate) fn pools(&self) -> Vec<Rc<Pool>> {
         let scripts = self.scripts.borrow();
         let all = scripts.values().flat_map(|script| &script.snapshots);
-        all.map(|snapshot| snapshot.pool.clone()).collect()
+        all.for_each(|snapshot| snapshot.seat.retire(drain_timeout_ms));
+        self.surroundings.threads.send(self.surroundings.index, Message::Close);
     }
 
     /// The scripts, for `outboard status` and `outboard doctor`; on the lead, which has them all.
@@ -277,7 +280,11 @@ impl ClassicSnapshots {
             .map(|(name, script)| api::SnapshotScript {
                 app: self.settings.app.clone(),
                 script: String::from_utf8_lossy(name).into_owned(),
-                snapshots: script.snapshots.iter().filter(|one| one.pool.is_serving()).count(),
+                snapshots: script
+                    .snapshots
+                    .iter()
+                    .filter(|one| one.seat.pool().is_serving())
+                    .count(),
                 refused_because: script.refusal.as_ref().map(|refusal| refusal.why.clone()),
                 reads: script.reads().into_iter().map(api_read).collect(),
             })

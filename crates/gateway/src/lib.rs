@@ -53,6 +53,7 @@ mod options;
 mod origin;
 mod origin_response;
 mod page_cache;
+mod pool_starter;
 mod prefetch;
 mod privileges;
 mod proxy;
@@ -67,6 +68,8 @@ pub mod server_event;
 mod server_link;
 mod server_timing;
 mod shards;
+mod snapshot_admin;
+mod snapshot_operations;
 mod status;
 mod streams;
 #[cfg(test)]

@@ -105,6 +105,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: OpcacheAction,
     },
+    /// Have booted scripts start anew, of whose memory workers are forks.
+    Snapshot {
+        #[command(subcommand)]
+        action: SnapshotAction,
+    },
     /// Show the certificates that a server obtains itself: names, issuers, times and errors.
     Certificates(AdminArguments),
     /// Have this machine trust the local authority, whose certificates are for development.
@@ -446,6 +451,20 @@ pub(crate) struct BanArguments {
     pub(crate) reason: Option<String>,
     #[command(flatten)]
     pub(crate) admin: AdminArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SnapshotAction {
+    /// Requests that begin after this command are served by new snapshots. Those in progress finish.
+    Retire {
+        /// Only those of this app [default: of all].
+        app: Option<String>,
+        /// Only those that depend on this key (Outboard\snapshot_depends).
+        #[arg(long)]
+        key: Option<String>,
+        #[command(flatten)]
+        admin: AdminArguments,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -81,6 +81,13 @@ void outboard_opcache_show(void);
 /* opcache_users.c */
 void outboard_opcache_users_startup(void);
 
+/* boot_files.c */
+void outboard_boot_files_end(void);
+
+/* snapshot.c */
+enum { OUTBOARD_SNAPSHOT_KEY_MAX = 200 };
+extern const zend_function_entry outboard_snapshot_functions[];
+
 /* page_cache.c */
 extern const zend_function_entry outboard_page_cache_functions[];
 

@@ -26,6 +26,7 @@ void outboard_begin_handling(void)
 	php_output_end_all();
 	/* Otherwise each fork would print the buffer's contents. */
 	fflush(stdout);
+	outboard_boot_files_end();
 	outboard_request_state_end_boot();
 	outboard_reset_baseline();
 	outboard_rewind_mark();
@@ -287,6 +288,9 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 				outboard_request_reads_begin();
 			}
 			boot(script);
+			if (!is_handling) {
+				outboard_boot_files_end();
+			}
 			if (outboard_is_child) {
 				outboard_child_end();
 			}

@@ -12,6 +12,7 @@ use crate::link::Link;
 use crate::poller::now_us;
 use crate::process;
 use crate::purge;
+use crate::retirement;
 use crate::rewind::{self, Irreversible, Rewind};
 use crate::streams::Received;
 use outboard_ring::channel::WaitCall;
@@ -176,6 +177,15 @@ impl RunningScript {
     /// Whether this is a zygote before the snapshot.
     pub(crate) fn is_forking(&self) -> bool {
         self.forking.is_some() && self.program.is_none()
+    }
+
+    /// In a zygote before the snapshot: reports what the script has read until now.
+    pub(crate) fn end_boot(&mut self) {
+        if self.program.is_none()
+            && let Some(forking) = &mut self.forking
+        {
+            forking.report_files();
+        }
     }
 
     /// In a zygote: forks workers until it is stopped, and returns true in each of them. In a worker that was
@@ -402,6 +412,12 @@ impl RunningScript {
     pub(crate) fn purge(&mut self, request: Tag, call: &PurgeCall<'_>) -> Option<u64> {
         let events = self.events.as_ref()?;
         purge::through(&mut events.link.borrow_mut(), request, call)
+    }
+
+    /// Retires the app's snapshots that depend on a key; empty: all. `None` in a zygote, which has no gateway.
+    pub(crate) fn retire_snapshot(&mut self, request: Tag, key: &[u8]) -> Option<u64> {
+        let events = self.events.as_ref()?;
+        retirement::through(&mut events.link.borrow_mut(), request, key)
     }
 
     /// Makes a call about a raw connection; false if there is no gateway.

@@ -8,6 +8,7 @@
 mod siblings;
 
 use crate::affinity::Affinity;
+use crate::boot_files::BootRead;
 use crate::child_exits::ChildExits;
 use crate::worker_fds::WorkerFds;
 use crate::{backtrace, descendants, engine, exit, process};
@@ -118,6 +119,14 @@ impl Zygote {
         if let Event::Started { request_reads, .. } = &mut self.started {
             request_reads.push(read);
         }
+    }
+
+    /// Reports what the start of the script has read.
+    pub(crate) fn report_files(&self, read: &BootRead) -> io::Result<()> {
+        let BootRead { keys, is_complete, .. } = read;
+        let event = Event::BootRead { keys: keys.clone(), is_complete: *is_complete };
+        let list = read.files.as_ref().map(|list| list.as_fd());
+        control::send(&self.control, &event, list.as_slice())
     }
 
     /// Reports that there will be no workers.

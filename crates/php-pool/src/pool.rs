@@ -25,6 +25,7 @@ mod routes;
 mod settings;
 mod shards;
 mod siblings;
+mod snapshot;
 mod snapshot_scripts;
 mod status;
 #[cfg(any(test, feature = "testing"))]
@@ -35,6 +36,7 @@ mod worker;
 mod worker_output;
 
 use crate::exchange::Exchange;
+use crate::freshness::Freshness;
 use crate::recent_slow::RecentSlow;
 use crate::rings::Rings;
 use activity::ActiveSlots;
@@ -57,6 +59,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use worker::Worker;
 
@@ -138,6 +141,8 @@ pub struct Pool {
     /// Reused for each completion.
     completion_buffer: RefCell<Vec<u8>>,
     operations: RefCell<Rc<dyn Operations>>,
+    /// The state of its snapshot, if that is renewed.
+    freshness: RefCell<Option<Arc<Freshness>>>,
     /// The account of its workers' operations.
     memory: RefCell<Rc<Account>>,
     /// Operations that are not begun yet.
@@ -201,6 +206,7 @@ impl Pool {
             frame_buffer: RefCell::default(),
             completion_buffer: RefCell::default(),
             operations: RefCell::new(Rc::new(NoOperations)),
+            freshness: RefCell::default(),
             memory: RefCell::new(Account::detached()),
             pending_operations: RefCell::default(),
             departed_workers: RefCell::default(),

@@ -12,6 +12,7 @@
 //!     ▲ a doorbell (eventfd) of each worker               ▲ an epoll with its doorbell
 //! ```
 
+pub mod boot_files;
 pub mod channel;
 mod claim;
 pub mod control;

@@ -6,7 +6,7 @@
 use super::boot_frame;
 use super::fact::Fact;
 use super::threads::SharedSnapshot;
-use outboard_php_pool::pool::Pool;
+use outboard_php_pool::freshness::seat::PoolSeat;
 use outboard_ring::control::RequestRead;
 use outboard_ring::request::RequestView;
 use std::collections::BTreeMap;
@@ -49,14 +49,14 @@ pub(super) struct Snapshot {
     facts: Vec<Fact>,
     /// The report that `facts` are from.
     reads: Option<Rc<[RequestRead]>>,
-    pub(super) pool: Rc<Pool>,
+    pub(super) seat: Rc<PoolSeat>,
 }
 
 /// Where a request goes.
 #[derive(Debug)]
 pub(super) enum Choice {
     /// To a worker of a snapshot.
-    Snapshot(Rc<Pool>),
+    Snapshot(Rc<PoolSeat>),
     /// To a worker of classic mode, and a snapshot is to boot with this request.
     Boot(Vec<u8>),
     /// To a worker of classic mode.
@@ -82,11 +82,11 @@ impl Script {
                 self.facts.extend(new);
             }
             if snapshot.agrees(request) {
-                if snapshot.reads.is_none() || !snapshot.pool.is_serving() {
+                if snapshot.reads.is_none() || !snapshot.seat.is_up_to_date() {
                     return Choice::Classic;
                 }
                 snapshot.shared.use_at(now_ms);
-                return Choice::Snapshot(snapshot.pool.clone());
+                return Choice::Snapshot(snapshot.seat.clone());
             }
         }
         self.consider(request, constants)
@@ -137,9 +137,9 @@ impl Script {
     }
 
     /// A snapshot boots with this request.
-    pub(super) fn add(&mut self, shared: Arc<SharedSnapshot>, pool: Rc<Pool>) {
+    pub(super) fn add(&mut self, shared: Arc<SharedSnapshot>, seat: Rc<PoolSeat>) {
         let facts = self.expected();
-        self.snapshots.push(Snapshot { shared, facts, reads: None, pool });
+        self.snapshots.push(Snapshot { shared, facts, reads: None, seat });
     }
 
     /// Whether a snapshot boots or has booted with this request.
@@ -153,17 +153,17 @@ impl Script {
         Some(self.snapshots.remove(at))
     }
 
-    /// Gives up the snapshot of a pool, if it is one of this script, and tries none for a while.
-    pub(super) fn refuse(&mut self, pool: &Rc<Pool>, why: String, now_ms: u64) {
-        self.snapshots.retain(|snapshot| !Rc::ptr_eq(&snapshot.pool, pool));
+    /// Gives up a snapshot, and tries none for a while.
+    pub(super) fn refuse(&mut self, shared: &Arc<SharedSnapshot>, why: String, now_ms: u64) {
+        self.take(shared);
         let before_ms = self.refusal.as_ref().map_or(REFUSED_MS / 2, |refusal| refusal.after_ms);
         let after_ms = before_ms.saturating_mul(2).min(MAX_REFUSED_MS);
         self.refusal = Some(Refusal { why, until_ms: now_ms + after_ms, after_ms });
     }
 
-    /// The boot of this pool is complete. Returns what makes its snapshot useless.
-    pub(super) fn booted(&mut self, pool: &Rc<Pool>) -> Option<RequestRead> {
-        let snapshot = self.snapshots.iter_mut().find(|one| Rc::ptr_eq(&one.pool, pool))?;
+    /// The boot of a snapshot is complete. Returns what makes it useless.
+    pub(super) fn booted(&mut self, shared: &Arc<SharedSnapshot>) -> Option<RequestRead> {
+        let snapshot = self.snapshots.iter_mut().find(|one| Arc::ptr_eq(&one.shared, shared))?;
         snapshot.update();
         let reads = snapshot.reads.iter().flat_map(|reads| reads.iter());
         let useless = |read: &&RequestRead| Fact::of(&read.name).contains(&Fact::Unrepeatable);
@@ -191,7 +191,7 @@ impl Script {
 impl Snapshot {
     /// Takes over the report of the last boot; true if it is new.
     fn update(&mut self) -> bool {
-        let Some(reads) = self.pool.request_reads() else { return false };
+        let Some(reads) = self.seat.pool().request_reads() else { return false };
         if self.reads.as_ref().is_some_and(|known| Rc::ptr_eq(known, &reads)) {
             return false;
         }

@@ -3,6 +3,7 @@
 //! Made with each configuration. The lead decides what boots; the others send it their wishes, and start their
 //! parts of a pool when it says so. Invariant: each thread receives all decisions in order.
 
+use outboard_php_pool::freshness::Freshness;
 use outboard_php_pool::pool::PoolShards;
 use outboard_reactor::{MailboxReceiver, MailboxSender, mailbox};
 use std::path::PathBuf;
@@ -51,13 +52,16 @@ pub(super) struct SharedSnapshot {
     /// Its name in logs and in the status.
     pub(super) title: String,
     pub(super) shards: Arc<PoolShards>,
+    /// Whether what its boot has read has changed.
+    pub(super) freshness: Arc<Freshness>,
     used_ms: AtomicU64,
 }
 
 impl SharedSnapshot {
     pub(super) fn new(boot: Boot, title: String, threads: usize, now_ms: u64) -> Arc<Self> {
         let (shards, used_ms) = (PoolShards::new(threads), AtomicU64::new(now_ms));
-        Arc::new(Self { boot, title, shards, used_ms })
+        let freshness = Freshness::new(threads);
+        Arc::new(Self { boot, title, shards, freshness, used_ms })
     }
 
     /// A request is handled from it.

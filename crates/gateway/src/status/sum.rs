@@ -187,6 +187,7 @@ mod tests {
             mode: "classic".to_owned(),
             isolation: None,
             rewind: None,
+            snapshot: None,
             concurrency: 1,
             phase: "serving".to_owned(),
             php_version: "8".to_owned(),

@@ -34,7 +34,7 @@ impl Pool {
 
     /// What the last boot of the worker script has read of a request; `None` before the first one is complete.
     pub fn request_reads(&self) -> Option<Rc<[RequestRead]>> {
-        self.manager.borrow().boot_request_reads.clone()
+        self.manager.borrow().request_reads.clone()
     }
 
     /// Whether requests are handled without waiting for a start.

@@ -43,6 +43,7 @@ impl Pool {
                 writes_by: rewind.writes_by.name().to_owned(),
                 snapshot_bytes: rewind.snapshot_bytes,
             }),
+            snapshot: self.snapshot_status(),
             concurrency: self.settings.concurrency(),
             phase: self.phase_name().to_owned(),
             php_version: manager.php_version.clone(),
