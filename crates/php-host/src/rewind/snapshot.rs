@@ -100,7 +100,8 @@ impl Snapshot {
 
     /// The aligned word that the snapshot has at this address.
     pub(super) fn word_at(&self, address: usize) -> Option<i32> {
-        let region = self.regions.iter().find(|region| region.addresses.contains(&address))?;
+        let at = self.regions.partition_point(|region| region.addresses.end <= address);
+        let region = self.regions.get(at).filter(|region| region.addresses.contains(&address))?;
         // SAFETY: within the mapped file; regions begin and end with pages, so a whole word is.
         Some(unsafe { self.source(region, address).cast::<i32>().read() })
     }
