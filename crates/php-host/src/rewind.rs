@@ -122,12 +122,12 @@ impl Rewind {
         self.worker.as_ref().map_or(Ok(()), |worker| worker.process.check())
     }
 
-    /// Undoes a request.
+    /// Undoes a request; returns how many pages were copied back.
     ///
     /// # Safety
     /// As [`Rewind::take`].
-    pub(crate) unsafe fn undo(&mut self) -> Result<(), Irreversible> {
-        let Some(worker) = &mut self.worker else { return Ok(()) };
+    pub(crate) unsafe fn undo(&mut self) -> Result<u64, Irreversible> {
+        let Some(worker) = &mut self.worker else { return Ok(0) };
         worker.process.restore()?;
         worker.kept.save();
         for at in worker.process.restore_mappings(&self.snapshot)? {
@@ -143,7 +143,7 @@ impl Rewind {
         let is_protecting = worker.since_protection >= REQUESTS_PER_PROTECTION;
         // SAFETY: the caller's contract.
         let restored = unsafe { worker.restore_memory(&self.snapshot, &self.span, is_protecting) };
-        restored.map_err(|_| Irreversible::Kernel("the page map"))?;
+        let bytes = restored.map_err(|_| Irreversible::Kernel("the page map"))?;
         if worker.is_verifying
             && let Some(address) = self.snapshot.first_difference(&worker.kept.addresses())
         {
@@ -151,11 +151,13 @@ impl Rewind {
             std::process::abort();
         }
         worker.kept.put_back();
-        Ok(())
+        Ok((bytes / snapshot::PAGE_BYTES) as u64)
     }
 }
 
 impl Worker {
+    /// Returns how many bytes were copied back, besides the stack.
+    ///
     /// # Safety
     /// As [`Rewind::take`].
     unsafe fn restore_memory(
@@ -163,7 +165,8 @@ impl Worker {
         snapshot: &Snapshot,
         span: &Range<usize>,
         is_protecting: bool,
-    ) -> io::Result<()> {
+    ) -> io::Result<usize> {
+        let mut bytes = 0;
         if is_protecting && !self.writes.is_protecting() {
             // SAFETY: the caller's contract.
             unsafe { snapshot.restore_all() }?;
@@ -173,7 +176,7 @@ impl Worker {
             }
             for range in self.writes.found() {
                 // SAFETY: as above.
-                unsafe { snapshot.restore(range) };
+                bytes += unsafe { snapshot.restore(range) };
             }
         }
         if is_protecting {
@@ -183,7 +186,7 @@ impl Worker {
         self.faults = Some(faults());
         // SAFETY: as above.
         unsafe { snapshot.restore_stack() };
-        Ok(())
+        Ok(bytes)
     }
 }
 

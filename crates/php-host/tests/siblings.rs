@@ -63,9 +63,10 @@ fn a_sibling_reports_the_facts_of_the_start_and_no_messages() {
             messages,
             pid,
             rewind,
+            rewind_refused,
         } => {
             assert_eq!(pid, host.raw_pid());
-            ((php_version, opcache, ini_file, post_max_bytes, rewind), messages)
+            ((php_version, opcache, ini_file, post_max_bytes, rewind, rewind_refused), messages)
         }
         other => panic!("{other:?}"),
     };

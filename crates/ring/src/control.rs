@@ -227,6 +227,8 @@ pub enum Event {
         messages: String,
         /// With [`Isolation::Rewind`], unless the kernel permits none.
         rewind: Option<Rewind>,
+        /// Why it permits none.
+        rewind_refused: Option<String>,
     },
     /// The engine did not start; the zygote leaves.
     StartFailed {

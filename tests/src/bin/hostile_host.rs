@@ -267,6 +267,7 @@ fn started(messages: String) -> Event {
         post_max_bytes: u64::MAX,
         messages,
         rewind: None,
+        rewind_refused: None,
     }
 }
 

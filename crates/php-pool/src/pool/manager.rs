@@ -34,6 +34,8 @@ pub(super) struct ManagerState {
     pub(super) php_version: String,
     /// How workers are rewound, if they are.
     pub(super) rewind: Option<Rewind>,
+    /// Why they are not, although they should be.
+    pub(super) rewind_refused: Option<String>,
     /// Why PHP does not start, while it does not.
     pub(super) failure: Option<String>,
     last_worker: u64,
@@ -60,6 +62,7 @@ impl ManagerState {
         Self {
             php_version: String::new(),
             rewind: None,
+            rewind_refused: None,
             failure: None,
             last_worker: 0,
             shared_output: None,

@@ -68,9 +68,19 @@ impl Pool {
 
     pub(in crate::pool) fn handle(self: &Rc<Self>, event: Event) {
         match event {
-            Event::Started { php_version, opcache, ini_file, messages, rewind, .. } => {
+            Event::Started {
+                php_version,
+                opcache,
+                ini_file,
+                messages,
+                rewind,
+                rewind_refused,
+                ..
+            } => {
                 if self.is_starting() {
-                    self.manager.borrow_mut().rewind = rewind;
+                    let mut manager = self.manager.borrow_mut();
+                    (manager.rewind, manager.rewind_refused) = (rewind, rewind_refused);
+                    drop(manager);
                     self.started(php_version, opcache, ini_file.as_deref(), &messages);
                 }
             }
