@@ -204,13 +204,15 @@ fn probe() -> io::Result<WritesBy> {
     probed
 }
 
-/// Of all threads, those included that have ended.
+/// Of all threads, those included that have ended. A page of the snapshot that was in swap space is read back by a
+/// fault that counts as a major one.
 fn faults() -> i64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the kernel fills in the structure, for which zeros are valid as well.
     unsafe {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-        usage.assume_init().ru_minflt
+        let usage = usage.assume_init();
+        usage.ru_minflt + usage.ru_majflt
     }
 }
 

@@ -260,18 +260,21 @@ unsafe fn copy(region: &Region, file: &OwnedFd) -> io::Result<()> {
 unsafe fn map(region: &Region, file: &OwnedFd) -> io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
     let Range { start, end } = region.addresses;
+    // Not by the C library's name, which notes what requests do (sapi/mapping_changes.c), in memory that may not
+    // be copied yet.
     // SAFETY: the caller's contract; the file is large enough.
     let mapped = unsafe {
-        libc::mmap(
-            start as *mut _,
+        libc::syscall(
+            libc::SYS_mmap,
+            start,
             end - start,
             region.protection,
             flags,
             file.as_raw_fd(),
-            region.offset as libc::off_t,
+            region.offset,
         )
     };
-    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if mapped == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Private, because a sealed file cannot be mapped otherwise before Linux 6.7.
