@@ -276,8 +276,8 @@ fn sanitize(build: &mut cc::Build, checks: &str) {
 }
 
 /// The functions of the C library that this program replaces for PHP and its libraries (waiting*.c,
-/// popen.c, opcache_users.c).
-const EXPORTED: [&str; 27] = [
+/// popen.c, opcache_users.c, mapping_changes.c).
+const EXPORTED: [&str; 33] = [
     "poll",
     "__poll_chk",
     "select",
@@ -305,6 +305,12 @@ const EXPORTED: [&str; 27] = [
     "fread",
     "dlopen",
     "fcntl",
+    "mmap",
+    "mmap64",
+    "mprotect",
+    "mremap",
+    "munmap",
+    "shmdt",
 ];
 
 fn link(php: &PhpConfig) {

@@ -229,7 +229,7 @@ pub struct Turns {
     pub over_100_ms: u64,
 }
 
-/// How workers are rewound; the time that it takes is among the waits.
+/// How workers are rewound, and what it costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rewind {
     /// How the pages are found that a request has written: `write protection`, or `page map`, which takes
@@ -237,6 +237,12 @@ pub struct Rewind {
     pub writes_by: String,
     /// The memory that a rewind covers.
     pub snapshot_bytes: u64,
+    /// Requests that were undone.
+    pub rewinds: u64,
+    /// The mean time of a rewind.
+    pub mean_us: u64,
+    /// How many pages of 4 KiB a rewind has copied back, as a mean.
+    pub mean_pages: u64,
 }
 
 /// The memory of a booted script, of which the workers of an app are forks. It is renewed when something has
@@ -280,6 +286,8 @@ pub struct Pool {
     /// With isolation `fork` or `rewind`: how its snapshot is kept up to date.
     #[serde(default)]
     pub snapshot: Option<Snapshot>,
+    /// Why workers with isolation `rewind` are not rewound: each request is handled by a fork.
+    pub rewind_refused: Option<String>,
     /// Requests that a worker may handle at a time.
     pub concurrency: usize,
     /// `starting`, `serving`, `crashing` when every request kills its worker, `retiring` or `gone`.
@@ -312,6 +320,8 @@ pub struct Pool {
     pub recycled: u64,
     /// Workers forked.
     pub forks: u64,
+    /// The mean time until a forked worker was ready: what each request costs that has a fork of its own.
+    pub mean_start_us: u64,
     /// Time that PHP has waited, by function.
     pub waits: Vec<Wait>,
     /// Memory by route.

@@ -125,6 +125,7 @@ fn write_pool(page: &mut String, pool: &Pool, terminal: &Terminal) -> fmt::Resul
         pool.requests, pool.queued, pool.rejected, pool.crashes, pool.deadlines, pool.recycled
     )?;
     write_snapshot(page, pool.snapshot.as_ref())?;
+    write_isolation(page, pool)?;
     writeln!(page, "  {}", terminal.dim(&pool.sizing))?;
     writeln!(
         page,
@@ -216,6 +217,26 @@ fn write_snapshots(
         }
     }
     Ok(())
+}
+
+/// What isolation costs: a rewind or a fork for each request.
+fn write_isolation(page: &mut String, pool: &Pool) -> fmt::Result {
+    let fork = milliseconds(pool.mean_start_us);
+    match (pool.isolation.as_deref(), &pool.rewind, &pool.rewind_refused) {
+        (Some("rewind"), Some(rewind), _) => writeln!(
+            page,
+            "  rewinds {}, {} µs and {} pages each, of {} MiB; a worker is ready after {fork}",
+            rewind.rewinds,
+            rewind.mean_us,
+            rewind.mean_pages,
+            rewind.snapshot_bytes >> 20
+        ),
+        (Some("rewind"), None, Some(why)) => {
+            writeln!(page, "  no rewind: {why}; a fork for each request is ready after {fork}")
+        }
+        (Some("fork"), ..) => writeln!(page, "  a fork for each request is ready after {fork}"),
+        _ => Ok(()),
+    }
 }
 
 fn write_waits(page: &mut String, waits: &[Wait]) -> fmt::Result {

@@ -121,6 +121,16 @@ void outboard_database_span_startup(void);
 /* tasks.c */
 extern const zend_function_entry outboard_task_functions[];
 
+/* mapping_changes.c */
+typedef struct {
+	uintptr_t start;
+	uintptr_t end;
+	bool is_writable; /* it was made so */
+} outboard_mapping_change;
+
+void outboard_mapping_changes_begin(void);
+const outboard_mapping_change *outboard_mapping_changes(size_t *length);
+
 /* process_changes.c */
 extern bool outboard_process_is_tainted;
 void outboard_process_changes_startup(void);

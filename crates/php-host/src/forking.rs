@@ -45,8 +45,8 @@ impl Forking {
         self.zygote.watch_others();
     }
 
-    /// Has the start's report say how workers are rewound.
-    pub(crate) fn set_rewind(&mut self, how: control::Rewind) {
+    /// Has the start's report say how workers are rewound, or why they are not.
+    pub(crate) fn set_rewind(&mut self, how: Result<control::Rewind, String>) {
         self.zygote.set_rewind(how);
     }
 

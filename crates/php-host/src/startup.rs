@@ -98,6 +98,7 @@ pub(crate) fn start(
         messages,
         rewind: None,
         request_reads: Vec::new(),
+        rewind_refused: None,
     })
 }
 

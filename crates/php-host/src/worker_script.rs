@@ -336,10 +336,11 @@ impl RunningScript {
                 let taken = unsafe {
                     Rewind::take(stack_pointer..process::end_of_stack(), &self.own_descriptors)
                 };
-                self.rewind = self.usable(taken);
-                if let (Some(rewind), Some(forking)) = (&self.rewind, &mut self.forking) {
-                    forking.set_rewind(rewind.describe());
+                if let Some(forking) = &mut self.forking {
+                    let how = taken.as_ref().map(Rewind::describe);
+                    forking.set_rewind(how.map_err(ToString::to_string));
                 }
+                self.rewind = self.usable(taken);
             }
             Some(rewind) if !rewind.is_ready() => {
                 // SAFETY: the caller's contract.
@@ -378,8 +379,11 @@ impl RunningScript {
         rewind.check()?;
         events.forget_request();
         // SAFETY: the caller's contract.
-        unsafe { rewind.undo() }?;
-        events.link.borrow().count_wait(WaitCall::Rewind, Some(now_us() - since_us));
+        let pages = unsafe { rewind.undo() }?;
+        let took_us = now_us() - since_us;
+        let link = events.link.borrow();
+        link.count_wait(WaitCall::Rewind, Some(took_us));
+        link.count_rewind(took_us, pages);
         Ok(())
     }
 

@@ -107,10 +107,13 @@ impl Zygote {
         Ok(())
     }
 
-    /// Has the start's report say how workers are rewound.
-    pub(crate) fn set_rewind(&mut self, how: Rewind) {
-        if let Event::Started { rewind, .. } = &mut self.started {
-            *rewind = Some(how);
+    /// Has the start's report say how workers are rewound, or why they are not.
+    pub(crate) fn set_rewind(&mut self, how: Result<Rewind, String>) {
+        if let Event::Started { rewind, rewind_refused, .. } = &mut self.started {
+            match how {
+                Ok(how) => *rewind = Some(how),
+                Err(why) => *rewind_refused = Some(why),
+            }
         }
     }
 

@@ -63,10 +63,12 @@ fn a_sibling_reports_the_facts_of_the_start_and_no_messages() {
             messages,
             pid,
             rewind,
+            rewind_refused,
             request_reads,
         } => {
             assert_eq!(pid, host.raw_pid());
-            ((php_version, opcache, ini_file, post_max_bytes, rewind, request_reads), messages)
+            let rewind = (rewind, rewind_refused, request_reads);
+            ((php_version, opcache, ini_file, post_max_bytes, rewind), messages)
         }
         other => panic!("{other:?}"),
     };

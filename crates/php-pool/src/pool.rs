@@ -49,7 +49,7 @@ use operations::{NoOperations, Operations, RemoteWorker, Requester};
 use outboard_buffer::Account;
 use outboard_log::{ErrorLog, Reason};
 use outboard_reactor::{Event, now_ms};
-use outboard_ring::channel::{Capacities, WaitCall, Waits};
+use outboard_ring::channel::{Capacities, Rewinds, WaitCall, Waits};
 use outboard_ring::frame::FRAME_HEADER_BYTES;
 use outboard_supervisor::zygote::{SiblingEnds, Zygote};
 use placement::Placement;
@@ -80,6 +80,11 @@ pub(crate) struct Counters {
     pub(crate) forks: u64,
     /// Waits of workers that have exited, by [`WaitCall`].
     pub(crate) waits: [Waits; WaitCall::ALL.len()],
+    /// Rewinds of workers that have exited.
+    pub(crate) rewinds: Rewinds,
+    /// How many workers have become ready, and how long that took from the order to fork, in µs.
+    pub(crate) starts: u64,
+    pub(crate) start_us: u64,
 }
 
 /// The lifecycle of a pool.

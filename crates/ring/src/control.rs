@@ -243,6 +243,8 @@ pub enum Event {
         messages: String,
         /// With [`Isolation::Rewind`], unless the kernel permits none.
         rewind: Option<Rewind>,
+        /// Why it permits none.
+        rewind_refused: Option<String>,
         /// What the boot has read of a request, with [`Isolation::Fork`] and [`Isolation::Rewind`].
         request_reads: Vec<RequestRead>,
     },

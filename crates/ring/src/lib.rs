@@ -25,6 +25,7 @@ pub mod operation;
 pub mod purge;
 pub mod request;
 pub mod response;
+mod rewinds;
 pub mod span;
 pub mod spsc;
 pub mod stream;

@@ -269,6 +269,7 @@ fn started(messages: String) -> Event {
         messages,
         rewind: None,
         request_reads: Vec::new(),
+        rewind_refused: None,
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct ManagerState {
     pub(super) rewind: Option<Rewind>,
     /// What the boot of the script has read of a request.
     pub(super) request_reads: Option<Rc<[RequestRead]>>,
+    /// Why they are not, although they should be.
+    pub(super) rewind_refused: Option<String>,
     /// Why PHP does not start, while it does not.
     pub(super) failure: Option<String>,
     last_worker: u64,
@@ -63,6 +65,7 @@ impl ManagerState {
             php_version: String::new(),
             rewind: None,
             request_reads: None,
+            rewind_refused: None,
             failure: None,
             last_worker: 0,
             shared_output: None,

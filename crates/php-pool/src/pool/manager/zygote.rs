@@ -74,12 +74,15 @@ impl Pool {
                 ini_file,
                 messages,
                 rewind,
+                rewind_refused,
                 request_reads,
                 ..
             } => {
                 if self.is_starting() {
-                    self.manager.borrow_mut().rewind = rewind;
-                    self.manager.borrow_mut().request_reads = Some(request_reads.into());
+                    let mut manager = self.manager.borrow_mut();
+                    (manager.rewind, manager.rewind_refused) = (rewind, rewind_refused);
+                    manager.request_reads = Some(request_reads.into());
+                    drop(manager);
                     self.started(php_version, opcache, ini_file.as_deref(), &messages);
                 }
             }

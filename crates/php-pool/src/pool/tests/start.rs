@@ -13,6 +13,7 @@ fn started(messages: &str) -> Event {
         messages: messages.into(),
         rewind: None,
         request_reads: Vec::new(),
+        rewind_refused: None,
     }
 }
 

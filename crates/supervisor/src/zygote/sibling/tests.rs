@@ -30,6 +30,7 @@ fn started(pid: i32) -> Event {
         messages: String::new(),
         rewind: None,
         request_reads: Vec::new(),
+        rewind_refused: None,
     }
 }
 
