@@ -5,6 +5,7 @@
  * Invariant: two coroutines never use one connection at a time; the second one gets an exception
  * that names both places (connection_guard.c).
  */
+#include "connections.h"
 #include "waiting.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -150,6 +151,10 @@ ssize_t sendto(
 int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 {
 	REAL(connect);
+	outboard_connections_opened(fd);
+	if (outboard_adoption_connect(fd)) {
+		return 0;
+	}
 	if (!outboard_may_wait() || !is_blocking(fd)) {
 		return real(fd, address, len);
 	}

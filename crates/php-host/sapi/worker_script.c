@@ -2,6 +2,7 @@
  * The life cycle of a worker script: boots it, handles requests when it calls for them, ends it.
  * Called by the worker (src/worker_script.rs); calls loop.c.
  */
+#include "connections.h"
 #include "swoole.h"
 #include "boot_request.h"
 #include "runtime.h"
@@ -28,6 +29,7 @@ void outboard_begin_handling(void)
 	fflush(stdout);
 	outboard_request_state_end_boot();
 	outboard_reset_baseline();
+	outboard_connections_close();
 	outboard_rewind_mark();
 	if (outboard_rs_snapshot(outboard_events)) {
 		/* A worker that was just forked returns to the mark, as after a request. */
@@ -278,6 +280,7 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 			outboard_coroutine_startup();
 			outboard_connection_guard_startup();
 			outboard_persistent_startup();
+			outboard_connections_startup();
 			outboard_reset_startup();
 			if (boot_request) {
 				outboard_boot_request_import_cookies();

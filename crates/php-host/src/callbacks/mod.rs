@@ -4,6 +4,7 @@
 //! function states no safety contract, it has that of [`with`].
 
 mod body;
+mod connections;
 mod head;
 mod log;
 mod output;
