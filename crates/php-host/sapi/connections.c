@@ -144,8 +144,11 @@ static void quit_memcached(void)
 static void sever_others(void)
 {
 	for (int fd = 0; fd < DESCRIPTORS_MAX; fd++) {
-		if (descriptors[fd].fate != UNKNOWN || outboard_rs_is_own_descriptor(outboard_events, fd)
-			|| !is_connection(fd) || !sever(fd)) {
+		if (descriptors[fd].fate != UNKNOWN || outboard_rs_is_own_descriptor(outboard_events, fd)) {
+			continue;
+		}
+		outboard_renewed_find(fd);
+		if (outboard_is_renewed(fd) || !is_connection(fd) || !sever(fd)) {
 			continue;
 		}
 		if (heals(descriptors[fd].place)) {
@@ -166,6 +169,7 @@ void outboard_connections_close(void)
 	is_booting = false;
 	quit_memcached();
 	outboard_mysql_close();
+	outboard_pgsql_close();
 	sever_others();
 }
 
@@ -200,6 +204,7 @@ void outboard_connections_keep(void)
 {
 	if (outboard_keeps_connections()) {
 		outboard_mysql_keep();
+		outboard_pgsql_keep();
 	}
 }
 

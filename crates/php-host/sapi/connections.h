@@ -15,7 +15,6 @@ typedef struct {
 void outboard_connections_startup(void);
 void outboard_connections_close(void);
 void outboard_connections_opened(int fd);
-void outboard_connections_resume(void);
 void outboard_connections_keep(void);
 void outboard_connection_sever(int fd);
 void outboard_connection_is_refused(const char *kind, const char *place, const char *why);
@@ -70,5 +69,18 @@ void outboard_bytes_free(outboard_bytes *bytes);
 void outboard_mysql_startup(void);
 void outboard_mysql_close(void);
 void outboard_mysql_keep(void);
+
+/* pgsql_connections.c */
+void outboard_pgsql_close(void);
+void outboard_pgsql_keep(void);
+
+/* renewed_sockets.c */
+bool outboard_is_renewed(int fd);
+void outboard_renewed_find(int fd);
+void outboard_renewed_open(void);
+
+/* resume.c */
+void outboard_resume(void);
+bool outboard_resume_before_handler(outboard_request_state *state);
 
 #endif

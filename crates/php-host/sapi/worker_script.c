@@ -146,6 +146,7 @@ PHP_FUNCTION(outboard_snapshot)
 		return;
 	}
 	outboard_begin_main_request(&event);
+	outboard_resume();
 }
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_is_worker, 0, 0, _IS_BOOL, 0)

@@ -4,8 +4,12 @@
 #![forbid(unsafe_code)]
 
 mod mysql;
+mod others;
+mod pgsql;
 
-use outboard_e2e::{Configured, Docroot, Gate, MariaDb, Request, Scratch};
+use outboard_e2e::{
+    Configured, Docroot, Gate, MariaDb, Memcached, Postgres, Redis, Request, Scratch,
+};
 use serde_json::Value;
 use std::sync::LazyLock;
 
@@ -15,6 +19,8 @@ static MARIADB: LazyLock<MariaDb> = LazyLock::new(|| {
     database.create("two");
     database
 });
+
+static POSTGRES: LazyLock<Postgres> = LazyLock::new(Postgres::start);
 
 /// Both ways in which a snapshot is used.
 const ISOLATIONS: [&str; 2] = ["rewind", "fork"];
