@@ -215,4 +215,5 @@ void outboard_connections_startup(void)
 	}
 	is_booting = true;
 	outboard_mysql_startup();
+	outboard_boot_engines_startup();
 }

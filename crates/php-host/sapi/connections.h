@@ -79,6 +79,10 @@ bool outboard_is_renewed(int fd);
 void outboard_renewed_find(int fd);
 void outboard_renewed_open(void);
 
+/* boot_engines.c */
+void outboard_boot_engines_startup(void);
+void outboard_boot_engines_seed(void);
+
 /* resume.c */
 void outboard_resume(void);
 bool outboard_resume_before_handler(outboard_request_state *state);

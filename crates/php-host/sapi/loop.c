@@ -153,6 +153,7 @@ void outboard_forked(void)
 	outboard_reopen_files();
 	outboard_renewed_open();
 	outboard_reset_random();
+	outboard_boot_engines_seed();
 }
 
 bool outboard_is_fork(void)
