@@ -275,9 +275,9 @@ fn sanitize(build: &mut cc::Build, checks: &str) {
     }
 }
 
-/// The functions of the C library that this program replaces for PHP and its libraries (waiting*.c,
-/// popen.c, opcache_users.c, mapping_changes.c).
-const EXPORTED: [&str; 33] = [
+/// The functions of the C library and of libpq that this program replaces for PHP and its libraries
+/// (waiting*.c, popen.c, opcache_users.c, mapping_changes.c, pgsql_connections.c, renewed_sockets.c).
+const EXPORTED: [&str; 46] = [
     "poll",
     "__poll_chk",
     "select",
@@ -311,6 +311,19 @@ const EXPORTED: [&str; 33] = [
     "mremap",
     "munmap",
     "shmdt",
+    "socketpair",
+    "PQconnectdb",
+    "PQfinish",
+    "PQbackendPID",
+    "PQconsumeInput",
+    "PQexec",
+    "PQprepare",
+    "PQexecParams",
+    "PQexecPrepared",
+    "PQsendQuery",
+    "PQsendQueryParams",
+    "PQsendPrepare",
+    "PQsendQueryPrepared",
 ];
 
 fn link(php: &PhpConfig) {

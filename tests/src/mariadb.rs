@@ -1,6 +1,9 @@
 //! A MariaDB server with a data folder of its own.
 
-use crate::{Child, Launch, Scratch};
+use crate::{Certificate, Child, Launch, Scratch};
+use rustix::process::Signal;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -8,8 +11,8 @@ use std::process::{Command, Stdio};
 #[derive(Debug)]
 pub struct MariaDb {
     socket: PathBuf,
-    _child: Child,
-    _scratch: Scratch,
+    child: Child,
+    scratch: Scratch,
 }
 
 impl MariaDb {
@@ -26,22 +29,11 @@ impl MariaDb {
         // A server that starts removes temporary tables, also of others in the same folder.
         let temporary = option("tmpdir", &scratch.folder("tmp"));
         install(&data, &temporary);
-        let child = launch("/usr/sbin/mariadbd")
-            .arg("--no-defaults")
-            .arg(option("datadir", &data))
-            .arg(&temporary)
-            .arg(option("socket", &socket))
-            .arg(option("pid-file", &scratch.path().join("mariadb.pid")))
-            .arg("--skip-networking")
-            .arg("--innodb-buffer-pool-size=64M")
-            // A crash of the machine may cost these data: fewer waits for the disk.
-            .arg("--innodb-flush-log-at-trx-commit=0")
-            .arg("--innodb-doublewrite=0")
-            .start();
-        child
-            .wait_for(|line| line.contains("ready for connections").then_some(()))
-            .unwrap_or_else(|output| panic!("MariaDB does not start: {output}"));
-        let database = MariaDb { socket, _child: child, _scratch: scratch };
+        let certificate =
+            Certificate::make(scratch.path(), "mariadb", "DNS:localhost,IP:127.0.0.1");
+        fs::set_permissions(&certificate.key, Permissions::from_mode(0o644)).expect("it is ours");
+        let child = serve(&scratch, &socket);
+        let database = MariaDb { socket, child, scratch };
         database.run(&format!(
             "CREATE USER {user}@localhost IDENTIFIED BY '{password}';
              GRANT ALL ON *.* TO {user}@localhost;",
@@ -49,6 +41,17 @@ impl MariaDb {
             password = MariaDb::PASSWORD,
         ));
         database
+    }
+
+    /// Ends it, with all connections.
+    pub fn stop(&self) {
+        self.child.signal(Signal::TERM);
+        self.child.wait();
+    }
+
+    /// Starts it again after [`MariaDb::stop`], with what it had stored.
+    pub fn start_again(&mut self) {
+        self.child = serve(&self.scratch, &self.socket);
     }
 
     /// The socket that clients connect to.
@@ -76,6 +79,27 @@ impl MariaDb {
         assert!(output.status.success(), "{statements}\n{complaint}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
+}
+
+fn serve(scratch: &Scratch, socket: &Path) -> Child {
+    let child = launch("/usr/sbin/mariadbd")
+        .arg("--no-defaults")
+        .arg(option("datadir", &scratch.path().join("data")))
+        .arg(option("tmpdir", &scratch.path().join("tmp")))
+        .arg(option("socket", socket))
+        .arg(option("pid-file", &scratch.path().join("mariadb.pid")))
+        .arg(option("ssl-cert", &scratch.path().join("mariadb.pem")))
+        .arg(option("ssl-key", &scratch.path().join("mariadb.key")))
+        .arg("--skip-networking")
+        .arg("--innodb-buffer-pool-size=64M")
+        // A crash of the machine may cost these data: fewer waits for the disk.
+        .arg("--innodb-flush-log-at-trx-commit=0")
+        .arg("--innodb-doublewrite=0")
+        .start();
+    child
+        .wait_for(|line| line.contains("ready for connections").then_some(()))
+        .unwrap_or_else(|output| panic!("MariaDB does not start: {output}"));
+    child
 }
 
 /// mariadbd refuses to run as root; Debian's package makes the user `mysql` for it.

@@ -7,6 +7,7 @@
  * script resumes once nothing is left to do.
  */
 #include "boot_request.h"
+#include "connections.h"
 #include "coroutine.h"
 #include "swoole.h"
 #include "ext/standard/basic_functions.h"
@@ -124,9 +125,11 @@ static void handle_request(const outboard_event *event)
 	}
 	if (outboard_is_opcache_request(event->request)) {
 		outboard_opcache_show();
-	} else if (!outboard_broken && mode == OUTBOARD_SERVE_RETURNED) {
+	} else if (outboard_broken || (one_shot && !outboard_resume_before_handler(state))) {
+		/* Its answer is an error. */
+	} else if (mode == OUTBOARD_SERVE_RETURNED) {
 		outboard_serve(handler, state);
-	} else if (!outboard_broken) {
+	} else {
 		outboard_call_php(handler, state);
 	}
 	outboard_request_state_complete(state);
@@ -148,7 +151,9 @@ void outboard_forked(void)
 	one_shot = true;
 	outboard_one_shot_begin();
 	outboard_reopen_files();
+	outboard_renewed_open();
 	outboard_reset_random();
+	outboard_boot_engines_seed();
 }
 
 bool outboard_is_fork(void)

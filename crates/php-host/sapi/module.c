@@ -90,6 +90,7 @@ static PHP_MINIT_FUNCTION(outboard)
 	zend_register_functions(NULL, outboard_task_functions, NULL, type);
 	zend_register_functions(NULL, outboard_span_functions, NULL, type);
 	zend_register_functions(NULL, outboard_worker_functions, NULL, type);
+	zend_register_functions(NULL, outboard_resume_functions, NULL, type);
 	zend_register_functions(NULL, outboard_engine_functions, NULL, type);
 	zend_register_functions(NULL, outboard_request_functions, NULL, type);
 	zend_register_functions(NULL, outboard_kv_functions, NULL, type);

@@ -7,6 +7,7 @@
  * time to the same memory. Invariants: no frame of Rust lies between the mark and a rewind; no signal is
  * handled on the other stack.
  */
+#include "connections.h"
 #include "coroutine.h"
 #include "rewind.h"
 #include <limits.h>
@@ -143,6 +144,7 @@ void outboard_rewind(void)
 	if (!outboard_rs_may_rewind(outboard_events, outboard_broken || outboard_process_is_tainted)) {
 		return;
 	}
+	outboard_connections_keep();
 	fflush(stdout);
 	/* The zygote's mask, which is the mark's, is not the worker's. */
 	if (!outboard_rs_is_rewound(outboard_events)) {

@@ -149,6 +149,9 @@ extern void *outboard_events;
 extern uint32_t outboard_concurrency;
 extern bool outboard_frankenphp;
 extern const zend_function_entry outboard_worker_functions[];
+
+/* resume.c */
+extern const zend_function_entry outboard_resume_functions[];
 extern const zend_function_entry outboard_frankenphp_functions[];
 
 /* loop.c: whether this process handles one request and exits. */

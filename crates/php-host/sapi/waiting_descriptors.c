@@ -5,6 +5,7 @@
  * Invariant: two coroutines never use one connection at a time; the second one gets an exception
  * that names both places (connection_guard.c).
  */
+#include "connections.h"
 #include "waiting.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -77,9 +78,18 @@ static bool is_in_use(int fd)
 	return true;
 }
 
+/* A connection of the boot, which the snapshot has closed. */
+static void note_severed(int fd)
+{
+	if (UNEXPECTED(outboard_severed_count > 0)) {
+		outboard_severed_is_used(fd);
+	}
+}
+
 ssize_t read(int fd, void *buffer, size_t len)
 {
 	REAL(read);
+	note_severed(fd);
 	if (outboard_may_wait() && !outboard_await_descriptor(RECEIVE, fd, POLLIN)) {
 		return -1;
 	}
@@ -95,6 +105,7 @@ ssize_t __read_chk(int fd, void *buffer, size_t len, size_t size)
 ssize_t write(int fd, const void *buffer, size_t len)
 {
 	REAL(write);
+	note_severed(fd);
 	if (outboard_may_wait() && (is_in_use(fd) || !outboard_await_descriptor(SEND, fd, POLLOUT))) {
 		return -1;
 	}
@@ -104,6 +115,7 @@ ssize_t write(int fd, const void *buffer, size_t len)
 ssize_t recv(int fd, void *buffer, size_t len, int flags)
 {
 	REAL(recv);
+	note_severed(fd);
 	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_await_descriptor(RECEIVE, fd, POLLIN)) {
 		return -1;
 	}
@@ -120,6 +132,7 @@ ssize_t recvfrom(
 	int fd, void *buffer, size_t len, int flags, __SOCKADDR_ARG from, socklen_t *from_len)
 {
 	REAL(recvfrom);
+	note_severed(fd);
 	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_await_descriptor(RECEIVE, fd, POLLIN)) {
 		return -1;
 	}
@@ -129,6 +142,7 @@ ssize_t recvfrom(
 ssize_t send(int fd, const void *buffer, size_t len, int flags)
 {
 	REAL(send);
+	note_severed(fd);
 	if (outboard_may_wait()) {
 		if (is_in_use(fd) || (!(flags & MSG_DONTWAIT) && !outboard_await_descriptor(SEND, fd, POLLOUT))) {
 			return -1;
@@ -141,6 +155,7 @@ ssize_t sendto(
 	int fd, const void *buffer, size_t len, int flags, __CONST_SOCKADDR_ARG to, socklen_t to_len)
 {
 	REAL(sendto);
+	note_severed(fd);
 	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_await_descriptor(SEND, fd, POLLOUT)) {
 		return -1;
 	}
@@ -150,6 +165,10 @@ ssize_t sendto(
 int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 {
 	REAL(connect);
+	outboard_connections_opened(fd);
+	if (outboard_adoption_connect(fd)) {
+		return 0;
+	}
 	if (!outboard_may_wait() || !is_blocking(fd)) {
 		return real(fd, address, len);
 	}

@@ -2,6 +2,7 @@
  * The life cycle of a worker script: boots it, handles requests when it calls for them, ends it.
  * Called by the worker (src/worker_script.rs); calls loop.c.
  */
+#include "connections.h"
 #include "swoole.h"
 #include "boot_request.h"
 #include "runtime.h"
@@ -29,6 +30,7 @@ void outboard_begin_handling(void)
 	outboard_boot_files_end();
 	outboard_request_state_end_boot();
 	outboard_reset_baseline();
+	outboard_connections_close();
 	outboard_rewind_mark();
 	if (outboard_rs_snapshot(outboard_events)) {
 		/* A worker that was just forked returns to the mark, as after a request. */
@@ -145,6 +147,7 @@ PHP_FUNCTION(outboard_snapshot)
 		return;
 	}
 	outboard_begin_main_request(&event);
+	outboard_resume();
 }
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_is_worker, 0, 0, _IS_BOOL, 0)
@@ -279,6 +282,7 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 			outboard_coroutine_startup();
 			outboard_connection_guard_startup();
 			outboard_persistent_startup();
+			outboard_connections_startup();
 			outboard_reset_startup();
 			if (boot_request) {
 				outboard_boot_request_import_cookies();

@@ -8,6 +8,7 @@ use crate::engine::{self, Request, RequestResult, Scratch};
 use crate::events::{Event, Events};
 use crate::exit::{self, ExitReason};
 use crate::forking::{Forked, Forking};
+use crate::kept_connections::KeptConnections;
 use crate::link::Link;
 use crate::poller::now_us;
 use crate::process;
@@ -52,6 +53,8 @@ pub(crate) struct RunningScript {
     rewind: Option<Rewind>,
     /// The end of a request, which the gateway learns once the script has ended.
     ended: Option<(Tag, RequestResult)>,
+    /// In a worker that is rewound.
+    pub(crate) kept_connections: KeptConnections,
     /// Descriptors that the host has opened before the script ran.
     own_descriptors: Vec<RawFd>,
     /// What the start of a server means in this process, if the script is a program for Swoole.
@@ -141,6 +144,7 @@ impl RunningScript {
             is_rewinding: false,
             rewind: None,
             ended: None,
+            kept_connections: KeptConnections::default(),
             own_descriptors: Vec::new(),
             program,
         })
@@ -319,6 +323,11 @@ impl RunningScript {
         !self.is_rewound()
     }
 
+    /// Whether the host has opened this descriptor.
+    pub(crate) fn is_own_descriptor(&self, number: RawFd) -> bool {
+        self.own_descriptors.contains(&number)
+    }
+
     /// Whether this process is a worker that was rewound before.
     pub(crate) fn is_rewound(&self) -> bool {
         self.rewind.as_ref().is_some_and(Rewind::is_ready)
@@ -343,8 +352,10 @@ impl RunningScript {
                 self.rewind = self.usable(taken);
             }
             Some(rewind) if !rewind.is_ready() => {
+                // Their numbers are among those that the rewind leaves alone.
+                let reserved = self.kept_connections.reserve();
                 // SAFETY: the caller's contract.
-                let begun = unsafe { rewind.begin() };
+                let begun = reserved.and_then(|()| unsafe { rewind.begin() });
                 self.usable(begun);
             }
             Some(_) => {

@@ -5,6 +5,7 @@
 
 mod body;
 mod boot_files;
+mod connections;
 mod head;
 mod log;
 mod output;
