@@ -168,19 +168,29 @@ impl Visit<'_> {
     pub fn same_each(&mut self, reference: &Request, subject: &Request) -> Response {
         let (response, difference) = self.compare(reference, subject);
         if let Some(difference) = difference {
-            let log = self.pair.subject.log();
-            let tail: Vec<&str> = log.lines().rev().take(20).collect();
-            let tail: Vec<&str> = tail.into_iter().rev().collect();
+            let log = self.subject_log();
             panic!(
                 "{} {} differs from {}:\n  {difference}\n--- log of {}:\n{}",
                 reference.method,
                 reference.target,
                 self.pair.reference.name(),
                 self.pair.subject.name(),
-                tail.join("\n"),
+                log,
             );
         }
         response
+    }
+
+    /// How often the subject's workers were rewound.
+    pub(crate) fn rewinds(&self) -> u64 {
+        self.pair.subject.rewinds()
+    }
+
+    /// The last lines of the subject's log.
+    pub(crate) fn subject_log(&self) -> String {
+        let log = self.pair.subject.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
     /// Gets a page from both, fills in the form whose tag contains `marker` in each, and submits it;
