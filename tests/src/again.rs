@@ -21,16 +21,18 @@ impl Order {
 }
 
 impl Visited {
-    /// Requests `count` of the pages in a random order, in which each comes several times, and asserts that each
-    /// response is the reference's, and that it was the same processes that responded, rewound.
+    /// Requests `count` of the pages in a random order, in which each comes several times, as one visitor or another.
+    /// Asserts that each response is the reference's, and that it was the same processes that responded, rewound.
     #[track_caller]
-    pub fn again(&self, visit: &mut Visit<'_>, count: usize) {
+    pub fn again(&self, visits: &mut [Visit<'_>], count: usize) {
         let seed = std::env::var("OUTBOARD_E2E_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or(0x9e37_79b9_7f4a_7c15);
-        let (rewinds, mut of_php) = (visit.rewinds(), 0);
+        let (rewinds, mut of_php) = (visits[0].rewinds(), 0);
         let mut order = Order { state: seed };
         let mut before = Vec::new();
         for number in 0..count {
+            let visitor = order.below(visits.len());
+            let visit = &mut visits[visitor];
             let target = &self.pages[order.below(self.pages.len())];
             let translated = visit.translated(target);
             let (response, difference) =
@@ -38,7 +40,7 @@ impl Visited {
             if let Some(difference) = difference {
                 let log = visit.subject_log();
                 panic!(
-                    "request {number} of seed {seed}: GET {target} differs:\n  {difference}\n\
+                    "request {number} of seed {seed}: GET {target} as visitor {visitor} differs:\n  {difference}\n\
                      before it: {before:#?}\n--- log:\n{log}"
                 );
             }
@@ -46,7 +48,8 @@ impl Visited {
             before.push(target);
             before.drain(..before.len().saturating_sub(5));
         }
-        let rewinds = visit.rewinds() - rewinds;
-        assert!(rewinds >= of_php * 9 / 10, "{rewinds} rewinds after {of_php} requests of PHP");
+        let rewinds = visits[0].rewinds() - rewinds;
+        // Some scripts of an application may be another server's.
+        assert!(rewinds >= of_php * 3 / 4, "{rewinds} rewinds after {of_php} requests of PHP");
     }
 }

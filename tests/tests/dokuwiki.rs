@@ -84,9 +84,8 @@ fn dokuwiki_rewound_is_the_same() {
     let subject = app(&wikis[1]).rewound_entirely();
     let pair = Pair::with(&app(&wikis[0]), &subject).scrubbed(scrub());
     // The log has backtraces, which end in the script that takes the snapshot.
-    let (public, mut admin) = goes_through(&pair, &["page=logviewer"]);
-    public.again(&mut pair.visit(), 300);
-    public.again(&mut admin, 200);
+    let (public, admin) = goes_through(&pair, &["page=logviewer"]);
+    public.again(&mut [pair.visit(), admin], 500);
 }
 
 /// Returns the pages of a guest, and the administrator, for whom these pages are left out.

@@ -56,7 +56,6 @@ fn laravel_rewound_after_its_boot_is_the_same() {
         things_are_kept_in_the_visitors_session(&mut ada);
         ben.same(&Request::get("/")).expect(200).holding("Nothing yet.");
         let visited = every_page_is_the_same(&mut ben);
-        visited.again(&mut ada, 100);
-        visited.again(&mut pair.visit(), 100);
+        visited.again(&mut [ada, ben], 200);
     }
 }

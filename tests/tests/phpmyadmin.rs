@@ -64,8 +64,8 @@ fn phpmyadmin_rewound_is_the_same() {
     let docroots = [prepare(&database), prepare(&database)];
     let subject = app(&docroots[1]).rewound_entirely();
     let pair = Pair::with(&app(&docroots[0]), &subject).scrubbed(scrub());
-    let (visited, mut visit) = goes_through(&database, &pair);
-    visited.again(&mut visit, 200);
+    let (visited, visit) = goes_through(&database, &pair);
+    visited.again(&mut [visit], 200);
 }
 
 /// Returns the pages of the user, and the user.

@@ -21,7 +21,7 @@ fn slim_rewound_before_its_run_is_the_same() {
         docroots.each_ref().map(|docroot| App::at(docroot.path().join("public")));
     let pair = Pair::with(&reference, &subject.rewound("index.php"));
     for _ in 0..3 {
-        goes_through(&pair).again(&mut pair.visit(), 200);
+        goes_through(&pair).again(&mut [pair.visit()], 200);
     }
 }
 

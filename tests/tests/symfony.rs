@@ -48,7 +48,7 @@ fn works_rewound(boot: &str) {
     let [reference, subject] = applications(&docroots);
     let pair = start(&reference, &subject.rewound("index.php"));
     for _ in 0..3 {
-        goes_through(&pair).again(&mut pair.visit(), 200);
+        goes_through(&pair).again(&mut [pair.visit()], 200);
     }
 }
 

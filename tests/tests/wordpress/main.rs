@@ -6,6 +6,7 @@
 
 mod crawls;
 mod loopback;
+mod rewound;
 mod writing;
 
 use outboard_e2e::{MariaDb, Pair, Request, Visit, WordPress};
@@ -34,7 +35,7 @@ fn wordpress_works_as_under_php_fpm() {
     permalinks_are_set(&mut admin);
     writing::a_post_is_drafted_on_the_dashboard(&mut admin);
     writing::a_post_is_published_by_the_editor(&mut admin);
-    writing::a_picture_is_uploaded_and_resized(&mut admin, &sites);
+    writing::a_picture_is_uploaded_and_resized(&mut admin, [&sites.reference, &sites.subject]);
     let mut guest = sites.pair.visit();
     writing::a_guest_comments_and_the_comment_is_approved(&mut guest, &mut admin);
     writing::a_page_gets_a_place_in_the_menu_of_pages(&mut admin);
