@@ -80,6 +80,35 @@ pub struct Status {
     pub latencies: Vec<Latency>,
     /// Page caches whose shared tier is out of reach.
     pub unshared_page_caches: Vec<UnsharedPageCache>,
+    /// Scripts in classic mode that call `Outboard\snapshot()`.
+    #[serde(default)]
+    pub snapshots: Vec<SnapshotScript>,
+}
+
+/// A script in classic mode that calls `Outboard\snapshot()`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SnapshotScript {
+    /// The app.
+    pub app: String,
+    /// Its `SCRIPT_NAME`.
+    pub script: String,
+    /// The snapshots that requests are handled from, one for each combination of the values that it has read.
+    pub snapshots: usize,
+    /// Why the last one has failed, if none has succeeded since.
+    pub refused_because: Option<String>,
+    /// What it reads of a request before the call: a request is handled from a snapshot if it agrees.
+    pub reads: Vec<BootRead>,
+}
+
+/// Something of the request that a script reads before `Outboard\snapshot()`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BootRead {
+    /// The variable, such as `_SERVER.HTTP_HOST`, `_COOKIE.lang` or `_GET`.
+    pub name: String,
+    /// The file that reads it.
+    pub file: String,
+    /// The line there.
+    pub line: u32,
 }
 
 /// Servers that share requests.

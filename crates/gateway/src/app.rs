@@ -4,11 +4,14 @@
 
 use crate::access::RateLimits;
 use crate::file_compressor::FileCompressor;
+use crate::gateway::Gateway;
 use crate::latencies::{Kind, Latencies};
 use crate::logs::Logs;
 use crate::mirror::Mirror;
 use crate::request_memory::RequestMemory;
+use crate::snapshots::Snapshots;
 use crate::upstreams::Upstreams;
+use outboard_admin_api::status::SnapshotScript;
 use outboard_buffer::{AppMemory, Spares};
 use outboard_config as config;
 use outboard_log::{Event, Level};
@@ -43,6 +46,8 @@ pub(crate) struct App {
     pub(crate) error_pages: HashMap<u16, Rc<[u8]>>,
     /// Its PHP workers.
     pub(crate) pool: Rc<Pool>,
+    /// Scripts in classic mode that are booted once.
+    pub(crate) snapshots: Option<Rc<Snapshots>>,
     /// Memory of requests to PHP that have ended.
     pub(crate) spare_requests: Spares<RequestMemory>,
     /// Its background tasks, if it has task workers.
@@ -101,6 +106,25 @@ impl App {
     /// The pools of its requests and of its tasks.
     pub(crate) fn pools(&self) -> impl Iterator<Item = &Rc<Pool>> {
         [&self.pool].into_iter().chain(self.tasks.as_ref().map(|tasks| &tasks.pool))
+    }
+
+    /// The pool for a request with this frame. With `gateway` a snapshot may boot for later requests.
+    pub(crate) fn pool_for(&self, gateway: Option<&Gateway>, frame: &[u8]) -> Rc<Pool> {
+        let snapshots = self.snapshots.as_ref();
+        let snapshot = snapshots.and_then(|all| all.pool_for(&self.pool, gateway, frame));
+        snapshot.unwrap_or_else(|| self.pool.clone())
+    }
+
+    /// The scripts that call `Outboard\snapshot()`.
+    pub(crate) fn snapshot_status(&self) -> Vec<SnapshotScript> {
+        self.snapshots.as_ref().map_or_else(Vec::new, |snapshots| snapshots.status())
+    }
+
+    /// Ends what serves it, once its requests are finished, or this time has passed.
+    pub(crate) fn retire(&self, drain_timeout_ms: u64) {
+        self.pools().for_each(|pool| pool.retire(drain_timeout_ms));
+        let snapshots = self.snapshots.iter().flat_map(|snapshots| snapshots.pools());
+        snapshots.for_each(|pool| pool.retire(drain_timeout_ms));
     }
 
     /// Continues to count where an app of an earlier generation ended.
@@ -183,6 +207,7 @@ impl App {
             mirrors,
             error_pages,
             pool,
+            snapshots: None,
             spare_requests: Spares::default(),
             tasks,
             streams,

@@ -159,7 +159,7 @@ impl Gateway {
         self.forward_purges(&old.apps);
         streams::activate(&generation, &old.apps);
         old.hand_over_tasks(&self.generation());
-        old.pools().for_each(|pool| pool.retire(drain_timeout_ms));
+        old.apps.iter().for_each(|app| app.retire(drain_timeout_ms));
     }
 
     /// Purges of the old generation's workers are applied to the new caches as well.

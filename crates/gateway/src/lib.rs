@@ -66,6 +66,7 @@ pub mod server_event;
 mod server_link;
 mod server_timing;
 mod shards;
+mod snapshots;
 mod status;
 mod streams;
 #[cfg(test)]

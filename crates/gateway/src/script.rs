@@ -25,6 +25,7 @@ use outboard_http_server::Connection;
 use outboard_http_server::body_reader::{self, Received};
 use outboard_log::Reason;
 use outboard_php_pool::exchange::Exchange;
+use outboard_php_pool::pool::Pool;
 use outboard_reactor::now_ms;
 use php_call::PhpCall;
 pub(crate) use relay::StartedResponse;
@@ -61,7 +62,9 @@ pub(crate) async fn start(
     let length = received.content_length;
     let frame = frame::request(frame, connection, ctx, app, script, length, extra);
     let local_peer = connection.peer.local_peer(&connection.transport);
-    let lease = submit(memory, ctx.request_id, app, frame, received.body, local_peer, call)?;
+    let pool = app.pool_for(Some(&ctx.gateway), &frame);
+    let place = Place { app, pool, local_peer };
+    let lease = submit(memory, ctx.request_id, place, frame, received.body, call)?;
     relay::start(connection, ctx, app, lease, for_cache).await
 }
 
@@ -94,7 +97,9 @@ pub(crate) fn start_part(
     let extra = Extra { params, part: Some(&sub), trace: call.scope(), for_cache: None };
     let frame = frame::request(Vec::new(), connection, ctx, app, &script, None, extra);
     let local_peer = connection.peer.local_peer(&connection.transport);
-    submit(Box::default(), ctx.request_id, app, frame, RequestBody::empty(), local_peer, call)
+    let pool = app.pool_for(Some(&ctx.gateway), &frame);
+    let place = Place { app, pool, local_peer };
+    submit(Box::default(), ctx.request_id, place, frame, RequestBody::empty(), call)
 }
 
 /// The frame for [`render`]: the current request as a GET for the complete page.
@@ -123,7 +128,8 @@ pub(crate) async fn render(
     whole_bytes: usize,
 ) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
     let call = PhpCall::in_background(app);
-    let lease = submit(Box::default(), request_id, app, frame, RequestBody::empty(), None, call)?;
+    let place = Place { app, pool: app.pool_for(None, &frame), local_peer: None };
+    let lease = submit(Box::default(), request_id, place, frame, RequestBody::empty(), call)?;
     receive(app, lease, path, whole_bytes).await
 }
 
@@ -140,13 +146,19 @@ pub(crate) async fn receive(
     relay::render(app, lease, path, whole_bytes).await
 }
 
+/// Where a request goes, and where it is from.
+struct Place<'a> {
+    app: &'a Rc<App>,
+    pool: Rc<Pool>,
+    local_peer: Option<SocketAddr>,
+}
+
 fn submit(
     mut memory: Box<RequestMemory>,
     request_id: u64,
-    app: &Rc<App>,
+    Place { app, pool, local_peer }: Place<'_>,
     frame: Vec<u8>,
     body: RequestBody,
-    local_peer: Option<SocketAddr>,
     call: PhpCall,
 ) -> Result<Lease, Reason> {
     let account = &app.memory.responses;
@@ -163,8 +175,8 @@ fn submit(
     );
     let exchange = exchange.counted_in(account).traced(call.scope().cloned());
     let exchange = memory.start(exchange).clone();
-    let lease = Lease { app: app.clone(), memory: Some(memory), call };
-    app.pool.submit(exchange, local_peer)?;
+    let lease = Lease { app: app.clone(), pool, memory: Some(memory), call };
+    lease.pool.submit(exchange, local_peer)?;
     Ok(lease)
 }
 
@@ -172,6 +184,7 @@ fn submit(
 #[derive(Debug)]
 pub(crate) struct Lease {
     app: Rc<App>,
+    pool: Rc<Pool>,
     /// `None` while it is dropped.
     memory: Option<Box<RequestMemory>>,
     call: PhpCall,
@@ -196,7 +209,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let Some(mut memory) = self.memory.take() else { return };
         if !memory.exchange().has_ended() {
-            self.app.pool.abandon(memory.exchange());
+            self.pool.abandon(memory.exchange());
         }
         self.call.end(&self.app, memory.exchange(), memory.head.status);
         memory.clear();

@@ -80,6 +80,7 @@ fn of_thread(gateway: &Gateway) -> Status {
         tasks: generation.tasks().map(|tasks| tasks.status()).collect(),
         latencies: Vec::new(),
         unshared_page_caches: unshared(&generation),
+        snapshots: generation.apps.iter().flat_map(|app| app.snapshot_status()).collect(),
     }
 }
 

@@ -4,7 +4,9 @@ use crate::admin;
 use crate::cli::AdminArguments;
 use crate::terminal::Terminal;
 use crate::upstreams;
-use outboard_admin_api::status::{Get, Latency, MemoryAccount, Pool, Route, Status, Tasks, Wait};
+use outboard_admin_api::status::{
+    Get, Latency, MemoryAccount, Pool, Route, SnapshotScript, Status, Tasks, Wait,
+};
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 
@@ -16,6 +18,7 @@ pub(crate) fn run(arguments: &AdminArguments, terminal: &Terminal) -> ExitCode {
 pub(crate) fn write(page: &mut String, status: &Status, terminal: &Terminal) -> fmt::Result {
     write_server(page, status, terminal)?;
     status.pools.iter().try_for_each(|pool| write_pool(page, pool, terminal))?;
+    write_snapshots(page, &status.snapshots, terminal)?;
     status.tasks.iter().try_for_each(|tasks| write_tasks(page, tasks, terminal))?;
     upstreams::write(page, &status.upstreams)
 }
@@ -174,6 +177,25 @@ fn mode(pool: &Pool) -> String {
         (_, concurrency) if concurrency > 1 => format!("{mode} ×{concurrency}"),
         _ => mode.clone(),
     }
+}
+
+/// Scripts in classic mode that are booted once, or why they are not.
+fn write_snapshots(
+    page: &mut String,
+    scripts: &[SnapshotScript],
+    terminal: &Terminal,
+) -> fmt::Result {
+    for script in scripts {
+        let title = terminal.bold(&format!("snapshots of {} {}", script.app, script.script));
+        match &script.refused_because {
+            Some(why) => writeln!(page, "\n{title} none: {why}")?,
+            None => writeln!(page, "\n{title} {}", script.snapshots)?,
+        }
+        for read in &script.reads {
+            writeln!(page, "  reads {} in {}:{}", read.name, read.file, read.line)?;
+        }
+    }
+    Ok(())
 }
 
 fn write_waits(page: &mut String, waits: &[Wait]) -> fmt::Result {

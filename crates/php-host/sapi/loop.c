@@ -6,6 +6,7 @@
  * releases the request's state once, and the last one ends it; when the worker is to stop, the main
  * script resumes once nothing is left to do.
  */
+#include "boot_request.h"
 #include "coroutine.h"
 #include "swoole.h"
 #include "ext/standard/basic_functions.h"
@@ -161,6 +162,7 @@ void outboard_begin_main_request(const outboard_event *event)
 	requests++;
 	outboard_doctor_examine();
 	outboard_request_state_begin(event->request, event->exchange);
+	outboard_boot_request_apply();
 	/* The functions of the boot and of the request, because they are one script. */
 	BG(user_shutdown_function_names) = outboard_boot_state.engine.shutdown_functions;
 	outboard_boot_state.engine.shutdown_functions = NULL;

@@ -61,6 +61,7 @@ enum outboard_outcome {
 typedef struct {
 	int32_t outcome;
 	bool leaving; /* the worker must exit */
+	bool takes_snapshot; /* the script has called Outboard\snapshot() in classic mode */
 	uint64_t peak_memory_bytes;
 } outboard_result;
 
@@ -109,7 +110,7 @@ bool outboard_time_limit_start(void);
 
 /* worker_script.c */
 bool outboard_worker_script_run(const char *script, void *events, bool functions, uint32_t concurrency,
-	const char *state_report);
+	const char *state_report, const outboard_request *boot_request);
 
 /* swoole_module.c: the script is a program for Swoole, with these arguments. */
 int outboard_swoole_exit_status(void);
@@ -198,6 +199,8 @@ bool outboard_rs_blocking_dispatch(void *exchange, outboard_str name, outboard_s
 void outboard_rs_log(void *exchange, int severity, const char *text, size_t len);
 /* For worker mode; `events` is the pointer that outboard_worker_script_run received. */
 void outboard_rs_ready(void *events);
+void outboard_rs_boot_read(void *events, outboard_str name, outboard_str file, uint32_t line);
+void outboard_rs_refuse_snapshot(void *events, const char *why, size_t len);
 void outboard_rs_next(void *events, bool may_start, bool may_block, outboard_event *event);
 void outboard_rs_done(void *events, void *exchange, const outboard_result *result);
 int outboard_rs_wait(void *events, uint64_t waiter, struct pollfd *fds, size_t count,

@@ -40,6 +40,7 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 {
 	result->outcome = OUTBOARD_FAILED;
 	result->leaving = false;
+	result->takes_snapshot = false;
 	result->peak_memory_bytes = 0;
 	outboard_current = request;
 	outboard_current_result = result;

@@ -62,7 +62,7 @@ static void enter(const char *directory, size_t len, int64_t now_s)
  * Applications open files relative to their script. The directory is entered again each second (0.7
  * us), because a deployment may have replaced a symlink in its path.
  */
-static void enter_directory_of(const outboard_request *request)
+void outboard_script_enter(const outboard_request *request)
 {
 	const outboard_str *script = &request->script_filename;
 	const char *slash = memrchr(script->ptr, '/', script->len);
@@ -107,7 +107,7 @@ int outboard_script_run(const outboard_request *request)
 		outboard_opcache_show();
 		return OUTBOARD_FINISHED;
 	}
-	enter_directory_of(request);
+	outboard_script_enter(request);
 	zend_stream_init_filename(&file, request->script_filename.ptr);
 	file.primary_script = 1;
 	outboard_time_limit_begin();

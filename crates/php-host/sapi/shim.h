@@ -33,6 +33,7 @@ static inline zend_class_entry *outboard_class(const char *name)
 /* script.c */
 void outboard_script_hook(void);
 int outboard_script_run(const outboard_request *request);
+void outboard_script_enter(const outboard_request *request);
 
 /* output.c */
 size_t outboard_ub_write(const char *bytes, size_t len);

@@ -2,6 +2,7 @@
  * $_SERVER and getenv(): the variables that nginx with Debian's fastcgi_params and php-fpm set, in
  * the same order.
  */
+#include "boot_request.h"
 #include "filter.h"
 
 #define NAME_MAX_BYTES 256
@@ -307,7 +308,7 @@ static void (*import_process_environment)(zval *target);
 static void import_environment(zval *target)
 {
 	import_process_environment(target);
-	if (outboard_events) {
+	if (outboard_events && !outboard_boot_request_is_classic()) {
 		register_plain(variable_names[NAME_OUTBOARD_WORKER], "1", 1, target);
 		if (outboard_frankenphp) {
 			register_plain(variable_names[NAME_FRANKENPHP_WORKER], "1", 1, target);

@@ -3,6 +3,7 @@
  * Called by the worker (src/worker_script.rs); calls loop.c.
  */
 #include "swoole.h"
+#include "boot_request.h"
 #include "runtime.h"
 #include "ext/spl/spl_exceptions.h"
 #include "ext/standard/basic_functions.h"
@@ -21,6 +22,7 @@ void outboard_begin_handling(void)
 		return;
 	}
 	is_handling = true;
+	outboard_boot_reads_end(NULL);
 	php_output_end_all();
 	/* Otherwise each fork would print the buffer's contents. */
 	fflush(stdout);
@@ -40,7 +42,7 @@ void outboard_begin_handling(void)
 
 static bool can_handle_requests(void)
 {
-	if (!outboard_events) {
+	if (!outboard_events || outboard_boot_request_is_classic()) {
 		zend_throw_exception(spl_ce_RuntimeException,
 			"frankenphp_handle_request() called while not in worker mode", 0);
 		return false;
@@ -104,17 +106,35 @@ PHP_FUNCTION(outboard_serve)
 	}
 }
 
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_nothing, 0, 0, IS_VOID, 0)
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_snapshot, 0, 0, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, ignored_reads, IS_ARRAY, 0, "[]")
 ZEND_END_ARG_INFO()
 
-/* The script continues after this call once for each request, each in its own process. */
+/*
+ * The script continues after this call once for each request, from the same memory. In classic mode the
+ * gateway learns that the script could be booted once.
+ */
 PHP_FUNCTION(outboard_snapshot)
 {
 	outboard_event event = {0};
-	ZEND_PARSE_PARAMETERS_NONE();
+	HashTable *ignored = NULL;
+	ZEND_PARSE_PARAMETERS_START(0, 1)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_ARRAY_HT(ignored)
+	ZEND_PARSE_PARAMETERS_END();
+	if (!outboard_events && outboard_current_result) {
+		outboard_current_result->takes_snapshot = true;
+	}
 	if (!outboard_events || is_handling || !outboard_rs_is_forking(outboard_events)) {
 		return;
 	}
+	const char *refusal = outboard_boot_request_end();
+	if (refusal) {
+		outboard_rs_refuse_snapshot(outboard_events, refusal, strlen(refusal));
+		zend_throw_unwind_exit();
+		return;
+	}
+	outboard_boot_reads_end(ignored);
 	outboard_begin_handling();
 	while (event.kind != OUTBOARD_REQUEST && event.kind != OUTBOARD_STOP) {
 		outboard_rs_next(outboard_events, true, true, &event);
@@ -132,12 +152,12 @@ ZEND_END_ARG_INFO()
 PHP_FUNCTION(outboard_is_worker)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	RETURN_BOOL(outboard_events != NULL);
+	RETURN_BOOL(outboard_events && !outboard_boot_request_is_classic());
 }
 
 const zend_function_entry outboard_worker_functions[] = {
 	ZEND_NS_FENTRY("Outboard", handle_request, ZEND_FN(outboard_handle_request), arginfo_handle, 0)
-	ZEND_NS_FENTRY("Outboard", snapshot, ZEND_FN(outboard_snapshot), arginfo_nothing, 0)
+	ZEND_NS_FENTRY("Outboard", snapshot, ZEND_FN(outboard_snapshot), arginfo_snapshot, 0)
 	ZEND_NS_FENTRY("Outboard", is_worker, ZEND_FN(outboard_is_worker), arginfo_is_worker, 0)
 	ZEND_NS_FENTRY("Outboard", serve, ZEND_FN(outboard_serve), arginfo_serve, 0)
 	PHP_FE_END
@@ -230,10 +250,10 @@ static void boot(const char *script)
 
 /*
  * Runs the script until it ends. Returns false if it ended without a call for a request, or if the
- * engine has failed.
+ * engine has failed. `boot_request` is what a script of classic mode sees while it boots, else NULL.
  */
 bool outboard_worker_script_run(const char *script, void *events, bool frankenphp, uint32_t concurrency,
-	const char *state_report)
+	const char *state_report, const outboard_request *boot_request)
 {
 	volatile bool sound = false;
 	outboard_concurrency = concurrency;
@@ -247,6 +267,7 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 	}
 	zend_first_try {
 		SG(server_context) = NULL;
+		outboard_boot_request_describe(boot_request);
 		SG(request_info).path_translated = (char *) script;
 		SG(request_info).request_uri = (char *) script;
 		outboard_time_limit_prepare();
@@ -258,6 +279,13 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 			outboard_connection_guard_startup();
 			outboard_persistent_startup();
 			outboard_reset_startup();
+			if (boot_request) {
+				outboard_boot_request_import_cookies();
+				outboard_script_enter(boot_request);
+			}
+			if (outboard_rs_is_forking(events)) {
+				outboard_boot_reads_begin();
+			}
 			boot(script);
 			if (outboard_is_child) {
 				outboard_child_end();

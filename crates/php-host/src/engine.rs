@@ -109,6 +109,7 @@ impl Default for Request {
 pub(crate) struct RawResult {
     outcome: i32,
     leaving: bool,
+    takes_snapshot: bool,
     peak_memory_bytes: u64,
 }
 
@@ -119,7 +120,12 @@ impl From<RawResult> for RequestResult {
             2 => Outcome::Refused,
             _ => Outcome::Failed,
         };
-        Self { outcome, leaving: raw.leaving, peak_memory_bytes: raw.peak_memory_bytes }
+        Self {
+            outcome,
+            leaving: raw.leaving,
+            takes_snapshot: raw.takes_snapshot,
+            peak_memory_bytes: raw.peak_memory_bytes,
+        }
     }
 }
 
@@ -236,6 +242,7 @@ unsafe extern "C" {
         frankenphp: bool,
         concurrency: u32,
         state_report: *const c_char,
+        boot_request: *const Request,
     ) -> bool;
     fn outboard_time_limit_start() -> bool;
     fn outboard_backtrace_install(signal_number: i32);
@@ -387,6 +394,8 @@ pub(crate) struct RequestResult {
     pub(crate) outcome: Outcome,
     /// The worker must exit.
     pub(crate) leaving: bool,
+    /// The script has called `Outboard\snapshot()` in classic mode.
+    pub(crate) takes_snapshot: bool,
     pub(crate) peak_memory_bytes: u64,
 }
 
@@ -455,12 +464,21 @@ pub(crate) unsafe fn run_worker_script(
     frankenphp: bool,
     concurrency: u32,
     state_report: Option<&CStr>,
+    boot_request: Option<&Request>,
 ) -> bool {
     let state_report = state_report.map_or(std::ptr::null(), CStr::as_ptr);
+    let boot_request = boot_request.map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: this function's contract; the C side catches bailouts, and switches between stacks
     // only in calls of its own, so Rust frames are left in order.
     unsafe {
-        outboard_worker_script_run(script.as_ptr(), events, frankenphp, concurrency, state_report)
+        outboard_worker_script_run(
+            script.as_ptr(),
+            events,
+            frankenphp,
+            concurrency,
+            state_report,
+            boot_request,
+        )
     }
 }
 

@@ -303,6 +303,7 @@ impl Events {
                 result.outcome
             },
             leaving: result.leaving || panicked,
+            takes_snapshot: result.takes_snapshot,
             peak_memory_bytes: result.peak_memory_bytes,
         };
         if let Err(corrupt) = exchange.done(done) {

@@ -18,6 +18,8 @@ pub(crate) struct Forking {
     zygote: Zygote,
     /// Until the start is reported.
     boot: Option<Capture>,
+    /// Why the script cannot take its snapshot.
+    refusal: Option<String>,
 }
 
 /// What [`Forking::fork_workers`] returned for.
@@ -34,7 +36,7 @@ pub(crate) enum Forked {
 impl Forking {
     /// Its output is captured from now on.
     pub(crate) fn new(zygote: Zygote) -> io::Result<Self> {
-        Ok(Self { boot: Some(Capture::begin()?), zygote })
+        Ok(Self { boot: Some(Capture::begin()?), zygote, refusal: None })
     }
 
     /// Has exits of the script's own children reported from now on.
@@ -45,6 +47,16 @@ impl Forking {
     /// Has the start's report say how workers are rewound.
     pub(crate) fn set_rewind(&mut self, how: control::Rewind) {
         self.zygote.set_rewind(how);
+    }
+
+    /// Has the start's report name something that the boot has read of a request.
+    pub(crate) fn add_boot_read(&mut self, read: control::BootRead) {
+        self.zygote.add_boot_read(read);
+    }
+
+    /// The script ends now, for this reason.
+    pub(crate) fn refuse(&mut self, why: String) {
+        self.refusal = Some(why);
     }
 
     /// Reports that the app has started, and forks workers. Returns in each of them.
@@ -81,6 +93,7 @@ impl Forking {
     /// Reports why the script forked no workers, and its output.
     pub(crate) fn fail(mut self, why: &str) -> io::Result<()> {
         let printed = self.boot.take().and_then(|boot| boot.end().ok()).unwrap_or_default();
+        let why = self.refusal.take().unwrap_or_else(|| why.to_owned());
         self.zygote.report_failure(format!("{why}\n{printed}").trim())
     }
 }

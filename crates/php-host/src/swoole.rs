@@ -63,6 +63,7 @@ pub(crate) fn run(
         state_report: None,
         swoole: true,
         arguments,
+        boot_request: None,
     };
     // Nobody reads what start-up reports to a supervisor; the error is returned as well.
     let (_reports, control) = control::pair()?;

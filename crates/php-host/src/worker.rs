@@ -76,6 +76,7 @@ fn handle(
     Ok(Done {
         outcome: if panicked { Outcome::Failed } else { result.outcome },
         leaving: result.leaving || panicked,
+        takes_snapshot: result.takes_snapshot,
         peak_memory_bytes: result.peak_memory_bytes,
     })
 }

@@ -4,7 +4,7 @@
 //! gateway receives `Ready` when the script first calls for a request; in a zygote that call
 //! returns only in the forks.
 
-use crate::engine::{self, RequestResult};
+use crate::engine::{self, Request, RequestResult, Scratch};
 use crate::events::{Event, Events};
 use crate::exit::{self, ExitReason};
 use crate::forking::{Forked, Forking};
@@ -15,10 +15,11 @@ use crate::purge;
 use crate::rewind::{self, Irreversible, Rewind};
 use crate::streams::Received;
 use outboard_ring::channel::WaitCall;
-use outboard_ring::control::{Isolation, WorkerScript};
+use outboard_ring::control::{BootRead, Isolation, WorkerScript};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::Call;
 use outboard_ring::purge::PurgeCall;
+use outboard_ring::request::RequestView;
 use outboard_ring::spsc::Corrupt;
 use outboard_ring::stream::StreamCall;
 use std::cell::RefCell;
@@ -107,6 +108,10 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
     if settings.swoole {
         engine::prepare_swoole(&settings.arguments);
     }
+    let frame = settings.boot_request.as_deref();
+    let Ok(view) = frame.map(RequestView::decode).transpose() else { return false };
+    let mut scratch = Scratch::default();
+    let boot_request = view.map(|view| Request::describe(&view, &mut scratch));
     // SAFETY: only the callbacks use `script` until this returns.
     unsafe {
         engine::run_worker_script(
@@ -115,6 +120,7 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
             settings.frankenphp,
             settings.concurrency.max(1),
             report.as_deref(),
+            boot_request.as_ref(),
         )
     }
 }
@@ -239,6 +245,20 @@ impl RunningScript {
         let left = self.forking.take().map_or(Ok(()), Forking::leave_to_child);
         self.events = left.and_then(|()| Link::private()).and_then(Events::new).ok();
         self.events.is_some()
+    }
+
+    /// The boot has read this of a request, before the snapshot.
+    pub(crate) fn boot_read(&mut self, read: BootRead) {
+        if let Some(forking) = &mut self.forking {
+            forking.add_boot_read(read);
+        }
+    }
+
+    /// The script ends instead of taking a snapshot.
+    pub(crate) fn refuse_snapshot(&mut self, why: String) {
+        if let Some(forking) = &mut self.forking {
+            forking.refuse(why);
+        }
     }
 
     /// Whether nothing is waited for.

@@ -11,7 +11,9 @@ use crate::affinity::Affinity;
 use crate::child_exits::ChildExits;
 use crate::worker_fds::WorkerFds;
 use crate::{backtrace, descendants, engine, exit, process};
-use outboard_ring::control::{self, BACKTRACE_SIGNAL, Event, HostSettings, Order, Rewind};
+use outboard_ring::control::{
+    self, BACKTRACE_SIGNAL, BootRead, Event, HostSettings, Order, Rewind,
+};
 use outboard_ring::frame::Tag;
 use rustix::event::{PollFd, PollFlags, poll};
 use siblings::Siblings;
@@ -108,6 +110,13 @@ impl Zygote {
     pub(crate) fn set_rewind(&mut self, how: Rewind) {
         if let Event::Started { rewind, .. } = &mut self.started {
             *rewind = Some(how);
+        }
+    }
+
+    /// Has the start's report name something that the boot has read of a request.
+    pub(crate) fn add_boot_read(&mut self, read: BootRead) {
+        if let Event::Started { boot_reads, .. } = &mut self.started {
+            boot_reads.push(read);
         }
     }
 

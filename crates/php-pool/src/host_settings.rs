@@ -8,6 +8,7 @@ use outboard_ring::control::{ControlGroup, HostSettings, Isolation, Rlimits, Wor
 use outboard_spawner::users;
 use rustix::process::{getegid, geteuid};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The name of php-fpm: OPcache supports it, and applications know its features
 /// (`fastcgi_finish_request`, no console). See `docs/decisions/0004-sapi-name.md`.
@@ -25,6 +26,8 @@ const INI_OF_CLI: [(&str, &str); 6] = [
     ("output_buffering", "0"),
     ("display_errors", "0"),
 ];
+
+const FORCE_RESTART_TIMEOUT: &str = "opcache.force_restart_timeout";
 
 /// Marks a task worker (`worker_script.c`).
 const TASK_WORKER_VARIABLE: &str = "OUTBOARD_TASK_WORKER";
@@ -47,7 +50,7 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
     }
     if matches!(app.mode, Mode::Worker(_)) {
         // When its memory is full, OPcache would kill workers with a worker script (`opcache.c`).
-        fixed_ini.insert("opcache.force_restart_timeout".to_owned(), "0".to_owned());
+        fixed_ini.insert(FORCE_RESTART_TIMEOUT.to_owned(), "0".to_owned());
     }
     let is_swoole = matches!(&app.mode, Mode::Worker(worker) if worker.swoole);
     let mut ini = php.ini.clone();
@@ -94,8 +97,24 @@ pub(crate) fn of_tasks(app: &App, tasks: &config::Tasks) -> Result<HostSettings,
         state_report: None,
         swoole: settings.worker.as_ref().is_some_and(|worker| worker.swoole),
         arguments: settings.worker.take().map_or_else(Vec::new, |worker| worker.arguments),
+        boot_request: None,
     });
     Ok(settings)
+}
+
+/// Has the host boot a script of classic mode with a request.
+pub(crate) fn run_snapshot(settings: &mut HostSettings, script: PathBuf, boot_request: Vec<u8>) {
+    settings.fixed_ini.insert(FORCE_RESTART_TIMEOUT.to_owned(), "0".to_owned());
+    settings.worker = Some(WorkerScript {
+        script,
+        concurrency: 1,
+        isolation: Isolation::Rewind,
+        frankenphp: false,
+        state_report: None,
+        swoole: false,
+        arguments: Vec::new(),
+        boot_request: Some(boot_request),
+    });
 }
 
 fn worker(mode: &Mode) -> Option<WorkerScript> {
@@ -112,6 +131,7 @@ fn worker(mode: &Mode) -> Option<WorkerScript> {
         state_report: worker.state_report.clone(),
         swoole: worker.swoole,
         arguments: worker.argv(),
+        boot_request: None,
     })
 }
 

@@ -25,6 +25,7 @@ mod routes;
 mod settings;
 mod shards;
 mod siblings;
+mod snapshot_scripts;
 mod status;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -53,7 +54,7 @@ use placement::Placement;
 use recycling::Replacement;
 use routes::Routes;
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -155,6 +156,8 @@ pub struct Pool {
     allowance: Rc<Allowance>,
     error_log: Rc<ErrorLog>,
     slow_log: Rc<ErrorLog>,
+    /// Scripts of classic mode that have called `Outboard\snapshot()`, by `SCRIPT_NAME`.
+    snapshot_scripts: RefCell<BTreeSet<Box<[u8]>>>,
     /// What was written there, of all pools of the thread.
     recent_slow: RefCell<Rc<RecentSlow>>,
 }
@@ -207,6 +210,7 @@ impl Pool {
             replacements: RefCell::default(),
             error_log,
             slow_log,
+            snapshot_scripts: RefCell::default(),
             recent_slow: RefCell::default(),
         })
     }

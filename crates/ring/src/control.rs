@@ -113,6 +113,20 @@ pub struct WorkerScript {
     pub swoole: bool,
     /// The arguments of such a program.
     pub arguments: Vec<String>,
+    /// The request that the script sees while it boots, as a frame ([`crate::request`]): it is a script of
+    /// classic mode that calls `Outboard\snapshot()`. `None`: it sees none.
+    pub boot_request: Option<Vec<u8>>,
+}
+
+/// Something of the request that a script has read while it booted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootRead {
+    /// The variable: `_SERVER.HTTP_HOST`, `_COOKIE.lang`, or a whole array such as `_GET`.
+    pub name: String,
+    /// The script that has read it.
+    pub file: String,
+    /// The line there.
+    pub line: u32,
 }
 
 /// How requests of a worker are isolated from each other.
@@ -227,6 +241,8 @@ pub enum Event {
         messages: String,
         /// With [`Isolation::Rewind`], unless the kernel permits none.
         rewind: Option<Rewind>,
+        /// What the boot has read of a request, with [`Isolation::Fork`] and [`Isolation::Rewind`].
+        boot_reads: Vec<BootRead>,
     },
     /// The engine did not start; the zygote leaves.
     StartFailed {

@@ -109,6 +109,8 @@ pub struct Done {
     pub outcome: Outcome,
     /// The worker exits after this request, because its state cannot be trusted.
     pub leaving: bool,
+    /// The script has called `Outboard\snapshot()` in classic mode: it could be booted once.
+    pub takes_snapshot: bool,
     /// Peak of PHP's heap during the request.
     pub peak_memory_bytes: u64,
 }
@@ -122,6 +124,7 @@ impl Done {
         let mut raw = [0; Self::BYTES];
         raw[0] = self.outcome as u8;
         raw[1] = u8::from(self.leaving);
+        raw[2] = u8::from(self.takes_snapshot);
         raw[8..16].copy_from_slice(&self.peak_memory_bytes.to_le_bytes());
         raw
     }
@@ -139,7 +142,12 @@ impl Done {
             _ => return Err(Corrupt { what: "an unknown outcome" }),
         };
         let peak = raw[8..16].try_into().expect("eight bytes were sliced");
-        Ok(Self { outcome, leaving: raw[1] != 0, peak_memory_bytes: u64::from_le_bytes(peak) })
+        Ok(Self {
+            outcome,
+            leaving: raw[1] != 0,
+            takes_snapshot: raw[2] != 0,
+            peak_memory_bytes: u64::from_le_bytes(peak),
+        })
     }
 }
 

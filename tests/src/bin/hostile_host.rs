@@ -147,6 +147,7 @@ impl Worker {
         let done = Done {
             outcome: Outcome::Finished,
             leaving: false,
+            takes_snapshot: false,
             peak_memory_bytes: self.chance.number(),
         };
         self.say(FrameKind::Done, self.present, &done.encode());
@@ -267,6 +268,7 @@ fn started(messages: String) -> Event {
         post_max_bytes: u64::MAX,
         messages,
         rewind: None,
+        boot_reads: Vec::new(),
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Pool {
     pub max_worker_memory_bytes: Option<u64>,
     /// Maximum time for a worker to become ready.
     pub start_timeout_ms: u64,
+    /// Maximum number of snapshots of scripts in classic mode.
+    pub max_snapshots: u32,
 }
 
 pub(super) fn pool(raw: &raw::Pool, place: &[&str], context: &mut Context<'_>) -> Pool {
@@ -53,6 +55,7 @@ pub(super) fn pool(raw: &raw::Pool, place: &[&str], context: &mut Context<'_>) -
         max_requests_jitter_percent: raw.max_requests_jitter.0,
         max_worker_memory_bytes: Some(raw.max_worker_memory.0).filter(|bytes| *bytes > 0),
         start_timeout_ms: raw.start_timeout.0,
+        max_snapshots: raw.max_snapshots,
     }
 }
 

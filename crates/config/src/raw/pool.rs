@@ -48,6 +48,10 @@ pub(crate) struct Pool {
     /// Maximum time for a worker to become ready; then its start has failed.
     #[schemars(extend("x-minimum" = "100ms"))]
     pub(crate) start_timeout: Period,
+    /// Maximum number of snapshots of scripts that call `Outboard\snapshot()` in classic mode. Each
+    /// has workers of its own, up to `max`. 0: none.
+    #[schemars(range(max = 64))]
+    pub(crate) max_snapshots: u32,
 }
 
 impl Default for Pool {
@@ -65,6 +69,7 @@ impl Default for Pool {
             max_requests_jitter: Percent(10),
             max_worker_memory: ByteSize(256 << 20),
             start_timeout: Period(30_000),
+            max_snapshots: 8,
         }
     }
 }

@@ -11,10 +11,11 @@ use crate::page_cache::PurgeOperations;
 use crate::privileges::Privileges;
 use crate::server::generation_shards::{GenerationShards, LEAD};
 use crate::server_error::ServerError;
+use crate::snapshots::{Snapshots, Surroundings};
 use crate::streams::{self, StreamOperations};
 use crate::upgrade_link::UpgradeLink;
 use outboard_buffer::{Account, Memory};
-use outboard_config::Config;
+use outboard_config::{Config, Mode};
 use outboard_operations::{Entities, FetchOperations, Owner};
 use outboard_php_pool::pool::operations::{ForwardedOperations, Operations};
 use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
@@ -100,6 +101,7 @@ impl GenerationBuilder {
                 }
             };
             let shard = shared.pool(&app.name).place(self.share.index);
+            let classic = matches!(app.mode, Mode::Classic).then(|| settings.clone());
             let pool = started.start(settings, shard.clone(), &logs)?;
             let own = Caches::Own { is_first: predecessor.is_none() };
             let caches = shared.caches(&app.name).cloned().map_or(own, Caches::OfLead);
@@ -132,6 +134,18 @@ impl GenerationBuilder {
                 pool.set_operations(operations.clone());
                 pool.set_memory(operations_memory.clone());
             });
+            // A script's operations are those of the app's pool, which on other threads has the way to the lead.
+            if let Some(settings) = classic.filter(|_| is_lead && app.pool.max_snapshots > 0) {
+                let surroundings = Surroundings {
+                    rings: self.rings.clone(),
+                    logs: opened.logs.clone(),
+                    slow: self.slow.clone(),
+                    operations,
+                    memory: operations_memory,
+                };
+                let (constants, max) = (app.php.params.clone(), app.pool.max_snapshots as usize);
+                opened.snapshots = Some(Snapshots::new(settings, constants, max, surroundings));
+            }
             let before = predecessor.map_or(&[][..], |before| &before.apps);
             apps.push(Rc::new(opened.continue_from(before)));
         }

@@ -11,6 +11,7 @@ use crate::offload::BlockingCall;
 use crate::poller::WaitError;
 use crate::worker_script::RunningScript;
 use outboard_ring::channel::WaitCall;
+use outboard_ring::control::BootRead;
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{Call, FetchCall, FetchOptions};
 use outboard_ring::task::TaskCall;
@@ -49,6 +50,30 @@ unsafe extern "C" fn outboard_rs_is_forking(events: *mut c_void) -> bool {
 unsafe extern "C" fn outboard_rs_snapshot(events: *mut c_void) -> bool {
     // SAFETY: this function's contract.
     unsafe { with(events, |script| script.snapshot()) }
+}
+
+/// # Safety
+/// As [`with`]; both texts are readable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_boot_read(events: *mut c_void, name: Str, file: Str, line: u32) {
+    // SAFETY: this function's contract.
+    let (name, file) = unsafe { (text(name), text(file)) };
+    // SAFETY: this function's contract.
+    unsafe { with(events, |script| script.boot_read(BootRead { name, file, line })) }
+}
+
+/// # Safety
+/// As [`with`]; `why` is readable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_refuse_snapshot(
+    events: *mut c_void,
+    why: *const c_char,
+    len: usize,
+) {
+    // SAFETY: this function's contract.
+    let why = String::from_utf8_lossy(unsafe { slice(why, len) }).into_owned();
+    // SAFETY: this function's contract.
+    unsafe { with(events, |script| script.refuse_snapshot(why)) }
 }
 
 /// Zeroed memory that is not rewound, and is never freed; NULL if workers are not rewound.
@@ -302,6 +327,13 @@ unsafe extern "C" fn outboard_rs_offload(
             events.offload.begin(waiter, BlockingCall { run, data }, link.borrow().bell())
         })
     }
+}
+
+/// # Safety
+/// The bytes are readable.
+unsafe fn text(text: Str) -> String {
+    // SAFETY: the caller's contract.
+    String::from_utf8_lossy(unsafe { bytes(text) }).into_owned()
 }
 
 /// # Safety

@@ -46,6 +46,7 @@ pub fn settings_of_worker(script: PathBuf) -> HostSettings {
         swoole: false,
         arguments: Vec::new(),
         state_report: None,
+        boot_request: None,
     };
     let mut settings = settings();
     settings.ini.extend(ini(&[("display_errors", "0"), ("html_errors", "0")]));

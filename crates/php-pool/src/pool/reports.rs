@@ -23,6 +23,9 @@ impl Pool {
         let took_ms = lease.took_ms(now_ms());
         self.placement.record_request();
         if let Some(done) = exchange.done.get() {
+            if done.takes_snapshot && !self.settings.is_resident() {
+                self.record_snapshot(exchange);
+            }
             let (route, counts) = (exchange.route.get(), &mut worker.request_counts);
             self.routes.borrow_mut().record_request(route, done.peak_memory_bytes, counts);
         }

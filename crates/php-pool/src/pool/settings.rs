@@ -137,6 +137,16 @@ impl PoolSettings {
         })
     }
 
+    /// The settings for a script of the app that has called `Outboard\snapshot()`, and boots with this request
+    /// from now on. `title` is its name in logs.
+    #[must_use]
+    pub fn of_snapshot(&self, title: &str, script: PathBuf, boot_request: Vec<u8>) -> Self {
+        let mut host = self.host.clone();
+        host.app = format!("{}:{title}", self.host.app);
+        host_settings::run_snapshot(&mut host, script, boot_request);
+        Self { app: format!("{}:{title}", self.app), host, min: Some(1), ..self.clone() }
+    }
+
     /// The number of requests of a worker at a time.
     pub(super) fn concurrency(&self) -> usize {
         self.host.worker.as_ref().map_or(1, |worker| worker.concurrency.max(1) as usize)

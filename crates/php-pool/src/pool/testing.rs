@@ -186,7 +186,12 @@ impl StandIn {
         assert!(kind == FrameKind::Request && self.channel.start(tag));
         self.send(FrameKind::Head, tag, head);
         self.send(FrameKind::Body, tag, body);
-        let done = Done { outcome: Outcome::Finished, leaving: false, peak_memory_bytes: 1 };
+        let done = Done {
+            outcome: Outcome::Finished,
+            leaving: false,
+            takes_snapshot: false,
+            peak_memory_bytes: 1,
+        };
         self.send(FrameKind::Done, tag, &done.encode());
         poll(pool);
         true

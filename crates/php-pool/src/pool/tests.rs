@@ -54,6 +54,7 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         swoole: false,
         arguments: Vec::new(),
         state_report: None,
+        boot_request: None,
     };
     let host = HostSettings {
         app: "site".into(),
@@ -200,7 +201,12 @@ impl StandIn {
     }
 
     pub(crate) fn finish(&mut self, tag: Tag, leaving: bool) {
-        let done = Done { outcome: Outcome::Finished, leaving, peak_memory_bytes: 7 };
+        let done = Done {
+            outcome: Outcome::Finished,
+            leaving,
+            takes_snapshot: false,
+            peak_memory_bytes: 7,
+        };
         self.send(FrameKind::Done, tag, &done.encode());
     }
 

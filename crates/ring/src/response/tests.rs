@@ -19,7 +19,12 @@ fn a_head_comes_back_line_by_line() {
 
 #[test]
 fn the_end_of_a_request_comes_back() {
-    let done = Done { outcome: Outcome::Failed, leaving: true, peak_memory_bytes: 2 << 20 };
+    let done = Done {
+        outcome: Outcome::Failed,
+        leaving: true,
+        takes_snapshot: true,
+        peak_memory_bytes: 2 << 20,
+    };
     assert_eq!(Done::decode(&done.encode()), Ok(done));
     let mut raw = done.encode();
     raw[0] = 9;

@@ -1,0 +1,133 @@
+//! `Outboard\snapshot()` in a script of classic mode: it is booted once, and handles the requests that agree
+//! with what the boot has read.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{Configured, Docroot, Process, Request, eventually};
+use serde_json::Value;
+
+fn serving(keys: &str) -> Configured {
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n{keys}\n"
+    );
+    Configured::start(Docroot::of("snapshots"), &text)
+}
+
+fn ask(site: &Configured, request: &Request) -> Value {
+    let said = site.client().send(request).expect(200).text();
+    serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+/// A request for this host.
+fn to(host: &str, target: &str) -> Request {
+    Request::get(target).header("Host", host)
+}
+
+/// The status of a script's snapshots.
+fn snapshots(site: &Configured, script: &str) -> Value {
+    let status = site.status();
+    let all = status["snapshots"].as_array().expect("a list");
+    all.iter().find(|one| one["script"] == script).cloned().unwrap_or_default()
+}
+
+/// Sends such requests until one is handled from a snapshot.
+fn boot(site: &Configured, request: &Request) -> Value {
+    let mut last = Value::Null;
+    eventually("a snapshot handles the request", || {
+        last = ask(site, request);
+        last["is_snapshot"] == true
+    });
+    last
+}
+
+#[test]
+fn a_script_that_takes_a_snapshot_is_booted_once() {
+    let site = serving("");
+    let first = ask(&site, &to("a.test", "/"));
+    assert_eq!((&first["is_snapshot"], &first["host"]), (&false.into(), &"a.test".into()));
+    let booted = boot(&site, &to("a.test", "/?q=1"));
+    for number in 0..20 {
+        let answer = ask(&site, &to("a.test", &format!("/index.php?q={number}")));
+        assert_eq!(answer["pid"], booted["pid"], "one boot: {answer}");
+        assert_eq!(answer["query"]["q"], number.to_string());
+        assert_eq!((&answer["count"], &answer["host"]), (&1.into(), &"a.test".into()));
+    }
+    let posted = Request::post("/", "text/plain", "a body").header("Host", "a.test");
+    let answer = ask(&site, &posted);
+    assert_eq!((&answer["method"], &answer["body"]), (&"POST".into(), &"a body".into()));
+    assert_eq!(answer["pid"], booted["pid"]);
+    assert!(site.client().get("/plain.php").expect(200).text().starts_with("plain "));
+    let status = snapshots(&site, "/index.php");
+    let reads: Vec<_> =
+        status["reads"].as_array().unwrap().iter().map(|read| &read["name"]).collect();
+    assert_eq!(reads, ["_SERVER.HTTP_HOST", "_COOKIE.lang"]);
+    assert_eq!((&status["snapshots"], &status["reads"][0]["line"]), (&1.into(), &3.into()));
+}
+
+#[test]
+fn a_request_that_does_not_agree_is_handled_as_before() {
+    let site = serving("");
+    boot(&site, &to("a.test", "/"));
+    for request in [to("b.test", "/"), to("a.test", "/").header("Cookie", "lang=de; x=y")] {
+        for _ in 0..5 {
+            let answer = ask(&site, &request);
+            assert_eq!(answer["is_snapshot"], false, "{answer}");
+            assert_eq!(answer["host"], answer["now"]);
+        }
+    }
+    let other = to("a.test", "/").header("Cookie", "other=1");
+    assert_eq!(ask(&site, &other)["is_snapshot"], true);
+    // Many such requests are worth a snapshot of their own.
+    let german = to("a.test", "/").header("Cookie", "x=y; lang=de");
+    let answer = boot(&site, &german);
+    assert_eq!((&answer["lang"], &answer["host"]), (&"de".into(), &"a.test".into()));
+    assert_eq!(ask(&site, &to("a.test", "/"))["lang"], "none");
+    assert_eq!(snapshots(&site, "/index.php")["snapshots"], 2);
+}
+
+#[test]
+fn a_script_that_cannot_be_booted_once_is_handled_as_before() {
+    let site = serving("");
+    for (script, why) in [("/all.php", "reads $_SERVER"), ("/printed.php", "printed")] {
+        eventually("the reason is known", || {
+            site.client().get(script).expect(200);
+            snapshots(&site, script)["refused_because"]
+                .as_str()
+                .is_some_and(|said| said.contains(why))
+        });
+        site.client().get(script).expect(200);
+        assert_eq!(snapshots(&site, script)["snapshots"], 0);
+    }
+}
+
+#[test]
+fn a_worker_that_dies_costs_one_answer() {
+    let site = serving("[app.site.php.ini]\ndisplay_errors = \"0\"");
+    let booted = boot(&site, &to("a.test", "/"));
+    let pool = |site: &Configured| {
+        let status = site.status();
+        let pools = status["pools"].as_array().expect("a list").clone();
+        pools.into_iter().find(|pool| pool["app"] == "site:/index.php").expect("the snapshot's")
+    };
+    let worker = pool(&site)["workers"][0]["pid"].as_i64().expect("a worker");
+    Process::of(u32::try_from(worker).unwrap()).kill();
+    eventually("a successor is forked", || pool(&site)["crashes"] != 0);
+    let answer = ask(&site, &to("a.test", "/"));
+    assert_eq!((&answer["pid"], &answer["is_snapshot"]), (&booted["pid"], &true.into()));
+    // Without its zygote a script is handled as before until it has booted again.
+    let zygote = booted["pid"].as_i64().unwrap();
+    Process::of(u32::try_from(zygote).unwrap()).kill();
+    eventually("it has booted again", || {
+        let answer = ask(&site, &to("a.test", "/"));
+        answer["is_snapshot"] == true && answer["pid"] != booted["pid"]
+    });
+}
+
+#[test]
+fn snapshots_can_be_turned_off() {
+    let site = serving("[app.site.pool]\nmax_snapshots = 0");
+    for _ in 0..50 {
+        assert_eq!(ask(&site, &to("a.test", "/"))["is_snapshot"], false);
+    }
+    assert_eq!(site.status()["snapshots"].as_array().map(Vec::len), Some(0));
+}
