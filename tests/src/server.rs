@@ -126,11 +126,13 @@ impl Site for Server {
         command.args(["status", "--json", "--admin"]).arg(&self.admin_socket);
         let output = command.output().expect("the binary is there");
         let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let waits = status["pools"][0]["waits"].as_array().expect("the status has them");
-        let of_rewinds = waits.iter().find(|wait| wait["call"] == "rewind");
-        of_rewinds.map_or(0, |wait| {
-            ["suspended", "blocked"].iter().filter_map(|key| wait[key].as_u64()).sum()
-        })
+        let pools = status["pools"].as_array().expect("the status has them").iter();
+        let waits = pools.flat_map(|pool| pool["waits"].as_array().expect("a pool has them"));
+        let of_rewinds = waits.filter(|wait| wait["call"] == "rewind");
+        of_rewinds
+            .flat_map(|wait| ["suspended", "blocked"].map(|key| wait[key].as_u64()))
+            .flatten()
+            .sum()
     }
 }
 

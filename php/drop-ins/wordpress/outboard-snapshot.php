@@ -1,18 +1,19 @@
 <?php
 /**
  * Plugin Name: Outboard snapshot
- * Description: Has Outboard boot WordPress once for all pages of visitors, and boot it again after a change.
+ * Description: Has Outboard boot WordPress once for the pages of visitors, and boot it again after a change.
  *
  * A must-use plugin: `outboard init --wordpress` copies it to wp-content/mu-plugins. Without Outboard it does nothing.
  *
  * `Snapshot` calls Outboard\snapshot(): what WordPress does above the call is done once, what is below it once per
- * request, each time from the same memory. `Request` repeats below the call what WordPress has read from the request
- * above it. `Freshness` retires the snapshot when data changes that is part of it.
+ * request, each time from the same memory. `Request` repeats below the call what WordPress itself has read from the
+ * request above it. Outboard notes what plugins, the theme and wp-config.php read there; requests that do not agree with
+ * it are handled as without this plugin. `Freshness` retires the snapshot when data changes that is part of it.
  *
  * In wp-config.php:
  *
  *   define('OUTBOARD_SNAPSHOT', 'init');       // before the `init` of plugins and theme: the default
- *   define('OUTBOARD_SNAPSHOT', 'wp_loaded');  // after it, if no plugin reads the request there
+ *   define('OUTBOARD_SNAPSHOT', 'wp_loaded');  // after it
  *   define('OUTBOARD_SNAPSHOT', false);        // not at all
  *
  * The action `outboard_request` comes once per request, below the snapshot.
@@ -39,14 +40,12 @@ final class Snapshot
     private const OWN_BLOCKS = 'register_block_core_';
 
     private static ?Snapshot $awaited = null;
-    private int $buffers;
 
     private function __construct(private string $point)
     {
-        $this->buffers = ob_get_level();
     }
 
-    /** Whether this process is going to call Outboard\snapshot(), so that its request is not known yet. */
+    /** Whether what runs now may be in the snapshot, so that the request is not known yet. */
     public static function is_awaited(): bool
     {
         return self::$awaited !== null;
@@ -57,13 +56,9 @@ final class Snapshot
         $point = defined('OUTBOARD_SNAPSHOT') ? constant('OUTBOARD_SNAPSHOT') : 'init';
         // The pages of visitors alone: their index.php defines the constant before WordPress is loaded.
         $is_page = defined('WP_USE_THEMES') && constant('WP_USE_THEMES');
-        // A network finds the site by host and path long before this; a page cache in PHP has looked for the page.
+        // A network has chosen the site by its path; a page cache in PHP has looked for the page.
         if (!$is_page || !in_array($point, ['init', 'wp_loaded'], true) || is_multisite() || WP_CACHE || wp_installing()) {
             return;
-        }
-        if (\Outboard\is_worker() && str_starts_with(get_option('siteurl'), 'https:')) {
-            // The addresses of styles and scripts that are registered have the scheme of the request.
-            $_SERVER['HTTPS'] = 'on';
         }
         self::$awaited = new self($point);
         add_action($point, self::$awaited->take(...), $point === 'init' ? PHP_INT_MIN : PHP_INT_MAX);
@@ -76,26 +71,18 @@ final class Snapshot
     private function take(): void
     {
         global $wpdb;
-        self::$awaited = null;
         if ($this->point === 'init') {
             $this->run_own();
         }
-        $obstacle = $this->obstacle();
-        if ($obstacle !== null) {
-            error_log("Outboard takes no snapshot of this site: $obstacle");
-            do_action('outboard_request');
-            return;
-        }
-        $is_booting = \Outboard\is_worker();
-        if ($is_booting) {
-            $wpdb->close();
-        }
+        // Each worker has a connection of its own.
+        $wpdb->close();
         $before = $_SERVER['REQUEST_TIME_FLOAT'] ?? null;
-        $request = new Request($this->point, is_ssl());
-        \Outboard\snapshot();
-        // Where the call has no effect, this is the request that was there before.
-        if ($is_booting || ($_SERVER['REQUEST_TIME_FLOAT'] ?? null) !== $before) {
-            $request->begin();
+        \Outboard\snapshot(Request::repeated());
+        self::$awaited = null;
+        $wpdb->db_connect();
+        // Elsewhere the call has no effect, and this is the request from before.
+        if (($_SERVER['REQUEST_TIME_FLOAT'] ?? null) !== $before) {
+            (new Request())->begin($this->point);
         }
         do_action('outboard_request');
     }
@@ -117,37 +104,45 @@ final class Snapshot
             }
         }
     }
-
-    /** What a visitor would share with all others. */
-    private function obstacle(): ?string
-    {
-        $cookies = preg_grep('/^Set-Cookie:/i', headers_list());
-        return match (true) {
-            session_status() === PHP_SESSION_ACTIVE => 'a plugin has started a session before it',
-            $cookies !== [] => 'a plugin has set a cookie before it',
-            ob_get_level() > $this->buffers => 'a plugin has begun an output buffer before it',
-            empty(parse_url(home_url(), PHP_URL_HOST)) => 'wp-config.php takes the name of the site from the request',
-            default => null,
-        };
-    }
 }
 
 /** What WordPress has read from the request before the snapshot, done again for the request that came after it. */
 final class Request
 {
-    /** Parameters that have an effect before `init`: the customizer's preview, of a theme, the editor's test of a change. */
-    private const EARLY_PARAMETERS = [
-        'wp_customize', 'customize_changeset_uuid', 'customize_theme', 'wp_theme_preview', 'wp_scrape_key',
+    /** Each by the file of WordPress that reads it, or by any of its files. */
+    private const REPEATED = [
+        '_SERVER' => '', '_SERVER.REQUEST_URI' => '', '_SERVER.PHP_SELF' => '', '_SERVER.PATH_INFO' => '',
+        '_SERVER.QUERY_STRING' => '', '_SERVER.HTTP_ACCEPT' => '', '_SERVER.CONTENT_TYPE' => '',
+        '_SERVER.HTTP_AUTHORIZATION' => '', '_SERVER.PHP_AUTH_USER' => '', '_SERVER.PHP_AUTH_PW' => '',
+        '_SERVER.HTTP_USER_AGENT' => 'vars.php', '_REQUEST' => '', '_COOKIE' => 'load.php',
     ];
 
-    /** @param bool $was_ssl the scheme for which WordPress was booted */
-    public function __construct(private string $point, private bool $was_ssl)
+    /** Whether this request goes on from a snapshot. */
+    public static bool $has_begun = false;
+
+    /**
+     * For Outboard\snapshot(): what it need not take care of. What is missing here on purpose: the query and the body,
+     * in which the customizer and the editor of files have parameters that take effect before the snapshot; the scheme,
+     * which is in the addresses of styles and scripts; and the cookie of the recovery mode.
+     *
+     * @return array<string, string>
+     */
+    public static function repeated(): array
     {
+        $directory = ABSPATH . WPINC . '/';
+        $repeated = array_map(static fn (string $file): string => $directory . $file, self::REPEATED);
+        $cookies = ['comment_author_', 'comment_author_email_', 'comment_author_url_'];
+        $cookies = array_map(static fn (string $name): string => $name . COOKIEHASH, $cookies);
+        foreach ([...$cookies, AUTH_COOKIE, SECURE_AUTH_COOKIE, LOGGED_IN_COOKIE] as $name) {
+            $repeated["_COOKIE.$name"] = $directory;
+        }
+        return $repeated;
     }
 
     /** In the order of wp-settings.php. */
-    public function begin(): void
+    public function begin(string $point): void
     {
+        self::$has_begun = true;
         wp_fix_server_vars();
         wp_maintenance();
         timer_start();
@@ -155,7 +150,7 @@ final class Request
             // As wp_debug_mode().
             ini_set('display_errors', '0');
         }
-        $this->connect();
+        $this->forget_cached();
         if (isset($_GET['replytocom'])) {
             // As default-filters.php.
             add_filter('wp_robots', 'wp_robots_no_robots');
@@ -165,8 +160,7 @@ final class Request
         do_action('sanitize_comment_cookies');
         $GLOBALS['current_user'] = null;
         $GLOBALS['wp']->init();
-        $this->decline_if_early();
-        if ($this->point === 'wp_loaded') {
+        if ($point === 'wp_loaded') {
             _show_post_preview();
             if (!defined('DISABLE_WP_CRON') || !constant('DISABLE_WP_CRON')) {
                 wp_cron();
@@ -174,13 +168,9 @@ final class Request
         }
     }
 
-    /** Nothing that was read from the database is older than the request. */
-    private function connect(): void
+    /** Nothing that is read from the database from here on is older than the request. */
+    private function forget_cached(): void
     {
-        global $wpdb;
-        if (\Outboard\is_worker()) {
-            $wpdb->db_connect();
-        }
         if (wp_using_ext_object_cache()) {
             wp_cache_init();
             wp_start_object_cache();
@@ -214,26 +204,6 @@ final class Request
         $GLOBALS['is_iphone'] = $found === 'safari' && $has('mobile');
         $GLOBALS['is_IE'] = $found === 'macIE' || $found === 'winIE';
     }
-
-    /** Such a request has to be there when WordPress boots. */
-    private function decline_if_early(): void
-    {
-        if ($this->is_early() && function_exists('Outboard\snapshot_decline')) {
-            \Outboard\snapshot_decline();
-        }
-    }
-
-    private function is_early(): bool
-    {
-        $is_early = array_intersect_key($_REQUEST, array_flip(self::EARLY_PARAMETERS)) !== []
-            || isset($_COOKIE[RECOVERY_MODE_COOKIE])
-            || is_ssl() !== $this->was_ssl
-            // The language of the user in place of the site's (determine_locale()).
-            || determine_locale() !== get_locale()
-            // Stops after max_execution_time, counted from the boot (WP_START_TIMESTAMP in recurse_dirsize()).
-            || str_contains($_SERVER['REQUEST_URI'], 'wp-site-health/');
-        return (bool) apply_filters('outboard_snapshot_decline', $is_early);
-    }
 }
 
 /** Changes of what is in the snapshot, whichever script makes them. */
@@ -261,6 +231,7 @@ final class Freshness
         }
         // WordPress stores a change in several steps, and may have booted between two of them.
         add_action('shutdown', fn () => $this->is_retired && \Outboard\snapshot_retire(), PHP_INT_MAX);
+        add_action('outboard_request', fn () => $this->is_retired = $this->is_retired && !Request::$has_begun);
     }
 
     private function option(string $name): void
@@ -277,7 +248,10 @@ final class Freshness
     private function retire(): void
     {
         $this->is_retired = true;
-        \Outboard\snapshot_retire();
+        // A boot has its own changes already, and would never come to an end.
+        if (!Snapshot::is_awaited()) {
+            \Outboard\snapshot_retire();
+        }
     }
 }
 

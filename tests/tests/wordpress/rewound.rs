@@ -1,9 +1,10 @@
-//! The pages of visitors, from a WordPress that boots once; the other scripts by a server in classic mode.
+//! The pages of visitors, from a WordPress that boots once by its must-use plugin.
 
 use crate::{
-    crawls, permalinks_are_set, the_administrator_logs_in, the_installer_installs, writing,
+    Sites, crawls, goes_through, permalinks_are_set, the_administrator_logs_in,
+    the_installer_installs, writing,
 };
-use outboard_e2e::{MariaDb, Pair, Request, Server, WordPress};
+use outboard_e2e::{MariaDb, Pair, Request, Server, WordPress, eventually};
 
 const PLUGIN: &str = include_str!("../../../php/drop-ins/wordpress/outboard-snapshot.php");
 /// The `server_name` of the reference.
@@ -61,6 +62,33 @@ fn is_the_same_rewound_at(point: &str) {
     public.again(&mut [guest, admin, pair.visit()], 400);
 }
 
+/// As the plugin is meant to be used: all scripts in classic mode, of which `index.php` takes a snapshot.
+#[test]
+fn wordpress_with_the_plugin_is_the_same_in_classic_mode() {
+    let database = MariaDb::start();
+    let [reference, subject] = ["wp_reference", "wp_subject"].map(|name| {
+        let site = WordPress::prepare(&database, name);
+        site.docroot().put("wp-content/mu-plugins/outboard-snapshot.php", PLUGIN);
+        site
+    });
+    let app = subject.app().env("OUTBOARD_VERIFY_REWIND", "1");
+    let pair = Pair::with(&reference.app(), &app).scrubbed(WordPress::scrub());
+    let sites = Sites { pair, reference, subject, _database: database };
+    let mut public = goes_through(&sites);
+    // Requests with a query are handled as without the plugin.
+    public.pages.retain(|page| !page.contains('?') && !page.contains("/wp-"));
+    let mut guest = sites.pair.visit();
+    eventually("pages come from the snapshot", || {
+        guest.same(&Request::get("/"));
+        sites.pair.subject.rewinds() > 0
+    });
+    let mut admin = sites.pair.visit();
+    the_administrator_logs_in(&mut admin);
+    public.again(&mut [guest, admin], 400);
+}
+
+/// All requests for pages, with queries and bodies, from the snapshot; the other scripts from a server in classic
+/// mode.
 #[test]
 fn wordpress_rewound_before_init_of_plugins_is_the_same() {
     is_the_same_rewound_at("init");
