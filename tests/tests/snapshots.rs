@@ -7,8 +7,12 @@ use outboard_e2e::{Configured, Docroot, Process, Request, eventually};
 use serde_json::Value;
 
 fn serving(keys: &str) -> Configured {
+    serving_with_threads(1, keys)
+}
+
+fn serving_with_threads(threads: usize, keys: &str) -> Configured {
     let text = format!(
-        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n{keys}\n"
+        "threads = {threads}\nlisten = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n{keys}\n"
     );
     Configured::start(Docroot::of("snapshots"), &text)
 }
@@ -98,6 +102,26 @@ fn a_script_that_cannot_be_booted_once_is_handled_as_before() {
         site.client().get(script).expect(200);
         assert_eq!(snapshots(&site, script)["snapshots"], 0);
     }
+}
+
+#[test]
+fn all_threads_have_the_same_snapshots() {
+    let site = serving_with_threads(4, "[app.site.pool]\nmin = 1\nmax = 8");
+    let booted = boot(&site, &to("a.test", "/"));
+    // Connections are spread over the threads, each of which starts its part at its own time.
+    let mut in_turn = 0;
+    eventually("every connection is served from the one boot", || {
+        let answer = ask(&site, &to("a.test", "/"));
+        in_turn = if answer["pid"] == booted["pid"] { in_turn + 1 } else { 0 };
+        in_turn == 100
+    });
+    assert_eq!(snapshots(&site, "/index.php")["snapshots"], 1);
+    let waiting = site.status();
+    let pools: Vec<_> =
+        waiting["pools"].as_array().unwrap().iter().map(|pool| &pool["app"]).collect();
+    assert_eq!(pools, ["site", "site:/index.php"]);
+    assert!(site.command("reload", &[]).status.success());
+    boot(&site, &to("a.test", "/"));
 }
 
 #[test]

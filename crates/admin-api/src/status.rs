@@ -97,12 +97,12 @@ pub struct SnapshotScript {
     /// Why the last one has failed, if none has succeeded since.
     pub refused_because: Option<String>,
     /// What it reads of a request before the call: a request is handled from a snapshot if it agrees.
-    pub reads: Vec<BootRead>,
+    pub reads: Vec<RequestRead>,
 }
 
 /// Something of the request that a script reads before `Outboard\snapshot()`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct BootRead {
+pub struct RequestRead {
     /// The variable, such as `_SERVER.HTTP_HOST`, `_COOKIE.lang` or `_GET`.
     pub name: String,
     /// The file that reads it.

@@ -3,13 +3,12 @@
 //! Created with a generation; its requests share it until the last one has ended.
 
 use crate::access::RateLimits;
+use crate::classic_snapshots::ClassicSnapshots;
 use crate::file_compressor::FileCompressor;
-use crate::gateway::Gateway;
 use crate::latencies::{Kind, Latencies};
 use crate::logs::Logs;
 use crate::mirror::Mirror;
 use crate::request_memory::RequestMemory;
-use crate::snapshots::Snapshots;
 use crate::upstreams::Upstreams;
 use outboard_admin_api::status::SnapshotScript;
 use outboard_buffer::{AppMemory, Spares};
@@ -47,7 +46,7 @@ pub(crate) struct App {
     /// Its PHP workers.
     pub(crate) pool: Rc<Pool>,
     /// Scripts in classic mode that are booted once.
-    pub(crate) snapshots: Option<Rc<Snapshots>>,
+    pub(crate) classic_snapshots: Option<Rc<ClassicSnapshots>>,
     /// Memory of requests to PHP that have ended.
     pub(crate) spare_requests: Spares<RequestMemory>,
     /// Its background tasks, if it has task workers.
@@ -108,23 +107,27 @@ impl App {
         [&self.pool].into_iter().chain(self.tasks.as_ref().map(|tasks| &tasks.pool))
     }
 
-    /// The pool for a request with this frame. With `gateway` a snapshot may boot for later requests.
-    pub(crate) fn pool_for(&self, gateway: Option<&Gateway>, frame: &[u8]) -> Rc<Pool> {
-        let snapshots = self.snapshots.as_ref();
-        let snapshot = snapshots.and_then(|all| all.pool_for(&self.pool, gateway, frame));
+    /// The pool for a request with this frame.
+    pub(crate) fn pool_for(&self, frame: &[u8]) -> Rc<Pool> {
+        let snapshots = self.classic_snapshots.as_ref();
+        let snapshot = snapshots.and_then(|all| all.pool_for(&self.pool, frame));
         snapshot.unwrap_or_else(|| self.pool.clone())
     }
 
     /// The scripts that call `Outboard\snapshot()`.
     pub(crate) fn snapshot_status(&self) -> Vec<SnapshotScript> {
-        self.snapshots.as_ref().map_or_else(Vec::new, |snapshots| snapshots.status())
+        self.classic_snapshots.as_ref().map_or_else(Vec::new, |snapshots| snapshots.status())
+    }
+
+    /// The pools of snapshots.
+    pub(crate) fn snapshot_pools(&self) -> Vec<Rc<Pool>> {
+        self.classic_snapshots.as_ref().map_or_else(Vec::new, |snapshots| snapshots.pools())
     }
 
     /// Ends what serves it, once its requests are finished, or this time has passed.
     pub(crate) fn retire(&self, drain_timeout_ms: u64) {
         self.pools().for_each(|pool| pool.retire(drain_timeout_ms));
-        let snapshots = self.snapshots.iter().flat_map(|snapshots| snapshots.pools());
-        snapshots.for_each(|pool| pool.retire(drain_timeout_ms));
+        self.classic_snapshots.iter().for_each(|snapshots| snapshots.retire(drain_timeout_ms));
     }
 
     /// Continues to count where an app of an earlier generation ended.
@@ -207,7 +210,7 @@ impl App {
             mirrors,
             error_pages,
             pool,
-            snapshots: None,
+            classic_snapshots: None,
             spare_requests: Spares::default(),
             tasks,
             streams,

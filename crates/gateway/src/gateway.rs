@@ -36,7 +36,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Gateway {
     generation: RefCell<Rc<Generation>>,
-    /// Pools of all generations that still have processes.
+    /// Pools of all generations that still have processes, but for the snapshots of the present one.
     pub(crate) pools: RefCell<Vec<Rc<Pool>>>,
     pub(crate) listeners: RefCell<Vec<Rc<BoundListener>>>,
     /// Sockets of datagrams.
@@ -159,7 +159,16 @@ impl Gateway {
         self.forward_purges(&old.apps);
         streams::activate(&generation, &old.apps);
         old.hand_over_tasks(&self.generation());
+        let snapshots = old.apps.iter().flat_map(|app| app.snapshot_pools());
+        self.pools.borrow_mut().extend(snapshots);
         old.apps.iter().for_each(|app| app.retire(drain_timeout_ms));
+    }
+
+    /// All pools that still have processes.
+    pub(crate) fn live_pools(&self) -> Vec<Rc<Pool>> {
+        let generation = self.generation();
+        let snapshots = generation.apps.iter().flat_map(|app| app.snapshot_pools());
+        self.pools.borrow().iter().cloned().chain(snapshots).collect()
     }
 
     /// Purges of the old generation's workers are applied to the new caches as well.

@@ -24,6 +24,7 @@ mod app;
 mod app_table;
 mod cache_requirements;
 mod certificates;
+mod classic_snapshots;
 mod cold_files;
 mod compose;
 mod compression;
@@ -66,7 +67,6 @@ pub mod server_event;
 mod server_link;
 mod server_timing;
 mod shards;
-mod snapshots;
 mod status;
 mod streams;
 #[cfg(test)]

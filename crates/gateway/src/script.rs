@@ -62,7 +62,7 @@ pub(crate) async fn start(
     let length = received.content_length;
     let frame = frame::request(frame, connection, ctx, app, script, length, extra);
     let local_peer = connection.peer.local_peer(&connection.transport);
-    let pool = app.pool_for(Some(&ctx.gateway), &frame);
+    let pool = app.pool_for(&frame);
     let place = Place { app, pool, local_peer };
     let lease = submit(memory, ctx.request_id, place, frame, received.body, call)?;
     relay::start(connection, ctx, app, lease, for_cache).await
@@ -97,7 +97,7 @@ pub(crate) fn start_part(
     let extra = Extra { params, part: Some(&sub), trace: call.scope(), for_cache: None };
     let frame = frame::request(Vec::new(), connection, ctx, app, &script, None, extra);
     let local_peer = connection.peer.local_peer(&connection.transport);
-    let pool = app.pool_for(Some(&ctx.gateway), &frame);
+    let pool = app.pool_for(&frame);
     let place = Place { app, pool, local_peer };
     submit(Box::default(), ctx.request_id, place, frame, RequestBody::empty(), call)
 }
@@ -128,7 +128,7 @@ pub(crate) async fn render(
     whole_bytes: usize,
 ) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
     let call = PhpCall::in_background(app);
-    let place = Place { app, pool: app.pool_for(None, &frame), local_peer: None };
+    let place = Place { app, pool: app.pool_for(&frame), local_peer: None };
     let lease = submit(Box::default(), request_id, place, frame, RequestBody::empty(), call)?;
     receive(app, lease, path, whole_bytes).await
 }

@@ -76,7 +76,7 @@ fn of_thread(gateway: &Gateway) -> Status {
         upstreams: upstreams::status(&generation.upstreams),
         turns: turns(),
         lost_log_lines: gateway.sinks.borrow().all().map(|sink| sink.lost_lines()).sum(),
-        pools: gateway.pools.borrow().iter().map(|pool| pool.status()).collect(),
+        pools: gateway.live_pools().iter().map(|pool| pool.status()).collect(),
         tasks: generation.tasks().map(|tasks| tasks.status()).collect(),
         latencies: Vec::new(),
         unshared_page_caches: unshared(&generation),

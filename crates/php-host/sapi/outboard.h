@@ -199,7 +199,7 @@ bool outboard_rs_blocking_dispatch(void *exchange, outboard_str name, outboard_s
 void outboard_rs_log(void *exchange, int severity, const char *text, size_t len);
 /* For worker mode; `events` is the pointer that outboard_worker_script_run received. */
 void outboard_rs_ready(void *events);
-void outboard_rs_boot_read(void *events, outboard_str name, outboard_str file, uint32_t line);
+void outboard_rs_request_read(void *events, outboard_str name, outboard_str file, uint32_t line);
 void outboard_rs_refuse_snapshot(void *events, const char *why, size_t len);
 void outboard_rs_next(void *events, bool may_start, bool may_block, outboard_event *event);
 void outboard_rs_done(void *events, void *exchange, const outboard_result *result);

@@ -50,8 +50,8 @@ impl Forking {
     }
 
     /// Has the start's report name something that the boot has read of a request.
-    pub(crate) fn add_boot_read(&mut self, read: control::BootRead) {
-        self.zygote.add_boot_read(read);
+    pub(crate) fn add_request_read(&mut self, read: control::RequestRead) {
+        self.zygote.add_request_read(read);
     }
 
     /// The script ends now, for this reason.

@@ -96,7 +96,7 @@ pub(crate) fn start(
         post_max_bytes: facts.post_max_bytes,
         messages,
         rewind: None,
-        boot_reads: Vec::new(),
+        request_reads: Vec::new(),
     })
 }
 

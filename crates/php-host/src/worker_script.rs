@@ -15,7 +15,7 @@ use crate::purge;
 use crate::rewind::{self, Irreversible, Rewind};
 use crate::streams::Received;
 use outboard_ring::channel::WaitCall;
-use outboard_ring::control::{BootRead, Isolation, WorkerScript};
+use outboard_ring::control::{Isolation, RequestRead, WorkerScript};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::Call;
 use outboard_ring::purge::PurgeCall;
@@ -248,9 +248,9 @@ impl RunningScript {
     }
 
     /// The boot has read this of a request, before the snapshot.
-    pub(crate) fn boot_read(&mut self, read: BootRead) {
+    pub(crate) fn request_read(&mut self, read: RequestRead) {
         if let Some(forking) = &mut self.forking {
-            forking.add_boot_read(read);
+            forking.add_request_read(read);
         }
     }
 

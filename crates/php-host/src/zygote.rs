@@ -12,7 +12,7 @@ use crate::child_exits::ChildExits;
 use crate::worker_fds::WorkerFds;
 use crate::{backtrace, descendants, engine, exit, process};
 use outboard_ring::control::{
-    self, BACKTRACE_SIGNAL, BootRead, Event, HostSettings, Order, Rewind,
+    self, BACKTRACE_SIGNAL, Event, HostSettings, Order, RequestRead, Rewind,
 };
 use outboard_ring::frame::Tag;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -114,9 +114,9 @@ impl Zygote {
     }
 
     /// Has the start's report name something that the boot has read of a request.
-    pub(crate) fn add_boot_read(&mut self, read: BootRead) {
-        if let Event::Started { boot_reads, .. } = &mut self.started {
-            boot_reads.push(read);
+    pub(crate) fn add_request_read(&mut self, read: RequestRead) {
+        if let Event::Started { request_reads, .. } = &mut self.started {
+            request_reads.push(read);
         }
     }
 

@@ -4,7 +4,7 @@
 mod driver;
 
 use driver::{Host, RequestSpec, ScriptWorker, TempDir, finished, get};
-use outboard_ring::control::{BootRead, Event, Isolation};
+use outboard_ring::control::{Event, Isolation, RequestRead};
 
 /// `ci/test-asan` leaves out this module: AddressSanitizer reserves more memory than a snapshot may have.
 mod a_rewound_worker {
@@ -24,8 +24,8 @@ mod a_rewound_worker {
 
     /// What the start has reported.
     fn reads(app: &ScriptWorker) -> Vec<(&str, u32)> {
-        let Event::Started { boot_reads, .. } = &app.host.started else { panic!() };
-        boot_reads.iter().map(|read: &BootRead| (read.name.as_str(), read.line)).collect()
+        let Event::Started { request_reads, .. } = &app.host.started else { panic!() };
+        request_reads.iter().map(|read: &RequestRead| (read.name.as_str(), read.line)).collect()
     }
 
     /// Why there is no snapshot.

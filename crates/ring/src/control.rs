@@ -120,7 +120,7 @@ pub struct WorkerScript {
 
 /// Something of the request that a script has read while it booted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BootRead {
+pub struct RequestRead {
     /// The variable: `_SERVER.HTTP_HOST`, `_COOKIE.lang`, or a whole array such as `_GET`.
     pub name: String,
     /// The script that has read it.
@@ -242,7 +242,7 @@ pub enum Event {
         /// With [`Isolation::Rewind`], unless the kernel permits none.
         rewind: Option<Rewind>,
         /// What the boot has read of a request, with [`Isolation::Fork`] and [`Isolation::Rewind`].
-        boot_reads: Vec<BootRead>,
+        request_reads: Vec<RequestRead>,
     },
     /// The engine did not start; the zygote leaves.
     StartFailed {

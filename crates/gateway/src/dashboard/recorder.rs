@@ -66,7 +66,7 @@ async fn of_thread(gateway: &Gateway) -> Totals {
         }
         totals.body_bytes = counters.body_bytes;
     }
-    for pool in gateway.pools.borrow().iter() {
+    for pool in &gateway.live_pools() {
         let (in_flight, waiting) = pool.load();
         totals.in_flight += in_flight as u64;
         totals.waiting += waiting as u64;

@@ -43,11 +43,11 @@ pub(super) async fn drain(gateway: &Rc<Gateway>, is_upgraded: bool) {
     if is_upgraded {
         stop_tasks();
     }
-    for pool in gateway.pools.borrow().iter() {
+    for pool in gateway.live_pools() {
         pool.retire(until_ms.saturating_sub(now_ms()));
     }
     let is_busy = || {
-        gateway.pools.borrow().iter().any(|pool| !pool.is_gone())
+        gateway.live_pools().iter().any(|pool| !pool.is_gone())
             || gateway.generation().tasks().any(|tasks| tasks.is_writing())
             || gateway.links.borrow().iter().any(|link| !link.is_quiet())
     };

@@ -5,13 +5,13 @@
 
 use crate::access::{RateLimits, RateOperations};
 use crate::app::{App, Caches};
+use crate::classic_snapshots::{ClassicSnapshots, Surroundings};
 use crate::generation::{self, Generation};
 use crate::logs::{Logs, Sinks};
 use crate::page_cache::PurgeOperations;
 use crate::privileges::Privileges;
 use crate::server::generation_shards::{GenerationShards, LEAD};
 use crate::server_error::ServerError;
-use crate::snapshots::{Snapshots, Surroundings};
 use crate::streams::{self, StreamOperations};
 use crate::upgrade_link::UpgradeLink;
 use outboard_buffer::{Account, Memory};
@@ -125,6 +125,20 @@ impl GenerationBuilder {
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::operations(operations, tasks);
             let operations = StreamOperations::before(operations, streams, number);
+            if let Some(settings) = classic.filter(|_| app.pool.max_snapshots > 0) {
+                let surroundings = Surroundings {
+                    rings: self.rings.clone(),
+                    logs: opened.logs.clone(),
+                    slow: self.slow.clone(),
+                    operations: operations.clone(),
+                    memory: operations_memory.clone(),
+                    threads: shared.snapshot_threads(&app.name).clone(),
+                    index: self.share.index,
+                };
+                let (constants, max) = (app.php.params.clone(), app.pool.max_snapshots as usize);
+                opened.classic_snapshots =
+                    Some(ClassicSnapshots::open(settings, constants, max, surroundings));
+            }
             let operations: Rc<dyn Operations> = match is_lead {
                 true => operations,
                 false => ForwardedOperations::before(operations, shard),
@@ -134,18 +148,6 @@ impl GenerationBuilder {
                 pool.set_operations(operations.clone());
                 pool.set_memory(operations_memory.clone());
             });
-            // A script's operations are those of the app's pool, which on other threads has the way to the lead.
-            if let Some(settings) = classic.filter(|_| is_lead && app.pool.max_snapshots > 0) {
-                let surroundings = Surroundings {
-                    rings: self.rings.clone(),
-                    logs: opened.logs.clone(),
-                    slow: self.slow.clone(),
-                    operations,
-                    memory: operations_memory,
-                };
-                let (constants, max) = (app.php.params.clone(), app.pool.max_snapshots as usize);
-                opened.snapshots = Some(Snapshots::new(settings, constants, max, surroundings));
-            }
             let before = predecessor.map_or(&[][..], |before| &before.apps);
             apps.push(Rc::new(opened.continue_from(before)));
         }

@@ -5,6 +5,7 @@
 
 use crate::access::SharedAccess;
 use crate::app::SharedCaches;
+use crate::classic_snapshots::SnapshotThreads;
 use crate::generation::{self, Generation};
 use crate::logs::Sinks;
 use crate::upstreams::Upstreams;
@@ -23,6 +24,8 @@ pub(crate) const LEAD: usize = 0;
 pub(crate) struct GenerationShards {
     /// By app.
     pools: HashMap<String, Arc<PoolShards>>,
+    /// By app.
+    snapshot_threads: HashMap<String, Arc<SnapshotThreads>>,
     /// By app; none on the lead's thread, which opens them.
     caches: HashMap<String, SharedCaches>,
     /// The limits of requests to other servers.
@@ -44,6 +47,7 @@ impl GenerationShards {
         let account = |app: String| (app.clone(), generation::upstream_account(config, &app));
         Self {
             pools: names().map(|app| (app, PoolShards::new(count))).collect(),
+            snapshot_threads: names().map(|app| (app, SnapshotThreads::new(count))).collect(),
             caches: HashMap::new(),
             upstream: generation::upstream_group(config, predecessor),
             upstreams: Upstreams::new(config, predecessor.map(|before| &*before.upstreams)),
@@ -73,6 +77,11 @@ impl GenerationShards {
     /// Pools that no thread has started never will be.
     pub(crate) fn give_up(&self) {
         self.pools.values().for_each(|pools| pools.give_up());
+    }
+
+    /// How the threads have the same snapshots of an app.
+    pub(crate) fn snapshot_threads(&self, app: &str) -> &Arc<SnapshotThreads> {
+        &self.snapshot_threads[app]
     }
 
     /// The pools of an app of the configuration.

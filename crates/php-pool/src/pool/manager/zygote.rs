@@ -69,11 +69,17 @@ impl Pool {
     pub(in crate::pool) fn handle(self: &Rc<Self>, event: Event) {
         match event {
             Event::Started {
-                php_version, opcache, ini_file, messages, rewind, boot_reads, ..
+                php_version,
+                opcache,
+                ini_file,
+                messages,
+                rewind,
+                request_reads,
+                ..
             } => {
                 if self.is_starting() {
                     self.manager.borrow_mut().rewind = rewind;
-                    self.manager.borrow_mut().boot_reads = Some(boot_reads.into());
+                    self.manager.borrow_mut().request_reads = Some(request_reads.into());
                     self.started(php_version, opcache, ini_file.as_deref(), &messages);
                 }
             }

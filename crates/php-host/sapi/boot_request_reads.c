@@ -17,10 +17,10 @@ typedef struct {
 	char name[NAME_BYTES];
 	zend_string *file;
 	uint32_t line;
-} boot_read;
+} request_read;
 
 static bool recording;
-static boot_read reads[READS_MAX];
+static request_read reads[READS_MAX];
 static size_t count;
 static user_opcode_handler_t next_of[256];
 
@@ -62,7 +62,7 @@ static bool is_known(const char *name, const zend_string *file)
 }
 
 /* The first read of each name in a file. What exceeds the table counts as all of $_SERVER. */
-void outboard_boot_reads_add(const char *array, const char *entry)
+void outboard_request_reads_add(const char *array, const char *entry)
 {
 	char name[NAME_BYTES];
 	int len = entry ? snprintf(name, sizeof(name), "%s.%s", array, entry) : snprintf(name, sizeof(name), "%s", array);
@@ -71,7 +71,7 @@ void outboard_boot_reads_add(const char *array, const char *entry)
 	}
 	zend_string *file = zend_get_executed_filename_ex();
 	if (count < READS_MAX && !is_known(name, file)) {
-		boot_read *one = &reads[count++];
+		request_read *one = &reads[count++];
 		memcpy(one->name, name, sizeof(name));
 		one->file = file;
 		if (one->file) {
@@ -85,9 +85,9 @@ void outboard_boot_reads_add(const char *array, const char *entry)
 static void add_variable(const char *name)
 {
 	if (!name) {
-		outboard_boot_reads_add("_SERVER", NULL);
+		outboard_request_reads_add("_SERVER", NULL);
 	} else if (is_of_request(name)) {
-		outboard_boot_reads_add("_SERVER", name);
+		outboard_request_reads_add("_SERVER", name);
 	}
 }
 
@@ -97,7 +97,7 @@ static void add(const char *array, const char *entry)
 	if (strcmp(array, "_SERVER") == 0 || strcmp(array, "_ENV") == 0) {
 		add_variable(entry);
 	} else {
-		outboard_boot_reads_add(array, strcmp(array, "_COOKIE") == 0 ? entry : NULL);
+		outboard_request_reads_add(array, strcmp(array, "_COOKIE") == 0 ? entry : NULL);
 	}
 }
 
@@ -225,7 +225,7 @@ static void read_filter_input_array(INTERNAL_FUNCTION_PARAMETERS)
 static void read_headers(INTERNAL_FUNCTION_PARAMETERS)
 {
 	if (recording) {
-		outboard_boot_reads_add("_SERVER", NULL);
+		outboard_request_reads_add("_SERVER", NULL);
 	}
 	next_headers(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
@@ -234,11 +234,11 @@ static void read_headers(INTERNAL_FUNCTION_PARAMETERS)
  * Before the script is compiled: compiled scripts name their handlers. Files that OPcache has stored on disk
  * name those of a process without these (zend_system_id.c), so with such files nothing is recorded.
  */
-void outboard_boot_reads_begin(void)
+void outboard_request_reads_begin(void)
 {
 	const char *stored = zend_ini_string("opcache.file_cache", sizeof("opcache.file_cache") - 1, 0);
 	if (stored && *stored) {
-		outboard_boot_reads_add("_SERVER", NULL);
+		outboard_request_reads_add("_SERVER", NULL);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(fetches); i++) {
@@ -290,15 +290,15 @@ static bool is_ignored(const char *name, const zend_string *file, const HashTabl
 }
 
 /* At the snapshot: reports what was read, except for what is in `ignored` (or NULL). */
-void outboard_boot_reads_end(const HashTable *ignored)
+void outboard_request_reads_end(const HashTable *ignored)
 {
 	recording = false;
 	for (size_t i = 0; i < count; i++) {
-		const boot_read *one = &reads[i];
+		const request_read *one = &reads[i];
 		if (!is_ignored(one->name, one->file, ignored)) {
 			outboard_str name = {one->name, strlen(one->name)};
 			outboard_str file = {one->file ? ZSTR_VAL(one->file) : "", one->file ? ZSTR_LEN(one->file) : 0};
-			outboard_rs_boot_read(outboard_events, name, file, one->line);
+			outboard_rs_request_read(outboard_events, name, file, one->line);
 		}
 	}
 	count = 0;
