@@ -387,6 +387,10 @@ pub(crate) struct InitArguments {
     /// The kind of application.
     #[arg(long, value_enum, default_value = "classic")]
     pub(crate) template: Template,
+    /// Serve the WordPress in --dir: write a configuration for it and add must-use plugins, which have
+    /// pages start from a snapshot and purge the page cache.
+    #[arg(long, conflicts_with = "template")]
+    pub(crate) wordpress: bool,
     /// The directory of the application [default: ./NAME].
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,

@@ -112,6 +112,15 @@ mod a_rewound_worker {
     }
 
     #[test]
+    fn a_read_is_ignored_in_the_named_files_alone() {
+        let code = "file_put_contents(__DIR__ . '/own.php', '<?php $x = $_SERVER; $y = $_COOKIE[\"a\"];');
+            require __DIR__ . '/own.php'; $y = $_COOKIE['a']; $z = $_SERVER['HTTP_X'] ?? 1;
+            Outboard\\snapshot(['_SERVER' => __DIR__ . '/own', '_COOKIE.a' => __DIR__ . '/own.php', '_GET' => __DIR__]);";
+        let app = booted(code, &get("worker.php"));
+        assert_eq!(reads(&app), [("_COOKIE.a", 2), ("_SERVER.HTTP_X", 2)]);
+    }
+
+    #[test]
     fn what_the_boot_changes_is_in_each_request() {
         let code = "$_SERVER['HTTPS'] = 'on'; unset($_SERVER['HTTP_HOST']); $_GET['added'] = ['x' => 1]; $_REQUEST[7] = 'n';
             header('X-Boot: 1'); header_remove('X-Powered-By'); http_response_code(203);
