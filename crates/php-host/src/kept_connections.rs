@@ -13,7 +13,7 @@ use rustix::io::{DupFlags, dup3, fcntl_dupfd_cloexec};
 use rustix::net::{SendFlags, send};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 pub(crate) use replies::Protocol;

@@ -32,10 +32,16 @@ pub fn start(settings: HostSettings) -> Host {
     Host { process: Some(process), control: Some(ours), started, next_worker: 1 }
 }
 
+/// The next one, except for what the start of the script has read.
 fn receive_event(control: &OwnedFd) -> Option<Event> {
-    let mut ready = [PollFd::new(control, PollFlags::IN)];
-    assert_ne!(poll(&mut ready, Some(&PATIENCE)).unwrap(), 0, "no event came");
-    control::receive(control).unwrap().map(|(event, _)| event)
+    loop {
+        let mut ready = [PollFd::new(control, PollFlags::IN)];
+        assert_ne!(poll(&mut ready, Some(&PATIENCE)).unwrap(), 0, "no event came");
+        match control::receive(control).unwrap() {
+            Some((Event::BootRead { .. }, _)) => {}
+            event => return event.map(|(event, _)| event),
+        }
+    }
 }
 
 impl Host {
