@@ -4,6 +4,7 @@
 //! gateway receives `Ready` when the script first calls for a request; in a zygote that call
 //! returns only in the forks.
 
+use crate::boot_files;
 use crate::engine::{self, RequestResult};
 use crate::events::{Event, Events};
 use crate::exit::{self, ExitReason};
@@ -108,6 +109,7 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
     if settings.swoole {
         engine::prepare_swoole(&settings.arguments);
     }
+    boot_files::resume(&settings.script);
     // SAFETY: only the callbacks use `script` until this returns.
     unsafe {
         engine::run_worker_script(

@@ -155,12 +155,12 @@ impl Freshness {
     }
 
     fn file_changed(&self, state: &mut State, path: PathBuf) {
-        if !state.noise.admits(&path, now_ms()) {
-            return;
-        }
+        let now_ms = now_ms();
         match &mut state.files_changed_ms {
-            Some(last_ms) => *last_ms = now_ms(),
-            None => self.raise(state, Cause::File(path)),
+            Some(_) if state.noise.ignores(&path, now_ms) => {}
+            Some(last_ms) => *last_ms = now_ms,
+            None if state.noise.admits(&path, now_ms) => self.raise(state, Cause::File(path)),
+            None => {}
         }
     }
 
@@ -209,7 +209,8 @@ impl Freshness {
         let mut state = self.state();
         state.is_booting = false;
         let noted = std::mem::take(&mut state.noted_keys);
-        let changed = state.changed_while_booting.take().map(Cause::File);
+        let changed = state.changed_while_booting.take();
+        let changed = changed.filter(|path| state.noise.admits(path, now_ms())).map(Cause::File);
         let read = pool.and_then(|pool| state.reads.get(&pool));
         let key = read.and_then(|read| noted.into_iter().find(|key| read.keys.contains(key)));
         key.map(Cause::Key).or(changed)
@@ -233,11 +234,7 @@ impl Freshness {
 
     /// What has changed during a start retires it, too.
     pub(crate) fn retire_again(&self, cause: Cause) {
-        let mut state = self.state();
-        match cause {
-            Cause::File(path) => self.file_changed(&mut state, path),
-            cause => self.raise(&mut state, cause),
-        }
+        self.raise(&mut self.state(), cause);
     }
 
     /// For `outboard status`.

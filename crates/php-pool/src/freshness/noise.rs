@@ -54,6 +54,14 @@ impl Noise {
         true
     }
 
+    /// Whether changes of the file do not count.
+    pub(super) fn ignores(&self, path: &Path, now_ms: u64) -> bool {
+        let is_ignored = |known: &Changes| {
+            known.count > CHANGES_MAX && now_ms.saturating_sub(known.since_ms) < IGNORED_MS
+        };
+        self.files.get(path).is_some_and(is_ignored)
+    }
+
     /// Whether there are such.
     pub(super) fn has_news(&self) -> bool {
         !self.news.is_empty()

@@ -67,7 +67,7 @@ impl Pool {
     }
 
     pub(super) fn snapshot_status(&self) -> Option<api::Snapshot> {
-        let is_current = self.phase.get() != Phase::Retiring;
+        let is_current = matches!(self.phase.get(), Phase::Starting | Phase::Serving);
         let freshness = self.freshness.borrow();
         freshness.as_ref().filter(|_| is_current).map(|freshness| freshness.status())
     }
