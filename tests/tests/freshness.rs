@@ -136,7 +136,8 @@ fn during_a_long_deployment_the_old_snapshot_serves() {
     let site = Configured::start(docroot, &text(1, "isolation = \"rewind\""));
     let address = site.address();
     let visitor = thread::spawn(move || {
-        let (mut client, mut seen, mut longest) = (Client::new(address), HashSet::new(), Duration::ZERO);
+        let (mut client, mut seen, mut longest) =
+            (Client::new(address), HashSet::new(), Duration::ZERO);
         let until = Instant::now() + Duration::from_millis(2_000);
         while Instant::now() < until {
             let asked = Instant::now();
@@ -168,7 +169,8 @@ fn a_switched_link_of_a_deployment_retires_the_snapshot() {
         docroot.put(&format!("releases/{release}/code.php"), format!("<?php return {release};"));
     }
     symlink("releases/41", root.join("current")).unwrap();
-    let text = text(1, "isolation = \"rewind\"").replace("www/worker.php", "www/current/worker.php");
+    let text =
+        text(1, "isolation = \"rewind\"").replace("www/worker.php", "www/current/worker.php");
     let site = Configured::start(docroot, &text);
     assert_eq!(said(&site).code, "41");
     symlink("releases/42", root.join("next")).unwrap();
@@ -281,7 +283,8 @@ fn retirements_all_the_time_leave_the_server_usable() {
             })
         })
         .collect();
-    let starts: HashSet<String> = visitors.into_iter().flat_map(|one| one.join().unwrap()).collect();
+    let starts: HashSet<String> =
+        visitors.into_iter().flat_map(|one| one.join().unwrap()).collect();
     // Five that are not delayed, and one a second.
     assert!((5..=13).contains(&starts.len()), "{}", starts.len());
     let said = site.child().output();

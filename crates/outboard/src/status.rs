@@ -4,7 +4,9 @@ use crate::admin;
 use crate::cli::AdminArguments;
 use crate::terminal::Terminal;
 use crate::upstreams;
-use outboard_admin_api::status::{Get, Latency, MemoryAccount, Pool, Route, Snapshot, Status, Tasks, Wait};
+use outboard_admin_api::status::{
+    Get, Latency, MemoryAccount, Pool, Route, Snapshot, Status, Tasks, Wait,
+};
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 

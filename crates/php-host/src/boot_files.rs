@@ -88,7 +88,8 @@ pub(crate) fn pause() {
 
 /// The script begins to run.
 pub(crate) fn resume(script: &Path) {
-    let lists_files = BOOT.lock().is_ok_and(|boot| boot.as_ref().is_some_and(|boot| boot.lists_files));
+    let lists_files =
+        BOOT.lock().is_ok_and(|boot| boot.as_ref().is_some_and(|boot| boot.lists_files));
     engine::record_boot_files(lists_files);
     record(Use::Reads, script);
 }
@@ -168,7 +169,10 @@ impl BootFiles {
             self.add_parts(&path);
         }
         // What was read first decides; what did not exist then may be this start's own.
-        self.files.entry((path, kind)).and_modify(|known| *known = known.or(state)).or_insert(state);
+        self.files
+            .entry((path, kind))
+            .and_modify(|known| *known = known.or(state))
+            .or_insert(state);
     }
 
     /// Adds the directories and symbolic links that a path consists of, up to one that is known.

@@ -15,12 +15,12 @@ pub mod seat;
 mod snapshots;
 
 use file_watch::FileWatch;
-pub use snapshots::Snapshots;
 use noise::Noise;
 use outboard_admin_api::status as api;
 use outboard_log::Wall;
 use outboard_reactor::{MailboxReceiver, MailboxSender, mailbox, now_ms};
 use rustix::fd::OwnedFd;
+pub use snapshots::Snapshots;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::PathBuf;

@@ -75,8 +75,10 @@ impl State {
 
     fn from_stat(found: &Stat, kind: Kind) -> Self {
         let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-        let modified_ns =
-            found.st_mtime.wrapping_mul(1_000_000_000).wrapping_add(found.st_mtime_nsec.cast_signed());
+        let modified_ns = found
+            .st_mtime
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(found.st_mtime_nsec.cast_signed());
         let is_timeless = is_directory && kind != Kind::Listing;
         Self {
             device: found.st_dev,

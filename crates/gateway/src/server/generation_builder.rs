@@ -131,8 +131,7 @@ impl GenerationBuilder {
             let operations = StreamOperations::before(operations, streams, number);
             let (snapshots, freshness) = shared.snapshots(&app.name).clone();
             opened.snapshots = snapshots.clone();
-            let operations: Rc<dyn Operations> =
-                SnapshotOperations::before(operations, snapshots);
+            let operations: Rc<dyn Operations> = SnapshotOperations::before(operations, snapshots);
             let prepare = PoolPreparation {
                 operations,
                 is_forwarding: !is_lead,

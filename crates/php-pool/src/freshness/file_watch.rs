@@ -69,10 +69,14 @@ impl FileWatch {
     /// # Errors
     /// The list is not one.
     pub(crate) fn begin(list: OwnedFd) -> io::Result<(Self, Option<PathBuf>)> {
+        Self::begin_with(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok(), list)
+    }
+
+    fn begin_with(inotify: Option<OwnedFd>, list: OwnedFd) -> io::Result<(Self, Option<PathBuf>)> {
         let mut text = Vec::new();
         File::from(list).take(LIST_BYTES_MAX as u64).read_to_end(&mut text)?;
-        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
-        let mut directories = Directories { inotify: inotify.as_ref(), methods: HashMap::new(), watched: 0 };
+        let mut directories =
+            Directories { inotify: inotify.as_ref(), methods: HashMap::new(), watched: 0 };
         let (mut watched, mut compared, mut rest) = (Vec::new(), Vec::new(), &text[..]);
         let (mut changed, mut unseen) = (None, 0);
         while let Some(file) = decode(&mut rest).map_err(io::Error::other)? {

@@ -258,7 +258,8 @@ impl Lead<'_> {
             let mut state = self.freshness().state();
             let is_overdue = now_ms() >= begun_ms + DEPLOYMENT_MAX_MS;
             let last_ms = state.files_changed_ms.unwrap_or_default();
-            let is_over = is_overdue || now_ms() >= last_ms + LONG_QUIET_MS || state.pending.is_some();
+            let is_over =
+                is_overdue || now_ms() >= last_ms + LONG_QUIET_MS || state.pending.is_some();
             if !is_over && !self.is_over() {
                 continue;
             }

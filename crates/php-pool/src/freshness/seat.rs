@@ -308,8 +308,13 @@ async fn expire(seat: Rc<PoolSeat>) {
         outboard_reactor::sleep((oldest_ms + timeout_ms).saturating_sub(now_ms())).await;
         let now_ms = now_ms();
         let is_late = |held: &Held| now_ms >= held.exchange.submitted_ms.saturating_add(timeout_ms);
-        let late: Vec<_> =
-            renewing.held.borrow().iter().filter(|held| is_late(held)).map(|held| held.exchange.clone()).collect();
+        let late: Vec<_> = renewing
+            .held
+            .borrow()
+            .iter()
+            .filter(|held| is_late(held))
+            .map(|held| held.exchange.clone())
+            .collect();
         renewing.forget(is_late);
         late.iter().for_each(|exchange| exchange.finish(End::Failed(Reason::QueueTimeout)));
     }
