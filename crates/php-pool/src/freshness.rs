@@ -132,7 +132,7 @@ impl Freshness {
             self.raise(&mut state, cause);
             return true;
         };
-        if state.is_booting {
+        if state.is_booting || state.current_read().is_none() {
             if state.noted_keys.len() >= NOTED_KEYS_MAX {
                 self.raise(&mut state, cause);
                 return true;
@@ -147,6 +147,17 @@ impl Freshness {
         let mut state = self.state();
         let Some(path) = state.changed_file() else { return };
         self.file_changed(&mut state, path);
+    }
+
+    /// Notices what has changed while it was ignored.
+    pub(crate) fn check_ignored(&self) {
+        let mut state = self.state();
+        for path in state.noise.take_ended(now_ms()) {
+            let has_changed = state.current_read().and_then(|read| read.files.as_ref());
+            if has_changed.is_some_and(|files| files.has_changed(&path)) {
+                self.file_changed(&mut state, path);
+            }
+        }
     }
 
     /// Files whose states have changed, as found by comparing them.
@@ -177,7 +188,14 @@ impl Freshness {
 
     /// A pool has told what its start has read.
     pub(crate) fn booted(&self, pool: u64, read: BootRead) {
-        self.state().reads.insert(pool, read);
+        let mut state = self.state();
+        let is_first = state.current == Some(pool) && !state.is_booting;
+        let noted = if is_first { std::mem::take(&mut state.noted_keys) } else { BTreeSet::new() };
+        let outdated = noted.into_iter().find(|key| read.keys.contains(key));
+        state.reads.insert(pool, read);
+        if let Some(key) = outdated {
+            self.raise(&mut state, Cause::Key(key));
+        }
         self.send(LEAD, renewal::Step::Watched);
     }
 
@@ -253,7 +271,7 @@ impl Freshness {
             compared_files: files.map_or(0, |files| files.compared().len()) as u64,
             unseen_files: files.map_or(0, FileWatch::unseen) as u64,
             keys: keys.unwrap_or_default(),
-            held: self.held.load(Ordering::Relaxed) as u64,
+            held: self.held() as u64,
         }
     }
 
@@ -261,9 +279,9 @@ impl Freshness {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn send(&self, thread: usize, step: renewal::Step) {
-        // A seat that is gone needs none.
-        let _ = self.steps[thread].send(step);
+    /// False if the seat is gone, which needs none.
+    fn send(&self, thread: usize, step: renewal::Step) -> bool {
+        self.steps[thread].send(step).is_ok()
     }
 
     fn receiver(&self, thread: usize) -> Option<MailboxReceiver<renewal::Step>> {
@@ -273,6 +291,16 @@ impl Freshness {
 
     fn threads(&self) -> usize {
         self.steps.len()
+    }
+
+    /// The threads that do not lead.
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        LEAD + 1..self.threads()
+    }
+
+    /// Requests that wait for a snapshot.
+    fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 }
 

@@ -168,6 +168,12 @@ impl FileWatch {
         listing.or_else(|| if name.is_empty() { None } else { first(self.at((watch, name))) })
     }
 
+    /// Whether this file has changed.
+    pub(crate) fn has_changed(&self, path: &Path) -> bool {
+        first(self.watched.iter().map(|watched| &watched.file).filter(|file| &*file.path == path))
+            .is_some()
+    }
+
     /// The files of one place.
     fn at(&self, place: (i32, &[u8])) -> impl Iterator<Item = &SeenFile> {
         let begin = self.watched.partition_point(|watched| watched.place() < place);

@@ -44,6 +44,8 @@ pub(super) struct Renewing {
     /// The snapshot that serves: all that were wanted up to this number, or the starts that failed.
     settled: Cell<u64>,
     candidate: RefCell<Option<Rc<Pool>>>,
+    /// Pools that were replaced.
+    leaving: RefCell<Vec<Rc<Pool>>>,
     held: RefCell<VecDeque<Held>>,
     /// Set when the first is held.
     has_held: Event,
@@ -114,6 +116,7 @@ impl PoolSeat {
                 drain_timeout_ms,
                 settled: Cell::new(0),
                 candidate: RefCell::default(),
+                leaving: RefCell::default(),
                 held: RefCell::default(),
                 has_held: Event::default(),
                 expected: Cell::new(0),
@@ -178,10 +181,9 @@ impl PoolSeat {
             return exchange.abandon();
         }
         // It is in one of the pools, and the others do not know it.
-        let pools = renewing.pools.borrow().clone();
-        let pools = pools.borrow().clone();
         self.pool().abandon(exchange);
-        pools.iter().for_each(|pool| pool.abandon(exchange));
+        let leaving = renewing.leaving.borrow().clone();
+        leaving.iter().for_each(|pool| pool.abandon(exchange));
     }
 
     /// As [`Pool::expect_request`].
@@ -244,6 +246,8 @@ impl PoolSeat {
             renewing.bridge.borrow_mut().push(candidate.expect_request());
         }
         old.retire(renewing.drain_timeout_ms);
+        self.leaving();
+        renewing.leaving.borrow_mut().push(old);
         renewing.pools.borrow().borrow_mut().retain(|pool| !pool.is_gone());
     }
 
@@ -260,6 +264,14 @@ impl PoolSeat {
                 held.exchange.finish(End::Failed(reason));
             }
         }
+    }
+
+    /// The number of pools that were replaced and have processes.
+    pub(super) fn leaving(&self) -> usize {
+        let Some(renewing) = &self.renewing else { return 0 };
+        let mut leaving = renewing.leaving.borrow_mut();
+        leaving.retain(|pool| !pool.is_gone());
+        leaving.len()
     }
 
     /// The pool that is being started.
@@ -290,7 +302,7 @@ impl Renewing {
     }
 
     /// Whether a server that ends, or has a new generation, needs this no more.
-    pub(super) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.retire_by_ms.get().is_some() && self.held.borrow().is_empty()
     }
 }

@@ -25,6 +25,11 @@ impl Pool {
         self.settings.queue_timeout_ms
     }
 
+    /// The longest time of PHP's start.
+    pub(crate) fn start_timeout_ms(&self) -> u64 {
+        self.settings.start_timeout_ms
+    }
+
     /// Logs an event of the app.
     pub(crate) fn log_note(&self, level: Level, text: &str) {
         self.log(level, text);
