@@ -292,6 +292,49 @@ fn retirements_all_the_time_leave_the_server_usable() {
 }
 
 #[test]
+fn a_slow_start_is_waited_for_as_long_as_in_the_queue() {
+    let site = serving("isolation = \"rewind\"\n[app.site.pool]\nqueue_timeout = \"1s\"");
+    let before = said(&site);
+    site.docroot().put(".env", "slow");
+    let asked = Instant::now();
+    site.client().send(&Request::get("/")).expect(503);
+    assert!((900..1_900).contains(&asked.elapsed().as_millis()), "{:?}", asked.elapsed());
+    eventually("the new snapshot", || {
+        let response = site.client().send(&Request::get("/"));
+        (response.status == 200 && response.text().contains(" slow ")).then_some(())
+    });
+    assert_ne!(said(&site).start, before.start);
+}
+
+#[test]
+fn a_reload_during_a_start_serves_its_requests_and_leaves_nothing() {
+    let site = rewinding();
+    let before = said(&site);
+    let processes = site.processes().len();
+    for is_waited_for in [true, false] {
+        site.docroot().put(".env", "slow");
+        let address = site.address();
+        let waiting = thread::spawn(move || match is_waited_for {
+            true => ask(&mut Client::new(address), "/").setting,
+            false => "slow".to_owned(),
+        });
+        thread::sleep(Duration::from_millis(500));
+        assert!(site.command("reload", &[]).status.success());
+        assert_eq!(waiting.join().unwrap(), "slow");
+        assert_eq!(said(&site).setting, "slow");
+        fs::remove_file(site.root().join(".env")).unwrap();
+        assert_eq!(said(&site).setting, "none");
+    }
+    assert_ne!(said(&site).start, before.start);
+    eventually("the processes of one pool", || (site.processes().len() <= processes).then_some(()));
+    site.docroot().put(".env", "slow");
+    thread::sleep(Duration::from_millis(500));
+    let stopped = Instant::now();
+    site.into_stopped();
+    assert!(stopped.elapsed() < Duration::from_secs(2), "{:?}", stopped.elapsed());
+}
+
+#[test]
 fn without_a_watch_files_retire_nothing_but_scripts_do() {
     let site = serving("isolation = \"rewind\"\nwatch = false");
     let before = said(&site);

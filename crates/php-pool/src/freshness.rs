@@ -7,66 +7,31 @@
 //! number of them costs two starts at most; a retirement by a key counts for a start that has not told its keys
 //! yet.
 
+mod boots;
+mod cause;
 mod file_watch;
+mod held;
 mod noise;
 mod pace;
 mod renewal;
 pub mod seat;
 mod snapshots;
 
+pub(crate) use boots::BootRead;
+pub use cause::Cause;
 use file_watch::FileWatch;
 use noise::Noise;
 use outboard_admin_api::status as api;
 use outboard_log::Wall;
 use outboard_reactor::{MailboxReceiver, MailboxSender, mailbox, now_ms};
-use rustix::fd::OwnedFd;
 pub use snapshots::Snapshots;
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Keys that are noted while a script boots; with more, each counts as one of its own.
 const NOTED_KEYS_MAX: usize = 1_000;
-
-/// Why a snapshot was retired.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
-    /// A file has changed that its start had read.
-    File(PathBuf),
-    /// Data have changed that its start had read.
-    Key(String),
-    /// A script asked for it.
-    Script,
-    /// An administrator asked for it.
-    Administrator,
-    /// The start for an earlier cause had failed.
-    Retry,
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => write!(f, "file {}", path.display()),
-            Self::Key(key) => write!(f, "key {key}"),
-            Self::Script => f.write_str("a script"),
-            Self::Administrator => f.write_str("an administrator"),
-            Self::Retry => f.write_str("another attempt"),
-        }
-    }
-}
-
-/// What the start of a script has read.
-#[derive(Debug, Default)]
-pub(crate) struct BootRead {
-    /// The keys of other data.
-    pub(crate) keys: BTreeSet<String>,
-    /// The list of files that the host has sent, until they are watched.
-    pub(crate) list: Option<OwnedFd>,
-    /// The files, once they are watched.
-    pub(crate) files: Option<FileWatch>,
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -175,84 +140,19 @@ impl Freshness {
         }
     }
 
-    /// The next number is wanted, unless its start has not begun yet.
+    /// The next number is wanted, unless its start has not begun yet. A cause that is no file is one that
+    /// does not wait for files.
     fn raise(&self, state: &mut State, cause: Cause) {
         if state.pending.is_none() {
             state.retired += 1;
-            state.last = Some((cause.clone(), Wall::now()));
-            state.pending = Some(cause);
             self.wanted.fetch_add(1, Ordering::SeqCst);
             self.send(LEAD, renewal::Step::Retired);
+        } else if matches!(cause, Cause::File(_)) || !matches!(state.pending, Some(Cause::File(_)))
+        {
+            return;
         }
-    }
-
-    /// A pool has told what its start has read.
-    pub(crate) fn booted(&self, pool: u64, read: BootRead) {
-        let mut state = self.state();
-        let is_first = state.current == Some(pool) && !state.is_booting;
-        let noted = if is_first { std::mem::take(&mut state.noted_keys) } else { BTreeSet::new() };
-        let outdated = noted.into_iter().find(|key| read.keys.contains(key));
-        state.reads.insert(pool, read);
-        if let Some(key) = outdated {
-            self.raise(&mut state, Cause::Key(key));
-        }
-        self.send(LEAD, renewal::Step::Watched);
-    }
-
-    /// The files of a start are watched. One of them may have changed since it was read.
-    pub(crate) fn watched(&self, pool: u64, files: FileWatch, changed: Option<PathBuf>) {
-        let mut state = self.state();
-        let Some(read) = state.reads.get_mut(&pool) else { return };
-        read.files = Some(files);
-        if let Some(path) = changed {
-            match state.current == Some(pool) {
-                true => self.file_changed(&mut state, path),
-                false => state.changed_while_booting = Some(path),
-            }
-        }
-    }
-
-    /// A start begins; the number that it is for.
-    pub(crate) fn begin_boot(&self) -> u64 {
-        let mut state = self.state();
-        state.pending = None;
-        state.is_booting = true;
-        state.noted_keys.clear();
-        state.changed_while_booting = None;
-        self.wanted.load(Ordering::SeqCst)
-    }
-
-    /// The start of a pool has ended. Returns what has changed meanwhile that it may have read before.
-    pub(crate) fn end_boot(&self, pool: Option<u64>) -> Option<Cause> {
-        let mut state = self.state();
-        state.is_booting = false;
-        let noted = std::mem::take(&mut state.noted_keys);
-        let changed = state.changed_while_booting.take();
-        let changed = changed.filter(|path| state.noise.admits(path, now_ms())).map(Cause::File);
-        let read = pool.and_then(|pool| state.reads.get(&pool));
-        let key = read.and_then(|read| noted.into_iter().find(|key| read.keys.contains(key)));
-        key.map(Cause::Key).or(changed)
-    }
-
-    /// The pool serves from now on.
-    pub(crate) fn set_current(&self, pool: Option<u64>) {
-        let mut state = self.state();
-        state.current = pool.or(state.current);
-        state.failed = None;
-        state.forget_others();
-    }
-
-    /// The pool could not be started.
-    pub(crate) fn set_failed(&self, pool: Option<u64>) {
-        let mut state = self.state();
-        state.failures += 1;
-        state.failed = pool;
-        state.forget_others();
-    }
-
-    /// What has changed during a start retires it, too.
-    pub(crate) fn retire_again(&self, cause: Cause) {
-        self.raise(&mut self.state(), cause);
+        state.last = Some((cause.clone(), Wall::now()));
+        state.pending = Some(cause);
     }
 
     /// For `outboard status`.

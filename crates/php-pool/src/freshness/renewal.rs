@@ -4,29 +4,21 @@
 //! siblings of. Invariants: one start is under way at a time; after the first change of a file it waits until
 //! files have not changed for a moment; a start that fails changes nothing, and is tried again.
 
-use super::file_watch::{FileWatch, first_differing};
+mod files;
+
 use super::pace::Pace;
 use super::seat::{PoolSeat, Renewing};
 use super::{Cause, Freshness, LEAD};
 use crate::pool::PoolShards;
 use outboard_log::Level;
-use outboard_reactor::{
-    Interest, MailboxReceiver, Source, blocking, now_ms, sleep, spawn, with_deadline,
-};
+use outboard_reactor::{MailboxReceiver, Source, now_ms, sleep, spawn, with_deadline};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Files have not changed for so long when a snapshot is started.
-const QUIET_MS: u64 = 50;
-/// Requests wait for that no longer than this: then the present snapshot serves until files have not changed for
-/// [`LONG_QUIET_MS`], as at the end of a deployment.
-const CHANGING_MAX_MS: u64 = 1_000;
-const LONG_QUIET_MS: u64 = 500;
-/// Nor is a start delayed any longer than this.
-const DEPLOYMENT_MAX_MS: u64 = 120_000;
+/// The interval of checks whether a condition still holds.
 const CHECK_MS: u64 = 100;
 /// The interval of comparisons of files whose changes the kernel does not report.
 const COMPARE_MS: u64 = 2_000;
@@ -177,138 +169,6 @@ impl Lead<'_> {
             // Files that do not matter may change all the time, and requests check by themselves.
             sleep(EVENTS_PAUSE_MS).await;
         }
-    }
-
-    /// Watches the files of starts that have been reported.
-    async fn watch_files(&self) {
-        loop {
-            let next = {
-                let mut state = self.freshness().state();
-                state.reads.iter_mut().find_map(|(pool, read)| Some((*pool, read.list.take()?)))
-            };
-            let Some((pool, list)) = next else { return };
-            match blocking(move || FileWatch::begin(list)).await {
-                Ok((files, changed)) => {
-                    self.report_files(&files);
-                    self.freshness().watched(pool, files, changed);
-                }
-                Err(error) => {
-                    self.log(Level::Error, &format!("changes of files are not noticed: {error}"));
-                }
-            }
-        }
-    }
-
-    fn report_files(&self, files: &FileWatch) {
-        let (all, compared, unseen) = (files.count(), files.compared().len(), files.unseen());
-        if compared > 0 {
-            let text = format!(
-                "the kernel does not report changes of {compared} of the {all} files that the start of the script \
-                 has read, so they are compared every two seconds: is fs.inotify.max_user_watches too small?"
-            );
-            self.log(Level::Warn, &text);
-        }
-        if unseen > 0 {
-            let text = format!(
-                "changes of {unseen} of the {all} files that the start of the script has read are not noticed, \
-                 since the user of the server cannot see them"
-            );
-            self.log(Level::Warn, &text);
-        }
-    }
-
-    /// The events of the present watch, by a descriptor of its own.
-    fn events(&self) -> Option<Source> {
-        let events = {
-            let state = self.freshness().state();
-            let files = state.current_read()?.files.as_ref()?;
-            files.events()?.try_clone().ok()?
-        };
-        Source::new(events, Interest::Read).ok()
-    }
-
-    fn has_compared(&self) -> bool {
-        let state = self.freshness().state();
-        let files = state.current_read().and_then(|read| read.files.as_ref());
-        files.is_some_and(|files| !files.compared().is_empty())
-    }
-
-    /// Compares files whose changes the kernel does not report.
-    async fn compare(&self) {
-        let (current, files) = {
-            let state = self.freshness().state();
-            let files = state.current_read().and_then(|read| read.files.as_ref());
-            let Some(files) = files else { return };
-            (state.current, files.compared().clone())
-        };
-        let differing = blocking(move || first_differing(&files)).await;
-        if let Some(path) = differing
-            && self.freshness().state().current == current
-        {
-            self.freshness().files_differ(path);
-        }
-    }
-
-    /// Waits until files have not changed for a moment. False if they changed for so long that the present
-    /// snapshot served meanwhile; their cause is pending again.
-    async fn are_files_complete(&self) -> bool {
-        if self.is_quiet(QUIET_MS, CHANGING_MAX_MS).await {
-            return true;
-        }
-        self.log(
-            Level::Info,
-            "files that the snapshot was made of change for longer than a second: it serves until they are \
-             complete",
-        );
-        let number = self.begin_deployment();
-        self.settle(number, false);
-        let begun_ms = now_ms();
-        loop {
-            sleep(CHECK_MS).await;
-            self.freshness().check_files();
-            let mut state = self.freshness().state();
-            let is_overdue = now_ms() >= begun_ms + DEPLOYMENT_MAX_MS;
-            let last_ms = state.files_changed_ms.unwrap_or_default();
-            let is_over =
-                is_overdue || now_ms() >= last_ms + LONG_QUIET_MS || state.pending.is_some();
-            if !is_over && !self.is_over() {
-                continue;
-            }
-            state.files_changed_ms = None;
-            let last = state.last.as_ref().map(|(cause, _)| cause.clone());
-            let retired = state.retired;
-            self.freshness().raise(&mut state, last.unwrap_or(Cause::Retry));
-            // It is the same retirement.
-            state.retired = retired;
-            return is_overdue;
-        }
-    }
-
-    /// Nothing is wanted until the files are complete.
-    fn begin_deployment(&self) -> u64 {
-        let mut state = self.freshness().state();
-        state.files_changed_ms = Some(now_ms());
-        state.pending = None;
-        self.freshness().wanted.load(std::sync::atomic::Ordering::SeqCst)
-    }
-
-    /// Waits until no file has changed for `quiet_ms`; false after `max_ms`.
-    async fn is_quiet(&self, quiet_ms: u64, max_ms: u64) -> bool {
-        let begun_ms = now_ms();
-        self.freshness().state().files_changed_ms = Some(begun_ms);
-        let is_quiet = loop {
-            sleep(quiet_ms / 2).await;
-            self.freshness().check_files();
-            let last_ms = self.freshness().state().files_changed_ms.unwrap_or_default();
-            if now_ms() >= last_ms + quiet_ms {
-                break true;
-            }
-            if now_ms() >= begun_ms + max_ms {
-                break false;
-            }
-        };
-        self.freshness().state().files_changed_ms = None;
-        is_quiet
     }
 
     async fn wait_for_pace(&self, cause: &Cause) {

@@ -107,3 +107,34 @@ fn a_start_that_fails_leaves_what_the_present_one_has_read() {
         assert_eq!((status.failures, status.keys), (1, vec!["options".to_owned()]));
     });
 }
+
+#[test]
+fn a_retirement_by_a_script_does_not_wait_for_files() {
+    in_loop(|| {
+        let freshness = taken();
+        let file = Cause::File(PathBuf::from("/a.php"));
+        freshness.retire_again(file.clone());
+        assert_eq!((freshness.wanted(), freshness.begin_deployment()), (1, Some(1)));
+        assert!(!freshness.end_deployment(1_000_000, false), "files change");
+        assert!(freshness.retire(None, Cause::Script));
+        assert_eq!(freshness.wanted(), 2);
+        assert!(freshness.end_deployment(1_000_000, false));
+        freshness.begin_boot();
+        freshness.retire_again(file.clone());
+        assert!(freshness.retire(None, Cause::Script));
+        assert_eq!((freshness.wanted(), freshness.begin_deployment()), (3, None));
+        freshness.retire_again(file);
+        assert_eq!(freshness.state().pending, Some(Cause::Script));
+    });
+}
+
+#[test]
+fn files_that_change_for_long_are_one_retirement() {
+    in_loop(|| {
+        let freshness = taken();
+        freshness.retire_again(Cause::File(PathBuf::from("/a.php")));
+        freshness.begin_deployment();
+        assert!(freshness.end_deployment(0, false));
+        assert_eq!((freshness.wanted(), freshness.status().retired), (2, 1));
+    });
+}
