@@ -173,9 +173,8 @@ static enum_func_status query_noted(MYSQLND_CONN_DATA *const conn, MYSQLND_CSTRI
 	mysql_connection *one = outboard_mysql_find(conn);
 	if (one && outboard_connections_in_boot()) {
 		outboard_mysql_note_statement(one, query.s, query.l);
-	} else if (one && !one->has_database && outboard_mysql_may_use(query.s, query.l)) {
-		/* Nothing undoes that without a database at first. */
-		one->is_changed = true;
+	} else if (one) {
+		outboard_mysql_note_request(one, query.s, query.l);
 	}
 	return commands.query(conn, query);
 }

@@ -48,7 +48,7 @@ bool outboard_mysql_wake(mysql_connection *one);
 void outboard_mysql_command(outboard_bytes *to, unsigned char command, const char *text, size_t len);
 void outboard_mysql_note_statement(mysql_connection *one, const char *text, size_t len);
 void outboard_mysql_note_database(mysql_connection *one, const char *name, size_t len);
-bool outboard_mysql_may_use(const char *text, size_t len);
+void outboard_mysql_note_request(mysql_connection *one, const char *text, size_t len);
 void outboard_mysql_note_result(mysql_connection *one, bool has_failed);
 const char *outboard_mysql_refusal(const mysql_connection *one);
 uint32_t outboard_mysql_reset_commands(const mysql_connection *one, outboard_bytes *commands);

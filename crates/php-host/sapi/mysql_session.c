@@ -2,7 +2,7 @@
  * The session of a MySQL connection: what the boot has set in it, how a new one or one that was kept gets
  * there, and the greeting of a server whose connection is adopted.
  *
- * Called by mysql_connections.c. Invariant: what is not known to be harmless or repeatable is a reason not to
+ * Called by mysql_connections.c. Invariant: what is not known to change nothing, or to be repeatable, is a reason not to
  * open the connection again.
  */
 #include "mysql_connections.h"
@@ -77,7 +77,7 @@ static const char *lasting(const char *text, const char *end)
 {
 	static const char *const locks[] = {"lock", "flush", "handler", "backup", NULL};
 	static const char *const unknown[] = {"call", "execute", "prepare", "xa", "/*!", "install", NULL};
-	static const char *const harmless[] = {"select", "show", "describe", "desc", "explain", "insert", "update",
+	static const char *const known[] = {"select", "show", "describe", "desc", "explain", "insert", "update",
 		"delete", "replace", "create", "alter", "drop", "truncate", "begin", "start", "commit", "rollback",
 		"savepoint", "release", "set", "use", "analyze", "check", "optimize", "unlock", "with", "do", "kill",
 		"grant", "revoke", "load", "values", "table", "rename", NULL};
@@ -90,7 +90,7 @@ static const char *lasting(const char *text, const char *end)
 	if (contains(text, end, ":=") || contains(text, end, "into @")) {
 		return "a statement has set a variable";
 	}
-	if (begins_with_any(text, end, unknown) || !begins_with_any(text, end, harmless)) {
+	if (begins_with_any(text, end, unknown) || !begins_with_any(text, end, known)) {
 		return "it is not known what a statement has left in the session";
 	}
 	return NULL;
@@ -137,7 +137,7 @@ void outboard_mysql_note_statement(mysql_connection *one, const char *text, size
 }
 
 /* Whether a statement may be USE, alone or among others. */
-bool outboard_mysql_may_use(const char *text, size_t len)
+static bool may_use(const char *text, size_t len)
 {
 	const char *end = text + len;
 	for (const char *at = text; end - at >= 4; at++) {
@@ -147,6 +147,20 @@ bool outboard_mysql_may_use(const char *text, size_t len)
 		}
 	}
 	return false;
+}
+
+/* Whether a statement may be SET ROLE, which a reset does not undo in MariaDB. */
+static bool may_set_role(const char *text, size_t len)
+{
+	const char *end = text + len;
+	const char *word = first_word(text, end);
+	return (begins_with(word, end, "set") || begins_with(word, end, "execute")) && contains(word, end, "role");
+}
+
+/* In a request, before a statement is sent or prepared: afterwards a reset may not suffice. */
+void outboard_mysql_note_request(mysql_connection *one, const char *text, size_t len)
+{
+	one->is_changed |= (!one->has_database && may_use(text, len)) || may_set_role(text, len);
 }
 
 void outboard_mysql_note_database(mysql_connection *one, const char *name, size_t len)

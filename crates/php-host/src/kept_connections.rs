@@ -1,8 +1,8 @@
 //! [`KeptConnections`]: connections to databases that a rewound worker keeps from one request to the next.
 //!
 //! A rewind puts the client library's memory back, so what is kept is only the descriptor of a logged-in
-//! connection, under a number that the rewind leaves alone, and what a client must be told to adopt it. Called
-//! by `sapi/kept_connections.c`. Invariants: at the end of a request the server is told to reset the session;
+//! connection, under a number that the rewind leaves alone, and what a client must hear to adopt it. Called
+//! by `sapi/kept_connections.c`. Invariants: at the end of a request the server is asked to reset the session;
 //! before the next use all its answers have arrived and none is an error, or the connection is closed; a
 //! connection is used by one client at a time.
 
@@ -63,7 +63,7 @@ pub(crate) struct Offer<'a> {
     pub(crate) key: &'a [u8],
     /// The server's number of the session.
     pub(crate) session: u64,
-    /// What a client is told that adopts it.
+    /// What a client hears that adopts it.
     pub(crate) greeting: &'a [u8],
     /// Commands that reset the session.
     pub(crate) reset: &'a [u8],
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_dropped_if_its_server_is_gone_or_slow_or_says_more() {
+    fn a_connection_of_a_server_that_is_gone_or_slow_is_dropped() {
         for (said, is_closed) in
             [(&b""[..], true), (b"", false), (b"\x07\0\0\x01\0\0\0\x02\0\0\0?", false)]
         {

@@ -387,3 +387,19 @@ fn the_server_s_own_commands_for_new_connections_are_never_left_out() {
         }
     }
 }
+
+#[test]
+fn a_role_that_a_request_has_taken_ends_with_its_connection() {
+    MARIADB.run("CREATE ROLE reader; GRANT reader TO e2e@localhost;");
+    for client in CLIENTS {
+        for at in ["Outboard\\snapshot(); CLIENT", "CLIENT Outboard\\snapshot();"] {
+            let code = format!(
+                "{} echo json_encode(row('SELECT CURRENT_ROLE()')); run('/* why */ SET ROLE reader');",
+                at.replace("CLIENT", client)
+            );
+            for answer in ask_often(&of_mysql("rewind", 1, &code), 3) {
+                assert_eq!(answer[0], Value::Null, "{at}");
+            }
+        }
+    }
+}
