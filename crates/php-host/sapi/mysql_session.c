@@ -22,7 +22,7 @@ void outboard_mysql_command(outboard_bytes *to, unsigned char command, const cha
 static const char *first_word(const char *text, const char *end)
 {
 	while (text < end) {
-		if (strchr(" \t\r\n\f\v(", *text)) {
+		if (memchr(" \t\r\n\f\v(", *text, 7)) {
 			text++;
 		} else if (*text == '#' || (end - text > 2 && memcmp(text, "--", 2) == 0)) {
 			const char *line = memchr(text, '\n', (size_t) (end - text));
@@ -35,6 +35,29 @@ static const char *first_word(const char *text, const char *end)
 		}
 	}
 	return text;
+}
+
+/* Where a quoted string ends, from the place of its first quote. */
+static const char *end_of_string(const char *text, const char *end, bool has_escapes)
+{
+	const char quote = *text++;
+	while (text < end && *text != quote) {
+		text += has_escapes && *text == '\\' && quote != '`' ? 2 : 1;
+	}
+	return text < end ? text + 1 : end;
+}
+
+/* A copy without what is in quotes or comments, so that a word in a value is not taken for one of the statement. */
+static outboard_bytes without_values(const char *text, size_t len, bool has_escapes)
+{
+	const char *end = text + len;
+	outboard_bytes bare = {0};
+	while (text < end) {
+		const char *after = memchr("'\"`", *text, 3) ? end_of_string(text, end, has_escapes) : first_word(text, end);
+		outboard_bytes_add(&bare, after > text ? " " : text, 1);
+		text = after > text ? after : text + 1;
+	}
+	return bare;
 }
 
 static bool begins_with(const char *text, const char *end, const char *word)
@@ -72,6 +95,13 @@ static bool is_beyond_session(const char *text, const char *end)
 	return begins_with_any(text, end, words);
 }
 
+/* More than one statement in a text. */
+static bool are_several(const char *text, const char *end)
+{
+	const char *semicolon = text < end ? memchr(text, ';', (size_t) (end - text)) : NULL;
+	return semicolon && first_word(semicolon + 1, end) < end;
+}
+
 /* Why a statement leaves something behind that another connection would not have; NULL: it does not. */
 static const char *lasting(const char *text, const char *end)
 {
@@ -84,23 +114,16 @@ static const char *lasting(const char *text, const char *end)
 	if (begins_with_any(text, end, locks) || contains(text, end, "get_lock")) {
 		return "it has locked something";
 	}
-	if (contains(text, end, "temporary")) {
+	if (contains(text, end, " temporary ") && (begins_with(text, end, "create") || are_several(text, end))) {
 		return "it has a temporary table";
 	}
-	if (contains(text, end, ":=") || contains(text, end, "into @")) {
+	if (contains(text, end, ":=") || contains(text, end, "into @") || contains(text, end, "into@")) {
 		return "a statement has set a variable";
 	}
 	if (begins_with_any(text, end, unknown) || !begins_with_any(text, end, known)) {
 		return "it is not known what a statement has left in the session";
 	}
 	return NULL;
-}
-
-/* More than one statement in a text; a semicolon in a string counts as well. */
-static bool are_several(const char *text, const char *end)
-{
-	const char *semicolon = memchr(text, ';', (size_t) (end - text));
-	return semicolon && first_word(semicolon + 1, end) < end;
 }
 
 static void note(mysql_connection *one, unsigned char command, const char *text, size_t len)
@@ -114,13 +137,11 @@ static void note(mysql_connection *one, unsigned char command, const char *text,
 	outboard_mysql_command(&one->replayed, command, text, len);
 }
 
-/* In the boot, before a statement is sent. */
-void outboard_mysql_note_statement(mysql_connection *one, const char *text, size_t len)
+/* `bare` is the statement without values. */
+static void classify(mysql_connection *one, const char *bare, const char *end, const char *text, size_t len)
 {
-	const char *end = text + len;
-	const char *word = first_word(text, end);
-	const char *why = lasting(word, end);
-	one->last_replay = SIZE_MAX;
+	const char *word = first_word(bare, end);
+	const char *why = word < end ? lasting(word, end) : NULL;
 	if (why) {
 		one->refusal = why;
 	} else if (begins_with(word, end, "set") || begins_with(word, end, "use")) {
@@ -134,6 +155,16 @@ void outboard_mysql_note_statement(mysql_connection *one, const char *text, size
 		&& (contains(word, end, "set") || contains(word, end, "use") || contains(word, end, "lock"))) {
 		one->refusal = "several statements were sent at once";
 	}
+}
+
+/* In the boot, before a statement is sent. */
+void outboard_mysql_note_statement(mysql_connection *one, const char *text, size_t len)
+{
+	const bool has_escapes = !(one->conn->upsert_status->server_status & SERVER_STATUS_NO_BACKSLASH_ESCAPES);
+	outboard_bytes bare = without_values(text, len, has_escapes);
+	one->last_replay = SIZE_MAX;
+	classify(one, bare.bytes, bare.bytes + bare.len, text, len);
+	outboard_bytes_free(&bare);
 }
 
 /* Whether a statement may be USE, alone or among others. */

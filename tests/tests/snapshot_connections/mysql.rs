@@ -1,6 +1,7 @@
 //! MySQL, by mysqli and by PDO.
 
 use super::*;
+use outboard_e2e::eventually;
 use std::collections::HashSet;
 
 /// Opens `$db` by each client.
@@ -21,6 +22,13 @@ fn socket() -> String {
 
 fn of_mysql(isolation: &str, workers: usize, code: &str) -> Configured {
     serving(isolation, workers, &socket(), code)
+}
+
+/// Ends a connection, and returns when it has gone.
+fn kill(id: &str) {
+    MARIADB.run(&format!("KILL {id}"));
+    let is_there = format!("SELECT id FROM information_schema.processlist WHERE id = {id}");
+    eventually("the connection ends", || MARIADB.run(&is_there).is_empty());
 }
 
 #[test]
@@ -156,6 +164,12 @@ fn a_session_that_cannot_be_set_up_again_is_refused_with_its_place() {
             ("run('BEGIN');", "open transaction"),
             ("run('CREATE TEMPORARY TABLE gone (a INT)');", "temporary table"),
             ("run('LOCK TABLES mysql.user READ');", "locked something"),
+            ("run('SELECT 1 INTO/* why */@a');", "set a variable"),
+            (
+                "run('/* why */ -- why\n # why\n  GET_LOCK');  row('DO GET_LOCK (1, 1)');",
+                "locked something",
+            ),
+            ("row('EXECUTE IMMEDIATE \"SELECT 1\"');", "not known"),
             ("row('SELECT @a := 1');", "set a variable"),
             ("row(\"SELECT GET_LOCK('boot', 1)\");", "locked something"),
         ] {
@@ -189,7 +203,7 @@ fn a_connection_that_the_server_has_closed_is_opened_again() {
             let site = of_mysql("rewind", 1, &code);
             let first = ask(&site, "/");
             assert_eq!(ask(&site, "/"), first);
-            MARIADB.run(&format!("KILL {}", first[0].as_str().unwrap()));
+            kill(first[0].as_str().unwrap());
             let second = ask(&site, "/");
             assert!(second[0] != first[0] && second[1] == first[1], "{first} {second} {at}");
         }
@@ -248,7 +262,7 @@ fn a_login_that_has_become_impossible_is_an_error() {
         MARIADB.run("ALTER USER leaving@localhost IDENTIFIED BY 'another'");
         let id =
             MARIADB.run("SELECT id FROM information_schema.processlist WHERE user = 'leaving'");
-        MARIADB.run(&format!("KILL {id}"));
+        kill(id.trim());
         assert_eq!(ask(&site, "/"), 2006);
         assert!(site.child().output().contains("Access denied"), "{}", site.child().output());
         MARIADB.run("ALTER USER leaving@localhost IDENTIFIED BY 'e2e-password'");
@@ -402,4 +416,34 @@ fn a_role_that_a_request_has_taken_ends_with_its_connection() {
             }
         }
     }
+}
+
+#[test]
+fn words_in_values_of_the_boot_s_statements_mean_nothing() {
+    for client in CLIENTS {
+        let code = format!(
+            r#"{client} run('CREATE TABLE IF NOT EXISTS words (`lock` TEXT, temporary_column INT)');
+             run('INSERT INTO words (`lock`) VALUES ("a := b; CREATE TEMPORARY TABLE x; SET @a = 1", )');
+             run("INSERT INTO words (`lock`) VALUES ('it\'s; LOCK TABLES x; GET_LOCK(1)'), ('x'';SET @b = 1')");
+             row('SELECT temporary_column, "INTO @x" FROM words'); run('-- SET @c = 1'); run('DROP TABLE words');
+             Outboard\snapshot(); echo json_encode(row('SELECT @a, @b, @c'));"#
+        );
+        for answer in ask_often(&of_mysql("rewind", 1, &code), 2) {
+            assert_eq!(answer.to_string(), "[null,null,null]");
+        }
+    }
+}
+
+#[test]
+fn a_boot_as_wordpress_has_it_is_set_up_again() {
+    let code = "mysqli_report(MYSQLI_REPORT_OFF); $db = mysqli_init(); mysqli_real_connect($db, 'localhost', 'e2e', 'e2e-password', null, 0, $socket, 0);
+        mysqli_query($db, \"SET NAMES 'utf8mb4' COLLATE 'utf8mb4_unicode_520_ci'\"); $modes = mysqli_fetch_row(mysqli_query($db, 'SELECT @@SESSION.sql_mode'));
+        mysqli_query($db, \"SET SESSION sql_mode='NO_ENGINE_SUBSTITUTION'\"); mysqli_select_db($db, 'two');
+        Outboard\\snapshot();
+        echo json_encode([mysqli_fetch_row(mysqli_query($db, 'SELECT @@sql_mode, DATABASE(), @@collation_connection')), mysqli_fetch_row(mysqli_query($db, 'SELECT CONNECTION_ID()'))[0], mysqli_ping($db), mysqli_get_server_info($db) !== '']);
+        mysqli_select_db($db, 'one'); mysqli_query($db, \"SET SESSION sql_mode=''\");";
+    let answers = ask_often(&of_mysql("rewind", 1, code), 4);
+    assert!(answers.iter().all(|answer| answer == &answers[0]), "{answers:?}");
+    let session = r#"["NO_ENGINE_SUBSTITUTION","two","utf8mb4_unicode_520_ci"]"#;
+    assert_eq!(answers[0][0].to_string(), session);
 }
