@@ -276,8 +276,8 @@ fn sanitize(build: &mut cc::Build, checks: &str) {
 }
 
 /// The functions of the C library and of libpq that this program replaces for PHP and its libraries
-/// (waiting*.c, popen.c, opcache_users.c, pgsql_connections.c, renewed_sockets.c).
-const EXPORTED: [&str; 40] = [
+/// (waiting*.c, popen.c, opcache_users.c, mapping_changes.c, pgsql_connections.c, renewed_sockets.c).
+const EXPORTED: [&str; 46] = [
     "poll",
     "__poll_chk",
     "select",
@@ -305,6 +305,12 @@ const EXPORTED: [&str; 40] = [
     "fread",
     "dlopen",
     "fcntl",
+    "mmap",
+    "mmap64",
+    "mprotect",
+    "mremap",
+    "munmap",
+    "shmdt",
     "socketpair",
     "PQconnectdb",
     "PQfinish",

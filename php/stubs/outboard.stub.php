@@ -30,11 +30,15 @@ namespace Outboard {
     function handle_request(callable $handler): bool {}
 
     /**
-     * With isolation "fork": code before this call runs once, code after it once per request, each in its
-     * own process with the request's superglobals. Elsewhere it does nothing, so a front controller may call
-     * it in every mode.
+     * Code before this call runs once, code after it once per request, with the request's superglobals: with
+     * isolation "rewind" each time from the same memory, with "fork" in a process of its own. In classic mode the
+     * script is booted once as well, for requests that agree with what it has read of one before the call.
+     * Elsewhere it does nothing, so a front controller may call it in every mode.
+     *
+     * @param array<int|string, string> $ignored_reads what the code below reads again: names such as `_COOKIE.lang`
+     *        or `_GET`; or pairs of a name and a path, for reads by files whose path begins so
      */
-    function snapshot(): void {}
+    function snapshot(array $ignored_reads = []): void {}
 
     /**
      * Calls a function at the beginning of each request of a snapshot, with its superglobals, before the code below

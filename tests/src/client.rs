@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub struct Client {
     address: SocketAddr,
+    host: String,
     connection: Option<Connection>,
     cookies: BTreeMap<String, String>,
 }
@@ -15,14 +16,20 @@ pub struct Client {
 impl Client {
     /// A visitor without cookies.
     pub fn new(address: SocketAddr) -> Client {
-        Client { address, connection: None, cookies: BTreeMap::new() }
+        Client { address, host: address.to_string(), connection: None, cookies: BTreeMap::new() }
+    }
+
+    /// Reaches the site under this name instead of its address.
+    pub(crate) fn named(mut self, host: &str) -> Client {
+        self.host = host.to_owned();
+        self
     }
 
     /// Sends a request with the cookies so far and returns the answer, redirects included.
     #[track_caller]
     pub fn send(&mut self, request: &Request) -> Response {
         let request = self.with_cookies(request);
-        let bytes = request.to_bytes(&self.address.to_string());
+        let bytes = request.to_bytes(&self.host);
         let response = match self.exchange(&bytes, &request.method) {
             Ok(response) => response,
             Err(error) => panic!("{} {}: {error}", request.method, request.target),
@@ -60,7 +67,7 @@ impl Client {
 
     /// The absolute URL of a target on this site.
     pub fn url(&self, target: &str) -> String {
-        format!("http://{}{target}", self.address)
+        format!("http://{}{target}", self.host)
     }
 
     /// The path on this site that a redirect leads to, if it is one.
@@ -69,7 +76,7 @@ impl Client {
             return None;
         }
         let location = response.header("location")?;
-        let origin = format!("http://{}", self.address);
+        let origin = format!("http://{}", self.host);
         let path = location.strip_prefix(&origin).unwrap_or(location);
         let path = path.split('#').next().unwrap_or(path);
         path.starts_with('/').then(|| path.to_owned())

@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod again;
 mod authority;
 mod backend;
 mod bridge;

@@ -12,6 +12,7 @@ pub struct Pair {
     pub subject: Box<dyn Site>,
     scrub: Scrub,
     roots: [PathBuf; 2],
+    host: Option<&'static str>,
 }
 
 /// Header fields that are left out of the comparison, and why.
@@ -23,6 +24,7 @@ const UNCOMPARED: &[(&str, &str)] = &[
     ("transfer-encoding", "how a body ends is each server's choice (RFC 9112, section 6)"),
     ("content-length", "likewise; its truth is checked while the body is read"),
     ("etag", "nginx makes it of time and size; an application's own is compared as text in bodies"),
+    ("via", "of scripts that another server of Outboard runs"),
     ("accept-ranges", "said of static files alone, in either's own way"),
 ];
 
@@ -44,7 +46,19 @@ impl Pair {
             subject,
             scrub: Scrub::new(),
             roots,
+            host: None,
         }
+    }
+
+    /// Has visitors request the application under this name from both, instead of by their addresses.
+    pub fn named(mut self, host: &'static str) -> Pair {
+        self.host = Some(host);
+        self
+    }
+
+    /// Another server of the same files in the subject's place; returns the one before.
+    pub fn replace_subject(&mut self, subject: impl Site + 'static) -> Box<dyn Site> {
+        std::mem::replace(&mut self.subject, Box::new(subject))
     }
 
     /// Whether a second reference stands in Outboard's place.
@@ -70,11 +84,14 @@ impl Pair {
 
     /// A visitor of both.
     pub fn visit(&self) -> Visit<'_> {
-        Visit {
-            pair: self,
-            reference: Client::new(self.reference.address()),
-            subject: Client::new(self.subject.address()),
-        }
+        let client = |site: &dyn Site| {
+            let client = Client::new(site.address());
+            match self.host {
+                Some(host) => client.named(host),
+                None => client,
+            }
+        };
+        Visit { pair: self, reference: client(&*self.reference), subject: client(&*self.subject) }
     }
 
     /// What differs between two answers, or nothing.
@@ -168,19 +185,29 @@ impl Visit<'_> {
     pub fn same_each(&mut self, reference: &Request, subject: &Request) -> Response {
         let (response, difference) = self.compare(reference, subject);
         if let Some(difference) = difference {
-            let log = self.pair.subject.log();
-            let tail: Vec<&str> = log.lines().rev().take(20).collect();
-            let tail: Vec<&str> = tail.into_iter().rev().collect();
+            let log = self.subject_log();
             panic!(
                 "{} {} differs from {}:\n  {difference}\n--- log of {}:\n{}",
                 reference.method,
                 reference.target,
                 self.pair.reference.name(),
                 self.pair.subject.name(),
-                tail.join("\n"),
+                log,
             );
         }
         response
+    }
+
+    /// How often the subject's workers were rewound.
+    pub(crate) fn rewinds(&self) -> u64 {
+        self.pair.subject.rewinds()
+    }
+
+    /// The last lines of the subject's log.
+    pub(crate) fn subject_log(&self) -> String {
+        let log = self.pair.subject.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
     /// Gets a page from both, fills in the form whose tag contains `marker` in each, and submits it;

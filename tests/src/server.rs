@@ -5,6 +5,7 @@ use crate::site::{ini_scan_dir, php_user};
 use crate::{App, Child, Launch, Scratch, Site};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A running `outboard serve`.
 #[derive(Debug)]
@@ -119,6 +120,20 @@ impl Site for Server {
     fn log(&self) -> String {
         self.child.output()
     }
+
+    fn rewinds(&self) -> u64 {
+        let mut command = Command::new(Server::binary());
+        command.args(["status", "--json", "--admin"]).arg(&self.admin_socket);
+        let output = command.output().expect("the binary is there");
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let pools = status["pools"].as_array().expect("the status has them").iter();
+        let waits = pools.flat_map(|pool| pool["waits"].as_array().expect("a pool has them"));
+        let of_rewinds = waits.filter(|wait| wait["call"] == "rewind");
+        of_rewinds
+            .flat_map(|wait| ["suspended", "blocked"].map(|key| wait[key].as_u64()))
+            .flatten()
+            .sum()
+    }
 }
 
 /// The drain time-out is longer than a test's patience: a drain that only ends with it is a failure.
@@ -128,18 +143,24 @@ fn configuration(app: &App, scratch: &Scratch, tables: &str) -> String {
     let ini_file = scratch.file("php.ini", ini);
     let user = php_user().map(|user| format!("user = {user:?}\n")).unwrap_or_default();
     let deny: Vec<String> = app.deny.iter().map(|prefix| format!("\"{prefix}**\"")).collect();
+    let mode = app.rewound.as_ref().map(|script| {
+        format!(
+            "mode = \"worker\"\n[app.site.worker]\nscript = {script:?}\nisolation = \"rewind\"\n"
+        )
+    });
     let mut text = format!(
         "listen = \"127.0.0.1:0\"\ndrain_timeout = \"10m\"\n\n\
          [admin]\nsocket = {socket:?}\n\n\
          [io]\ntemp_dir = {path:?}\n\n\
          [log.access]\npath = \"off\"\n\n\
-         [app.site]\n{user}root = {root:?}\ndeny = [{deny}]\n\n\
+         [app.site]\n{user}root = {root:?}\ndeny = [{deny}]\n{mode}\n\
          [app.site.pool]\nmin = {workers}\nmax = {workers}\nmin_idle = 0\n\n\
          [app.site.php]\nini_file = {ini_file:?}\nini_scan_dir = {scan_dir:?}\n\n",
         socket = path.join("admin.sock"),
         root = app.root,
         scan_dir = ini_scan_dir(),
         deny = deny.join(", "),
+        mode = mode.unwrap_or_default(),
         workers = app.workers,
     );
     text.push_str("[app.site.php.env]\n");

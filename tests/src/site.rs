@@ -18,6 +18,8 @@ pub struct App {
     pub deny: Vec<String>,
     /// PHP processes.
     pub workers: usize,
+    /// The script that Outboard boots once, with isolation by rewind.
+    pub rewound: Option<PathBuf>,
 }
 
 /// php.ini of every test: Debian's production values as far as they can be seen from outside.
@@ -54,6 +56,7 @@ impl App {
             accel: Vec::new(),
             deny: Vec::new(),
             workers: 2,
+            rewound: None,
         }
     }
 
@@ -87,6 +90,19 @@ impl App {
         self
     }
 
+    /// Has Outboard boot this script of the root once and rewind it after each request, every time compared
+    /// with the snapshot. php-fpm serves the application as ever.
+    pub fn rewound(mut self, script: &str) -> App {
+        self.rewound = Some(self.root.join(script));
+        self.env("OUTBOARD_VERIFY_REWIND", "1")
+    }
+
+    /// The same for an application that is not to be changed: it boots nothing, and a rewind undoes all that any
+    /// script of it does.
+    pub fn rewound_entirely(self) -> App {
+        self.rewound(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/rewound/any.php"))
+    }
+
     /// The text of php.ini; folders for uploads and sessions belong to the server that reads it.
     pub(crate) fn php_ini(&self, uploads: &Path, sessions: &Path) -> String {
         let mut text = String::from("[PHP]\n");
@@ -114,6 +130,10 @@ pub trait Site: Send + Sync {
     }
     /// Everything its processes have written, PHP's error log included.
     fn log(&self) -> String;
+    /// How often workers were rewound.
+    fn rewinds(&self) -> u64 {
+        0
+    }
 }
 
 /// The unprivileged user that servers run PHP as when the tests run as root.

@@ -17,9 +17,14 @@ impl WordPress {
 
     /// Lays out the files and makes the database.
     pub fn prepare(database: &MariaDb, name: &str) -> WordPress {
+        WordPress::prepare_with(database, name, "")
+    }
+
+    /// The same with these lines in its configuration.
+    pub fn prepare_with(database: &MariaDb, name: &str, lines: &str) -> WordPress {
         let docroot = Docroot::package(Path::new("/usr/share/wordpress"));
         database.create(name);
-        docroot.put("wp-config.php", configuration(database, name));
+        docroot.put("wp-config.php", configuration(database, name, lines));
         docroot.put("wp-content/mu-plugins/e2e.php", include_str!("../fixtures/wordpress/e2e.php"));
         docroot.writable("wp-content/uploads");
         WordPress { docroot }
@@ -74,7 +79,7 @@ impl WordPress {
     }
 }
 
-fn configuration(database: &MariaDb, name: &str) -> String {
+fn configuration(database: &MariaDb, name: &str, lines: &str) -> String {
     let mut text = format!(
         "<?php\n\
          define('DB_NAME', '{name}');\n\
@@ -87,7 +92,7 @@ fn configuration(database: &MariaDb, name: &str) -> String {
          define('FS_METHOD', 'direct');\n\
          define('AUTOMATIC_UPDATER_DISABLED', true);\n\
          define('WP_HTTP_BLOCK_EXTERNAL', true);\n\
-         $table_prefix = 'wp_';\n",
+         $table_prefix = 'wp_';\n{lines}\n",
         user = MariaDb::USER,
         password = MariaDb::PASSWORD,
         socket = database.socket().display(),

@@ -370,6 +370,38 @@ fn init_writes_a_working_server_and_overwrites_nothing() {
     }
 }
 
+#[test]
+fn init_adds_plugins_to_a_wordpress_and_serves_it() {
+    let servers = NamedServers::new();
+    let directory = servers.path("blog");
+    let init = || {
+        Command::new(Server::binary())
+            .args(["init", "blog", "--wordpress", "--listen", "127.0.0.1:0", "--conf-dir"])
+            .arg(servers.path("conf"))
+            .arg("--dir")
+            .arg(&directory)
+            .output()
+            .expect("the binary is there")
+    };
+    let refused = init();
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("has no WordPress"), "{refused:?}");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("wp-settings.php"), "<?php").unwrap();
+    std::fs::write(directory.join("index.php"), "<?php echo 'a page';").unwrap();
+    let output = init();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    for name in ["outboard-snapshot.php", "outboard-page-cache.php"] {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../php/drop-ins/wordpress");
+        let plugin = std::fs::read(directory.join("wp-content/mu-plugins").join(name)).unwrap();
+        assert_eq!(plugin, std::fs::read(source.join(name)).unwrap());
+    }
+    servers.run("start", &["blog"]).well();
+    servers.client("blog").get("/any/page").expect(200).saying("a page");
+    servers.client("blog").get("/xmlrpc.php").expect(404);
+    assert_eq!(init().status.code(), Some(2));
+}
+
 /// What a service manager hears of a server that it starts.
 struct Manager {
     ear: UnixDatagram,

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{
-    App, Client, Crawl, Docroot, Form, MariaDb, Multipart, Pair, Request, Scrub, Visit,
+    App, Client, Crawl, Docroot, Form, MariaDb, Multipart, Pair, Request, Scrub, Visit, Visited,
 };
 use std::path::Path;
 
@@ -55,20 +55,35 @@ fn scrub() -> Scrub {
 fn phpmyadmin_works_as_under_php_fpm() {
     let database = MariaDb::start();
     let docroots = [prepare(&database), prepare(&database)];
-    let pair = Pair::with(&app(&docroots[0]), &app(&docroots[1])).scrubbed(scrub());
+    goes_through(&database, &Pair::with(&app(&docroots[0]), &app(&docroots[1])).scrubbed(scrub()));
+}
+
+#[test]
+fn phpmyadmin_rewound_is_the_same() {
+    let database = MariaDb::start();
+    let docroots = [prepare(&database), prepare(&database)];
+    let subject = app(&docroots[1]).rewound_entirely();
+    let pair = Pair::with(&app(&docroots[0]), &subject).scrubbed(scrub());
+    let (visited, visit) = goes_through(&database, &pair);
+    visited.again(&mut [visit], 200);
+}
+
+/// Returns the pages of the user, and the user.
+fn goes_through<'a>(database: &MariaDb, pair: &'a Pair) -> (Visited, Visit<'a>) {
     let mut visit = pair.visit();
     a_stranger_is_asked_to_log_in(&mut visit);
     the_user_logs_in(&mut visit);
     a_database_a_table_and_rows_are_made(&mut visit);
     the_table_is_exported(&mut visit);
     a_dump_is_imported(&mut visit);
-    every_page_is_the_same(&mut visit);
+    let visited = every_page_is_the_same(&mut visit);
     let rows = "SELECT COUNT(*) FROM e2e_subject.things";
     assert_eq!(
         database.run(rows).trim(),
         database.run(&rows.replace("subject", "reference")).trim()
     );
     assert_eq!(database.run(rows).trim(), "4");
+    (visited, visit)
 }
 
 fn a_stranger_is_asked_to_log_in(visit: &mut Visit<'_>) {
@@ -176,7 +191,7 @@ fn a_dump_is_imported(visit: &mut Visit<'_>) {
     visit.same_each(&reference, &subject).expect(200).holding("2 queries executed");
 }
 
-fn every_page_is_the_same(visit: &mut Visit<'_>) {
+fn every_page_is_the_same(visit: &mut Visit<'_>) -> Visited {
     let starts = [
         "/index.php?route=/",
         "/index.php?route=/server/databases",
@@ -222,4 +237,5 @@ fn every_page_is_the_same(visit: &mut Visit<'_>) {
     let follow = |link: &str| LEFT_OUT.iter().all(|part| !link.contains(part));
     let visited = Crawl::from(starts).follow(follow).at_most(80).walk(visit).expect_same(40);
     assert!(visited.statuses[&200] > 30, "{:?}", visited.statuses);
+    visited
 }

@@ -2,19 +2,38 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{App, Crawl, Docroot, Multipart, Pair, Request};
+use outboard_e2e::{App, Crawl, Docroot, Multipart, Pair, Request, Visited};
 
 #[test]
 fn slim_works_as_under_php_fpm() {
     let docroot = Docroot::of("slim");
-    let pair = Pair::start(&App::at(docroot.path().join("public")));
+    goes_through(&Pair::start(&App::at(docroot.path().join("public"))));
+}
+
+/// Only the last line of the front controller is below the snapshot.
+#[test]
+fn slim_rewound_before_its_run_is_the_same() {
+    let docroots = [Docroot::of("slim"), Docroot::of("slim")];
+    let front = std::fs::read_to_string(docroots[1].path().join("public/index.php")).unwrap();
+    let (boot, _) = front.split_once("$app->run();").expect("the front controller ends with it");
+    docroots[1].put("public/index.php", format!("{boot}Outboard\\snapshot();\n$app->run();\n"));
+    let [reference, subject] =
+        docroots.each_ref().map(|docroot| App::at(docroot.path().join("public")));
+    let pair = Pair::with(&reference, &subject.rewound("index.php"));
+    for _ in 0..3 {
+        goes_through(&pair).again(&mut [pair.visit()], 200);
+    }
+}
+
+fn goes_through(pair: &Pair) -> Visited {
     // getallheaders() without a body: nginx sends php-fpm an empty Content-Length and Content-Type,
     // which then count as headers. Outboard lists what the client sent.
     let follow = |link: &str| link != "/psr";
-    Crawl::from(["/"]).follow(follow).walk(&mut pair.visit()).expect_same(8);
-    routes_take_arguments_and_bodies(&pair);
-    files_and_cookies_arrive(&pair);
-    psr_7_objects_see_the_request(&pair);
+    let visited = Crawl::from(["/"]).follow(follow).walk(&mut pair.visit()).expect_same(8);
+    routes_take_arguments_and_bodies(pair);
+    files_and_cookies_arrive(pair);
+    psr_7_objects_see_the_request(pair);
+    visited
 }
 
 fn routes_take_arguments_and_bodies(pair: &Pair) {

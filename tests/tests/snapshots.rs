@@ -7,8 +7,12 @@ use outboard_e2e::{Configured, Docroot, Process, Request, eventually};
 use serde_json::Value;
 
 fn serving(keys: &str) -> Configured {
+    serving_with_threads(1, keys)
+}
+
+fn serving_with_threads(threads: usize, keys: &str) -> Configured {
     let text = format!(
-        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n{keys}\n"
+        "threads = {threads}\nlisten = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n{keys}\n"
     );
     Configured::start(Docroot::of("snapshots"), &text)
 }
@@ -101,6 +105,26 @@ fn a_script_that_cannot_be_booted_once_is_handled_as_before() {
 }
 
 #[test]
+fn all_threads_have_the_same_snapshots() {
+    let site = serving_with_threads(4, "[app.site.pool]\nmin = 1\nmax = 8");
+    let booted = boot(&site, &to("a.test", "/"));
+    // Connections are spread over the threads, each of which starts its part at its own time.
+    let mut in_turn = 0;
+    eventually("every connection is served from the one boot", || {
+        let answer = ask(&site, &to("a.test", "/"));
+        in_turn = if answer["pid"] == booted["pid"] { in_turn + 1 } else { 0 };
+        in_turn == 100
+    });
+    assert_eq!(snapshots(&site, "/index.php")["snapshots"], 1);
+    let waiting = site.status();
+    let pools: Vec<_> =
+        waiting["pools"].as_array().unwrap().iter().map(|pool| &pool["app"]).collect();
+    assert_eq!(pools, ["site", "site:/index.php"]);
+    assert!(site.command("reload", &[]).status.success());
+    boot(&site, &to("a.test", "/"));
+}
+
+#[test]
 fn a_worker_that_dies_costs_one_answer() {
     let site = serving("[app.site.php.ini]\ndisplay_errors = \"0\"");
     let booted = boot(&site, &to("a.test", "/"));
@@ -121,6 +145,35 @@ fn a_worker_that_dies_costs_one_answer() {
         let answer = ask(&site, &to("a.test", "/"));
         answer["is_snapshot"] == true && answer["pid"] != booted["pid"]
     });
+}
+
+#[test]
+fn a_changed_file_is_seen_by_the_next_request() {
+    let site = serving("");
+    let first = boot(&site, &to("a.test", "/"));
+    let part = site.docroot().app().root.join("part.php");
+    for number in 2..6 {
+        std::fs::write(&part, format!("<?php const PART = {number};")).unwrap();
+        assert_eq!(ask(&site, &to("a.test", "/"))["part"], number);
+    }
+    let again = boot(&site, &to("a.test", "/"));
+    assert_eq!(again["part"], 5);
+    assert_ne!(again["pid"], first["pid"]);
+    // What cannot be booted is handled as in classic mode, with its error.
+    std::fs::write(&part, "<?php no_such_function();").unwrap();
+    for _ in 0..5 {
+        site.client().send(&to("a.test", "/")).expect(500);
+    }
+    std::fs::write(&part, "<?php const PART = 7;").unwrap();
+    eventually("it is mended", || site.client().send(&to("a.test", "/")).status == 200);
+    assert_eq!(boot(&site, &to("a.test", "/"))["part"], 7);
+    site.docroot().put("note.txt", "no part of the boot");
+    let pid = ask(&site, &to("a.test", "/"))["pid"].clone();
+    assert_eq!(ask(&site, &to("a.test", "/"))["pid"], pid);
+    assert!(site.command("snapshot", &["retire"]).status.success());
+    let answer = ask(&site, &to("a.test", "/"));
+    assert_eq!(answer["is_snapshot"], false, "while it boots: {answer}");
+    assert_ne!(boot(&site, &to("a.test", "/"))["pid"], pid);
 }
 
 #[test]

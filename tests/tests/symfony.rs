@@ -3,15 +3,17 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{App, Crawl, Docroot, Multipart, Pair, Request, Scrub};
+use outboard_e2e::{App, Crawl, Docroot, Multipart, Pair, Request, Scrub, Visited};
 
 /// Each server has its own copy, and with it its own compiled container.
-fn start(docroots: &[Docroot; 2]) -> Pair {
-    let apps = docroots.each_ref().map(|docroot| {
+fn applications(docroots: &[Docroot; 2]) -> [App; 2] {
+    docroots.each_ref().map(|docroot| {
         docroot.writable("var");
         App::at(docroot.path().join("public")).env("APP_ENV", "prod")
-    });
-    let [reference, subject] = &apps;
+    })
+}
+
+fn start(reference: &App, subject: &App) -> Pair {
     Pair::with(reference, subject).scrubbed(
         Scrub::new()
             .times()
@@ -20,18 +22,47 @@ fn start(docroots: &[Docroot; 2]) -> Pair {
     )
 }
 
+fn goes_through(pair: &Pair) -> Visited {
+    let visited = every_page_is_the_same(pair);
+    sessions_and_flashes_follow_the_visitor(pair);
+    methods_and_bodies_arrive(pair);
+    http_caching_by_the_application_works(pair);
+    errors_are_the_applications(pair);
+    visited
+}
+
 #[test]
 fn symfony_works_as_under_php_fpm() {
     let docroots = [Docroot::of("symfony"), Docroot::of("symfony")];
-    let pair = start(&docroots);
-    every_page_is_the_same(&pair);
-    sessions_and_flashes_follow_the_visitor(&pair);
-    methods_and_bodies_arrive(&pair);
-    http_caching_by_the_application_works(&pair);
-    errors_are_the_applications(&pair);
+    let [reference, subject] = applications(&docroots);
+    goes_through(&start(&reference, &subject));
 }
 
-fn every_page_is_the_same(pair: &Pair) {
+/// The steps, and the pages again in random order, with these lines above the request in the front controller.
+fn works_rewound(boot: &str) {
+    let docroots = [Docroot::of("symfony"), Docroot::of("symfony")];
+    let front = std::fs::read_to_string(docroots[1].path().join("public/index.php")).unwrap();
+    let request = "$request = Request::createFromGlobals();";
+    assert!(front.contains(request));
+    docroots[1].put("public/index.php", front.replace(request, &format!("{boot}\n{request}")));
+    let [reference, subject] = applications(&docroots);
+    let pair = start(&reference, &subject.rewound("index.php"));
+    for _ in 0..3 {
+        goes_through(&pair).again(&mut [pair.visit()], 200);
+    }
+}
+
+#[test]
+fn symfony_rewound_after_its_boot_is_the_same() {
+    works_rewound("$kernel->boot(); Outboard\\snapshot();");
+}
+
+#[test]
+fn symfony_rewound_after_a_first_page_is_the_same() {
+    works_rewound("$kernel->handle(Request::create('/')); Outboard\\snapshot();");
+}
+
+fn every_page_is_the_same(pair: &Pair) -> Visited {
     let visited = Crawl::from(["/"]).walk(&mut pair.visit()).expect_same(15);
     assert_eq!(visited.statuses.get(&500), Some(&1), "{:?}", visited.statuses);
     pair.same(&Request::get("/")).expect(200).holding("Symfony &amp; Debian");
@@ -41,6 +72,7 @@ fn every_page_is_the_same(pair: &Pair) {
         .header("Accept-Language", "de-DE,de;q=0.8,en;q=0.5")
         .header("Accept", "application/json;q=0.9, text/html");
     pair.same(&request).expect(200).holding("shop.example:8080");
+    visited
 }
 
 fn sessions_and_flashes_follow_the_visitor(pair: &Pair) {

@@ -26,6 +26,7 @@ mod query;
 #[cfg(test)]
 mod reference;
 pub mod server;
+pub mod snapshot;
 pub mod status;
 pub mod upstreams;
 
@@ -117,6 +118,7 @@ pub const ENDPOINTS: &[&[Description]] = &[
     status::ENDPOINTS,
     server::ENDPOINTS,
     opcache::ENDPOINTS,
+    snapshot::ENDPOINTS,
     certificates::ENDPOINTS,
     cache::ENDPOINTS,
     bans::ENDPOINTS,

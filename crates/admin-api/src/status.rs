@@ -97,12 +97,12 @@ pub struct SnapshotScript {
     /// Why the last one has failed, if none has succeeded since.
     pub refused_because: Option<String>,
     /// What it reads of a request before the call: a request is handled from a snapshot if it agrees.
-    pub reads: Vec<BootRead>,
+    pub reads: Vec<RequestRead>,
 }
 
 /// Something of the request that a script reads before `Outboard\snapshot()`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct BootRead {
+pub struct RequestRead {
     /// The variable, such as `_SERVER.HTTP_HOST`, `_COOKIE.lang` or `_GET`.
     pub name: String,
     /// The file that reads it.
@@ -229,7 +229,7 @@ pub struct Turns {
     pub over_100_ms: u64,
 }
 
-/// How workers are rewound; the time that it takes is among the waits.
+/// How workers are rewound, and what it costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rewind {
     /// How the pages are found that a request has written: `write protection`, or `page map`, which takes
@@ -237,6 +237,38 @@ pub struct Rewind {
     pub writes_by: String,
     /// The memory that a rewind covers.
     pub snapshot_bytes: u64,
+    /// Requests that were undone.
+    pub rewinds: u64,
+    /// The mean time of a rewind.
+    pub mean_us: u64,
+    /// How many pages of 4 KiB a rewind has copied back, as a mean.
+    pub mean_pages: u64,
+}
+
+/// The memory of a booted script, of which the workers of an app are forks. It is renewed when something has
+/// changed that the start of the script had read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Snapshot {
+    /// How often it was retired.
+    pub retired: u64,
+    /// How often no new one could be started, so that the retired one went on serving.
+    pub failures: u64,
+    /// Why it was retired last: a file, a key, a script, an administrator.
+    pub last_cause: Option<String>,
+    /// When, in seconds since 1970.
+    pub last_at_s: Option<u64>,
+    /// Files and directories that its start has read.
+    pub files: u64,
+    /// Watched directories (inotify).
+    pub watched_directories: u64,
+    /// Of the files: those whose changes the kernel cannot report, and which are compared every two seconds.
+    pub compared_files: u64,
+    /// Of the files: those that the server's user cannot see, so that their changes are not noticed.
+    pub unseen_files: u64,
+    /// Keys of other data that its start has read.
+    pub keys: Vec<String>,
+    /// Requests that wait for a new one.
+    pub held: u64,
 }
 
 /// The workers of an app.
@@ -251,6 +283,11 @@ pub struct Pool {
     /// How workers are rewound. Without it, a worker with isolation `rewind` handles one request, since the
     /// system permits nothing else.
     pub rewind: Option<Rewind>,
+    /// With isolation `fork` or `rewind`: how its snapshot is kept up to date.
+    #[serde(default)]
+    pub snapshot: Option<Snapshot>,
+    /// Why workers with isolation `rewind` are not rewound: each request is handled by a fork.
+    pub rewind_refused: Option<String>,
     /// Requests that a worker may handle at a time.
     pub concurrency: usize,
     /// `starting`, `serving`, `crashing` when every request kills its worker, `retiring` or `gone`.
@@ -283,6 +320,8 @@ pub struct Pool {
     pub recycled: u64,
     /// Workers forked.
     pub forks: u64,
+    /// The mean time until a forked worker was ready: what each request costs that has a fork of its own.
+    pub mean_start_us: u64,
     /// Time that PHP has waited, by function.
     pub waits: Vec<Wait>,
     /// Memory by route.

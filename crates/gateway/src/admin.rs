@@ -9,11 +9,12 @@ use crate::admission;
 use crate::certificates as obtained;
 use crate::gateway::Gateway;
 use crate::{
-    configuration, dashboard, entity_api, metrics, opcache, page_cache, status, upstream_admin,
+    configuration, dashboard, entity_api, metrics, opcache, page_cache, snapshot_admin, status,
+    upstream_admin,
 };
 use outboard_admin_api::{
     Endpoint, Method, bans, cache, certificates, config, dashboard as dashboard_api, kv,
-    opcache as opcache_api, server, upstreams,
+    opcache as opcache_api, server, snapshot, upstreams,
 };
 use outboard_http_server::{Connection, RequestFacts, Role, Written};
 use outboard_http1::Method as HttpMethod;
@@ -72,6 +73,10 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
         }
         (opcache_api::Get::METHOD, opcache_api::Get::PATH) => {
             call(query, async |_: opcache_api::Get| Ok(opcache::status(gateway).await)).await
+        }
+        (snapshot::Retire::METHOD, snapshot::Retire::PATH) => {
+            let retire = async |retire: snapshot::Retire| snapshot_admin::retire(gateway, &retire);
+            call(query, retire).await
         }
         (certificates::Get::METHOD, certificates::Get::PATH) => {
             call(query, async |_: certificates::Get| Ok(obtained::status(gateway))).await

@@ -3,19 +3,20 @@
 //! Created with a generation; its requests share it until the last one has ended.
 
 use crate::access::RateLimits;
+use crate::classic_snapshots::ClassicSnapshots;
 use crate::file_compressor::FileCompressor;
-use crate::gateway::Gateway;
 use crate::latencies::{Kind, Latencies};
 use crate::logs::Logs;
 use crate::mirror::Mirror;
 use crate::request_memory::RequestMemory;
-use crate::snapshots::Snapshots;
 use crate::upstreams::Upstreams;
 use outboard_admin_api::status::SnapshotScript;
 use outboard_buffer::{AppMemory, Spares};
 use outboard_config as config;
 use outboard_log::{Event, Level};
 use outboard_page_cache::{PageCache, Pages};
+use outboard_php_pool::freshness::Snapshots;
+use outboard_php_pool::freshness::seat::PoolSeat;
 use outboard_php_pool::pool::Pool;
 use outboard_php_pool::tasks::Tasks;
 use outboard_reactor::BackgroundDrop;
@@ -44,10 +45,12 @@ pub(crate) struct App {
     pub(crate) rate_limits: Rc<RateLimits>,
     /// Bodies of its own error pages, by status.
     pub(crate) error_pages: HashMap<u16, Rc<[u8]>>,
-    /// Its PHP workers.
-    pub(crate) pool: Rc<Pool>,
+    /// The place of its PHP workers' pool.
+    pub(crate) seat: Rc<PoolSeat>,
+    /// Its snapshots.
+    pub(crate) snapshots: Arc<Snapshots>,
     /// Scripts in classic mode that are booted once.
-    pub(crate) snapshots: Option<Rc<Snapshots>>,
+    pub(crate) classic_snapshots: Option<Rc<ClassicSnapshots>>,
     /// Memory of requests to PHP that have ended.
     pub(crate) spare_requests: Spares<RequestMemory>,
     /// Its background tasks, if it has task workers.
@@ -103,28 +106,33 @@ pub(crate) struct SendfileRoots {
 }
 
 impl App {
-    /// The pools of its requests and of its tasks.
-    pub(crate) fn pools(&self) -> impl Iterator<Item = &Rc<Pool>> {
-        [&self.pool].into_iter().chain(self.tasks.as_ref().map(|tasks| &tasks.pool))
+    /// The pool of its requests, for now: a changed snapshot replaces it.
+    pub(crate) fn pool(&self) -> Rc<Pool> {
+        self.seat.pool()
     }
 
-    /// The pool for a request with this frame. With `gateway` a snapshot may boot for later requests.
-    pub(crate) fn pool_for(&self, gateway: Option<&Gateway>, frame: &[u8]) -> Rc<Pool> {
-        let snapshots = self.snapshots.as_ref();
-        let snapshot = snapshots.and_then(|all| all.pool_for(&self.pool, gateway, frame));
-        snapshot.unwrap_or_else(|| self.pool.clone())
+    /// The pools of its requests and of its tasks.
+    pub(crate) fn pools(&self) -> impl Iterator<Item = Rc<Pool>> {
+        [self.pool()].into_iter().chain(self.tasks.as_ref().map(|tasks| tasks.pool.clone()))
+    }
+
+    /// Retires its pools: a successor has taken over, or the server stops.
+    pub(crate) fn retire_pools(&self, drain_timeout_ms: u64) {
+        self.seat.retire(drain_timeout_ms);
+        self.tasks.iter().for_each(|tasks| tasks.pool.retire(drain_timeout_ms));
+        self.classic_snapshots.iter().for_each(|snapshots| snapshots.retire(drain_timeout_ms));
+    }
+
+    /// The place of the pool for a request with this frame.
+    pub(crate) fn seat_for(&self, frame: &[u8]) -> Rc<PoolSeat> {
+        let snapshots = self.classic_snapshots.as_ref();
+        let snapshot = snapshots.and_then(|all| all.seat_for(&self.pool(), frame));
+        snapshot.unwrap_or_else(|| self.seat.clone())
     }
 
     /// The scripts that call `Outboard\snapshot()`.
     pub(crate) fn snapshot_status(&self) -> Vec<SnapshotScript> {
-        self.snapshots.as_ref().map_or_else(Vec::new, |snapshots| snapshots.status())
-    }
-
-    /// Ends what serves it, once its requests are finished, or this time has passed.
-    pub(crate) fn retire(&self, drain_timeout_ms: u64) {
-        self.pools().for_each(|pool| pool.retire(drain_timeout_ms));
-        let snapshots = self.snapshots.iter().flat_map(|snapshots| snapshots.pools());
-        snapshots.for_each(|pool| pool.retire(drain_timeout_ms));
+        self.classic_snapshots.as_ref().map_or_else(Vec::new, |snapshots| snapshots.status())
     }
 
     /// Continues to count where an app of an earlier generation ended.
@@ -206,8 +214,9 @@ impl App {
             upstreams: Arc::default(),
             mirrors,
             error_pages,
-            pool,
-            snapshots: None,
+            seat: PoolSeat::fixed(pool),
+            snapshots: Arc::default(),
+            classic_snapshots: None,
             spare_requests: Spares::default(),
             tasks,
             streams,

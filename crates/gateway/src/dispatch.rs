@@ -249,7 +249,7 @@ async fn dispatch_route(
         return refuse(connection, ctx, Some(app), Reason::NotImplemented).await;
     }
     let may_need_php = matches!(route, Route::Script(_) | Route::Page(_));
-    let _claim = may_need_php.then(|| app.pool.expect_request());
+    let _claim = may_need_php.then(|| app.seat.expect_request());
     ctx.kind.set(kind_of(app, &route));
     match route {
         Route::File(entry) => files::respond(connection, ctx, app, &entry).await,

@@ -21,7 +21,7 @@ use outboard_http_server::{
 };
 use outboard_log::{Event as LogEvent, Level, Reason, Wall};
 use outboard_php_pool::RecentSlow;
-use outboard_php_pool::pool::Pool;
+use outboard_php_pool::freshness::seat::PoolList;
 use outboard_reactor::Share;
 use outboard_stream_server::BoundDatagram;
 use outboard_supervisor::memory::machine_bytes;
@@ -37,7 +37,7 @@ use std::sync::Arc;
 pub(crate) struct Gateway {
     generation: RefCell<Rc<Generation>>,
     /// Pools of all generations that still have processes.
-    pub(crate) pools: RefCell<Vec<Rc<Pool>>>,
+    pub(crate) pools: PoolList,
     pub(crate) listeners: RefCell<Vec<Rc<BoundListener>>>,
     /// Sockets of datagrams.
     pub(crate) datagrams: RefCell<Vec<Rc<BoundDatagram>>>,
@@ -100,7 +100,7 @@ impl Gateway {
         Rc::new(Self {
             server,
             read_turns: Rc::default(),
-            pools: RefCell::new(generation.pools().cloned().collect()),
+            pools: listed(&generation),
             generation: RefCell::new(Rc::new(generation)),
             listeners: RefCell::default(),
             datagrams: RefCell::default(),
@@ -159,7 +159,12 @@ impl Gateway {
         self.forward_purges(&old.apps);
         streams::activate(&generation, &old.apps);
         old.hand_over_tasks(&self.generation());
-        old.apps.iter().for_each(|app| app.retire(drain_timeout_ms));
+        old.retire_pools(drain_timeout_ms);
+    }
+
+    /// Lists the pools of a generation, and those that will replace them.
+    pub(crate) fn list_pools(&self, generation: &Generation) {
+        list_pools(&self.pools, generation);
     }
 
     /// Purges of the old generation's workers are applied to the new caches as well.
@@ -206,6 +211,20 @@ impl Gateway {
             None => self.generation().logs.error.write(level, event),
         }
     }
+}
+
+fn listed(generation: &Generation) -> PoolList {
+    let pools = PoolList::default();
+    list_pools(&pools, generation);
+    pools
+}
+
+fn list_pools(pools: &PoolList, generation: &Generation) {
+    for app in &generation.apps {
+        app.seat.list_pools_in(pools);
+        app.classic_snapshots.iter().for_each(|snapshots| snapshots.list_pools_in(pools));
+    }
+    pools.borrow_mut().extend(generation.pools());
 }
 
 /// What the gateways of so many threads share.
@@ -270,7 +289,7 @@ mod tests {
             let (successor, sinks) = open(config, &site.gateway.server.memory);
             site.gateway.swap(successor, sinks, 0);
             assert_eq!(site.get("/a.txt").await.status, 404);
-            assert!(old.pool.is_retired() && !site.app().pool.is_retired());
+            assert!(old.pool().is_retired() && !site.app().pool().is_retired());
         });
     }
 }

@@ -115,8 +115,13 @@ impl Generation {
     }
 
     /// The pools of all apps.
-    pub(crate) fn pools(&self) -> impl Iterator<Item = &Rc<Pool>> {
+    pub(crate) fn pools(&self) -> impl Iterator<Item = Rc<Pool>> {
         self.apps.iter().flat_map(|app| app.pools())
+    }
+
+    /// Retires the pools of all apps.
+    pub(crate) fn retire_pools(&self, drain_timeout_ms: u64) {
+        self.apps.iter().for_each(|app| app.retire_pools(drain_timeout_ms));
     }
 
     /// The background tasks of all apps.

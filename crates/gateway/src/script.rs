@@ -25,7 +25,7 @@ use outboard_http_server::Connection;
 use outboard_http_server::body_reader::{self, Received};
 use outboard_log::Reason;
 use outboard_php_pool::exchange::Exchange;
-use outboard_php_pool::pool::Pool;
+use outboard_php_pool::freshness::seat::PoolSeat;
 use outboard_reactor::now_ms;
 use php_call::PhpCall;
 pub(crate) use relay::StartedResponse;
@@ -62,8 +62,7 @@ pub(crate) async fn start(
     let length = received.content_length;
     let frame = frame::request(frame, connection, ctx, app, script, length, extra);
     let local_peer = connection.peer.local_peer(&connection.transport);
-    let pool = app.pool_for(Some(&ctx.gateway), &frame);
-    let place = Place { app, pool, local_peer };
+    let place = Place { app, seat: app.seat_for(&frame), local_peer };
     let lease = submit(memory, ctx.request_id, place, frame, received.body, call)?;
     relay::start(connection, ctx, app, lease, for_cache).await
 }
@@ -97,8 +96,7 @@ pub(crate) fn start_part(
     let extra = Extra { params, part: Some(&sub), trace: call.scope(), for_cache: None };
     let frame = frame::request(Vec::new(), connection, ctx, app, &script, None, extra);
     let local_peer = connection.peer.local_peer(&connection.transport);
-    let pool = app.pool_for(Some(&ctx.gateway), &frame);
-    let place = Place { app, pool, local_peer };
+    let place = Place { app, seat: app.seat_for(&frame), local_peer };
     submit(Box::default(), ctx.request_id, place, frame, RequestBody::empty(), call)
 }
 
@@ -128,7 +126,7 @@ pub(crate) async fn render(
     whole_bytes: usize,
 ) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
     let call = PhpCall::in_background(app);
-    let place = Place { app, pool: app.pool_for(None, &frame), local_peer: None };
+    let place = Place { app, seat: app.seat_for(&frame), local_peer: None };
     let lease = submit(Box::default(), request_id, place, frame, RequestBody::empty(), call)?;
     receive(app, lease, path, whole_bytes).await
 }
@@ -149,14 +147,14 @@ pub(crate) async fn receive(
 /// Where a request goes, and where it is from.
 struct Place<'a> {
     app: &'a Rc<App>,
-    pool: Rc<Pool>,
+    seat: Rc<PoolSeat>,
     local_peer: Option<SocketAddr>,
 }
 
 fn submit(
     mut memory: Box<RequestMemory>,
     request_id: u64,
-    Place { app, pool, local_peer }: Place<'_>,
+    Place { app, seat, local_peer }: Place<'_>,
     frame: Vec<u8>,
     body: RequestBody,
     call: PhpCall,
@@ -175,8 +173,8 @@ fn submit(
     );
     let exchange = exchange.counted_in(account).traced(call.scope().cloned());
     let exchange = memory.start(exchange).clone();
-    let lease = Lease { app: app.clone(), pool, memory: Some(memory), call };
-    lease.pool.submit(exchange, local_peer)?;
+    let lease = Lease { app: app.clone(), seat, memory: Some(memory), call };
+    lease.seat.submit(exchange, local_peer)?;
     Ok(lease)
 }
 
@@ -184,7 +182,7 @@ fn submit(
 #[derive(Debug)]
 pub(crate) struct Lease {
     app: Rc<App>,
-    pool: Rc<Pool>,
+    seat: Rc<PoolSeat>,
     /// `None` while it is dropped.
     memory: Option<Box<RequestMemory>>,
     call: PhpCall,
@@ -209,7 +207,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let Some(mut memory) = self.memory.take() else { return };
         if !memory.exchange().has_ended() {
-            self.pool.abandon(memory.exchange());
+            self.seat.abandon(memory.exchange());
         }
         self.call.end(&self.app, memory.exchange(), memory.head.status);
         memory.clear();

@@ -234,7 +234,7 @@ fn ready_facts(gateway: &Gateway, admin_socket: Option<PathBuf>) -> Ready {
         .iter()
         .filter(|bound| matches!(bound.role(), Role::Apps | Role::Entities | Role::Streams));
     let apps = generation.apps.iter().map(|app| {
-        (app.config.name.clone(), app.pool.status().php_version, app.config.root.clone())
+        (app.config.name.clone(), app.pool().status().php_version, app.config.root.clone())
     });
     Ready {
         listeners: serving

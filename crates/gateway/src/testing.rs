@@ -177,13 +177,13 @@ impl Site {
 
     /// The next request that PHP receives.
     pub(crate) async fn next_php_request(&self) -> PhpRequest {
-        let pool = self.app().pool.clone();
+        let pool = self.app().pool();
         wait_for("a request to PHP", || next_request(&pool)).await
     }
 
     /// Whether a request waits for PHP.
     pub(crate) fn php_request(&self) -> Option<PhpRequest> {
-        next_request(&self.app().pool)
+        next_request(&self.app().pool())
     }
 
     /// The content of a log file of the configuration's directory.

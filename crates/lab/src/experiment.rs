@@ -28,6 +28,7 @@ mod rates;
 mod reload;
 mod resident;
 mod rewind;
+mod successor;
 mod threads;
 mod tls;
 mod tracing;
@@ -71,6 +72,8 @@ pub enum Experiment {
     Fork,
     /// Isolation by rewind against isolation by reset and by fork, and php-fpm.
     Rewind,
+    /// Deaths of the only rewound worker: how soon a successor has answered.
+    Successor,
     /// Memory of a waiting coroutine.
     Coroutine,
     /// Memory and leaked state over a million mixed requests in worker mode.
@@ -128,6 +131,7 @@ impl Experiment {
             Self::Database => database::run(lab, report),
             Self::Fork => fork::run(lab, report),
             Self::Rewind => rewind::run(lab, report),
+            Self::Successor => successor::run(lab, report),
             Self::Coroutine => coroutine::run(lab, report),
             Self::Mixed => mixed::run(lab, report),
             Self::Offload => offload::run(lab, report),

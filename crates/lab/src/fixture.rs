@@ -62,6 +62,7 @@ const FILES: &[(&str, &str)] = files![
     "resident/swoole/basic_query_with_pool_and_caching.php",
     "resident/swoole/real_app_simulation.php",
     "resident/swoole/simple_real_app_simulation.php",
+    "rewind/dying.php",
     "rewind/large.php",
     "symfony/app.php",
     "symfony/fork.php",

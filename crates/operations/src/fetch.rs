@@ -177,7 +177,11 @@ impl Operations for FetchOperations {
             Call::FetchBody(bytes) => self.body(requester.worker(), id, bytes),
             Call::Forget => self.close(requester.worker(), id),
             // `PurgeOperations`, `Tasks`, `StreamOperations` and the pool handle these.
-            Call::Purge(_) | Call::Task(_) | Call::Stream(_) | Call::Span(_) => {}
+            Call::Purge(_)
+            | Call::RetireSnapshot(_)
+            | Call::Task(_)
+            | Call::Stream(_)
+            | Call::Span(_) => {}
         }
     }
 

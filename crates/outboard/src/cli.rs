@@ -105,6 +105,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: OpcacheAction,
     },
+    /// Have booted scripts start anew, of whose memory workers are forks.
+    Snapshot {
+        #[command(subcommand)]
+        action: SnapshotAction,
+    },
     /// Show the certificates that a server obtains itself: names, issuers, times and errors.
     Certificates(AdminArguments),
     /// Have this machine trust the local authority, whose certificates are for development.
@@ -382,6 +387,10 @@ pub(crate) struct InitArguments {
     /// The kind of application.
     #[arg(long, value_enum, default_value = "classic")]
     pub(crate) template: Template,
+    /// Serve the WordPress in --dir: write a configuration for it and add must-use plugins, which have
+    /// pages start from a snapshot and purge the page cache.
+    #[arg(long, conflicts_with = "template")]
+    pub(crate) wordpress: bool,
     /// The directory of the application [default: ./NAME].
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
@@ -446,6 +455,20 @@ pub(crate) struct BanArguments {
     pub(crate) reason: Option<String>,
     #[command(flatten)]
     pub(crate) admin: AdminArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SnapshotAction {
+    /// Requests that begin after this command are served by new snapshots. Those in progress finish.
+    Retire {
+        /// Only those of this app [default: of all].
+        app: Option<String>,
+        /// Only those that depend on this key (Outboard\snapshot_depends).
+        #[arg(long)]
+        key: Option<String>,
+        #[command(flatten)]
+        admin: AdminArguments,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const SERVER: &str = include_str!("../templates/server.toml");
+const WORDPRESS: &str = include_str!("../templates/wordpress.toml");
 const STYLE: &str = include_str!("../templates/style.css");
 /// The default configuration directory.
 const PROJECT: &str = "outboard.d";
@@ -45,6 +46,18 @@ const MVC: Files = &[
     ),
     ("modules/app/view/layout.php", include_str!("../templates/mvc/modules/app/view/layout.php")),
     ("public/style.css", STYLE),
+];
+
+/// The must-use plugins of the PHP package, for a WordPress that is there already.
+const PLUGINS: Files = &[
+    (
+        "wp-content/mu-plugins/outboard-snapshot.php",
+        include_str!("../../../php/drop-ins/wordpress/outboard-snapshot.php"),
+    ),
+    (
+        "wp-content/mu-plugins/outboard-page-cache.php",
+        include_str!("../../../php/drop-ins/wordpress/outboard-page-cache.php"),
+    ),
 ];
 
 pub(crate) fn run(arguments: &InitArguments, terminal: &Terminal) -> ExitCode {
@@ -84,7 +97,13 @@ fn create(arguments: &InitArguments) -> Result<Created, String> {
         std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
     };
     let config = conf_dir.join(format!("{name}.toml"));
-    let files = files(arguments.template);
+    if arguments.wordpress && !directory.join("wp-settings.php").is_file() {
+        return Err(format!(
+            "{} has no WordPress: name its directory with --dir",
+            directory.display()
+        ));
+    }
+    let files = if arguments.wordpress { PLUGINS } else { files(arguments.template) };
     for path in files.iter().map(|(path, _)| directory.join(path)).chain([config.clone()]) {
         if path.exists() {
             return Err(format!("{} exists already; nothing was written", path.display()));
@@ -118,10 +137,11 @@ fn create(arguments: &InitArguments) -> Result<Created, String> {
     let needs_package = is_missing.then(|| directory.clone());
     let mut created = Created { files: Vec::new(), listen, needs_package };
     for (path, text) in files.iter().map(|(path, text)| (directory.join(path), *text)) {
-        write_new(&path, &fill(text))?;
+        let text = if arguments.wordpress { text.to_owned() } else { fill(text) };
+        write_new(&path, &text)?;
         created.files.push(path);
     }
-    write_new(&config, &fill(SERVER))?;
+    write_new(&config, &fill(if arguments.wordpress { WORDPRESS } else { SERVER }))?;
     created.files.push(config);
     Ok(created)
 }

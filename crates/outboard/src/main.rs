@@ -32,6 +32,7 @@ mod profile;
 mod reload;
 mod run;
 mod serve;
+mod snapshot;
 mod status;
 mod target;
 mod terminal;
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         Command::Bans(arguments) => bans::list(&arguments, &terminal),
         Command::Upstreams(arguments) => upstreams::run(&arguments, &terminal),
         Command::Cache { action } => cache::run(&action, &terminal),
+        Command::Snapshot { action } => snapshot::run(&action, &terminal),
         Command::Opcache { action } => opcache::run(&action, &terminal),
         Command::Certificates(arguments) => certificates::run(&arguments, &terminal),
         Command::Trust(arguments) => trust::run(&arguments, &terminal),

@@ -5,7 +5,7 @@ use crate::cli::AdminArguments;
 use crate::terminal::Terminal;
 use crate::upstreams;
 use outboard_admin_api::status::{
-    Get, Latency, MemoryAccount, Pool, Route, SnapshotScript, Status, Tasks, Wait,
+    Get, Latency, MemoryAccount, Pool, Route, Snapshot, SnapshotScript, Status, Tasks, Wait,
 };
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
@@ -124,6 +124,8 @@ fn write_pool(page: &mut String, pool: &Pool, terminal: &Terminal) -> fmt::Resul
         "  requests {}, queued {}, rejected {}, crashes {}, deadlines {}, recycled {}",
         pool.requests, pool.queued, pool.rejected, pool.crashes, pool.deadlines, pool.recycled
     )?;
+    write_snapshot(page, pool.snapshot.as_ref())?;
+    write_isolation(page, pool)?;
     writeln!(page, "  {}", terminal.dim(&pool.sizing))?;
     writeln!(
         page,
@@ -145,6 +147,25 @@ fn write_pool(page: &mut String, pool: &Pool, terminal: &Terminal) -> fmt::Resul
     }
     write_waits(page, &pool.waits)?;
     write_routes(page, &pool.routes)
+}
+
+fn write_snapshot(page: &mut String, snapshot: Option<&Snapshot>) -> fmt::Result {
+    let Some(snapshot) = snapshot else { return Ok(()) };
+    write!(page, "  snapshot of {} files", snapshot.files)?;
+    if snapshot.compared_files > 0 {
+        write!(page, " ({} compared every two seconds)", snapshot.compared_files)?;
+    }
+    write!(page, ", retired {} times", snapshot.retired)?;
+    if let Some(cause) = &snapshot.last_cause {
+        write!(page, ", last because of {cause}")?;
+    }
+    if snapshot.failures > 0 {
+        write!(page, "; {} starts failed", snapshot.failures)?;
+    }
+    if snapshot.held > 0 {
+        write!(page, "; {} requests wait for the next", snapshot.held)?;
+    }
+    writeln!(page)
 }
 
 fn write_tasks(page: &mut String, tasks: &Tasks, terminal: &Terminal) -> fmt::Result {
@@ -196,6 +217,26 @@ fn write_snapshots(
         }
     }
     Ok(())
+}
+
+/// What isolation costs: a rewind or a fork for each request.
+fn write_isolation(page: &mut String, pool: &Pool) -> fmt::Result {
+    let fork = milliseconds(pool.mean_start_us);
+    match (pool.isolation.as_deref(), &pool.rewind, &pool.rewind_refused) {
+        (Some("rewind"), Some(rewind), _) => writeln!(
+            page,
+            "  rewinds {}, {} µs and {} pages each, of {} MiB; a worker is ready after {fork}",
+            rewind.rewinds,
+            rewind.mean_us,
+            rewind.mean_pages,
+            rewind.snapshot_bytes >> 20
+        ),
+        (Some("rewind"), None, Some(why)) => {
+            writeln!(page, "  no rewind: {why}; a fork for each request is ready after {fork}")
+        }
+        (Some("fork"), ..) => writeln!(page, "  a fork for each request is ready after {fork}"),
+        _ => Ok(()),
+    }
 }
 
 fn write_waits(page: &mut String, waits: &[Wait]) -> fmt::Result {

@@ -154,7 +154,7 @@ const char *outboard_boot_request_end(void)
 		return "the script has started a session before Outboard\\snapshot()";
 	}
 	if (SG(request_info).request_body) {
-		outboard_boot_reads_add("_POST", NULL);
+		outboard_request_reads_add("_POST", NULL);
 	}
 	record_changes();
 	/* The boot's own list is never freed. */

@@ -1,5 +1,5 @@
 /*
- * The request that a script sees before Outboard\snapshot(): its reads (boot_reads.c), and what the script
+ * The request that a script sees before Outboard\snapshot(): its reads (boot_request_reads.c), and what the script
  * has changed of it (boot_request.c). Called by worker_script.c and loop.c.
  */
 #ifndef OUTBOARD_BOOT_REQUEST_H
@@ -7,10 +7,10 @@
 
 #include "shim.h"
 
-/* boot_reads.c */
-void outboard_boot_reads_begin(void);
-void outboard_boot_reads_add(const char *array, const char *entry);
-void outboard_boot_reads_end(const HashTable *ignored);
+/* boot_request_reads.c */
+void outboard_request_reads_begin(void);
+void outboard_request_reads_add(const char *array, const char *entry);
+void outboard_request_reads_end(const HashTable *ignored);
 
 /* boot_request.c */
 void outboard_boot_request_describe(const outboard_request *request);

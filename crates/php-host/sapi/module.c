@@ -86,6 +86,7 @@ static PHP_MINIT_FUNCTION(outboard)
 	outboard_script_hook();
 	outboard_backtrace_hook();
 	zend_register_functions(NULL, outboard_page_cache_functions, NULL, type);
+	zend_register_functions(NULL, outboard_snapshot_functions, NULL, type);
 	zend_register_functions(NULL, outboard_task_functions, NULL, type);
 	zend_register_functions(NULL, outboard_span_functions, NULL, type);
 	zend_register_functions(NULL, outboard_worker_functions, NULL, type);

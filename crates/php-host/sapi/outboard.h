@@ -190,6 +190,20 @@ size_t outboard_rs_read_body(void *exchange, char *buffer, size_t len);
 bool outboard_rs_blocking_fetch(void *exchange, const outboard_fetch *fetch, outboard_fetch_result *fetched);
 int64_t outboard_rs_purge(void *exchange, void *events, const char *kinds,
 	const outboard_str *texts, size_t count, bool soft);
+/* How many snapshots were retired; negative if the gateway cannot be reached. */
+int64_t outboard_rs_retire_snapshot(void *exchange, void *events, const char *key, size_t len);
+/* What the start of a script reads (boot_files.c). */
+typedef enum {
+	OUTBOARD_BOOT_READS = 1,
+	OUTBOARD_BOOT_WRITES = 2,
+	OUTBOARD_BOOT_LISTS = 3,
+	OUTBOARD_BOOT_MISSES = 4,
+	OUTBOARD_BOOT_INCLUDES = 5,
+} outboard_boot_use;
+void outboard_boot_files_record(bool record);
+void outboard_rs_boot_uses(outboard_boot_use use, const char *path, size_t len);
+bool outboard_rs_boot_depends(const char *key, size_t len);
+void outboard_rs_boot_ends(void *events);
 /* Name, error, and key and value of each attribute, the value behind a letter: s, i, f, b. */
 void outboard_rs_span(void *exchange, uint64_t start_us, uint64_t end_us, uint32_t id, uint32_t parent, bool has_failed,
 	const outboard_str *texts, size_t count);
@@ -199,7 +213,7 @@ bool outboard_rs_blocking_dispatch(void *exchange, outboard_str name, outboard_s
 void outboard_rs_log(void *exchange, int severity, const char *text, size_t len);
 /* For worker mode; `events` is the pointer that outboard_worker_script_run received. */
 void outboard_rs_ready(void *events);
-void outboard_rs_boot_read(void *events, outboard_str name, outboard_str file, uint32_t line);
+void outboard_rs_request_read(void *events, outboard_str name, outboard_str file, uint32_t line);
 void outboard_rs_refuse_snapshot(void *events, const char *why, size_t len);
 void outboard_rs_next(void *events, bool may_start, bool may_block, outboard_event *event);
 void outboard_rs_done(void *events, void *exchange, const outboard_result *result);

@@ -124,6 +124,7 @@ void outboard_rewind_mark(void)
 	reserve_chunks();
 	outboard_reserve_context();
 	outboard_randomness_prepare();
+	outboard_mapping_changes_begin();
 	both->rewinder.uc_stack.ss_sp = both->stack;
 	both->rewinder.uc_stack.ss_size = sizeof(both->stack);
 	both->rewinder.uc_link = NULL;

@@ -81,6 +81,13 @@ void outboard_opcache_show(void);
 /* opcache_users.c */
 void outboard_opcache_users_startup(void);
 
+/* boot_files.c */
+void outboard_boot_files_end(void);
+
+/* snapshot.c */
+enum { OUTBOARD_SNAPSHOT_KEY_MAX = 200 };
+extern const zend_function_entry outboard_snapshot_functions[];
+
 /* page_cache.c */
 extern const zend_function_entry outboard_page_cache_functions[];
 
@@ -113,6 +120,16 @@ void outboard_database_span_startup(void);
 
 /* tasks.c */
 extern const zend_function_entry outboard_task_functions[];
+
+/* mapping_changes.c */
+typedef struct {
+	uintptr_t start;
+	uintptr_t end;
+	bool is_writable; /* it was made so */
+} outboard_mapping_change;
+
+void outboard_mapping_changes_begin(void);
+const outboard_mapping_change *outboard_mapping_changes(size_t *length);
 
 /* process_changes.c */
 extern bool outboard_process_is_tainted;

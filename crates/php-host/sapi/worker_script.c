@@ -23,10 +23,11 @@ void outboard_begin_handling(void)
 		return;
 	}
 	is_handling = true;
-	outboard_boot_reads_end(NULL);
+	outboard_request_reads_end(NULL);
 	php_output_end_all();
 	/* Otherwise each fork would print the buffer's contents. */
 	fflush(stdout);
+	outboard_boot_files_end();
 	outboard_request_state_end_boot();
 	outboard_reset_baseline();
 	outboard_connections_close();
@@ -136,7 +137,7 @@ PHP_FUNCTION(outboard_snapshot)
 		zend_throw_unwind_exit();
 		return;
 	}
-	outboard_boot_reads_end(ignored);
+	outboard_request_reads_end(ignored);
 	outboard_begin_handling();
 	while (event.kind != OUTBOARD_REQUEST && event.kind != OUTBOARD_STOP) {
 		outboard_rs_next(outboard_events, true, true, &event);
@@ -288,9 +289,12 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 				outboard_script_enter(boot_request);
 			}
 			if (outboard_rs_is_forking(events)) {
-				outboard_boot_reads_begin();
+				outboard_request_reads_begin();
 			}
 			boot(script);
+			if (!is_handling) {
+				outboard_boot_files_end();
+			}
 			if (outboard_is_child) {
 				outboard_child_end();
 			}

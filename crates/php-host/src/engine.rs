@@ -233,6 +233,7 @@ unsafe extern "C" {
     fn outboard_engine_fix_ini(name: *const c_char, name_len: usize) -> bool;
     fn outboard_engine_stop();
     fn outboard_children_watch(watch: bool);
+    fn outboard_boot_files_record(record: bool);
     fn outboard_request_run(request: *const Request, exchange: *mut c_void, result: *mut RawResult);
     fn outboard_swoole_exit_status() -> i32;
     fn outboard_swoole_prepare(count: i32, arguments: *const *const c_char);
@@ -251,6 +252,12 @@ unsafe extern "C" {
     fn outboard_backtrace_subject(pid: i32, found: *mut Subject) -> bool;
     fn outboard_backtrace_root() -> *const c_void;
     fn outboard_backtrace_from(pid: i32, root: *const c_void);
+}
+
+/// Whether the shim reports the files that this process uses.
+pub(crate) fn record_boot_files(record: bool) {
+    // SAFETY: sets a variable of the C side.
+    unsafe { outboard_boot_files_record(record) }
 }
 
 /// Fails if the shim and this file were built from different sources.

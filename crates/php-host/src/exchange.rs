@@ -10,6 +10,7 @@ use crate::blocking_ops::BlockingOps;
 use crate::fetches::FetchResult;
 use crate::link::{Link, Unsent};
 use crate::purge;
+use crate::retirement;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Operation};
@@ -212,6 +213,11 @@ impl Exchange {
     /// Purges pages of the app's cache; returns how many, or `None` if it failed.
     pub(crate) fn purge(&mut self, call: &PurgeCall<'_>) -> Option<u64> {
         purge::through(&mut self.link.borrow_mut(), self.tag, call)
+    }
+
+    /// Retires the app's snapshots that depend on a key; empty: all. `None` if it failed.
+    pub(crate) fn retire_snapshot(&mut self, key: &[u8]) -> Option<u64> {
+        retirement::through(&mut self.link.borrow_mut(), self.tag, key)
     }
 
     /// Sends a span that has ended.

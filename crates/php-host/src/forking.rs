@@ -3,6 +3,7 @@
 //! Created by `boot`, held by the running script. Invariant: the start of the app is reported once,
 //! with what the script has printed until then.
 
+use crate::boot_files;
 use crate::capture::Capture;
 use crate::exit;
 use crate::link::Link;
@@ -44,14 +45,14 @@ impl Forking {
         self.zygote.watch_others();
     }
 
-    /// Has the start's report say how workers are rewound.
-    pub(crate) fn set_rewind(&mut self, how: control::Rewind) {
+    /// Has the start's report say how workers are rewound, or why they are not.
+    pub(crate) fn set_rewind(&mut self, how: Result<control::Rewind, String>) {
         self.zygote.set_rewind(how);
     }
 
     /// Has the start's report name something that the boot has read of a request.
-    pub(crate) fn add_boot_read(&mut self, read: control::BootRead) {
-        self.zygote.add_boot_read(read);
+    pub(crate) fn add_request_read(&mut self, read: control::RequestRead) {
+        self.zygote.add_request_read(read);
     }
 
     /// The script ends now, for this reason.
@@ -78,6 +79,14 @@ impl Forking {
         }
     }
 
+    /// Reports what the script has read, once.
+    pub(crate) fn report_files(&mut self) {
+        let Some(read) = boot_files::end() else { return };
+        if let Err(error) = self.zygote.report_files(&read) {
+            eprintln!("outboard-php: changes of files are not noticed: {error}");
+        }
+    }
+
     fn report_start(&mut self) -> io::Result<()> {
         let Some(boot) = self.boot.take() else { return Ok(()) };
         self.zygote.report_start(&boot.end().unwrap_or_default())
@@ -92,6 +101,7 @@ impl Forking {
 
     /// Reports why the script forked no workers, and its output.
     pub(crate) fn fail(mut self, why: &str) -> io::Result<()> {
+        self.report_files();
         let printed = self.boot.take().and_then(|boot| boot.end().ok()).unwrap_or_default();
         let why = self.refusal.take().unwrap_or_else(|| why.to_owned());
         self.zygote.report_failure(format!("{why}\n{printed}").trim())

@@ -416,6 +416,11 @@ impl Link {
             None => self.channel.count_suspended(call),
         }
     }
+
+    /// Counts a rewind that took so long and copied back so many pages.
+    pub(crate) fn count_rewind(&self, us: u64, pages: u64) {
+        self.channel.count_rewind(us, pages);
+    }
 }
 
 /// Where a received frame went.

@@ -6,7 +6,7 @@
 
 use crate::capture::Capture;
 use crate::ini_files::IniFiles;
-use crate::{engine, ini, process};
+use crate::{boot_files, engine, ini, process};
 use outboard_ring::control::{self, Event, HostSettings, Isolation};
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -73,6 +73,7 @@ pub(crate) fn start(
     if !chosen_huge_pages {
         process::set_variable(HUGE_PAGES, b"1");
     }
+    boot_files::begin(settings);
     let (facts, messages) = start_engine(&files, sapi_name, entries, control)?;
     if files.scan_dir.is_some() && !settings.env.contains_key(SCAN_DIR) {
         process::remove_variable(SCAN_DIR);
@@ -96,7 +97,8 @@ pub(crate) fn start(
         post_max_bytes: facts.post_max_bytes,
         messages,
         rewind: None,
-        boot_reads: Vec::new(),
+        request_reads: Vec::new(),
+        rewind_refused: None,
     })
 }
 

@@ -59,6 +59,7 @@ pub(crate) fn run(
         script: std::path::absolute(&script)?,
         concurrency: CONCURRENCY,
         isolation: Isolation::Reset,
+        lists_files: false,
         frankenphp: false,
         state_report: None,
         swoole: true,

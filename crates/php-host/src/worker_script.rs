@@ -13,10 +13,11 @@ use crate::link::Link;
 use crate::poller::now_us;
 use crate::process;
 use crate::purge;
+use crate::retirement;
 use crate::rewind::{self, Irreversible, Rewind};
 use crate::streams::Received;
 use outboard_ring::channel::WaitCall;
-use outboard_ring::control::{BootRead, Isolation, WorkerScript};
+use outboard_ring::control::{Isolation, RequestRead, WorkerScript};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::Call;
 use outboard_ring::purge::PurgeCall;
@@ -182,6 +183,15 @@ impl RunningScript {
         self.forking.is_some() && self.program.is_none()
     }
 
+    /// In a zygote before the snapshot: reports what the script has read until now.
+    pub(crate) fn end_boot(&mut self) {
+        if self.program.is_none()
+            && let Some(forking) = &mut self.forking
+        {
+            forking.report_files();
+        }
+    }
+
     /// In a zygote: forks workers until it is stopped, and returns true in each of them. In a worker that was
     /// rewound it returns true at once, else false.
     pub(crate) fn snapshot(&mut self) -> bool {
@@ -252,9 +262,9 @@ impl RunningScript {
     }
 
     /// The boot has read this of a request, before the snapshot.
-    pub(crate) fn boot_read(&mut self, read: BootRead) {
+    pub(crate) fn request_read(&mut self, read: RequestRead) {
         if let Some(forking) = &mut self.forking {
-            forking.add_boot_read(read);
+            forking.add_request_read(read);
         }
     }
 
@@ -335,10 +345,11 @@ impl RunningScript {
                 let taken = unsafe {
                     Rewind::take(stack_pointer..process::end_of_stack(), &self.own_descriptors)
                 };
-                self.rewind = self.usable(taken);
-                if let (Some(rewind), Some(forking)) = (&self.rewind, &mut self.forking) {
-                    forking.set_rewind(rewind.describe());
+                if let Some(forking) = &mut self.forking {
+                    let how = taken.as_ref().map(Rewind::describe);
+                    forking.set_rewind(how.map_err(ToString::to_string));
                 }
+                self.rewind = self.usable(taken);
             }
             Some(rewind) if !rewind.is_ready() => {
                 // Their numbers are among those that the rewind leaves alone.
@@ -379,8 +390,11 @@ impl RunningScript {
         rewind.check()?;
         events.forget_request();
         // SAFETY: the caller's contract.
-        unsafe { rewind.undo() }?;
-        events.link.borrow().count_wait(WaitCall::Rewind, Some(now_us() - since_us));
+        let pages = unsafe { rewind.undo() }?;
+        let took_us = now_us() - since_us;
+        let link = events.link.borrow();
+        link.count_wait(WaitCall::Rewind, Some(took_us));
+        link.count_rewind(took_us, pages);
         Ok(())
     }
 
@@ -413,6 +427,12 @@ impl RunningScript {
     pub(crate) fn purge(&mut self, request: Tag, call: &PurgeCall<'_>) -> Option<u64> {
         let events = self.events.as_ref()?;
         purge::through(&mut events.link.borrow_mut(), request, call)
+    }
+
+    /// Retires the app's snapshots that depend on a key; empty: all. `None` in a zygote, which has no gateway.
+    pub(crate) fn retire_snapshot(&mut self, request: Tag, key: &[u8]) -> Option<u64> {
+        let events = self.events.as_ref()?;
+        retirement::through(&mut events.link.borrow_mut(), request, key)
     }
 
     /// Makes a call about a raw connection; false if there is no gateway.

@@ -8,11 +8,12 @@
 mod siblings;
 
 use crate::affinity::Affinity;
+use crate::boot_files::BootRead;
 use crate::child_exits::ChildExits;
 use crate::worker_fds::WorkerFds;
 use crate::{backtrace, descendants, engine, exit, process};
 use outboard_ring::control::{
-    self, BACKTRACE_SIGNAL, BootRead, Event, HostSettings, Order, Rewind,
+    self, BACKTRACE_SIGNAL, Event, HostSettings, Order, RequestRead, Rewind,
 };
 use outboard_ring::frame::Tag;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -106,18 +107,29 @@ impl Zygote {
         Ok(())
     }
 
-    /// Has the start's report say how workers are rewound.
-    pub(crate) fn set_rewind(&mut self, how: Rewind) {
-        if let Event::Started { rewind, .. } = &mut self.started {
-            *rewind = Some(how);
+    /// Has the start's report say how workers are rewound, or why they are not.
+    pub(crate) fn set_rewind(&mut self, how: Result<Rewind, String>) {
+        if let Event::Started { rewind, rewind_refused, .. } = &mut self.started {
+            match how {
+                Ok(how) => *rewind = Some(how),
+                Err(why) => *rewind_refused = Some(why),
+            }
         }
     }
 
     /// Has the start's report name something that the boot has read of a request.
-    pub(crate) fn add_boot_read(&mut self, read: BootRead) {
-        if let Event::Started { boot_reads, .. } = &mut self.started {
-            boot_reads.push(read);
+    pub(crate) fn add_request_read(&mut self, read: RequestRead) {
+        if let Event::Started { request_reads, .. } = &mut self.started {
+            request_reads.push(read);
         }
+    }
+
+    /// Reports what the start of the script has read.
+    pub(crate) fn report_files(&self, read: &BootRead) -> io::Result<()> {
+        let BootRead { keys, is_complete, .. } = read;
+        let event = Event::BootRead { keys: keys.clone(), is_complete: *is_complete };
+        let list = read.files.as_ref().map(|list| list.as_fd());
+        control::send(&self.control, &event, list.as_slice())
     }
 
     /// Reports that there will be no workers.

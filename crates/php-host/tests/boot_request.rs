@@ -4,7 +4,7 @@
 mod driver;
 
 use driver::{Host, RequestSpec, ScriptWorker, TempDir, finished, get};
-use outboard_ring::control::{BootRead, Event, Isolation};
+use outboard_ring::control::{Event, Isolation, RequestRead};
 
 /// `ci/test-asan` leaves out this module: AddressSanitizer reserves more memory than a snapshot may have.
 mod a_rewound_worker {
@@ -24,8 +24,8 @@ mod a_rewound_worker {
 
     /// What the start has reported.
     fn reads(app: &ScriptWorker) -> Vec<(&str, u32)> {
-        let Event::Started { boot_reads, .. } = &app.host.started else { panic!() };
-        boot_reads.iter().map(|read: &BootRead| (read.name.as_str(), read.line)).collect()
+        let Event::Started { request_reads, .. } = &app.host.started else { panic!() };
+        request_reads.iter().map(|read: &RequestRead| (read.name.as_str(), read.line)).collect()
     }
 
     /// Why there is no snapshot.
@@ -109,6 +109,15 @@ mod a_rewound_worker {
         let app =
             booted("$x = $_COOKIE['a']; Outboard\\snapshot(['_COOKIE']);", &get("worker.php"));
         assert_eq!(reads(&app), []);
+    }
+
+    #[test]
+    fn a_read_is_ignored_in_the_named_files_alone() {
+        let code = "file_put_contents(__DIR__ . '/own.php', '<?php $x = $_SERVER; $y = $_COOKIE[\"a\"];');
+            require __DIR__ . '/own.php'; $y = $_COOKIE['a']; $z = $_SERVER['HTTP_X'] ?? 1;
+            Outboard\\snapshot(['_SERVER' => __DIR__ . '/own', '_COOKIE.a' => __DIR__ . '/own.php', '_GET' => __DIR__]);";
+        let app = booted(code, &get("worker.php"));
+        assert_eq!(reads(&app), [("_COOKIE.a", 2), ("_SERVER.HTTP_X", 2)]);
     }
 
     #[test]

@@ -63,8 +63,11 @@ fn a_sibling_reports_the_facts_of_the_start_and_no_messages() {
             messages,
             pid,
             rewind,
+            rewind_refused,
+            request_reads,
         } => {
             assert_eq!(pid, host.raw_pid());
+            let rewind = (rewind, rewind_refused, request_reads);
             ((php_version, opcache, ini_file, post_max_bytes, rewind), messages)
         }
         other => panic!("{other:?}"),

@@ -185,6 +185,22 @@ mod a_rewound_worker {
         }
     }
 
+    /// The process has as much memory as before, but not the same.
+    #[test]
+    fn memory_of_the_boot_that_a_request_replaces_by_as_much_is_back() {
+        let mut app = rewinding(
+            "$large = str_repeat('abc', 2 << 20); $other = str_repeat('def', 2 << 20);
+             Outboard\\snapshot();
+             echo md5($large), md5($other);
+             $first = str_repeat('x', 4 << 20); $large = null; $other = null; $first = null;
+             $kept = [str_repeat('uvw', 2 << 20), str_repeat('xyz', 2 << 20)]; $GLOBALS['kept'] = $kept;",
+        );
+        let first = output(&mut app, "a");
+        for _ in 0..5 {
+            assert_eq!(output(&mut app, "a"), first);
+        }
+    }
+
     #[test]
     fn the_process_is_as_it_was() {
         let mut app = rewinding(

@@ -14,6 +14,7 @@
 mod budget;
 mod course;
 pub mod exchange;
+pub mod freshness;
 mod host_settings;
 pub mod pool;
 mod recent_slow;

@@ -25,6 +25,7 @@ mod routes;
 mod settings;
 mod shards;
 mod siblings;
+mod snapshot;
 mod snapshot_scripts;
 mod status;
 #[cfg(any(test, feature = "testing"))]
@@ -35,6 +36,7 @@ mod worker;
 mod worker_output;
 
 use crate::exchange::Exchange;
+use crate::freshness::Freshness;
 use crate::recent_slow::RecentSlow;
 use crate::rings::Rings;
 use activity::ActiveSlots;
@@ -47,7 +49,7 @@ use operations::{NoOperations, Operations, RemoteWorker, Requester};
 use outboard_buffer::Account;
 use outboard_log::{ErrorLog, Reason};
 use outboard_reactor::{Event, now_ms};
-use outboard_ring::channel::{Capacities, WaitCall, Waits};
+use outboard_ring::channel::{Capacities, Rewinds, WaitCall, Waits};
 use outboard_ring::frame::FRAME_HEADER_BYTES;
 use outboard_supervisor::zygote::{SiblingEnds, Zygote};
 use placement::Placement;
@@ -57,6 +59,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use worker::Worker;
 
@@ -77,6 +80,11 @@ pub(crate) struct Counters {
     pub(crate) forks: u64,
     /// Waits of workers that have exited, by [`WaitCall`].
     pub(crate) waits: [Waits; WaitCall::ALL.len()],
+    /// Rewinds of workers that have exited.
+    pub(crate) rewinds: Rewinds,
+    /// How many workers have become ready, and how long that took from the order to fork, in µs.
+    pub(crate) starts: u64,
+    pub(crate) start_us: u64,
 }
 
 /// The lifecycle of a pool.
@@ -138,6 +146,8 @@ pub struct Pool {
     /// Reused for each completion.
     completion_buffer: RefCell<Vec<u8>>,
     operations: RefCell<Rc<dyn Operations>>,
+    /// The state of its snapshot, if that is renewed.
+    freshness: RefCell<Option<Arc<Freshness>>>,
     /// The account of its workers' operations.
     memory: RefCell<Rc<Account>>,
     /// Operations that are not begun yet.
@@ -201,6 +211,7 @@ impl Pool {
             frame_buffer: RefCell::default(),
             completion_buffer: RefCell::default(),
             operations: RefCell::new(Rc::new(NoOperations)),
+            freshness: RefCell::default(),
             memory: RefCell::new(Account::detached()),
             pending_operations: RefCell::default(),
             departed_workers: RefCell::default(),

@@ -18,6 +18,7 @@ mod mapping;
 mod worker;
 
 pub use crate::claim::LEASES;
+pub use crate::rewinds::Rewinds;
 pub use crate::waits::{WaitCall, Waits};
 pub use backtrace::BacktraceSink;
 pub use gateway::GatewayChannel;

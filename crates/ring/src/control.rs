@@ -104,6 +104,8 @@ pub struct WorkerScript {
     pub concurrency: u32,
     /// How requests are isolated from each other.
     pub isolation: Isolation,
+    /// Whether the files are listed that the start of the script reads, if it boots in the zygote.
+    pub lists_files: bool,
     /// Whether the functions of FrankenPHP exist as well.
     pub frankenphp: bool,
     /// The file for the state at the start of each request, for `outboard doctor state`.
@@ -120,7 +122,7 @@ pub struct WorkerScript {
 
 /// Something of the request that a script has read while it booted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BootRead {
+pub struct RequestRead {
     /// The variable: `_SERVER.HTTP_HOST`, `_COOKIE.lang`, or a whole array such as `_GET`.
     pub name: String,
     /// The script that has read it.
@@ -241,8 +243,19 @@ pub enum Event {
         messages: String,
         /// With [`Isolation::Rewind`], unless the kernel permits none.
         rewind: Option<Rewind>,
+        /// Why it permits none.
+        rewind_refused: Option<String>,
         /// What the boot has read of a request, with [`Isolation::Fork`] and [`Isolation::Rewind`].
-        boot_reads: Vec<BootRead>,
+        request_reads: Vec<RequestRead>,
+    },
+    /// What the start of the script has read, before [`Event::Started`] or [`Event::StartFailed`] if the
+    /// script boots in the zygote. Carries a descriptor if files are listed: their list
+    /// ([`crate::boot_files`]).
+    BootRead {
+        /// The keys of other data that it depends on.
+        keys: Vec<String>,
+        /// Whether all files are listed.
+        is_complete: bool,
     },
     /// The engine did not start; the zygote leaves.
     StartFailed {

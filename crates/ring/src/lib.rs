@@ -12,6 +12,7 @@
 //!     ▲ a doorbell (eventfd) of each worker               ▲ an epoll with its doorbell
 //! ```
 
+pub mod boot_files;
 pub mod channel;
 mod claim;
 pub mod control;
@@ -24,6 +25,7 @@ pub mod operation;
 pub mod purge;
 pub mod request;
 pub mod response;
+mod rewinds;
 pub mod span;
 pub mod spsc;
 pub mod stream;

@@ -40,6 +40,8 @@ pub enum Call<'a> {
     Forget,
     /// Purge pages of the page cache of the app.
     Purge(PurgeCall<'a>),
+    /// Retire the snapshots of the app that depend on this key; empty: all of them.
+    RetireSnapshot(&'a [u8]),
     /// Queue a task, whose data follow in [`Call::FetchBody`].
     Task(TaskCall<'a>),
     /// Do something with a raw connection; only a query has a completion.
@@ -101,6 +103,7 @@ const PURGE: u8 = 8;
 const TASK: u8 = 16;
 const STREAM: u8 = 17;
 const SPAN: u8 = 18;
+const RETIRE_SNAPSHOT: u8 = 19;
 
 impl<'a> Operation<'a> {
     /// Appends the payload to `out`.
@@ -120,6 +123,10 @@ impl<'a> Operation<'a> {
             Call::Purge(call) => {
                 out.push(PURGE);
                 call.encode(out);
+            }
+            Call::RetireSnapshot(key) => {
+                out.push(RETIRE_SNAPSHOT);
+                out.extend_from_slice(key);
             }
             Call::Task(call) => {
                 out.push(TASK);
@@ -151,6 +158,7 @@ impl<'a> Operation<'a> {
             PURGE => Call::Purge(PurgeCall::decode(rest)?),
             TASK => Call::Task(TaskCall::decode(rest)?),
             STREAM => Call::Stream(StreamCall::decode(rest)?),
+            RETIRE_SNAPSHOT => Call::RetireSnapshot(rest),
             SPAN => Call::Span(SpanCall::decode(rest)?),
             _ => return Err(Corrupt { what: "an operation of an unknown kind" }),
         };
@@ -225,6 +233,8 @@ pub enum Part<'a> {
     },
     /// The number of purged pages, none of which is served any more.
     Purged(u32),
+    /// The number of retired snapshots. A request that begins from now on is served by none of them.
+    Retired(u32),
     /// The result of a query about raw connections, as JSON.
     Queried(&'a [u8]),
 }
@@ -310,6 +320,7 @@ const FAILED: u8 = 4;
 const WHOLE: u8 = 5;
 const PURGED: u8 = 8;
 const QUERIED: u8 = 9;
+const RETIRED: u8 = 10;
 
 impl<'a> Completion<'a> {
     /// Appends the payload to `out`.
@@ -339,6 +350,10 @@ impl<'a> Completion<'a> {
                 out.push(PURGED);
                 out.extend_from_slice(&count.to_le_bytes());
             }
+            Part::Retired(count) => {
+                out.push(RETIRED);
+                out.extend_from_slice(&count.to_le_bytes());
+            }
             Part::Queried(bytes) => {
                 out.push(QUERIED);
                 out.extend_from_slice(bytes);
@@ -366,6 +381,7 @@ impl<'a> Completion<'a> {
                 Part::Failed { failure, message }
             }
             PURGED => Part::Purged(take_u32(&mut rest)?),
+            RETIRED => Part::Retired(take_u32(&mut rest)?),
             QUERIED => Part::Queried(rest),
             _ => return Err(Corrupt { what: "an unknown part of a completion" }),
         };

@@ -19,6 +19,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use sibling::Sibling;
 pub use sibling::SiblingEnds;
 pub use spawn_error::SpawnError;
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -29,6 +30,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Zygote {
     control: OwnedFd,
+    /// Those of the last event.
+    descriptors: RefCell<Vec<OwnedFd>>,
     process: Process,
 }
 
@@ -117,7 +120,8 @@ impl Zygote {
     ) -> Result<(Self, OwnedFd), SpawnError> {
         let (control, of_host) = control_sockets().map_err(SpawnError::Descriptors)?;
         let (output, output_end) = output_pipe().map_err(SpawnError::Descriptors)?;
-        let zygote = Self { control, process: process(of_host, output_end)? };
+        let process = process(of_host, output_end)?;
+        let zygote = Self { control, descriptors: RefCell::default(), process };
         match zygote.order(&Order::Start { settings: Box::new(settings) }, &[]) {
             Err(error) if !is_hang_up(&error) => Err(SpawnError::Settings(error)),
             _ => Ok((zygote, output)),
@@ -137,7 +141,10 @@ impl Zygote {
     pub fn receive(&self) -> io::Result<Received> {
         loop {
             return match control::receive(&self.control) {
-                Ok(Some((event, _))) => Ok(Received::Event(self.learn(event))),
+                Ok(Some((event, descriptors))) => {
+                    self.descriptors.replace(descriptors);
+                    Ok(Received::Event(self.learn(event)))
+                }
                 Ok(None) => Ok(Received::Closed),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
@@ -145,6 +152,11 @@ impl Zygote {
                 Err(error) => Err(error),
             };
         }
+    }
+
+    /// The descriptors that the last event came with.
+    pub fn take_descriptors(&self) -> Vec<OwnedFd> {
+        self.descriptors.take()
     }
 
     /// A sibling's process id is in its report of the start.

@@ -241,6 +241,13 @@ function scoped(string $tag): string
 }
 
 (new Changes())->listen();
-if (in_array($_SERVER['REQUEST_METHOD'] ?? '', ['GET', 'HEAD'], true) && !is_admin() && !wp_doing_cron()) {
-    (new Tags())->listen();
-}
+$begin = static function (): void {
+    if (in_array($_SERVER['REQUEST_METHOD'] ?? '', ['GET', 'HEAD'], true) && !is_admin() && !wp_doing_cron()) {
+        (new Tags())->listen();
+    }
+};
+// With the other plugin the request is known below its snapshot, which has no open buffer.
+add_action('muplugins_loaded', static function () use ($begin): void {
+    $is_later = class_exists(Snapshot::class, false) && Snapshot::is_awaited();
+    $is_later ? add_action('outboard_request', $begin) : $begin();
+}, PHP_INT_MIN);

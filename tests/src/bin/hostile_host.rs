@@ -268,7 +268,8 @@ fn started(messages: String) -> Event {
         post_max_bytes: u64::MAX,
         messages,
         rewind: None,
-        boot_reads: Vec::new(),
+        request_reads: Vec::new(),
+        rewind_refused: None,
     }
 }
 

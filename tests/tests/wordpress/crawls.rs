@@ -1,8 +1,8 @@
 //! Every page that links lead to.
 
-use outboard_e2e::{Crawl, Visit};
+use outboard_e2e::{Crawl, Visit, Visited};
 
-pub(crate) fn the_public_site_is_the_same(guest: &mut Visit<'_>) {
+pub(crate) fn the_public_site_is_the_same(guest: &mut Visit<'_>) -> Visited {
     let starts = [
         "/",
         "/?s=editor",
@@ -34,6 +34,7 @@ pub(crate) fn the_public_site_is_the_same(guest: &mut Visit<'_>) {
     ];
     let visited = Crawl::from(starts).at_most(150).walk(guest).expect_same(60);
     assert!(visited.statuses[&200] > 40, "{:?}", visited.statuses);
+    visited
 }
 
 /// Links that change something, lead out, or show how the server is built are not followed.

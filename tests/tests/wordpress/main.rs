@@ -6,9 +6,10 @@
 
 mod crawls;
 mod loopback;
+mod rewound;
 mod writing;
 
-use outboard_e2e::{MariaDb, Pair, Request, Visit, WordPress};
+use outboard_e2e::{MariaDb, Pair, Request, Visit, Visited, WordPress};
 
 struct Sites {
     pair: Pair,
@@ -27,22 +28,27 @@ fn prepare() -> Sites {
 
 #[test]
 fn wordpress_works_as_under_php_fpm() {
-    let sites = prepare();
+    goes_through(&prepare());
+}
+
+/// Returns the pages of a guest.
+fn goes_through(sites: &Sites) -> Visited {
     let mut admin = sites.pair.visit();
     the_installer_installs(&mut admin);
     the_administrator_logs_in(&mut admin);
     permalinks_are_set(&mut admin);
     writing::a_post_is_drafted_on_the_dashboard(&mut admin);
     writing::a_post_is_published_by_the_editor(&mut admin);
-    writing::a_picture_is_uploaded_and_resized(&mut admin, &sites);
+    writing::a_picture_is_uploaded_and_resized(&mut admin, [&sites.reference, &sites.subject]);
     let mut guest = sites.pair.visit();
     writing::a_guest_comments_and_the_comment_is_approved(&mut guest, &mut admin);
     writing::a_page_gets_a_place_in_the_menu_of_pages(&mut admin);
-    loopback::wp_cron_calls_its_own_site(&sites);
+    loopback::wp_cron_calls_its_own_site(sites);
     loopback::site_health_reaches_its_own_site(&mut admin);
-    crawls::the_public_site_is_the_same(&mut guest);
+    let public = crawls::the_public_site_is_the_same(&mut guest);
     crawls::the_administration_is_the_same(&mut admin);
     the_administrator_logs_out(&mut admin);
+    public
 }
 
 fn the_installer_installs(admin: &mut Visit<'_>) {

@@ -1,7 +1,6 @@
 //! Posts, pages, pictures and comments.
 
-use crate::Sites;
-use outboard_e2e::{Client, Form, Multipart, Request, Visit};
+use outboard_e2e::{Client, Form, Multipart, Request, Visit, WordPress};
 
 pub(crate) fn a_post_is_drafted_on_the_dashboard(admin: &mut Visit<'_>) {
     let response = admin.same_form("/wp-admin/", "id=\"quick-press\"", |form| {
@@ -57,7 +56,7 @@ pub(crate) fn a_post_is_published_by_the_editor(admin: &mut Visit<'_>) {
     rest(admin, "GET", "/wp-json/wp/v2/posts/999", "").expect(404);
 }
 
-pub(crate) fn a_picture_is_uploaded_and_resized(admin: &mut Visit<'_>, sites: &Sites) {
+pub(crate) fn a_picture_is_uploaded_and_resized(admin: &mut Visit<'_>, sites: [&WordPress; 2]) {
     let picture = include_bytes!("../../fixtures/wordpress/photo.png");
     let forms = admin.forms("/wp-admin/media-new.php?browser-uploader", "id=\"file-form\"");
     let upload = |form: &Form| {
@@ -79,7 +78,7 @@ pub(crate) fn a_picture_is_uploaded_and_resized(admin: &mut Visit<'_>, sites: &S
         let target = format!("/wp-content/uploads/{folder}{name}");
         let response = admin.same(&Request::get(&target)).expect(200);
         assert!(response.body.starts_with(b"\x89PNG"), "{target}");
-        for site in [&sites.reference, &sites.subject] {
+        for site in sites {
             assert!(site.docroot().path().join(&target[1..]).exists(), "{target}");
         }
     }

@@ -27,6 +27,8 @@ pub struct Worker {
     pub concurrency: u32,
     /// How requests are isolated from each other.
     pub isolation: Isolation,
+    /// Whether a changed file has the script started anew, if workers are forks of it.
+    pub watch: bool,
     /// Whether PHP also has the functions of FrankenPHP's worker mode.
     pub frankenphp: bool,
     /// Whether the script is a program for Swoole.
@@ -135,6 +137,7 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
         class: raw.class.as_ref().map(|name| name.0.clone()),
         concurrency: raw.concurrency,
         isolation,
+        watch: raw.watch,
         frankenphp: raw.frankenphp,
         swoole: raw.swoole,
         arguments: raw.arguments.iter().map(|argument| argument.0.clone()).collect(),

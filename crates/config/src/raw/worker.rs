@@ -34,6 +34,9 @@ pub(crate) struct Worker {
     pub(crate) concurrency: u32,
     /// How requests are isolated from each other.
     pub(crate) isolation: Isolation,
+    /// With isolation `fork` or `rewind`: whether a change of a file that the start of the script has read
+    /// has it started anew before the next request.
+    pub(crate) watch: bool,
     /// Whether PHP also has the functions of FrankenPHP's worker mode.
     pub(crate) frankenphp: bool,
     /// Whether the script is a program for Swoole, whose classes PHP then has. Workers are forked when
@@ -66,6 +69,7 @@ impl Default for Worker {
             class: None,
             concurrency: 1,
             isolation: Isolation::default(),
+            watch: true,
             frankenphp: true,
             swoole: false,
             arguments: Vec::new(),

@@ -91,7 +91,7 @@ fn the_opcache_report_is_rendered_by_php() {
         let site = Site::new(&[], "");
         let client = site.connect_to(ListenerContext::plain(Role::Admin));
         client.send(request_text("GET", "/opcache", "", ""));
-        let pool = site.app().pool.clone();
+        let pool = site.app().pool();
         let take = || outboard_php_pool::pool::testing::next_request(&pool);
         let php = wait_for("a request to PHP", take).await;
         php.respond(200, &[], "{\"opcache_enabled\":true}");

@@ -238,7 +238,7 @@ pub(super) fn refresh(
         let is_newer =
             |other: &Shared| other.variant() == stale.variant() && other.times().is_fresh(now_s());
         // A stop or a reload does not wait for a page that no client waits for.
-        if others.iter().any(is_newer) || app.pool.is_retired() {
+        if others.iter().any(is_newer) || app.pool().is_retired() {
             return;
         }
         let (purge_epoch, request_s) = (cache.purge_epoch(), now_s());

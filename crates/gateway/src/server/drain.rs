@@ -43,9 +43,9 @@ pub(super) async fn drain(gateway: &Rc<Gateway>, is_upgraded: bool) {
     if is_upgraded {
         stop_tasks();
     }
-    for pool in gateway.pools.borrow().iter() {
-        pool.retire(until_ms.saturating_sub(now_ms()));
-    }
+    gateway.generation().retire_pools(until_ms.saturating_sub(now_ms()));
+    let pools = gateway.pools.borrow().clone();
+    pools.iter().for_each(|pool| pool.retire(until_ms.saturating_sub(now_ms())));
     let is_busy = || {
         gateway.pools.borrow().iter().any(|pool| !pool.is_gone())
             || gateway.generation().tasks().any(|tasks| tasks.is_writing())

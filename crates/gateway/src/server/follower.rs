@@ -121,7 +121,7 @@ impl Follower {
         let opened = self.builder.open(number, config, present.as_deref(), &shared).await;
         let (generation, sinks) = opened.map_err(|error| error.to_string())?;
         if let Some(gateway) = &self.gateway {
-            gateway.pools.borrow_mut().extend(generation.pools().cloned());
+            gateway.list_pools(&generation);
         }
         let prepared = Prepared::new(generation, sinks);
         prepared.generation.ready().await.map_err(|error| error.to_string())?;

@@ -5,19 +5,22 @@
 
 use crate::access::{RateLimits, RateOperations};
 use crate::app::{App, Caches};
+use crate::classic_snapshots::{ClassicSnapshots, Surroundings};
 use crate::generation::{self, Generation};
 use crate::logs::{Logs, Sinks};
 use crate::page_cache::PurgeOperations;
+use crate::pool_starter::PoolStarter;
 use crate::privileges::Privileges;
 use crate::server::generation_shards::{GenerationShards, LEAD};
 use crate::server_error::ServerError;
-use crate::snapshots::{Snapshots, Surroundings};
+use crate::snapshot_operations::SnapshotOperations;
 use crate::streams::{self, StreamOperations};
 use crate::upgrade_link::UpgradeLink;
 use outboard_buffer::{Account, Memory};
 use outboard_config::{Config, Mode};
 use outboard_operations::{Entities, FetchOperations, Owner};
-use outboard_php_pool::pool::operations::{ForwardedOperations, Operations};
+use outboard_php_pool::freshness::seat::PoolSeat;
+use outboard_php_pool::pool::operations::Operations;
 use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
 use outboard_php_pool::tasks::journal::TaskJournal;
 use outboard_php_pool::tasks::{self, Tasks};
@@ -100,9 +103,13 @@ impl GenerationBuilder {
                     Some(tasks)
                 }
             };
+            // Development mode watches all files itself.
+            let lists = config.development.is_none();
+            settings.host.worker.iter_mut().for_each(|worker| worker.lists_files &= lists);
             let shard = shared.pool(&app.name).place(self.share.index);
             let classic = matches!(app.mode, Mode::Classic).then(|| settings.clone());
-            let pool = started.start(settings, shard.clone(), &logs)?;
+            let pool = started.start(settings.clone(), shard.clone(), &logs)?;
+            let app_logs = logs.clone();
             let own = Caches::Own { is_first: predecessor.is_none() };
             let caches = shared.caches(&app.name).cloned().map_or(own, Caches::OfLead);
             let account = shared.upstream_account(&app.name).clone();
@@ -125,26 +132,40 @@ impl GenerationBuilder {
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::operations(operations, tasks);
             let operations = StreamOperations::before(operations, streams, number);
-            let operations: Rc<dyn Operations> = match is_lead {
-                true => operations,
-                false => ForwardedOperations::before(operations, shard),
-            };
-            opened.pools().for_each(|pool| {
-                pool.set_recent_slow(self.slow.clone());
-                pool.set_operations(operations.clone());
-                pool.set_memory(operations_memory.clone());
+            let (snapshots, freshness) = shared.snapshots(&app.name).clone();
+            opened.snapshots = snapshots.clone();
+            let operations: Rc<dyn Operations> =
+                SnapshotOperations::before(operations, snapshots.clone());
+            let starter = Rc::new(PoolStarter {
+                operations,
+                is_forwarding: !is_lead,
+                slow: self.slow.clone(),
+                memory: operations_memory,
+                rings: self.rings.clone(),
+                logs: app_logs,
             });
-            // A script's operations are those of the app's pool, which on other threads has the way to the lead.
-            if let Some(settings) = classic.filter(|_| is_lead && app.pool.max_snapshots > 0) {
+            starter.prepare(&opened.pool(), shard);
+            opened.tasks.iter().for_each(|tasks| starter.prepare(&tasks.pool, Shard::only()));
+            let drain_ms = config.drain_timeout_ms;
+            if let Some(settings) = classic.filter(|_| app.pool.max_snapshots > 0) {
                 let surroundings = Surroundings {
-                    rings: self.rings.clone(),
-                    logs: opened.logs.clone(),
-                    slow: self.slow.clone(),
-                    operations,
-                    memory: operations_memory,
+                    starter: starter.clone(),
+                    log: opened.logs.error.clone(),
+                    snapshots,
+                    drain_timeout_ms: drain_ms,
+                    threads: shared.snapshot_threads(&app.name).clone(),
+                    index: self.share.index,
                 };
                 let (constants, max) = (app.php.params.clone(), app.pool.max_snapshots as usize);
-                opened.snapshots = Some(Snapshots::new(settings, constants, max, surroundings));
+                let classic = ClassicSnapshots::open(settings, constants, max, surroundings);
+                opened.classic_snapshots = Some(classic);
+            }
+            if settings.has_snapshot() {
+                let start = move |shard: Shard| starter.start(settings.clone(), shard);
+                let pool = opened.pool();
+                let seat = PoolSeat::renewed(pool, self.share.index, freshness, drain_ms, start);
+                started.seats.borrow_mut().push(seat.clone());
+                opened.seat = seat;
             }
             let before = predecessor.map_or(&[][..], |before| &before.apps);
             apps.push(Rc::new(opened.continue_from(before)));
@@ -175,11 +196,12 @@ impl GenerationBuilder {
 struct StartedPools {
     rings: Rc<Rings>,
     pools: RefCell<Vec<Rc<Pool>>>,
+    seats: RefCell<Vec<Rc<PoolSeat>>>,
 }
 
 impl StartedPools {
     fn new(rings: Rc<Rings>) -> Self {
-        Self { rings, pools: RefCell::default() }
+        Self { rings, pools: RefCell::default(), seats: RefCell::default() }
     }
 
     fn start(
@@ -197,11 +219,13 @@ impl StartedPools {
     /// The generation is complete.
     fn commit(self) {
         self.pools.take();
+        self.seats.take();
     }
 }
 
 impl Drop for StartedPools {
     fn drop(&mut self) {
+        self.seats.take().iter().for_each(|seat| seat.retire(0));
         self.pools.take().iter().for_each(|pool| pool.retire(0));
     }
 }

@@ -5,11 +5,13 @@
 
 use crate::access::SharedAccess;
 use crate::app::SharedCaches;
+use crate::classic_snapshots::SnapshotThreads;
 use crate::generation::{self, Generation};
 use crate::logs::Sinks;
 use crate::upstreams::Upstreams;
 use outboard_config::Config;
 use outboard_log::SinkTarget;
+use outboard_php_pool::freshness::{Freshness, Snapshots};
 use outboard_php_pool::pool::PoolShards;
 use outboard_upstream::{Account, ClientGroup};
 use std::collections::HashMap;
@@ -23,6 +25,9 @@ pub(crate) const LEAD: usize = 0;
 pub(crate) struct GenerationShards {
     /// By app.
     pools: HashMap<String, Arc<PoolShards>>,
+    /// By app.
+    snapshot_threads: HashMap<String, Arc<SnapshotThreads>>,
+    snapshots: HashMap<String, (Arc<Snapshots>, Arc<Freshness>)>,
     /// By app; none on the lead's thread, which opens them.
     caches: HashMap<String, SharedCaches>,
     /// The limits of requests to other servers.
@@ -44,6 +49,8 @@ impl GenerationShards {
         let account = |app: String| (app.clone(), generation::upstream_account(config, &app));
         Self {
             pools: names().map(|app| (app, PoolShards::new(count))).collect(),
+            snapshot_threads: names().map(|app| (app, SnapshotThreads::new(count))).collect(),
+            snapshots: names().map(|app| (app, snapshots(count))).collect(),
             caches: HashMap::new(),
             upstream: generation::upstream_group(config, predecessor),
             upstreams: Upstreams::new(config, predecessor.map(|before| &*before.upstreams)),
@@ -75,8 +82,24 @@ impl GenerationShards {
         self.pools.values().for_each(|pools| pools.give_up());
     }
 
+    /// How the threads have the same snapshots of an app.
+    pub(crate) fn snapshot_threads(&self, app: &str) -> &Arc<SnapshotThreads> {
+        &self.snapshot_threads[app]
+    }
+
+    /// The snapshots of an app, and the state of that of its worker script.
+    pub(crate) fn snapshots(&self, app: &str) -> &(Arc<Snapshots>, Arc<Freshness>) {
+        &self.snapshots[app]
+    }
+
     /// The pools of an app of the configuration.
     pub(crate) fn pool(&self, app: &str) -> &Arc<PoolShards> {
         &self.pools[app]
     }
+}
+
+fn snapshots(threads: usize) -> (Arc<Snapshots>, Arc<Freshness>) {
+    let (snapshots, freshness) = (Arc::<Snapshots>::default(), Freshness::new(threads));
+    snapshots.add(&freshness);
+    (snapshots, freshness)
 }

@@ -3,9 +3,9 @@
 //! Held by each thread from the time that it has opened it until all threads are ready. Invariant: unless
 //! it is activated, all of its processes end.
 
+use crate::app::App;
 use crate::generation::Generation;
 use crate::logs::Sinks;
-use outboard_php_pool::pool::Pool;
 use outboard_php_pool::tasks::Tasks;
 use std::rc::Rc;
 
@@ -18,15 +18,15 @@ pub(super) struct Prepared {
 
 impl Prepared {
     pub(super) fn new(generation: Generation, sinks: Sinks) -> Self {
-        let (pools, tasks) = (generation.pools().cloned(), generation.tasks().cloned());
-        let processes = Processes { pools: pools.collect(), tasks: tasks.collect() };
+        let (apps, tasks) = (generation.apps.iter().cloned(), generation.tasks().cloned());
+        let processes = Processes { apps: apps.collect(), tasks: tasks.collect() };
         Self { generation, sinks, processes }
     }
 
     /// The generation and its logs, to be activated.
     pub(super) fn activate(self) -> (Generation, Sinks) {
         let Self { generation, sinks, mut processes } = self;
-        processes.pools.clear();
+        processes.apps.clear();
         processes.tasks.clear();
         (generation, sinks)
     }
@@ -34,13 +34,13 @@ impl Prepared {
 
 /// What ends with a generation that is given up.
 struct Processes {
-    pools: Vec<Rc<Pool>>,
+    apps: Vec<Rc<App>>,
     tasks: Vec<Rc<Tasks>>,
 }
 
 impl Drop for Processes {
     fn drop(&mut self) {
         self.tasks.iter().for_each(|tasks| tasks.stop());
-        self.pools.iter().for_each(|pool| pool.retire(0));
+        self.apps.iter().for_each(|app| app.retire_pools(0));
     }
 }

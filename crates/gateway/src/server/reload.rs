@@ -54,7 +54,7 @@ pub(super) async fn reload(lead: &Lead) -> Result<u32, ServerError> {
     let attempt = Attempt(Some((followers, &shared)));
     let (successor, sinks) = builder.open(number, config, Some(&present), &shared).await?;
     seed.shared.share(&successor, &sinks);
-    gateway.pools.borrow_mut().extend(successor.pools().cloned());
+    gateway.list_pools(&successor);
     let prepared = Prepared::new(successor, sinks);
     prepared.generation.ready().await?;
     followers.prepare(&seed).await?;

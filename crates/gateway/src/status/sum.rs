@@ -5,7 +5,7 @@
 //! those of all threads together, so each of them reports all.
 
 use outboard_admin_api::status::{
-    MemoryAccount, Pool, ReasonCount, Route, Status, Tls, Turns, Upstream, Wait,
+    MemoryAccount, Pool, ReasonCount, Rewind, Route, Status, Tls, Turns, Upstream, Wait,
 };
 use std::collections::BTreeMap;
 
@@ -108,7 +108,11 @@ fn add_pool(sum: &mut Pool, other: Pool) {
     sum.crashes += other.crashes;
     sum.deadlines += other.deadlines;
     sum.recycled += other.recycled;
+    sum.mean_start_us = mean((sum.mean_start_us, sum.forks), (other.mean_start_us, other.forks));
     sum.forks += other.forks;
+    if let (Some(rewind), Some(other)) = (&mut sum.rewind, other.rewind) {
+        add_rewind(rewind, &other);
+    }
     sum.workers.extend(other.workers);
     for wait in other.waits {
         add_wait(&mut sum.waits, wait);
@@ -116,6 +120,19 @@ fn add_pool(sum: &mut Pool, other: Pool) {
     for route in other.routes {
         add_route(&mut sum.routes, route);
     }
+}
+
+fn add_rewind(sum: &mut Rewind, other: &Rewind) {
+    sum.mean_us = mean((sum.mean_us, sum.rewinds), (other.mean_us, other.rewinds));
+    sum.mean_pages = mean((sum.mean_pages, sum.rewinds), (other.mean_pages, other.rewinds));
+    sum.rewinds += other.rewinds;
+}
+
+/// The mean of both, each with the number of its values.
+fn mean((one, count): (u64, u64), (other, other_count): (u64, u64)) -> u64 {
+    let sum = u128::from(one) * u128::from(count) + u128::from(other) * u128::from(other_count);
+    let all = (u128::from(count) + u128::from(other_count)).max(1);
+    u64::try_from(sum / all).unwrap_or(u64::MAX)
 }
 
 fn add_wait(sum: &mut Vec<Wait>, other: Wait) {
@@ -187,6 +204,8 @@ mod tests {
             mode: "classic".to_owned(),
             isolation: None,
             rewind: None,
+            snapshot: None,
+            rewind_refused: None,
             concurrency: 1,
             phase: "serving".to_owned(),
             php_version: "8".to_owned(),
@@ -203,6 +222,7 @@ mod tests {
             deadlines: figure,
             recycled: figure,
             forks: figure,
+            mean_start_us: figure,
             waits: Vec::new(),
             routes: Vec::new(),
             workers: vec![worker],

@@ -103,6 +103,7 @@ fn of_folder(dir: &Path) -> Result<Config, Failure> {
             script: std::path::absolute(&script).unwrap_or(script),
             concurrency: 1,
             isolation: Isolation::Reset,
+            watch: true,
             frankenphp: true,
             class: None,
             swoole: false,

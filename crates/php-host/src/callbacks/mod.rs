@@ -4,11 +4,13 @@
 //! function states no safety contract, it has that of [`with`].
 
 mod body;
+mod boot_files;
 mod connections;
 mod head;
 mod log;
 mod output;
 mod purge;
+mod retirement;
 mod span;
 mod streams;
 mod task;

@@ -11,7 +11,7 @@ use crate::offload::BlockingCall;
 use crate::poller::WaitError;
 use crate::worker_script::RunningScript;
 use outboard_ring::channel::WaitCall;
-use outboard_ring::control::BootRead;
+use outboard_ring::control::RequestRead;
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{Call, FetchCall, FetchOptions};
 use outboard_ring::task::TaskCall;
@@ -55,11 +55,16 @@ unsafe extern "C" fn outboard_rs_snapshot(events: *mut c_void) -> bool {
 /// # Safety
 /// As [`with`]; both texts are readable.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn outboard_rs_boot_read(events: *mut c_void, name: Str, file: Str, line: u32) {
+unsafe extern "C" fn outboard_rs_request_read(
+    events: *mut c_void,
+    name: Str,
+    file: Str,
+    line: u32,
+) {
     // SAFETY: this function's contract.
     let (name, file) = unsafe { (text(name), text(file)) };
     // SAFETY: this function's contract.
-    unsafe { with(events, |script| script.boot_read(BootRead { name, file, line })) }
+    unsafe { with(events, |script| script.request_read(RequestRead { name, file, line })) }
 }
 
 /// # Safety

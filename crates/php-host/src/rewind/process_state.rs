@@ -6,7 +6,7 @@
 use super::mappings::{self, Mapping, Name};
 use super::snapshot::Snapshot;
 use crate::kept_memory;
-use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fstat, open, seek};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, fcntl_getfl, fcntl_setfl, fstat, open, seek};
 use rustix::io::{DupFlags, FdFlags, dup3, fcntl_dupfd_cloexec, fcntl_getfd};
 use rustix::process::umask;
 use std::fs::{self, File};
@@ -54,7 +54,9 @@ struct Descriptor {
     is_closed_by_exec: bool,
     device: u64,
     inode: u64,
-    /// Of a regular file.
+    /// Such as whether it blocks; the program shares them with all who have the file open by this descriptor.
+    flags: OFlags,
+    /// Of a regular file or a directory.
     position: Option<u64>,
 }
 
@@ -142,12 +144,35 @@ impl ProcessState {
             unsafe { libc::brk(self.end_of_heap as *mut _) };
         }
         let size = self.read_size().map_err(|_| Irreversible::Kernel("/proc/self/statm"))?;
-        if end == self.end_of_heap && size == self.size_pages {
+        let is_changed = self.is_changed_by_hand()?;
+        if end == self.end_of_heap && size == self.size_pages && !is_changed {
             return Ok(Vec::new());
         }
         let damaged = self.compare_mappings(snapshot)?;
         self.size_pages = self.read_size().map_err(|_| Irreversible::Kernel("/proc/self/statm"))?;
         Ok(damaged)
+    }
+
+    /// Whether the request has unmapped, replaced or protected memory of the start, so that the size says nothing.
+    fn is_changed_by_hand(&self) -> Result<bool, Irreversible> {
+        let mut is_changed = false;
+        for change in changes_by_hand() {
+            for mapping in self.within(&(change.start..change.end)) {
+                is_changed = true;
+                // What was not writable is in no snapshot.
+                if change.is_writable && mapping.is_private && !mapping.is_writable() {
+                    return Err(Irreversible::Mapping);
+                }
+            }
+        }
+        Ok(is_changed)
+    }
+
+    /// The mappings of the start that share addresses with this range.
+    fn within(&self, range: &Range<usize>) -> impl Iterator<Item = &Mapping> {
+        let end = range.end;
+        let first = self.mappings.partition_point(|mapping| mapping.addresses.end <= range.start);
+        self.mappings[first..].iter().take_while(move |mapping| mapping.addresses.start < end)
     }
 
     fn compare_mappings(&mut self, snapshot: &Snapshot) -> Result<Vec<usize>, Irreversible> {
@@ -206,14 +231,16 @@ impl Descriptor {
         // SAFETY: the kernel refuses a closed descriptor; the process has one thread.
         let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
         let status = fstat(borrowed).ok()?;
-        let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
-        let position = if is_file { seek(borrowed, SeekFrom::Current(0)).ok() } else { None };
+        let kind = FileType::from_raw_mode(status.st_mode);
+        let has_position = matches!(kind, FileType::RegularFile | FileType::Directory);
+        let position = if has_position { seek(borrowed, SeekFrom::Current(0)).ok() } else { None };
         Some(Self {
             number,
             copy: fcntl_dupfd_cloexec(borrowed, 3).ok()?,
             is_closed_by_exec: fcntl_getfd(borrowed).ok()?.contains(FdFlags::CLOEXEC),
             device: status.st_dev,
             inode: status.st_ino,
+            flags: fcntl_getfl(borrowed).ok()?,
             position,
         })
     }
@@ -230,11 +257,36 @@ impl Descriptor {
             let mut target = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(self.number) });
             dup3(&self.copy, &mut target, flags)?;
         }
+        if fcntl_getfl(borrowed)? != self.flags {
+            fcntl_setfl(borrowed, self.flags)?;
+        }
         if let Some(position) = self.position {
             // It has had this position before.
             let _ = seek(borrowed, SeekFrom::Start(position));
         }
         Ok(())
+    }
+}
+
+/// `outboard_mapping_change` of sapi/shim.h.
+#[repr(C)]
+struct ChangeByHand {
+    start: usize,
+    end: usize,
+    is_writable: bool,
+}
+
+unsafe extern "C" {
+    fn outboard_mapping_changes(length: *mut usize) -> *const ChangeByHand;
+}
+
+fn changes_by_hand() -> &'static [ChangeByHand] {
+    let mut length = 0;
+    // SAFETY: the changes are in an array that lives as long as the process, and no other thread runs that
+    // could add one.
+    unsafe {
+        let changes = outboard_mapping_changes(&raw mut length);
+        if length == 0 { &[] } else { std::slice::from_raw_parts(changes, length) }
     }
 }
 

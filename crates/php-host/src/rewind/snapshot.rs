@@ -100,7 +100,8 @@ impl Snapshot {
 
     /// The aligned word that the snapshot has at this address.
     pub(super) fn word_at(&self, address: usize) -> Option<i32> {
-        let region = self.regions.iter().find(|region| region.addresses.contains(&address))?;
+        let at = self.regions.partition_point(|region| region.addresses.end <= address);
+        let region = self.regions.get(at).filter(|region| region.addresses.contains(&address))?;
         // SAFETY: within the mapped file; regions begin and end with pages, so a whole word is.
         Some(unsafe { self.source(region, address).cast::<i32>().read() })
     }
@@ -259,18 +260,21 @@ unsafe fn copy(region: &Region, file: &OwnedFd) -> io::Result<()> {
 unsafe fn map(region: &Region, file: &OwnedFd) -> io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
     let Range { start, end } = region.addresses;
+    // Not by the C library's name, which notes what requests do (sapi/mapping_changes.c), in memory that may not
+    // be copied yet.
     // SAFETY: the caller's contract; the file is large enough.
     let mapped = unsafe {
-        libc::mmap(
-            start as *mut _,
+        libc::syscall(
+            libc::SYS_mmap,
+            start,
             end - start,
             region.protection,
             flags,
             file.as_raw_fd(),
-            region.offset as libc::off_t,
+            region.offset,
         )
     };
-    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if mapped == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Private, because a sealed file cannot be mapped otherwise before Linux 6.7.

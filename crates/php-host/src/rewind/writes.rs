@@ -129,7 +129,7 @@ impl Writes {
         })
     }
 
-    /// Notes writes to these regions from now on.
+    /// Notes writes to these regions from now on. The pages that the process has copies of already are found.
     pub(super) fn watch(regions: &[Region], span: &Range<usize>) -> io::Result<Self> {
         let mut writes = Self {
             way: Way::PageMap,
@@ -138,6 +138,8 @@ impl Writes {
             buffer: vec![PageRegion::default(); BATCH],
             entries: vec![0; BATCH],
         };
+        // Before they are protected: then the page map has an entry for each page, in use or not.
+        writes.read_all(regions)?;
         if std::env::var_os(BY_PAGE_MAP).is_none()
             && let Ok(descriptor) = protect(regions)
         {

@@ -42,6 +42,7 @@ pub fn settings_of_worker(script: PathBuf) -> HostSettings {
         script,
         concurrency: 1,
         isolation: Isolation::Reset,
+        lists_files: false,
         frankenphp: true,
         swoole: false,
         arguments: Vec::new(),

@@ -19,7 +19,7 @@ mod zygote;
 use super::worker_output::StartupOutput;
 use super::{Phase, Pool, PoolSettings, Shard};
 use outboard_reactor::{Source, now_ms, sleep, with_deadline, yield_now};
-use outboard_ring::control::{BootRead, Rewind};
+use outboard_ring::control::{RequestRead, Rewind};
 use outboard_supervisor::plan::backoff::Backoff;
 use rustix::fd::OwnedFd;
 use std::rc::Rc;
@@ -35,7 +35,9 @@ pub(super) struct ManagerState {
     /// How workers are rewound, if they are.
     pub(super) rewind: Option<Rewind>,
     /// What the boot of the script has read of a request.
-    pub(super) boot_reads: Option<Rc<[BootRead]>>,
+    pub(super) request_reads: Option<Rc<[RequestRead]>>,
+    /// Why they are not, although they should be.
+    pub(super) rewind_refused: Option<String>,
     /// Why PHP does not start, while it does not.
     pub(super) failure: Option<String>,
     last_worker: u64,
@@ -62,7 +64,8 @@ impl ManagerState {
         Self {
             php_version: String::new(),
             rewind: None,
-            boot_reads: None,
+            request_reads: None,
+            rewind_refused: None,
             failure: None,
             last_worker: 0,
             shared_output: None,

@@ -162,6 +162,11 @@ impl PoolSettings {
         self.host.worker.as_ref().is_some_and(|worker| worker.swoole)
     }
 
+    /// Whether workers are forks of a booted script, which is renewed when it is out of date.
+    pub fn has_snapshot(&self) -> bool {
+        self.forks_script()
+    }
+
     /// Whether workers are forks of a booted script, and one that leaves is replaced at once.
     pub(super) fn forks_script(&self) -> bool {
         self.host.worker.as_ref().is_some_and(|worker| worker.isolation != Isolation::Reset)

@@ -5,7 +5,7 @@
 
 use super::{Phase, Pool};
 use crate::exchange::Exchange;
-use outboard_ring::control::BootRead;
+use outboard_ring::control::RequestRead;
 use outboard_ring::request::{Field, peek};
 use std::rc::Rc;
 
@@ -33,8 +33,8 @@ impl Pool {
     }
 
     /// What the last boot of the worker script has read of a request; `None` before the first one is complete.
-    pub fn boot_reads(&self) -> Option<Rc<[BootRead]>> {
-        self.manager.borrow().boot_reads.clone()
+    pub fn request_reads(&self) -> Option<Rc<[RequestRead]>> {
+        self.manager.borrow().request_reads.clone()
     }
 
     /// Whether requests are handled without waiting for a start.

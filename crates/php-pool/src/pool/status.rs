@@ -9,7 +9,7 @@ use super::{Counters, Phase, Pool};
 use outboard_admin_api::status as api;
 use outboard_reactor::now_ms;
 use outboard_ring::channel::WaitCall;
-use outboard_ring::control::Isolation;
+use outboard_ring::control::{self, Isolation};
 use outboard_supervisor::zygote::Zygote;
 
 impl Pool {
@@ -39,10 +39,9 @@ impl Pool {
                 Isolation::Fork => "fork".to_owned(),
                 Isolation::Rewind => "rewind".to_owned(),
             }),
-            rewind: manager.rewind.map(|rewind| api::Rewind {
-                writes_by: rewind.writes_by.name().to_owned(),
-                snapshot_bytes: rewind.snapshot_bytes,
-            }),
+            snapshot: self.snapshot_status(),
+            rewind: manager.rewind.map(|rewind| describe_rewind(rewind, &counters, &members)),
+            rewind_refused: manager.rewind_refused.clone(),
             concurrency: self.settings.concurrency(),
             phase: self.phase_name().to_owned(),
             php_version: manager.php_version.clone(),
@@ -59,6 +58,7 @@ impl Pool {
             deadlines: counters.deadlines,
             recycled: counters.recycled,
             forks: counters.forks,
+            mean_start_us: mean_start_us(&counters, &members),
             waits: waits(&counters, &members),
             routes: self.routes.borrow().status(),
             workers: workers.collect(),
@@ -80,6 +80,29 @@ impl Pool {
             Phase::Gone => "gone",
         }
     }
+}
+
+/// How workers are rewound, and what it has cost those that have exited and those that run.
+fn describe_rewind(how: control::Rewind, counters: &Counters, members: &Members) -> api::Rewind {
+    let mut sum = counters.rewinds;
+    members.all().for_each(|worker| sum.add(worker.process.channel.rewinds()));
+    api::Rewind {
+        writes_by: how.writes_by.name().to_owned(),
+        snapshot_bytes: how.snapshot_bytes,
+        rewinds: sum.count,
+        mean_us: sum.us / sum.count.max(1),
+        mean_pages: sum.pages / sum.count.max(1),
+    }
+}
+
+/// The mean time from the order to fork a worker until it was ready.
+fn mean_start_us(counters: &Counters, members: &Members) -> u64 {
+    let (mut starts, mut us) = (counters.starts, counters.start_us);
+    for running_us in members.all().filter_map(Worker::start_us) {
+        starts += 1;
+        us += running_us;
+    }
+    us / starts.max(1)
 }
 
 /// The waits of workers that have exited and of those that run.

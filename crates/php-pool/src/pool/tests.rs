@@ -50,6 +50,7 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         script: "/w.php".into(),
         concurrency,
         isolation,
+        lists_files: false,
         frankenphp: true,
         swoole: false,
         arguments: Vec::new(),

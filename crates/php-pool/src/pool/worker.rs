@@ -32,6 +32,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::time::Instant;
 
 /// The share of `limits.memory` that the operations of one worker may hold, in eighths.
 const MEMORY_EIGHTHS: usize = 2;
@@ -80,6 +81,9 @@ pub(crate) struct Worker {
     pub(super) killed_ms: Option<u64>,
     /// Whether it has broken the protocol.
     pub(super) is_broken: bool,
+    /// When its fork was ordered, and how long it took until it was ready.
+    ordered: Instant,
+    start_us: Option<u64>,
     /// Whether its exit is being handled.
     pub(super) has_exited: bool,
     /// Until it is ready: its output, to read the rest if it dies.
@@ -154,6 +158,8 @@ impl Worker {
             doorbell_is_due: false,
             killed_ms: None,
             is_broken: false,
+            ordered: Instant::now(),
+            start_us: None,
             has_exited: false,
             startup_output: StartupOutput::default(),
             activity,
@@ -161,6 +167,11 @@ impl Worker {
             request_counts: RequestCounts::default(),
             doorbell_source,
         }
+    }
+
+    /// How long it took from the order to fork until it was ready; `None` of a borrowed one.
+    pub(super) fn start_us(&self) -> Option<u64> {
+        self.start_us.filter(|_| self.is_own)
     }
 
     /// The account of its operations.

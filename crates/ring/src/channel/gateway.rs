@@ -8,6 +8,7 @@ use crate::claim::State;
 use crate::corrupt::Corrupt;
 use crate::frame::{FrameHeader, FrameKind, Tag};
 use crate::memory::Memory;
+use crate::rewinds::Rewinds;
 use crate::spsc::{Consumer, Producer, Sleep, Wake};
 use crate::sync::{Ordering, fence};
 use crate::waits::{WaitCall, Waits};
@@ -134,6 +135,11 @@ impl GatewayChannel {
     /// How often the worker has waited in `call`.
     pub fn waits(&self, call: WaitCall) -> Waits {
         self.mapping.header().waits[call as usize].read()
+    }
+
+    /// What the worker's rewinds have cost.
+    pub fn rewinds(&self) -> Rewinds {
+        self.mapping.header().rewinds.read()
     }
 
     /// The backtrace of the request with this generation, if one has been written. None while it is

@@ -5,6 +5,7 @@
 
 use crate::claim::Claims;
 use crate::memory::SharedRegion;
+use crate::rewinds::RewindCounter;
 use crate::spsc::{Consumer, Cursors, Producer};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::waits::{WaitCall, WaitCounter};
@@ -18,7 +19,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 const MAGIC: u64 = 0x4f55_5442_4f41_5244; // "OUTBOARD"
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const HEADER_BYTES: usize = 16 * 1024;
 /// Room for the backtrace text.
 pub const BACKTRACE_BYTES: usize = 12 * 1024;
@@ -67,6 +68,7 @@ pub(super) struct Header {
     pub(super) backtrace_generation: AtomicU32,
     /// How often the worker waited, by [`WaitCall`].
     pub(super) waits: [WaitCounter; WaitCall::ALL.len()],
+    pub(super) rewinds: RewindCounter,
     pub(super) claims: Claims,
 }
 

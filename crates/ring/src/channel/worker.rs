@@ -77,6 +77,11 @@ impl WorkerChannel {
         self.mapping.header().waits[call as usize].count_blocked(us);
     }
 
+    /// Counts a rewind that took so long and copied back so many pages.
+    pub fn count_rewind(&self, us: u64, pages: u64) {
+        self.mapping.header().rewinds.count(us, pages);
+    }
+
     /// Copies the next frame of the gateway into `payload`; `None` if there is none.
     ///
     /// # Errors

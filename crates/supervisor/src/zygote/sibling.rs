@@ -6,7 +6,7 @@
 
 use super::{Process, SpawnError, Zygote, control_sockets, output_pipe};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -72,7 +72,8 @@ impl Zygote {
         let (control, of_sibling) = control_sockets().map_err(SpawnError::Descriptors)?;
         let (output, output_end) = output_pipe().map_err(SpawnError::Descriptors)?;
         let sibling = Sibling { pid: Cell::new(None), request_kill };
-        let zygote = Self { control, process: Process::Sibling(sibling) };
+        let process = Process::Sibling(sibling);
+        let zygote = Self { control, descriptors: RefCell::default(), process };
         Ok((zygote, output, SiblingEnds { control: of_sibling, output: output_end }))
     }
 }

@@ -141,7 +141,7 @@ const CACHE: &str = "[app.site.page_cache]\nmode = \"on\"\n";
 async fn scripts(requests: usize, keys: &str, path: &str, lines: &[&str], is_cached: bool) {
     let keys = format!("{keys}{LOG}");
     let site = Site::new(&[("worker.php", "<?php"), ("index.php", "<?php")], &keys);
-    let pool = site.app().pool.clone();
+    let pool = site.app().pool();
     let mut worker = StandIn::join(&pool, 1);
     let head = response_head(200, lines);
     let mut client = Client::of(&site, path);

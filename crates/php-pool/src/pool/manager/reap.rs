@@ -84,6 +84,9 @@ impl Pool {
         for call in WaitCall::ALL {
             add_waits(&mut counters.waits[call as usize], worker.process.channel.waits(call));
         }
+        counters.rewinds.add(worker.process.channel.rewinds());
+        counters.starts += u64::from(worker.start_us().is_some());
+        counters.start_us += worker.start_us().unwrap_or(0);
         Some(worker)
     }
 

@@ -69,14 +69,24 @@ impl Pool {
     pub(in crate::pool) fn handle(self: &Rc<Self>, event: Event) {
         match event {
             Event::Started {
-                php_version, opcache, ini_file, messages, rewind, boot_reads, ..
+                php_version,
+                opcache,
+                ini_file,
+                messages,
+                rewind,
+                rewind_refused,
+                request_reads,
+                ..
             } => {
                 if self.is_starting() {
-                    self.manager.borrow_mut().rewind = rewind;
-                    self.manager.borrow_mut().boot_reads = Some(boot_reads.into());
+                    let mut manager = self.manager.borrow_mut();
+                    (manager.rewind, manager.rewind_refused) = (rewind, rewind_refused);
+                    manager.request_reads = Some(request_reads.into());
+                    drop(manager);
                     self.started(php_version, opcache, ini_file.as_deref(), &messages);
                 }
             }
+            Event::BootRead { keys, is_complete } => self.boot_read(keys, is_complete),
             Event::StartFailed { message } if self.is_starting() => self.start_failed(message),
             // It has reported its start already.
             Event::StartFailed { .. } => {}

@@ -62,7 +62,7 @@ impl ForwardedOperations {
             Call::Task(_) => true,
             Call::Fetch(call) => call.url.starts_with(b"entities:"),
             Call::FetchBody(_) | Call::Forget => self.is_open(worker, operation.id),
-            Call::Purge(_) | Call::Stream(_) | Call::Span(_) => false,
+            Call::Purge(_) | Call::RetireSnapshot(_) | Call::Stream(_) | Call::Span(_) => false,
         }
     }
 

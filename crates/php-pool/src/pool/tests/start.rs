@@ -12,7 +12,8 @@ fn started(messages: &str) -> Event {
         post_max_bytes: 0,
         messages: messages.into(),
         rewind: None,
-        boot_reads: Vec::new(),
+        request_reads: Vec::new(),
+        rewind_refused: None,
     }
 }
 

@@ -81,6 +81,7 @@ impl Worker {
             FrameKind::Operation => on_message(self, tag, WorkerMessage::Operation(payload)),
             FrameKind::Ready => {
                 let transition = self.process.lifecycle.ready(now_ms);
+                self.start_us.get_or_insert_with(|| self.ordered.elapsed().as_micros() as u64);
                 self.output = None;
                 let outcome = FrameOutcome { finished: None, is_draining: false };
                 return Ok((transition == Transition::Applied).then_some(outcome));

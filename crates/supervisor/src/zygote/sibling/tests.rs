@@ -29,7 +29,8 @@ fn started(pid: i32) -> Event {
         post_max_bytes: 0,
         messages: String::new(),
         rewind: None,
-        boot_reads: Vec::new(),
+        request_reads: Vec::new(),
+        rewind_refused: None,
     }
 }
 

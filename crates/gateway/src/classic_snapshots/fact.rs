@@ -30,9 +30,9 @@ pub(super) enum Fact {
 }
 
 impl Fact {
-    /// The facts behind a variable that a boot has read, as the host names it ([`BootRead`]).
+    /// The facts behind a variable that a boot has read, as the host names it ([`RequestRead`]).
     ///
-    /// [`BootRead`]: outboard_ring::control::BootRead
+    /// [`RequestRead`]: outboard_ring::control::RequestRead
     pub(super) fn of(name: &str) -> Vec<Self> {
         match name.split_once('.') {
             Some(("_SERVER", variable)) => Self::of_variable(variable),

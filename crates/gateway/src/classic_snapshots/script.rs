@@ -1,15 +1,17 @@
 //! [`Script`]: a script that calls `Outboard\snapshot()`, what its boots read of a request, and its snapshots.
 //!
-//! Owned by [`super::Snapshots`]. Invariants: a request goes to a snapshot only if it agrees with everything
+//! Owned by [`super::ClassicSnapshots`]. Invariants: a request goes to a snapshot only if it agrees with everything
 //! that the snapshot's boot has read; a boot for other values is worth it only after many such requests.
 
 use super::boot_frame;
 use super::fact::Fact;
-use outboard_php_pool::pool::Pool;
-use outboard_ring::control::BootRead;
+use super::threads::SharedSnapshot;
+use outboard_php_pool::freshness::seat::PoolSeat;
+use outboard_ring::control::RequestRead;
 use outboard_ring::request::RequestView;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Requests with equal facts until these get a snapshot of their own. A boot costs as much as some requests of
 /// classic mode.
@@ -42,20 +44,19 @@ pub(super) struct Refusal {
 /// The pool of a script that has booted with one request.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    boot: Vec<u8>,
+    pub(super) shared: Arc<SharedSnapshot>,
     /// What the boot has read; before it is complete, what it is expected to read.
     facts: Vec<Fact>,
     /// The report that `facts` are from.
-    reads: Option<Rc<[BootRead]>>,
-    pub(super) pool: Rc<Pool>,
-    pub(super) used_ms: u64,
+    reads: Option<Rc<[RequestRead]>>,
+    pub(super) seat: Rc<PoolSeat>,
 }
 
 /// Where a request goes.
 #[derive(Debug)]
 pub(super) enum Choice {
     /// To a worker of a snapshot.
-    Snapshot(Rc<Pool>),
+    Snapshot(Rc<PoolSeat>),
     /// To a worker of classic mode, and a snapshot is to boot with this request.
     Boot(Vec<u8>),
     /// To a worker of classic mode.
@@ -81,11 +82,11 @@ impl Script {
                 self.facts.extend(new);
             }
             if snapshot.agrees(request) {
-                if snapshot.reads.is_none() || !snapshot.pool.is_serving() {
+                if snapshot.reads.is_none() || !snapshot.seat.is_up_to_date() {
                     return Choice::Classic;
                 }
-                snapshot.used_ms = now_ms;
-                return Choice::Snapshot(snapshot.pool.clone());
+                snapshot.shared.use_at(now_ms);
+                return Choice::Snapshot(snapshot.seat.clone());
             }
         }
         self.consider(request, constants)
@@ -136,25 +137,36 @@ impl Script {
     }
 
     /// A snapshot boots with this request.
-    pub(super) fn add(&mut self, boot: Vec<u8>, pool: Rc<Pool>, now_ms: u64) {
+    pub(super) fn add(&mut self, shared: Arc<SharedSnapshot>, seat: Rc<PoolSeat>) {
         let facts = self.expected();
-        self.snapshots.push(Snapshot { boot, facts, reads: None, pool, used_ms: now_ms });
+        self.snapshots.push(Snapshot { shared, facts, reads: None, seat });
     }
 
-    /// Gives up the snapshot of a pool, if it is one of this script, and tries none for a while.
-    pub(super) fn refuse(&mut self, pool: &Rc<Pool>, why: String, now_ms: u64) {
-        self.snapshots.retain(|snapshot| !Rc::ptr_eq(&snapshot.pool, pool));
+    /// Whether a snapshot boots or has booted with this request.
+    pub(super) fn has(&self, boot: &[u8]) -> bool {
+        self.snapshots.iter().any(|snapshot| snapshot.shared.boot.request == boot)
+    }
+
+    /// Removes this snapshot.
+    pub(super) fn take(&mut self, shared: &Arc<SharedSnapshot>) -> Option<Snapshot> {
+        let at = self.snapshots.iter().position(|one| Arc::ptr_eq(&one.shared, shared))?;
+        Some(self.snapshots.remove(at))
+    }
+
+    /// Gives up a snapshot, and tries none for a while.
+    pub(super) fn refuse(&mut self, shared: &Arc<SharedSnapshot>, why: String, now_ms: u64) {
+        self.take(shared);
         let before_ms = self.refusal.as_ref().map_or(REFUSED_MS / 2, |refusal| refusal.after_ms);
         let after_ms = before_ms.saturating_mul(2).min(MAX_REFUSED_MS);
         self.refusal = Some(Refusal { why, until_ms: now_ms + after_ms, after_ms });
     }
 
-    /// The boot of this pool is complete. Returns what makes its snapshot useless.
-    pub(super) fn booted(&mut self, pool: &Rc<Pool>) -> Option<BootRead> {
-        let snapshot = self.snapshots.iter_mut().find(|one| Rc::ptr_eq(&one.pool, pool))?;
+    /// The boot of a snapshot is complete. Returns what makes it useless.
+    pub(super) fn booted(&mut self, shared: &Arc<SharedSnapshot>) -> Option<RequestRead> {
+        let snapshot = self.snapshots.iter_mut().find(|one| Arc::ptr_eq(&one.shared, shared))?;
         snapshot.update();
         let reads = snapshot.reads.iter().flat_map(|reads| reads.iter());
-        let useless = |read: &&BootRead| Fact::of(&read.name).contains(&Fact::Unrepeatable);
+        let useless = |read: &&RequestRead| Fact::of(&read.name).contains(&Fact::Unrepeatable);
         let useless = reads.clone().find(useless).cloned();
         if useless.is_none() {
             self.refusal = None;
@@ -163,8 +175,8 @@ impl Script {
     }
 
     /// What the boots have read, the newest last.
-    pub(super) fn reads(&self) -> Vec<BootRead> {
-        let mut all: Vec<BootRead> = Vec::new();
+    pub(super) fn reads(&self) -> Vec<RequestRead> {
+        let mut all: Vec<RequestRead> = Vec::new();
         for read in
             self.snapshots.iter().filter_map(|one| one.reads.as_ref()).flat_map(|r| r.iter())
         {
@@ -179,7 +191,7 @@ impl Script {
 impl Snapshot {
     /// Takes over the report of the last boot; true if it is new.
     fn update(&mut self) -> bool {
-        let Some(reads) = self.pool.boot_reads() else { return false };
+        let Some(reads) = self.seat.pool().request_reads() else { return false };
         if self.reads.as_ref().is_some_and(|known| Rc::ptr_eq(known, &reads)) {
             return false;
         }
@@ -195,7 +207,7 @@ impl Snapshot {
 
     fn agrees(&self, request: &RequestView<'_>) -> bool {
         // This process has encoded it.
-        let Ok(boot) = RequestView::decode(&self.boot) else { return false };
+        let Ok(boot) = RequestView::decode(&self.shared.boot.request) else { return false };
         self.facts.iter().all(|fact| fact.agrees(&boot, request))
     }
 }

@@ -10,17 +10,17 @@
 #include "worker_mode.h"
 #include "SAPI.h"
 
-#define READS_MAX 64
+#define READS_MAX 256
 #define NAME_BYTES 160
 
 typedef struct {
 	char name[NAME_BYTES];
 	zend_string *file;
 	uint32_t line;
-} boot_read;
+} request_read;
 
 static bool recording;
-static boot_read reads[READS_MAX];
+static request_read reads[READS_MAX];
 static size_t count;
 static user_opcode_handler_t next_of[256];
 
@@ -49,23 +49,31 @@ static bool is_of_request(const char *name)
 	return false;
 }
 
-/* The first reader of each name. What exceeds the table counts as all of $_SERVER. */
-void outboard_boot_reads_add(const char *array, const char *entry)
+static bool is_known(const char *name, const zend_string *file)
+{
+	for (size_t i = 0; i < count; i++) {
+		const zend_string *other = reads[i].file;
+		bool is_same_file = other == file || (other && file && zend_string_equals(other, file));
+		if (is_same_file && strcmp(reads[i].name, name) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The first read of each name in a file. What exceeds the table counts as all of $_SERVER. */
+void outboard_request_reads_add(const char *array, const char *entry)
 {
 	char name[NAME_BYTES];
 	int len = entry ? snprintf(name, sizeof(name), "%s.%s", array, entry) : snprintf(name, sizeof(name), "%s", array);
 	if (len < 0 || (size_t) len >= sizeof(name) || count == READS_MAX - 1) {
 		snprintf(name, sizeof(name), "_SERVER");
 	}
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(reads[i].name, name) == 0) {
-			return;
-		}
-	}
-	if (count < READS_MAX) {
-		boot_read *one = &reads[count++];
+	zend_string *file = zend_get_executed_filename_ex();
+	if (count < READS_MAX && !is_known(name, file)) {
+		request_read *one = &reads[count++];
 		memcpy(one->name, name, sizeof(name));
-		one->file = zend_get_executed_filename_ex();
+		one->file = file;
 		if (one->file) {
 			zend_string_addref(one->file);
 		}
@@ -77,9 +85,9 @@ void outboard_boot_reads_add(const char *array, const char *entry)
 static void add_variable(const char *name)
 {
 	if (!name) {
-		outboard_boot_reads_add("_SERVER", NULL);
+		outboard_request_reads_add("_SERVER", NULL);
 	} else if (is_of_request(name)) {
-		outboard_boot_reads_add("_SERVER", name);
+		outboard_request_reads_add("_SERVER", name);
 	}
 }
 
@@ -89,7 +97,7 @@ static void add(const char *array, const char *entry)
 	if (strcmp(array, "_SERVER") == 0 || strcmp(array, "_ENV") == 0) {
 		add_variable(entry);
 	} else {
-		outboard_boot_reads_add(array, strcmp(array, "_COOKIE") == 0 ? entry : NULL);
+		outboard_request_reads_add(array, strcmp(array, "_COOKIE") == 0 ? entry : NULL);
 	}
 }
 
@@ -217,7 +225,7 @@ static void read_filter_input_array(INTERNAL_FUNCTION_PARAMETERS)
 static void read_headers(INTERNAL_FUNCTION_PARAMETERS)
 {
 	if (recording) {
-		outboard_boot_reads_add("_SERVER", NULL);
+		outboard_request_reads_add("_SERVER", NULL);
 	}
 	next_headers(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
@@ -226,11 +234,11 @@ static void read_headers(INTERNAL_FUNCTION_PARAMETERS)
  * Before the script is compiled: compiled scripts name their handlers. Files that OPcache has stored on disk
  * name those of a process without these (zend_system_id.c), so with such files nothing is recorded.
  */
-void outboard_boot_reads_begin(void)
+void outboard_request_reads_begin(void)
 {
 	const char *stored = zend_ini_string("opcache.file_cache", sizeof("opcache.file_cache") - 1, 0);
 	if (stored && *stored) {
-		outboard_boot_reads_add("_SERVER", NULL);
+		outboard_request_reads_add("_SERVER", NULL);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(fetches); i++) {
@@ -247,18 +255,32 @@ void outboard_boot_reads_begin(void)
 	recording = true;
 }
 
-/* Whether the code below the snapshot takes care of it: `ignored` has it, or its array. */
-static bool is_ignored(const char *name, const HashTable *ignored)
+static bool is_below(const zend_string *file, const zval *beginning)
 {
+	return file && Z_TYPE_P(beginning) == IS_STRING
+		&& strncmp(ZSTR_VAL(file), Z_STRVAL_P(beginning), Z_STRLEN_P(beginning)) == 0;
+}
+
+/*
+ * Whether the code below the snapshot takes care of it: `ignored` has it, or its array; or its name is a key
+ * there, and the file's path begins with the value.
+ */
+static bool is_ignored(const char *name, const zend_string *file, const HashTable *ignored)
+{
+	zend_string *key;
 	const char *dot = strchr(name, '.');
 	size_t array_len = dot ? (size_t) (dot - name) : strlen(name);
 	zval *one;
 	if (!ignored) {
 		return false;
 	}
-	ZEND_HASH_FOREACH_VAL((HashTable *) ignored, one) {
+	ZEND_HASH_FOREACH_STR_KEY_VAL((HashTable *) ignored, key, one) {
 		ZVAL_DEREF(one);
-		if (Z_TYPE_P(one) == IS_STRING
+		if (key) {
+			if (strcmp(ZSTR_VAL(key), name) == 0 && is_below(file, one)) {
+				return true;
+			}
+		} else if (Z_TYPE_P(one) == IS_STRING
 			&& (strcmp(Z_STRVAL_P(one), name) == 0
 				|| (Z_STRLEN_P(one) == array_len && strncmp(Z_STRVAL_P(one), name, array_len) == 0))) {
 			return true;
@@ -268,15 +290,15 @@ static bool is_ignored(const char *name, const HashTable *ignored)
 }
 
 /* At the snapshot: reports what was read, except for what is in `ignored` (or NULL). */
-void outboard_boot_reads_end(const HashTable *ignored)
+void outboard_request_reads_end(const HashTable *ignored)
 {
 	recording = false;
 	for (size_t i = 0; i < count; i++) {
-		const boot_read *one = &reads[i];
-		if (!is_ignored(one->name, ignored)) {
+		const request_read *one = &reads[i];
+		if (!is_ignored(one->name, one->file, ignored)) {
 			outboard_str name = {one->name, strlen(one->name)};
 			outboard_str file = {one->file ? ZSTR_VAL(one->file) : "", one->file ? ZSTR_LEN(one->file) : 0};
-			outboard_rs_boot_read(outboard_events, name, file, one->line);
+			outboard_rs_request_read(outboard_events, name, file, one->line);
 		}
 	}
 	count = 0;

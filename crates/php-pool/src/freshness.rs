@@ -1,0 +1,318 @@
+//! [`Freshness`]: whether an app's snapshot is out of date: the memory of a booted script, of which its
+//! workers are forks. All threads of the server share it.
+//!
+//! Asked by the [`seat`] of each thread before every request; told of retirements by scripts, the admin socket
+//! and the [`file_watch`]. Retirements are numbered: a request needs a snapshot of at least the number that is
+//! [wanted](Freshness::wanted) when it begins. Invariants: retirements before a start has begun are one, so any
+//! number of them costs two starts at most; a retirement by a key counts for a start that has not told its keys
+//! yet.
+
+mod file_watch;
+mod noise;
+mod pace;
+mod renewal;
+pub mod seat;
+mod snapshots;
+
+use file_watch::FileWatch;
+use noise::Noise;
+use outboard_admin_api::status as api;
+use outboard_log::Wall;
+use outboard_reactor::{MailboxReceiver, MailboxSender, mailbox, now_ms};
+use rustix::fd::OwnedFd;
+pub use snapshots::Snapshots;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Keys that are noted while a script boots; with more, each counts as one of its own.
+const NOTED_KEYS_MAX: usize = 1_000;
+
+/// Why a snapshot was retired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// A file has changed that its start had read.
+    File(PathBuf),
+    /// Data have changed that its start had read.
+    Key(String),
+    /// A script asked for it.
+    Script,
+    /// An administrator asked for it.
+    Administrator,
+    /// The start for an earlier cause had failed.
+    Retry,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::Key(key) => write!(f, "key {key}"),
+            Self::Script => f.write_str("a script"),
+            Self::Administrator => f.write_str("an administrator"),
+            Self::Retry => f.write_str("another attempt"),
+        }
+    }
+}
+
+/// What the start of a script has read.
+#[derive(Debug, Default)]
+pub(crate) struct BootRead {
+    /// The keys of other data.
+    pub(crate) keys: BTreeSet<String>,
+    /// The list of files that the host has sent, until they are watched.
+    pub(crate) list: Option<OwnedFd>,
+    /// The files, once they are watched.
+    pub(crate) files: Option<FileWatch>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Freshness {
+    wanted: AtomicU64,
+    /// Requests that wait for a snapshot, on all threads.
+    held: AtomicUsize,
+    state: Mutex<State>,
+    steps: Box<[MailboxSender<renewal::Step>]>,
+    receivers: Mutex<Vec<Option<MailboxReceiver<renewal::Step>>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What pools have read at their start, by pool.
+    reads: HashMap<u64, BootRead>,
+    /// The pool that serves; `None` if no snapshot is taken.
+    current: Option<u64>,
+    /// The last pool whose start failed: a change of what it has read may help.
+    failed: Option<u64>,
+    /// What the next start is for.
+    pending: Option<Cause>,
+    /// Whether a start is under way.
+    is_booting: bool,
+    /// Retired while it was.
+    noted_keys: BTreeSet<String>,
+    /// A file has changed after it was read.
+    changed_while_booting: Option<PathBuf>,
+    /// Files change for so long that the present snapshot serves meanwhile; the last time that one did.
+    files_changed_ms: Option<u64>,
+    noise: Noise,
+    retired: u64,
+    failures: u64,
+    last: Option<(Cause, Wall)>,
+}
+
+impl Freshness {
+    /// For so many threads.
+    pub fn new(threads: usize) -> Arc<Self> {
+        let (steps, receivers): (Vec<_>, Vec<_>) = (0..threads.max(1)).map(|_| mailbox()).unzip();
+        Arc::new(Self {
+            wanted: AtomicU64::new(0),
+            held: AtomicUsize::new(0),
+            state: Mutex::default(),
+            steps: steps.into(),
+            receivers: Mutex::new(receivers.into_iter().map(Some).collect()),
+        })
+    }
+
+    /// The number of the snapshot that a request needs which begins now.
+    pub(crate) fn wanted(&self) -> u64 {
+        self.check_files();
+        self.wanted.load(Ordering::SeqCst)
+    }
+
+    /// Retires the snapshot, with a key only if it depends on it. Returns whether it did.
+    pub fn retire(&self, key: Option<&str>, cause: Cause) -> bool {
+        let mut state = self.state();
+        if state.current.is_none() {
+            return false;
+        }
+        let Some(key) = key.filter(|key| !state.depends_on(key)) else {
+            self.raise(&mut state, cause);
+            return true;
+        };
+        if state.is_booting {
+            if state.noted_keys.len() >= NOTED_KEYS_MAX {
+                self.raise(&mut state, cause);
+                return true;
+            }
+            state.noted_keys.insert(key.to_owned());
+        }
+        false
+    }
+
+    /// Notices changes of files.
+    pub(crate) fn check_files(&self) {
+        let mut state = self.state();
+        let Some(path) = state.changed_file() else { return };
+        self.file_changed(&mut state, path);
+    }
+
+    /// Files whose states have changed, as found by comparing them.
+    pub(crate) fn files_differ(&self, path: PathBuf) {
+        self.file_changed(&mut self.state(), path);
+    }
+
+    fn file_changed(&self, state: &mut State, path: PathBuf) {
+        if !state.noise.admits(&path, now_ms()) {
+            return;
+        }
+        match &mut state.files_changed_ms {
+            Some(last_ms) => *last_ms = now_ms(),
+            None => self.raise(state, Cause::File(path)),
+        }
+    }
+
+    /// The next number is wanted, unless its start has not begun yet.
+    fn raise(&self, state: &mut State, cause: Cause) {
+        if state.pending.is_none() {
+            state.retired += 1;
+            state.last = Some((cause.clone(), Wall::now()));
+            state.pending = Some(cause);
+            self.wanted.fetch_add(1, Ordering::SeqCst);
+            self.send(LEAD, renewal::Step::Retired);
+        }
+    }
+
+    /// A pool has told what its start has read.
+    pub(crate) fn booted(&self, pool: u64, read: BootRead) {
+        self.state().reads.insert(pool, read);
+        self.send(LEAD, renewal::Step::Watched);
+    }
+
+    /// The files of a start are watched. One of them may have changed since it was read.
+    pub(crate) fn watched(&self, pool: u64, files: FileWatch, changed: Option<PathBuf>) {
+        let mut state = self.state();
+        let Some(read) = state.reads.get_mut(&pool) else { return };
+        read.files = Some(files);
+        if let Some(path) = changed {
+            match state.current == Some(pool) {
+                true => self.file_changed(&mut state, path),
+                false => state.changed_while_booting = Some(path),
+            }
+        }
+    }
+
+    /// A start begins; the number that it is for.
+    pub(crate) fn begin_boot(&self) -> u64 {
+        let mut state = self.state();
+        state.pending = None;
+        state.is_booting = true;
+        state.noted_keys.clear();
+        state.changed_while_booting = None;
+        self.wanted.load(Ordering::SeqCst)
+    }
+
+    /// The start of a pool has ended. Returns what has changed meanwhile that it may have read before.
+    pub(crate) fn end_boot(&self, pool: Option<u64>) -> Option<Cause> {
+        let mut state = self.state();
+        state.is_booting = false;
+        let noted = std::mem::take(&mut state.noted_keys);
+        let changed = state.changed_while_booting.take().map(Cause::File);
+        let read = pool.and_then(|pool| state.reads.get(&pool));
+        let key = read.and_then(|read| noted.into_iter().find(|key| read.keys.contains(key)));
+        key.map(Cause::Key).or(changed)
+    }
+
+    /// The pool serves from now on.
+    pub(crate) fn set_current(&self, pool: Option<u64>) {
+        let mut state = self.state();
+        state.current = pool.or(state.current);
+        state.failed = None;
+        state.forget_others();
+    }
+
+    /// The pool could not be started.
+    pub(crate) fn set_failed(&self, pool: Option<u64>) {
+        let mut state = self.state();
+        state.failures += 1;
+        state.failed = pool;
+        state.forget_others();
+    }
+
+    /// Whether the last start has failed, so that a retired snapshot serves.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.state().failed.is_some()
+    }
+
+    /// What has changed during a start retires it, too.
+    pub(crate) fn retire_again(&self, cause: Cause) {
+        let mut state = self.state();
+        match cause {
+            Cause::File(path) => self.file_changed(&mut state, path),
+            cause => self.raise(&mut state, cause),
+        }
+    }
+
+    /// For `outboard status`.
+    pub(crate) fn status(&self) -> api::Snapshot {
+        let state = self.state();
+        let read = state.current_read();
+        let files = read.and_then(|read| read.files.as_ref());
+        let keys = read.map(|read| read.keys.iter().cloned().collect());
+        api::Snapshot {
+            retired: state.retired,
+            failures: state.failures,
+            last_cause: state.last.as_ref().map(|(cause, _)| cause.to_string()),
+            last_at_s: state.last.as_ref().map(|(_, at)| at.unix_s()),
+            files: files.map_or(0, FileWatch::count) as u64,
+            watched_directories: files.map_or(0, FileWatch::directories) as u64,
+            compared_files: files.map_or(0, |files| files.compared().len()) as u64,
+            unseen_files: files.map_or(0, FileWatch::unseen) as u64,
+            keys: keys.unwrap_or_default(),
+            held: self.held.load(Ordering::Relaxed) as u64,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, thread: usize, step: renewal::Step) {
+        // A seat that is gone needs none.
+        let _ = self.steps[thread].send(step);
+    }
+
+    fn receiver(&self, thread: usize) -> Option<MailboxReceiver<renewal::Step>> {
+        let mut receivers = self.receivers.lock().unwrap_or_else(PoisonError::into_inner);
+        receivers.get_mut(thread)?.take()
+    }
+
+    fn threads(&self) -> usize {
+        self.steps.len()
+    }
+}
+
+impl State {
+    fn current_read(&self) -> Option<&BootRead> {
+        self.reads.get(&self.current?)
+    }
+
+    fn depends_on(&self, key: &str) -> bool {
+        self.current_read().is_some_and(|read| read.keys.contains(key))
+    }
+
+    fn forget_others(&mut self) {
+        let kept = [self.current, self.failed];
+        self.reads.retain(|pool, _| kept.contains(&Some(*pool)));
+    }
+
+    /// A file that has changed since the present snapshot was taken, or since the last start failed.
+    fn changed_file(&mut self) -> Option<PathBuf> {
+        let of_interest = [self.current, self.failed];
+        let mut changed = None;
+        for pool in of_interest.into_iter().flatten() {
+            let read = self.reads.get_mut(&pool);
+            let files = read.and_then(|read| read.files.as_mut());
+            changed = changed.or(files.and_then(FileWatch::changed));
+        }
+        changed
+    }
+}
+
+/// The thread that starts snapshots for all.
+const LEAD: usize = 0;
+
+#[cfg(test)]
+mod tests;

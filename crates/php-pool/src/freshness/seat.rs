@@ -1,0 +1,331 @@
+//! [`PoolSeat`]: the pool that serves an app's requests on a thread, and its successor while the snapshot is
+//! renewed.
+//!
+//! Called by the gateway wherever it needs the app's pool. A request that begins after the snapshot was retired
+//! is held here until the successor serves. Invariants: a held request waits for no longer than one in the
+//! pool's queue, and no more are held than may be queued; if the new snapshot cannot be started, the present one
+//! goes on serving; a pool that is replaced finishes the requests that it has.
+
+use super::renewal::{self, Step};
+use super::{Freshness, LEAD};
+use crate::exchange::{End, Exchange};
+use crate::pool::{PendingRequest, Pool, PoolShards, Shard};
+use outboard_log::Reason;
+use outboard_reactor::{Event, now_ms, spawn};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Pools that have processes, so that the server can read their rings and wait for their ends.
+pub type PoolList = Rc<RefCell<Vec<Rc<Pool>>>>;
+
+/// Starts a pool with the same settings and operations.
+type StartPool = Box<dyn Fn(Shard) -> Rc<Pool>>;
+
+/// See the module.
+#[derive(Debug)]
+pub struct PoolSeat {
+    present: RefCell<Rc<Pool>>,
+    /// `None` if the pool is never replaced.
+    renewing: Option<Renewing>,
+}
+
+/// What a seat has whose pool is replaced.
+pub(super) struct Renewing {
+    pub(super) freshness: Arc<Freshness>,
+    pub(super) thread: usize,
+    start: StartPool,
+    pools: RefCell<PoolList>,
+    drain_timeout_ms: u64,
+    /// The snapshot that serves: all that were wanted up to this number, or the starts that failed.
+    settled: Cell<u64>,
+    candidate: RefCell<Option<Rc<Pool>>>,
+    held: RefCell<VecDeque<Held>>,
+    /// Set when the first is held.
+    has_held: Event,
+    /// Requests that may still be submitted, and what keeps a new pool ready for them.
+    expected: Cell<usize>,
+    bridge: RefCell<Vec<PendingRequest>>,
+    /// When all processes have to end.
+    pub(super) retire_by_ms: Cell<Option<u64>>,
+}
+
+impl fmt::Debug for Renewing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Renewing").field("settled", &self.settled).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+struct Held {
+    /// The number of the snapshot that it needs.
+    needed: u64,
+    exchange: Rc<Exchange>,
+    local_peer: Option<SocketAddr>,
+}
+
+/// A request that may still be submitted.
+#[derive(Debug)]
+pub struct ExpectedRequest {
+    seat: Rc<PoolSeat>,
+    _pending: PendingRequest,
+}
+
+impl Drop for ExpectedRequest {
+    fn drop(&mut self) {
+        if let Some(renewing) = &self.seat.renewing {
+            renewing.expected.update(|expected| expected - 1);
+            if renewing.expected.get() == 0 {
+                renewing.bridge.take();
+            }
+        }
+    }
+}
+
+impl PoolSeat {
+    /// A seat whose pool is never replaced.
+    pub fn fixed(pool: Rc<Pool>) -> Rc<Self> {
+        Rc::new(Self { present: RefCell::new(pool), renewing: None })
+    }
+
+    /// A seat whose pool is replaced when its snapshot is retired; `start` starts each successor.
+    pub fn renewed(
+        pool: Rc<Pool>,
+        thread: usize,
+        freshness: Arc<Freshness>,
+        drain_timeout_ms: u64,
+        start: impl Fn(Shard) -> Rc<Pool> + 'static,
+    ) -> Rc<Self> {
+        pool.set_freshness(freshness.clone());
+        if thread == LEAD {
+            freshness.state().current = Some(pool.id());
+        }
+        let seat = Rc::new(Self {
+            present: RefCell::new(pool),
+            renewing: Some(Renewing {
+                freshness: freshness.clone(),
+                thread,
+                start: Box::new(start),
+                pools: RefCell::default(),
+                drain_timeout_ms,
+                settled: Cell::new(0),
+                candidate: RefCell::default(),
+                held: RefCell::default(),
+                has_held: Event::default(),
+                expected: Cell::new(0),
+                bridge: RefCell::default(),
+                retire_by_ms: Cell::new(None),
+            }),
+        });
+        if let Some(steps) = freshness.receiver(thread) {
+            spawn(renewal::follow(seat.clone(), steps));
+            spawn(expire(seat.clone()));
+        }
+        seat
+    }
+
+    /// The pool that serves now.
+    pub fn pool(&self) -> Rc<Pool> {
+        self.present.borrow().clone()
+    }
+
+    /// The state that all threads share, if its pool is replaced.
+    pub fn freshness(&self) -> Option<&Arc<Freshness>> {
+        self.renewing.as_ref().map(|renewing| &renewing.freshness)
+    }
+
+    /// Whether its pool serves, and from a snapshot of what is there now. A snapshot whose successor has failed
+    /// is out of date.
+    pub fn is_up_to_date(&self) -> bool {
+        let is_fresh = self.renewing.as_ref().is_none_or(|renewing| {
+            let freshness = &renewing.freshness;
+            freshness.wanted() <= renewing.settled.get() && !freshness.has_failed()
+        });
+        is_fresh && self.present.borrow().is_serving()
+    }
+
+    /// Sets the list that pools join which are started later.
+    pub fn list_pools_in(&self, pools: &PoolList) {
+        if let Some(renewing) = &self.renewing {
+            renewing.pools.replace(pools.clone());
+        }
+    }
+
+    /// As [`Pool::submit`], but a request that needs a newer snapshot waits for it.
+    ///
+    /// # Errors
+    /// The reason why the request is refused.
+    pub fn submit(
+        &self,
+        exchange: Rc<Exchange>,
+        local_peer: Option<SocketAddr>,
+    ) -> Result<(), Reason> {
+        let Some(renewing) = &self.renewing else {
+            return self.present.borrow().submit(exchange, local_peer);
+        };
+        let needed = renewing.freshness.wanted();
+        if needed <= renewing.settled.get() {
+            return self.pool().submit(exchange, local_peer);
+        }
+        let limit = self.present.borrow().queue_length();
+        if renewing.freshness.held.load(Ordering::Relaxed) >= limit {
+            return Err(Reason::QueueFull);
+        }
+        renewing.hold(Held { needed, exchange, local_peer });
+        Ok(())
+    }
+
+    /// As [`Pool::abandon`].
+    pub fn abandon(&self, exchange: &Rc<Exchange>) {
+        let Some(renewing) = &self.renewing else {
+            return self.present.borrow().abandon(exchange);
+        };
+        if renewing.forget(|held| Rc::ptr_eq(&held.exchange, exchange)) > 0 {
+            return exchange.abandon();
+        }
+        // It is in one of the pools, and the others do not know it.
+        let pools = renewing.pools.borrow().clone();
+        let pools = pools.borrow().clone();
+        self.pool().abandon(exchange);
+        pools.iter().for_each(|pool| pool.abandon(exchange));
+    }
+
+    /// As [`Pool::expect_request`].
+    pub fn expect_request(self: &Rc<Self>) -> ExpectedRequest {
+        if let Some(renewing) = &self.renewing {
+            renewing.expected.update(|expected| expected + 1);
+        }
+        ExpectedRequest { seat: self.clone(), _pending: self.pool().expect_request() }
+    }
+
+    /// As [`Pool::retire`]. Held requests still get a new snapshot.
+    pub fn retire(&self, drain_timeout_ms: u64) {
+        if let Some(renewing) = &self.renewing {
+            renewing.retire_by_ms.set(Some(now_ms() + drain_timeout_ms));
+            renewing.has_held.set();
+            renewing.freshness.send(renewing.thread, Step::Retired);
+            renewing.freshness.send(LEAD, Step::Retired);
+            if renewing.held.borrow().is_empty()
+                && let Some(candidate) = renewing.candidate.take()
+            {
+                candidate.retire(0);
+            }
+        }
+        self.pool().retire(drain_timeout_ms);
+    }
+
+    /// Starts a candidate for the place of the present pool.
+    pub(super) fn prepare(&self, shards: &Arc<PoolShards>) -> Option<Rc<Pool>> {
+        let renewing = self.renewing.as_ref()?;
+        let pool = (renewing.start)(shards.place(renewing.thread));
+        pool.set_freshness(renewing.freshness.clone());
+        renewing.pools.borrow().borrow_mut().push(pool.clone());
+        if let Some(earlier) = renewing.candidate.replace(Some(pool.clone())) {
+            earlier.retire(0);
+        }
+        Some(pool)
+    }
+
+    /// The snapshots up to this number are settled: by the candidate, which serves from now on, or by the
+    /// present pool, if the start has failed.
+    pub(super) fn settle(&self, number: u64, has_succeeded: bool) {
+        let Some(renewing) = &self.renewing else { return };
+        let candidate = renewing.candidate.take();
+        match candidate {
+            Some(candidate) if has_succeeded => self.replace(renewing, candidate),
+            Some(candidate) => candidate.retire(0),
+            None => {}
+        }
+        renewing.settled.set(renewing.settled.get().max(number));
+        self.release(renewing);
+        if let Some(by_ms) = renewing.retire_by_ms.get() {
+            self.pool().retire(by_ms.saturating_sub(now_ms()));
+        }
+    }
+
+    fn replace(&self, renewing: &Renewing, candidate: Rc<Pool>) {
+        let old = self.present.replace(candidate.clone());
+        candidate.continue_counts(&old);
+        if renewing.expected.get() > 0 {
+            renewing.bridge.borrow_mut().push(candidate.expect_request());
+        }
+        old.retire(renewing.drain_timeout_ms);
+        renewing.pools.borrow().borrow_mut().retain(|pool| !pool.is_gone());
+    }
+
+    /// Submits the requests that need nothing newer.
+    fn release(&self, renewing: &Renewing) {
+        let settled = renewing.settled.get();
+        let (ready, waiting) =
+            renewing.held.take().into_iter().partition(|held| held.needed <= settled);
+        let ready: VecDeque<Held> = ready;
+        renewing.held.replace(waiting);
+        renewing.freshness.held.fetch_sub(ready.len(), Ordering::Relaxed);
+        for held in ready.into_iter().filter(|held| !held.exchange.has_ended()) {
+            if let Err(reason) = self.pool().submit(held.exchange.clone(), held.local_peer) {
+                held.exchange.finish(End::Failed(reason));
+            }
+        }
+    }
+
+    /// The pool that is being started.
+    pub(super) fn candidate(&self) -> Option<u64> {
+        self.renewing.as_ref()?.candidate.borrow().as_ref().map(|pool| pool.id())
+    }
+
+    pub(super) fn renewing(&self) -> Option<&Renewing> {
+        self.renewing.as_ref()
+    }
+}
+
+impl Renewing {
+    fn hold(&self, held: Held) {
+        self.held.borrow_mut().push_back(held);
+        self.freshness.held.fetch_add(1, Ordering::Relaxed);
+        self.has_held.set();
+    }
+
+    /// Removes held requests; returns how many.
+    fn forget(&self, is_meant: impl Fn(&Held) -> bool) -> usize {
+        let mut held = self.held.borrow_mut();
+        let before = held.len();
+        held.retain(|one| !is_meant(one));
+        let removed = before - held.len();
+        self.freshness.held.fetch_sub(removed, Ordering::Relaxed);
+        removed
+    }
+
+    /// Whether a server that ends, or has a new generation, needs this no more.
+    pub(super) fn is_over(&self) -> bool {
+        self.retire_by_ms.get().is_some() && self.held.borrow().is_empty()
+    }
+}
+
+/// Fails requests that were held for too long.
+async fn expire(seat: Rc<PoolSeat>) {
+    let Some(renewing) = &seat.renewing else { return };
+    while !renewing.is_over() {
+        let timeout_ms = seat.pool().queue_timeout_ms();
+        let oldest_ms = renewing.held.borrow().front().map(|held| held.exchange.submitted_ms);
+        let Some(oldest_ms) = oldest_ms else {
+            renewing.has_held.wait().await;
+            continue;
+        };
+        outboard_reactor::sleep((oldest_ms + timeout_ms).saturating_sub(now_ms())).await;
+        let now_ms = now_ms();
+        let is_late = |held: &Held| now_ms >= held.exchange.submitted_ms.saturating_add(timeout_ms);
+        let late: Vec<_> = renewing
+            .held
+            .borrow()
+            .iter()
+            .filter(|held| is_late(held))
+            .map(|held| held.exchange.clone())
+            .collect();
+        renewing.forget(is_late);
+        late.iter().for_each(|exchange| exchange.finish(End::Failed(Reason::QueueTimeout)));
+    }
+}
