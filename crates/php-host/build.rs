@@ -276,8 +276,8 @@ fn sanitize(build: &mut cc::Build, checks: &str) {
 }
 
 /// The functions of the C library that this program replaces for PHP and its libraries (waiting*.c,
-/// popen.c, opcache_users.c, mapping_changes.c).
-const EXPORTED: [&str; 33] = [
+/// popen.c, opcache_users.c, mapping_changes.c, process_calls.c).
+const EXPORTED: [&str; 73] = [
     "poll",
     "__poll_chk",
     "select",
@@ -311,6 +311,46 @@ const EXPORTED: [&str; 33] = [
     "mremap",
     "munmap",
     "shmdt",
+    "setuid",
+    "seteuid",
+    "setreuid",
+    "setresuid",
+    "setgid",
+    "setegid",
+    "setregid",
+    "setresgid",
+    "setgroups",
+    "initgroups",
+    "setfsuid",
+    "setfsgid",
+    "setsid",
+    "setpgid",
+    "setpgrp",
+    "chroot",
+    "unshare",
+    "setns",
+    "capset",
+    "mlock",
+    "mlock2",
+    "mlockall",
+    "sched_setscheduler",
+    "sched_setparam",
+    "sched_setaffinity",
+    "timer_create",
+    "personality",
+    "prctl",
+    "sigaction",
+    "signal",
+    "setitimer",
+    "alarm",
+    "ualarm",
+    "setrlimit",
+    "setrlimit64",
+    "prlimit",
+    "prlimit64",
+    "setpriority",
+    "nice",
+    "semop",
 ];
 
 fn link(php: &PhpConfig) {
