@@ -40,6 +40,32 @@ namespace Outboard {
      */
     function snapshot(array $ignored_reads = []): void {}
 
+    /**
+     * In the boot of a script with isolation "rewind" or "fork": names other data that it reads, so that
+     * snapshot_retire() with one of the keys has it boot again. Files are noticed without it. Elsewhere it does
+     * nothing.
+     *
+     * @throws \ValueError if a key is empty or longer than 200 bytes
+     * @throws \RuntimeException beyond 256 keys
+     */
+    function snapshot_depends(string ...$keys): void {}
+
+    /**
+     * Retires the app's snapshots that depend on the key, or all: requests that begin after this call are
+     * served by a boot that begins after it. Returns the number of retired snapshots; 0 in an app without.
+     *
+     * @throws \ValueError if the key is empty or longer than 200 bytes
+     * @throws \RuntimeException in a boot, which has no gateway
+     */
+    function snapshot_retire(?string $key = null): int {}
+
+    /**
+     * Calls a function at the beginning of each request of a snapshot, with its superglobals, before the code below
+     * the snapshot. For what must not be shared by requests, such as a connection of a client that does not
+     * connect again by itself. If it throws, the request fails. Elsewhere it does nothing.
+     */
+    function on_resume(callable $callback): void {}
+
     /** Whether this process runs a worker script. */
     function is_worker(): bool {}
 

@@ -56,7 +56,7 @@ async fn on_lead(gateway: &Gateway, format: Format) -> Vec<u8> {
     memory(&mut page, &status.memory);
     upstream(&mut page, &status.upstream);
     upstreams::write(&mut page, &status.upstreams);
-    pools(&mut page, &status.pools);
+    pools(&mut page, &status::by_app(status.pools));
     tasks(&mut page, &status.tasks);
     page_caches(&mut page, gateway);
     entities(&mut page, gateway);
@@ -253,6 +253,31 @@ fn pools(page: &mut Page, pools: &[Pool]) {
     }
     waits(page, pools);
     routes(page, pools);
+    snapshots(page, pools);
+}
+
+fn snapshots(page: &mut Page, pools: &[Pool]) {
+    let snapshots = pools
+        .iter()
+        .filter_map(|pool| Some(([("app", pool.app.clone())], pool.snapshot.as_ref()?)));
+    page.each(
+        &snapshots.collect::<Vec<_>>(),
+        &[
+            (
+                "outboard_php_snapshots_retired_total",
+                "Snapshots that were out of date.",
+                |snapshot| snapshot.retired,
+            ),
+            (
+                "outboard_php_snapshot_failures_total",
+                "Snapshots that could not be started.",
+                |snapshot| snapshot.failures,
+            ),
+            ("outboard_php_snapshot_held", "Requests that wait for a new snapshot.", |snapshot| {
+                snapshot.held
+            }),
+        ],
+    );
 }
 
 fn waits(page: &mut Page, pools: &[Pool]) {

@@ -7,7 +7,7 @@ use crate::gateway::Gateway;
 use crate::generation::Generation;
 use crate::measured::Measured;
 use crate::upstreams;
-use outboard_admin_api::status::{Status, Turns, UnsharedPageCache, Upstream};
+use outboard_admin_api::status::{Pool, Status, Turns, UnsharedPageCache, Upstream};
 use outboard_log::Wall;
 use outboard_upstream::Client;
 
@@ -42,6 +42,19 @@ pub(crate) async fn of(gateway: &Gateway) -> Status {
     others.into_iter().for_each(|other| sum::add(&mut status, other));
     status.latencies = Measured::of(gateway).await.quantiles();
     status
+}
+
+/// The pools, those of an app together: of several, all but the newest finish their requests.
+pub(crate) fn by_app(pools: Vec<Pool>) -> Vec<Pool> {
+    let mut apps: Vec<Pool> = Vec::with_capacity(pools.len());
+    for pool in pools.into_iter().rev() {
+        match apps.iter_mut().find(|newest| newest.app == pool.app) {
+            Some(newest) => sum::add_pool(newest, pool),
+            None => apps.push(pool),
+        }
+    }
+    apps.reverse();
+    apps
 }
 
 /// The state of the gateway of this thread.

@@ -106,6 +106,17 @@ int stat(const char *restrict path, struct stat *restrict found)
 	return missed(path, real(path, found));
 }
 
+/* PHP resolves links itself before it opens a file (tsrm_realpath_r in zend_virtual_cwd.c). */
+int lstat(const char *restrict path, struct stat *restrict found)
+{
+	REAL(lstat);
+	const int result = real(path, found);
+	if (is_recording && result == 0 && S_ISLNK(found->st_mode)) {
+		record(OUTBOARD_BOOT_FOLLOWS, path);
+	}
+	return missed(path, result);
+}
+
 /* Before the snapshot, or when the script has ended without one. */
 void outboard_boot_files_end(void)
 {

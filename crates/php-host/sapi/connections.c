@@ -127,7 +127,7 @@ static bool heals(const char *place)
 	return false;
 }
 
-/* libmemcached connects again after it was told to close, but not after an error. */
+/* libmemcached connects again after it was asked to close, but not after an error. */
 static void quit_memcached(void)
 {
 	zend_class_entry *memcached = outboard_class("memcached");

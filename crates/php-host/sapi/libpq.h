@@ -1,5 +1,5 @@
 /*
- * The part of libpq that pgsql_connections.c and pgsql_session.c use; the library is loaded by PHP's extensions,
+ * The part of libpq that the files pgsql_*.c use; the library is loaded by PHP's extensions,
  * if at all, and its header need not be installed. Named and numbered as in libpq-fe.h, whose interface is stable.
  */
 #ifndef OUTBOARD_LIBPQ_H
@@ -70,6 +70,10 @@ typedef struct {
 	outboard_bytes prepared; /* names and texts of statements, each with its zero */
 	const char *refusal;
 } pgsql_session;
+
+/* pgsql_connections.c */
+void outboard_pgsql_use(const PGconn *conn);
+void outboard_pgsql_note_query(const PGconn *conn, const char *query);
 
 /* pgsql_session.c */
 bool outboard_pgsql_sets_own(const char *text);

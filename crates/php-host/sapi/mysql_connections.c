@@ -12,19 +12,14 @@
  */
 #include "mysql_connections.h"
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <syslog.h>
 #include <unistd.h>
 
 static MYSQLND_CLASS_METHODS_TYPE(mysqlnd_conn_data) conn_methods;
 static MYSQLND_CLASS_METHODS_TYPE(mysqlnd_command) commands;
-static MYSQLND_CLASS_METHODS_TYPE(mysqlnd_vio) vio_methods;
-static MYSQLND *(*new_connection)(size_t flags, bool persistent, MYSQLND_CLASS_METHODS_TYPE(mysqlnd_object_factory) *);
 
 static mysql_connection *connections;
 /* How many are dormant. */
-static uint32_t dormant;
+uint32_t outboard_mysql_dormant;
 
 /* A connection that adopts a kept one. */
 static struct {
@@ -42,7 +37,7 @@ mysql_connection *outboard_mysql_find(const MYSQLND_CONN_DATA *conn)
 	return one;
 }
 
-static int descriptor_of(const MYSQLND_CONN_DATA *conn)
+int outboard_mysql_descriptor(const MYSQLND_CONN_DATA *conn)
 {
 	php_stream *stream = conn->vio->data->stream;
 	int fd = -1;
@@ -114,7 +109,7 @@ static mysql_connection *begin(MYSQLND_CONN_DATA *conn, MYSQLND_CSTRING host, MY
 }
 
 /* Whether only the descriptor has a state that a rewind does not put back. */
-static bool is_plain(const MYSQLND_CONN_DATA *conn)
+bool outboard_mysql_is_plain(const MYSQLND_CONN_DATA *conn)
 {
 	return !conn->vio->data->ssl && !conn->protocol_frame_codec->data->compressed;
 }
@@ -163,160 +158,9 @@ static enum_func_status handshake_or_adopt(MYSQLND_CONN_DATA *conn, const MYSQLN
 	const enum_func_status status = commands.handshake(conn, user, password, database, flags);
 	if (status == PASS && adopting.conn == conn) {
 		adopting.is_done = true;
-		return outboard_adoption_end(descriptor_of(conn), adopting.kept) ? PASS : FAIL;
+		return outboard_adoption_end(outboard_mysql_descriptor(conn), adopting.kept) ? PASS : FAIL;
 	}
 	return status;
-}
-
-static enum_func_status query_noted(MYSQLND_CONN_DATA *const conn, MYSQLND_CSTRING query)
-{
-	mysql_connection *one = outboard_mysql_find(conn);
-	if (one && outboard_connections_in_boot()) {
-		outboard_mysql_note_statement(one, query.s, query.l);
-	} else if (one && !one->has_database && outboard_mysql_may_use(query.s, query.l)) {
-		/* Nothing undoes that without a database at first. */
-		one->is_changed = true;
-	}
-	return commands.query(conn, query);
-}
-
-static enum_func_status result_noted(MYSQLND_CONN_DATA *const conn)
-{
-	const enum_func_status status = commands.reap_result(conn);
-	mysql_connection *one = outboard_connections_in_boot() ? outboard_mysql_find(conn) : NULL;
-	if (one) {
-		outboard_mysql_note_result(one, status != PASS || conn->error_info->error_no);
-	}
-	return status;
-}
-
-static enum_func_status database_noted(MYSQLND_CONN_DATA *const conn, const MYSQLND_CSTRING name)
-{
-	mysql_connection *one = outboard_mysql_find(conn);
-	const bool is_booting = one && outboard_connections_in_boot();
-	if (is_booting) {
-		outboard_mysql_note_database(one, name.s, name.l);
-	} else if (one) {
-		one->is_changed |= !one->has_database;
-	}
-	const enum_func_status status = commands.init_db(conn, name);
-	if (is_booting) {
-		outboard_mysql_note_result(one, status != PASS);
-	}
-	return status;
-}
-
-static enum_func_status user_noted(MYSQLND_CONN_DATA *const conn, const MYSQLND_CSTRING payload, const bool silent)
-{
-	mysql_connection *one = outboard_mysql_find(conn);
-	if (one) {
-		one->is_changed = true;
-		one->refusal = "its user was changed";
-	}
-	return commands.change_user(conn, payload, silent);
-}
-
-static enum_func_status option_noted(MYSQLND_CONN_DATA *const conn, const enum_mysqlnd_server_option option)
-{
-	mysql_connection *one = outboard_mysql_find(conn);
-	if (one) {
-		one->takes_several = option == MYSQL_OPTION_MULTI_STATEMENTS_ON;
-	}
-	return commands.set_option(conn, option);
-}
-
-/* What it had at the snapshot, on a new descriptor. */
-static bool take_kept(mysql_connection *one)
-{
-	uint64_t session;
-	const char *scramble;
-	size_t len;
-	const int kept = outboard_rs_take_connection(outboard_events, one->key.bytes, one->key.len, &session,
-		&scramble, &len);
-	if (kept < 0) {
-		return false;
-	}
-	outboard_replace_descriptor(kept, descriptor_of(one->conn));
-	one->conn->thread_id = session;
-	if (len == one->conn->authentication_plugin_data.l) {
-		memcpy(one->conn->authentication_plugin_data.s, scramble, len);
-	}
-	one->was_kept = true;
-	return true;
-}
-
-static MYSQLND_CSTRING text_of(const outboard_bytes *bytes)
-{
-	return (MYSQLND_CSTRING) {bytes->len > 0 ? bytes->bytes : NULL, bytes->len};
-}
-
-/*
- * Has the connection of the boot use what another one, `fresh`, has opened. The other is forgotten, with memory
- * that goes at the request's end.
- */
-static void move(mysql_connection *one, MYSQLND_CONN_DATA *fresh)
-{
-	MYSQLND_CONN_DATA *conn = one->conn;
-	if (is_plain(conn) && is_plain(fresh)) {
-		const int fd = descriptor_of(fresh);
-		outboard_replace_descriptor(fcntl(fd, F_DUPFD_CLOEXEC, 3), descriptor_of(conn));
-		close(fd);
-	} else {
-		conn->vio->data->stream = fresh->vio->data->stream;
-		conn->vio->data->ssl = fresh->vio->data->ssl;
-		conn->protocol_frame_codec->data->ssl = fresh->protocol_frame_codec->data->ssl;
-	}
-	fresh->vio->data->stream = NULL;
-	conn->thread_id = fresh->thread_id;
-	conn->server_capabilities = fresh->server_capabilities;
-	conn->authentication_plugin_data = fresh->authentication_plugin_data;
-}
-
-static bool open_again(mysql_connection *one)
-{
-	MYSQLND *fresh = new_connection(one->conn->client_api_capabilities, one->conn->persistent, NULL);
-	if (!fresh) {
-		return false;
-	}
-	/* The rest is shared, since it is not freed. */
-	*fresh->data->options = *one->conn->options;
-	fresh->data->vio->data->options = one->conn->vio->data->options;
-	/* MYSQLI_INIT_COMMAND is among what is repeated. */
-	fresh->data->options->num_commands = 0;
-	const bool is_open = conn_methods.connect(fresh->data, text_of(&one->host), text_of(&one->user),
-			text_of(&one->password), text_of(&one->database), one->port, text_of(&one->socket), one->flags) == PASS
-		&& outboard_mysql_replay(one, fresh->data);
-	if (!is_open) {
-		char *why;
-		spprintf(&why, 0, "the connection to MySQL of the boot (%s) cannot be opened again: %s", one->place.text,
-			fresh->data->error_info->error);
-		php_log_err_with_severity(why, LOG_WARNING);
-		efree(why);
-		return false;
-	}
-	move(one, fresh->data);
-	return true;
-}
-
-/* Opens a connection of the boot; if that is impossible, the client learns that the server has gone away. */
-bool outboard_mysql_wake(mysql_connection *one)
-{
-	const int reporting = EG(error_reporting);
-	bool is_awake = false;
-	if (!one->is_dormant) {
-		return true;
-	}
-	one->is_dormant = false;
-	dormant--;
-	if (one->refusal) {
-		outboard_connection_is_refused("connection to MySQL", one->place.text, one->refusal);
-		return false;
-	}
-	EG(error_reporting) = 0;
-	is_awake = take_kept(one) || open_again(one);
-	EG(error_reporting) = reporting;
-	one->is_open = is_awake;
-	return is_awake;
 }
 
 static __typeof__(((MYSQLND_CLASS_METHODS_TYPE(mysqlnd_vio) *) NULL)->network_write) original_write;
@@ -324,7 +168,7 @@ static __typeof__(((MYSQLND_CLASS_METHODS_TYPE(mysqlnd_vio) *) NULL)->network_wr
 static ssize_t write_awake(MYSQLND_VIO *const vio, const zend_uchar *const buffer, const size_t count,
 	MYSQLND_STATS *const stats, MYSQLND_ERROR_INFO *const error)
 {
-	for (mysql_connection *one = dormant > 0 ? connections : NULL; one; one = one->next) {
+	for (mysql_connection *one = outboard_mysql_dormant > 0 ? connections : NULL; one; one = one->next) {
 		if (one->is_dormant && one->conn->vio == vio) {
 			outboard_mysql_wake(one);
 			break;
@@ -338,7 +182,7 @@ static bool is_keepable(const mysql_connection *one)
 {
 	const MYSQLND_CONN_DATA *conn = one->conn;
 	return one->is_open && !one->is_dormant && !one->refusal && !one->is_changed && !one->takes_several
-		&& conn->state.state == CONN_READY && conn->vio->data->stream && is_plain(conn);
+		&& conn->state.state == CONN_READY && conn->vio->data->stream && outboard_mysql_is_plain(conn);
 }
 
 static bool keep(mysql_connection *one)
@@ -346,7 +190,7 @@ static bool keep(mysql_connection *one)
 	const MYSQLND_CONN_DATA *conn = one->conn;
 	char greeting[512];
 	outboard_bytes reset = {0};
-	const int fd = outboard_keeps_connections() && is_keepable(one) ? descriptor_of(conn) : -1;
+	const int fd = outboard_keeps_connections() && is_keepable(one) ? outboard_mysql_descriptor(conn) : -1;
 	if (fd < 0 || !outboard_is_quiet(fd)) {
 		return false;
 	}
@@ -377,10 +221,10 @@ static enum_func_status close_or_keep(MYSQLND_CONN_DATA *conn)
 	int end = -1;
 	if (one && one->is_dormant) {
 		one->is_dormant = false;
-		dormant--;
-		end = outboard_divert(descriptor_of(conn));
+		outboard_mysql_dormant--;
+		end = outboard_divert(outboard_mysql_descriptor(conn));
 	} else if (one && keep(one)) {
-		end = outboard_divert(descriptor_of(conn));
+		end = outboard_divert(outboard_mysql_descriptor(conn));
 	}
 	if (one) {
 		one->is_open = false;
@@ -413,22 +257,21 @@ void outboard_mysql_close(void)
 		}
 		one->refusal = outboard_mysql_refusal(one);
 		one->is_dormant = true;
-		dormant++;
+		outboard_mysql_dormant++;
 		/* What is kept for this one has its session, which no other has. */
 		index++;
 		outboard_bytes_add(&one->key, &index, sizeof(index));
 		if (!one->conn->protocol_frame_codec->data->compressed) {
 			php_stream_write(stream, goodbye, sizeof(goodbye) - 1);
 		}
-		outboard_connection_sever(descriptor_of(one->conn));
+		outboard_connection_sever(outboard_mysql_descriptor(one->conn));
 	}
 }
 
 void outboard_mysql_startup(void)
 {
 	struct st_mysqlnd_plugin_methods_xetters *methods = dlsym(RTLD_DEFAULT, "mysqlnd_plugin_methods_xetters");
-	new_connection = (__typeof__(new_connection)) dlsym(RTLD_DEFAULT, "mysqlnd_connection_init");
-	if (!methods || !new_connection) {
+	if (!methods || !outboard_mysql_reopening_startup(methods->connection_data.get())) {
 		return;
 	}
 	MYSQLND_CLASS_METHODS_TYPE(mysqlnd_conn_data) *conn = methods->connection_data.get();
@@ -436,16 +279,11 @@ void outboard_mysql_startup(void)
 	MYSQLND_CLASS_METHODS_TYPE(mysqlnd_vio) *vio = methods->vio.get();
 	conn_methods = *conn;
 	commands = *command;
-	vio_methods = *vio;
-	original_write = vio_methods.network_write;
+	original_write = vio->network_write;
 	conn->connect = connect_noted;
 	conn->send_close = close_or_keep;
 	command->handshake = handshake_or_adopt;
-	command->query = query_noted;
-	command->reap_result = result_noted;
-	command->init_db = database_noted;
-	command->change_user = user_noted;
-	command->set_option = option_noted;
+	outboard_mysql_notes_startup(command);
 	vio->network_write = write_awake;
 	outboard_mysql_statements_startup(&methods->statement);
 }

@@ -1,6 +1,5 @@
 /*
- * Connections of mysqlnd, which mysqli and PDO use: what mysql_connections.c, mysql_session.c and
- * mysql_statements.c share.
+ * Connections of mysqlnd, which mysqli and PDO use: what the files of this name share, one block per file.
  */
 #ifndef OUTBOARD_MYSQL_CONNECTIONS_H
 #define OUTBOARD_MYSQL_CONNECTIONS_H
@@ -42,13 +41,22 @@ typedef struct mysql_connection {
 
 /* mysql_connections.c */
 mysql_connection *outboard_mysql_find(const MYSQLND_CONN_DATA *conn);
+int outboard_mysql_descriptor(const MYSQLND_CONN_DATA *conn);
+bool outboard_mysql_is_plain(const MYSQLND_CONN_DATA *conn);
+extern uint32_t outboard_mysql_dormant; /* how many are dormant */
+
+/* mysql_reopening.c */
+bool outboard_mysql_reopening_startup(const MYSQLND_CLASS_METHODS_TYPE(mysqlnd_conn_data) *methods);
 bool outboard_mysql_wake(mysql_connection *one);
+
+/* mysql_notes.c */
+void outboard_mysql_notes_startup(MYSQLND_CLASS_METHODS_TYPE(mysqlnd_command) *table);
 
 /* mysql_session.c */
 void outboard_mysql_command(outboard_bytes *to, unsigned char command, const char *text, size_t len);
 void outboard_mysql_note_statement(mysql_connection *one, const char *text, size_t len);
 void outboard_mysql_note_database(mysql_connection *one, const char *name, size_t len);
-bool outboard_mysql_may_use(const char *text, size_t len);
+void outboard_mysql_note_request(mysql_connection *one, const char *text, size_t len);
 void outboard_mysql_note_result(mysql_connection *one, bool has_failed);
 const char *outboard_mysql_refusal(const mysql_connection *one);
 uint32_t outboard_mysql_reset_commands(const mysql_connection *one, outboard_bytes *commands);

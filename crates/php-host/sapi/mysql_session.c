@@ -2,7 +2,7 @@
  * The session of a MySQL connection: what the boot has set in it, how a new one or one that was kept gets
  * there, and the greeting of a server whose connection is adopted.
  *
- * Called by mysql_connections.c. Invariant: what is not known to be harmless or repeatable is a reason not to
+ * Called by mysql_connections.c. Invariant: what is not known to change nothing, or to be repeatable, is a reason not to
  * open the connection again.
  */
 #include "mysql_connections.h"
@@ -22,7 +22,7 @@ void outboard_mysql_command(outboard_bytes *to, unsigned char command, const cha
 static const char *first_word(const char *text, const char *end)
 {
 	while (text < end) {
-		if (strchr(" \t\r\n\f\v(", *text)) {
+		if (memchr(" \t\r\n\f\v(", *text, 7)) {
 			text++;
 		} else if (*text == '#' || (end - text > 2 && memcmp(text, "--", 2) == 0)) {
 			const char *line = memchr(text, '\n', (size_t) (end - text));
@@ -35,6 +35,29 @@ static const char *first_word(const char *text, const char *end)
 		}
 	}
 	return text;
+}
+
+/* Where a quoted string ends, from the place of its first quote. */
+static const char *end_of_string(const char *text, const char *end, bool has_escapes)
+{
+	const char quote = *text++;
+	while (text < end && *text != quote) {
+		text += has_escapes && *text == '\\' && quote != '`' ? 2 : 1;
+	}
+	return text < end ? text + 1 : end;
+}
+
+/* A copy without what is in quotes or comments, so that a word in a value is not taken for one of the statement. */
+static outboard_bytes without_values(const char *text, size_t len, bool has_escapes)
+{
+	const char *end = text + len;
+	outboard_bytes bare = {0};
+	while (text < end) {
+		const char *after = memchr("'\"`", *text, 3) ? end_of_string(text, end, has_escapes) : first_word(text, end);
+		outboard_bytes_add(&bare, after > text ? " " : text, 1);
+		text = after > text ? after : text + 1;
+	}
+	return bare;
 }
 
 static bool begins_with(const char *text, const char *end, const char *word)
@@ -72,35 +95,35 @@ static bool is_beyond_session(const char *text, const char *end)
 	return begins_with_any(text, end, words);
 }
 
+/* More than one statement in a text. */
+static bool are_several(const char *text, const char *end)
+{
+	const char *semicolon = text < end ? memchr(text, ';', (size_t) (end - text)) : NULL;
+	return semicolon && first_word(semicolon + 1, end) < end;
+}
+
 /* Why a statement leaves something behind that another connection would not have; NULL: it does not. */
 static const char *lasting(const char *text, const char *end)
 {
 	static const char *const locks[] = {"lock", "flush", "handler", "backup", NULL};
 	static const char *const unknown[] = {"call", "execute", "prepare", "xa", "/*!", "install", NULL};
-	static const char *const harmless[] = {"select", "show", "describe", "desc", "explain", "insert", "update",
+	static const char *const known[] = {"select", "show", "describe", "desc", "explain", "insert", "update",
 		"delete", "replace", "create", "alter", "drop", "truncate", "begin", "start", "commit", "rollback",
 		"savepoint", "release", "set", "use", "analyze", "check", "optimize", "unlock", "with", "do", "kill",
 		"grant", "revoke", "load", "values", "table", "rename", NULL};
 	if (begins_with_any(text, end, locks) || contains(text, end, "get_lock")) {
 		return "it has locked something";
 	}
-	if (contains(text, end, "temporary")) {
+	if (contains(text, end, " temporary ") && (begins_with(text, end, "create") || are_several(text, end))) {
 		return "it has a temporary table";
 	}
-	if (contains(text, end, ":=") || contains(text, end, "into @")) {
+	if (contains(text, end, ":=") || contains(text, end, "into @") || contains(text, end, "into@")) {
 		return "a statement has set a variable";
 	}
-	if (begins_with_any(text, end, unknown) || !begins_with_any(text, end, harmless)) {
+	if (begins_with_any(text, end, unknown) || !begins_with_any(text, end, known)) {
 		return "it is not known what a statement has left in the session";
 	}
 	return NULL;
-}
-
-/* More than one statement in a text; a semicolon in a string counts as well. */
-static bool are_several(const char *text, const char *end)
-{
-	const char *semicolon = memchr(text, ';', (size_t) (end - text));
-	return semicolon && first_word(semicolon + 1, end) < end;
 }
 
 static void note(mysql_connection *one, unsigned char command, const char *text, size_t len)
@@ -114,13 +137,11 @@ static void note(mysql_connection *one, unsigned char command, const char *text,
 	outboard_mysql_command(&one->replayed, command, text, len);
 }
 
-/* In the boot, before a statement is sent. */
-void outboard_mysql_note_statement(mysql_connection *one, const char *text, size_t len)
+/* `bare` is the statement without values. */
+static void classify(mysql_connection *one, const char *bare, const char *end, const char *text, size_t len)
 {
-	const char *end = text + len;
-	const char *word = first_word(text, end);
-	const char *why = lasting(word, end);
-	one->last_replay = SIZE_MAX;
+	const char *word = first_word(bare, end);
+	const char *why = word < end ? lasting(word, end) : NULL;
 	if (why) {
 		one->refusal = why;
 	} else if (begins_with(word, end, "set") || begins_with(word, end, "use")) {
@@ -136,8 +157,18 @@ void outboard_mysql_note_statement(mysql_connection *one, const char *text, size
 	}
 }
 
+/* In the boot, before a statement is sent. */
+void outboard_mysql_note_statement(mysql_connection *one, const char *text, size_t len)
+{
+	const bool has_escapes = !(one->conn->upsert_status->server_status & SERVER_STATUS_NO_BACKSLASH_ESCAPES);
+	outboard_bytes bare = without_values(text, len, has_escapes);
+	one->last_replay = SIZE_MAX;
+	classify(one, bare.bytes, bare.bytes + bare.len, text, len);
+	outboard_bytes_free(&bare);
+}
+
 /* Whether a statement may be USE, alone or among others. */
-bool outboard_mysql_may_use(const char *text, size_t len)
+static bool may_use(const char *text, size_t len)
 {
 	const char *end = text + len;
 	for (const char *at = text; end - at >= 4; at++) {
@@ -147,6 +178,20 @@ bool outboard_mysql_may_use(const char *text, size_t len)
 		}
 	}
 	return false;
+}
+
+/* Whether a statement may be SET ROLE, which a reset does not undo in MariaDB. */
+static bool may_set_role(const char *text, size_t len)
+{
+	const char *end = text + len;
+	const char *word = first_word(text, end);
+	return (begins_with(word, end, "set") || begins_with(word, end, "execute")) && contains(word, end, "role");
+}
+
+/* In a request, before a statement is sent or prepared: afterwards a reset may not suffice. */
+void outboard_mysql_note_request(mysql_connection *one, const char *text, size_t len)
+{
+	one->is_changed |= (!one->has_database && may_use(text, len)) || may_set_role(text, len);
 }
 
 void outboard_mysql_note_database(mysql_connection *one, const char *name, size_t len)

@@ -32,8 +32,8 @@ static enum_func_status prepare_noted(MYSQLND_STMT *const stmt, const char *cons
 	const enum_func_status status = methods.prepare(stmt, query, len);
 	mysql_connection *connection = stmt->data ? outboard_mysql_find(stmt->data->conn) : NULL;
 	statement *one = find(stmt);
-	if (connection && !connection->has_database && outboard_mysql_may_use(query, len)) {
-		connection->is_changed = true;
+	if (connection && !outboard_connections_in_boot()) {
+		outboard_mysql_note_request(connection, query, len);
 	}
 	if (one) {
 		one->is_stale = false;

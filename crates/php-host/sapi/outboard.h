@@ -199,6 +199,7 @@ typedef enum {
 	OUTBOARD_BOOT_LISTS = 3,
 	OUTBOARD_BOOT_MISSES = 4,
 	OUTBOARD_BOOT_INCLUDES = 5,
+	OUTBOARD_BOOT_FOLLOWS = 6,
 } outboard_boot_use;
 void outboard_boot_files_record(bool record);
 void outboard_rs_boot_uses(outboard_boot_use use, const char *path, size_t len);

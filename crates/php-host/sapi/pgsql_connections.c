@@ -224,7 +224,7 @@ static void wake(connection *one)
 }
 
 /* A connection is about to be used. If it cannot be opened, libpq finds it closed. */
-static void use(const PGconn *conn)
+void outboard_pgsql_use(const PGconn *conn)
 {
 	connection *one = dormant > 0 ? find(conn) : NULL;
 	if (one && one->is_dormant) {
@@ -316,79 +316,16 @@ void outboard_pgsql_close(void)
 int PQbackendPID(const PGconn *conn)
 {
 	REAL(PQbackendPID);
-	use(conn);
+	outboard_pgsql_use(conn);
 	const connection *one = connections ? find(conn) : NULL;
 	return one ? one->number : real(conn);
 }
 
-int PQconsumeInput(PGconn *conn)
+/* In the boot: what a statement sets that the server does not list. */
+void outboard_pgsql_note_query(const PGconn *conn, const char *query)
 {
-	REAL(PQconsumeInput);
-	use(conn);
-	return real(conn);
-}
-
-PGresult *PQexec(PGconn *conn, const char *query)
-{
-	REAL(PQexec);
-	use(conn);
-	connection *one = outboard_connections_in_boot() && outboard_pgsql_sets_own(query) ? find(conn) : NULL;
-	PGresult *result = real(conn, query);
-	if (one && outboard_libpq.result_status(result) == PGRES_COMMAND_OK) {
+	connection *one = find(conn);
+	if (one) {
 		outboard_pgsql_note(&one->session, query);
 	}
-	return result;
-}
-
-PGresult *PQprepare(PGconn *conn, const char *name, const char *query, int count, const Oid *types)
-{
-	REAL(PQprepare);
-	use(conn);
-	return real(conn, name, query, count, types);
-}
-
-PGresult *PQexecParams(PGconn *conn, const char *query, int count, const Oid *types, const char *const *values,
-	const int *lengths, const int *formats, int format)
-{
-	REAL(PQexecParams);
-	use(conn);
-	return real(conn, query, count, types, values, lengths, formats, format);
-}
-
-PGresult *PQexecPrepared(PGconn *conn, const char *name, int count, const char *const *values, const int *lengths,
-	const int *formats, int format)
-{
-	REAL(PQexecPrepared);
-	use(conn);
-	return real(conn, name, count, values, lengths, formats, format);
-}
-
-int PQsendQuery(PGconn *conn, const char *query)
-{
-	REAL(PQsendQuery);
-	use(conn);
-	return real(conn, query);
-}
-
-int PQsendQueryParams(PGconn *conn, const char *query, int count, const Oid *types, const char *const *values,
-	const int *lengths, const int *formats, int format)
-{
-	REAL(PQsendQueryParams);
-	use(conn);
-	return real(conn, query, count, types, values, lengths, formats, format);
-}
-
-int PQsendPrepare(PGconn *conn, const char *name, const char *query, int count, const Oid *types)
-{
-	REAL(PQsendPrepare);
-	use(conn);
-	return real(conn, name, query, count, types);
-}
-
-int PQsendQueryPrepared(PGconn *conn, const char *name, int count, const char *const *values, const int *lengths,
-	const int *formats, int format)
-{
-	REAL(PQsendQueryPrepared);
-	use(conn);
-	return real(conn, name, count, values, lengths, formats, format);
 }

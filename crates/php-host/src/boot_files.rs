@@ -1,6 +1,6 @@
 //! [`BootFiles`]: what the start of a script reads.
 //!
-//! From [`begin`], before PHP starts, to [`end`], before the snapshot; in between the shim reports each use
+//! From [`begin`], before PHP starts, to [`end`], before the snapshot; in between the shim reports what PHP uses
 //! (`boot_files.c`). Only the files that the start has used matter: a request reads any other itself, as in
 //! classic mode. Invariants: the state of a file is taken before it is read, so no change is missed; nothing of this
 //! is left when workers are forked.
@@ -24,8 +24,8 @@ const VIRTUAL: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// Files that an application writes while it serves: logs, locks, databases.
 const WRITTEN_ENDINGS: [&str; 7] = ["log", "lock", "pid", "sock", "db", "sqlite", "sqlite3"];
 
-/// The sticky bit: many programs write to such a directory, and its entries come and go.
-const STICKY: u32 = 0o1000;
+/// Directories whose entries belong to many programs, and come and go.
+const COMMON: [&str; 3] = ["/", "/tmp", "/var/tmp"];
 
 /// What is done with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub(crate) enum Use {
     Misses,
     /// It is a script that runs.
     Includes,
+    /// It is a symbolic link, to which a path leads.
+    Follows,
 }
 
 /// What was read; for the gateway.
@@ -77,6 +79,19 @@ pub(crate) fn begin(settings: &HostSettings) {
         *place = Some(BootFiles::new(script.lists_files));
     }
     engine::record_boot_files(script.lists_files);
+}
+
+/// Records nothing until the script runs: the host itself uses files.
+pub(crate) fn pause() {
+    engine::record_boot_files(false);
+}
+
+/// The script begins to run.
+pub(crate) fn resume(script: &Path) {
+    let lists_files =
+        BOOT.lock().is_ok_and(|boot| boot.as_ref().is_some_and(|boot| boot.lists_files));
+    engine::record_boot_files(lists_files);
+    record(Use::Reads, script);
 }
 
 /// Records the use of a file.
@@ -127,7 +142,13 @@ impl BootFiles {
             Use::Writes => drop(self.written.insert(path)),
             Use::Reads if is_written_while_serving(&path) => {}
             Use::Reads | Use::Misses => self.add(path, Kind::Contents),
-            Use::Lists => self.add(path, Kind::Listing),
+            // A missing one is noticed in its parent.
+            Use::Follows => {
+                self.add_parts(&path);
+                self.add(path, Kind::PathPart);
+            }
+            Use::Lists if path.is_dir() => self.add(path, Kind::Listing),
+            Use::Lists => self.add(path, Kind::Contents),
             Use::Includes => {
                 self.written.remove(&path);
                 // Its state was taken before it was compiled, unless OPcache had it.
@@ -162,8 +183,8 @@ impl BootFiles {
             else {
                 return;
             };
-            let is_link = part.is_symlink();
-            if is_link || !is_common(parent) {
+            let is_common = COMMON.iter().any(|common| parent == Path::new(common));
+            if !is_common || part.is_symlink() {
                 self.add(part.to_owned(), Kind::PathPart);
             }
         }
@@ -211,13 +232,6 @@ fn normalized(path: &Path) -> PathBuf {
 fn is_written_while_serving(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
     ending.is_some_and(|ending| WRITTEN_ENDINGS.contains(&ending))
-}
-
-/// Whether a directory is one of the whole system.
-fn is_common(directory: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    directory.parent().is_none()
-        || directory.metadata().is_ok_and(|found| found.mode() & STICKY != 0)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! [`KeptConnections`]: connections to databases that a rewound worker keeps from one request to the next.
 //!
 //! A rewind puts the client library's memory back, so what is kept is only the descriptor of a logged-in
-//! connection, under a number that the rewind leaves alone, and what a client must be told to adopt it. Called
-//! by `sapi/kept_connections.c`. Invariants: at the end of a request the server is told to reset the session;
+//! connection, under a number that the rewind leaves alone, and what a client must hear to adopt it. Called
+//! by `sapi/kept_connections.c`. Invariants: at the end of a request the server is asked to reset the session;
 //! before the next use all its answers have arrived and none is an error, or the connection is closed; a
 //! connection is used by one client at a time.
 
@@ -13,7 +13,7 @@ use rustix::io::{DupFlags, dup3, fcntl_dupfd_cloexec};
 use rustix::net::{SendFlags, send};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 pub(crate) use replies::Protocol;
@@ -63,7 +63,7 @@ pub(crate) struct Offer<'a> {
     pub(crate) key: &'a [u8],
     /// The server's number of the session.
     pub(crate) session: u64,
-    /// What a client is told that adopts it.
+    /// What a client hears that adopts it.
     pub(crate) greeting: &'a [u8],
     /// Commands that reset the session.
     pub(crate) reset: &'a [u8],
@@ -134,12 +134,6 @@ impl KeptConnections {
         &self.greeting
     }
 
-    /// The numbers that a rewind leaves alone.
-    #[cfg(test)]
-    fn numbers(&self) -> Vec<RawFd> {
-        self.slots.iter().map(|slot| slot.place.as_raw_fd()).collect()
-    }
-
     fn newest(&self, key: &[u8]) -> Option<usize> {
         let of_key =
             |slot: &Slot| slot.kept.as_ref().filter(|kept| kept.key == key).map(|kept| kept.since);
@@ -174,6 +168,7 @@ impl KeptConnections {
 mod tests {
     use super::*;
     use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
 
     const RESET: &[u8] = b"\x01\0\0\0\x1f";
@@ -183,6 +178,11 @@ mod tests {
         let mut pool = KeptConnections::default();
         pool.reserve().unwrap();
         pool
+    }
+
+    /// Those that a rewind leaves alone.
+    fn numbers(pool: &KeptConnections) -> Vec<RawFd> {
+        pool.slots.iter().map(|slot| slot.place.as_raw_fd()).collect()
     }
 
     fn keep(pool: &mut KeptConnections, key: &[u8], session: u64) -> UnixStream {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_dropped_if_its_server_is_gone_or_slow_or_says_more() {
+    fn a_connection_of_a_server_that_is_gone_or_slow_is_dropped() {
         for (said, is_closed) in
             [(&b""[..], true), (b"", false), (b"\x07\0\0\x01\0\0\0\x02\0\0\0?", false)]
         {
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn the_connection_that_was_not_used_for_the_longest_time_makes_room() {
         let mut pool = pool();
-        let numbers = pool.numbers();
+        let before = numbers(&pool);
         let servers: Vec<_> = (0..=SLOTS as u64)
             .map(|session| {
                 let mut server = keep(&mut pool, &session.to_le_bytes(), session);
@@ -260,7 +260,7 @@ mod tests {
             .collect();
         assert!(pool.take(&0_u64.to_le_bytes()).is_none());
         assert!(pool.take(&1_u64.to_le_bytes()).is_some());
-        assert_eq!(pool.numbers(), numbers);
+        assert_eq!(numbers(&pool), before);
         drop(servers);
     }
 

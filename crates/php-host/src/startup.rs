@@ -74,7 +74,9 @@ pub(crate) fn start(
         process::set_variable(HUGE_PAGES, b"1");
     }
     boot_files::begin(settings);
-    let (facts, messages) = start_engine(&files, sapi_name, entries, control)?;
+    let started = start_engine(&files, sapi_name, entries, control);
+    boot_files::pause();
+    let (facts, messages) = started?;
     if files.scan_dir.is_some() && !settings.env.contains_key(SCAN_DIR) {
         process::remove_variable(SCAN_DIR);
     }

@@ -4,6 +4,7 @@
 //! gateway receives `Ready` when the script first calls for a request; in a zygote that call
 //! returns only in the forks.
 
+use crate::boot_files;
 use crate::engine::{self, Request, RequestResult, Scratch};
 use crate::events::{Event, Events};
 use crate::exit::{self, ExitReason};
@@ -121,6 +122,7 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
     }
     let mut scratch = Scratch::default();
     let boot_request = view.map(|view| Request::describe(&view, &mut scratch));
+    boot_files::resume(&settings.script);
     // SAFETY: only the callbacks use `script` until this returns.
     unsafe {
         engine::run_worker_script(

@@ -7,66 +7,31 @@
 //! number of them costs two starts at most; a retirement by a key counts for a start that has not told its keys
 //! yet.
 
+mod boots;
+mod cause;
 mod file_watch;
+mod held;
 mod noise;
 mod pace;
 mod renewal;
 pub mod seat;
 mod snapshots;
 
+pub(crate) use boots::BootRead;
+pub use cause::Cause;
 use file_watch::FileWatch;
 use noise::Noise;
 use outboard_admin_api::status as api;
 use outboard_log::Wall;
 use outboard_reactor::{MailboxReceiver, MailboxSender, mailbox, now_ms};
-use rustix::fd::OwnedFd;
 pub use snapshots::Snapshots;
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Keys that are noted while a script boots; with more, each counts as one of its own.
 const NOTED_KEYS_MAX: usize = 1_000;
-
-/// Why a snapshot was retired.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
-    /// A file has changed that its start had read.
-    File(PathBuf),
-    /// Data have changed that its start had read.
-    Key(String),
-    /// A script asked for it.
-    Script,
-    /// An administrator asked for it.
-    Administrator,
-    /// The start for an earlier cause had failed.
-    Retry,
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => write!(f, "file {}", path.display()),
-            Self::Key(key) => write!(f, "key {key}"),
-            Self::Script => f.write_str("a script"),
-            Self::Administrator => f.write_str("an administrator"),
-            Self::Retry => f.write_str("another attempt"),
-        }
-    }
-}
-
-/// What the start of a script has read.
-#[derive(Debug, Default)]
-pub(crate) struct BootRead {
-    /// The keys of other data.
-    pub(crate) keys: BTreeSet<String>,
-    /// The list of files that the host has sent, until they are watched.
-    pub(crate) list: Option<OwnedFd>,
-    /// The files, once they are watched.
-    pub(crate) files: Option<FileWatch>,
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -132,7 +97,7 @@ impl Freshness {
             self.raise(&mut state, cause);
             return true;
         };
-        if state.is_booting {
+        if state.is_booting || state.current_read().is_none() {
             if state.noted_keys.len() >= NOTED_KEYS_MAX {
                 self.raise(&mut state, cause);
                 return true;
@@ -149,100 +114,50 @@ impl Freshness {
         self.file_changed(&mut state, path);
     }
 
+    /// Notices what has changed while it was ignored.
+    pub(crate) fn check_ignored(&self) {
+        let mut state = self.state();
+        for path in state.noise.take_ended(now_ms()) {
+            let has_changed = state.current_read().and_then(|read| read.files.as_ref());
+            if has_changed.is_some_and(|files| files.has_changed(&path)) {
+                self.file_changed(&mut state, path);
+            }
+        }
+    }
+
     /// Files whose states have changed, as found by comparing them.
     pub(crate) fn files_differ(&self, path: PathBuf) {
         self.file_changed(&mut self.state(), path);
     }
 
     fn file_changed(&self, state: &mut State, path: PathBuf) {
-        if !state.noise.admits(&path, now_ms()) {
-            return;
-        }
+        let now_ms = now_ms();
         match &mut state.files_changed_ms {
-            Some(last_ms) => *last_ms = now_ms(),
-            None => self.raise(state, Cause::File(path)),
+            Some(_) if state.noise.ignores(&path, now_ms) => {}
+            Some(last_ms) => *last_ms = now_ms,
+            None if state.noise.admits(&path, now_ms) => self.raise(state, Cause::File(path)),
+            None => {}
         }
     }
 
-    /// The next number is wanted, unless its start has not begun yet.
+    /// The next number is wanted, unless its start has not begun yet. A cause that is no file is one that
+    /// does not wait for files.
     fn raise(&self, state: &mut State, cause: Cause) {
         if state.pending.is_none() {
             state.retired += 1;
-            state.last = Some((cause.clone(), Wall::now()));
-            state.pending = Some(cause);
             self.wanted.fetch_add(1, Ordering::SeqCst);
             self.send(LEAD, renewal::Step::Retired);
+        } else if matches!(cause, Cause::File(_)) || !matches!(state.pending, Some(Cause::File(_)))
+        {
+            return;
         }
-    }
-
-    /// A pool has told what its start has read.
-    pub(crate) fn booted(&self, pool: u64, read: BootRead) {
-        self.state().reads.insert(pool, read);
-        self.send(LEAD, renewal::Step::Watched);
-    }
-
-    /// The files of a start are watched. One of them may have changed since it was read.
-    pub(crate) fn watched(&self, pool: u64, files: FileWatch, changed: Option<PathBuf>) {
-        let mut state = self.state();
-        let Some(read) = state.reads.get_mut(&pool) else { return };
-        read.files = Some(files);
-        if let Some(path) = changed {
-            match state.current == Some(pool) {
-                true => self.file_changed(&mut state, path),
-                false => state.changed_while_booting = Some(path),
-            }
-        }
-    }
-
-    /// A start begins; the number that it is for.
-    pub(crate) fn begin_boot(&self) -> u64 {
-        let mut state = self.state();
-        state.pending = None;
-        state.is_booting = true;
-        state.noted_keys.clear();
-        state.changed_while_booting = None;
-        self.wanted.load(Ordering::SeqCst)
-    }
-
-    /// The start of a pool has ended. Returns what has changed meanwhile that it may have read before.
-    pub(crate) fn end_boot(&self, pool: Option<u64>) -> Option<Cause> {
-        let mut state = self.state();
-        state.is_booting = false;
-        let noted = std::mem::take(&mut state.noted_keys);
-        let changed = state.changed_while_booting.take().map(Cause::File);
-        let read = pool.and_then(|pool| state.reads.get(&pool));
-        let key = read.and_then(|read| noted.into_iter().find(|key| read.keys.contains(key)));
-        key.map(Cause::Key).or(changed)
-    }
-
-    /// The pool serves from now on.
-    pub(crate) fn set_current(&self, pool: Option<u64>) {
-        let mut state = self.state();
-        state.current = pool.or(state.current);
-        state.failed = None;
-        state.forget_others();
-    }
-
-    /// The pool could not be started.
-    pub(crate) fn set_failed(&self, pool: Option<u64>) {
-        let mut state = self.state();
-        state.failures += 1;
-        state.failed = pool;
-        state.forget_others();
+        state.last = Some((cause.clone(), Wall::now()));
+        state.pending = Some(cause);
     }
 
     /// Whether the last start has failed, so that a retired snapshot serves.
     pub(crate) fn has_failed(&self) -> bool {
         self.state().failed.is_some()
-    }
-
-    /// What has changed during a start retires it, too.
-    pub(crate) fn retire_again(&self, cause: Cause) {
-        let mut state = self.state();
-        match cause {
-            Cause::File(path) => self.file_changed(&mut state, path),
-            cause => self.raise(&mut state, cause),
-        }
     }
 
     /// For `outboard status`.
@@ -261,7 +176,7 @@ impl Freshness {
             compared_files: files.map_or(0, |files| files.compared().len()) as u64,
             unseen_files: files.map_or(0, FileWatch::unseen) as u64,
             keys: keys.unwrap_or_default(),
-            held: self.held.load(Ordering::Relaxed) as u64,
+            held: self.held() as u64,
         }
     }
 
@@ -269,9 +184,9 @@ impl Freshness {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn send(&self, thread: usize, step: renewal::Step) {
-        // A seat that is gone needs none.
-        let _ = self.steps[thread].send(step);
+    /// False if the seat is gone, which needs none.
+    fn send(&self, thread: usize, step: renewal::Step) -> bool {
+        self.steps[thread].send(step).is_ok()
     }
 
     fn receiver(&self, thread: usize) -> Option<MailboxReceiver<renewal::Step>> {
@@ -281,6 +196,16 @@ impl Freshness {
 
     fn threads(&self) -> usize {
         self.steps.len()
+    }
+
+    /// The threads that do not lead.
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        LEAD + 1..self.threads()
+    }
+
+    /// Requests that wait for a snapshot.
+    fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 }
 

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod mysql;
+mod mysql_servers;
 mod others;
 mod pgsql;
 

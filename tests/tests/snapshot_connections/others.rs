@@ -170,7 +170,7 @@ fn a_pair_of_sockets_is_each_request_s_own() {
 }
 
 #[test]
-fn datagrams_reach_their_receiver_and_no_other_request_gets_an_answer() {
+fn datagrams_are_sent_and_no_other_request_gets_an_answer() {
     for isolation in ISOLATIONS {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         receiver.set_read_timeout(Some(Duration::from_secs(10))).unwrap();

@@ -134,7 +134,8 @@ fn a_connection_that_the_server_has_closed_is_opened_again() {
             let site = of_pgsql("rewind", 1, &code);
             let first = ask(&site, "/");
             assert_eq!(ask(&site, "/"), first);
-            POSTGRES.run(&format!("SELECT pg_terminate_backend({})", first[0].as_str().unwrap()));
+            POSTGRES
+                .run(&format!("SELECT pg_terminate_backend({}, 5000)", first[0].as_str().unwrap()));
             let second = ask(&site, "/");
             assert!(second[0] != first[0] && second[1] == first[1], "{first} {second} {at}");
         }

@@ -351,6 +351,16 @@ fn worker_mode_has_a_script_and_its_settings() {
     let Mode::Worker(worker) = site(text).mode else { panic!("classic") };
     assert_eq!(worker.script, Path::new("/srv/www/bin/worker.php"));
     assert_eq!((worker.isolation, worker.frankenphp), (Isolation::Fork, false));
+    assert!(worker.watch, "its files are watched by default");
+}
+
+#[test]
+fn only_the_files_of_a_snapshot_are_watched() {
+    let worker = |keys: &str| format!("{APP}mode = \"worker\"\nworker = {{ {keys} }}\n");
+    assert_error(&worker("watch = false"), Kind::Conflict, 4, "`watch` has no effect");
+    let text = "mode = \"worker\"\nworker = { isolation = \"rewind\", watch = false }\n";
+    let Mode::Worker(worker) = site(text).mode else { panic!("classic") };
+    assert!(!worker.watch);
 }
 
 #[test]

@@ -127,6 +127,11 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
             .hint("remove `isolation`: its workers handle many requests");
         context.value(&at("isolation"), Kind::Conflict, fault);
     }
+    if context.places.wrote(&at("watch")) && !is_one_at_a_time {
+        let fault = Fault::new("`watch` has no effect on workers that are no forks of the script")
+            .hint("add isolation = \"rewind\", or remove `watch`; `outboard reload` starts new workers");
+        context.value(&at("watch"), Kind::Conflict, fault);
+    }
     if !raw.arguments.is_empty() && !raw.swoole {
         let fault = Fault::new("`arguments` are for programs for Swoole")
             .hint("add swoole = true, or remove `arguments`");

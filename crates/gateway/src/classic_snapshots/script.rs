@@ -74,13 +74,8 @@ impl Script {
         if self.refusal.as_ref().is_some_and(|refusal| now_ms < refusal.until_ms) {
             return Choice::Classic;
         }
-        for snapshot in &mut self.snapshots {
-            let is_new = snapshot.update();
-            if is_new {
-                let new = snapshot.facts.iter().filter(|fact| !self.facts.contains(fact));
-                let new: Vec<_> = new.cloned().collect();
-                self.facts.extend(new);
-            }
+        self.update();
+        for snapshot in &self.snapshots {
             if snapshot.agrees(request) {
                 if snapshot.reads.is_none() || !snapshot.seat.is_up_to_date() {
                     return Choice::Classic;
@@ -90,6 +85,17 @@ impl Script {
             }
         }
         self.consider(request, constants)
+    }
+
+    /// Takes over what boots have reported since the last time.
+    fn update(&mut self) {
+        for snapshot in &mut self.snapshots {
+            if snapshot.update() {
+                let new = snapshot.facts.iter().filter(|fact| !self.facts.contains(fact));
+                let new: Vec<_> = new.cloned().collect();
+                self.facts.extend(new);
+            }
+        }
     }
 
     /// Whether a snapshot is to boot for such requests.
@@ -105,7 +111,6 @@ impl Script {
             return Choice::Classic;
         }
         if self.snapshots.is_empty() || self.count(&boot) >= REQUESTS_PER_BOOT {
-            self.candidates.retain(|(other, _)| *other != boot);
             return Choice::Boot(boot);
         }
         Choice::Classic
@@ -139,6 +144,7 @@ impl Script {
     /// A snapshot boots with this request.
     pub(super) fn add(&mut self, shared: Arc<SharedSnapshot>, seat: Rc<PoolSeat>) {
         let facts = self.expected();
+        self.candidates.retain(|(other, _)| *other != shared.boot.request);
         self.snapshots.push(Snapshot { shared, facts, reads: None, seat });
     }
 
@@ -163,8 +169,8 @@ impl Script {
 
     /// The boot of a snapshot is complete. Returns what makes it useless.
     pub(super) fn booted(&mut self, shared: &Arc<SharedSnapshot>) -> Option<RequestRead> {
-        let snapshot = self.snapshots.iter_mut().find(|one| Arc::ptr_eq(&one.shared, shared))?;
-        snapshot.update();
+        self.update();
+        let snapshot = self.snapshots.iter().find(|one| Arc::ptr_eq(&one.shared, shared))?;
         let reads = snapshot.reads.iter().flat_map(|reads| reads.iter());
         let useless = |read: &&RequestRead| Fact::of(&read.name).contains(&Fact::Unrepeatable);
         let useless = reads.clone().find(useless).cloned();

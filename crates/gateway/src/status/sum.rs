@@ -97,7 +97,7 @@ fn add_pools(sum: &mut [Pool], others: Vec<Pool>) {
     }
 }
 
-fn add_pool(sum: &mut Pool, other: Pool) {
+pub(super) fn add_pool(sum: &mut Pool, other: Pool) {
     sum.min += other.min;
     sum.max += other.max;
     sum.queue_length += other.queue_length;
@@ -290,6 +290,15 @@ mod tests {
 
     fn named(pools: &[(&str, u64, usize)]) -> Vec<(String, u64, usize)> {
         pools.iter().map(|(app, figure, workers)| ((*app).to_owned(), *figure, *workers)).collect()
+    }
+
+    #[test]
+    fn the_pools_of_an_app_are_one_where_names_must_be_unique() {
+        let pools =
+            [("a", 1), ("b", 2), ("a", 10), ("a", 100)].map(|(app, figure)| pool(app, figure));
+        let merged = crate::status::by_app(pools.into());
+        let merged = merged.into_iter().map(|pool| (pool.app, pool.requests));
+        assert_eq!(merged.collect::<Vec<_>>(), [("b".to_owned(), 2), ("a".to_owned(), 111)]);
     }
 
     #[test]

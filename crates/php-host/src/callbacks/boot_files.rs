@@ -16,7 +16,8 @@ unsafe extern "C" fn outboard_rs_boot_uses(kind: c_int, path: *const c_char, len
         2 => Use::Writes,
         3 => Use::Lists,
         4 => Use::Misses,
-        _ => Use::Includes,
+        5 => Use::Includes,
+        _ => Use::Follows,
     };
     // SAFETY: this function's contract.
     let path = Path::new(OsStr::from_bytes(unsafe { slice(path, len) }));

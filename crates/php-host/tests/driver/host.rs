@@ -17,6 +17,8 @@ pub struct Host {
     process: Option<Child>,
     control: Option<OwnedFd>,
     pub started: Event,
+    /// What the start of the script has read, with the list of files.
+    pub boot_read: Option<(Event, Vec<OwnedFd>)>,
     next_worker: u64,
 }
 
@@ -28,14 +30,24 @@ pub fn start(settings: HostSettings) -> Host {
         .spawn()
         .unwrap();
     control::send(&ours, &Order::Start { settings: Box::new(settings) }, &[]).unwrap();
-    let started = receive_event(&ours).expect("the zygote replies");
-    Host { process: Some(process), control: Some(ours), started, next_worker: 1 }
+    let first = receive(&ours).expect("the zygote replies");
+    let (boot_read, started) = match first {
+        read @ (Event::BootRead { .. }, _) => {
+            (Some(read), receive_event(&ours).expect("the zygote reports its start"))
+        }
+        (started, _) => (None, started),
+    };
+    Host { process: Some(process), control: Some(ours), started, boot_read, next_worker: 1 }
 }
 
 fn receive_event(control: &OwnedFd) -> Option<Event> {
+    receive(control).map(|(event, _)| event)
+}
+
+fn receive(control: &OwnedFd) -> Option<(Event, Vec<OwnedFd>)> {
     let mut ready = [PollFd::new(control, PollFlags::IN)];
     assert_ne!(poll(&mut ready, Some(&PATIENCE)).unwrap(), 0, "no event came");
-    control::receive(control).unwrap().map(|(event, _)| event)
+    control::receive(control).unwrap()
 }
 
 impl Host {
@@ -80,7 +92,8 @@ impl Host {
         control::send(self.control(), &Order::Split { sibling }, &descriptors).unwrap();
         drop((theirs, output_end));
         let started = receive_event(&ours).expect("the sibling reports its start");
-        let host = Self { process: None, control: Some(ours), started, next_worker: 1 };
+        let (process, boot_read) = (None, None);
+        let host = Self { process, control: Some(ours), started, boot_read, next_worker: 1 };
         let pid = host.raw_pid();
         assert_eq!(self.event(), Event::Split { sibling, pid });
         (host, output.into())

@@ -69,9 +69,12 @@ impl FileWatch {
     /// # Errors
     /// The list is not one.
     pub(crate) fn begin(list: OwnedFd) -> io::Result<(Self, Option<PathBuf>)> {
+        Self::begin_with(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok(), list)
+    }
+
+    fn begin_with(inotify: Option<OwnedFd>, list: OwnedFd) -> io::Result<(Self, Option<PathBuf>)> {
         let mut text = Vec::new();
         File::from(list).take(LIST_BYTES_MAX as u64).read_to_end(&mut text)?;
-        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         let mut directories =
             Directories { inotify: inotify.as_ref(), methods: HashMap::new(), watched: 0 };
         let (mut watched, mut compared, mut rest) = (Vec::new(), Vec::new(), &text[..]);
@@ -163,6 +166,12 @@ impl FileWatch {
     fn changed_by(&self, watch: i32, name: &[u8]) -> Option<PathBuf> {
         let listing = first(self.at((watch, b"")));
         listing.or_else(|| if name.is_empty() { None } else { first(self.at((watch, name))) })
+    }
+
+    /// Whether this file has changed.
+    pub(crate) fn has_changed(&self, path: &Path) -> bool {
+        first(self.watched.iter().map(|watched| &watched.file).filter(|file| &*file.path == path))
+            .is_some()
     }
 
     /// The files of one place.

@@ -54,6 +54,28 @@ impl Noise {
         true
     }
 
+    /// Whether changes of the file do not count.
+    pub(super) fn ignores(&self, path: &Path, now_ms: u64) -> bool {
+        let is_ignored = |known: &Changes| {
+            known.count > CHANGES_MAX && now_ms.saturating_sub(known.since_ms) < IGNORED_MS
+        };
+        self.files.get(path).is_some_and(is_ignored)
+    }
+
+    /// When the first file is ignored no longer.
+    pub(super) fn ends_ms(&self) -> Option<u64> {
+        let ignored = self.files.values().filter(|known| known.count > CHANGES_MAX);
+        ignored.map(|known| known.since_ms + IGNORED_MS).min()
+    }
+
+    /// The files that are ignored no longer. They may have changed meanwhile.
+    pub(super) fn take_ended(&mut self, now_ms: u64) -> Vec<PathBuf> {
+        let is_ended = |_: &PathBuf, known: &mut Changes| {
+            known.count > CHANGES_MAX && now_ms.saturating_sub(known.since_ms) >= IGNORED_MS
+        };
+        self.files.extract_if(is_ended).map(|(path, _)| path).collect()
+    }
+
     /// Whether there are such.
     pub(super) fn has_news(&self) -> bool {
         !self.news.is_empty()
@@ -77,6 +99,10 @@ mod tests {
         }
         assert!(!noise.admits(busy, 20) && !noise.admits(busy, INTERVAL_MS * 2));
         assert_eq!(noise.take_news(), [busy]);
+        let ends_ms = noise.ends_ms().unwrap();
+        assert!(noise.take_ended(ends_ms - 1).is_empty());
+        assert_eq!(noise.take_ended(ends_ms), [busy]);
+        assert_eq!(noise.ends_ms(), None);
         assert!(noise.admits(other, 20));
         assert!(noise.admits(busy, 20 + IGNORED_MS));
         assert!(noise.take_news().is_empty());

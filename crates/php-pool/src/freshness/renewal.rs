@@ -4,29 +4,21 @@
 //! siblings of. Invariants: one start is under way at a time; after the first change of a file it waits until
 //! files have not changed for a moment; a start that fails changes nothing, and is tried again.
 
-use super::file_watch::{FileWatch, first_differing};
+mod files;
+
 use super::pace::Pace;
 use super::seat::{PoolSeat, Renewing};
 use super::{Cause, Freshness, LEAD};
 use crate::pool::PoolShards;
 use outboard_log::Level;
-use outboard_reactor::{
-    Interest, MailboxReceiver, Source, blocking, now_ms, sleep, spawn, with_deadline,
-};
+use outboard_reactor::{MailboxReceiver, Source, now_ms, sleep, spawn, with_deadline};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Files have not changed for so long when a snapshot is started.
-const QUIET_MS: u64 = 50;
-/// Requests wait for that no longer than this: then the present snapshot serves until files have not changed for
-/// [`LONG_QUIET_MS`], as at the end of a deployment.
-const CHANGING_MAX_MS: u64 = 1_000;
-const LONG_QUIET_MS: u64 = 500;
-/// Nor is a start delayed any longer than this.
-const DEPLOYMENT_MAX_MS: u64 = 120_000;
+/// The interval of checks whether a condition still holds.
 const CHECK_MS: u64 = 100;
 /// The interval of comparisons of files whose changes the kernel does not report.
 const COMPARE_MS: u64 = 2_000;
@@ -38,6 +30,9 @@ const EVENTS_PAUSE_MS: u64 = 20;
 /// may change what it has read itself.
 const OUTDATED_MAX: u32 = 2;
 
+/// Pools that finish their requests while others have replaced them. With more, the next one waits.
+const LEAVING_MAX: usize = 8;
+
 /// What the tasks of the seats tell each other.
 #[derive(Debug)]
 pub(super) enum Step {
@@ -46,9 +41,9 @@ pub(super) enum Step {
     /// Other files are watched.
     Watched,
     /// To the others: start a pool.
-    Begin { number: u64, shards: Arc<PoolShards> },
+    Begin { attempt: u64, shards: Arc<PoolShards> },
     /// To the lead: a pool is ready, or why it is not.
-    Ready { number: u64, outcome: Result<(), String> },
+    Ready { attempt: u64, outcome: Result<(), String> },
     /// To the others: the snapshots up to this number are settled.
     Settle { number: u64, has_succeeded: bool },
 }
@@ -57,22 +52,30 @@ pub(super) enum Step {
 pub(super) async fn follow(seat: Rc<PoolSeat>, steps: MailboxReceiver<Step>) {
     let Some(renewing) = seat.renewing() else { return };
     if renewing.thread == LEAD {
-        let (pace, outdated_in_a_row) = (RefCell::default(), Cell::new(0));
-        return Lead { seat: &seat, renewing, steps, pace, outdated_in_a_row }.run().await;
+        let (pace, attempts) = (RefCell::default(), Cell::new(0));
+        let lead =
+            Lead { seat: &seat, renewing, steps, pace, attempts, outdated_in_a_row: Cell::new(0) };
+        return lead.run().await;
     }
-    while !renewing.is_over() {
+    while !is_over(renewing) {
         match steps.next().await {
-            Step::Begin { number, shards } => {
+            Step::Begin { attempt, shards } => {
                 let (seat, freshness) = (seat.clone(), renewing.freshness.clone());
                 spawn(async move {
                     let outcome = start(&seat, &shards).await;
-                    freshness.send(LEAD, Step::Ready { number, outcome });
+                    freshness.send(LEAD, Step::Ready { attempt, outcome });
                 });
             }
             Step::Settle { number, has_succeeded } => seat.settle(number, has_succeeded),
             Step::Retired | Step::Watched | Step::Ready { .. } => {}
         }
     }
+}
+
+/// Whether nothing needs a snapshot any more: the server ends or has a new generation, and no request is held on any
+/// thread.
+fn is_over(renewing: &Renewing) -> bool {
+    renewing.retire_by_ms.get().is_some() && renewing.freshness.held() == 0
 }
 
 /// Starts a pool on this thread.
@@ -86,6 +89,7 @@ struct Lead<'a> {
     renewing: &'a Renewing,
     steps: MailboxReceiver<Step>,
     pace: RefCell<Pace>,
+    attempts: Cell<u64>,
     /// Starts that were out of date when they were complete.
     outdated_in_a_row: Cell<u32>,
 }
@@ -99,9 +103,8 @@ impl Lead<'_> {
             self.wait_for_pace(&cause).await;
             self.renew(&cause).await;
         }
-        let freshness = self.freshness();
-        for thread in (0..freshness.threads()).filter(|thread| *thread != LEAD) {
-            freshness.send(thread, Step::Retired);
+        for thread in self.freshness().others() {
+            self.freshness().send(thread, Step::Retired);
         }
     }
 
@@ -109,11 +112,8 @@ impl Lead<'_> {
         &self.renewing.freshness
     }
 
-    /// Whether all seats are retired, and no request is held.
     fn is_over(&self) -> bool {
-        use std::sync::atomic::Ordering;
-        self.renewing.retire_by_ms.get().is_some()
-            && self.freshness().held.load(Ordering::Relaxed) == 0
+        is_over(self.renewing)
     }
 
     /// Waits for a retirement; `None` at the end of the seat.
@@ -125,13 +125,16 @@ impl Lead<'_> {
             while !self.has_news() {
                 let retry_ms = self.pace.borrow().retry_ms();
                 let compare_ms = self.has_compared().then(|| now_ms() + COMPARE_MS);
-                let until_ms = retry_ms.into_iter().chain(compare_ms).min().unwrap_or(u64::MAX);
+                let ignored_ms = self.freshness().state().noise.ends_ms();
+                let until_ms = retry_ms.into_iter().chain(compare_ms).chain(ignored_ms).min();
+                let until_ms = until_ms.unwrap_or(u64::MAX);
                 if with_deadline(until_ms, self.woken(events.as_ref())).await.is_ok() {
                     continue;
                 }
                 if retry_ms.is_some_and(|at_ms| at_ms <= now_ms()) {
                     return Some(Cause::Retry);
                 }
+                self.freshness().check_ignored();
                 self.compare().await;
             }
             if self.is_over() {
@@ -168,138 +171,6 @@ impl Lead<'_> {
         }
     }
 
-    /// Watches the files of starts that have been reported.
-    async fn watch_files(&self) {
-        loop {
-            let next = {
-                let mut state = self.freshness().state();
-                state.reads.iter_mut().find_map(|(pool, read)| Some((*pool, read.list.take()?)))
-            };
-            let Some((pool, list)) = next else { return };
-            match blocking(move || FileWatch::begin(list)).await {
-                Ok((files, changed)) => {
-                    self.report_files(&files);
-                    self.freshness().watched(pool, files, changed);
-                }
-                Err(error) => {
-                    self.log(Level::Error, &format!("changes of files are not noticed: {error}"));
-                }
-            }
-        }
-    }
-
-    fn report_files(&self, files: &FileWatch) {
-        let (all, compared, unseen) = (files.count(), files.compared().len(), files.unseen());
-        if compared > 0 {
-            let text = format!(
-                "the kernel does not report changes of {compared} of the {all} files that the start of the script \
-                 has read, so they are compared every two seconds: is fs.inotify.max_user_watches too small?"
-            );
-            self.log(Level::Warn, &text);
-        }
-        if unseen > 0 {
-            let text = format!(
-                "changes of {unseen} of the {all} files that the start of the script has read are not noticed, \
-                 since the user of the server cannot see them"
-            );
-            self.log(Level::Warn, &text);
-        }
-    }
-
-    /// The events of the present watch, by a descriptor of its own.
-    fn events(&self) -> Option<Source> {
-        let events = {
-            let state = self.freshness().state();
-            let files = state.current_read()?.files.as_ref()?;
-            files.events()?.try_clone().ok()?
-        };
-        Source::new(events, Interest::Read).ok()
-    }
-
-    fn has_compared(&self) -> bool {
-        let state = self.freshness().state();
-        let files = state.current_read().and_then(|read| read.files.as_ref());
-        files.is_some_and(|files| !files.compared().is_empty())
-    }
-
-    /// Compares files whose changes the kernel does not report.
-    async fn compare(&self) {
-        let (current, files) = {
-            let state = self.freshness().state();
-            let files = state.current_read().and_then(|read| read.files.as_ref());
-            let Some(files) = files else { return };
-            (state.current, files.compared().clone())
-        };
-        let differing = blocking(move || first_differing(&files)).await;
-        if let Some(path) = differing
-            && self.freshness().state().current == current
-        {
-            self.freshness().files_differ(path);
-        }
-    }
-
-    /// Waits until files have not changed for a moment. False if they changed for so long that the present
-    /// snapshot served meanwhile; their cause is pending again.
-    async fn are_files_complete(&self) -> bool {
-        if self.is_quiet(QUIET_MS, CHANGING_MAX_MS).await {
-            return true;
-        }
-        self.log(
-            Level::Info,
-            "files that the snapshot was made of change for longer than a second: it serves until they are \
-             complete",
-        );
-        let number = self.begin_deployment();
-        self.settle(number, false);
-        let begun_ms = now_ms();
-        loop {
-            sleep(CHECK_MS).await;
-            self.freshness().check_files();
-            let mut state = self.freshness().state();
-            let is_overdue = now_ms() >= begun_ms + DEPLOYMENT_MAX_MS;
-            let last_ms = state.files_changed_ms.unwrap_or_default();
-            let is_over =
-                is_overdue || now_ms() >= last_ms + LONG_QUIET_MS || state.pending.is_some();
-            if !is_over && !self.is_over() {
-                continue;
-            }
-            state.files_changed_ms = None;
-            let last = state.last.as_ref().map(|(cause, _)| cause.clone());
-            let retired = state.retired;
-            self.freshness().raise(&mut state, last.unwrap_or(Cause::Retry));
-            // It is the same retirement.
-            state.retired = retired;
-            return is_overdue;
-        }
-    }
-
-    /// Nothing is wanted until the files are complete.
-    fn begin_deployment(&self) -> u64 {
-        let mut state = self.freshness().state();
-        state.files_changed_ms = Some(now_ms());
-        state.pending = None;
-        self.freshness().wanted.load(std::sync::atomic::Ordering::SeqCst)
-    }
-
-    /// Waits until no file has changed for `quiet_ms`; false after `max_ms`.
-    async fn is_quiet(&self, quiet_ms: u64, max_ms: u64) -> bool {
-        let begun_ms = now_ms();
-        self.freshness().state().files_changed_ms = Some(begun_ms);
-        let is_quiet = loop {
-            sleep(quiet_ms / 2).await;
-            self.freshness().check_files();
-            let last_ms = self.freshness().state().files_changed_ms.unwrap_or_default();
-            if now_ms() >= last_ms + quiet_ms {
-                break true;
-            }
-            if now_ms() >= begun_ms + max_ms {
-                break false;
-            }
-        };
-        self.freshness().state().files_changed_ms = None;
-        is_quiet
-    }
-
     async fn wait_for_pace(&self, cause: &Cause) {
         let (at_ms, begins) = self.pace.borrow_mut().next_ms(now_ms());
         if begins {
@@ -312,12 +183,15 @@ impl Lead<'_> {
             );
         }
         sleep(at_ms.saturating_sub(now_ms())).await;
+        while self.seat.leaving() >= LEAVING_MAX && !self.is_over() {
+            sleep(CHECK_MS).await;
+        }
     }
 
     /// Starts a pool on each thread, and changes to them.
     async fn renew(&self, cause: &Cause) {
         let (number, began_ms) = (self.freshness().begin_boot(), now_ms());
-        let outcome = self.start_all(number).await;
+        let outcome = self.start_all().await;
         self.watch_files().await;
         let candidate = self.seat.candidate();
         let outdated = self.freshness().end_boot(candidate);
@@ -334,6 +208,8 @@ impl Lead<'_> {
                 let text = format!("a new snapshot serves after {took_ms} ms: {cause}");
                 self.log(Level::Info, &text);
             }
+            // It was given up, because the server ends or is reloaded.
+            Err(_) if self.is_over() => self.settle(number, false),
             Err(why) => {
                 self.freshness().set_failed(candidate);
                 self.settle(number, false);
@@ -348,31 +224,46 @@ impl Lead<'_> {
         }
     }
 
-    async fn start_all(&self, number: u64) -> Result<(), String> {
+    async fn start_all(&self) -> Result<(), String> {
         let freshness = self.freshness();
         let shards = PoolShards::new(freshness.threads());
-        for thread in (0..freshness.threads()).filter(|thread| *thread != LEAD) {
-            freshness.send(thread, Step::Begin { number, shards: shards.clone() });
-        }
-        let mut outcome = start(self.seat, &shards).await;
-        let mut missing = freshness.threads() - 1;
-        while missing > 0 && outcome.is_ok() {
-            if let Step::Ready { number: of, outcome: other } = self.steps.next().await
-                && of == number
-            {
-                outcome = other;
-                missing -= 1;
-            }
-        }
+        self.attempts.update(|attempt| attempt + 1);
+        let attempt = self.attempts.get();
+        let are_told = freshness
+            .others()
+            .all(|thread| freshness.send(thread, Step::Begin { attempt, shards: shards.clone() }));
+        let outcome = match are_told {
+            true => self.all_ready(attempt, &shards).await,
+            false => Err("a thread of the server has ended".to_owned()),
+        };
         if outcome.is_err() {
             shards.give_up();
         }
         outcome
     }
 
+    /// Waits until the pools of all threads are ready.
+    async fn all_ready(&self, attempt: u64, shards: &Arc<PoolShards>) -> Result<(), String> {
+        start(self.seat, shards).await?;
+        // The first one has told by now what is to be known of the others' time.
+        let until_ms = now_ms() + self.seat.pool().start_timeout_ms();
+        let mut missing = self.freshness().others().count();
+        while missing > 0 {
+            let step = with_deadline(until_ms, self.steps.next()).await;
+            match step.map_err(|_| "a thread of the server does not respond")? {
+                Step::Ready { attempt: of, outcome } if of == attempt => {
+                    outcome?;
+                    missing -= 1;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     fn settle(&self, number: u64, has_succeeded: bool) {
         let freshness = self.freshness();
-        for thread in (0..freshness.threads()).filter(|thread| *thread != LEAD) {
+        for thread in freshness.others() {
             freshness.send(thread, Step::Settle { number, has_succeeded });
         }
         self.seat.settle(number, has_succeeded);

@@ -6,19 +6,18 @@
 //! pool's queue, and no more are held than may be queued; if the new snapshot cannot be started, the present one
 //! goes on serving; a pool that is replaced finishes the requests that it has.
 
+use super::held::{Held, HeldRequests};
 use super::renewal::{self, Step};
 use super::{Freshness, LEAD};
 use crate::exchange::{End, Exchange};
 use crate::pool::{PendingRequest, Pool, PoolShards, Shard};
 use outboard_log::Reason;
-use outboard_reactor::{Event, now_ms, spawn};
+use outboard_reactor::{now_ms, spawn};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Pools that have processes, so that the server can read their rings and wait for their ends.
 pub type PoolList = Rc<RefCell<Vec<Rc<Pool>>>>;
@@ -44,9 +43,9 @@ pub(super) struct Renewing {
     /// The snapshot that serves: all that were wanted up to this number, or the starts that failed.
     settled: Cell<u64>,
     candidate: RefCell<Option<Rc<Pool>>>,
-    held: RefCell<VecDeque<Held>>,
-    /// Set when the first is held.
-    has_held: Event,
+    /// Pools that were replaced.
+    leaving: RefCell<Vec<Rc<Pool>>>,
+    held: HeldRequests,
     /// Requests that may still be submitted, and what keeps a new pool ready for them.
     expected: Cell<usize>,
     bridge: RefCell<Vec<PendingRequest>>,
@@ -58,14 +57,6 @@ impl fmt::Debug for Renewing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Renewing").field("settled", &self.settled).finish_non_exhaustive()
     }
-}
-
-#[derive(Debug)]
-struct Held {
-    /// The number of the snapshot that it needs.
-    needed: u64,
-    exchange: Rc<Exchange>,
-    local_peer: Option<SocketAddr>,
 }
 
 /// A request that may still be submitted.
@@ -114,8 +105,8 @@ impl PoolSeat {
                 drain_timeout_ms,
                 settled: Cell::new(0),
                 candidate: RefCell::default(),
-                held: RefCell::default(),
-                has_held: Event::default(),
+                leaving: RefCell::default(),
+                held: HeldRequests::new(freshness.clone()),
                 expected: Cell::new(0),
                 bridge: RefCell::default(),
                 retire_by_ms: Cell::new(None),
@@ -172,10 +163,10 @@ impl PoolSeat {
             return self.pool().submit(exchange, local_peer);
         }
         let limit = self.present.borrow().queue_length();
-        if renewing.freshness.held.load(Ordering::Relaxed) >= limit {
+        if renewing.freshness.held() >= limit {
             return Err(Reason::QueueFull);
         }
-        renewing.hold(Held { needed, exchange, local_peer });
+        renewing.held.add(Held { needed, exchange, local_peer });
         Ok(())
     }
 
@@ -184,14 +175,13 @@ impl PoolSeat {
         let Some(renewing) = &self.renewing else {
             return self.present.borrow().abandon(exchange);
         };
-        if renewing.forget(|held| Rc::ptr_eq(&held.exchange, exchange)) > 0 {
+        if !renewing.held.take(|held| Rc::ptr_eq(&held.exchange, exchange)).is_empty() {
             return exchange.abandon();
         }
         // It is in one of the pools, and the others do not know it.
-        let pools = renewing.pools.borrow().clone();
-        let pools = pools.borrow().clone();
         self.pool().abandon(exchange);
-        pools.iter().for_each(|pool| pool.abandon(exchange));
+        let leaving = renewing.leaving.borrow().clone();
+        leaving.iter().for_each(|pool| pool.abandon(exchange));
     }
 
     /// As [`Pool::expect_request`].
@@ -206,10 +196,10 @@ impl PoolSeat {
     pub fn retire(&self, drain_timeout_ms: u64) {
         if let Some(renewing) = &self.renewing {
             renewing.retire_by_ms.set(Some(now_ms() + drain_timeout_ms));
-            renewing.has_held.set();
+            renewing.held.wake();
             renewing.freshness.send(renewing.thread, Step::Retired);
             renewing.freshness.send(LEAD, Step::Retired);
-            if renewing.held.borrow().is_empty()
+            if renewing.held.is_empty()
                 && let Some(candidate) = renewing.candidate.take()
             {
                 candidate.retire(0);
@@ -254,22 +244,30 @@ impl PoolSeat {
             renewing.bridge.borrow_mut().push(candidate.expect_request());
         }
         old.retire(renewing.drain_timeout_ms);
+        self.leaving();
+        renewing.leaving.borrow_mut().push(old);
         renewing.pools.borrow().borrow_mut().retain(|pool| !pool.is_gone());
     }
 
     /// Submits the requests that need nothing newer.
     fn release(&self, renewing: &Renewing) {
         let settled = renewing.settled.get();
-        let (ready, waiting) =
-            renewing.held.take().into_iter().partition(|held| held.needed <= settled);
-        let ready: VecDeque<Held> = ready;
-        renewing.held.replace(waiting);
-        renewing.freshness.held.fetch_sub(ready.len(), Ordering::Relaxed);
-        for held in ready.into_iter().filter(|held| !held.exchange.has_ended()) {
+        for held in renewing.held.take(|held| held.needed <= settled) {
+            if held.exchange.has_ended() {
+                continue;
+            }
             if let Err(reason) = self.pool().submit(held.exchange.clone(), held.local_peer) {
                 held.exchange.finish(End::Failed(reason));
             }
         }
+    }
+
+    /// The number of pools that were replaced and have processes.
+    pub(super) fn leaving(&self) -> usize {
+        let Some(renewing) = &self.renewing else { return 0 };
+        let mut leaving = renewing.leaving.borrow_mut();
+        leaving.retain(|pool| !pool.is_gone());
+        leaving.len()
     }
 
     /// The pool that is being started.
@@ -282,50 +280,10 @@ impl PoolSeat {
     }
 }
 
-impl Renewing {
-    fn hold(&self, held: Held) {
-        self.held.borrow_mut().push_back(held);
-        self.freshness.held.fetch_add(1, Ordering::Relaxed);
-        self.has_held.set();
-    }
-
-    /// Removes held requests; returns how many.
-    fn forget(&self, is_meant: impl Fn(&Held) -> bool) -> usize {
-        let mut held = self.held.borrow_mut();
-        let before = held.len();
-        held.retain(|one| !is_meant(one));
-        let removed = before - held.len();
-        self.freshness.held.fetch_sub(removed, Ordering::Relaxed);
-        removed
-    }
-
-    /// Whether a server that ends, or has a new generation, needs this no more.
-    pub(super) fn is_over(&self) -> bool {
-        self.retire_by_ms.get().is_some() && self.held.borrow().is_empty()
-    }
-}
-
 /// Fails requests that were held for too long.
 async fn expire(seat: Rc<PoolSeat>) {
     let Some(renewing) = &seat.renewing else { return };
-    while !renewing.is_over() {
-        let timeout_ms = seat.pool().queue_timeout_ms();
-        let oldest_ms = renewing.held.borrow().front().map(|held| held.exchange.submitted_ms);
-        let Some(oldest_ms) = oldest_ms else {
-            renewing.has_held.wait().await;
-            continue;
-        };
-        outboard_reactor::sleep((oldest_ms + timeout_ms).saturating_sub(now_ms())).await;
-        let now_ms = now_ms();
-        let is_late = |held: &Held| now_ms >= held.exchange.submitted_ms.saturating_add(timeout_ms);
-        let late: Vec<_> = renewing
-            .held
-            .borrow()
-            .iter()
-            .filter(|held| is_late(held))
-            .map(|held| held.exchange.clone())
-            .collect();
-        renewing.forget(is_late);
-        late.iter().for_each(|exchange| exchange.finish(End::Failed(Reason::QueueTimeout)));
+    while renewing.retire_by_ms.get().is_none() || !renewing.held.is_empty() {
+        renewing.held.expire(seat.pool().queue_timeout_ms()).await;
     }
 }

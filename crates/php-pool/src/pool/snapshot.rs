@@ -25,6 +25,11 @@ impl Pool {
         self.settings.queue_timeout_ms
     }
 
+    /// The longest time of PHP's start.
+    pub(crate) fn start_timeout_ms(&self) -> u64 {
+        self.settings.start_timeout_ms
+    }
+
     /// Logs an event of the app.
     pub(crate) fn log_note(&self, level: Level, text: &str) {
         self.log(level, text);
@@ -67,7 +72,7 @@ impl Pool {
     }
 
     pub(super) fn snapshot_status(&self) -> Option<api::Snapshot> {
-        let is_current = self.phase.get() != Phase::Retiring;
+        let is_current = matches!(self.phase.get(), Phase::Starting | Phase::Serving);
         let freshness = self.freshness.borrow();
         freshness.as_ref().filter(|_| is_current).map(|freshness| freshness.status())
     }
