@@ -279,6 +279,7 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 		SG(request_info).request_uri = (char *) script;
 		outboard_time_limit_prepare();
 		if (php_request_startup() == SUCCESS) {
+			outboard_opcache_clock_find();
 			SG(request_info).no_headers = 1;
 			/* The boot has a request state, too: it may wait. */
 			outboard_request_state_startup();

@@ -59,7 +59,7 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
             ini.entry(name.to_owned()).or_insert_with(|| value.to_owned());
         }
     }
-    let mut settings = HostSettings {
+    Ok(HostSettings {
         app: app.name.clone(),
         document_root: app.root.clone(),
         sapi_name: if is_swoole { SAPI_NAME_OF_CLI } else { SAPI_NAME }.to_owned(),
@@ -79,11 +79,7 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
             address_space_bytes: php.rlimits.address_space_bytes,
         },
         worker: worker(&app.mode),
-    };
-    if settings.worker.as_ref().is_some_and(|script| script.isolation != Isolation::Reset) {
-        validate_always(&mut settings);
-    }
-    Ok(settings)
+    })
 }
 
 /// The settings of the host of an app's task workers.
@@ -107,16 +103,9 @@ pub(crate) fn of_tasks(app: &App, tasks: &config::Tasks) -> Result<HostSettings,
     Ok(settings)
 }
 
-/// OPcache's clock is that of the boot in all requests from a snapshot, so that the time since the last look at
-/// a script would never pass.
-fn validate_always(settings: &mut HostSettings) {
-    settings.fixed_ini.insert("opcache.revalidate_freq".to_owned(), "0".to_owned());
-}
-
 /// Has the host boot a script of classic mode with a request.
 pub(crate) fn run_snapshot(settings: &mut HostSettings, script: PathBuf, boot_request: Vec<u8>) {
     settings.fixed_ini.insert(FORCE_RESTART_TIMEOUT.to_owned(), "0".to_owned());
-    validate_always(settings);
     settings.worker = Some(WorkerScript {
         script,
         concurrency: 1,
