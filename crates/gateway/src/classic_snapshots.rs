@@ -19,8 +19,8 @@ use crate::pool_starter::PoolStarter;
 use outboard_admin_api::status as api;
 use outboard_log::{ErrorLog, Event, Level};
 use outboard_php_pool::freshness::Snapshots;
-use outboard_php_pool::freshness::seat::{PoolList, PoolSeat};
 use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
+use outboard_php_pool::renewal::seat::{PoolList, PoolSeat};
 use outboard_reactor::{MailboxReceiver, now_ms, spawn};
 use outboard_ring::control::RequestRead;
 use outboard_ring::request::{Field, RequestView, peek};
@@ -180,11 +180,11 @@ impl ClassicSnapshots {
         let starter = around.starter.clone();
         let start = move |shard: Shard| starter.start(settings.clone(), shard);
         let pool = start(shared.shards.place(around.index));
-        let (freshness, drain_ms) = (shared.freshness.clone(), around.drain_timeout_ms);
+        let (renewal, drain_ms) = (shared.renewal.clone(), around.drain_timeout_ms);
         if around.index == LEAD {
-            around.snapshots.add(&freshness);
+            around.snapshots.add(renewal.freshness());
         }
-        let seat = PoolSeat::renewed(pool.clone(), around.index, freshness, drain_ms, start);
+        let seat = PoolSeat::renewed(pool.clone(), around.index, renewal, drain_ms, start);
         self.lists.borrow().iter().for_each(|pools| {
             seat.list_pools_in(pools);
             pools.borrow_mut().push(pool.clone());

@@ -21,7 +21,7 @@ use outboard_http_server::{
 };
 use outboard_log::{Event as LogEvent, Level, Reason, Wall};
 use outboard_php_pool::RecentSlow;
-use outboard_php_pool::freshness::seat::PoolList;
+use outboard_php_pool::renewal::seat::PoolList;
 use outboard_reactor::Share;
 use outboard_stream_server::BoundDatagram;
 use outboard_supervisor::memory::machine_bytes;

@@ -9,6 +9,7 @@ mod latency;
 mod page;
 mod protobuf;
 mod rate_sharing;
+mod snapshots;
 mod text;
 mod upstreams;
 
@@ -253,31 +254,7 @@ fn pools(page: &mut Page, pools: &[Pool]) {
     }
     waits(page, pools);
     routes(page, pools);
-    snapshots(page, pools);
-}
-
-fn snapshots(page: &mut Page, pools: &[Pool]) {
-    let snapshots = pools
-        .iter()
-        .filter_map(|pool| Some(([("app", pool.app.clone())], pool.snapshot.as_ref()?)));
-    page.each(
-        &snapshots.collect::<Vec<_>>(),
-        &[
-            (
-                "outboard_php_snapshots_retired_total",
-                "Snapshots that were out of date.",
-                |snapshot| snapshot.retired,
-            ),
-            (
-                "outboard_php_snapshot_failures_total",
-                "Snapshots that could not be started.",
-                |snapshot| snapshot.failures,
-            ),
-            ("outboard_php_snapshot_held", "Requests that wait for a new snapshot.", |snapshot| {
-                snapshot.held
-            }),
-        ],
-    );
+    snapshots::write(page, pools);
 }
 
 fn waits(page: &mut Page, pools: &[Pool]) {

@@ -25,7 +25,7 @@ use outboard_http_server::Connection;
 use outboard_http_server::body_reader::{self, Received};
 use outboard_log::Reason;
 use outboard_php_pool::exchange::Exchange;
-use outboard_php_pool::freshness::seat::PoolSeat;
+use outboard_php_pool::renewal::seat::PoolSeat;
 use outboard_reactor::now_ms;
 use php_call::PhpCall;
 pub(crate) use relay::StartedResponse;

@@ -1,20 +1,16 @@
 //! [`Freshness`]: whether an app's snapshot is out of date: the memory of a booted script, of which its
 //! workers are forks. All threads of the server share it.
 //!
-//! Asked by the [`seat`] of each thread before every request; told of retirements by scripts, the admin socket
-//! and the [`file_watch`]. Retirements are numbered: a request needs a snapshot of at least the number that is
+//! Asked by the [seat](crate::renewal::seat) of each thread before every request. Scripts, the admin socket and the [`file_watch`]
+//! retire the snapshot. Retirements are numbered: a request needs a snapshot of at least the number that is
 //! [wanted](Freshness::wanted) when it begins. Invariants: retirements before a start has begun are one, so any
-//! number of them costs two starts at most; a retirement by a key counts for a start that has not told its keys
-//! yet.
+//! number of them costs two starts at most; a retirement by a key counts for a start that has not reported its
+//! keys yet.
 
 mod boots;
 mod cause;
-mod file_watch;
-mod held;
+pub(crate) mod file_watch;
 mod noise;
-mod pace;
-mod renewal;
-pub mod seat;
 mod snapshots;
 
 pub(crate) use boots::BootRead;
@@ -38,10 +34,10 @@ const NOTED_KEYS_MAX: usize = 1_000;
 pub struct Freshness {
     wanted: AtomicU64,
     /// Requests that wait for a snapshot, on all threads.
-    held: AtomicUsize,
+    pub(crate) held: AtomicUsize,
     state: Mutex<State>,
-    steps: Box<[MailboxSender<renewal::Step>]>,
-    receivers: Mutex<Vec<Option<MailboxReceiver<renewal::Step>>>>,
+    news: MailboxSender<()>,
+    receiver: Mutex<Option<MailboxReceiver<()>>>,
 }
 
 #[derive(Debug, Default)]
@@ -69,16 +65,21 @@ struct State {
 }
 
 impl Freshness {
-    /// For so many threads.
-    pub fn new(threads: usize) -> Arc<Self> {
-        let (steps, receivers): (Vec<_>, Vec<_>) = (0..threads.max(1)).map(|_| mailbox()).unzip();
+    /// Of a snapshot that is yet to be taken.
+    pub(crate) fn new() -> Arc<Self> {
+        let (news, receiver) = mailbox();
         Arc::new(Self {
             wanted: AtomicU64::new(0),
             held: AtomicUsize::new(0),
             state: Mutex::default(),
-            steps: steps.into(),
-            receivers: Mutex::new(receivers.into_iter().map(Some).collect()),
+            news,
+            receiver: Mutex::new(Some(receiver)),
         })
+    }
+
+    /// What wakes the thread that renews the snapshot; taken once.
+    pub(crate) fn news(&self) -> Option<MailboxReceiver<()>> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// The number of the snapshot that a request needs which begins now.
@@ -118,16 +119,18 @@ impl Freshness {
     pub(crate) fn check_ignored(&self) {
         let mut state = self.state();
         for path in state.noise.take_ended(now_ms()) {
-            let has_changed = state.current_read().and_then(|read| read.files.as_ref());
-            if has_changed.is_some_and(|files| files.has_changed(&path)) {
+            if state.current_files().is_some_and(|files| files.has_changed(&path)) {
                 self.file_changed(&mut state, path);
             }
         }
     }
 
-    /// Files whose states have changed, as found by comparing them.
-    pub(crate) fn files_differ(&self, path: PathBuf) {
-        self.file_changed(&mut self.state(), path);
+    /// A file of the pool has another state, as found by comparing it.
+    pub(crate) fn files_differ(&self, pool: u64, path: PathBuf) {
+        let mut state = self.state();
+        if state.current == Some(pool) {
+            self.file_changed(&mut state, path);
+        }
     }
 
     fn file_changed(&self, state: &mut State, path: PathBuf) {
@@ -146,7 +149,7 @@ impl Freshness {
         if state.pending.is_none() {
             state.retired += 1;
             self.wanted.fetch_add(1, Ordering::SeqCst);
-            self.send(LEAD, renewal::Step::Retired);
+            self.wake_lead();
         } else if matches!(cause, Cause::File(_)) || !matches!(state.pending, Some(Cause::File(_)))
         {
             return;
@@ -184,27 +187,14 @@ impl Freshness {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// False if the seat is gone, which needs none.
-    fn send(&self, thread: usize, step: renewal::Step) -> bool {
-        self.steps[thread].send(step).is_ok()
-    }
-
-    fn receiver(&self, thread: usize) -> Option<MailboxReceiver<renewal::Step>> {
-        let mut receivers = self.receivers.lock().unwrap_or_else(PoisonError::into_inner);
-        receivers.get_mut(thread)?.take()
-    }
-
-    fn threads(&self) -> usize {
-        self.steps.len()
-    }
-
-    /// The threads that do not lead.
-    fn others(&self) -> impl Iterator<Item = usize> + use<> {
-        LEAD + 1..self.threads()
+    /// Has the thread look that renews the snapshot.
+    pub(crate) fn wake_lead(&self) {
+        // At its end it needs no news.
+        let _ = self.news.send(());
     }
 
     /// Requests that wait for a snapshot.
-    fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 }
@@ -212,6 +202,10 @@ impl Freshness {
 impl State {
     fn current_read(&self) -> Option<&BootRead> {
         self.reads.get(&self.current?)
+    }
+
+    fn current_files(&self) -> Option<&FileWatch> {
+        self.current_read()?.files.as_ref()
     }
 
     fn depends_on(&self, key: &str) -> bool {
@@ -235,9 +229,6 @@ impl State {
         changed
     }
 }
-
-/// The thread that starts snapshots for all.
-const LEAD: usize = 0;
 
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ pub mod freshness;
 mod host_settings;
 pub mod pool;
 mod recent_slow;
+pub mod renewal;
 mod rings;
 mod sandbox;
 mod script_span;

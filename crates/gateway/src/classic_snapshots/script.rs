@@ -6,7 +6,7 @@
 use super::boot_frame;
 use super::fact::Fact;
 use super::threads::SharedSnapshot;
-use outboard_php_pool::freshness::seat::PoolSeat;
+use outboard_php_pool::renewal::seat::PoolSeat;
 use outboard_ring::control::RequestRead;
 use outboard_ring::request::RequestView;
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 //! Made with each configuration. The lead decides what boots; the others send it their wishes, and start their
 //! parts of a pool when it says so. Invariant: each thread receives all decisions in order.
 
-use outboard_php_pool::freshness::Freshness;
 use outboard_php_pool::pool::PoolShards;
+use outboard_php_pool::renewal::Renewal;
 use outboard_reactor::{MailboxReceiver, MailboxSender, mailbox};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,15 +53,15 @@ pub(super) struct SharedSnapshot {
     pub(super) title: String,
     pub(super) shards: Arc<PoolShards>,
     /// Whether what its boot has read has changed.
-    pub(super) freshness: Arc<Freshness>,
+    pub(super) renewal: Arc<Renewal>,
     used_ms: AtomicU64,
 }
 
 impl SharedSnapshot {
     pub(super) fn new(boot: Boot, title: String, threads: usize, now_ms: u64) -> Arc<Self> {
         let (shards, used_ms) = (PoolShards::new(threads), AtomicU64::new(now_ms));
-        let freshness = Freshness::new(threads);
-        Arc::new(Self { boot, title, shards, freshness, used_ms })
+        let renewal = Renewal::new(threads);
+        Arc::new(Self { boot, title, shards, renewal, used_ms })
     }
 
     /// A request is handled from it.

@@ -19,9 +19,9 @@ use crate::upgrade_link::UpgradeLink;
 use outboard_buffer::{Account, Memory};
 use outboard_config::{Config, Mode};
 use outboard_operations::{Entities, FetchOperations, Owner};
-use outboard_php_pool::freshness::seat::PoolSeat;
 use outboard_php_pool::pool::operations::Operations;
 use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
+use outboard_php_pool::renewal::seat::PoolSeat;
 use outboard_php_pool::tasks::journal::TaskJournal;
 use outboard_php_pool::tasks::{self, Tasks};
 use outboard_php_pool::{RecentSlow, Rings};
@@ -132,7 +132,7 @@ impl GenerationBuilder {
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::operations(operations, tasks);
             let operations = StreamOperations::before(operations, streams, number);
-            let (snapshots, freshness) = shared.snapshots(&app.name).clone();
+            let (snapshots, renewal) = shared.snapshots(&app.name).clone();
             opened.snapshots = snapshots.clone();
             let operations: Rc<dyn Operations> =
                 SnapshotOperations::before(operations, snapshots.clone());
@@ -163,7 +163,7 @@ impl GenerationBuilder {
             if settings.has_snapshot() {
                 let start = move |shard: Shard| starter.start(settings.clone(), shard);
                 let pool = opened.pool();
-                let seat = PoolSeat::renewed(pool, self.share.index, freshness, drain_ms, start);
+                let seat = PoolSeat::renewed(pool, self.share.index, renewal, drain_ms, start);
                 started.seats.borrow_mut().push(seat.clone());
                 opened.seat = seat;
             }

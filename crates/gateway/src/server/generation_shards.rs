@@ -11,8 +11,9 @@ use crate::logs::Sinks;
 use crate::upstreams::Upstreams;
 use outboard_config::Config;
 use outboard_log::SinkTarget;
-use outboard_php_pool::freshness::{Freshness, Snapshots};
+use outboard_php_pool::freshness::Snapshots;
 use outboard_php_pool::pool::PoolShards;
+use outboard_php_pool::renewal::Renewal;
 use outboard_upstream::{Account, ClientGroup};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(crate) struct GenerationShards {
     pools: HashMap<String, Arc<PoolShards>>,
     /// By app.
     snapshot_threads: HashMap<String, Arc<SnapshotThreads>>,
-    snapshots: HashMap<String, (Arc<Snapshots>, Arc<Freshness>)>,
+    snapshots: HashMap<String, (Arc<Snapshots>, Arc<Renewal>)>,
     /// By app; none on the lead's thread, which opens them.
     caches: HashMap<String, SharedCaches>,
     /// The limits of requests to other servers.
@@ -87,8 +88,8 @@ impl GenerationShards {
         &self.snapshot_threads[app]
     }
 
-    /// The snapshots of an app, and the state of that of its worker script.
-    pub(crate) fn snapshots(&self, app: &str) -> &(Arc<Snapshots>, Arc<Freshness>) {
+    /// The snapshots of an app, and the renewal of that of its worker script.
+    pub(crate) fn snapshots(&self, app: &str) -> &(Arc<Snapshots>, Arc<Renewal>) {
         &self.snapshots[app]
     }
 
@@ -98,8 +99,8 @@ impl GenerationShards {
     }
 }
 
-fn snapshots(threads: usize) -> (Arc<Snapshots>, Arc<Freshness>) {
-    let (snapshots, freshness) = (Arc::<Snapshots>::default(), Freshness::new(threads));
-    snapshots.add(&freshness);
-    (snapshots, freshness)
+fn snapshots(threads: usize) -> (Arc<Snapshots>, Arc<Renewal>) {
+    let (snapshots, renewal) = (Arc::<Snapshots>::default(), Renewal::new(threads));
+    snapshots.add(renewal.freshness());
+    (snapshots, renewal)
 }

@@ -63,7 +63,7 @@ fn files_are_listed_with_the_directories_of_their_paths() {
 }
 
 #[test]
-fn a_missing_file_is_listed_with_the_first_directory_that_is_missing() {
+fn a_missing_file_is_listed_with_its_first_missing_directory() {
     let directory = Directory::new("boot-missing");
     let mut boot = BootFiles::new(true);
     boot.record(Use::Misses, &directory.0.join("config/local/.env"));

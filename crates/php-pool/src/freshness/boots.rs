@@ -2,12 +2,13 @@
 //!
 //! Called by the lead's task, and by a pool whose zygote has reported.
 
-use super::file_watch::FileWatch;
-use super::{Cause, Freshness, LEAD, renewal};
+use super::file_watch::{FileWatch, SeenFile};
+use super::{Cause, Freshness};
 use outboard_reactor::now_ms;
 use rustix::fd::OwnedFd;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What the start of a script has read.
@@ -22,7 +23,56 @@ pub(crate) struct BootRead {
 }
 
 impl Freshness {
-    /// A pool has told what its start has read.
+    /// The pool that serves at first.
+    pub(crate) fn set_first(&self, pool: u64) {
+        self.state().current = Some(pool);
+    }
+
+    /// What the next start is for.
+    pub(crate) fn pending(&self) -> Option<Cause> {
+        self.state().pending.clone()
+    }
+
+    /// Whether the lead has something to do.
+    pub(crate) fn has_news(&self) -> bool {
+        let state = self.state();
+        let has_list = state.reads.values().any(|read| read.list.is_some());
+        state.pending.is_some() || has_list || state.noise.has_news()
+    }
+
+    /// A list of files that has to be watched, and its pool.
+    pub(crate) fn take_list(&self) -> Option<(u64, OwnedFd)> {
+        let mut state = self.state();
+        state.reads.iter_mut().find_map(|(pool, read)| Some((*pool, read.list.take()?)))
+    }
+
+    /// Readable when there are events of the present watch.
+    pub(crate) fn events(&self) -> Option<Arc<OwnedFd>> {
+        self.state().current_files()?.events().cloned()
+    }
+
+    /// The files that have to be compared, and their pool.
+    pub(crate) fn compared(&self) -> Option<(u64, Arc<[SeenFile]>)> {
+        let state = self.state();
+        Some((state.current?, state.current_files()?.compared().clone()))
+    }
+
+    /// When files are ignored no longer that change all the time.
+    pub(crate) fn ignored_until_ms(&self) -> Option<u64> {
+        self.state().noise.ends_ms()
+    }
+
+    /// Files that are ignored from now on.
+    pub(crate) fn take_ignored(&self) -> Vec<PathBuf> {
+        self.state().noise.take_news()
+    }
+
+    /// When a file has changed last, while that is noted.
+    pub(crate) fn last_file_change_ms(&self) -> u64 {
+        self.state().files_changed_ms.unwrap_or_default()
+    }
+
+    /// A pool has reported what its start has read.
     pub(crate) fn booted(&self, pool: u64, read: BootRead) {
         let mut state = self.state();
         let is_first = state.current == Some(pool) && !state.is_booting;
@@ -32,7 +82,7 @@ impl Freshness {
         if let Some(key) = outdated {
             self.raise(&mut state, Cause::Key(key));
         }
-        self.send(LEAD, renewal::Step::Watched);
+        self.wake_lead();
     }
 
     /// The files of a start are watched. One of them may have changed since it was read.

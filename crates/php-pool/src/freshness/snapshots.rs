@@ -1,7 +1,6 @@
 //! [`Snapshots`]: all snapshots of an app, of which a retirement may concern several.
 //!
-//! Shared by all threads. Whoever has snapshots taken adds the state of each; a state that nobody uses any more is
-//! forgotten.
+//! Shared by all threads. The state of each is added when it is made; one that is not used any more is forgotten.
 
 use super::{Cause, Freshness};
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -2,7 +2,7 @@ use super::*;
 
 /// One whose snapshot depends on `options`, and the number that is settled.
 fn taken() -> Arc<Freshness> {
-    let freshness = Freshness::new(1);
+    let freshness = Freshness::new();
     freshness.state().current = Some(1);
     freshness.booted(1, reading(&["options"]));
     freshness
@@ -79,7 +79,7 @@ fn more_keys_than_are_noted_retire_whatever_is_read() {
 #[test]
 fn without_a_snapshot_nothing_is_retired() {
     in_loop(|| {
-        let freshness = Freshness::new(1);
+        let freshness = Freshness::new();
         assert!(!freshness.retire(None, Cause::Administrator));
         assert_eq!(freshness.wanted(), 0);
         let snapshots = Snapshots::default();

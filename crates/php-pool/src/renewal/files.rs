@@ -2,7 +2,7 @@
 //!
 //! Called by the lead. Invariant: no start begins while files change, unless something else requires one.
 
-use super::Lead;
+use super::lead::Lead;
 use crate::freshness::Cause;
 use crate::freshness::file_watch::{FileWatch, first_differing};
 use outboard_log::Level;
@@ -22,11 +22,7 @@ impl Lead<'_> {
     /// Watches the files of starts that have been reported.
     pub(super) async fn watch_files(&self) {
         loop {
-            let next = {
-                let mut state = self.freshness().state();
-                state.reads.iter_mut().find_map(|(pool, read)| Some((*pool, read.list.take()?)))
-            };
-            let Some((pool, list)) = next else { return };
+            let Some((pool, list)) = self.freshness().take_list() else { return };
             match blocking(move || FileWatch::begin(list)).await {
                 Ok((files, changed)) => {
                     self.report_files(&files);
@@ -59,33 +55,20 @@ impl Lead<'_> {
 
     /// The events of the present watch, by a descriptor of its own.
     pub(super) fn events(&self) -> Option<Source> {
-        let events = {
-            let state = self.freshness().state();
-            let files = state.current_read()?.files.as_ref()?;
-            files.events()?.try_clone().ok()?
-        };
+        let events = self.freshness().events()?.try_clone().ok()?;
         Source::new(events, Interest::Read).ok()
     }
 
     pub(super) fn has_compared(&self) -> bool {
-        let state = self.freshness().state();
-        let files = state.current_read().and_then(|read| read.files.as_ref());
-        files.is_some_and(|files| !files.compared().is_empty())
+        self.freshness().compared().is_some_and(|(_, files)| !files.is_empty())
     }
 
     /// Compares files whose changes the kernel does not report.
     pub(super) async fn compare(&self) {
-        let (current, files) = {
-            let state = self.freshness().state();
-            let files = state.current_read().and_then(|read| read.files.as_ref());
-            let Some(files) = files else { return };
-            (state.current, files.compared().clone())
-        };
+        let Some((pool, files)) = self.freshness().compared() else { return };
         let differing = blocking(move || first_differing(&files)).await;
-        if let Some(path) = differing
-            && self.freshness().state().current == current
-        {
-            self.freshness().files_differ(path);
+        if let Some(path) = differing {
+            self.freshness().files_differ(pool, path);
         }
     }
 
@@ -122,11 +105,8 @@ impl Lead<'_> {
         let is_quiet = loop {
             sleep(QUIET_MS / 2).await;
             self.freshness().check_files();
-            let (last_ms, is_file) = {
-                let state = self.freshness().state();
-                let is_file = matches!(state.pending, Some(Cause::File(_)));
-                (state.files_changed_ms.unwrap_or_default(), is_file)
-            };
+            let last_ms = self.freshness().last_file_change_ms();
+            let is_file = matches!(self.freshness().pending(), Some(Cause::File(_)));
             if now_ms() >= last_ms + QUIET_MS || !is_file {
                 break true;
             }

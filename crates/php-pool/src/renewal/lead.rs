@@ -1,17 +1,16 @@
-//! The renewal of a retired snapshot: a pool is started on each thread, and all threads change to it together.
+//! [`Lead`]: decides when a retired snapshot is replaced, and has it done.
 //!
-//! One task per seat; that of the lead decides, and starts the first pool, whose zygote the others' are
-//! siblings of. Invariants: one start is under way at a time; after the first change of a file it waits until
-//! files have not changed for a moment; a start that fails changes nothing, and is tried again.
-
-mod files;
+//! The task of the first thread's seat. Invariants: one start is under way at a time; after the first change of a
+//! file it waits until files have not changed for a moment; a start that fails changes nothing, and is tried
+//! again.
 
 use super::pace::Pace;
 use super::seat::{PoolSeat, Renewing};
-use super::{Cause, Freshness, LEAD};
+use super::{Step, is_over, start};
+use crate::freshness::{Cause, Freshness};
 use crate::pool::PoolShards;
 use outboard_log::Level;
-use outboard_reactor::{MailboxReceiver, Source, now_ms, sleep, spawn, with_deadline};
+use outboard_reactor::{MailboxReceiver, Source, now_ms, sleep, with_deadline};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -33,69 +32,33 @@ const OUTDATED_MAX: u32 = 2;
 /// Pools that finish their requests while others have replaced them. With more, the next one waits.
 const LEAVING_MAX: usize = 8;
 
-/// What the tasks of the seats tell each other.
-#[derive(Debug)]
-pub(super) enum Step {
-    /// The snapshot was retired, or the seat.
-    Retired,
-    /// Other files are watched.
-    Watched,
-    /// To the others: start a pool.
-    Begin { attempt: u64, shards: Arc<PoolShards> },
-    /// To the lead: a pool is ready, or why it is not.
-    Ready { attempt: u64, outcome: Result<(), String> },
-    /// To the others: the snapshots up to this number are settled.
-    Settle { number: u64, has_succeeded: bool },
-}
-
-/// Follows the steps of the other threads until the seat is retired.
-pub(super) async fn follow(seat: Rc<PoolSeat>, steps: MailboxReceiver<Step>) {
-    let Some(renewing) = seat.renewing() else { return };
-    if renewing.thread == LEAD {
-        let (pace, attempts) = (RefCell::default(), Cell::new(0));
-        let lead =
-            Lead { seat: &seat, renewing, steps, pace, attempts, outdated_in_a_row: Cell::new(0) };
-        return lead.run().await;
-    }
-    while !is_over(renewing) {
-        match steps.next().await {
-            Step::Begin { attempt, shards } => {
-                let (seat, freshness) = (seat.clone(), renewing.freshness.clone());
-                spawn(async move {
-                    let outcome = start(&seat, &shards).await;
-                    freshness.send(LEAD, Step::Ready { attempt, outcome });
-                });
-            }
-            Step::Settle { number, has_succeeded } => seat.settle(number, has_succeeded),
-            Step::Retired | Step::Watched | Step::Ready { .. } => {}
-        }
-    }
-}
-
-/// Whether nothing needs a snapshot any more: the server ends or has a new generation, and no request is held on any
-/// thread.
-fn is_over(renewing: &Renewing) -> bool {
-    renewing.retire_by_ms.get().is_some() && renewing.freshness.held() == 0
-}
-
-/// Starts a pool on this thread.
-async fn start(seat: &PoolSeat, shards: &Arc<PoolShards>) -> Result<(), String> {
-    let Some(pool) = seat.prepare(shards) else { return Ok(()) };
-    pool.ready().await.map_err(|error| error.message)
-}
-
-struct Lead<'a> {
+/// See the module.
+pub(super) struct Lead<'a> {
     seat: &'a Rc<PoolSeat>,
     renewing: &'a Renewing,
     steps: MailboxReceiver<Step>,
+    news: MailboxReceiver<()>,
     pace: RefCell<Pace>,
     attempts: Cell<u64>,
     /// Starts that were out of date when they were complete.
     outdated_in_a_row: Cell<u32>,
 }
 
+impl<'a> Lead<'a> {
+    pub(super) fn new(
+        seat: &'a Rc<PoolSeat>,
+        renewing: &'a Renewing,
+        steps: MailboxReceiver<Step>,
+        news: MailboxReceiver<()>,
+    ) -> Self {
+        let (pace, attempts, outdated_in_a_row) = (RefCell::default(), Cell::new(0), Cell::new(0));
+        Self { seat, renewing, steps, news, pace, attempts, outdated_in_a_row }
+    }
+}
+
 impl Lead<'_> {
-    async fn run(&self) {
+    /// Until the seat is retired.
+    pub(super) async fn run(&self) {
         while let Some(cause) = self.next_cause().await {
             if matches!(cause, Cause::File(_)) && !self.are_files_complete().await {
                 continue;
@@ -103,16 +66,21 @@ impl Lead<'_> {
             self.wait_for_pace(&cause).await;
             self.renew(&cause).await;
         }
-        for thread in self.freshness().others() {
-            self.freshness().send(thread, Step::Retired);
-        }
+        self.tell_others(|| Step::Retired);
     }
 
-    fn freshness(&self) -> &Arc<Freshness> {
-        &self.renewing.freshness
+    pub(super) fn freshness(&self) -> &Arc<Freshness> {
+        self.renewing.freshness()
     }
 
-    fn is_over(&self) -> bool {
+    /// False if one of them is gone.
+    fn tell_others(&self, step: impl Fn() -> Step) -> bool {
+        let shared = &self.renewing.shared;
+        // All get it, even if one of them does not.
+        shared.others().filter(|thread| !shared.send(*thread, step())).count() == 0
+    }
+
+    pub(super) fn is_over(&self) -> bool {
         is_over(self.renewing)
     }
 
@@ -125,7 +93,7 @@ impl Lead<'_> {
             while !self.has_news() {
                 let retry_ms = self.pace.borrow().retry_ms();
                 let compare_ms = self.has_compared().then(|| now_ms() + COMPARE_MS);
-                let ignored_ms = self.freshness().state().noise.ends_ms();
+                let ignored_ms = self.freshness().ignored_until_ms();
                 let until_ms = retry_ms.into_iter().chain(compare_ms).chain(ignored_ms).min();
                 let until_ms = until_ms.unwrap_or(u64::MAX);
                 if with_deadline(until_ms, self.woken(events.as_ref())).await.is_ok() {
@@ -140,7 +108,7 @@ impl Lead<'_> {
             if self.is_over() {
                 return None;
             }
-            if let Some(cause) = self.freshness().state().pending.clone() {
+            if let Some(cause) = self.freshness().pending() {
                 return Some(cause);
             }
         }
@@ -148,17 +116,14 @@ impl Lead<'_> {
 
     /// Whether there is something to be done.
     fn has_news(&self) -> bool {
-        let state = self.freshness().state();
-        let has_list = state.reads.values().any(|read| read.list.is_some());
-        let has_news = state.pending.is_some() || has_list || state.noise.has_news();
-        drop(state);
-        has_news || self.is_over()
+        self.freshness().has_news() || self.is_over()
     }
 
     /// Waits for a step or for events of files, which are handled.
     async fn woken(&self, events: Option<&Source>) {
         let has_events = poll_fn(|context| {
-            if self.steps.poll_next(context).is_ready() {
+            let step = self.steps.poll_next(context).map(drop);
+            if step.is_ready() || self.news.poll_next(context).is_ready() {
                 return Poll::Ready(false);
             }
             events.map_or(Poll::Pending, Source::poll_readable).map(|()| true)
@@ -225,13 +190,10 @@ impl Lead<'_> {
     }
 
     async fn start_all(&self) -> Result<(), String> {
-        let freshness = self.freshness();
-        let shards = PoolShards::new(freshness.threads());
+        let shards = PoolShards::new(self.renewing.shared.threads());
         self.attempts.update(|attempt| attempt + 1);
         let attempt = self.attempts.get();
-        let are_told = freshness
-            .others()
-            .all(|thread| freshness.send(thread, Step::Begin { attempt, shards: shards.clone() }));
+        let are_told = self.tell_others(|| Step::Begin { attempt, shards: shards.clone() });
         let outcome = match are_told {
             true => self.all_ready(attempt, &shards).await,
             false => Err("a thread of the server has ended".to_owned()),
@@ -245,9 +207,9 @@ impl Lead<'_> {
     /// Waits until the pools of all threads are ready.
     async fn all_ready(&self, attempt: u64, shards: &Arc<PoolShards>) -> Result<(), String> {
         start(self.seat, shards).await?;
-        // The first one has told by now what is to be known of the others' time.
+        // Theirs are forks of the first one, which has booted.
         let until_ms = now_ms() + self.seat.pool().start_timeout_ms();
-        let mut missing = self.freshness().others().count();
+        let mut missing = self.renewing.shared.others().count();
         while missing > 0 {
             let step = with_deadline(until_ms, self.steps.next()).await;
             match step.map_err(|_| "a thread of the server does not respond")? {
@@ -261,17 +223,14 @@ impl Lead<'_> {
         Ok(())
     }
 
-    fn settle(&self, number: u64, has_succeeded: bool) {
-        let freshness = self.freshness();
-        for thread in freshness.others() {
-            freshness.send(thread, Step::Settle { number, has_succeeded });
-        }
+    pub(super) fn settle(&self, number: u64, has_succeeded: bool) {
+        self.tell_others(|| Step::Settle { number, has_succeeded });
         self.seat.settle(number, has_succeeded);
     }
 
     /// Logs what is to be known of the watch.
     fn report(&self) {
-        let news = self.freshness().state().noise.take_news();
+        let news = self.freshness().take_ignored();
         for path in news {
             let text = format!(
                 "{} changes all the time, although the start of the script reads it: for ten minutes it retires \
@@ -282,7 +241,7 @@ impl Lead<'_> {
         }
     }
 
-    fn log(&self, level: Level, text: &str) {
+    pub(super) fn log(&self, level: Level, text: &str) {
         self.seat.pool().log_note(level, text);
     }
 }

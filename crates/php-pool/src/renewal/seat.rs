@@ -7,9 +7,9 @@
 //! goes on serving; a pool that is replaced finishes the requests that it has.
 
 use super::held::{Held, HeldRequests};
-use super::renewal::{self, Step};
-use super::{Freshness, LEAD};
+use super::{LEAD, Renewal, Step, follow};
 use crate::exchange::{End, Exchange};
+use crate::freshness::Freshness;
 use crate::pool::{PendingRequest, Pool, PoolShards, Shard};
 use outboard_log::Reason;
 use outboard_reactor::{now_ms, spawn};
@@ -35,7 +35,7 @@ pub struct PoolSeat {
 
 /// What a seat has whose pool is replaced.
 pub(super) struct Renewing {
-    pub(super) freshness: Arc<Freshness>,
+    pub(super) shared: Arc<Renewal>,
     pub(super) thread: usize,
     start: StartPool,
     pools: RefCell<PoolList>,
@@ -51,6 +51,12 @@ pub(super) struct Renewing {
     bridge: RefCell<Vec<PendingRequest>>,
     /// When all processes have to end.
     pub(super) retire_by_ms: Cell<Option<u64>>,
+}
+
+impl Renewing {
+    pub(super) fn freshness(&self) -> &Arc<Freshness> {
+        self.shared.freshness()
+    }
 }
 
 impl fmt::Debug for Renewing {
@@ -87,18 +93,19 @@ impl PoolSeat {
     pub fn renewed(
         pool: Rc<Pool>,
         thread: usize,
-        freshness: Arc<Freshness>,
+        shared: Arc<Renewal>,
         drain_timeout_ms: u64,
         start: impl Fn(Shard) -> Rc<Pool> + 'static,
     ) -> Rc<Self> {
+        let freshness = shared.freshness();
         pool.set_freshness(freshness.clone());
         if thread == LEAD {
-            freshness.state().current = Some(pool.id());
+            freshness.set_first(pool.id());
         }
         let seat = Rc::new(Self {
             present: RefCell::new(pool),
             renewing: Some(Renewing {
-                freshness: freshness.clone(),
+                shared: shared.clone(),
                 thread,
                 start: Box::new(start),
                 pools: RefCell::default(),
@@ -112,8 +119,8 @@ impl PoolSeat {
                 retire_by_ms: Cell::new(None),
             }),
         });
-        if let Some(steps) = freshness.receiver(thread) {
-            spawn(renewal::follow(seat.clone(), steps));
+        if let Some(steps) = shared.receiver(thread) {
+            spawn(follow(seat.clone(), steps));
             spawn(expire(seat.clone()));
         }
         seat
@@ -126,14 +133,14 @@ impl PoolSeat {
 
     /// The state that all threads share, if its pool is replaced.
     pub fn freshness(&self) -> Option<&Arc<Freshness>> {
-        self.renewing.as_ref().map(|renewing| &renewing.freshness)
+        self.renewing.as_ref().map(Renewing::freshness)
     }
 
     /// Whether its pool serves, and from a snapshot of what is there now. A snapshot whose successor has failed
     /// is out of date.
     pub fn is_up_to_date(&self) -> bool {
         let is_fresh = self.renewing.as_ref().is_none_or(|renewing| {
-            let freshness = &renewing.freshness;
+            let freshness = renewing.freshness();
             freshness.wanted() <= renewing.settled.get() && !freshness.has_failed()
         });
         is_fresh && self.present.borrow().is_serving()
@@ -158,12 +165,12 @@ impl PoolSeat {
         let Some(renewing) = &self.renewing else {
             return self.present.borrow().submit(exchange, local_peer);
         };
-        let needed = renewing.freshness.wanted();
+        let needed = renewing.freshness().wanted();
         if needed <= renewing.settled.get() {
             return self.pool().submit(exchange, local_peer);
         }
         let limit = self.present.borrow().queue_length();
-        if renewing.freshness.held() >= limit {
+        if renewing.freshness().held() >= limit {
             return Err(Reason::QueueFull);
         }
         renewing.held.add(Held { needed, exchange, local_peer });
@@ -197,8 +204,8 @@ impl PoolSeat {
         if let Some(renewing) = &self.renewing {
             renewing.retire_by_ms.set(Some(now_ms() + drain_timeout_ms));
             renewing.held.wake();
-            renewing.freshness.send(renewing.thread, Step::Retired);
-            renewing.freshness.send(LEAD, Step::Retired);
+            renewing.shared.send(renewing.thread, Step::Retired);
+            renewing.freshness().wake_lead();
             if renewing.held.is_empty()
                 && let Some(candidate) = renewing.candidate.take()
             {
@@ -212,7 +219,7 @@ impl PoolSeat {
     pub(super) fn prepare(&self, shards: &Arc<PoolShards>) -> Option<Rc<Pool>> {
         let renewing = self.renewing.as_ref()?;
         let pool = (renewing.start)(shards.place(renewing.thread));
-        pool.set_freshness(renewing.freshness.clone());
+        pool.set_freshness(renewing.freshness().clone());
         renewing.pools.borrow().borrow_mut().push(pool.clone());
         if let Some(earlier) = renewing.candidate.replace(Some(pool.clone())) {
             earlier.retire(0);

@@ -2,8 +2,8 @@
 //!
 //! Owned by the seat. Invariant: the freshness counts them for all threads.
 
-use super::Freshness;
 use crate::exchange::{End, Exchange};
+use crate::freshness::Freshness;
 use outboard_log::Reason;
 use outboard_reactor::{Event, now_ms, sleep};
 use std::cell::RefCell;
