@@ -105,6 +105,12 @@ fn a_script_that_cannot_be_booted_once_is_handled_as_before() {
         site.client().get(script).expect(200);
         assert_eq!(snapshots(&site, script)["snapshots"], 0);
     }
+    boot(&site, &to("a.test", "/"));
+    let doctor = site.command("doctor", &["snapshots"]);
+    let said = String::from_utf8_lossy(&doctor.stdout);
+    assert_eq!(doctor.status.code(), Some(1), "{said}");
+    assert!(said.contains("site /printed.php: no snapshot: the script has printed"), "{said}");
+    assert!(said.contains("index.php:4 reads $_COOKIE['lang']"), "{said}");
 }
 
 #[test]

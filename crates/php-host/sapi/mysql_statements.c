@@ -111,13 +111,6 @@ static enum_func_status execute_again(MYSQLND_STMT *const stmt)
 	return status;
 }
 
-static enum_func_status send_execute_again(MYSQLND_STMT *const stmt, const enum_mysqlnd_send_execute_type type,
-	zval *read_cb, zval *err_cb)
-{
-	note_execution(stmt);
-	return prepare_again(stmt) ? methods.send_execute(stmt, type, read_cb, err_cb) : fail(stmt);
-}
-
 static enum_func_status send_long_data_again(MYSQLND_STMT *const stmt, unsigned int number, const char *const data,
 	zend_ulong len)
 {
@@ -158,7 +151,6 @@ void outboard_mysql_statements_startup(struct st_mnd_stmt_xetters *setters)
 	methods = *table;
 	table->prepare = prepare_noted;
 	table->execute = execute_again;
-	table->send_execute = send_execute_again;
 	table->send_long_data = send_long_data_again;
 	table->reset = reset_unless_stale;
 	table->dtor = close_unless_stale;

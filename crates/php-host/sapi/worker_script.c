@@ -30,6 +30,9 @@ void outboard_begin_handling(void)
 	outboard_boot_files_end();
 	outboard_request_state_end_boot();
 	outboard_reset_baseline();
+	if (outboard_rs_is_forking(outboard_events)) {
+		outboard_one_shot_prepare();
+	}
 	outboard_connections_close();
 	outboard_rewind_mark();
 	if (outboard_rs_snapshot(outboard_events)) {
