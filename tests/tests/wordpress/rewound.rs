@@ -10,6 +10,19 @@ const PLUGIN: &str = include_str!("../../../php/drop-ins/wordpress/outboard-snap
 /// The `server_name` of the reference.
 const HOST: &str = "127.0.0.1";
 
+/// A plugin that reads a cookie when it is loaded, and has a session.
+const READER: &str = r#"<?php
+$color = $_COOKIE['e2e_color'] ?? 'none';
+add_action('wp_head', function () use ($color) { echo "<!-- color $color -->\n"; });
+add_action('init', function () {
+    if (isset($_COOKIE['e2e_session'])) {
+        session_start();
+        $_SESSION['visits'] = ($_SESSION['visits'] ?? 0) + 1;
+        header('X-Visits: ' . $_SESSION['visits']);
+    }
+});
+"#;
+
 /// A fixed name: the boot has no request that would have one.
 fn lines(point: &str) -> String {
     format!(
@@ -69,6 +82,7 @@ fn wordpress_with_the_plugin_is_the_same_in_classic_mode() {
     let [reference, subject] = ["wp_reference", "wp_subject"].map(|name| {
         let site = WordPress::prepare(&database, name);
         site.docroot().put("wp-content/mu-plugins/outboard-snapshot.php", PLUGIN);
+        site.docroot().put("wp-content/mu-plugins/reader.php", READER);
         site
     });
     let pair = Pair::with(&reference.app(), &subject.app().verified()).scrubbed(WordPress::scrub());
@@ -80,6 +94,22 @@ fn wordpress_with_the_plugin_is_the_same_in_classic_mode() {
     let [guest, mut admin] = [sites.pair.visit(), sites.pair.visit()];
     the_administrator_logs_in(&mut admin);
     public.again(&mut [guest, admin], 400);
+    what_a_plugin_has_read_is_the_clients_own(&sites.pair);
+}
+
+fn what_a_plugin_has_read_is_the_clients_own(pair: &Pair) {
+    for number in 1..=10 {
+        for color in ["red", "blue"] {
+            let request = Request::get("/").header("Cookie", &format!("e2e_color={color}"));
+            pair.same(&request).expect(200).holding(&format!("<!-- color {color} -->"));
+        }
+        pair.same(&Request::get("/")).expect(200).holding("<!-- color none -->");
+        for visitor in ["anna", "ben"] {
+            let cookies = format!("e2e_session=1; PHPSESSID={visitor}");
+            let page = pair.same(&Request::get("/").header("Cookie", &cookies)).expect(200);
+            assert_eq!(page.header("x-visits"), Some(number.to_string().as_str()), "{visitor}");
+        }
+    }
 }
 
 /// All requests for pages, with queries and bodies, from the snapshot; the other scripts from a server in classic
