@@ -275,9 +275,9 @@ fn sanitize(build: &mut cc::Build, checks: &str) {
     }
 }
 
-/// The functions of the C library and of libpq that this program replaces for PHP and its libraries
-/// (waiting*.c, popen.c, opcache_users.c, mapping_changes.c, pgsql_connections.c, renewed_sockets.c).
-const EXPORTED: [&str; 46] = [
+/// The functions of the C library and of libpq that this program replaces for PHP and its libraries (waiting*.c,
+/// popen.c, opcache_users.c, mapping_changes.c, process_calls.c, pgsql_connections.c, renewed_sockets.c).
+const EXPORTED: &[&str] = &[
     "poll",
     "__poll_chk",
     "select",
@@ -324,6 +324,46 @@ const EXPORTED: [&str; 46] = [
     "PQsendQueryParams",
     "PQsendPrepare",
     "PQsendQueryPrepared",
+    "setuid",
+    "seteuid",
+    "setreuid",
+    "setresuid",
+    "setgid",
+    "setegid",
+    "setregid",
+    "setresgid",
+    "setgroups",
+    "initgroups",
+    "setfsuid",
+    "setfsgid",
+    "setsid",
+    "setpgid",
+    "setpgrp",
+    "chroot",
+    "unshare",
+    "setns",
+    "capset",
+    "mlock",
+    "mlock2",
+    "mlockall",
+    "sched_setscheduler",
+    "sched_setparam",
+    "sched_setaffinity",
+    "timer_create",
+    "personality",
+    "prctl",
+    "sigaction",
+    "signal",
+    "setitimer",
+    "alarm",
+    "ualarm",
+    "setrlimit",
+    "setrlimit64",
+    "prlimit",
+    "prlimit64",
+    "setpriority",
+    "nice",
+    "semop",
 ];
 
 fn link(php: &PhpConfig) {

@@ -1,6 +1,6 @@
 //! A reference and a subject with the same application, and what may differ between their answers.
 
-use crate::{App, Client, Form, FpmStack, Request, Response, Scrub, Server, Site};
+use crate::{App, Client, Form, FpmStack, Request, Response, Scrub, Server, Site, eventually};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -92,6 +92,16 @@ impl Pair {
             }
         };
         Visit { pair: self, reference: client(&*self.reference), subject: client(&*self.subject) }
+    }
+
+    /// Requests this until the response comes from a snapshot, for which the application boots meanwhile.
+    #[track_caller]
+    pub fn await_snapshot(&self, target: &str) {
+        let mut visit = self.visit();
+        eventually("pages come from the snapshot", || {
+            visit.same(&Request::get(target));
+            self.subject.rewinds() > 0
+        });
     }
 
     /// What differs between two answers, or nothing.

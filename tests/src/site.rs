@@ -94,10 +94,15 @@ impl App {
     /// with the snapshot. php-fpm serves the application as ever.
     pub fn rewound(mut self, script: &str) -> App {
         self.rewound = Some(self.root.join(script));
+        self.verified()
+    }
+
+    /// Has each rewind compared with the snapshot, for an application in classic mode that takes one.
+    pub fn verified(self) -> App {
         self.env("OUTBOARD_VERIFY_REWIND", "1")
     }
 
-    /// The same for an application that is not to be changed: it boots nothing, and a rewind undoes all that any
+    /// [`App::rewound`] for an application that is not to be changed: it boots nothing, and a rewind undoes all that any
     /// script of it does.
     pub fn rewound_entirely(self) -> App {
         self.rewound(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/rewound/any.php"))

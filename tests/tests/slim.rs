@@ -11,18 +11,28 @@ fn slim_works_as_under_php_fpm() {
 }
 
 /// Only the last line of the front controller is below the snapshot.
-#[test]
-fn slim_rewound_before_its_run_is_the_same() {
+fn works_rewound(serve: impl Fn(App) -> App) {
     let docroots = [Docroot::of("slim"), Docroot::of("slim")];
     let front = std::fs::read_to_string(docroots[1].path().join("public/index.php")).unwrap();
     let (boot, _) = front.split_once("$app->run();").expect("the front controller ends with it");
     docroots[1].put("public/index.php", format!("{boot}Outboard\\snapshot();\n$app->run();\n"));
     let [reference, subject] =
         docroots.each_ref().map(|docroot| App::at(docroot.path().join("public")));
-    let pair = Pair::with(&reference, &subject.rewound("index.php"));
+    let pair = Pair::with(&reference, &serve(subject));
+    pair.await_snapshot("/");
     for _ in 0..3 {
         goes_through(&pair).again(&mut [pair.visit()], 200);
     }
+}
+
+#[test]
+fn slim_rewound_before_its_run_is_the_same() {
+    works_rewound(|app| app.rewound("index.php"));
+}
+
+#[test]
+fn slim_in_classic_mode_with_a_snapshot_is_the_same() {
+    works_rewound(App::verified);
 }
 
 fn goes_through(pair: &Pair) -> Visited {

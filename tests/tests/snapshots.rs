@@ -4,7 +4,10 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{Configured, Docroot, Process, Request, eventually};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 fn serving(keys: &str) -> Configured {
     serving_with_threads(1, keys)
@@ -102,6 +105,12 @@ fn a_script_that_cannot_be_booted_once_is_handled_as_before() {
         site.client().get(script).expect(200);
         assert_eq!(snapshots(&site, script)["snapshots"], 0);
     }
+    boot(&site, &to("a.test", "/"));
+    let doctor = site.command("doctor", &["snapshots"]);
+    let said = String::from_utf8_lossy(&doctor.stdout);
+    assert_eq!(doctor.status.code(), Some(1), "{said}");
+    assert!(said.contains("site /printed.php: no snapshot: the script has printed"), "{said}");
+    assert!(said.contains("index.php:4 reads $_COOKIE['lang']"), "{said}");
 }
 
 #[test]
@@ -183,4 +192,34 @@ fn snapshots_can_be_turned_off() {
         assert_eq!(ask(&site, &to("a.test", "/"))["is_snapshot"], false);
     }
     assert_eq!(site.status()["snapshots"].as_array().map(Vec::len), Some(0));
+}
+
+/// With the settings of opcache that PHP has by itself; the files are older than what it takes for unfinished.
+#[test]
+fn files_below_the_snapshot_are_stored_and_seen_when_they_change() {
+    let script = "<?php $boot = getmypid(); Outboard\\snapshot(); $part = require __DIR__ . '/below.php';\n\
+                  echo json_encode(['part' => $part, 'is_snapshot' => $boot !== getmypid(),\n\
+                  'stored' => opcache_is_script_cached(__DIR__ . '/below.php')]);";
+    let docroot = Docroot::of("snapshots");
+    let old = SystemTime::now() - Duration::from_secs(60);
+    let put = |root: &Path, name: &str, text: &str, time: SystemTime| {
+        let path = root.join(name);
+        std::fs::write(&path, text).unwrap();
+        File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    };
+    put(docroot.path(), "below.php", "<?php return 1;", old);
+    docroot.put("stored.php", script);
+    let text =
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n";
+    let site = Configured::start(docroot, text);
+    let request = Request::get("/stored.php");
+    eventually("a snapshot handles the request", || ask(&site, &request)["is_snapshot"] == true);
+    let expected = |part: u32| json!({"part": part, "is_snapshot": true, "stored": true});
+    assert_eq!(ask(&site, &request), expected(1));
+    put(site.root(), "below.php", "<?php return 2;", old + Duration::from_secs(5));
+    // OPcache looks every two seconds.
+    eventually("the change is seen", || ask(&site, &request) == expected(2));
+    // Newer than the boot: stored once it is two seconds old.
+    put(site.root(), "below.php", "<?php return 3;", SystemTime::now());
+    eventually("the new file is stored", || ask(&site, &request) == expected(3));
 }

@@ -39,14 +39,15 @@ fn symfony_works_as_under_php_fpm() {
 }
 
 /// The steps, and the pages again in random order, with these lines above the request in the front controller.
-fn works_rewound(boot: &str) {
+fn works_rewound(boot: &str, serve: impl Fn(App) -> App) {
     let docroots = [Docroot::of("symfony"), Docroot::of("symfony")];
     let front = std::fs::read_to_string(docroots[1].path().join("public/index.php")).unwrap();
     let request = "$request = Request::createFromGlobals();";
     assert!(front.contains(request));
     docroots[1].put("public/index.php", front.replace(request, &format!("{boot}\n{request}")));
     let [reference, subject] = applications(&docroots);
-    let pair = start(&reference, &subject.rewound("index.php"));
+    let pair = start(&reference, &serve(subject));
+    pair.await_snapshot("/");
     for _ in 0..3 {
         goes_through(&pair).again(&mut [pair.visit()], 200);
     }
@@ -54,12 +55,18 @@ fn works_rewound(boot: &str) {
 
 #[test]
 fn symfony_rewound_after_its_boot_is_the_same() {
-    works_rewound("$kernel->boot(); Outboard\\snapshot();");
+    works_rewound("$kernel->boot(); Outboard\\snapshot();", |app| app.rewound("index.php"));
 }
 
 #[test]
 fn symfony_rewound_after_a_first_page_is_the_same() {
-    works_rewound("$kernel->handle(Request::create('/')); Outboard\\snapshot();");
+    let boot = "$kernel->handle(Request::create('/')); Outboard\\snapshot();";
+    works_rewound(boot, |app| app.rewound("index.php"));
+}
+
+#[test]
+fn symfony_in_classic_mode_with_a_snapshot_is_the_same() {
+    works_rewound("$kernel->boot(); Outboard\\snapshot();", App::verified);
 }
 
 fn every_page_is_the_same(pair: &Pair) -> Visited {

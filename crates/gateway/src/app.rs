@@ -3,7 +3,7 @@
 //! Created with a generation; its requests share it until the last one has ended.
 
 use crate::access::RateLimits;
-use crate::classic_snapshots::ClassicSnapshots;
+use crate::classic_snapshots::{self, ClassicSnapshots};
 use crate::file_compressor::FileCompressor;
 use crate::latencies::{Kind, Latencies};
 use crate::logs::Logs;
@@ -130,9 +130,21 @@ impl App {
         snapshot.unwrap_or_else(|| self.seat.clone())
     }
 
-    /// The scripts that call `Outboard\snapshot()`.
+    /// The scripts that take a snapshot.
     pub(crate) fn snapshot_status(&self) -> Vec<SnapshotScript> {
-        self.classic_snapshots.as_ref().map_or_else(Vec::new, |snapshots| snapshots.status())
+        let classic = self.classic_snapshots.as_ref();
+        let mut scripts = classic.map_or_else(Vec::new, |snapshots| snapshots.status());
+        let name = self.worker_script.as_deref().unwrap_or_default();
+        scripts.extend(self.pool().request_reads().filter(|_| self.pool().takes_snapshots()).map(
+            |reads| SnapshotScript {
+                app: self.config.name.clone(),
+                script: String::from_utf8_lossy(name).into_owned(),
+                snapshots: 1,
+                refused_because: None,
+                reads: classic_snapshots::api_reads(&reads),
+            },
+        ));
+        scripts
     }
 
     /// Continues to count where an app of an earlier generation ended.

@@ -286,7 +286,7 @@ impl ClassicSnapshots {
                     .filter(|one| one.seat.pool().is_serving())
                     .count(),
                 refused_because: script.refusal.as_ref().map(|refusal| refusal.why.clone()),
-                reads: script.reads().into_iter().map(api_read).collect(),
+                reads: api_reads(&script.reads()),
             })
             .collect();
         all.sort_by(|a, b| a.script.cmp(&b.script));
@@ -306,8 +306,14 @@ async fn follow(snapshots: Weak<ClassicSnapshots>, receiver: MailboxReceiver<Mes
     }
 }
 
-fn api_read(read: RequestRead) -> api::RequestRead {
-    api::RequestRead { name: read.name, file: read.file, line: read.line }
+/// For the admin API.
+pub(crate) fn api_reads(reads: &[RequestRead]) -> Vec<api::RequestRead> {
+    let read = |read: &RequestRead| api::RequestRead {
+        name: read.name.clone(),
+        file: read.file.clone(),
+        line: read.line,
+    };
+    reads.iter().map(read).collect()
 }
 
 /// `$_SERVER['HTTP_HOST'] (wp-config.php:12)`

@@ -326,6 +326,11 @@ pub(crate) enum DoctorCommand {
     /// constants, handlers, ini values, environment, open resources. Exit code 0: no state was
     /// left, 1: state was left, or a request failed, 2: an error in arguments or configuration.
     State(StateArguments),
+    /// Name what scripts read of a request before Outboard\snapshot(), with file and line.
+    ///
+    /// Asks a running server. A request is handled from a snapshot if it agrees with what was read. Exit code
+    /// 0: all scripts that ask for a snapshot have one, 1: one has none, for the reason that is printed.
+    Snapshots(AdminArguments),
 }
 
 #[derive(Debug, Args)]

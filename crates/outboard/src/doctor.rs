@@ -1,4 +1,5 @@
-//! `outboard doctor state`: runs an application's requests twice and reports the state they left.
+//! `outboard doctor state`: runs an application's requests twice and reports the state they left; and
+//! `outboard doctor snapshots`.
 //!
 //! The PHP host records the state that each request finds (`sapi/doctor.c`); [`findings`]
 //! compares. Invariants: one worker handles all requests, in order; nothing of the server stays
@@ -7,6 +8,7 @@
 mod app;
 mod findings;
 mod report;
+mod snapshots;
 
 use crate::cli::{DoctorArguments, DoctorCommand, StateArguments};
 use crate::php_hosts;
@@ -16,7 +18,10 @@ use findings::Finding;
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &DoctorArguments, terminal: &Terminal) -> ExitCode {
-    let DoctorCommand::State(state) = &arguments.command;
+    let state = match &arguments.command {
+        DoctorCommand::State(state) => state,
+        DoctorCommand::Snapshots(admin) => return snapshots::run(admin, terminal),
+    };
     match examine(state) {
         Ok(examined) => report(state, &examined, terminal),
         Err(Failure::User(message)) => terminal.fail(&message, 2),
@@ -43,8 +48,8 @@ fn examine(arguments: &StateArguments) -> Result<Outcome, Failure> {
     let host = arguments.php_host.clone().unwrap_or_else(php_hosts::default);
     let config = app::config(arguments.dir.as_deref(), arguments.config.as_deref())?;
     let Examined { report, log, statuses } = app::examine(config, host, &requests)?;
-    let snapshots = report::snapshots(&report);
-    let found = findings::compare(&snapshots, requests.len()).ok_or_else(|| {
+    let found = report::snapshots(&report);
+    let found = findings::compare(&found, requests.len()).ok_or_else(|| {
         Failure::Server("the worker did not report its state: it did not respond".into())
     })?;
     let is_wanted = |finding: &Finding| {

@@ -108,6 +108,7 @@ void outboard_protected_call(void (*step)(void *arg), void *arg, outboard_reques
 void outboard_call_php(zval *callback, outboard_request_state *state);
 
 /* one_shot.c */
+void outboard_one_shot_prepare(void);
 void outboard_one_shot_begin(void);
 void outboard_one_shot_pin_resources(void);
 void outboard_one_shot_end(void);

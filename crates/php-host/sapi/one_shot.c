@@ -15,18 +15,52 @@
 static uint32_t first_object;
 static zend_long first_resource;
 
+/* Those of the boot's objects that own more than properties, by handle. */
+static uint32_t *with_storage;
+static uint32_t with_storage_count;
+static uint32_t prepared_top;
+
+/* Whether it owns more than properties: a connection, a file, an archive. */
+static bool has_storage(const zend_object *object)
+{
+	return object->handlers->free_obj != zend_object_std_dtor && object->ce != zend_ce_closure;
+}
+
+static bool has_destructor(const zend_object *object)
+{
+	return object->handlers->dtor_obj != zend_objects_destroy_object || object->ce->destructor;
+}
+
+/*
+ * Before the snapshot: does for all requests what the end of each one would do with the boot's objects.
+ * zend_objects_store_call_destructors marks every object as destructed, which would write to most pages of a
+ * framework; the mark of one without a destructor has no effect.
+ */
+void outboard_one_shot_prepare(void)
+{
+	prepared_top = EG(objects_store).top;
+	with_storage = malloc(sizeof(*with_storage) * (prepared_top + 1));
+	with_storage_count = 0;
+	for (uint32_t i = 1; i < prepared_top; i++) {
+		zend_object *object = EG(objects_store).object_buckets[i];
+		if (!IS_OBJ_VALID(object)) {
+			continue;
+		}
+		if (!has_destructor(object)) {
+			GC_ADD_FLAGS(object, IS_OBJ_DESTRUCTOR_CALLED);
+		}
+		if (with_storage && has_storage(object)) {
+			with_storage[with_storage_count++] = i;
+		}
+	}
+}
+
 /* In the fork: new objects do not reuse the handles of the boot's. */
 void outboard_one_shot_begin(void)
 {
 	first_object = EG(objects_store).top;
 	first_resource = EG(regular_list).nNextFreeElement;
 	EG(objects_store).free_list_head = -1;
-}
-
-/* Whether it owns more than properties: a connection, a file, an archive. */
-static bool has_storage(const zend_object *object)
-{
-	return object->handlers->free_obj != zend_object_std_dtor && object->ce != zend_ce_closure;
 }
 
 /* Adds a reference to everything of the boot, so that nothing closes it. */
@@ -38,9 +72,12 @@ void outboard_one_shot_pin_resources(void)
 			GC_ADDREF(resource);
 		}
 	} ZEND_HASH_FOREACH_END();
-	for (uint32_t i = 1; i < first_object; i++) {
-		zend_object *object = EG(objects_store).object_buckets[i];
-		if (IS_OBJ_VALID(object) && has_storage(object)) {
+	bool is_prepared = with_storage && prepared_top == first_object;
+	uint32_t count = is_prepared ? with_storage_count : first_object;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t handle = is_prepared ? with_storage[i] : i;
+		zend_object *object = handle ? EG(objects_store).object_buckets[handle] : NULL;
+		if (object && IS_OBJ_VALID(object) && has_storage(object)) {
 			GC_ADDREF(object);
 		}
 	}

@@ -4,10 +4,12 @@
  * script has booted.
  *
  * Functions that make such changes are wrapped, and the first call saves the state before; a
- * request that calls none costs nothing. Invariant: after a request the process is as it was
+ * request that calls none costs nothing. In a worker that is rewound the functions of the C library
+ * are replaced as well (process_calls.c). Invariant: after a request the process is as it was
  * before, or it takes no further request.
  */
 #include "shim.h"
+#include "rewind.h"
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -52,6 +54,7 @@ bool outboard_process_is_tainted;
 static zif_handler wrapped[CHANGERS];
 static uint32_t changed;
 static bool is_saved;
+static bool is_undoing;
 
 static struct sigaction actions[SIGNALS];
 static sigset_t blocked;
@@ -97,7 +100,44 @@ static void save(void)
 		getrlimit(resource, &limits[resource]);
 	}
 	priority = getpriority(PRIO_PROCESS, 0);
-	save_handlers();
+	/* A rewind puts back what PHP knows of them. */
+	if (!outboard_is_rewinding) {
+		save_handlers();
+	}
+}
+
+/* Before a call of the C library changes something. */
+static void note(enum change change)
+{
+	int saved_errno = errno;
+	if (!outboard_is_rewinding || is_undoing) {
+		return;
+	}
+	if (!is_saved && change != PERMANENT) {
+		save();
+	}
+	changed |= change;
+	errno = saved_errno;
+}
+
+void outboard_process_change_permanent(void)
+{
+	note(PERMANENT);
+}
+
+void outboard_process_change_signals(void)
+{
+	note(SIGNAL);
+}
+
+void outboard_process_change_limits(void)
+{
+	note(LIMIT);
+}
+
+void outboard_process_change_priority(void)
+{
+	note(PRIORITY);
 }
 
 static void call_wrapped(INTERNAL_FUNCTION_PARAMETERS)
@@ -142,9 +182,27 @@ static void restore_handlers(void)
 	zval_ptr_dtor(&result);
 }
 
+/* Signals that are blocked and wait would be delivered to what was there before, and may end the process. */
+static void discard_pending(void)
+{
+	sigset_t pending;
+	sigpending(&pending);
+	for (int number = 1; number < SIGNALS; number++) {
+		if (sigismember(&pending, number) == 1) {
+			signal(number, SIG_IGN);
+		}
+	}
+}
+
 static void restore_signals(void)
 {
+	const struct itimerval never = {0};
 	alarm(0);
+	if (outboard_is_rewinding) {
+		setitimer(ITIMER_VIRTUAL, &never, NULL);
+		setitimer(ITIMER_PROF, &never, NULL);
+		discard_pending();
+	}
 	for (int number = 1; number < SIGNALS; number++) {
 		sigaction(number, &actions[number], NULL);
 	}
@@ -172,9 +230,11 @@ void outboard_process_changes_revert(void)
 void outboard_process_changes_undo(void)
 {
 	const uint32_t changes = changed;
+	outboard_process_is_tainted |= outboard_is_rewinding && outboard_holds_semaphores();
 	if (changes == NONE) {
 		return;
 	}
+	is_undoing = true;
 	if (changes & SIGNAL) {
 		restore_signals();
 	}
@@ -182,6 +242,7 @@ void outboard_process_changes_undo(void)
 		|| ((changes & LIMIT) && !restore_limits())
 		|| ((changes & PRIORITY) && setpriority(PRIO_PROCESS, 0, priority) != 0);
 	changed = NONE;
+	is_undoing = false;
 }
 
 /* Changes by a worker script's boot apply to all its requests. */

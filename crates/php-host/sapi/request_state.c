@@ -254,6 +254,7 @@ outboard_request_state *outboard_request_state_begin(const outboard_request *req
 	prepare(state);
 	activate(state, outboard_boot_state.engine.superglobals);
 	outboard_open_span = 0;
+	outboard_opcache_clock_set(request->received_us);
 	SG(server_context) = exchange;
 	SG(request_info).no_headers = 0;
 	SG(sapi_started) = 0;

@@ -124,6 +124,7 @@ void outboard_rewind_mark(void)
 	reserve_chunks();
 	outboard_reserve_context();
 	outboard_randomness_prepare();
+	outboard_native_watch();
 	outboard_mapping_changes_begin();
 	both->rewinder.uc_stack.ss_sp = both->stack;
 	both->rewinder.uc_stack.ss_size = sizeof(both->stack);
@@ -140,7 +141,10 @@ void outboard_rewind(void)
 	if (!both) {
 		return;
 	}
-	outboard_process_changes_undo();
+	/* What a worker that was just forked has changed is its own. */
+	if (outboard_rs_is_rewound(outboard_events)) {
+		outboard_process_changes_undo();
+	}
 	if (!outboard_rs_may_rewind(outboard_events, outboard_broken || outboard_process_is_tainted)) {
 		return;
 	}

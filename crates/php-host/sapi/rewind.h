@@ -15,6 +15,11 @@
 /* rewind.c: whether this process, or its forks, are rewound after each request. */
 extern bool outboard_is_rewinding;
 
+/* native_calls.c */
+void outboard_native_watch(void);
+bool outboard_native_is_possible(void);
+bool outboard_native_was_called(void);
+
 /* randomness.c */
 void outboard_randomness_prepare(void);
 void outboard_randomness_renew(void);

@@ -137,6 +137,13 @@ void outboard_process_changes_startup(void);
 void outboard_process_changes_accept(void);
 void outboard_process_changes_revert(void);
 void outboard_process_changes_undo(void);
+void outboard_process_change_permanent(void);
+void outboard_process_change_signals(void);
+void outboard_process_change_limits(void);
+void outboard_process_change_priority(void);
+
+/* process_calls.c */
+bool outboard_holds_semaphores(void);
 
 /* children.c */
 extern bool outboard_is_child;

@@ -159,4 +159,8 @@ void outboard_persistent_startup(void);
 const void *outboard_script_stream(void);
 void outboard_run_source(const unsigned char *text, size_t len, const char *name);
 
+/* opcache_clock.c */
+void outboard_opcache_clock_find(void);
+void outboard_opcache_clock_set(uint64_t time_us);
+
 #endif

@@ -30,6 +30,9 @@ void outboard_begin_handling(void)
 	outboard_boot_files_end();
 	outboard_request_state_end_boot();
 	outboard_reset_baseline();
+	if (outboard_rs_is_forking(outboard_events)) {
+		outboard_one_shot_prepare();
+	}
 	outboard_connections_close();
 	outboard_rewind_mark();
 	if (outboard_rs_snapshot(outboard_events)) {
@@ -276,6 +279,7 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 		SG(request_info).request_uri = (char *) script;
 		outboard_time_limit_prepare();
 		if (php_request_startup() == SUCCESS) {
+			outboard_opcache_clock_find();
 			SG(request_info).no_headers = 1;
 			/* The boot has a request state, too: it may wait. */
 			outboard_request_state_startup();

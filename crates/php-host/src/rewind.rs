@@ -8,6 +8,7 @@
 //!
 //! Design and measurements: docs/decisions/0034-rewind.md.
 
+mod attributes;
 mod kept_variables;
 mod mappings;
 mod process_state;
@@ -128,9 +129,10 @@ impl Rewind {
     /// As [`Rewind::take`].
     pub(crate) unsafe fn undo(&mut self) -> Result<u64, Irreversible> {
         let Some(worker) = &mut self.worker else { return Ok(0) };
+        let is_native = worker.process.restore_attributes()?;
         worker.process.restore()?;
         worker.kept.save();
-        for at in worker.process.restore_mappings(&self.snapshot)? {
+        for at in worker.process.restore_mappings(&self.snapshot, is_native)? {
             let region = &self.snapshot.regions()[at];
             // SAFETY: the caller's contract.
             let mapped = unsafe { self.snapshot.map_again(region) };
@@ -139,10 +141,14 @@ impl Rewind {
                 .and_then(|()| worker.writes.watch_again(region))
                 .map_err(|_| Irreversible::Kernel("mmap"))?;
         }
+        if is_native {
+            worker.process.check_code()?;
+        }
         worker.since_protection += 1;
         let is_protecting = worker.since_protection >= REQUESTS_PER_PROTECTION;
         // SAFETY: the caller's contract.
-        let restored = unsafe { worker.restore_memory(&self.snapshot, &self.span, is_protecting) };
+        let restored =
+            unsafe { worker.restore_memory(&self.snapshot, &self.span, is_protecting, is_native) };
         let bytes = restored.map_err(|_| Irreversible::Kernel("the page map"))?;
         if worker.is_verifying
             && let Some(address) = self.snapshot.first_difference(&worker.kept.addresses())
@@ -165,13 +171,16 @@ impl Worker {
         snapshot: &Snapshot,
         span: &Range<usize>,
         is_protecting: bool,
+        is_native: bool,
     ) -> io::Result<usize> {
         let mut bytes = 0;
         if is_protecting && !self.writes.is_protecting() {
             // SAFETY: the caller's contract.
             unsafe { snapshot.restore_all() }?;
         } else {
-            if self.faults != Some(faults()) {
+            if is_native {
+                self.writes.read_all(snapshot.regions())?;
+            } else if self.faults != Some(faults()) {
                 self.writes.find(snapshot.regions(), span)?;
             }
             for range in self.writes.found() {

@@ -32,6 +32,7 @@ use std::io::{self, Write};
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
+use std::time::SystemTime;
 
 /// The results of [`RunningScript::fork_workers`] that are no process ids.
 const FORKED_WORKER: i32 = -1;
@@ -114,7 +115,11 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
         engine::prepare_swoole(&settings.arguments);
     }
     let frame = settings.boot_request.as_deref();
-    let Ok(view) = frame.map(RequestView::decode).transpose() else { return false };
+    let Ok(mut view) = frame.map(RequestView::decode).transpose() else { return false };
+    if let Some(view) = &mut view {
+        // For OPcache a script is too new to be stored if it was changed after the request.
+        view.fixed.received_us = wall_clock_us();
+    }
     let mut scratch = Scratch::default();
     let boot_request = view.map(|view| Request::describe(&view, &mut scratch));
     boot_files::resume(&settings.script);
@@ -129,6 +134,11 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
             boot_request.as_ref(),
         )
     }
+}
+
+fn wall_clock_us() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl RunningScript {

@@ -2,7 +2,7 @@
 
 mod driver;
 
-use driver::{Response, ScriptWorker, dirty, finished, get};
+use driver::{Response, ScriptWorker, dirty, eventually, finished, get, is_running};
 use outboard_ring::control::{Event, Isolation, WritesBy};
 
 /// `ci/test-asan` leaves out this module: AddressSanitizer reserves more memory than a snapshot may have.
@@ -28,6 +28,7 @@ mod a_rewound_worker {
     fn request(app: &mut ScriptWorker, name: &str) -> Response {
         let response = app.request(name);
         if response.done.leaving {
+            app.host.event();
             let next = app.host.fork();
             let printed = std::mem::replace(&mut app.worker, next).output();
             panic!("the worker leaves: {printed}\n{response:?}\n{:?}", app.host.started);
@@ -198,6 +199,51 @@ mod a_rewound_worker {
         let first = output(&mut app, "a");
         for _ in 0..5 {
             assert_eq!(output(&mut app, "a"), first);
+        }
+    }
+
+    /// Whether the worker is put back after the last of so many requests, instead of ending.
+    fn is_rewound(app: &ScriptWorker, sent: u64) -> bool {
+        let rewinds = || app.worker.channel.rewinds().count;
+        eventually(|| rewinds() == sent || !is_running(app.worker.pid));
+        rewinds() == sent
+    }
+
+    /// By FFI, whose calls no function of PHP sees, and by extensions.
+    #[test]
+    fn whatever_native_code_changes_of_the_process_is_undone() {
+        for by_page_map in [false, true] {
+            let code = include_str!("fixtures/native.php").strip_prefix("<?php").unwrap();
+            let mut app = ScriptWorker::with(code, |settings| {
+                settings.worker.as_mut().unwrap().isolation = Isolation::Rewind;
+                settings.ini.insert("ffi.enable".into(), "1".into());
+                settings.env.insert("OUTBOARD_VERIFY_REWIND".into(), "1".into());
+                if by_page_map {
+                    settings.env.insert("OUTBOARD_REWIND_BY_PAGE_MAP".into(), "1".into());
+                }
+            });
+            let probe = output(&mut app, "probe");
+            let names = output(&mut app, "names");
+            assert!(names.lines().count() > 80, "{names}");
+            let (mut ended, mut different, mut sent) = (Vec::new(), Vec::new(), 2);
+            for name in names.lines() {
+                let response = app.request(&name.replace(' ', "%20"));
+                assert_eq!(response.text(), "changed", "{name}: {response:?}");
+                sent += 1;
+                if !is_rewound(&app, sent) {
+                    ended.push(name);
+                    assert!(matches!(app.host.event(), Event::Exited { .. }), "{name}");
+                    app.worker = app.host.fork();
+                    sent = 0;
+                }
+                sent += 1;
+                let now = output(&mut app, "probe");
+                if now != probe {
+                    different.push(format!("{name}:\n{probe}\n{now}"));
+                }
+            }
+            assert!(different.is_empty(), "{}", different.join("\n"));
+            eprintln!("{} of {} end the worker: {ended:?}", ended.len(), names.lines().count());
         }
     }
 

@@ -70,16 +70,12 @@ final class Snapshot
 
     private function take(): void
     {
-        global $wpdb;
         if ($this->point === 'init') {
             $this->run_own();
         }
-        // Each worker has a connection of its own.
-        $wpdb->close();
         $before = $_SERVER['REQUEST_TIME_FLOAT'] ?? null;
         \Outboard\snapshot(Request::repeated());
         self::$awaited = null;
-        $wpdb->db_connect();
         // Elsewhere the call has no effect, and this is the request from before.
         if (($_SERVER['REQUEST_TIME_FLOAT'] ?? null) !== $before) {
             (new Request())->begin($this->point);

@@ -5,6 +5,7 @@ use outboard_e2e::{Client, Request, Site, eventually, repeating};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const PLUGIN: &str = include_str!("../../../php/drop-ins/wordpress/outboard-page-cache.php");
+const SNAPSHOT_PLUGIN: &str = include_str!("../../../php/drop-ins/wordpress/outboard-snapshot.php");
 /// What runs by itself would purge by itself.
 const NO_CRON: &str = "<?php define('DISABLE_WP_CRON', true);";
 const POSTS: usize = 8;
@@ -12,13 +13,25 @@ const VISITORS: usize = 3;
 
 #[test]
 fn with_the_plugin_every_change_is_seen_at_the_next_request() {
-    let mut blog = Blog::install(&[("outboard-page-cache.php", PLUGIN), ("no-cron.php", NO_CRON)]);
+    every_change_is_seen(&[]);
+}
+
+/// The pages that the cache stores come from a snapshot, which a setting or another theme retires.
+#[test]
+fn with_a_snapshot_every_change_is_seen_at_the_next_request() {
+    every_change_is_seen(&[("outboard-snapshot.php", SNAPSHOT_PLUGIN)]);
+}
+
+fn every_change_is_seen(more: &[(&str, &str)]) {
+    let plugins = [("outboard-page-cache.php", PLUGIN), ("no-cron.php", NO_CRON)];
+    let mut blog = Blog::install(&[&plugins, more].concat());
     let nonce = blog.nonce();
     pages_say_what_they_show(&blog);
     posts_published_under_load_are_never_missed(&mut blog, &nonce);
     a_change_purges_what_shows_it_and_nothing_else(&mut blog, &nonce);
     a_comment_is_there(&mut blog);
     a_setting_and_a_theme_are_there(&mut blog, &nonce);
+    assert_eq!(blog.server.rewinds() > 0, !more.is_empty());
 }
 
 fn pages_say_what_they_show(blog: &Blog) {

@@ -4,7 +4,7 @@ use crate::{
     Sites, crawls, goes_through, permalinks_are_set, the_administrator_logs_in,
     the_installer_installs, writing,
 };
-use outboard_e2e::{MariaDb, Pair, Request, Server, WordPress, eventually};
+use outboard_e2e::{MariaDb, Pair, Request, Server, WordPress};
 
 const PLUGIN: &str = include_str!("../../../php/drop-ins/wordpress/outboard-snapshot.php");
 /// The `server_name` of the reference.
@@ -71,18 +71,13 @@ fn wordpress_with_the_plugin_is_the_same_in_classic_mode() {
         site.docroot().put("wp-content/mu-plugins/outboard-snapshot.php", PLUGIN);
         site
     });
-    let app = subject.app().env("OUTBOARD_VERIFY_REWIND", "1");
-    let pair = Pair::with(&reference.app(), &app).scrubbed(WordPress::scrub());
+    let pair = Pair::with(&reference.app(), &subject.app().verified()).scrubbed(WordPress::scrub());
     let sites = Sites { pair, reference, subject, _database: database };
     let mut public = goes_through(&sites);
     // Requests with a query are handled as without the plugin.
     public.pages.retain(|page| !page.contains('?') && !page.contains("/wp-"));
-    let mut guest = sites.pair.visit();
-    eventually("pages come from the snapshot", || {
-        guest.same(&Request::get("/"));
-        sites.pair.subject.rewinds() > 0
-    });
-    let mut admin = sites.pair.visit();
+    sites.pair.await_snapshot("/");
+    let [guest, mut admin] = [sites.pair.visit(), sites.pair.visit()];
     the_administrator_logs_in(&mut admin);
     public.again(&mut [guest, admin], 400);
 }

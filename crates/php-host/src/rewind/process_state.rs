@@ -3,6 +3,7 @@
 //! Recorded when a worker is ready for its first request, put back after each. Invariant: whatever a request
 //! has left is undone, or the worker takes no further request.
 
+use super::attributes::{self, Attributes};
 use super::mappings::{self, Mapping, Name};
 use super::snapshot::Snapshot;
 use crate::kept_memory;
@@ -28,6 +29,8 @@ pub(crate) enum Irreversible {
     Thread,
     /// Memory of the start was unmapped that the snapshot does not have.
     Mapping,
+    /// Native code has changed something of the process that cannot be put back.
+    Native(&'static str),
     /// A call of the kernel has failed.
     Kernel(&'static str),
 }
@@ -40,6 +43,7 @@ impl std::fmt::Display for Irreversible {
             Self::Mapping => {
                 f.write_str("the request has unmapped memory that the start had mapped")
             }
+            Self::Native(what) => write!(f, "native code has changed {what} of the process"),
             Self::Kernel(call) => write!(f, "{call} has failed"),
         }
     }
@@ -73,6 +77,8 @@ pub(super) struct ProcessState {
     tasks: OwnedFd,
     size_pages: Vec<u8>,
     end_of_heap: usize,
+    /// Where scripts may call native code.
+    attributes: Option<Attributes>,
 }
 
 impl ProcessState {
@@ -98,9 +104,14 @@ impl ProcessState {
             tasks,
             size_pages: Vec::with_capacity(32),
             end_of_heap: end_of_heap(),
+            attributes: None,
         };
         state.mappings = mappings::read()?;
         state.size_pages = state.read_size()?;
+        if attributes::are_needed() {
+            let hosts = (0..=state.highest).filter(|number| !numbers.contains(number));
+            state.attributes = Some(Attributes::record(&hosts.collect::<Vec<_>>())?);
+        }
         Ok(state)
     }
 
@@ -115,6 +126,21 @@ impl ProcessState {
             return Err(Irreversible::Thread);
         }
         Ok(())
+    }
+
+    /// Puts back what native code has changed. Returns whether the request has called any.
+    pub(super) fn restore_attributes(&self) -> Result<bool, Irreversible> {
+        if !attributes::may_have_changed() {
+            return Ok(false);
+        }
+        let attributes = self.attributes.as_ref();
+        attributes.map_or(Err(Irreversible::Native("something")), Attributes::restore)?;
+        Ok(true)
+    }
+
+    /// After native code ran and the mappings were put back.
+    pub(super) fn check_code(&self) -> Result<(), Irreversible> {
+        self.attributes.as_ref().map_or(Ok(()), Attributes::check_code)
     }
 
     /// Closes what was opened since, and puts back positions, directory and mask.
@@ -137,6 +163,7 @@ impl ProcessState {
     pub(super) fn restore_mappings(
         &mut self,
         snapshot: &Snapshot,
+        has_called_native_code: bool,
     ) -> Result<Vec<usize>, Irreversible> {
         let end = end_of_heap();
         if end != self.end_of_heap {
@@ -144,7 +171,7 @@ impl ProcessState {
             unsafe { libc::brk(self.end_of_heap as *mut _) };
         }
         let size = self.read_size().map_err(|_| Irreversible::Kernel("/proc/self/statm"))?;
-        let is_changed = self.is_changed_by_hand()?;
+        let is_changed = self.is_changed_by_hand()? || has_called_native_code;
         if end == self.end_of_heap && size == self.size_pages && !is_changed {
             return Ok(Vec::new());
         }

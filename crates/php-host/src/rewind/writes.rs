@@ -35,11 +35,17 @@ enum Way {
 #[derive(Debug)]
 pub(super) struct Writes {
     way: Way,
-    page_map: File,
+    page_map: PageMap,
     found: Vec<Range<usize>>,
     /// What a scan returns.
     buffer: Vec<PageRegion>,
-    /// What one reading of the page map returns.
+}
+
+/// The page map of this process.
+#[derive(Debug)]
+pub(super) struct PageMap {
+    file: File,
+    /// What one reading returns.
     entries: Vec<u64>,
 }
 
@@ -105,6 +111,8 @@ struct RegisterArguments {
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 const OF_FILE: u64 = 1 << 61;
+/// Not written to since it was protected; also of a page that is not in use.
+const PROTECTED: u64 = 1 << 57;
 
 /// Entries of one reading, and ranges of one scan.
 const BATCH: usize = 4096;
@@ -133,10 +141,9 @@ impl Writes {
     pub(super) fn watch(regions: &[Region], span: &Range<usize>) -> io::Result<Self> {
         let mut writes = Self {
             way: Way::PageMap,
-            page_map: File::open("/proc/self/pagemap")?,
+            page_map: PageMap::open()?,
             found: Vec::new(),
             buffer: vec![PageRegion::default(); BATCH],
-            entries: vec![0; BATCH],
         };
         // Before they are protected: then the page map has an entry for each page, in use or not.
         writes.read_all(regions)?;
@@ -182,8 +189,15 @@ impl Writes {
         &self.found
     }
 
-    fn read_all(&mut self, regions: &[Region]) -> io::Result<()> {
-        regions.iter().try_for_each(|region| self.read(&region.addresses))
+    /// Finds the same by the page map, whichever way it is otherwise; native code may have ended that.
+    pub(super) fn read_all(&mut self, regions: &[Region]) -> io::Result<()> {
+        self.found.clear();
+        for region in regions {
+            for page in self.page_map.copies(&region.addresses)? {
+                push(&mut self.found, page..page + PAGE_BYTES);
+            }
+        }
+        Ok(())
     }
 
     /// Reports no page any more that is not written to again.
@@ -203,7 +217,9 @@ impl Writes {
             ..ScanArguments::default()
         };
         // SAFETY: the kernel writes to `arguments` alone, since there is no place for ranges.
-        match unsafe { libc::ioctl(self.page_map.as_raw_fd(), PAGEMAP_SCAN, &raw mut arguments) } {
+        match unsafe {
+            libc::ioctl(self.page_map.file.as_raw_fd(), PAGEMAP_SCAN, &raw mut arguments)
+        } {
             0.. => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
@@ -224,8 +240,9 @@ impl Writes {
                 ..ScanArguments::default()
             };
             // SAFETY: the kernel writes at most `vec_len` elements to `buffer`, and to `arguments`.
-            let count =
-                unsafe { libc::ioctl(self.page_map.as_raw_fd(), PAGEMAP_SCAN, &raw mut arguments) };
+            let count = unsafe {
+                libc::ioctl(self.page_map.file.as_raw_fd(), PAGEMAP_SCAN, &raw mut arguments)
+            };
             let Ok(count) = usize::try_from(count) else {
                 return Err(io::Error::last_os_error());
             };
@@ -238,9 +255,17 @@ impl Writes {
         }
         Ok(())
     }
+}
 
-    fn read(&mut self, addresses: &Range<usize>) -> io::Result<()> {
+impl PageMap {
+    pub(super) fn open() -> io::Result<Self> {
+        Ok(Self { file: File::open("/proc/self/pagemap")?, entries: vec![0; BATCH] })
+    }
+
+    /// The pages of the range that this process has copies of, those aside that are known to be unwritten.
+    pub(super) fn copies(&mut self, addresses: &Range<usize>) -> io::Result<Vec<usize>> {
         let entries = &mut self.entries;
+        let mut copies = Vec::new();
         let mut at = addresses.start;
         while at < addresses.end {
             let wanted = ((addresses.end - at) / PAGE_BYTES).min(entries.len());
@@ -253,19 +278,19 @@ impl Writes {
                     size_of_val(buffer),
                 )
             };
-            let got = rustix::io::pread(&self.page_map, bytes, offset)? / size_of::<u64>();
+            let got = rustix::io::pread(&self.file, bytes, offset)? / size_of::<u64>();
             if got == 0 {
                 return Err(Errno::NODATA.into());
             }
             for entry in &entries[..got] {
                 // A page in swap space is a copy, since those of the file are shared memory (bit 61).
-                if entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0 {
-                    push(&mut self.found, at..at + PAGE_BYTES);
+                if entry & (PRESENT | SWAPPED) != 0 && entry & (OF_FILE | PROTECTED) == 0 {
+                    copies.push(at);
                 }
                 at += PAGE_BYTES;
             }
         }
-        Ok(())
+        Ok(copies)
     }
 }
 

@@ -37,6 +37,11 @@ impl Pool {
         self.manager.borrow().request_reads.clone()
     }
 
+    /// Whether workers are forks of the booted script.
+    pub fn takes_snapshots(&self) -> bool {
+        self.settings.forks_script() && !self.settings.runs_program()
+    }
+
     /// Whether requests are handled without waiting for a start.
     pub fn is_serving(&self) -> bool {
         self.phase.get() == Phase::Serving
