@@ -3,17 +3,20 @@
  * connects as usual, but to a pair of sockets in this process, in which the server's greeting and its consent
  * wait already; then the kept connection takes the pair's number.
  *
- * Called by mysql_connections.c and by the replacement for connect(2). Invariants: no more than one
- * adoption at a time; a library that does not take the offer has connected as ever.
+ * Called by mysql_connections.c, pgsql_connections.c and by the replacement for connect(2). Each adoption that has
+ * begun is ended. Invariants: no more than one adoption at a time; a library that does not take the offer has connected as ever.
  */
 #include "connections.h"
 #include "waiting.h"
+#include "zend_fibers.h"
 #include <fcntl.h>
 #include <sys/socket.h>
 
 /* The ends of the pair; -1: none. */
 static int client_end = -1;
 static int server_end = -1;
+/* The socket that has taken the first. */
+static int taken_by = -1;
 
 bool outboard_keeps_connections(void)
 {
@@ -52,6 +55,8 @@ int outboard_divert(int fd)
 bool outboard_adoption_begin(const char *greeting, size_t len)
 {
 	int pair[2];
+	/* No other coroutine may connect meanwhile: it would take the offer. */
+	zend_fiber_switch_block();
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
 		return false;
 	}
@@ -68,6 +73,7 @@ bool outboard_adoption_connect(int fd)
 	}
 	outboard_replace_descriptor(client_end, fd);
 	client_end = -1;
+	taken_by = fd;
 	return true;
 }
 
@@ -75,7 +81,8 @@ bool outboard_adoption_connect(int fd)
  * otherwise. */
 bool outboard_adoption_end(int fd, int adopted)
 {
-	const bool is_taken = client_end < 0 && server_end >= 0 && fd >= 0;
+	/* What resolves a name may connect as well. */
+	const bool is_taken = client_end < 0 && server_end >= 0 && fd >= 0 && fd == taken_by;
 	if (client_end >= 0) {
 		close(client_end);
 	}
@@ -87,8 +94,8 @@ bool outboard_adoption_end(int fd, int adopted)
 	if (server_end >= 0) {
 		close(server_end);
 	}
-	client_end = -1;
-	server_end = -1;
+	client_end = server_end = taken_by = -1;
+	zend_fiber_switch_unblock();
 	return is_taken;
 }
 

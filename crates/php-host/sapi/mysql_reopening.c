@@ -6,6 +6,7 @@
  * so that the client learns that the server has gone away.
  */
 #include "mysql_connections.h"
+#include "zend_fibers.h"
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <syslog.h>
@@ -102,9 +103,12 @@ bool outboard_mysql_wake(mysql_connection *one)
 		outboard_connection_is_refused("connection to MySQL", one->place.text, one->refusal);
 		return false;
 	}
+	/* Another coroutine would get the setting as well. */
+	zend_fiber_switch_block();
 	EG(error_reporting) = 0;
 	is_awake = take_kept(one) || open_again(one);
 	EG(error_reporting) = reporting;
+	zend_fiber_switch_unblock();
 	one->is_open = is_awake;
 	return is_awake;
 }

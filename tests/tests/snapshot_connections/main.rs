@@ -9,7 +9,7 @@ mod others;
 mod pgsql;
 
 use outboard_e2e::{
-    Configured, Docroot, Gate, MariaDb, Memcached, Postgres, Redis, Request, Scratch,
+    Configured, Docroot, Gate, MariaDb, Memcached, Postgres, Redis, Request, Scratch, eventually,
 };
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -54,4 +54,13 @@ fn ask(site: &Configured, target: &str) -> Value {
 #[track_caller]
 fn ask_often(site: &Configured, times: usize) -> Vec<Value> {
     (0..times).map(|number| ask(site, &format!("/{number}"))).collect()
+}
+
+/// The log has these words, perhaps after the answer.
+#[track_caller]
+fn logged(site: &Configured, words: &[&str]) {
+    eventually("the log has it", || {
+        let output = site.child().output();
+        if words.iter().all(|one| output.contains(one)) { Ok(()) } else { Err(output) }
+    });
 }

@@ -175,9 +175,7 @@ fn a_session_that_cannot_be_set_up_again_is_refused_with_its_place() {
             for _ in 0..2 {
                 assert_eq!(ask(&site, "/"), 2006, "{left} {client}");
             }
-            let output = site.child().output();
-            assert!(output.contains(why), "{left}: {output}");
-            assert!(output.contains("worker.php:"), "{left}: {output}");
+            logged(&site, &[why, "worker.php:"]);
         }
     }
 }
@@ -226,4 +224,40 @@ fn a_boot_as_wordpress_has_it_is_set_up_again() {
     assert!(answers.iter().all(|answer| answer == &answers[0]), "{answers:?}");
     let session = r#"["NO_ENGINE_SUBSTITUTION","two","utf8mb4_unicode_520_ci"]"#;
     assert_eq!(answers[0][0].to_string(), session);
+}
+
+#[test]
+fn coroutines_of_a_request_have_a_connection_each() {
+    for (open, query) in [
+        (
+            "new mysqli('localhost', 'e2e', 'e2e-password', 'one', 0, $socket)",
+            "$db->query($text)->fetch_row()[0]",
+        ),
+        (
+            "new PDO(\"mysql:unix_socket=$socket;dbname=one\", 'e2e', 'e2e-password')",
+            "$db->query($text)->fetchColumn()",
+        ),
+    ] {
+        let code = format!(
+            "$boot = [{open}, {open}]; $use = function ($db) {{ $text = 'SELECT CONNECTION_ID(), SLEEP(0.2)'; return (string) {query}; }};
+             Outboard\\snapshot(); $begun = microtime(true);
+             $ids = Outboard\\concurrently([fn () => $use($boot[0]), fn () => $use($boot[1]), fn () => $use({open}), fn () => $use({open})]);
+             echo json_encode([count(array_unique($ids)), microtime(true) - $begun < 0.7, error_reporting() > 0, $ids]);"
+        );
+        let answers = ask_often(&of_mysql("rewind", 1, &code), 3);
+        for answer in &answers {
+            assert_eq!(
+                (&answer[0], &answer[1], &answer[2]),
+                (&4.into(), &true.into(), &true.into()),
+                "{answers:?}"
+            );
+        }
+        let sorted = |answer: &Value| {
+            let mut ids: Vec<String> =
+                answer[3].as_array().unwrap().iter().map(Value::to_string).collect();
+            ids.sort();
+            ids
+        };
+        assert!(answers.iter().all(|answer| sorted(answer) == sorted(&answers[0])), "{answers:?}");
+    }
 }

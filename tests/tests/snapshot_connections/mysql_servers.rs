@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::mysql::{CLIENTS, of_mysql};
-use outboard_e2e::eventually;
 use std::collections::HashSet;
 
 /// Ends a connection, and returns when it has gone.
@@ -67,7 +66,7 @@ fn a_database_that_is_down_is_an_error_and_one_that_is_back_is_used() {
             }
         }
     }
-    assert!(boot.child().output().contains("cannot be opened again"), "{}", boot.child().output());
+    logged(&boot, &["cannot be opened again"]);
 }
 
 #[test]
@@ -86,7 +85,7 @@ fn a_login_that_has_become_impossible_is_an_error() {
             MARIADB.run("SELECT id FROM information_schema.processlist WHERE user = 'leaving'");
         kill(id.trim());
         assert_eq!(ask(&site, "/"), 2006);
-        assert!(site.child().output().contains("Access denied"), "{}", site.child().output());
+        logged(&site, &["Access denied"]);
         MARIADB.run("ALTER USER leaving@localhost IDENTIFIED BY 'e2e-password'");
         assert_eq!(ask(&site, "/")[0], "1");
     }

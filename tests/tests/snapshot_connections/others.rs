@@ -111,11 +111,7 @@ fn a_stream_is_refused_with_its_place_and_opened_in_a_hook() {
         );
         let site = serving(isolation, 1, "", &refused);
         assert_eq!(ask_often(&site, 2), ["", ""]);
-        let output = site.child().output();
-        assert!(
-            output.contains("stream_socket_client at ") && output.contains("worker.php:2"),
-            "{output}"
-        );
+        logged(&site, &["stream_socket_client at ", "worker.php:2"]);
 
         let hooked = format!(
             "{talk} $stream = {connect}; $talk($stream); $n = 0; Outboard\\on_resume(function () use (&$stream) {{ $stream = {connect}; }});
@@ -154,7 +150,7 @@ fn a_hook_that_fails_answers_instead_of_the_handler() {
             let response = site.client().send(&Request::get("/")).expect(500);
             assert!(!response.text().contains("not reached"), "{}", response.text());
         }
-        assert!(site.child().output().contains("no connection"), "{}", site.child().output());
+        logged(&site, &["no connection"]);
     }
 }
 

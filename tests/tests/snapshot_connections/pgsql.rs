@@ -114,8 +114,7 @@ fn a_session_that_cannot_be_set_up_again_is_refused_with_its_place() {
             );
             let site = of_pgsql("rewind", 1, &code);
             assert_eq!(ask_often(&site, 2), [Value::Null, Value::Null], "{left} {client}");
-            let output = site.child().output();
-            assert!(output.contains(why) && output.contains("worker.php:"), "{left}: {output}");
+            logged(&site, &[why, "worker.php:"]);
         }
     }
 }
