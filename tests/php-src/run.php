@@ -4,12 +4,16 @@
  * ci/php-src-tests, which documents the options.
  *
  * The tests' expectations are those of the command line, so they are not looked at: what a script
- * says in classic mode is what it has to say below a snapshot, and no mode may lose its worker. A
+ * says in classic mode is what it has to say below a snapshot, and no mode may lose its worker. With
+ * isolation by rewind all memory is compared with the snapshot after each test. A
  * script that stays keeps what the tests before have declared, so its answers differ by design and
  * are looked at for crashes alone.
  */
 
-const MODES = ['classic', 'fork', 'worker', 'coroutines'];
+const MODES = ['classic', 'fork', 'rewind', 'worker', 'coroutines'];
+/* Those that say what classic mode says. */
+const ISOLATED = ['fork', 'rewind'];
+const DIFFERS = 'after a rewind the memory differs';
 const PLACES = ['Zend/tests', 'tests', 'ext'];
 const LONGEST_S = 10;
 
@@ -118,6 +122,7 @@ final class Server
 {
     private $process;
     private CurlHandle $curl;
+    private int $read = 0;
 
     public function __construct(private string $folder, private string $tree, public readonly int $port)
     {
@@ -143,6 +148,7 @@ final class Server
             $text .= "mode = \"worker\"\n[app.$mode.worker]\nscript = \"$tree/front.php\"\n";
             $text .= match ($mode) {
                 'fork' => "isolation = \"fork\"\n",
+                'rewind' => "isolation = \"rewind\"\n[app.rewind.php.env]\nOUTBOARD_VERIFY_REWIND = \"1\"\n",
                 'worker' => "[app.worker.php.env]\nOUTBOARD_TEST_STAYS = \"1\"\n",
                 'coroutines' => "concurrency = 20\n[app.coroutines.php.env]\nOUTBOARD_TEST_STAYS = \"1\"\n",
             };
@@ -164,6 +170,14 @@ final class Server
     {
         proc_terminate($this->process);
         proc_close($this->process);
+    }
+
+    /* How often memory was not what it was before a request, since the last call. */
+    public function damages(): int
+    {
+        $text = (string) @file_get_contents("$this->folder/error.log", false, null, $this->read);
+        $this->read += strlen($text);
+        return substr_count($text, DIFFERS);
     }
 
     /** @return array{status: int, reason: string, body: string} */
@@ -259,18 +273,33 @@ final class Run
                 $count['timeouts']++;
             }
         }
-        if (!isset(SHOWN[$name]) && compared($answers['fork']) !== compared($answers['classic'])) {
-            /* What differs from one time to the next says nothing of a mode. */
-            $again = $this->ask('classic', $name, $sections);
-            $fork = $this->ask('fork', $name, $sections);
-            if (compared($again) !== compared($answers['classic']) || compared($fork) === compared($again)) {
-                $this->unstable++;
-            } else {
-                $this->counts['fork']['differences']++;
-                $this->differences[] = ['test' => $name, 'classic' => compared($again), 'fork' => compared($fork)];
+        foreach (ISOLATED as $mode) {
+            if (!isset(SHOWN[$name])) {
+                $this->compare($mode, $name, $sections, $answers);
             }
         }
+        for ($damages = $this->server->damages(); $damages > 0; $damages--) {
+            $this->counts['rewind']['crashes']++;
+            /* It is reported a moment later, perhaps during the next test. */
+            $this->crashes[] = ['mode' => 'rewind', 'test' => $name, 'reason' => DIFFERS];
+        }
         @unlink($this->tree . '/' . preg_replace('/\.phpt$/', '.php', $name));
+    }
+
+    private function compare(string $mode, string $name, array $sections, array $answers): void
+    {
+        if (compared($answers[$mode]) === compared($answers['classic'])) {
+            return;
+        }
+        /* What differs from one time to the next says nothing of a mode. */
+        $again = $this->ask('classic', $name, $sections);
+        $other = $this->ask($mode, $name, $sections);
+        if (compared($again) !== compared($answers['classic']) || compared($other) === compared($again)) {
+            $this->unstable++;
+        } else {
+            $this->counts[$mode]['differences']++;
+            $this->differences[] = ['mode' => $mode, 'test' => $name, 'classic' => compared($again), 'other' => compared($other)];
+        }
     }
 
     public function report(?string $json): bool
@@ -278,14 +307,14 @@ final class Run
         printf("%-12s %8s %8s %12s %9s\n", 'mode', 'asked', 'crashes', 'differences', 'timeouts');
         foreach ($this->counts as $mode => $count) {
             printf("%-12s %8d %8d %12s %9d\n", $mode, $count['asked'], $count['crashes'],
-                $mode === 'fork' ? $count['differences'] : '-', $count['timeouts']);
+                in_array($mode, ISOLATED) ? $count['differences'] : '-', $count['timeouts']);
         }
         printf("%d tests say something else each time\n", $this->unstable);
         foreach ($this->crashes as $crash) {
             printf("crash       %-11s %s (%s)\n", $crash['mode'], $crash['test'], $crash['reason']);
         }
         foreach ($this->differences as $difference) {
-            printf("difference  fork        %s\n", $difference['test']);
+            printf("difference  %-11s %s\n", $difference['mode'], $difference['test']);
         }
         if ($json !== null) {
             file_put_contents($json, json_encode([

@@ -28,6 +28,7 @@ mod rates;
 mod reload;
 mod resident;
 mod rewind;
+mod rewind_endurance;
 mod successor;
 mod threads;
 mod tls;
@@ -72,6 +73,8 @@ pub enum Experiment {
     Fork,
     /// Isolation by rewind against isolation by reset and by fork, and php-fpm.
     Rewind,
+    /// A million mixed requests to rewound workers: nothing grows, nothing fails, no state is carried over.
+    RewindEndurance,
     /// Deaths of the only rewound worker: how soon a successor has answered.
     Successor,
     /// Memory of a waiting coroutine.
@@ -131,6 +134,7 @@ impl Experiment {
             Self::Database => database::run(lab, report),
             Self::Fork => fork::run(lab, report),
             Self::Rewind => rewind::run(lab, report),
+            Self::RewindEndurance => rewind_endurance::run(lab, report),
             Self::Successor => successor::run(lab, report),
             Self::Coroutine => coroutine::run(lab, report),
             Self::Mixed => mixed::run(lab, report),

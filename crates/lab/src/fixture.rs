@@ -20,6 +20,10 @@ macro_rules! files {
     };
 }
 
+/// The pieces of code by which the host's own tests look for state that a rewind leaves.
+const PIECES: (&str, &str) =
+    ("pieces/pieces.php", include_str!("../../php-host/tests/fixtures/pieces.php"));
+
 const FILES: &[(&str, &str)] = files![
     "compose/inline/index.php",
     "compose/outside.php",
@@ -120,7 +124,7 @@ impl Fixture {
     /// Writes the directory of that name, with every `@NAME@` replaced.
     pub fn unpack(lab: &Lab, name: &str, values: &[(&str, &str)]) -> Result<Self> {
         let fixture = Self { directory: lab.directory(&format!("site-{name}"))? };
-        for (path, text) in FILES {
+        for (path, text) in FILES.iter().chain([&PIECES]) {
             let Some(path) = path.strip_prefix(name).and_then(|rest| rest.strip_prefix('/')) else {
                 continue;
             };

@@ -32,6 +32,8 @@ pub struct Effort {
     pub noise_limit: f64,
     /// Whether profiles are taken as well, in slices of their own.
     pub takes_profiles: bool,
+    /// Requests of experiments over many of them, instead of their own number.
+    pub requests: Option<u64>,
     /// Divides fixed amounts of work (requests, kills, reloads); 1 for a full run.
     pub shortening: u64,
 }
@@ -49,6 +51,7 @@ impl Effort {
                 slice_seconds: 3.0,
                 noise_limit: NOISE_LIMIT,
                 takes_profiles: false,
+                requests: None,
                 shortening: 1,
             }
         }

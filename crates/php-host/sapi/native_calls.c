@@ -46,10 +46,13 @@ static zend_object_handlers *handlers_of(const char *class)
 	if (!entry || !entry->create_object) {
 		return NULL;
 	}
+	const zend_objects_store before = EG(objects_store);
 	zend_object *object = entry->create_object(entry);
 	zend_object_handlers *handlers = (zend_object_handlers *) object->handlers;
-	/* It does nothing but exist. */
 	zend_object_release(object);
+	/* The script's next object has the number that it has in other modes. */
+	EG(objects_store).top = before.top;
+	EG(objects_store).free_list_head = before.free_list_head;
 	return handlers;
 }
 

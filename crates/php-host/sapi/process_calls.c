@@ -1,5 +1,5 @@
 /*
- * Changes of the process by the C library's functions, whoever calls them: replacements that note a change of a
+ * Changes of the process by functions of the C library, for any caller: replacements that note a change of a
  * worker that is rewound, so that extensions whose functions process_changes.c does not know are covered as well.
  *
  * Exported for PHP and its extensions (build.rs). Invariant: a replacement does what the function does; results

@@ -9,13 +9,15 @@
 //! Design and measurements: docs/decisions/0034-rewind.md.
 
 mod attributes;
+mod descriptors;
 mod kept_variables;
 mod mappings;
 mod process_state;
 mod snapshot;
 mod writes;
 
-pub(crate) use process_state::{Irreversible, open_descriptors};
+pub(crate) use descriptors::open_descriptors;
+pub(crate) use process_state::Irreversible;
 
 use crate::process;
 use kept_variables::KeptVariables;

@@ -2,7 +2,7 @@
 
 mod driver;
 
-use driver::{Response, ScriptWorker, dirty, eventually, finished, get, is_running};
+use driver::{Response, ScriptWorker, TempDir, dirty, eventually, finished, get, is_running};
 use outboard_ring::control::{Event, Isolation, WritesBy};
 
 /// `ci/test-asan` leaves out this module: AddressSanitizer reserves more memory than a snapshot may have.
@@ -369,10 +369,34 @@ mod a_rewound_worker {
         give_the_same_response(app);
     }
 
+    /// Compiled code, its counters and the caches of opcache and APCu are shared memory, which is not put back.
+    #[test]
+    fn does_so_with_compiled_code_and_caches() {
+        let cache = TempDir::new();
+        let code = include_str!("fixtures/pieces.php").strip_prefix("<?php").unwrap();
+        let app = ScriptWorker::with(code, |settings| {
+            settings.worker.as_mut().unwrap().isolation = Isolation::Rewind;
+            settings.env.insert("OUTBOARD_VERIFY_REWIND".into(), "1".into());
+            let cache = cache.0.to_str().unwrap();
+            for (name, value) in [
+                ("opcache.jit", "tracing"),
+                ("opcache.jit_buffer_size", "16M"),
+                ("opcache.jit_hot_loop", "8"),
+                ("opcache.jit_hot_func", "8"),
+                ("opcache.file_cache", cache),
+                ("apc.enabled", "1"),
+                ("zend.assertions", "1"),
+            ] {
+                settings.ini.insert(name.into(), value.into());
+            }
+        });
+        give_the_same_response(app);
+    }
+
     fn give_the_same_response(mut app: ScriptWorker) {
         let code = include_str!("fixtures/pieces.php");
         let names = pieces(code);
-        assert!(names.len() > 30, "{names:?}");
+        assert!(names.len() > 100, "{names:?}");
         let mut numbers = Numbers(1);
         let mut seen: Vec<(String, Response)> = Vec::new();
         for round in 0..600 {

@@ -98,6 +98,9 @@ pub(super) struct Run {
     /// Seconds per slice [default: 3, with --quick 0.5].
     #[arg(long, value_name = "S")]
     pub(super) seconds: Option<f64>,
+    /// Requests of `rewind-endurance` [default: 1000000, with --quick 200000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
+    pub(super) requests: Option<u64>,
     /// Also take profiles of every stack, in slices of their own: flame graphs in the report.
     #[arg(long)]
     pub(super) profile: bool,
@@ -270,6 +273,7 @@ impl Run {
             slice_seconds: self.seconds.unwrap_or(usual.slice_seconds),
             noise_limit: self.noise.limit(),
             takes_profiles: self.profile,
+            requests: self.requests,
             ..usual
         }
     }
