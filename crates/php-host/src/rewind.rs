@@ -10,6 +10,7 @@
 
 mod attributes;
 mod descriptors;
+mod irreversible;
 mod kept_variables;
 mod mappings;
 mod process_state;
@@ -17,7 +18,7 @@ mod snapshot;
 mod writes;
 
 pub(crate) use descriptors::open_descriptors;
-pub(crate) use process_state::Irreversible;
+pub(crate) use irreversible::Irreversible;
 
 use crate::process;
 use kept_variables::KeptVariables;

@@ -110,9 +110,7 @@ pub(super) fn add_pool(sum: &mut Pool, other: Pool) {
     sum.recycled += other.recycled;
     sum.mean_start_us = mean((sum.mean_start_us, sum.forks), (other.mean_start_us, other.forks));
     sum.forks += other.forks;
-    if let (Some(rewind), Some(other)) = (&mut sum.rewind, other.rewind) {
-        add_rewind(rewind, &other);
-    }
+    sum.rewind.iter_mut().zip(other.rewind).for_each(|(sum, other)| add_rewind(sum, &other));
     sum.workers.extend(other.workers);
     for wait in other.waits {
         add_wait(&mut sum.waits, wait);

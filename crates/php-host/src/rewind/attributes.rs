@@ -5,8 +5,8 @@
 //! that has done so everything is compared with what it was when the worker began. Recorded only where scripts
 //! may use FFI. Invariant: what differs is put back, or the worker takes no further request.
 
+use super::irreversible::Irreversible;
 use super::mappings::{self, Mapping, Name};
-use super::process_state::Irreversible;
 use super::snapshot::PAGE_BYTES;
 use super::writes::PageMap;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -5,6 +5,7 @@
 
 use super::attributes::{self, Attributes};
 use super::descriptors::{Descriptor, fill_gaps, open_descriptors};
+use super::irreversible::Irreversible;
 use super::mappings::{self, Mapping, Name};
 use super::snapshot::Snapshot;
 use crate::kept_memory;
@@ -14,35 +15,6 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{OwnedFd, RawFd};
-
-/// Why a process cannot be put back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Irreversible {
-    /// A child process runs.
-    Child,
-    /// A thread runs.
-    Thread,
-    /// Memory of the start was unmapped that the snapshot does not have.
-    Mapping,
-    /// Native code has changed something of the process that cannot be put back.
-    Native(&'static str),
-    /// A call of the kernel has failed.
-    Kernel(&'static str),
-}
-
-impl std::fmt::Display for Irreversible {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Child => f.write_str("a program that the request has started still runs"),
-            Self::Thread => f.write_str("a thread that the request has started still runs"),
-            Self::Mapping => {
-                f.write_str("the request has unmapped memory that the start had mapped")
-            }
-            Self::Native(what) => write!(f, "native code has changed {what} of the process"),
-            Self::Kernel(call) => write!(f, "{call} has failed"),
-        }
-    }
-}
 
 /// See the module.
 #[derive(Debug)]
