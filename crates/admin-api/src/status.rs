@@ -272,7 +272,7 @@ pub struct Snapshot {
 }
 
 /// The workers of an app.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pool {
     /// The app.
     pub app: String,

@@ -91,7 +91,7 @@ static void add_variable(const char *name)
 	}
 }
 
-/* Those of a query or a body are not told apart. */
+/* A read of any entry of a query or a body counts as one of all. */
 static void add(const char *array, const char *entry)
 {
 	if (strcmp(array, "_SERVER") == 0 || strcmp(array, "_ENV") == 0) {

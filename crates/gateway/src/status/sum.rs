@@ -199,18 +199,8 @@ mod tests {
         };
         Pool {
             app: app.to_owned(),
-            mode: "classic".to_owned(),
-            isolation: None,
-            rewind: None,
-            snapshot: None,
-            rewind_refused: None,
-            concurrency: 1,
-            phase: "serving".to_owned(),
-            php_version: "8".to_owned(),
-            zygote_pid: None,
             min: count,
             max: count,
-            sizing: String::new(),
             queue_length: figure,
             in_flight: count,
             requests: figure,
@@ -221,9 +211,8 @@ mod tests {
             recycled: figure,
             forks: figure,
             mean_start_us: figure,
-            waits: Vec::new(),
-            routes: Vec::new(),
             workers: vec![worker],
+            ..Pool::default()
         }
     }
 
