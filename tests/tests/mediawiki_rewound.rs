@@ -15,6 +15,8 @@ fn scrub() -> Scrub {
         .replace(r"\b[0-9a-f]{32}(\+|%2B|\\u002B)", "TOKEN$1")
         .replace(r#"("wgRequestId":")[0-9a-f]+"#, "${1}ID")
         .replace(r"\b[0-9a-f]{24,40}\b", "HASH")
+        // The second of the last write.
+        .replace(r"(cpPosIndex=\d+%40)\d+", "${1}TIME")
         .replace(r"(wiki[A-Za-z_]*|WMF[A-Za-z-]*)=[^;]*", "$1=COOKIE")
         .replace(r#""wgBackendResponseTime":\d+"#, "\"wgBackendResponseTime\":TIME")
         .replace(r"\d{14}", "TIME")

@@ -20,6 +20,26 @@ macro_rules! files {
     };
 }
 
+/// A file of the Laravel application of the examples.
+macro_rules! laravel {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../../../examples/laravel-fork/", $path)))),*]
+    };
+}
+
+const LARAVEL: &[(&str, &str)] = laravel![
+    "app/Handler.php",
+    "app/Http/Kernel.php",
+    "bootstrap/app.php",
+    "config/app.php",
+    "config/logging.php",
+    "config/session.php",
+    "config/view.php",
+    "public/index.php",
+    "resources/views/list.blade.php",
+    "routes/web.php",
+];
+
 /// The pieces of code by which the host's own tests look for state that a rewind leaves.
 const PIECES: (&str, &str) =
     ("pieces/pieces.php", include_str!("../../php-host/tests/fixtures/pieces.php"));
@@ -75,7 +95,6 @@ const FILES: &[(&str, &str)] = files![
     "symfony/src/Page.php",
     "symfony/templates/page.html.twig",
     "symfony/worker.php",
-    "wordpress/fork.php",
     "worker/globals.php",
     "worker/handle_request.php",
     "worker/hello.php",
@@ -135,6 +154,21 @@ impl Fixture {
         }
         // Worker mode needs no files: the script handles all paths.
         fixture.make("public")?;
+        Ok(fixture)
+    }
+
+    /// The Laravel application of the examples, which takes a snapshot in classic mode.
+    pub fn laravel(lab: &Lab) -> Result<Self> {
+        let fixture = Self { directory: lab.directory("site-laravel")? };
+        LARAVEL.iter().try_for_each(|(path, text)| fixture.add(path, text))?;
+        for path in [
+            "bootstrap/cache",
+            "storage/framework/sessions",
+            "storage/framework/views",
+            "storage/logs",
+        ] {
+            fixture.writable(path)?;
+        }
         Ok(fixture)
     }
 

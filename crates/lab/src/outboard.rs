@@ -12,6 +12,7 @@ use outboard_load::profile::ZYGOTE;
 use crate::error::{Error, Result, ResultExt};
 use crate::fixture::Fixture;
 use crate::group::Group;
+use crate::http;
 use crate::lab::Lab;
 use crate::stack::Stack;
 use crate::system::{free_address, is_root, write};
@@ -98,6 +99,10 @@ concurrency = {concurrency}
     }
 }
 
+/// A script boots in the background, in less than ten seconds.
+const SNAPSHOT_TRIES: usize = 100;
+const SNAPSHOT_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
+
 /// A running gateway with its PHP host.
 pub struct Outboard {
     /// The stack to measure.
@@ -165,6 +170,22 @@ impl Outboard {
     /// Starts a new generation of workers and waits until the old one has been drained.
     pub fn reload(&self) -> Result<()> {
         self.command(&["reload"])
+    }
+
+    /// Requests a page until it is handled from a snapshot.
+    pub fn await_snapshot(&self, path: &str) -> Result<()> {
+        for _ in 0..SNAPSHOT_TRIES {
+            http::get(self.stack.address, path)?;
+            let mut command = Command::new(&self.binary);
+            command.args(["doctor", "snapshots", "--admin"]).arg(&self.admin);
+            let output = command.output().context(|| format!("run {command:?}"))?;
+            if String::from_utf8_lossy(&output.stdout).contains(": 1 snapshot") {
+                return Ok(());
+            }
+            std::thread::sleep(SNAPSHOT_PAUSE);
+        }
+        let what = format!("no snapshot handles {path}");
+        Err(Error::Unexpected { who: self.stack.name.to_owned(), what })
     }
 
     /// Purges all pages of the page cache.

@@ -24,6 +24,23 @@ pub const HOME: &str = "/";
 /// The theme of the site: the default of the WordPress in Debian 12.
 const THEME: &str = "twentytwentythree";
 
+/// The home page has twenty posts: the installer's, and nineteen like it.
+const MORE_POSTS: &str = "USE wordpress; \
+    INSERT INTO wp_posts (post_author, post_date, post_date_gmt, post_content, post_title, post_excerpt, \
+        post_status, post_name, to_ping, pinged, post_modified, post_modified_gmt, \
+        post_content_filtered, post_type) \
+    SELECT post_author, post_date - INTERVAL seq HOUR, post_date_gmt - INTERVAL seq HOUR, post_content, \
+        CONCAT(post_title, ' ', seq), '', 'publish', CONCAT(post_name, '-', seq), '', '', \
+        post_modified, post_modified_gmt, '', 'post' \
+    FROM wp_posts JOIN seq_1_to_19 WHERE ID = 1; \
+    UPDATE wp_options SET option_value = '20' WHERE option_name = 'posts_per_page'";
+
+/// The must-use plugin that comes with the PHP package. It does nothing under php-fpm.
+const PLUGIN: &str = include_str!("../../../php/drop-ins/wordpress/outboard-snapshot.php");
+
+/// The environment variable with the point of the snapshot.
+pub const POINT: &str = "OUTBOARD_SNAPSHOT_POINT";
+
 /// Files and database of one site.
 pub struct WordPress {
     /// The document root.
@@ -37,6 +54,7 @@ impl WordPress {
             lab.progress("installing WordPress");
             let site = Self::prepare(lab, database)?;
             site.install(nginx::with_fpm(lab, &site.root)?.address)?;
+            database.execute(MORE_POSTS)?;
             Ok(site)
         })
     }
@@ -54,6 +72,9 @@ impl WordPress {
              GRANT ALL ON wordpress.* TO wordpress@localhost",
         )?;
         write(&root.join("wp-config.php"), configuration(&database.socket))?;
+        let plugins = root.join("wp-content/mu-plugins");
+        std::fs::create_dir_all(&plugins).context(|| format!("create {}", plugins.display()))?;
+        write(&plugins.join("outboard-snapshot.php"), PLUGIN)?;
         Ok(Self { root })
     }
 
@@ -119,7 +140,8 @@ fn configuration(socket: &Path) -> String {
     let define = |(name, value)| format!("define('{name}', {value});\n");
     let constants: String = constants.into_iter().chain(keys).map(define).collect();
     format!(
-        "<?php\n{constants}$table_prefix = 'wp_';\n\
+        "<?php\n{constants}if (getenv('{POINT}')) {{ define('OUTBOARD_SNAPSHOT', getenv('{POINT}')); }}\n\
+         $table_prefix = 'wp_';\n\
          defined('ABSPATH') || define('ABSPATH', __DIR__ . '/');\n\
          require_once ABSPATH . 'wp-settings.php';\n"
     )

@@ -1,7 +1,7 @@
 //! Isolation by rewind: what it costs beyond isolation by reset, and what a framework's page costs.
 //!
-//! The smallest script, processes of 30 and 80 MB that write to 200 and 1,000 pages, and a Symfony
-//! application in every mode of outboard and under php-fpm.
+//! The smallest script, processes of 30 and 80 MB that write to 200 and 1,000 pages, a Symfony
+//! application in every mode of outboard and under php-fpm, and a Laravel application in classic mode.
 
 use crate::error::Result;
 use crate::experiment::fetch::failures_verdict;
@@ -24,6 +24,7 @@ const CLASSIC: &str = "outboard, classic";
 const RESET: &str = "outboard, reset";
 const FORK: &str = "outboard, fork";
 const REWIND: &str = "outboard, rewind";
+const SNAPSHOT: &str = "outboard, snapshot";
 
 /// A process whose requests write to some of its pages, and what a rewind may cost.
 struct Process {
@@ -47,7 +48,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         let fixture = Fixture::unpack(lab, "rewind", &variables)?;
         against_reset(lab, report, &fixture, "large.php", (process.name, process.limit_us))?;
     }
-    symfony(lab, report)
+    symfony(lab, report)?;
+    laravel(lab, report)
 }
 
 /// The CPU of a request beyond that of the same script with isolation by reset.
@@ -113,6 +115,35 @@ fn symfony(lab: &mut Lab, report: &mut Report) -> Result<()> {
     report
         .verdicts
         .extend(rounds.of(REWIND).map(|series| failures_verdict("Symfony, rewind", series)));
+    Ok(())
+}
+
+/// Laravel 8 of Debian, whose front controller takes a snapshot in classic mode. Each page begins a session.
+fn laravel(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let fixture = Fixture::laravel(lab)?;
+    let none = "[app.site.pool]\nmax_snapshots = 0\n";
+    let setups = [
+        Setup::classic(lab, &fixture.public()).named(CLASSIC).with(none),
+        Setup::classic(lab, &fixture.public()).named(SNAPSHOT),
+    ];
+    let fpm = nginx::with_fpm(lab, &fixture.public())?;
+    let outboards = Outboard::launch_all(lab, &setups)?;
+    let target = "Laravel, snapshot in classic mode: CPU ≤ 0.45 × php-fpm";
+    let [classic, snapshot] = &outboards[..] else {
+        report.verdicts.push(Verdict::not_measured(target, NOT_BUILT));
+        return Ok(());
+    };
+    snapshot.await_snapshot("/")?;
+    let seconds = lab.effort.slice_seconds;
+    let stacks = [&classic.stack, &snapshot.stack, &fpm];
+    let rounds = interleave(lab, &stacks, |stack| {
+        generator::load(stack, &RequestSpec::get("/"), CONNECTIONS, seconds)
+    })?;
+    report.add_rounds("Laravel page c=10", &rounds);
+    let [_, snapshot, fpm] = &rounds.series[..] else { return Ok(()) };
+    let ratio = paired_ratio(&snapshot.cpu_us(), &fpm.cpu_us());
+    report.verdicts.push(Verdict::ratio(target, 0.45, ratio));
+    report.verdicts.push(failures_verdict("Laravel, snapshot", snapshot));
     Ok(())
 }
 

@@ -5,7 +5,6 @@
 
 use crate::error::Result;
 use crate::experiment::hello::cpu_verdict;
-use crate::fixture::Fixture;
 use crate::generator::{self, Task};
 use crate::lab::Lab;
 use crate::mariadb::MariaDb;
@@ -18,12 +17,12 @@ use crate::slice::{Rounds, Turns};
 use crate::stack::{Stack, check_same_responses};
 use crate::statistics::{Estimate, median, paired_ratio};
 use crate::verdict::Verdict;
-use crate::wordpress::{HOME, WordPress};
+use crate::wordpress::{HOME, POINT, WordPress};
 
 const CONNECTIONS: usize = 10;
 
-const FORK: &str = "outboard, fork";
-const REWIND: &str = "outboard, rewind";
+const AT_INIT: &str = "outboard, snapshot at init";
+const AT_LOADED: &str = "outboard, snapshot at wp_loaded";
 
 /// A page costs about 20 ms of CPU on the machine that the targets were set on.
 const PAGES_PER_SECOND: f64 = 100.0;
@@ -32,7 +31,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let database = MariaDb::of_run(lab)?;
     let site = WordPress::of_run(lab, &database)?;
     let nginx = nginx::with_fpm(lab, &site.root)?;
-    let outboard = Outboard::start(lab, &site.root)?;
+    let classic = Setup::classic(lab, &site.root).with("[app.site.pool]\nmax_snapshots = 0\n");
+    let outboard = Outboard::launch(lab, &classic)?;
     let booted = booted(lab, &site)?;
     let outboards = outboard.iter().chain(&booted).map(|outboard| &outboard.stack);
     let stacks: Vec<&Stack> = outboards.chain([&nginx]).collect();
@@ -49,10 +49,10 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let target = format!("WordPress home: CPU per request ≤ {}", nginx.name);
     report.verdicts.push(cpu_verdict(&rounds, &target, nginx.name, 1.0));
     report.verdicts.push(p99_verdict(&rounds, nginx.name));
-    report.notes.extend(gain_of(FORK, &rounds));
-    report.notes.extend(gain_of(REWIND, &rounds));
-    let target = "WordPress home, isolation = \"rewind\": CPU ≤ 0.75 × php-fpm";
-    report.verdicts.push(match (rounds.of(REWIND), rounds.of(nginx.name)) {
+    report.notes.extend(gain_of(AT_INIT, &rounds));
+    report.notes.extend(gain_of(AT_LOADED, &rounds));
+    let target = "WordPress home, snapshot at init: CPU ≤ 0.75 × php-fpm";
+    report.verdicts.push(match (rounds.of(AT_INIT), rounds.of(nginx.name)) {
         (Some(rewind), Some(fpm)) => {
             Verdict::ratio(target, 0.75, paired_ratio(&rewind.cpu_us(), &fpm.cpu_us()))
         }
@@ -61,15 +61,17 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The same site, booted up to its plugins and theme: with a fork per page, and with a rewind after each.
+/// The same site with the must-use plugin, whose snapshot stands before or behind the `init` of plugins and theme.
 fn booted(lab: &mut Lab, site: &WordPress) -> Result<Vec<Outboard>> {
-    let fixture = Fixture::unpack(lab, "wordpress", &[("ROOT", &site.root.to_string_lossy())])?;
-    let workers = lab.php_processes();
-    let setups = [
-        Setup::fork(&fixture, "fork.php", workers).named(FORK).rooted(&site.root),
-        Setup::rewind(&fixture, "fork.php", workers).named(REWIND).rooted(&site.root),
-    ];
-    Outboard::launch_all(lab, &setups)
+    let env = |point: &str| format!("[app.site.php.env]\n{POINT} = {point:?}\n");
+    let setups = [(AT_INIT, "init"), (AT_LOADED, "wp_loaded")];
+    let setups =
+        setups.map(|(name, point)| Setup::classic(lab, &site.root).named(name).with(&env(point)));
+    let outboards = Outboard::launch_all(lab, &setups)?;
+    for outboard in &outboards {
+        outboard.await_snapshot(HOME)?;
+    }
+    Ok(outboards)
 }
 
 fn gain_of(name: &str, rounds: &Rounds) -> Option<String> {
