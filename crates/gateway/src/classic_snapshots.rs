@@ -280,11 +280,7 @@ impl ClassicSnapshots {
             .map(|(name, script)| api::SnapshotScript {
                 app: self.settings.app.clone(),
                 script: String::from_utf8_lossy(name).into_owned(),
-                snapshots: script
-                    .snapshots
-                    .iter()
-                    .filter(|one| one.seat.pool().is_serving())
-                    .count(),
+                snapshots: script.snapshots.iter().filter(|one| one.is_used()).count(),
                 refused_because: script.refusal.as_ref().map(|refusal| refusal.why.clone()),
                 reads: api_reads(&script.reads()),
             })

@@ -13,7 +13,8 @@ $kernel->bootstrap();
 $app['router']->middleware('web')->group(static fn ($router) => (require __DIR__ . '/../routes/web.php')($router));
 
 if (function_exists('Outboard\snapshot')) {
-    Outboard\snapshot();
+    // In classic mode: environment variables are looked up in all of $_SERVER, which differs in each request.
+    Outboard\snapshot(['_SERVER' => '/usr/share/php/Dotenv/']);
 }
 
 $request = Request::capture();

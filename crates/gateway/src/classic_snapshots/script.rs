@@ -195,6 +195,12 @@ impl Script {
 }
 
 impl Snapshot {
+    /// Whether requests are handled from it.
+    pub(super) fn is_used(&self) -> bool {
+        let is_useless = self.facts.contains(&Fact::Unrepeatable);
+        self.reads.is_some() && !is_useless && self.seat.pool().is_serving()
+    }
+
     /// Takes over the report of the last boot; true if it is new.
     fn update(&mut self) -> bool {
         let Some(reads) = self.seat.pool().request_reads() else { return false };

@@ -31,7 +31,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let database = MariaDb::of_run(lab)?;
     let site = WordPress::of_run(lab, &database)?;
     let nginx = nginx::with_fpm(lab, &site.root)?;
-    let classic = Setup::classic(lab, &site.root).with("[app.site.pool]\nmax_snapshots = 0\n");
+    let classic = Setup::classic(lab, &site.root).with(&at("none"));
     let outboard = Outboard::launch(lab, &classic)?;
     let booted = booted(lab, &site)?;
     let outboards = outboard.iter().chain(&booted).map(|outboard| &outboard.stack);
@@ -63,15 +63,19 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
 
 /// The same site with the must-use plugin, whose snapshot stands before or behind the `init` of plugins and theme.
 fn booted(lab: &mut Lab, site: &WordPress) -> Result<Vec<Outboard>> {
-    let env = |point: &str| format!("[app.site.php.env]\n{POINT} = {point:?}\n");
     let setups = [(AT_INIT, "init"), (AT_LOADED, "wp_loaded")];
     let setups =
-        setups.map(|(name, point)| Setup::classic(lab, &site.root).named(name).with(&env(point)));
+        setups.map(|(name, point)| Setup::classic(lab, &site.root).named(name).with(&at(point)));
     let outboards = Outboard::launch_all(lab, &setups)?;
     for outboard in &outboards {
         outboard.await_snapshot(HOME)?;
     }
     Ok(outboards)
+}
+
+/// The point of the snapshot.
+fn at(point: &str) -> String {
+    format!("[app.site.php.env]\n{POINT} = {point:?}\n")
 }
 
 fn gain_of(name: &str, rounds: &Rounds) -> Option<String> {
