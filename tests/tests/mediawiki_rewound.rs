@@ -24,6 +24,8 @@ fn scrub() -> Scrub {
         // The version of a script that has the server's address in it.
         .replace(r#"(\["[a-z][\w.-]*",")[0-9a-z]{5}""#, "${1}VERSION\"")
         .replace(r"\d\d:\d\d, \d\d? [A-Z][a-z]+ \d{4}|\d\d? [A-Z][a-z]+ \d{4}(?:, at)? \d\d:\d\d", "TIME")
+        // The minute of a change, in lists.
+        .replace(r"([> ])\d\d:\d\d([ <])", "${1}TIME$2")
         .replace(r"\b[\d.]+ (?:seconds?|minutes?)\b", "SPAN")
         // The report of the parser in a comment.
         .replace(r"(?:CPU time usage|Real time usage|Cached time|Complications|Transclusion expansion time report.*): .*", "REPORT")

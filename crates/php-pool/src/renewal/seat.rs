@@ -46,9 +46,10 @@ pub(super) struct Renewing {
     /// Pools that were replaced.
     leaving: RefCell<Vec<Rc<Pool>>>,
     held: HeldRequests,
-    /// Requests that may still be submitted, and what keeps a new pool ready for them.
+    /// Requests that may still be submitted, and what keeps the present pool ready for them. A pool that was
+    /// replaced gets none of them, so it need not wait for them.
     expected: Cell<usize>,
-    bridge: RefCell<Vec<PendingRequest>>,
+    bridge: RefCell<Option<PendingRequest>>,
     /// When all processes have to end.
     pub(super) retire_by_ms: Cell<Option<u64>>,
 }
@@ -69,7 +70,8 @@ impl fmt::Debug for Renewing {
 #[derive(Debug)]
 pub struct ExpectedRequest {
     seat: Rc<PoolSeat>,
-    _pending: PendingRequest,
+    /// In a seat whose pool is never replaced.
+    _pending: Option<PendingRequest>,
 }
 
 impl Drop for ExpectedRequest {
@@ -193,10 +195,13 @@ impl PoolSeat {
 
     /// As [`Pool::expect_request`].
     pub fn expect_request(self: &Rc<Self>) -> ExpectedRequest {
-        if let Some(renewing) = &self.renewing {
-            renewing.expected.update(|expected| expected + 1);
-        }
-        ExpectedRequest { seat: self.clone(), _pending: self.pool().expect_request() }
+        let pending = || self.pool().expect_request();
+        let Some(renewing) = &self.renewing else {
+            return ExpectedRequest { seat: self.clone(), _pending: Some(pending()) };
+        };
+        renewing.expected.update(|expected| expected + 1);
+        renewing.bridge.borrow_mut().get_or_insert_with(pending);
+        ExpectedRequest { seat: self.clone(), _pending: None }
     }
 
     /// As [`Pool::retire`]. Held requests still get a new snapshot.
@@ -248,7 +253,7 @@ impl PoolSeat {
         let old = self.present.replace(candidate.clone());
         candidate.continue_counts(&old);
         if renewing.expected.get() > 0 {
-            renewing.bridge.borrow_mut().push(candidate.expect_request());
+            renewing.bridge.replace(Some(candidate.expect_request()));
         }
         old.retire(renewing.drain_timeout_ms);
         self.leaving();
