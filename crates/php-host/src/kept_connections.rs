@@ -187,16 +187,19 @@ mod tests {
 
     fn keep(pool: &mut KeptConnections, key: &[u8], session: u64) -> UnixStream {
         let (client, server) = UnixStream::pair().unwrap();
-        let offer = Offer {
+        assert!(pool.keep(client.as_raw_fd(), &offer(key, session)));
+        server
+    }
+
+    fn offer(key: &[u8], session: u64) -> Offer<'_> {
+        Offer {
             protocol: Protocol::MySql,
             key,
             session,
             greeting: b"hello",
             reset: RESET,
             replies: 1,
-        };
-        assert!(pool.keep(client.as_raw_fd(), &offer));
-        server
+        }
     }
 
     #[test]
@@ -236,15 +239,7 @@ mod tests {
         server.write_all(b"\x09\0\0\x01\xff\x17\x04#08S01").unwrap();
         assert!(pool.take(b"a").is_none());
         let (client, _server) = UnixStream::pair().unwrap();
-        let offer = Offer {
-            protocol: Protocol::MySql,
-            key: b"a",
-            session: 1,
-            greeting: b"",
-            reset: RESET,
-            replies: 1,
-        };
-        assert!(!pool.keep(client.as_raw_fd(), &offer));
+        assert!(!pool.keep(client.as_raw_fd(), &offer(b"a", 1)));
     }
 
     #[test]
@@ -268,15 +263,7 @@ mod tests {
     fn a_process_that_is_not_rewound_keeps_nothing() {
         let mut pool = KeptConnections::default();
         let (client, _server) = UnixStream::pair().unwrap();
-        let offer = Offer {
-            protocol: Protocol::MySql,
-            key: b"a",
-            session: 1,
-            greeting: b"",
-            reset: RESET,
-            replies: 1,
-        };
-        assert!(!pool.keep(client.as_raw_fd(), &offer));
+        assert!(!pool.keep(client.as_raw_fd(), &offer(b"a", 1)));
         assert!(pool.take(b"a").is_none());
     }
 }
