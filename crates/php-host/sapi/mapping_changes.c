@@ -1,11 +1,12 @@
 /*
- * Changes of mappings by hand: replacements for the functions of the C library with which a request can take
- * memory away that the boot had, put other memory in its place or protect it otherwise. The total size of the
- * address space, which a rewind looks at after each request, need not tell.
+ * Changes of mappings by hand: replacements for the functions of the C library with which a request maps memory,
+ * takes memory away that the boot had, puts other memory in its place or protects it otherwise. The total size of
+ * the address space, which a rewind looks at after each request, need not tell; and what is known to be new is
+ * unmapped without a look at all mappings.
  *
  * Exported for PHP and its extensions (build.rs); read by rewind/process_state.rs. What the C library maps itself
- * (threads, libraries) is added to the rest, so that the size tells. Invariant: after the mark every such change
- * is noted, until the rewind puts the notes back with all other memory.
+ * (threads, libraries) is added to the rest, so that the size tells. Invariants: after the mark every such change
+ * is noted, until the rewind puts the notes back with all other memory; one that is new was never the boot's.
  */
 #include "shim.h"
 
@@ -17,16 +18,23 @@
 #include <sys/shm.h>
 
 #define NOTES 64
+#define PAGE_BYTES 4096
 
 static bool is_noting;
 static outboard_mapping_change notes[NOTES];
 static size_t count;
 
-static void note(const void *address, size_t bytes, bool is_writable)
+/* Whole pages, as the kernel takes them. */
+static outboard_mapping_change change_of(const void *address, size_t bytes)
 {
 	const uintptr_t start = (uintptr_t) address;
-	const outboard_mapping_change change = {start, start + bytes, is_writable};
-	if (!is_noting || bytes == 0) {
+	const uintptr_t end = start + ((bytes + PAGE_BYTES - 1) & ~(size_t) (PAGE_BYTES - 1));
+	return (outboard_mapping_change) {.start = start, .end = end};
+}
+
+static void add(outboard_mapping_change change)
+{
+	if (!is_noting || change.start == change.end) {
 		return;
 	}
 	if (count < NOTES) {
@@ -37,7 +45,46 @@ static void note(const void *address, size_t bytes, bool is_writable)
 	outboard_mapping_change *last = &notes[NOTES - 1];
 	last->start = change.start < last->start ? change.start : last->start;
 	last->end = change.end > last->end ? change.end : last->end;
-	last->is_writable |= is_writable;
+	last->is_writable |= change.is_writable;
+	last->is_new = false;
+}
+
+static void note(const void *address, size_t bytes, bool is_writable)
+{
+	outboard_mapping_change change = change_of(address, bytes);
+	change.is_writable = is_writable;
+	add(change);
+}
+
+static void note_new(const void *address, size_t bytes)
+{
+	outboard_mapping_change change = change_of(address, bytes);
+	change.is_new = true;
+	if (address != MAP_FAILED) {
+		add(change);
+	}
+}
+
+/* The allocator of PHP maps more than it needs, and unmaps both ends. */
+static void note_unmapped(const void *address, size_t bytes)
+{
+	const outboard_mapping_change change = change_of(address, bytes);
+	for (size_t i = 0; i < count; i++) {
+		outboard_mapping_change *known = &notes[i];
+		if (!known->is_new || change.start < known->start || change.end > known->end) {
+			continue;
+		}
+		if (change.start == known->start) {
+			known->start = change.end;
+		} else if (change.end == known->end) {
+			known->end = change.start;
+		}
+		if (known->start == known->end) {
+			*known = notes[--count];
+		}
+		return;
+	}
+	add(change);
 }
 
 void outboard_mapping_changes_begin(void)
@@ -55,7 +102,7 @@ const outboard_mapping_change *outboard_mapping_changes(size_t *length)
 int munmap(void *address, size_t bytes)
 {
 	REAL(munmap);
-	note(address, bytes, false);
+	note_unmapped(address, bytes);
 	return real(address, bytes);
 }
 
@@ -69,10 +116,13 @@ int mprotect(void *address, size_t bytes, int protection)
 void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
 	REAL(mmap);
+	void *mapped = real(address, bytes, protection, flags, fd, offset);
 	if (flags & MAP_FIXED) {
 		note(address, bytes, false);
+	} else {
+		note_new(mapped, bytes);
 	}
-	return real(address, bytes, protection, flags, fd, offset);
+	return mapped;
 }
 
 void *mmap64(void *address, size_t bytes, int protection, int flags, int fd, off64_t offset)
@@ -88,11 +138,15 @@ void *mremap(void *address, size_t bytes, size_t new_bytes, int flags, ...)
 	void *target = flags & MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
 	va_end(arguments);
 	note(address, bytes, false);
-	if (!target) {
-		return real(address, bytes, new_bytes, flags);
+	if (target) {
+		note(target, new_bytes, false);
+		return real(address, bytes, new_bytes, flags, target);
 	}
-	note(target, new_bytes, false);
-	return real(address, bytes, new_bytes, flags, target);
+	void *mapped = real(address, bytes, new_bytes, flags);
+	if (mapped != address) {
+		note_new(mapped, new_bytes);
+	}
+	return mapped;
 }
 
 int shmdt(const void *address)

@@ -86,12 +86,15 @@ static void rewinder(void)
 #define CHUNK_BYTES (2 * 1024 * 1024)
 #define PAGE_BYTES 4096
 
-/* Has the C library's heap grow by a free part, and keep it; and never map memory beside it. */
+/*
+ * Has the C library's heap grow by a free part, and keep it; and never map memory beside it. More than all that is
+ * free fits into none of the holes.
+ */
 static void reserve_heap(void)
 {
 	mallopt(M_MMAP_MAX, 0);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
-	free(malloc(HEAP_BYTES));
+	free(malloc(mallinfo2().fordblks + HEAP_BYTES));
 }
 
 /*

@@ -126,6 +126,7 @@ typedef struct {
 	uintptr_t start;
 	uintptr_t end;
 	bool is_writable; /* it was made so */
+	bool is_new; /* the kernel has chosen the addresses, so that nothing was there */
 } outboard_mapping_change;
 
 void outboard_mapping_changes_begin(void);

@@ -186,14 +186,35 @@ fn parse(text: &str) -> Option<Vec<Mapping>> {
     text.lines().map(Mapping::parse).collect()
 }
 
+/// Those of the mappings, which are in order, that share addresses with this range.
+pub(super) fn within<'a>(
+    mappings: &'a [Mapping],
+    range: &Range<usize>,
+) -> impl Iterator<Item = &'a Mapping> {
+    let end = range.end;
+    let first = mappings.partition_point(|mapping| mapping.addresses.end <= range.start);
+    mappings[first..].iter().take_while(move |mapping| mapping.addresses.start < end)
+}
+
+/// The same addresses in order, those that follow each other or overlap as one range.
+pub(super) fn joined(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut joined: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
 /// What of `range` is in none of `others`, which are in order and do not overlap.
 pub(super) fn without(range: &Range<usize>, others: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut rest = Vec::new();
     let mut at = range.start;
-    for other in others {
-        if other.end <= at || other.start >= range.end {
-            continue;
-        }
+    let first = others.partition_point(|other| other.end <= at);
+    for other in others[first..].iter().take_while(|other| other.start < range.end) {
         if other.start > at {
             rest.push(at..other.start);
         }
@@ -287,6 +308,12 @@ mod tests {
         assert!(asked.len() > 10 && same + 2 >= asked.len(), "{asked:#x?}\n{listed:#x?}");
         assert!(asked.iter().any(|mapping| mapping.name == Name::Stack));
         assert!(asked.iter().any(|mapping| mapping.name == Name::Kernel));
+    }
+
+    #[test]
+    fn ranges_that_follow_each_other_or_overlap_are_one() {
+        assert_eq!(joined(vec![30..40, 0..10, 10..20, 5..8, 32..50]), [0..20, 30..50]);
+        assert_eq!(joined(Vec::new()), []);
     }
 
     #[test]

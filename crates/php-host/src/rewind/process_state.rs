@@ -118,13 +118,15 @@ impl ProcessState {
         has_called_native_code: bool,
     ) -> Result<Vec<usize>, Irreversible> {
         let end = end_of_heap();
+        let is_shorter = end < self.end_of_heap;
         if end != self.end_of_heap {
             // SAFETY: the C library's heap has ended here when the snapshot was taken.
             unsafe { libc::brk(self.end_of_heap as *mut _) };
         }
+        let is_changed = self.is_changed_by_hand()? || has_called_native_code || is_shorter;
+        self.unmap_noted();
         let size = self.read_size().map_err(|_| Irreversible::Kernel("/proc/self/statm"))?;
-        let is_changed = self.is_changed_by_hand()? || has_called_native_code;
-        if end == self.end_of_heap && size == self.size_pages && !is_changed {
+        if size == self.size_pages && !is_changed {
             return Ok(Vec::new());
         }
         let damaged = self.compare_mappings(snapshot)?;
@@ -136,7 +138,7 @@ impl ProcessState {
     fn is_changed_by_hand(&self) -> Result<bool, Irreversible> {
         let mut is_changed = false;
         for change in changes_by_hand() {
-            for mapping in self.within(&(change.start..change.end)) {
+            for mapping in mappings::within(&self.mappings, &(change.start..change.end)) {
                 is_changed = true;
                 // What was not writable is in no snapshot.
                 if change.is_writable && mapping.is_private && !mapping.is_writable() {
@@ -147,11 +149,14 @@ impl ProcessState {
         Ok(is_changed)
     }
 
-    /// The mappings of the start that share addresses with this range.
-    fn within(&self, range: &Range<usize>) -> impl Iterator<Item = &Mapping> {
-        let end = range.end;
-        let first = self.mappings.partition_point(|mapping| mapping.addresses.end <= range.start);
-        self.mappings[first..].iter().take_while(move |mapping| mapping.addresses.start < end)
+    /// Unmaps what the request is known to have mapped: as a rule the memory of a large request, and to look at
+    /// all mappings would take far longer.
+    fn unmap_noted(&self) {
+        let mut kept = None;
+        for change in changes_by_hand().iter().filter(|change| change.is_new) {
+            let kept = kept.get_or_insert_with(|| self.kept_addresses());
+            unmap_others(&(change.start..change.end), kept);
+        }
     }
 
     fn compare_mappings(&mut self, snapshot: &Snapshot) -> Result<Vec<usize>, Irreversible> {
@@ -183,17 +188,17 @@ impl ProcessState {
 
     /// Unmaps what is neither of the start nor Rust's nor the kernel's.
     fn unmap_new(&self, now: &[Mapping]) {
+        let kept = self.kept_addresses();
+        for mapping in now.iter().filter(|mapping| mapping.name == Name::Other) {
+            unmap_others(&mapping.addresses, &kept);
+        }
+    }
+
+    /// The addresses of the start and of Rust.
+    fn kept_addresses(&self) -> Vec<Range<usize>> {
         let mut kept: Vec<Range<usize>> = kept_memory::regions();
         kept.extend(self.mappings.iter().map(|mapping| mapping.addresses.clone()));
-        let others = now.iter().filter(|mapping| mapping.name != Name::Other);
-        kept.extend(others.map(|mapping| mapping.addresses.clone()));
-        kept.sort_by_key(|range| range.start);
-        for mapping in now {
-            for new in mappings::without(&mapping.addresses, &kept) {
-                // SAFETY: mapped since the start, and used by nothing that remains.
-                unsafe { libc::munmap(new.start as *mut _, new.len()) };
-            }
-        }
+        mappings::joined(kept)
     }
 
     /// Total size of the address space, as text.
@@ -211,6 +216,7 @@ struct ChangeByHand {
     start: usize,
     end: usize,
     is_writable: bool,
+    is_new: bool,
 }
 
 unsafe extern "C" {
@@ -229,9 +235,18 @@ fn changes_by_hand() -> &'static [ChangeByHand] {
 
 /// What of a mapping of the start is no longer there.
 fn missing_part(then: &Mapping, now: &[Mapping]) -> Vec<Range<usize>> {
-    let same = now.iter().filter(|mapping| mapping.is_same_memory(then));
+    let now = mappings::within(now, &then.addresses);
+    let same = now.filter(|mapping| mapping.is_same_memory(then));
     let same: Vec<_> = same.map(|mapping| mapping.addresses.clone()).collect();
     mappings::without(&then.addresses, &same)
+}
+
+/// Unmaps what of `range` is not among the kept addresses.
+fn unmap_others(range: &Range<usize>, kept: &[Range<usize>]) {
+    for new in mappings::without(range, kept) {
+        // SAFETY: mapped since the start, and used by nothing that remains.
+        unsafe { libc::syscall(libc::SYS_munmap, new.start, new.len()) };
+    }
 }
 
 /// Maps addresses that nobody may use, such as the guard of a stack.
