@@ -69,7 +69,7 @@ static void *stack_pointer(const ucontext_t *context)
 #endif
 }
 
-/* On the other stack: takes the snapshot, then rewinds each time it is resumed. */
+/* On the other stack: takes the snapshot, then rewinds or adds to it each time it is resumed. */
 static void rewinder(void)
 {
 	for (;;) {
@@ -127,6 +127,7 @@ void outboard_rewind_mark(void)
 	reserve_chunks();
 	outboard_reserve_context();
 	outboard_randomness_prepare();
+	outboard_regex_cache_begin();
 	outboard_native_watch();
 	outboard_mapping_changes_begin();
 	both->rewinder.uc_stack.ss_sp = both->stack;
@@ -134,7 +135,10 @@ void outboard_rewind_mark(void)
 	both->rewinder.uc_link = NULL;
 	sigfillset(&both->rewinder.uc_sigmask);
 	makecontext(&both->rewinder, rewinder, 0);
-	swapcontext(&both->script, &both->rewinder);
+	/* The second time for what the worker has done between two requests, and keeps. */
+	do {
+		swapcontext(&both->script, &both->rewinder);
+	} while (outboard_regex_cache_prime());
 	outboard_randomness_renew();
 }
 
@@ -152,6 +156,7 @@ void outboard_rewind(void)
 		return;
 	}
 	outboard_connections_keep();
+	outboard_regex_cache_note();
 	fflush(stdout);
 	/* The zygote's mask, which is the mark's, is not the worker's. */
 	if (!outboard_rs_is_rewound(outboard_events)) {

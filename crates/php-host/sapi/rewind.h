@@ -20,6 +20,11 @@ void outboard_native_watch(void);
 bool outboard_native_is_possible(void);
 bool outboard_native_was_called(void);
 
+/* regex_cache.c */
+void outboard_regex_cache_begin(void);
+void outboard_regex_cache_note(void);
+bool outboard_regex_cache_prime(void);
+
 /* randomness.c */
 void outboard_randomness_prepare(void);
 void outboard_randomness_renew(void);

@@ -3,8 +3,9 @@
 //! Owned by the running script, called on a stack of its own (`sapi/rewind.c`), so that the script's stack can
 //! be put back, too. The zygote takes the snapshot before it forks; a worker puts itself back once when it has
 //! been forked, and after each request. What a request has written is copied back from the snapshot, what it has
-//! opened is closed, what it has mapped is unmapped. Invariants: after a rewind every byte of PHP's memory is
-//! the snapshot's, except for the kept variables; what cannot be put back ends the worker after its response.
+//! opened is closed, what it has mapped is unmapped. Between two requests a worker may add to its snapshot
+//! ([`Patterns`]). Invariants: after a rewind every byte of PHP's memory is the snapshot's, except for the kept
+//! variables; what cannot be put back ends the worker after its response.
 //!
 //! Design and measurements: docs/decisions/0034-rewind.md.
 
@@ -13,6 +14,7 @@ mod descriptors;
 mod irreversible;
 mod kept_variables;
 mod mappings;
+mod patterns;
 mod process_state;
 mod snapshot;
 mod writes;
@@ -23,6 +25,7 @@ pub(crate) use irreversible::Irreversible;
 use crate::process;
 use kept_variables::KeptVariables;
 use outboard_ring::control::{self, WritesBy};
+use patterns::Patterns;
 use process_state::ProcessState;
 use snapshot::Snapshot;
 use std::io;
@@ -61,6 +64,9 @@ struct Worker {
     faults: Option<i64>,
     process: ProcessState,
     kept: KeptVariables,
+    patterns: Patterns,
+    /// Whether what is written now is to be added to the snapshot.
+    is_adding: bool,
     since_protection: u32,
     is_verifying: bool,
 }
@@ -107,18 +113,71 @@ impl Rewind {
         // What was written since the snapshot, here or in the zygote: few pages, most of which the requests will
         // write to as well. To drop all pages takes 0.5 ms. Watching writes to none, unless it fails, and then
         // the page map has them after each request.
-        for range in writes.found() {
-            // SAFETY: the caller's contract; nothing of Rust is in that memory.
-            unsafe { self.snapshot.restore(range) };
+        // SAFETY: the caller's contract; nothing of Rust is in that memory.
+        unsafe {
+            self.snapshot.restore(writes.found());
+            self.snapshot.restore_stack();
         }
-        // SAFETY: as above.
-        unsafe { self.snapshot.restore_stack() };
         let process = ProcessState::record(&self.descriptors)?;
         let is_verifying = std::env::var_os(VERIFY).is_some();
         kept.put_back();
-        self.worker =
-            Some(Worker { writes, faults: None, process, kept, since_protection: 0, is_verifying });
+        self.worker = Some(Worker {
+            writes,
+            faults: None,
+            process,
+            kept,
+            patterns: Patterns::default(),
+            is_adding: false,
+            since_protection: 0,
+            is_verifying,
+        });
         Ok(())
+    }
+
+    /// Whether it is of use to note the patterns that requests compile: only where the pages that are added can
+    /// be told from those that a request writes.
+    pub(crate) fn learns_patterns(&self) -> bool {
+        let learns =
+            |worker: &Worker| worker.writes.is_protecting() && worker.patterns.is_learning();
+        self.worker.as_ref().is_some_and(learns)
+    }
+
+    /// The present request has compiled this.
+    pub(crate) fn note_pattern(&mut self, pattern: &[u8]) {
+        if let Some(worker) = &mut self.worker {
+            worker.patterns.note(pattern);
+        }
+    }
+
+    /// A pattern that is to be compiled between two requests, whose pages are then to be added.
+    pub(crate) fn next_pattern(&mut self) -> Option<&[u8]> {
+        let worker = self.worker.as_mut()?;
+        let pattern = worker.patterns.next()?;
+        worker.is_adding = true;
+        Some(pattern)
+    }
+
+    /// Whether the process is to go on from what it is now, and not from the snapshot.
+    pub(crate) fn is_adding(&self) -> bool {
+        self.worker.as_ref().is_some_and(|worker| worker.is_adding)
+    }
+
+    /// Adds what was written since the last rewind to the snapshot. `stack` is as for [`Rewind::take`].
+    ///
+    /// # Safety
+    /// As [`Rewind::take`].
+    pub(crate) unsafe fn add(&mut self, stack: Range<usize>) -> io::Result<()> {
+        let Some(worker) = &mut self.worker else { return Ok(()) };
+        worker.is_adding = false;
+        worker.writes.find(self.snapshot.regions(), &self.span)?;
+        // SAFETY: the caller's contract.
+        let new = unsafe { self.snapshot.add(worker.writes.found(), stack) }?;
+        new.iter().try_for_each(|region| worker.writes.watch_again(region))?;
+        self.span = self.snapshot.span();
+        worker.process.accept_mappings()?;
+        worker.since_protection = 0;
+        worker.faults = None;
+        worker.writes.forget(&self.span)
     }
 
     /// Whether the request can be undone.
@@ -160,6 +219,7 @@ impl Rewind {
             std::process::abort();
         }
         worker.kept.put_back();
+        worker.patterns.end_request();
         Ok((bytes / snapshot::PAGE_BYTES) as u64)
     }
 }
@@ -186,10 +246,8 @@ impl Worker {
             } else if self.faults != Some(faults()) {
                 self.writes.find(snapshot.regions(), span)?;
             }
-            for range in self.writes.found() {
-                // SAFETY: as above.
-                bytes += unsafe { snapshot.restore(range) };
-            }
+            // SAFETY: as above.
+            bytes = unsafe { snapshot.restore(self.writes.found()) };
         }
         if is_protecting {
             self.since_protection = 0;

@@ -346,7 +346,7 @@ impl RunningScript {
     }
 
     /// In the zygote: takes the snapshot of its memory; `stack_pointer` is the script's. In a worker: undoes
-    /// what the last request has done, or exits.
+    /// what the last request has done, or adds to the snapshot what was done since; or exits.
     ///
     /// # Safety
     /// The process has one thread, which runs on a stack in Rust's memory.
@@ -370,6 +370,15 @@ impl RunningScript {
                 let begun = reserved.and_then(|()| unsafe { rewind.begin() });
                 self.usable(begun);
             }
+            Some(rewind) if rewind.is_adding() => {
+                // SAFETY: the caller's contract.
+                if let Err(error) = unsafe { rewind.add(stack_pointer..process::end_of_stack()) } {
+                    eprintln!(
+                        "outboard-php: a worker ends, since its snapshot is not whole: {error}"
+                    );
+                    exit::leave(0);
+                }
+            }
             Some(_) => {
                 // SAFETY: the caller's contract.
                 if let Err(why) = unsafe { self.undo_request() } {
@@ -378,6 +387,11 @@ impl RunningScript {
                 }
             }
         }
+    }
+
+    /// The snapshot of a worker that is rewound.
+    pub(crate) fn rewound(&mut self) -> Option<&mut Rewind> {
+        self.rewind.as_mut()
     }
 
     /// Without a rewind each worker handles one request.

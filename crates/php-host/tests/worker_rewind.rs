@@ -309,6 +309,50 @@ mod a_rewound_worker {
         assert_eq!(output(&mut app, "a"), "up");
     }
 
+    /// Compiles a hundred patterns, one of which is of this request alone.
+    const WITH_PATTERNS: &str = "set_error_handler(function () { echo 'handled'; });
+         $n = 0;
+         Outboard\\snapshot();
+         for ($i = 0; $i < 100; $i++) {
+             $n += preg_match(\"/^(?:pattern|number)[ ]$i [a-z]{2,9}(?:a|few|more|words){0,9}(?<rest>[^x-z]*?)\\$/u\", \"pattern $i abc\");
+         }
+         $own = Outboard\\request()->path();
+         echo $n, preg_match(\"#^$own\\$#\", $own), ' ', preg_last_error_msg();";
+
+    /// How many pages the rewind after this request copies back.
+    fn pages_of(app: &mut ScriptWorker, name: &str) -> u64 {
+        let before = app.worker.channel.rewinds();
+        assert_eq!(output(app, name), "1001 No error");
+        eventually(|| app.worker.channel.rewinds().count > before.count);
+        app.worker.channel.rewinds().pages - before.pages
+    }
+
+    #[test]
+    fn patterns_that_every_request_compiles_are_compiled_once() {
+        let mut app = rewinding(WITH_PATTERNS);
+        let names: Vec<String> = (0..150).map(|number| format!("page{number}")).collect();
+        let pages: Vec<u64> = names.iter().map(|name| pages_of(&mut app, name)).collect();
+        let (at_first, later) = (pages[4], pages[149]);
+        assert!(later + 5 < at_first, "{pages:?}");
+        assert_eq!(app.stop(), Some(0));
+    }
+
+    /// What is added to the snapshot is put back like the rest.
+    #[test]
+    fn state_is_the_same_after_patterns_were_added() {
+        let code = WITH_PATTERNS.replace("$n = 0;", "$n = 0; $kept = []; $f = fopen(__FILE__, 'r');")
+            + "$kept[] = fgets($f); putenv('A' . count($kept) . '=' . str_repeat('x', 1 << 21)); $large = str_repeat('y', 9 << 20);
+               echo ' ', count($kept), ftell($f), getenv('A2') === false ? '' : 'A2';";
+        for variables in [&[][..], &[("OUTBOARD_REWIND_BY_PAGE_MAP", "1")]] {
+            let mut app = rewinding_with(&code, variables);
+            let first = output(&mut app, "page");
+            assert_eq!(first, "1001 No error 158", "{variables:?}");
+            for _ in 0..80 {
+                assert_eq!(output(&mut app, "page"), first);
+            }
+        }
+    }
+
     #[test]
     fn a_worker_may_be_stopped_before_and_after_requests() {
         for requests in [0, 1, 5] {

@@ -9,6 +9,7 @@ mod connections;
 mod head;
 mod log;
 mod output;
+mod patterns;
 mod purge;
 mod retirement;
 mod span;

@@ -58,13 +58,20 @@ impl ProcessState {
             end_of_heap: end_of_heap(),
             attributes: None,
         };
-        state.mappings = mappings::read()?;
-        state.size_pages = state.read_size()?;
+        state.accept_mappings()?;
         if attributes::are_needed() {
             let hosts = (0..=state.highest).filter(|number| !numbers.contains(number));
             state.attributes = Some(Attributes::record(&hosts.collect::<Vec<_>>())?);
         }
         Ok(state)
+    }
+
+    /// What is mapped now is what is put back from now on.
+    pub(super) fn accept_mappings(&mut self) -> io::Result<()> {
+        self.mappings = mappings::read()?;
+        self.size_pages = self.read_size()?;
+        self.end_of_heap = end_of_heap();
+        Ok(())
     }
 
     /// Whether everything can be put back.

@@ -5,13 +5,17 @@
 //! written to is a copy that the process alone has. So forks share what they do not write, and a page is put
 //! back either by copying it or by dropping the copy.
 //!
-//! Invariants: the file never changes once it is complete (it is sealed); what is not in it is the kernel's,
-//! shared with other processes, or Rust's (`kept_memory`).
+//! A worker may add to its snapshot what it has done between two requests: its own pages, in place of those of
+//! the file or beside them.
+//!
+//! Invariants: the file never changes once it is complete (it is sealed); what is neither in it nor among the own
+//! pages is the kernel's, shared with other processes, or Rust's (`kept_memory`).
 
 use super::mappings::{self, Mapping, Name};
 use crate::kept_memory;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -30,6 +34,8 @@ pub(super) struct Snapshot {
     file: OwnedFd,
     /// The file's content, for reading.
     content: *const u8,
+    /// Pages of this worker, by their addresses.
+    own: BTreeMap<usize, Box<[u8]>>,
     /// The part of the stack that is in use; its copy is `stack_content`.
     stack: Range<usize>,
     stack_content: Vec<u8>,
@@ -40,8 +46,8 @@ pub(super) struct Snapshot {
 pub(super) struct Region {
     pub(super) addresses: Range<usize>,
     pub(super) protection: i32,
-    /// Where it is in the file, in bytes.
-    pub(super) offset: usize,
+    /// Where it is in the file, in bytes; `None` if all its pages are a worker's own.
+    pub(super) offset: Option<usize>,
 }
 
 impl Snapshot {
@@ -57,25 +63,74 @@ impl Snapshot {
             memfd_create(c"outboard snapshot", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, bytes as u64)?;
         for region in &regions {
+            let offset = region.offset.unwrap_or_default();
             // SAFETY: the memory is readable, and this thread, the only one, does not write to it.
-            unsafe { copy(region, &file) }?;
+            unsafe { copy(region, &file, offset) }?;
             // SAFETY: the file has what the memory has, so that nothing changes for its users.
-            unsafe { map(region, &file) }?;
+            unsafe { map(region, &file, offset) }?;
         }
         fcntl_add_seals(
             &file,
             SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL,
         )?;
-        // SAFETY: the stack is readable, and no thread runs on it.
-        let stack_content =
-            unsafe { std::slice::from_raw_parts(stack.start as *const u8, stack.len()) };
-        Ok(Self {
+        let mut snapshot = Self {
             content: map_content(&file, bytes)?,
             regions,
             file,
-            stack_content: stack_content.to_vec(),
-            stack,
-        })
+            own: BTreeMap::new(),
+            stack_content: Vec::new(),
+            stack: 0..0,
+        };
+        // SAFETY: the caller's contract.
+        unsafe { snapshot.set_stack(stack) };
+        Ok(snapshot)
+    }
+
+    /// # Safety
+    /// The range is on the first thread's stack, and no thread runs on it.
+    unsafe fn set_stack(&mut self, stack: Range<usize>) {
+        // SAFETY: the caller's contract; a stack is readable.
+        let content = unsafe { std::slice::from_raw_parts(stack.start as *const u8, stack.len()) };
+        self.stack_content = content.to_vec();
+        self.stack = stack;
+    }
+
+    /// Makes the present content of these pages, of memory that was mapped since, and of the stack part of the
+    /// snapshot. Returns the first of the new regions.
+    ///
+    /// # Safety
+    /// As [`Self::take`].
+    pub(super) unsafe fn add(
+        &mut self,
+        written: &[Range<usize>],
+        stack: Range<usize>,
+    ) -> io::Result<Vec<Region>> {
+        let known: Vec<Range<usize>> =
+            self.regions.iter().map(|region| region.addresses.clone()).collect();
+        let mut new = Vec::new();
+        for region in choose(&mappings::read()?)? {
+            let parts = mappings::without(&region.addresses, &known).into_iter();
+            new.extend(parts.map(|addresses| Region { addresses, offset: None, ..region.clone() }));
+        }
+        self.regions.extend(new.iter().cloned());
+        self.regions.sort_unstable_by_key(|region| region.addresses.start);
+        let pages = written.iter().chain(new.iter().map(|region| &region.addresses));
+        for page in pages.flat_map(|range| range.clone().step_by(PAGE_BYTES)) {
+            let Some(then) = self.source(page) else { continue };
+            // SAFETY: a page of a region is mapped, as is its source; this thread, the only one, writes to neither.
+            let (now, then) = unsafe {
+                (
+                    std::slice::from_raw_parts(page as *const u8, PAGE_BYTES),
+                    then.map(|then| std::slice::from_raw_parts(then, PAGE_BYTES)),
+                )
+            };
+            if then != Some(now) {
+                self.own.insert(page, now.into());
+            }
+        }
+        // SAFETY: the caller's contract.
+        unsafe { self.set_stack(stack) };
+        Ok(new)
     }
 
     pub(super) fn regions(&self) -> &[Region] {
@@ -93,24 +148,48 @@ impl Snapshot {
         start..self.regions.last().map_or(start, |region| region.addresses.end)
     }
 
-    /// The snapshot's content of a byte.
-    fn source(&self, region: &Region, address: usize) -> *const u8 {
-        self.content.wrapping_add(region.offset + (address - region.addresses.start))
+    /// The region of an address.
+    fn region_of(&self, address: usize) -> Option<&Region> {
+        let at = self.regions.partition_point(|region| region.addresses.end <= address);
+        self.regions.get(at).filter(|region| region.addresses.contains(&address))
+    }
+
+    /// The snapshot's content of a page: none outside of it, `Some(None)` of a new region's.
+    fn source(&self, page: usize) -> Option<Option<*const u8>> {
+        let region = self.region_of(page)?;
+        let own = self.own.get(&page).map(|content| content.as_ptr());
+        Some(own.or_else(|| self.in_file(region, page)))
+    }
+
+    fn in_file(&self, region: &Region, address: usize) -> Option<*const u8> {
+        let offset = region.offset?;
+        Some(self.content.wrapping_add(offset + (address - region.addresses.start)))
     }
 
     /// The aligned word that the snapshot has at this address.
     pub(super) fn word_at(&self, address: usize) -> Option<i32> {
-        let at = self.regions.partition_point(|region| region.addresses.end <= address);
-        let region = self.regions.get(at).filter(|region| region.addresses.contains(&address))?;
-        // SAFETY: within the mapped file; regions begin and end with pages, so a whole word is.
-        Some(unsafe { self.source(region, address).cast::<i32>().read() })
+        let within = address % PAGE_BYTES;
+        let page = self.source(address - within)??;
+        // SAFETY: within a page that is mapped or owned; an aligned word does not reach beyond.
+        Some(unsafe { page.wrapping_add(within).cast::<i32>().read() })
     }
 
-    /// Copies back what of `range` belongs to the snapshot; returns how many bytes.
+    /// Copies back what of the ranges, which are in order, belongs to the snapshot; returns how many bytes.
     ///
     /// # Safety
     /// Nothing uses the memory meanwhile, and no reference to it exists afterwards that expects other values.
-    pub(super) unsafe fn restore(&self, range: &Range<usize>) -> usize {
+    pub(super) unsafe fn restore(&self, ranges: &[Range<usize>]) -> usize {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let bytes = ranges.iter().map(|range| self.restore_from_file(range)).sum();
+            self.restore_own(ranges);
+            bytes
+        }
+    }
+
+    /// # Safety
+    /// As [`Self::restore`].
+    unsafe fn restore_from_file(&self, range: &Range<usize>) -> usize {
         let mut restored = 0;
         let first = self.regions.partition_point(|region| region.addresses.end <= range.start);
         for region in
@@ -118,21 +197,37 @@ impl Snapshot {
         {
             let start = range.start.max(region.addresses.start);
             let end = range.end.min(region.addresses.end);
-            // SAFETY: both are mapped, with this length, and do not overlap; the caller's contract.
-            unsafe {
-                ptr::copy_nonoverlapping(self.source(region, start), start as *mut u8, end - start)
-            };
+            if let Some(source) = self.in_file(region, start) {
+                // SAFETY: both are mapped, with this length, and do not overlap; the caller's contract.
+                unsafe { ptr::copy_nonoverlapping(source, start as *mut u8, end - start) };
+            }
             restored += end - start;
         }
         restored
     }
 
-    /// Drops this process's copies of all pages.
+    /// # Safety
+    /// As [`Self::restore`].
+    unsafe fn restore_own(&self, ranges: &[Range<usize>]) {
+        let mut ranges = ranges.iter().peekable();
+        for (page, content) in &self.own {
+            while ranges.next_if(|range| range.end <= *page).is_some() {}
+            let Some(range) = ranges.peek() else { return };
+            if range.contains(page) {
+                // SAFETY: a page of a region is mapped; the caller's contract.
+                unsafe {
+                    ptr::copy_nonoverlapping(content.as_ptr(), *page as *mut u8, content.len());
+                }
+            }
+        }
+    }
+
+    /// Drops this process's copies of all pages of the file, and copies its own back.
     ///
     /// # Safety
     /// As [`Self::restore`].
     pub(super) unsafe fn restore_all(&self) -> io::Result<()> {
-        for region in &self.regions {
+        for region in self.regions.iter().filter(|region| region.offset.is_some()) {
             // SAFETY: a private mapping of the file, whose pages come back with the file's content.
             let dropped = unsafe {
                 libc::madvise(
@@ -145,6 +240,8 @@ impl Snapshot {
                 return Err(io::Error::last_os_error());
             }
         }
+        // SAFETY: the caller's contract.
+        unsafe { self.restore_own(std::slice::from_ref(&self.span())) };
         Ok(())
     }
 
@@ -168,24 +265,32 @@ impl Snapshot {
     /// # Safety
     /// As [`Self::restore`].
     pub(super) unsafe fn map_again(&self, region: &Region) -> io::Result<()> {
+        let offset = region.offset.ok_or(Errno::NXIO)?;
         // SAFETY: the caller's contract.
-        unsafe { map(region, &self.file) }
+        unsafe {
+            map(region, &self.file, offset)?;
+            self.restore_own(std::slice::from_ref(&region.addresses));
+        }
+        Ok(())
     }
 
     /// The first address whose content is not the snapshot's, other than in `variables`, which are in order.
     pub(super) fn first_difference(&self, variables: &[Range<usize>]) -> Option<usize> {
-        self.regions.iter().find_map(|region| {
-            let parts = mappings::without(&region.addresses, variables);
-            parts.into_iter().find_map(|part| self.difference_in(region, &part))
+        let pages =
+            self.regions.iter().flat_map(|region| region.addresses.clone().step_by(PAGE_BYTES));
+        pages.into_iter().find_map(|page| {
+            let parts = mappings::without(&(page..page + PAGE_BYTES), variables);
+            parts.into_iter().find_map(|part| self.difference_in(page, &part))
         })
     }
 
-    fn difference_in(&self, region: &Region, part: &Range<usize>) -> Option<usize> {
+    fn difference_in(&self, page: usize, part: &Range<usize>) -> Option<usize> {
+        let source = self.source(page)??.wrapping_add(part.start - page);
         // SAFETY: both are mapped with this length; this thread, the only one, does not write to them.
         let (now, then) = unsafe {
             (
                 std::slice::from_raw_parts(part.start as *const u8, part.len()),
-                std::slice::from_raw_parts(self.source(region, part.start), part.len()),
+                std::slice::from_raw_parts(source, part.len()),
             )
         };
         if now == then {
@@ -204,7 +309,11 @@ fn choose(all: &[Mapping]) -> io::Result<Vec<Region>> {
     for mapping in all.iter().filter(|mapping| is_snapshotted(mapping)) {
         for addresses in mappings::without(&mapping.addresses, &kept) {
             let bytes = addresses.len();
-            regions.push(Region { addresses, protection: mapping.protection, offset });
+            regions.push(Region {
+                addresses,
+                protection: mapping.protection,
+                offset: Some(offset),
+            });
             offset += bytes;
         }
     }
@@ -224,11 +333,11 @@ fn is_snapshotted(mapping: &Mapping) -> bool {
         && mapping.name == Name::Other
 }
 
-/// Writes the region to the file, without pages of zeros, which it has already.
+/// Writes the region to the file at `offset`, without pages of zeros, which it has already.
 ///
 /// # Safety
 /// The region is readable, and nothing writes to it.
-unsafe fn copy(region: &Region, file: &OwnedFd) -> io::Result<()> {
+unsafe fn copy(region: &Region, file: &OwnedFd, offset: usize) -> io::Result<()> {
     // SAFETY: the caller's contract.
     let content = unsafe {
         std::slice::from_raw_parts(region.addresses.start as *const u8, region.addresses.len())
@@ -237,7 +346,7 @@ unsafe fn copy(region: &Region, file: &OwnedFd) -> io::Result<()> {
         if page.iter().all(|byte| *byte == 0) {
             continue;
         }
-        let mut offset = region.offset + at * PAGE_BYTES;
+        let mut offset = offset + at * PAGE_BYTES;
         let mut rest = page;
         while !rest.is_empty() {
             match rustix::io::pwrite(file, rest, offset as u64) {
@@ -257,7 +366,7 @@ unsafe fn copy(region: &Region, file: &OwnedFd) -> io::Result<()> {
 ///
 /// # Safety
 /// Its users expect what the file has there.
-unsafe fn map(region: &Region, file: &OwnedFd) -> io::Result<()> {
+unsafe fn map(region: &Region, file: &OwnedFd, offset: usize) -> io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
     let Range { start, end } = region.addresses;
     // Not by the C library's name, which notes what requests do (sapi/mapping_changes.c), in memory that may not
@@ -271,7 +380,7 @@ unsafe fn map(region: &Region, file: &OwnedFd) -> io::Result<()> {
             region.protection,
             flags,
             file.as_raw_fd(),
-            region.offset,
+            offset,
         )
     };
     if mapped == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }

@@ -159,7 +159,7 @@ impl Writes {
         Ok(writes)
     }
 
-    /// Watches a region that was mapped again.
+    /// Watches a region that was mapped again, or since.
     pub(super) fn watch_again(&mut self, region: &Region) -> io::Result<()> {
         if let Way::WriteProtection(descriptor) = &self.way {
             register(descriptor, region)?;
@@ -316,7 +316,7 @@ impl Page {
     fn region(&self) -> Region {
         let start = self.0.addr();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        Region { addresses: start..start + PAGE_BYTES, protection, offset: 0 }
+        Region { addresses: start..start + PAGE_BYTES, protection, offset: Some(0) }
     }
 
     fn write(&self) {
