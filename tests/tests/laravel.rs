@@ -7,7 +7,7 @@ use outboard_e2e::{App, Crawl, Docroot, Pair, Request, Scrub, Visit, Visited};
 use std::path::Path;
 
 /// Of the front controller.
-const LINE: &str = "Outboard\\snapshot(['_SERVER' => '/usr/share/php/Dotenv/']);";
+const LINE: &str = "Outboard\\Laravel\\Snapshot::take($app);";
 
 /// Each server has its own copy, and with it its own compiled views and sessions.
 fn application() -> Docroot {

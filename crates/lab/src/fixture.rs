@@ -35,6 +35,7 @@ const LARAVEL: &[(&str, &str)] = laravel![
     "config/logging.php",
     "config/session.php",
     "config/view.php",
+    "outboard/Snapshot.php",
     "public/index.php",
     "resources/views/list.blade.php",
     "routes/web.php",

@@ -36,6 +36,11 @@ const WARM_UP_PART: u64 = 10;
 /// Readings on the way, each with a line of progress.
 const READINGS: u64 = 10;
 
+/// A rewind by the page map drops its copies of pages after every 128 requests of a worker, so its memory is read
+/// so often, with so many requests between, and the least counts.
+const CYCLE_READINGS: usize = 24;
+const CYCLE_STEP: u64 = 16;
+
 /// Growth that counts as none: the kernel's counts of shared pages are not exact to the page.
 const GROWTH_LIMIT_MIB: f64 = 0.5;
 
@@ -150,7 +155,7 @@ fn first_difference(outboard: &Outboard, specs: &[RequestSpec]) -> Result<Option
 /// What the processes of a server have.
 #[derive(Debug, PartialEq)]
 struct Reading {
-    mib: f64,
+    bytes: BTreeMap<Pid, u64>,
     /// By the kind of process: descriptors, those of userfaultfd(2), mappings.
     counts: BTreeMap<String, [usize; 3]>,
     workers: Vec<Pid>,
@@ -159,12 +164,12 @@ struct Reading {
 impl Reading {
     fn of(outboard: &Outboard) -> Self {
         outboard.stack.settle();
-        let (mut counts, mut bytes) = (BTreeMap::<String, [usize; 3]>::new(), 0);
+        let (mut counts, mut bytes) = (BTreeMap::<String, [usize; 3]>::new(), BTreeMap::new());
         for pid in outboard.stack.group.pids() {
             let Some(process) = Process::read(pid).filter(|process| !process.zombie) else {
                 continue;
             };
-            bytes += own_bytes(pid);
+            bytes.insert(pid, own_bytes(pid));
             let own = counts.entry(kind_of(&process.name)).or_default();
             let descriptors =
                 fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
@@ -178,7 +183,25 @@ impl Reading {
         }
         let mut workers = outboard.workers();
         workers.sort_unstable();
-        Self { mib: bytes as f64 / 1_048_576.0, counts, workers }
+        Self { bytes, counts, workers }
+    }
+
+    /// The least over a cycle of requests, which are sent meanwhile.
+    fn of_cycle(outboard: &Outboard, task: &Task, failures: &mut Failures) -> Result<Self> {
+        let mut least = Self::of(outboard);
+        for _ in 0..CYCLE_READINGS {
+            *failures += generator::run_count(task, CYCLE_STEP)?.load.failures;
+            let now = Self::of(outboard);
+            for (pid, bytes) in &mut least.bytes {
+                *bytes = now.bytes.get(pid).map_or(*bytes, |now| (*now).min(*bytes));
+            }
+            least = Self { bytes: least.bytes, ..now };
+        }
+        Ok(least)
+    }
+
+    fn mib(&self) -> f64 {
+        self.bytes.values().sum::<u64>() as f64 / 1_048_576.0
     }
 
     fn describe(&self) -> String {
@@ -187,7 +210,7 @@ impl Reading {
                 "{kind}: {descriptors} descriptors, {watches} of userfaultfd, {mappings} mappings"
             )
         });
-        format!("{:.2} MiB; {}", self.mib, counts.collect::<Vec<_>>().join("; "))
+        format!("{:.2} MiB; {}", self.mib(), counts.collect::<Vec<_>>().join("; "))
     }
 
     /// Whether there is no more than before, in the same workers.
@@ -198,7 +221,7 @@ impl Reading {
                 .get(kind)
                 .is_some_and(|then| now.iter().zip(then).all(|(now, then)| now <= then))
         };
-        self.mib - before.mib <= GROWTH_LIMIT_MIB
+        self.mib() - before.mib() <= GROWTH_LIMIT_MIB
             && self.workers == before.workers
             && self.counts.iter().all(is_less)
     }
@@ -236,23 +259,23 @@ fn endure(
             break;
         }
     }
-    let mut last = Reading::of(&outboard);
     for reading in 1..=READINGS {
         let until = count * reading / READINGS;
         failures += generator::run_count(&task, until - sent)?.load.failures;
         sent = until;
-        last = Reading::of(&outboard);
+        let now = Reading::of(&outboard);
         lab.progress(&format!(
             "{}: {sent:>8} requests, {failures} failed; {}",
             part.name,
-            last.describe()
+            now.describe()
         ));
         if first.is_none() && sent * WARM_UP_PART >= count {
-            first = Some(Reading::of(&outboard));
+            first = Some(Reading::of_cycle(&outboard, &task, &mut failures)?);
         }
     }
-    let first = first.unwrap_or_else(|| Reading::of(&outboard));
-    let is_flat = last.is_flat(&first);
+    let last = Reading::of_cycle(&outboard, &task, &mut failures)?;
+    let first = first.as_ref().unwrap_or(&last);
+    let is_flat = last.is_flat(first);
     let replaced = if last.workers == first.workers { "" } else { "; workers were replaced" };
     let measured = format!(
         "{failures} failed{replaced}; {} after a tenth; {}",

@@ -1,0 +1,1 @@
+../../../php/src/Laravel/Snapshot.php
