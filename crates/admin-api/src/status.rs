@@ -364,7 +364,7 @@ pub struct Route {
 pub struct Worker {
     /// Process id.
     pub pid: Option<i32>,
-    /// Its state: `booting`, `idle`, `busy`, ….
+    /// Its state: `booting`, `idle`, `busy`, …; `reserve` of one that is kept for when another dies.
     pub state: String,
     /// Requests that it handles.
     pub in_flight: usize,

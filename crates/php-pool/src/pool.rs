@@ -20,6 +20,7 @@ mod placement;
 mod polling;
 mod recycling;
 mod reports;
+mod reserve;
 mod retirement;
 mod routes;
 mod settings;

@@ -27,6 +27,9 @@ impl Pool {
     /// idle.
     pub(super) fn assign_next(&self, members: &mut Members, slot: usize) {
         let Some(worker) = members.workers[slot].as_mut() else { return };
+        if worker.is_reserve {
+            return;
+        }
         let has_started = worker.backlog_len() > 0 && worker.start_next(self.timing_from(now_ms()));
         if !has_started && self.should_drain(members, slot) {
             return self.drain_slot(members, slot);

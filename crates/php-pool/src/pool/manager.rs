@@ -167,6 +167,7 @@ impl Pool {
         self.detect_loopback(now_ms);
         self.return_loans(now_ms);
         self.resize(now_ms);
+        self.keep_reserve();
         self.continue_retiring();
         self.fork_successors();
         self.place_workers(now_ms);

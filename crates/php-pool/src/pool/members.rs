@@ -144,9 +144,10 @@ impl Members {
         if is_own { self.next_queued() } else { None }
     }
 
-    /// The number of workers of this zygote that are not draining or dying.
+    /// The number of workers of this zygote that are not draining or dying, without one in reserve.
     pub(super) fn active(&self) -> usize {
-        self.own().filter(|worker| worker.state() < State::Draining).count() + self.lent.len()
+        let is_active = |worker: &&Worker| worker.state() < State::Draining && !worker.is_reserve;
+        self.own().filter(is_active).count() + self.lent.len()
     }
 
     /// The workers of this zygote, without those that other threads have.

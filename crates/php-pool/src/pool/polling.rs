@@ -172,6 +172,7 @@ impl Pool {
             self.manager.borrow_mut().record_success();
         }
         members.update_room_list(slot);
+        self.use_reserve(members);
         let Some(worker) = members.workers[slot].as_mut() else { return };
         // The home of a borrowed one replaces it.
         if worker.is_own && self.settings.forks_script() {

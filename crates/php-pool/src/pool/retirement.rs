@@ -38,6 +38,7 @@ impl Pool {
             return;
         }
         self.phase.set(Phase::Retiring);
+        self.use_reserve(&mut self.members.borrow_mut());
         self.manager.borrow_mut().retire_deadline_ms = Some(now_ms() + drain_timeout_ms);
         self.continue_retiring();
         self.demand.set();

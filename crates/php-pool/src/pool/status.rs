@@ -23,7 +23,11 @@ impl Pool {
             let life = &worker.process.lifecycle;
             api::Worker {
                 pid: worker.process.pid,
-                state: life.state().to_string(),
+                state: if worker.is_reserve {
+                    "reserve".to_owned()
+                } else {
+                    life.state().to_string()
+                },
                 request: worker.oldest().map(|lease| lease.exchange.label()),
                 in_flight: worker.in_flight(),
                 for_ms: worker.busy_ms(now_ms).or(life.idle_ms(now_ms)).unwrap_or(0),

@@ -20,6 +20,7 @@ mod placement;
 mod queue;
 mod receive;
 mod recycling;
+mod reserve;
 mod retirement;
 mod shards;
 mod sizing;

@@ -93,6 +93,8 @@ pub(crate) struct Worker {
     activity: Activity,
     /// Whether the pool's list of workers with room has it.
     pub(crate) is_listed: bool,
+    /// Whether it is kept for when another one dies ([`Pool::keep_reserve`]).
+    pub(crate) is_reserve: bool,
     /// Its requests since its memory was last measured.
     pub(crate) request_counts: RequestCounts,
     /// Its doorbell, registered in the loop's epoll while it lives.
@@ -164,6 +166,7 @@ impl Worker {
             startup_output: StartupOutput::default(),
             activity,
             is_listed: false,
+            is_reserve: false,
             request_counts: RequestCounts::default(),
             doorbell_source,
         }
@@ -230,7 +233,9 @@ impl Worker {
 
     /// Whether it can be given a request.
     pub(crate) fn has_room(&self) -> bool {
-        matches!(self.state(), State::Idle | State::Busy) && self.in_flight() < self.concurrency
+        matches!(self.state(), State::Idle | State::Busy)
+            && self.in_flight() < self.concurrency
+            && !self.is_reserve
     }
 
     /// Whether it can cancel a request without ending others.

@@ -33,6 +33,7 @@ impl Pool {
         let Some(mut worker) = self.remove_dead(&mut members, slot) else { return };
         self.phase_changed.set();
         self.publish(&members);
+        self.use_reserve(&mut members);
         let unstarted = worker.withdraw_unstarted(now_ms());
         self.reassign(&mut members, unstarted);
         drop(members);

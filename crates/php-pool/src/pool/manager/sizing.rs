@@ -214,8 +214,8 @@ fn view(
         view.oldest_queued_ms = now_ms.saturating_sub(queued.exchange.submitted_ms);
     }
     let mut busy_pids = Vec::new();
-    // Workers that are about to be replaced do not count.
-    for worker in members.own().filter(|worker| !is_replaced(worker)) {
+    // Workers that are about to be replaced do not count, nor does one in reserve.
+    for worker in members.own().filter(|worker| !is_replaced(worker) && !worker.is_reserve) {
         let life = &worker.process.lifecycle;
         match life.state() {
             State::Forking | State::Booting => view.booting += 1,

@@ -1,0 +1,112 @@
+//! A worker in reserve.
+
+use super::*;
+use outboard_ring::control::{Rewind, WritesBy};
+
+/// A pool of one worker, which is rewound.
+fn rewinding_pool(settings: PoolSettings) -> Rc<Pool> {
+    let pool = forking_pool(PoolSettings { max: Some(1), ..settings });
+    pool.manager.borrow_mut().rewind =
+        Some(Rewind { writes_by: WritesBy::PageMap, snapshot_bytes: 1 });
+    pool
+}
+
+/// A worker in reserve that is ready.
+fn reserve(pool: &Rc<Pool>, number: u64) -> StandIn {
+    let mut worker = StandIn::starting(pool, number);
+    pool.with_worker(number, |worker| worker.is_reserve = true);
+    worker.send(FrameKind::Ready, Tag::default(), &[]);
+    poll(pool);
+    worker
+}
+
+fn states(pool: &Pool) -> Vec<String> {
+    pool.status().workers.into_iter().map(|worker| worker.state).collect()
+}
+
+#[test]
+fn a_pool_that_may_not_grow_keeps_one() {
+    in_loop(async {
+        let pool = rewinding_pool(sequential());
+        pool.keep_reserve();
+        assert_eq!(states(&pool), [""; 0], "a worker comes first");
+        let _worker = StandIn::join(&pool, 100);
+        for _ in 0..3 {
+            pool.keep_reserve();
+            assert_eq!(states(&pool), ["idle", "reserve"]);
+            assert_eq!(pool.members.borrow().active(), 1);
+        }
+    });
+}
+
+#[test]
+fn a_pool_whose_workers_are_not_rewound_keeps_none() {
+    in_loop(async {
+        let pool = rewinding_pool(sequential());
+        pool.manager.borrow_mut().rewind = None;
+        let _worker = StandIn::join(&pool, 100);
+        pool.keep_reserve();
+        assert_eq!(states(&pool), ["idle"]);
+    });
+}
+
+#[test]
+fn it_gets_no_request_until_a_worker_dies() {
+    in_loop(async {
+        let pool = rewinding_pool(sequential());
+        let mut worker = StandIn::join(&pool, 100);
+        let mut reserve = reserve(&pool, 101);
+        let requests = [submit(&pool), submit(&pool)];
+        worker.start_next();
+        poll(&pool);
+        assert_eq!(reserve.receive(), None);
+        reap(&pool, 100);
+        assert_eq!(end_of(&requests[0]), CRASHED);
+        reserve.process_next(&pool);
+        assert_eq!(end_of(&requests[1]), COMPLETE);
+        pool.keep_reserve();
+        assert_eq!(states(&pool).iter().filter(|state| *state == "reserve").count(), 1);
+    });
+}
+
+#[test]
+fn it_follows_a_worker_that_leaves() {
+    in_loop(async {
+        let pool = rewinding_pool(sequential());
+        let mut worker = StandIn::join(&pool, 100);
+        let mut reserve = reserve(&pool, 101);
+        let requests = [submit(&pool), submit(&pool)];
+        let tag = worker.start_next();
+        worker.finish(tag, true);
+        poll(&pool);
+        reserve.process_next(&pool);
+        assert_eq!(end_of(&requests[1]), COMPLETE);
+    });
+}
+
+#[test]
+fn one_that_starts_is_the_successor_as_well() {
+    in_loop(async {
+        let pool = rewinding_pool(sequential());
+        let _worker = StandIn::join(&pool, 100);
+        let mut starting = StandIn::starting(&pool, 101);
+        pool.with_worker(101, |worker| worker.is_reserve = true);
+        reap(&pool, 100);
+        let request = submit(&pool);
+        starting.send(FrameKind::Ready, Tag::default(), &[]);
+        poll(&pool);
+        starting.process_next(&pool);
+        assert_eq!(end_of(&request), COMPLETE);
+    });
+}
+
+#[test]
+fn a_pool_that_retires_ends_it() {
+    in_loop(async {
+        let pool = rewinding_pool(sequential());
+        let worker = StandIn::join(&pool, 100);
+        let reserve = reserve(&pool, 101);
+        pool.retire(1_000);
+        assert_eq!([worker.state(&pool), reserve.state(&pool)], [Some(State::Draining); 2]);
+    });
+}
