@@ -41,6 +41,12 @@ namespace Outboard {
     function snapshot(array $ignored_reads = []): void {}
 
     /**
+     * Whether this is the start of a script that becomes a snapshot: then what many requests need can be made above
+     * snapshot(), once. False in requests, and in a script that handles one.
+     */
+    function is_booting(): bool {}
+
+    /**
      * In the boot of a script with isolation "rewind" or "fork": names other data that it reads, so that
      * snapshot_retire() with one of the keys has it boot again. Files are noticed without it. Elsewhere it does
      * nothing.

@@ -112,6 +112,12 @@ PHP_FUNCTION(outboard_serve)
 	}
 }
 
+/* Whether the next call for a request is the snapshot. */
+static bool is_booting(void)
+{
+	return outboard_events && !is_handling && outboard_rs_is_forking(outboard_events);
+}
+
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_snapshot, 0, 0, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, ignored_reads, IS_ARRAY, 0, "[]")
 ZEND_END_ARG_INFO()
@@ -131,7 +137,7 @@ PHP_FUNCTION(outboard_snapshot)
 	if (!outboard_events && outboard_current_result) {
 		outboard_current_result->takes_snapshot = true;
 	}
-	if (!outboard_events || is_handling || !outboard_rs_is_forking(outboard_events)) {
+	if (!is_booting()) {
 		return;
 	}
 	const char *refusal = outboard_boot_request_end();
@@ -162,10 +168,17 @@ PHP_FUNCTION(outboard_is_worker)
 	RETURN_BOOL(outboard_events && !outboard_boot_request_is_classic());
 }
 
+PHP_FUNCTION(outboard_is_booting)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	RETURN_BOOL(is_booting());
+}
+
 const zend_function_entry outboard_worker_functions[] = {
 	ZEND_NS_FENTRY("Outboard", handle_request, ZEND_FN(outboard_handle_request), arginfo_handle, 0)
 	ZEND_NS_FENTRY("Outboard", snapshot, ZEND_FN(outboard_snapshot), arginfo_snapshot, 0)
 	ZEND_NS_FENTRY("Outboard", is_worker, ZEND_FN(outboard_is_worker), arginfo_is_worker, 0)
+	ZEND_NS_FENTRY("Outboard", is_booting, ZEND_FN(outboard_is_booting), arginfo_is_worker, 0)
 	ZEND_NS_FENTRY("Outboard", serve, ZEND_FN(outboard_serve), arginfo_serve, 0)
 	PHP_FE_END
 };

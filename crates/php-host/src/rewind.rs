@@ -134,8 +134,8 @@ impl Rewind {
         Ok(())
     }
 
-    /// Whether it is of use to note the patterns that requests compile: only where the pages that are added can
-    /// be told from those that a request writes.
+    /// Whether it is of use to note the patterns that requests compile: only where the kernel distinguishes the
+    /// pages that are added from those that a request writes.
     pub(crate) fn learns_patterns(&self) -> bool {
         let learns =
             |worker: &Worker| worker.writes.is_protecting() && worker.patterns.is_learning();

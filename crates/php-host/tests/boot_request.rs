@@ -63,6 +63,20 @@ mod a_rewound_worker {
     }
 
     #[test]
+    fn a_script_knows_whether_it_boots() {
+        let code = "$boots = [Outboard\\is_booting()]; Outboard\\snapshot();
+            $boots[] = Outboard\\is_booting(); echo json_encode($boots);";
+        let mut app = booted(code, &get("worker.php"));
+        for _ in 0..2 {
+            assert_eq!(app.get("worker.php"), "[true,false]");
+        }
+        let mut resident = ScriptWorker::new(
+            "$boots = Outboard\\is_booting(); Outboard\\serve(fn () => json_encode([$boots, Outboard\\is_booting()]));",
+        );
+        assert_eq!(resident.get("a"), "[false,false]");
+    }
+
+    #[test]
     fn the_boot_has_the_cookies_of_its_request() {
         let code = "$boot = $_COOKIE; Outboard\\snapshot(); echo json_encode([$boot, $_COOKIE]);";
         let mut app = booted(code, &get("worker.php").header("Cookie", "a=1; b=x%20y"));
@@ -161,7 +175,7 @@ mod a_rewound_worker {
 fn a_classic_request_says_that_its_script_could_be_booted_once() {
     let folder = TempDir::new();
     folder.write("plain.php", "<?php echo 1;");
-    folder.write("snapshot.php", "<?php Outboard\\snapshot(); echo 1;");
+    folder.write("snapshot.php", "<?php Outboard\\snapshot(); echo 1 + Outboard\\is_booting();");
     let mut host = Host::new();
     let mut worker = host.fork();
     let mut run = |name| worker.request(&get(name).root(&folder.0));

@@ -38,8 +38,10 @@ final class Snapshot
         if (!function_exists('Outboard\snapshot')) {
             return;
         }
-        $app->make(Kernel::class)->bootstrap();
-        self::load($app);
+        if (\Outboard\is_booting()) {
+            $app->make(Kernel::class)->bootstrap();
+            self::load($app);
+        }
         // It looks up environment variables in all of $_SERVER, which differs in each request.
         $dotenv = class_exists(Dotenv::class) ? (new \ReflectionClass(Dotenv::class))->getFileName() : false;
         \Outboard\snapshot($dotenv === false ? [] : ['_SERVER' => dirname($dotenv) . '/']);
