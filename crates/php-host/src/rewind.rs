@@ -39,6 +39,9 @@ use writes::Writes;
 /// reported.
 const REQUESTS_PER_PROTECTION: u32 = 128;
 
+/// With more pages of its own, a worker adds none to its snapshot.
+const OWN_BYTES_MAX: usize = 8 << 20;
+
 /// The variable that has each rewind compared with the snapshot, for tests.
 const VERIFY: &str = "OUTBOARD_VERIFY_REWIND";
 
@@ -174,6 +177,9 @@ impl Rewind {
         let new = unsafe { self.snapshot.add(worker.writes.found(), stack) }?;
         new.iter().try_for_each(|region| worker.writes.watch_again(region))?;
         self.span = self.snapshot.span();
+        if self.snapshot.own_bytes() > OWN_BYTES_MAX {
+            worker.patterns.stop();
+        }
         worker.process.accept_mappings()?;
         worker.since_protection = 0;
         worker.faults = None;

@@ -337,6 +337,40 @@ mod a_rewound_worker {
         assert_eq!(app.stop(), Some(0));
     }
 
+    #[test]
+    fn large_patterns_are_kept_up_to_a_limit() {
+        let mut app = rewinding(
+            "Outboard\\snapshot();
+             for ($i = 0; $i < 300; $i++) { preg_match(\"/$i(?:(?:a|bc){1,200}[^x]*){1,10}/\", 'none'); }
+             echo preg_last_error_msg();",
+        );
+        let memory = |app: &ScriptWorker| {
+            let pid = app.worker.pid;
+            let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+            let anonymous = rollup.lines().find_map(|line| line.strip_prefix("Anonymous:"));
+            anonymous.unwrap().trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
+        };
+        for _ in 0..70 {
+            assert_eq!(output(&mut app, "a"), "No error");
+        }
+        let mib = memory(&app);
+        assert!((5..28).contains(&mib), "{mib} MiB");
+    }
+
+    /// After which all of the process is compared.
+    #[test]
+    fn patterns_are_kept_where_requests_call_native_code() {
+        let code = WITH_PATTERNS.to_owned() + "FFI::cdef('int getpid(void);')->getpid();";
+        let mut app = ScriptWorker::with(&code, |settings| {
+            settings.worker.as_mut().unwrap().isolation = Isolation::Rewind;
+            settings.env.insert("OUTBOARD_VERIFY_REWIND".into(), "1".into());
+            settings.ini.insert("ffi.enable".into(), "1".into());
+        });
+        for _ in 0..20 {
+            assert_eq!(output(&mut app, "page"), "1001 No error");
+        }
+    }
+
     /// What is added to the snapshot is put back like the rest.
     #[test]
     fn state_is_the_same_after_patterns_were_added() {

@@ -1,8 +1,8 @@
 //! [`Patterns`]: the regular expressions that requests have compiled, and which of them a worker keeps.
 //!
 //! Filled by `sapi/regex_cache.c` at the end of each request. Invariants: a pattern is kept only if several requests
-//! have compiled it, so none that was made of one visitor's input; their number and length are limited; and after a
-//! few rounds a worker learns no more.
+//! have compiled it, so none that was made of one visitor's input; their number, their length and what they take
+//! compiled are limited; and after a few rounds a worker learns no more.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,9 @@ const ROUNDS: [u32; 3] = [8, 64, 512];
 
 /// Of the requests of a round, so many must have compiled a pattern.
 const REQUESTS_MIN: u32 = 2;
+
+/// After so many their pages are added to the snapshot, before the next ones.
+const BATCH: usize = 32;
 
 const PATTERNS_MAX: usize = 512;
 const PATTERN_BYTES_MAX: usize = 4096;
@@ -24,6 +27,7 @@ pub(super) struct Patterns {
     due: Vec<Box<[u8]>>,
     /// The pattern that was handed out last, which C still reads.
     taken: Box<[u8]>,
+    in_batch: usize,
     kept: usize,
     requests: u32,
     rounds: usize,
@@ -60,10 +64,20 @@ impl Patterns {
         self.kept += self.due.len();
     }
 
-    /// The next pattern to compile now; it stays where it is until the next call.
+    /// The next pattern of a batch; it stays where it is until the next call.
     pub(super) fn next(&mut self) -> Option<&[u8]> {
+        if self.in_batch == BATCH {
+            self.in_batch = 0;
+            return None;
+        }
         self.taken = self.due.pop()?;
+        self.in_batch += 1;
         Some(&self.taken)
+    }
+
+    /// Keeps no more: those that it has take enough memory.
+    pub(super) fn stop(&mut self) {
+        *self = Self { rounds: ROUNDS.len(), ..Self::default() };
     }
 }
 
@@ -78,8 +92,13 @@ mod tests {
         }
     }
 
-    fn due(patterns: &mut Patterns) -> Vec<String> {
+    fn batch(patterns: &mut Patterns) -> Vec<String> {
         std::iter::from_fn(|| Some(String::from_utf8(patterns.next()?.to_vec()).unwrap())).collect()
+    }
+
+    fn due(patterns: &mut Patterns) -> Vec<String> {
+        let batches = std::iter::from_fn(|| Some(batch(patterns)).filter(|some| !some.is_empty()));
+        batches.flatten().collect()
     }
 
     #[test]
@@ -107,6 +126,15 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_kept_once_that_is_enough() {
+        let mut patterns = Patterns::default();
+        end_requests(&mut patterns, 8, &["/a/", "/b/"]);
+        assert!(patterns.next().is_some());
+        patterns.stop();
+        assert!(patterns.next().is_none() && !patterns.is_learning());
+    }
+
+    #[test]
     fn patterns_are_limited_in_number_and_length() {
         let mut patterns = Patterns::default();
         let long = "x".repeat(PATTERN_BYTES_MAX + 1);
@@ -114,7 +142,8 @@ mod tests {
         let mut many: Vec<&str> = many.iter().map(String::as_str).collect();
         many.insert(0, &long);
         end_requests(&mut patterns, 8, &many);
-        assert_eq!(due(&mut patterns).len(), PATTERNS_MAX);
+        assert_eq!(batch(&mut patterns).len(), BATCH);
+        assert_eq!(due(&mut patterns).len(), PATTERNS_MAX - BATCH);
         end_requests(&mut patterns, 56, &many);
         assert_eq!(due(&mut patterns).len(), 0);
     }

@@ -142,6 +142,11 @@ impl Snapshot {
         self.regions.iter().map(|region| region.addresses.len()).sum()
     }
 
+    /// Size in bytes of the pages that are this worker's own.
+    pub(super) fn own_bytes(&self) -> usize {
+        self.own.len() * PAGE_BYTES
+    }
+
     /// From the first to the last address of all regions, with whatever lies between them.
     pub(super) fn span(&self) -> Range<usize> {
         let start = self.regions.first().map_or(0, |region| region.addresses.start);
