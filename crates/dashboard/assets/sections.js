@@ -59,7 +59,7 @@ function tiles(status) {
   const failed = (point) => point.classes[0] + point.classes[5];
   const total = last?.phases.total;
   const lookups = last ? last.hits + last.misses : 0;
-  const workers = status.pools.flatMap((pool) => pool.workers);
+  const workers = status.pools.flatMap((pool) => pool.workers.filter(isAtWork));
   const busy = workers.filter((worker) => worker.in_flight > 0).length;
   const waiting = status.pools.reduce((sum, pool) => sum + pool.queue_length, 0);
   const items = [
@@ -120,7 +120,7 @@ function pools(status) {
       setState(mark, worker.look);
     });
     const busy = workers.filter((worker) => worker.in_flight > 0).length;
-    strip.setAttribute('aria-label', `${busy} of ${workers.length} workers busy`);
+    strip.setAttribute('aria-label', `${busy} of ${workers.filter(isAtWork).length} workers busy`);
     // With few workers each keeps its place; of many, those that work are shown.
     const ordered = workers.length > WORKERS_SHOWN ? workers.toSorted((a, b) => b.in_flight - a.in_flight || b.for_ms - a.for_ms) : workers;
     table(list, `Workers of ${pool.app}`, [
@@ -138,6 +138,9 @@ function pools(status) {
     setText(note, `${hidden > 0 ? `${plural(hidden, 'more worker')}. ` : ''}${counts.join(', ')}.${pool.sizing ? ` Size: ${pool.sizing}.` : ''}`);
   });
 }
+
+/* One in reserve is none until another one dies. */
+const isAtWork = (worker) => worker.state !== 'reserve';
 
 const look = (worker) => (worker.in_flight === 0 ? worker.state : worker.for_ms >= LONG_MS ? 'long' : 'busy');
 
