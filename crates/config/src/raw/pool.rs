@@ -11,7 +11,7 @@ pub(crate) struct Pool {
     /// Minimum number of workers. `"auto"`: one per processor, at least 2.
     #[schemars(extend("x-alias" = ["pm.min_spare_servers", "pm.start_servers", "MinSpareServers", "StartServers"]))]
     pub(crate) min: Count,
-    /// Maximum number of workers. `"auto"`: as many as `max_memory` allows.
+    /// Maximum number of workers. `"auto"`: as many as `max_memory` allows. A pool of rewound workers that has so many keeps one more in reserve.
     #[schemars(extend("x-minimum" = 1, "x-maximum" = 4096, "x-alias" = ["pm.max_children", "max_children", "pm", "MaxRequestWorkers"]))]
     pub(crate) max: Count,
     /// Number of idle workers to hold ready for bursts.
