@@ -38,8 +38,8 @@ const READINGS: u64 = 10;
 
 /// A rewind by the page map drops its copies of pages after every 128 requests of a worker, so its memory is read
 /// so often, with so many requests between, and the least counts.
-const CYCLE_READINGS: usize = 24;
-const CYCLE_STEP: u64 = 16;
+const CYCLE_READINGS: usize = 160;
+const CYCLE_STEP: u64 = 3;
 
 /// Growth that counts as none: the kernel's counts of shared pages are not exact to the page.
 const GROWTH_LIMIT_MIB: f64 = 0.5;
