@@ -32,10 +32,10 @@ final class Snapshot
 
     private const CLASSES = [Pipeline::class, Response::class, Carbon::class, Cookie::class];
 
-    /** Does not pass a request on: what is bound here is of the boot, and each request binds its own. */
+    /** The request that is bound here is of the boot alone: each request binds its own. */
     public static function take(Application $app): void
     {
-        if (!function_exists('Outboard\snapshot')) {
+        if (!function_exists('Outboard\is_booting')) {
             return;
         }
         if (\Outboard\is_booting()) {

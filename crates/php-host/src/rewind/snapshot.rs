@@ -96,7 +96,7 @@ impl Snapshot {
     }
 
     /// Makes the present content of these pages, of memory that was mapped since, and of the stack part of the
-    /// snapshot. Returns the first of the new regions.
+    /// snapshot. Returns the new regions.
     ///
     /// # Safety
     /// As [`Self::take`].
