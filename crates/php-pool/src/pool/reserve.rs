@@ -40,6 +40,13 @@ impl Pool {
         }
     }
 
+    /// Ends the worker in reserve: the pool becomes smaller, and this one would take the place of one that goes.
+    pub(super) fn drain_reserve(&self, members: &mut Members) {
+        if let Some(slot) = members.reserve() {
+            self.drain_slot(members, slot);
+        }
+    }
+
     /// Whether the pool may have another worker.
     fn has_vacancy(&self, members: &Members) -> bool {
         members.active() < self.manager.borrow().sizing.bounds.max()

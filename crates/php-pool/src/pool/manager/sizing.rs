@@ -146,6 +146,7 @@ impl Pool {
     /// Drains the workers that have been idle longest.
     fn shrink(&self, count: usize) {
         let mut members = self.members.borrow_mut();
+        self.drain_reserve(&mut members);
         let is_own =
             |slot: &usize| members.workers[*slot].as_ref().is_some_and(|worker| worker.is_own);
         let idle: Vec<usize> = members.idle().into_iter().filter(is_own).take(count).collect();

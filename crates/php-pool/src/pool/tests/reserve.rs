@@ -3,9 +3,9 @@
 use super::*;
 use outboard_ring::control::{Rewind, WritesBy};
 
-/// A pool of one worker, which is rewound.
-fn rewinding_pool(settings: PoolSettings) -> Rc<Pool> {
-    let pool = forking_pool(PoolSettings { max: Some(1), ..settings });
+/// A pool of so many workers, which are rewound.
+fn rewinding_pool(max: usize) -> Rc<Pool> {
+    let pool = forking_pool(PoolSettings { min: Some(1), max: Some(max), ..sequential() });
     pool.manager.borrow_mut().rewind =
         Some(Rewind { writes_by: WritesBy::PageMap, snapshot_bytes: 1 });
     pool
@@ -27,7 +27,7 @@ fn states(pool: &Pool) -> Vec<String> {
 #[test]
 fn a_pool_that_may_not_grow_keeps_one() {
     in_loop(async {
-        let pool = rewinding_pool(sequential());
+        let pool = rewinding_pool(1);
         pool.keep_reserve();
         assert_eq!(states(&pool), [""; 0], "a worker comes first");
         let _worker = StandIn::join(&pool, 100);
@@ -42,7 +42,7 @@ fn a_pool_that_may_not_grow_keeps_one() {
 #[test]
 fn a_pool_whose_workers_are_not_rewound_keeps_none() {
     in_loop(async {
-        let pool = rewinding_pool(sequential());
+        let pool = rewinding_pool(1);
         pool.manager.borrow_mut().rewind = None;
         let _worker = StandIn::join(&pool, 100);
         pool.keep_reserve();
@@ -53,7 +53,7 @@ fn a_pool_whose_workers_are_not_rewound_keeps_none() {
 #[test]
 fn it_gets_no_request_until_a_worker_dies() {
     in_loop(async {
-        let pool = rewinding_pool(sequential());
+        let pool = rewinding_pool(1);
         let mut worker = StandIn::join(&pool, 100);
         let mut reserve = reserve(&pool, 101);
         let requests = [submit(&pool), submit(&pool)];
@@ -72,7 +72,7 @@ fn it_gets_no_request_until_a_worker_dies() {
 #[test]
 fn it_follows_a_worker_that_leaves() {
     in_loop(async {
-        let pool = rewinding_pool(sequential());
+        let pool = rewinding_pool(1);
         let mut worker = StandIn::join(&pool, 100);
         let mut reserve = reserve(&pool, 101);
         let requests = [submit(&pool), submit(&pool)];
@@ -87,7 +87,7 @@ fn it_follows_a_worker_that_leaves() {
 #[test]
 fn one_that_starts_is_the_successor_as_well() {
     in_loop(async {
-        let pool = rewinding_pool(sequential());
+        let pool = rewinding_pool(1);
         let _worker = StandIn::join(&pool, 100);
         let mut starting = StandIn::starting(&pool, 101);
         pool.with_worker(101, |worker| worker.is_reserve = true);
@@ -101,9 +101,26 @@ fn one_that_starts_is_the_successor_as_well() {
 }
 
 #[test]
+fn a_pool_that_shrinks_has_none() {
+    in_loop(async {
+        let pool = rewinding_pool(2);
+        let mut workers = vec![StandIn::join(&pool, 100), StandIn::join(&pool, 101)];
+        workers.push(reserve(&pool, 102));
+        pool.resize(now_ms() + 60_000);
+        let is_draining = |worker: &&StandIn| worker.state(&pool) == Some(State::Draining);
+        let draining: Vec<u64> =
+            workers.iter().filter(is_draining).map(|worker| worker.number).collect();
+        assert_eq!(draining, [100, 102]);
+        draining.into_iter().for_each(|number| reap(&pool, number));
+        pool.keep_reserve();
+        assert_eq!(states(&pool), ["idle"]);
+    });
+}
+
+#[test]
 fn a_pool_that_retires_ends_it() {
     in_loop(async {
-        let pool = rewinding_pool(sequential());
+        let pool = rewinding_pool(1);
         let worker = StandIn::join(&pool, 100);
         let reserve = reserve(&pool, 101);
         pool.retire(1_000);
