@@ -244,9 +244,10 @@ void *outboard_rs_rewind_memory(void *events, size_t bytes);
 bool outboard_rs_may_rewind(void *events, bool is_damaged);
 bool outboard_rs_is_rewound(void *events);
 void outboard_rs_rewind(void *events, const void *stack_pointer);
-bool outboard_rs_learns_patterns(void *events);
-void outboard_rs_pattern_compiled(void *events, const char *pattern, size_t len);
-const char *outboard_rs_next_pattern(void *events, size_t *len);
+bool outboard_rs_learns(void *events);
+void outboard_rs_cache_used(void *events, uint8_t cache, const char *first, size_t first_len,
+	const char *second, size_t second_len);
+const char *outboard_rs_next_due(void *events, uint8_t *cache, size_t *len);
 void outboard_rs_backtrace_write(const char *text, size_t len);
 void outboard_rs_backtrace_publish(void);
 void outboard_rs_backtrace_about(uint32_t slot, uint32_t generation);

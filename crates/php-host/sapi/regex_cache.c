@@ -1,43 +1,52 @@
 /*
- * The engine's cache of compiled regular expressions, over rewinds. Under php-fpm a process compiles a pattern
- * once; a worker that is put back to its snapshot would compile it again in each request. So what several
- * requests have compiled is compiled once more between two requests, and becomes part of the memory to which
- * this worker is put back (src/rewind/patterns.rs). A cached pattern is what its text says, so that no program can
- * tell but by the time.
+ * The engine's cache of compiled regular expressions, as one of the caches that a rewound worker keeps warm
+ * (warm_caches.c). Its keys are the patterns, in front of them the locale of character types if a script has set one.
  *
- * Called by rewind.c. Invariant: no script runs meanwhile, and nothing is reported.
+ * Invariant: while an entry is brought in no script runs, and nothing is reported.
  */
 #include "shim.h"
 #include "rewind.h"
 #include "ext/pcre/php_pcre.h"
 #include "ext/standard/basic_functions.h"
+#include <locale.h>
+#include <stdlib.h>
 
 /* The entries of the cache from this one on are of the present request. */
 static uint32_t known;
-
-/* With another character type than that of "C" the keys are not the patterns alone. */
-static bool has_plain_keys(void)
-{
-	return BG(ctype_string) == NULL;
-}
 
 void outboard_regex_cache_begin(void)
 {
 	known = PCRE_G(pcre_cache).nNumUsed;
 }
 
-/* At the end of a request, before it is undone. */
+/* A pattern begins with a delimiter, and no name of a locale does. */
+static size_t locale_length(const zend_string *key)
+{
+	const zend_string *locale = BG(ctype_string);
+	const bool is_prefixed = locale && ZSTR_LEN(key) > ZSTR_LEN(locale)
+		&& memcmp(ZSTR_VAL(key), ZSTR_VAL(locale), ZSTR_LEN(locale)) == 0;
+	return is_prefixed ? ZSTR_LEN(locale) : 0;
+}
+
+/* Those of a locale that the request has set and left would be taken for patterns. */
+static bool is_pattern(char first)
+{
+	return !isalnum((unsigned char) first);
+}
+
 void outboard_regex_cache_note(void)
 {
 	const HashTable *cache = &PCRE_G(pcre_cache);
-	if (!has_plain_keys() || !outboard_rs_learns_patterns(outboard_events)) {
-		return;
-	}
 	for (uint32_t i = known; i < cache->nNumUsed; i++) {
 		const Bucket *entry = &cache->arData[i];
-		if (Z_TYPE(entry->val) != IS_UNDEF && entry->key) {
-			outboard_rs_pattern_compiled(outboard_events, ZSTR_VAL(entry->key),
-				ZSTR_LEN(entry->key));
+		if (Z_TYPE(entry->val) == IS_UNDEF || !entry->key) {
+			continue;
+		}
+		const size_t locale = locale_length(entry->key);
+		const char *pattern = ZSTR_VAL(entry->key) + locale;
+		if (is_pattern(*pattern)) {
+			outboard_rs_cache_used(outboard_events, OUTBOARD_REGEX_CACHE, ZSTR_VAL(entry->key), locale,
+				pattern, ZSTR_LEN(entry->key) - locale);
 		}
 	}
 }
@@ -52,26 +61,39 @@ static void compile(const char *pattern, size_t len)
 	zend_string_release_ex(regex, true);
 }
 
-/* Between two requests: compiles what is due. Returns whether the memory has changed for good. */
-bool outboard_regex_cache_prime(void)
+/* Without a locale: the pattern alone is the key, whatever the boot has set. */
+static void compile_for(zend_string *locale, const char *pattern, size_t len)
 {
-	size_t len;
-	const char *pattern = has_plain_keys() ? outboard_rs_next_pattern(outboard_events, &len) : NULL;
-	if (!pattern) {
-		return false;
+	zend_string *present = BG(ctype_string);
+	BG(ctype_string) = locale;
+	compile(pattern, len);
+	BG(ctype_string) = present;
+}
+
+static void compile_in(const char *locale, const char *pattern, size_t len)
+{
+	char *present = strdup(setlocale(LC_CTYPE, NULL));
+	if (present && setlocale(LC_CTYPE, locale)) {
+		zend_string *name = zend_string_init(locale, strlen(locale), true);
+		compile_for(name, pattern, len);
+		zend_string_release_ex(name, true);
+		setlocale(LC_CTYPE, present);
 	}
+	free(present);
+}
+
+void outboard_regex_cache_add(const char *locale, const char *pattern, size_t len)
+{
 	const int reporting = EG(error_reporting);
 	zval handler;
 	ZVAL_COPY_VALUE(&handler, &EG(user_error_handler));
 	ZVAL_UNDEF(&EG(user_error_handler));
 	EG(error_reporting) = 0;
-	for (; pattern; pattern = outboard_rs_next_pattern(outboard_events, &len)) {
-		compile(pattern, len);
+	if (*locale) {
+		compile_in(locale, pattern, len);
+	} else {
+		compile_for(NULL, pattern, len);
 	}
 	EG(error_reporting) = reporting;
 	ZVAL_COPY_VALUE(&EG(user_error_handler), &handler);
-	outboard_regex_cache_begin();
-	/* Memory that was mapped for the compiled patterns stays. */
-	outboard_mapping_changes_begin();
-	return true;
 }

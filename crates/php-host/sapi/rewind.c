@@ -127,7 +127,7 @@ void outboard_rewind_mark(void)
 	reserve_chunks();
 	outboard_reserve_context();
 	outboard_randomness_prepare();
-	outboard_regex_cache_begin();
+	outboard_warm_caches_begin();
 	outboard_native_watch();
 	outboard_mapping_changes_begin();
 	both->rewinder.uc_stack.ss_sp = both->stack;
@@ -138,7 +138,7 @@ void outboard_rewind_mark(void)
 	/* The second time for what the worker has done between two requests, and keeps. */
 	do {
 		swapcontext(&both->script, &both->rewinder);
-	} while (outboard_regex_cache_prime());
+	} while (outboard_warm_caches_add());
 	outboard_randomness_renew();
 }
 
@@ -156,7 +156,7 @@ void outboard_rewind(void)
 		return;
 	}
 	outboard_connections_keep();
-	outboard_regex_cache_note();
+	outboard_warm_caches_note();
 	fflush(stdout);
 	/* The zygote's mask, which is the mark's, is not the worker's. */
 	if (!outboard_rs_is_rewound(outboard_events)) {

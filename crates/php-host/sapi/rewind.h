@@ -5,6 +5,7 @@
 #define OUTBOARD_REWIND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * Of a variable that says what this process is in memory that it shares with others. It must not point to
@@ -20,10 +21,28 @@ void outboard_native_watch(void);
 bool outboard_native_is_possible(void);
 bool outboard_native_was_called(void);
 
+/* warm_caches.c */
+void outboard_warm_caches_begin(void);
+void outboard_warm_caches_note(void);
+bool outboard_warm_caches_add(void);
+
+/* Which of them an entry is of. */
+typedef enum {
+	OUTBOARD_REGEX_CACHE,
+	OUTBOARD_LOCALES,
+	OUTBOARD_CONVERSIONS,
+} outboard_cache;
+
 /* regex_cache.c */
 void outboard_regex_cache_begin(void);
 void outboard_regex_cache_note(void);
-bool outboard_regex_cache_prime(void);
+void outboard_regex_cache_add(const char *locale, const char *pattern, size_t len);
+
+/* locales.c */
+void outboard_locales_begin(void);
+void outboard_locales_note(void);
+void outboard_locales_add(const char *category, const char *name);
+void outboard_conversions_add(const char *to, const char *from);
 
 /* randomness.c */
 void outboard_randomness_prepare(void);

@@ -4,7 +4,7 @@
 //! be put back, too. The zygote takes the snapshot before it forks; a worker puts itself back once when it has
 //! been forked, and after each request. What a request has written is copied back from the snapshot, what it has
 //! opened is closed, what it has mapped is unmapped. Between two requests a worker may add to its snapshot
-//! ([`Patterns`]). Invariants: after a rewind every byte of PHP's memory is the snapshot's, except for the kept
+//! ([`WarmCaches`]). Invariants: after a rewind every byte of PHP's memory is the snapshot's, except for the kept
 //! variables; what cannot be put back ends the worker after its response.
 //!
 //! Design and measurements: docs/decisions/0034-rewind.md.
@@ -14,24 +14,25 @@ mod descriptors;
 mod irreversible;
 mod kept_variables;
 mod mappings;
-mod patterns;
 mod process_state;
 mod snapshot;
+mod warm_caches;
 mod writes;
 
 pub(crate) use descriptors::open_descriptors;
 pub(crate) use irreversible::Irreversible;
+pub(crate) use warm_caches::Entry as CacheEntry;
 
 use crate::process;
 use kept_variables::KeptVariables;
 use outboard_ring::control::{self, WritesBy};
-use patterns::Patterns;
 use process_state::ProcessState;
 use snapshot::Snapshot;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::RawFd;
+use warm_caches::WarmCaches;
 use writes::Writes;
 
 /// After this number of requests the pages that they have written are protected again. A page that is
@@ -41,6 +42,9 @@ const REQUESTS_PER_PROTECTION: u32 = 128;
 
 /// With more pages of its own, a worker adds none to its snapshot.
 const OWN_BYTES_MAX: usize = 8 << 20;
+
+/// The same where the kernel does not tell them from those that a request writes, so that all are copied back.
+const OWN_BYTES_MAX_COPIED: usize = 1 << 20;
 
 /// The variable that has each rewind compared with the snapshot, for tests.
 const VERIFY: &str = "OUTBOARD_VERIFY_REWIND";
@@ -67,7 +71,7 @@ struct Worker {
     faults: Option<i64>,
     process: ProcessState,
     kept: KeptVariables,
-    patterns: Patterns,
+    caches: WarmCaches,
     /// Whether what is written now is to be added to the snapshot.
     is_adding: bool,
     since_protection: u32,
@@ -129,7 +133,7 @@ impl Rewind {
             faults: None,
             process,
             kept,
-            patterns: Patterns::default(),
+            caches: WarmCaches::default(),
             is_adding: false,
             since_protection: 0,
             is_verifying,
@@ -137,27 +141,24 @@ impl Rewind {
         Ok(())
     }
 
-    /// Whether it is of use to note the patterns that requests compile: only where the kernel distinguishes the
-    /// pages that are added from those that a request writes.
-    pub(crate) fn learns_patterns(&self) -> bool {
-        let learns =
-            |worker: &Worker| worker.writes.is_protecting() && worker.patterns.is_learning();
-        self.worker.as_ref().is_some_and(learns)
+    /// Whether it is of use to note what requests fill the caches of the process with.
+    pub(crate) fn is_learning(&self) -> bool {
+        self.worker.as_ref().is_some_and(|worker| worker.caches.is_learning())
     }
 
-    /// The present request has compiled this.
-    pub(crate) fn note_pattern(&mut self, pattern: &[u8]) {
+    /// The present request has used this, and found it missing.
+    pub(crate) fn note_use(&mut self, entry: CacheEntry) {
         if let Some(worker) = &mut self.worker {
-            worker.patterns.note(pattern);
+            worker.caches.note(entry);
         }
     }
 
-    /// A pattern that is to be compiled between two requests, whose pages are then to be added.
-    pub(crate) fn next_pattern(&mut self) -> Option<&[u8]> {
+    /// What is to be brought into its cache between two requests, to be added to the snapshot.
+    pub(crate) fn next_due(&mut self) -> Option<&CacheEntry> {
         let worker = self.worker.as_mut()?;
-        let pattern = worker.patterns.next()?;
+        let entry = worker.caches.next()?;
         worker.is_adding = true;
-        Some(pattern)
+        Some(entry)
     }
 
     /// Whether the process is to go on from what it is now, and not from the snapshot.
@@ -177,8 +178,10 @@ impl Rewind {
         let new = unsafe { self.snapshot.add(worker.writes.found(), stack) }?;
         new.iter().try_for_each(|region| worker.writes.watch_again(region))?;
         self.span = self.snapshot.span();
-        if self.snapshot.own_bytes() > OWN_BYTES_MAX {
-            worker.patterns.stop();
+        let is_protecting = worker.writes.is_protecting();
+        let bytes_max = if is_protecting { OWN_BYTES_MAX } else { OWN_BYTES_MAX_COPIED };
+        if self.snapshot.own_bytes() > bytes_max {
+            worker.caches.stop();
         }
         worker.process.accept_mappings()?;
         worker.since_protection = 0;
@@ -225,7 +228,7 @@ impl Rewind {
             std::process::abort();
         }
         worker.kept.put_back();
-        worker.patterns.end_request();
+        worker.caches.end_request();
         Ok((bytes / snapshot::PAGE_BYTES) as u64)
     }
 }

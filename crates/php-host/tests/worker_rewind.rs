@@ -319,21 +319,29 @@ mod a_rewound_worker {
          $own = Outboard\\request()->path();
          echo $n, preg_match(\"#^$own\\$#\", $own), ' ', preg_last_error_msg();";
 
-    /// How many pages the rewind after this request copies back.
-    fn pages_of(app: &mut ScriptWorker, name: &str) -> u64 {
+    /// The output of a request, and how many pages the rewind after it copies back.
+    fn output_and_pages(app: &mut ScriptWorker, name: &str) -> (String, u64) {
         let before = app.worker.channel.rewinds();
-        assert_eq!(output(app, name), "1001 No error");
+        let output = output(app, name);
         eventually(|| app.worker.channel.rewinds().count > before.count);
-        app.worker.channel.rewinds().pages - before.pages
+        (output, app.worker.channel.rewinds().pages - before.pages)
+    }
+
+    fn assert_fewer_pages_later(pages: &[u64]) {
+        let (at_first, later) = (pages[4], *pages.last().unwrap());
+        assert!(later + 5 < at_first, "{pages:?}");
     }
 
     #[test]
     fn patterns_that_every_request_compiles_are_compiled_once() {
         let mut app = rewinding(WITH_PATTERNS);
         let names: Vec<String> = (0..150).map(|number| format!("page{number}")).collect();
-        let pages: Vec<u64> = names.iter().map(|name| pages_of(&mut app, name)).collect();
-        let (at_first, later) = (pages[4], pages[149]);
-        assert!(later + 5 < at_first, "{pages:?}");
+        let pages = names.iter().map(|name| {
+            let (output, pages) = output_and_pages(&mut app, name);
+            assert_eq!(output, "1001 No error");
+            pages
+        });
+        assert_fewer_pages_later(&pages.collect::<Vec<_>>());
         assert_eq!(app.stop(), Some(0));
     }
 
@@ -374,6 +382,35 @@ mod a_rewound_worker {
         });
         for _ in 0..20 {
             assert_eq!(output(&mut app, "page"), "1001 No error");
+        }
+    }
+
+    /// Each request starts with the locale of the boot, whatever is in memory.
+    #[test]
+    fn locales_conversions_and_their_patterns_are_kept() {
+        let code = "$files = ['C.utf8/LC_TIME', 'ISO8859-2.so'];
+             Outboard\\snapshot();
+             $mapped = file_get_contents('/proc/self/maps');
+             $found = array_filter($files, fn ($file) => str_contains($mapped, $file));
+             $before = setlocale(LC_ALL, 0);
+             setlocale(LC_ALL, 'C.UTF-8');
+             $n = bin2hex(iconv('ISO-8859-2', 'UTF-8', \"\\xb1\"));
+             for ($i = 0; $i < 60; $i++) {
+                 $n .= preg_match(\"/^\\\\w(?:some|other)[ ]{1,5}{$i}[a-z]{2,9}(?:a|few|more|words){0,9}\\$/\", 'none');
+             }
+             echo count($found), ' ', $before, ' ', rtrim($n, '0'), ' ', setlocale(LC_ALL, 0);";
+        for variables in [&[][..], &[("OUTBOARD_REWIND_BY_PAGE_MAP", "1")]] {
+            let mut app = rewinding_with(code, variables);
+            let (outputs, pages): (Vec<String>, Vec<u64>) =
+                (0..80).map(|_| output_and_pages(&mut app, "page")).unzip();
+            if variables.is_empty() {
+                assert_fewer_pages_later(&pages);
+            }
+            let last = outputs.last().unwrap();
+            let rest = |output: &str| output[1..].to_owned();
+            assert!(outputs.iter().all(|output| rest(output) == rest(last)), "{outputs:?}");
+            assert!(last.starts_with("2 ") && last.ends_with("c485 C.UTF-8"), "{last}");
+            assert!(outputs[0].starts_with("0 "), "{outputs:?}");
         }
     }
 

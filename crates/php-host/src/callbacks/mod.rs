@@ -9,12 +9,12 @@ mod connections;
 mod head;
 mod log;
 mod output;
-mod patterns;
 mod purge;
 mod retirement;
 mod span;
 mod streams;
 mod task;
+mod warm_caches;
 mod worker_script;
 
 use crate::exchange::Exchange;

@@ -1,0 +1,101 @@
+/*
+ * The locales and conversions of characters that the C library has read from files, as caches that a rewound worker
+ * keeps warm (warm_caches.c). The library maps those files at the first use and keeps most of them; a request that
+ * maps them anew takes the time for that, and has the rewind look at all mappings.
+ *
+ * Replaces setlocale() and iconv_open() for PHP and its extensions (build.rs), to note what a request uses; the notes
+ * are put back with all other memory.
+ */
+#include "shim.h"
+#include "rewind.h"
+#include "interpose.h"
+#include <iconv.h>
+#include <locale.h>
+#include <stdlib.h>
+
+#define NOTES 16
+#define NAME_BYTES 128
+
+typedef struct {
+	outboard_cache cache;
+	char first[NAME_BYTES]; /* a category as one character, or the target */
+	char second[NAME_BYTES]; /* a name, or the source */
+} use;
+
+static use uses[NOTES];
+static size_t count;
+
+static bool is_noted(outboard_cache cache, const char *first, const char *second)
+{
+	for (size_t i = 0; i < count; i++) {
+		const use *known = &uses[i];
+		if (known->cache == cache && strcmp(known->first, first) == 0
+			&& strcmp(known->second, second) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void note(outboard_cache cache, const char *first, const char *second)
+{
+	if (outboard_is_rewinding && count < NOTES && strlen(first) < NAME_BYTES
+		&& strlen(second) < NAME_BYTES && !is_noted(cache, first, second)) {
+		use *new = &uses[count++];
+		new->cache = cache;
+		strcpy(new->first, first);
+		strcpy(new->second, second);
+	}
+}
+
+char *setlocale(int category, const char *name)
+{
+	REAL(setlocale);
+	char *set = real(category, name);
+	if (set && name) {
+		const char text[] = {(char) ('0' + category), '\0'};
+		note(OUTBOARD_LOCALES, text, set);
+	}
+	return set;
+}
+
+iconv_t iconv_open(const char *to, const char *from)
+{
+	REAL(iconv_open);
+	iconv_t conversion = real(to, from);
+	if (conversion != (iconv_t) -1) {
+		note(OUTBOARD_CONVERSIONS, to, from);
+	}
+	return conversion;
+}
+
+void outboard_locales_begin(void)
+{
+	count = 0;
+}
+
+void outboard_locales_note(void)
+{
+	for (size_t i = 0; i < count; i++) {
+		const use *used = &uses[i];
+		outboard_rs_cache_used(outboard_events, (uint8_t) used->cache, used->first,
+			strlen(used->first), used->second, strlen(used->second));
+	}
+}
+
+/* The library keeps what it has read of a locale. */
+void outboard_locales_add(const char *category, const char *name)
+{
+	char *before = strdup(setlocale(LC_ALL, NULL));
+	if (before) {
+		setlocale(*category - '0', name);
+		setlocale(LC_ALL, before);
+	}
+	free(before);
+}
+
+/* It is never closed, since the library unloads what no conversion uses. */
+void outboard_conversions_add(const char *to, const char *from)
+{
+	iconv_open(to, from);
+}
