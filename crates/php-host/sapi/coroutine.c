@@ -376,6 +376,7 @@ void outboard_coroutine_startup(void)
 	bottom_function.type = ZEND_INTERNAL_FUNCTION;
 	bottom_function.function_name =
 		zend_string_init_interned(ZEND_STRL("frankenphp_handle_request"), true);
+	outboard_crash_startup();
 	outboard_stack_startup(&kind, run_context);
 	outboard_loop_startup();
 }

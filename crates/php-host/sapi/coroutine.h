@@ -57,7 +57,11 @@ void outboard_switch_to(coroutine *next);
 bool outboard_reserve_context(void);
 void outboard_coroutine_trim(void);
 
+/* crash.c */
+void outboard_crash_startup(void);
+
 /* coroutine_stack.c */
+void outboard_stack_report_overflow(const char *at);
 bool outboard_stack_take(coroutine *one);
 bool outboard_stack_begin(coroutine *one);
 void outboard_stack_enter(const coroutine *one, zend_function *bottom);

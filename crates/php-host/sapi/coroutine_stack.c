@@ -12,7 +12,6 @@
 #include "coroutine.h"
 #include "rewind.h"
 #include "zend_observer.h"
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -184,25 +183,20 @@ void outboard_stack_enter(const coroutine *one, zend_function *bottom)
 	OUTBOARD_LIMIT_STACK(one->stack_top, stack_bytes - SHARED_BYTES);
 }
 
-static void report_overflow(int number, siginfo_t *info, void *unused)
+/* For a signal handler: writes a sentence if the fault is at the end of a coroutine's stack. */
+void outboard_stack_report_overflow(const char *at)
 {
 	const coroutine *one = outboard_running;
-	const char *at = info->si_addr;
-	(void) unused;
-	if (one->stack_top && at >= guard_of(one) && at < guard_of(one) + GUARD_BYTES) {
-		char text[1024];
-		const int len = snprintf(text, sizeof(text),
-			"PHP Fatal error:  Maximum depth of nested calls reached: the coroutine's stack of %zu bytes "
-			"(fiber.stack_size) has overflowed in %s on line %u\n",
-			stack_bytes, zend_get_executed_filename(), zend_get_executed_lineno());
-		if (len > 0 && write(STDERR_FILENO, text, (size_t) len < sizeof(text) ? (size_t) len : sizeof(text) - 1) < 0) {
-			/* Nobody reads it. */
-		}
+	if (!one->stack_top || at < guard_of(one) || at >= guard_of(one) + GUARD_BYTES) {
+		return;
 	}
-	/* The instruction faults again and ends the process, unless another process has sent the signal. */
-	signal(number, SIG_DFL);
-	if (info->si_code <= 0) {
-		raise(number);
+	char text[1024];
+	const int len = snprintf(text, sizeof(text),
+		"PHP Fatal error:  Maximum depth of nested calls reached: the coroutine's stack of %zu bytes "
+		"(fiber.stack_size) has overflowed in %s on line %u\n",
+		stack_bytes, zend_get_executed_filename(), zend_get_executed_lineno());
+	if (len > 0 && write(STDERR_FILENO, text, (size_t) len < sizeof(text) ? (size_t) len : sizeof(text) - 1) < 0) {
+		/* Nobody reads it. */
 	}
 }
 
@@ -217,13 +211,6 @@ static void make_template(void *kind, zend_fiber_coroutine function)
 /* Contexts call `function` at the first switch to them. */
 void outboard_stack_startup(void *kind, zend_fiber_coroutine function)
 {
-	/* The handler has a stack of its own. */
-	static char memory[64 * 1024];
-	const stack_t stack = {.ss_sp = memory, .ss_size = sizeof(memory)};
-	struct sigaction action = {.sa_sigaction = report_overflow, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-	if (sigaltstack(&stack, NULL) == 0) {
-		sigaction(SIGSEGV, &action, NULL);
-	}
 	/* Before forks, which inherit it. */
 	make_template(kind, function);
 }

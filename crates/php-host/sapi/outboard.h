@@ -97,6 +97,7 @@ void outboard_children_watch(bool watch);
 void outboard_request_run(const outboard_request *request, void *exchange, outboard_result *result);
 
 /* backtrace.c */
+void outboard_crash_announce_to(uint32_t *mark, int bell);
 void outboard_backtrace_install(int signal_number);
 void outboard_backtrace_begin(uint32_t slot, uint32_t generation);
 void outboard_backtrace_end(void);

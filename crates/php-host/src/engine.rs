@@ -10,6 +10,7 @@ use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Outcome;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr;
@@ -246,6 +247,7 @@ unsafe extern "C" {
         boot_request: *const Request,
     ) -> bool;
     fn outboard_time_limit_start() -> bool;
+    fn outboard_crash_announce_to(mark: *mut u32, bell: RawFd);
     fn outboard_backtrace_install(signal_number: i32);
     fn outboard_backtrace_begin(slot: u32, generation: u32);
     fn outboard_backtrace_end();
@@ -358,6 +360,13 @@ pub(crate) fn start_time_limit() -> io::Result<()> {
 pub(crate) fn watch_children(watch: bool) {
     // SAFETY: sets a flag that the handlers of fork(2) read.
     unsafe { outboard_children_watch(watch) }
+}
+
+/// Where this process announces that it is about to die of a fault or an exit: by a number at `mark`, then by a ring
+/// of `bell`. Both have to be there for as long as the process.
+pub(crate) fn announce_death_to(mark: *mut u32, bell: RawFd) {
+    // SAFETY: stores both; the mark is written to in this process only (crash.c).
+    unsafe { outboard_crash_announce_to(mark, bell) }
 }
 
 /// Writes a PHP backtrace on `signal` from now on.

@@ -11,10 +11,13 @@ pub(crate) const CODE_CORRUPT: i32 = 3;
 /// Exit code if the ring could not be set up.
 pub(crate) const CODE_SETUP: i32 = 4;
 
-/// Ends the process at once: no destructors, no exit handlers of the zygote.
+/// Ends the process at once: no destructors, no exit handlers of the zygote, and no announcement of a death
+/// (`sapi/crash.c`).
 pub(crate) fn leave(code: i32) -> ! {
-    // SAFETY: does not return.
-    unsafe { libc::_exit(code) }
+    loop {
+        // SAFETY: a plain system call, which does not return.
+        unsafe { libc::syscall(libc::SYS_exit_group, code) };
+    }
 }
 
 /// Why the worker stops.

@@ -10,7 +10,7 @@ use outboard_ring::control::BACKTRACE_SIGNAL;
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 
 /// See the module.
@@ -44,6 +44,7 @@ fn connect(app: &str, number: u64, fds: WorkerFds) -> io::Result<Rc<RefCell<Link
     let channel = WorkerChannel::map(&fds.memory)?;
     drop(fds.memory);
     backtrace::set_sink(channel.backtrace_sink());
+    engine::announce_death_to(channel.dying_mark().as_ptr(), fds.gateway_bell.as_raw_fd());
     engine::install_backtrace(BACKTRACE_SIGNAL);
     engine::start_time_limit()?;
     let bells = (Awaited::from_fd(fds.bell), Doorbell::from_fd(fds.gateway_bell));

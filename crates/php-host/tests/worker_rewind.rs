@@ -309,6 +309,46 @@ mod a_rewound_worker {
         assert_eq!(output(&mut app, "a"), "up");
     }
 
+    /// The gateway has a successor handle the next request while the kernel takes the process apart.
+    #[test]
+    fn its_death_is_announced() {
+        let code = "$c = FFI::cdef('void _exit(int status); void exit(int status); void abort(); int raise(int number);');
+             Outboard\\snapshot();
+             switch (Outboard\\request()->path()) {
+                 case '/_exit': $c->_exit(7);
+                 case '/exit': $c->exit(8);
+                 case '/abort': $c->abort();
+                 case '/fault': FFI::cast('char *', 16)[0] = 'x';
+                 case '/bus': $c->raise(7);
+                 case '/depth': array_map($f = function ($n) use (&$f) { return array_map($f, [$n + 1]); }, [0]);
+                 case '/kill': posix_kill(getmypid(), SIGKILL);
+                 case '/child': $pid = pcntl_fork(); if ($pid === 0) { $c->_exit(9); } pcntl_waitpid($pid, $status);
+             }
+             echo 'up';";
+        let mut app = ScriptWorker::with(code, |settings| {
+            settings.worker.as_mut().unwrap().isolation = Isolation::Rewind;
+            settings.ini.insert("ffi.enable".into(), "1".into());
+        });
+        for (path, ending, is_announced) in [
+            ("_exit", (Some(7), None), true),
+            ("exit", (Some(8), None), true),
+            ("abort", (None, Some(libc::SIGABRT)), true),
+            ("fault", (None, Some(libc::SIGSEGV)), true),
+            ("bus", (None, Some(libc::SIGBUS)), true),
+            ("depth", (None, Some(libc::SIGSEGV)), true),
+            ("kill", (None, Some(libc::SIGKILL)), false),
+        ] {
+            assert_eq!(output(&mut app, "a"), "up");
+            app.worker.begin(&get(path));
+            let Event::Exited { code, signal, .. } = app.host.event() else { panic!("{path}") };
+            assert_eq!((code, signal), ending, "{path}");
+            assert_eq!(app.worker.channel.is_dying(), is_announced, "{path}");
+            app.worker = app.host.fork();
+        }
+        assert_eq!(output(&mut app, "child"), "up");
+        assert!(!app.worker.channel.is_dying());
+    }
+
     /// Compiles a hundred patterns, one of which is of this request alone.
     const WITH_PATTERNS: &str = "set_error_handler(function () { echo 'handled'; });
          $n = 0;

@@ -6,7 +6,7 @@
 pub mod lifecycle;
 
 use crate::zygote::{Zygote, output_pipe};
-use lifecycle::{Lifecycle, Stopping};
+use lifecycle::{Lifecycle, Stopping, Transition};
 use outboard_ring::channel::{Capacities, GatewayChannel};
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FrameKind, Tag};
@@ -127,6 +127,11 @@ impl WorkerProcess {
             self.send_stop()?;
         }
         Ok(stopping)
+    }
+
+    /// Takes the worker out of service if it has announced its death. Returns whether it has now.
+    pub fn note_death(&mut self, now_ms: u64) -> bool {
+        self.channel.is_dying() && self.lifecycle.dying(now_ms) == Transition::Applied
     }
 
     /// Sends `Stop` to a draining worker. A worker whose ring has no room for it does not read, and

@@ -132,7 +132,9 @@ impl Pool {
                     }
                     self.after_outcome(members, slot, outcome.is_draining);
                 }
-                Ok(None) => return is_active || share.is_spent(),
+                Ok(None) => {
+                    return self.note_death(members, slot) || is_active || share.is_spent();
+                }
                 Err(corrupt) => {
                     self.kill_for_protocol_error(worker, corrupt);
                     members.update_room_list(slot);
@@ -140,6 +142,22 @@ impl Pool {
                 }
             }
         }
+        true
+    }
+
+    /// Has another worker take the place of one that has announced its death; its present requests fail once it is
+    /// gone. Returns whether it has now.
+    fn note_death(&self, members: &mut Members, slot: usize) -> bool {
+        let Some(worker) = members.workers[slot].as_mut() else { return false };
+        // The home of a borrowed one hears of its end.
+        if !worker.is_own || !worker.process.note_death(now_ms()) {
+            return false;
+        }
+        let unstarted = worker.withdraw_unstarted(now_ms());
+        members.update_room_list(slot);
+        self.use_reserve(members);
+        self.reassign(members, unstarted);
+        self.end_rest();
         true
     }
 

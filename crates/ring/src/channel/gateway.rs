@@ -104,6 +104,11 @@ impl GatewayChannel {
         self.responses.cancel_sleep();
     }
 
+    /// Whether the worker has announced that it is about to die.
+    pub fn is_dying(&self) -> bool {
+        self.mapping.header().dying.load(Ordering::Acquire) != 0
+    }
+
     /// Offers the request that is about to be pushed. The order matters: the worker must not see
     /// the frame without the offer (SYNC 1 of the ring).
     pub fn offer(&self, tag: Tag) {

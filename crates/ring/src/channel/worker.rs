@@ -8,6 +8,8 @@ use crate::claim::State;
 use crate::corrupt::Corrupt;
 use crate::frame::{FrameHeader, FrameKind, Tag};
 use crate::spsc::{Consumer, Producer, Sleep, Wake};
+#[cfg(not(loom))]
+use crate::sync::AtomicU32;
 use crate::sync::Ordering;
 use crate::waits::WaitCall;
 use std::io;
@@ -47,6 +49,13 @@ impl WorkerChannel {
     /// The number of this worker; a successor has another one.
     pub fn epoch(&self) -> u32 {
         self.mapping.header().epoch.load(Ordering::Relaxed)
+    }
+
+    /// Where a worker that is about to die writes a number other than 0, before it rings the gateway's doorbell. For
+    /// a signal handler: the place is valid for as long as the channel.
+    #[cfg(not(loom))]
+    pub fn dying_mark(&self) -> &AtomicU32 {
+        &self.mapping.header().dying
     }
 
     /// Starts the request whose frame was received; false if the gateway has withdrawn it.

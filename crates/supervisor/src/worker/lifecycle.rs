@@ -143,6 +143,8 @@ pub struct Lifecycle {
     /// When it became idle last.
     idle_since_ms: u64,
     drain_deadline_ms: Option<u64>,
+    /// The worker has announced its death, which nobody has ordered.
+    is_dying: bool,
     served: u64,
 }
 
@@ -158,6 +160,7 @@ impl Lifecycle {
             ready_ms: None,
             idle_since_ms: now_ms,
             drain_deadline_ms: None,
+            is_dying: false,
             served: 0,
         }
     }
@@ -281,6 +284,17 @@ impl Lifecycle {
         if self.requests > 0 { Stopping::AfterRequest } else { Stopping::Now }
     }
 
+    /// Handles the announcement of a death: the worker gets nothing more, and its exit is no ordered one. It has to
+    /// be gone after [`LEAVING_GRACE_MS`].
+    pub fn dying(&mut self, now_ms: u64) -> Transition {
+        let transition = self.become_if_legal(State::Draining);
+        if transition == Transition::Applied {
+            self.is_dying = true;
+            self.drain_deadline_ms = Some(now_ms.saturating_add(LEAVING_GRACE_MS));
+        }
+        transition
+    }
+
     /// Marks the worker as being killed.
     pub fn kill(&mut self) -> Transition {
         self.become_if_legal(State::Killing)
@@ -292,17 +306,22 @@ impl Lifecycle {
         if self.become_if_legal(State::Gone) == Transition::Ignored {
             return ExitKind::Again;
         }
-        match (last, std::mem::take(&mut self.requests)) {
-            (State::Draining | State::Killing, 0) => ExitKind::Expected,
-            (State::Draining | State::Killing, _) => ExitKind::ExpectedWithRequests,
-            (_, 0) if self.was_ready => ExitKind::WhileIdle,
-            (_, 0) => ExitKind::WhileStarting,
-            _ => ExitKind::WhileServing,
+        let is_ordered = match last {
+            State::Draining => !self.is_dying,
+            State::Killing => true,
+            _ => false,
+        };
+        match (is_ordered, std::mem::take(&mut self.requests)) {
+            (true, 0) => ExitKind::Expected,
+            (true, _) => ExitKind::ExpectedWithRequests,
+            (false, 0) if self.was_ready => ExitKind::WhileIdle,
+            (false, 0) => ExitKind::WhileStarting,
+            (false, _) => ExitKind::WhileServing,
         }
     }
 }
 
-/// How long a worker may take to exit after it has announced it: PHP's module shutdown.
+/// How long a worker may take to exit after it has announced it: PHP's module shutdown, or a core dump.
 pub const LEAVING_GRACE_MS: u64 = 2_000;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::*;
 use outboard_ring::control::{Rewind, WritesBy};
+use std::sync::atomic::Ordering;
 
 /// A pool of so many workers, which are rewound.
 fn rewinding_pool(max: usize) -> Rc<Pool> {
@@ -66,6 +67,42 @@ fn it_gets_no_request_until_a_worker_dies() {
         assert_eq!(end_of(&requests[1]), COMPLETE);
         pool.keep_reserve();
         assert_eq!(states(&pool).iter().filter(|state| *state == "reserve").count(), 1);
+    });
+}
+
+#[test]
+fn it_takes_the_place_of_a_worker_that_announces_its_death() {
+    in_loop(async {
+        let pool = rewinding_pool(1);
+        let mut worker = StandIn::join(&pool, 100);
+        let mut reserve = reserve(&pool, 101);
+        let requests = [submit(&pool), submit(&pool)];
+        worker.start_next();
+        worker.channel.dying_mark().store(1, Ordering::Release);
+        poll(&pool);
+        reserve.process_next(&pool);
+        assert_eq!(end_of(&requests[1]), COMPLETE);
+        assert_eq!(worker.state(&pool), Some(State::Draining));
+        reap(&pool, 100);
+        assert_eq!(end_of(&requests[0]), CRASHED);
+        assert_eq!(pool.status().crashes, 1);
+    });
+}
+
+#[test]
+fn a_worker_that_only_announces_its_death_is_killed() {
+    in_loop(async {
+        let pool = rewinding_pool(1);
+        let mut worker = StandIn::join(&pool, 100);
+        let _request = submit(&pool);
+        worker.start_next();
+        worker.channel.dying_mark().store(1, Ordering::Release);
+        poll(&pool);
+        assert_eq!(worker.state(&pool), Some(State::Draining));
+        for seconds in 1..20 {
+            pool.enforce_deadlines(now_ms() + 1000 * seconds);
+        }
+        assert_eq!(worker.state(&pool), Some(State::Killing));
     });
 }
 

@@ -184,3 +184,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_announced_death_is_no_ordered_exit() {
+    let mut serving = busy();
+    assert_eq!(serving.dying(30), Transition::Applied);
+    assert_eq!(serving.state(), State::Draining);
+    assert_eq!(serving.drain_deadline_ms(), Some(30 + LEAVING_GRACE_MS));
+    assert_eq!(serving.dying(40), Transition::Ignored);
+    assert_eq!(serving.exited(), ExitKind::WhileServing);
+    let mut resting = idle();
+    assert_eq!(resting.dying(30), Transition::Applied);
+    assert_eq!(resting.exited(), ExitKind::WhileIdle);
+    let mut starting = Lifecycle::new(0);
+    assert_eq!(starting.dying(30), Transition::Applied);
+    assert_eq!(starting.exited(), ExitKind::WhileStarting);
+}
+
+#[test]
+fn an_announcement_changes_no_ordered_exit() {
+    let mut draining = busy();
+    assert_eq!(draining.drain(500), Stopping::AfterRequest);
+    assert_eq!(draining.dying(30), Transition::Ignored);
+    assert_eq!(draining.exited(), ExitKind::ExpectedWithRequests);
+    let mut killed = busy();
+    assert_eq!(killed.dying(30), Transition::Applied);
+    assert_eq!(killed.kill(), Transition::Applied);
+    assert_eq!(killed.exited(), ExitKind::ExpectedWithRequests);
+}
