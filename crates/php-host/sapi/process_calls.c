@@ -37,18 +37,28 @@
 		return result; \
 	}
 
-PERMANENT(setuid, (uid_t user), (user))
-PERMANENT(seteuid, (uid_t user), (user))
-PERMANENT(setreuid, (uid_t real_user, uid_t user), (real_user, user))
-PERMANENT(setresuid, (uid_t real_user, uid_t user, uid_t saved), (real_user, user, saved))
-PERMANENT(setgid, (gid_t group), (group))
-PERMANENT(setegid, (gid_t group), (group))
-PERMANENT(setregid, (gid_t real_group, gid_t group), (real_group, group))
-PERMANENT(setresgid, (gid_t real_group, gid_t group, gid_t saved), (real_group, group, saved))
+/* Some libraries give up rights that a process may have for the time of a call, as libtinfo does to read a file. */
+#define IDENTITY(name, parameters, arguments) \
+	int name parameters \
+	{ \
+		REAL(name); \
+		outboard_process_change_identity(); \
+		return real arguments; \
+	}
+
+IDENTITY(setuid, (uid_t user), (user))
+IDENTITY(seteuid, (uid_t user), (user))
+IDENTITY(setreuid, (uid_t real_user, uid_t user), (real_user, user))
+IDENTITY(setresuid, (uid_t real_user, uid_t user, uid_t saved), (real_user, user, saved))
+IDENTITY(setgid, (gid_t group), (group))
+IDENTITY(setegid, (gid_t group), (group))
+IDENTITY(setregid, (gid_t real_group, gid_t group), (real_group, group))
+IDENTITY(setresgid, (gid_t real_group, gid_t group, gid_t saved), (real_group, group, saved))
+IDENTITY(setfsuid, (uid_t user), (user))
+IDENTITY(setfsgid, (gid_t group), (group))
+
 PERMANENT(setgroups, (size_t count, const gid_t *groups), (count, groups))
 PERMANENT(initgroups, (const char *user, gid_t group), (user, group))
-PERMANENT(setfsuid, (uid_t user), (user))
-PERMANENT(setfsgid, (gid_t group), (group))
 PERMANENT(setsid, (void), ())
 PERMANENT(setpgid, (pid_t process, pid_t group), (process, group))
 PERMANENT(setpgrp, (void), ())

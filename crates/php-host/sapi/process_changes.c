@@ -12,7 +12,9 @@
 #include "rewind.h"
 #include <errno.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -23,7 +25,8 @@ enum change {
 	SIGNAL = 1,
 	LIMIT = 2,
 	PRIORITY = 4,
-	PERMANENT = 8, /* cannot be undone */
+	IDENTITY = 8, /* cannot be undone, but may change nothing */
+	PERMANENT = 16, /* cannot be undone */
 };
 
 static const struct {
@@ -40,12 +43,12 @@ static const struct {
 	{"chroot", PERMANENT},
 	{"pcntl_unshare", PERMANENT},
 	{"posix_initgroups", PERMANENT},
-	{"posix_setegid", PERMANENT},
-	{"posix_seteuid", PERMANENT},
-	{"posix_setgid", PERMANENT},
+	{"posix_setegid", IDENTITY},
+	{"posix_seteuid", IDENTITY},
+	{"posix_setgid", IDENTITY},
 	{"posix_setpgid", PERMANENT},
 	{"posix_setsid", PERMANENT},
-	{"posix_setuid", PERMANENT},
+	{"posix_setuid", IDENTITY},
 };
 #define CHANGERS (sizeof(changers) / sizeof(changers[0]))
 
@@ -60,6 +63,13 @@ static struct sigaction actions[SIGNALS];
 static sigset_t blocked;
 static struct rlimit limits[RLIM_NLIMITS];
 static int priority;
+static struct identity {
+	/* Real, effective, saved, of the file system. */
+	uid_t users[4];
+	gid_t groups[4];
+	/* The kernel clears it when one of them becomes another, and so capabilities may have (commit_creds). */
+	int is_dumpable;
+} identity;
 static zval handlers[SIGNALS];
 static zval is_async;
 
@@ -89,6 +99,25 @@ static void save_handlers(void)
 	}
 }
 
+static struct identity read_identity(void)
+{
+	struct identity now = {.is_dumpable = prctl(PR_GET_DUMPABLE)};
+	getresuid(&now.users[0], &now.users[1], &now.users[2]);
+	getresgid(&now.groups[0], &now.groups[1], &now.groups[2]);
+	/* An invalid id changes nothing (setfsuid(2)). */
+	now.users[3] = (uid_t) syscall(SYS_setfsuid, -1);
+	now.groups[3] = (gid_t) syscall(SYS_setfsgid, -1);
+	return now;
+}
+
+static bool has_same_identity(void)
+{
+	const struct identity now = read_identity();
+	return memcmp(now.users, identity.users, sizeof(now.users)) == 0
+		&& memcmp(now.groups, identity.groups, sizeof(now.groups)) == 0
+		&& now.is_dumpable == identity.is_dumpable;
+}
+
 static void save(void)
 {
 	is_saved = true;
@@ -100,6 +129,7 @@ static void save(void)
 		getrlimit(resource, &limits[resource]);
 	}
 	priority = getpriority(PRIO_PROCESS, 0);
+	identity = read_identity();
 	/* A rewind puts back what PHP knows of them. */
 	if (!outboard_is_rewinding) {
 		save_handlers();
@@ -123,6 +153,11 @@ static void note(enum change change)
 void outboard_process_change_permanent(void)
 {
 	note(PERMANENT);
+}
+
+void outboard_process_change_identity(void)
+{
+	note(IDENTITY);
 }
 
 void outboard_process_change_signals(void)
@@ -239,6 +274,7 @@ void outboard_process_changes_undo(void)
 		restore_signals();
 	}
 	outboard_process_is_tainted |= (changes & PERMANENT) != 0
+		|| ((changes & IDENTITY) && !has_same_identity())
 		|| ((changes & LIMIT) && !restore_limits())
 		|| ((changes & PRIORITY) && setpriority(PRIO_PROCESS, 0, priority) != 0);
 	changed = NONE;

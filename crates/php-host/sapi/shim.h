@@ -139,6 +139,7 @@ void outboard_process_changes_accept(void);
 void outboard_process_changes_revert(void);
 void outboard_process_changes_undo(void);
 void outboard_process_change_permanent(void);
+void outboard_process_change_identity(void);
 void outboard_process_change_signals(void);
 void outboard_process_change_limits(void);
 void outboard_process_change_priority(void);
