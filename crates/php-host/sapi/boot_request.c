@@ -201,7 +201,7 @@ void outboard_boot_request_apply(void)
 	zend_llist_position at;
 	sapi_header_struct *header = zend_llist_get_first_ex(&headers, &at);
 	for (; header; header = zend_llist_get_next_ex(&headers, &at)) {
-		sapi_header_line line = {header->header, header->header_len, 0};
+		sapi_header_line line = {.line = header->header, .line_len = header->header_len};
 		sapi_header_op(SAPI_HEADER_ADD, &line);
 	}
 	SG(sapi_headers).http_response_code = status;
