@@ -9,6 +9,7 @@
 #include "shim.h"
 #include "rewind.h"
 #include "interpose.h"
+#include "ext/standard/basic_functions.h"
 #include <iconv.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -48,13 +49,18 @@ static void note(outboard_cache cache, const char *first, const char *second)
 	}
 }
 
+static void note_locale(int category, const char *name)
+{
+	const char text[] = {(char) ('0' + category), '\0'};
+	note(OUTBOARD_LOCALES, text, name);
+}
+
 char *setlocale(int category, const char *name)
 {
 	REAL(setlocale);
 	char *set = real(category, name);
 	if (set && name) {
-		const char text[] = {(char) ('0' + category), '\0'};
-		note(OUTBOARD_LOCALES, text, set);
+		note_locale(category, set);
 	}
 	return set;
 }
@@ -69,9 +75,32 @@ iconv_t iconv_open(const char *to, const char *from)
 	return conversion;
 }
 
+/* That of the boot is not set again by a request, but is in use. */
 void outboard_locales_begin(void)
 {
 	count = 0;
+	if (BG(ctype_string)) {
+		note_locale(LC_CTYPE, ZSTR_VAL(BG(ctype_string)));
+	}
+}
+
+/*
+ * The length of the locale in front of a key of the engine; 0 without one. PHP has forgotten it at the end of a
+ * request.
+ */
+size_t outboard_locales_prefix(const char *key, size_t len)
+{
+	size_t longest = 0;
+	for (size_t i = 0; i < count; i++) {
+		const char *name = uses[i].second;
+		const size_t name_len = strlen(name);
+		/* "C" is in no key. */
+		if (uses[i].cache == OUTBOARD_LOCALES && name_len > 1 && name_len > longest && name_len < len
+			&& memcmp(key, name, name_len) == 0) {
+			longest = name_len;
+		}
+	}
+	return longest;
 }
 
 void outboard_locales_note(void)

@@ -19,16 +19,7 @@ void outboard_regex_cache_begin(void)
 	known = PCRE_G(pcre_cache).nNumUsed;
 }
 
-/* A pattern begins with a delimiter, and no name of a locale does. */
-static size_t locale_length(const zend_string *key)
-{
-	const zend_string *locale = BG(ctype_string);
-	const bool is_prefixed = locale && ZSTR_LEN(key) > ZSTR_LEN(locale)
-		&& memcmp(ZSTR_VAL(key), ZSTR_VAL(locale), ZSTR_LEN(locale)) == 0;
-	return is_prefixed ? ZSTR_LEN(locale) : 0;
-}
-
-/* Those of a locale that the request has set and left would be taken for patterns. */
+/* It begins with a delimiter, and no name of a locale does: that of one which is not known would be taken for one. */
 static bool is_pattern(char first)
 {
 	return !isalnum((unsigned char) first);
@@ -42,7 +33,7 @@ void outboard_regex_cache_note(void)
 		if (Z_TYPE(entry->val) == IS_UNDEF || !entry->key) {
 			continue;
 		}
-		const size_t locale = locale_length(entry->key);
+		const size_t locale = outboard_locales_prefix(ZSTR_VAL(entry->key), ZSTR_LEN(entry->key));
 		const char *pattern = ZSTR_VAL(entry->key) + locale;
 		if (is_pattern(*pattern)) {
 			outboard_rs_cache_used(outboard_events, OUTBOARD_REGEX_CACHE, ZSTR_VAL(entry->key), locale,

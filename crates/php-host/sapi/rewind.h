@@ -41,6 +41,7 @@ void outboard_regex_cache_add(const char *locale, const char *pattern, size_t le
 /* locales.c */
 void outboard_locales_begin(void);
 void outboard_locales_note(void);
+size_t outboard_locales_prefix(const char *key, size_t len);
 void outboard_locales_add(const char *category, const char *name);
 void outboard_conversions_add(const char *to, const char *from);
 

@@ -397,9 +397,10 @@ mod a_rewound_worker {
         (output, app.worker.channel.rewinds().pages - before.pages)
     }
 
-    fn assert_fewer_pages_later(pages: &[u64]) {
+    /// At least so many.
+    fn assert_fewer_pages_later(fewer: u64, pages: &[u64]) {
         let (at_first, later) = (pages[4], *pages.last().unwrap());
-        assert!(later + 5 < at_first, "{pages:?}");
+        assert!(later + fewer < at_first, "{pages:?}");
     }
 
     #[test]
@@ -411,7 +412,7 @@ mod a_rewound_worker {
             assert_eq!(output, "1001 No error");
             pages
         });
-        assert_fewer_pages_later(&pages.collect::<Vec<_>>());
+        assert_fewer_pages_later(5, &pages.collect::<Vec<_>>());
         assert_eq!(app.stop(), Some(0));
     }
 
@@ -465,7 +466,7 @@ mod a_rewound_worker {
              $before = setlocale(LC_ALL, 0);
              setlocale(LC_ALL, 'C.UTF-8');
              $n = bin2hex(iconv('ISO-8859-2', 'UTF-8', \"\\xb1\"));
-             for ($i = 0; $i < 60; $i++) {
+             for ($i = 0; $i < 200; $i++) {
                  $n .= preg_match(\"/^\\\\w(?:some|other)[ ]{1,5}{$i}[a-z]{2,9}(?:a|few|more|words){0,9}\\$/\", 'none');
              }
              echo count($found), ' ', $before, ' ', rtrim($n, '0'), ' ', setlocale(LC_ALL, 0);";
@@ -474,7 +475,8 @@ mod a_rewound_worker {
             let (outputs, pages): (Vec<String>, Vec<u64>) =
                 (0..80).map(|_| output_and_pages(&mut app, "page")).unzip();
             if variables.is_empty() {
-                assert_fewer_pages_later(&pages);
+                // 15 for the locale and the conversion alone.
+                assert_fewer_pages_later(19, &pages);
             }
             let last = outputs.last().unwrap();
             let rest = |output: &str| output[1..].to_owned();
