@@ -134,6 +134,12 @@ impl Attributes {
         })
     }
 
+    /// The code is what it is now: the worker has loaded a library between two requests.
+    pub(super) fn accept_code(&mut self, mappings: &[Mapping]) -> io::Result<()> {
+        self.code = hash_of_code(mappings)?;
+        Ok(())
+    }
+
     /// Puts back what can be; else says what the request has changed.
     pub(super) fn restore(&self) -> Result<(), Irreversible> {
         stop_timers();

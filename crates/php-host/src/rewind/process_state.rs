@@ -71,7 +71,7 @@ impl ProcessState {
         self.mappings = mappings::read()?;
         self.size_pages = self.read_size()?;
         self.end_of_heap = end_of_heap();
-        Ok(())
+        self.attributes.as_mut().map_or(Ok(()), |attributes| attributes.accept_code(&self.mappings))
     }
 
     /// Whether everything can be put back.
