@@ -33,6 +33,9 @@ const COMBINATIONS: usize = 120;
 /// After this part of the requests there is a reading that later ones are compared with.
 const WARM_UP_PART: u64 = 10;
 
+/// But not before each worker has learned what it keeps in its caches (php-host/src/rewind/warm_caches.rs).
+const LEARNED_AFTER: u64 = 2_000;
+
 /// Readings on the way, each with a line of progress.
 const READINGS: u64 = 10;
 
@@ -227,13 +230,12 @@ impl Reading {
     }
 }
 
-/// The memory of a process that no file on disk has, with its part of what it shares. How much of a library is its
-/// part depends on other processes of the machine.
+/// The anonymous memory of a process, with its part of what it shares after a fork. Pages of files are there whether a
+/// process has mapped them or not: those of libraries, and those of the snapshot's file, of which workers come to map all
+/// that any request writes.
 fn own_bytes(pid: Pid) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    let own = rollup
-        .lines()
-        .filter(|line| line.starts_with("Pss_Anon:") || line.starts_with("Pss_Shmem:"));
+    let own = rollup.lines().filter(|line| line.starts_with("Pss_Anon:"));
     let kib = own.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
     kib.sum::<u64>() * 1024
 }
@@ -273,7 +275,7 @@ fn endure(
             part.name,
             now.describe()
         ));
-        if first.is_none() && sent * WARM_UP_PART >= count {
+        if first.is_none() && sent * WARM_UP_PART >= count && sent >= LEARNED_AFTER {
             first = Some(Reading::of_cycle(&outboard, &pages, &mut failures)?);
         }
     }
