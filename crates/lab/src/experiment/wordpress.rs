@@ -49,8 +49,12 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let target = format!("WordPress home: CPU per request ≤ {}", nginx.name);
     report.verdicts.push(cpu_verdict(&rounds, &target, nginx.name, 1.0));
     report.verdicts.push(p99_verdict(&rounds, nginx.name));
-    report.notes.extend(gain_of(AT_INIT, &rounds));
-    report.notes.extend(gain_of(AT_LOADED, &rounds));
+    for (point, peer) in [AT_INIT, AT_LOADED]
+        .into_iter()
+        .flat_map(|point| [(point, outboard::NAME), (point, nginx.name)])
+    {
+        report.notes.extend(gain_of(point, peer, &rounds));
+    }
     let target = "WordPress home, snapshot at init: CPU ≤ 0.75 × php-fpm";
     report.verdicts.push(match (rounds.of(AT_INIT), rounds.of(nginx.name)) {
         (Some(rewind), Some(fpm)) => {
@@ -78,10 +82,10 @@ fn at(point: &str) -> String {
     format!("[app.site.php.env]\n{POINT} = {point:?}\n")
 }
 
-fn gain_of(name: &str, rounds: &Rounds) -> Option<String> {
-    let (booted, classic) = (rounds.of(name)?, rounds.of(outboard::NAME)?);
-    let Estimate { low, middle, high, .. } = paired_ratio(&booted.cpu_us(), &classic.cpu_us())?;
-    Some(format!("WordPress home, {name}: {middle:.2} [{low:.2}, {high:.2}] of classic mode's CPU"))
+fn gain_of(name: &str, peer: &str, rounds: &Rounds) -> Option<String> {
+    let (booted, other) = (rounds.of(name)?, rounds.of(peer)?);
+    let Estimate { low, middle, high, .. } = paired_ratio(&booted.cpu_us(), &other.cpu_us())?;
+    Some(format!("WordPress home, {name}: CPU {middle:.3} [{low:.3}, {high:.3}] x {peer}"))
 }
 
 fn p99_verdict(rounds: &Rounds, peer: &str) -> Verdict {
