@@ -276,7 +276,7 @@ fn sanitize(build: &mut cc::Build, checks: &str) {
 }
 
 /// The functions of the C library and of libpq that this program replaces for PHP and its libraries (waiting*.c,
-/// popen.c, opcache_users.c, mapping_changes.c, crash.c, locales.c, process_calls.c, pgsql_connections.c, renewed_sockets.c).
+/// popen.c, opcache_users.c, mapping_changes.c, crash.c, libc_caches.c, process_calls.c, pgsql_connections.c, renewed_sockets.c).
 const EXPORTED: &[&str] = &[
     "poll",
     "__poll_chk",

@@ -14,6 +14,7 @@
 #include "zend_observer.h"
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Since Linux 6.13: pages that fault, without a mapping of their own as by mprotect(2). */
@@ -195,8 +196,9 @@ void outboard_stack_report_overflow(const char *at)
 		"PHP Fatal error:  Maximum depth of nested calls reached: the coroutine's stack of %zu bytes "
 		"(fiber.stack_size) has overflowed in %s on line %u\n",
 		stack_bytes, zend_get_executed_filename(), zend_get_executed_lineno());
-	if (len > 0 && write(STDERR_FILENO, text, (size_t) len < sizeof(text) ? (size_t) len : sizeof(text) - 1) < 0) {
-		/* Nobody reads it. */
+	/* Not by write(), whose replacement may have another coroutine run. */
+	if (len > 0) {
+		syscall(SYS_write, STDERR_FILENO, text, (size_t) len < sizeof(text) ? (size_t) len : sizeof(text) - 1);
 	}
 }
 

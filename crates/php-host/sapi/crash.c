@@ -4,12 +4,13 @@
  * and the gateway has another one take its place meanwhile.
  *
  * src/worker_fds.rs says in each worker where to announce it; the handlers are set before the fork (coroutine.c).
- * Invariants: only what is safe in a signal handler is called; the process ends as it would have, with its core dump.
+ * Invariants: the handler takes no lock and switches to no coroutine; the process ends as it would have, with its core dump.
  */
 #include "coroutine.h"
 #include "rewind.h"
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The ring's header has the mark. A child process that PHP forks has neither. */
@@ -31,9 +32,9 @@ static void announce(void)
 	const uint64_t ring = 1;
 	if (announcement.mark && announcement.process == getpid()) {
 		atomic_store(announcement.mark, 1);
-		if (write(announcement.bell, &ring, sizeof(ring)) < 0) {
-			/* A full counter: the gateway is being woken already. */
-		}
+		/* Not by write(), whose replacement may have another coroutine run. With a full counter the gateway is being
+		 * woken already. */
+		syscall(SYS_write, announcement.bell, &ring, sizeof(ring));
 	}
 }
 
@@ -44,8 +45,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
 		outboard_stack_report_overflow(info->si_addr);
 	}
 	announce();
-	/* The instruction faults again and ends the process, unless a process has sent the signal. */
-	signal(number, SIG_DFL);
+	/* The kernel has put back the default (SA_RESETHAND): the instruction faults again and ends the process, unless a
+	 * process has sent the signal. */
 	if (info->si_code <= 0) {
 		raise(number);
 	}
@@ -57,7 +58,7 @@ void outboard_crash_startup(void)
 	/* The handler has a stack of its own, since the fault may be that there is no more of another. */
 	static char memory[64 * 1024];
 	const stack_t stack = {.ss_sp = memory, .ss_size = sizeof(memory)};
-	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND};
 	if (sigaltstack(&stack, NULL) != 0) {
 		return;
 	}

@@ -33,7 +33,7 @@ void outboard_regex_cache_note(void)
 		if (Z_TYPE(entry->val) == IS_UNDEF || !entry->key) {
 			continue;
 		}
-		const size_t locale = outboard_locales_prefix(ZSTR_VAL(entry->key), ZSTR_LEN(entry->key));
+		const size_t locale = outboard_locale_prefix(ZSTR_VAL(entry->key), ZSTR_LEN(entry->key));
 		const char *pattern = ZSTR_VAL(entry->key) + locale;
 		if (is_pattern(*pattern)) {
 			outboard_rs_cache_used(outboard_events, OUTBOARD_REGEX_CACHE, ZSTR_VAL(entry->key), locale,

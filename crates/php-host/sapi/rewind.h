@@ -38,12 +38,12 @@ void outboard_regex_cache_begin(void);
 void outboard_regex_cache_note(void);
 void outboard_regex_cache_add(const char *locale, const char *pattern, size_t len);
 
-/* locales.c */
-void outboard_locales_begin(void);
-void outboard_locales_note(void);
-size_t outboard_locales_prefix(const char *key, size_t len);
-void outboard_locales_add(const char *category, const char *name);
-void outboard_conversions_add(const char *to, const char *from);
+/* libc_caches.c */
+void outboard_libc_caches_begin(void);
+void outboard_libc_caches_note(void);
+size_t outboard_locale_prefix(const char *key, size_t len);
+void outboard_locale_add(const char *category, const char *name);
+void outboard_conversion_add(const char *to, const char *from);
 
 /* randomness.c */
 void outboard_randomness_prepare(void);

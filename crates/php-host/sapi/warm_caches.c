@@ -14,7 +14,7 @@
 void outboard_warm_caches_begin(void)
 {
 	outboard_regex_cache_begin();
-	outboard_locales_begin();
+	outboard_libc_caches_begin();
 }
 
 /* At the end of a request, before it is undone. */
@@ -22,7 +22,7 @@ void outboard_warm_caches_note(void)
 {
 	if (outboard_rs_learns(outboard_events)) {
 		outboard_regex_cache_note();
-		outboard_locales_note();
+		outboard_libc_caches_note();
 	}
 }
 
@@ -34,10 +34,10 @@ static void add(outboard_cache cache, const char *key, size_t len)
 		outboard_regex_cache_add(key, second, len - (size_t) (second - key));
 		break;
 	case OUTBOARD_LOCALES:
-		outboard_locales_add(key, second);
+		outboard_locale_add(key, second);
 		break;
 	case OUTBOARD_CONVERSIONS:
-		outboard_conversions_add(key, second);
+		outboard_conversion_add(key, second);
 		break;
 	}
 }

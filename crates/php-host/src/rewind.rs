@@ -146,14 +146,14 @@ impl Rewind {
         self.worker.as_ref().is_some_and(|worker| worker.caches.is_learning())
     }
 
-    /// The present request has used this, and found it missing.
+    /// The present request has used this, which the cache did not have.
     pub(crate) fn note_use(&mut self, entry: CacheEntry) {
         if let Some(worker) = &mut self.worker {
             worker.caches.note(entry);
         }
     }
 
-    /// What is to be brought into its cache between two requests, to be added to the snapshot.
+    /// What is to be added to its cache between two requests, and with it to the snapshot.
     pub(crate) fn next_due(&mut self) -> Option<&CacheEntry> {
         let worker = self.worker.as_mut()?;
         let entry = worker.caches.next()?;

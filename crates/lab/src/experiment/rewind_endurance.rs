@@ -33,7 +33,8 @@ const COMBINATIONS: usize = 120;
 /// After this part of the requests there is a reading that later ones are compared with.
 const WARM_UP_PART: u64 = 10;
 
-/// But not before each worker has learned what it keeps in its caches (php-host/src/rewind/warm_caches.rs).
+/// But not before each worker has learned what it keeps in its caches (php-host/src/rewind/warm_caches.rs), unless
+/// that is more than half of them.
 const LEARNED_AFTER: u64 = 2_000;
 
 /// Readings on the way, each with a line of progress.
@@ -258,6 +259,7 @@ fn endure(
     };
     // Ordinary pages alone during a reading: a large one would be in it or not.
     let (task, pages) = (task_of(specs), task_of(&specs[specs.len().saturating_sub(1)..]));
+    let warm_up = (count / WARM_UP_PART).max(LEARNED_AFTER).min(count / 2);
     let (mut sent, mut failures, mut first) = (0, Failures::default(), None);
     for _ in 0..2 * WORKERS {
         if let Some(difference) = first_difference(&outboard, specs)? {
@@ -275,7 +277,7 @@ fn endure(
             part.name,
             now.describe()
         ));
-        if first.is_none() && sent * WARM_UP_PART >= count && sent >= LEARNED_AFTER {
+        if first.is_none() && sent >= warm_up {
             first = Some(Reading::of_cycle(&outboard, &pages, &mut failures)?);
         }
     }
@@ -284,7 +286,7 @@ fn endure(
     let is_flat = last.is_flat(first);
     let replaced = if last.workers == first.workers { "" } else { "; workers were replaced" };
     let measured = format!(
-        "{failures} failed{replaced}; {} after a tenth; {}",
+        "{failures} failed{replaced}; {} after {warm_up} requests; {}",
         first.describe(),
         last.describe()
     );

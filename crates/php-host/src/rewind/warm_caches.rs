@@ -32,7 +32,7 @@ pub(crate) struct Entry {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct WarmCaches {
-    /// How many requests have used it and found it missing.
+    /// How many requests have used an entry that the cache did not have.
     seen: BTreeMap<Entry, u32>,
     due: Vec<Entry>,
     /// The entry that was handed out last, which C still reads.
@@ -55,7 +55,7 @@ impl WarmCaches {
         self.rounds < ROUNDS.len()
     }
 
-    /// The present request has used this, once or more.
+    /// The present request has used this, which the cache did not have.
     pub(super) fn note(&mut self, entry: Entry) {
         if let Some(requests) = self.seen.get_mut(&entry) {
             *requests += 1;

@@ -21,6 +21,16 @@ fn reserve(pool: &Rc<Pool>, number: u64) -> StandIn {
     worker
 }
 
+/// A pool of one worker, which has begun the first of two requests, with one in reserve.
+fn busy_pool() -> (Rc<Pool>, StandIn, StandIn, [Rc<Exchange>; 2], Tag) {
+    let pool = rewinding_pool(1);
+    let mut worker = StandIn::join(&pool, 100);
+    let reserve = reserve(&pool, 101);
+    let requests = [submit(&pool), submit(&pool)];
+    let first = worker.start_next();
+    (pool, worker, reserve, requests, first)
+}
+
 fn states(pool: &Pool) -> Vec<String> {
     pool.status().workers.into_iter().map(|worker| worker.state).collect()
 }
@@ -54,11 +64,7 @@ fn a_pool_whose_workers_are_not_rewound_keeps_none() {
 #[test]
 fn it_gets_no_request_until_a_worker_dies() {
     in_loop(async {
-        let pool = rewinding_pool(1);
-        let mut worker = StandIn::join(&pool, 100);
-        let mut reserve = reserve(&pool, 101);
-        let requests = [submit(&pool), submit(&pool)];
-        worker.start_next();
+        let (pool, _worker, mut reserve, requests, _) = busy_pool();
         poll(&pool);
         assert_eq!(reserve.receive(), None);
         reap(&pool, 100);
@@ -73,11 +79,7 @@ fn it_gets_no_request_until_a_worker_dies() {
 #[test]
 fn it_takes_the_place_of_a_worker_that_announces_its_death() {
     in_loop(async {
-        let pool = rewinding_pool(1);
-        let mut worker = StandIn::join(&pool, 100);
-        let mut reserve = reserve(&pool, 101);
-        let requests = [submit(&pool), submit(&pool)];
-        worker.start_next();
+        let (pool, worker, mut reserve, requests, _) = busy_pool();
         worker.channel.dying_mark().store(1, Ordering::Release);
         poll(&pool);
         reserve.process_next(&pool);
@@ -109,11 +111,7 @@ fn a_worker_that_only_announces_its_death_is_killed() {
 #[test]
 fn it_follows_a_worker_that_leaves() {
     in_loop(async {
-        let pool = rewinding_pool(1);
-        let mut worker = StandIn::join(&pool, 100);
-        let mut reserve = reserve(&pool, 101);
-        let requests = [submit(&pool), submit(&pool)];
-        let tag = worker.start_next();
+        let (pool, mut worker, mut reserve, requests, tag) = busy_pool();
         worker.finish(tag, true);
         poll(&pool);
         reserve.process_next(&pool);

@@ -1,6 +1,6 @@
 /*
- * The locales and conversions of characters that the C library has read from files, as caches that a rewound worker
- * keeps warm (warm_caches.c). The library maps those files at the first use and keeps most of them; a request that
+ * The C library's caches of locales and of conversions of characters, as some that a rewound worker keeps warm
+ * (warm_caches.c). The library maps those files at the first use and keeps most of them; a request that
  * maps them anew takes the time for that, and has the rewind look at all mappings.
  *
  * Replaces setlocale() and iconv_open() for PHP and its extensions (build.rs), to note what a request uses; the notes
@@ -14,8 +14,8 @@
 #include <locale.h>
 #include <stdlib.h>
 
-#define NOTES 16
-#define NAME_BYTES 128
+#define NOTES 32
+#define NAME_BYTES 256
 
 typedef struct {
 	outboard_cache cache;
@@ -26,12 +26,14 @@ typedef struct {
 static use uses[NOTES];
 static size_t count;
 
+/* Those from this one on are of the present request; the others are in the library's memory. */
+static size_t known;
+
 static bool is_noted(outboard_cache cache, const char *first, const char *second)
 {
 	for (size_t i = 0; i < count; i++) {
-		const use *known = &uses[i];
-		if (known->cache == cache && strcmp(known->first, first) == 0
-			&& strcmp(known->second, second) == 0) {
+		const use *one = &uses[i];
+		if (one->cache == cache && strcmp(one->first, first) == 0 && strcmp(one->second, second) == 0) {
 			return true;
 		}
 	}
@@ -76,19 +78,19 @@ iconv_t iconv_open(const char *to, const char *from)
 }
 
 /* That of the boot is not set again by a request, but is in use. */
-void outboard_locales_begin(void)
+void outboard_libc_caches_begin(void)
 {
-	count = 0;
 	if (BG(ctype_string)) {
 		note_locale(LC_CTYPE, ZSTR_VAL(BG(ctype_string)));
 	}
+	known = count;
 }
 
 /*
  * The length of the locale in front of a key of the engine; 0 without one. PHP has forgotten it at the end of a
  * request.
  */
-size_t outboard_locales_prefix(const char *key, size_t len)
+size_t outboard_locale_prefix(const char *key, size_t len)
 {
 	size_t longest = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -103,9 +105,9 @@ size_t outboard_locales_prefix(const char *key, size_t len)
 	return longest;
 }
 
-void outboard_locales_note(void)
+void outboard_libc_caches_note(void)
 {
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = known; i < count; i++) {
 		const use *used = &uses[i];
 		outboard_rs_cache_used(outboard_events, (uint8_t) used->cache, used->first,
 			strlen(used->first), used->second, strlen(used->second));
@@ -113,7 +115,7 @@ void outboard_locales_note(void)
 }
 
 /* The library keeps what it has read of a locale. */
-void outboard_locales_add(const char *category, const char *name)
+void outboard_locale_add(const char *category, const char *name)
 {
 	char *before = strdup(setlocale(LC_ALL, NULL));
 	if (before) {
@@ -124,7 +126,7 @@ void outboard_locales_add(const char *category, const char *name)
 }
 
 /* It is never closed, since the library unloads what no conversion uses. */
-void outboard_conversions_add(const char *to, const char *from)
+void outboard_conversion_add(const char *to, const char *from)
 {
 	iconv_open(to, from);
 }
