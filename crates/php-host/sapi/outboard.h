@@ -1,6 +1,6 @@
 /*
  * The boundary between the C shim and Rust. `outboard_` is C called from Rust, `outboard_rs_` is
- * Rust called from C; src/engine.rs is the other half, and checks the layouts at start-up.
+ * Rust called from C; src/engine/ is the other half, and checks the layouts at start-up.
  *
  * Invariants: a longjmp (zend_bailout) never crosses a Rust frame: code that can raise one runs
  * inside zend_try here, and outboard_rs_ functions never call into Zend. No panic enters C.

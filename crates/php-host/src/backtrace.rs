@@ -48,14 +48,14 @@ pub(crate) fn set_request(tag: Tag) {
 ///
 /// `last` is the request for which the worker was last signalled: it is not signalled twice.
 pub(crate) fn request(pid: i32, memory: &OwnedFd, last: &mut Option<Tag>) {
-    match engine::subject_of(pid) {
+    match engine::backtrace::subject_of(pid) {
         Ok(None) => {}
         Ok(Some(tag)) if is_running(pid) && *last != Some(tag) => {
             *last = Some(tag);
             send_signal(pid);
         }
         Ok(Some(tag)) => read_from_outside(pid, memory, tag),
-        Err(engine::Unreadable) => send_signal(pid),
+        Err(engine::backtrace::Unreadable) => send_signal(pid),
     }
 }
 
@@ -71,8 +71,8 @@ fn send_signal(pid: i32) {
 }
 
 fn read_from_outside(pid: i32, memory: &OwnedFd, tag: Tag) {
-    let text = of(pid, engine::backtrace_root());
-    let still = matches!(engine::subject_of(pid), Ok(Some(now)) if now == tag);
+    let text = of(pid, engine::backtrace::root());
+    let still = matches!(engine::backtrace::subject_of(pid), Ok(Some(now)) if now == tag);
     // If the ring cannot be mapped, the worker exits anyway.
     if let (true, Ok(channel)) = (still, WorkerChannel::map(memory)) {
         channel.backtrace_sink().publish(&text, tag);
@@ -82,7 +82,7 @@ fn read_from_outside(pid: i32, memory: &OwnedFd, tag: Tag) {
 /// The backtrace of another process of this program, whose pointer to the innermost frame is at
 /// `root`.
 pub(crate) fn of(pid: i32, root: usize) -> Vec<u8> {
-    engine::write_backtrace_from(pid, root);
+    engine::backtrace::write_from(pid, root);
     with_writer(|writer| std::mem::take(&mut writer.text))
 }
 

@@ -4,7 +4,8 @@
 //! Invariants: a request's memory does not move until its `done`; events come in the order of their
 //! occurrence; the worker sleeps only when nothing is left to do and the gateway knows.
 
-use crate::engine::{Request, RequestResult, Scratch};
+use crate::engine::request::{RequestResult, Scratch};
+use crate::engine::structures::Request;
 use crate::exchange::Exchange;
 use crate::fetches::Fetches;
 use crate::link::{Link, Notice};

@@ -160,7 +160,7 @@ struct File {
 
 impl Root {
     fn own() -> io::Result<Self> {
-        let address = engine::backtrace_root();
+        let address = engine::backtrace::root();
         let maps = fs::read_to_string("/proc/self/maps")?;
         // Variables without initial values follow the file's last mapping, in an anonymous one.
         let before = mappings(&maps).filter(|mapping| mapping.start <= address);
@@ -243,6 +243,6 @@ mod tests {
     fn its_own_globals_are_found_in_its_own_maps() {
         let root = Root::own().expect("a test is linked with PHP");
         let own = root.in_process(std::process::id() as i32).expect("it is the same program");
-        assert_eq!(own, engine::backtrace_root());
+        assert_eq!(own, engine::backtrace::root());
     }
 }

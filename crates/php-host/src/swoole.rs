@@ -71,7 +71,7 @@ pub(crate) fn run(
     startup::start(&settings(ini), process::parent(), &control)
         .map_err(|startup::StartError(message)| Error::other(message))?;
     worker_script::describe(&worker, Link::private()?, description);
-    Ok(ExitCode::from(engine::exit_status()))
+    Ok(ExitCode::from(engine::worker_script::exit_status()))
 }
 
 /// As the command line has them (`cli_main.c`).

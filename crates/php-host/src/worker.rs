@@ -3,7 +3,8 @@
 //! Called by `boot` in a forked child. Invariants: nothing slow happens between the fork and
 //! `Ready`; the process exits between requests, unless its state is damaged.
 
-use crate::engine::{self, Scratch};
+use crate::engine;
+use crate::engine::request::Scratch;
 use crate::exchange::Exchange;
 use crate::exit::{self, ExitReason};
 use crate::link::Link;
@@ -71,7 +72,7 @@ fn handle(
     exchange.begin(tag, view.fixed.content_length.unwrap_or(0));
     backtrace::set_request(tag);
     // SAFETY: only the callbacks use `exchange` until `run` returns.
-    let result = unsafe { engine::run(&view, tag, (&raw mut *exchange).cast(), scratch) };
+    let result = unsafe { engine::request::run(&view, tag, (&raw mut *exchange).cast(), scratch) };
     let panicked = exchange.take_panicked();
     Ok(Done {
         outcome: if panicked { Outcome::Failed } else { result.outcome },

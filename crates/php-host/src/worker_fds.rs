@@ -45,7 +45,7 @@ fn connect(app: &str, number: u64, fds: WorkerFds) -> io::Result<Rc<RefCell<Link
     drop(fds.memory);
     backtrace::set_sink(channel.backtrace_sink());
     engine::announce_death_to(channel.dying_mark().as_ptr(), fds.gateway_bell.as_raw_fd());
-    engine::install_backtrace(BACKTRACE_SIGNAL);
+    engine::backtrace::install(BACKTRACE_SIGNAL);
     engine::start_time_limit()?;
     let bells = (Awaited::from_fd(fds.bell), Doorbell::from_fd(fds.gateway_bell));
     let link = Link::new(channel, bells.0, bells.1).map_err(io::Error::other)?;

@@ -5,7 +5,9 @@
 //! returns only in the forks.
 
 use crate::boot_files;
-use crate::engine::{self, Request, RequestResult, Scratch};
+use crate::engine;
+use crate::engine::request::{RequestResult, Scratch};
+use crate::engine::structures::Request;
 use crate::events::{Event, Events};
 use crate::exit::{self, ExitReason};
 use crate::forking::{Forked, Forking};
@@ -112,7 +114,7 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
     let report = settings.state_report.as_ref();
     let report = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
     if settings.swoole {
-        engine::prepare_swoole(&settings.arguments);
+        engine::worker_script::prepare_swoole(&settings.arguments);
     }
     let frame = settings.boot_request.as_deref();
     let Ok(mut view) = frame.map(RequestView::decode).transpose() else { return false };
@@ -125,7 +127,7 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
     boot_files::resume(&settings.script);
     // SAFETY: only the callbacks use `script` until this returns.
     unsafe {
-        engine::run_worker_script(
+        engine::worker_script::run(
             &path,
             (&raw mut *script).cast(),
             settings.frankenphp,

@@ -25,7 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// `fallback`, as for a disconnected client, and the worker exits after the request.
 ///
 /// # Safety
-/// `exchange` is the pointer that `engine::run` received, and that call has not returned.
+/// `exchange` is the pointer that `engine::request::run` received, and that call has not returned.
 unsafe fn with<T>(exchange: *mut c_void, fallback: T, work: impl FnOnce(&mut Exchange) -> T) -> T {
     // SAFETY: the caller's contract; callbacks do not nest, so this is the only reference.
     let exchange = unsafe { &mut *exchange.cast::<Exchange>() };

@@ -1,7 +1,7 @@
 //! Purging the page cache. Called by `page_cache.c`.
 
 use super::{slice, with};
-use crate::engine::Str;
+use crate::engine::structures::Str;
 use crate::worker_script::RunningScript;
 use outboard_ring::frame::Tag;
 use outboard_ring::purge::{PurgeCall, Selected};

@@ -1,7 +1,7 @@
 //! Spans of scripts. Called by `span.c` and `database_span.c`.
 
 use super::{slice, with};
-use crate::engine::Str;
+use crate::engine::structures::Str;
 use outboard_ring::span::SpanCall;
 use std::ffi::c_void;
 

@@ -3,7 +3,7 @@
 
 use super::slice;
 use super::worker_script::with;
-use crate::engine::{RawStreamEvent, Str};
+use crate::engine::structures::{RawStreamEvent, Str};
 use crate::worker_script::RunningScript;
 use outboard_ring::stream::{StreamCall, Verb};
 use std::ffi::{c_char, c_int, c_void};

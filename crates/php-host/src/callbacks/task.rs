@@ -2,7 +2,7 @@
 //! ([`super::worker_script`]).
 
 use super::{slice, with};
-use crate::engine::{RawFetchResult, Str};
+use crate::engine::structures::{RawFetchResult, Str};
 use outboard_ring::task::TaskCall;
 use std::ffi::{c_int, c_void};
 

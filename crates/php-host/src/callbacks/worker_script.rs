@@ -3,7 +3,7 @@
 //! contract, it has that of [`with`].
 
 use super::slice;
-use crate::engine::{RawEvent, RawFetch, RawFetchResult, RawResult, Str};
+use crate::engine::structures::{RawEvent, RawFetch, RawFetchResult, RawResult, Str};
 use crate::events::{Event, RequestSlot};
 use crate::exchange::Exchange;
 use crate::exit;
@@ -23,7 +23,7 @@ use std::ptr::NonNull;
 /// gateway responds to its requests with 502.
 ///
 /// # Safety
-/// `events` is the pointer that `engine::run_worker_script` received, and that call has not
+/// `events` is the pointer that `engine::worker_script::run` received, and that call has not
 /// returned.
 pub(super) unsafe fn with<T>(events: *mut c_void, work: impl FnOnce(&mut RunningScript) -> T) -> T {
     // SAFETY: the caller's contract; callbacks do not nest, so this is the only reference.
