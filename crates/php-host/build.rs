@@ -226,11 +226,8 @@ fn array(name: &str, files: &[impl AsRef<str>]) -> String {
 }
 
 fn compile(php: &PhpConfig) {
-    let mut sources: Vec<PathBuf> = std::fs::read_dir("sapi")
-        .expect("the crate has a directory sapi")
-        .map(|entry| entry.expect("a readable directory").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
-        .collect();
+    let mut sources = Vec::new();
+    find_sources(Path::new("sapi"), &mut sources);
     sources.sort();
     let version = std::env::var("CARGO_PKG_VERSION").expect("set by cargo");
     let mut build = cc::Build::new();
@@ -238,6 +235,8 @@ fn compile(php: &PhpConfig) {
     build.flag("-Werror").define("_GNU_SOURCE", None);
     // PHP's headers violate strict aliasing, e.g. with zval.u1.type_info.
     build.flag("-fno-strict-aliasing");
+    // For our headers only: PHP has some of the same names.
+    build.flag("-iquote").flag("sapi");
     build.include(std::env::var("OUT_DIR").expect("set by cargo"));
     build.define("OUTBOARD_VERSION", format!("\"{version}\"").as_str());
     // As system headers, so that their warnings are ignored.
@@ -259,6 +258,17 @@ fn compile(php: &PhpConfig) {
     );
 }
 
+fn find_sources(directory: &Path, sources: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("a readable directory of the crate") {
+        let path = entry.expect("a readable directory").path();
+        if path.is_dir() {
+            find_sources(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "c") {
+            sources.push(path);
+        }
+    }
+}
+
 /// Adds these checks. rustc links without the compiler's default libraries, so their run-time
 /// libraries are named here.
 fn sanitize(build: &mut cc::Build, checks: &str) {
@@ -275,8 +285,8 @@ fn sanitize(build: &mut cc::Build, checks: &str) {
     }
 }
 
-/// The functions of the C library and of libpq that this program replaces for PHP and its libraries (waiting*.c,
-/// popen.c, opcache_users.c, mapping_changes.c, crash.c, libc_caches.c, process_calls.c, pgsql_connections.c, renewed_sockets.c).
+/// The functions of the C library and of libpq that this program replaces for PHP and its libraries (waiting/,
+/// popen.c, opcache/users.c, mapping_changes.c, crash.c, libc_caches.c, process/calls.c, connections/pgsql.c, renewed_sockets.c).
 const EXPORTED: &[&str] = &[
     "poll",
     "__poll_chk",

@@ -1,7 +1,7 @@
 //! `outboard doctor state`: runs an application's requests twice and reports the state they left; and
 //! `outboard doctor snapshots`.
 //!
-//! The PHP host records the state that each request finds (`sapi/doctor.c`); [`findings`]
+//! The PHP host records the state that each request finds (`sapi/doctor/doctor.c`); [`findings`]
 //! compares. Invariants: one worker handles all requests, in order; nothing of the server stays
 //! when the command ends.
 

@@ -2,7 +2,7 @@
  * The engine's start and shutdown, the SAPI's description, and the module with our functions.
  * Called by the zygote once, before the first fork, except for the request hooks at the end.
  */
-#include "filter.h"
+#include "request/filter.h"
 #include "ext/spl/spl_exceptions.h"
 #include <dlfcn.h>
 

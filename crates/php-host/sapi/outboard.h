@@ -90,13 +90,13 @@ const char *outboard_engine_setting(const char *name, size_t name_len);
 bool outboard_engine_fix_ini(const char *name, size_t name_len);
 void outboard_engine_stop(void);
 
-/* children.c */
+/* fork/children.c */
 void outboard_children_watch(bool watch);
 
-/* request.c */
+/* request/request.c */
 void outboard_request_run(const outboard_request *request, void *exchange, outboard_result *result);
 
-/* backtrace.c */
+/* request/backtrace.c */
 void outboard_crash_announce_to(uint32_t *mark, int bell);
 void outboard_backtrace_install(int signal_number);
 void outboard_backtrace_begin(uint32_t slot, uint32_t generation);
@@ -106,14 +106,14 @@ bool outboard_backtrace_subject(int pid, outboard_subject *found);
 const void *outboard_backtrace_root(void);
 void outboard_backtrace_from(int pid, const void *root);
 
-/* time_limit.c */
+/* request/time_limit.c */
 bool outboard_time_limit_start(void);
 
-/* worker_script.c */
+/* worker/worker_script.c */
 bool outboard_worker_script_run(const char *script, void *events, bool functions, uint32_t concurrency,
 	const char *state_report, const outboard_request *boot_request);
 
-/* swoole_module.c: the script is a program for Swoole, with these arguments. */
+/* swoole/program.c: the script is a program for Swoole, with these arguments. */
 int outboard_swoole_exit_status(void);
 void outboard_swoole_prepare(int count, const char *const *arguments);
 

@@ -7,7 +7,7 @@
 #include "compat.h"
 #include "outboard.h"
 
-/* request.c: the request in progress, NULL between requests. */
+/* request/request.c: the request in progress, NULL between requests. */
 extern const outboard_request *outboard_current;
 extern outboard_result *outboard_current_result;
 void outboard_describe_request(const outboard_request *request);
@@ -30,26 +30,26 @@ static inline zend_class_entry *outboard_class(const char *name)
 	return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
 }
 
-/* script.c */
+/* request/script.c */
 void outboard_script_hook(void);
 int outboard_script_run(const outboard_request *request);
 void outboard_script_enter(const outboard_request *request);
 
-/* output.c */
+/* request/output.c */
 size_t outboard_ub_write(const char *bytes, size_t len);
 void outboard_flush(void *exchange);
 void outboard_log_message(const char *message, int severity);
 
-/* headers.c */
+/* request/headers.c */
 int outboard_send_headers(sapi_headers_struct *headers);
 bool outboard_send_interim(int status);
 
-/* input.c */
+/* request/input.c */
 size_t outboard_read_post(char *buffer, size_t len);
 char *outboard_read_cookies(void);
 void outboard_input_reset(void);
 
-/* variables.c */
+/* request/variables.c */
 typedef void (*outboard_variable_callback)(
 	zend_string *name, const char *value, size_t value_len, void *arg);
 void outboard_variables_each(outboard_variable_callback callback, void *arg);
@@ -60,38 +60,38 @@ void outboard_register_server_variables(zval *target);
 char *outboard_getenv(const char *name, size_t name_len);
 const outboard_str *outboard_header(const char *name, size_t name_len);
 
-/* user_ini.c */
+/* request/user_ini.c */
 void outboard_user_ini_startup(void);
 void outboard_user_ini_activate(void);
 
-/* time_limit.c */
+/* request/time_limit.c */
 void outboard_time_limit_hook(void);
 void outboard_time_limit_prepare(void);
 void outboard_time_limit_begin(void);
 void outboard_time_limit_end(void);
 
-/* functions.c */
+/* api/functions.c */
 extern const zend_function_entry outboard_functions[];
 
-/* opcache.c */
+/* opcache/opcache.c */
 void outboard_opcache_hook(void);
 bool outboard_is_opcache_request(const outboard_request *request);
 void outboard_opcache_show(void);
 
-/* opcache_users.c */
+/* opcache/users.c */
 void outboard_opcache_users_startup(void);
 
-/* boot_files.c */
+/* snapshot/boot_files.c */
 void outboard_boot_files_end(void);
 
-/* snapshot.c */
+/* snapshot/snapshot.c */
 enum { OUTBOARD_SNAPSHOT_KEY_MAX = 200 };
 extern const zend_function_entry outboard_snapshot_functions[];
 
-/* page_cache.c */
+/* api/page_cache.c */
 extern const zend_function_entry outboard_page_cache_functions[];
 
-/* span.c */
+/* tracing/span.c */
 enum { OUTBOARD_MAX_ATTRIBUTES = 32 };
 typedef struct {
 	uint64_t start_us;
@@ -111,17 +111,17 @@ void outboard_span_attribute(outboard_span_texts *texts, const char *key, size_t
 void outboard_span_end(const outboard_span *span, const char *name, size_t name_len, bool failed, outboard_span_texts *texts);
 void outboard_span_abandon(const outboard_span *span);
 
-/* database_rows.c */
+/* tracing/database_rows.c */
 zend_long outboard_rows_of_mysqli(zval *subject, zval *result);
 zend_long outboard_rows_of_pgsql(zval *result);
 
-/* database_span.c */
+/* tracing/database_span.c */
 void outboard_database_span_startup(void);
 
-/* tasks.c */
+/* api/tasks.c */
 extern const zend_function_entry outboard_task_functions[];
 
-/* mapping_changes.c */
+/* process/mapping_changes.c */
 typedef struct {
 	uintptr_t start;
 	uintptr_t end;
@@ -132,7 +132,7 @@ typedef struct {
 void outboard_mapping_changes_begin(void);
 const outboard_mapping_change *outboard_mapping_changes(size_t *length);
 
-/* process_changes.c */
+/* process/changes.c */
 extern bool outboard_process_is_tainted;
 void outboard_process_changes_startup(void);
 void outboard_process_changes_accept(void);
@@ -144,39 +144,39 @@ void outboard_process_change_signals(void);
 void outboard_process_change_limits(void);
 void outboard_process_change_priority(void);
 
-/* process_calls.c */
+/* process/calls.c */
 bool outboard_holds_semaphores(void);
 
-/* children.c */
+/* fork/children.c */
 extern bool outboard_is_child;
 void outboard_children_startup(void);
 void outboard_children_reap(void);
 void outboard_child_end(void);
 
-/* worker_script.c: NULL in classic mode. */
+/* worker/worker_script.c: NULL in classic mode. */
 extern void *outboard_events;
 extern uint32_t outboard_concurrency;
 extern bool outboard_frankenphp;
 extern const zend_function_entry outboard_worker_functions[];
 
-/* resume.c */
+/* snapshot/resume.c */
 extern const zend_function_entry outboard_resume_functions[];
 extern const zend_function_entry outboard_frankenphp_functions[];
 
-/* loop.c: whether this process handles one request and exits. */
+/* worker/loop.c: whether this process handles one request and exits. */
 bool outboard_is_fork(void);
 
-/* primitives.c */
+/* api/primitives.c */
 extern const zend_function_entry outboard_engine_functions[];
 
-/* request_functions.c */
+/* api/request_functions.c */
 extern const zend_function_entry outboard_request_functions[];
 
-/* kv.c */
+/* api/kv.c */
 extern const zend_function_entry outboard_kv_functions[];
 void outboard_kv_hook(void);
 
-/* waiting.c */
+/* waiting/waiting.c */
 extern zend_class_entry *outboard_connection_in_use_class;
 void outboard_waiting_startup(void);
 
@@ -185,7 +185,7 @@ extern const zend_function_entry outboard_sanitizer_functions[];
 void outboard_sanitizer_prepare(void);
 void outboard_sanitizer_startup(void);
 
-/* backtrace.c */
+/* request/backtrace.c */
 void outboard_backtrace_hook(void);
 
 #endif

@@ -1,4 +1,4 @@
-//! Passes the text of a PHP backtrace from `sapi/backtrace.c` to the gateway.
+//! Passes the text of a PHP backtrace from `sapi/request/backtrace.c` to the gateway.
 //!
 //! A running worker writes its own after a signal; the zygote reads one that waits ([`request`]),
 //! and writes to the worker's ring memory on its behalf. Invariant: nothing here runs in a signal

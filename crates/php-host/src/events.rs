@@ -1,6 +1,6 @@
 //! The events of a worker script: requests, ended waits, timers, the stop.
 //!
-//! Created by [`crate::worker_script`], used by `sapi/loop.c` through [`crate::callbacks`].
+//! Created by [`crate::worker_script`], used by `sapi/worker/loop.c` through [`crate::callbacks`].
 //! Invariants: a request's memory does not move until its `done`; events come in the order of their
 //! occurrence; the worker sleeps only when nothing is left to do and the gateway knows.
 

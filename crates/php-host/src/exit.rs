@@ -12,7 +12,7 @@ pub(crate) const CODE_CORRUPT: i32 = 3;
 pub(crate) const CODE_SETUP: i32 = 4;
 
 /// Ends the process at once: no destructors, no exit handlers of the zygote, and no announcement of a death
-/// (`sapi/crash.c`).
+/// (`sapi/process/crash.c`).
 pub(crate) fn leave(code: i32) -> ! {
     loop {
         // SAFETY: a plain system call, which does not return.

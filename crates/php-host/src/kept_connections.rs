@@ -2,7 +2,7 @@
 //!
 //! A rewind puts the client library's memory back, so what is kept is only the descriptor of a logged-in
 //! connection, under a number that the rewind leaves alone, and what a client must hear to adopt it. Called
-//! by `sapi/kept_connections.c`. Invariants: at the end of a request the server is asked to reset the session;
+//! by `sapi/connections/kept.c`. Invariants: at the end of a request the server is asked to reset the session;
 //! before the next use all its answers have arrived and none is an error, or the connection is closed; a
 //! connection is used by one client at a time.
 

@@ -9,14 +9,14 @@ use std::ffi::c_void;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A function of `waiting_blocking_calls.c` and its data.
+/// A function of `waiting/blocking_calls.c` and its data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockingCall {
     pub(crate) run: unsafe extern "C" fn(*mut c_void),
     pub(crate) data: *mut c_void,
 }
 
-// SAFETY: `waiting_blocking_calls.c` does not touch the data until the call has ended, and waits
+// SAFETY: `waiting/blocking_calls.c` does not touch the data until the call has ended, and waits
 // for that in any case.
 unsafe impl Send for BlockingCall {}
 

@@ -1,6 +1,6 @@
 //! [`Rewind`]: puts a worker back to what it was when its script first called for a request.
 //!
-//! Owned by the running script, called on a stack of its own (`sapi/rewind.c`), so that the script's stack can
+//! Owned by the running script, called on a stack of its own (`sapi/rewind/rewind.c`), so that the script's stack can
 //! be put back, too. The zygote takes the snapshot before it forks; a worker puts itself back once when it has
 //! been forked, and after each request. What a request has written is copied back from the snapshot, what it has
 //! opened is closed, what it has mapped is unmapped. Between two requests a worker may add to its snapshot

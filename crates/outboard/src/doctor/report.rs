@@ -1,4 +1,4 @@
-//! The report of the PHP host (format: `sapi/doctor.c`), as values.
+//! The report of the PHP host (format: `sapi/doctor/doctor.c`), as values.
 //!
 //! Invariant: invalid lines and incomplete snapshots are ignored.
 

@@ -6,7 +6,7 @@ use Outboard\Engine\Swoole as Engine;
 
 class Request
 {
-    // The order of these is known to swoole_http.c; those after $fd are read when they are used.
+    // The order of these is known to swoole/http.c; those after $fd are read when they are used.
     protected int $exchange = 0;
 
     public $fd = 0;

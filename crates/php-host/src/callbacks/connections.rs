@@ -1,4 +1,4 @@
-//! The calls of `connections.c` and `kept_connections.c`: descriptors of the host, connections that a worker
+//! The calls of `connections.c` and `connections/kept.c`: descriptors of the host, connections that a worker
 //! keeps. If a function states no safety contract, it has that of [`with`].
 
 use super::slice;
@@ -13,7 +13,7 @@ unsafe extern "C" fn outboard_rs_is_own_descriptor(events: *mut c_void, number: 
     unsafe { with(events, |script| script.is_own_descriptor(number)) }
 }
 
-/// `outboard_kept_offer` of `connections.h`.
+/// `outboard_kept_offer` of `connections/connections.h`.
 #[repr(C)]
 pub(super) struct RawOffer {
     protocol: c_int,

@@ -1,4 +1,4 @@
-//! Raw connections. Called by `swoole_server.c`. If a function states no safety contract, it has that
+//! Raw connections. Called by `swoole/server.c`. If a function states no safety contract, it has that
 //! of [`with`].
 
 use super::slice;

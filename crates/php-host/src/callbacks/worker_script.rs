@@ -1,5 +1,5 @@
 //! The calls of worker mode: events, waits, timers, fetches. Called by `loop.c`, `coroutine.c`,
-//! `waiting*.c`, `primitives.c` and `worker_script.c`. If a function states no safety
+//! `waiting/`, `primitives.c` and `worker_script.c`. If a function states no safety
 //! contract, it has that of [`with`].
 
 use super::slice;

@@ -1,4 +1,4 @@
-//! Backtraces of the PHP that a process runs, and the request that each is about: `sapi/backtrace.c`.
+//! Backtraces of the PHP that a process runs, and the request that each is about: `sapi/request/backtrace.c`.
 
 use super::structures::Subject;
 use outboard_ring::frame::Tag;

@@ -1,7 +1,7 @@
 //! [`Attributes`]: what else the kernel has for a process, and only native code changes unnoticed.
 //!
-//! PHP's functions and the C library's are watched where they are called (`sapi/process_changes.c`,
-//! `sapi/process_calls.c`). Code that a script calls through FFI may call the kernel itself, so after a request
+//! PHP's functions and the C library's are watched where they are called (`sapi/process/changes.c`,
+//! `sapi/process/calls.c`). Code that a script calls through FFI may call the kernel itself, so after a request
 //! that has done so everything is compared with what it was when the worker began. Recorded only where scripts
 //! may use FFI. Invariant: what differs is put back, or the worker takes no further request.
 

@@ -374,8 +374,8 @@ unsafe fn copy(region: &Region, file: &OwnedFd, offset: usize) -> io::Result<()>
 unsafe fn map(region: &Region, file: &OwnedFd, offset: usize) -> io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
     let Range { start, end } = region.addresses;
-    // Not by the C library's name, which notes what requests do (sapi/mapping_changes.c), in memory that may not
-    // be copied yet.
+    // Not by the C library's name, which notes what requests do (sapi/process/mapping_changes.c), in memory that
+    // may not be copied yet.
     // SAFETY: the caller's contract; the file is large enough.
     let mapped = unsafe {
         libc::syscall(

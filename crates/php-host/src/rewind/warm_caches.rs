@@ -1,6 +1,6 @@
 //! [`WarmCaches`]: what requests fill the caches of the process with, and what of it a worker keeps.
 //!
-//! Filled by `sapi/warm_caches.c` at the end of each request. Invariants: an entry is kept only if several requests
+//! Filled by `sapi/rewind/warm_caches.c` at the end of each request. Invariants: an entry is kept only if several requests
 //! have used it, so none that was made of one visitor's input; their number, their length and what they take are
 //! limited; and after a few rounds a worker learns no more.
 
@@ -22,7 +22,7 @@ const KEY_BYTES_MAX: usize = 4096;
 /// What brings an entry into a cache again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
-    /// `outboard_cache` of `sapi/rewind.h`.
+    /// `outboard_cache` of `sapi/rewind/rewind.h`.
     pub(crate) cache: u8,
     /// Two texts, which C reads: the first ends at its NUL, the second with the key, whose last byte is a NUL that
     /// belongs to neither.

@@ -1,0 +1,90 @@
+/*
+ * Connections over a snapshot: what the files about them share, one block per file.
+ */
+#ifndef OUTBOARD_CONNECTIONS_H
+#define OUTBOARD_CONNECTIONS_H
+
+#include "worker/worker_mode.h"
+
+/* A line of PHP code, and the function that was called there. */
+typedef struct {
+	char text[256];
+} outboard_place;
+
+/* connections/connections.c */
+void outboard_connections_startup(void);
+void outboard_connections_close(void);
+void outboard_connections_opened(int fd);
+void outboard_connections_keep(void);
+void outboard_connection_sever(int fd);
+void outboard_connection_is_refused(const char *kind, const char *place, const char *why);
+void outboard_place_here(outboard_place *place);
+bool outboard_connections_in_boot(void);
+extern uint32_t outboard_severed_count;
+void outboard_severed_is_used(int fd);
+
+/* connections/kept.c: what a worker has in memory that is not rewound (src/kept_connections.rs). */
+
+/* Its Protocol. */
+enum outboard_protocol { OUTBOARD_MYSQL, OUTBOARD_MYSQL_NEW, OUTBOARD_POSTGRESQL };
+
+typedef struct {
+	int protocol;
+	uint32_t replies;
+	uint64_t session;
+	const char *key;
+	size_t key_len;
+	const char *greeting;
+	size_t greeting_len;
+	const char *reset;
+	size_t reset_len;
+} outboard_kept_offer;
+
+bool outboard_rs_is_own_descriptor(void *events, int fd);
+bool outboard_rs_keep_connection(void *events, int fd, const outboard_kept_offer *offer);
+int outboard_rs_take_connection(void *events, const char *key, size_t key_len, uint64_t *session,
+	const char **greeting, size_t *greeting_len);
+
+/* Whether this process keeps connections. */
+bool outboard_keeps_connections(void);
+bool outboard_is_quiet(int fd);
+int outboard_divert(int fd);
+bool outboard_adoption_begin(const char *greeting, size_t len);
+bool outboard_adoption_connect(int fd);
+bool outboard_adoption_end(int fd, int adopted);
+void outboard_replace_descriptor(int from, int to);
+
+/* Bytes in the C library's heap. */
+typedef struct {
+	char *bytes;
+	size_t len;
+	size_t size;
+} outboard_bytes;
+
+void outboard_bytes_add(outboard_bytes *to, const void *bytes, size_t len);
+void outboard_bytes_add_part(outboard_bytes *to, const char *text, size_t len);
+void outboard_bytes_free(outboard_bytes *bytes);
+
+/* connections/mysql.c */
+void outboard_mysql_startup(void);
+void outboard_mysql_close(void);
+void outboard_mysql_keep(void);
+
+/* connections/pgsql.c */
+void outboard_pgsql_close(void);
+void outboard_pgsql_keep(void);
+
+/* connections/renewed_sockets.c */
+bool outboard_is_renewed(int fd);
+void outboard_renewed_find(int fd);
+void outboard_renewed_open(void);
+
+/* snapshot/boot_engines.c */
+void outboard_boot_engines_startup(void);
+void outboard_boot_engines_seed(void);
+
+/* snapshot/resume.c */
+void outboard_resume(void);
+bool outboard_resume_before_handler(outboard_request_state *state);
+
+#endif

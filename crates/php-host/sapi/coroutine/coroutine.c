@@ -1,0 +1,382 @@
+/*
+ * Coroutines of a worker script: contexts with their own stacks, and the queue of those that can
+ * run. Called by loop.c, and by everything that waits.
+ *
+ * The loop migrates. An idle context runs it and calls handlers and tasks inline; when one of these
+ * waits, another context takes over the loop, and the first one resumes when its wait has ended. So
+ * a request that never waits needs no switch.
+ *
+ *   main script ──handle_request()──▶ waits        (index 0)
+ *   context 1   loop ▶ handler ▶ waits             its stack holds the handler
+ *   context 2   loop ▶ …                           has the turn
+ *   context 3   idle, at the top of the loop       takes it when 2 waits
+ *
+ *
+ * Invariants: one context runs at a time; a waiting context is resumed once per wait (`serial`
+ * distinguishes a late wake-up); the active request state is that of the running context.
+ */
+#include "coroutine/coroutine.h"
+#include "waiting/waiting.h"
+
+/*
+ * Idle contexts that keep their memory. That of others is returned to the system when they have not
+ * been needed for a second.
+ */
+#define WARM_CONTEXTS 1024
+#define LULL_US 1000000
+#define RELEASED_AT_ONCE 256
+
+typedef struct {
+	coroutine *first;
+	coroutine *last;
+} queue;
+
+static coroutine **all;
+static uint32_t count;
+static queue ready;
+static queue yielded;
+
+/* At the top of the loop, the last one first; those whose memory was returned begin anew. */
+static coroutine *idle;
+static coroutine *cold;
+static uint32_t idle_count;
+static uint32_t idle_least; /* since the last lull */
+static int64_t lull_us;
+
+coroutine outboard_main_script;
+coroutine *outboard_running = &outboard_main_script;
+coroutine *outboard_root = &outboard_main_script;
+
+static void append(queue *to, coroutine *one)
+{
+	one->phase = READY;
+	one->next = NULL;
+	if (to->last) {
+		to->last->next = one;
+	} else {
+		to->first = one;
+	}
+	to->last = one;
+}
+
+static coroutine *take(queue *from)
+{
+	coroutine *one = from->first;
+	if (one) {
+		from->first = one->next;
+		if (!from->first) {
+			from->last = NULL;
+		}
+	}
+	return one;
+}
+
+void outboard_ready(coroutine *one)
+{
+	append(&ready, one);
+}
+
+coroutine *outboard_next_ready(void)
+{
+	return take(&ready);
+}
+
+/* One that has given way; the loop looks for events before it is ready. */
+coroutine *outboard_next_yielded(void)
+{
+	return take(&yielded);
+}
+
+/* In a forked child: none of its parent's coroutines runs here. */
+void outboard_ready_forget(void)
+{
+	ready.first = NULL;
+	ready.last = NULL;
+}
+
+uint64_t outboard_waiter_of(const coroutine *one)
+{
+	return (uint64_t) one->serial << 32 | one->index;
+}
+
+coroutine *outboard_find_waiter(uint64_t waiter)
+{
+	uint32_t index = (uint32_t) waiter;
+	coroutine *one = index < count ? all[index] : NULL;
+	return one && one->serial == (uint32_t) (waiter >> 32) ? one : NULL;
+}
+
+coroutine *outboard_coroutine_at(uint32_t index)
+{
+	return index < count ? all[index] : NULL;
+}
+
+/* Ends the current wait of a coroutine; false if it has ended already. */
+bool outboard_wake(uint64_t waiter)
+{
+	coroutine *one = outboard_find_waiter(waiter);
+	if (!one || one->phase != WAITING) {
+		return false;
+	}
+	one->serial++;
+	outboard_ready(one);
+	return true;
+}
+
+static void register_coroutine(coroutine *one)
+{
+	if ((count & (count - 1)) == 0) {
+		all = perealloc(all, sizeof(*all) * (count ? count * 2 : 1), 1);
+	}
+	one->index = count;
+	one->serial = 1; /* waiter 0 does not exist */
+	all[count++] = one;
+}
+
+/* The bottom frame of a context; the engine reports errors in the loop as this function's. */
+static zend_internal_function bottom_function;
+
+static void begin_stack(void)
+{
+	outboard_stack_enter(outboard_running, (zend_function *) &bottom_function);
+	EG(active_fiber) = NULL;
+	EG(jit_trace_num) = 0;
+	/* Not the value under a waiting `@` statement (zend_fiber_execute in zend_fibers.c);
+	 * EG(error_reporting_ini_entry) is NULL until the first change. */
+	const zend_ini_entry *reporting =
+		zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("error_reporting"));
+	EG(error_reporting) = reporting && reporting->value
+		? (int) ZEND_STRTOL(ZSTR_VAL(reporting->value), NULL, 0) : E_ALL;
+}
+
+static ZEND_STACK_ALIGNED void run_context(zend_fiber_transfer *transfer)
+{
+	zend_first_try {
+		begin_stack();
+		outboard_loop();
+	} zend_end_try();
+	/* Not reached: the loop ends only with the process. */
+	transfer->context = EG(main_fiber_context);
+}
+
+/* Distinguishes our contexts from those of Fibers. */
+static char kind;
+
+static bool begin_context(coroutine *one)
+{
+	one->resume = &one->context;
+	return outboard_stack_begin(one);
+}
+
+static coroutine *new_context(void)
+{
+	coroutine *one = pecalloc(1, sizeof(*one), 1);
+	if (!outboard_stack_take(one) || !begin_context(one)) {
+		pefree(one, 1);
+		return NULL;
+	}
+	register_coroutine(one);
+	return one;
+}
+
+void outboard_switch_to(coroutine *next)
+{
+	coroutine *self = outboard_running;
+	zend_fiber_transfer transfer = {.context = next->resume};
+	if (next == self) {
+		self->phase = RUNNING;
+		return;
+	}
+	ZVAL_NULL(&transfer.value);
+	self->resume = EG(current_fiber_context);
+	outboard_request_state_enter(next->state ? next->state : &outboard_boot_state);
+	next->phase = RUNNING;
+	outboard_running = next;
+	zend_fiber_switch_context(&transfer);
+}
+
+/* A context at the top of the loop. */
+static coroutine *idle_context(void)
+{
+	coroutine *next = idle;
+	if (next) {
+		idle = next->next;
+		idle_count--;
+		idle_least = idle_count < idle_least ? idle_count : idle_least;
+		return next;
+	}
+	next = cold;
+	if (next) {
+		cold = next->next;
+		return begin_context(next) ? next : NULL;
+	}
+	return new_context();
+}
+
+static void add_idle(coroutine *one)
+{
+	one->phase = IDLE;
+	one->next = idle;
+	idle = one;
+	idle_count++;
+}
+
+/* Whether there is a context for the next wait; false when there is no memory for one. */
+bool outboard_reserve_context(void)
+{
+	if (idle) {
+		return true;
+	}
+	coroutine *one = idle_context();
+	if (one) {
+		add_idle(one);
+	}
+	return one != NULL;
+}
+
+/*
+ * Returns the memory of contexts that were idle since the last lull. Called when the loop has nothing to
+ * do; their frames, which are all of the loop itself, are not returned to.
+ */
+void outboard_coroutine_trim(void)
+{
+	if (idle_count <= WARM_CONTEXTS) {
+		return;
+	}
+	const int64_t now_us = outboard_now_us();
+	if (now_us < lull_us) {
+		return;
+	}
+	const uint32_t needed = idle_count - idle_least;
+	const uint32_t warm = needed < WARM_CONTEXTS ? WARM_CONTEXTS : needed;
+	coroutine *last = idle;
+	for (uint32_t i = 1; i < warm; i++) {
+		last = last->next;
+	}
+	for (int i = 0; i < RELEASED_AT_ONCE && last->next; i++) {
+		coroutine *one = last->next;
+		last->next = one->next;
+		idle_count--;
+		idle_least--;
+		outboard_stack_release(one);
+		one->next = cold;
+		cold = one;
+	}
+	if (!last->next) {
+		idle_least = idle_count;
+		lull_us = now_us + LULL_US;
+	}
+}
+
+/* The context that takes over the loop when the running one waits. */
+static coroutine *successor(void)
+{
+	coroutine *next = outboard_next_ready();
+	return next ? next : idle_context();
+}
+
+enum outboard_wake_reason outboard_suspend(void)
+{
+	coroutine *self = outboard_running;
+	coroutine *next;
+	outboard_call_state call_state;
+	if (self->phase == RUNNING) {
+		self->phase = WAITING;
+	}
+	self->frame = EG(current_execute_data);
+	next = successor();
+	if (!next) {
+		zend_error_noreturn(E_ERROR, "Out of memory for another coroutine");
+	}
+	outboard_call_state_save(&call_state);
+	outboard_switch_to(next);
+	outboard_call_state_restore(&call_state);
+	self->frame = NULL;
+	return self->cancelled ? OUTBOARD_CANCELLED : OUTBOARD_WOKEN;
+}
+
+/*
+ * Switches at once: to a coroutine whose wait is over, or, without one, to a context at the top of the
+ * loop. The running one resumes as soon as that one waits, before all others that are ready.
+ */
+void outboard_switch_now(coroutine *next)
+{
+	coroutine *self = outboard_running;
+	outboard_call_state call_state;
+	if (!next) {
+		next = idle_context();
+	}
+	if (!next) {
+		zend_error_noreturn(E_ERROR, "Out of memory for another coroutine");
+	}
+	self->phase = READY;
+	self->next = ready.first;
+	ready.first = self;
+	if (!ready.last) {
+		ready.last = self;
+	}
+	self->frame = EG(current_execute_data);
+	outboard_call_state_save(&call_state);
+	outboard_switch_to(next);
+	outboard_call_state_restore(&call_state);
+	self->frame = NULL;
+}
+
+/* The running coroutine continues after others, and after the events that have come. */
+void outboard_give_way(void)
+{
+	append(&yielded, outboard_running);
+	outboard_suspend();
+}
+
+uint64_t outboard_waiter(void)
+{
+	return outboard_waiter_of(outboard_running);
+}
+
+const zend_execute_data *outboard_frame_of(uint64_t waiter)
+{
+	coroutine *one = outboard_find_waiter(waiter);
+	return one ? one->frame : NULL;
+}
+
+/* Where the coroutine with this index waits, or NULL. */
+const zend_execute_data *outboard_frame_at(uint32_t coroutine)
+{
+	return coroutine < count ? all[coroutine]->frame : NULL;
+}
+
+bool outboard_is_cancelled(void)
+{
+	return outboard_running->cancelled;
+}
+
+/* A request past its deadline unwinds; `finally` blocks run, `catch` blocks do not. */
+void outboard_throw_if_cancelled(void)
+{
+	if (outboard_running->cancelled && !EG(exception) && EG(current_execute_data)) {
+		zend_throw_graceful_exit();
+	}
+}
+
+void outboard_become_idle(void)
+{
+	add_idle(outboard_running);
+}
+
+outboard_request_state *outboard_running_state(void)
+{
+	return outboard_running->state;
+}
+
+void outboard_coroutine_startup(void)
+{
+	register_coroutine(&outboard_main_script);
+	outboard_main_script.phase = RUNNING;
+	bottom_function.type = ZEND_INTERNAL_FUNCTION;
+	bottom_function.function_name =
+		zend_string_init_interned(ZEND_STRL("frankenphp_handle_request"), true);
+	outboard_crash_startup();
+	outboard_stack_startup(&kind, run_context);
+	outboard_loop_startup();
+}

@@ -1,0 +1,155 @@
+/*
+ * Child processes that a script forks with pcntl_fork(). Such a child is not a worker: it runs the
+ * script without a gateway. Called at the engine's start-up, by fork(2), and at the end of a child.
+ *
+ * A child's output is discarded and its errors are logged; it runs PHP's shutdown without closing
+ * what its parent opened, and exits. That of a program for Swoole prints, and has an event loop.
+ * Invariants: no child of a worker outlives its parent; the number of its descendants is bounded.
+ */
+#include "coroutine/coroutine.h"
+#include "swoole/swoole.h"
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/*
+ * Children at a time. A child may have a quarter as many, so a worker has at most 800 descendants.
+ */
+#define MAX_CHILDREN 32
+/* Including zombies. */
+#define CAPACITY 256
+
+bool outboard_is_child;
+
+static bool is_watching;
+static pid_t parent;
+static uint32_t max_children = MAX_CHILDREN;
+static pid_t children[CAPACITY];
+static uint32_t count;
+/* The parent's event loop. */
+static void *events_of_parent;
+static zif_handler fork_next;
+
+static void before_fork(void)
+{
+	parent = getpid();
+	events_of_parent = outboard_events;
+}
+
+/* Also runs between fork and exec of proc_open(): nothing here allocates or waits. */
+static void in_child(void)
+{
+	if (!is_watching) {
+		return;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) {
+		_exit(1);
+	}
+	/* The handler writes to the ring, which a child does not have. */
+	signal(SIGUSR2, SIG_DFL);
+	outboard_is_child = true;
+	outboard_events = NULL;
+	outboard_current_result = NULL;
+	SG(server_context) = NULL;
+	SG(request_info).no_headers = 1;
+	SG(rfc1867_uploaded_files) = NULL;
+	if (!outboard_is_swoole) {
+		OG(flags) |= PHP_OUTPUT_DISABLED;
+	}
+	outboard_one_shot_begin();
+	outboard_one_shot_pin_resources();
+	max_children /= 4;
+	count = 0;
+}
+
+/* Whether forks are a script's; those that create workers are not. */
+void outboard_children_watch(bool watch)
+{
+	is_watching = watch;
+}
+
+/* At the end of a child's code. */
+void outboard_child_end(void)
+{
+	int status = EG(exit_status);
+	outboard_one_shot_end();
+	_exit(status);
+}
+
+/* The number of running children; drops those that the script has waited for. */
+static uint32_t running(void)
+{
+	uint32_t alive = 0;
+	uint32_t remaining = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		siginfo_t info = {0};
+		if (waitid(P_PID, (id_t) children[i], &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+			alive += info.si_pid == 0;
+			children[remaining++] = children[i];
+		}
+	}
+	count = remaining;
+	return alive;
+}
+
+/* Called at a request's end, for children that the script has not waited for. */
+void outboard_children_reap(void)
+{
+	uint32_t remaining = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (waitpid(children[i], NULL, WNOHANG) == 0) {
+			children[remaining++] = children[i];
+		}
+	}
+	count = remaining;
+}
+
+/* A child of a program for Swoole runs coroutines. */
+static void begin_loop(void)
+{
+	outboard_loop_forget();
+	outboard_swoole_coroutine_forget();
+	if (events_of_parent && outboard_rs_renew(events_of_parent)) {
+		outboard_events = events_of_parent;
+	}
+}
+
+static void fork_within_limit(INTERNAL_FUNCTION_PARAMETERS)
+{
+	/* Pools of processes are what many programs for Swoole are. */
+	const uint32_t most = outboard_is_swoole && max_children == MAX_CHILDREN ? CAPACITY : max_children;
+	if (running() >= most || count == CAPACITY) {
+		php_error_docref(NULL, E_WARNING, "At most %u children may run at a time", most);
+		RETURN_LONG(-1);
+	}
+	fork_next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	if (Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) > 0) {
+		children[count++] = (pid_t) Z_LVAL_P(return_value);
+	} else if (Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) == 0 && outboard_is_child) {
+		/* One that a coroutine has forked may return into what only its parent can end. */
+		if (outboard_is_swoole && outboard_running == outboard_root) {
+			begin_loop();
+		}
+	}
+}
+
+/* In a child that a coroutine has forked: it ends with that coroutine, which waits for all others. */
+void outboard_child_take_root(void)
+{
+	if (outboard_is_child && !outboard_events) {
+		outboard_root = outboard_running;
+		outboard_root->record = NULL;
+		outboard_root->cancelled = false;
+		begin_loop();
+	}
+}
+
+/* After start-up, in the zygote. */
+void outboard_children_startup(void)
+{
+	fork_next = outboard_wrap("pcntl_fork", fork_within_limit);
+	is_watching = pthread_atfork(before_fork, NULL, in_child) == 0;
+}

@@ -1,0 +1,296 @@
+/*
+ * Changes of the process that PHP does not undo in any mode: signals, alarms, limits, priority,
+ * identity. Called by request.c and reset.c at a request's end, and by worker_script.c once a
+ * script has booted.
+ *
+ * Functions that make such changes are wrapped, and the first call saves the state before; a
+ * request that calls none costs nothing. In a worker that is rewound the functions of the C library
+ * are replaced as well (process/calls.c). Invariant: after a request the process is as it was
+ * before, or it takes no further request.
+ */
+#include "shim.h"
+#include "rewind/rewind.h"
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define SIGNALS 65
+
+enum change {
+	NONE = 0,
+	SIGNAL = 1,
+	LIMIT = 2,
+	PRIORITY = 4,
+	IDENTITY = 8, /* cannot be undone, but may change nothing */
+	PERMANENT = 16, /* cannot be undone */
+};
+
+static const struct {
+	const char *name;
+	enum change change;
+} changers[] = {
+	{"pcntl_signal", SIGNAL},
+	{"pcntl_async_signals", SIGNAL},
+	{"pcntl_sigprocmask", SIGNAL},
+	{"pcntl_alarm", SIGNAL},
+	{"posix_setrlimit", LIMIT},
+	{"proc_nice", PRIORITY},
+	{"pcntl_setpriority", PRIORITY},
+	{"chroot", PERMANENT},
+	{"pcntl_unshare", PERMANENT},
+	{"posix_initgroups", PERMANENT},
+	{"posix_setegid", IDENTITY},
+	{"posix_seteuid", IDENTITY},
+	{"posix_setgid", IDENTITY},
+	{"posix_setpgid", PERMANENT},
+	{"posix_setsid", PERMANENT},
+	{"posix_setuid", IDENTITY},
+};
+#define CHANGERS (sizeof(changers) / sizeof(changers[0]))
+
+bool outboard_process_is_tainted;
+
+static zif_handler wrapped[CHANGERS];
+static uint32_t changed;
+static bool is_saved;
+static bool is_undoing;
+
+static struct sigaction actions[SIGNALS];
+static sigset_t blocked;
+static struct rlimit limits[RLIM_NLIMITS];
+static int priority;
+static struct identity {
+	/* Real, effective, saved, of the file system. */
+	uid_t users[4];
+	gid_t groups[4];
+	/* The kernel clears it when one of them becomes another, and so capabilities may have (commit_creds). */
+	int is_dumpable;
+} identity;
+static zval handlers[SIGNALS];
+static zval is_async;
+
+static void call(const char *function, uint32_t count, zval *arguments, zval *result)
+{
+	zval name;
+	ZVAL_UNDEF(result);
+	ZVAL_STRING(&name, function);
+	call_user_function(NULL, NULL, &name, result, count, arguments);
+	zval_ptr_dtor(&name);
+}
+
+/* The handlers that a worker script's boot has set; in classic mode there are none. */
+static void save_handlers(void)
+{
+	for (int number = 1; outboard_events && number < SIGNALS; number++) {
+		zval argument;
+		ZVAL_LONG(&argument, number);
+		/* 32 and 33 belong to the C library. */
+		ZVAL_UNDEF(&handlers[number]);
+		if (actions[number].sa_handler != SIG_DFL && actions[number].sa_handler != SIG_IGN) {
+			call("pcntl_signal_get_handler", 1, &argument, &handlers[number]);
+		}
+	}
+	if (outboard_events) {
+		call("pcntl_async_signals", 0, NULL, &is_async);
+	}
+}
+
+static struct identity read_identity(void)
+{
+	struct identity now = {.is_dumpable = prctl(PR_GET_DUMPABLE)};
+	getresuid(&now.users[0], &now.users[1], &now.users[2]);
+	getresgid(&now.groups[0], &now.groups[1], &now.groups[2]);
+	/* An invalid id changes nothing (setfsuid(2)). */
+	now.users[3] = (uid_t) syscall(SYS_setfsuid, -1);
+	now.groups[3] = (gid_t) syscall(SYS_setfsgid, -1);
+	return now;
+}
+
+static bool has_same_identity(void)
+{
+	const struct identity now = read_identity();
+	return memcmp(now.users, identity.users, sizeof(now.users)) == 0
+		&& memcmp(now.groups, identity.groups, sizeof(now.groups)) == 0
+		&& now.is_dumpable == identity.is_dumpable;
+}
+
+static void save(void)
+{
+	is_saved = true;
+	for (int number = 1; number < SIGNALS; number++) {
+		sigaction(number, NULL, &actions[number]);
+	}
+	sigprocmask(SIG_SETMASK, NULL, &blocked);
+	for (int resource = 0; resource < (int) RLIM_NLIMITS; resource++) {
+		getrlimit(resource, &limits[resource]);
+	}
+	priority = getpriority(PRIO_PROCESS, 0);
+	identity = read_identity();
+	/* A rewind puts back what PHP knows of them. */
+	if (!outboard_is_rewinding) {
+		save_handlers();
+	}
+}
+
+/* Before a call of the C library changes something. */
+static void note(enum change change)
+{
+	int saved_errno = errno;
+	if (!outboard_is_rewinding || is_undoing) {
+		return;
+	}
+	if (!is_saved && change != PERMANENT) {
+		save();
+	}
+	changed |= change;
+	errno = saved_errno;
+}
+
+void outboard_process_change_permanent(void)
+{
+	note(PERMANENT);
+}
+
+void outboard_process_change_identity(void)
+{
+	note(IDENTITY);
+}
+
+void outboard_process_change_signals(void)
+{
+	note(SIGNAL);
+}
+
+void outboard_process_change_limits(void)
+{
+	note(LIMIT);
+}
+
+void outboard_process_change_priority(void)
+{
+	note(PRIORITY);
+}
+
+static void call_wrapped(INTERNAL_FUNCTION_PARAMETERS)
+{
+	const zend_string *name = execute_data->func->common.function_name;
+	size_t at = 0;
+	while (at + 1 < CHANGERS && !zend_string_equals_cstr(name, changers[at].name, strlen(changers[at].name))) {
+		at++;
+	}
+	const enum change change = changers[at].change;
+	if (!is_saved) {
+		/* save() calls wrapped functions itself, which are not changes. */
+		save();
+	}
+	wrapped[at](INTERNAL_FUNCTION_PARAM_PASSTHRU);
+	if (change != PERMANENT || Z_TYPE_P(return_value) == IS_TRUE) {
+		changed |= change;
+	}
+}
+
+static void restore_handlers(void)
+{
+	const zend_module_entry *pcntl = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("pcntl"));
+	zval result;
+	/* Resets the extension's tables; in classic mode PHP does so. */
+	if (!outboard_events || !pcntl) {
+		return;
+	}
+	pcntl->request_shutdown_func(MODULE_PERSISTENT, pcntl->module_number);
+	pcntl->request_startup_func(MODULE_PERSISTENT, pcntl->module_number);
+	for (int number = 1; number < SIGNALS; number++) {
+		zval arguments[2];
+		if (Z_ISUNDEF(handlers[number]) || Z_TYPE(handlers[number]) == IS_LONG) {
+			continue;
+		}
+		ZVAL_LONG(&arguments[0], number);
+		ZVAL_COPY_VALUE(&arguments[1], &handlers[number]);
+		call("pcntl_signal", 2, arguments, &result);
+		zval_ptr_dtor(&result);
+	}
+	call("pcntl_async_signals", 1, &is_async, &result);
+	zval_ptr_dtor(&result);
+}
+
+/* Signals that are blocked and wait would be delivered to what was there before, and may end the process. */
+static void discard_pending(void)
+{
+	sigset_t pending;
+	sigpending(&pending);
+	for (int number = 1; number < SIGNALS; number++) {
+		if (sigismember(&pending, number) == 1) {
+			signal(number, SIG_IGN);
+		}
+	}
+}
+
+static void restore_signals(void)
+{
+	const struct itimerval never = {0};
+	alarm(0);
+	if (outboard_is_rewinding) {
+		setitimer(ITIMER_VIRTUAL, &never, NULL);
+		setitimer(ITIMER_PROF, &never, NULL);
+		discard_pending();
+	}
+	for (int number = 1; number < SIGNALS; number++) {
+		sigaction(number, &actions[number], NULL);
+	}
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
+static bool restore_limits(void)
+{
+	bool is_restored = true;
+	for (int resource = 0; resource < (int) RLIM_NLIMITS; resource++) {
+		is_restored &= setrlimit(resource, &limits[resource]) == 0;
+	}
+	return is_restored;
+}
+
+void outboard_process_changes_revert(void)
+{
+	if (changed & SIGNAL) {
+		restore_handlers();
+	}
+	outboard_process_changes_undo();
+}
+
+/* Without what PHP itself knows of signals, for a process whose memory is put back. */
+void outboard_process_changes_undo(void)
+{
+	const uint32_t changes = changed;
+	outboard_process_is_tainted |= outboard_is_rewinding && outboard_holds_semaphores();
+	if (changes == NONE) {
+		return;
+	}
+	is_undoing = true;
+	if (changes & SIGNAL) {
+		restore_signals();
+	}
+	outboard_process_is_tainted |= (changes & PERMANENT) != 0
+		|| ((changes & IDENTITY) && !has_same_identity())
+		|| ((changes & LIMIT) && !restore_limits())
+		|| ((changes & PRIORITY) && setpriority(PRIO_PROCESS, 0, priority) != 0);
+	changed = NONE;
+	is_undoing = false;
+}
+
+/* Changes by a worker script's boot apply to all its requests. */
+void outboard_process_changes_accept(void)
+{
+	changed = NONE;
+	is_saved = false;
+}
+
+void outboard_process_changes_startup(void)
+{
+	for (size_t i = 0; i < CHANGERS; i++) {
+		wrapped[i] = outboard_wrap(changers[i].name, call_wrapped);
+	}
+}

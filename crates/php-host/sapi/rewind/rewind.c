@@ -1,0 +1,166 @@
+/*
+ * The point to which a worker is rewound after each request (src/rewind.rs), and the stack on which that is
+ * done: the script's own stack is part of what is put back.
+ *
+ * Called by worker_script.c: outboard_rewind_mark() at the script's first call for a request, and
+ * outboard_rewind() at the end of each. The mark returns once in the zygote and once after each rewind, every
+ * time to the same memory. Invariants: no frame of Rust lies between the mark and a rewind; no signal is
+ * handled on the other stack.
+ */
+#include "connections/connections.h"
+#include "coroutine/coroutine.h"
+#include "rewind/rewind.h"
+#include <limits.h>
+#include <malloc.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#define STACK_BYTES (256 * 1024)
+
+/* In memory that is not rewound. */
+typedef struct {
+	ucontext_t script; /* at the mark */
+	ucontext_t rewinder;
+	char stack[STACK_BYTES];
+} contexts;
+
+bool outboard_is_rewinding;
+
+static contexts *both;
+
+/* So that there is at least one variable, and the linker defines the section's bounds. */
+static OUTBOARD_KEPT volatile char first_kept;
+
+extern char __start_outboard_kept[];
+extern char __stop_outboard_kept[];
+
+void *outboard_kept_variables(size_t *bytes)
+{
+	(void) first_kept;
+	*bytes = (size_t) (__stop_outboard_kept - __start_outboard_kept);
+	return __start_outboard_kept;
+}
+
+/* Since glibc 2.35; the kernel writes to it when it moves the thread to another processor. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+/* The area is registered with 32 bytes even where __rseq_size counts fewer that have a meaning. */
+#define RSEQ_BYTES 32
+
+void *outboard_rseq_area(size_t *bytes)
+{
+	if (!&__rseq_size || __rseq_size == 0) {
+		*bytes = 0;
+		return NULL;
+	}
+	*bytes = __rseq_size > RSEQ_BYTES ? __rseq_size : RSEQ_BYTES;
+	return (char *) __builtin_thread_pointer() + __rseq_offset;
+}
+
+static void *stack_pointer(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+	return (void *) context->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+	return (void *) context->uc_mcontext.sp;
+#else
+# error "unknown stack pointer"
+#endif
+}
+
+/* On the other stack: takes the snapshot, then rewinds or adds to it each time it is resumed. */
+static void rewinder(void)
+{
+	for (;;) {
+		outboard_rs_rewind(outboard_events, stack_pointer(&both->script));
+		swapcontext(&both->rewinder, &both->script);
+	}
+}
+
+/* Large enough for what a request of a framework needs beyond the free memory of the boot. */
+#define HEAP_BYTES (1024 * 1024)
+#define CHUNKS 2
+
+/* Of the engine's allocator (zend_alloc_sizes.h). */
+#define CHUNK_BYTES (2 * 1024 * 1024)
+#define PAGE_BYTES 4096
+
+/*
+ * Has the C library's heap grow by a free part, and keep it; and never map memory beside it. More than all that is
+ * free fits into none of the holes.
+ */
+static void reserve_heap(void)
+{
+	mallopt(M_MMAP_MAX, 0);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	free(malloc(mallinfo2().fordblks + HEAP_BYTES));
+}
+
+/*
+ * Has the engine's allocator keep free chunks: all but one page of each is allocated and freed. The engine
+ * unmaps a chunk that is wholly free.
+ */
+static void reserve_chunks(void)
+{
+	void *most[CHUNKS];
+	for (int i = 0; i < CHUNKS; i++) {
+		most[i] = emalloc(CHUNK_BYTES - 2 * PAGE_BYTES);
+	}
+	for (int i = 0; i < CHUNKS; i++) {
+		emalloc(PAGE_BYTES);
+	}
+	for (int i = 0; i < CHUNKS; i++) {
+		efree(most[i]);
+	}
+}
+
+void outboard_rewind_mark(void)
+{
+	both = outboard_rs_rewind_memory(outboard_events, sizeof(*both));
+	if (!both || getcontext(&both->rewinder) != 0) {
+		both = NULL;
+		return;
+	}
+	outboard_is_rewinding = true;
+	reserve_heap();
+	reserve_chunks();
+	outboard_reserve_context();
+	outboard_randomness_prepare();
+	outboard_warm_caches_begin();
+	outboard_native_watch();
+	outboard_mapping_changes_begin();
+	both->rewinder.uc_stack.ss_sp = both->stack;
+	both->rewinder.uc_stack.ss_size = sizeof(both->stack);
+	both->rewinder.uc_link = NULL;
+	sigfillset(&both->rewinder.uc_sigmask);
+	makecontext(&both->rewinder, rewinder, 0);
+	/* The second time for what the worker has done between two requests, and keeps. */
+	do {
+		swapcontext(&both->script, &both->rewinder);
+	} while (outboard_warm_caches_add());
+	outboard_randomness_renew();
+}
+
+/* In a worker that was just forked, and at the end of each request; returns if the process is to end. */
+void outboard_rewind(void)
+{
+	if (!both) {
+		return;
+	}
+	/* What a worker that was just forked has changed is its own. */
+	if (outboard_rs_is_rewound(outboard_events)) {
+		outboard_process_changes_undo();
+	}
+	if (!outboard_rs_may_rewind(outboard_events, outboard_broken || outboard_process_is_tainted)) {
+		return;
+	}
+	outboard_connections_keep();
+	outboard_warm_caches_note();
+	fflush(stdout);
+	/* The zygote's mask, which is the mark's, is not the worker's. */
+	if (!outboard_rs_is_rewound(outboard_events)) {
+		sigprocmask(SIG_SETMASK, NULL, &both->script.uc_sigmask);
+	}
+	setcontext(&both->rewinder);
+}

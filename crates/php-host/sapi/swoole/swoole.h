@@ -1,0 +1,72 @@
+/*
+ * Programs written for Swoole: what the files of this folder share among themselves and with the loop.
+ */
+#ifndef OUTBOARD_SWOOLE_H
+#define OUTBOARD_SWOOLE_H
+
+#include "coroutine/coroutine.h"
+
+/* swoole/program.c: whether the script of this process is such a program. */
+extern bool outboard_is_swoole;
+extern bool outboard_swoole_is_starting; /* what is mapped from here on is this process's workers' alone */
+extern bool outboard_swoole_is_worker; /* from the server's start on */
+void outboard_swoole_add_module(void);
+void outboard_swoole_boot(void);
+void outboard_swoole_end(void);
+
+/* worker/worker_script.c */
+void outboard_begin_handling(void);
+bool outboard_serve_or_perform(zval *handler, enum outboard_serve_mode mode);
+
+/* swoole/coroutines.c */
+extern const zend_function_entry outboard_swoole_coroutine_functions[];
+extern const zend_function_entry outboard_swoole_short_functions[];
+void outboard_swoole_coroutine_startup(void);
+void outboard_swoole_coroutine_enter(void);
+void outboard_swoole_coroutine_leave(void);
+void outboard_swoole_coroutine_forget(void);
+
+/* swoole/socket.c */
+extern const zend_function_entry outboard_swoole_socket_functions[];
+int outboard_socket_descriptor(zval *value);
+
+/* swoole/process.c */
+extern const zend_function_entry outboard_swoole_process_functions[];
+
+/* swoole/http.c */
+extern const zend_function_entry outboard_swoole_http_functions[];
+void outboard_swoole_http_startup(void);
+void outboard_swoole_answer(zval *handler, const outboard_event *event);
+void outboard_swoole_cancel(void *exchange);
+
+/* swoole/server.c */
+extern const zend_function_entry outboard_swoole_server_functions[];
+void outboard_swoole_receive(void);
+
+/* worker/loop.c */
+void outboard_stop_serving(void);
+
+/* fork/children.c */
+void outboard_child_take_root(void);
+
+/* swoole/memory.c: memory that the processes of the program share; zeroed, NULL when there is none. */
+void *outboard_swoole_share(size_t size);
+void outboard_swoole_unshare(void *memory, size_t size);
+void outboard_swoole_lock(uint32_t *word);
+bool outboard_swoole_try_lock(uint32_t *word);
+void outboard_swoole_unlock(uint32_t *word);
+void outboard_swoole_free_orphan(uint32_t *word);
+bool outboard_swoole_has_ended(uint32_t process);
+
+/* swoole/shared.c: objects in such memory. */
+#define OUTBOARD_SWOOLE_SHARED_BYTES 4096
+zend_class_entry *outboard_swoole_declare_shared(zend_class_entry *class);
+void *outboard_swoole_shared_of(zval *object);
+bool outboard_swoole_try_for(bool (*step)(void *arg), void *arg, double seconds);
+
+/* swoole/table.c, swoole/atomic.c, swoole/lock.c: classes. */
+void outboard_swoole_table_startup(void);
+void outboard_swoole_atomic_startup(void);
+void outboard_swoole_lock_startup(void);
+
+#endif

@@ -1,0 +1,240 @@
+/*
+ * Replacements for functions that read, write, connect and lock through a descriptor, and for the
+ * stdio functions that PHP reads a child's output with.
+ *
+ * Invariant: two coroutines never use one connection at a time; the second one gets an exception
+ * that names both places (connection_guard.c).
+ */
+#include "connections/connections.h"
+#include "waiting/waiting.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+
+static bool is_blocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+/* SO_RCVTIMEO or SO_SNDTIMEO; below 0: none. */
+static int64_t socket_timeout_us(int fd, int option)
+{
+	struct timeval time = {0, 0};
+	socklen_t len = sizeof(time);
+	if (getsockopt(fd, SOL_SOCKET, option, &time, &len) != 0 || (!time.tv_sec && !time.tv_usec)) {
+		return -1;
+	}
+	return (int64_t) time.tv_sec * 1000000 + time.tv_usec;
+}
+
+/*
+ * Waits until a read or write would not block the worker. Also returns true for a non-blocking
+ * descriptor, and where waiting is impossible.
+ */
+bool outboard_await_descriptor(enum call call, int fd, short events)
+{
+	struct pollfd one = {.fd = fd, .events = events};
+	int saved_errno = errno;
+	int ready = outboard_poll_real(&one, 1, 0);
+	errno = saved_errno;
+	if (ready != 0 || !is_blocking(fd)) {
+		return true;
+	}
+	int64_t timeout_us = socket_timeout_us(fd, events == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO);
+	errno = saved_errno;
+	int64_t begun_us = outboard_now_us();
+	if (outboard_wait_for_one(call, fd, events, timeout_us) == WAIT_IMPOSSIBLE) {
+		return !EG(exception);
+	}
+	if (EG(exception) || (timeout_us >= 0 && outboard_now_us() - begun_us >= timeout_us
+		&& outboard_poll_real(&one, 1, 0) == 0)) {
+		errno = EAGAIN;
+		return false;
+	}
+	return true;
+}
+
+/* Throws if another coroutine waits to read the descriptor: it would get this one's response. */
+static bool is_in_use(int fd)
+{
+	uint64_t other = outboard_rs_reader(outboard_events, fd);
+	if (!other || other == outboard_waiter()) {
+		return false;
+	}
+	const zend_execute_data *frame = outboard_frame_of(other);
+	const zend_function *function = frame ? frame->func : NULL;
+	if (function && !function->common.scope && function->common.function_name) {
+		/* For streams and sockets of the script, one coroutine may read while another writes. */
+		const char *name = ZSTR_VAL(function->common.function_name);
+		if (name[0] == 'f' || !strncmp(name, "stream_", 7) || !strncmp(name, "socket_", 7)
+			|| !strcmp(name, "Outboard\\Engine\\Swoole\\wait_descriptor")) {
+			return false;
+		}
+	}
+	outboard_throw_connection_in_use(outboard_frame_of(other));
+	errno = EBUSY;
+	return true;
+}
+
+/* A connection of the boot, which the snapshot has closed. */
+static void note_severed(int fd)
+{
+	if (UNEXPECTED(outboard_severed_count > 0)) {
+		outboard_severed_is_used(fd);
+	}
+}
+
+ssize_t read(int fd, void *buffer, size_t len)
+{
+	REAL(read);
+	note_severed(fd);
+	if (outboard_may_wait() && !outboard_await_descriptor(RECEIVE, fd, POLLIN)) {
+		return -1;
+	}
+	return real(fd, buffer, len);
+}
+
+ssize_t __read_chk(int fd, void *buffer, size_t len, size_t size)
+{
+	(void) size;
+	return read(fd, buffer, len);
+}
+
+ssize_t write(int fd, const void *buffer, size_t len)
+{
+	REAL(write);
+	note_severed(fd);
+	if (outboard_may_wait() && (is_in_use(fd) || !outboard_await_descriptor(SEND, fd, POLLOUT))) {
+		return -1;
+	}
+	return real(fd, buffer, len);
+}
+
+ssize_t recv(int fd, void *buffer, size_t len, int flags)
+{
+	REAL(recv);
+	note_severed(fd);
+	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_await_descriptor(RECEIVE, fd, POLLIN)) {
+		return -1;
+	}
+	return real(fd, buffer, len, flags);
+}
+
+ssize_t __recv_chk(int fd, void *buffer, size_t len, size_t size, int flags)
+{
+	(void) size;
+	return recv(fd, buffer, len, flags);
+}
+
+ssize_t recvfrom(
+	int fd, void *buffer, size_t len, int flags, __SOCKADDR_ARG from, socklen_t *from_len)
+{
+	REAL(recvfrom);
+	note_severed(fd);
+	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_await_descriptor(RECEIVE, fd, POLLIN)) {
+		return -1;
+	}
+	return real(fd, buffer, len, flags, from, from_len);
+}
+
+ssize_t send(int fd, const void *buffer, size_t len, int flags)
+{
+	REAL(send);
+	note_severed(fd);
+	if (outboard_may_wait()) {
+		if (is_in_use(fd) || (!(flags & MSG_DONTWAIT) && !outboard_await_descriptor(SEND, fd, POLLOUT))) {
+			return -1;
+		}
+	}
+	return real(fd, buffer, len, flags);
+}
+
+ssize_t sendto(
+	int fd, const void *buffer, size_t len, int flags, __CONST_SOCKADDR_ARG to, socklen_t to_len)
+{
+	REAL(sendto);
+	note_severed(fd);
+	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_await_descriptor(SEND, fd, POLLOUT)) {
+		return -1;
+	}
+	return real(fd, buffer, len, flags, to, to_len);
+}
+
+int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
+{
+	REAL(connect);
+	outboard_connections_opened(fd);
+	if (outboard_adoption_connect(fd)) {
+		return 0;
+	}
+	if (!outboard_may_wait() || !is_blocking(fd)) {
+		return real(fd, address, len);
+	}
+	int flags = fcntl(fd, F_GETFL);
+	int64_t timeout_us = socket_timeout_us(fd, SO_SNDTIMEO);
+	fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+	int result = real(fd, address, len);
+	if (result != 0 && errno == EINPROGRESS) {
+		socklen_t error_len = sizeof(errno);
+		outboard_wait_for_one(CONNECT, fd, POLLOUT, timeout_us);
+		struct pollfd one = {.fd = fd, .events = POLLOUT};
+		int error = EINPROGRESS;
+		if (outboard_poll_real(&one, 1, 0) > 0) {
+			getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_len);
+		}
+		errno = error;
+		result = error ? -1 : 0;
+	}
+	int saved_errno = errno;
+	fcntl(fd, F_SETFL, flags);
+	errno = saved_errno;
+	return result;
+}
+
+/* Polls with growing pauses: no descriptor reports that a lock is free. */
+int flock(int fd, int operation)
+{
+	REAL(flock);
+	if ((operation & LOCK_NB) || (operation & LOCK_UN) || !outboard_may_wait()) {
+		int64_t since_us = outboard_begin_blocking();
+		int result = real(fd, operation);
+		outboard_end_blocking(LOCK, since_us);
+		return result;
+	}
+	int64_t pause_us = 500;
+	for (;;) {
+		int result = real(fd, operation | LOCK_NB);
+		if (result == 0 || errno != EWOULDBLOCK) {
+			return result;
+		}
+		if (outboard_wait_for(LOCK, NULL, 0, pause_us) != WAIT_READY) {
+			errno = EINTR;
+			return -1;
+		}
+		pause_us = pause_us < 16000 ? pause_us * 2 : 16000;
+	}
+}
+
+/* stdio calls read(2) internally, so the wait comes before. */
+static void await_stream(FILE *stream)
+{
+	if (outboard_may_wait() && stream->_IO_read_ptr >= stream->_IO_read_end) {
+		outboard_await_descriptor(RECEIVE, fileno(stream), POLLIN);
+	}
+}
+
+char *fgets(char *line, int len, FILE *stream)
+{
+	REAL(fgets);
+	await_stream(stream);
+	return real(line, len, stream);
+}
+
+size_t fread(void *buffer, size_t size, size_t count, FILE *stream)
+{
+	REAL(fread);
+	await_stream(stream);
+	return real(buffer, size, count, stream);
+}

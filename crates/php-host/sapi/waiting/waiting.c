@@ -1,0 +1,141 @@
+/*
+ * Waiting without blocking the worker. The host exports replacements for the functions of the C
+ * library in which PHP, its extensions and their libraries wait, and the dynamic linker binds calls
+ * to them. Where a coroutine can wait, it is suspended and others run; the original function is
+ * called once it need not wait. Elsewhere (classic mode, start-up, other threads) the replacements
+ * only call the originals.
+ *
+ * Invariants: no blocking call gets a descriptor that is not ready, unless the engine forbids a
+ * switch; results and errno are those of the original function; non-blocking descriptors are not
+ * touched.
+ */
+#include "waiting/waiting.h"
+#include "ext/spl/spl_exceptions.h"
+
+zend_class_entry *outboard_connection_in_use_class;
+
+/* libcurl resolves names in threads of its own. */
+static __thread bool is_engine_thread;
+
+void outboard_waiting_startup(void)
+{
+	is_engine_thread = true;
+}
+
+bool outboard_may_wait(void)
+{
+	return is_engine_thread && outboard_events && outboard_may_suspend() && !outboard_is_autoloading();
+}
+
+int64_t outboard_now_us(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* For waits that block the whole worker, which `outboard status` shows. */
+int64_t outboard_begin_blocking(void)
+{
+	return is_engine_thread && outboard_events ? outboard_now_us() : 0;
+}
+
+void outboard_end_blocking(enum call call, int64_t since_us)
+{
+	if (since_us) {
+		int64_t took_us = outboard_now_us() - since_us;
+		/* A shorter call did not wait. */
+		if (took_us > 100) {
+			int saved_errno = errno;
+			outboard_rs_count_wait(outboard_events, call, took_us);
+			errno = saved_errno;
+		}
+	}
+}
+
+/*
+ * Suspends until a descriptor is ready or the time has passed (below 0: unlimited). If another
+ * coroutine waits for one of them, `other` is its waiter.
+ */
+static enum wait_result wait_unless_in_use(
+	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us, uint64_t *other)
+{
+	int saved_errno = errno;
+	if (outboard_is_cancelled()) {
+		outboard_throw_if_cancelled();
+		return WAIT_ENDED;
+	}
+	*other = 0;
+	if (outboard_rs_wait(outboard_events, outboard_waiter(), fds, count, timeout_us, other)) {
+		return *other ? WAIT_IN_USE : WAIT_IMPOSSIBLE;
+	}
+	outboard_rs_count_wait(outboard_events, call, -1);
+	uint64_t self = outboard_waiter();
+	bool cancelled = outboard_suspend() == OUTBOARD_CANCELLED;
+	outboard_rs_unwait(outboard_events, self);
+	errno = saved_errno;
+	if (cancelled) {
+		outboard_throw_if_cancelled();
+	}
+	return cancelled ? WAIT_ENDED : WAIT_READY;
+}
+
+/* For reads and writes, which throw if another coroutine waits for the descriptor. */
+enum wait_result outboard_wait_for(enum call call, struct pollfd *fds, size_t count, int64_t timeout_us)
+{
+	uint64_t other;
+	enum wait_result result = wait_unless_in_use(call, fds, count, timeout_us, &other);
+	if (result == WAIT_IN_USE) {
+		outboard_throw_connection_in_use(outboard_frame_of(other));
+		errno = EBUSY;
+		return WAIT_IMPOSSIBLE;
+	}
+	return result;
+}
+
+enum wait_result outboard_wait_for_one(enum call call, int fd, short events, int64_t timeout_us)
+{
+	struct pollfd one = {.fd = fd, .events = events};
+	return outboard_wait_for(call, &one, 1, timeout_us);
+}
+
+int outboard_poll_real(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	REAL(poll);
+	return real(fds, count, timeout_ms);
+}
+
+/*
+ * For readiness calls, which may share a descriptor: e.g. two requests with one multi handle of
+ * curl. The poller reports an event to one waiter only, so the other one polls repeatedly.
+ */
+enum wait_result outboard_wait_shared(
+	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us)
+{
+	int64_t until_us = timeout_us < 0 ? INT64_MAX : outboard_now_us() + timeout_us;
+	int64_t pause_us = 500;
+	uint64_t other;
+	enum wait_result result;
+	for (;;) {
+		int64_t left_us = until_us == INT64_MAX ? -1 : until_us - outboard_now_us();
+		result = wait_unless_in_use(call, fds, count, left_us < -1 ? 0 : left_us, &other);
+		if (result != WAIT_IN_USE) {
+			return result;
+		}
+		result = outboard_wait_for(call, NULL, 0, pause_us);
+		if (result != WAIT_READY || outboard_poll_real(fds, count, 0) != 0 || outboard_now_us() >= until_us) {
+			return result;
+		}
+		pause_us = pause_us < 8000 ? pause_us * 2 : 8000;
+	}
+}
+
+/*
+ * PHP loads extensions with RTLD_DEEPBIND, with which they and their libraries would bind to the C
+ * library instead of this program.
+ */
+void *dlopen(const char *file, int flags)
+{
+	REAL(dlopen);
+	return real(file, flags & ~RTLD_DEEPBIND);
+}

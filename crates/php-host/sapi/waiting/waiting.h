@@ -1,0 +1,40 @@
+/*
+ * What the replacements for functions of the C library share: how a coroutine waits, and how a
+ * wait that blocks the whole worker is counted. Defined in waiting.c, used by the files beside it.
+ */
+#ifndef OUTBOARD_WAITING_H
+#define OUTBOARD_WAITING_H
+
+#include "interpose.h"
+#include "worker/worker_mode.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ring's WaitCall. */
+enum call { POLL, SELECT, SLEEP, CONNECT, RECEIVE, SEND, CHILD, RESOLVE, LOCK };
+
+/* How a wait ended. WAIT_ENDED: by timeout or cancellation. WAIT_IMPOSSIBLE: it did not begin. */
+enum wait_result { WAIT_READY, WAIT_ENDED, WAIT_IN_USE, WAIT_IMPOSSIBLE };
+
+bool outboard_may_wait(void);
+int64_t outboard_now_us(void);
+int64_t outboard_begin_blocking(void);
+void outboard_end_blocking(enum call call, int64_t since_us);
+enum wait_result outboard_wait_for(
+	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us);
+enum wait_result outboard_wait_for_one(enum call call, int fd, short events, int64_t timeout_us);
+enum wait_result outboard_wait_shared(
+	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us);
+int outboard_poll_real(struct pollfd *fds, nfds_t count, int timeout_ms);
+
+/* waiting/popen.c */
+pid_t outboard_popen_forget(const FILE *stream);
+int outboard_popen_close(FILE *stream, pid_t shell);
+
+/* waiting/descriptors.c: waits until the descriptor is ready; false: it failed, see errno. */
+bool outboard_await_descriptor(enum call call, int fd, short events);
+
+#endif
