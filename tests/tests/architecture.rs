@@ -109,6 +109,48 @@ fn modules_import_each_other_in_one_direction() {
     }
 }
 
+/// The crates of this workspace that a crate uses outside of its tests.
+fn used_crates(folder: &Path) -> Vec<String> {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let mut section = String::new();
+    let mut used = BTreeSet::new();
+    for line in manifest.lines() {
+        match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            Some(name) => section = name.to_owned(),
+            None if section == "dependencies" => {
+                let name = line.split(['.', ' ', '=']).next().unwrap();
+                used.extend(name.strip_prefix("outboard-").map(str::to_owned));
+            }
+            None => {}
+        }
+    }
+    used.into_iter().collect()
+}
+
+#[test]
+fn the_tables_of_crates_are_complete() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ARCHITECTURE.md");
+    let page = fs::read_to_string(page).unwrap();
+    let row = Regex::new(r"(?m)^\| \[`([\w-]+)`\]\(([^)]+)\) \| .+ \| (.*) \|$").unwrap();
+    let documented: BTreeMap<String, (String, Vec<String>)> = row
+        .captures_iter(&page)
+        .map(|row| {
+            let used = row[3].split(", ").map(|name| name.trim_matches('`').to_owned());
+            let used = used.filter(|name| !name.is_empty()).collect();
+            (row[1].to_owned(), (row[2].to_owned(), used))
+        })
+        .collect();
+    let mut names = Vec::new();
+    for path in crates() {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let (link, used) = documented.get(&name).unwrap_or_else(|| panic!("no row for {name}"));
+        assert_eq!(*used, used_crates(&path), "what {name} uses");
+        assert!(path.join("../..").join(link).exists(), "{link} does not exist");
+        names.push(name);
+    }
+    assert_eq!(documented.into_keys().collect::<Vec<_>>(), names);
+}
+
 #[test]
 fn a_cycle_of_imports_is_found() {
     let edges = |list: &[(&str, &str)]| {
