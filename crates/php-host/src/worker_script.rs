@@ -1,8 +1,13 @@
 //! Worker mode: runs the worker script, and serves its callbacks.
 //!
+//! [`rewinding`] has what isolation by rewind adds, [`gateway_calls`] what a script asks of the gateway.
+//!
 //! Called by the worker (isolation by reset) and by `boot` (isolation by fork). Invariants: the
 //! gateway receives `Ready` when the script first calls for a request; in a zygote that call
 //! returns only in the forks.
+
+mod gateway_calls;
+mod rewinding;
 
 use crate::boot_files;
 use crate::engine;
@@ -13,24 +18,16 @@ use crate::exit::{self, ExitReason};
 use crate::forking::{Forked, Forking};
 use crate::kept_connections::KeptConnections;
 use crate::link::Link;
-use crate::poller::now_us;
 use crate::process;
-use crate::purge;
-use crate::retirement;
-use crate::rewind::{self, Irreversible, Rewind};
-use crate::streams::Received;
-use outboard_ring::channel::WaitCall;
+use crate::rewind::{self, Rewind};
 use outboard_ring::control::{Isolation, RequestRead, WorkerScript};
 use outboard_ring::frame::Tag;
-use outboard_ring::operation::Call;
-use outboard_ring::purge::PurgeCall;
 use outboard_ring::request::RequestView;
 use outboard_ring::spsc::Corrupt;
-use outboard_ring::stream::StreamCall;
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
@@ -299,214 +296,6 @@ impl RunningScript {
         match &mut self.events {
             Some(events) => events.next(may_start, may_block),
             None => Event::Stop,
-        }
-    }
-
-    /// Ends the request with this tag.
-    pub(crate) fn done(&mut self, tag: Tag, result: RequestResult) {
-        let Some(events) = &mut self.events else { return };
-        if self.is_rewinding && !result.leaving {
-            events.finish(tag);
-            self.ended = Some((tag, result));
-            return;
-        }
-        let leaving = result.leaving || self.is_fork;
-        events.done(tag, RequestResult { leaving, ..result });
-    }
-
-    /// Whether this is a zygote whose workers are rewound, before its snapshot.
-    pub(crate) fn takes_snapshot(&self) -> bool {
-        self.is_rewinding && self.is_forking()
-    }
-
-    /// Whether this process is to be rewound now: a worker that was just forked, or has handled a request.
-    /// With `is_damaged` it ends instead.
-    pub(crate) fn may_rewind(&mut self, is_damaged: bool) -> bool {
-        if !self.is_rewinding || !self.is_fork || self.rewind.is_none() {
-            return false;
-        }
-        if is_damaged {
-            self.is_rewinding = false;
-            return false;
-        }
-        // What the gateway sends from now on has not been started if the worker ends instead.
-        if let (Some((tag, result)), Some(events)) = (self.ended.take(), &mut self.events) {
-            events.done(tag, result);
-            return true;
-        }
-        !self.is_rewound()
-    }
-
-    /// Whether the host has opened this descriptor.
-    pub(crate) fn is_own_descriptor(&self, number: RawFd) -> bool {
-        self.own_descriptors.contains(&number)
-    }
-
-    /// Whether this process is a worker that was rewound before.
-    pub(crate) fn is_rewound(&self) -> bool {
-        self.rewind.as_ref().is_some_and(Rewind::is_ready)
-    }
-
-    /// In the zygote: takes the snapshot of its memory; `stack_pointer` is the script's. In a worker: undoes
-    /// what the last request has done, or adds to the snapshot what was done since; or exits.
-    ///
-    /// # Safety
-    /// The process has one thread, which runs on a stack in Rust's memory.
-    pub(crate) unsafe fn rewind(&mut self, stack_pointer: usize) {
-        match &mut self.rewind {
-            None => {
-                // SAFETY: the caller's contract.
-                let taken = unsafe {
-                    Rewind::take(stack_pointer..process::end_of_stack(), &self.own_descriptors)
-                };
-                if let Some(forking) = &mut self.forking {
-                    let how = taken.as_ref().map(Rewind::describe);
-                    forking.set_rewind(how.map_err(ToString::to_string));
-                }
-                self.rewind = self.usable(taken);
-            }
-            Some(rewind) if !rewind.is_ready() => {
-                // Their numbers are among those that the rewind leaves alone.
-                let reserved = self.kept_connections.reserve();
-                // SAFETY: the caller's contract.
-                let begun = reserved.and_then(|()| unsafe { rewind.begin() });
-                self.usable(begun);
-            }
-            Some(rewind) if rewind.is_adding() => {
-                // SAFETY: the caller's contract.
-                if let Err(error) = unsafe { rewind.add(stack_pointer..process::end_of_stack()) } {
-                    eprintln!(
-                        "outboard-php: a worker ends, since its snapshot is not whole: {error}"
-                    );
-                    exit::leave(0);
-                }
-            }
-            Some(_) => {
-                // SAFETY: the caller's contract.
-                if let Err(why) = unsafe { self.undo_request() } {
-                    eprintln!("outboard-php: a worker ends instead of being rewound: {why}");
-                    exit::leave(0);
-                }
-            }
-        }
-    }
-
-    /// The snapshot of a worker that is rewound.
-    pub(crate) fn rewound(&mut self) -> Option<&mut Rewind> {
-        self.rewind.as_mut()
-    }
-
-    /// Without a rewind each worker handles one request.
-    fn usable<T>(&mut self, result: io::Result<T>) -> Option<T> {
-        result
-            .inspect_err(|error| {
-                self.is_rewinding = false;
-                eprintln!(
-                    "outboard-php: workers cannot be rewound, so each handles one request: {error}"
-                );
-            })
-            .ok()
-    }
-
-    /// # Safety
-    /// As [`Self::rewind`].
-    unsafe fn undo_request(&mut self) -> Result<(), Irreversible> {
-        let (Some(rewind), Some(events)) = (&mut self.rewind, &mut self.events) else {
-            return Ok(());
-        };
-        let since_us = now_us();
-        rewind.check()?;
-        events.forget_request();
-        // SAFETY: the caller's contract.
-        let pages = unsafe { rewind.undo() }?;
-        let took_us = now_us() - since_us;
-        let link = events.link.borrow();
-        link.count_wait(WaitCall::Rewind, Some(took_us));
-        link.count_rewind(took_us, pages);
-        Ok(())
-    }
-
-    /// Has the gateway know that the last request was this worker's last.
-    fn leave_after_request(&mut self) {
-        if let (Some((tag, result)), Some(events)) = (self.ended.take(), &mut self.events) {
-            events.done(tag, RequestResult { leaving: true, ..result });
-        }
-    }
-
-    pub(crate) fn count_wait(&mut self, call: WaitCall, blocked_us: Option<u64>) {
-        if let Some(events) = &mut self.events {
-            events.link.borrow().count_wait(call, blocked_us);
-        }
-    }
-
-    /// Begins a fetch or a task.
-    pub(crate) fn fetch(&mut self, request: Tag, waiter: u64, call: Call<'_>, body: &[u8]) -> u64 {
-        let Some(events) = &mut self.events else { return 0 };
-        let link = events.link.clone();
-        let mut link = link.borrow_mut();
-        link.count_wait(WaitCall::Gateway, None);
-        events.fetches.begin(&mut link, request, waiter, call, body).unwrap_or_else(|corrupt| {
-            events.failed.get_or_insert(corrupt);
-            0
-        })
-    }
-
-    /// Purges pages of the app's cache; `None` in a zygote, which has no gateway.
-    pub(crate) fn purge(&mut self, request: Tag, call: &PurgeCall<'_>) -> Option<u64> {
-        let events = self.events.as_ref()?;
-        purge::through(&mut events.link.borrow_mut(), request, call)
-    }
-
-    /// Retires the app's snapshots that depend on a key; empty: all. `None` in a zygote, which has no gateway.
-    pub(crate) fn retire_snapshot(&mut self, request: Tag, key: &[u8]) -> Option<u64> {
-        let events = self.events.as_ref()?;
-        retirement::through(&mut events.link.borrow_mut(), request, key)
-    }
-
-    /// Makes a call about a raw connection; false if there is no gateway.
-    pub(crate) fn stream_call(&mut self, call: &StreamCall<'_>, publish: bool) -> bool {
-        let Some(events) = &mut self.events else { return false };
-        let mut link = events.link.borrow_mut();
-        if let Err(corrupt) = events.streams.call(&mut link, call) {
-            events.failed.get_or_insert(corrupt);
-            return false;
-        }
-        if publish {
-            link.publish();
-        }
-        true
-    }
-
-    /// The next event of a raw connection.
-    pub(crate) fn stream_event(&mut self) -> Option<&Received> {
-        let events = self.events.as_mut()?;
-        match events.streams.take(&mut events.link.borrow_mut()) {
-            Ok(received) => received,
-            Err(corrupt) => {
-                events.failed.get_or_insert(corrupt);
-                None
-            }
-        }
-    }
-
-    /// Makes a query about raw connections.
-    pub(crate) fn stream_query(&mut self, call: StreamCall<'_>) -> Option<&[u8]> {
-        let events = self.events.as_mut()?;
-        match events.streams.query(&mut events.link.borrow_mut(), call) {
-            Ok(result) => Some(result),
-            Err(corrupt) => {
-                events.failed.get_or_insert(corrupt);
-                None
-            }
-        }
-    }
-
-    /// Frees a fetch, complete or not.
-    pub(crate) fn free_fetch(&mut self, operation: u64) {
-        let Some(events) = &mut self.events else { return };
-        let link = events.link.clone();
-        if let Err(corrupt) = events.fetches.free(&mut link.borrow_mut(), operation) {
-            events.failed.get_or_insert(corrupt);
         }
     }
 }
