@@ -6,17 +6,22 @@
 mod body;
 mod boot_files;
 mod connections;
+mod fetch;
 mod head;
 mod log;
 mod output;
+mod program;
 mod purge;
 mod retirement;
+mod snapshot;
 mod span;
 mod streams;
 mod task;
+mod waits;
 mod warm_caches;
 mod worker_script;
 
+use crate::engine::structures::Str;
 use crate::exchange::Exchange;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,4 +48,11 @@ unsafe fn slice<'a>(bytes: *const std::ffi::c_char, len: usize) -> &'a [u8] {
     }
     // SAFETY: the caller's contract.
     unsafe { std::slice::from_raw_parts(bytes.cast(), len) }
+}
+
+/// # Safety
+/// The bytes outlive the slice.
+unsafe fn bytes<'a>(text: Str) -> &'a [u8] {
+    // SAFETY: the caller's contract.
+    unsafe { slice(text.ptr, text.len) }
 }
