@@ -231,6 +231,8 @@ static PHP_MINIT_FUNCTION(swoole)
 	REGISTER_INI_ENTRIES();
 	zend_register_functions(NULL, outboard_swoole_coroutine_functions, NULL, type);
 	zend_register_functions(NULL, outboard_swoole_http_functions, NULL, type);
+	zend_register_functions(NULL, outboard_swoole_http_request_functions, NULL, type);
+	zend_register_functions(NULL, outboard_swoole_http_response_functions, NULL, type);
 	zend_register_functions(NULL, outboard_swoole_server_functions, NULL, type);
 	zend_register_functions(NULL, outboard_swoole_socket_functions, NULL, type);
 	zend_register_functions(NULL, outboard_swoole_process_functions, NULL, type);

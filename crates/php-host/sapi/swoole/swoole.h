@@ -33,8 +33,10 @@ int outboard_socket_descriptor(zval *value);
 /* swoole/process.c */
 extern const zend_function_entry outboard_swoole_process_functions[];
 
-/* swoole/http.c */
+/* swoole/http.c, swoole/http_request.c, swoole/http_response.c */
 extern const zend_function_entry outboard_swoole_http_functions[];
+extern const zend_function_entry outboard_swoole_http_request_functions[];
+extern const zend_function_entry outboard_swoole_http_response_functions[];
 void outboard_swoole_http_startup(void);
 void outboard_swoole_answer(zval *handler, const outboard_event *event);
 void outboard_swoole_cancel(void *exchange);
