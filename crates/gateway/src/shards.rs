@@ -156,7 +156,9 @@ mod tests {
         count(&Config::parse(text, Path::new("/tmp/test.toml")).expect("a valid file"))
     }
 
-    const APP: &str = "[app.a]\nroot = \"/tmp\"\n";
+    /// A folder beside [`SCRIPT`], since a script of worker mode is no file below the root.
+    const APP: &str = concat!("[app.a]\nroot = \"", env!("CARGO_MANIFEST_DIR"), "/src\"\n");
+    const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
 
     #[test]
     fn there_are_as_many_threads_as_are_set_or_as_there_are_cores() {
@@ -168,12 +170,10 @@ mod tests {
 
     #[test]
     fn each_thread_has_a_worker_that_processes_several_requests() {
-        // Any file that exists.
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         let of = |concurrency: u32, max: u32| {
             count_of(&format!(
                 "threads = 4\n{APP}mode = \"worker\"\n\
-                 worker = {{ script = \"{script}\", concurrency = {concurrency} }}\n\
+                 worker = {{ script = \"{SCRIPT}\", concurrency = {concurrency} }}\n\
                  pool = {{ min = 1, max = {max} }}\n"
             ))
         };
