@@ -36,7 +36,7 @@ impl Owner {
         if !self.namespaces.as_ref().is_none_or(is_own) {
             return Err(format!(
                 "the app `{}` may not use the namespace `{namespace}`: with several apps each \
-                 lists its own; add namespaces = [\"{namespace}\"] to [app.{}]",
+                 lists its own; add kv_namespaces = [\"{namespace}\"] to [app.{}]",
                 self.app, self.app
             ));
         }

@@ -2,7 +2,7 @@
 //!
 //! Called by [`crate::Rings`] before the loop sleeps, and once more for a worker that has exited.
 //! Invariants: each worker is polled first at times; a worker whose frames make the gateway panic is
-//! the only one that is affected.
+//! the only one that is affected; the loop does not sleep before a worker to which something was sent is woken.
 
 use super::Pool;
 use super::members::Members;
@@ -32,7 +32,8 @@ impl PolledRings for Pool {
         self.replace_used_forks();
         self.fork_successors();
         self.begin_operations(budget);
-        is_active
+        // After all that sends: some operations are completed at once.
+        is_active | self.ring_doorbells()
     }
 
     fn prepare_sleep(&self) -> u64 {
@@ -40,6 +41,8 @@ impl PolledRings for Pool {
         let mut max_ms = u64::MAX;
         self.active.retain(|slot| {
             let Some(worker) = members.workers[slot].as_mut() else { return false };
+            // Another pool may have sent to it after this one was polled: its task, for one.
+            worker.ring_doorbell_if_due();
             if worker.may_send() {
                 match worker.prepare_sleep() {
                     Ok(Sleep::Ready) => max_ms = 0,
@@ -94,6 +97,13 @@ impl Pool {
                 break;
             }
         }
+        is_active
+    }
+
+    /// Rings the workers to which something was sent since the last poll. Returns whether the core was left to
+    /// one: its responses are polled before the loop sleeps.
+    fn ring_doorbells(&self) -> bool {
+        let mut members = self.members.borrow_mut();
         let mut has_rung = false;
         for at in 0..self.active.len() {
             let slot = self.active.get(at);
@@ -101,8 +111,8 @@ impl Pool {
                 has_rung |= worker.ring_doorbell_if_due();
             }
         }
-        // Its responses are polled before the loop sleeps.
-        is_active | (has_rung && self.placement.yield_core())
+        drop(members);
+        has_rung && self.placement.yield_core()
     }
 
     /// Processes the frames of one worker. Returns the same for it.

@@ -7,6 +7,10 @@ use outboard_buffer::Memory;
 use outboard_ring::operation::{
     Call, Completion, Failure, FetchCall, FetchOptions, FetchedHead, Operation, Part,
 };
+use outboard_ring::spsc::Sleep;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
 
 #[test]
 fn completions_reach_their_requester_in_order_and_no_successor() {
@@ -55,6 +59,35 @@ fn completions_reach_their_requester_in_order_and_no_successor() {
     });
 }
 
+/// The doorbell by which the pool wakes its first worker, without the rings until now.
+fn rings_of(pool: &Pool) -> File {
+    let members = pool.members.borrow();
+    let doorbell = &members.workers[0].as_ref().unwrap().process.doorbell;
+    let rings = File::from(doorbell.as_fd().try_clone_to_owned().unwrap());
+    count_of(&rings);
+    rings
+}
+
+/// How often it has rung since the last call (eventfd(2)).
+fn count_of(mut rings: &File) -> u64 {
+    let mut count = [0; 8];
+    rings.read_exact(&mut count).map_or(0, |()| u64::from_ne_bytes(count))
+}
+
+#[test]
+fn a_worker_is_woken_before_the_loop_sleeps() {
+    in_loop(async {
+        let (pool, mut worker, _, requester) = with_requester();
+        let rings = rings_of(&pool);
+        assert_eq!(worker.channel.prepare_sleep().unwrap(), Sleep::MayBlock);
+        poll(&pool);
+        // As an operation of another pool may, which is polled later.
+        requester.send(&Completion { id: ID, part: Part::End }).unwrap();
+        pool.prepare_sleep();
+        assert_eq!(count_of(&rings), 1);
+    });
+}
+
 #[test]
 fn a_fetch_without_operations_fails_at_once() {
     in_loop(async {
@@ -79,7 +112,12 @@ fn a_fetch_without_operations_fails_at_once() {
         let mut operation = Vec::new();
         Operation { id, span: 0, call }.encode(&mut operation);
         worker.send(FrameKind::Operation, request, &operation);
+        assert_eq!(worker.channel.prepare_sleep().unwrap(), Sleep::MayBlock);
+        let rings = rings_of(&pool);
+        // The loop may sleep after it has looked once: the worker has to be woken by then.
+        let rung_before = count_of(&rings);
         poll(&pool);
+        assert_eq!((rung_before, count_of(&rings)), (0, 1));
         assert_eq!(worker.receive(), Some((FrameKind::Completion, request)));
         let completion = Completion::decode(&worker.frame).unwrap();
         assert!(matches!(completion.part, Part::Failed { .. }), "{completion:?}");
