@@ -3,6 +3,7 @@
 //! An experiment without an outboard binary still measures the peers and reports its targets as not
 //! measured. All that it started has ended when it returns.
 
+mod calls;
 mod class_tree;
 mod coroutine;
 mod crowd;
@@ -77,6 +78,8 @@ pub enum Experiment {
     RewindEndurance,
     /// Deaths of the only rewound worker: how soon a successor has answered.
     Successor,
+    /// Calls of scripts to the gateway on a server that does nothing else: how long each takes.
+    Calls,
     /// Memory of a waiting coroutine.
     Coroutine,
     /// Memory and leaked state over a million mixed requests in worker mode.
@@ -136,6 +139,7 @@ impl Experiment {
             Self::Rewind => rewind::run(lab, report),
             Self::RewindEndurance => rewind_endurance::run(lab, report),
             Self::Successor => successor::run(lab, report),
+            Self::Calls => calls::run(lab, report),
             Self::Coroutine => coroutine::run(lab, report),
             Self::Mixed => mixed::run(lab, report),
             Self::Offload => offload::run(lab, report),

@@ -46,6 +46,9 @@ const PIECES: (&str, &str) =
     ("pieces/pieces.php", include_str!("../../php-host/tests/fixtures/pieces.php"));
 
 const FILES: &[(&str, &str)] = files![
+    "calls/calls.php",
+    "calls/public/index.php",
+    "calls/worker.php",
     "compose/inline/index.php",
     "compose/outside.php",
     "compose/search.lua",

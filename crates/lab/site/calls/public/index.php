@@ -1,0 +1,3 @@
+<?php
+require dirname(__DIR__) . '/calls.php';
+echo measured($_GET['call'] ?? null);
