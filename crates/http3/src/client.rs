@@ -17,9 +17,10 @@ pub use request::{RequestLine, write_request};
 use crate::error::{ConnectionError, ErrorCode, StreamError};
 use crate::response::ResponseHead;
 use crate::settings::Settings;
+use crate::stream_type;
 use crate::varint::write_varint;
 use response_stream::{Progress, ResponseStream};
-use server_streams::{CONTROL_STREAM, ServerStreams};
+use server_streams::ServerStreams;
 use shared::Shared;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -112,7 +113,7 @@ impl ClientConnection {
     /// What the control stream of this side begins with: its type and SETTINGS (RFC 9114 6.2.1).
     pub fn write_control_stream_start(&self, out: &mut Vec<u8>) {
         let bytes_max = self.shared.config.field_section_bytes_max as u64;
-        write_varint(out, CONTROL_STREAM);
+        write_varint(out, stream_type::CONTROL);
         Settings { max_field_section_size: Some(bytes_max), ..Settings::DEFAULT }.write(out);
     }
 

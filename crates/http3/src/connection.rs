@@ -15,6 +15,7 @@ mod unidirectional_stream;
 use crate::error::{ConnectionError, ErrorCode, StreamError};
 use crate::frame::{frame_type, write_frame_head};
 use crate::settings::Settings;
+use crate::stream_type;
 use crate::varint::write_varint;
 use outboard_header_compression::qpack::{Encoder, SectionWriter};
 use outboard_http_semantics::{Fields, Priority, RequestHead};
@@ -22,7 +23,7 @@ use request_stream::{Progress, RequestStream};
 use shared::Shared;
 use std::collections::HashMap;
 use std::ops::Range;
-use unidirectional_stream::{CONTROL_STREAM, DECODER_STREAM, UnidirectionalStreams};
+use unidirectional_stream::UnidirectionalStreams;
 
 /// The limits of a connection, and what is announced to the client.
 #[derive(Debug, Clone, Copy)]
@@ -230,7 +231,7 @@ impl Connection {
 
     /// What the control stream of this side begins with: its type and SETTINGS (RFC 9114 6.2.1).
     pub fn write_control_stream_start(&self, out: &mut Vec<u8>) {
-        write_varint(out, CONTROL_STREAM);
+        write_varint(out, stream_type::CONTROL);
         self.shared.config.settings().write(out);
     }
 
@@ -243,7 +244,7 @@ impl Connection {
             return;
         }
         if !std::mem::replace(&mut self.is_decoder_stream_open, true) {
-            write_varint(out, DECODER_STREAM);
+            write_varint(out, stream_type::QPACK_DECODER);
         }
         out.append(instructions);
     }

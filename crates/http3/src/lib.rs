@@ -19,7 +19,8 @@
 //! | `client/response_stream`, `client/server_streams` | the streams that a server sends on |
 //! | `client/shared` | what they share |
 //! | `response` | [`ResponseHead`] |
-//! | `frame`, `varint` | the wire format |
+//! | `frame`, `stream_type`, `varint` | the wire format |
+//! | `skipped_input` | the account of unknown frames and streams, for both ends |
 //! | `settings` | [`Settings`] |
 //! | `error` | [`ErrorCode`], [`ConnectionError`], [`StreamError`] |
 //!
@@ -55,6 +56,8 @@ mod error;
 mod frame;
 mod response;
 mod settings;
+mod skipped_input;
+mod stream_type;
 mod varint;
 
 pub use client::{ClientConfig, ClientConnection, ClientEvent, RequestLine, write_request};

@@ -126,9 +126,9 @@ impl ResponseStream {
             Frame::Headers { len } if len > shared.config.field_section_bytes_max as u64 => {
                 return Ok(Err(StreamError::FieldsTooLarge));
             }
-            Frame::Skipped => shared.skip(2)?,
+            Frame::Skipped => shared.skipped.add(2)?,
             // An empty frame is work without content.
-            Frame::Data if len == 0 => shared.skip(2)?,
+            Frame::Data if len == 0 => shared.skipped.add(2)?,
             _ => {}
         }
         Ok(Ok(()))
@@ -143,7 +143,7 @@ impl ResponseStream {
         sink: Sink<'_>,
     ) -> Result<Result<(), StreamError>, ConnectionError> {
         match self.frame {
-            Frame::Skipped => shared.skip(payload.len() as u64)?,
+            Frame::Skipped => shared.skipped.add(payload.len() as u64)?,
             Frame::Headers { len } if len == payload.len() as u64 => {
                 return self.decode(payload, shared, sink);
             }
@@ -175,7 +175,7 @@ impl ResponseStream {
         };
         if accepted.is_ok() && self.phase == Phase::Head {
             // There is no limit to the number of interim heads.
-            shared.skip(section.len() as u64 + 2)?;
+            shared.skipped.add(section.len() as u64 + 2)?;
         }
         Ok(accepted)
     }
@@ -215,7 +215,7 @@ impl ResponseStream {
         if shared.head.is_interim() {
             return Ok(());
         }
-        shared.count_response();
+        shared.skipped.restart();
         self.phase = Phase::Body;
         // RFC 9110 6.4.1.
         let has_no_body = self.is_head || matches!(shared.head.status(), 204 | 304);

@@ -9,14 +9,9 @@ use super::shared::Shared;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::frame::{FramePart, FrameReader, frame_type};
 use crate::settings::Settings;
+use crate::stream_type;
 use crate::varint::{VARINT_BYTES_MAX, read_varint};
 use std::collections::HashMap;
-
-/// The type of the control stream.
-pub(super) const CONTROL_STREAM: u64 = 0x0;
-const PUSH_STREAM: u64 = 0x1;
-const ENCODER_STREAM: u64 = 0x2;
-const DECODER_STREAM: u64 = 0x3;
 
 /// The largest payload that is stored.
 const PAYLOAD_BYTES_MAX: u64 = 1024;
@@ -100,13 +95,13 @@ impl ServerStreams {
         sink: Sink<'_>,
     ) -> Result<(), ConnectionError> {
         let stream = match kind {
-            CONTROL_STREAM => Stream::Control,
-            ENCODER_STREAM => Stream::Encoder,
-            DECODER_STREAM => Stream::Decoder,
+            stream_type::CONTROL => Stream::Control,
+            stream_type::QPACK_ENCODER => Stream::Encoder,
+            stream_type::QPACK_DECODER => Stream::Decoder,
             // No push is allowed (RFC 9114 4.6).
-            PUSH_STREAM => return error(ErrorCode::ID_ERROR, "push was not allowed"),
+            stream_type::PUSH => return error(ErrorCode::ID_ERROR, "push was not allowed"),
             _ => {
-                shared.skip_stream()?;
+                shared.skipped.add_stream()?;
                 sink(ClientEvent::UnknownStream { stream_id });
                 return Ok(());
             }
@@ -152,10 +147,10 @@ impl ControlStream {
             match part {
                 FramePart::Start { kind, len } => {
                     self.start(kind, len)?;
-                    shared.skip(2)?;
+                    shared.skipped.add(2)?;
                 }
                 FramePart::Payload(payload) => {
-                    shared.skip(payload.len() as u64)?;
+                    shared.skipped.add(payload.len() as u64)?;
                     if is_known(self.kind) {
                         self.payload.extend_from_slice(payload);
                     }

@@ -36,10 +36,10 @@ impl ControlStream {
             match part {
                 FramePart::Start { kind, len } => {
                     self.start(kind, len)?;
-                    shared.skip(2)?;
+                    shared.skipped.add(2)?;
                 }
                 FramePart::Payload(payload) => {
-                    shared.skip(payload.len() as u64)?;
+                    shared.skipped.add(payload.len() as u64)?;
                     if is_known(self.kind) {
                         self.payload.extend_from_slice(payload);
                     }

@@ -137,9 +137,9 @@ impl RequestStream {
             Frame::Headers { len } if len > shared.config.field_section_bytes_max as u64 => {
                 Ok(self.fail(StreamError::FieldsTooLarge, shared, sink))
             }
-            Frame::Skipped => shared.skip(2).map(|()| Progress::Open),
+            Frame::Skipped => shared.skipped.add(2).map(|()| Progress::Open),
             // An empty frame is work without content.
-            Frame::Data if len == 0 => shared.skip(2).map(|()| Progress::Open),
+            Frame::Data if len == 0 => shared.skipped.add(2).map(|()| Progress::Open),
             _ => Ok(Progress::Open),
         }
     }
@@ -154,7 +154,7 @@ impl RequestStream {
         sink: Sink<'_>,
     ) -> Result<Progress, ConnectionError> {
         match self.frame {
-            Frame::Skipped => shared.skip(payload.len() as u64).map(|()| Progress::Open),
+            Frame::Skipped => shared.skipped.add(payload.len() as u64).map(|()| Progress::Open),
             Frame::Headers { len } if len == payload.len() as u64 => {
                 self.decode(payload, is_end, shared, sink)
             }
@@ -249,7 +249,7 @@ impl RequestStream {
             sink(Event::Trailers { stream_id, fields: shared.head.fields() });
             return Ok(());
         }
-        shared.count_request();
+        shared.skipped.restart();
         let head = &shared.head;
         // RFC 9114 4.3.1: every request of a scheme that browsers know has a host.
         if head.authority().is_empty() {

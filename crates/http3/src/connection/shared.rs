@@ -1,9 +1,9 @@
 //! What the streams of a connection share.
 //!
-//! Called by every stream. Invariant: what is skipped between two requests is bounded.
+//! Called by every stream.
 
 use super::Config;
-use crate::error::{ConnectionError, ErrorCode};
+use crate::skipped_input::SkippedInput;
 use outboard_header_compression::qpack::Decoder;
 use outboard_http_semantics::RequestHead;
 
@@ -14,8 +14,7 @@ pub(super) struct Shared {
     pub(super) decoder: Decoder,
     /// The head or the trailers that were decoded last.
     pub(super) head: RequestHead,
-    skipped_bytes: u64,
-    unknown_streams: u64,
+    pub(super) skipped: SkippedInput,
 }
 
 impl Shared {
@@ -24,29 +23,7 @@ impl Shared {
             config,
             decoder: Decoder::new(config.qpack_table_capacity, config.qpack_blocked_streams),
             head: RequestHead::default(),
-            skipped_bytes: 0,
-            unknown_streams: 0,
+            skipped: SkippedInput::new(config.skipped_bytes_max, config.unknown_streams_max),
         }
-    }
-
-    /// Counts bytes that are not part of a request.
-    pub(super) fn skip(&mut self, bytes: u64) -> Result<(), ConnectionError> {
-        self.skipped_bytes = self.skipped_bytes.saturating_add(bytes);
-        let is_excessive = self.skipped_bytes > self.config.skipped_bytes_max;
-        let error = ConnectionError::new(ErrorCode::EXCESSIVE_LOAD, "too many unknown frames");
-        if is_excessive { Err(error) } else { Ok(()) }
-    }
-
-    /// Counts a stream of an unknown type.
-    pub(super) fn skip_stream(&mut self) -> Result<(), ConnectionError> {
-        self.unknown_streams += 1;
-        let is_excessive = self.unknown_streams > self.config.unknown_streams_max;
-        let error = ConnectionError::new(ErrorCode::EXCESSIVE_LOAD, "too many unknown streams");
-        if is_excessive { Err(error) } else { Ok(()) }
-    }
-
-    /// A request began: the account starts again.
-    pub(super) fn count_request(&mut self) {
-        (self.skipped_bytes, self.unknown_streams) = (0, 0);
     }
 }

@@ -8,16 +8,10 @@ use super::Event;
 use super::control_stream::ControlStream;
 use super::shared::Shared;
 use crate::error::{ConnectionError, ErrorCode};
+use crate::stream_type;
 use crate::varint::read_varint;
 use outboard_header_compression::qpack::Encoder;
 use std::collections::HashMap;
-
-/// The type of the control stream.
-pub(super) const CONTROL_STREAM: u64 = 0x0;
-const PUSH_STREAM: u64 = 0x1;
-const ENCODER_STREAM: u64 = 0x2;
-/// The type of the QPACK decoder stream.
-pub(super) const DECODER_STREAM: u64 = 0x3;
 
 /// What is known of a stream.
 #[derive(Debug)]
@@ -117,12 +111,12 @@ impl UnidirectionalStreams {
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Result<bool, ConnectionError> {
         let stream = match kind {
-            CONTROL_STREAM => Stream::Control,
-            ENCODER_STREAM => Stream::Encoder,
-            DECODER_STREAM => Stream::Decoder,
-            PUSH_STREAM => return Err(creation_error("push stream of a client")),
+            stream_type::CONTROL => Stream::Control,
+            stream_type::QPACK_ENCODER => Stream::Encoder,
+            stream_type::QPACK_DECODER => Stream::Decoder,
+            stream_type::PUSH => return Err(creation_error("push stream of a client")),
             _ => {
-                shared.skip_stream()?;
+                shared.skipped.add_stream()?;
                 sink(Event::UnknownStream { stream_id });
                 return Ok(false);
             }
