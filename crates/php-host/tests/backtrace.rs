@@ -6,6 +6,7 @@ use driver::{Host, TempDir, Worker, finished, get, settings_as_nobody};
 use outboard_ring::control::{BACKTRACE_SIGNAL, Event};
 use outboard_ring::frame::{FrameKind, Tag};
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Starts a script that flushes before it gets stuck.
 fn stick(worker: &mut Worker, folder: &TempDir, code: &str) -> Tag {
@@ -76,6 +77,26 @@ fn a_busy_loop_is_found_at_its_line() {
     let text = worker.backtrace(tag);
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     assert_frames(&lines, &folder, None);
+    kill(&host, &worker);
+}
+
+/// It is read from outside, as one that does not get the processor for long.
+#[test]
+fn a_stopped_function_that_has_called_nothing_is_found_at_its_beginning() {
+    let (mut host, folder) = (Host::new(), TempDir::new());
+    let mut worker = host.fork();
+    // What it has called leaves its own position where that of the function would be.
+    let text = "<?php\nfunction calls() {\n    return strlen(str_repeat('x', rand(1, 9)));\n}\n\
+                function loops() {\n    while (true);\n}\ncalls();\nflush();\nloops();\n";
+    folder.write("stuck.php", text);
+    let tag = worker.begin(&get("stuck.php").root(&folder.0));
+    while worker.frame().0.kind != FrameKind::Flush {}
+    wait_until_busy(&worker);
+    kill_process(Pid::from_raw(worker.pid).unwrap(), Signal::STOP).unwrap();
+    let lines = backtrace(&host, &worker, tag);
+    let file = folder.0.join("stuck.php");
+    let file = file.display();
+    assert_eq!(lines, [format!("#0 loops() {file}:6"), format!("#1 {{main}} {file}:10")]);
     kill(&host, &worker);
 }
 

@@ -69,6 +69,23 @@ static void put_number(uint32_t number)
 	put(digits, (size_t) len);
 }
 
+/*
+ * The line of a frame. The engine keeps the current operation in a register and stores it before a call, so a frame
+ * that has called nothing yet has what was in this memory before: then it is the line of its first operation.
+ */
+static bool find_line(const zend_execute_data *frame, uint32_t *line)
+{
+	const zend_op *first;
+	uint32_t count;
+	if (!peek(&first, MEMBER(frame->func, zend_op_array, opcodes), sizeof(first))
+		|| !peek(&count, MEMBER(frame->func, zend_op_array, last), sizeof(count))) {
+		return false;
+	}
+	const uintptr_t distance = (uintptr_t) frame->opline - (uintptr_t) first;
+	const bool is_own = (uintptr_t) frame->opline >= (uintptr_t) first && distance / sizeof(zend_op) < count;
+	return peek(line, MEMBER(is_own ? frame->opline : first, zend_op, lineno), sizeof(*line));
+}
+
 /* Writes the place of a frame of PHP code; false for internal functions. */
 static bool put_location(const zend_execute_data *frame)
 {
@@ -82,7 +99,7 @@ static bool put_location(const zend_execute_data *frame)
 	}
 	PUT(" ");
 	put_string(file);
-	if (frame->opline && peek(&line, MEMBER(frame->opline, zend_op, lineno), sizeof(line))) {
+	if (find_line(frame, &line)) {
 		PUT(":");
 		put_number(line);
 	}
