@@ -82,7 +82,7 @@ fn a_busy_loop_is_found_at_its_line() {
 
 /// It is read from outside, as one that does not get the processor for long.
 #[test]
-fn a_stopped_function_that_has_called_nothing_is_found_at_its_beginning() {
+fn a_stopped_function_without_calls_is_found_at_its_beginning() {
     let (mut host, folder) = (Host::new(), TempDir::new());
     let mut worker = host.fork();
     // What it has called leaves its own position where that of the function would be.
