@@ -285,8 +285,8 @@ fn sanitize(build: &mut cc::Build, checks: &str) {
     }
 }
 
-/// The functions of the C library and of libpq that this program replaces for PHP and its libraries (waiting/,
-/// popen.c, opcache/users.c, mapping_changes.c, crash.c, libc_caches.c, process/calls.c, connections/pgsql.c, renewed_sockets.c).
+/// The functions of the C library and of libpq that this program replaces for PHP and its libraries (most find
+/// the original by `REAL` of `sapi/interpose.h`).
 const EXPORTED: &[&str] = &[
     "poll",
     "__poll_chk",

@@ -1,5 +1,4 @@
-//! Fetches and tasks. Called by `api/primitives.c` and `api/tasks.c`. If a function states no safety contract, it
-//! has that of [`with`].
+//! Fetches and tasks. Called by `api/primitives.c`. If a function states no safety contract, it has that of [`with`].
 
 use super::bytes;
 use super::worker_script::with;

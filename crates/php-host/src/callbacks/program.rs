@@ -21,7 +21,7 @@ unsafe extern "C" fn outboard_rs_describe(
 }
 
 /// # Safety
-/// As [`with`]. Returns true in each fork, and false in the zygote when it is to leave.
+/// As [`with`]. The result is that of [`RunningScript::fork_workers`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_fork_workers(events: *mut c_void) -> i32 {
     // SAFETY: this function's contract.

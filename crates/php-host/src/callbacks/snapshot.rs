@@ -1,6 +1,7 @@
-//! The snapshot of a booted script: what the boot has read of a request, and the rewinds to it. Called by
-//! `snapshot/boot_request.c`, `rewind/rewind.c` and `worker/loop.c`. If a function states no safety contract, it has
-//! that of [`with`].
+//! The snapshot of a booted script: what the boot has read of a request, and the rewinds to it.
+//!
+//! Called by `snapshot/boot_request_reads.c`, `rewind/rewind.c` and `worker/worker_script.c`. If a function states no
+//! safety contract, it has that of [`with`].
 
 use super::worker_script::with;
 use super::{bytes, slice};

@@ -1,5 +1,7 @@
-//! What coroutines wait for: descriptors, times, calls in other threads. Called by `coroutine/`, `waiting/` and
-//! `worker/loop.c`. If a function states no safety contract, it has that of [`with`].
+//! What coroutines wait for: descriptors, times, calls in other threads.
+//!
+//! Called by `waiting/`, `swoole/wait.c`, `worker/loop.c` and `api/primitives.c`. If a function states no safety
+//! contract, it has that of [`with`].
 
 use super::worker_script::with;
 use crate::offload::BlockingCall;
