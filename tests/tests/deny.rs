@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Docroot, Request, Response};
+use outboard_e2e::{Configured, Docroot, Request, Response, eventually};
 use std::sync::LazyLock;
 
 /// As docs/guide/wordpress.md has it, several sites in subfolders among it.
@@ -248,16 +248,58 @@ fn a_refused_file_reveals_nothing_to_visitors() {
     site.logs(&["static.allow_private"]);
 }
 
-/// Apache kept them shut, and nobody says so but the server.
+/// Applications rely on them, and plugins write them while the server runs.
 #[test]
-fn denials_in_htaccess_are_reported_at_start_and_by_check() {
+fn restrictions_of_htaccess_files_are_honored() {
     let docroot = docroot();
     docroot.put("data/.htaccess", "Require all denied\n");
+    docroot.put("data/a.txt", "SECRET");
+    docroot.put("data/deep/b.txt", "SECRET");
+    docroot.put("data/x.php", "<?php echo 'SECRET';");
     docroot.put("media/.htaccess", "php_flag engine off\n");
+    docroot.put("media/x.php", "<?php echo 'SECRET';");
+    docroot.put("media/x.txt", "public");
     docroot.put("members/.htaccess", "AuthType Basic\nRequire valid-user\n");
-    let text = "listen = \"127.0.0.1:0\"\n[app.site]\nroot = \"www\"\n";
+    docroot.put("members/index.html", "SECRET");
+    docroot.put(
+        "plugin/.htaccess",
+        "Require all denied\n<FilesMatch \"^a\\.css$\">\nRequire all granted\n</FilesMatch>\n",
+    );
+    docroot.put("plugin/a.css", "public");
+    docroot.put("plugin/b.css", "SECRET");
+    docroot.put("later/a.txt", "SECRET");
+    docroot.put("send.php", "<?php header('X-Accel-Redirect: /data/a.txt');");
+    docroot.put("sendfile.php", "<?php header('X-Sendfile: ' . __DIR__ . '/data/a.txt');");
+    docroot.put("blocked/.htaccess", "Deny from 192.0.2.1\n");
+    docroot.put("blocked/a.txt", "public");
+    let text =
+        "listen = \"127.0.0.1:0\"\n[app.site]\nroot = \"www\"\nfront_controller = \"none\"\n";
     let site = Configured::start(docroot, text);
-    site.logs(&["warn", "app=site", "3 .htaccess files", "/data/", "no_php_in", "/media"]);
+    site.logs(&["warn", "app=site", "5 .htaccess files", "4 restrict access", "is denied"]);
+    let paths = [
+        "/data/a.txt",
+        "/data/deep/b.txt",
+        "/data/x.php",
+        "/data/x.php/y",
+        "/media/x.php",
+        "/members/",
+        "/members/index.html",
+        "/plugin/b.css",
+    ];
+    for path in paths {
+        assert_eq!(site.client().get(path).status, 404, "{path}");
+    }
+    for path in ["/media/x.txt", "/plugin/a.css", "/blocked/a.txt"] {
+        assert_eq!(site.client().get(path).body, b"public", "{path}");
+    }
+    // A shop sends what it has sold.
+    for path in ["/send.php", "/sendfile.php"] {
+        assert_eq!(site.client().get(path).body, b"SECRET", "{path}");
+    }
+    // A file that appears later counts, for one that has been served as well.
+    assert_eq!(site.client().get("/later/a.txt").status, 200);
+    site.docroot().put("later/.htaccess", "Deny from all\n");
+    eventually("the new file counts", || site.client().get("/later/a.txt").status == 404);
     let check = || {
         let file = site.docroot().beside().path().join("outboard.toml");
         let mut command = std::process::Command::new(outboard_e2e::Server::binary());
@@ -266,13 +308,11 @@ fn denials_in_htaccess_are_reported_at_start_and_by_check() {
         String::from_utf8(output.stdout).expect("it is text")
     };
     let printed = check();
-    let lines: Vec<&str> = printed.lines().map(str::trim).collect();
-    for line in ["deny = [\"/data/\"]", "no_php_in = [\"/media\"]"] {
-        assert!(lines.contains(&line), "{printed}");
+    for part in
+        ["/members/.htaccess", "/later/.htaccess", "/blocked/.htaccess:1: Deny from 192.0.2.1"]
+    {
+        assert!(printed.contains(part), "{printed}");
     }
-    assert!(printed.contains("/members/.htaccess"), "{printed}");
-    // The lines are right as they are.
-    site.rewrite(&format!("{text}deny = [\"/data/\"]\nno_php_in = [\"/media\"]\n"));
-    let printed = check();
-    assert!(!printed.contains("deny = ") && printed.contains("/members/.htaccess"), "{printed}");
+    site.rewrite(&format!("{text}[app.site.static]\nhtaccess = false\n"));
+    assert!(check().contains("they are ignored"), "{}", check());
 }

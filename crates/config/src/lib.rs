@@ -37,7 +37,7 @@ mod structure;
 
 pub use checked::*;
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Position};
-pub use htaccess::Htaccess;
+pub use htaccess::HtaccessFiles;
 pub use scalar::{
     Count, Coverage, HostPattern, MemoryBudget, Network, PathPattern, Schedule, UrlTemplate,
 };

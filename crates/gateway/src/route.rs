@@ -191,6 +191,7 @@ impl Search<'_> {
         match found {
             Lookup::File(entry) => Route::File(entry),
             Lookup::Private(entry) => self.private(path, entry),
+            Lookup::Restricted(_) => forbidden(ForbiddenReason::Htaccess),
             Lookup::Script => self.script(path, b""),
             Lookup::Forbidden(reason) => forbidden(reason),
             Lookup::NotFound | Lookup::Directory => Route::Refuse(Reason::NotFound, None),
@@ -302,6 +303,7 @@ fn forbidden(reason: ForbiddenReason) -> Route {
         | ForbiddenReason::SymlinkLoop => Reason::SymlinkEscape,
         ForbiddenReason::PhpSource => Reason::PhpSource,
         ForbiddenReason::Unreadable => Reason::Unreadable,
+        ForbiddenReason::Htaccess => Reason::Denied,
         ForbiddenReason::Traversal => Reason::BadPath,
         ForbiddenReason::NotRegular => Reason::NotAFile,
     };

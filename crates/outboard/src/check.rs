@@ -2,7 +2,7 @@
 
 use crate::cli::CheckArguments;
 use crate::terminal::{Terminal, say};
-use outboard_config::{App, Config, Diagnostics, Htaccess};
+use outboard_config::{App, Config, Diagnostics, HtaccessFiles};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -49,44 +49,30 @@ fn refuse(diagnostics: &Diagnostics, json: bool, terminal: &Terminal) -> ExitCod
     ExitCode::from(2)
 }
 
-/// The files that need a look.
-fn joined(found: &Htaccess) -> String {
-    let files: Vec<&str> = found.look_at.iter().map(String::as_str).collect();
-    files.join(", ")
-}
-
 /// Access restrictions in `.htaccess` files, as a diagnostic of the app's root.
 fn htaccess_warning(app: &App) -> Option<Value> {
-    let found = Htaccess::below(&app.root)?;
-    let lines = found.lines_beside(&app.deny);
-    if lines.is_empty() && found.look_at.is_empty() {
-        return None;
-    }
-    let hint = match lines.is_empty() {
-        true => format!("review {}", joined(&found)),
-        false => format!("write {}", lines.join("; ")),
-    };
+    let found = HtaccessFiles::below(&app.root).filter(HtaccessFiles::is_notable)?;
+    let restricting: Vec<&str> = found.restricting.iter().map(String::as_str).collect();
     Some(json!({
         "severity": "warning", "kind": "htaccess", "file": app.root, "line": null, "column": null,
         "length": null, "text": null, "key": format!("app.{}", app.name),
-        "message": found.summary(), "hint": hint,
+        "message": found.summary(app.static_files.htaccess),
+        "hint": format!("review {}", restricting.join(", ")),
+        "not_applied": found.not_applied,
     }))
 }
 
 /// Reports access restrictions in `.htaccess` files.
 fn report_htaccess(app: &App) {
-    let Some(found) = Htaccess::below(&app.root) else { return };
-    let lines = found.lines_beside(&app.deny);
-    if lines.is_empty() && found.look_at.is_empty() {
+    let Some(found) = HtaccessFiles::below(&app.root).filter(HtaccessFiles::is_notable) else {
         return;
-    }
-    say!("[app.{}]: {} ({})", app.name, found.summary(), app.root.display());
-    if !lines.is_empty() {
-        say!("  their restrictions, for this file:");
-        lines.iter().for_each(|line| say!("    {line}"));
-    }
-    if !found.look_at.is_empty() {
-        say!("  to be reviewed manually: {}", joined(&found));
+    };
+    let summary = found.summary(app.static_files.htaccess);
+    say!("[app.{}]: {summary} ({})", app.name, app.root.display());
+    found.restricting.iter().for_each(|file| say!("    {file}"));
+    if !found.not_applied.is_empty() {
+        say!("  without effect here, write [[app.{}.access]] where it matters:", app.name);
+        found.not_applied.iter().for_each(|line| say!("    {line}"));
     }
 }
 

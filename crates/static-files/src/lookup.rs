@@ -10,6 +10,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::entry::Entry;
+use crate::htaccess::Restriction;
 use crate::opened::Opened;
 use crate::resolve::{ForbiddenReason, HANDLE, NotInMemory, Refusal, Resolver};
 use crate::rules::EntryRules;
@@ -47,6 +48,8 @@ pub enum Lookup<F = Rc<Entry>> {
     File(F),
     /// A regular file with a private name: a database, a backup, a log, a key.
     Private(F),
+    /// A regular file that a `.htaccess` file denies to visitors; a script may have it sent.
+    Restricted(F),
     /// A directory. Redirect the client if the path does not end in a slash.
     Directory,
     /// A PHP script to run. The gateway need not be able to read it.
@@ -65,6 +68,7 @@ impl<F> Lookup<F> {
         match self {
             Self::File(file) => Lookup::File(form(file)),
             Self::Private(file) => Lookup::Private(form(file)),
+            Self::Restricted(file) => Lookup::Restricted(form(file)),
             Self::Directory => Lookup::Directory,
             Self::Script => Lookup::Script,
             Self::NotFound => Lookup::NotFound,
@@ -104,7 +108,16 @@ fn try_find(
         FileType::Directory => Ok(Lookup::Directory),
         FileType::RegularFile => {
             let open = || Opened::read(resolver, relative, rules);
-            match rules.names.classify(last_component(relative)) {
+            let kind = rules.names.classify(last_component(relative));
+            match (kind, rules.restriction(resolver, relative)?) {
+                (_, Restriction::None) => {}
+                (NameKind::Script | NameKind::Source, _) => {
+                    return Err(Refusal::Forbidden(ForbiddenReason::Htaccess));
+                }
+                (_, Restriction::NoPhp) => {}
+                (_, Restriction::Denied) => return open().map(Lookup::Restricted),
+            }
+            match kind {
                 NameKind::Script => Ok(Lookup::Script),
                 NameKind::Source => Err(Refusal::Forbidden(ForbiddenReason::PhpSource)),
                 NameKind::Private => open().map(Lookup::Private),

@@ -35,6 +35,8 @@ pub struct RootOptions {
     /// With [`Symlinks::InsideRoot`]: directories outside of the root that links may lead into.
     /// Debian's WordPress and phpMyAdmin need this (`/usr/share/javascript`, `/var/lib/wordpress`).
     pub symlink_targets: Vec<PathBuf>,
+    /// Whether the restrictions of `.htaccess` files are honored.
+    pub htaccess: bool,
     /// Whether every name that begins with a dot is served.
     pub dot_files: bool,
     /// Names with a leading dot that are always served. Default: `.well-known` (RFC 8615).
@@ -78,6 +80,7 @@ impl Default for RootOptions {
         Self {
             symlinks: Symlinks::default(),
             symlink_targets: Vec::new(),
+            htaccess: true,
             dot_files: false,
             allow_dotfiles: owned(&[".well-known"]),
             php_suffixes: owned(&[".php"]),
@@ -110,6 +113,7 @@ impl RootOptions {
     /// file system. Symbolic links still must not leave the directory.
     pub fn for_sendfile() -> Self {
         Self {
+            htaccess: false,
             dot_files: true,
             php_suffixes: Vec::new(),
             source_suffixes: Vec::new(),

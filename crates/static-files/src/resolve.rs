@@ -46,6 +46,8 @@ pub enum ForbiddenReason {
     PhpSource,
     /// The gateway's user may not read the file or enter its directory.
     Unreadable,
+    /// A `.htaccess` file of its directories denies it.
+    Htaccess,
 }
 
 impl ForbiddenReason {
@@ -60,6 +62,7 @@ impl ForbiddenReason {
             Self::NotRegular => "not_regular",
             Self::PhpSource => "php_source",
             Self::Unreadable => "unreadable",
+            Self::Htaccess => "htaccess",
         }
     }
 
@@ -77,6 +80,10 @@ impl ForbiddenReason {
             }
             Self::PhpSource => "name the suffix in `php.extensions` if it is to be run",
             Self::Unreadable => "let the gateway's user read the file and enter its directories",
+            Self::Htaccess => {
+                "a `.htaccess` file denies it: `outboard check` names them; change that file, or set \
+                 `static.htaccess = false` with `deny` for what is to be denied"
+            }
             Self::Traversal | Self::SymlinkLoop | Self::NotRegular => return None,
         })
     }
@@ -93,6 +100,7 @@ impl fmt::Display for ForbiddenReason {
             Self::NotRegular => "the path names neither a file nor a directory",
             Self::PhpSource => "the path names a PHP source",
             Self::Unreadable => "permission denied",
+            Self::Htaccess => "a `.htaccess` file denies it",
         })
     }
 }

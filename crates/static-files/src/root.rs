@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::cache::{Cache, Cached};
 use crate::cold::{ColdLookup, ColdResult};
 use crate::entry::Entry;
+use crate::htaccess::Restriction;
 use crate::lookup::{Lookup, find, relative};
 use crate::opened::Opened;
 use crate::resolve::{self, ForbiddenReason, NotInMemory, Resolver, Tree};
@@ -265,8 +266,11 @@ impl Root {
 
     fn is_current(&self, found: &Lookup, path: &[u8]) -> Result<bool, NotInMemory> {
         match found {
-            Lookup::File(entry) | Lookup::Private(entry) => {
-                entry.is_current(&self.resolver.borrow(), relative(path))
+            Lookup::File(entry) | Lookup::Private(entry) | Lookup::Restricted(entry) => {
+                let (resolver, path) = (self.resolver.borrow(), relative(path));
+                Ok(entry.is_current(&resolver, path)?
+                    && matches!(found, Lookup::Restricted(_))
+                        == (self.rules.restriction(&resolver, path)? == Restriction::Denied))
             }
             _ => Ok(false),
         }
@@ -274,9 +278,11 @@ impl Root {
 
     fn store(&self, path: &[u8], found: Lookup, now_ms: u64) -> Lookup {
         let valid_ms = match found {
-            Lookup::File(_) | Lookup::Private(_) | Lookup::Directory | Lookup::Script => {
-                self.rules.options.cache_valid_ms
-            }
+            Lookup::File(_)
+            | Lookup::Private(_)
+            | Lookup::Restricted(_)
+            | Lookup::Directory
+            | Lookup::Script => self.rules.options.cache_valid_ms,
             Lookup::NotFound | Lookup::Forbidden(_) => self.rules.options.negative_valid_ms,
             Lookup::Error(_) => return found,
         };

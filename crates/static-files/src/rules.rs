@@ -2,7 +2,9 @@
 
 use std::hash::RandomState;
 
+use crate::htaccess::{Restriction, restriction};
 use crate::options::RootOptions;
+use crate::resolve::{NotInMemory, Resolver};
 use crate::source::SourceNames;
 
 /// The rules of a root for its entries.
@@ -11,4 +13,15 @@ pub(crate) struct EntryRules {
     pub(crate) options: RootOptions,
     pub(crate) names: SourceNames,
     pub(crate) boundary_key: RandomState,
+}
+
+impl EntryRules {
+    /// What `.htaccess` files say of the file at a path, which is relative to the root.
+    pub(crate) fn restriction(
+        &self,
+        resolver: &Resolver,
+        path: &[u8],
+    ) -> Result<Restriction, NotInMemory> {
+        if self.options.htaccess { restriction(resolver, path) } else { Ok(Restriction::None) }
+    }
 }

@@ -253,6 +253,7 @@ fn static_files(
             &[place, &["symlink_targets"]].concat(),
             context,
         ),
+        htaccess: raw.htaccess,
         precompressed: raw.precompressed,
         mime_overrides: raw.mime.iter().map(mime).collect(),
         headers: headers

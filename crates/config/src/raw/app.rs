@@ -211,6 +211,11 @@ pub(crate) struct StaticFiles {
     pub(crate) symlinks: Symlinks,
     /// Directories outside of the root that links may point into when `symlinks` is `"never"`.
     pub(crate) symlink_targets: Vec<FilePath>,
+    /// Whether files that `.htaccess` files restrict get 404: `Require`, `Deny`, `RewriteRule … [F]` and such,
+    /// for directories and in `<Files>`. A restriction that is not understood denies. A file is read when it
+    /// appears, without a reload.
+    #[schemars(extend("x-alias" = ["AllowOverride", "AccessFileName"]))]
+    pub(crate) htaccess: bool,
     /// Serves `style.css.br` (or `.zst`, `.gz`) for `style.css` if the client accepts the encoding.
     #[schemars(extend("x-alias" = ["gzip_static", "brotli_static"]))]
     pub(crate) precompressed: bool,
@@ -290,6 +295,7 @@ impl Default for StaticFiles {
         StaticFiles {
             symlinks: Symlinks::default(),
             symlink_targets: Vec::new(),
+            htaccess: true,
             precompressed: true,
             compressed_memory: ByteSize(8 << 20),
             mime: BTreeMap::new(),

@@ -62,7 +62,7 @@ impl FilePart {
 
 /// The part, unless it has to be read from a disk.
 fn in_memory(app: &App, path: &str, found: &Lookup) -> Option<Read> {
-    let (Lookup::File(entry) | Lookup::Private(entry)) = found else {
+    let (Lookup::File(entry) | Lookup::Private(entry) | Lookup::Restricted(entry)) = found else {
         return Some(Err(failed(path, "the file does not exist or is not served")));
     };
     let plain = entry.plain();
@@ -75,7 +75,7 @@ fn in_memory(app: &App, path: &str, found: &Lookup) -> Option<Read> {
 }
 
 async fn from_disk(app: &App, path: &str, found: Lookup) -> Read {
-    let (Lookup::File(entry) | Lookup::Private(entry)) = found else {
+    let (Lookup::File(entry) | Lookup::Private(entry) | Lookup::Restricted(entry)) = found else {
         return Err(failed(path, "the file does not exist or is not served"));
     };
     let size = entry.plain().size() as usize;

@@ -173,7 +173,7 @@ async fn page(
         }
         Route::Refuse(reason @ (Reason::Denied | Reason::PrivateFile), _) => {
             match cold_files::lookup(&app.files, below).await {
-                Lookup::File(entry) | Lookup::Private(entry) => {
+                Lookup::File(entry) | Lookup::Private(entry) | Lookup::Restricted(entry) => {
                     send(connection, ctx, app, head, &entry).await
                 }
                 _ => Err(reason),

@@ -29,6 +29,7 @@ fn describe(found: Lookup) -> String {
             format!("file {}", String::from_utf8_lossy(body))
         }
         Lookup::Private(_) => "private".to_owned(),
+        Lookup::Restricted(_) => "restricted".to_owned(),
         Lookup::Directory => "folder".to_owned(),
         Lookup::Script => "script".to_owned(),
         Lookup::NotFound => "nothing".to_owned(),
