@@ -175,6 +175,7 @@ scalars!(
     IniName,
     IniValue,
     StatusClass,
+    AnyStatus,
     FileExtension,
     FileName,
     PhpVersion,

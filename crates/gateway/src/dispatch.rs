@@ -72,7 +72,7 @@ impl Service for Gateway {
         let generation = self.generation();
         let names_reason = generation.config.names_reasons;
         let mut headers = error_page::headers(reason, names_reason);
-        generation.apply_rules(&mut headers);
+        generation.apply_rules(&mut headers, reason.status());
         let page = error_page::of_reason(reason, names_reason);
         let request =
             RequestFacts { method: Method::Get, version: Version::Http11, keep_alive: false };

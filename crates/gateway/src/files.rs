@@ -30,7 +30,7 @@ pub(crate) async fn respond(
         app.file_compressor.push(entry, coding);
     }
     tag::append_to_file(ctx.gateway.development().as_deref(), &mut plan);
-    let headers = match block(connection, app, &plan.headers) {
+    let headers = match block(connection, app, &plan.headers, plan.status) {
         Some(headers) => headers,
         None => return refuse(connection, ctx, Some(app), Reason::Internal).await,
     };
@@ -44,6 +44,7 @@ fn block<'a>(
     connection: &mut Connection,
     app: &App,
     planned: &'a Headers,
+    status: u16,
 ) -> Option<(Cow<'a, [u8]>, bool)> {
     match planned {
         Headers::Shared { rendered, .. } if app.config.headers.is_empty() => {
@@ -54,7 +55,8 @@ fn block<'a>(
             for (name, value) in lines.iter() {
                 headers.add(name.as_bytes(), value).ok()?;
             }
-            headers.apply(&app.config.headers, app.below_prefix(&connection.buffers().path));
+            let path = app.below_prefix(&connection.buffers().path);
+            headers.apply(&app.config.headers, path, status);
             Some((Cow::Owned(headers.bytes), headers.owns_server))
         }
     }

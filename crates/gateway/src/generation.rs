@@ -87,9 +87,9 @@ impl Generation {
 
     /// Applies header rules to a response that belongs to no app: those of the only app, if there
     /// is just one, since clients see no difference.
-    pub(crate) fn apply_rules(&self, headers: &mut HeaderBlock) {
+    pub(crate) fn apply_rules(&self, headers: &mut HeaderBlock, status: u16) {
         if let [app] = &self.apps[..] {
-            headers.apply(&app.config.headers, b"");
+            headers.apply(&app.config.headers, b"", status);
         }
     }
 
@@ -238,7 +238,7 @@ mod tests {
             let rules = "[[app.site.headers]]\nset = { X-Own = \"1\" }\n";
             let lines = |site: &Site| {
                 let mut headers = HeaderBlock::default();
-                site.gateway.generation().apply_rules(&mut headers);
+                site.gateway.generation().apply_rules(&mut headers, 404);
                 String::from_utf8(headers.bytes).unwrap()
             };
             assert_eq!(lines(&Site::new(&[], rules)), "X-Own: 1\r\n");

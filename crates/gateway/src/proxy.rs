@@ -208,7 +208,7 @@ fn head(app: &App, response: &Response, path: &[u8]) -> Result<ResponseHead, Rea
             app.log_text(Level::Error, 0, &bad.text);
             Reason::UpstreamFailed
         })?;
-    head.headers.apply(&app.config.headers, app.below_prefix(path));
+    head.headers.apply(&app.config.headers, app.below_prefix(path), head.status);
     Ok(head)
 }
 

@@ -178,9 +178,9 @@ pub(crate) async fn respond(
     match app {
         Some(app) => {
             let path = connection.buffers().path.clone();
-            headers.apply(&app.config.headers, app.below_prefix(&path));
+            headers.apply(&app.config.headers, app.below_prefix(&path), status);
         }
-        None => ctx.gateway.generation().apply_rules(&mut headers),
+        None => ctx.gateway.generation().apply_rules(&mut headers, status),
     }
     let development = ctx.gateway.development();
     let body = tag::append(development.as_deref(), &headers, body);

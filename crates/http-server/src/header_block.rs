@@ -68,10 +68,11 @@ impl HeaderBlock {
         self.bytes = kept;
     }
 
-    /// Applies the rules for `path`: remove, then set, then add.
-    pub fn apply(&mut self, rules: &[HeaderRule], path: &[u8]) {
+    /// Applies the rules for `path` to a response with this status: remove, then set, then add.
+    pub fn apply(&mut self, rules: &[HeaderRule], path: &[u8], status: u16) {
         for rule in rules {
-            if !rule.path.as_ref().is_none_or(|pattern| pattern.matches(path)) {
+            let has_status = rule.status.as_ref().is_none_or(|all| all.contains(status));
+            if !has_status || !rule.path.as_ref().is_none_or(|pattern| pattern.matches(path)) {
                 continue;
             }
             for name in &rule.remove {
@@ -132,7 +133,7 @@ mod tests {
         block.add(b"x-frame-options", b"DENY").unwrap();
         let default = [("X-Frame-Options", "SAMEORIGIN"), ("Referrer-Policy", "no-referrer")];
         let default = default.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        block.apply(&[HeaderRule { default, ..HeaderRule::default() }], b"/");
+        block.apply(&[HeaderRule { default, ..HeaderRule::default() }], b"/", 200);
         assert_eq!(block.bytes, b"x-frame-options: DENY\r\nReferrer-Policy: no-referrer\r\n");
     }
 
@@ -144,7 +145,7 @@ mod tests {
         block.add(b"Set-Cookie", b"a=1").unwrap();
         let rules =
             [rule(&[("cache-control", "public")], &[("Set-Cookie", "b=2")], &["x-powered-by"])];
-        block.apply(&rules, b"/");
+        block.apply(&rules, b"/", 404);
         let expected = b"Set-Cookie: a=1\r\ncache-control: public\r\nSet-Cookie: b=2\r\n";
         assert_eq!(block.bytes, expected);
         assert!(!block.owns_server);
@@ -154,7 +155,7 @@ mod tests {
             [rule(&[], &[("SERVER", "x")], &[])],
         ] {
             let mut block = HeaderBlock::default();
-            block.apply(&rules, b"/");
+            block.apply(&rules, b"/", 200);
             assert!(block.owns_server);
         }
     }

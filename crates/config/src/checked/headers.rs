@@ -1,7 +1,8 @@
 //! Rules that change the headers of responses.
 
+use super::StatusSet;
 use crate::raw::{self, SecurityHeaders};
-use crate::scalar::{HeaderValue, PathPattern};
+use crate::scalar::{AnyStatus, HeaderValue, PathPattern};
 use std::collections::BTreeMap;
 
 /// A rule that changes response headers. First `remove`, then `set`, `default` and `add`.
@@ -9,6 +10,8 @@ use std::collections::BTreeMap;
 pub struct HeaderRule {
     /// Paths to which the rule applies; `None`: all.
     pub path: Option<PathPattern>,
+    /// Statuses of the responses; `None`: all.
+    pub status: Option<StatusSet>,
     /// Headers to set, each with its only value.
     pub set: Vec<(String, String)>,
     /// Headers to set unless they are there.
@@ -49,7 +52,41 @@ pub(super) fn rules(raw: &raw::App) -> Vec<HeaderRule> {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let preset = HeaderRule { default: preset.iter().map(own).collect(), ..HeaderRule::default() };
     let preset = (!preset.default.is_empty()).then_some(preset);
-    preset.into_iter().chain(raw.headers.iter().map(rule)).collect()
+    preset.into_iter().chain(raw.headers.iter().flat_map(split)).collect()
+}
+
+/// A rule without `status` is two: what lets caches store a response is not for errors.
+fn split(raw: &raw::HeaderRule) -> Vec<HeaderRule> {
+    let mut rule = rule(raw);
+    if rule.status.is_some() {
+        return vec![rule];
+    }
+    let mut storing = HeaderRule { path: rule.path.clone(), ..HeaderRule::default() };
+    storing.status = Some(StatusSet::of(["2xx", "3xx"].into_iter()));
+    for (from, to) in [
+        (&mut rule.set, &mut storing.set),
+        (&mut rule.default, &mut storing.default),
+        (&mut rule.add, &mut storing.add),
+    ] {
+        let (storing, others) =
+            std::mem::take(from).into_iter().partition(|(name, value)| lets_store(name, value));
+        (*from, *to) = (others, storing);
+    }
+    vec![rule, storing].into_iter().filter(|rule| !rule.is_empty()).collect()
+}
+
+/// Whether a header lets caches store a response (RFC 9111 5.2.2).
+fn lets_store(name: &str, value: &str) -> bool {
+    let value = value.to_ascii_lowercase();
+    let forbids = ["no-store", "no-cache", "max-age=0"].iter().any(|one| value.contains(one));
+    name.eq_ignore_ascii_case("expires") || (name.eq_ignore_ascii_case("cache-control") && !forbids)
+}
+
+impl HeaderRule {
+    fn is_empty(&self) -> bool {
+        let all = [&self.set, &self.default, &self.add];
+        self.remove.is_empty() && all.iter().all(|headers| headers.is_empty())
+    }
 }
 
 fn rule(raw: &raw::HeaderRule) -> HeaderRule {
@@ -58,6 +95,8 @@ fn rule(raw: &raw::HeaderRule) -> HeaderRule {
     };
     HeaderRule {
         path: raw.path.clone(),
+        status: Some(StatusSet::of(raw.status.iter().map(|AnyStatus(text)| &text[..])))
+            .filter(|_| !raw.status.is_empty()),
         set: pairs(&raw.set),
         default: pairs(&raw.default),
         add: pairs(&raw.add),

@@ -5,8 +5,8 @@ use super::{
     RequestLimits, SandboxEntry, ScriptRate, Tasks, Worker,
 };
 use crate::scalar::{
-    AppName, ByteSize, Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue,
-    HostPattern, PathPattern, PlainText, Scalar, StatusClass, UrlPath,
+    AnyStatus, AppName, ByteSize, Expression, FileExtension, FileName, FilePath, HeaderName,
+    HeaderValue, HostPattern, PathPattern, PlainText, Scalar, StatusClass, UrlPath,
 };
 use outboard_static_files::Symlinks;
 use schemars::JsonSchema;
@@ -188,6 +188,11 @@ pub(crate) enum RewriteWhen {
 pub(crate) struct HeaderRule {
     /// Paths to which the rule applies. Default: all.
     pub(crate) path: Option<PathPattern>,
+    /// Statuses of the responses to which the rule applies, such as `["2xx", "304"]`. Default: all. Without
+    /// it, `Expires` and a `Cache-Control` that lets caches store a response are not sent with errors (400 and
+    /// above), so that no client caches a missing file for a year.
+    #[schemars(extend("x-alias" = ["always", "onsuccess"]))]
+    pub(crate) status: Vec<AnyStatus>,
     /// Headers to set; values from the app are replaced.
     #[schemars(extend("propertyNames" = { "format": HeaderName::NAME }))]
     pub(crate) set: BTreeMap<String, HeaderValue>,

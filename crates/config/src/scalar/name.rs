@@ -94,6 +94,15 @@ strings! {
         })
     };
 
+    /// A status code or a class of them, of any response: `200`, `3xx`.
+    AnyStatus("response status", "a status such as \"200\" or \"2xx\"") = |text| {
+        let class = text.strip_suffix("xx").is_some_and(|class| matches!(class, "2" | "3" | "4" | "5"));
+        let code = text.len() == 3 && text.parse().is_ok_and(|code: u16| (200..600).contains(&code));
+        ensure(class || code, || {
+            Fault::new(format!("`{text}` is not the status of a response")).hint("\"200\" or \"2xx\"")
+        })
+    };
+
     /// The end of a file's name, with or without its dot: `woff2`, `.php`.
     FileExtension("file extension", "a file extension such as \"woff2\"") = |text| {
         let name = text.strip_prefix('.').unwrap_or(text);

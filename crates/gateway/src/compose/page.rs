@@ -49,7 +49,7 @@ impl Page {
     /// Applies the app's header rules.
     pub(super) fn apply(&mut self, rules: &[HeaderRule], path: &[u8]) {
         if !rules.is_empty() {
-            self.head.headers.apply(rules, path);
+            self.head.headers.apply(rules, path, self.head.status);
         }
     }
 

@@ -94,6 +94,20 @@ fn header_rules_apply_to_files() {
 }
 
 #[test]
+fn what_lets_caches_store_is_not_sent_with_errors() {
+    in_loop(async {
+        let rules = "[[app.site.headers]]\npath = \"/assets/\"\n\
+                     set = { Cache-Control = \"max-age=9\", X-A = \"1\" }\n\
+                     [[app.site.headers]]\nstatus = [\"404\"]\nset = { X-B = \"2\" }\n";
+        let site = Site::new(&[("assets/a.txt", "a")], rules);
+        let (found, missing) = (site.get("/assets/a.txt").await, site.get("/assets/b.txt").await);
+        let of = |name: &str| (found.header(name), missing.header(name));
+        assert_eq!(of("cache-control"), (Some("max-age=9"), None));
+        assert_eq!((of("x-a"), of("x-b")), ((Some("1"), Some("1")), (None, Some("2"))));
+    });
+}
+
+#[test]
 fn a_directory_is_redirected_to_its_slash_and_serves_its_index() {
     in_loop(async {
         let site = Site::new(&[("docs/index.html", "<p>")], "");

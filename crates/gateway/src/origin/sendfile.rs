@@ -62,7 +62,8 @@ async fn send(
     }
     let mut headers = head.headers;
     merge(&mut headers, &plan.headers);
-    headers.apply(&app.config.headers, app.below_prefix(&connection.buffers().path));
+    let path = app.below_prefix(&connection.buffers().path);
+    headers.apply(&app.config.headers, path, plan.status);
     Ok(files::send(connection, ctx, &plan, &headers.bytes, headers.owns_server).await)
 }
 

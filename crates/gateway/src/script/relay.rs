@@ -47,7 +47,7 @@ pub(super) async fn start(
     })?;
     if memory.head.sendfile.is_none() && !app.config.headers.is_empty() {
         let path = app.below_prefix(&connection.buffers().path);
-        memory.head.headers.apply(&app.config.headers, path);
+        memory.head.headers.apply(&app.config.headers, path, memory.head.status);
     }
     if ctx.gateway.development().is_some() {
         add_server_timing(&mut lease);
@@ -114,7 +114,7 @@ pub(super) async fn render(
     if head.sendfile.is_some() {
         return Ok(None);
     }
-    head.headers.apply(&app.config.headers, app.below_prefix(path));
+    head.headers.apply(&app.config.headers, app.below_prefix(path), head.status);
     Ok(Some((head, whole.body)))
 }
 
