@@ -4,6 +4,7 @@
 //! escaped where Outboard expands values.
 
 use crate::directive::Directive;
+use crate::pattern::wider;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::{Table, Value};
@@ -27,6 +28,8 @@ pub struct Draft {
     /// Listeners by address.
     pub(crate) listeners: BTreeMap<String, Listener>,
     pub(crate) apps: Vec<App>,
+    /// Sites that only redirect: they get the root of the first site.
+    pub(crate) redirects: Vec<App>,
     /// Keys of the top of the file.
     pub(crate) general: Table,
     omissions: Vec<Omission>,
@@ -62,7 +65,7 @@ impl Draft {
     }
 
     /// The text, and what was left out.
-    pub(crate) fn finish(self) -> (String, Vec<Omission>) {
+    pub(crate) fn finish(mut self) -> (String, Vec<Omission>) {
         let mut root = self.general;
         let has_tls = self.listeners.values().any(|listener| !listener.certificates.is_empty());
         let listeners: Vec<Value> = self
@@ -75,6 +78,14 @@ impl Draft {
             root.insert("listen".to_owned(), Value::Array(listeners));
         }
         let mut apps = Table::new();
+        let first_root = self.apps.first().and_then(|app| app.keys.get("root")).cloned();
+        for mut app in self.redirects {
+            if let Some(root) = &first_root {
+                app.keys.insert("root".to_owned(), root.clone());
+                app.keys.insert("front_controller".to_owned(), "none".into());
+                self.apps.push(app);
+            }
+        }
         for app in self.apps {
             let name = free_name(&app, &apps);
             let mut keys = app.keys;
@@ -145,6 +156,18 @@ impl App {
         self.rewrite_when(pattern, to, status, false);
     }
 
+    /// Refuses the paths that an expression matches, and all if it cannot be expressed. A front controller
+    /// that a block before it serves stays open.
+    pub(crate) fn refuse(&mut self, pattern: &str, but_front_controller: bool) {
+        if but_front_controller {
+            self.rewrite("^(/index\\.php(?:/.*)?)$", Some("$1"), None);
+        }
+        match wider(pattern) {
+            Some(pattern) => self.rewrite(&pattern, None, Some(403)),
+            None => self.push("deny", "/**"),
+        }
+    }
+
     /// With `missing` for paths that are neither a file nor a directory.
     pub(crate) fn rewrite_when(
         &mut self,
@@ -167,11 +190,23 @@ impl App {
         self.push("rewrite", Value::Table(rule));
     }
 
-    /// A rule for response headers.
-    pub(crate) fn header(&mut self, path: Option<&str>, action: &str, name: &str, value: &str) {
+    /// A rule for response headers; not for errors, unless it is `always`.
+    pub(crate) fn header(
+        &mut self,
+        (path, always): (Option<&str>, bool),
+        action: &str,
+        name: &str,
+        value: &str,
+    ) {
         let mut rule = Table::new();
         if let Some(path) = path {
             rule.insert("path".to_owned(), text(path));
+        }
+        let statuses: &[&str] =
+            if always { &["2xx", "3xx", "4xx", "5xx"] } else { &["2xx", "3xx"] };
+        // Without it a rule is for errors as well, but what lets caches store a response.
+        if !always || ["cache-control", "expires"].contains(&name.to_ascii_lowercase().as_str()) {
+            rule.insert("status".to_owned(), strings(statuses.iter().map(|one| (*one).to_owned())));
         }
         let what = match action {
             "remove" => strings([name.to_owned()]),

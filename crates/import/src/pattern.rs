@@ -1,10 +1,17 @@
 //! What both servers write as regular expressions, as Outboard's patterns.
 
+use outboard_static_files::without_look_around;
 use regex::Regex;
 
 /// Whether Outboard's regular expressions can express it (no look-around, no back-references).
 pub(crate) fn is_expressible(pattern: &str) -> bool {
     Regex::new(pattern).is_ok()
+}
+
+/// An expression of Outboard that matches at least the same paths; `None` if there is none.
+pub(crate) fn wider(pattern: &str) -> Option<String> {
+    let written = is_expressible(pattern).then(|| pattern.to_owned());
+    written.or_else(|| without_look_around(pattern).filter(|wider| is_expressible(wider)))
 }
 
 /// Whether it matches the script that a site runs for its pages, which must not be denied.

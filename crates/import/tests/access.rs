@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 /// The access rules and denied paths of the first site, and the reasons of what was left out.
-fn imported(text: &str) -> (toml::Table, Vec<String>) {
+fn imported(text: &str, kept: &[&str]) -> (toml::Table, Vec<String>) {
     let read = |path: &Path| match path.to_str() {
         Some("/etc/site.conf") => Ok(text.to_owned()),
         Some("/etc/shared/inside.conf") => Ok("Require ip 10.9.0.0/16\n".to_owned()),
@@ -15,14 +15,13 @@ fn imported(text: &str) -> (toml::Table, Vec<String>) {
     let mut config: toml::Table = imported.toml.parse().expect("it is TOML");
     let apps = config.remove("app").expect("it has an app");
     let app = apps.as_table().unwrap().values().next().unwrap().as_table().unwrap().clone();
-    let kept = ["access", "deny"];
     let app = app.into_iter().filter(|(key, _)| kept.contains(&key.as_str())).collect();
     (app, imported.omissions.into_iter().map(|one| one.reason).collect())
 }
 
 #[track_caller]
 fn becomes(statements: &str, expected: &str, reasons: &[&str]) {
-    let (app, omitted) = imported(statements);
+    let (app, omitted) = imported(statements, &["access", "deny"]);
     let expected: toml::Table = expected.parse().expect("it is TOML");
     assert_eq!(app, expected, "{statements}\n{app}");
     assert_eq!(omitted.len(), reasons.len(), "{omitted:#?}");
@@ -67,7 +66,7 @@ fn networks_of_nginx_are_those_of_rules() {
     becomes(
         &nginx("location ~ /(a|b)/ { allow 10.0.0.9; deny all; }"),
         "",
-        &["THE PATHS ARE OPEN", "THE PATHS ARE OPEN"],
+        &["are refused", "are refused"],
     );
 }
 
@@ -79,7 +78,11 @@ fn passwords_and_rates_of_nginx_are_those_of_rules() {
         &[],
     );
     becomes(&nginx("location /a { auth_basic off; }"), "", &["requires"]);
-    becomes(&nginx("location /a { auth_basic x; }"), "", &["THE PATHS ARE OPEN"]);
+    becomes(
+        &nginx("location /a { auth_basic x; }"),
+        "[[access]]\npath = \"/a**\"\ndeny = [\"0.0.0.0/0\", \"::/0\"]",
+        &["all clients are refused"],
+    );
     becomes(
         &nginx("location = /login { limit_req zone=one burst=4 nodelay; }"),
         "[[access]]\npath = \"/login\"\nrate_limit = { rate = \"2/s\", burst = 5, key = \"address\" }",
@@ -156,4 +159,114 @@ fn sections_for_other_directories_are_listed() {
                      Require ip 10.0.0.9\n</Directory>\n<Directory />\nRequire all denied\n\
                      Header set X y\n</Directory>\n</VirtualHost>\n";
     becomes(elsewhere, "", &["no app has files", "there is no such key"]);
+}
+
+/// The rules of paths, as TOML; and how often something is left out.
+#[track_caller]
+fn rules(statements: &str, expected: &str, omissions: usize) {
+    let kept = ["access", "deny", "rewrite", "headers", "index", "require_client_certificate"];
+    let (app, omitted) = imported(statements, &kept);
+    let expected: toml::Table = expected.parse().expect("it is TOML");
+    assert_eq!(app, expected, "{statements}\n{app}");
+    assert_eq!(omitted.len(), omissions, "{omitted:#?}");
+}
+
+fn host(inner: &str) -> String {
+    format!("<VirtualHost *:80>\nDocumentRoot /srv/www\n{inner}\n</VirtualHost>\n")
+}
+
+#[test]
+fn a_rewrite_of_a_block_holds_in_the_block() {
+    let one = |pattern: &str, to: &str| format!("[[rewrite]]\nmatch = '{pattern}'\nto = \"{to}\"");
+    for (location, rewrite, pattern) in [
+        ("= /login", "rewrite ^ /index.php last", "^/login$"),
+        ("= /login", "rewrite ^(.*)$ /index.php last", "^(/login)$"),
+        ("/api/", "rewrite ^/(.*)$ /index.php last", "^/(api/.*)$"),
+        ("/api/", "rewrite ^/api/v1/x$ /index.php last", "^/api/v1/x$"),
+        ("/", "rewrite ^/a$ /index.php last", "^/a$"),
+    ] {
+        let inner = format!("location {location} {{ {rewrite}; }}");
+        rules(&nginx(&inner), &one(pattern, "/index.php"), 0);
+    }
+    rules(&nginx("location /api/ { rewrite ^/other$ /x last; }"), "", 1);
+    rules(&nginx("location /api/ { rewrite v(.*) /x/$1 last; }"), "", 1);
+}
+
+#[test]
+fn a_redirect_of_a_path_is_for_whole_segments() {
+    let one = |pattern: &str, to: &str| {
+        format!("[[rewrite]]\nmatch = '{pattern}'\nto = \"{to}\"\nstatus = 301")
+    };
+    for (line, pattern, to) in [
+        ("Redirect 301 /blog https://b.test", "^/blog(/.*)?$", "https://b.test$1"),
+        ("Redirect 301 /blog/ https://b.test/", "^/blog/(.*)$", "https://b.test/$1"),
+        ("RedirectPermanent / http://b.test", "^/(.*)$", "http://b.test/$1"),
+    ] {
+        rules(&host(line), &one(pattern, to), 0);
+    }
+}
+
+#[test]
+fn what_holds_in_a_directory_is_not_for_the_site() {
+    for line in ["DirectoryIndex disabled", "php_value memory_limit 1M", "LimitRequestBody 10"] {
+        rules(&host(&format!("<Directory /srv/www/a>\n{line}\n</Directory>")), "", 1);
+    }
+    rules(&host("DirectoryIndex disabled"), "index = []", 0);
+}
+
+#[test]
+fn a_restriction_that_cannot_be_expressed_refuses() {
+    let refused = |pattern: &str| format!("[[rewrite]]\nmatch = '{pattern}'\nstatus = 403");
+    let everywhere = "deny = [\"/**\"]";
+    for (inner, expected) in [
+        ("location ~ ^/(?!pub)x { deny all; }", refused("^/x")),
+        ("location ~ ((( { deny all; }", everywhere.to_owned()),
+        ("location /a { auth_request /auth; try_files $uri =404; }", refused("^/a")),
+        ("auth_request /auth;", everywhere.to_owned()),
+        ("ssl_verify_client on;", "require_client_certificate = true".to_owned()),
+    ] {
+        rules(&nginx(inner), &expected, 1);
+    }
+    let front = "[[rewrite]]\nmatch = '^(/index\\.php(?:/.*)?)$'\nto = \"$1\"\n";
+    let scripts = format!("{front}{}", refused("\\.php$"));
+    rules(&nginx("location ~ \\.php$ { return 404; }"), &scripts, 0);
+    for (inner, expected) in [
+        ("<Limit GET>\nRequire valid-user\n</Limit>", everywhere.to_owned()),
+        ("<If \"%{HTTP_HOST} == 'x'\">\nRequire all denied\n</If>", everywhere.to_owned()),
+        ("SSLVerifyClient require", "require_client_certificate = true".to_owned()),
+    ] {
+        rules(&host(inner), &expected, 1);
+    }
+}
+
+#[test]
+fn headers_have_the_statuses_that_the_other_server_means() {
+    let js = |name: &str, action: &str, value: &str, status: &str| {
+        format!("[[headers]]\npath = \"/a/**\"\n{status}{action} = {{ {name} = \"{value}\" }}\n")
+    };
+    let (good, all) =
+        ("status = [\"2xx\", \"3xx\"]\n", "status = [\"2xx\", \"3xx\", \"4xx\", \"5xx\"]\n");
+    let both = js("Cache-Control", "set", "max-age=2592000", good)
+        + &js("Cache-Control", "add", "public, immutable", good);
+    let missing = "[[rewrite]]\nmatch = '^/a/'\nstatus = 404\nwhen = \"missing\"";
+    let inner = "location /a/ { add_header Cache-Control \"public, immutable\"; expires 30d; }";
+    rules(&nginx(inner), &format!("{both}{missing}"), 0);
+    let tried = "try_files $uri =404;";
+    let inner = format!("location /a/ {{ {tried} add_header X-A 1; add_header X-B 2 always; }}");
+    rules(&nginx(&inner), &(js("X-A", "set", "1", good) + &js("X-B", "set", "2", "")), 0);
+    let inner = format!("location /a/ {{ {tried} add_header Cache-Control no-store always; }}");
+    rules(&nginx(&inner), &js("Cache-Control", "add", "no-store", all), 0);
+}
+
+#[test]
+fn a_site_that_only_redirects_is_an_app() {
+    let text = "server { server_name www.shop.test; return 301 http://shop.test$request_uri; }\n\
+                server { server_name shop.test; root /srv/www; }";
+    let read = |_: &Path| Ok(text.to_owned());
+    let imported = import(Path::new("/etc/site.conf"), None, &read).expect("it is understood");
+    let config: toml::Table = imported.toml.parse().expect("it is TOML");
+    let www = &config["app"]["shop-test-2"];
+    assert_eq!(www["root"].as_str(), Some("/srv/www"));
+    assert_eq!(www["rewrite"][0]["to"].as_str(), Some("http://shop.test$1"));
+    assert!(imported.omissions.is_empty(), "{:?}", imported.omissions);
 }

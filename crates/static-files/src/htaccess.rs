@@ -12,6 +12,7 @@ mod restrictions;
 
 use regex::bytes::Regex;
 
+pub use reader::without_look_around;
 pub(crate) use restrictions::{Restriction, restriction};
 
 /// More than a file that people write has; the rest of a larger one is not read, so that it denies.

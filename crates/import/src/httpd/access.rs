@@ -166,7 +166,7 @@ fn by_order(statements: &[Directive], draft: &mut Draft) -> Admitted {
         .collect()
     };
     let allowed = networks(&allow, "not an address: its clients are refused, if others are");
-    let denied = networks(&deny, "THE PATHS ARE OPEN for it: not an address");
+    let denied = networks(&deny, "it is admitted like others: not an address");
     // By default, and with `Order deny,allow`, an `Allow` precedes each `Deny`.
     let is_denied_by_default = order == "allow,deny";
     let rule = match (is_denied_by_default, is_all(&allow), is_all(&deny)) {

@@ -56,6 +56,39 @@ const QUIET: [&str; 43] = [
     "proxypassreverse",
 ];
 
+/// Statements that have no place in Outboard but the whole site.
+const OF_SITE: [&str; 11] = [
+    "directoryindex",
+    "fallbackresource",
+    "errordocument",
+    "limitrequestbody",
+    "proxytimeout",
+    "php_value",
+    "php_flag",
+    "php_admin_value",
+    "php_admin_flag",
+    "addoutputfilterbytype",
+    "setoutputfilter",
+];
+
+fn is_engine(one: &Directive) -> bool {
+    one.name.starts_with("php_") && one.argument(0) == "engine"
+}
+
+/// Whether a section with a condition refuses some clients who read its paths.
+fn restricts_reading(one: &Directive) -> bool {
+    let has_get = one.arguments.iter().any(|method| method.eq_ignore_ascii_case("get"));
+    let concerns_get = match one.name.as_str() {
+        "<if" | "<elseif" | "<else" => true,
+        "<limit" => has_get,
+        "<limitexcept" => !has_get,
+        _ => false,
+    };
+    let is_open = |child: &Directive| child.text().to_ascii_lowercase().contains("all granted");
+    concerns_get
+        && one.children.iter().any(|child| access::is_about_access(&child.name) && !is_open(child))
+}
+
 /// Where statements are.
 pub(super) struct Place<'a> {
     /// The document root.
@@ -94,14 +127,37 @@ pub(super) fn translate(
     let php_proxy = |one: &Directive| one.text().contains("fcgi://");
     for one in statements {
         match one.name.as_str() {
+            name if OF_SITE.contains(&name) && place.below != "/" && !is_engine(one) => {
+                draft.omit(
+                    one,
+                    format!("it holds in {} only: write an app with `path`", place.below),
+                );
+            }
+            name if restricts_reading(one) => {
+                deny_below(place, app);
+                draft.omit(one, format!("its paths are refused: `{name}` is not translated"));
+            }
+            "sslverifyclient" if one.argument(0).eq_ignore_ascii_case("require") => {
+                app.set("require_client_certificate", true);
+                draft.omit(
+                    one,
+                    "each request is refused until `client_ca` of [[listen]] names the authorities",
+                );
+            }
             "<directory" | "<location" | "<files" | "<filesmatch" | "<directorymatch"
             | "<locationmatch" => {
                 section(one, place, app, draft);
             }
-            "directoryindex" => app.set(
-                "index",
-                strings(one.arguments.iter().map(|name| name.trim_start_matches('/').to_owned())),
-            ),
+            "directoryindex" => {
+                let names = one.arguments.iter().filter(|name| *name != "disabled");
+                app.set(
+                    "index",
+                    strings(names.map(|name| name.trim_start_matches('/').to_owned())),
+                );
+            }
+            "setenv" if place.below == "/" => {
+                app.set_in("php.params", one.argument(0), text(one.argument(1)));
+            }
             "fallbackresource" => match one.argument(0) {
                 "disabled" => {}
                 script => app.set("front_controller", text(script)),
@@ -113,7 +169,7 @@ pub(super) fn translate(
             "header" => header(one, place, app, draft),
             "errordocument" => error_document(one, app, draft),
             "proxypassmatch" | "proxypass" if php_proxy(one) => {}
-            "proxypass" => proxy(one, statements, app, draft),
+            "proxypass" => proxy(one, statements, place, app, draft),
             // Where a route names it.
             "<proxy" if balancer::is_balancer(one) => {}
             "php_admin_value" | "php_value" => {
@@ -219,33 +275,30 @@ fn files(
         Some(patterns) => access::translate(&one.children, Some(patterns), app, draft),
         None => access::translate(&one.children, None, &mut inexpressible, draft),
     };
+    let at = match (one.name.as_str(), name.strip_prefix('^')) {
+        ("<filesmatch", Some(rest)) => format!("/{rest}"),
+        ("<filesmatch", None) => format!("(?:^|/)[^/]*{name}"),
+        _ => name.to_owned(),
+    };
     if inexpressible.keys.contains_key("access") {
-        draft.omit(
-            one,
-            "THE PATHS ARE OPEN: an access rule has a path pattern; write [[app.NAME.access]]",
-        );
+        app.refuse(&at, false);
+        draft.omit(one, "its paths have no pattern and are refused: write [[app.NAME.access]]");
     }
     let is_dotfiles = name.starts_with(".ht") || name.starts_with("^\\.");
     match patterns {
         _ if is_denied && is_dotfiles => {}
-        _ if is_denied && is_regex && matches_front_controller(name) => draft
-            .omit(one, "THE PATHS ARE OPEN: index.php is among them; write `deny` for the others"),
+        _ if is_denied && is_regex && matches_front_controller(name) => {
+            app.refuse(&at, false);
+            draft.omit(one, "index.php is among the paths that are refused");
+        }
         Some(patterns) if is_denied => {
             patterns.iter().for_each(|pattern| app.push("deny", text(pattern)));
         }
-        None if is_denied && is_expressible(name) => {
-            let at = match (one.name.as_str(), name.strip_prefix('^')) {
-                ("<filesmatch", Some(rest)) => format!("/{rest}"),
-                ("<filesmatch", None) => format!("(?:^|/)[^/]*{name}"),
-                _ => name.to_owned(),
-            };
-            match is_expressible(&at) {
-                true => app.rewrite(&at, None, Some(403)),
-                false => draft.omit(one, "THE PATHS ARE OPEN: write `deny`"),
-            }
-        }
         None if is_denied => {
-            draft.omit(one, "THE PATHS ARE OPEN: the expression has look-around; write `deny`");
+            app.refuse(&at, false);
+            if !is_expressible(&at) {
+                draft.omit(one, "more paths are refused: the expression has look-around");
+            }
         }
         Some(patterns) => {
             for child in &one.children {
@@ -275,17 +328,22 @@ fn header(one: &Directive, place: &Place<'_>, app: &mut App, draft: &mut Draft) 
 }
 
 fn header_at(one: &Directive, path: Option<&str>, app: &mut App, draft: &mut Draft) {
-    let arguments: Vec<&str> =
-        one.arguments.iter().map(String::as_str).filter(|one| *one != "always").collect();
+    let arguments: Vec<&str> = one
+        .arguments
+        .iter()
+        .map(String::as_str)
+        .filter(|one| !["always", "onsuccess"].contains(one))
+        .collect();
+    let place = (path, one.argument(0) == "always");
     let [action, name, values @ ..] = arguments.as_slice() else {
         return draft.omit(one, "the statement is not complete");
     };
     let value = values.first().copied().unwrap_or_default();
     let has_condition = values.len() > 1 || value.contains("%{");
     match action.to_ascii_lowercase().as_str() {
-        "set" | "setifempty" if !has_condition => app.header(path, "set", name, value),
-        "add" | "append" | "merge" if !has_condition => app.header(path, "add", name, value),
-        "unset" if values.is_empty() => app.header(path, "remove", name, ""),
+        "set" | "setifempty" if !has_condition => app.header(place, "set", name, value),
+        "add" | "append" | "merge" if !has_condition => app.header(place, "add", name, value),
+        "unset" if values.is_empty() => app.header(place, "remove", name, ""),
         _ => draft.omit(one, "a header rule has a constant value and no condition"),
     }
 }
@@ -316,7 +374,9 @@ fn redirect(one: &Directive, app: &mut App, draft: &mut Draft) {
     let is_error = (400..600).contains(&status);
     let pattern = match (one.name.as_str(), arguments.first()) {
         ("redirectmatch", Some(pattern)) => (*pattern).to_owned(),
-        (_, Some(path)) => format!("^{}(.*)$", regex::escape(path)),
+        // Whole segments (mod_alias), so that `/blog.evil.example` is not below `/blog`.
+        (_, Some(path)) if path.ends_with('/') => format!("^{}(.*)$", regex::escape(path)),
+        (_, Some(path)) => format!("^{}(/.*)?$", regex::escape(path)),
         _ => return draft.omit(one, "the statement is not complete"),
     };
     if !is_expressible(&pattern) || !(is_error || matches!(status, 301 | 302 | 303 | 307 | 308)) {
@@ -325,13 +385,28 @@ fn redirect(one: &Directive, app: &mut App, draft: &mut Draft) {
     match arguments.get(1) {
         _ if is_error => app.rewrite(&pattern, None, Some(status)),
         Some(to) if one.name == "redirectmatch" => app.rewrite(&pattern, Some(to), Some(status)),
-        Some(to) => app.rewrite(&pattern, Some(&format!("{to}$1")), Some(status)),
+        Some(to) => {
+            let is_origin = to.split_once("://").is_some_and(|(_, rest)| !rest.contains('/'));
+            // What follows a host must not become a part of its name.
+            let slash = if is_origin && arguments[0].ends_with('/') { "/" } else { "" };
+            app.rewrite(&pattern, Some(&format!("{to}{slash}$1")), Some(status));
+        }
         None => draft.omit(one, "the statement is not complete"),
     }
 }
 
-fn proxy(one: &Directive, statements: &[Directive], app: &mut App, draft: &mut Draft) {
-    let (path, url) = (one.argument(0), one.argument(1));
+fn proxy(
+    one: &Directive,
+    statements: &[Directive],
+    place: &Place<'_>,
+    app: &mut App,
+    draft: &mut Draft,
+) {
+    let (path, url) = match one.argument(0) {
+        // In a `<Location>`.
+        url if url.contains("://") => (place.below.as_str(), url),
+        path => (path, one.argument(1)),
+    };
     if url == "!" {
         return draft.omit(one, "exceptions are not translated");
     }

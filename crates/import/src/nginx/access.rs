@@ -23,10 +23,10 @@ pub(super) fn is_about_access(name: &str) -> bool {
 }
 
 /// Adds the rules of these statements for paths with these patterns. `patterns` is `None` for all paths; the
-/// patterns themselves are `None` if there are none for the paths.
+/// patterns themselves are `None` if there are none for the paths, which `regex` matches.
 pub(super) fn translate(
     statements: &[Directive],
-    patterns: Option<Option<Vec<String>>>,
+    (patterns, regex): (Option<Option<Vec<String>>>, &str),
     around: Surroundings<'_>,
     app: &mut App,
     draft: &mut Draft,
@@ -35,10 +35,10 @@ pub(super) fn translate(
         statements.iter().filter(|one| is_about_access(&one.name)).collect();
     if let Some(None) = patterns {
         for one in about.iter().filter(|one| !is_without_effect(one)) {
-            draft.omit(
-                one,
-                "THE PATHS ARE OPEN: an access rule has a path pattern; write [[app.NAME.access]]",
-            );
+            if one.name != "limit_req" {
+                app.refuse(regex, false);
+            }
+            draft.omit(one, "its paths have no pattern and are refused: write [[app.NAME.access]]");
         }
         return;
     }
@@ -96,7 +96,7 @@ fn by_address(about: &[&Directive], draft: &mut Draft) -> AccessRule {
                     }
                     rule.deny.push(peer);
                 }
-                None => draft.omit(one, "THE PATHS ARE OPEN for it: not an address"),
+                None => draft.omit(one, "it is admitted like others: not an address"),
             },
         }
     }
@@ -119,7 +119,10 @@ fn password(about: &[&Directive], rule: &mut AccessRule, draft: &mut Draft) {
             rule.password_file = Some(file.argument(0).to_owned());
             rule.realm = Some(realm.argument(0).to_owned());
         }
-        None => draft.omit(realm, "THE PATHS ARE OPEN: there is no file of passwords"),
+        None => {
+            rule.deny = vec!["0.0.0.0/0".to_owned(), "::/0".to_owned()];
+            draft.omit(realm, "all clients are refused: there is no file of passwords");
+        }
     }
     if let Some(any) = last("satisfy").filter(|one| one.argument(0) == "any")
         && !rule.allow.is_empty()

@@ -47,6 +47,37 @@ impl Paths {
         }
     }
 
+    /// The expression of a rewrite that holds within the block; `None` if there is none.
+    fn rewriting(&self, written: &str, to: &str) -> Option<String> {
+        let has_groups = to.contains('$');
+        let is_all = ["^", ".", ".*", "^.*", "^.*$", "^.+$", "/"].contains(&written);
+        let (start, end) = match written {
+            "^(.*)$" | "^(.*)" | "(.*)" | "^(.+)$" => ("^(", 0),
+            "^/(.*)$" | "^/(.*)" | "/(.*)" | "^/(.+)$" => ("^/(", 1),
+            _ => ("", 0),
+        };
+        match self {
+            _ if self.is_everything() => Some(written.to_owned()),
+            _ if is_all && !has_groups => Some(self.regex()),
+            Paths::Exact(path) if !start.is_empty() => {
+                Some(format!("{start}{})$", regex::escape(path.get(end..)?)))
+            }
+            Paths::Prefix(path) if !start.is_empty() => {
+                Some(format!("{start}{}.*)$", regex::escape(path.get(end..)?)))
+            }
+            Paths::Matching(regex) if regex.starts_with('^') && !regex.contains(['|', '$']) => {
+                written.starts_with(regex).then(|| written.to_owned())
+            }
+            // What the expression begins with is within the block.
+            Paths::Prefix(path) => {
+                let literal = written.strip_prefix('^')?.replace("\\.", ".").replace("\\-", "-");
+                let is_plain = !path.contains(['(', '[', '*', '+', '?', '|', '\\', '{']);
+                (is_plain && literal.starts_with(path)).then(|| written.to_owned())
+            }
+            _ => None,
+        }
+    }
+
     fn is_everything(&self) -> bool {
         matches!(self, Paths::Prefix(path) if path == "/")
     }
@@ -69,9 +100,12 @@ pub(super) fn translate(
         return deny(location, &paths, app, draft);
     }
     let patterns = (!paths.is_everything()).then(|| paths.patterns());
-    access::translate(&location.children, patterns, around, app, draft);
+    access::translate(&location.children, (patterns, &paths.regex()), around, app, draft);
     let runs_php = location.first("fastcgi_pass").is_some();
-    for one in &location.children {
+    // What `expires` sets comes first, and `add_header` adds to it.
+    let (expiry, others): (Vec<_>, Vec<_>) =
+        location.children.iter().partition(|one| one.name == "expires");
+    for one in expiry.into_iter().chain(others) {
         match one.name.as_str() {
             "location" => translate(one, server, around, app, draft),
             "try_files" if runs_php => {}
@@ -85,7 +119,18 @@ pub(super) fn translate(
                 proxy_header(one, draft);
             }
             "return" => server::redirect(one, &paths.regex(), app, draft),
-            "rewrite" => server::general(one, Some(""), app, draft),
+            "rewrite" => match paths.rewriting(one.argument(0), one.argument(1)) {
+                Some(pattern) => server::rewrite(one, &pattern, app, draft),
+                None => draft
+                    .omit(one, "it holds in its block: write [[app.NAME.rewrite]] for these paths"),
+            },
+            "auth_request" | "auth_jwt" | "secure_link" => {
+                app.refuse(&paths.regex(), false);
+                draft.omit(
+                    one,
+                    "the paths are refused: write [[app.NAME.access]] with `forward_auth`",
+                );
+            }
             "fastcgi_param" => fastcgi_param(one, app, draft),
             "fastcgi_read_timeout" if runs_php => server::general(one, None, app, draft),
             "client_max_body_size" if paths.is_everything() || runs_php => {
@@ -100,6 +145,7 @@ pub(super) fn translate(
             _ => server::omit_unless_quiet(one, draft),
         }
     }
+    only_files(location, &paths, app);
 }
 
 fn refuses(location: &Directive) -> bool {
@@ -126,17 +172,39 @@ fn deny(location: &Directive, paths: &Paths, app: &mut App, draft: &mut Draft) {
         Paths::Prefix(path) if path.ends_with('/') => app.push("deny", text(path)),
         Paths::Prefix(path) => app.push("deny", text(&format!("{path}**"))),
         Paths::Exact(path) => app.push("deny", text(path)),
-        // An earlier block serves the front controller; here a denied path is denied.
-        Paths::Matching(regex) if matches_front_controller(regex) => draft.omit(
-            location,
-            "THE PATHS ARE OPEN: index.php is among them; write `deny` for the others",
-        ),
+        // An earlier block serves the front controller.
+        Paths::Matching(regex) if matches_front_controller(regex) => app.refuse(regex, true),
         Paths::Matching(regex) => match extensions(regex) {
             Some(all) => all.iter().for_each(|one| app.push("deny", format!("*.{one}"))),
-            None if is_expressible(regex) => app.rewrite(regex, None, Some(403)),
-            None => draft
-                .omit(location, "THE PATHS ARE OPEN: the expression has look-around; write `deny`"),
+            None => {
+                app.refuse(regex, false);
+                if !is_expressible(regex) {
+                    draft.omit(location, "more paths are refused: the expression has look-around");
+                }
+            }
         },
+    }
+}
+
+/// A block of files, without a word on those that do not exist: they are 404, and not pages of the front
+/// controller.
+fn only_files(location: &Directive, paths: &Paths, app: &mut App) {
+    const HANDLERS: [&str; 10] = [
+        "try_files",
+        "fastcgi_pass",
+        "proxy_pass",
+        "return",
+        "rewrite",
+        "root",
+        "alias",
+        "location",
+        "uwsgi_pass",
+        "error_page",
+    ];
+    let is_handled = HANDLERS.iter().any(|name| location.first(name).is_some());
+    let regex = paths.regex();
+    if !is_handled && !paths.is_everything() && is_expressible(&regex) {
+        app.rewrite_when(&regex, None, Some(404), true);
     }
 }
 

@@ -95,7 +95,6 @@ pub(super) fn omit_unless_quiet(directive: &Directive, draft: &mut Draft) {
         "include" => "the file is not there or the name is a pattern: import the file itself",
         "if" => "conditions are not translated: write [[app.NAME.rewrite]] with `when`",
         "error_log" | "slowlog" => "write log.error.path",
-        "auth_request" => "THE PATHS ARE OPEN: write [[app.NAME.access]] with `forward_auth`",
         "limit_conn" | "limit_conn_zone" => "see limits.connections_per_ip",
         "resolver" | "ssl_stapling" | "ssl_stapling_verify" | "ssl_trusted_certificate" => {
             "see `ocsp` of [[listen.tls]]"
@@ -134,7 +133,15 @@ pub(super) fn translate(server: &Directive, around: Surroundings<'_>, draft: &mu
         return draft.omit(server, "another server has the same names: merge the two");
     }
     let Some(root) = root else {
-        return draft.omit(server, "a site without `root` is not an app");
+        return match server.first("return") {
+            Some(one) if server.first("location").is_none() => {
+                let scheme = if server.all("listen").any(is_tls) { "https" } else { "http" };
+                let to = one.arguments.iter().map(|to| to.replace("$scheme", scheme)).collect();
+                redirect(&Directive { arguments: to, ..one.clone() }, "^", &mut app, draft);
+                draft.redirects.push(app);
+            }
+            _ => draft.omit(server, "a site without `root` is not an app"),
+        };
     };
     app.set("root", text(&root));
     app.set("front_controller", "none");
@@ -145,13 +152,18 @@ pub(super) fn translate(server: &Directive, around: Surroundings<'_>, draft: &mu
     }
     let inherited = around.general.iter().filter(|one| server.first(&one.name).is_none());
     let all: Vec<Directive> = inherited.chain(&server.children).cloned().collect();
-    access::translate(&all, None, around, &mut app, draft);
+    access::translate(&all, (None, ""), around, &mut app, draft);
+    if let Some(one) = all.iter().find(|one| one.name == "auth_request") {
+        app.push("deny", "/**");
+        draft.omit(one, "the site is refused: write [[app.NAME.access]] with `forward_auth`");
+    }
     for directive in &server.children {
         match directive.name.as_str() {
             "location" if !directive.argument(0).starts_with('@') => {
                 location::translate(directive, server, around, &mut app, draft);
             }
             "location" | "listen" | "server_name" | "root" => {}
+            "auth_request" => {}
             name if access::is_about_access(name) => {}
             _ => general(directive, None, &mut app, draft),
         }
@@ -187,6 +199,10 @@ fn https_redirect(server: &Directive) -> Option<&Directive> {
     (is_whole && to.starts_with("https://") && to.ends_with("$request_uri")).then_some(redirect)
 }
 
+fn is_tls(listen: &Directive) -> bool {
+    listen.arguments.iter().any(|one| one == "ssl" || one == "quic")
+}
+
 fn listen(server: &Directive, around: Surroundings<'_>, redirects: bool, draft: &mut Draft) {
     let find = |name: &str| {
         let own = server.first(name);
@@ -202,7 +218,7 @@ fn listen(server: &Directive, around: Surroundings<'_>, redirects: bool, draft: 
             other if !other.contains(':') => format!("{other}:80"),
             other => other.to_owned(),
         };
-        let is_tls = listen.arguments.iter().any(|one| one == "ssl" || one == "quic");
+        let is_tls = is_tls(listen);
         if is_tls && certificate.is_none() {
             draft.omit(listen, "there is no certificate for it");
         }
@@ -246,7 +262,14 @@ pub(super) fn general(one: &Directive, path: Option<&str>, app: &mut App, draft:
         ("expires", _) => expires(one, path, app, draft),
         ("error_page", None) => error_page(one, app, draft),
         ("return", None) => redirect(one, "^", app, draft),
-        ("rewrite", _) => rewrite(one, app, draft),
+        ("rewrite", _) => rewrite(one, one.argument(0), app, draft),
+        ("ssl_verify_client", _) if one.argument(0) == "on" => {
+            app.set("require_client_certificate", true);
+            draft.omit(
+                one,
+                "each request is refused until `client_ca` of [[listen]] names the authorities",
+            );
+        }
         ("try_files", None) => location::try_files(one, one, app, draft),
         _ => omit_unless_quiet(one, draft),
     }
@@ -260,7 +283,9 @@ fn add_header(one: &Directive, path: Option<&str>, app: &mut App, draft: &mut Dr
     if value.is_empty() {
         return;
     }
-    app.header(path, "set", name, value);
+    // nginx sends a second line beside that of `expires`; both hold.
+    let action = if name.eq_ignore_ascii_case("cache-control") { "add" } else { "set" };
+    app.header((path, one.argument(2) == "always"), action, name, value);
 }
 
 fn expires(one: &Directive, path: Option<&str>, app: &mut App, draft: &mut Draft) {
@@ -275,7 +300,7 @@ fn expires(one: &Directive, path: Option<&str>, app: &mut App, draft: &mut Draft
     };
     match path {
         None => app.set("static.cache_control", value),
-        Some(_) => app.header(path, "set", "Cache-Control", &value),
+        Some(_) => app.header((path, false), "set", "Cache-Control", &value),
     }
 }
 
@@ -312,8 +337,9 @@ pub(super) fn redirect(one: &Directive, pattern: &str, app: &mut App, draft: &mu
     }
 }
 
-fn rewrite(one: &Directive, app: &mut App, draft: &mut Draft) {
-    let (pattern, to) = (one.argument(0), one.argument(1));
+/// `rewrite`, for the paths that `pattern` matches.
+pub(super) fn rewrite(one: &Directive, pattern: &str, app: &mut App, draft: &mut Draft) {
+    let to = one.argument(1);
     let has_variables =
         to.split('$').skip(1).any(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()));
     if has_variables || !is_expressible(pattern) {

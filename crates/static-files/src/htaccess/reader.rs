@@ -220,12 +220,12 @@ fn compiled(expression: &str) -> Option<Regex> {
     RegexBuilder::new(expression).size_limit(EXPRESSION_MAX_BYTES).build().ok()
 }
 
-/// An expression that matches at least the same: without its look-around, which no expression of ours has.
 fn wider(expression: &str) -> Option<Regex> {
     compiled(expression).or_else(|| compiled(&without_look_around(expression)?))
 }
 
-fn without_look_around(expression: &str) -> Option<String> {
+/// An expression that matches at least the same: without its look-around, which no expression of ours has.
+pub fn without_look_around(expression: &str) -> Option<String> {
     let mut all = expression.to_owned();
     while let Some(start) =
         ["(?!", "(?=", "(?<!", "(?<="].iter().filter_map(|one| all.find(one)).min()
