@@ -55,6 +55,24 @@ fn an_answer_comes_whole_with_its_head() {
     );
 }
 
+/// An application that fetches its visitors' URLs leads them nowhere but to servers.
+#[test]
+fn a_url_reaches_neither_the_entity_store_nor_rate_limits() {
+    let site = serving("[kv]\ndata_dir = \"entities\"\ndurability = \"memory\"\n");
+    let scan = json!({"method": "POST", "body": "\u{3}\0\0\u{1}\0\0\0\0\0\0\0\0\0\0"});
+    for url in [
+        "entities:default",
+        "ENTITIES:default",
+        "rates:mail",
+        "file:///etc/passwd",
+        "ftp://h/",
+        "//h/",
+    ] {
+        let refused = fetch(&site, url, scan.clone());
+        assert_eq!(refused["reason"], "bad_call", "{url}: {refused}");
+    }
+}
+
 /// One app's requests, to however many servers, leave connections for the others.
 #[test]
 fn an_app_has_so_many_requests_under_way_and_then_is_refused() {

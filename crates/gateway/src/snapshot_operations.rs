@@ -25,10 +25,9 @@ impl SnapshotOperations {
 }
 
 impl Operations for SnapshotOperations {
-    fn begin(&self, requester: Requester, payload: &[u8]) {
-        let Ok(Operation { id, call: Call::RetireSnapshot(key), .. }) = Operation::decode(payload)
-        else {
-            return self.others.begin(requester, payload);
+    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
+        let &Operation { id, call: Call::RetireSnapshot(key), .. } = operation else {
+            return self.others.begin(requester, operation);
         };
         let key = String::from_utf8_lossy(key);
         let retired = match &*key {

@@ -45,15 +45,15 @@ impl StreamOperations {
 }
 
 impl Operations for StreamOperations {
-    fn begin(&self, requester: Requester, payload: &[u8]) {
-        let Ok(Operation { id, call: Call::Stream(call), .. }) = Operation::decode(payload) else {
-            return self.others.begin(requester, payload);
+    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
+        let Operation { id, call: Call::Stream(call), .. } = operation else {
+            return self.others.begin(requester, operation);
         };
         let link: Rc<dyn WorkerLink> =
             Rc::new(Link { requester: requester.clone(), generation: self.generation });
-        if let Some(result) = self.server.call(&link, &call) {
+        if let Some(result) = self.server.call(&link, call) {
             // A worker that has ended does not wait for it.
-            let _ = requester.send(&Completion { id, part: Part::Queried(&result) });
+            let _ = requester.send(&Completion { id: *id, part: Part::Queried(&result) });
         }
     }
 

@@ -1,5 +1,4 @@
-//! [`FetchOperations`]: fetches of workers, by HTTP or, under `entities:NAMESPACE`, of the entity
-//! store.
+//! [`FetchOperations`]: fetches of workers by HTTP, and their batches for the entity store.
 //!
 //! One per app and generation; the pool calls it with the operations of workers. Invariants: an
 //! operation is identified by its worker and that worker's number for it; completions are sent to
@@ -12,7 +11,7 @@ use outboard_php_pool::pool::WorkerId;
 use outboard_php_pool::pool::operations::{Operations, PIECE_BYTES, Requester};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{
-    Call, Completion, Failure, FetchCall, FetchedHead, Operation, Part,
+    Call, Completion, EntitiesCall, Failure, FetchCall, FetchedHead, Operation, Part,
 };
 use outboard_upstream::{
     Account, Client, Error, Kind, Request, RequestHeaders, Response, ScopedTask, Url,
@@ -58,12 +57,9 @@ enum Target {
 }
 
 impl Target {
-    fn read(call: &FetchCall<'_>) -> Result<Self, Error> {
-        if let Some(namespace) = call.url.strip_prefix(b"entities:") {
-            let namespace = String::from_utf8_lossy(namespace).into_owned();
-            return Ok(Self::Entities { namespace, batch: Vec::new() });
-        }
-        Ok(Self::Http(Box::new(request(call)?)))
+    fn of_store(call: &EntitiesCall<'_>) -> Self {
+        let namespace = String::from_utf8_lossy(call.namespace).into_owned();
+        Self::Entities { namespace, batch: Vec::new() }
     }
 
     fn body(&mut self) -> &mut Vec<u8> {
@@ -87,9 +83,19 @@ impl FetchOperations {
         Rc::new_cyclic(|me| Self { client, account, entities, owner, open, me: me.clone() })
     }
 
-    fn call(&self, requester: Requester, id: Tag, call: &FetchCall<'_>) {
-        let body_bytes = call.body_bytes as usize;
-        let target = match Target::read(call) {
+    fn fetch(&self, requester: Requester, id: Tag, call: &FetchCall<'_>) {
+        let target = request(call).map(|request| Target::Http(Box::new(request)));
+        self.call(requester, id, target, call.body_bytes as usize);
+    }
+
+    fn call(
+        &self,
+        requester: Requester,
+        id: Tag,
+        target: Result<Target, Error>,
+        body_bytes: usize,
+    ) {
+        let target = match target {
             Ok(_) if body_bytes > BODY_MAX_BYTES => {
                 let message = "the body of the request is larger than 64 MiB";
                 return fail(&requester, id, Failure::BadCall, message);
@@ -169,15 +175,18 @@ impl FetchOperations {
 }
 
 impl Operations for FetchOperations {
-    fn begin(&self, requester: Requester, payload: &[u8]) {
-        // An invalid frame has no id to respond to; the worker's deadline ends its wait.
-        let Ok(Operation { id, call, .. }) = Operation::decode(payload) else { return };
+    fn begin(&self, requester: Requester, &Operation { id, ref call, .. }: &Operation<'_>) {
         match call {
-            Call::Fetch(call) => self.call(requester, id, &call),
+            Call::Fetch(call) => self.fetch(requester, id, call),
+            Call::Entities(call) => {
+                let target = Ok(Target::of_store(call));
+                self.call(requester, id, target, call.batch_bytes as usize);
+            }
             Call::FetchBody(bytes) => self.body(requester.worker(), id, bytes),
             Call::Forget => self.close(requester.worker(), id),
-            // `PurgeOperations`, `Tasks`, `StreamOperations` and the pool handle these.
-            Call::Purge(_)
+            // The operations before these, and the pool, handle them.
+            Call::Rate(_)
+            | Call::Purge(_)
             | Call::RetireSnapshot(_)
             | Call::Task(_)
             | Call::Stream(_)

@@ -97,6 +97,9 @@ function fetch_as(string $url, array $options): \Outboard\FetchResponse
     if ($options['query'] !== []) {
         $url .= (str_contains($url, '?') ? '&' : '?') . http_build_query($options['query']);
     }
+    if (strncasecmp($url, 'http://', 7) !== 0 && strncasecmp($url, 'https://', 8) !== 0) {
+        throw new \Outboard\FetchException('a URL starts with http:// or https://', 'bad_call', $url);
+    }
     $result = fetch(
         $options['method'] ?? ($body === '' && $contentType === null && $options['body'] === null ? 'GET' : 'POST'),
         $url,

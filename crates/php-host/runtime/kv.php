@@ -153,7 +153,7 @@ function kv_write(int $change, int $condition, ?float $ttl, int $by, string $id,
 /** Sends an operation to the gateway, and waits for its response. */
 function kv(string $namespace, string $operation): string
 {
-    $response = fetch('POST', "entities:$namespace", '', $operation, 30000, 30000, 0x7fffffff, 0, 0, 0);
+    $response = entities($namespace, $operation);
     if (count($response) === 2) {
         throw new \Outboard\KVException($response[1], 'failed');
     }

@@ -10,20 +10,20 @@ final class RateLimit
 
     public function take(string|int $key, int $tokens = 1): RateLimitResult
     {
-        return $this->send('TAKE', (string) $key, $tokens);
+        return $this->send((string) $key, $tokens, true);
     }
 
     public function look(string|int $key, int $tokens = 1): RateLimitResult
     {
-        return $this->send('LOOK', (string) $key, $tokens);
+        return $this->send((string) $key, $tokens, false);
     }
 
-    private function send(string $method, string $key, int $tokens): RateLimitResult
+    private function send(string $key, int $tokens, bool $takes): RateLimitResult
     {
         if ($tokens < 1 || $tokens > 0x7fffffff) {
             throw new \ValueError('the number of tokens is at least 1');
         }
-        $response = Engine\fetch($method, "rates:$this->name", $key, '', 5000, 5000, $tokens, 0, 0, 0);
+        $response = Engine\rate($this->name, $key, $tokens, $takes);
         if (count($response) === 2) {
             throw new \RuntimeException($response[1]);
         }

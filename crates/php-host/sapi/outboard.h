@@ -189,6 +189,10 @@ bool outboard_rs_is_finished(void *exchange);
 size_t outboard_rs_read_body(void *exchange, char *buffer, size_t len);
 /* `kinds` has a letter for each text: u(rl), p(refix), t(ag), a(ll). */
 bool outboard_rs_blocking_fetch(void *exchange, const outboard_fetch *fetch, outboard_fetch_result *fetched);
+bool outboard_rs_blocking_entities(void *exchange, outboard_str namespace, outboard_str batch,
+	outboard_fetch_result *fetched);
+bool outboard_rs_blocking_rate(void *exchange, outboard_str limit, outboard_str key, uint32_t tokens, bool takes,
+	outboard_fetch_result *fetched);
 int64_t outboard_rs_purge(void *exchange, void *events, const char *kinds,
 	const outboard_str *texts, size_t count, bool soft);
 /* How many snapshots were retired; negative if the gateway cannot be reached. */
@@ -227,6 +231,10 @@ void outboard_rs_timer_set(void *events, uint64_t id, int64_t delay_us);
 void outboard_rs_count_wait(void *events, int call, int64_t blocked_us);
 uint64_t outboard_rs_fetch(void *events, void *exchange, uint64_t waiter,
 	const outboard_fetch *fetch);
+uint64_t outboard_rs_entities(void *events, void *exchange, uint64_t waiter, outboard_str namespace,
+	outboard_str batch);
+uint64_t outboard_rs_rate(void *events, void *exchange, uint64_t waiter, outboard_str limit, outboard_str key,
+	uint32_t tokens, bool takes);
 uint64_t outboard_rs_task(void *events, void *exchange, uint64_t waiter, outboard_str name,
 	outboard_str data, uint64_t delay_ms, int retries, bool is_awaited);
 bool outboard_rs_fetch_result(void *events, uint64_t operation, outboard_fetch_result *fetched);

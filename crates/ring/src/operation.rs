@@ -34,7 +34,11 @@ pub struct Operation<'a> {
 pub enum Call<'a> {
     /// Begin an HTTP request; `body_bytes` of its body follow in [`Call::FetchBody`].
     Fetch(FetchCall<'a>),
-    /// Bytes of the body of the fetch, or of the task, with this id, in order.
+    /// Carry out a batch in the entity store; its bytes follow in [`Call::FetchBody`].
+    Entities(EntitiesCall<'a>),
+    /// Take tokens of a rate limit, or look at it.
+    Rate(RateCall<'a>),
+    /// Bytes of the body of the fetch, of the batch or of the task with this id, in order.
     FetchBody(&'a [u8]),
     /// The result is not needed any more; no completion follows.
     Forget,
@@ -75,6 +79,28 @@ pub struct FetchCall<'a> {
     pub options: FetchOptions,
 }
 
+/// A batch of operations in a namespace of the entity store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntitiesCall<'a> {
+    /// The namespace.
+    pub namespace: &'a [u8],
+    /// Length of the batch.
+    pub batch_bytes: u32,
+}
+
+/// A rate limit of the configuration, for one key of a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateCall<'a> {
+    /// The name of the limit.
+    pub limit: &'a [u8],
+    /// The key.
+    pub key: &'a [u8],
+    /// The number of tokens.
+    pub tokens: u32,
+    /// Whether they are taken; else it is a look.
+    pub takes: bool,
+}
+
 /// Switches of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchOptions {
@@ -104,6 +130,8 @@ const TASK: u8 = 16;
 const STREAM: u8 = 17;
 const SPAN: u8 = 18;
 const RETIRE_SNAPSHOT: u8 = 19;
+const ENTITIES: u8 = 20;
+const RATE: u8 = 21;
 
 impl<'a> Operation<'a> {
     /// Appends the payload to `out`.
@@ -114,6 +142,18 @@ impl<'a> Operation<'a> {
             Call::Fetch(call) => {
                 out.push(FETCH);
                 call.encode(out);
+            }
+            Call::Entities(call) => {
+                out.push(ENTITIES);
+                out.extend_from_slice(&call.batch_bytes.to_le_bytes());
+                out.extend_from_slice(call.namespace);
+            }
+            Call::Rate(call) => {
+                out.push(RATE);
+                out.extend_from_slice(&call.tokens.to_le_bytes());
+                out.push(call.takes.into());
+                put_text(out, call.limit);
+                out.extend_from_slice(call.key);
             }
             Call::FetchBody(bytes) => {
                 out.push(FETCH_BODY);
@@ -153,6 +193,16 @@ impl<'a> Operation<'a> {
         let span = take_u32(&mut rest)?;
         let call = match take(&mut rest, 1)?[0] {
             FETCH => Call::Fetch(FetchCall::decode(rest)?),
+            ENTITIES => {
+                let batch_bytes = take_u32(&mut rest)?;
+                Call::Entities(EntitiesCall { namespace: rest, batch_bytes })
+            }
+            RATE => {
+                let tokens = take_u32(&mut rest)?;
+                let takes = take(&mut rest, 1)?[0] != 0;
+                let limit = take_text(&mut rest)?;
+                Call::Rate(RateCall { limit, key: rest, tokens, takes })
+            }
             FETCH_BODY => Call::FetchBody(rest),
             FORGET => Call::Forget,
             PURGE => Call::Purge(PurgeCall::decode(rest)?),

@@ -1,9 +1,7 @@
 //! Rate limits by keys of scripts: `Outboard\RateLimit`.
 //!
-//! Precedes an app's other operations, on each thread; the pool passes the operations of workers to it. An
-//! operation is a fetch of `rates:NAME` without a body, whose header lines are the key, whose method says
-//! whether tokens are taken, and whose `max_body_bytes` is their number. Invariants: a script reaches the
-//! limits of its own app only; a key is no longer than [`KEY_MAX_BYTES`].
+//! Precedes an app's other operations, on each thread; the pool passes the operations of workers to it.
+//! Invariants: a script reaches the limits of its own app only; a key is no longer than [`KEY_MAX_BYTES`].
 
 use super::client_key::ClientKey;
 use super::limits::{Limit, RateLimits, Taken};
@@ -12,10 +10,9 @@ use outboard_php_pool::pool::WorkerId;
 use outboard_php_pool::pool::operations::{Operations, Requester};
 use outboard_reactor::spawn;
 use outboard_ring::frame::Tag;
-use outboard_ring::operation::{Call, Completion, FetchCall, FetchedHead, Operation, Part};
+use outboard_ring::operation::{Call, Completion, FetchedHead, Operation, Part, RateCall};
 use std::rc::Rc;
 
-const SCHEME: &[u8] = b"rates:";
 const KEY_MAX_BYTES: usize = 1_024;
 
 /// See the module.
@@ -34,20 +31,20 @@ impl RateOperations {
         Rc::new(Self { limits, others })
     }
 
-    fn call(&self, requester: Requester, id: Tag, name: &[u8], call: &FetchCall<'_>) {
-        let limit = match find(&self.limits, name, call) {
+    fn call(&self, requester: Requester, id: Tag, call: &RateCall<'_>) {
+        let limit = match find(&self.limits, call) {
             Ok(limit) => limit,
             Err((status, why)) => return reply(&requester, id, status, why.as_bytes()),
         };
-        let (client, cost) = (ClientKey::Value(call.headers), call.max_body_bytes);
-        if call.method == b"LOOK" {
+        let (client, cost) = (ClientKey::Value(call.key), call.tokens);
+        if !call.takes {
             return report(&requester, id, limit, &limit.look(&client, cost));
         }
         match limit.take(&client, KeyHash::of(&client), cost) {
             Taken::Known(spending) => report(&requester, id, limit, &spending),
             Taken::Ask(bucket) => {
                 let (limits, name) =
-                    (self.limits.clone(), String::from_utf8_lossy(name).into_owned());
+                    (self.limits.clone(), String::from_utf8_lossy(call.limit).into_owned());
                 spawn(async move {
                     let Some(limit) = limits.of_scripts(&name) else { return };
                     let spending = limit.ask(bucket, cost).await;
@@ -58,20 +55,16 @@ impl RateOperations {
     }
 }
 
-fn find<'l>(
-    limits: &'l RateLimits,
-    name: &[u8],
-    call: &FetchCall<'_>,
-) -> Result<&'l Limit, Mistake> {
-    let name = String::from_utf8_lossy(name);
+fn find<'l>(limits: &'l RateLimits, call: &RateCall<'_>) -> Result<&'l Limit, Mistake> {
+    let name = String::from_utf8_lossy(call.limit);
     let Some(limit) = limits.of_scripts(&name) else {
         let why = format!(
             "the app has no rate limit `{name}`: add [app.NAME.rate_limits.{name}] to the configuration"
         );
         return Err((404, why));
     };
-    let (burst, cost) = (limit.rate().burst(), call.max_body_bytes);
-    if call.headers.is_empty() || call.headers.len() > KEY_MAX_BYTES {
+    let (burst, cost) = (limit.rate().burst(), call.tokens);
+    if call.key.is_empty() || call.key.len() > KEY_MAX_BYTES {
         return Err((400, format!("a key has 1 to {KEY_MAX_BYTES} bytes")));
     }
     if !(1..=burst).contains(&cost) {
@@ -101,13 +94,11 @@ fn reply(requester: &Requester, id: Tag, status: u16, body: &[u8]) {
 }
 
 impl Operations for RateOperations {
-    fn begin(&self, requester: Requester, payload: &[u8]) {
-        if let Ok(Operation { id, call: Call::Fetch(call), .. }) = Operation::decode(payload)
-            && let Some(name) = call.url.strip_prefix(SCHEME)
-        {
-            return self.call(requester, id, name, &call);
+    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
+        match &operation.call {
+            Call::Rate(call) => self.call(requester, operation.id, call),
+            _ => self.others.begin(requester, operation),
         }
-        self.others.begin(requester, payload);
     }
 
     fn forget(&self, worker: WorkerId) {

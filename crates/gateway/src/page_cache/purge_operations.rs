@@ -27,12 +27,13 @@ impl PurgeOperations {
 }
 
 impl Operations for PurgeOperations {
-    fn begin(&self, requester: Requester, payload: &[u8]) {
-        let Ok(Operation { id, call: Call::Purge(call), .. }) = Operation::decode(payload) else {
-            return self.others.begin(requester, payload);
+    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
+        let Operation { id, call: Call::Purge(call), .. } = operation else {
+            return self.others.begin(requester, operation);
         };
+        let id = *id;
         let purge =
-            |cache: &Rc<PageCache>| cache.purge_with_successors(&selectors(&call), call.is_soft);
+            |cache: &Rc<PageCache>| cache.purge_with_successors(&selectors(call), call.is_soft);
         let purged = self.cache.as_ref().map_or(0, purge);
         let part = Part::Purged(u32::try_from(purged).unwrap_or(u32::MAX));
         let completion = Completion { id, part };

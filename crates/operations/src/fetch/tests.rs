@@ -281,6 +281,27 @@ fn a_dead_worker_leaves_no_calls() {
     });
 }
 
+#[test]
+fn a_url_is_http_or_https_and_nothing_else() {
+    in_loop(async {
+        let mut site = Fixture::new();
+        for url in
+            ["entities:default", "rates:mail", "file:///etc/passwd", "unix:/x", "//h/", "ftp://h/"]
+        {
+            site.request(ID, fetch(url, 0));
+            let Received::Failed(Failure::BadCall, _) = site.receive(ID).await else {
+                panic!("{url}")
+            };
+        }
+        site.wait_until_idle().await;
+    });
+}
+
+fn entities<'a>(namespace: &'a str, batch: &[u8]) -> Call<'a> {
+    let batch_bytes = batch.len() as u32;
+    Call::Entities(EntitiesCall { namespace: namespace.as_bytes(), batch_bytes })
+}
+
 /// A read of one record.
 fn read_of(id: &str) -> Vec<u8> {
     let count = [&[1][..], &1_u32.to_le_bytes(), &(id.len() as u32).to_le_bytes()].concat();
@@ -292,14 +313,14 @@ fn a_batch_of_the_entity_store_is_executed() {
     in_loop(async {
         let mut site = Fixture::new();
         let batch = read_of("none");
-        site.request(ID, fetch("entities:default", batch.len() as u32));
+        site.request(ID, entities("default", &batch));
         site.request(ID, Call::FetchBody(&batch));
         assert_eq!(site.receive(ID).await, Received::Whole(200, vec![255; 4]));
-        site.request(ID, fetch("entities:other", batch.len() as u32));
+        site.request(ID, entities("other", &batch));
         site.request(ID, Call::FetchBody(&batch));
         let Received::Whole(404, _) = site.receive(ID).await else { panic!("no such namespace") };
         // A batch without a body is invalid.
-        site.request(ID, fetch("entities:default", 0));
+        site.request(ID, entities("default", b""));
         let Received::Whole(400, _) = site.receive(ID).await else { panic!("no batch") };
         site.wait_until_idle().await;
     });

@@ -256,6 +256,21 @@ static void await_result(zval *target, uint64_t operation)
 	outboard_rs_fetch_free(outboard_events, operation);
 }
 
+/* Classic mode has no other coroutine to run meanwhile. */
+static bool is_classic(void)
+{
+	return !outboard_events && SG(server_context);
+}
+
+static void return_blocking(zval *return_value, bool has_responded, const outboard_fetch_result *fetched)
+{
+	if (has_responded) {
+		set_result(return_value, fetched);
+	} else {
+		zend_throw_exception(spl_ce_RuntimeException, "the gateway does not respond", 0);
+	}
+}
+
 PHP_FUNCTION(outboard_engine_fetch)
 {
 	zval *method, *url, *headers, *body;
@@ -286,21 +301,53 @@ PHP_FUNCTION(outboard_engine_fetch)
 		.decompress = (switches & 2) != 0,
 		.http2 = (switches & 4) != 0,
 	};
-	if (!outboard_events && SG(server_context)) {
-		/* Classic mode has no other coroutine to run meanwhile. */
+	if (is_classic()) {
 		outboard_fetch_result fetched;
-		if (outboard_rs_blocking_fetch(SG(server_context), &fetch, &fetched)) {
-			set_result(return_value, &fetched);
-		} else {
-			zend_throw_exception(spl_ce_RuntimeException, "the gateway does not respond", 0);
-		}
-		return;
+		return_blocking(return_value, outboard_rs_blocking_fetch(SG(server_context), &fetch, &fetched), &fetched);
+	} else if (!throw_if_unavailable()) {
+		await_result(return_value,
+			outboard_rs_fetch(outboard_events, SG(server_context), outboard_waiter(), &fetch));
 	}
-	if (throw_if_unavailable()) {
-		return;
+}
+
+/* A batch for a namespace of the entity store. */
+PHP_FUNCTION(outboard_engine_entities)
+{
+	zval *namespace, *batch;
+	ZEND_PARSE_PARAMETERS_START(2, 2)
+		Z_PARAM_ZVAL(namespace)
+		Z_PARAM_ZVAL(batch)
+	ZEND_PARSE_PARAMETERS_END();
+	if (is_classic()) {
+		outboard_fetch_result fetched;
+		return_blocking(return_value, outboard_rs_blocking_entities(SG(server_context), string_of(namespace),
+			string_of(batch), &fetched), &fetched);
+	} else if (!throw_if_unavailable()) {
+		await_result(return_value, outboard_rs_entities(outboard_events, SG(server_context), outboard_waiter(),
+			string_of(namespace), string_of(batch)));
 	}
-	await_result(return_value,
-		outboard_rs_fetch(outboard_events, SG(server_context), outboard_waiter(), &fetch));
+}
+
+/* Tokens of a rate limit for a key. */
+PHP_FUNCTION(outboard_engine_rate)
+{
+	zval *limit, *key;
+	zend_long tokens;
+	bool takes;
+	ZEND_PARSE_PARAMETERS_START(4, 4)
+		Z_PARAM_ZVAL(limit)
+		Z_PARAM_ZVAL(key)
+		Z_PARAM_LONG(tokens)
+		Z_PARAM_BOOL(takes)
+	ZEND_PARSE_PARAMETERS_END();
+	if (is_classic()) {
+		outboard_fetch_result fetched;
+		return_blocking(return_value, outboard_rs_blocking_rate(SG(server_context), string_of(limit),
+			string_of(key), (uint32_t) tokens, takes, &fetched), &fetched);
+	} else if (!throw_if_unavailable()) {
+		await_result(return_value, outboard_rs_rate(outboard_events, SG(server_context), outboard_waiter(),
+			string_of(limit), string_of(key), (uint32_t) tokens, takes));
+	}
 }
 
 PHP_FUNCTION(outboard_engine_task)
@@ -315,14 +362,10 @@ PHP_FUNCTION(outboard_engine_task)
 		Z_PARAM_LONG(retries)
 		Z_PARAM_BOOL(is_awaited)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!outboard_events && !is_awaited && SG(server_context)) {
+	if (!is_awaited && is_classic()) {
 		outboard_fetch_result fetched;
-		if (outboard_rs_blocking_dispatch(SG(server_context), string_of(name), string_of(data),
-			(uint64_t) delay_ms, (int) retries, &fetched)) {
-			set_result(return_value, &fetched);
-		} else {
-			zend_throw_exception(spl_ce_RuntimeException, "the gateway does not respond", 0);
-		}
+		return_blocking(return_value, outboard_rs_blocking_dispatch(SG(server_context), string_of(name),
+			string_of(data), (uint64_t) delay_ms, (int) retries, &fetched), &fetched);
 	} else if (!throw_if_unavailable()) {
 		await_result(return_value, outboard_rs_task(outboard_events, SG(server_context), outboard_waiter(),
 			string_of(name), string_of(data), (uint64_t) delay_ms, (int) retries, is_awaited));
@@ -345,6 +388,8 @@ const zend_function_entry outboard_engine_functions[] = {
 	ENGINE(defer)
 	ENGINE(log)
 	ENGINE(fetch)
+	ENGINE(entities)
+	ENGINE(rate)
 	ENGINE(task)
 	PHP_FE_END
 };

@@ -21,7 +21,7 @@ typedef enum {
 	/* The statement is in the object, if anywhere. */
 	EXECUTE,
 	LOCK,
-	/* An operation of the entity store (runtime/kv.php), unless it is a fetch, which the gateway traces. */
+	/* A batch for the entity store (runtime/kv.php). */
 	ENTITIES,
 } kind;
 
@@ -67,7 +67,7 @@ typedef struct {
 	CALL(sqlite3_query_single, "sqlite3", "querysingle", QUERY, SQLITE) \
 	CALL(sqlite3_exec, "sqlite3", "exec", QUERY, SQLITE) \
 	CALL(sqlite3_stmt_execute, "sqlite3stmt", "execute", EXECUTE, SQLITE) \
-	CALL(entities, NULL, "outboard\\engine\\fetch", ENTITIES, OUTBOARD) \
+	CALL(entities, NULL, "outboard\\engine\\entities", ENTITIES, OUTBOARD) \
 	CALL(session_start, NULL, "session_start", LOCK, NO_DATABASE) \
 	CALL(flock, NULL, "flock", LOCK, NO_DATABASE) \
 	CALL(sem_acquire, NULL, "sem_acquire", LOCK, NO_DATABASE)
@@ -140,17 +140,11 @@ static const zend_string *string_argument(zend_execute_data *execute_data, uint3
 	return Z_TYPE_P(argument) == IS_STRING ? Z_STR_P(argument) : NULL;
 }
 
-static bool is_of_entities(zend_execute_data *execute_data)
-{
-	const zend_string *url = string_argument(execute_data, 2);
-	return url && zend_string_starts_with_literal(url, "entities:");
-}
-
 /* By the first byte of the batch (the gateway's entities/batch.rs). */
 static const char *entities_operation(zend_execute_data *execute_data)
 {
 	static const char *const names[] = {"ENTITIES", "READ", "WRITE", "SCAN"};
-	const zend_string *batch = string_argument(execute_data, 4);
+	const zend_string *batch = string_argument(execute_data, 2);
 	const unsigned char kind = batch ? (unsigned char) ZSTR_VAL(batch)[0] : 0;
 	return names[kind < 4 ? kind : 0];
 }
@@ -238,7 +232,7 @@ static void report(const call *one, const outboard_span *span, zend_execute_data
 static void run(const call *one, INTERNAL_FUNCTION_PARAMETERS)
 {
 	outboard_span span;
-	const bool is_traced = (one->kind != ENTITIES || is_of_entities(execute_data)) && outboard_span_begin(&span);
+	const bool is_traced = outboard_span_begin(&span);
 	if (EXPECTED(!is_traced)) {
 		one->next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;

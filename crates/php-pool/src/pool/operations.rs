@@ -31,8 +31,8 @@ const HEAD_MAX_BYTES: usize = 32 * 1024;
 
 /// Carries out the operations of workers.
 pub trait Operations: fmt::Debug {
-    /// Begins an operation; `payload` is an [`Operation`]. It may be malformed, and its id in use.
-    fn begin(&self, requester: Requester, payload: &[u8]);
+    /// Begins an operation, whose id may be in use.
+    fn begin(&self, requester: Requester, operation: &Operation<'_>);
 
     /// Forgets the operations of a worker that has exited.
     fn forget(&self, worker: WorkerId);
@@ -202,10 +202,9 @@ fn encode(completion: &Completion<'_>, payload: &mut Vec<u8>) {
 pub(crate) struct NoOperations;
 
 impl Operations for NoOperations {
-    fn begin(&self, requester: Requester, payload: &[u8]) {
-        let Ok(Operation { id, call: Call::Fetch(_), .. }) = Operation::decode(payload) else {
-            return;
-        };
+    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
+        let (Call::Fetch(_) | Call::Entities(_) | Call::Rate(_)) = operation.call else { return };
+        let id = operation.id;
         let message = "operations are not available to this app";
         let part = Part::Failed { failure: Failure::Busy, message };
         // A worker that has exited does not wait for it.
@@ -252,7 +251,9 @@ impl Pool {
                 break;
             };
             let id = requester.worker;
-            if contain(|| operations.begin(requester, &payload)).is_err()
+            // A malformed one has no id to respond to; the worker's deadline ends its wait.
+            let Ok(operation) = Operation::decode(&payload) else { continue };
+            if contain(|| operations.begin(requester, &operation)).is_err()
                 && let Some(worker) = self.members.borrow_mut().find(id)
             {
                 self.kill_for_protocol_error(worker, PANICKED);

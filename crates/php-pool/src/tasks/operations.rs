@@ -25,19 +25,17 @@ pub fn operations(others: Rc<dyn Operations>, tasks: Option<Rc<Tasks>>) -> Rc<dy
 }
 
 impl Operations for Tasks {
-    fn begin(&self, requester: Requester, payload: &[u8]) {
-        let is_task = match Operation::decode(payload) {
-            Ok(Operation { id, call: Call::Task(call), .. }) => {
-                self.receive_call(requester.clone(), id, &call);
+    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
+        let is_task = match &operation.call {
+            Call::Task(call) => {
+                self.receive_call(requester.clone(), operation.id, call);
                 true
             }
-            Ok(Operation { id, call: Call::FetchBody(bytes), .. }) => {
-                self.receive_data(requester.worker(), id, bytes)
-            }
+            Call::FetchBody(bytes) => self.receive_data(requester.worker(), operation.id, bytes),
             _ => false,
         };
         if !is_task && let Some(others) = &*self.others.borrow() {
-            others.begin(requester, payload);
+            others.begin(requester, operation);
         }
     }
 
@@ -62,12 +60,12 @@ impl Operations for Tasks {
 struct NoTasks(Rc<dyn Operations>);
 
 impl Operations for NoTasks {
-    fn begin(&self, requester: Requester, payload: &[u8]) {
-        if let Ok(Operation { id, call: Call::Task(_), .. }) = Operation::decode(payload) {
+    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
+        if let Call::Task(_) = operation.call {
             let message = "the app has no task workers: set workers in its [tasks]";
-            return fail(&requester, id, Failure::Busy, message);
+            return fail(&requester, operation.id, Failure::Busy, message);
         }
-        self.0.begin(requester, payload);
+        self.0.begin(requester, operation);
     }
 
     fn forget(&self, worker: WorkerId) {

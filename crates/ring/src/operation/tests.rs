@@ -55,6 +55,16 @@ fn operations_come_back_as_they_were() {
             span: u32::MAX,
             call: Call::Purge(PurgeCall { is_soft: false, selected: vec![Selected::All] }),
         },
+        Operation {
+            id,
+            span: 1,
+            call: Call::Entities(EntitiesCall { namespace: b"kv", batch_bytes: 9 }),
+        },
+        Operation {
+            id,
+            span: 0,
+            call: Call::Rate(RateCall { limit: b"mail", key: b"a\n\0", tokens: 3, takes: true }),
+        },
         Operation { id, span: 0, call: Call::Task(task(None)) },
         Operation { id, span: 0, call: Call::Task(task(Some(0))) },
     ] {

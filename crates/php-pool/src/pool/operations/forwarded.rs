@@ -59,10 +59,14 @@ impl ForwardedOperations {
     /// Whether the lead carries it out.
     fn is_forwarded(&self, worker: WorkerId, operation: &Operation<'_>) -> bool {
         match operation.call {
-            Call::Task(_) => true,
-            Call::Fetch(call) => call.url.starts_with(b"entities:"),
+            Call::Task(_) | Call::Entities(_) => true,
             Call::FetchBody(_) | Call::Forget => self.is_open(worker, operation.id),
-            Call::Purge(_) | Call::RetireSnapshot(_) | Call::Stream(_) | Call::Span(_) => false,
+            Call::Fetch(_)
+            | Call::Rate(_)
+            | Call::Purge(_)
+            | Call::RetireSnapshot(_)
+            | Call::Stream(_)
+            | Call::Span(_) => false,
         }
     }
 
@@ -72,11 +76,10 @@ impl ForwardedOperations {
 }
 
 impl Operations for ForwardedOperations {
-    fn begin(&self, requester: Requester, payload: &[u8]) {
-        let Ok(operation) = Operation::decode(payload) else { return };
+    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
         let (worker, id) = (requester.worker, operation.id);
-        if !self.is_forwarded(worker, &operation) {
-            return self.others.begin(requester, payload);
+        if !self.is_forwarded(worker, operation) {
+            return self.others.begin(requester, operation);
         }
         let mut open = self.open.borrow_mut();
         match operation.call {
@@ -84,7 +87,8 @@ impl Operations for ForwardedOperations {
             _ => open.entry(worker).or_default().insert(id),
         };
         drop(open);
-        let (by, request, payload) = (self.shard.index(), requester.request, payload.to_vec());
+        let (by, request, mut payload) = (self.shard.index(), requester.request, Vec::new());
+        operation.encode(&mut payload);
         let bytes = payload.len();
         let trace = requester.context;
         let message = Message::Operation { by, worker, request, trace, payload };
@@ -185,13 +189,14 @@ impl Pool {
         let requester =
             Requester { way: Way::Remote(remote), worker, request, memory, trace: None, context };
         let operations = self.operations.borrow().clone();
-        if contain(|| operations.begin(requester.clone(), payload)).is_err() {
+        // As in `begin_operations`.
+        let Ok(operation) = Operation::decode(payload) else { return };
+        if contain(|| operations.begin(requester.clone(), &operation)).is_err() {
             self.log(Level::Error, "an operation of a worker made the gateway panic");
-            if let Ok(Operation { id, .. }) = Operation::decode(payload) {
-                let (failure, message) = (Failure::Busy, "the operation made the gateway panic");
-                // A worker that has exited does not wait for it.
-                let _ = requester.send(&Completion { id, part: Part::Failed { failure, message } });
-            }
+            let (failure, message) = (Failure::Busy, "the operation made the gateway panic");
+            let part = Part::Failed { failure, message };
+            // A worker that has exited does not wait for it.
+            let _ = requester.send(&Completion { id: operation.id, part });
         }
     }
 

@@ -6,7 +6,7 @@ use crate::pool::operations::{ForwardedOperations, Gone, Operations};
 use outboard_buffer::Memory;
 use outboard_reactor::{spawn, yield_now};
 use outboard_ring::operation::{
-    Call, Completion, Failure, FetchCall, FetchOptions, FetchedHead, Part,
+    Call, Completion, EntitiesCall, Failure, FetchCall, FetchOptions, FetchedHead, Operation, Part,
 };
 use outboard_ring::task::TaskCall;
 use std::task::Poll;
@@ -17,6 +17,10 @@ const TASK_CALL: TaskCall<'static> =
 const TASK: Call<'static> = Call::Task(TASK_CALL);
 const HEAD: FetchedHead<'static> =
     FetchedHead { status: 200, http_version: 1, url: b"", headers: b"" };
+
+fn entities() -> Call<'static> {
+    Call::Entities(EntitiesCall { namespace: b"kv", batch_bytes: 2 })
+}
 
 fn fetch(url: &[u8]) -> Call<'_> {
     let options = FetchOptions { verify: true, decompress: true, http2: true };
@@ -52,7 +56,7 @@ impl Recorder {
 }
 
 impl Operations for Recorder {
-    fn begin(&self, requester: Requester, _: &[u8]) {
+    fn begin(&self, requester: Requester, _: &Operation<'_>) {
         self.requesters.borrow_mut().push(requester);
     }
 
@@ -136,7 +140,7 @@ fn tasks_and_records_are_the_leads_and_all_else_is_not() {
     in_loop(async {
         for (call, is_forwarded) in [
             (TASK, true),
-            (fetch(b"entities:kv"), true),
+            (entities(), true),
             (fetch(b"http://127.0.0.1/"), false),
             (Call::Forget, false),
             (Call::FetchBody(b"x"), false),
@@ -167,7 +171,7 @@ fn a_completion_reaches_the_worker_which_can_be_lent_then() {
 fn more_of_an_operation_goes_to_the_lead_until_it_is_complete() {
     in_loop(async {
         let mut site = Site::new();
-        let requester = site.requester(fetch(b"entities:kv")).await;
+        let requester = site.requester(entities()).await;
         site.request(Call::FetchBody(b"x"));
         site.threads.settle().await;
         assert_eq!((site.lead.count(), site.local.count()), (2, 0));
@@ -183,7 +187,7 @@ fn more_of_an_operation_goes_to_the_lead_until_it_is_complete() {
 fn an_operation_that_the_worker_forgets_is_open_no_more() {
     in_loop(async {
         let mut site = Site::new();
-        let requester = site.requester(fetch(b"entities:kv")).await;
+        let requester = site.requester(entities()).await;
         site.request(Call::Forget);
         site.threads.settle().await;
         assert_eq!(site.lead.count(), 2, "the lead ends it");
@@ -201,7 +205,7 @@ fn an_operation_that_the_worker_forgets_is_open_no_more() {
 fn a_long_response_waits_for_the_worker_to_read() {
     in_loop(async {
         let mut site = Site::new();
-        let requester = site.requester(fetch(b"entities:kv")).await;
+        let requester = site.requester(entities()).await;
         let body: Vec<u8> = (0..3_000_000_u32).map(|at| at as u8).collect();
         let (expected, is_sent) = (body.clone(), Rc::new(Cell::new(false)));
         let sent = is_sent.clone();
@@ -297,7 +301,7 @@ fn an_operation_that_panics_on_the_lead_affects_no_other() {
     #[derive(Debug)]
     struct Panics;
     impl Operations for Panics {
-        fn begin(&self, _: Requester, _: &[u8]) {
+        fn begin(&self, _: Requester, _: &Operation<'_>) {
             panic!("as a defect would");
         }
         fn forget(&self, _: WorkerId) {}

@@ -1,10 +1,12 @@
 //! Workers that stay at home, or go there, and what remains of those that leave.
 
+use super::operations::forget;
 use super::threads::Threads;
 use super::*;
 use crate::pool::operations::Operations;
 use crate::pool::recycling::Replacement;
 use outboard_reactor::now_ms;
+use outboard_ring::operation::Operation;
 
 #[test]
 fn a_worker_whose_fork_is_not_reported_yet_stays_at_home() {
@@ -22,7 +24,7 @@ fn a_worker_with_operations_is_not_lent() {
     #[derive(Debug, Default)]
     struct Busy(RefCell<Vec<Requester>>, Cell<bool>);
     impl Operations for Busy {
-        fn begin(&self, requester: Requester, _: &[u8]) {
+        fn begin(&self, requester: Requester, _: &Operation<'_>) {
             self.0.borrow_mut().push(requester);
             self.1.set(true);
         }
@@ -42,7 +44,7 @@ fn a_worker_with_operations_is_not_lent() {
         let second = submit(&threads.pools[1]);
         threads.settle().await;
         // It is not begun when the request ends.
-        worker.send(FrameKind::Operation, Tag::default(), b"any");
+        worker.send(FrameKind::Operation, Tag::default(), &forget());
         worker.respond(tag, b"x");
         threads.settle().await;
         assert_eq!((end_of(&first), threads.holders(1)), (COMPLETE, vec![0]));
@@ -63,7 +65,7 @@ fn the_operations_of_a_worker_that_is_lent_are_forgotten() {
     #[derive(Debug, Default)]
     struct Forgotten(RefCell<Vec<u64>>);
     impl Operations for Forgotten {
-        fn begin(&self, _: Requester, _: &[u8]) {}
+        fn begin(&self, _: Requester, _: &Operation<'_>) {}
         fn forget(&self, worker: WorkerId) {
             self.0.borrow_mut().push(worker.number);
         }

@@ -12,13 +12,21 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;
 
+/// The payload of an operation.
+pub(super) fn forget() -> Vec<u8> {
+    let mut payload = Vec::new();
+    let id = Tag { slot: 9, generation: 9 };
+    Operation { id, span: 0, call: Call::Forget }.encode(&mut payload);
+    payload
+}
+
 #[test]
 fn completions_reach_their_requester_in_order_and_no_successor() {
     #[derive(Debug, Default)]
     struct Stored(RefCell<Vec<Requester>>);
     impl Operations for Stored {
-        fn begin(&self, requester: Requester, payload: &[u8]) {
-            assert!(matches!(Operation::decode(payload).unwrap().call, Call::Forget));
+        fn begin(&self, requester: Requester, operation: &Operation<'_>) {
+            assert!(matches!(operation.call, Call::Forget));
             self.0.borrow_mut().push(requester);
         }
         fn forget(&self, worker: WorkerId) {
@@ -129,7 +137,7 @@ fn an_operation_that_panics_kills_only_its_worker() {
     #[derive(Debug)]
     struct Panics;
     impl Operations for Panics {
-        fn begin(&self, _: Requester, _: &[u8]) {
+        fn begin(&self, _: Requester, _: &Operation<'_>) {
             panic!("as a defect would");
         }
         fn forget(&self, _: WorkerId) {}
@@ -144,7 +152,7 @@ fn an_operation_that_panics_kills_only_its_worker() {
         let (mut worker, mut other) = (StandIn::join(&pool, 1), StandIn::join(&pool, 2));
         let exchanges = [submit(&pool), submit(&pool)];
         let (its_own, of_the_other) = (worker.start_next(), other.start_next());
-        worker.send(FrameKind::Operation, its_own, b"anything");
+        worker.send(FrameKind::Operation, its_own, &forget());
         poll(&pool);
         other.respond(of_the_other, b"well");
         poll(&pool);
@@ -165,7 +173,7 @@ struct Recorder {
 }
 
 impl Operations for Recorder {
-    fn begin(&self, requester: Requester, _: &[u8]) {
+    fn begin(&self, requester: Requester, _: &Operation<'_>) {
         self.requesters.borrow_mut().push(requester);
         self.calls.borrow_mut().push("begin");
     }
@@ -185,7 +193,7 @@ fn with_requester() -> (Rc<Pool>, StandIn, Rc<Recorder>, Requester) {
     pool.set_memory(Memory::new(1 << 30).of_app("site").operations);
     pool.set_operations(recorder.clone());
     let mut worker = StandIn::join(&pool, 1);
-    worker.send(FrameKind::Operation, Tag::default(), b"any");
+    worker.send(FrameKind::Operation, Tag::default(), &forget());
     poll(&pool);
     let requester = recorder.requesters.borrow()[0].clone();
     (pool, worker, recorder, requester)
@@ -197,7 +205,7 @@ const ID: Tag = Tag { slot: 3, generation: 4 };
 fn operations_are_begun_before_their_worker_is_forgotten() {
     in_loop(async {
         let (pool, mut worker, recorder, _) = with_requester();
-        worker.send(FrameKind::Operation, Tag::default(), b"the last");
+        worker.send(FrameKind::Operation, Tag::default(), &forget());
         reap(&pool, 1);
         assert_eq!(*recorder.calls.borrow(), ["begin"]);
         poll(&pool);
@@ -213,7 +221,7 @@ fn a_worker_that_does_not_read_completions_cannot_request_more() {
         while requester.memory().held_bytes() <= 1 << 20 {
             requester.send(&Completion { id: ID, part: Part::Body(&piece) }).unwrap();
         }
-        worker.send(FrameKind::Operation, Tag::default(), b"another");
+        worker.send(FrameKind::Operation, Tag::default(), &forget());
         poll(&pool);
         assert_eq!(recorder.calls.borrow().len(), 1, "its ring is not read");
         assert_eq!(pool.prepare_sleep(), u64::MAX, "nor does it keep the gateway awake");
