@@ -72,6 +72,22 @@ mod a_rewound_worker {
     }
 
     #[test]
+    fn a_worker_with_little_memory_handles_requests() {
+        for limit in ["2M", "4M", "6M", "8M", "12M", "-1"] {
+            let mut app = ScriptWorker::with(
+                "Outboard\\serve(fn () => ini_get('memory_limit'));",
+                |settings| {
+                    settings.worker.as_mut().unwrap().isolation = Isolation::Rewind;
+                    settings.ini.insert("memory_limit".into(), limit.into());
+                },
+            );
+            for _ in 0..3 {
+                assert_eq!(output(&mut app, "a"), limit);
+            }
+        }
+    }
+
+    #[test]
     fn after_the_snapshot_the_script_is_an_ordinary_one() {
         let mut app = rewinding(
             "$booted = 'booted'; Outboard\\snapshot();

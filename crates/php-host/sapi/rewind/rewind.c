@@ -98,20 +98,21 @@ static void reserve_heap(void)
 }
 
 /*
- * Has the engine's allocator keep free chunks: all but one page of each is allocated and freed. The engine
- * unmaps a chunk that is wholly free.
+ * Has the engine's allocator keep free chunks, as far as they leave half of memory_limit: all but one page of each is
+ * allocated and freed. The engine unmaps a chunk that is wholly free.
  */
 static void reserve_chunks(void)
 {
 	void *most[CHUNKS];
-	for (int i = 0; i < CHUNKS; i++) {
-		most[i] = emalloc(CHUNK_BYTES - 2 * PAGE_BYTES);
+	int count = 0;
+	while (count < CHUNKS && zend_memory_usage(true) + CHUNK_BYTES <= (size_t) PG(memory_limit) / 2) {
+		most[count++] = emalloc(CHUNK_BYTES - 2 * PAGE_BYTES);
 	}
-	for (int i = 0; i < CHUNKS; i++) {
+	for (int i = 0; i < count; i++) {
 		emalloc(PAGE_BYTES);
 	}
-	for (int i = 0; i < CHUNKS; i++) {
-		efree(most[i]);
+	while (count > 0) {
+		efree(most[--count]);
 	}
 }
 
