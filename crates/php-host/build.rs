@@ -331,6 +331,7 @@ const EXPORTED: &[&str] = &[
     "PQfinish",
     "PQbackendPID",
     "PQconsumeInput",
+    "PQgetResult",
     "PQexec",
     "PQprepare",
     "PQexecParams",

@@ -180,18 +180,70 @@ fn a_session_that_cannot_be_set_up_again_is_refused_with_its_place() {
     }
 }
 
+/// What one request runs, in as many spellings as a server has for each kind of state.
+const HOSTILE: &str = r#"
+    SET ROLE reader; set/**/role/**/reader; /*!50000 SET ROLE reader */; /*M! SET ROLE reader */; CALL one.become();
+    EXECUTE IMMEDIATE CONCAT('SET RO', 'LE reader'); BEGIN NOT ATOMIC SET ROLE reader| END; SET @q = CONCAT('SET ROLE ', 'reader');
+    PREPARE p FROM @q; EXECUTE p; SELECT one.counted(); SET profiling = 1; SELECT 'SECRET'; CALL one.profiled();
+    SET SESSION profiling_history_size = 100; SET rand_seed1 = 1, rand_seed2 = 1; SET @a = 1; SELECT 2 INTO @b; SELECT @c := 3;
+    CREATE TEMPORARY TABLE one.temporary (a INT); CREATE TEMPORARY TABLE one.things (b INT); CREATE TEMPORARY SEQUENCE one.numbers;
+    SELECT GET_LOCK('ours', 0); LOCK TABLES one.things READ; UNLOCK TABLES; FLUSH TABLES one.things WITH READ LOCK; UNLOCK TABLES;
+    HANDLER one.things OPEN AS h; BEGIN; INSERT INTO one.things VALUES (); SAVEPOINT s; SELECT NEXT VALUE FOR one.sequence;
+    SELECT LAST_INSERT_ID(77); SET insert_id = 9; SET timestamp = 5; SET pseudo_thread_id = 12; SET NAMES latin1; SET CHARACTER SET latin1;
+    SET collation_connection = 'latin1_bin'; SET character_set_results = NULL; USE two; EXECUTE IMMEDIATE 'SET time_zone = "+09:00"';
+    SET sql_mode = 'ORACLE'; SET sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'; SET autocommit = 0; SET foreign_key_checks = 0;
+    SET unique_checks = 0; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; SET SESSION TRANSACTION READ ONLY; SET tx_isolation = 'SERIALIZABLE';
+    SET lc_time_names = 'de_DE'; SET lc_messages = 'de_DE'; SET div_precision_increment = 9; SET group_concat_max_len = 4; SET max_sort_length = 8;
+    SET default_storage_engine = MEMORY; SET max_join_size = 3; SET sql_safe_updates = 1; SET sql_big_selects = 0; SET old_mode = '';
+    SET last_insert_id = 8; SET sql_warnings = 1; SET sql_notes = 0; SET max_statement_time = 30; SET wait_timeout = 99; SET optimizer_switch = 'index_merge=off';
+    SET session_track_system_variables = '*'; SET @@SESSION.max_recursive_iterations = 2; SIGNAL SQLSTATE '01000' SET MESSAGE_TEXT = 'SECRET'; SELECT 1/0; no such statement;
+    SELECT SQL_CALC_FOUND_ROWS 1 UNION SELECT 2 LIMIT 1; XA START 'x'; XA END 'x'; SET STATEMENT max_statement_time = 9 FOR SELECT 1"#;
+
+/// Every variable, and what no variable tells.
+const PROBE: &str = r#"$values = [];
+    foreach (rows("SELECT VARIABLE_NAME, VARIABLE_VALUE FROM information_schema.SESSION_VARIABLES
+        WHERE VARIABLE_NAME NOT IN ('TIMESTAMP', 'PSEUDO_THREAD_ID', 'RAND_SEED1', 'RAND_SEED2')") as [$name, $value]) { $values[$name] = $value; }
+    foreach (['CURRENT_ROLE()', 'CURRENT_USER()', 'DATABASE()', 'FOUND_ROWS()', 'ROW_COUNT()', 'LAST_INSERT_ID()', '@a', '@b', '@c', '@q',
+        'IS_USED_LOCK("ours")', 'LASTVAL(one.sequence)', 'CONNECTION_ID() = @@pseudo_thread_id', 'ABS(@@timestamp - UNIX_TIMESTAMP(SYSDATE())) < 5', '@@in_transaction',
+        '@@warning_count', '@@error_count', 'RAND() < 0.0000001', "COLLATION('a')",
+        '(SELECT COUNT(*) FROM information_schema.user_variables)', '(SELECT COUNT(*) FROM information_schema.PROFILING)'] as $value) { $values[$value] = rows("SELECT $value"); }
+    foreach (['SELECT 1 FROM one.temporary', 'SHOW PROFILES', 'SHOW WARNINGS', 'HANDLER h READ FIRST', 'EXECUTE p',
+        'SELECT LASTVAL(one.numbers)', "SHOW OPEN TABLES WHERE In_use > 0", 'XA RECOVER'] as $query) { $values[$query] = rows($query); }"#;
+
 #[test]
-fn a_role_that_a_request_has_taken_ends_with_its_connection() {
-    MARIADB.run("CREATE ROLE reader; GRANT reader TO e2e@localhost;");
+fn no_statement_of_a_request_is_noticed_by_the_next() {
+    MARIADB.run(
+        "CREATE ROLE reader; GRANT reader TO e2e@localhost; CREATE SEQUENCE one.sequence; CREATE TABLE one.things (a INT);
+         CREATE PROCEDURE one.become() SQL SECURITY INVOKER SET ROLE reader; CREATE PROCEDURE one.profiled() SET profiling = 1;
+         CREATE FUNCTION one.counted() RETURNS INT RETURN @counted := 1;",
+    );
+    let statements: Vec<&str> = HOSTILE.split(';').map(str::trim).collect();
+    assert!(statements.len() >= 70, "{}", statements.len());
+    let statements = serde_json::to_string(&statements).unwrap().replace('\'', "\\'");
     for client in CLIENTS {
         for at in ["Outboard\\snapshot(); CLIENT", "CLIENT Outboard\\snapshot();"] {
             let code = format!(
-                "{} echo json_encode(row('SELECT CURRENT_ROLE()')); run('/* why */ SET ROLE reader');",
+                "{} function rows($query) {{ global $db; $result = $db->query($query); return $result instanceof mysqli_result ? $result->fetch_all()
+                     : ($result instanceof PDOStatement ? $result->fetchAll(PDO::FETCH_NUM) : ($db instanceof PDO ? $db->errorInfo()[1] : $db->errno)); }}
+                 $id = rows('SELECT CONNECTION_ID()')[0][0]; {PROBE}
+                 $at = (int) substr($_SERVER['REQUEST_URI'], 1); $statements = json_decode('{statements}');
+                 if ($_SERVER['REQUEST_URI'] === '/all') foreach ($statements as $one) rows(str_replace('|', ';', $one)); else if ($at > 0) rows(str_replace('|', ';', $statements[$at - 1]));
+                 echo json_encode([$id, $values]);",
                 at.replace("CLIENT", client)
             );
-            for answer in ask_often(&of_mysql("rewind", 1, &code), 3) {
-                assert_eq!(answer[0], Value::Null, "{at}");
+            let site = of_mysql("rewind", 1, &code);
+            let fresh = ask(&site, "/");
+            let mut last = fresh.clone();
+            let mut kept = 0;
+            for target in (1..=HOSTILE.split(';').count()).map(|n| format!("/{n}")) {
+                let now = ask(&site, &target);
+                assert_eq!(now[1], fresh[1], "before {target} {at} {client}");
+                kept += u32::from(now[0] == last[0]);
+                last = now;
             }
+            assert_eq!(ask(&site, "/all")[1], fresh[1], "{at} {client}");
+            assert_eq!(ask(&site, "/")[1], fresh[1], "{at} {client}");
+            assert!(kept > 60, "{kept} of the connections were kept");
         }
     }
 }

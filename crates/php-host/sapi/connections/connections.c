@@ -204,7 +204,6 @@ void outboard_connections_keep(void)
 {
 	if (outboard_keeps_connections()) {
 		outboard_mysql_keep();
-		outboard_pgsql_keep();
 	}
 }
 

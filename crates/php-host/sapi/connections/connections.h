@@ -25,11 +25,7 @@ void outboard_severed_is_used(int fd);
 
 /* connections/kept.c: what a worker has in memory that is not rewound (src/kept_connections.rs). */
 
-/* Its Protocol. */
-enum outboard_protocol { OUTBOARD_MYSQL, OUTBOARD_MYSQL_NEW, OUTBOARD_POSTGRESQL };
-
 typedef struct {
-	int protocol;
 	uint32_t replies;
 	uint64_t session;
 	const char *key;
@@ -72,7 +68,6 @@ void outboard_mysql_keep(void);
 
 /* connections/pgsql.c */
 void outboard_pgsql_close(void);
-void outboard_pgsql_keep(void);
 
 /* connections/renewed_sockets.c */
 bool outboard_is_renewed(int fd);

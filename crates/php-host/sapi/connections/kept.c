@@ -3,7 +3,7 @@
  * connects as usual, but to a pair of sockets in this process, in which the server's greeting and its consent
  * wait already; then the kept connection takes the pair's number.
  *
- * Called by connections/mysql.c, connections/pgsql.c and by the replacement for connect(2). Invariants: each adoption
+ * Called by connections/mysql.c and by the replacement for connect(2). Invariants: each adoption
  * that has begun is ended; there is no more than one at a time; a library that does not take the offer has connected
  * as ever.
  */

@@ -195,7 +195,6 @@ static bool keep(mysql_connection *one)
 		return false;
 	}
 	outboard_kept_offer offer = {
-		.protocol = one->was_kept ? OUTBOARD_MYSQL : OUTBOARD_MYSQL_NEW,
 		.session = conn->thread_id,
 		.key = one->key.bytes,
 		.key_len = one->key.len,

@@ -34,9 +34,9 @@ typedef struct mysql_connection {
 	bool is_of_boot;
 	bool is_dormant; /* of the boot, and was not used since the snapshot */
 	bool has_database; /* a reset brings it back */
-	bool is_changed; /* its user, or its database where it had none: a reset does not suffice */
+	bool is_changed; /* by a command that a reset does not undo: its user, or its database where it had none */
 	bool takes_several; /* statements in one command */
-	bool was_kept; /* the server has said that a reset suffices */
+	bool was_kept; /* the server has said that it does no more for a new connection than a reset */
 	struct mysql_connection *next;
 } mysql_connection;
 
@@ -57,7 +57,6 @@ void outboard_mysql_notes_startup(MYSQLND_CLASS_METHODS_TYPE(mysqlnd_command) *t
 void outboard_mysql_command(outboard_bytes *to, unsigned char command, const char *text, size_t len);
 void outboard_mysql_note_statement(mysql_connection *one, const char *text, size_t len);
 void outboard_mysql_note_database(mysql_connection *one, const char *name, size_t len);
-void outboard_mysql_note_request(mysql_connection *one, const char *text, size_t len);
 void outboard_mysql_note_result(mysql_connection *one, bool has_failed);
 const char *outboard_mysql_refusal(const mysql_connection *one);
 uint32_t outboard_mysql_reset_commands(const mysql_connection *one, outboard_bytes *commands);

@@ -1,13 +1,12 @@
 /*
- * Connections of libpq over a snapshot and over requests, by replacements for its functions, which PHP's extensions
- * find in this program (build.rs).
+ * Connections of libpq over a snapshot, by replacements for its functions, which PHP's extensions find in this program
+ * (build.rs).
  *
  * At the snapshot each connection of the boot is closed. Before its first query in a request it is opened again,
- * and its session is set up as the server has described it. A worker that is rewound keeps the descriptor of each
- * connection that is in order at the end of a request, and uses it for the next one that would be opened with
- * the same. Called by connections.c. Invariants: a query is sent on no connection whose session is not as the
- * program has left it; a connection that is encrypted is not kept, because its state is in memory that is put
- * back.
+ * and its session is set up as the server has described it. No connection is used by two requests: a server lists
+ * neither a program's own settings nor what its procedural languages and extensions remember, and DISCARD ALL leaves
+ * both, so no session can be proved to be as new. Called by connections.c. Invariant: a query is sent on no
+ * connection whose session is not as the program has left it.
  */
 #include "connections/pgsql/libpq.h"
 #include "interpose.h"
@@ -18,14 +17,12 @@
 
 libpq outboard_libpq;
 
+/* Of the boot. */
 typedef struct connection {
 	PGconn *conn;
-	outboard_bytes key; /* two connections with one key are interchangeable */
-	outboard_bytes greeting;
 	outboard_place place;
-	pgsql_session session; /* of the boot */
+	pgsql_session session;
 	int number; /* of the server's process */
-	bool is_of_boot;
 	bool is_dormant;
 	struct connection *next;
 } connection;
@@ -39,7 +36,8 @@ static void *function(const char *name)
 	return dlsym(RTLD_NEXT, name);
 }
 
-static bool find_functions(void)
+/* False: it is another libpq than expected. */
+bool outboard_libpq_find(void)
 {
 	libpq *const all = &outboard_libpq;
 	const struct {
@@ -50,7 +48,7 @@ static bool find_functions(void)
 		{"PQstatus", (void **) &all->status}, {"PQsocket", (void **) &all->socket},
 		{"PQsslInUse", (void **) &all->is_encrypted}, {"PQtransactionStatus", (void **) &all->transaction},
 		{"PQbackendPID", (void **) &all->session}, {"PQerrorMessage", (void **) &all->error},
-		{"PQparameterStatus", (void **) &all->parameter}, {"PQconninfo", (void **) &all->parameters},
+		{"PQconninfo", (void **) &all->parameters},
 		{"PQconninfoFree", (void **) &all->free_parameters}, {"PQexec", (void **) &all->exec},
 		{"PQprepare", (void **) &all->prepare}, {"PQresultStatus", (void **) &all->result_status},
 		{"PQntuples", (void **) &all->rows}, {"PQgetvalue", (void **) &all->value},
@@ -74,7 +72,7 @@ static connection *find(const PGconn *conn)
 	return one;
 }
 
-static connection *note(PGconn *conn, const char *parameters)
+static void note(PGconn *conn)
 {
 	connection *one = find(conn);
 	if (!one) {
@@ -83,62 +81,18 @@ static connection *note(PGconn *conn, const char *parameters)
 		connections = one;
 	}
 	one->conn = conn;
-	one->is_of_boot = outboard_connections_in_boot();
-	one->is_dormant = false;
+	one->session = (pgsql_session) {0};
 	one->number = outboard_libpq.session(conn);
-	one->key.len = 0;
-	outboard_bytes_add_part(&one->key, "pgsql", 5);
-	outboard_bytes_add_part(&one->key, parameters, strlen(parameters));
-	if (one->is_of_boot) {
-		outboard_place_here(&one->place);
-	} else {
-		outboard_pgsql_greeting(conn, &one->greeting);
-	}
-	return one;
-}
-
-/* Opens a connection that was kept; NULL: there is none. */
-static PGconn *adopt(const char *parameters)
-{
-	outboard_bytes key = {0};
-	uint64_t session;
-	const char *greeting;
-	size_t len;
-	outboard_bytes_add_part(&key, "pgsql", 5);
-	outboard_bytes_add_part(&key, parameters, strlen(parameters));
-	const int kept = outboard_rs_take_connection(outboard_events, key.bytes, key.len, &session, &greeting, &len);
-	outboard_bytes_free(&key);
-	if (kept < 0) {
-		return NULL;
-	}
-	/* A kept connection is not encrypted, so libpq need not ask for it. */
-	const char *const names[] = {"dbname", "sslmode", "gssencmode", NULL};
-	const char *const values[] = {parameters, "disable", "disable", NULL};
-	PGconn *conn = outboard_adoption_begin(greeting, len) ? outboard_libpq.connect_with(names, values, 1) : NULL;
-	const bool is_connected = conn && outboard_libpq.status(conn) == CONNECTION_OK;
-	if (outboard_adoption_end(is_connected ? outboard_libpq.socket(conn) : -1, kept)) {
-		return conn;
-	}
-	if (conn) {
-		REAL(PQfinish);
-		real(conn);
-	}
-	return NULL;
+	outboard_place_here(&one->place);
 }
 
 PGconn *PQconnectdb(const char *parameters)
 {
 	REAL(PQconnectdb);
-	const bool is_noted = outboard_connections_in_boot() || outboard_keeps_connections();
-	if (!is_noted || (!outboard_libpq.clear && !find_functions())) {
-		return real(parameters);
-	}
-	PGconn *conn = outboard_keeps_connections() ? adopt(parameters) : NULL;
-	if (!conn) {
-		conn = real(parameters);
-	}
-	if (conn && outboard_libpq.status(conn) == CONNECTION_OK) {
-		note(conn, parameters);
+	PGconn *conn = real(parameters);
+	if (conn && outboard_connections_in_boot() && (outboard_libpq.clear || outboard_libpq_find())
+		&& outboard_libpq.status(conn) == CONNECTION_OK) {
+		note(conn);
 	}
 	return conn;
 }
@@ -162,25 +116,9 @@ static PGconn *open_fresh(PGconn *conn)
 	return fresh;
 }
 
-static bool take_kept(connection *one)
-{
-	uint64_t session;
-	const char *greeting;
-	size_t len;
-	const int kept = outboard_rs_take_connection(outboard_events, one->key.bytes, one->key.len, &session, &greeting,
-		&len);
-	if (kept < 0) {
-		return false;
-	}
-	outboard_replace_descriptor(kept, outboard_libpq.socket(one->conn));
-	one->number = (int) session;
-	return true;
-}
-
 /*
  * An encrypted connection is opened again by libpq. Another one takes the descriptor of one that is opened beside
- * it, and is forgotten with memory that goes at the request's end: libpq keeps its state of the boot, as with a
- * descriptor that was kept.
+ * it, and is forgotten with memory that goes at the request's end: libpq keeps its state of the boot.
  */
 static bool open_again(connection *one)
 {
@@ -218,7 +156,7 @@ static void wake(connection *one)
 	dormant--;
 	if (one->session.refusal) {
 		outboard_connection_is_refused("connection to PostgreSQL", one->place.text, one->session.refusal);
-	} else if (!take_kept(one)) {
+	} else {
 		open_again(one);
 	}
 }
@@ -232,67 +170,22 @@ void outboard_pgsql_use(const PGconn *conn)
 	}
 }
 
-static bool keep(connection *one)
-{
-	const int transaction = outboard_libpq.transaction(one->conn);
-	const bool is_open = transaction == PQTRANS_INTRANS || transaction == PQTRANS_INERROR;
-	const int fd = outboard_libpq.socket(one->conn);
-	outboard_bytes reset = {0};
-	if (one->is_dormant || one->session.refusal || fd < 0 || (!is_open && transaction != PQTRANS_IDLE)
-		|| outboard_libpq.is_encrypted(one->conn) || !outboard_is_quiet(fd)) {
-		return false;
-	}
-	outboard_kept_offer offer = {
-		.protocol = OUTBOARD_POSTGRESQL,
-		.session = (uint64_t) one->number,
-		.key = one->key.bytes,
-		.key_len = one->key.len,
-		.greeting = one->greeting.bytes,
-		.greeting_len = one->greeting.len,
-	};
-	offer.replies = outboard_pgsql_reset_messages(one->is_of_boot ? &one->session : NULL, is_open, &reset);
-	offer.reset = reset.bytes;
-	offer.reset_len = reset.len;
-	const bool is_kept = outboard_rs_keep_connection(outboard_events, fd, &offer);
-	outboard_bytes_free(&reset);
-	return is_kept;
-}
-
 void PQfinish(PGconn *conn)
 {
 	REAL(PQfinish);
 	connection *one = connections ? find(conn) : NULL;
-	int end = -1;
-	if (one && one->is_dormant) {
-		dormant--;
-	} else if (one && outboard_keeps_connections() && keep(one)) {
-		end = outboard_divert(outboard_libpq.socket(conn));
-	}
 	if (one) {
+		dormant -= one->is_dormant;
 		one->conn = NULL;
 		one->is_dormant = false;
 	}
 	real(conn);
-	if (end >= 0) {
-		close(end);
-	}
-}
-
-/* What a request has not closed: connections of the boot, and persistent ones. */
-void outboard_pgsql_keep(void)
-{
-	for (connection *one = connections; one; one = one->next) {
-		if (one->conn) {
-			keep(one);
-		}
-	}
 }
 
 /* In the zygote, before its snapshot. */
 void outboard_pgsql_close(void)
 {
 	static const char goodbye[5] = {'X', 0, 0, 0, 4};
-	uint32_t index = 0;
 	for (connection *one = connections; one; one = one->next) {
 		if (!one->conn || outboard_libpq.status(one->conn) != CONNECTION_OK) {
 			continue;
@@ -302,10 +195,6 @@ void outboard_pgsql_close(void)
 		if (!outboard_libpq.is_encrypted(one->conn)) {
 			send(fd, goodbye, sizeof(goodbye), MSG_NOSIGNAL | MSG_DONTWAIT);
 		}
-		/* What is kept for this one has its session, which no other has. */
-		index++;
-		outboard_bytes_add(&one->key, &index, sizeof(index));
-		outboard_bytes_add(&one->greeting, "", 1);
 		one->is_dormant = true;
 		dormant++;
 		outboard_connection_sever(fd);

@@ -3,7 +3,7 @@
 
 use super::slice;
 use super::worker_script::with;
-use crate::kept_connections::{Offer, Protocol};
+use crate::kept_connections::Offer;
 use std::ffi::{c_char, c_int, c_void};
 use std::os::fd::IntoRawFd;
 
@@ -16,7 +16,6 @@ unsafe extern "C" fn outboard_rs_is_own_descriptor(events: *mut c_void, number: 
 /// `outboard_kept_offer` of `connections/connections.h`.
 #[repr(C)]
 pub(super) struct RawOffer {
-    protocol: c_int,
     replies: u32,
     session: u64,
     key: *const c_char,
@@ -39,11 +38,6 @@ unsafe extern "C" fn outboard_rs_keep_connection(
     unsafe {
         let raw = &*offer;
         let offer = Offer {
-            protocol: match raw.protocol {
-                0 => Protocol::MySql,
-                1 => Protocol::MySqlNew,
-                _ => Protocol::PostgreSql,
-            },
             key: slice(raw.key, raw.key_len),
             session: raw.session,
             greeting: slice(raw.greeting, raw.greeting_len),

@@ -1,5 +1,5 @@
-//! [`Replies`]: a server's answers to the commands that reset a session, in the protocols of MySQL and
-//! PostgreSQL.
+//! [`Replies`]: a server's answers to the commands that reset a session, in the protocol of MySQL: an OK packet for
+//! each, and for the last one, which asks for what would have to be empty, one row.
 //!
 //! Used by [`super::KeptConnections`]. Invariant: a session counts as reset only if exactly the expected answers
 //! have arrived and nothing beyond them.
@@ -13,21 +13,9 @@ use std::time::Instant;
 /// Answers are short: more is not an answer to these commands.
 const BYTES_MAX: usize = 64 * 1024;
 
-/// The protocol of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    /// Each command is answered by an OK packet.
-    MySql,
-    /// As before; the last command has asked for `init_connect`, which a reset does not run.
-    MySqlNew,
-    /// Each command is answered by messages up to `ReadyForQuery`.
-    PostgreSql,
-}
-
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Replies {
-    protocol: Protocol,
     expected: u32,
     received: Vec<u8>,
 }
@@ -51,14 +39,14 @@ enum Parsed {
 }
 
 impl Replies {
-    pub(super) fn new(protocol: Protocol, expected: u32) -> Self {
-        Self { protocol, expected, received: Vec::new() }
+    pub(super) fn new(expected: u32) -> Self {
+        Self { expected, received: Vec::new() }
     }
 
     /// Reads the answers.
     pub(super) fn settle(&mut self, connection: BorrowedFd<'_>, deadline: Instant) -> Settled {
         loop {
-            match self.parse() {
+            match proved(&self.received, self.expected) {
                 Parsed::Complete(bytes) if bytes == self.received.len() && is_quiet(connection) => {
                     return Settled::Yes;
                 }
@@ -97,14 +85,6 @@ impl Replies {
             }
         }
     }
-
-    fn parse(&self) -> Parsed {
-        match self.protocol {
-            Protocol::MySql => mysql(&self.received, self.expected),
-            Protocol::MySqlNew => mysql_new(&self.received, self.expected),
-            Protocol::PostgreSql => postgresql(&self.received, self.expected),
-        }
-    }
 }
 
 /// Whether the server has neither said more, such as why it closes the connection, nor closed it.
@@ -120,7 +100,7 @@ fn packet(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(len)
 }
 
-fn mysql(bytes: &[u8], expected: u32) -> Parsed {
+fn acknowledged(bytes: &[u8], expected: u32) -> Parsed {
     let mut rest = bytes;
     for _ in 0..expected {
         let Some((content, behind)) = packet(rest) else { return Parsed::Incomplete };
@@ -133,8 +113,8 @@ fn mysql(bytes: &[u8], expected: u32) -> Parsed {
 }
 
 /// The last answer is a result of one row: the count of columns, the column, an end, the row, an end.
-fn mysql_new(bytes: &[u8], expected: u32) -> Parsed {
-    let at = match mysql(bytes, expected.saturating_sub(1)) {
+fn proved(bytes: &[u8], expected: u32) -> Parsed {
+    let at = match acknowledged(bytes, expected.saturating_sub(1)) {
         Parsed::Complete(at) => at,
         other => return other,
     };
@@ -155,27 +135,6 @@ fn mysql_new(bytes: &[u8], expected: u32) -> Parsed {
     Parsed::Complete(bytes.len() - rest.len())
 }
 
-fn postgresql(bytes: &[u8], expected: u32) -> Parsed {
-    let mut rest = bytes;
-    let mut ready = 0;
-    while ready < expected {
-        let Some((head, behind)) = rest.split_at_checked(5) else { return Parsed::Incomplete };
-        let len = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-        let Some(len) = len.checked_sub(4) else { return Parsed::Refused };
-        let Some((content, behind)) = behind.split_at_checked(len) else {
-            return Parsed::Incomplete;
-        };
-        match head[0] {
-            b'E' => return Parsed::Refused,
-            b'Z' if content != b"I" => return Parsed::Refused,
-            b'Z' => ready += 1,
-            _ => {}
-        }
-        rest = behind;
-    }
-    Parsed::Complete(bytes.len() - rest.len())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,41 +142,26 @@ mod tests {
     const OK: &[u8] = b"\x07\0\0\x01\0\0\0\x02\0\0\0";
 
     #[test]
-    fn answers_of_mysql_are_counted() {
-        assert_eq!(mysql(b"", 1), Parsed::Incomplete);
-        assert_eq!(mysql(&OK[..8], 1), Parsed::Incomplete);
-        assert_eq!(mysql(OK, 1), Parsed::Complete(11));
-        assert_eq!(mysql(OK, 2), Parsed::Incomplete);
-        assert_eq!(mysql(&[OK, OK].concat(), 2), Parsed::Complete(22));
-        assert_eq!(mysql(&[OK, b"\x03\0\0\x01\xff\x17\x04"].concat(), 2), Parsed::Refused);
+    fn answers_are_counted() {
+        assert_eq!(acknowledged(b"", 1), Parsed::Incomplete);
+        assert_eq!(acknowledged(&OK[..8], 1), Parsed::Incomplete);
+        assert_eq!(acknowledged(OK, 1), Parsed::Complete(11));
+        assert_eq!(acknowledged(OK, 2), Parsed::Incomplete);
+        assert_eq!(acknowledged(&[OK, OK].concat(), 2), Parsed::Complete(22));
+        assert_eq!(acknowledged(&[OK, b"\x03\0\0\x01\xff\x17\x04"].concat(), 2), Parsed::Refused);
     }
 
     #[test]
-    fn commands_on_connecting_are_asked_for() {
+    fn what_a_reset_leaves_is_asked_for() {
         let result = |row: &[u8]| {
             let end: &[u8] = b"\x05\0\0\x03\xfe\0\0\x02\0";
             [OK, b"\x01\0\0\x01\x01", b"\x03\0\0\x02def", end, row, end].concat()
         };
         let none = result(b"\x01\0\0\x04\0");
         for end in 0..none.len() {
-            assert_eq!(mysql_new(&none[..end], 2), Parsed::Incomplete, "{end}");
+            assert_eq!(proved(&none[..end], 2), Parsed::Incomplete, "{end}");
         }
-        assert_eq!(mysql_new(&none, 2), Parsed::Complete(none.len()));
-        assert_eq!(mysql_new(&result(b"\x04\0\0\x04\x03SET"), 2), Parsed::Refused);
-    }
-
-    #[test]
-    fn answers_of_postgresql_end_with_a_ready_session() {
-        let discarded: &[u8] = b"C\0\0\0\x10DISCARD ALL\0";
-        let ready = b"Z\0\0\0\x05I";
-        let one = [discarded, ready].concat();
-        for end in 0..one.len() {
-            assert_eq!(postgresql(&one[..end], 1), Parsed::Incomplete, "{end}");
-        }
-        assert_eq!(postgresql(&one, 1), Parsed::Complete(one.len()));
-        assert_eq!(postgresql(&one, 2), Parsed::Incomplete);
-        assert_eq!(postgresql(b"Z\0\0\0\x05T", 1), Parsed::Refused);
-        assert_eq!(postgresql(b"E\0\0\0\x05x", 1), Parsed::Refused);
-        assert_eq!(postgresql(b"E\0\0\0\x01x", 1), Parsed::Refused);
+        assert_eq!(proved(&none, 2), Parsed::Complete(none.len()));
+        assert_eq!(proved(&result(b"\x04\0\0\x04\x03SET"), 2), Parsed::Refused);
     }
 }

@@ -1,6 +1,6 @@
 /*
- * Commands of mysqlnd that change a session: noted in the boot, so that they can be repeated, and in a request,
- * because a reset does not undo all of them.
+ * Commands of mysqlnd that change a session: noted in the boot, so that they can be repeated, and in a request, if
+ * a reset does not undo what they do.
  *
  * Installed by connections/mysql.c; what a statement does is judged by connections/mysql/session.c.
  */
@@ -13,8 +13,6 @@ static enum_func_status query_noted(MYSQLND_CONN_DATA *const conn, MYSQLND_CSTRI
 	mysql_connection *one = outboard_mysql_find(conn);
 	if (one && outboard_connections_in_boot()) {
 		outboard_mysql_note_statement(one, query.s, query.l);
-	} else if (one) {
-		outboard_mysql_note_request(one, query.s, query.l);
 	}
 	return commands.query(conn, query);
 }

@@ -167,33 +167,6 @@ void outboard_mysql_note_statement(mysql_connection *one, const char *text, size
 	outboard_bytes_free(&bare);
 }
 
-/* Whether a statement may be USE, alone or among others. */
-static bool may_use(const char *text, size_t len)
-{
-	const char *end = text + len;
-	for (const char *at = text; end - at >= 4; at++) {
-		if (strncasecmp(at, "use", 3) == 0 && !isalnum((unsigned char) at[3]) && at[3] != '_'
-			&& (at == text || (!isalnum((unsigned char) at[-1]) && at[-1] != '_'))) {
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Whether a statement may be SET ROLE, which a reset does not undo in MariaDB. */
-static bool may_set_role(const char *text, size_t len)
-{
-	const char *end = text + len;
-	const char *word = first_word(text, end);
-	return (begins_with(word, end, "set") || begins_with(word, end, "execute")) && contains(word, end, "role");
-}
-
-/* In a request, before a statement is sent or prepared: afterwards a reset may not suffice. */
-void outboard_mysql_note_request(mysql_connection *one, const char *text, size_t len)
-{
-	one->is_changed |= (!one->has_database && may_use(text, len)) || may_set_role(text, len);
-}
-
 void outboard_mysql_note_database(mysql_connection *one, const char *name, size_t len)
 {
 	one->has_database = true;
@@ -230,6 +203,50 @@ const char *outboard_mysql_refusal(const mysql_connection *one)
 	return NULL;
 }
 
+static uint32_t add_query(outboard_bytes *commands, const char *query)
+{
+	outboard_mysql_command(commands, MYSQL_COM_QUERY, query, strlen(query));
+	return 1;
+}
+
+/*
+ * A reset leaves the recorded queries as they are: they are dropped at the end of a statement that began while
+ * queries were recorded, if none may be kept.
+ */
+static uint32_t forget_profiles(outboard_bytes *commands)
+{
+	return add_query(commands, "SET profiling = 1, profiling_history_size = 0") + add_query(commands, "SET profiling = 0");
+}
+
+static bool is_mariadb(const MYSQLND_CONN_DATA *conn)
+{
+	return strstr(conn->server_version, "MariaDB") != NULL;
+}
+
+/* A reset leaves roles as they are, by whatever they were taken. */
+static uint32_t reset_role(const MYSQLND_CONN_DATA *conn, outboard_bytes *commands)
+{
+	const bool has_default = !is_mariadb(conn) && atoi(conn->server_version) >= 8;
+	return has_default || is_mariadb(conn) ? add_query(commands, has_default ? "SET ROLE DEFAULT" : "SET ROLE NONE") : 0;
+}
+
+/*
+ * Asks for what only a new connection has, or what no command takes back; the answer is empty, or the connection is
+ * closed: commands that the server runs for each new connection, a default role, a database where there was none.
+ */
+static uint32_t prove(const mysql_connection *one, outboard_bytes *commands)
+{
+	const char *const values[] = {
+		one->was_kept ? "''" : "@@init_connect",
+		one->has_database ? "''" : "DATABASE()",
+		one->was_kept || !is_mariadb(one->conn) ? "''"
+			: "(SELECT MAX(ROLE_NAME) FROM information_schema.APPLICABLE_ROLES WHERE IS_DEFAULT = 'YES')",
+	};
+	char query[256];
+	snprintf(query, sizeof(query), "SELECT CONCAT_WS('', %s, %s, %s)", values[0], values[1], values[2]);
+	return add_query(commands, query);
+}
+
 /*
  * What brings a used session back to where it was after the connection was opened, or for one of the boot, at
  * the snapshot. A reset leaves the database as it is, and sets the server's character set instead of the
@@ -239,10 +256,10 @@ uint32_t outboard_mysql_reset_commands(const mysql_connection *one, outboard_byt
 {
 	const MYSQLND_CHARSET *charset = one->charset;
 	char names[128];
-	uint32_t count = 2;
-	const int len = snprintf(names, sizeof(names), "SET NAMES %s COLLATE %s", charset->name, charset->collation);
+	uint32_t count = forget_profiles(commands) + 1;
 	outboard_mysql_command(commands, MYSQL_COM_RESET_CONNECTION, "", 0);
-	outboard_mysql_command(commands, MYSQL_COM_QUERY, names, (size_t) len);
+	snprintf(names, sizeof(names), "SET NAMES %s COLLATE %s", charset->name, charset->collation);
+	count += reset_role(one->conn, commands) + add_query(commands, names);
 	if (one->database.len > 0) {
 		outboard_mysql_command(commands, MYSQL_COM_INIT_DB, one->database.bytes, one->database.len);
 		count++;
@@ -251,13 +268,7 @@ uint32_t outboard_mysql_reset_commands(const mysql_connection *one, outboard_byt
 		outboard_bytes_add(commands, one->replayed.bytes, one->replayed.len);
 		count += one->replays;
 	}
-	/* The server runs its own commands for a new connection, but not after a reset. */
-	if (!one->was_kept) {
-		static const char asked[] = "SELECT @@init_connect";
-		outboard_mysql_command(commands, MYSQL_COM_QUERY, asked, sizeof(asked) - 1);
-		count++;
-	}
-	return count;
+	return count + prove(one, commands);
 }
 
 /* Repeats in a new connection what the boot has set in the session. */

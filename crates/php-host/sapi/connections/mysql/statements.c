@@ -30,11 +30,7 @@ static statement *find(const MYSQLND_STMT *stmt)
 static enum_func_status prepare_noted(MYSQLND_STMT *const stmt, const char *const query, const size_t len)
 {
 	const enum_func_status status = methods.prepare(stmt, query, len);
-	mysql_connection *connection = stmt->data ? outboard_mysql_find(stmt->data->conn) : NULL;
 	statement *one = find(stmt);
-	if (connection && !outboard_connections_in_boot()) {
-		outboard_mysql_note_request(connection, query, len);
-	}
 	if (one) {
 		one->is_stale = false;
 	}

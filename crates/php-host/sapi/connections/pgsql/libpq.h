@@ -21,13 +21,14 @@ typedef struct {
 	int dispsize;
 } PQconninfoOption;
 
-enum { CONNECTION_OK = 0, PQTRANS_IDLE = 0, PQTRANS_INTRANS = 2, PQTRANS_INERROR = 3,
-	PGRES_COMMAND_OK = 1, PGRES_TUPLES_OK = 2 };
+enum { CONNECTION_OK = 0, PQTRANS_IDLE = 0,
+	PGRES_COMMAND_OK = 1, PGRES_TUPLES_OK = 2, PGRES_COPY_OUT = 3, PGRES_COPY_IN = 4, PGRES_COPY_BOTH = 8 };
 
 PGconn *PQconnectdb(const char *parameters);
 void PQfinish(PGconn *conn);
 int PQbackendPID(const PGconn *conn);
 int PQconsumeInput(PGconn *conn);
+PGresult *PQgetResult(PGconn *conn);
 PGresult *PQexec(PGconn *conn, const char *query);
 PGresult *PQprepare(PGconn *conn, const char *name, const char *query, int count, const Oid *types);
 PGresult *PQexecParams(PGconn *conn, const char *query, int count, const Oid *types, const char *const *values,
@@ -51,7 +52,6 @@ typedef struct {
 	int (*transaction)(const PGconn *conn);
 	int (*session)(const PGconn *conn);
 	char *(*error)(const PGconn *conn);
-	const char *(*parameter)(const PGconn *conn, const char *name);
 	PQconninfoOption *(*parameters)(PGconn *conn);
 	void (*free_parameters)(PQconninfoOption *options);
 	PGresult *(*exec)(PGconn *conn, const char *query);
@@ -72,6 +72,7 @@ typedef struct {
 } pgsql_session;
 
 /* connections/pgsql.c */
+bool outboard_libpq_find(void);
 void outboard_pgsql_use(const PGconn *conn);
 void outboard_pgsql_note_query(const PGconn *conn, const char *query);
 
@@ -80,7 +81,5 @@ bool outboard_pgsql_sets_own(const char *text);
 void outboard_pgsql_note(pgsql_session *session, const char *text);
 void outboard_pgsql_examine(PGconn *conn, pgsql_session *session);
 bool outboard_pgsql_replay(const pgsql_session *session, PGconn *conn);
-uint32_t outboard_pgsql_reset_messages(const pgsql_session *session, bool is_in_transaction, outboard_bytes *messages);
-void outboard_pgsql_greeting(PGconn *conn, outboard_bytes *greeting);
 
 #endif

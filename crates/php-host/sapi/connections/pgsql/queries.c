@@ -1,6 +1,7 @@
 /*
  * Replacements for the functions of libpq that send something: a connection of the boot is opened again before.
- * PHP's extensions find them in this program (build.rs). Each calls connections/pgsql.c and then libpq's own.
+ * PHP's extensions find them in this program (build.rs). Each calls connections/pgsql.c and then libpq's own; the one
+ * that reads results is bounded.
  */
 #include "connections/pgsql/libpq.h"
 #include "interpose.h"
@@ -75,4 +76,31 @@ int PQsendQueryPrepared(PGconn *conn, const char *name, int count, const char *c
 	REAL(PQsendQueryPrepared);
 	outboard_pgsql_use(conn);
 	return real(conn, name, count, values, lengths, formats, format);
+}
+
+/* So often the same answer is no progress. */
+#define COPIES_MAX 100
+
+/*
+ * While COPY waits for data, each call says so again. PHP, which reads all results before it closes a connection, would
+ * never come to an end.
+ */
+PGresult *PQgetResult(PGconn *conn)
+{
+	static const PGconn *copying;
+	static unsigned int copies;
+	REAL(PQgetResult);
+	PGresult *result = real(conn);
+	if (!result || (!outboard_libpq.clear && !outboard_libpq_find())) {
+		return result;
+	}
+	const int status = outboard_libpq.result_status(result);
+	const bool is_copy = status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+	copies = is_copy && copying == conn ? copies + 1 : 0;
+	copying = is_copy ? conn : NULL;
+	if (copies < COPIES_MAX) {
+		return result;
+	}
+	outboard_libpq.clear(result);
+	return NULL;
 }

@@ -1,12 +1,11 @@
 /*
- * The session of a connection to PostgreSQL: what the boot has left in it, as the server itself lists it, how a
- * new one or one that was kept gets there, and the greeting of a server whose connection is adopted.
+ * The session of a connection to PostgreSQL: what the boot has left in it, as the server itself lists it, and how a
+ * new one gets there.
  *
  * Called by connections/pgsql.c. Invariant: what the server lists and cannot be repeated is a reason not to open
  * the connection again.
  */
 #include "connections/pgsql/libpq.h"
-#include <arpa/inet.h>
 
 /* With more than this in its statements, a session is not set up again. */
 #define NOTED_MAX (64 * 1024)
@@ -146,80 +145,4 @@ bool outboard_pgsql_replay(const pgsql_session *session, PGconn *conn)
 		name = text + strlen(text) + 1;
 	}
 	return true;
-}
-
-static void add_message(outboard_bytes *to, char kind, const char *content, size_t len)
-{
-	const uint32_t size = htonl((uint32_t) len + 4);
-	outboard_bytes_add(to, &kind, 1);
-	outboard_bytes_add(to, &size, sizeof(size));
-	outboard_bytes_add(to, content, len);
-}
-
-static void add_query(outboard_bytes *to, const char *query)
-{
-	add_message(to, 'Q', query, strlen(query) + 1);
-}
-
-/*
- * What brings a used session back to where it was after the connection was opened, or for one of the boot, at
- * the snapshot. Returns how often the server will be ready again.
- */
-uint32_t outboard_pgsql_reset_messages(const pgsql_session *session, bool is_in_transaction, outboard_bytes *messages)
-{
-	uint32_t count = 1;
-	if (is_in_transaction) {
-		add_query(messages, "ROLLBACK");
-		count++;
-	}
-	add_query(messages, "DISCARD ALL");
-	if (session && session->queries.len > 1) {
-		add_query(messages, session->queries.bytes);
-		count++;
-	}
-	if (session && session->prepared.len > 0) {
-		const char *end = session->prepared.bytes + session->prepared.len;
-		for (const char *name = session->prepared.bytes; name < end;) {
-			const char *after = name + strlen(name) + 1;
-			after += strlen(after) + 1;
-			outboard_bytes content = {0};
-			outboard_bytes_add(&content, name, (size_t) (after - name));
-			/* Without types of parameters: the server finds them, as it has before. */
-			outboard_bytes_add(&content, "\0", 2);
-			add_message(messages, 'P', content.bytes, content.len);
-			outboard_bytes_free(&content);
-			name = after;
-		}
-		add_message(messages, 'S', "", 0);
-		count++;
-	}
-	return count;
-}
-
-/* What a server says of itself to every client. */
-static const char *const parameters[] = {
-	"application_name", "client_encoding", "DateStyle", "default_transaction_read_only", "in_hot_standby",
-	"integer_datetimes", "IntervalStyle", "is_superuser", "scram_iterations", "search_path", "server_encoding",
-	"server_version", "session_authorization", "standard_conforming_strings", "TimeZone",
-};
-
-/* The answers to a client that logs in: the server's consent and its parameters. */
-void outboard_pgsql_greeting(PGconn *conn, outboard_bytes *greeting)
-{
-	const uint32_t numbers[2] = {htonl((uint32_t) outboard_libpq.session(conn)), 0};
-	greeting->len = 0;
-	add_message(greeting, 'R', "\0\0\0", 4);
-	for (size_t i = 0; i < sizeof(parameters) / sizeof(*parameters); i++) {
-		const char *value = outboard_libpq.parameter(conn, parameters[i]);
-		if (value) {
-			outboard_bytes content = {0};
-			outboard_bytes_add(&content, parameters[i], strlen(parameters[i]) + 1);
-			outboard_bytes_add(&content, value, strlen(value) + 1);
-			add_message(greeting, 'S', content.bytes, content.len);
-			outboard_bytes_free(&content);
-		}
-	}
-	/* The key for cancelling a query is not known. */
-	add_message(greeting, 'K', (const char *) numbers, sizeof(numbers));
-	add_message(greeting, 'Z', "I", 1);
 }
