@@ -187,3 +187,83 @@ fn datagrams_are_sent_and_no_other_request_gets_an_answer() {
         }
     }
 }
+
+/// Each piece of the boot, what a request writes to it, and what one reads first.
+#[test]
+fn what_a_request_writes_to_a_file_of_the_boot_is_its_own() {
+    let files = [
+        ("tmpfile()", "boot"),
+        ("fopen('php://temp/maxmemory:1', 'w+')", "boot"),
+        (
+            "(function () { $name = tempnam(sys_get_temp_dir(), 'gone'); $file = fopen($name, 'w+'); unlink($name); return $file; })()",
+            "boot",
+        ),
+    ];
+    for isolation in ISOLATIONS {
+        for (file, expected) in files {
+            let code = format!(
+                "$file = {file}; fwrite($file, 'boot'); fflush($file); fseek($file, 1); Outboard\\snapshot();
+                 $at = ftell($file); rewind($file); $found = stream_get_contents($file); fwrite($file, 'SECRET'); fflush($file);
+                 rewind($file); echo json_encode([$at, $found, strlen(stream_get_contents($file))]);"
+            );
+            for answer in ask_often(&serving(isolation, 1, "", &code), 3) {
+                assert_eq!(
+                    answer.to_string(),
+                    format!("[1,\"{expected}\",10]"),
+                    "{isolation} {file}"
+                );
+            }
+        }
+        let code = "$file = new SplTempFileObject(1); $file->fwrite('boot'); Outboard\\snapshot();
+            $file->rewind(); $found = $file->fread(100); $file->fwrite('SECRET'); echo json_encode($found);";
+        assert_eq!(ask_often(&serving(isolation, 1, "", code), 3), ["boot"; 3], "{isolation}");
+    }
+}
+
+#[test]
+fn pipes_of_the_boot_are_refused_with_their_place() {
+    let cat = "proc_open(['cat'], [SPEC, SPEC], $pipes)";
+    let opened = [
+        (
+            "proc_open at ",
+            cat.replace("SPEC", "['pipe', 'r']").replacen(
+                "'r'], ['pipe', 'r'",
+                "'r'], ['pipe', 'w'",
+                1,
+            ),
+        ),
+        ("connection", cat.replace("SPEC", "['socket']")),
+        (
+            "pseudoterminal",
+            "proc_open(['sh', '-c', 'stty -echo raw; exec cat'], [['pty'], ['pty']], $pipes)"
+                .into(),
+        ),
+        (
+            "popen at ",
+            "$pipes = [$in = popen('cat >/dev/null', 'w'), popen('echo SECRET; cat', 'r')]".into(),
+        ),
+    ];
+    for isolation in ISOLATIONS {
+        for (place, open) in &opened {
+            let code = format!(
+                "$process = {open};\nstream_set_blocking($pipes[1], false); Outboard\\snapshot();
+                 @fwrite($pipes[0], 'SECRET'); $many = [$pipes[1]]; $none = null; stream_select($many, $none, $none, 1);
+                 echo json_encode((string) @fread($pipes[1], 100));"
+            );
+            let site = serving(isolation, 1, "", &code);
+            assert_eq!(ask_often(&site, 3), ["", "", ""], "{isolation} {open}");
+            logged(&site, &[place, "was opened before the snapshot"]);
+        }
+    }
+}
+
+#[test]
+fn a_temporary_file_that_is_too_large_to_copy_is_refused() {
+    for isolation in ISOLATIONS {
+        let code = "$file = tmpfile(); fwrite($file, str_repeat('x', 2 << 20)); rewind($file); Outboard\\snapshot();
+            echo json_encode((string) @fread($file, 10)); @fwrite($file, 'SECRET');";
+        let site = serving(isolation, 1, "", code);
+        assert_eq!(ask_often(&site, 2), ["", ""], "{isolation}");
+        logged(&site, &["a temporary file was opened before the snapshot"]);
+    }
+}

@@ -1,20 +1,25 @@
 /*
- * Connections that the boot has opened. Workers must not share them: what one sends would be answered to
- * another. So the zygote closes each at its snapshot; the number remains, and names a connection that its
- * server has closed. Clients that know how to connect again do so at their next use: see connections/mysql.c,
- * connections/pgsql.c, and what is said about each in decision 0036. For all others the first use is logged,
- * with the place where the connection was opened.
+ * Connections that the boot has opened, pipes and terminals of its children among them. Workers must not share them:
+ * what one sends would be answered to another. So the zygote closes each at its snapshot; the number remains, and names
+ * a connection whose other end is closed. Clients that know how to connect again do so at their next use: see
+ * connections/mysql.c, connections/pgsql.c, and what is said about each in decision 0036. For all others the first use
+ * is logged, with the place where the connection was opened. What requests get anew is in connections/renewed.c.
  *
  * Called by worker_script.c and rewind.c, and by the replacements for functions of the C library.
- * Invariant: after the snapshot no process has a connection of the zygote.
+ * Invariant: after the snapshot no process has a connection of the zygote, and none has a descriptor of the boot whose
+ * content is not that of the snapshot, unless others can open it by its name.
  */
 #include "connections/connections.h"
 #include "interpose.h"
 #include "zend_interfaces.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/major.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -23,6 +28,7 @@
 
 enum fate {
 	UNKNOWN,
+	OF_START, /* open before the boot: of the host, of PHP and of its extensions */
 	SEVERED, /* its use is logged */
 	HEALING, /* its client connects again */
 };
@@ -30,7 +36,8 @@ enum fate {
 static struct {
 	char *place; /* where it was connected; NULL: unknown */
 	enum fate fate;
-	ino_t inode; /* of what the number names since the snapshot */
+	const char *kind;
+	uint64_t identity; /* of what the number names since then */
 } descriptors[DESCRIPTORS_MAX];
 
 /* How many are severed, and were not used since in this request. */
@@ -72,7 +79,7 @@ void outboard_connections_opened(int fd)
 	descriptors[fd].place = strdup(place.text);
 }
 
-static bool is_connection(int fd)
+static bool is_connected(int fd)
 {
 	int type = 0;
 	int listens = 0;
@@ -85,10 +92,25 @@ static bool is_connection(int fd)
 		&& getpeername(fd, (struct sockaddr *) &peer, &peer_len) == 0;
 }
 
-static ino_t inode_of(int fd)
+/* What it is, or NULL: nothing that carries data from one request to another. */
+static const char *kind_of(int fd)
 {
 	struct stat status;
-	return fstat(fd, &status) == 0 ? status.st_ino : 0;
+	struct statfs system;
+	if (fstat(fd, &status) != 0) {
+		return NULL;
+	}
+	/* A pipe with a name is as any file with a name. */
+	if (S_ISFIFO(status.st_mode)) {
+		return fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC ? "pipe" : NULL;
+	}
+	if (S_ISCHR(status.st_mode)) {
+		return status.st_rdev == makedev(TTYAUX_MAJOR, 2) ? "pseudoterminal" : NULL;
+	}
+	if (S_ISREG(status.st_mode)) {
+		return outboard_is_temporary(fd) ? "temporary file" : NULL;
+	}
+	return is_connected(fd) ? "connection" : NULL;
 }
 
 /* Closes a connection, and has its number name one whose other end is closed. */
@@ -103,7 +125,7 @@ static bool sever(int fd)
 	fcntl(pair[0], F_SETFL, flags);
 	const bool is_severed = dup3(pair[0], fd, O_CLOEXEC) == fd;
 	close(pair[0]);
-	descriptors[fd].inode = inode_of(fd);
+	descriptors[fd].identity = outboard_identity_of(fd);
 	return is_severed;
 }
 
@@ -141,14 +163,27 @@ static void quit_memcached(void)
 	}
 }
 
+/* What was open before the boot, and other numbers for it, such as that of php://stderr. */
+static bool is_of_start(int fd)
+{
+	const uint64_t identity = outboard_identity_of(fd);
+	for (int other = 0; identity && other < DESCRIPTORS_MAX; other++) {
+		if (descriptors[other].fate == OF_START && descriptors[other].identity == identity) {
+			return true;
+		}
+	}
+	return !identity;
+}
+
 static void sever_others(void)
 {
 	for (int fd = 0; fd < DESCRIPTORS_MAX; fd++) {
-		if (descriptors[fd].fate != UNKNOWN || outboard_rs_is_own_descriptor(outboard_events, fd)) {
+		if (descriptors[fd].fate > OF_START || outboard_rs_is_own_descriptor(outboard_events, fd)
+			|| is_of_start(fd) || outboard_renewed_find(fd)) {
 			continue;
 		}
-		outboard_renewed_find(fd);
-		if (outboard_is_renewed(fd) || !is_connection(fd) || !sever(fd)) {
+		descriptors[fd].kind = kind_of(fd);
+		if (!descriptors[fd].kind || !sever(fd)) {
 			continue;
 		}
 		if (heals(descriptors[fd].place)) {
@@ -179,12 +214,12 @@ void outboard_severed_is_used(int fd)
 	const int saved_errno = errno;
 	/* The request may have closed it, and opened something else under the number. */
 	if (fd < 0 || fd >= DESCRIPTORS_MAX || descriptors[fd].fate != SEVERED
-		|| descriptors[fd].inode != inode_of(fd)) {
+		|| descriptors[fd].identity != outboard_identity_of(fd)) {
 		return;
 	}
 	descriptors[fd].fate = HEALING;
 	outboard_severed_count--;
-	outboard_connection_is_refused("connection", descriptors[fd].place, "it cannot be opened again");
+	outboard_connection_is_refused(descriptors[fd].kind, descriptors[fd].place, "it cannot be opened again");
 	errno = saved_errno;
 }
 
@@ -213,6 +248,10 @@ void outboard_connections_startup(void)
 		return;
 	}
 	is_booting = true;
+	for (int fd = 0; fd < DESCRIPTORS_MAX; fd++) {
+		descriptors[fd].identity = outboard_identity_of(fd);
+		descriptors[fd].fate = descriptors[fd].identity ? OF_START : UNKNOWN;
+	}
 	outboard_mysql_startup();
 	outboard_boot_engines_startup();
 }

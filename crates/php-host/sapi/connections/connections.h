@@ -69,9 +69,10 @@ void outboard_mysql_keep(void);
 /* connections/pgsql.c */
 void outboard_pgsql_close(void);
 
-/* connections/renewed_sockets.c */
-bool outboard_is_renewed(int fd);
-void outboard_renewed_find(int fd);
+/* connections/renewed.c */
+uint64_t outboard_identity_of(int fd);
+bool outboard_is_temporary(int fd);
+bool outboard_renewed_find(int fd);
 void outboard_renewed_open(void);
 
 /* snapshot/boot_engines.c */
