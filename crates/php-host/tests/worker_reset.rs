@@ -666,3 +666,104 @@ fn a_permanent_change_ends_the_worker() {
     assert!(app.request("a").done.leaving);
     assert_eq!(app.wait_for_exit(), Some(0));
 }
+
+/// What a row of the guide's table is about: code that changes it, and a probe; and the extension that has it.
+const LIBRARIES: &[(&str, &str, &str, &str)] = &[
+    ("textdomain()", "gettext", "textdomain('theirs')", "textdomain(null)"),
+    (
+        "openssl_error_string()",
+        "openssl",
+        "@openssl_pkey_get_private('none')",
+        "openssl_error_string()",
+    ),
+    (
+        "readline_add_history()",
+        "readline",
+        "readline_add_history('SECRET')",
+        "function_exists('readline_list_history') ? readline_list_history() : 0",
+    ),
+    (
+        "mysqli_report()",
+        "mysqli",
+        "$driver = new mysqli_driver; $driver->report_mode = MYSQLI_REPORT_ALL",
+        "(new mysqli_driver)->report_mode",
+    ),
+    ("Locale::setDefault()", "intl", "Locale::setDefault('ja_JP')", "Locale::getDefault()"),
+    (
+        "intl_get_error_code()",
+        "intl",
+        "@intltz_create_time_zone_id_enumeration(99)",
+        "intl_get_error_code()",
+    ),
+    (
+        "mb_ereg_search_init()",
+        "mbstring",
+        "mb_ereg_search_init('SECRET'); mb_ereg_search_setpos(3)",
+        "(function () { try { return mb_ereg_search_getpos(); } catch (Error) { return null; } })()",
+    ),
+    (
+        "bindtextdomain()",
+        "gettext",
+        "bindtextdomain('theirs', '/tmp')",
+        "bindtextdomain('theirs', null)",
+    ),
+    (
+        "ldap_set_option(null, …)",
+        "ldap",
+        "ldap_set_option(null, LDAP_OPT_TIMELIMIT, 17)",
+        "ldap_get_option(ldap_connect('ldap://127.0.0.1'), LDAP_OPT_TIMELIMIT, $v) ? $v : null",
+    ),
+    (
+        "spl_autoload_register()",
+        "spl",
+        "spl_autoload_register(fn () => null)",
+        "count(spl_autoload_functions())",
+    ),
+    ("define()", "core", "defined('THEIRS') || define('THEIRS', 1)", "defined('THEIRS')"),
+    (
+        "eval()",
+        "core",
+        "class_exists('Theirs') || eval('class Theirs {}')",
+        "class_exists('Theirs')",
+    ),
+    ("Closure", "core", "Outboard_n(1)", "Outboard_n(0)"),
+    (
+        "gc_status()",
+        "core",
+        "$a = []; $a[] = &$a; unset($a); gc_collect_cycles()",
+        "gc_status()['collected'] > 0",
+    ),
+    ("json_last_error()", "json", "json_decode('{')", "json_last_error()"),
+    (
+        "preg_last_error()",
+        "pcre",
+        "@preg_match('/(?:\\D+|<\\d+>)*[!?]/', 'foobar foobar foobar')",
+        "preg_last_error()",
+    ),
+];
+
+#[test]
+fn the_guide_says_which_settings_of_libraries_are_reset() {
+    let guide = std::fs::read_to_string("../../docs/guide/clean-requests.md").unwrap();
+    let table = guide.split("| set by |").nth(1).expect("the table is in the guide");
+    let rows: Vec<&str> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), LIBRARIES.len());
+    let mut wrong = Vec::new();
+    for (row, (name, extension, change, probe)) in rows.iter().zip(LIBRARIES) {
+        assert!(row.starts_with(&format!("| `{name}`")), "{row} is not about {name}");
+        let code = serve(&format!(
+            "if (!extension_loaded('{extension}')) return 'none';
+             $before = json_encode({probe}); if ($at === 'change') {{ {change}; }} return $before;"
+        ));
+        let mut app = ScriptWorker::new(&format!(
+            "function Outboard_n($add) {{ static $n = 0; return $n += $add; }} {code}"
+        ));
+        let before = app.get("probe");
+        app.get("change");
+        let is_reset = app.get("probe") == before;
+        if before != "none" && is_reset != row.ends_with("| reset |") {
+            wrong.push(*row);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

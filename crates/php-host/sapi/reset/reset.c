@@ -118,6 +118,7 @@ void outboard_reset_baseline(void)
 	outboard_save_ini();
 	outboard_save_process();
 	outboard_save_settings();
+	outboard_save_libraries();
 	outboard_save_streams();
 	tick_functions = BG(user_tick_functions) ? zend_llist_count(BG(user_tick_functions)) : 0;
 	outboard_clear_held();
@@ -152,6 +153,7 @@ void outboard_reset_after(outboard_request_state *state)
 	outboard_children_reap();
 	outboard_process_changes_revert();
 	outboard_reset_ini();
+	outboard_reset_libraries();
 	/* Other processes may have changed the file of the last stat() meanwhile. */
 	php_clear_stat_cache(0, NULL, 0);
 	if (!changes) {

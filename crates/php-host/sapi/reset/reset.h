@@ -45,6 +45,10 @@ void outboard_save_settings(void);
 void outboard_track_libxml_context(const zval *context);
 void outboard_reset_settings(uint32_t changes);
 
+/* reset/libraries.c */
+void outboard_save_libraries(void);
+void outboard_reset_libraries(void);
+
 /* reset/streams.c */
 void outboard_save_streams(void);
 void outboard_reset_streams(uint32_t changes);

@@ -1,0 +1,66 @@
+/*
+ * What libraries keep for the whole process, and PHP's functions set: the text domain, OpenSSL's errors, readline's
+ * history, how mysqli reports. Their extensions leave it at the end of a request, because they take it for the end of
+ * the process.
+ *
+ * Called by reset.c. Invariant: it is put back after each request, whether or not one was seen to change it.
+ */
+#include "reset/reset.h"
+#include <libintl.h>
+
+/* PHP keeps 15 of OpenSSL's errors, OpenSSL itself 15 more. */
+#define ERRORS_MAX 32
+
+static char *text_domain;
+static zend_function *clear_history;
+static zend_function *next_error;
+static zend_function *set_report;
+static zval report_mode;
+
+static zend_function *find(const char *name)
+{
+	return zend_hash_str_find_ptr(EG(function_table), name, strlen(name));
+}
+
+/* True: it has returned a text. */
+static bool call(zend_function *function, uint32_t count, zval *argument)
+{
+	zval result;
+	zend_call_known_function(function, NULL, NULL, &result, count, argument, NULL);
+	const bool is_text = Z_TYPE(result) == IS_STRING;
+	zval_ptr_dtor(&result);
+	return is_text;
+}
+
+void outboard_save_libraries(void)
+{
+	const char *domain = textdomain(NULL);
+	zend_class_entry *driver = outboard_class("mysqli_driver");
+	text_domain = domain ? pestrdup(domain, 1) : NULL;
+	clear_history = find("readline_clear_history");
+	next_error = find("openssl_error_string");
+	set_report = driver ? find("mysqli_report") : NULL;
+	if (set_report) {
+		zval object;
+		zval value;
+		object_init_ex(&object, driver);
+		ZVAL_LONG(&report_mode, zval_get_long(zend_read_property(driver, Z_OBJ(object), ZEND_STRL("report_mode"), true, &value)));
+		zval_ptr_dtor(&object);
+	}
+}
+
+void outboard_reset_libraries(void)
+{
+	const char *domain = textdomain(NULL);
+	if (domain && text_domain && strcmp(domain, text_domain) != 0) {
+		textdomain(text_domain);
+	}
+	if (clear_history) {
+		call(clear_history, 0, NULL);
+	}
+	for (int i = 0; next_error && i < ERRORS_MAX && call(next_error, 0, NULL); i++) {
+	}
+	if (set_report) {
+		call(set_report, 1, &report_mode);
+	}
+}
