@@ -607,6 +607,7 @@ mod a_rewound_worker {
         let code = include_str!("fixtures/pieces.php");
         let names = pieces(code);
         assert!(names.len() > 100, "{names:?}");
+        assert_eq!(output(&mut app, "values"), "values=many\n", "too few values are compared");
         let mut numbers = Numbers(1);
         let mut seen: Vec<(String, Response)> = Vec::new();
         for round in 0..600 {
