@@ -170,20 +170,6 @@ fn a_body_that_is_not_read_does_not_reach_the_next_request() {
 }
 
 #[test]
-fn body_warnings_are_raised_inside_the_call() {
-    let code = r#"
-        set_error_handler(function ($level, $message) { $GLOBALS['warned'] = "$level $message"; return true; });
-        while (frankenphp_handle_request(function () { echo $GLOBALS['warned'] ?? 'none'; $GLOBALS['warned'] = null; }));"#;
-    let mut app = ScriptWorker::with(code, |settings| {
-        settings.ini.extend(ini(&[("post_max_size", "8")]));
-    });
-    let form = "application/x-www-form-urlencoded";
-    let text = finished(&app.worker.request(&post("a", form, "a=123456789")));
-    assert!(text.starts_with("2 frankenphp_handle_request(): POST Content-Length"), "{text}");
-    assert_eq!(app.get("b"), "none");
-}
-
-#[test]
 fn too_many_fields_are_a_warning_of_the_call() {
     let code = looping("echo error_get_last()['message'] ?? 'none';");
     let mut app = ScriptWorker::with(&code, |settings| {

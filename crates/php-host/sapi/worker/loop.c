@@ -125,7 +125,8 @@ static void handle_request(const outboard_event *event)
 	}
 	if (outboard_is_opcache_request(event->request)) {
 		outboard_opcache_show();
-	} else if (outboard_broken || (one_shot && !outboard_resume_before_handler(state))) {
+	} else if (outboard_broken || state->result.outcome != OUTBOARD_FINISHED
+		|| (one_shot && !outboard_resume_before_handler(state))) {
 		/* Its answer is an error. */
 	} else if (mode == OUTBOARD_SERVE_RETURNED) {
 		outboard_serve(handler, state);
@@ -171,6 +172,7 @@ void outboard_begin_main_request(const outboard_event *event)
 	/* The functions of the boot and of the request, because they are one script. */
 	BG(user_shutdown_function_names) = outboard_boot_state.engine.shutdown_functions;
 	outboard_boot_state.engine.shutdown_functions = NULL;
+	ZVAL_COPY(&SG(callback_func), &outboard_boot_state.engine.sapi.callback_func);
 	outboard_main_script.state = outboard_active_state;
 	outboard_main_script.state->coroutines = 1;
 	outboard_main_script.state->id = ++request_ids;

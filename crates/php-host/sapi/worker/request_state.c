@@ -14,6 +14,7 @@ outboard_request_state outboard_boot_state;
 static outboard_request_state *unused;
 static zend_module_entry *session_module;
 static zend_module_entry *filter_module;
+static bool auto_start; /* session.auto_start */
 
 /* Save handlers of the script: an array in 8.2, named members since; consecutive zvals in both. */
 #define SESSION_HANDLERS (sizeof(ps_globals.mod_user_names) / sizeof(zval))
@@ -33,11 +34,28 @@ static void end_session_of_boot(void)
 	}
 	OUTBOARD_ADDREF_SESSION_CLASS(class);
 	session_module->request_shutdown_func(MODULE_PERSISTENT, session_module->module_number);
+	PS(auto_start) = false;
 	session_module->request_startup_func(MODULE_PERSISTENT, session_module->module_number);
+	PS(auto_start) = auto_start;
 	for (size_t i = 0; i < SESSION_HANDLERS; i++) {
 		ZVAL_COPY_VALUE(session_handler(&ps_globals, i), &handlers[i]);
 	}
 	OUTBOARD_SESSION_CLASS(&ps_globals) = class;
+}
+
+bool outboard_has_session(void)
+{
+	return session_module != NULL;
+}
+
+/*
+ * Before php_request_startup. A worker script has no client whose session could be started, and each request
+ * begins with a copy of the boot's state.
+ */
+void outboard_request_state_prepare_boot(bool has_request)
+{
+	auto_start = PS(auto_start);
+	PS(auto_start) = auto_start && has_request;
 }
 
 /* Before the script boots; the boot's state becomes the active one. */
@@ -198,42 +216,6 @@ static void prepare(outboard_request_state *state)
 	engine->result = &state->result;
 }
 
-/*
- * The buffer starts with two pages and grows by as much (php_output_handler_init). A request that
- * waits before it writes does not need them.
- */
-static void shrink_output_buffer(void)
-{
-	php_output_handler *active = php_output_get_active_handler();
-	if (active && active->buffer.used == 0 && outboard_concurrency > OUTBOARD_FEW_COROUTINES) {
-		active->buffer.size = 64;
-		active->buffer.data = erealloc(active->buffer.data, active->buffer.size);
-	}
-}
-
-/*
- * As php_request_startup in main.c: headers and buffers that the ini files set for every request.
- */
-static void begin_output(void)
-{
-	if (PG(expose_php)) {
-		sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
-	}
-	const char *output_handler = OUTBOARD_OUTPUT_HANDLER();
-	if (output_handler && output_handler[0]) {
-		zval handler;
-		ZVAL_STRING(&handler, output_handler);
-		php_output_start_user(&handler, 0, PHP_OUTPUT_HANDLER_STDFLAGS);
-		zval_ptr_dtor(&handler);
-	} else if (PG(output_buffering)) {
-		php_output_start_user(NULL, PG(output_buffering) > 1 ? PG(output_buffering) : 0,
-			PHP_OUTPUT_HANDLER_STDFLAGS);
-		shrink_output_buffer();
-	} else if (PG(implicit_flush)) {
-		php_output_set_implicit_flush(1);
-	}
-}
-
 outboard_request_state *outboard_request_state_begin(const outboard_request *request, void *exchange)
 {
 	outboard_request_state *state = unused;
@@ -259,15 +241,7 @@ outboard_request_state *outboard_request_state_begin(const outboard_request *req
 	SG(request_info).no_headers = 0;
 	SG(sapi_started) = 0;
 	outboard_describe_request(request);
-	php_output_activate();
-	sapi_activate();
-	begin_output();
-	outboard_superglobals_import();
-	outboard_zlib_begin();
-	outboard_reset_session_path();
-	if (session_module && PS(auto_start)) {
-		php_session_start();
-	}
+	outboard_request_start(state);
 	return state;
 }
 

@@ -68,6 +68,7 @@ extern outboard_request_state *outboard_active_state;
 /* The state outside of requests: the script's boot, timers, the code after the loop. */
 extern outboard_request_state outboard_boot_state;
 
+void outboard_request_state_prepare_boot(bool has_request);
 void outboard_request_state_startup(void);
 void outboard_request_state_end_boot(void);
 void outboard_request_state_enter(outboard_request_state *state);
@@ -75,6 +76,11 @@ outboard_request_state *outboard_request_state_begin(const outboard_request *req
 void outboard_request_state_complete(outboard_request_state *state);
 void outboard_request_state_end(outboard_request_state *state);
 void outboard_request_state_abandon(void);
+
+bool outboard_has_session(void);
+
+/* worker/request_start.c */
+void outboard_request_start(outboard_request_state *state);
 
 /* worker/superglobals.c */
 void outboard_superglobals_startup(void);

@@ -156,6 +156,10 @@ PHP_FUNCTION(outboard_snapshot)
 		return;
 	}
 	outboard_begin_main_request(&event);
+	if (outboard_main_script.state->result.outcome != OUTBOARD_FINISHED) {
+		zend_throw_unwind_exit();
+		return;
+	}
 	outboard_resume();
 }
 
@@ -291,6 +295,7 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 		SG(request_info).path_translated = (char *) script;
 		SG(request_info).request_uri = (char *) script;
 		outboard_time_limit_prepare();
+		outboard_request_state_prepare_boot(boot_request != NULL);
 		if (php_request_startup() == SUCCESS) {
 			outboard_opcache_clock_find();
 			SG(request_info).no_headers = 1;
