@@ -184,3 +184,16 @@ fn output_callbacks_of_the_boot_are_not_for_requests() {
         }
     }
 }
+
+#[test]
+fn a_worker_starts_without_opcache() {
+    for mode in MODES {
+        let code =
+            "while (frankenphp_handle_request(function () { echo FRANKENPHP_LOG_LEVEL_INFO; }));";
+        let mut app = App::new(mode, code, &[("opcache.enable", "0")]);
+        assert_eq!(
+            (app.request(&get("a")).text(), app.request(&get("a")).text()),
+            ("0".into(), "0".into())
+        );
+    }
+}

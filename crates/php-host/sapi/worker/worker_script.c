@@ -197,8 +197,10 @@ static void register_constant(const char *name, zend_long value)
 	zend_register_long_constant(name, strlen(name), value, CONST_PERSISTENT, 0);
 }
 
+/* The memory of requests does not exist yet; without OPcache the engine keeps new strings there. */
 static void add_frankenphp(void)
 {
+	zend_interned_strings_switch_storage(false);
 	/* opcache reads the module of every internal function (zend_optimizer.c). */
 	EG(current_module) = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("outboard"));
 	zend_register_functions(NULL, handle_request_as_frankenphp, NULL, MODULE_PERSISTENT);
@@ -208,6 +210,7 @@ static void add_frankenphp(void)
 	register_constant("FRANKENPHP_LOG_LEVEL_INFO", 0);
 	register_constant("FRANKENPHP_LOG_LEVEL_WARN", 4);
 	register_constant("FRANKENPHP_LOG_LEVEL_ERROR", 8);
+	zend_interned_strings_switch_storage(true);
 }
 
 /* Compiles and runs PHP code of the host (runtime/, embedded by build.rs). */
