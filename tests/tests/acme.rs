@@ -258,8 +258,16 @@ fn an_approved_name_has_its_certificate_with_the_first_connection() {
     assert_eq!(authority.orders(), 1);
     let refusing = ask.replace("/text/ok", "/status/403");
     let site = site.killed_and_started(&authority, &refusing, &["*.shops.test"]);
-    assert!(site.get(&root, "second.shops.test", &[]).is_err());
+    let asked = || backend.heard().iter().filter(|line| line.contains("domain=")).count();
+    let before = asked();
+    for name in ["second.shops.test", "second.shops.test", "ok_x.shops.test", "ok_x.shops.test"] {
+        let error = site.get(&root, name, &[]).unwrap_err();
+        assert!(error.contains("unrecognized name"), "{error}");
+    }
     site.site.logs(&["no TLS for second.shops.test", "`ask`"]);
+    site.site.logs(&["no TLS for ok_x.shops.test"]);
+    let log = site.site.child().output();
+    assert_eq!((log.matches("no TLS for ").count(), asked() - before), (2, 1), "{log}");
     assert_eq!(authority.orders(), 1);
 }
 

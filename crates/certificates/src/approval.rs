@@ -9,17 +9,39 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// How long a refusal is remembered.
-const REFUSED_S: u64 = MINUTE;
-/// Refused names that are remembered.
-const MAX_REFUSED: usize = 4096;
+/// How long a name is remembered.
+const REMEMBERED_S: u64 = MINUTE;
+const MAX_NAMES: usize = 4096;
 const TIMEOUT_MS: u64 = 10_000;
+
+/// Names of the last minute. Without room for another one, every other name counts as one of them: that costs a
+/// new name a minute, and a flood of names no request.
+#[derive(Debug, Default)]
+pub(crate) struct RecentNames(RefCell<HashMap<String, Time>>);
+
+impl RecentNames {
+    pub(crate) fn contains(&self, name: &str, now_s: Time) -> bool {
+        let mut names = self.0.borrow_mut();
+        if names.len() >= MAX_NAMES {
+            names.retain(|_, until_s| now_s < *until_s);
+        }
+        names.len() >= MAX_NAMES || names.get(name).is_some_and(|until_s| now_s < *until_s)
+    }
+
+    /// Whether it is none of them yet.
+    pub(crate) fn insert(&self, name: &str, now_s: Time) -> bool {
+        let is_new = !self.contains(name, now_s);
+        if is_new {
+            self.0.borrow_mut().insert(name.to_owned(), now_s + REMEMBERED_S);
+        }
+        is_new
+    }
+}
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Approvals {
-    /// Refused names, and until when they are not requested again.
-    refused: RefCell<HashMap<String, Time>>,
+    refused: RecentNames,
 }
 
 impl Approvals {
@@ -31,18 +53,14 @@ impl Approvals {
         name: &str,
         now_s: Time,
     ) -> Result<(), String> {
-        if self.refused.borrow().get(name).is_some_and(|until_s| now_s < *until_s) {
-            return Err("it was refused before".to_owned());
+        if self.refused.contains(name, now_s) {
+            return Err(
+                "it was refused before, or too many names were in the last minute".to_owned()
+            );
         }
         let outcome = request(http, ask, name).await;
         if outcome.is_err() {
-            let mut refused = self.refused.borrow_mut();
-            if refused.len() >= MAX_REFUSED {
-                refused.retain(|_, until_s| now_s < *until_s);
-            }
-            if refused.len() < MAX_REFUSED {
-                refused.insert(name.to_owned(), now_s + REFUSED_S);
-            }
+            self.refused.insert(name, now_s);
         }
         outcome
     }
@@ -81,6 +99,15 @@ pub(crate) fn is_possible(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_room_every_name_was_refused_before() {
+        let names = RecentNames::default();
+        assert!((0..MAX_NAMES).all(|at| names.insert(&format!("{at}.test"), 0)));
+        assert!(names.contains("0.test", 0) && names.contains("new.test", REMEMBERED_S - 1));
+        assert!(!names.insert("new.test", 0) && names.0.borrow().len() == MAX_NAMES);
+        assert!(!names.contains("0.test", REMEMBERED_S) && names.insert("new.test", REMEMBERED_S));
+    }
 
     #[test]
     fn only_host_names_are_requested() {

@@ -10,7 +10,7 @@ mod shared;
 mod status;
 mod window;
 
-use crate::approval::Approvals;
+use crate::approval::{Approvals, RecentNames};
 use crate::authority::Account;
 use crate::commons::Commons;
 use crate::message::{LogLine, Message, Statuses};
@@ -45,6 +45,8 @@ pub(crate) struct Worker {
     pub(crate) accounts: RefCell<BTreeMap<String, Rc<Account>>>,
     pub(crate) under_way: Cell<usize>,
     pub(crate) approvals: Approvals,
+    /// Names without TLS that were logged.
+    pub(crate) logged: RecentNames,
     pub(crate) commons: RefCell<Option<Rc<Commons>>>,
 }
 
@@ -85,6 +87,7 @@ impl Worker {
             accounts: RefCell::default(),
             under_way: Cell::new(0),
             approvals: Approvals::default(),
+            logged: RecentNames::default(),
             commons: RefCell::default(),
         })
     }

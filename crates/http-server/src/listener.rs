@@ -312,7 +312,9 @@ async fn serve<S: Service>(
         None => Transport::Plain(stream),
         // Boxed, so that connections without TLS need no memory for it.
         Some(settings) => {
-            let handshake = Box::pin(handshake::perform(&server, stream, settings.clone()));
+            let client = peer.ip();
+            let handshake = handshake::perform(&server, stream, settings.clone(), client);
+            let handshake = Box::pin(handshake);
             match entry.while_idle(handshake).await {
                 None => return,
                 Some(Ok((Negotiated::Http1(transport), facts))) => {

@@ -7,6 +7,8 @@
 //! or none, and no other client gets one of a challenge.
 
 use crate::credential::Credential;
+use crate::name_budget::NameBudget;
+use outboard_reactor::now_ms;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -14,8 +16,9 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// The protocol by which an authority checks a name in a handshake (RFC 8737 4).
 pub(crate) const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
@@ -37,6 +40,7 @@ pub struct Issued {
     missing: OnceLock<Report>,
     /// Names that handshakes wait for.
     awaited: Mutex<HashSet<Box<str>>>,
+    budget: Mutex<NameBudget>,
     is_on_demand: AtomicBool,
 }
 
@@ -114,17 +118,16 @@ impl Issued {
         self.is_on_demand.load(Ordering::Relaxed)
     }
 
-    /// Whether a handshake for this name is to wait for its certificate. The name is reported, if it was
-    /// not yet.
-    pub fn is_awaited(&self, name: &str) -> bool {
-        if !self.is_on_demand() || self.find(name).is_some() {
-            return false;
-        }
-        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Reports a name that a client has requested and that has no certificate. Whether its handshake is to
+    /// wait; not if the client has requested too many.
+    pub fn request(&self, name: &str, client: Option<IpAddr>) -> bool {
+        let mut awaited = lock(&self.awaited);
         if awaited.contains(name) {
             return true;
         }
-        let is_new = awaited.len() < MAX_AWAITED && awaited.insert(name.into());
+        let is_new = awaited.len() < MAX_AWAITED
+            && lock(&self.budget).spend(client, now_ms())
+            && awaited.insert(name.into());
         drop(awaited);
         if let Some(report) = self.missing.get().filter(|_| is_new) {
             report(name);
@@ -132,9 +135,14 @@ impl Issued {
         is_new
     }
 
+    /// Whether handshakes for this name still wait for its certificate.
+    pub fn is_awaited(&self, name: &str) -> bool {
+        lock(&self.awaited).contains(name)
+    }
+
     /// The certificate of this name has been obtained, or will not be.
     pub fn settle(&self, name: &str) {
-        self.awaited.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        lock(&self.awaited).remove(name);
     }
 
     pub(crate) fn of_client(&self, name: Option<&str>) -> Option<Arc<Credential>> {
@@ -160,6 +168,10 @@ fn challenge_of(pem: &[u8]) -> Result<CertifiedKey, Box<dyn std::error::Error>> 
     Ok(CertifiedKey::new(chain, key))
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn write<T, R>(map: &ByName<T>, change: impl FnOnce(&mut HashMap<Box<str>, T>) -> R) {
     let replaced = change(&mut map.write().unwrap_or_else(PoisonError::into_inner));
     // A certificate is freed outside of the lock.
@@ -175,7 +187,9 @@ impl ResolvesServerCert for Issued {
             return self.challenge(name?);
         }
         let found = self.of_client(name);
-        if let (None, Some(name), Some(report)) = (&found, name, self.missing.get()) {
+        // On demand, a name is reported by [`Self::request`].
+        let report = self.missing.get().filter(|_| !self.is_on_demand());
+        if let (None, Some(name), Some(report)) = (&found, name, report) {
             report(name);
         }
         found.map(|found| found.certified.clone())

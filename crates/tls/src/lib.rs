@@ -10,6 +10,7 @@
 //! | `server` | [`ServerSettings`]: the settings of a listener's sessions |
 //! | `certificates` | the certificates of a server, by server name |
 //! | `issued` | [`Issued`]: certificates that the server obtains itself, and its responses to challenges |
+//! | `name_budget` | how many names without a certificate a client may request |
 //! | `credential` | [`Credential`]: one of them, with its key |
 //! | `client_verification` | whether certificates of clients are valid |
 //! | `ticket_keys` | [`TicketKeys`]: keys of session tickets |
@@ -30,6 +31,7 @@ mod der;
 mod distinguished_name;
 mod io;
 mod issued;
+mod name_budget;
 mod no_verification;
 mod options;
 mod server;

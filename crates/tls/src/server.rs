@@ -106,9 +106,9 @@ impl ServerSettings {
         Arc::new(settings)
     }
 
-    /// The name that a handshake must wait for, because its certificate is being obtained: the handshake
-    /// begins with these bytes. QUIC does not wait.
-    pub fn awaited_name(&self, received: &[u8]) -> Option<String> {
+    /// The name that a client requests with these first bytes, if its certificate may be obtained on demand
+    /// and is not there yet. QUIC does not wait for that.
+    pub fn missing_name(&self, received: &[u8]) -> Option<(&Issued, String)> {
         let Source::Issued(issued) = &self.certificates else { return None };
         if !issued.is_on_demand() {
             return None;
@@ -117,13 +117,12 @@ impl ServerSettings {
         acceptor.read_tls(&mut &*received).ok()?;
         // A longer first flight is not waited for: the client tries again.
         let accepted = acceptor.accept().ok()??;
-        let name = accepted.client_hello().server_name()?.to_owned();
-        self.is_awaited(&name).then_some(name)
-    }
-
-    /// Whether the certificate for a name is still being obtained.
-    pub fn is_awaited(&self, name: &str) -> bool {
-        matches!(&self.certificates, Source::Issued(issued) if issued.is_awaited(name))
+        let hello = accepted.client_hello();
+        if hello.alpn().is_some_and(|mut all| all.any(|one| one == CHALLENGE_PROTOCOL)) {
+            return None;
+        }
+        let name = hello.server_name()?;
+        issued.find(name).is_none().then(|| (&**issued, name.to_owned()))
     }
 
     /// The certificate for a server name, if there is a choice.

@@ -28,7 +28,14 @@ impl Worker {
                 (Some(_), None) => "there is no certificate yet".to_owned(),
                 (None, _) => "it is not a name of this server".to_owned(),
             };
-            self.warn(&format!("no TLS for {}: {why}", text.escape_debug()));
+            self.warn_of(&text, &why);
+        }
+    }
+
+    /// Clients choose the names and how often they connect: one line for a name and minute.
+    fn warn_of(&self, name: &str, why: &str) {
+        if self.logged.insert(name, now_s()) {
+            self.warn(&format!("no TLS for {}: {why}", name.escape_debug()));
         }
     }
 
@@ -43,7 +50,7 @@ impl Worker {
         };
         if let Err(why) = approved {
             self.issued.settle(text);
-            return self.warn(&format!("no TLS for {}: {why}", text.escape_debug()));
+            return self.warn_of(text, &why);
         }
         let (name, fault) = Name::load(text, &self.storage);
         fault.iter().for_each(|fault| self.error(fault));

@@ -8,14 +8,18 @@ use crate::transport::Transport;
 use outboard_reactor::{Stream, now_ms, share_turn, sleep, with_deadline};
 use outboard_tls::{ServerSettings, Session, SessionFacts};
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// The type of the first record of a handshake (RFC 8446 5.1).
 const HANDSHAKE: u8 = 22;
 
-/// The pause between two looks whether a certificate has been obtained, which takes seconds.
-const AWAIT_MS: u64 = 100;
+/// The pause between two looks whether a certificate has been obtained, or its name was refused.
+const AWAIT_MS: u64 = 50;
+
+/// The fatal alert unrecognized_name (RFC 6066 3), in a record of its own: there are no keys yet.
+const UNRECOGNIZED_NAME: &[u8] = &[21, 3, 3, 0, 2, 2, 112];
 
 /// The protocol that was negotiated (RFC 7301).
 pub(super) enum Negotiated {
@@ -31,6 +35,7 @@ pub(super) async fn perform(
     context: &ServerContext,
     stream: Stream,
     settings: Arc<ServerSettings>,
+    client: Option<IpAddr>,
 ) -> Result<(Negotiated, Rc<SessionFacts>), String> {
     let timeout_ms = context.limits().header_timeout_ms;
     let until_ms = now_ms() + timeout_ms;
@@ -38,15 +43,18 @@ pub(super) async fn perform(
     let received = with_deadline(until_ms, first_bytes(&stream)).await.map_err(too_long)?;
     let received = received.map_err(|error| error.to_string())?;
     if received.first() != Some(&HANDSHAKE) {
-        // The client may be gone.
-        let mut pace = Pace::of_response(&context.limits());
-        let slices = &mut [IoSlice::new(PLAIN)];
-        let _ = Transport::Plain(stream).write_all(slices, &mut pace).await;
+        refuse(context, stream, PLAIN).await;
         return Err("the client does not use TLS".to_owned());
     }
-    if let Some(name) = settings.awaited_name(&received) {
-        while now_ms() < until_ms && settings.is_awaited(&name) {
+    if let Some((issued, name)) = settings.missing_name(&received) {
+        let mut is_awaited = issued.request(&name, client);
+        while is_awaited && now_ms() < until_ms {
             sleep(AWAIT_MS).await;
+            is_awaited = issued.is_awaited(&name);
+        }
+        if issued.find(&name).is_none() {
+            refuse(context, stream, UNRECOGNIZED_NAME).await;
+            return Err(format!("there is no certificate for {}", name.escape_debug()));
         }
     }
     let session = Session::accept_received(stream, received, &settings);
@@ -61,6 +69,12 @@ pub(super) async fn perform(
         false => Negotiated::Http1(Transport::encrypted(session)),
     };
     Ok((negotiated, Rc::new(facts)))
+}
+
+/// Sends this instead of a handshake. The client may be gone.
+async fn refuse(context: &ServerContext, stream: Stream, bytes: &[u8]) {
+    let mut pace = Pace::of_response(&context.limits());
+    let _ = Transport::Plain(stream).write_all(&mut [IoSlice::new(bytes)], &mut pace).await;
 }
 
 /// Reads what the client has sent first, when it is this connection's turn.
