@@ -140,3 +140,67 @@ fn a_worker_of_the_old_generation_purges_the_new_cache() {
     editor.response().unwrap().expect(200).saying("1\n");
     assert!(!is_kept(&site, &target));
 }
+
+/// What happens to a request, and whether its page is stored.
+const HANDLED: &str = r#"
+set_exception_handler(function () { http_response_code(200); echo 'sorry'; });
+switch ($_GET['do'] ?? '') {
+    case 'throw': throw new LogicException();
+    case 'rethrow': try { throw new LogicException(); } catch (LogicException $e) { throw $e; }
+    case 'other': try { throw new LogicException(); } catch (RuntimeException) { break; }
+    case 'shutdown': register_shutdown_function(function () { throw new LogicException(); }); break;
+    case 'status': exit(3);
+    case 'fatal': trigger_error('ended', E_USER_ERROR);
+    case 'finish': http_response_code(200); echo 'sorry'; fastcgi_finish_request(); break;
+    case 'caught': try { throw new LogicException(); } catch (RuntimeException | LogicException) { break; }
+    case 'nested': try { (function () { throw new LogicException(); })(); } catch (Throwable) { break; }
+    case 'exit': echo 'page'; exit;
+}
+echo 'page';
+"#;
+
+#[test]
+fn a_page_that_its_handler_did_not_make_is_not_stored() {
+    let boot = "set_error_handler(fn ($n, $text) => throw new ErrorException($text));";
+    let ini = "[app.site.php.ini]\ndisplay_errors = \"1\"\nerror_reporting = \"32767\"\n";
+    let worker = "mode = \"worker\"\nworker.script = \"www/handled_worker.php\"\n";
+    let modes =
+        [String::new(), worker.to_owned(), format!("{worker}worker.isolation = \"rewind\"\n")];
+    for mode in modes {
+        let docroot = Docroot::of("page_cache");
+        docroot.put("handled.php", format!("<?php {HANDLED}"));
+        let calls = "while (Outboard\\handle_request(function () { include __DIR__ . '/handled.php'; })) {}";
+        docroot.put("handled_worker.php", format!("<?php {boot} {calls}"));
+        let text = Configured::text(&format!("{ini}[app.site.page_cache]\nmode = \"on\"\n"));
+        let text = text.replace("root = \"www\"\n", &format!("root = \"www\"\n{mode}"));
+        let site = Configured::start(docroot, &text);
+        for (what, is_stored) in [
+            ("throw", false),
+            ("rethrow", false),
+            ("other", false),
+            ("shutdown", false),
+            ("status", false),
+            ("fatal", false),
+            ("finish", true),
+            ("caught", true),
+            ("nested", true),
+            ("exit", true),
+            ("page", true),
+        ] {
+            let target = format!("/handled.php?do={what}");
+            let response = site.client().get(&target);
+            let status = response.header("cache-status").unwrap_or_default();
+            assert_eq!(is_kept(&site, &target), is_stored, "{mode} {what}: {status}");
+        }
+        // Ignored cookies, more than max_input_vars, in less than 8 KiB and in more.
+        for (name, detail) in [("_ga", "unhandled"), ("_ga_of_a_long_name", "cookie_size")] {
+            let cookies = vec![format!("{name}="); 1_001].join(";");
+            let request = Request::get("/handled.php").header("Cookie", &cookies);
+            let response = site.client().send(&request).expect(200);
+            assert_eq!(response.text(), "page", "{mode}");
+            let status = response.header("cache-status").unwrap_or_default();
+            assert!(status.ends_with(detail), "{mode} {status}");
+            assert!(!is_kept(&site, "/handled.php"), "{mode}");
+        }
+    }
+}

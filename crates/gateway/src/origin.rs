@@ -172,6 +172,11 @@ impl StartedResponse {
         }
     }
 
+    /// Whether a complete response is not what its script meant.
+    pub(crate) fn is_unhandled(&self) -> bool {
+        matches!(self, Self::Script(started) if started.is_unhandled())
+    }
+
     /// The body, if it is complete.
     pub(crate) fn whole_body(&self) -> Option<&[u8]> {
         match self {

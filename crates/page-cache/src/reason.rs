@@ -39,6 +39,8 @@ reasons! {
     UnknownCookie = "unknown_cookie", "The request has a cookie that may change the page, and the page does not state that it may be shared.";
     /// The request has an unknown field, and the page states no lifetime.
     UnknownField = "unknown_field", "The request has a header that may identify the visitor, and the page does not state that it may be shared.";
+    /// The cookies are longer than those of a browser, and PHP may not read all of them.
+    CookieSize = "cookie_size", "The cookies of the request are longer than 8 KiB.";
     /// The path is never cached.
     AdminPath = "admin_path", "The path is never cached.";
     /// An audit found that visitors get different pages.
@@ -69,6 +71,8 @@ reasons! {
     Streamed = "streamed", "The page was streamed.";
     /// The script delegated a file to the server.
     File = "file", "The page is a file that the server sends itself.";
+    /// The script was not called with the whole request, or has failed.
+    Unhandled = "unhandled", "PHP could not read all of the request, or an error has ended the script.";
     /// A purge selected the page during its rendering.
     PurgedMeanwhile = "purged_meanwhile", "The page was purged during its rendering.";
 }

@@ -13,6 +13,10 @@ use crate::pattern::NamePattern;
 use crate::reason::Reason;
 use outboard_http1::Method;
 
+/// Ignored cookies reach PHP and are not part of the key: so many that PHP could fail over them are no matter of
+/// the page any more.
+const MAX_COOKIE_BYTES: usize = 8 * 1024;
+
 /// Which requests of an application bypass the cache, whatever its responses say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BypassRules {
@@ -80,6 +84,9 @@ impl<'a> RequestFacts<'a> {
         let visitor = guard.cookies.visitor(request.fields);
         if visitor == Visitor::Known {
             return Err(Reason::LoginCookie);
+        }
+        if request.fields.all("cookie").map(<[u8]>::len).sum::<usize>() > MAX_COOKIE_BYTES {
+            return Err(Reason::CookieSize);
         }
         let conditions = Conditions::read(request.fields);
         if conditions.need_origin {

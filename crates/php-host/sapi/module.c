@@ -194,6 +194,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	if (php_module_startup(&sapi, &outboard_module) == FAILURE) {
 		return false;
 	}
+	outboard_handled_hook();
 	outboard_variables_hook();
 	outboard_opcache_hook();
 	outboard_filter_startup();

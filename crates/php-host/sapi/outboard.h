@@ -62,6 +62,8 @@ typedef struct {
 	int32_t outcome;
 	bool leaving; /* the worker must exit */
 	bool takes_snapshot; /* the script has called Outboard\snapshot() in classic mode */
+	bool handled; /* the response is what the script meant (request/handled.c) */
+	bool spoiled; /* it is not, whatever follows */
 	uint64_t peak_memory_bytes;
 } outboard_result;
 
@@ -184,7 +186,7 @@ void outboard_rs_head_line(void *exchange, const char *line, size_t len);
 /* Sent behind the body, with its end. */
 void outboard_rs_trailer(void *exchange, const char *line, size_t len);
 bool outboard_rs_interim(void *exchange);
-bool outboard_rs_finish(void *exchange);
+bool outboard_rs_finish(void *exchange, bool handled);
 bool outboard_rs_is_finished(void *exchange);
 size_t outboard_rs_read_body(void *exchange, char *buffer, size_t len);
 /* `kinds` has a letter for each text: u(rl), p(refix), t(ag), a(ll). */

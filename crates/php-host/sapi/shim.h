@@ -30,6 +30,10 @@ static inline zend_class_entry *outboard_class(const char *name)
 	return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
 }
 
+/* request/handled.c */
+void outboard_handled_hook(void);
+bool outboard_is_handled(void);
+
 /* request/script.c */
 void outboard_script_hook(void);
 int outboard_script_run(const outboard_request *request);

@@ -283,10 +283,10 @@ impl Events {
     }
 
     /// Completes the response of the request with this tag, which has not ended yet.
-    pub(crate) fn finish(&mut self, tag: Tag) {
+    pub(crate) fn finish(&mut self, tag: Tag, handled: bool) {
         if let Some(mut slot) = self.slot(tag) {
             // SAFETY: a slot in use; C uses it no more, since its request has no result but this one.
-            unsafe { slot.as_mut() }.exchange.finish();
+            unsafe { slot.as_mut() }.exchange.finish(handled);
         }
     }
 
@@ -305,6 +305,7 @@ impl Events {
             },
             leaving: result.leaving || panicked,
             takes_snapshot: result.takes_snapshot,
+            handled: result.handled && !panicked,
             peak_memory_bytes: result.peak_memory_bytes,
         };
         if let Err(corrupt) = exchange.done(done) {

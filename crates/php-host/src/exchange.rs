@@ -182,11 +182,12 @@ impl Exchange {
     }
 
     /// Completes the response while the script runs on. False if the client has disconnected.
-    pub(crate) fn finish(&mut self) -> bool {
+    pub(crate) fn finish(&mut self, handled: bool) -> bool {
         if self.phase == Phase::Finished {
             return true;
         }
-        let sent = self.send_rest().and_then(|()| self.send(FrameKind::End, &[]));
+        let sent =
+            self.send_rest().and_then(|()| self.send(FrameKind::End, &[&[u8::from(handled)]]));
         self.link.borrow_mut().publish();
         self.phase = Phase::Finished;
         self.is_sent(sent)

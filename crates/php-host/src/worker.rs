@@ -78,6 +78,7 @@ fn handle(
         outcome: if panicked { Outcome::Failed } else { result.outcome },
         leaving: result.leaving || panicked,
         takes_snapshot: result.takes_snapshot,
+        handled: result.handled && !panicked,
         peak_memory_bytes: result.peak_memory_bytes,
     })
 }

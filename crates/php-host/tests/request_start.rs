@@ -143,7 +143,7 @@ fn a_failed_session_handler_of_the_boot_ends_the_request() {
 }
 
 #[test]
-fn the_progress_of_an_upload_does_not_call_the_boots_session_handler() {
+fn the_progress_of_an_upload_calls_no_session_handler_of_the_boot() {
     let code = "final class Handler extends SessionHandler {
             public function read(string $id): string|false { throw new Exception('called'); }
         }

@@ -128,6 +128,7 @@ pub struct Exchange {
     /// Lines that PHP has logged about it.
     log_lines: RefCell<String>,
     ended: Cell<bool>,
+    handled: Cell<bool>,
     /// Whether the client is gone.
     pub(crate) abandoned: Cell<bool>,
     buffer_bytes: usize,
@@ -160,6 +161,7 @@ impl Exchange {
             arrived: RefCell::default(),
             log_lines: RefCell::default(),
             ended: Cell::new(false),
+            handled: Cell::new(false),
             abandoned: Cell::new(false),
             buffer_bytes,
             spooled_bytes: Cell::new(0),
@@ -291,10 +293,23 @@ impl Exchange {
             FrameKind::Body => self.add(len, |arrived| arrived.body.extend_from_slice(payload)),
             FrameKind::Trailers => self.add(len, |arrived| arrived.trailers = payload.to_vec()),
             FrameKind::Flush => self.add(0, |arrived| arrived.flush = true),
-            FrameKind::End => self.finish(End::Complete),
+            FrameKind::End => self.complete(payload == [1]),
             _ => return Err(Corrupt { what: "a frame that only the gateway sends" }),
         }
         Ok(())
+    }
+
+    /// Ends a complete response.
+    pub(crate) fn complete(&self, handled: bool) {
+        if !self.ended.get() {
+            self.handled.set(handled);
+        }
+        self.finish(End::Complete);
+    }
+
+    /// Whether the response is complete and is what the script meant.
+    pub fn is_handled(&self) -> bool {
+        self.handled.get()
     }
 
     /// Ends the response; further ends are ignored.

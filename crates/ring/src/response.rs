@@ -111,6 +111,8 @@ pub struct Done {
     pub leaving: bool,
     /// The script has called `Outboard\snapshot()` in classic mode: it could be booted once.
     pub takes_snapshot: bool,
+    /// The script has handled the request: the response is what it meant.
+    pub handled: bool,
     /// Peak of PHP's heap during the request.
     pub peak_memory_bytes: u64,
 }
@@ -125,6 +127,7 @@ impl Done {
         raw[0] = self.outcome as u8;
         raw[1] = u8::from(self.leaving);
         raw[2] = u8::from(self.takes_snapshot);
+        raw[3] = u8::from(self.handled);
         raw[8..16].copy_from_slice(&self.peak_memory_bytes.to_le_bytes());
         raw
     }
@@ -146,6 +149,7 @@ impl Done {
             outcome,
             leaving: raw[1] != 0,
             takes_snapshot: raw[2] != 0,
+            handled: raw[3] == 1,
             peak_memory_bytes: u64::from_le_bytes(peak),
         })
     }

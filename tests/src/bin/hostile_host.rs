@@ -148,6 +148,7 @@ impl Worker {
             outcome: Outcome::Finished,
             leaving: false,
             takes_snapshot: false,
+            handled: true,
             peak_memory_bytes: self.chance.number(),
         };
         self.say(FrameKind::Done, self.present, &done.encode());

@@ -146,6 +146,9 @@ impl<'a> Fill<'a> {
         if !self.may_store() {
             return Err(rules::Reason::RequestNoStore);
         }
+        if started.is_unhandled() {
+            return Err(rules::Reason::Unhandled);
+        }
         self.with_request(connection, |request| match started.whole_body() {
             Some(body) => request.store(started.head(), body, self.purge_epoch),
             None => Err(request.refusal(started.head(), started.body_bytes())),
@@ -156,7 +159,7 @@ impl<'a> Fill<'a> {
     /// shows that the page must not be stored any more (RFC 9111 4.3.3 and 4.3.5).
     fn give_up(&self, leader: Option<Leader>, head: &ResponseHead, reason: rules::Reason) {
         use rules::Reason::{
-            NoLifetime, NoStore, Private, PurgedMeanwhile, Session, SetCookie, VaryStar,
+            NoLifetime, NoStore, Private, PurgedMeanwhile, Session, SetCookie, Unhandled, VaryStar,
         };
         let is_outdated = match &self.miss.stale {
             Some(stale) if self.miss.is_head => !head_agrees(stale, head),
@@ -169,8 +172,8 @@ impl<'a> Fill<'a> {
             self.cache.purge_url(&self.miss.key);
         }
         match leader {
-            // A purge does not affect the next page; any other reason holds for a while.
-            Some(leader) if reason != PurgedMeanwhile => leader.give_up(),
+            // A purge or a failure does not affect the next page; any other reason holds for a while.
+            Some(leader) if !matches!(reason, PurgedMeanwhile | Unhandled) => leader.give_up(),
             _ => {}
         }
     }

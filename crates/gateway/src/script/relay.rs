@@ -111,7 +111,7 @@ pub(super) async fn render(
         return Err(reason);
     }
     let mut head = ResponseHead::read(&whole.head).map_err(|_| Reason::BadResponse)?;
-    if head.sendfile.is_some() {
+    if head.sendfile.is_some() || !lease.exchange().is_handled() {
         return Ok(None);
     }
     head.headers.apply(&app.config.headers, app.below_prefix(path), head.status);
@@ -127,12 +127,18 @@ impl StartedResponse {
         &mut self.0.memory_mut().head
     }
 
-    /// The body, if it is complete. A response with trailers is sent as it came, and is not stored.
+    /// Whether a complete response is not what the script meant, so that it is for this client alone.
+    pub(crate) fn is_unhandled(&self) -> bool {
+        self.0.memory().arrived.end.is_some() && !self.0.exchange().is_handled()
+    }
+
+    /// The body, if it is complete and the script has handled the request. A response with trailers is sent as it came, and is not stored.
     pub(crate) fn whole_body(&self) -> Option<&[u8]> {
         let RequestMemory { head, arrived, .. } = self.0.memory();
         let is_whole = head.sendfile.is_none()
             && arrived.end == Some(End::Complete)
-            && arrived.trailers.is_empty();
+            && arrived.trailers.is_empty()
+            && self.0.exchange().is_handled();
         is_whole.then_some(&arrived.body)
     }
 

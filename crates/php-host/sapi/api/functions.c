@@ -19,7 +19,7 @@ PHP_FUNCTION(outboard_finish_request)
 	}
 	php_output_end_all();
 	php_header();
-	RETURN_BOOL(outboard_rs_finish(exchange));
+	RETURN_BOOL(outboard_rs_finish(exchange, outboard_is_handled()));
 }
 
 static void add_request_header(

@@ -41,6 +41,8 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 	result->outcome = OUTBOARD_FAILED;
 	result->leaving = false;
 	result->takes_snapshot = false;
+	result->handled = false;
+	result->spoiled = false;
 	result->peak_memory_bytes = 0;
 	outboard_current = request;
 	outboard_current_result = result;
@@ -58,6 +60,7 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 		result->outcome = OUTBOARD_FAILED;
 		result->leaving = true;
 	} zend_end_try();
+	result->handled = result->outcome == OUTBOARD_FINISHED && outboard_is_handled();
 	outboard_time_limit_end();
 	outboard_children_reap();
 	outboard_process_changes_revert();

@@ -49,7 +49,7 @@ static void end_if_over(conversation *one)
 	if (one->handler || !one->is_ended) {
 		return;
 	}
-	const outboard_result result = {.outcome = OUTBOARD_FINISHED};
+	const outboard_result result = {.outcome = OUTBOARD_FINISHED, .handled = !one->is_abandoned};
 	void *exchange = one->exchange;
 	remove_uploads(one);
 	if (one->body) {
@@ -64,7 +64,7 @@ void outboard_swoole_http_finish(conversation *one)
 {
 	one->is_ended = true;
 	/* With its handler the whole exchange ends, which says it all in one frame. */
-	if (one->handler && !one->is_gone && !outboard_rs_finish(one->exchange)) {
+	if (one->handler && !one->is_gone && !outboard_rs_finish(one->exchange, !one->is_abandoned)) {
 		one->is_gone = true;
 	}
 	end_if_over(one);
@@ -87,6 +87,7 @@ static void abandon(conversation *one)
 		outboard_swoole_http_send_head(one, 500, "", 0);
 		outboard_rs_head_line(one->exchange, type, sizeof(type) - 1);
 	}
+	one->is_abandoned = true;
 	outboard_swoole_http_finish(one);
 }
 

@@ -16,6 +16,7 @@ typedef struct {
 	bool has_head;
 	bool is_ended;
 	bool is_detached;
+	bool is_abandoned; /* its end is not that of the program */
 	bool is_gone; /* nobody hears the rest */
 } conversation;
 

@@ -128,14 +128,17 @@ static void handle_request(const outboard_event *event)
 	} else if (outboard_broken || state->result.outcome != OUTBOARD_FINISHED
 		|| (one_shot && !outboard_resume_before_handler(state))) {
 		/* Its answer is an error. */
-	} else if (mode == OUTBOARD_SERVE_RETURNED) {
-		outboard_serve(handler, state);
 	} else {
-		outboard_call_php(handler, state);
+		state->is_called = true;
+		if (mode == OUTBOARD_SERVE_RETURNED) {
+			outboard_serve(handler, state);
+		} else {
+			outboard_call_php(handler, state);
+		}
 	}
 	outboard_request_state_complete(state);
 	if (state->deferred || state->coroutines > 1) {
-		outboard_rs_finish(state->exchange);
+		outboard_rs_finish(state->exchange, state->result.handled);
 		run_deferred(state);
 	}
 	outboard_time_limit_end();
@@ -175,6 +178,7 @@ void outboard_begin_main_request(const outboard_event *event)
 	ZVAL_COPY(&SG(callback_func), &outboard_boot_state.engine.sapi.callback_func);
 	outboard_main_script.state = outboard_active_state;
 	outboard_main_script.state->coroutines = 1;
+	outboard_main_script.state->is_called = true;
 	outboard_main_script.state->id = ++request_ids;
 	outboard_backtrace_begin(event->slot, event->generation);
 }
@@ -183,7 +187,7 @@ void outboard_begin_main_request(const outboard_event *event)
 static void finish_before_end(outboard_request_state *state)
 {
 	outboard_request_state_complete(state);
-	outboard_rs_finish(state->exchange);
+	outboard_rs_finish(state->exchange, state->result.handled);
 	run_deferred(state);
 	awaits_coroutines = true;
 	while (state->coroutines > 1 && !outboard_broken) {
@@ -200,6 +204,7 @@ void outboard_end_fork(void)
 	}
 	outboard_one_shot_end();
 	if (state) {
+		outboard_request_state_judge(state);
 		outboard_backtrace_end();
 		outboard_rs_done(outboard_events, state->exchange, &state->result);
 	}

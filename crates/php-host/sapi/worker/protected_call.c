@@ -15,6 +15,9 @@ static void report_exception(outboard_request_state *state)
 		zend_clear_exception();
 		return;
 	}
+	if (state) {
+		state->result.spoiled = true;
+	}
 	if (Z_TYPE(EG(user_exception_handler)) != IS_UNDEF) {
 		zend_user_exception_handler();
 	}

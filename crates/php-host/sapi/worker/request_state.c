@@ -329,6 +329,12 @@ static void free_request(outboard_request_state *state)
 	free_state();
 }
 
+/* When no code of the request runs any more that could spoil its response. */
+void outboard_request_state_judge(outboard_request_state *state)
+{
+	state->result.handled = state->is_called && state->result.outcome == OUTBOARD_FINISHED && outboard_is_handled();
+}
+
 /*
  * Completes the response as php_request_shutdown does: shutdown functions, buffers, session, head.
  * The session is written before the end, because the client may send the next request right after.
@@ -345,6 +351,7 @@ void outboard_request_state_complete(outboard_request_state *state)
 	outboard_protected_step(end_buffers, state);
 	outboard_protected_step(end_session, state);
 	outboard_protected_step(send_head, state);
+	outboard_request_state_judge(state);
 	BG(user_shutdown_function_names) = NULL;
 }
 

@@ -56,6 +56,7 @@ typedef struct outboard_request_state {
 	uint64_t id;            /* unique within the worker */
 	uint32_t coroutines;    /* running for it */
 	HashTable *ini_strings; /* ini_strings.c */
+	bool is_called; /* its handler, or the rest of the script after its snapshot */
 	bool completed;
 	bool is_releasing;     /* reset/held_resources.c */
 	bool cancelled;
@@ -73,6 +74,7 @@ void outboard_request_state_startup(void);
 void outboard_request_state_end_boot(void);
 void outboard_request_state_enter(outboard_request_state *state);
 outboard_request_state *outboard_request_state_begin(const outboard_request *request, void *exchange);
+void outboard_request_state_judge(outboard_request_state *state);
 void outboard_request_state_complete(outboard_request_state *state);
 void outboard_request_state_end(outboard_request_state *state);
 void outboard_request_state_abandon(void);

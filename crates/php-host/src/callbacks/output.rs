@@ -40,9 +40,9 @@ unsafe extern "C" fn outboard_rs_await_client(exchange: *mut c_void, waiter: u64
 
 /// Completes the response. False if the client has disconnected.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn outboard_rs_finish(exchange: *mut c_void) -> bool {
+unsafe extern "C" fn outboard_rs_finish(exchange: *mut c_void, handled: bool) -> bool {
     // SAFETY: this function's contract.
-    unsafe { with(exchange, false, |exchange| exchange.finish()) }
+    unsafe { with(exchange, false, |exchange| exchange.finish(handled)) }
 }
 
 #[unsafe(no_mangle)]

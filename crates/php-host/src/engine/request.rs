@@ -22,6 +22,8 @@ pub(crate) struct RequestResult {
     pub(crate) leaving: bool,
     /// The script has called `Outboard\snapshot()` in classic mode.
     pub(crate) takes_snapshot: bool,
+    /// The response is what the script meant.
+    pub(crate) handled: bool,
     pub(crate) peak_memory_bytes: u64,
 }
 
@@ -36,6 +38,7 @@ impl From<RawResult> for RequestResult {
             outcome,
             leaving: raw.leaving,
             takes_snapshot: raw.takes_snapshot,
+            handled: raw.handled,
             peak_memory_bytes: raw.peak_memory_bytes,
         }
     }

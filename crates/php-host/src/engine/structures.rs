@@ -102,6 +102,8 @@ pub(crate) struct RawResult {
     pub(super) outcome: i32,
     pub(super) leaving: bool,
     pub(super) takes_snapshot: bool,
+    pub(super) handled: bool,
+    pub(super) spoiled: bool,
     pub(super) peak_memory_bytes: u64,
 }
 

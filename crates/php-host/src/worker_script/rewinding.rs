@@ -19,7 +19,7 @@ impl RunningScript {
     pub(crate) fn done(&mut self, tag: Tag, result: RequestResult) {
         let Some(events) = &mut self.events else { return };
         if self.is_rewinding && !result.leaving {
-            events.finish(tag);
+            events.finish(tag, result.handled);
             self.ended = Some((tag, result));
             return;
         }

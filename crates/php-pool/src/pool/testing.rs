@@ -87,7 +87,7 @@ impl PhpRequest {
 
     /// Completes the response.
     pub fn finish(&self) {
-        self.0.finish(End::Complete);
+        self.0.complete(true);
     }
 
     /// Ends the request without a complete response.
@@ -190,6 +190,7 @@ impl StandIn {
             outcome: Outcome::Finished,
             leaving: false,
             takes_snapshot: false,
+            handled: true,
             peak_memory_bytes: 1,
         };
         self.send(FrameKind::Done, tag, &done.encode());

@@ -207,6 +207,7 @@ impl StandIn {
             outcome: Outcome::Finished,
             leaving,
             takes_snapshot: false,
+            handled: true,
             peak_memory_bytes: 7,
         };
         self.send(FrameKind::Done, tag, &done.encode());

@@ -23,6 +23,7 @@ fn the_end_of_a_request_comes_back() {
         outcome: Outcome::Failed,
         leaving: true,
         takes_snapshot: true,
+        handled: true,
         peak_memory_bytes: 2 << 20,
     };
     assert_eq!(Done::decode(&done.encode()), Ok(done));

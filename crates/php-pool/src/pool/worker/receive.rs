@@ -5,7 +5,6 @@
 //! use.
 
 use super::Worker;
-use crate::exchange::End;
 use crate::pool::leases::Lease;
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
 use outboard_ring::response::{Done, LogLine};
@@ -123,7 +122,7 @@ impl Worker {
         let finished = self.leases.remove(tag);
         if let Some(lease) = &finished {
             lease.exchange.done.set(Some(done));
-            lease.exchange.finish(End::Complete);
+            lease.exchange.complete(done.handled);
             let is_quick = lease.took_ms(now_ms) <= QUICK_MS;
             self.consecutive_quick =
                 if is_quick { self.consecutive_quick.saturating_add(1) } else { 0 };
