@@ -22,7 +22,10 @@ pub(super) async fn entry(
     cache_status: CacheStatus,
 ) -> ResponseSummary {
     cache.count(cache_status);
-    ctx.kind.set(Kind::Hit);
+    // A page that PHP or another server has just rendered or confirmed is a response of theirs.
+    if !matches!(cache_status, CacheStatus::Miss { .. } | CacheStatus::Revalidated { .. }) {
+        ctx.kind.set(Kind::Hit);
+    }
     let (selection, chosen) = choose(connection, ctx, entry);
     let (status, body) = match selection {
         ContentSelection::Whole => (entry.status(), &chosen.body[..]),

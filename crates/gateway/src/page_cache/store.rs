@@ -7,8 +7,9 @@ use crate::cache_requirements::CacheRequirements;
 use crate::response_head::ResponseHead;
 use outboard_http1::Method;
 use outboard_page_cache::{
-    self as rules, Control, Entry, ExchangeTimes, Field, Fields, Key, PageCache, PurgeEpoch,
-    Reason, Request, RequestFacts, Response, Shared, Storable, Validation, Validators, now_s,
+    self as rules, Control, Entry, ExchangeTimes, Field, Fields, Freshness, Key, PageCache,
+    PurgeEpoch, Reason, Request, RequestFacts, Response, Shared, Storable, Validation, Validators,
+    now_s,
 };
 
 /// The request that a response is for.
@@ -103,11 +104,32 @@ impl CacheRequest<'_> {
         let others: Vec<Field<'_>> = others.copied().collect();
         let fields = rules::freshened(Fields(&others), confirmation.fields);
         let response = Response { status: stale.status(), fields: Fields(&fields) };
-        let storable = self.storable(response).ok()?;
         let stored = rules::stored_fields(response.fields, &Control::read(response.fields));
+        let storable = match self.storable(response) {
+            Ok(storable) => storable,
+            // The 304 forbids nothing: its page is for this client, and is not fetched a second time.
+            Err(
+                Reason::NoLifetime
+                | Reason::UnknownCookie
+                | Reason::UnknownField
+                | Reason::Authorization,
+            ) => return Some(stale.freshened(Fields(&stored), used_once(stale)).into()),
+            Err(_) => return None,
+        };
         let entry = stale.freshened(Fields(&stored), storable);
         // If it was purged meanwhile, the confirmed entry is used for this request only.
         Some(self.cache.replace(stale, entry.clone()).unwrap_or_else(|| entry.into()))
+    }
+}
+
+/// A stored entry as one that was just confirmed and is stale again.
+fn used_once(stale: &Entry) -> Storable {
+    let now = Freshness { received_s: now_s(), initial_age_s: 0, lifetime_s: 0, ..*stale.times() };
+    Storable {
+        freshness: now,
+        variant: stale.variant().clone(),
+        audience: stale.audience(),
+        no_transform: true,
     }
 }
 

@@ -49,6 +49,59 @@ fn a_second_request_is_a_hit() {
 }
 
 #[test]
+fn only_pages_from_the_cache_are_counted_as_hits() {
+    use crate::latencies::{Kind, Phase};
+    in_loop(async {
+        let upstream = counting("Cache-Control: max-age=60\r\n");
+        let site = site(&upstream, "");
+        for path in ["/a", "/b", "/c", "/a"] {
+            site.get(path).await;
+        }
+        let counts = || {
+            let app = site.app();
+            let of = |kind| {
+                let all = app.latencies.snapshots();
+                let of_kind = all.filter(|(one, _)| one.phase == Phase::Total && one.kind == kind);
+                of_kind.map(|(_, durations)| durations.count()).sum::<u64>()
+            };
+            ((of(Kind::Proxy), of(Kind::Hit)) == (3, 1)).then_some(())
+        };
+        crate::testing::wait_for("three misses and a hit", counts).await;
+    });
+}
+
+#[test]
+fn a_page_that_is_confirmed_is_requested_once() {
+    let dates = "Date: Mon, 01 Jan 2024 00:00:00 GMT\r\nExpires: Mon, 01 Jan 2024 00:00:01 GMT\r\n";
+    in_loop(async {
+        for (lines, field) in [
+            ("Cache-Control: no-cache\r\n", ""),
+            ("Cache-Control: no-cache, max-age=60\r\n", ""),
+            (dates, ""),
+            // The 304 leaves no lifetime: the page is not for such requests any more, but for this one.
+            (dates, "X-Api-Key: 1\r\n"),
+            (dates, "Cookie: unknown=1\r\n"),
+        ] {
+            let upstream = Upstream::start(move |request| {
+                match request.to_ascii_lowercase().contains("if-none-match: \"a\"") {
+                    true => "HTTP/1.1 304 Not Modified\r\nConnection: close\r\nETag: \"a\"\r\n\r\n"
+                        .into(),
+                    false => ok(&format!("ETag: \"a\"\r\n{lines}"), "page"),
+                }
+            });
+            let site = site(&upstream, "");
+            assert!(status(&site.get("/a").await).ends_with("; stored"), "{lines}");
+            for requests in 2..4 {
+                let response = site.request("GET", "/a", field, "").await;
+                assert_eq!((response.status, &*response.body), (200, "page"), "{}", response.head);
+                assert!(status(&response).contains("fwd-status=304"), "{}", response.head);
+                assert_eq!(upstream.requests.borrow().len(), requests, "{lines}{field}");
+            }
+        }
+    });
+}
+
+#[test]
 fn a_hit_is_conditional_partial_or_without_body() {
     in_loop(async {
         let upstream =
