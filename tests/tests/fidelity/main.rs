@@ -14,6 +14,7 @@ mod isolation;
 mod output;
 mod path;
 mod session;
+mod settings;
 mod streaming;
 mod surroundings;
 mod upload;
