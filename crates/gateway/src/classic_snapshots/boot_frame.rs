@@ -36,7 +36,7 @@ pub(super) fn of(
             Fact::Param(name) => {
                 params.extend(param(request, name).map(|value| (&name[..], value)))
             }
-            Fact::Cookies | Fact::Query | Fact::Body | Fact::Unrepeatable => {}
+            Fact::Cookies | Fact::Query | Fact::Body | Fact::Length | Fact::Unrepeatable => {}
         }
     }
     let mut frame = Vec::new();
@@ -45,6 +45,8 @@ pub(super) fn of(
     frame
 }
 
+/// Nothing here is of the machine, of its network or of a client: addresses that are reserved for documentation (RFC
+/// 5737) and differ, and a name that does not exist (RFC 2606).
 fn neutral<'a>(request: &RequestView<'a>) -> [&'a [u8]; FIELD_COUNT] {
     let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
     let same = [Field::ScriptFilename, Field::ScriptName, Field::DocumentRoot, Field::DocumentUri];
@@ -55,9 +57,9 @@ fn neutral<'a>(request: &RequestView<'a>) -> [&'a [u8]; FIELD_COUNT] {
         (Field::Method, &b"GET"[..]),
         (Field::Uri, request.field(Field::ScriptName)),
         (Field::Protocol, b"HTTP/1.1"),
-        (Field::RemoteAddr, b"127.0.0.1"),
-        (Field::ServerAddr, b"127.0.0.1"),
-        (Field::ServerName, b"localhost"),
+        (Field::RemoteAddr, b"203.0.113.0"),
+        (Field::ServerAddr, b"192.0.2.0"),
+        (Field::ServerName, b"boot.invalid"),
         (Field::Scheme, b"http"),
         (Field::RequestId, b"0000000000000000"),
     ] {
@@ -85,9 +87,10 @@ mod tests {
         assert_eq!((header(&boot, b"x-key"), boot.field(Field::Query)), (Found::None, &b""[..]));
         assert_eq!(param(&boot, b"APP_ENV"), Some(&b"prod"[..]));
         assert_eq!(boot.field(Field::ScriptName), b"/index.php");
+        assert_ne!(boot.field(Field::RemoteAddr), boot.field(Field::ServerAddr));
         assert_eq!(
             (boot.field(Field::Uri), boot.field(Field::ServerName)),
-            (&b"/index.php"[..], &b"localhost"[..])
+            (&b"/index.php"[..], &b"boot.invalid"[..])
         );
     }
 }

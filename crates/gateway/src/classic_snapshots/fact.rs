@@ -25,6 +25,8 @@ pub(super) enum Fact {
     Query,
     /// The body: there must be none.
     Body,
+    /// The length of the body: it must not be stated.
+    Length,
     /// What is never the same again.
     Unrepeatable,
 }
@@ -60,7 +62,7 @@ impl Fact {
             "PATH_INFO" | "PATH_TRANSLATED" | "PHP_SELF" => field(Field::PathInfo),
             "SERVER_PROTOCOL" => field(Field::Protocol),
             "CONTENT_TYPE" => field(Field::ContentType),
-            "CONTENT_LENGTH" => vec![Self::Body],
+            "CONTENT_LENGTH" => vec![Self::Length],
             "REMOTE_ADDR" => field(Field::RemoteAddr),
             "SERVER_ADDR" => field(Field::ServerAddr),
             "SERVER_NAME" => field(Field::ServerName),
@@ -69,6 +71,7 @@ impl Fact {
             "AUTH_TYPE" | "REMOTE_USER" | "PHP_AUTH_USER" | "PHP_AUTH_PW" | "PHP_AUTH_DIGEST" => {
                 vec![Self::Header((*b"authorization").into())]
             }
+            "argv" | "argc" => vec![Self::Query],
             "REMOTE_PORT" | "REQUEST_ID" => vec![Self::Unrepeatable],
             other => vec![Self::Param(other.as_bytes().into())],
         }
@@ -85,9 +88,16 @@ impl Fact {
             Self::Cookies => matches!(header(request, b"cookie"), Found::None),
             Self::Query => request.field(Field::Query).is_empty(),
             Self::Body => request.fixed.content_length.is_none_or(|bytes| bytes == 0),
+            Self::Length => request.fixed.content_length.is_none(),
             Self::Unrepeatable => false,
         }
     }
+}
+
+/// Whether the host records a read of a variable with this name that the gateway adds (`is_of_request` in
+/// `boot_request_reads.c`). Of any other one it is not known whether a boot has read it.
+pub(super) fn is_recorded(name: &[u8]) -> bool {
+    [&b"HTTP_"[..], b"SSL_", b"OUTBOARD_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// A value of a request.
@@ -136,15 +146,14 @@ pub(super) fn cookie<'a>(view: &RequestView<'a>, name: &[u8]) -> Found<'a> {
     Found::of(named)
 }
 
-/// Whether PHP makes this entry of `$_COOKIE` of a cookie (`php_register_variable_ex`): spaces and dots
-/// become underscores, and an array has its name before the bracket.
+/// Whether PHP may make this entry of `$_COOKIE` of a cookie (`php_register_variable_ex`): spaces and dots
+/// become underscores, as does a bracket that is not closed; an array has its name before the bracket.
 fn is_name(sent: &[u8], name: &[u8]) -> bool {
-    let sent = match sent.iter().position(|byte| *byte == b'[') {
-        Some(at) if at > 0 => &sent[..at],
-        _ => sent,
-    };
     let plain = |byte: &u8| if matches!(byte, b' ' | b'.' | b'[') { b'_' } else { *byte };
-    sent.len() == name.len() && sent.iter().map(plain).eq(name.iter().map(plain))
+    let is =
+        |sent: &[u8]| sent.len() == name.len() && sent.iter().map(plain).eq(name.iter().map(plain));
+    let before_bracket = sent.iter().position(|byte| *byte == b'[').map(|at| &sent[..at]);
+    is(sent) || before_bracket.is_some_and(is)
 }
 
 #[cfg(test)]
@@ -178,7 +187,9 @@ mod tests {
         assert!(with("_COOKIE.lang", "other=1; languages=2; xlang=3"));
         assert!(!with("_COOKIE.lang", "other=1; lang=de"));
         assert!(!with("_COOKIE.lang", "lang[a]=de") && !with("_COOKIE.lang", "lang"));
-        assert!(!with("_COOKIE.a_b", "a.b=1") && !with("_COOKIE.a_b", "a b=1"));
+        for cookie in ["a.b=1", "a b=1", "a[b=1"] {
+            assert!(!with("_COOKIE.a_b", cookie));
+        }
         assert!(!with("_COOKIE", "any=1"));
         assert!(agrees("_COOKIE", &[], ""));
     }
@@ -191,5 +202,6 @@ mod tests {
         assert!(!agrees("_REQUEST", &[], "a=1") && !agrees("_REQUEST", &[("Cookie", "a=1")], ""));
         assert!(!agrees("_SERVER", &[], "") && !agrees("_SERVER.REMOTE_PORT", &[], ""));
         assert!(agrees("_SERVER.SSL_CLIENT_S_DN", &[], ""));
+        assert!(is_recorded(b"OUTBOARD_PREFETCH_X") && !is_recorded(b"ANOTHER"));
     }
 }

@@ -4,11 +4,11 @@
 //! that the snapshot's boot has read; a boot for other values is worth it only after many such requests.
 
 use super::boot_frame;
-use super::fact::Fact;
+use super::fact::{Fact, is_recorded};
 use super::threads::SharedSnapshot;
 use outboard_php_pool::renewal::seat::PoolSeat;
 use outboard_ring::control::RequestRead;
-use outboard_ring::request::RequestView;
+use outboard_ring::request::{Field, RequestView};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Script {
         }
         self.update();
         for snapshot in &self.snapshots {
-            if snapshot.agrees(request) {
+            if snapshot.agrees(request, constants.len()) {
                 if snapshot.reads.is_none() || !snapshot.seat.is_up_to_date() {
                     return Choice::Classic;
                 }
@@ -217,9 +217,13 @@ impl Snapshot {
         true
     }
 
-    fn agrees(&self, request: &RequestView<'_>) -> bool {
+    /// The variables of a request begin with as many configured ones, which are the same for all.
+    fn agrees(&self, request: &RequestView<'_>, constants: usize) -> bool {
         // This process has encoded it.
         let Ok(boot) = RequestView::decode(&self.shared.boot.request) else { return false };
-        self.facts.iter().all(|fact| fact.agrees(&boot, request))
+        let is_same = |field| boot.field(field) == request.field(field);
+        [Field::ScriptFilename, Field::DocumentRoot, Field::DocumentUri].into_iter().all(is_same)
+            && request.params().skip(constants).all(|(name, _)| is_recorded(name))
+            && self.facts.iter().all(|fact| fact.agrees(&boot, request))
     }
 }
