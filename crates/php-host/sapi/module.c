@@ -3,6 +3,7 @@
  * Called by the zygote once, before the first fork, except for the request hooks at the end.
  */
 #include "request/filter.h"
+#include "snapshot/boot_request.h"
 #include "ext/spl/spl_exceptions.h"
 #include <dlfcn.h>
 
@@ -84,6 +85,7 @@ static PHP_MINIT_FUNCTION(outboard)
 	 * Before opcache's post-startup, which wraps the functions that it finds (ZendAccelerator.c).
 	 */
 	outboard_script_hook();
+	outboard_request_readers_startup();
 	outboard_backtrace_hook();
 	zend_register_functions(NULL, outboard_page_cache_functions, NULL, type);
 	zend_register_functions(NULL, outboard_snapshot_functions, NULL, type);

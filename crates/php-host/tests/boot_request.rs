@@ -135,6 +135,24 @@ mod a_rewound_worker {
     }
 
     #[test]
+    fn an_array_is_read_as_a_whole_by_what_does_not_name_it() {
+        let ways = [
+            ("$x = $GLOBALS[$n];", "_COOKIE"),
+            ("$x = $$n['a'] ?? 1;", "_COOKIE"),
+            ("$x = &$GLOBALS[$n];", "_COOKIE"),
+            ("$_COOKIE['a'] = 1; $x = $GLOBALS[$n]['b'] ?? 1;", "_COOKIE"),
+            ("$x = compact('_COOKIE');", "_COOKIE"),
+            ("file_get_contents('php://input');", "_POST"),
+        ];
+        for (code, array) in ways {
+            // No path of a file is an excuse for them.
+            let ignored = "['_COOKIE' => __DIR__]";
+            let code = format!("$n = '_COOKIE'; {code} Outboard\\snapshot({ignored});");
+            assert_eq!(reads(&booted(&code, &get("worker.php"))), [(array, 1)], "{code}");
+        }
+    }
+
+    #[test]
     fn what_the_boot_changes_is_in_each_request() {
         let code = "$_SERVER['HTTPS'] = 'on'; unset($_SERVER['HTTP_HOST']); $_GET['added'] = ['x' => 1]; $_REQUEST[7] = 'n';
             header('X-Boot: 1'); header_remove('X-Powered-By'); http_response_code(203);

@@ -6,6 +6,7 @@
  * what its parent opened, and exits. That of a program for Swoole prints, and has an event loop.
  * Invariants: no child of a worker outlives its parent; the number of its descendants is bounded.
  */
+#include "snapshot/boot_request.h"
 #include "coroutine/coroutine.h"
 #include "swoole/swoole.h"
 #include <pthread.h>
@@ -125,6 +126,8 @@ static void fork_within_limit(INTERNAL_FUNCTION_PARAMETERS)
 		php_error_docref(NULL, E_WARNING, "At most %u children may run at a time", most);
 		RETURN_LONG(-1);
 	}
+	/* While a script boots: what the child reads is not recorded here. */
+	outboard_request_reads_add_unnoticed("_SERVER");
 	fork_next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 	if (Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) > 0) {
 		children[count++] = (pid_t) Z_LVAL_P(return_value);

@@ -305,7 +305,7 @@ static void register_each(zval *target, int source)
 static void (*import_process_environment)(zval *target);
 
 /* Adds the process's environment, then the request's. */
-static void import_environment(zval *target)
+static void add_environment(zval *target)
 {
 	import_process_environment(target);
 	if (outboard_events && !outboard_boot_request_is_classic()) {
@@ -321,12 +321,21 @@ static void import_environment(zval *target)
 		register_each(target, PARSE_SERVER);
 	} else if (Z_ARR_P(target) == Z_ARR(PG(http_globals)[TRACK_VARS_ENV])) {
 		/* A worker script has one $_ENV for all requests, so it has no fields of a request. */
-		if (!outboard_events || outboard_is_fork()) {
+		if (!outboard_events || outboard_is_fork() || outboard_boot_request_is_classic()) {
 			register_each(target, PARSE_ENV);
 		}
 	} else {
 		outboard_variables_each(register_plain, target);
 	}
+}
+
+/* For $_ENV, and for getenv() without arguments, which reads all. */
+static void import_environment(zval *target)
+{
+	if (Z_ARR_P(target) != Z_ARR(PG(http_globals)[TRACK_VARS_ENV])) {
+		outboard_request_reads_add_variable(NULL);
+	}
+	add_environment(target);
 }
 
 void outboard_variables_hook(void)
@@ -342,7 +351,7 @@ void outboard_register_server_variables(zval *target)
 {
 	const outboard_request *request = outboard_current;
 	zend_hash_extend(Z_ARRVAL_P(target), USUAL_VARIABLES, false);
-	import_environment(target);
+	add_environment(target);
 	if (!request) {
 		return;
 	}
@@ -390,6 +399,7 @@ char *outboard_getenv(const char *name, size_t name_len)
 	if (!outboard_current) {
 		return getenv(name);
 	}
+	outboard_request_reads_add_variable(name);
 	struct lookup lookup = {name, name_len, NULL};
 	outboard_variables_each(match, &lookup);
 	return lookup.value;

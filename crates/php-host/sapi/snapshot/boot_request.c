@@ -11,14 +11,14 @@
 #include "SAPI.h"
 #include "ext/session/php_session.h"
 
-#define ARRAYS 6
+#define ARRAYS 7
 
-static const char *const names[ARRAYS] = {"_GET", "_POST", "_COOKIE", "_FILES", "_SERVER", "_REQUEST"};
+static const char *const names[ARRAYS] = {"_GET", "_POST", "_COOKIE", "_FILES", "_SERVER", "_ENV", "_REQUEST"};
 
 /* The array as it was imported, which a script does not write: it is shared with the symbol table. The last
  * one has no copy there; without a query and a body it is empty. */
 static const int tracked[ARRAYS] = {
-	TRACK_VARS_GET, TRACK_VARS_POST, TRACK_VARS_COOKIE, TRACK_VARS_FILES, TRACK_VARS_SERVER, -1,
+	TRACK_VARS_GET, TRACK_VARS_POST, TRACK_VARS_COOKIE, TRACK_VARS_FILES, TRACK_VARS_SERVER, TRACK_VARS_ENV, -1,
 };
 
 static const outboard_request *boot_request;
@@ -92,9 +92,18 @@ static void compare(int i, HashTable *before, HashTable *after)
 	} ZEND_HASH_FOREACH_END();
 }
 
+/* Without `E` in variables_order $_ENV has nothing of a request, and is as the boot has left it. */
+static bool is_of_request(int i)
+{
+	return strcmp(names[i], "_ENV") != 0 || strpbrk(PG(variables_order), "eE");
+}
+
 static void record_changes(void)
 {
 	for (int i = 0; i < ARRAYS; i++) {
+		if (!is_of_request(i)) {
+			continue;
+		}
 		zval *now = zend_hash_str_find_deref(&EG(symbol_table), names[i], strlen(names[i]));
 		const zval *imported = tracked[i] < 0 ? NULL : &PG(http_globals)[tracked[i]];
 		const HashTable *before = imported && Z_TYPE_P(imported) == IS_ARRAY ? Z_ARR_P(imported) : &zend_empty_array;
@@ -183,12 +192,23 @@ static void apply_to(zval *target, int i)
 	}
 }
 
+/* superglobals.c leaves out $_ENV, which the requests of a worker script share. */
+static void import_environment(void)
+{
+	zend_auto_global *environment = zend_hash_str_find_ptr(CG(auto_globals), ZEND_STRL("_ENV"));
+	if (strpbrk(PG(variables_order), "eE") && zend_hash_str_exists(&EG(symbol_table), ZEND_STRL("_ENV"))) {
+		environment->auto_global_callback(environment->name);
+	}
+}
+
 /* At the start of a request, once its superglobals are imported. */
 void outboard_boot_request_apply(void)
 {
 	if (!boot_request) {
 		return;
 	}
+	outboard_request_reads_verify();
+	import_environment();
 	for (int i = 0; i < ARRAYS; i++) {
 		zval *target = zend_hash_str_find_deref(&EG(symbol_table), names[i], strlen(names[i]));
 		bool has_changes = !Z_ISUNDEF(changed[i]) || !Z_ISUNDEF(removed[i]);

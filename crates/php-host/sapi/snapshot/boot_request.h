@@ -1,5 +1,5 @@
 /*
- * The request that a script sees before Outboard\snapshot(): its reads (boot_request_reads.c), and what the script
+ * The request that a script sees before Outboard\snapshot(): its reads (boot_request_reads.c, tripwire.c), and what the script
  * has changed of it (boot_request.c). Called by worker_script.c and loop.c.
  */
 #ifndef OUTBOARD_BOOT_REQUEST_H
@@ -7,10 +7,26 @@
 
 #include "shim.h"
 
+/* snapshot/request_readers.c */
+void outboard_request_readers_startup(void);
+
+/* snapshot/request_fetches.c */
+void outboard_request_fetches_begin(void);
+
 /* snapshot/boot_request_reads.c */
-void outboard_request_reads_begin(void);
+extern bool outboard_request_reads_recording;
+void outboard_request_reads_begin(bool has_tripwire);
 void outboard_request_reads_add(const char *array, const char *entry);
+void outboard_request_reads_add_entry(const char *array, const char *entry);
+void outboard_request_reads_add_variable(const char *name);
+void outboard_request_reads_add_unnoticed(const char *array);
 void outboard_request_reads_end(const HashTable *ignored);
+void outboard_request_reads_verify(void);
+
+/* snapshot/tripwire.c */
+bool outboard_tripwire_begin(void);
+void outboard_tripwire_end(void);
+zval *outboard_tripwire_variable(const char *name);
 
 /* snapshot/boot_request.c */
 void outboard_boot_request_describe(const outboard_request *request);

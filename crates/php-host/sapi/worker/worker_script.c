@@ -140,6 +140,7 @@ PHP_FUNCTION(outboard_snapshot)
 	if (!is_booting()) {
 		return;
 	}
+	outboard_tripwire_end();
 	const char *refusal = outboard_boot_request_end();
 	if (refusal) {
 		outboard_rs_refuse_snapshot(outboard_events, refusal, strlen(refusal));
@@ -314,10 +315,11 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 				outboard_script_enter(boot_request);
 			}
 			if (outboard_rs_is_forking(events)) {
-				outboard_request_reads_begin();
+				outboard_request_reads_begin(boot_request != NULL);
 			}
 			boot(script);
 			if (!is_handling) {
+				outboard_tripwire_end();
 				outboard_boot_files_end();
 			}
 			if (outboard_is_child) {
