@@ -439,6 +439,11 @@ fn named_origins_may_read_and_no_others() {
         );
         assert_eq!(response.header("x-own"), Some("1"));
     }
+    // Two origins are none.
+    let twice = Request::new("OPTIONS", "/api.php").header("Origin", "https://a.test");
+    let twice =
+        twice.header("Access-Control-Request-Method", "PUT").header("Origin", "https://b.test");
+    assert_eq!(site.client().send(&twice).expect(204).header(allowed), None);
     let other = client.send(&Request::get("/open.txt").header("Origin", "https://a.test"));
     assert_eq!(other.expect(200).header(allowed), None);
 }
@@ -559,6 +564,182 @@ fn a_listener_bounds_connections_of_tls_and_quic() {
         let more = failures(protocol, "6");
         assert!(more > 0 && refusals() >= before + 3, "{protocol}: {more}, {}", refusals());
     }
+}
+
+/// The segments of a path whose dot segments are removed, without a look above the root.
+fn resolved<'p>(segments: impl Iterator<Item = &'p str>) -> String {
+    let mut path = Vec::new();
+    for segment in segments {
+        match segment.to_lowercase().replace("%2e", ".").as_str() {
+            "." => {}
+            ".." => drop(path.pop()),
+            _ => path.push(segment),
+        }
+    }
+    path.join("/")
+}
+
+fn decoded(text: &str) -> String {
+    let codes =
+        ["%2f", "%5c", "%70", "%3b", "%2e", "%25"].iter().zip(["/", "\\", "p", ";", ".", "%"]);
+    codes.fold(text.to_lowercase(), |text, (code, byte)| text.replace(code, byte))
+}
+
+/// Where programs think that a path leads: the URL parser of browsers and Node (WHATWG URL, 4.4), Tomcat, a router
+/// that compares segments, one that compares what is decoded, IIS, and one behind a proxy that has decoded already.
+fn readings(path: &str) -> [String; 6] {
+    let slashes = path.replace('\\', "/");
+    let bare = |path: &str| -> Vec<String> {
+        path.split('/').map(|one| one.split(';').next().unwrap_or_default().to_owned()).collect()
+    };
+    let servlet = decoded(&bare(path).join("/"));
+    let without_empty = |path: &str| -> Vec<String> {
+        path.split('/').filter(|one| !one.is_empty()).map(str::to_owned).collect()
+    };
+    let twice = without_empty(&decoded(&decoded(path)));
+    let windows = without_empty(&decoded(path).replace('\\', "/"));
+    [
+        resolved(slashes.split('/').skip(1)),
+        resolved(without_empty(&servlet).iter().map(String::as_str)),
+        path.trim_start_matches('/').to_lowercase(),
+        decoded(path).trim_start_matches('/').to_owned(),
+        resolved(windows.iter().map(String::as_str)),
+        resolved(twice.iter().map(String::as_str)),
+    ]
+}
+
+#[test]
+fn no_upstream_reads_a_protected_path_that_rules_did_not() {
+    let backend = Backend::start();
+    let app = |kind: &str, rule: &str| {
+        format!(
+            "[app.{kind}]\nroot = \"www\"\nhosts = [\"{kind}.test\"]\n{rule}\n[[app.{kind}.proxy]]\n\
+             path = \"/text/**\"\nupstream = \"{}\"\n",
+            backend.url()
+        )
+    };
+    let access = |kind: &str, rule: &str| {
+        app(kind, &format!("[[app.{kind}.access]]\npath = \"/text/private/\"\n{rule}"))
+    };
+    let text = [
+        "listen = \"127.0.0.1:0\"\n".to_owned(),
+        app("deny", "deny = [\"/text/private/\"]"),
+        access("allow", "allow = [\"192.0.2.0/24\"]"),
+        access("password", &format!("basic_auth = {{ users = {{ a = '{HASH}' }} }}")),
+        access(
+            "service",
+            &format!("forward_auth = {{ upstream = \"{}/status/401\" }}", backend.url()),
+        ),
+        app(
+            "except",
+            "[[app.except.access]]\nexcept = [\"/text/open/\"]\ndeny = [\"127.0.0.0/8\"]",
+        ),
+    ];
+    let site = Configured::start(docroot(), &text.concat());
+    let mut targets: Vec<String> = [
+        "private/x",
+        "private//../x",
+        "private//%2e%2e/x",
+        "private//..//x",
+        "private\\x",
+        "x/..\\private/x",
+        "private/..%2fx",
+        "private%2f..%2fx",
+        "private/../x",
+        "private/./../x",
+        "x/..;/private/x",
+        "x/..;a=b/private/x",
+        "private;a=b/x",
+        "private%3Ba/x",
+        ";/private/x",
+        "x/%2e%2e;/private",
+        "private%5cx",
+        "x%5C..%5Cprivate",
+        "%2570rivate/x",
+        "x/%252e%252e/private/x",
+        "x%2f%2e%2e%2fprivate",
+        "PRIVATE;x",
+        "open/..%2fprivate/x",
+        "open//../../private",
+        "open/x//../../private/y",
+        "open;/private",
+        "open%2fx/y",
+        "open/%2e%2e%3b/private/x",
+        "./private/x",
+        "%2e/private//",
+        "x//../private",
+        "private/x/../..%2f",
+    ]
+    .map(|rest| format!("/text/{rest}"))
+    .to_vec();
+    targets.extend(
+        ["//text/private/x", "/x/../text/private/x", "/text;x/private", "/text%2fprivate"]
+            .map(str::to_owned),
+    );
+    let mut client = site.client();
+    for kind in ["deny", "allow", "password", "service", "except"] {
+        for target in &targets {
+            for upgrade in [None, Some("websocket")] {
+                let request = Request::get(target).header("Host", &format!("{kind}.test"));
+                let request = match upgrade {
+                    Some(name) => request.header("Connection", "Upgrade").header("Upgrade", name),
+                    None => request,
+                };
+                let before = backend.heard().len();
+                let response = client.send(&request);
+                for heard in
+                    backend.heard().iter().skip(before).filter(|heard| *heard != "/status/401")
+                {
+                    let is_protected = |path: &String| match kind {
+                        "except" => !path.starts_with("text/open/"),
+                        // It denies what is in the directory.
+                        "deny" => path.starts_with("text/private/"),
+                        _ => path == "text/private" || path.starts_with("text/private/"),
+                    };
+                    let seen = readings(heard).into_iter().find(is_protected);
+                    assert_eq!(seen, None, "{kind} {target} {upgrade:?} {heard} {response:?}");
+                }
+            }
+        }
+        let request =
+            Request::get("/text/open/a%20b;c=d/%2Fe").header("Host", &format!("{kind}.test"));
+        assert_eq!(client.send(&request).expect(200).text(), "open/a%20b;c=d/%2Fe", "{kind}");
+    }
+}
+
+/// A script routes by the target as well.
+#[test]
+fn rules_hold_for_what_a_script_may_read_in_its_target() {
+    let site = serve(FOR_OTHERS);
+    for target in [
+        "/admin/../x",
+        "/x/..%2fadmin%2f",
+        "/admin//../x",
+        "/admin;x/y",
+        "/%2561dmin/x",
+        "/admin%5cx",
+    ] {
+        refused(site.client().get(target), 403, "address_denied");
+    }
+    site.client().get("/x/../y;z//%25").expect(200).holding("RAN /x/../y;z//%25");
+}
+
+#[test]
+fn services_and_upstreams_get_one_cookie_field() {
+    let backend = Backend::start();
+    let tables = format!(
+        "[[app.site.access]]\npath = \"/echo\"\nforward_auth = {{ upstream = \"{0}/text/\" }}\n\
+         [[app.site.proxy]]\npath = \"/**\"\nupstream = \"{0}\"\n",
+        backend.url()
+    );
+    let site = serve(&tables);
+    let request = Request::get("/echo").header("Cookie", "a=1").header("X-A", "b");
+    let request = request.header("COOKIE", "who=alice; b=2").header("Cookie", "c=3");
+    let heard = site.client().send(&request).expect(200).text();
+    let cookies: Vec<_> =
+        heard.lines().filter(|line| line.to_lowercase().starts_with("cookie:")).collect();
+    assert_eq!(cookies.len(), 1, "{heard}");
+    assert!(cookies[0].ends_with(": a=1; who=alice; b=2; c=3"), "{heard}");
 }
 
 #[test]

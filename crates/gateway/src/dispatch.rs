@@ -15,15 +15,15 @@ use crate::proxy::websocket;
 use crate::request::{
     RequestContext, ResponseSummary, refuse, refuse_with_hint, respond, respond_with_failure,
 };
-use crate::route::{self, Route};
+use crate::route::{self, Readings, Route};
 use crate::{
     admin, admin_admission, admission, certificates, cold_files, compose, dashboard, files,
     observe, origin, page_cache,
 };
 use outboard_http_server::error_page;
 use outboard_http_server::{
-    Connection, ConnectionEntry, Forwarded, HeaderBlock, ListenerContext, PeerInfo, RequestFacts,
-    Role, ServerContext, Service, StreamPort, Upgraded, Written,
+    Buffers, Connection, ConnectionEntry, Forwarded, HeaderBlock, ListenerContext, PeerInfo,
+    RequestFacts, Role, ServerContext, Service, StreamPort, Upgraded, Written,
 };
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
 use outboard_log::{Level, Reason, Wall};
@@ -115,6 +115,7 @@ async fn respond_to_client(
     if let Some(development) = gateway.development() {
         development.settle().await;
     }
+    connection.join_cookies();
     let generation = gateway.generation();
     ctx.trace = generation.tracer.as_ref().map(|tracer| tracer.begin(connection));
     let (app, summary) = dispatch(connection, &ctx, &generation).await;
@@ -176,9 +177,7 @@ async fn dispatch(
         return (None, summary);
     }
     let buffers = connection.buffers();
-    let host = ctx.forwarded.host.as_deref().or(buffers.head.host(&buffers.input));
-    let host = split_host_port(host.unwrap_or_default()).0;
-    let app = generation.app(host, &buffers.path);
+    let app = generation.app(host(ctx, buffers), &buffers.path);
     let Some(app) = app else {
         return (None, refuse(connection, ctx, None, Reason::NoApp).await);
     };
@@ -188,17 +187,24 @@ async fn dispatch(
             refuse(connection, ctx, Some(&app), Reason::ClientCertificate).await,
         );
     }
-    let summary = match find_route(connection, ctx, &app).await {
+    let summary = match find_route(connection, ctx, generation, &app).await {
         Err(refused) => refused,
         Ok(route) => dispatch_route(connection, ctx, &app, route).await,
     };
     (Some(app), summary)
 }
 
+/// The host that the request is for, without a port.
+fn host<'r>(ctx: &'r RequestContext, buffers: &'r Buffers) -> &'r [u8] {
+    let host = ctx.forwarded.host.as_deref().or(buffers.head.host(&buffers.input));
+    split_host_port(host.unwrap_or_default()).0
+}
+
 /// Finds the route of a request that satisfies the access rules.
 async fn find_route(
     connection: &mut Connection,
     ctx: &RequestContext,
+    generation: &Generation,
     app: &Rc<App>,
 ) -> Result<Route, ResponseSummary> {
     admission::remove_identity(connection, app);
@@ -217,6 +223,10 @@ async fn find_route(
             Box::pin(cold_files::find_route(connection, app, target, cold, &rules)).await
         }
     };
+    let buffers = connection.buffers();
+    let target = buffers.head.path_and_query(&buffers.input);
+    let readings = Readings { generation, app, host: host(ctx, buffers), target, rules: &rules };
+    let route = route.map(|route| readings.check(route));
     let further = rules.get().without(requested);
     if let Some(refused) = admission::try_refuse(connection, ctx, app, further).await {
         return Err(refused);

@@ -8,6 +8,7 @@
 //! `deny` is neither run nor sent, in any spelling, and neither by rewriting, by an index nor by
 //! the front controller.
 
+mod readings;
 mod rewritten;
 
 use crate::app::{App, below_prefix};
@@ -15,6 +16,7 @@ use outboard_config::{self as config, RuleSet};
 use outboard_http1::{encode_path, with_query};
 use outboard_log::Reason;
 use outboard_static_files::{ColdLookup, Entry, ForbiddenReason, Lookup, Root};
+pub(crate) use readings::Readings;
 use rewritten::Rewritten;
 use smallvec::SmallVec;
 use std::borrow::Cow;

@@ -22,6 +22,19 @@ impl Connection {
         self.consumed += self.head_len - before;
     }
 
+    /// Joins Cookie fields in one, as those of HTTP/2 are (RFC 9113 8.2.3), so that all readers see the same.
+    pub fn join_cookies(&mut self) {
+        let Buffers { head, input, .. } = self.buffers();
+        if !head.repeats_cookie() {
+            return;
+        }
+        let is_cookie = |name: &[u8]| name.eq_ignore_ascii_case(b"cookie");
+        let cookies = head.headers(input).filter(|(name, _)| is_cookie(name));
+        let joined = cookies.map(|(_, value)| value).collect::<Vec<_>>().join(&b"; "[..]);
+        self.remove_fields(is_cookie);
+        self.insert_field(b"Cookie", &joined);
+    }
+
     /// Sets the longest body for this request, if that is shorter than before.
     pub fn limit_body(&mut self, bytes: u64) {
         self.body_limit = Some(self.body_limit.map_or(bytes, |before| before.min(bytes)));

@@ -353,7 +353,9 @@ pub fn is_forbidden_trailer(name: &[u8]) -> bool {
     use KnownField::{Connection, ContentLength, Expect, Host, TransferEncoding, Upgrade};
     match KnownField::of(name) {
         Some(Host | Expect | Upgrade | Connection | ContentLength | TransferEncoding) => true,
-        None => name.eq_ignore_ascii_case(b"trailer") || name.eq_ignore_ascii_case(b"te"),
+        None | Some(KnownField::Cookie) => {
+            name.eq_ignore_ascii_case(b"trailer") || name.eq_ignore_ascii_case(b"te")
+        }
     }
 }
 

@@ -25,6 +25,7 @@ pub enum BodyFraming {
 pub(crate) enum KnownField {
     Host,
     Expect,
+    Cookie,
     Upgrade,
     Connection,
     ContentLength,
@@ -36,6 +37,7 @@ impl KnownField {
     pub(crate) fn of(name: &[u8]) -> Option<Self> {
         let (spelling, field): (&[u8], _) = match name.len() {
             4 => (b"host", Self::Host),
+            6 if name[0] | 0x20 == b'c' => (b"cookie", Self::Cookie),
             6 => (b"expect", Self::Expect),
             7 => (b"upgrade", Self::Upgrade),
             10 => (b"connection", Self::Connection),

@@ -105,7 +105,7 @@ fn note<H: Head>(head: &mut H, name: Span, value: Span, buf: &[u8]) -> Result<()
         KnownField::Connection => framing.note_connection(value.of(buf)),
         KnownField::ContentLength => framing.note_content_length(value.of(buf))?,
         KnownField::TransferEncoding => framing.note_transfer_encoding(value.of(buf))?,
-        KnownField::Host | KnownField::Expect | KnownField::Upgrade => {
+        KnownField::Host | KnownField::Expect | KnownField::Cookie | KnownField::Upgrade => {
             head.note(known, value, buf)?;
         }
     }

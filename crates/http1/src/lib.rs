@@ -15,6 +15,7 @@
 //! | `field` | one field line; the table of a head's fields |
 //! | `framing` | body length and persistence |
 //! | `target`, `authority`, `path` | the request target and its parts |
+//! | `readings` | what other programs may take a path for |
 //! | `chunked_decoder`, `chunked_encoder` | the chunked transfer coding |
 //! | `head_writer`, `status` | the outgoing head |
 //! | `scan` | byte classes and the search for control bytes |
@@ -51,6 +52,7 @@ mod head_writer;
 mod location;
 mod method;
 mod path;
+mod readings;
 mod request;
 mod response;
 mod scan;
@@ -71,6 +73,7 @@ pub use head_writer::{
 pub use location::{encode_path, merge_slashes, with_query};
 pub use method::Method;
 pub use path::{PathError, normalize_path};
+pub use readings::{is_ambiguous_path, other_readings, path_for_upstream};
 pub use request::RequestHead;
 pub use response::{ResponseBody, ResponseParser};
 pub use status::reason_phrase;

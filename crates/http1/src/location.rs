@@ -19,17 +19,25 @@ pub fn with_query(mut location: Vec<u8>, query: Option<&[u8]>) -> Vec<u8> {
 
 /// Percent-encodes a decoded path.
 pub fn encode_path(path: &[u8]) -> Vec<u8> {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut location = Vec::with_capacity(path.len() + 16);
     for &byte in path {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            location.push(byte);
-        } else {
-            let digits = [b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
-            location.extend_from_slice(&digits);
+        match is_path_byte(byte) {
+            true => location.push(byte),
+            false => write_percent(&mut location, byte),
         }
     }
     location
+}
+
+/// Whether a path can contain the byte as it is.
+pub(crate) fn is_path_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte)
+}
+
+/// Appends the byte percent-encoded.
+pub(crate) fn write_percent(path: &mut Vec<u8>, byte: u8) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    path.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
 }
 
 #[cfg(test)]

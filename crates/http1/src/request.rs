@@ -46,6 +46,8 @@ pub struct RequestHead {
     pub(crate) host: Option<Span>,
     pub(crate) upgrade: Option<Span>,
     pub(crate) expects_continue: bool,
+    has_cookie: bool,
+    repeats_cookie: bool,
 }
 
 impl Default for RequestHead {
@@ -75,6 +77,10 @@ impl Head for RequestHead {
             KnownField::Upgrade => self.upgrade = self.upgrade.or(Some(value)),
             KnownField::Expect => {
                 self.expects_continue |= value.of(buf).eq_ignore_ascii_case(b"100-continue");
+            }
+            KnownField::Cookie => {
+                self.repeats_cookie = self.has_cookie;
+                self.has_cookie = true;
             }
             _ => {}
         }
@@ -110,6 +116,8 @@ impl RequestHead {
             host: None,
             upgrade: None,
             expects_continue: false,
+            has_cookie: false,
+            repeats_cookie: false,
         }
     }
 
@@ -271,6 +279,17 @@ impl RequestHead {
     /// The value of the first field called `name`, whatever its case.
     pub fn header<'b>(&self, buf: &'b [u8], name: &[u8]) -> Option<&'b [u8]> {
         self.parts.fields.find(buf, name)
+    }
+
+    /// The value of the only field called `name`; `None` if there are several, of which none is to be trusted.
+    pub fn only_header<'b>(&self, buf: &'b [u8], name: &[u8]) -> Option<&'b [u8]> {
+        let mut found = self.headers(buf).filter(|(own, _)| own.eq_ignore_ascii_case(name));
+        found.next().filter(|_| found.next().is_none()).map(|(_, value)| value)
+    }
+
+    /// Whether there are several Cookie fields, which RFC 6265 5.4 forbids.
+    pub fn repeats_cookie(&self) -> bool {
+        self.repeats_cookie
     }
 
     /// How the body is delimited.

@@ -40,7 +40,7 @@ fn fields(cors: &Cors, head: &RequestHead, input: &[u8], is_preflight: bool) -> 
     if !cors.admits_all() {
         add("Vary", b"Origin");
     }
-    let origin = head.header(input, b"origin");
+    let origin = head.only_header(input, b"origin");
     let Some(origin) = origin.filter(|origin| cors.admits(origin)) else { return lines };
     add("Access-Control-Allow-Origin", if cors.admits_all() { b"*" } else { origin });
     if cors.credentials {

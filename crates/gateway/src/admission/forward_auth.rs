@@ -11,6 +11,7 @@ use crate::response_head::ResponseHead;
 use crate::script::{self, SubRequest};
 use outboard_config::{AuthService, ForwardAuth, ProxyTarget, RuleSet};
 use outboard_http_server::{Connection, is_ambiguous, is_claim};
+use outboard_http1::is_ambiguous_path;
 use outboard_log::Reason;
 use outboard_reactor::{now_ms, with_deadline};
 use outboard_upstream::{Error, RequestHeaders};
@@ -40,6 +41,11 @@ pub(super) async fn try_refuse(
         let Some(service) = &app.config.access.rules[index].forward_auth else { continue };
         if nominates(connection, &service.copy_headers) {
             return Some(refuse(connection, ctx, Some(app), Reason::BadRequest).await);
+        }
+        let buffers = connection.buffers();
+        if is_ambiguous_path(buffers.head.path(&buffers.input)) {
+            // The service may decide about another path than the one that is requested.
+            return Some(refuse(connection, ctx, Some(app), Reason::BadPath).await);
         }
         let asked = ask(connection, ctx, app, service).await;
         let (head, body) = match asked {
