@@ -1,6 +1,7 @@
 //! [`ResponseHead`]: the response head of PHP or of an upstream, filtered for a client.
 //!
-//! Read when a head arrives. The sender is not trusted: invalid header lines are refused.
+//! Read when a head arrives. The sender is not trusted: invalid header lines are not sent, and a head in which
+//! one could end its line is refused.
 //! Hop-by-hop fields (RFC 9110 7.6.1) and the message framing are set by the gateway and removed
 //! here, as are headers for the gateway itself (`X-Sendfile`, `X-Accel-*`).
 
@@ -27,6 +28,8 @@ pub(crate) struct ResponseHead {
     pub(crate) expires_at_once: bool,
     pub(crate) has_date: bool,
     pub(crate) has_server: bool,
+    /// The first line that is not sent because it is invalid, and how many there are.
+    pub(crate) dropped: Option<(String, usize)>,
 }
 
 /// The file to send instead of PHP's body.
@@ -88,7 +91,7 @@ impl ResponseHead {
 
     /// Reads the payload of a `Trailers` frame. Fields that may not be trailers are removed; clients refuse
     /// more than the limits of [`ChunkLimits`].
-    pub(crate) fn read_trailers(payload: &[u8]) -> Result<HeaderBlock, BadHead> {
+    pub(crate) fn read_trailers(payload: &[u8]) -> Result<Self, BadHead> {
         let frame =
             Trailers::decode(payload).map_err(|corrupt| BadHead { text: corrupt.to_string() })?;
         let limits = ChunkLimits::default();
@@ -108,7 +111,16 @@ impl ResponseHead {
                 return Err(BadHead { text });
             }
         }
-        Ok(head.headers)
+        Ok(head)
+    }
+
+    /// Why lines are not sent, for the log; once.
+    pub(crate) fn take_dropped(&mut self) -> Option<String> {
+        let (first, count) = self.dropped.take()?;
+        let others = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
+        Some(format!(
+            "a header line was not sent because it is not a token, a colon and text: {first}{others}"
+        ))
     }
 
     /// The facts for writing the head in addition to these lines.
@@ -136,10 +148,14 @@ impl ResponseHead {
     }
 
     fn add_line(&mut self, line: &[u8]) -> Result<(), BadHead> {
-        let Some(colon) = memchr::memchr(b':', line) else {
-            return Err(bad_line(line));
-        };
-        let (name, value) = (line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii());
+        // nginx takes a line without a colon for a name. PHP adds its own Content-Type to such a one.
+        let colon = memchr::memchr(b':', line).unwrap_or(line.len());
+        let value = line.get(colon + 1..).unwrap_or_default().trim_ascii();
+        let name = line[..colon].trim_ascii_end();
+        if colon == line.len() && name.eq_ignore_ascii_case(b"content-type") {
+            self.drop_line(line);
+            return Ok(());
+        }
         match field(name) {
             Field::Dropped => Ok(()),
             Field::ContentLength => {
@@ -176,12 +192,20 @@ impl ResponseHead {
     }
 
     fn pass(&mut self, name: &[u8], value: &[u8], line: &[u8]) -> Result<(), BadHead> {
-        self.headers.add(name, value).map_err(|_| bad_line(line))
+        if self.headers.add(name, value).is_ok() {
+            return Ok(());
+        }
+        if memchr::memchr3(b'\r', b'\n', b'\0', line).is_some() {
+            return Err(BadHead { text: format!("not a header: {}", line.escape_ascii()) });
+        }
+        self.drop_line(line);
+        Ok(())
     }
-}
 
-fn bad_line(line: &[u8]) -> BadHead {
-    BadHead { text: format!("not a header: {}", line.escape_ascii()) }
+    fn drop_line(&mut self, line: &[u8]) {
+        let dropped = self.dropped.get_or_insert_with(|| (line.escape_ascii().to_string(), 0));
+        dropped.1 += 1;
+    }
 }
 
 enum Field {
@@ -217,88 +241,4 @@ fn field(name: &[u8]) -> Field {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(lines: &[&[u8]]) -> Result<ResponseHead, BadHead> {
-        let mut payload = Vec::new();
-        RingHead::encode_status(&mut payload, 200, b"");
-        for line in lines {
-            RingHead::encode_line(&mut payload, line);
-        }
-        ResponseHead::read(&payload)
-    }
-
-    #[test]
-    fn framing_and_hop_by_hop_fields_are_removed() {
-        let head = read(&[
-            b"X-Powered-By: PHP/8.2",
-            b"Transfer-Encoding: chunked",
-            b"Connection: close",
-            b"Content-Length: 12",
-            b"Set-Cookie: a=1",
-            b"Set-Cookie: b=2",
-        ])
-        .unwrap();
-        assert_eq!(head.content_length, Some(12));
-        let expected = b"X-Powered-By: PHP/8.2\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n";
-        assert_eq!(head.headers.bytes, expected);
-    }
-
-    #[test]
-    fn headers_for_the_gateway_are_removed() {
-        let head = read(&[b"X-Accel-Redirect: /files/a.pdf", b"X-Accel-Buffering: no"]).unwrap();
-        assert_eq!(head.sendfile, Some(SendfileOrder::Accel(b"/files/a.pdf".to_vec())));
-        assert!(head.headers.bytes.is_empty());
-    }
-
-    #[test]
-    fn the_session_header_of_the_host_is_removed() {
-        let head = read(&[b"X-Outboard-Session: 1", b"X: 1"]).unwrap();
-        assert!(head.used_session);
-        assert_eq!(head.headers.bytes, b"X: 1\r\n");
-    }
-
-    #[test]
-    fn invalid_header_lines_are_refused() {
-        for line in [&b"no colon"[..], b": no name", b"Bad Name: x", b"X: a\rb", b"X: a\nb"] {
-            assert!(read(&[line]).is_err(), "{}", line.escape_ascii());
-        }
-        let mut payload = Vec::new();
-        RingHead::encode_status(&mut payload, 101, b"");
-        assert!(ResponseHead::read(&payload).is_err());
-    }
-
-    #[test]
-    fn trailers_are_filtered_and_bounded() {
-        let read = |lines: &[&[u8]]| {
-            let mut payload = Vec::new();
-            lines.iter().for_each(|line| RingHead::encode_line(&mut payload, line));
-            ResponseHead::read_trailers(&payload).map(|block| block.bytes)
-        };
-        let lines: &[&[u8]] =
-            &[b"grpc-status: 0", b"Content-Length : 3", b"TE: x", b"X-Sendfile: /etc"];
-        assert_eq!(read(lines), Ok(b"grpc-status: 0\r\n".to_vec()));
-        assert!(read(&[b"X: a\nb"]).is_err() && read(&[b"no colon"]).is_err());
-        assert!(read(&[&b"X: 1"[..]; 32]).is_ok() && read(&[&b"X: 1"[..]; 33]).is_err());
-        assert!(read(&[&[&b"X: "[..], &[b'a'; 9000]].concat()]).is_err());
-        assert!(ResponseHead::read_trailers(&[9, 0, 0, 0, 1]).is_err());
-    }
-
-    #[test]
-    fn only_interim_statuses_make_an_interim_head() {
-        let interim = |status, line: &[u8]| {
-            let mut payload = Vec::new();
-            RingHead::encode_status(&mut payload, status, b"");
-            RingHead::encode_line(&mut payload, line);
-            ResponseHead::read_interim(&payload).map(|head| (head.status, head.headers.bytes))
-        };
-        let link = b"Link: </a.css>; rel=preload";
-        assert_eq!(interim(103, link), Some((103, [&link[..], b"\r\n"].concat())));
-        assert_eq!(interim(103, b"Content-Length: 1"), Some((103, Vec::new())));
-        for status in [99, 100, 101, 200] {
-            assert_eq!(interim(status, link), None, "{status}");
-        }
-        assert_eq!(interim(103, b"X: a\nb"), None);
-    }
-}
+mod tests;

@@ -40,6 +40,9 @@ extern PHPAPI char *php_ini_opened_path;
 # define OUTBOARD_HAS_LOAD_ENVIRONMENT 1
 #endif
 
+/* Whether php-fpm's flush() sends the headers if there is no output yet: since 8.4 (fpm_main.c). */
+#define OUTBOARD_FLUSH_SENDS_HEADERS (PHP_VERSION_ID >= 80400)
+
 /*
  * Since 8.3 the engine checks the depth of the C stack, and a coroutine has its own. `here` is an
  * address near the stack's base: less than a page lies above it.

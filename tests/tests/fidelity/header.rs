@@ -67,6 +67,38 @@ fn a_newline_cannot_smuggle_a_header() {
     assert_eq!(response.header("x-evil"), None);
 }
 
+/// A line costs no page that php-fpm and nginx send.
+#[test]
+fn an_invalid_line_costs_no_page() {
+    let target = |line: &[u8]| {
+        let digits: String = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("/header_line.php?line={digits}")
+    };
+    for (line, is_sent) in [
+        (&b"X-Flag"[..], true),
+        (b"Access-Control-Allow-Origin", true),
+        (b"X-Utf8: caf\xc3\xa9", true),
+        (b"Content-Type", false),
+    ] {
+        let response = same(&target(line)).expect(200).saying("the page");
+        let names = ["x-flag", "access-control-allow-origin", "x-utf8"];
+        assert_eq!(names.iter().any(|name| response.header(name).is_some()), is_sent);
+    }
+    // nginx sends the first four as they are, and 502 in the place of the others.
+    for line in [
+        &b"X-Ctl: a\x01b"[..],
+        b"X-Del: a\x7fb",
+        b"X-Paren(1): v",
+        b"X-\xc3\xa9: v",
+        b"X Foo: v",
+        b":v",
+        b"HTTP 400 Bad Request",
+    ] {
+        let response = pair().visit().subject.send(&Request::get(&target(line)));
+        response.expect(200).saying("the page");
+    }
+}
+
 #[test]
 fn www_authenticate_means_401() {
     same("/header_www_authenticate.php").expect(401);

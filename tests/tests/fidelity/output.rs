@@ -28,6 +28,12 @@ fn headers_sent_says_where() {
 }
 
 #[test]
+fn a_flush_before_output_leaves_the_headers_open() {
+    let response = same("/flush_first.php");
+    assert_eq!(response.header("x-early"), Some("1"));
+}
+
+#[test]
 fn implicit_flush_loses_nothing() {
     same("/implicit_flush.php").expect(200).holding("piece 4");
 }

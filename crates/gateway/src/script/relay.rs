@@ -45,6 +45,9 @@ pub(super) async fn start(
         app.log_text(Level::Error, ctx.request_id, &bad.text);
         Reason::BadResponse
     })?;
+    if let Some(text) = memory.head.take_dropped() {
+        app.log_text(Level::Warn, ctx.request_id, &text);
+    }
     if memory.head.sendfile.is_none() && !app.config.headers.is_empty() {
         let path = app.below_prefix(&connection.buffers().path);
         memory.head.headers.apply(&app.config.headers, path, memory.head.status);

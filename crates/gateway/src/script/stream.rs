@@ -82,10 +82,15 @@ impl Stream<'_> {
         }
     }
 
-    /// Invalid ones are logged and not sent: the body is on its way.
+    /// What is invalid is logged and not sent: the body is on its way.
     fn set_trailers(&self, writer: &mut BodyWriter, ctx: &RequestContext, payload: &[u8]) {
         match ResponseHead::read_trailers(payload) {
-            Ok(trailers) => writer.set_trailers(trailers),
+            Ok(mut head) => {
+                if let Some(text) = head.take_dropped() {
+                    self.app.log_text(Level::Warn, ctx.request_id, &text);
+                }
+                writer.set_trailers(head.headers);
+            }
             Err(bad) => self.app.log_text(Level::Error, ctx.request_id, &bad.text),
         }
     }

@@ -87,6 +87,7 @@ PHP_FUNCTION(headers_send)
 	}
 	if (status >= 200) {
 		SG(sapi_headers).http_response_code = (int) status;
+		sapi_send_headers();
 		sapi_flush();
 	}
 	RETURN_LONG(SUCCESS);

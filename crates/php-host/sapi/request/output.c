@@ -2,6 +2,7 @@
  * Output and log lines from PHP to the exchange. Outside of requests PHP prints to the process's
  * own streams, which the zygote captures at start-up.
  */
+#include "snapshot/boot_request.h"
 #include "worker/worker_mode.h"
 
 /*
@@ -52,6 +53,10 @@ void outboard_flush(void *exchange)
 {
 	if (!exchange) {
 		fflush(stdout);
+		return;
+	}
+	bool is_worker = outboard_events && !outboard_boot_request_is_classic();
+	if (!SG(headers_sent) && !is_worker && !OUTBOARD_FLUSH_SENDS_HEADERS) {
 		return;
 	}
 	sapi_send_headers();
