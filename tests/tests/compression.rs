@@ -35,10 +35,12 @@ fn every_coding_gives_the_same_text() {
     assert_eq!(plain.header("content-encoding"), None);
     assert_eq!(plain.header("vary"), Some("Accept-Encoding"));
     assert_eq!(plain.header("etag"), Some("\"strong\""));
+    assert_eq!(plain.header("accept-ranges"), Some("bytes"));
     for coding in ["gzip", "br", "zstd"] {
         let (head, body) = ask(&site, "/text.php", coding);
         assert!(has(&head, &format!("Content-Encoding: {coding}")), "{head}");
         assert!(has(&head, "Vary: Accept-Encoding") && has(&head, "ETag: W/\"strong\""), "{head}");
+        assert!(!head.to_lowercase().contains("accept-ranges"), "{head}");
         assert!(body == plain.body, "{coding}");
         let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
         assert!(length.unwrap().parse::<usize>().unwrap() < plain.body.len() / 5, "{head}");
@@ -53,6 +55,7 @@ fn accept_encoding_selects_the_coding() {
         ("gzip;q=1, br;q=0.1", Some("gzip")),
         ("*;q=0", None),
         ("identity", None),
+        ("identity;q=0", Some("br")),
     ] {
         let answer =
             site.client().send(&Request::get("/text.php").header("Accept-Encoding", accept));
@@ -116,6 +119,25 @@ fn pieces_are_sent_when_they_are_made() {
     let (_, body) = ask(&site, &path, "gzip");
     let expected = format!("first\n{}third\n", "second\n".repeat(2000));
     assert_eq!(body, expected.as_bytes());
+}
+
+#[test]
+fn a_response_ends_with_its_length_though_the_script_goes_on() {
+    let site = serving();
+    for (number, accept) in ["identity", "gzip", "br"].into_iter().enumerate() {
+        let gate = site.docroot().beside().path().join(format!("gate-{number}"));
+        let mut gate = Fifo::at(gate);
+        let target = format!("/early.php?gate={}", gate.path().display());
+        let mut client = site.client();
+        let early =
+            client.send(&Request::get(&target).header("Accept-Encoding", accept)).expect(200);
+        let coding = early.header("content-encoding").unwrap_or("identity");
+        assert_eq!(coding, accept);
+        assert!(accept != "identity" || early.body.len() == 15_000);
+        // The next request of the connection does not wait for the script.
+        client.get("/short.php").expect(200);
+        gate.open();
+    }
 }
 
 #[test]

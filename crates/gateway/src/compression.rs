@@ -58,6 +58,8 @@ impl Compression {
         let (coding, encoder) = encoder?;
         head.headers.add(b"Content-Encoding", coding.token().as_bytes()).ok()?;
         weaken(&mut head.headers);
+        // Ranges are those of the bytes that the origin has sent.
+        head.headers.remove(b"accept-ranges");
         head.content_length = None;
         Some(encoder)
     }

@@ -27,7 +27,7 @@ impl Coding {
     }
 
     /// The coding of `available` that the client prefers; `None` for the identity coding. A client
-    /// without Accept-Encoding gets the identity coding, which remains even if it is refused.
+    /// without Accept-Encoding gets the identity coding. One that refuses it gets any other that it does not refuse.
     ///
     /// ```
     /// use outboard_http_semantics::Coding;
@@ -93,7 +93,7 @@ impl Weights {
             Coding::Zstd => self.zstd,
             Coding::Gzip => self.gzip,
         };
-        listed.or(self.any).unwrap_or(0)
+        listed.or(self.any).unwrap_or(u16::from(self.identity == Some(0)))
     }
 }
 
@@ -166,7 +166,9 @@ mod tests {
             ("*;q=0", None),
             ("br;q=0, *", Some(Zstd)),
             ("identity;q=0, gzip", Some(Gzip)),
-            ("identity;q=0", None),
+            ("identity;q=0", Some(Brotli)),
+            ("identity;q=0, br;q=0", Some(Zstd)),
+            ("identity;q=0, *;q=0", None),
             ("identity, gzip;q=0.5", None),
             ("identity;q=0.5, gzip;q=1.0", Some(Gzip)),
             ("gzip, identity", Some(Gzip)),

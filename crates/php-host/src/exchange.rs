@@ -2,8 +2,9 @@
 //! output and its unread body.
 //!
 //! Called by the worker's loop between requests and by [`crate::callbacks`] during one. Invariants:
-//! the head is sent once and before the body; nothing is sent after the response's end; a small
-//! response is published once, together with its `Done`. A corrupt ring ends the worker after the
+//! the head is sent once and before the body; nothing is sent after the response's end; a response whose
+//! announced length was flushed has ended, whatever the script does then; a small response is published once,
+//! together with its `Done`. A corrupt ring ends the worker after the
 //! request.
 
 use crate::blocking_ops::BlockingOps;
@@ -47,6 +48,10 @@ pub(crate) struct Exchange {
     phase: Phase,
     head: Vec<u8>,
     output: Vec<u8>,
+    /// The length that the head announces.
+    announced_bytes: Option<u64>,
+    /// The length of the output so far.
+    written_bytes: u64,
     /// Payload of the `Trailers` frame; empty without any.
     trailers: Vec<u8>,
     body: Body,
@@ -75,6 +80,8 @@ impl Exchange {
             phase: Phase::Collecting,
             head: Vec::new(),
             output: Vec::new(),
+            announced_bytes: None,
+            written_bytes: 0,
             trailers: Vec::new(),
             body: Body::default(),
             waiter: None,
@@ -90,6 +97,8 @@ impl Exchange {
         self.phase = Phase::Collecting;
         self.head.clear();
         self.output.clear();
+        self.announced_bytes = None;
+        self.written_bytes = 0;
         self.trailers.clear();
         self.body.unread_bytes = body_bytes;
         self.body.piece.clear();
@@ -115,10 +124,16 @@ impl Exchange {
 
     pub(crate) fn start_head(&mut self, status: u16, reason: &[u8]) {
         self.head.clear();
+        self.announced_bytes = None;
         ResponseHead::encode_status(&mut self.head, status, reason);
     }
 
     pub(crate) fn add_head_line(&mut self, line: &[u8]) {
+        const LENGTH: &[u8] = b"content-length:";
+        if line.get(..LENGTH.len()).is_some_and(|name| name.eq_ignore_ascii_case(LENGTH)) {
+            let value = str::from_utf8(line[LENGTH.len()..].trim_ascii());
+            self.announced_bytes = value.ok().and_then(|value| value.parse().ok());
+        }
         ResponseHead::encode_line(&mut self.head, line);
     }
 
@@ -148,6 +163,7 @@ impl Exchange {
         if self.phase == Phase::Finished {
             return bytes.len();
         }
+        self.written_bytes += bytes.len() as u64;
         if self.output.len() + bytes.len() <= BUFFER_BYTES {
             self.output.extend_from_slice(bytes);
             return bytes.len();
@@ -156,10 +172,12 @@ impl Exchange {
         if self.is_sent(sent) { bytes.len() } else { 0 }
     }
 
-    /// Sends the collected output. False if the client has disconnected.
+    /// Sends the collected output, and ends the response if that is all of it. False if the client has
+    /// disconnected.
     pub(crate) fn flush(&mut self) -> bool {
-        if self.phase == Phase::Finished {
-            return true;
+        let has_all = self.announced_bytes.is_some_and(|bytes| self.written_bytes >= bytes);
+        if self.phase == Phase::Finished || (has_all && self.trailers.is_empty()) {
+            return self.finish();
         }
         let sent = self.send_output().and_then(|()| self.send(FrameKind::Flush, &[]));
         self.link.borrow_mut().publish();
