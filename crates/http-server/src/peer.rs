@@ -6,7 +6,7 @@
 
 use crate::transport::Transport;
 use outboard_config::Forwarding;
-use outboard_http1::{RequestHead, is_valid_authority};
+use outboard_http1::{RequestHead, is_valid_authority, split_host_port};
 use outboard_proxy_protocol::Addresses;
 use outboard_reactor::Peer;
 use outboard_tls::{ClientCertificate, SessionFacts};
@@ -97,6 +97,8 @@ pub struct Forwarded {
     pub https: bool,
     /// The host that the client requested.
     pub host: Option<Vec<u8>>,
+    /// The port that the client connected to.
+    pub port: Option<u16>,
     /// The reported host is invalid: the request is refused, as for an invalid Host.
     pub has_bad_host: bool,
 }
@@ -127,10 +129,16 @@ impl Forwarded {
             Vec::new()
         };
         let host = believed(forwarding.host, b"x-forwarded-host");
+        let scheme = believed(forwarding.scheme, b"x-forwarded-proto");
+        let https = scheme.is_some_and(|value| value.eq_ignore_ascii_case(b"https"));
+        // A proxy that does not set the port passes on what the client claims, as for the host.
+        let port = believed(forwarding.host, b"x-forwarded-port");
+        let port = port.and_then(|port| std::str::from_utf8(port).ok()?.parse().ok());
+        let port = port.filter(|port| *port > 0).or_else(|| split_host_port(host?).1);
         Self {
             client: rightmost_untrusted(forwarding, &chain),
-            https: believed(forwarding.scheme, b"x-forwarded-proto")
-                .is_some_and(|value| value.eq_ignore_ascii_case(b"https")),
+            https,
+            port: port.or_else(|| scheme.map(|_| if https { 443 } else { 80 })),
             has_bad_host: host.is_some_and(|host| !is_valid_authority(host)),
             host: host.map(<[u8]>::to_vec),
         }

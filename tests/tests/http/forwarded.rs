@@ -1,7 +1,7 @@
 //! `X-Forwarded-*` is believed from trusted proxies and from nobody else.
 
 use crate::answer;
-use outboard_e2e::{Configured, Docroot, Protocol, Wire};
+use outboard_e2e::{Configured, Docroot, Protocol, Request, Wire};
 use std::sync::LazyLock;
 
 const NAMES: &str = "REMOTE_ADDR,HTTPS,REQUEST_SCHEME,HTTP_HOST,SERVER_NAME";
@@ -65,6 +65,49 @@ fn the_chain_of_trusted_proxies_is_read_from_its_end() {
         "REMOTE_ADDR=203.0.113.9\nHTTPS=on\nREQUEST_SCHEME=https\nHTTP_HOST=shop.example\n\
          SERVER_NAME=shop.example\n",
     );
+}
+
+/// As nginx's $host, by which scripts and sections of php.ini know the site.
+#[test]
+fn the_name_of_the_server_has_no_final_dot() {
+    let seen = "REMOTE_ADDR=127.0.0.1\nHTTPS=(none)\nREQUEST_SCHEME=http\nHTTP_HOST=b.test.\n\
+                SERVER_NAME=b.test\n";
+    for host in ["b.test.", "b.test.:81"] {
+        let seen = seen.replace("b.test.\n", &format!("{host}\n"));
+        sees(0, &format!("X-Forwarded-Host: {host}\r\n"), &seen);
+    }
+    let mut client = proxied().client();
+    for host in ["b.test.", "b.test.:81"] {
+        let request = Request::get("/server.php?names=SERVER_NAME").header("Host", host);
+        assert_eq!(client.send(&request).expect(200).text(), "SERVER_NAME=b.test\n");
+    }
+}
+
+#[test]
+fn the_port_is_the_one_that_the_client_connected_to() {
+    let port = |listener: usize, fields: &[(&str, &str)]| {
+        let request = Request::get("/server.php?names=SERVER_PORT").header("Host", "a:82");
+        let request =
+            fields.iter().fold(request, |request, (name, value)| request.header(name, value));
+        let bytes = request.header("Connection", "close").to_bytes("a");
+        let mut wire = Wire::open(proxied().address_of(listener));
+        wire.send(String::from_utf8(bytes).unwrap());
+        let transcript = wire.to_end();
+        transcript.split_once("SERVER_PORT=").unwrap().1.trim().parse::<u16>().unwrap()
+    };
+    let all = [
+        ("X-Forwarded-Port", "8443"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Host", "b:83"),
+    ];
+    assert_eq!(port(0, &all), 8443);
+    assert_eq!(port(0, &all[1..]), 83);
+    assert_eq!(port(0, &all[1..2]), 443);
+    assert_eq!(port(0, &[("X-Forwarded-Proto", "http")]), 80);
+    assert_eq!(port(0, &[("X-Forwarded-Port", "0")]), proxied().address_of(0).port());
+    assert_eq!(port(1, &all), proxied().address_of(1).port());
+    // It does not say that it sets them.
+    assert_eq!(port(2, &all), 443);
 }
 
 #[test]

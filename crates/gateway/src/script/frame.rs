@@ -46,7 +46,10 @@ pub(super) fn request(
     let (head, input) = (&buffers.head, &buffers.input);
     let (server_addr, server_port) = connection.peer.local(&connection.transport);
     let host = ctx.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
-    let server_name = match split_host_port(host).0 {
+    let server_port = ctx.forwarded.port.unwrap_or(server_port);
+    // As nginx's $host: one.test. is one.test.
+    let name = split_host_port(host).0;
+    let server_name = match name.strip_suffix(b".").unwrap_or(name) {
         b"" => server_addr.as_bytes(),
         name => name,
     };
