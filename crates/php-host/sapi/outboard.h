@@ -104,9 +104,9 @@ void outboard_backtrace_install(int signal_number);
 void outboard_backtrace_begin(uint32_t slot, uint32_t generation);
 void outboard_backtrace_end(void);
 void outboard_backtrace_at(const void *frame, uint32_t slot, uint32_t generation);
-bool outboard_backtrace_subject(int pid, outboard_subject *found);
+bool outboard_backtrace_subject(int memory, outboard_subject *found);
 const void *outboard_backtrace_root(void);
-void outboard_backtrace_from(int pid, const void *root);
+void outboard_backtrace_from(int pid, int memory, const void *root);
 
 /* request/time_limit.c */
 bool outboard_time_limit_start(void);

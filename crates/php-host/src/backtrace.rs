@@ -10,7 +10,7 @@ use outboard_ring::control::BACKTRACE_SIGNAL;
 use outboard_ring::frame::Tag;
 use std::cell::RefCell;
 use std::ffi::c_char;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::catch_unwind;
 
 #[derive(Default)]
@@ -44,17 +44,24 @@ pub(crate) fn set_request(tag: Tag) {
     with_writer(|writer| writer.tag = tag);
 }
 
-/// In the zygote: obtains the backtrace of the request that `pid` runs, in its ring `memory`.
+/// In the zygote: obtains the backtrace of the request that `pid` runs, whose memory is `memory` if the zygote
+/// has it, and writes it to the `ring`.
 ///
 /// `last` is the request for which the worker was last signalled: it is not signalled twice.
-pub(crate) fn request(pid: i32, memory: &OwnedFd, last: &mut Option<Tag>) {
-    match engine::backtrace::subject_of(pid) {
+pub(crate) fn request(
+    pid: i32,
+    memory: Option<BorrowedFd<'_>>,
+    ring: &OwnedFd,
+    last: &mut Option<Tag>,
+) {
+    let Some(memory) = memory else { return send_signal(pid) };
+    match engine::backtrace::subject_of(memory) {
         Ok(None) => {}
         Ok(Some(tag)) if is_running(pid) && *last != Some(tag) => {
             *last = Some(tag);
             send_signal(pid);
         }
-        Ok(Some(tag)) => read_from_outside(pid, memory, tag),
+        Ok(Some(tag)) => read_from_outside(pid, memory, ring, tag),
         Err(engine::backtrace::Unreadable) => send_signal(pid),
     }
 }
@@ -70,19 +77,19 @@ fn send_signal(pid: i32) {
     unsafe { libc::kill(pid, BACKTRACE_SIGNAL) };
 }
 
-fn read_from_outside(pid: i32, memory: &OwnedFd, tag: Tag) {
-    let text = of(pid, engine::backtrace::root());
-    let still = matches!(engine::backtrace::subject_of(pid), Ok(Some(now)) if now == tag);
+fn read_from_outside(pid: i32, memory: BorrowedFd<'_>, ring: &OwnedFd, tag: Tag) {
+    let text = of(pid, Some(memory), engine::backtrace::root());
+    let still = matches!(engine::backtrace::subject_of(memory), Ok(Some(now)) if now == tag);
     // If the ring cannot be mapped, the worker exits anyway.
-    if let (true, Ok(channel)) = (still, WorkerChannel::map(memory)) {
+    if let (true, Ok(channel)) = (still, WorkerChannel::map(ring)) {
         channel.backtrace_sink().publish(&text, tag);
     }
 }
 
 /// The backtrace of another process of this program, whose pointer to the innermost frame is at
 /// `root`.
-pub(crate) fn of(pid: i32, root: usize) -> Vec<u8> {
-    engine::backtrace::write_from(pid, root);
+pub(crate) fn of(pid: i32, memory: Option<BorrowedFd<'_>>, root: usize) -> Vec<u8> {
+    engine::backtrace::write_from(pid, memory, root);
     with_writer(|writer| std::mem::take(&mut writer.text))
 }
 

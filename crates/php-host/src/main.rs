@@ -49,6 +49,7 @@ mod streams;
 mod swoole;
 mod worker;
 mod worker_fds;
+mod worker_memories;
 mod worker_script;
 mod zygote;
 

@@ -5,11 +5,13 @@
 
 use outboard_ring::control::Rlimits;
 use rustix::process::{
-    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
+    DumpableBehavior, Resource, Rlimit, dumpable_behavior, getrlimit, set_dumpable_behavior,
+    setrlimit,
 };
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
+use std::fs::File;
 use std::io;
 use std::sync::OnceLock;
 
@@ -156,11 +158,21 @@ pub(crate) fn forbid_new_privileges() -> io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
-/// Whether other processes of the same user may trace this one (`PR_SET_DUMPABLE` in prctl(2)). The
-/// zygote forbids it; a worker allows its zygote to read a backtrace.
+/// Whether other processes of the same user may trace this one, and this one may open its own memory as a
+/// file (`PR_SET_DUMPABLE` in prctl(2)). Forks inherit it, and programs begin with true.
 pub(crate) fn set_dumpable(may: bool) -> io::Result<()> {
     let behavior = if may { DumpableBehavior::Dumpable } else { DumpableBehavior::NotDumpable };
     Ok(set_dumpable_behavior(behavior)?)
+}
+
+/// Opens a file below `/proc/self` that belongs to root unless this process is dumpable, which it is for this
+/// moment. No program of the app may run that could open it meanwhile: see `sandbox::enter_worker`.
+pub(crate) fn open_of_self(path: &str) -> io::Result<File> {
+    let before = dumpable_behavior()?;
+    set_dumpable(true)?;
+    let opened = File::open(path);
+    set_dumpable_behavior(before)?;
+    opened
 }
 
 /// Sets the given limits, none above the current hard limit.

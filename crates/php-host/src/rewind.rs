@@ -23,7 +23,6 @@ pub(crate) use descriptors::open_descriptors;
 pub(crate) use irreversible::Irreversible;
 pub(crate) use warm_caches::Entry as CacheEntry;
 
-use crate::process;
 use kept_variables::KeptVariables;
 use outboard_ring::control::{self, WritesBy};
 use process_state::ProcessState;
@@ -269,18 +268,14 @@ impl Worker {
     }
 }
 
-/// How this process's workers will find writes. They may read their page maps and the zygote may not, as
-/// `process::set_dumpable` says; so for this moment it may.
+/// How this process's workers will find writes.
 fn probe() -> io::Result<WritesBy> {
     // SAFETY: changes nothing.
     if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } != snapshot::PAGE_BYTES as libc::c_long {
         let why = "the kernel's pages are not of 4 KiB";
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
-    process::set_dumpable(true)?;
-    let probed = Writes::probe();
-    process::set_dumpable(false)?;
-    probed
+    Writes::probe()
 }
 
 /// Of all threads, those included that have ended. A page of the snapshot that was in swap space is read back by a

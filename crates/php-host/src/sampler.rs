@@ -115,7 +115,7 @@ impl Worker {
     /// Its current folded stack; `None` if it is idle.
     fn stack(&self) -> Option<String> {
         let is_computing = backtrace::is_running(self.pid);
-        let text = String::from_utf8_lossy(&backtrace::of(self.pid, self.root)).into_owned();
+        let text = String::from_utf8_lossy(&backtrace::of(self.pid, None, self.root)).into_owned();
         let frames: Vec<String> = text.lines().filter_map(frame).collect();
         let state = match (is_computing, frames.is_empty()) {
             (false, true) => return None,
@@ -173,8 +173,10 @@ impl Root {
 
     /// The address in another process.
     fn in_process(&self, pid: i32) -> io::Result<usize> {
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps"))
-            .map_err(|error| io::Error::new(error.kind(), format!("worker {pid}: {error}")))?;
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).map_err(|error| {
+            let how = "sample as root, or set php.dumpable = true";
+            io::Error::new(error.kind(), format!("worker {pid}: {error}: {how}"))
+        })?;
         let other = || {
             let why = "runs another build of outboard-php or PHP than this one";
             io::Error::other(format!("worker {pid} {why}"))

@@ -34,6 +34,12 @@ fn filter(profile: Profile, app: &str, rewinds: bool) -> Result<(), outboard_san
     Ok(())
 }
 
+/// In a worker that was just forked: it reaches no process but those that it starts. So nothing of the app
+/// signals the zygote, the monitor or another worker, nor traces them, whatever the call.
+pub(crate) fn enter_worker() -> io::Result<()> {
+    outboard_sandbox::isolate().map(drop).map_err(io::Error::other)
+}
+
 /// After PHP has started: files and ports.
 pub(crate) fn restrict_files(sandbox: &Sandbox) -> io::Result<()> {
     let files = paths::files(sandbox);

@@ -100,6 +100,7 @@ fn settings(defined: Vec<(String, String)>) -> HostSettings {
         env: std::env::vars().collect(),
         run_as: None,
         no_new_privileges: false,
+        dumpable: false,
         sandbox: None,
         control_group: None,
         rlimits: Rlimits::default(),

@@ -39,7 +39,6 @@ fn connect(app: &str, number: u64, fds: WorkerFds) -> io::Result<Rc<RefCell<Link
     rustix::stdio::dup2_stdout(&fds.output)?;
     rustix::stdio::dup2_stderr(&fds.output)?;
     drop(fds.output);
-    process::set_dumpable(true)?;
     process::set_title(&format!("outboard: {app} worker {number}"), &format!("{app}/{number}"));
     let channel = WorkerChannel::map(&fds.memory)?;
     drop(fds.memory);

@@ -11,7 +11,8 @@ use crate::affinity::Affinity;
 use crate::boot_files::BootRead;
 use crate::child_exits::ChildExits;
 use crate::worker_fds::WorkerFds;
-use crate::{backtrace, descendants, engine, exit, process};
+use crate::worker_memories::WorkerMemories;
+use crate::{backtrace, descendants, engine, exit, process, sandbox};
 use outboard_ring::control::{
     self, BACKTRACE_SIGNAL, Event, HostSettings, Order, RequestRead, Rewind,
 };
@@ -32,6 +33,7 @@ pub(crate) struct Zygote {
     /// The facts about the start, without messages once they are reported.
     started: Event,
     workers: BTreeMap<u64, Child>,
+    memories: WorkerMemories,
     siblings: Siblings,
     /// Whether another zygote has forked this one.
     is_sibling: bool,
@@ -43,8 +45,8 @@ pub(crate) struct Zygote {
 #[derive(Debug)]
 struct Child {
     pid: i32,
-    /// Its ring, for backtraces.
-    memory: OwnedFd,
+    /// For backtraces.
+    ring: OwnedFd,
     /// The request of the last backtrace.
     last_backtrace: Option<Tag>,
 }
@@ -74,6 +76,7 @@ impl Zygote {
             affinity: Affinity::of_zygote(),
             started,
             workers: BTreeMap::new(),
+            memories: WorkerMemories::new()?,
             siblings: Siblings::default(),
             is_sibling: false,
             others: None,
@@ -210,12 +213,13 @@ impl Zygote {
         let event = match fork_process() {
             Err(error) => Event::ForkFailed { worker: number, message: error.to_string() },
             Ok(None) => {
-                let fds = self.become_worker(zygote, descriptors);
+                let fds = self.become_worker(zygote, number, descriptors);
                 return Ok(Some(LoopEnd::Forked(number, fds)));
             }
             Ok(Some(pid)) => {
-                let [memory, ..] = descriptors;
-                self.workers.insert(number, Child { pid, memory, last_backtrace: None });
+                let [ring, ..] = descriptors;
+                self.workers.insert(number, Child { pid, ring, last_backtrace: None });
+                self.memories.receive();
                 Event::Forked { worker: number, pid }
             }
         };
@@ -224,26 +228,46 @@ impl Zygote {
     }
 
     /// In the child: drops everything of the zygote except the engine.
-    fn become_worker(&mut self, zygote: u32, descriptors: [OwnedFd; 4]) -> WorkerFds {
+    fn become_worker(&mut self, zygote: u32, number: u64, descriptors: [OwnedFd; 4]) -> WorkerFds {
         if !process::die_with(zygote) {
             exit::leave(1);
         }
         descendants::lead_group();
         self.exits.unblock();
         self.workers.clear();
-        for fd in [self.control.as_raw_fd(), self.exits.as_fd().as_raw_fd()] {
-            // SAFETY: the child uses neither again, and never drops `self`.
+        self.confine_worker(number).unwrap_or_else(|error| {
+            eprintln!("outboard-php: worker {number} cannot be confined: {error}");
+            exit::leave(exit::CODE_SETUP);
+        });
+        let [receiving, sending] = self.memories.descriptors();
+        for fd in [self.control.as_raw_fd(), self.exits.as_fd().as_raw_fd(), receiving, sending] {
+            // SAFETY: the child uses none of them again, and never drops `self`.
             unsafe { libc::close(fd) };
         }
         let [memory, bell, gateway_bell, output] = descriptors;
         WorkerFds { memory, bell, gateway_bell, output }
     }
 
+    /// In the child: leaves nothing of its memory or of other processes to the code of the app.
+    fn confine_worker(&mut self, number: u64) -> io::Result<()> {
+        if self.settings.sandbox.is_some() && !self.is_swoole() {
+            sandbox::enter_worker()?;
+        }
+        self.memories.send(number)?;
+        process::set_dumpable(self.settings.dumpable)
+    }
+
+    /// The processes of such a program signal each other.
+    fn is_swoole(&self) -> bool {
+        self.settings.worker.as_ref().is_some_and(|script| script.swoole)
+    }
+
     /// A pid is not reused before the zygote has reaped the worker.
     fn signal(&mut self, number: u64, signal: i32) {
         let Some(child) = self.workers.get_mut(&number) else { return };
         if signal == BACKTRACE_SIGNAL {
-            backtrace::request(child.pid, &child.memory, &mut child.last_backtrace);
+            let memory = self.memories.of(number);
+            backtrace::request(child.pid, memory, &child.ring, &mut child.last_backtrace);
         } else {
             // SAFETY: a plain system call for a child of this process.
             unsafe { libc::kill(child.pid, signal) };
@@ -275,6 +299,7 @@ impl Zygote {
                 continue;
             };
             self.workers.remove(&number);
+            self.memories.forget(number);
             if code != Some(0) {
                 descendants::end_group(pid);
             }

@@ -70,6 +70,7 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
         env: environment(app),
         run_as: run_as(app)?,
         no_new_privileges: php.no_new_privileges,
+        dumpable: php.dumpable,
         control_group: control_group(app),
         sandbox: app.sandbox.as_ref().map(|sandbox| sandbox::of(app, sandbox)),
         rlimits: Rlimits {

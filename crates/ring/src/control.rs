@@ -44,6 +44,8 @@ pub struct HostSettings {
     pub run_as: Option<(u32, u32)>,
     /// Whether executables cannot gain privileges (`PR_SET_NO_NEW_PRIVS`).
     pub no_new_privileges: bool,
+    /// Whether programs of the same user may trace workers (`PR_SET_DUMPABLE`).
+    pub dumpable: bool,
     /// What the PHP processes are confined to; `None`: they are not.
     pub sandbox: Option<Sandbox>,
     /// The control group that the zygote is placed in before it gets these settings.

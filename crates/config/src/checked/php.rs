@@ -34,6 +34,8 @@ pub struct Php {
     pub preload_user: Option<String>,
     /// Whether programs started by PHP are prevented from gaining privileges.
     pub no_new_privileges: bool,
+    /// Whether programs of the same user may read and change the memory of PHP's processes.
+    pub dumpable: bool,
     /// Resource limits of PHP processes.
     pub rlimits: Rlimits,
     /// Limits for all PHP processes of the app together; `None`: none is configured.
@@ -89,6 +91,7 @@ pub(super) fn php(raw: &raw::Php, place: &[&str], context: &mut Context<'_>) -> 
         preload: raw.preload.as_ref().map(|path| context.file(&at("preload"), path)),
         preload_user: raw.preload_user.as_ref().map(|user| user.0.clone()),
         no_new_privileges: raw.no_new_privileges,
+        dumpable: raw.dumpable,
         control_group: control_group(&raw.control_group),
         rlimits: Rlimits {
             files: raw.rlimits.files.map(u64::from),

@@ -50,6 +50,10 @@ pub(crate) struct Php {
     /// setgid bits, as sudo and Postfix's sendmail do.
     #[schemars(extend("x-alias" = ["NoNewPrivileges", "no_new_privs"]))]
     pub(crate) no_new_privileges: bool,
+    /// Whether programs of the same user may read and change the memory of PHP's processes: debuggers, core
+    /// dumps, `outboard profile` without root. Memory has data of earlier visitors.
+    #[schemars(extend("x-alias" = ["process.dumpable", "PR_SET_DUMPABLE"]))]
+    pub(crate) dumpable: bool,
     /// Resource limits of PHP processes.
     pub(crate) rlimits: Rlimits,
     /// Limits for all PHP processes of the app together.
@@ -80,7 +84,7 @@ pub(crate) struct Rlimits {
     /// Maximum open files and sockets of a process.
     #[schemars(range(min = 32), extend("x-alias" = ["rlimit_files", "LimitNOFILE"]))]
     pub(crate) files: Option<u32>,
-    /// Maximum size of a core dump. 0: no core dumps.
+    /// Maximum size of a core dump. 0: no core dumps. They take `dumpable = true` as well.
     #[schemars(extend("x-alias" = ["rlimit_core", "LimitCORE"]))]
     pub(crate) core: ByteSize,
     /// Maximum processes and threads of the app's user, including those of other programs. Apps
@@ -113,6 +117,7 @@ impl Default for Php {
             preload: None,
             preload_user: None,
             no_new_privileges: true,
+            dumpable: false,
             rlimits: Rlimits::default(),
             control_group: ControlGroup::default(),
         }

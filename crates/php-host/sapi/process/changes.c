@@ -67,8 +67,9 @@ static struct identity {
 	/* Real, effective, saved, of the file system. */
 	uid_t users[4];
 	gid_t groups[4];
-	/* The kernel clears it when one of them becomes another, and so capabilities may have (commit_creds). */
-	int is_dumpable;
+	/* The signal at the parent's end. The kernel clears it when one of them becomes another, and so capabilities may
+	 * have (commit_creds). */
+	int at_end_of_parent;
 } identity;
 static zval handlers[SIGNALS];
 static zval is_async;
@@ -101,7 +102,8 @@ static void save_handlers(void)
 
 static struct identity read_identity(void)
 {
-	struct identity now = {.is_dumpable = prctl(PR_GET_DUMPABLE)};
+	struct identity now = {.at_end_of_parent = 0};
+	prctl(PR_GET_PDEATHSIG, &now.at_end_of_parent);
 	getresuid(&now.users[0], &now.users[1], &now.users[2]);
 	getresgid(&now.groups[0], &now.groups[1], &now.groups[2]);
 	/* An invalid id changes nothing (setfsuid(2)). */
@@ -115,7 +117,7 @@ static bool has_same_identity(void)
 	const struct identity now = read_identity();
 	return memcmp(now.users, identity.users, sizeof(now.users)) == 0
 		&& memcmp(now.groups, identity.groups, sizeof(now.groups)) == 0
-		&& now.is_dumpable == identity.is_dumpable;
+		&& now.at_end_of_parent == identity.at_end_of_parent;
 }
 
 static void save(void)

@@ -5,8 +5,9 @@
  * sleep() early); a fork has its globals at the same addresses. The sampler reads running workers
  * likewise, at an address that it finds itself.
  *
- * Invariants: the signal handler only sets two flags. Memory is read only by process_vm_readv(2),
- * which returns an error where a load would fault: another process may change it meanwhile.
+ * Invariants: the signal handler only sets two flags. Memory is read only by system calls,
+ * which return an error where a load would fault: another process may change it meanwhile. The zygote has the
+ * worker's /proc/PID/mem, since a worker is not dumpable; the sampler has the right of root.
  */
 #include "shim.h"
 #include <signal.h>
@@ -22,14 +23,27 @@ static volatile outboard_subject subject;
 static volatile sig_atomic_t is_requested;
 static void (*interrupt_next)(zend_execute_data *frame);
 
-/* The process whose memory is being read. */
+/* The process whose memory is being read, and its /proc/PID/mem, or -1. */
 static pid_t reading;
+static int reading_memory = -1;
 
 static bool peek(void *to, const volatile void *from, size_t len)
 {
 	struct iovec local = {to, len};
 	struct iovec remote = {(void *) from, len};
-	return from && process_vm_readv(reading, &local, 1, &remote, 1, 0) == (ssize_t) len;
+	if (!from) {
+		return false;
+	}
+	if (reading_memory != -1) {
+		return pread(reading_memory, to, len, (off_t) (uintptr_t) from) == (ssize_t) len;
+	}
+	return process_vm_readv(reading, &local, 1, &remote, 1, 0) == (ssize_t) len;
+}
+
+static void read_self(void)
+{
+	reading = getpid();
+	reading_memory = -1;
 }
 
 /*
@@ -172,7 +186,7 @@ static void on_interrupt(zend_execute_data *frame)
 {
 	if (is_requested) {
 		is_requested = 0;
-		reading = getpid();
+		read_self();
 		write_backtrace(frame);
 		outboard_rs_backtrace_publish();
 	}
@@ -215,7 +229,7 @@ void outboard_backtrace_begin(uint32_t slot, uint32_t generation)
 void outboard_backtrace_at(const void *frame, uint32_t slot, uint32_t generation)
 {
 	if (frame) {
-		reading = getpid();
+		read_self();
 		outboard_rs_backtrace_about(slot, generation);
 		write_backtrace(frame);
 		outboard_rs_backtrace_publish();
@@ -227,10 +241,10 @@ void outboard_backtrace_end(void)
 	subject.running = 0;
 }
 
-/* The worker's request; false if its memory must not be read (ptrace_scope, seccomp). */
-bool outboard_backtrace_subject(int pid, outboard_subject *found)
+/* The request of the worker with this memory; false if it cannot be read. */
+bool outboard_backtrace_subject(int memory, outboard_subject *found)
 {
-	reading = pid;
+	reading_memory = memory;
 	return peek(found, &subject, sizeof(*found));
 }
 
@@ -240,14 +254,15 @@ const void *outboard_backtrace_root(void)
 	return &EG(current_execute_data);
 }
 
-/* Writes the backtrace of another process of this program, which has that pointer at `root`. If the
- * innermost frame changes meanwhile, it is copied again, a few times. */
-void outboard_backtrace_from(int pid, const void *root)
+/* Writes the backtrace of another process of this program, which has that pointer at `root`; `memory` is -1, or
+ * its /proc/PID/mem. If the innermost frame changes meanwhile, it is copied again, a few times. */
+void outboard_backtrace_from(int pid, int memory, const void *root)
 {
 	zend_execute_data frames[FRAMES_MAX];
 	zend_execute_data *innermost = NULL, *after = NULL;
 	uint32_t count = 0;
 	reading = pid;
+	reading_memory = memory;
 	for (int tries = 0; tries < COPIES_MAX; tries++) {
 		peek(&innermost, root, sizeof(innermost));
 		count = copy_frames(innermost, frames);

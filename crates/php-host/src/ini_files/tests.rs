@@ -47,6 +47,7 @@ fn settings() -> HostSettings {
         env: BTreeMap::new(),
         run_as: None,
         no_new_privileges: true,
+        dumpable: false,
         sandbox: None,
         control_group: None,
         rlimits: Rlimits::default(),

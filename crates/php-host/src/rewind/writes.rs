@@ -12,6 +12,7 @@
 //! A page stays reported until [`Writes::forget`], so the pages that every request writes cost no fault.
 
 use super::snapshot::{PAGE_BYTES, Region};
+use crate::process;
 use outboard_ring::control::WritesBy;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::io::Errno;
@@ -259,7 +260,7 @@ impl Writes {
 
 impl PageMap {
     pub(super) fn open() -> io::Result<Self> {
-        Ok(Self { file: File::open("/proc/self/pagemap")?, entries: vec![0; BATCH] })
+        Ok(Self { file: process::open_of_self("/proc/self/pagemap")?, entries: vec![0; BATCH] })
     }
 
     /// The pages of the range that this process has copies of, those aside that are known to be unwritten.

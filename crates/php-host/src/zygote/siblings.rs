@@ -7,6 +7,7 @@
 
 use super::{Zygote, fork_process};
 use crate::child_exits::ChildExits;
+use crate::worker_memories::WorkerMemories;
 use crate::{descendants, exit, process};
 use outboard_ring::control::Event;
 use std::collections::BTreeMap;
@@ -58,7 +59,7 @@ impl Zygote {
     }
 
     fn check_split(&self, descriptors: Vec<OwnedFd>) -> Result<[OwnedFd; 2], &'static str> {
-        if self.settings.worker.as_ref().is_some_and(|script| script.swoole) {
+        if self.is_swoole() {
             return Err("the processes of a program for Swoole have one zygote");
         }
         let count = "the order to split came without its two descriptors";
@@ -79,6 +80,7 @@ impl Zygote {
         process::leave_terminal();
         descendants::adopt();
         self.workers.clear();
+        self.memories = WorkerMemories::new()?;
         self.siblings = Siblings::default();
         let [control, output] = descriptors;
         self.control = control;

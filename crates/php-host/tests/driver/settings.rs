@@ -23,6 +23,7 @@ pub fn settings() -> HostSettings {
         env: ini(&[("APP_COLOUR", "blue")]),
         run_as: None,
         no_new_privileges: true,
+        dumpable: false,
         sandbox: None,
         control_group: None,
         rlimits: Rlimits::default(),

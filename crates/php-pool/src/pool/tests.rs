@@ -69,6 +69,7 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         env: BTreeMap::new(),
         run_as: None,
         no_new_privileges: true,
+        dumpable: false,
         sandbox: None,
         control_group: None,
         rlimits: Rlimits::default(),

@@ -19,6 +19,7 @@ pub(crate) fn settings() -> HostSettings {
         env: BTreeMap::new(),
         run_as: None,
         no_new_privileges: true,
+        dumpable: false,
         sandbox: None,
         control_group: None,
         rlimits: Rlimits::default(),
