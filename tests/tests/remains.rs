@@ -2,13 +2,15 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Docroot, Request};
+use outboard_e2e::{Configured, Docroot, Request, eventually};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use std::path::Path;
 
 const MODES: [&str; 4] = ["classic", "reset", "rewind", "fork"];
 
-/// One script in each mode, with two workers of each.
-fn serving(each: &str) -> Configured {
+/// One script in each mode, with so many workers of each.
+fn serving(workers: u32, each: &str) -> Configured {
     let worker = |isolation: &str| {
         format!(
             "mode = \"worker\"\nworker.script = \"www/front.php\"\nworker.isolation = \"{isolation}\"\n"
@@ -22,7 +24,7 @@ fn serving(each: &str) -> Configured {
         };
         format!(
             "[app.{mode}]\nroot = \"www\"\nhosts = [\"{mode}.test\"]\n{keys}{each}\n\
-             [app.{mode}.pool]\nmin = 2\nmax = 2\nloopback_slots = 0\n\
+             [app.{mode}.pool]\nmin = {workers}\nmax = {workers}\nloopback_slots = 0\n\
              [app.{mode}.php.env]\nMODE = \"{env}\"\nOUTBOARD_VERIFY_REWIND = \"1\"\n"
         )
     };
@@ -42,7 +44,7 @@ fn get(site: &Configured, mode: &str, query: &str) -> Value {
 #[test]
 fn php_opens_the_memory_of_its_worker_in_no_mode() {
     for sandbox in ["default", "off"] {
-        let site = serving(&format!("sandbox = \"{sandbox}\""));
+        let site = serving(2, &format!("sandbox = \"{sandbox}\""));
         for mode in MODES {
             for visit in 0..2 {
                 let found = get(&site, mode, "w=memory");
@@ -60,10 +62,96 @@ fn php_opens_the_memory_of_its_worker_in_no_mode() {
 
 #[test]
 fn php_signals_neither_its_zygote_nor_other_workers() {
-    let site = serving("");
+    let site = serving(2, "");
     for mode in MODES {
         let found = get(&site, mode, "w=signals");
         assert!(found[0].as_u64() >= Some(2), "{mode}: {found}");
         assert_eq!(found[1], json!([]), "{mode}");
+    }
+}
+
+const WAYS: [&str; 6] = ["background", "nohup", "session", "orphan", "proc_open", "fork"];
+
+/// Has a request start a program that stays, and returns its process id.
+fn leave(site: &Configured, mode: &str, how: &str) -> u64 {
+    let file = site.docroot().beside().path().join(format!("{mode}-{how}"));
+    let found = get(site, mode, &format!("w=leave&how={how}&file={}", file.display()));
+    found.as_u64().expect("a process id")
+}
+
+/// The worker that serves the next request, and whether this process exists then.
+fn next(site: &Configured, mode: &str, pid: u64) -> (u64, bool) {
+    let found = get(site, mode, &format!("w=exists&pid={pid}"));
+    (found[0].as_u64().expect("a process id"), found[1] == json!(true))
+}
+
+fn is_there(pid: u64) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn kill(pid: u64) {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a process id")).expect("a process id");
+    kill_process(pid, Signal::KILL).expect("it runs");
+}
+
+#[test]
+fn a_program_that_a_request_leaves_ends_with_it() {
+    let site = serving(1, "");
+    for how in WAYS {
+        let (worker, _) = next(&site, "rewind", 1);
+        let pid = leave(&site, "rewind", how);
+        assert_eq!(next(&site, "rewind", pid), (worker, false), "{how}");
+        let pid = leave(&site, "fork", how);
+        eventually("it has ended", || !is_there(pid));
+    }
+}
+
+#[test]
+fn a_program_of_a_request_that_is_killed_ends_with_it() {
+    let site = serving(1, "limits.request_deadline = \"1s\"");
+    for mode in ["rewind", "fork"] {
+        let file = site.docroot().beside().path().join(mode);
+        let query = format!("/?w=leave&how=session&hang=1&file={}", file.display());
+        let request = Request::get(&query).header("Host", &format!("{mode}.test"));
+        site.client().send(&request).expect(504);
+        let pid = std::fs::read_to_string(&file).expect("it has started");
+        let pid = pid.trim().parse().expect("a process id");
+        eventually("it has ended", || !is_there(pid));
+    }
+}
+
+/// Whether a process has this in its command line.
+fn is_named(text: &str) -> bool {
+    let names = std::fs::read_dir("/proc").expect("it is mounted").flatten();
+    let commands = names.filter_map(|name| std::fs::read(name.path().join("cmdline")).ok());
+    commands.into_iter().any(|command| String::from_utf8_lossy(&command).contains(text))
+}
+
+#[test]
+fn a_chain_of_programs_does_not_outrun_the_end_of_its_request() {
+    let site = serving(1, "");
+    for mode in ["rewind", "fork"] {
+        leave(&site, mode, "chain");
+        let script = site.docroot().beside().path().join(format!("{mode}-chain.sh"));
+        let script = script.display().to_string();
+        // A process that starts a program has no name for a moment.
+        eventually("it has ended", || !(0..50).any(|_| is_named(&script)));
+        next(&site, mode, 1);
+    }
+}
+
+#[test]
+fn programs_go_on_where_that_is_configured_or_nothing_is_isolated() {
+    let site = serving(1, "php.background_programs = true");
+    for mode in MODES {
+        let pid = leave(&site, mode, "session");
+        assert!(next(&site, mode, pid).1, "{mode}");
+        kill(pid);
+    }
+    let site = serving(1, "");
+    for mode in ["classic", "reset"] {
+        let pid = leave(&site, mode, "session");
+        assert!(next(&site, mode, pid).1, "{mode}");
+        kill(pid);
     }
 }

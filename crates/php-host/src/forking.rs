@@ -45,6 +45,10 @@ impl Forking {
         self.zygote.watch_others();
     }
 
+    pub(crate) fn leaves_programs(&self) -> bool {
+        self.zygote.settings().background_programs
+    }
+
     /// Has the start's report say how workers are rewound, or why they are not.
     pub(crate) fn set_rewind(&mut self, how: Result<control::Rewind, String>) {
         self.zygote.set_rewind(how);

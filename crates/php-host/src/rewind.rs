@@ -58,6 +58,8 @@ pub(crate) struct Rewind {
     writes_by: WritesBy,
     /// The id of the zygote's thread.
     zygote: i32,
+    /// Whether programs that a request has started may go on.
+    leaves_programs: bool,
     /// Once the worker is ready for its first request.
     worker: Option<Worker>,
 }
@@ -83,7 +85,11 @@ impl Rewind {
     ///
     /// # Safety
     /// The process has one thread, which runs on a stack in Rust's memory.
-    pub(crate) unsafe fn take(stack: Range<usize>, own: &[RawFd]) -> io::Result<Self> {
+    pub(crate) unsafe fn take(
+        stack: Range<usize>,
+        own: &[RawFd],
+        leaves_programs: bool,
+    ) -> io::Result<Self> {
         let descriptors = open_descriptors()?;
         let is_script_s = |number: &RawFd| !own.contains(number) || *number <= libc::STDERR_FILENO;
         let writes_by = probe()?;
@@ -95,6 +101,7 @@ impl Rewind {
             descriptors: descriptors.into_iter().filter(is_script_s).collect(),
             writes_by,
             zygote: thread_id(),
+            leaves_programs,
             worker: None,
         })
     }
@@ -124,7 +131,7 @@ impl Rewind {
             self.snapshot.restore(writes.found());
             self.snapshot.restore_stack();
         }
-        let process = ProcessState::record(&self.descriptors)?;
+        let process = ProcessState::record(&self.descriptors, self.leaves_programs)?;
         let is_verifying = std::env::var_os(VERIFY).is_some();
         kept.put_back();
         self.worker = Some(Worker {

@@ -101,6 +101,7 @@ fn settings(defined: Vec<(String, String)>) -> HostSettings {
         run_as: None,
         no_new_privileges: false,
         dumpable: false,
+        background_programs: false,
         sandbox: None,
         control_group: None,
         rlimits: Rlimits::default(),

@@ -14,7 +14,8 @@ use crate::worker_fds::WorkerFds;
 use crate::worker_memories::WorkerMemories;
 use crate::{backtrace, descendants, engine, exit, process, sandbox};
 use outboard_ring::control::{
-    self, BACKTRACE_SIGNAL, Event, HostSettings, Order, RequestRead, Rewind,
+    self, BACKTRACE_SIGNAL, Event, HostSettings, Isolation, Order, RequestRead, Rewind,
+    WorkerScript,
 };
 use outboard_ring::frame::Tag;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -39,6 +40,9 @@ pub(crate) struct Zygote {
     is_sibling: bool,
     /// Other children that have exited, for [`LoopEnd::Exited`]; `None` if the script has none.
     others: Option<Vec<i32>>,
+    /// The children of the boot and of the host, once the zygote has begun to fork workers. What is neither of
+    /// them was left by a worker that has ended.
+    of_boot: Option<Vec<i32>>,
 }
 
 /// A worker, as seen by the zygote.
@@ -80,6 +84,7 @@ impl Zygote {
             siblings: Siblings::default(),
             is_sibling: false,
             others: None,
+            of_boot: None,
         })
     }
 
@@ -147,6 +152,7 @@ impl Zygote {
     /// Returns at the end of the zygote, and in each forked worker.
     pub(crate) fn follow_orders(&mut self) -> io::Result<LoopEnd> {
         descendants::adopt();
+        self.of_boot.get_or_insert_with(descendants::children);
         process::wake_at_end_of_parent();
         let end = match self.take_orders() {
             // The supervisor has exited without reading all events.
@@ -235,6 +241,9 @@ impl Zygote {
         descendants::lead_group();
         self.exits.unblock();
         self.workers.clear();
+        if self.ends_programs() {
+            descendants::adopt();
+        }
         self.confine_worker(number).unwrap_or_else(|error| {
             eprintln!("outboard-php: worker {number} cannot be confined: {error}");
             exit::leave(exit::CODE_SETUP);
@@ -288,10 +297,11 @@ impl Zygote {
             // SAFETY: `status` outlives the call.
             let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
             if pid <= 0 {
-                return Ok(());
+                break;
             }
             let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
             let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
+            self.of_boot.iter_mut().for_each(|known| known.retain(|known| *known != pid));
             let Some(number) = self.number_of(pid) else {
                 if !self.sibling_exited(pid, code, signal)? {
                     self.others.iter_mut().for_each(|others| others.push(pid));
@@ -306,6 +316,23 @@ impl Zygote {
             let event = Event::Exited { worker: number, code, signal };
             self.report(&event)?;
         }
+        if self.ends_programs() {
+            descendants::end_others(|pid| self.is_known(pid));
+        }
+        Ok(())
+    }
+
+    /// Whether what a request has started ends with it.
+    fn ends_programs(&self) -> bool {
+        let is_isolated = |script: &WorkerScript| script.isolation != Isolation::Reset;
+        let script = self.settings.worker.as_ref();
+        script.is_some_and(is_isolated) && !self.is_swoole() && !self.settings.background_programs
+    }
+
+    fn is_known(&self, pid: i32) -> bool {
+        self.number_of(pid).is_some()
+            || self.siblings.has(pid)
+            || self.of_boot.as_ref().is_some_and(|known| known.contains(&pid))
     }
 
     fn number_of(&self, pid: i32) -> Option<u64> {

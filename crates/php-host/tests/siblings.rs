@@ -149,7 +149,11 @@ fn a_sibling_has_nothing_of_its_parent() {
         files(host).into_iter().map(|(_, target)| target).filter(|target| is_own(target)).collect()
     };
     let (of_first, of_before, of_sibling) = (own(&first), own(&before), own(&sibling));
-    assert_eq!(of_sibling.len(), 2, "a socket and a pipe: {of_sibling:?}");
+    assert_eq!(
+        of_sibling.len(),
+        4,
+        "a control socket, a pipe, and a pair for memories: {of_sibling:?}"
+    );
     assert!(of_first.is_disjoint(&of_sibling) && of_before.is_disjoint(&of_sibling));
 
     let stat = |host: &Host| {

@@ -63,9 +63,14 @@ fn a_killed_sibling_is_reported_and_its_workers_end() {
             "{mode:?}"
         );
         eventually(|| !is_running(busy.pid) && !is_running(started[0]));
-        // What left the session lives as long as the app, and is a child of the first.
-        assert!(is_running(started[1]) && is_running(idle.pid));
-        eventually(|| children(first.pid()) == [idle.pid, started[1]].into());
+        assert!(is_running(idle.pid));
+        if let Mode::Classic = mode {
+            // What left the session lives as long as the app, and is a child of the first.
+            assert!(is_running(started[1]));
+            eventually(|| children(first.pid()) == [idle.pid, started[1]].into());
+        } else {
+            eventually(|| children(first.pid()) == [idle.pid].into());
+        }
         first.close();
         eventually(|| !is_running(started[1]));
     }

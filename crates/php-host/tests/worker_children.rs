@@ -183,11 +183,14 @@ fn no_descendant_of_a_zygote_outlives_the_gateway() {
 }
 
 #[test]
-fn a_background_process_lives_as_long_as_its_app() {
+fn a_configured_background_program_lives_as_long_as_its_app() {
     let folder = TempDir::new();
     let code =
         "exec('sh -c \"echo \\$\\$ >> ' . __DIR__ . '/notes; sleep 300\" > /dev/null 2>&1 &');";
-    let mut host = serving(&folder, Mode::Snapshot, code);
+    let script = folder.write("worker.php", &format!("<?php Outboard\\snapshot(); {code}"));
+    let mut settings = with(settings_of_worker(script), 1, Isolation::Fork);
+    settings.background_programs = true;
+    let mut host = Host::with(settings);
     let mut worker = host.fork();
     finished(&worker.request(&get("worker.php").root(&folder.0)));
     assert!(matches!(host.event(), Event::Exited { code: Some(0), .. }));

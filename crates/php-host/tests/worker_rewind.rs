@@ -310,11 +310,15 @@ mod a_rewound_worker {
 
     #[test]
     fn what_cannot_be_undone_ends_the_worker_after_its_response() {
-        for code in [
-            "exec('sleep 5 > /dev/null 2>&1 &'); $p = proc_open(['sleep', '5'], [], $pipes); register_shutdown_function(fn () => null); $GLOBALS['p'] = $p; if (pcntl_fork() === 0) { sleep(5); exit; }",
-            "posix_setrlimit(POSIX_RLIMIT_NOFILE, 100, 100);",
+        for (code, leaves) in [
+            ("if (pcntl_fork() === 0) { sleep(300); exit; }", true),
+            ("posix_setrlimit(POSIX_RLIMIT_NOFILE, 100, 100);", false),
         ] {
-            let mut app = rewinding(&format!("$n = 0; Outboard\\snapshot(); echo ++$n; {code}"));
+            let code = format!("$n = 0; Outboard\\snapshot(); echo ++$n; {code}");
+            let mut app = ScriptWorker::with(&code, |settings| {
+                settings.worker.as_mut().unwrap().isolation = Isolation::Rewind;
+                settings.background_programs = leaves;
+            });
             let response = app.request("a");
             assert_eq!(finished(&response), "1", "{code}");
             assert!(matches!(app.host.event(), Event::Exited { .. }), "{code}");

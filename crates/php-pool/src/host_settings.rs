@@ -71,6 +71,7 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
         run_as: run_as(app)?,
         no_new_privileges: php.no_new_privileges,
         dumpable: php.dumpable,
+        background_programs: php.background_programs,
         control_group: control_group(app),
         sandbox: app.sandbox.as_ref().map(|sandbox| sandbox::of(app, sandbox)),
         rlimits: Rlimits {

@@ -46,6 +46,8 @@ pub struct HostSettings {
     pub no_new_privileges: bool,
     /// Whether programs of the same user may trace workers (`PR_SET_DUMPABLE`).
     pub dumpable: bool,
+    /// Whether what a request has started goes on after it where requests are isolated from each other.
+    pub background_programs: bool,
     /// What the PHP processes are confined to; `None`: they are not.
     pub sandbox: Option<Sandbox>,
     /// The control group that the zygote is placed in before it gets these settings.

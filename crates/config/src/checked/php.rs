@@ -36,6 +36,8 @@ pub struct Php {
     pub no_new_privileges: bool,
     /// Whether programs of the same user may read and change the memory of PHP's processes.
     pub dumpable: bool,
+    /// Whether programs that a request has started go on after it in every mode.
+    pub background_programs: bool,
     /// Resource limits of PHP processes.
     pub rlimits: Rlimits,
     /// Limits for all PHP processes of the app together; `None`: none is configured.
@@ -92,6 +94,7 @@ pub(super) fn php(raw: &raw::Php, place: &[&str], context: &mut Context<'_>) -> 
         preload_user: raw.preload_user.as_ref().map(|user| user.0.clone()),
         no_new_privileges: raw.no_new_privileges,
         dumpable: raw.dumpable,
+        background_programs: raw.background_programs,
         control_group: control_group(&raw.control_group),
         rlimits: Rlimits {
             files: raw.rlimits.files.map(u64::from),

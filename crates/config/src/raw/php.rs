@@ -54,6 +54,11 @@ pub(crate) struct Php {
     /// dumps, `outboard profile` without root. Memory has data of earlier visitors.
     #[schemars(extend("x-alias" = ["process.dumpable", "PR_SET_DUMPABLE"]))]
     pub(crate) dumpable: bool,
+    /// Whether programs that a request has started go on after it with isolation by rewind or by fork, and after
+    /// `Outboard\snapshot()`. They see what the request saw, and with rewind its worker lives on beside them. In
+    /// classic mode and with isolation by reset they always go on, as under php-fpm.
+    #[schemars(extend("x-alias" = ["nohup", "setsid", "KillMode"]))]
+    pub(crate) background_programs: bool,
     /// Resource limits of PHP processes.
     pub(crate) rlimits: Rlimits,
     /// Limits for all PHP processes of the app together.
@@ -118,6 +123,7 @@ impl Default for Php {
             preload_user: None,
             no_new_privileges: true,
             dumpable: false,
+            background_programs: false,
             rlimits: Rlimits::default(),
             control_group: ControlGroup::default(),
         }

@@ -48,6 +48,7 @@ fn settings() -> HostSettings {
         run_as: None,
         no_new_privileges: true,
         dumpable: false,
+        background_programs: false,
         sandbox: None,
         control_group: None,
         rlimits: Rlimits::default(),

@@ -8,7 +8,7 @@ use super::descriptors::{Descriptor, fill_gaps, open_descriptors};
 use super::irreversible::Irreversible;
 use super::mappings::{self, Mapping, Name};
 use super::snapshot::Snapshot;
-use crate::kept_memory;
+use crate::{descendants, kept_memory};
 use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::process::umask;
 use std::fs::File;
@@ -31,12 +31,14 @@ pub(super) struct ProcessState {
     end_of_heap: usize,
     /// Where scripts may call native code.
     attributes: Option<Attributes>,
+    /// Whether programs that a request has started may go on.
+    leaves_programs: bool,
 }
 
 impl ProcessState {
     /// Records the state of this process, whose descriptors and mappings are complete; `numbers` are those
     /// that the script may close.
-    pub(super) fn record(numbers: &[RawFd]) -> io::Result<Self> {
+    pub(super) fn record(numbers: &[RawFd], leaves_programs: bool) -> io::Result<Self> {
         let size = File::open("/proc/self/statm")?;
         let tasks = open("/proc/self/task", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let directory =
@@ -57,6 +59,7 @@ impl ProcessState {
             size_pages: Vec::with_capacity(32),
             end_of_heap: end_of_heap(),
             attributes: None,
+            leaves_programs,
         };
         state.accept_mappings()?;
         if attributes::are_needed() {
@@ -76,14 +79,22 @@ impl ProcessState {
 
     /// Whether everything can be put back.
     pub(super) fn check(&self) -> Result<(), Irreversible> {
-        if has_children() {
-            return Err(Irreversible::Child);
-        }
+        self.end_programs()?;
         // Its links are two and one for each thread (proc_task_getattr in fs/proc/base.c).
         let tasks = fstat(&self.tasks).map_err(|_| Irreversible::Kernel("stat of the threads"))?;
         if tasks.st_nlink > 3 {
             return Err(Irreversible::Thread);
         }
+        Ok(())
+    }
+
+    /// All children are the request's, since the worker itself starts none, and so are the orphans that it
+    /// adopts.
+    fn end_programs(&self) -> Result<(), Irreversible> {
+        if descendants::any_is_left() && (self.leaves_programs || !descendants::end_all()) {
+            return Err(Irreversible::Child);
+        }
+        debug_assert!(self.leaves_programs || descendants::children().is_empty());
         Ok(())
     }
 
@@ -113,6 +124,10 @@ impl ProcessState {
             .iter()
             .try_for_each(Descriptor::restore)
             .map_err(|_| Irreversible::Kernel("dup3"))?;
+        debug_assert!(
+            open_descriptors().is_ok_and(|open| open.iter().all(|number| *number <= self.highest)),
+            "a descriptor outlives its request"
+        );
         rustix::process::fchdir(&self.directory).map_err(|_| Irreversible::Kernel("fchdir"))?;
         umask(self.mask);
         Ok(())
@@ -268,16 +283,4 @@ fn reserve(range: &Range<usize>) -> io::Result<()> {
 fn end_of_heap() -> usize {
     // SAFETY: changes nothing.
     unsafe { libc::sbrk(0) }.addr()
-}
-
-/// Whether a child runs, or waits to be collected, other than those that were collected now.
-fn has_children() -> bool {
-    loop {
-        // SAFETY: without a place for the status.
-        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG | libc::__WALL) } {
-            0 => return true,
-            -1 => return false,
-            _ => {}
-        }
-    }
 }

@@ -6,6 +6,7 @@
 use super::RunningScript;
 use crate::engine::request::RequestResult;
 use crate::exit;
+use crate::forking::Forking;
 use crate::poller::now_us;
 use crate::process;
 use crate::rewind::{Irreversible, Rewind};
@@ -68,10 +69,10 @@ impl RunningScript {
     pub(crate) unsafe fn rewind(&mut self, stack_pointer: usize) {
         match &mut self.rewind {
             None => {
+                let stack = stack_pointer..process::end_of_stack();
+                let leaves = self.forking.as_ref().is_some_and(Forking::leaves_programs);
                 // SAFETY: the caller's contract.
-                let taken = unsafe {
-                    Rewind::take(stack_pointer..process::end_of_stack(), &self.own_descriptors)
-                };
+                let taken = unsafe { Rewind::take(stack, &self.own_descriptors, leaves) };
                 if let Some(forking) = &mut self.forking {
                     let how = taken.as_ref().map(Rewind::describe);
                     forking.set_rewind(how.map_err(ToString::to_string));

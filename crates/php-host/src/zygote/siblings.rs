@@ -27,6 +27,10 @@ impl Siblings {
         })
     }
 
+    pub(super) fn has(&self, pid: i32) -> bool {
+        self.0.values().any(|sibling| *sibling == pid)
+    }
+
     /// A pid is not reused before the zygote has reaped the sibling.
     pub(super) fn kill(&self, number: u64) {
         if let Some(pid) = self.0.get(&number) {
@@ -82,6 +86,7 @@ impl Zygote {
         self.workers.clear();
         self.memories = WorkerMemories::new()?;
         self.siblings = Siblings::default();
+        self.of_boot = Some(Vec::new());
         let [control, output] = descriptors;
         self.control = control;
         self.exits = ChildExits::watch()?;

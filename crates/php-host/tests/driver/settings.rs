@@ -24,6 +24,7 @@ pub fn settings() -> HostSettings {
         run_as: None,
         no_new_privileges: true,
         dumpable: false,
+        background_programs: false,
         sandbox: None,
         control_group: None,
         rlimits: Rlimits::default(),

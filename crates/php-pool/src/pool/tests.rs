@@ -70,6 +70,7 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         run_as: None,
         no_new_privileges: true,
         dumpable: false,
+        background_programs: false,
         sandbox: None,
         control_group: None,
         rlimits: Rlimits::default(),

@@ -20,6 +20,7 @@ pub(crate) fn settings() -> HostSettings {
         run_as: None,
         no_new_privileges: true,
         dumpable: false,
+        background_programs: false,
         sandbox: None,
         control_group: None,
         rlimits: Rlimits::default(),
