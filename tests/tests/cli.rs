@@ -71,7 +71,10 @@ fn check(text: &str) -> Ended {
     let folder = Scratch::new("check");
     folder.folder("www");
     folder.file("outboard.toml", text);
-    outboard(folder.path(), &["check", "outboard.toml"])
+    let by_name = outboard(folder.path(), &["check", "outboard.toml"]);
+    let by_option = outboard(folder.path(), &["check", "--config", "outboard.toml"]);
+    assert_eq!((by_option.code, &by_option.stderr), (by_name.code, &by_name.stderr));
+    by_name
 }
 
 #[test]

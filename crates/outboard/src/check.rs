@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
-    let config = match Config::load(&arguments.file) {
+    let config = match Config::load(arguments.file()) {
         Ok(config) => config,
         Err(diagnostics) => return refuse(&diagnostics, arguments.json, terminal),
     };
@@ -16,7 +16,8 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
             if arguments.json {
                 let warnings: Vec<Value> =
                     config.apps.iter().filter_map(htaccess_warning).collect();
-                let valid = json!({"file": arguments.file, "valid": true, "diagnostics": warnings});
+                let valid =
+                    json!({"file": arguments.file(), "valid": true, "diagnostics": warnings});
                 say!("{valid:#}");
             } else {
                 let apps: Vec<_> = config.apps.iter().map(|app| app.name.as_str()).collect();
@@ -24,7 +25,7 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
                     config.listeners.iter().map(|listener| listener.address.to_string()).collect();
                 say!(
                     "{} is valid: {} on {}",
-                    arguments.file.display(),
+                    arguments.file().display(),
                     apps.join(", "),
                     listeners.join(", ")
                 );
@@ -33,7 +34,7 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            let error = Diagnostics::unusable(&arguments.file, error.to_string());
+            let error = Diagnostics::unusable(arguments.file(), error.to_string());
             refuse(&error, arguments.json, terminal)
         }
     }

@@ -8,10 +8,19 @@ use std::path::PathBuf;
 pub(crate) struct CheckArguments {
     /// The configuration file.
     #[arg(default_value = "outboard.toml")]
-    pub(crate) file: PathBuf,
+    file: PathBuf,
+    /// The same, as for `outboard serve`.
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    config: Option<PathBuf>,
     /// Print errors and warnings as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl CheckArguments {
+    pub(crate) fn file(&self) -> &PathBuf {
+        self.config.as_ref().unwrap_or(&self.file)
+    }
 }
 
 #[derive(Debug, Subcommand)]
