@@ -16,6 +16,7 @@
  * | `posts-page` | list posts of this type, or look up neighbours | any of that type changes |
  * | `comments` | list comments of several posts | any comment changes |
  * | `terms-category` | show or list terms of this taxonomy | any changes, or a post that has such |
+ * | `fields-user` | read fields of a user (or of a term, a comment) | one of any user (term, comment) changes |
  */
 
 namespace Outboard\WordPress;
@@ -46,6 +47,13 @@ final class Tags
             add_filter($neighbour, $this->neighbour(...), PHP_INT_MAX, 5);
         }
         add_filter('getarchives_where', $this->archives(...), PHP_INT_MAX, 2);
+        add_action('pre_get_users', fn () => $this->note('fields-user'));
+        foreach (['user', 'term', 'comment'] as $kind) {
+            add_filter("get_{$kind}_metadata", function ($value) use ($kind) {
+                $this->note("fields-$kind");
+                return $value;
+            });
+        }
         // The outermost buffer, which WordPress ends last (wp_ob_end_flush_all).
         ob_start($this->send(...));
     }
@@ -128,6 +136,9 @@ final class Changes
     private const HIDDEN_TYPES = ['revision', 'customize_changeset', 'oembed_cache', 'user_request'];
     private const HIDDEN_STATES = ['auto-draft', 'draft', 'pending', 'future', 'trash', 'new'];
     private const HIDDEN_FIELDS = ['_edit_lock', '_edit_last', '_pingme', '_encloseme', '_wp_old_slug', '_wp_old_date'];
+    /** Fields of users that change automatically and appear on no page. */
+    private const HIDDEN_USER_FIELDS = '/^session_tokens$|user-settings|dashboard_quick_press|^community-events-location$'
+        . '|^(closedpostboxes|metaboxhidden|meta-box-order)_|^_application_passwords$|^wc_last_active$|persistent_cart/';
     /** Options that change automatically and appear on no page. */
     private const HIDDEN_OPTIONS = '/^(_transient_|_site_transient_|cron$|doing_cron|recently_|rewrite_rules$|'
         . 'can_compress_scripts$|https_detection_errors$|finished_|user_count$|auth_key$|.*_salt$|.*\.lock$)/';
@@ -143,7 +154,13 @@ final class Changes
         foreach (['added', 'updated', 'deleted'] as $verb) {
             add_action("{$verb}_post_meta", fn ($ids, $post, $field) => $this->field((int) $post, $field), 10, 3);
             add_action("{$verb}_option", $this->option(...));
+            add_action("{$verb}_term_meta", fn ($ids, $term) => $this->term((int) $term), 10, 2);
+            add_action("{$verb}_comment_meta", fn ($ids, $comment) => $this->comment((int) $comment), 10, 2);
+            add_action("{$verb}_user_meta", fn ($ids, $user, $field) => $this->user($field), 10, 3);
         }
+        add_action('clean_term_cache', fn ($ids, $taxonomy) => $this->purge("terms-$taxonomy", 'terms-any', 'fields-term'), 10, 2);
+        add_action('clean_taxonomy_cache', fn ($taxonomy) => $this->purge("terms-$taxonomy", 'terms-any'));
+        add_action('deleted_term_relationships', $this->sorted(...));
         add_action('clean_comment_cache', $this->comment(...));
         add_action('deleted_comment', fn ($id, $comment) => $this->purge('comments', "post-{$comment->comment_post_ID}"), 10, 2);
         foreach (['created_term', 'edited_term', 'delete_term'] as $event) {
@@ -152,6 +169,7 @@ final class Changes
         add_action('set_object_terms', $this->sorted(...));
         $whole = [
             'switch_theme', 'customize_save_after', 'wp_update_nav_menu', 'profile_update', 'deleted_user',
+            'user_register', 'clean_user_cache', 'add_link', 'edit_link', 'delete_link',
             'activated_plugin', 'deactivated_plugin', 'upgrader_process_complete',
         ];
         foreach ($whole as $event) {
@@ -205,7 +223,20 @@ final class Changes
     {
         $comment = get_comment($id);
         if ($comment !== null) {
-            $this->purge('comments', "post-{$comment->comment_post_ID}");
+            $this->purge('comments', "post-{$comment->comment_post_ID}", 'fields-comment');
+        }
+    }
+
+    private function term(int $id): void
+    {
+        $term = get_term($id);
+        $this->purge('fields-term', 'terms-any', ...($term instanceof \WP_Term ? ["terms-{$term->taxonomy}"] : []));
+    }
+
+    private function user(string $field): void
+    {
+        if (preg_match(self::HIDDEN_USER_FIELDS, $field) === 0) {
+            $this->purge('fields-user');
         }
     }
 

@@ -8,6 +8,20 @@ const PLUGIN: &str = include_str!("../../../php/drop-ins/wordpress/outboard-page
 const SNAPSHOT_PLUGIN: &str = include_str!("../../../php/drop-ins/wordpress/outboard-snapshot.php");
 /// What runs by itself would purge by itself.
 const NO_CRON: &str = "<?php define('DISABLE_WP_CRON', true);";
+/// Shows and stores a field of a term, a user and a comment.
+const FIELDS: &str = r#"<?php
+add_action('wp_footer', function () {
+    foreach (['term', 'user', 'comment'] as $kind) {
+        echo "<!-- $kind ", get_metadata($kind, 1, 'e2e', true), ' -->';
+    }
+});
+add_action('init', function () {
+    if (isset($_POST['e2e_field'])) {
+        update_metadata($_POST['e2e_field'], 1, 'e2e', $_POST['value']);
+        exit('stored');
+    }
+});
+"#;
 const POSTS: usize = 8;
 const VISITORS: usize = 3;
 
@@ -23,13 +37,15 @@ fn with_a_snapshot_every_change_is_seen_at_the_next_request() {
 }
 
 fn every_change_is_seen(more: &[(&str, &str)]) {
-    let plugins = [("outboard-page-cache.php", PLUGIN), ("no-cron.php", NO_CRON)];
+    let plugins =
+        [("outboard-page-cache.php", PLUGIN), ("no-cron.php", NO_CRON), ("fields.php", FIELDS)];
     let mut blog = Blog::install(&[&plugins, more].concat());
     let nonce = blog.nonce();
     pages_say_what_they_show(&blog);
     posts_published_under_load_are_never_missed(&mut blog, &nonce);
     a_change_purges_what_shows_it_and_nothing_else(&mut blog, &nonce);
     a_comment_is_there(&mut blog);
+    fields_of_terms_users_and_comments_are_there(&blog);
     a_setting_and_a_theme_are_there(&mut blog, &nonce);
     assert_eq!(blog.server.rewinds() > 0, !more.is_empty());
 }
@@ -139,6 +155,18 @@ fn a_comment_is_there(blog: &mut Blog) {
     });
     sent.expect(302);
     blog.visitor().get("/?p=1").expect(200).holding("A word under the cache");
+}
+
+fn fields_of_terms_users_and_comments_are_there(blog: &Blog) {
+    let home = canonical(blog, "/");
+    for (kind, value) in [("term", "1"), ("user", "2"), ("comment", "3"), ("term", "4")] {
+        blog.visitor().get(&home).expect(200);
+        assert!(is_kept(blog, &home));
+        let body = format!("e2e_field={kind}&value={value}");
+        let change = Request::post("/", "application/x-www-form-urlencoded", body);
+        blog.visitor().send(&change).expect(200).holding("stored");
+        blog.visitor().get(&home).expect(200).holding(&format!("<!-- {kind} {value} -->"));
+    }
 }
 
 fn a_setting_and_a_theme_are_there(blog: &mut Blog, nonce: &str) {
