@@ -35,10 +35,14 @@ namespace Outboard {
      * script is booted once as well, for requests that agree with what it has read of one before the call.
      * Elsewhere it does nothing, so a front controller may call it in every mode.
      *
-     * @param array<int|string, string> $ignored_reads what the code below reads again: names such as `_COOKIE.lang`
-     *        or `_GET`; or pairs of a name and a path, for reads by files whose path begins so
+     * @param array<int|string, string|list<string>> $ignored_reads what the code below reads again: names such as
+     *        `_COOKIE.lang` or `_GET`; pairs of a name and a path, for reads by files whose path begins so; or of a name
+     *        and a list of a path and files, for such reads if the nearest caller outside of the reader's directory is one
+     *        of these files
+     * @param int $max_age after so many seconds it boots again; 0, or more than `pool.snapshot_max_age`: after that
+     * @param ?string $refused_because there is no snapshot, and this is logged
      */
-    function snapshot(array $ignored_reads = []): void {}
+    function snapshot(array $ignored_reads = [], int $max_age = 0, ?string $refused_because = null): void {}
 
     /**
      * Whether this is the start of a script that becomes a snapshot: then what many requests need can be made above

@@ -185,7 +185,7 @@ fn code_that_does_not_start_leaves_the_old_snapshot() {
     let before = said(&site);
     site.docroot().put("code.php", "<?php return 'unfinished");
     assert_eq!(said(&site), before);
-    site.logs(&["the retired snapshot", "code.php", "goes on serving"]);
+    site.logs(&["no new snapshot starts", "code.php", "the retired one goes on serving"]);
     // It has never been part of a snapshot, but of the start that failed.
     site.docroot().put("code.php", "<?php return require __DIR__ . '/other.php';");
     assert_eq!(said(&site), before);

@@ -211,6 +211,7 @@ typedef enum {
 void outboard_boot_files_record(bool record);
 void outboard_rs_boot_uses(outboard_boot_use use, const char *path, size_t len);
 bool outboard_rs_boot_depends(const char *key, size_t len);
+void outboard_rs_boot_max_age(int64_t seconds); /* 0: as the configuration has it */
 void outboard_rs_boot_ends(void *events);
 /* Name, error, and key and value of each attribute, the value behind a letter: s, i, f, b. */
 void outboard_rs_span(void *exchange, uint64_t start_us, uint64_t end_us, uint32_t id, uint32_t parent, bool has_failed,

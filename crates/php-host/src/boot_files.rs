@@ -50,6 +50,8 @@ pub(crate) struct BootRead {
     pub(crate) keys: Vec<String>,
     /// Whether the list has all files.
     pub(crate) is_complete: bool,
+    /// For how long the script wants to be used; 0: as configured.
+    pub(crate) max_age_s: u64,
     /// The list.
     pub(crate) files: Option<OwnedFd>,
 }
@@ -65,6 +67,7 @@ struct BootFiles {
     /// Files that this start has written itself.
     written: HashSet<PathBuf>,
     is_complete: bool,
+    max_age_s: u64,
 }
 
 static BOOT: Mutex<Option<BootFiles>> = Mutex::new(None);
@@ -114,6 +117,15 @@ pub(crate) fn depend(key: &str) -> bool {
     true
 }
 
+/// Bounds the age of the snapshot.
+pub(crate) fn limit_age(seconds: u64) {
+    if let Ok(mut place) = BOOT.lock()
+        && let Some(boot) = place.as_mut()
+    {
+        boot.max_age_s = seconds;
+    }
+}
+
 /// Ends it. The result is for the gateway; `None` if nothing was recorded, or it has ended before.
 pub(crate) fn end() -> Option<BootRead> {
     engine::record_boot_files(false);
@@ -129,6 +141,7 @@ impl BootFiles {
             files: HashMap::new(),
             written: HashSet::new(),
             is_complete: true,
+            max_age_s: 0,
         }
     }
 
@@ -193,7 +206,8 @@ impl BootFiles {
     fn into_read(mut self) -> BootRead {
         let files = if self.lists_files { self.list() } else { None };
         let is_complete = self.is_complete && (files.is_some() || !self.lists_files);
-        BootRead { keys: self.keys.into_iter().collect(), is_complete, files }
+        let (keys, max_age_s) = (self.keys.into_iter().collect(), self.max_age_s);
+        BootRead { keys, is_complete, max_age_s, files }
     }
 
     fn list(&mut self) -> Option<OwnedFd> {

@@ -134,8 +134,8 @@ impl Zygote {
 
     /// Reports what the start of the script has read.
     pub(crate) fn report_files(&self, read: &BootRead) -> io::Result<()> {
-        let BootRead { keys, is_complete, .. } = read;
-        let event = Event::BootRead { keys: keys.clone(), is_complete: *is_complete };
+        let (keys, is_complete, max_age_s) = (read.keys.clone(), read.is_complete, read.max_age_s);
+        let event = Event::BootRead { keys, is_complete, max_age_s };
         let list = read.files.as_ref().map(|list| list.as_fd());
         control::send(&self.control, &event, list.as_slice())
     }

@@ -10,13 +10,11 @@
 mod boots;
 mod cause;
 pub(crate) mod file_watch;
-mod noise;
 mod snapshots;
 
 pub(crate) use boots::BootRead;
 pub use cause::Cause;
 use file_watch::FileWatch;
-use noise::Noise;
 use outboard_admin_api::status as api;
 use outboard_log::Wall;
 use outboard_reactor::{MailboxReceiver, MailboxSender, mailbox, now_ms};
@@ -58,7 +56,11 @@ struct State {
     changed_while_booting: Option<PathBuf>,
     /// Files change for so long that the present snapshot serves meanwhile; the last time that one did.
     files_changed_ms: Option<u64>,
-    noise: Noise,
+    max_age_ms: u64,
+    /// When the last start began.
+    began_ms: u64,
+    /// Whether a request has come since then.
+    is_used: bool,
     retired: u64,
     failures: u64,
     last: Option<(Cause, Wall)>,
@@ -84,8 +86,21 @@ impl Freshness {
 
     /// The number of the snapshot that a request needs which begins now.
     pub(crate) fn wanted(&self) -> u64 {
-        self.check_files();
+        let mut state = self.state();
+        self.check(&mut state);
+        self.check_age(&mut state);
         self.wanted.load(Ordering::SeqCst)
+    }
+
+    fn check_age(&self, state: &mut State) {
+        let is_first = !std::mem::replace(&mut state.is_used, true);
+        let Some(read) = state.current_read() else { return };
+        let (now_ms, (end_ms, soon_ms)) = (now_ms(), read.ends_ms(state.max_age_ms));
+        if now_ms >= end_ms && state.failed.is_none() {
+            self.raise(state, Cause::Age);
+        } else if is_first && now_ms >= soon_ms {
+            self.wake_lead();
+        }
     }
 
     /// Retires the snapshot, with a key only if it depends on it. Returns whether it did.
@@ -110,18 +125,12 @@ impl Freshness {
 
     /// Notices changes of files.
     pub(crate) fn check_files(&self) {
-        let mut state = self.state();
-        let Some(path) = state.changed_file() else { return };
-        self.file_changed(&mut state, path);
+        self.check(&mut self.state());
     }
 
-    /// Notices what has changed while it was ignored.
-    pub(crate) fn check_ignored(&self) {
-        let mut state = self.state();
-        for path in state.noise.take_ended(now_ms()) {
-            if state.current_files().is_some_and(|files| files.has_changed(&path)) {
-                self.file_changed(&mut state, path);
-            }
+    fn check(&self, state: &mut State) {
+        if let Some(path) = state.changed_file() {
+            self.file_changed(state, path);
         }
     }
 
@@ -134,12 +143,9 @@ impl Freshness {
     }
 
     fn file_changed(&self, state: &mut State, path: PathBuf) {
-        let now_ms = now_ms();
         match &mut state.files_changed_ms {
-            Some(_) if state.noise.ignores(&path, now_ms) => {}
-            Some(last_ms) => *last_ms = now_ms,
-            None if state.noise.admits(&path, now_ms) => self.raise(state, Cause::File(path)),
-            None => {}
+            Some(last_ms) => *last_ms = now_ms(),
+            None => self.raise(state, Cause::File(path)),
         }
     }
 
@@ -158,9 +164,13 @@ impl Freshness {
         state.pending = Some(cause);
     }
 
-    /// Whether the last start has failed, so that a retired snapshot serves.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.state().failed.is_some()
+    /// Whether a retired snapshot serves, since the last start has failed or files change, or a change of what it has
+    /// read might not be noticed.
+    pub(crate) fn may_be_old(&self) -> bool {
+        let state = self.state();
+        let is_sure =
+            state.current_read().is_some_and(|read| !read.is_blind && read.files.is_some());
+        state.failed.is_some() || state.files_changed_ms.is_some() || !is_sure
     }
 
     /// For `outboard status`.

@@ -35,6 +35,8 @@ enum Step {
     Ready { attempt: u64, outcome: Result<(), String> },
     /// The snapshots up to this number are settled.
     Settle { number: u64, has_succeeded: bool },
+    /// The files of the present snapshot are watched.
+    Watched,
     /// The seat is retired.
     Retired,
 }
@@ -95,6 +97,7 @@ async fn follow(seat: Rc<PoolSeat>, steps: MailboxReceiver<Step>) {
                 });
             }
             Step::Settle { number, has_succeeded } => seat.settle(number, has_succeeded),
+            Step::Watched => seat.watched(),
             Step::Retired | Step::Ready { .. } => {}
         }
     }

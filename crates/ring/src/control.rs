@@ -260,6 +260,8 @@ pub enum Event {
         keys: Vec<String>,
         /// Whether all files are listed.
         is_complete: bool,
+        /// For how long the script wants to be used; 0: as configured.
+        max_age_s: u64,
     },
     /// The engine did not start; the zygote leaves.
     StartFailed {

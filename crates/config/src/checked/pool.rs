@@ -34,6 +34,8 @@ pub struct Pool {
     pub start_timeout_ms: u64,
     /// Maximum number of snapshots of scripts in classic mode.
     pub max_snapshots: u32,
+    /// Maximum age of a snapshot.
+    pub snapshot_max_age_ms: u64,
 }
 
 pub(super) fn pool(raw: &raw::Pool, place: &[&str], context: &mut Context<'_>) -> Pool {
@@ -56,6 +58,7 @@ pub(super) fn pool(raw: &raw::Pool, place: &[&str], context: &mut Context<'_>) -
         max_worker_memory_bytes: Some(raw.max_worker_memory.0).filter(|bytes| *bytes > 0),
         start_timeout_ms: raw.start_timeout.0,
         max_snapshots: raw.max_snapshots,
+        snapshot_max_age_ms: raw.snapshot_max_age.0,
     }
 }
 

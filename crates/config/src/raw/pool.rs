@@ -52,6 +52,10 @@ pub(crate) struct Pool {
     /// has workers of its own, up to `max`. 0: none.
     #[schemars(range(max = 64))]
     pub(crate) max_snapshots: u32,
+    /// Maximum age of a snapshot. It is taken again in the background at three quarters of it, if it was used since; what
+    /// its boot has read without a notice of changes, such as the clock, is never older.
+    #[schemars(extend("x-minimum" = "1s"))]
+    pub(crate) snapshot_max_age: Period,
 }
 
 impl Default for Pool {
@@ -70,6 +74,7 @@ impl Default for Pool {
             max_worker_memory: ByteSize(256 << 20),
             start_timeout: Period(30_000),
             max_snapshots: 8,
+            snapshot_max_age: Period(300_000),
         }
     }
 }

@@ -71,9 +71,6 @@ impl Script {
         constants: &BTreeMap<String, String>,
         now_ms: u64,
     ) -> Choice {
-        if self.refusal.as_ref().is_some_and(|refusal| now_ms < refusal.until_ms) {
-            return Choice::Classic;
-        }
         self.update();
         for snapshot in &self.snapshots {
             if snapshot.agrees(request, constants.len()) {
@@ -83,6 +80,10 @@ impl Script {
                 snapshot.shared.use_at(now_ms);
                 return Choice::Snapshot(snapshot.seat.clone());
             }
+        }
+        // Others may go on: a boot that is refused was one for other values.
+        if self.refusal.as_ref().is_some_and(|refusal| now_ms < refusal.until_ms) {
+            return Choice::Classic;
         }
         self.consider(request, constants)
     }

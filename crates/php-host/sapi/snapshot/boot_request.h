@@ -28,6 +28,9 @@ bool outboard_tripwire_begin(void);
 void outboard_tripwire_end(void);
 zval *outboard_tripwire_variable(const char *name);
 
+/* snapshot/callers.c */
+zend_string *outboard_caller_outside(const zend_string *file, uint32_t *line);
+
 /* snapshot/boot_request.c */
 void outboard_boot_request_describe(const outboard_request *request);
 void outboard_boot_request_import_cookies(void);

@@ -16,6 +16,8 @@ typedef struct {
 	zend_string *file;
 	uint32_t line;
 	bool is_of_file; /* or of any: that of an unnoticed read is only where it was found */
+	zend_string *caller; /* the nearest that is not in the directory of the file, or NULL */
+	uint32_t caller_line;
 } request_read;
 
 bool outboard_request_reads_recording;
@@ -46,13 +48,17 @@ static bool is_of_request(const char *name)
 	return false;
 }
 
-static bool is_known(const char *name, const zend_string *file, bool is_of_file)
+static bool is_same(const zend_string *file, const zend_string *other)
+{
+	return other == file || (other && file && zend_string_equals(other, file));
+}
+
+static bool is_known(const char *name, const zend_string *file, const zend_string *caller, bool is_of_file)
 {
 	for (size_t i = 0; i < count; i++) {
-		const zend_string *other = reads[i].file;
-		bool is_same_file = reads[i].is_of_file == is_of_file
-			&& (other == file || (other && file && zend_string_equals(other, file)));
-		if (is_same_file && strcmp(reads[i].name, name) == 0) {
+		const request_read *one = &reads[i];
+		bool is_same_place = one->is_of_file == is_of_file && is_same(one->file, file) && is_same(one->caller, caller);
+		if (is_same_place && strcmp(one->name, name) == 0) {
 			return true;
 		}
 	}
@@ -72,7 +78,9 @@ static void record(const char *array, const char *entry, bool is_of_file)
 		is_of_file = false;
 	}
 	zend_string *file = zend_get_executed_filename_ex();
-	if (count < READS_MAX && !is_known(name, file, is_of_file)) {
+	uint32_t caller_line = 0;
+	zend_string *caller = outboard_caller_outside(file, &caller_line);
+	if (count < READS_MAX && !is_known(name, file, caller, is_of_file)) {
 		request_read *one = &reads[count++];
 		memcpy(one->name, name, sizeof(name));
 		one->file = file;
@@ -81,6 +89,8 @@ static void record(const char *array, const char *entry, bool is_of_file)
 		}
 		one->line = zend_get_executed_lineno();
 		one->is_of_file = is_of_file;
+		one->caller = caller ? zend_string_copy(caller) : NULL;
+		one->caller_line = caller_line;
 	}
 }
 
@@ -135,11 +145,33 @@ static bool is_below(const zend_string *file, const zval *beginning)
 		&& strncmp(ZSTR_VAL(file), Z_STRVAL_P(beginning), Z_STRLEN_P(beginning)) == 0;
 }
 
+/* A list: the beginning of the file's path, and the callers for which it reads. */
+static bool is_for_caller(request_read *one, HashTable *list)
+{
+	zend_ulong at;
+	zval *caller;
+	const zval *beginning = zend_hash_index_find(list, 0);
+	if (!beginning || !is_below(one->file, beginning)) {
+		return false;
+	}
+	ZEND_HASH_FOREACH_NUM_KEY_VAL(list, at, caller) {
+		if (at > 0 && one->caller && Z_TYPE_P(caller) == IS_STRING && zend_string_equals(one->caller, Z_STR_P(caller))) {
+			return true;
+		}
+	} ZEND_HASH_FOREACH_END();
+	/* The place to be reported is the caller's. */
+	if (one->caller) {
+		one->file = one->caller;
+		one->line = one->caller_line;
+	}
+	return false;
+}
+
 /*
  * Whether the code below the snapshot takes care of it: `ignored` has it, or its array; or its name is a key
- * there, and the file's path begins with the value.
+ * there, and the file's path begins with the value, or the value is a list for such a file and its caller.
  */
-static bool is_ignored(const request_read *read, const HashTable *ignored)
+static bool is_ignored(request_read *read, const HashTable *ignored)
 {
 	const char *name = read->name;
 	zend_string *key;
@@ -152,9 +184,8 @@ static bool is_ignored(const request_read *read, const HashTable *ignored)
 	ZEND_HASH_FOREACH_STR_KEY_VAL((HashTable *) ignored, key, one) {
 		ZVAL_DEREF(one);
 		if (key) {
-			if (strcmp(ZSTR_VAL(key), name) == 0 && read->is_of_file
-				&& is_below(read->file, one)) {
-				return true;
+			if (strcmp(ZSTR_VAL(key), name) == 0 && read->is_of_file) {
+				return Z_TYPE_P(one) == IS_ARRAY ? is_for_caller(read, Z_ARRVAL_P(one)) : is_below(read->file, one);
 			}
 		} else if (Z_TYPE_P(one) == IS_STRING
 			&& (strcmp(Z_STRVAL_P(one), name) == 0
@@ -226,7 +257,7 @@ void outboard_request_reads_end(const HashTable *ignored)
 	outboard_request_reads_recording = false;
 	verified = getenv("OUTBOARD_VERIFY_SNAPSHOT") ? pecalloc(READS_MAX, sizeof(*verified), 1) : NULL;
 	for (size_t i = 0; i < count; i++) {
-		const request_read *one = &reads[i];
+		request_read *one = &reads[i];
 		if (!is_ignored(one, ignored)) {
 			if (verified) {
 				value_of(one, &verified[i]);

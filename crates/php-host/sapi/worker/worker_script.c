@@ -120,6 +120,8 @@ static bool is_booting(void)
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_snapshot, 0, 0, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, ignored_reads, IS_ARRAY, 0, "[]")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, max_age, IS_LONG, 0, "0")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, refused_because, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
 /*
@@ -130,10 +132,19 @@ PHP_FUNCTION(outboard_snapshot)
 {
 	outboard_event event = {0};
 	HashTable *ignored = NULL;
-	ZEND_PARSE_PARAMETERS_START(0, 1)
+	zend_long max_age_s = 0;
+	char *refused_because = NULL;
+	size_t refused_because_len = 0;
+	ZEND_PARSE_PARAMETERS_START(0, 3)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_ARRAY_HT(ignored)
+		Z_PARAM_LONG(max_age_s)
+		Z_PARAM_STRING_OR_NULL(refused_because, refused_because_len)
 	ZEND_PARSE_PARAMETERS_END();
+	if (max_age_s < 0) {
+		zend_argument_value_error(2, "must be 0 or more seconds");
+		return;
+	}
 	if (!outboard_events && outboard_current_result) {
 		outboard_current_result->takes_snapshot = true;
 	}
@@ -142,11 +153,13 @@ PHP_FUNCTION(outboard_snapshot)
 	}
 	outboard_tripwire_end();
 	const char *refusal = outboard_boot_request_end();
-	if (refusal) {
-		outboard_rs_refuse_snapshot(outboard_events, refusal, strlen(refusal));
+	if (refusal || refused_because) {
+		refusal ? outboard_rs_refuse_snapshot(outboard_events, refusal, strlen(refusal))
+			: outboard_rs_refuse_snapshot(outboard_events, refused_because, refused_because_len);
 		zend_throw_unwind_exit();
 		return;
 	}
+	outboard_rs_boot_max_age(max_age_s);
 	outboard_request_reads_end(ignored);
 	outboard_begin_handling();
 	while (event.kind != OUTBOARD_REQUEST && event.kind != OUTBOARD_STOP) {

@@ -36,6 +36,11 @@ unsafe extern "C" fn outboard_rs_boot_depends(key: *const c_char, len: usize) ->
     catch_unwind(|| boot_files::depend(&key)).unwrap_or(false)
 }
 
+#[unsafe(no_mangle)]
+extern "C" fn outboard_rs_boot_max_age(seconds: i64) {
+    let _ = catch_unwind(|| boot_files::limit_age(seconds.try_into().unwrap_or_default()));
+}
+
 /// # Safety
 /// As [`super::worker_script::with`].
 #[unsafe(no_mangle)]

@@ -20,12 +20,40 @@ pub(crate) struct BootRead {
     pub(crate) list: Option<OwnedFd>,
     /// The files, once they are watched.
     pub(crate) files: Option<FileWatch>,
+    /// Whether changes of some of its files are not noticed at once.
+    pub(crate) is_blind: bool,
+    /// What the script allows.
+    pub(crate) max_age_ms: Option<u64>,
+    /// When its start began.
+    pub(crate) began_ms: u64,
+}
+
+impl BootRead {
+    /// When it is too old, and when it is replaced before that.
+    pub(super) fn ends_ms(&self, max_age_ms: u64) -> (u64, u64) {
+        let age_ms = self.max_age_ms.map_or(max_age_ms, |own_ms| own_ms.min(max_age_ms));
+        (self.began_ms.saturating_add(age_ms), self.began_ms.saturating_add(age_ms / 4 * 3))
+    }
 }
 
 impl Freshness {
     /// The pool that serves at first.
-    pub(crate) fn set_first(&self, pool: u64) {
-        self.state().current = Some(pool);
+    pub(crate) fn set_first(&self, pool: u64, max_age_ms: u64) {
+        let mut state = self.state();
+        (state.current, state.max_age_ms, state.began_ms) = (Some(pool), max_age_ms, now_ms());
+    }
+
+    /// When the present snapshot is to be replaced because of its age, which happens in the background; `None` if it was
+    /// not used. The first request after that wakes the lead.
+    pub(crate) fn ages_at_ms(&self) -> Option<u64> {
+        let state = self.state();
+        let is_due = state.is_used && state.failed.is_none();
+        Some(state.current_read()?.ends_ms(state.max_age_ms).1).filter(|_| is_due)
+    }
+
+    /// Whether the files that the present snapshot was made of are watched, or known not to be.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.state().current_read().is_none_or(|read| read.files.is_some() || read.is_blind)
     }
 
     /// What the next start is for.
@@ -37,7 +65,7 @@ impl Freshness {
     pub(crate) fn has_news(&self) -> bool {
         let state = self.state();
         let has_list = state.reads.values().any(|read| read.list.is_some());
-        state.pending.is_some() || has_list || state.noise.has_news()
+        state.pending.is_some() || has_list
     }
 
     /// A list of files that has to be watched, and its pool.
@@ -57,24 +85,15 @@ impl Freshness {
         Some((state.current?, state.current_files()?.compared().clone()))
     }
 
-    /// When files are ignored no longer that change all the time.
-    pub(crate) fn ignored_until_ms(&self) -> Option<u64> {
-        self.state().noise.ends_ms()
-    }
-
-    /// Files that are ignored from now on.
-    pub(crate) fn take_ignored(&self) -> Vec<PathBuf> {
-        self.state().noise.take_news()
-    }
-
     /// When a file has changed last, while that is noted.
     pub(crate) fn last_file_change_ms(&self) -> u64 {
         self.state().files_changed_ms.unwrap_or_default()
     }
 
     /// A pool has reported what its start has read.
-    pub(crate) fn booted(&self, pool: u64, read: BootRead) {
+    pub(crate) fn booted(&self, pool: u64, mut read: BootRead) {
         let mut state = self.state();
+        read.began_ms = state.began_ms;
         let is_first = state.current == Some(pool) && !state.is_booting;
         let noted = if is_first { std::mem::take(&mut state.noted_keys) } else { BTreeSet::new() };
         let outdated = noted.into_iter().find(|key| read.keys.contains(key));
@@ -89,6 +108,7 @@ impl Freshness {
     pub(crate) fn watched(&self, pool: u64, files: FileWatch, changed: Option<PathBuf>) {
         let mut state = self.state();
         let Some(read) = state.reads.get_mut(&pool) else { return };
+        read.is_blind |= !files.notices_all();
         read.files = Some(files);
         if let Some(path) = changed {
             match state.current == Some(pool) {
@@ -98,11 +118,18 @@ impl Freshness {
         }
     }
 
+    /// The files of a start cannot be watched.
+    pub(crate) fn is_not_watched(&self, pool: u64) {
+        if let Some(read) = self.state().reads.get_mut(&pool) {
+            read.is_blind = true;
+        }
+    }
+
     /// A start begins; the number that it is for.
     pub(crate) fn begin_boot(&self) -> u64 {
         let mut state = self.state();
         state.pending = None;
-        state.is_booting = true;
+        (state.is_booting, state.is_used, state.began_ms) = (true, false, now_ms());
         state.noted_keys.clear();
         state.changed_while_booting = None;
         self.wanted.load(Ordering::SeqCst)
@@ -113,8 +140,7 @@ impl Freshness {
         let mut state = self.state();
         state.is_booting = false;
         let noted = std::mem::take(&mut state.noted_keys);
-        let changed = state.changed_while_booting.take();
-        let changed = changed.filter(|path| state.noise.admits(path, now_ms())).map(Cause::File);
+        let changed = state.changed_while_booting.take().map(Cause::File);
         let read = pool.and_then(|pool| state.reads.get(&pool));
         let key = read.and_then(|read| noted.into_iter().find(|key| read.keys.contains(key)));
         key.map(Cause::Key).or(changed)

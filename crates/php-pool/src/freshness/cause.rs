@@ -14,6 +14,8 @@ pub enum Cause {
     Script,
     /// An administrator asked for it.
     Administrator,
+    /// It is as old as a snapshot may be, or will be soon.
+    Age,
     /// The start for an earlier cause had failed.
     Retry,
 }
@@ -25,6 +27,7 @@ impl fmt::Display for Cause {
             Self::Key(key) => write!(f, "key {key}"),
             Self::Script => f.write_str("a script"),
             Self::Administrator => f.write_str("an administrator"),
+            Self::Age => f.write_str("its age"),
             Self::Retry => f.write_str("another attempt"),
         }
     }

@@ -126,6 +126,11 @@ impl FileWatch {
         self.unseen
     }
 
+    /// Whether each change is noticed before the next request.
+    pub(crate) fn notices_all(&self) -> bool {
+        self.unseen == 0 && self.compared.is_empty()
+    }
+
     /// Readable when there are events.
     pub(crate) fn events(&self) -> Option<&Arc<OwnedFd>> {
         self.inotify.as_ref()
@@ -166,12 +171,6 @@ impl FileWatch {
     fn changed_by(&self, watch: i32, name: &[u8]) -> Option<PathBuf> {
         let listing = first(self.at((watch, b"")));
         listing.or_else(|| if name.is_empty() { None } else { first(self.at((watch, name))) })
-    }
-
-    /// Whether this file has changed.
-    pub(crate) fn has_changed(&self, path: &Path) -> bool {
-        first(self.watched.iter().map(|watched| &watched.file).filter(|file| &*file.path == path))
-            .is_some()
     }
 
     /// The files of one place.

@@ -3,7 +3,7 @@ use super::*;
 /// One whose snapshot depends on `options`, and the number that is settled.
 fn taken() -> Arc<Freshness> {
     let freshness = Freshness::new();
-    freshness.state().current = Some(1);
+    freshness.set_first(1, 300_000);
     freshness.booted(1, reading(&["options"]));
     freshness
 }
@@ -136,5 +136,50 @@ fn files_that_change_for_long_are_one_retirement() {
         freshness.begin_deployment();
         assert!(freshness.end_deployment(0, false));
         assert_eq!((freshness.wanted(), freshness.status().retired), (2, 1));
+    });
+}
+
+#[test]
+fn a_snapshot_is_never_used_beyond_its_age() {
+    in_loop(|| {
+        let freshness = Freshness::new();
+        freshness.set_first(1, 1_000);
+        freshness.booted(1, reading(&[]));
+        assert_eq!((freshness.ages_at_ms(), freshness.wanted()), (None, 0), "not used yet");
+        assert!(freshness.ages_at_ms().is_some_and(|at_ms| at_ms < now_ms() + 1_000));
+        freshness.state().reads.get_mut(&1).unwrap().began_ms = 0;
+        freshness.state().max_age_ms = 0;
+        assert_eq!(freshness.wanted(), 1);
+        assert_eq!((freshness.wanted(), freshness.pending()), (1, Some(Cause::Age)));
+        freshness.begin_boot();
+        freshness.booted(2, BootRead { max_age_ms: Some(0), ..reading(&[]) });
+        freshness.state().max_age_ms = 1_000;
+        freshness.set_current(Some(2));
+        assert_eq!(freshness.wanted(), 2, "the script allows less");
+    });
+}
+
+#[test]
+fn what_may_have_changed_without_notice_may_be_old() {
+    in_loop(|| {
+        let freshness = taken();
+        assert!(
+            freshness.may_be_old() && !freshness.is_watching(),
+            "its files are not watched yet"
+        );
+        freshness.is_not_watched(1);
+        assert!(freshness.may_be_old() && freshness.is_watching());
+    });
+}
+
+#[test]
+fn a_file_that_changes_all_the_time_retires_each_time() {
+    in_loop(|| {
+        let freshness = taken();
+        for number in 1..=50 {
+            freshness.files_differ(1, PathBuf::from("/a.php"));
+            assert_eq!(freshness.wanted(), number);
+            freshness.begin_boot();
+        }
     });
 }

@@ -53,6 +53,8 @@ pub struct PoolSettings {
     pub slow_ms: Option<u64>,
     /// The longest time of PHP's start.
     pub start_timeout_ms: u64,
+    /// The maximum age of a snapshot.
+    pub snapshot_max_age_ms: u64,
     /// Whether quick workers run on the core of their gateway's thread.
     pub may_share_core: bool,
 }
@@ -107,6 +109,7 @@ impl PoolSettings {
             },
             slow_ms: (app.log.slow.path != LogTarget::Off).then_some(app.log.slow.threshold_ms),
             start_timeout_ms: pool.start_timeout_ms,
+            snapshot_max_age_ms: pool.snapshot_max_age_ms,
             may_share_core: true,
         })
     }
@@ -155,6 +158,11 @@ impl PoolSettings {
     /// Whether workers run a worker script, and may send frames without a request.
     pub(super) fn is_resident(&self) -> bool {
         self.host.worker.is_some()
+    }
+
+    /// Whether the script is one of classic mode that is booted once.
+    pub(super) fn boots_classic_script(&self) -> bool {
+        self.host.worker.as_ref().is_some_and(|worker| worker.boot_request.is_some())
     }
 
     /// Whether the workers' script is a program for Swoole.

@@ -30,6 +30,11 @@ impl Pool {
         self.settings.start_timeout_ms
     }
 
+    /// The maximum age of a snapshot.
+    pub(crate) fn snapshot_max_age_ms(&self) -> u64 {
+        self.settings.snapshot_max_age_ms
+    }
+
     /// Logs an event of the app.
     pub(crate) fn log_note(&self, level: Level, text: &str) {
         self.log(level, text);
@@ -57,7 +62,7 @@ impl Pool {
     }
 
     /// The zygote has reported what the start of the script has read.
-    pub(super) fn boot_read(&self, keys: Vec<String>, is_complete: bool) {
+    pub(super) fn boot_read(&self, keys: Vec<String>, is_complete: bool, max_age_s: u64) {
         let freshness = self.freshness.borrow().clone();
         let Some(freshness) = freshness else { return };
         let descriptors = self.zygote.borrow().as_ref().map(|zygote| zygote.take_descriptors());
@@ -68,7 +73,10 @@ impl Pool {
         }
         let list = descriptors.and_then(|mut descriptors| descriptors.pop());
         let keys = keys.into_iter().collect();
-        freshness.booted(self.id, BootRead { keys, list, files: None });
+        let is_blind = !is_complete || list.is_none();
+        let max_age_ms = Some(max_age_s.saturating_mul(1_000)).filter(|age| *age > 0);
+        freshness
+            .booted(self.id, BootRead { keys, list, is_blind, max_age_ms, ..BootRead::default() });
     }
 
     pub(super) fn snapshot_status(&self) -> Option<api::Snapshot> {

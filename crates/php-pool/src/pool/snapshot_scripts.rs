@@ -42,6 +42,11 @@ impl Pool {
         self.settings.forks_script() && !self.settings.runs_program()
     }
 
+    /// Whether its script is one of classic mode, whose requests need no snapshot.
+    pub(crate) fn is_of_classic_mode(&self) -> bool {
+        self.settings.boots_classic_script()
+    }
+
     /// Whether requests are handled without waiting for a start.
     pub fn is_serving(&self) -> bool {
         self.phase.get() == Phase::Serving

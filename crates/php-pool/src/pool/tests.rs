@@ -96,6 +96,7 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         log_rate: allowance::LogRate { lines: 1_000, bytes: 1 << 20 },
         slow_ms: None,
         start_timeout_ms: 5_000,
+        snapshot_max_age_ms: 300_000,
         may_share_core: true,
     }
 }

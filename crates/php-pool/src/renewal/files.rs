@@ -17,6 +17,8 @@ const LONG_QUIET_MS: u64 = 500;
 /// Nor is a start delayed any longer than this.
 const DEPLOYMENT_MAX_MS: u64 = 120_000;
 const CHECK_MS: u64 = 100;
+/// After many changes files have not changed for so long.
+const REST_MS: u64 = 2_000;
 
 impl Lead<'_> {
     /// Watches the files of starts that have been reported.
@@ -29,6 +31,7 @@ impl Lead<'_> {
                     self.freshness().watched(pool, files, changed);
                 }
                 Err(error) => {
+                    self.freshness().is_not_watched(pool);
                     self.log(Level::Error, &format!("changes of files are not noticed: {error}"));
                 }
             }
@@ -40,14 +43,15 @@ impl Lead<'_> {
         if compared > 0 {
             let text = format!(
                 "the kernel does not report changes of {compared} of the {all} files that the start of the script \
-                 has read, so they are compared every two seconds: is fs.inotify.max_user_watches too small?"
+                 has read, so they are compared every two seconds, and in classic mode it is not used: is \
+                 fs.inotify.max_user_watches too small?"
             );
             self.log(Level::Warn, &text);
         }
         if unseen > 0 {
             let text = format!(
                 "changes of {unseen} of the {all} files that the start of the script has read are not noticed, \
-                 since the user of the server cannot see them"
+                 since the user of the server cannot see them; in classic mode it is not used"
             );
             self.log(Level::Warn, &text);
         }
@@ -95,6 +99,18 @@ impl Lead<'_> {
                 return is_overdue;
             }
         }
+    }
+
+    /// Files change all the time: unless requests wait for a start, there is none until that ends.
+    pub(super) async fn wait_for_rest(&self) {
+        self.freshness().note_file_changes(true);
+        let is_busy = || now_ms() < self.freshness().last_file_change_ms() + REST_MS;
+        let is_file = || matches!(self.freshness().pending(), Some(Cause::File(_)));
+        while is_busy() && is_file() && self.freshness().held() == 0 && !self.is_over() {
+            sleep(CHECK_MS).await;
+            self.freshness().check_files();
+        }
+        self.freshness().note_file_changes(false);
     }
 
     /// Waits until no file has changed for a moment, or the snapshot is retired for another reason, for which

@@ -88,13 +88,13 @@ impl Lead<'_> {
     async fn next_cause(&self) -> Option<Cause> {
         loop {
             self.watch_files().await;
-            self.report();
+            self.release();
             let events = self.events();
             while !self.has_news() {
                 let retry_ms = self.pace.borrow().retry_ms();
                 let compare_ms = self.has_compared().then(|| now_ms() + COMPARE_MS);
-                let ignored_ms = self.freshness().ignored_until_ms();
-                let until_ms = retry_ms.into_iter().chain(compare_ms).chain(ignored_ms).min();
+                let age_ms = self.freshness().ages_at_ms();
+                let until_ms = retry_ms.into_iter().chain(compare_ms).chain(age_ms).min();
                 let until_ms = until_ms.unwrap_or(u64::MAX);
                 if with_deadline(until_ms, self.woken(events.as_ref())).await.is_ok() {
                     continue;
@@ -102,7 +102,9 @@ impl Lead<'_> {
                 if retry_ms.is_some_and(|at_ms| at_ms <= now_ms()) {
                     return Some(Cause::Retry);
                 }
-                self.freshness().check_ignored();
+                if age_ms.is_some_and(|at_ms| at_ms <= now_ms()) {
+                    return Some(Cause::Age);
+                }
                 self.compare().await;
             }
             if self.is_over() {
@@ -137,17 +139,21 @@ impl Lead<'_> {
     }
 
     async fn wait_for_pace(&self, cause: &Cause) {
-        let (at_ms, begins) = self.pace.borrow_mut().next_ms(now_ms());
+        let began_ms = now_ms();
+        let (at_ms, begins) = self.pace.borrow_mut().next_ms(began_ms);
         if begins {
             self.log(
                 Level::Warn,
                 &format!(
                     "snapshots are retired all the time, last because of {cause}: from now on one is started \
-                     every second at most, and requests wait for it"
+                     every second at most, and until then there is none"
                 ),
             );
         }
         sleep(at_ms.saturating_sub(now_ms())).await;
+        if matches!(cause, Cause::File(_)) && at_ms > began_ms {
+            self.wait_for_rest().await;
+        }
         while self.seat.leaving() >= LEAVING_MAX && !self.is_over() {
             sleep(CHECK_MS).await;
         }
@@ -170,17 +176,19 @@ impl Lead<'_> {
                 self.freshness().set_current(candidate);
                 self.settle(number, true);
                 let took_ms = now_ms() - began_ms;
-                let text = format!("a new snapshot serves after {took_ms} ms: {cause}");
-                self.log(Level::Info, &text);
+                let level = if *cause == Cause::Age { Level::Debug } else { Level::Info };
+                self.log(level, &format!("a new snapshot serves after {took_ms} ms: {cause}"));
             }
             // It was given up, because the server ends or is reloaded.
             Err(_) if self.is_over() => self.settle(number, false),
             Err(why) => {
                 self.freshness().set_failed(candidate);
                 self.settle(number, false);
-                let text = format!(
-                    "the retired snapshot ({cause}) goes on serving, since no new one starts: {why}"
-                );
+                let instead = match self.seat.pool().is_of_classic_mode() {
+                    true => "requests are handled in classic mode",
+                    false => "the retired one goes on serving",
+                };
+                let text = format!("no new snapshot starts ({cause}), so {instead}: {why}");
                 self.log(Level::Error, &text);
             }
         }
@@ -228,17 +236,10 @@ impl Lead<'_> {
         self.seat.settle(number, has_succeeded);
     }
 
-    /// Logs what is to be known of the watch.
-    fn report(&self) {
-        let news = self.freshness().take_ignored();
-        for path in news {
-            let text = format!(
-                "{} changes all the time, although the start of the script reads it: for ten minutes it retires \
-                 no snapshot",
-                path.display()
-            );
-            self.log(Level::Warn, &text);
-        }
+    /// Requests that wait until files are watched need not any more.
+    fn release(&self) {
+        self.tell_others(|| Step::Watched);
+        self.seat.watched();
     }
 
     pub(super) fn log(&self, level: Level, text: &str) {

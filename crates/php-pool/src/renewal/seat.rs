@@ -102,7 +102,7 @@ impl PoolSeat {
         let freshness = shared.freshness();
         pool.set_freshness(freshness.clone());
         if thread == LEAD {
-            freshness.set_first(pool.id());
+            freshness.set_first(pool.id(), pool.snapshot_max_age_ms());
         }
         let seat = Rc::new(Self {
             present: RefCell::new(pool),
@@ -138,12 +138,12 @@ impl PoolSeat {
         self.renewing.as_ref().map(Renewing::freshness)
     }
 
-    /// Whether its pool serves, and from a snapshot of what is there now. A snapshot whose successor has failed
-    /// is out of date.
+    /// Whether its pool serves, and from a snapshot of what is there now, as far as that can be proved. A snapshot whose
+    /// successor has failed is out of date.
     pub fn is_up_to_date(&self) -> bool {
         let is_fresh = self.renewing.as_ref().is_none_or(|renewing| {
             let freshness = renewing.freshness();
-            freshness.wanted() <= renewing.settled.get() && !freshness.has_failed()
+            freshness.wanted() <= renewing.settled.get() && !freshness.may_be_old()
         });
         is_fresh && self.present.borrow().is_serving()
     }
@@ -168,7 +168,7 @@ impl PoolSeat {
             return self.present.borrow().submit(exchange, local_peer);
         };
         let needed = renewing.freshness().wanted();
-        if needed <= renewing.settled.get() {
+        if needed <= renewing.settled.get() && renewing.freshness().is_watching() {
             return self.pool().submit(exchange, local_peer);
         }
         let limit = self.present.borrow().queue_length();
@@ -246,6 +246,13 @@ impl PoolSeat {
         self.release(renewing);
         if let Some(by_ms) = renewing.retire_by_ms.get() {
             self.pool().retire(by_ms.saturating_sub(now_ms()));
+        }
+    }
+
+    /// The files of the present snapshot are watched.
+    pub(super) fn watched(&self) {
+        if let Some(renewing) = &self.renewing {
+            self.release(renewing);
         }
     }
 

@@ -86,7 +86,9 @@ impl Pool {
                     self.started(php_version, opcache, ini_file.as_deref(), &messages);
                 }
             }
-            Event::BootRead { keys, is_complete } => self.boot_read(keys, is_complete),
+            Event::BootRead { keys, is_complete, max_age_s } => {
+                self.boot_read(keys, is_complete, max_age_s)
+            }
             Event::StartFailed { message } if self.is_starting() => self.start_failed(message),
             // It has reported its start already.
             Event::StartFailed { .. } => {}
