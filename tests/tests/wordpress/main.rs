@@ -7,6 +7,7 @@
 mod crawls;
 mod loopback;
 mod rewound;
+mod visitors;
 mod writing;
 
 use outboard_e2e::{MariaDb, Pair, Request, Visit, Visited, WordPress};
