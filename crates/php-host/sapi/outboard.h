@@ -178,7 +178,7 @@ typedef struct {
 
 /* Calls into Rust. `exchange` is the pointer that outboard_request_run received. */
 size_t outboard_rs_write(void *exchange, const char *bytes, size_t len);
-bool outboard_rs_flush(void *exchange);
+bool outboard_rs_flush(void *exchange, bool handled);
 bool outboard_rs_is_paused(void *exchange);
 void outboard_rs_await_client(void *exchange, uint64_t waiter);
 void outboard_rs_head(void *exchange, int status, const char *reason, size_t reason_len);

@@ -174,10 +174,10 @@ impl Exchange {
 
     /// Sends the collected output, and ends the response if that is all of it. False if the client has
     /// disconnected.
-    pub(crate) fn flush(&mut self) -> bool {
+    pub(crate) fn flush(&mut self, handled: bool) -> bool {
         let has_all = self.announced_bytes.is_some_and(|bytes| self.written_bytes >= bytes);
         if self.phase == Phase::Finished || (has_all && self.trailers.is_empty()) {
-            return self.finish();
+            return self.finish(handled);
         }
         let sent = self.send_output().and_then(|()| self.send(FrameKind::Flush, &[]));
         self.link.borrow_mut().publish();

@@ -60,7 +60,7 @@ void outboard_flush(void *exchange)
 		return;
 	}
 	sapi_send_headers();
-	if (!outboard_rs_flush(exchange)) {
+	if (!outboard_rs_flush(exchange, outboard_is_handled())) {
 		client_has_gone();
 	} else {
 		wait_for_client(exchange);

@@ -106,7 +106,7 @@ PHP_FUNCTION(outboard_swoole_http_write)
 	if (!one || one->is_ended || !write_bytes(one, bytes)) {
 		RETURN_FALSE;
 	}
-	if (!outboard_rs_flush(one->exchange)) {
+	if (!outboard_rs_flush(one->exchange, outboard_is_handled())) {
 		one->is_gone = true;
 	} else {
 		wait_for_client(one);

@@ -19,9 +19,9 @@ unsafe extern "C" fn outboard_rs_write(
 
 /// False if the client has disconnected.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn outboard_rs_flush(exchange: *mut c_void) -> bool {
+unsafe extern "C" fn outboard_rs_flush(exchange: *mut c_void, handled: bool) -> bool {
     // SAFETY: this function's contract.
-    unsafe { with(exchange, false, |exchange| exchange.flush()) }
+    unsafe { with(exchange, false, |exchange| exchange.flush(handled)) }
 }
 
 /// Whether the client is slow, so that the script should wait.
