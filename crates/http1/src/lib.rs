@@ -72,7 +72,7 @@ pub use head_writer::{
 };
 pub use location::{encode_path, merge_slashes, with_query};
 pub use method::Method;
-pub use path::{PathError, normalize_path};
+pub use path::{PathError, has_parent_segment, normalize_path};
 pub use readings::{is_ambiguous_path, other_readings, path_for_upstream};
 pub use request::RequestHead;
 pub use response::{ResponseBody, ResponseParser};

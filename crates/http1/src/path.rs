@@ -83,6 +83,19 @@ pub fn normalize_path(raw: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
     close_segment(out)
 }
 
+/// Whether a decoded segment of a path is `..`. [`normalize_path`] removes it; where an application has put a
+/// name of its user into a path, it has to be refused, as nginx does (`ngx_http_parse_unsafe_uri`).
+pub fn has_parent_segment(raw: &[u8]) -> bool {
+    let mut at = 0;
+    let mut decoded = Vec::with_capacity(raw.len());
+    while let Some(&byte) = raw.get(at) {
+        let escaped = (byte == b'%').then(|| decode_percent(raw, at + 1).ok()).flatten();
+        at += if escaped.is_some() { 3 } else { 1 };
+        decoded.push(escaped.unwrap_or(byte));
+    }
+    decoded.split(|&byte| byte == b'/').any(|segment| segment == b"..")
+}
+
 /// Resolves the last segment of `out` if it is a dot segment; the rest then ends with `/`.
 fn close_segment(out: &mut Vec<u8>) -> Result<(), PathError> {
     if out.ends_with(b"/.") {
@@ -111,6 +124,16 @@ mod tests {
         let mut out = b"left over".to_vec();
         normalize_path(raw.as_bytes(), &mut out)?;
         Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    #[test]
+    fn a_parent_segment_is_found_in_every_spelling() {
+        for raw in ["/..", "/a/../b", "/a/%2e%2e/b", "/a/..%2Fb", "/a/.%2E", "..", "/%/../b"] {
+            assert!(has_parent_segment(raw.as_bytes()), "{raw}");
+        }
+        for raw in ["/", "/a/.../b", "/a..b/..c", "/%252e%252e/a", "/a/./b", "/a%"] {
+            assert!(!has_parent_segment(raw.as_bytes()), "{raw}");
+        }
     }
 
     #[test]

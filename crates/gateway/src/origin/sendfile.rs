@@ -2,7 +2,9 @@
 //!
 //! Called by [`super`]. Invariants: only files below the app's root or its configured sendfile
 //! directories are sent. A script may send files that clients may not request (`deny`, private
-//! names), as with nginx's `internal`, but not run them. Headers of the script (type, disposition,
+//! names), as with nginx's `internal`, but not run them. `X-Accel-Redirect` is a URL's path, decoded once, and
+//! `X-Sendfile` a path on disk, which is not decoded; neither has a `..`, which may be the name of a file that a
+//! client has chosen. Headers of the script (type, disposition,
 //! cookies) remain; validators and ranges are those of the file.
 
 use super::Origin;
@@ -17,7 +19,7 @@ use outboard_http_server::{Connection, HeaderBlock};
 use outboard_log::{Level, Reason};
 
 use crate::request::{RequestContext, ResponseSummary};
-use outboard_http1::normalize_path;
+use outboard_http1::{has_parent_segment, normalize_path};
 use outboard_reactor::now_ms;
 use outboard_static_files::{Entry, Lookup, Root};
 use std::cell::Cell;
@@ -89,46 +91,67 @@ enum Found {
 
 async fn find(app: &App, order: &SendfileOrder) -> Found {
     match order {
+        SendfileOrder::Accel(target) if has_parent_segment(path_of(target)) => Found::Outside,
         SendfileOrder::Disk(path) => {
             let directories = app.sendfile.disk.iter().filter_map(|(directory, root)| {
-                Some((root, path.strip_prefix(directory.as_os_str().as_encoded_bytes())?))
+                let below = path.strip_prefix(directory.as_os_str().as_encoded_bytes())?;
+                Some((root, on_disk(below)?))
             });
             best(directories).await.unwrap_or(Found::Outside)
         }
-        SendfileOrder::Accel(path) => {
+        SendfileOrder::Accel(target) => {
+            let path = path_of(target);
             let prefixes = app.sendfile.accel.iter().filter_map(|(prefix, root)| {
-                Some((root, path.strip_prefix(prefix.trim_end_matches('/').as_bytes())?))
+                let below = path.strip_prefix(prefix.trim_end_matches('/').as_bytes())?;
+                Some((root, in_url(below)?))
             });
-            best(prefixes).await.unwrap_or_else(|| Found::Page(path.clone()))
+            best(prefixes).await.unwrap_or_else(|| Found::Page(target.clone()))
         }
     }
 }
 
 /// A file in any of the directories; otherwise the last result.
-async fn best<'a>(directories: impl Iterator<Item = (&'a Root, &'a [u8])>) -> Option<Found> {
+async fn best<'a>(directories: impl Iterator<Item = (&'a Root, Below)>) -> Option<Found> {
     let mut last = None;
     for (root, below) in directories {
-        match open(root, below).await {
-            Some(Found::File(entry)) => return Some(Found::File(entry)),
-            found => last = found.or(last),
-        }
+        let Ok(path) = below else {
+            last = Some(Found::Outside);
+            continue;
+        };
+        last = Some(match cold_files::lookup(root, &path).await {
+            Lookup::File(entry) => return Some(Found::File(entry)),
+            _ => Found::Missing,
+        });
     }
     last
 }
 
-async fn open(root: &Root, below: &[u8]) -> Option<Found> {
-    // `/srv/files-x` is not below `/srv/files`.
-    if !below.starts_with(b"/") {
-        return None;
-    }
+/// A path below a directory, or that it leads out of it.
+type Below = Result<Vec<u8>, ()>;
+
+/// `/srv/files-x` is not below `/srv/files`.
+fn is_below(rest: &[u8]) -> bool {
+    rest.starts_with(b"/")
+}
+
+fn in_url(rest: &[u8]) -> Option<Below> {
     let mut path = Vec::new();
-    if normalize_path(below, &mut path).is_err() {
-        return Some(Found::Outside);
-    }
-    Some(match cold_files::lookup(root, &path).await {
-        Lookup::File(entry) => Found::File(entry),
-        _ => Found::Missing,
-    })
+    is_below(rest).then(|| normalize_path(rest, &mut path).map(|()| path).map_err(drop))
+}
+
+/// Every byte but the slash belongs to a name.
+fn on_disk(rest: &[u8]) -> Option<Below> {
+    let names = rest.split(|&byte| byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+    let path = |path: Vec<u8>, name: &[u8]| match name {
+        b".." => Err(()),
+        name => Ok([&path[..], b"/", name].concat()),
+    };
+    is_below(rest).then(|| names.into_iter().try_fold(Vec::new(), path))
+}
+
+/// The path of a URL's path and query.
+fn path_of(target: &[u8]) -> &[u8] {
+    target.split(|&byte| byte == b'?').next().unwrap_or_default()
 }
 
 /// Responds with another page of the app.

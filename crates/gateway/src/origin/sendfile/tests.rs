@@ -34,6 +34,46 @@ fn a_file_of_the_root_is_sent_under_the_headers_of_the_script() {
 }
 
 #[test]
+fn a_path_on_disk_is_not_decoded_and_a_url_has_no_parent_segment() {
+    in_loop(async {
+        let keys = "[app.site.sendfile]\naccel = { \"/protected/\" = \"DIR/www/files\" }\n";
+        let files = [
+            ("index.php", "<?php"),
+            ("files/u1/..%2Fu2%2Fs.txt", "own"),
+            ("files/u1/90%.txt", "percent"),
+            ("files/u1/what?.txt", "question"),
+            ("files/u2/s.txt", "secret"),
+        ];
+        let site = Site::new(&files, keys);
+        let root = site.directory().join("www/files");
+        for (name, status, body) in [
+            ("u1/..%2Fu2%2Fs.txt", 200, "own"),
+            ("u1/90%.txt", 200, "percent"),
+            ("u1//./what?.txt", 200, "question"),
+            ("u1/../u2/s.txt", 502, ""),
+            ("u1%2Fwhat%3F.txt", 404, ""),
+        ] {
+            let header = format!("X-Sendfile: {}/{name}", root.display());
+            let response = respond_with(&site, "", &header).await;
+            assert_eq!(response.status, status, "{name}");
+            assert!(status != 200 || response.body == body, "{name}: {}", response.body);
+        }
+        for (path, status) in [
+            ("/protected/u1/../u2/s.txt", 502),
+            ("/protected/u1/%2e%2e/u2/s.txt", 502),
+            ("/protected/u1/..%2Fu2%2Fs.txt", 502),
+            ("/elsewhere/../protected/u2/s.txt", 502),
+            ("/protected/u2/s.txt?..", 200),
+            ("/protected/u1/what%3F.txt", 200),
+            ("/protected/u1/90%25.txt", 200),
+        ] {
+            let response = respond_with(&site, "", &format!("X-Accel-Redirect: {path}")).await;
+            assert_eq!(response.status, status, "{path}");
+        }
+    });
+}
+
+#[test]
 fn a_file_elsewhere_is_not_sent() {
     in_loop(async {
         let site = site("");
