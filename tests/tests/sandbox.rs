@@ -314,6 +314,8 @@ fn a_strict_app_has_only_what_is_listed() {
 
 #[test]
 fn a_denied_call_is_logged_with_its_rule_and_program() {
+        "mptcp": false, "seqpacket": false, "fast open": false, "fast open by option": false,
+        "listen unbound": false,
     let site = Configured::serving("sandbox/www", "[pool]\nmin = 1\nmax = 1\n");
     assert_eq!(site.client().get("/denied.php").expect(200).text(), "Operation not permitted");
     site.logs(&["sandbox: ", "unshare", "may not call unshare", "rule namespaces"]);

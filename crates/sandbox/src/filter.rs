@@ -103,6 +103,9 @@ fn rules(profile: Profile) -> Result<Rules, BackendError> {
         rules.extend(rule.calls.iter().map(|(_, number)| (*number, Vec::new())));
     }
     rules.insert(libc::SYS_socket, sockets(profile)?);
+    if profile == Profile::StrictPhp {
+        rules.extend(past_ports()?);
+    }
     rules.insert(libc::SYS_unshare, new_namespaces(&NEW_NAMESPACES)?);
     rules.insert(libc::SYS_clone, new_namespaces(&NEW_NAMESPACES[..7])?);
     Ok(rules)
@@ -167,6 +170,41 @@ fn sockets(profile: Profile) -> Result<Vec<SeccompRule>, BackendError> {
     .collect()
 }
 
+/// What reaches the network past the list of ports, which the kernel applies to connect(2) and bind(2) of TCP:
+/// other protocols on its addresses, a connection by the first data sent (TCP Fast Open), and listen(2), which
+/// binds to any port.
+fn past_ports() -> Result<Rules, BackendError> {
+    use SeccompCmpOp::{Eq, MaskedEq, Ne};
+    let all = |conditions: Vec<Result<SeccompCondition, BackendError>>| {
+        SeccompRule::new(conditions.into_iter().collect::<Result<_, _>>()?)
+    };
+    let mut sockets = sockets(Profile::StrictPhp)?;
+    for family in [libc::AF_INET, libc::AF_INET6].map(|family| family as u64) {
+        let protocols = [libc::IPPROTO_IP, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
+        let other = protocols.map(|one| condition(2, Ne, one as u64));
+        sockets.push(all([condition(0, Eq, family)].into_iter().chain(other).collect())?);
+        // Streams and datagrams are 1 and 2; the upper bits are flags.
+        for kind in [0].into_iter().chain(3..=0xf) {
+            sockets.push(all(vec![condition(0, Eq, family), condition(1, MaskedEq(0xf), kind)])?);
+        }
+    }
+    let fast_open = libc::MSG_FASTOPEN as u64;
+    let sends = |flags| Ok(vec![all(vec![condition(flags, MaskedEq(fast_open), fast_open)])?]);
+    let option = |name: libc::c_int| {
+        let is_of_tcp = condition(1, Eq, libc::IPPROTO_TCP as u64);
+        all(vec![is_of_tcp, condition(2, Eq, name as u64)])
+    };
+    let options = [libc::TCP_FASTOPEN, libc::TCP_FASTOPEN_CONNECT].map(option);
+    Ok(Rules::from([
+        (libc::SYS_socket, sockets),
+        (libc::SYS_listen, Vec::new()),
+        (libc::SYS_sendto, sends(3)?),
+        (libc::SYS_sendmsg, sends(2)?),
+        (libc::SYS_sendmmsg, sends(3)?),
+        (libc::SYS_setsockopt, options.into_iter().collect::<Result<_, _>>()?),
+    ]))
+}
+
 fn new_namespaces(flags: &[libc::c_int]) -> Result<Vec<SeccompRule>, BackendError> {
     let one = |flag: &libc::c_int| {
         let bit = u64::from(flag.cast_unsigned());
@@ -181,7 +219,7 @@ mod tests {
     use rustix::io::Errno;
     use rustix::net::{AddressFamily as Family, Protocol, RawProtocol, SocketType, socket};
 
-    fn kind(error: rustix::io::Result<impl Sized>) -> Option<Errno> {
+    fn kind_of(error: rustix::io::Result<impl Sized>) -> Option<Errno> {
         error.err()
     }
 
@@ -206,12 +244,46 @@ mod tests {
             }
             assert!(socket(Family::NETLINK, SocketType::RAW, None).is_ok());
             for family in [Family::PACKET, Family::VSOCK, Family::BLUETOOTH] {
-                assert_eq!(kind(socket(family, SocketType::DGRAM, None)), Some(Errno::PERM));
+                assert_eq!(kind_of(socket(family, SocketType::DGRAM, None)), Some(Errno::PERM));
             }
             let diag = Some(rustix::net::netlink::SOCK_DIAG);
             let any = Some(Protocol::from_raw(RawProtocol::new(255).unwrap()));
-            assert_eq!(kind(socket(Family::NETLINK, SocketType::RAW, diag)), Some(Errno::PERM));
-            assert_eq!(kind(socket(Family::INET, SocketType::RAW, any)), Some(Errno::PERM));
+            assert_eq!(kind_of(socket(Family::NETLINK, SocketType::RAW, diag)), Some(Errno::PERM));
+            assert_eq!(kind_of(socket(Family::INET, SocketType::RAW, any)), Some(Errno::PERM));
+        });
+    }
+
+    #[test]
+    fn a_strict_process_has_tcp_udp_and_unix_sockets_and_no_listener() {
+        filtered(Profile::StrictPhp, || {
+            let open = |family, kind: SocketType, protocol: u32| {
+                let protocol = RawProtocol::new(protocol).map(Protocol::from_raw);
+                kind_of(socket(family, kind, protocol).map(drop))
+            };
+            for family in [Family::INET, Family::INET6] {
+                // ICMP, DCCP, SCTP, UDP-Lite, SMC, MPTCP.
+                for protocol in [1, 33, 58, 132, 136, 256, 262] {
+                    for kind in [SocketType::STREAM, SocketType::DGRAM] {
+                        assert_eq!(open(family, kind, protocol), Some(Errno::PERM), "{protocol}");
+                    }
+                }
+                for kind in [SocketType::RAW, SocketType::SEQPACKET] {
+                    assert_eq!(open(family, kind, 0), Some(Errno::PERM));
+                }
+                for (kind, protocol) in [(SocketType::STREAM, 6), (SocketType::DGRAM, 17)] {
+                    assert!(socket(family, kind, None).is_ok());
+                    assert_eq!(open(family, kind, protocol), None);
+                }
+            }
+            let tcp = socket(Family::INET, SocketType::STREAM, None).unwrap();
+            assert_eq!(kind_of(rustix::net::listen(&tcp, 1)), Some(Errno::PERM));
+            let fast_open = rustix::net::SendFlags::from_bits_retain(libc::MSG_FASTOPEN as u32);
+            let to = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
+            let sent = rustix::net::sendto(&tcp, b"x", fast_open, &to);
+            assert_eq!(kind_of(sent.map(drop)), Some(Errno::PERM));
+            let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+            let sent = rustix::net::send(&one, b"x", rustix::net::SendFlags::empty());
+            assert_eq!((sent, drop(other)), (Ok(1), ()));
         });
     }
 

@@ -61,8 +61,10 @@ const MACHINE: Rule = rule!("kernel":);
 const EXEC: Rule = rule!("exec": SYS_execve, SYS_execveat);
 
 /// Those whose arguments decide.
-const BY_ARGUMENT: [Rule; 2] =
-    [rule!("namespaces": SYS_unshare, SYS_clone), rule!("sockets": SYS_socket)];
+const BY_ARGUMENT: [Rule; 2] = [
+    rule!("namespaces": SYS_unshare, SYS_clone),
+    rule!("sockets": SYS_socket, SYS_listen, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_setsockopt),
+];
 
 /// The rules of a profile.
 pub(crate) fn denied(profile: Profile) -> impl Iterator<Item = &'static Rule> {
