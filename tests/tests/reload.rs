@@ -6,7 +6,7 @@ use outboard_e2e::{Configured, Docroot, Process, Wire, eventually, repeating};
 use rustix::process::Signal;
 use std::fs::Permissions;
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Output;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -197,6 +197,63 @@ fn cached_code_is_read_again() {
     site.docroot().put("hello.php", "<?php echo \"deployed\\n\";");
     reloads(&site);
     site.client().get("/hello.php").expect(200).saying("deployed\n");
+}
+
+/// A site whose root is below a link to the first of two releases.
+fn released(keys: &str, tables: &str) -> Configured {
+    let docroot = Docroot::of("reload");
+    let folder = docroot.beside();
+    for release in ["1", "2"] {
+        let at = |name: &str| format!("releases/{release}/public/{name}");
+        folder.file(&at("asset.txt"), release);
+        folder.file(&at("lib.php"), format!("<?php const RELEASE = '{release}';"));
+        let page = "<?php require_once 'lib.php'; echo RELEASE;";
+        folder.file(&at("page.php"), page);
+        folder.file(
+            &at("worker.php"),
+            format!("<?php while (Outboard\\handle_request(function () {{ echo '{release}'; }}));"),
+        );
+    }
+    symlink("releases/1", folder.path().join("current")).expect("the name is free");
+    let text = Configured::text(tables)
+        .replace("root = \"www\"", &format!("root = \"current/public\"\n{keys}"));
+    Configured::start(docroot, &text)
+}
+
+/// As deployments do (`mv -T`).
+fn switch(site: &Configured) {
+    let folder = site.docroot().beside().path();
+    symlink("releases/2", folder.join("next")).expect("the name is free");
+    std::fs::rename(folder.join("next"), folder.join("current")).expect("both are there");
+}
+
+#[test]
+fn a_switched_link_changes_pages_and_assets_together() {
+    let site = released("", "[pool]\nmin = 1\nmax = 1\n");
+    let get = |path: &str| site.client().get(path).expect(200).text();
+    assert_eq!((get("/page.php"), get("/asset.txt")), ("1".to_owned(), "1".to_owned()));
+    switch(&site);
+    eventually("the release is switched", || {
+        // Each may be the first of the new release, and what follows is not older.
+        let (before, page, after) = (get("/asset.txt"), get("/page.php"), get("/asset.txt"));
+        assert!(before <= page && page <= after, "{before} {page} {after}");
+        after == "2"
+    });
+    assert_eq!(get("/page.php"), "2");
+}
+
+#[test]
+fn a_worker_script_and_its_files_change_with_a_reload() {
+    let tables =
+        "[app.site.worker]\nscript = \"current/public/worker.php\"\n[pool]\nmin = 1\nmax = 1\n";
+    let site = released("mode = \"worker\"", tables);
+    let get = |path: &str| site.client().get(path).expect(200).text();
+    switch(&site);
+    for _ in 0..5 {
+        assert_eq!((get("/asset.txt"), get("/")), ("1".to_owned(), "1".to_owned()));
+    }
+    reloads(&site);
+    assert_eq!((get("/asset.txt"), get("/")), ("2".to_owned(), "2".to_owned()));
 }
 
 /// The first TCP address that `status` lists.

@@ -30,9 +30,15 @@ fn is_root() -> bool {
 }
 
 fn uid_of(name: &str) -> u32 {
+    ids_of(name).0
+}
+
+fn ids_of(name: &str) -> (u32, u32) {
     let text = fs::read_to_string("/etc/passwd").expect("it is everybody's to read");
     let line = text.lines().find(|line| line.starts_with(&format!("{name}:")));
-    line.and_then(|line| line.split(':').nth(2)?.parse().ok()).expect("Debian has this user")
+    let mut fields = line.expect("Debian has this user").split(':').skip(2).map(str::parse);
+    let mut number = || fields.next().expect("a field").expect("a number");
+    (number(), number())
 }
 
 fn parent(pid: u32) -> u32 {
@@ -308,14 +314,48 @@ fn a_strict_app_has_only_what_is_listed() {
         "read": true, "write listed": true, "connect listed": true, "name": true,
         "write to the root": false, "write to /tmp": false, "exec": false, "popen": false,
         "proc_open": false, "connect": false, "listen": false,
+        "mptcp": false, "seqpacket": false, "fast open": false, "fast open by option": false,
+        "listen unbound": false,
     });
     assert_eq!(found, expected);
 }
 
 #[test]
+fn a_root_that_its_user_replaces_by_a_link_leads_nowhere() {
+    if !is_root() {
+        return;
+    }
+    let site = serving(B, "");
+    let folder = site.site.docroot().beside().path();
+    fs::write(site.site.docroot().path().join("peek.php"), "<?= 'own';").expect("it is ours");
+    fs::write(site.b.0.join("peek.php"), "<?= 'peeked';").expect("it is ours");
+    fs::write(site.b.0.join("secret.txt"), "secret of b").expect("it is ours");
+    let user = ids_of(B);
+    chown(site.b.0.join("secret.txt"), Some(user.0), Some(user.1)).expect("the test is root's");
+    set_mode(&site.b.0.join("secret.txt"), 0o640);
+    let get = |path: &str| site.site.client().send(&Request::get(path));
+    assert_eq!(get("/peek.php").expect(200).text(), "own");
+    // As PHP does where the directory above is its own.
+    chown(folder, Some(uid_of(A)), None).expect("the test is root's");
+    fs::rename(folder.join("www"), folder.join("www.real")).expect("it is there");
+    std::os::unix::fs::symlink(&site.b.0, folder.join("www")).expect("the name is free");
+    std::os::unix::fs::lchown(folder.join("www"), Some(uid_of(A)), None).expect("as above");
+    let reload = site.site.command("reload", &[]);
+    let error = String::from_utf8_lossy(&reload.stderr).into_owned();
+    assert!(!reload.status.success() && error.contains("symbolic link"), "{reload:?}");
+    assert_ne!(get("/secret.txt").status, 200);
+    for monitor in site.site.monitors() {
+        let zygote = Pid::from_raw(parent(monitor) as i32).expect("a process");
+        kill_process(zygote, Signal::KILL).expect("it runs");
+    }
+    let log = || fs::read_to_string(folder.join("logs/error.log")).unwrap_or_default();
+    eventually("the next zygote refuses the link", || log().contains("sandbox: not accessible"));
+    eventually("it serves", || ![502, 503].contains(&get("/peek.php").status));
+    assert!(!get("/peek.php").text().contains("peeked"));
+}
+
+#[test]
 fn a_denied_call_is_logged_with_its_rule_and_program() {
-        "mptcp": false, "seqpacket": false, "fast open": false, "fast open by option": false,
-        "listen unbound": false,
     let site = Configured::serving("sandbox/www", "[pool]\nmin = 1\nmax = 1\n");
     assert_eq!(site.client().get("/denied.php").expect(200).text(), "Operation not permitted");
     site.logs(&["sandbox: ", "unshare", "may not call unshare", "rule namespaces"]);

@@ -4,6 +4,7 @@
 
 use crate::access::RateLimits;
 use crate::classic_snapshots::{self, ClassicSnapshots};
+use crate::error_pages;
 use crate::file_compressor::FileCompressor;
 use crate::latencies::{Kind, Latencies};
 use crate::logs::Logs;
@@ -22,6 +23,7 @@ use outboard_php_pool::tasks::Tasks;
 use outboard_reactor::BackgroundDrop;
 use outboard_static_files::{CompressedFiles, Root, RootError, RootOptions};
 use outboard_stream_server::StreamServer;
+use outboard_trusted_path::Users;
 use outboard_upstream::{Account, Client};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -73,8 +75,6 @@ pub(crate) struct App {
     pub(crate) mirrors: Vec<Option<Mirror>>,
     /// Its memory accounts.
     pub(crate) memory: AppMemory,
-    /// `DOCUMENT_ROOT`.
-    pub(crate) document_root: Box<[u8]>,
     /// `SCRIPT_FILENAME` of every request in worker mode: the root's `index.php` if there is one,
     /// so that frameworks find their base path by it, and the worker's script otherwise.
     pub(crate) worker_script: Option<Box<[u8]>>,
@@ -179,26 +179,26 @@ impl App {
     ) -> Result<Self, RootError> {
         let compressed_files = compressed_files(&config, &caches);
         let options = config.static_files.clone();
-        let options = RootOptions { compressed_files: compressed_files.clone(), ..options };
+        let options = RootOptions {
+            compressed_files: compressed_files.clone(),
+            is_pinned: runs_until_reload(&config),
+            ..options
+        };
+        let users = &options.users.clone();
         let files = Root::open(&config.root, options)?;
-        let mut disk = vec![(config.root.clone(), open_for_sendfile(&config.root)?)];
+        let mut disk = vec![(config.root.clone(), open_for_sendfile(&config.root, users)?)];
         for path in &config.sendfile.roots {
-            disk.push((path.clone(), open_for_sendfile(path)?));
+            disk.push((path.clone(), open_for_sendfile(path, users)?));
         }
         let proxies = config.proxies.iter();
         let mirrors = proxies.map(|route| route.mirror.as_ref().map(Mirror::new)).collect();
         let mut accel = Vec::new();
         for (prefix, path) in &config.sendfile.accel {
-            accel.push((prefix.clone(), open_for_sendfile(path)?));
+            accel.push((prefix.clone(), open_for_sendfile(path, users)?));
         }
         // The longest prefix decides, as with apps.
         accel.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-        let error_pages = config
-            .error_pages
-            .iter()
-            .filter_map(|(status, path)| Some((*status, std::fs::read(path).ok()?.into())))
-            .collect();
-        let document_root = config.root.as_os_str().as_encoded_bytes().into();
+        let error_pages = error_pages::read(&config.error_pages, users);
         let worker_script = match &config.mode {
             config::Mode::Classic => None,
             config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
@@ -238,7 +238,6 @@ impl App {
             upstream,
             upstream_account,
             memory,
-            document_root,
             worker_script,
         })
     }
@@ -260,6 +259,11 @@ impl App {
             ..Event::default()
         };
         self.logs.error.write(level, event);
+    }
+
+    /// `DOCUMENT_ROOT`: without links, so that a script, what it includes and its assets are of one release.
+    pub(crate) fn document_root(&self) -> Arc<Path> {
+        self.files.real_path()
     }
 
     /// The path below the app's prefix; it starts with a slash.
@@ -289,6 +293,12 @@ pub(crate) fn below_prefix<'p>(app: &config::App, path: &'p [u8]) -> &'p [u8] {
     }
 }
 
+/// Whether PHP runs the release that it has booted until a reload. In classic mode every request finds its script,
+/// and a snapshot is retired when a link of its files is switched.
+fn runs_until_reload(app: &config::App) -> bool {
+    matches!(&app.mode, config::Mode::Worker(worker) if worker.isolation == config::Isolation::Reset)
+}
+
 fn worker_script(worker: &config::Worker, root: &Path) -> Box<[u8]> {
     let index = root.join("index.php");
     let script = if index.is_file() { &index } else { &worker.script };
@@ -305,8 +315,8 @@ fn compressed_files(config: &config::App, caches: &Caches) -> Option<Arc<Compres
     }
 }
 
-fn open_for_sendfile(path: &Path) -> Result<Root, RootError> {
-    Root::open(path, RootOptions::for_sendfile())
+fn open_for_sendfile(path: &Path, users: &Arc<Users>) -> Result<Root, RootError> {
+    Root::open(path, RootOptions::for_sendfile(users.clone()))
 }
 
 #[cfg(test)]

@@ -13,12 +13,13 @@ use outboard_reactor::{now_ms, on_lookup_thread};
 use outboard_static_files::{ColdLookup, Lookup, Root};
 use std::cell::Cell;
 
-/// Looks a path up.
+/// Looks up a path that the configuration or a script names, so that no rule for clients holds.
 pub(crate) async fn lookup(root: &Root, path: &[u8]) -> Lookup {
-    match root.lookup_in_memory(path, now_ms()) {
+    let found = match root.lookup_in_memory(path, now_ms()) {
         Ok(found) => found,
         Err(cold) => load(root, cold).await,
-    }
+    };
+    found.followed().0
 }
 
 /// Finds the route of a path whose search has come to a `cold` lookup, as [`route::find`].

@@ -34,6 +34,7 @@ mod dashboard;
 mod datagrams;
 mod dispatch;
 mod entity_api;
+mod error_pages;
 mod file_compressor;
 mod files;
 #[cfg(fuzzing)]

@@ -57,12 +57,13 @@ fn failed(error: &str) -> Cache {
 
 fn frame(app: &App) -> Vec<u8> {
     let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
+    let document_root = app.document_root();
     let mut set = |field: Field, value| fields[field as usize] = value;
     set(Field::Method, b"GET");
     set(Field::Uri, b"/");
     set(Field::ScriptFilename, REPORT_SCRIPT);
     set(Field::ScriptName, b"/");
-    set(Field::DocumentRoot, &app.document_root);
+    set(Field::DocumentRoot, document_root.as_os_str().as_encoded_bytes());
     set(Field::Protocol, b"HTTP/1.1");
     let fixed = Fixed { received_us: Wall::now().unix_us, ..Fixed::default() };
     let mut frame = Vec::new();

@@ -7,6 +7,7 @@
 //! remains root; the gateway's user owns every file that the gateway writes to; root cannot be
 //! regained. See `docs/decisions/0016-users-and-privileges.md`.
 
+mod app_users;
 mod confinement;
 mod files;
 mod leftovers;
@@ -72,12 +73,9 @@ impl Privileges {
         Opener::new(self.spawner.clone())
     }
 
-    /// Sets the user of the apps that name none.
+    /// Sets the user of the apps that name none, and the users of all.
     pub(crate) fn set_php_user(&self, config: &mut Config) {
-        let Some(user) = self.php_user else { return };
-        for app in config.apps.iter_mut().filter(|app| app.user.is_none()) {
-            app.user = Some(user.to_owned());
-        }
+        app_users::set(config, self.php_user, self.spawner.is_none());
     }
 }
 
@@ -105,6 +103,7 @@ pub(crate) fn drop_root(config: &mut Config, options: &Options) -> Result<Privil
         }
         _ => {}
     }
+    privileges.set_php_user(config);
     isolate_process().map_err(|error| {
         let message = format!("cannot protect the gateway from other processes: {error}");
         ServerError::setup_because(message, error)

@@ -6,7 +6,7 @@
 //! script. Invariants: a script is run only if it exists below the root and carries a PHP suffix
 //! itself, or is the configured worker script; a file with a PHP suffix is never sent; a path in
 //! `deny` is neither run nor sent, in any spelling, and neither by rewriting, by an index nor by
-//! the front controller.
+//! the front controller, nor by a symbolic link: the rules of its target hold as well.
 
 mod readings;
 mod rewritten;
@@ -100,7 +100,8 @@ pub(crate) fn find(
     (looked, rules): (&[Looked], &Cell<RuleSet>),
 ) -> Result<Route, Cold> {
     let (app, files) = (&app.config, &app.files);
-    Search { app, files, full_path: path, query, now_ms, looked, rules }.find()
+    let leads_to_denied = Cell::new(false);
+    Search { app, files, full_path: path, query, now_ms, looked, rules, leads_to_denied }.find()
 }
 
 /// The search for a route.
@@ -114,10 +115,20 @@ struct Search<'a> {
     looked: &'a [Looked],
     /// The access rules that the request has to satisfy, as far as they are known.
     rules: &'a Cell<RuleSet>,
+    /// Whether a path was looked up that has a link to a denied one.
+    leads_to_denied: Cell<bool>,
 }
 
 impl Search<'_> {
     fn find(&self) -> Result<Route, Cold> {
+        let route = self.search()?;
+        match self.leads_to_denied.get() {
+            true => Ok(Route::Refuse(Reason::Denied, Some("a symbolic link leads there".into()))),
+            false => Ok(route),
+        }
+    }
+
+    fn search(&self) -> Result<Route, Cold> {
         let below = below_prefix(self.app, self.full_path);
         if self.app.deny.denies(below) {
             return Ok(Route::Refuse(Reason::Denied, None));
@@ -159,10 +170,18 @@ impl Search<'_> {
     }
 
     fn lookup(&self, path: &[u8]) -> Result<Lookup, Cold> {
-        match self.looked.iter().find(|(looked, _)| looked == path) {
-            Some((_, found)) => Ok(found.clone()),
-            None => self.files.lookup_in_memory(path, self.now_ms),
+        let found = match self.looked.iter().find(|(looked, _)| looked == path) {
+            Some((_, found)) => found.clone(),
+            None => self.files.lookup_in_memory(path, self.now_ms)?,
+        };
+        let (found, real) = found.followed();
+        if let Some(real) = real {
+            let is_run = matches!(found, Lookup::Script) && self.app.mode == config::Mode::Classic;
+            if self.denies(&real) || (is_run && self.app.deny.forbids_script(&real)) {
+                self.leads_to_denied.set(true);
+            }
         }
+        Ok(found)
     }
 
     fn resolve(&self, below: &[u8]) -> Result<Route, Cold> {
@@ -196,7 +215,9 @@ impl Search<'_> {
             Lookup::Restricted(_) => forbidden(ForbiddenReason::Htaccess),
             Lookup::Script => self.script(path, b""),
             Lookup::Forbidden(reason) => forbidden(reason),
-            Lookup::NotFound | Lookup::Directory => Route::Refuse(Reason::NotFound, None),
+            Lookup::NotFound | Lookup::Directory | Lookup::Linked { .. } => {
+                Route::Refuse(Reason::NotFound, None)
+            }
             Lookup::Error(_) => Route::Refuse(Reason::ReadFailed, None),
         }
     }
@@ -304,7 +325,7 @@ fn forbidden(reason: ForbiddenReason) -> Route {
         | ForbiddenReason::SymlinkOwner
         | ForbiddenReason::SymlinkLoop => Reason::SymlinkEscape,
         ForbiddenReason::PhpSource => Reason::PhpSource,
-        ForbiddenReason::Unreadable => Reason::Unreadable,
+        ForbiddenReason::Unreadable | ForbiddenReason::OtherApp => Reason::Unreadable,
         ForbiddenReason::Htaccess => Reason::Denied,
         ForbiddenReason::Traversal => Reason::BadPath,
         ForbiddenReason::NotRegular => Reason::NotAFile,

@@ -43,7 +43,12 @@ pub(crate) fn enter_worker() -> io::Result<()> {
 /// After PHP has started: files and ports.
 pub(crate) fn restrict_files(sandbox: &Sandbox) -> io::Result<()> {
     let files = paths::files(sandbox);
-    let missing = match outboard_sandbox::restrict_files(&files).map_err(io::Error::other)? {
+    let mut refused = Vec::new();
+    let enforced = outboard_sandbox::restrict_files(&files, &mut refused);
+    for refusal in refused {
+        eprintln!("sandbox: not accessible: {refusal}");
+    }
+    let missing = match enforced.map_err(io::Error::other)? {
         Enforced::Fully => return Ok(()),
         Enforced::Partly => "knows a part of the rules for files, signals and connections only",
         Enforced::Not => "has no rules for files, signals and connections: the user decides alone",

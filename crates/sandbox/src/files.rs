@@ -3,14 +3,17 @@
 //!
 //! Called in a process with one thread. Invariants: rules are best effort, as the kernel knows them; a
 //! path that does not exist has no rule; device files cannot be created anywhere. A rule holds for the
-//! directory that its path names now: files that are replaced need a rule for their directory.
+//! directory that its path names now: files that are replaced need a rule for their directory. A path whose
+//! links the process's own user may have made has no rule, unless they stay below their directories: PHP cannot
+//! widen what its next process may reach.
 
 use crate::Error;
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort,
-    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
-    path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError,
+    RulesetStatus, Scope,
 };
+use outboard_trusted_path::{self as trusted_path, Refusal, Users};
 use std::path::PathBuf;
 
 /// The newest kernel interface whose rights are used. A newer one must not add rights by itself.
@@ -42,12 +45,13 @@ pub enum Enforced {
     Not,
 }
 
-/// Restricts files and ports of this thread and its future children.
+/// Restricts files and ports of this thread and its future children. Adds to `refused` which paths have no rule
+/// though they exist, and why.
 ///
 /// # Errors
 /// The kernel knows Landlock and refuses the rules.
-pub fn restrict_files(files: &Files) -> Result<Enforced, Error> {
-    apply(files).map_err(Error::Landlock)
+pub fn restrict_files(files: &Files, refused: &mut Vec<Refusal>) -> Result<Enforced, Error> {
+    apply(files, refused).map_err(Error::Landlock)
 }
 
 /// From here on, processes that were not started from this one cannot be traced, signalled, or reached by
@@ -56,7 +60,7 @@ pub fn restrict_files(files: &Files) -> Result<Enforced, Error> {
 /// # Errors
 /// As [`restrict_files`].
 pub fn isolate() -> Result<Enforced, Error> {
-    let enter = || -> Result<RestrictionStatus, landlock::RulesetError> {
+    let enter = || -> Result<RestrictionStatus, RulesetError> {
         // Any right will do on a kernel that knows no scopes: entering a domain prevents tracing.
         let ruleset = Ruleset::default().handle_access(AccessFs::MakeBlock)?;
         ruleset.scope(Scope::Signal | Scope::AbstractUnixSocket)?.create()?.restrict_self()
@@ -70,7 +74,7 @@ pub fn isolate() -> Result<Enforced, Error> {
 /// # Errors
 /// As [`restrict_files`].
 pub fn confine_server(starts_programs: bool) -> Result<Enforced, Error> {
-    let enter = || -> Result<RestrictionStatus, landlock::RulesetError> {
+    let enter = || -> Result<RestrictionStatus, RulesetError> {
         let devices = AccessFs::MakeChar | AccessFs::MakeBlock;
         let programs = if starts_programs { BitFlags::EMPTY } else { AccessFs::Execute.into() };
         let ruleset = Ruleset::default().handle_access(devices | programs)?;
@@ -79,7 +83,7 @@ pub fn confine_server(starts_programs: bool) -> Result<Enforced, Error> {
     enter().map(enforced).map_err(Error::Landlock)
 }
 
-fn apply(files: &Files) -> Result<Enforced, landlock::RulesetError> {
+fn apply(files: &Files, refused: &mut Vec<Refusal>) -> Result<Enforced, RulesetError> {
     let all = AccessFs::from_all(KNOWN);
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let programs = read | AccessFs::Execute;
@@ -96,16 +100,42 @@ fn apply(files: &Files) -> Result<Enforced, landlock::RulesetError> {
     if files.connect_ports.is_some() {
         ruleset = ruleset.handle_access(AccessNet::from_all(KNOWN))?;
     }
-    let mut ruleset = ruleset
-        .create()?
-        .add_rules(path_beneath_rules(&files.read, read))?
-        .add_rules(path_beneath_rules(&files.programs, programs))?
-        .add_rules(path_beneath_rules(&files.write, write))?
-        .add_rules(path_beneath_rules(&files.devices, devices))?;
+    let mut ruleset = ruleset.create()?;
+    for (paths, access) in [
+        (&files.read, read),
+        (&files.programs, programs),
+        (&files.write, write),
+        (&files.devices, devices),
+    ] {
+        ruleset = permit(ruleset, paths, access, refused)?;
+    }
     for &port in files.connect_ports.iter().flatten() {
         ruleset = ruleset.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
     }
     ruleset.restrict_self().map(enforced)
+}
+
+fn permit(
+    mut ruleset: RulesetCreated,
+    paths: &[PathBuf],
+    access: BitFlags<AccessFs>,
+    refused: &mut Vec<Refusal>,
+) -> Result<RulesetCreated, RulesetError> {
+    let users = Users::of_this_process();
+    for path in paths {
+        match trusted_path::open(path, &users) {
+            Ok(opened) if opened.is_directory => {
+                ruleset = ruleset.add_rule(PathBeneath::new(opened.fd, access))?;
+            }
+            Ok(opened) => {
+                let access = access & AccessFs::from_file(KNOWN);
+                ruleset = ruleset.add_rule(PathBeneath::new(opened.fd, access))?;
+            }
+            Err(Refusal::System(_)) => {}
+            Err(refusal) => refused.push(refusal),
+        }
+    }
+    Ok(ruleset)
 }
 
 fn enforced(status: RestrictionStatus) -> Enforced {

@@ -59,7 +59,7 @@ pub(crate) fn read(
         return Err(Refusal::Forbidden(ForbiddenReason::PhpSource));
     }
     for _ in 0..READS_MAX {
-        let stamp = stamp_of(&file)?;
+        let stamp = stamp_of(&file, resolver)?;
         if stamp.size > small_file_bytes {
             return Ok((large(file), stamp));
         }
@@ -68,12 +68,12 @@ pub(crate) fn read(
             true => fill(&file, &mut bytes)?,
             false => fill_from_memory(&file, &mut bytes)?,
         };
-        if is_whole && stamp_of(&file)? == stamp {
+        if is_whole && stamp_of(&file, resolver)? == stamp {
             return Ok((Bytes::Memory(bytes), stamp));
         }
     }
     // The file is being written. It is sent as it is at the time of sending.
-    let stamp = stamp_of(&file)?;
+    let stamp = stamp_of(&file, resolver)?;
     Ok((large(file), stamp))
 }
 
@@ -123,7 +123,10 @@ fn is_php_by_its_own_name(file: &File, names: &SourceNames) -> bool {
     name.is_some_and(|name| names.is_php(name.as_bytes()))
 }
 
-fn stamp_of(file: &File) -> Result<Stamp, Refusal> {
+fn stamp_of(file: &File, resolver: &Resolver) -> Result<Stamp, Refusal> {
     let stat = rustix::fs::fstat(file)?;
+    if resolver.users.is_foreign(&stat) {
+        return Err(Refusal::Forbidden(ForbiddenReason::OtherApp));
+    }
     Stamp::of_file(&stat).ok_or(Refusal::Forbidden(ForbiddenReason::NotRegular))
 }

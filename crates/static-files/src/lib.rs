@@ -57,7 +57,7 @@ pub use content::Content;
 pub use entry::{Entry, Representation};
 pub use head::Headers;
 pub use htaccess::{FILE_MAX_BYTES as HTACCESS_MAX_BYTES, Htaccess, without_look_around};
-pub use lookup::{Lookup, LookupError};
+pub use lookup::{Lookup, LookupError, Target};
 pub use options::{RootOptions, Symlinks};
 pub use plan::{Part, Parts, Plan, plan, plan_as};
 pub use resolve::ForbiddenReason;

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -12,7 +13,7 @@ use rustix::io::Errno;
 use crate::entry::Entry;
 use crate::htaccess::Restriction;
 use crate::opened::Opened;
-use crate::resolve::{ForbiddenReason, HANDLE, NotInMemory, Refusal, Resolver};
+use crate::resolve::{ForbiddenReason, NotInMemory, Refusal, Resolver};
 use crate::rules::EntryRules;
 use crate::source::NameKind;
 
@@ -58,8 +59,53 @@ pub enum Lookup<F = Rc<Entry>> {
     NotFound,
     /// A file that must not be served.
     Forbidden(ForbiddenReason),
+    /// A symbolic link below the root has led to another path of it, where other rules may hold.
+    Linked {
+        /// The path without links, which ends with a slash if it is a directory.
+        real: Arc<[u8]>,
+        /// What is there.
+        to: Target<F>,
+    },
     /// The lookup failed.
     Error(LookupError),
+}
+
+/// What is served or run at the end of a link.
+#[derive(Debug, Clone)]
+pub enum Target<F = Rc<Entry>> {
+    /// As [`Lookup::File`].
+    File(F),
+    /// As [`Lookup::Private`].
+    Private(F),
+    /// As [`Lookup::Restricted`].
+    Restricted(F),
+    /// As [`Lookup::Directory`].
+    Directory,
+    /// As [`Lookup::Script`].
+    Script,
+}
+
+impl<F> From<Target<F>> for Lookup<F> {
+    fn from(target: Target<F>) -> Self {
+        match target {
+            Target::File(file) => Self::File(file),
+            Target::Private(file) => Self::Private(file),
+            Target::Restricted(file) => Self::Restricted(file),
+            Target::Directory => Self::Directory,
+            Target::Script => Self::Script,
+        }
+    }
+}
+
+impl<F> Lookup<F> {
+    /// What a path leads to, and the path without links if it has one. Where no rule depends on a path, the
+    /// latter can be ignored.
+    pub fn followed(self) -> (Self, Option<Arc<[u8]>>) {
+        match self {
+            Self::Linked { real, to } => (to.into(), Some(real)),
+            found => (found, None),
+        }
+    }
 }
 
 impl<F> Lookup<F> {
@@ -73,6 +119,21 @@ impl<F> Lookup<F> {
             Self::Script => Lookup::Script,
             Self::NotFound => Lookup::NotFound,
             Self::Forbidden(reason) => Lookup::Forbidden(reason),
+            Self::Linked { real, to: Target::File(file) } => {
+                Lookup::Linked { real, to: Target::File(form(file)) }
+            }
+            Self::Linked { real, to: Target::Private(file) } => {
+                Lookup::Linked { real, to: Target::Private(form(file)) }
+            }
+            Self::Linked { real, to: Target::Restricted(file) } => {
+                Lookup::Linked { real, to: Target::Restricted(form(file)) }
+            }
+            Self::Linked { real, to: Target::Directory } => {
+                Lookup::Linked { real, to: Target::Directory }
+            }
+            Self::Linked { real, to: Target::Script } => {
+                Lookup::Linked { real, to: Target::Script }
+            }
             Self::Error(error) => Lookup::Error(error),
         }
     }
@@ -103,29 +164,39 @@ fn try_find(
     relative: &[u8],
     rules: &EntryRules,
 ) -> Result<Lookup<Opened>, Refusal> {
-    let handle = resolver.open(relative, HANDLE)?;
-    match FileType::from_raw_mode(rustix::fs::fstat(handle)?.st_mode) {
-        FileType::Directory => Ok(Lookup::Directory),
+    let (handle, real) = resolver.open_handle(relative)?;
+    let found = match FileType::from_raw_mode(rustix::fs::fstat(handle)?.st_mode) {
+        FileType::Directory => Target::Directory,
         FileType::RegularFile => {
             let open = || Opened::read(resolver, relative, rules);
-            let kind = rules.names.classify(last_component(relative));
-            match (kind, rules.restriction(resolver, relative)?) {
-                (_, Restriction::None) => {}
-                (NameKind::Script | NameKind::Source, _) => {
+            let kind = |path| rules.names.classify(last_component(path));
+            let is_private = real.as_deref().is_some_and(|real| kind(real) == NameKind::Private);
+            // Those of the link, and those of the file that it leads to.
+            let mut restriction = rules.restriction(resolver, relative)?;
+            if let Some(real) = &real {
+                restriction = restriction.max(rules.restriction(resolver, self::relative(real))?);
+            }
+            match kind(relative) {
+                NameKind::Script | NameKind::Source if restriction != Restriction::None => {
                     return Err(Refusal::Forbidden(ForbiddenReason::Htaccess));
                 }
-                (_, Restriction::NoPhp) => {}
-                (_, Restriction::Denied) => return open().map(Lookup::Restricted),
-            }
-            match kind {
-                NameKind::Script => Ok(Lookup::Script),
-                NameKind::Source => Err(Refusal::Forbidden(ForbiddenReason::PhpSource)),
-                NameKind::Private => open().map(Lookup::Private),
-                NameKind::Plain => open().map(Lookup::File),
+                NameKind::Script => Target::Script,
+                NameKind::Source => return Err(Refusal::Forbidden(ForbiddenReason::PhpSource)),
+                _ if restriction == Restriction::Denied => Target::Restricted(open()?),
+                NameKind::Plain if !is_private => Target::File(open()?),
+                NameKind::Private | NameKind::Plain => Target::Private(open()?),
             }
         }
-        _ => Err(Refusal::Forbidden(ForbiddenReason::NotRegular)),
+        _ => return Err(Refusal::Forbidden(ForbiddenReason::NotRegular)),
+    };
+    let Some(mut real) = real else { return Ok(found.into()) };
+    if rules.has_dot_name(&real) {
+        return Err(Refusal::Forbidden(ForbiddenReason::DotFile));
     }
+    if matches!(found, Target::Directory) && !real.ends_with(b"/") {
+        real.push(b'/');
+    }
+    Ok(Lookup::Linked { real: real.into(), to: found })
 }
 
 /// A path for openat2(2) without all of its leading slashes: with [`crate::Symlinks::Always`] a second

@@ -1,6 +1,7 @@
 //! The options of a root, which the configuration fills and [`crate::Root::open`] reads. Every default
 //! is the cautious choice.
 
+use outboard_trusted_path::Users;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,6 +38,12 @@ pub struct RootOptions {
     pub symlink_targets: Vec<PathBuf>,
     /// Whether the restrictions of `.htaccess` files are honored.
     pub htaccess: bool,
+    /// The users that PHP runs as: links that they may have made do not replace the root, and what is private
+    /// to other apps is not served.
+    pub users: Arc<Users>,
+    /// Whether a link in the root's own path is followed once: what belongs to the files changes later, together
+    /// with the root.
+    pub is_pinned: bool,
     /// Whether every name that begins with a dot is served.
     pub dot_files: bool,
     /// Names with a leading dot that are always served. Default: `.well-known` (RFC 8615).
@@ -81,6 +88,8 @@ impl Default for RootOptions {
             symlinks: Symlinks::default(),
             symlink_targets: Vec::new(),
             htaccess: true,
+            users: Arc::default(),
+            is_pinned: false,
             dot_files: false,
             allow_dotfiles: owned(&[".well-known"]),
             php_suffixes: owned(&[".php"]),
@@ -111,9 +120,10 @@ impl RootOptions {
     /// The application has decided to send the file, so dot files, sources and private names are
     /// ordinary files; it may just have written the file, so each cached file is compared with the
     /// file system. Symbolic links still must not leave the directory.
-    pub fn for_sendfile() -> Self {
+    pub fn for_sendfile(users: Arc<Users>) -> Self {
         Self {
             htaccess: false,
+            users,
             dot_files: true,
             php_suffixes: Vec::new(),
             source_suffixes: Vec::new(),

@@ -7,11 +7,12 @@
 mod same_owner;
 
 use std::fmt;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use outboard_trusted_path::{self as trusted_path, Users};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
@@ -48,6 +49,8 @@ pub enum ForbiddenReason {
     Unreadable,
     /// A `.htaccess` file of its directories denies it.
     Htaccess,
+    /// The gateway's user may, as a member of the group of another app's user.
+    OtherApp,
 }
 
 impl ForbiddenReason {
@@ -63,6 +66,7 @@ impl ForbiddenReason {
             Self::PhpSource => "php_source",
             Self::Unreadable => "unreadable",
             Self::Htaccess => "htaccess",
+            Self::OtherApp => "other_app",
         }
     }
 
@@ -84,6 +88,7 @@ impl ForbiddenReason {
                 "a `.htaccess` file denies it: `outboard check` names them; change that file, or set \
                  `static.htaccess = false` with `deny` for what is to be denied"
             }
+            Self::OtherApp => "let all users read the file, or the group of the app's own user",
             Self::Traversal | Self::SymlinkLoop | Self::NotRegular => return None,
         })
     }
@@ -101,6 +106,7 @@ impl fmt::Display for ForbiddenReason {
             Self::PhpSource => "the path names a PHP source",
             Self::Unreadable => "permission denied",
             Self::Htaccess => "a `.htaccess` file denies it",
+            Self::OtherApp => "the file is private to the group of another app's user",
         })
     }
 }
@@ -125,6 +131,16 @@ impl From<NotInMemory> for Refusal {
     }
 }
 
+impl From<trusted_path::Refusal> for Refusal {
+    fn from(refusal: trusted_path::Refusal) -> Self {
+        match refusal {
+            trusted_path::Refusal::Link { .. } => Self::Forbidden(ForbiddenReason::SymlinkEscape),
+            trusted_path::Refusal::Foreign(_) => Self::Forbidden(ForbiddenReason::OtherApp),
+            trusted_path::Refusal::System(errno) => errno.into(),
+        }
+    }
+}
+
 impl From<Errno> for Refusal {
     fn from(errno: Errno) -> Self {
         match errno {
@@ -142,15 +158,15 @@ impl From<Errno> for Refusal {
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) fd: OwnedFd,
-    pub(crate) path: PathBuf,
+    pub(crate) path: Arc<Path>,
 }
 
 impl Tree {
-    /// Opens a directory that the operator named; follows links.
-    pub(crate) fn open(path: &Path) -> Result<Self, Errno> {
-        let path = std::fs::canonicalize(path).map_err(|error| errno_of(&error))?;
-        let fd = rustix::fs::open(&path, HANDLE | OFlags::DIRECTORY, Mode::empty())?;
-        Ok(Self { fd, path })
+    /// Opens a directory that the operator named; follows links that no PHP user can have made.
+    pub(crate) fn open(path: &Path, users: &Users) -> Result<Self, trusted_path::Refusal> {
+        let trusted_path::Opened { fd, path, .. } = trusted_path::open(path, users)?;
+        let fd = rustix::fs::openat(fd, ".", HANDLE | OFlags::DIRECTORY, Mode::empty())?;
+        Ok(Self { fd, path: path.into() })
     }
 
     fn open_beneath(
@@ -178,7 +194,10 @@ pub(crate) struct Resolver {
     pub(crate) root: Arc<Tree>,
     pub(crate) symlinks: Symlinks,
     pub(crate) targets: Arc<[Tree]>,
+    pub(crate) users: Arc<Users>,
     pub(crate) may_wait: bool,
+    /// Whether a link that leads to another directory now is not followed there.
+    pub(crate) is_pinned: bool,
 }
 
 impl Resolver {
@@ -198,12 +217,58 @@ impl Resolver {
             }
             Symlinks::SameOwner => same_owner::open(&self.root, relative, flags, self.cached()),
             Symlinks::Always => {
-                self.root.open_beneath(relative, flags, resolve).map_err(Refusal::from)
+                let beneath = resolve | ResolveFlags::BENEATH;
+                match self.root.open_beneath(relative, flags, beneath) {
+                    Err(Errno::XDEV) if self.may_wait => self.open_anywhere(relative, flags),
+                    Err(Errno::XDEV) => Err(Refusal::NotInMemory),
+                    result => result.map_err(Refusal::from),
+                }
             }
         };
         opened.map_err(|refusal| match refusal {
             Refusal::Failed(Errno::AGAIN) if !self.may_wait => Refusal::NotInMemory,
             refusal => refusal,
+        })
+    }
+
+    /// Opens a path relative to the root for its identity, and reports its path below the root, with a slash
+    /// first, if a link has led to another one there.
+    pub(crate) fn open_handle(
+        &self,
+        relative: &[u8],
+    ) -> Result<(OwnedFd, Option<Vec<u8>>), Refusal> {
+        let without_links = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let direct = self.root.open_beneath(relative, HANDLE, without_links | self.cached());
+        match direct {
+            Err(Errno::AGAIN) if !self.may_wait => Err(Refusal::NotInMemory),
+            Err(Errno::LOOP) => {
+                let handle = self.open(relative, HANDLE)?;
+                let real = self.path_below(&handle)?;
+                Ok((handle, real))
+            }
+            direct => Ok((direct?, None)),
+        }
+    }
+
+    /// The path of a descriptor below the root; `None` if it is elsewhere.
+    fn path_below(&self, handle: &OwnedFd) -> Result<Option<Vec<u8>>, Refusal> {
+        let path = |fd: &OwnedFd| {
+            let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
+            // Without /proc no rule for the real path can be applied.
+            std::fs::read_link(link).map_err(|_| Refusal::Forbidden(ForbiddenReason::SymlinkEscape))
+        };
+        let (root, real) = (path(&self.root.fd)?, path(handle)?);
+        let real = real.as_os_str().as_bytes();
+        let deleted = b" (deleted)";
+        if real.ends_with(deleted) || root.as_os_str().as_bytes().ends_with(deleted) {
+            return Err(Refusal::NotFound);
+        }
+        let root = root.as_os_str().as_bytes();
+        let root = root.strip_suffix(b"/").unwrap_or(root);
+        Ok(match real.strip_prefix(root) {
+            Some(b"") => Some(b"/".to_vec()),
+            Some(below) if below.starts_with(b"/") => Some(below.to_vec()),
+            _ => None,
         })
     }
 
@@ -220,7 +285,11 @@ impl Resolver {
             return Ok(None);
         }
         // While there is no directory, the old one remains in use.
-        if self.may_wait { Ok(Tree::open(path).ok()) } else { Err(NotInMemory) }
+        if !self.may_wait {
+            return Err(NotInMemory);
+        }
+        let moved = Tree::open(path, &self.users).ok();
+        Ok(moved.filter(|tree| !self.is_pinned || tree.path == self.root.path))
     }
 
     fn stat(&self, from: impl AsFd, path: &[u8]) -> Result<Option<Stat>, NotInMemory> {
@@ -236,6 +305,17 @@ impl Resolver {
 
     fn cached(&self) -> ResolveFlags {
         if self.may_wait { ResolveFlags::empty() } else { ResolveFlags::CACHED }
+    }
+
+    /// Opens a path whose link left the root, through directories that are not private to another app.
+    fn open_anywhere(&self, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Refusal> {
+        let written = self.root.path.join(std::ffi::OsStr::from_bytes(relative));
+        let handle = trusted_path::open_any(&written, &self.users)?.fd;
+        if flags.contains(OFlags::PATH) {
+            return Ok(handle);
+        }
+        let again = format!("/proc/self/fd/{}", handle.as_raw_fd());
+        Ok(rustix::fs::open(again, flags, Mode::empty())?)
     }
 
     /// Opens a path whose link left the root. Its real path may lie in an allowed tree, or in the root

@@ -99,8 +99,10 @@ impl Root {
         resolve::probe().map_err(|errno| RootError::NoOpenat2 { error: errno.into() })?;
         check_header_values(&options)?;
         let open = |path: &Path| {
-            Tree::open(path)
-                .map_err(|errno| RootError::Directory { path: path.into(), error: errno.into() })
+            Tree::open(path, &options.users).map_err(|refusal| RootError::Directory {
+                path: path.into(),
+                error: refusal.into(),
+            })
         };
         let absolute = std::path::absolute(path)
             .map_err(|error| RootError::Directory { path: path.into(), error })?;
@@ -109,6 +111,8 @@ impl Root {
             root: Arc::new(open(&absolute)?),
             symlinks: options.symlinks,
             targets: targets.collect::<Result<_, _>>()?,
+            users: options.users.clone(),
+            is_pinned: options.is_pinned,
             may_wait: !resolve::knows_what_is_in_memory(),
         };
         Ok(Self {
@@ -132,6 +136,11 @@ impl Root {
     /// The given path, absolute.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The path of the directory that is in use, without links.
+    pub fn real_path(&self) -> Arc<Path> {
+        self.resolver.borrow().root.path.clone()
     }
 
     /// Looks up a path, which is decoded, normalised and begins with a slash. `now_ms` is any monotonic
@@ -282,7 +291,8 @@ impl Root {
             | Lookup::Private(_)
             | Lookup::Restricted(_)
             | Lookup::Directory
-            | Lookup::Script => self.rules.options.cache_valid_ms,
+            | Lookup::Script
+            | Lookup::Linked { .. } => self.rules.options.cache_valid_ms,
             Lookup::NotFound | Lookup::Forbidden(_) => self.rules.options.negative_valid_ms,
             Lookup::Error(_) => return found,
         };
@@ -299,18 +309,13 @@ impl Root {
         for component in relative(path).split(|&byte| byte == b'/') {
             match component {
                 b"." | b".." => return Some(Lookup::Forbidden(ForbiddenReason::Traversal)),
-                [b'.', ..] if !self.serves_dot_name(component) => {
+                [b'.', ..] if !self.rules.serves_dot_name(component) => {
                     return Some(Lookup::Forbidden(ForbiddenReason::DotFile));
                 }
                 _ => {}
             }
         }
         None
-    }
-
-    fn serves_dot_name(&self, name: &[u8]) -> bool {
-        self.rules.options.dot_files
-            || self.rules.options.allow_dotfiles.iter().any(|served| served.as_bytes() == name)
     }
 }
 

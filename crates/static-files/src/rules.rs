@@ -24,4 +24,15 @@ impl EntryRules {
     ) -> Result<Restriction, NotInMemory> {
         if self.options.htaccess { restriction(resolver, path) } else { Ok(Restriction::None) }
     }
+
+    /// Whether a component begins with a dot and is not served for that.
+    pub(crate) fn has_dot_name(&self, path: &[u8]) -> bool {
+        let names = path.split(|&byte| byte == b'/');
+        names.into_iter().any(|name| name.starts_with(b".") && !self.serves_dot_name(name))
+    }
+
+    pub(crate) fn serves_dot_name(&self, name: &[u8]) -> bool {
+        let mut allowed = self.options.allow_dotfiles.iter();
+        self.options.dot_files || allowed.any(|served| served.as_bytes() == name)
+    }
 }

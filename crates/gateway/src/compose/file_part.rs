@@ -30,7 +30,7 @@ impl FilePart {
     pub(super) fn start(app: &Rc<App>, path: &str) -> Self {
         let read = Rc::new(RefCell::new(None));
         if let Ok(found) = app.files.lookup_in_memory(path.as_bytes(), now_ms())
-            && let Some(in_memory) = in_memory(app, path, &found)
+            && let Some(in_memory) = in_memory(app, path, &found.followed().0)
         {
             read.replace(Some(in_memory));
             return Self(read);

@@ -7,6 +7,7 @@ use super::has_permissions;
 use crate::certificates;
 use outboard_config::{Config, EntityEngine, LogTarget};
 use outboard_spawner::users::User;
+use outboard_trusted_path as trusted_path;
 use rustix::fd::AsFd;
 use rustix::fs::{Access, AtFlags, CWD, access, chownat, fchown};
 use rustix::process::{Gid, Uid};
@@ -43,6 +44,12 @@ pub(super) fn change_owner(config: &Config, own: &User, apps: &[User]) -> Result
     let certificates = certificates::directory(config);
     let certificates = certificates.iter().map(|(directory, names)| (directory, names.clone()));
     for (directory, names) in of_store.into_iter().chain(caches).chain(certificates) {
+        // Root would follow a link that an app has put in the way.
+        let existing = directory.ancestors().find(|part| part.symlink_metadata().is_ok());
+        if let (Some(existing), Some(app)) = (existing, config.apps.first()) {
+            trusted_path::open(existing, &app.static_files.users)
+                .map_err(|refusal| format!("the directory {}: {refusal}", directory.display()))?;
+        }
         let changed = change_directory_owner(directory, &names, own, apps);
         changed.map_err(|error| format!("the directory {}: {error}", directory.display()))?;
     }

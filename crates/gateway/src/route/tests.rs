@@ -46,8 +46,16 @@ impl Site {
         loop {
             let rules = &Cell::default();
             let (full_path, looked_up) = (&path[..], &looked);
-            let search =
-                Search { app, files, full_path, query: None, now_ms: 0, looked: looked_up, rules };
+            let search = Search {
+                app,
+                files,
+                full_path,
+                query: None,
+                now_ms: 0,
+                looked: looked_up,
+                rules,
+                leads_to_denied: Cell::new(false),
+            };
             match search.find() {
                 Ok(route) => return route,
                 Err(cold) => looked.push((cold.path().to_vec(), files.complete(cold.run(), 0))),
@@ -200,4 +208,36 @@ fn a_refusal_names_the_missing_index() {
         panic!("it is served")
     };
     assert!(hint.starts_with("there is no index.php or index.html in /"), "{hint}");
+}
+
+#[test]
+fn rules_hold_for_what_a_link_below_the_root_leads_to() {
+    let files = ["/up/x.php", "/up/a.txt", "/private/b.txt", "/private/index.html", "/sub/y.php"];
+    let files: Vec<String> = files.map(str::to_owned).to_vec();
+    let keys = "deny = [\"/up/**.php\", \"/private/\"]\nno_php_in = [\"/sub/\"]\n\
+                [[app.site.rewrite]]\nmatch = \"^/short/(.*)$\"\nto = \"/u/$1\"\n";
+    let site = Site::new(&files, keys);
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, site.directory.join("www").join(name)).unwrap();
+    };
+    link("up", "u");
+    link("private", "p");
+    link("sub", "s");
+    link("private/b.txt", "b.txt");
+    link("private/index.html", "index.html");
+    for denied in [
+        "/u/x.php",
+        "/u/x.php/info",
+        "/short/x.php",
+        "/p/",
+        "/p",
+        "/p/b.txt",
+        "/s/y.php",
+        "/b.txt",
+        "/",
+    ] {
+        let route = site.find(denied.as_bytes());
+        assert!(matches!(route, Route::Refuse(Reason::Denied, _)), "{denied}: {route:?}");
+    }
+    assert_eq!(site.reached(b"/u/a.txt").as_deref(), Some("/up/a.txt"));
 }

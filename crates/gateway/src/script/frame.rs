@@ -54,9 +54,11 @@ pub(super) fn request(
         name => name,
     };
     let prefix = app.config.path_prefix.trim_end_matches('/').as_bytes();
+    let document_root = app.document_root();
+    let document_root = document_root.as_os_str().as_encoded_bytes();
     let filename = match &app.worker_script {
         Some(worker_script) => Cow::Borrowed(&worker_script[..]),
-        None => Cow::Owned([&app.document_root[..], &script.path].concat()),
+        None => Cow::Owned([document_root, &script.path].concat()),
     };
     let name = joined(prefix, &script.path);
     let request_id = hex(ctx.request_id);
@@ -81,7 +83,7 @@ pub(super) fn request(
     set(Field::ScriptFilename, &filename);
     set(Field::ScriptName, &name);
     set(Field::PathInfo, &script.path_info);
-    set(Field::DocumentRoot, &app.document_root);
+    set(Field::DocumentRoot, document_root);
     set(Field::DocumentUri, &name);
     set(Field::Protocol, ctx.protocol().as_bytes());
     set(Field::ContentType, head.header(input, b"content-type").unwrap_or_default());

@@ -208,8 +208,10 @@ fn linked(directory: &Path) -> Vec<PathBuf> {
         let about = entry.metadata();
         about.is_ok_and(|about| about.is_symlink() && about.uid() != own)
     });
-    let targets = links.filter_map(|link| link.path().canonicalize().ok());
-    targets.filter(|target| !is_shared(target)).collect()
+    // As the link has it, so that links of the app in its target are noticed.
+    let targets = links.filter_map(|link| Some(directory.join(link.path().read_link().ok()?)));
+    let is_own = |target: &PathBuf| target.canonicalize().is_ok_and(|real| !is_shared(&real));
+    targets.filter(is_own).collect()
 }
 
 fn is_shared(directory: &Path) -> bool {

@@ -10,7 +10,7 @@ use super::{FILE_MAX_BYTES, Htaccess};
 use crate::resolve::{NotInMemory, READ, Refusal, Resolver};
 
 /// What a file may not be used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Restriction {
     None,
     /// A script is not run.

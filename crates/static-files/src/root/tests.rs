@@ -10,7 +10,7 @@ use rustix::fs::Mode;
 
 use super::*;
 use crate::scratch::Scratch;
-use crate::{Symlinks, plan};
+use crate::{Symlinks, Target, plan};
 use outboard_http_semantics::Conditions;
 
 fn open(scratch: &Scratch) -> Root {
@@ -34,13 +34,14 @@ fn describe(found: Lookup) -> String {
         Lookup::Script => "script".to_owned(),
         Lookup::NotFound => "nothing".to_owned(),
         Lookup::Forbidden(reason) => reason.code().to_owned(),
+        Lookup::Linked { to, .. } => describe(to.into()),
         Lookup::Error(error) => error.to_string(),
     }
 }
 
 fn file(root: &Root, path: &str, now_ms: u64) -> Rc<Entry> {
     match root.lookup(path.as_bytes(), now_ms) {
-        Lookup::File(entry) => entry,
+        Lookup::File(entry) | Lookup::Linked { to: Target::File(entry), .. } => entry,
         other => panic!("{path} is {other:?}"),
     }
 }
@@ -277,7 +278,7 @@ fn a_folder_for_sendfile_serves_what_the_application_names() {
     let outside = Scratch::new();
     scratch.file(".hidden/report.php", "text");
     scratch.link(outside.file("secret", "x"), "link");
-    let root = Root::open(scratch.path(), RootOptions::for_sendfile()).unwrap();
+    let root = Root::open(scratch.path(), RootOptions::for_sendfile(Arc::default())).unwrap();
     assert_eq!(look(&root, "/.hidden/report.php", 0), "file text");
     assert_eq!(look(&root, "/link", 0), "symlink_escape");
     // The application writes the file again and names it in the same millisecond.

@@ -192,3 +192,100 @@ fn every_refusal_that_an_option_lifts_says_which() {
         assert!(reason.hint().unwrap().contains(option), "{reason}");
     }
 }
+
+#[test]
+fn a_link_reports_its_path_below_the_root() {
+    let scratch = Scratch::new();
+    let outside = Scratch::new();
+    outside.file("a", "x");
+    scratch.file("up/a.txt", "a");
+    scratch.file("up/x.php", "");
+    scratch.file("up/dump.sql", "x");
+    scratch.file(".git/config", "x");
+    for (target, name) in [
+        ("up", "u"),
+        ("up/dump.sql", "d.txt"),
+        (".git", "g"),
+        ("u/a.txt", "twice"),
+        ("..", "u/root"),
+    ] {
+        scratch.link(target, name);
+    }
+    scratch.link(scratch.at("up"), "absolute");
+    scratch.link(outside.at("a"), "out");
+    let options =
+        RootOptions { symlink_targets: vec![outside.path().to_owned()], ..RootOptions::default() };
+    let root = Root::open(scratch.path(), options).unwrap();
+    let real = |path: &str| {
+        let (found, real) = root.lookup(path.as_bytes(), 0).followed();
+        let real = real.map(|real| String::from_utf8_lossy(&real).into_owned());
+        (describe(found), real.unwrap_or_default())
+    };
+    for (path, found, at) in [
+        ("/up/a.txt", "file a", ""),
+        ("/u/a.txt", "file a", "/up/a.txt"),
+        ("/twice", "file a", "/up/a.txt"),
+        ("/absolute/a.txt", "file a", "/up/a.txt"),
+        ("/u/x.php", "script", "/up/x.php"),
+        ("/u", "folder", "/up/"),
+        ("/u/", "folder", "/up/"),
+        ("/u/root/up/a.txt", "file a", "/up/a.txt"),
+        ("/d.txt", "private", "/up/dump.sql"),
+        ("/g/config", "dot_file", ""),
+        ("/out", "file x", ""),
+    ] {
+        assert_eq!(real(path), (found.to_owned(), at.to_owned()), "{path}");
+        assert_eq!(real(path), (found.to_owned(), at.to_owned()), "{path}, from the cache");
+    }
+}
+
+#[test]
+fn what_only_the_group_of_another_app_may_read_is_not_served() {
+    use std::os::unix::fs::PermissionsExt;
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let own = |path: std::path::PathBuf, mode: u32| {
+        std::os::unix::fs::chown(&path, Some(4711), Some(4712)).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    own(scratch.file("private.txt", "x"), 0o640);
+    own(scratch.file("public.txt", "x"), 0o644);
+    let other = Scratch::new();
+    other.file("a.txt", "x");
+    scratch.link(other.at("a.txt"), "elsewhere.txt");
+    own(other.path().to_owned(), 0o750);
+    for (foreign, found) in [(4712, "other_app"), (4713, "file x")] {
+        let users = std::sync::Arc::new(outboard_trusted_path::Users::new([4711], vec![foreign]));
+        let options = RootOptions { users, symlinks: Symlinks::Always, ..RootOptions::default() };
+        let root = Root::open(scratch.path(), options).unwrap();
+        assert_eq!(look(&root, "/private.txt", 0), found);
+        assert_eq!(look(&root, "/elsewhere.txt", 0), found);
+        assert_eq!(look(&root, "/public.txt", 0), "file x");
+    }
+}
+
+#[test]
+fn a_pinned_root_stays_where_its_link_led_and_another_follows() {
+    for (is_pinned, found) in [(false, "file 2"), (true, "file 1")] {
+        let scratch = Scratch::new();
+        scratch.file("1/a.txt", "1");
+        scratch.file("2/a.txt", "2");
+        let link = scratch.link("1", "current");
+        let options = RootOptions { is_pinned, ..RootOptions::default() };
+        let root = Root::open(&link, options).unwrap();
+        assert_eq!(look(&root, "/a.txt", 0), "file 1");
+        std::fs::remove_file(&link).unwrap();
+        scratch.link("2", "current");
+        assert_eq!(look(&root, "/a.txt", 10_000), found);
+        let directory = scratch.at(if is_pinned { "1" } else { "2" });
+        assert_eq!(*root.real_path(), directory);
+        // A directory in the place of the old one is the same release.
+        let options = RootOptions { is_pinned, ..RootOptions::default() };
+        let root = Root::open(&directory, options).unwrap();
+        std::fs::rename(&directory, scratch.at("old")).unwrap();
+        scratch.file(&directory.join("a.txt").display().to_string(), "new");
+        assert_eq!(look(&root, "/a.txt", 20_000), "file new");
+    }
+}
