@@ -355,6 +355,43 @@ fn a_root_that_its_user_replaces_by_a_link_leads_nowhere() {
 }
 
 #[test]
+fn a_denied_file_is_logged_once_with_what_permits_it() {
+    if !is_root() {
+        return;
+    }
+    let data = OtherApp::of(A);
+    chown(data.0.join("index.php"), Some(uid_of(A)), None).expect("the test is root's");
+    let (file, made) = (data.0.join("index.php"), data.0.join("made"));
+    for tables in [
+        "",
+        "[app.site.worker]\nscript = \"www/deny_worker.php\"\nisolation = \"rewind\"\n",
+        "[app.site.worker]\nscript = \"www/deny_worker.php\"\nisolation = \"fork\"\n",
+    ] {
+        let docroot =
+            Docroot::copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/sandbox/www"));
+        let mode = if tables.is_empty() { "classic" } else { "worker" };
+        let text = Configured::text(&format!("[app.site.pool]\nmin = 2\nmax = 2\n{tables}"));
+        let text = text.replace("root = \"www\"", &format!("root = \"www\"\nmode = \"{mode}\""));
+        let site = Configured::start(docroot, &format!("user = \"{A}\"\n{text}"));
+        for _ in 0..6 {
+            let target = format!("/denied_files.php?dir={}", data.0.display());
+            site.client().get(&target).expect(200).saying("denied");
+        }
+        let key = format!("['{}']", data.0.display());
+        for (words, path) in [("may not read", &file), ("may not write", &file), ("write", &made)] {
+            let path = format!(" {}: add", path.display());
+            let line = site.logs(&["sandbox: PHP", words, &path, &key]);
+            let log = site.child().output();
+            let same = log
+                .lines()
+                .filter(|other| other.contains(&line[line.find("sandbox: ").unwrap()..]));
+            assert_eq!(same.count(), 1, "{tables}\n{log}");
+        }
+        assert!(!site.child().output().contains("shadow: add"), "{}", site.child().output());
+    }
+}
+
+#[test]
 fn a_denied_call_is_logged_with_its_rule_and_program() {
     let site = Configured::serving("sandbox/www", "[pool]\nmin = 1\nmax = 1\n");
     assert_eq!(site.client().get("/denied.php").expect(200).text(), "Operation not permitted");

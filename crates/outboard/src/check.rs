@@ -1,9 +1,11 @@
 //! `outboard check` and `outboard schema`.
 
 use crate::cli::CheckArguments;
+use crate::data_directories;
 use crate::terminal::{Terminal, say};
 use outboard_config::{App, Config, Diagnostics, HtaccessFiles};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
@@ -14,8 +16,11 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
     match outboard_gateway::server::check(&config) {
         Ok(()) => {
             if arguments.json {
-                let warnings: Vec<Value> =
-                    config.apps.iter().filter_map(htaccess_warning).collect();
+                let apps = || config.apps.iter();
+                let warnings: Vec<Value> = apps()
+                    .filter_map(htaccess_warning)
+                    .chain(apps().flat_map(data_warnings))
+                    .collect();
                 let valid =
                     json!({"file": arguments.file(), "valid": true, "diagnostics": warnings});
                 say!("{valid:#}");
@@ -30,6 +35,7 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
                     listeners.join(", ")
                 );
                 config.apps.iter().for_each(report_htaccess);
+                config.apps.iter().for_each(report_data);
             }
             ExitCode::SUCCESS
         }
@@ -74,6 +80,28 @@ fn report_htaccess(app: &App) {
     if !found.not_applied.is_empty() {
         say!("  without effect here, write [[app.{}.access]] where it matters:", app.name);
         found.not_applied.iter().for_each(|line| say!("    {line}"));
+    }
+}
+
+/// Data that PHP cannot write to in its sandbox, as diagnostics of the files that name it.
+fn data_warnings(app: &App) -> Vec<Value> {
+    let warning = |(path, file): (PathBuf, PathBuf)| {
+        json!({
+            "severity": "warning", "kind": "sandbox", "file": file, "line": null, "column": null,
+            "length": null, "text": null, "key": format!("app.{}.sandbox", app.name),
+            "message": format!("PHP may not write to {} in its sandbox", path.display()),
+            "hint": format!("add write_paths = [{path:?}]"),
+        })
+    };
+    data_directories::denied(app).into_iter().map(warning).collect()
+}
+
+/// Reports such data.
+fn report_data(app: &App) {
+    for (path, file) in data_directories::denied(app) {
+        let (name, place) = (&app.name, file.display());
+        say!("[app.{name}]: PHP may not write to {} in its sandbox ({place})", path.display());
+        say!("  to permit it: add write_paths = [{path:?}] to [app.{name}.sandbox]");
     }
 }
 

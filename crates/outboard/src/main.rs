@@ -18,6 +18,7 @@ mod check;
 mod cli;
 mod config;
 mod dashboard;
+mod data_directories;
 mod doctor;
 mod import;
 mod init;

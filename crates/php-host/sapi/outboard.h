@@ -199,6 +199,22 @@ int64_t outboard_rs_purge(void *exchange, void *events, const char *kinds,
 	const outboard_str *texts, size_t count, bool soft);
 /* How many snapshots were retired; negative if the gateway cannot be reached. */
 int64_t outboard_rs_retire_snapshot(void *exchange, void *events, const char *key, size_t len);
+/* Paths of calls that failed with EACCES (denied_files.c). */
+typedef enum {
+	OUTBOARD_DENIED_READ = 1,
+	OUTBOARD_DENIED_WRITE = 2,
+	OUTBOARD_DENIED_CHANGE = 3,
+} outboard_denied_use;
+void outboard_denied(outboard_denied_use use, const char *path);
+void outboard_rs_denied(outboard_denied_use use, const char *path, size_t len);
+/* The result of a call, after a look at its error. */
+#define OUTBOARD_UNLESS_DENIED(call, use, path) __extension__ ({ \
+	const int result_ = (call); \
+	if (UNEXPECTED(result_ < 0 && errno == EACCES)) { \
+		outboard_denied(use, path); \
+	} \
+	result_; \
+})
 /* What the start of a script reads (boot_files.c). */
 typedef enum {
 	OUTBOARD_BOOT_READS = 1,

@@ -5,6 +5,7 @@
 //! and other processes, then files. Invariant: no script of the app runs before both, except
 //! `opcache.preload`, which runs while PHP starts.
 
+pub(crate) mod denials;
 pub(crate) mod monitor;
 mod paths;
 
@@ -41,7 +42,7 @@ pub(crate) fn enter_worker() -> io::Result<()> {
 }
 
 /// After PHP has started: files and ports.
-pub(crate) fn restrict_files(sandbox: &Sandbox) -> io::Result<()> {
+pub(crate) fn restrict_files(sandbox: &Sandbox, app: &str) -> io::Result<()> {
     let files = paths::files(sandbox);
     let mut refused = Vec::new();
     let enforced = outboard_sandbox::restrict_files(&files, &mut refused);
@@ -49,10 +50,10 @@ pub(crate) fn restrict_files(sandbox: &Sandbox) -> io::Result<()> {
         eprintln!("sandbox: not accessible: {refusal}");
     }
     let missing = match enforced.map_err(io::Error::other)? {
-        Enforced::Fully => return Ok(()),
+        Enforced::Fully => return denials::begin(app),
         Enforced::Partly => "knows a part of the rules for files, signals and connections only",
         Enforced::Not => "has no rules for files, signals and connections: the user decides alone",
     };
     eprintln!("sandbox: the kernel {missing} (Landlock; docs/guide/sandbox.md)");
-    Ok(())
+    denials::begin(app)
 }

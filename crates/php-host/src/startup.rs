@@ -88,7 +88,7 @@ pub(crate) fn start(
         engine::fix_ini(name);
     }
     if let Some(sandbox) = &settings.sandbox {
-        crate::sandbox::restrict_files(sandbox)
+        crate::sandbox::restrict_files(sandbox, &settings.app)
             .map_err(|error| StartError::new("the sandbox", error))?;
     }
     Ok(Event::Started {

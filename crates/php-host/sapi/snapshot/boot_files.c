@@ -45,6 +45,11 @@ static mode_t mode_of(int flags, va_list rest)
 	return flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
 }
 
+static outboard_denied_use use_of(int flags)
+{
+	return (flags & O_ACCMODE) == O_RDONLY && !(flags & O_CREAT) ? OUTBOARD_DENIED_READ : OUTBOARD_DENIED_WRITE;
+}
+
 int open(const char *path, int flags, ...)
 {
 	REAL(open);
@@ -53,7 +58,7 @@ int open(const char *path, int flags, ...)
 	const mode_t mode = mode_of(flags, rest);
 	va_end(rest);
 	record_open(path, flags);
-	return real(path, flags, mode);
+	return OUTBOARD_UNLESS_DENIED(real(path, flags, mode), use_of(flags), path);
 }
 
 int open64(const char *path, int flags, ...)
@@ -64,7 +69,7 @@ int open64(const char *path, int flags, ...)
 	const mode_t mode = mode_of(flags, rest);
 	va_end(rest);
 	record_open(path, flags);
-	return real(path, flags, mode);
+	return OUTBOARD_UNLESS_DENIED(real(path, flags, mode), use_of(flags), path);
 }
 
 FILE *fopen(const char *path, const char *mode)
@@ -73,7 +78,11 @@ FILE *fopen(const char *path, const char *mode)
 	if (is_recording) {
 		record(mode && mode[0] == 'r' && !strchr(mode, '+') ? OUTBOARD_BOOT_READS : OUTBOARD_BOOT_WRITES, path);
 	}
-	return real(path, mode);
+	FILE *opened = real(path, mode);
+	if (UNEXPECTED(!opened && errno == EACCES)) {
+		outboard_denied(mode && mode[0] == 'r' ? OUTBOARD_DENIED_READ : OUTBOARD_DENIED_WRITE, path);
+	}
+	return opened;
 }
 
 DIR *opendir(const char *path)
@@ -82,7 +91,11 @@ DIR *opendir(const char *path)
 	if (is_recording) {
 		record(OUTBOARD_BOOT_LISTS, path);
 	}
-	return real(path);
+	DIR *opened = real(path);
+	if (UNEXPECTED(!opened && errno == EACCES)) {
+		outboard_denied(OUTBOARD_DENIED_READ, path);
+	}
+	return opened;
 }
 
 /* A name that does not exist. Of those that do, only what is read matters. */

@@ -6,6 +6,7 @@
 mod body;
 mod boot_files;
 mod connections;
+mod denied_files;
 mod fetch;
 mod head;
 mod log;
