@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Starts a script that flushes before it gets stuck.
 fn stick(worker: &mut Worker, folder: &TempDir, code: &str) -> Tag {
     let text = format!(
-        "<?php\nclass Pump {{\n    static function run() {{\n        flush(); {code}\n    }}\n}}\n\
+        "<?php\nclass Pump {{\n    static function run() {{\n        echo 1; flush(); {code}\n    }}\n}}\n\
          function work() {{\n    Pump::run();\n}}\nwork();\n"
     );
     folder.write("stuck.php", &text);
@@ -87,7 +87,7 @@ fn a_stopped_function_without_calls_is_found_at_its_beginning() {
     let mut worker = host.fork();
     // What it has called leaves its own position where that of the function would be.
     let text = "<?php\nfunction calls() {\n    return strlen(str_repeat('x', rand(1, 9)));\n}\n\
-                function loops() {\n    while (true);\n}\ncalls();\nflush();\nloops();\n";
+                function loops() {\n    while (true);\n}\ncalls();\necho 1; flush();\nloops();\n";
     folder.write("stuck.php", text);
     let tag = worker.begin(&get("stuck.php").root(&folder.0));
     while worker.frame().0.kind != FrameKind::Flush {}

@@ -212,7 +212,7 @@ fn a_program_for_swoole_is_not_split() {
 #[test]
 fn a_sibling_reads_where_its_worker_waits() {
     let folder = TempDir::new();
-    folder.write("worker.php", "<?php\nflush();\nsleep(300);");
+    folder.write("worker.php", "<?php\necho 1; flush();\nsleep(300);");
     let first = Host::with(settings_as_nobody());
     let (mut sibling, _output) = first.split(1);
     let mut worker = sibling.fork();
@@ -229,7 +229,7 @@ fn a_sibling_reads_where_its_worker_waits() {
 fn a_sibling_is_not_profiled_as_a_worker() {
     let folder = TempDir::new();
     let boot = "function compute() { while (true); }";
-    let mut first = Host::with(settings_in(&folder, Mode::Fork, boot, "flush(); compute();"));
+    let mut first = Host::with(settings_in(&folder, Mode::Fork, boot, "echo 1; flush(); compute();"));
     let (mut sibling, _output) = first.split(1);
     let (mut busy, _idle) = (sibling.fork(), first.fork());
     busy.begin(&get("worker.php").root(&folder.0));
