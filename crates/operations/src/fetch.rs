@@ -34,6 +34,8 @@ pub struct FetchOperations {
     account: Arc<Account>,
     entities: Option<Rc<Entities>>,
     owner: Rc<Owner>,
+    /// The ports that scripts may reach; `None`: all.
+    ports: Option<Arc<[u16]>>,
     open: RefCell<HashMap<WorkerId, HashMap<Tag, Fetch>>>,
     me: Weak<Self>,
 }
@@ -77,10 +79,13 @@ impl FetchOperations {
         account: Arc<Account>,
         entities: Option<Rc<Entities>>,
         owner: Owner,
+        sandbox: Option<&outboard_config::Sandbox>,
     ) -> Rc<Self> {
         let owner = Rc::new(owner);
+        let strict = sandbox.filter(|sandbox| sandbox.is_strict);
+        let ports = strict.map(|sandbox| sandbox.connect_ports.as_slice().into());
         let open = RefCell::default();
-        Rc::new_cyclic(|me| Self { client, account, entities, owner, open, me: me.clone() })
+        Rc::new_cyclic(|me| Self { client, account, entities, owner, ports, open, me: me.clone() })
     }
 
     fn fetch(&self, requester: Requester, id: Tag, call: &FetchCall<'_>) {
@@ -140,6 +145,7 @@ impl FetchOperations {
         let mut span = None;
         if let Target::Http(request) = &mut target {
             request.account = Some(self.account.clone());
+            request.ports = self.ports.clone();
             let begin = |outer| ClientSpan::of_application(outer, request);
             span = requester.trace().map(begin);
         }

@@ -229,7 +229,8 @@ fn a_sibling_reads_where_its_worker_waits() {
 fn a_sibling_is_not_profiled_as_a_worker() {
     let folder = TempDir::new();
     let boot = "function compute() { while (true); }";
-    let mut first = Host::with(settings_in(&folder, Mode::Fork, boot, "echo 1; flush(); compute();"));
+    let mut first =
+        Host::with(settings_in(&folder, Mode::Fork, boot, "echo 1; flush(); compute();"));
     let (mut sibling, _output) = first.split(1);
     let (mut busy, _idle) = (sibling.fork(), first.fork());
     busy.begin(&get("worker.php").root(&folder.0));

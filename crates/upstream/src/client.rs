@@ -199,6 +199,7 @@ impl Client {
             Deadline { at_ms: now_ms() + request.timeout_ms, timeout_ms: request.timeout_ms };
         let mut followed = 0;
         loop {
+            request.check_port()?;
             let mut response = self.try_hard(&request, deadline).await?;
             let Some(location) = response.location().filter(|_| request.max_redirects > 0) else {
                 return Ok(response);

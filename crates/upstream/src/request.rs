@@ -56,6 +56,8 @@ pub struct Request {
     pub preface: Vec<u8>,
     /// Whether the request has a connection of its own.
     pub is_alone: bool,
+    /// The only ports that it may lead to, by redirects as well; `None`: all.
+    pub ports: Option<Arc<[u16]>>,
 }
 
 /// The framing of a streamed body.
@@ -68,6 +70,21 @@ pub enum BodyLength {
 }
 
 impl Request {
+    /// # Errors
+    /// [`Kind::BadCall`]: the URL has a port that the request may not lead to.
+    pub(crate) fn check_port(&self) -> Result<(), Error> {
+        let port = self.url.port();
+        match &self.ports {
+            Some(ports) if !ports.contains(&port) => {
+                let message = format!(
+                    "the sandbox of the app permits no connection to port {port}: add it to `connect_ports`"
+                );
+                Err(Error::new(Kind::BadCall, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A GET with default bounds.
     pub fn get(url: Url) -> Self {
         Self {
@@ -89,6 +106,7 @@ impl Request {
             account: None,
             endpoint: None,
             preface: Vec::new(),
+            ports: None,
             is_alone: false,
         }
     }

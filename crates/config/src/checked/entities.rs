@@ -58,6 +58,13 @@ pub enum EntityEngine {
     Redis(EntityRedis),
 }
 
+impl EntityEngine {
+    /// Whether other gateways can have the same records.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Redis(_))
+    }
+}
+
 /// A Redis server or cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityRedis {

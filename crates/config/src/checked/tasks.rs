@@ -93,6 +93,11 @@ pub(super) fn check_namespaces(
                 "the namespace `{name}` is in memory and lost when the gateway stops"
             ))
             .hint("set durability = \"always\" or \"interval\""),
+            // Each gateway would recover, and run, the tasks of the others.
+            Some(_) if entities.is_some_and(|one| one.storage.engine.is_shared()) => Fault::new(
+                "the entity store is in Redis, which other gateways can use: each would run all of its tasks",
+            )
+            .hint("let one gateway keep tasks: [kv] with data_dir there, or no kv_namespace"),
             Some(_) => continue,
         };
         context.value(&["app", &app.name, "tasks", "kv_namespace"], Kind::Conflict, fault);

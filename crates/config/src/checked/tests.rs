@@ -474,6 +474,16 @@ fn settings_of_the_other_engine_are_an_error() {
 }
 
 #[test]
+fn tasks_are_kept_in_a_store_of_the_gateway_alone() {
+    let tasks =
+        "[app.site.tasks]\nworkers = 1\nscript = \"www/index.php\"\nkv_namespace = \"default\"\n";
+    let redis =
+        "[kv]\nengine = \"redis\"\nlisten = \"127.0.0.1:1\"\n[kv.redis]\nnodes = [\"h:1\"]\n";
+    let text = format!("{APP}{tasks}{redis}");
+    assert_error(&text, Kind::Conflict, 6, "in Redis, which other gateways can use");
+}
+
+#[test]
 fn an_app_uses_only_the_namespaces_it_names() {
     let store = "[kv]\ndata_dir = \"records\"\nlisten = \"127.0.0.1:1\"\n[kv.namespace.orders]\n";
     let alone = valid(&format!("{APP}{store}"));

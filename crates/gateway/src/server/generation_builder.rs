@@ -126,8 +126,9 @@ impl GenerationBuilder {
             opened.rate_limits = RateLimits::open(app, &shared.access, sharing.as_ref());
             opened.upstreams = shared.upstreams.clone();
             let owner = Owner::of(app, &config);
+            let sandbox = app.sandbox.as_ref();
             let operations =
-                FetchOperations::new(upstream.clone(), account, entities.clone(), owner);
+                FetchOperations::new(upstream.clone(), account, entities.clone(), owner, sandbox);
             let operations = RateOperations::before(operations, opened.rate_limits.clone());
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::operations(operations, tasks);

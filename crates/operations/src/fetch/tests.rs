@@ -38,8 +38,12 @@ impl Fixture {
     }
 
     fn with_memory(bytes: usize) -> Self {
+        Self::with(bytes, "")
+    }
+
+    fn with(bytes: usize, keys: &str) -> Self {
         let directory = Directory::new();
-        let config = directory.config("");
+        let config = directory.config(keys);
         let app = &config.apps[0];
         let settings = PoolSettings::of(app, Path::new("/nonexistent"), None).unwrap();
         let sink = Sink::open(LogTarget::Off, Opener::default()).unwrap();
@@ -50,6 +54,7 @@ impl Fixture {
             Account::new("site", 100, 100),
             Some(directory.entities("")),
             Owner::of(app, &config),
+            app.sandbox.as_ref(),
         );
         let memory = outboard_buffer::Memory::new(bytes).of_app("site").operations;
         pool.set_operations(operations.clone());
@@ -292,6 +297,29 @@ fn a_url_is_http_or_https_and_nothing_else() {
             let Received::Failed(Failure::BadCall, _) = site.receive(ID).await else {
                 panic!("{url}")
             };
+        }
+        site.wait_until_idle().await;
+    });
+}
+
+#[test]
+fn a_strict_sandbox_holds_for_fetches_and_their_redirects() {
+    in_loop(async {
+        let upstream = Upstream::start(|_| ok("", "hello"));
+        let to = url(&upstream);
+        let other = Upstream::start(move |_| {
+            format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n").into()
+        });
+        let keys =
+            format!("[app.site.sandbox]\nlevel = \"strict\"\nconnect_ports = [{}]", other.port);
+        let mut site = Fixture::with(64 << 20, &keys);
+        for target in [url(&upstream), url(&other)] {
+            let Call::Fetch(call) = fetch(&target, 0) else { unreachable!() };
+            site.request(ID, Call::Fetch(FetchCall { max_redirects: 3, ..call }));
+            let Received::Failed(Failure::BadCall, why) = site.receive(ID).await else {
+                panic!("{target}")
+            };
+            assert!(why.contains("connect_ports"), "{why}");
         }
         site.wait_until_idle().await;
     });

@@ -98,7 +98,7 @@ ssize_t read(int fd, void *buffer, size_t len)
 
 ssize_t __read_chk(int fd, void *buffer, size_t len, size_t size)
 {
-	(void) size;
+	outboard_check_room(len, size);
 	return read(fd, buffer, len);
 }
 
@@ -124,7 +124,7 @@ ssize_t recv(int fd, void *buffer, size_t len, int flags)
 
 ssize_t __recv_chk(int fd, void *buffer, size_t len, size_t size, int flags)
 {
-	(void) size;
+	outboard_check_room(len, size);
 	return recv(fd, buffer, len, flags);
 }
 

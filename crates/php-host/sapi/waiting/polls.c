@@ -30,7 +30,7 @@ int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 /* poll with _FORTIFY_SOURCE. */
 int __poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t size)
 {
-	(void) size;
+	outboard_check_room(count, size / sizeof(*fds));
 	return poll(fds, count, timeout_ms);
 }
 

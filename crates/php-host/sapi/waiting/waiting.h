@@ -37,4 +37,12 @@ int outboard_popen_close(FILE *stream, pid_t shell);
 /* waiting/descriptors.c: waits until the descriptor is ready; false: it failed, see errno. */
 bool outboard_await_descriptor(enum call call, int fd, short events);
 
+/* As the C library's __read_chk and the like with _FORTIFY_SOURCE: a buffer that is too short ends the process. */
+static inline void outboard_check_room(size_t needed, size_t size)
+{
+	if (needed > size) {
+		abort();
+	}
+}
+
 #endif
