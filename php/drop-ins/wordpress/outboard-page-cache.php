@@ -158,7 +158,9 @@ final class Changes
             add_action("{$verb}_comment_meta", fn ($ids, $comment) => $this->comment((int) $comment), 10, 2);
             add_action("{$verb}_user_meta", fn ($ids, $user, $field) => $this->user($field), 10, 3);
         }
-        add_action('clean_term_cache', fn ($ids, $taxonomy) => $this->purge("terms-$taxonomy", 'terms-any', 'fields-term'), 10, 2);
+        // Without its taxonomy only the number of posts has been counted, which follows from the posts.
+        add_action('clean_term_cache', fn ($ids, $taxonomy, $whole) => $whole
+            && $this->purge("terms-$taxonomy", 'terms-any', 'fields-term'), 10, 3);
         add_action('clean_taxonomy_cache', fn ($taxonomy) => $this->purge("terms-$taxonomy", 'terms-any'));
         add_action('deleted_term_relationships', $this->sorted(...));
         add_action('clean_comment_cache', $this->comment(...));

@@ -204,7 +204,7 @@ const PROBE: &str = r#"$values = [];
     foreach (rows("SELECT VARIABLE_NAME, VARIABLE_VALUE FROM information_schema.SESSION_VARIABLES
         WHERE VARIABLE_NAME NOT IN ('TIMESTAMP', 'PSEUDO_THREAD_ID', 'RAND_SEED1', 'RAND_SEED2')") as [$name, $value]) { $values[$name] = $value; }
     foreach (['CURRENT_ROLE()', 'CURRENT_USER()', 'DATABASE()', 'FOUND_ROWS()', 'ROW_COUNT()', 'LAST_INSERT_ID()', '@a', '@b', '@c', '@q',
-        'IS_USED_LOCK("ours")', 'LASTVAL(one.sequence)', 'CONNECTION_ID() = @@pseudo_thread_id', 'ABS(@@timestamp - UNIX_TIMESTAMP(SYSDATE())) < 5', '@@in_transaction',
+        'IS_USED_LOCK("ours") = CONNECTION_ID()', 'LASTVAL(one.sequence)', 'CONNECTION_ID() = @@pseudo_thread_id', 'ABS(@@timestamp - UNIX_TIMESTAMP(SYSDATE())) < 5', '@@in_transaction',
         '@@warning_count', '@@error_count', 'RAND() < 0.0000001', "COLLATION('a')",
         '(SELECT COUNT(*) FROM information_schema.user_variables)', '(SELECT COUNT(*) FROM information_schema.PROFILING)'] as $value) { $values[$value] = rows("SELECT $value"); }
     foreach (['SELECT 1 FROM one.temporary', 'SHOW PROFILES', 'SHOW WARNINGS', 'HANDLER h READ FIRST', 'EXECUTE p',

@@ -124,6 +124,7 @@ static void handle_request(const outboard_event *event)
 		outboard_time_limit_begin();
 	}
 	if (outboard_is_opcache_request(event->request)) {
+		state->is_called = true;
 		outboard_opcache_show();
 	} else if (outboard_broken || state->result.outcome != OUTBOARD_FINISHED
 		|| (one_shot && !outboard_resume_before_handler(state))) {
