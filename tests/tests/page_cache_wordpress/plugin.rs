@@ -15,7 +15,7 @@ add_action('wp_footer', function () {
         echo "<!-- $kind ", get_metadata($kind, 1, 'e2e', true), ' -->';
     }
 });
-add_action('init', function () {
+add_action('wp_loaded', function () {
     if (isset($_POST['e2e_field'])) {
         update_metadata($_POST['e2e_field'], 1, 'e2e', $_POST['value']);
         exit('stored');
