@@ -308,7 +308,7 @@ fn a_strict_sandbox_holds_for_fetches_and_their_redirects() {
         let upstream = Upstream::start(|_| ok("", "hello"));
         let to = url(&upstream);
         let other = Upstream::start(move |_| {
-            format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n").into()
+            format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n")
         });
         let keys =
             format!("[app.site.sandbox]\nlevel = \"strict\"\nconnect_ports = [{}]", other.port);
