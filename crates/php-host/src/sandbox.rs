@@ -36,9 +36,15 @@ fn filter(profile: Profile, app: &str, rewinds: bool) -> Result<(), outboard_san
 }
 
 /// In a worker that was just forked: it reaches no process but those that it starts. So nothing of the app
-/// signals the zygote, the monitor or another worker, nor traces them, whatever the call.
-pub(crate) fn enter_worker() -> io::Result<()> {
-    outboard_sandbox::isolate().map(drop).map_err(io::Error::other)
+/// signals the zygote, the monitor or another worker, nor traces them, whatever the call; on a kernel that
+/// knows no scope of signals, the filter of calls guards the zygote.
+pub(crate) fn enter_worker(zygote: i32) -> io::Result<()> {
+    if outboard_sandbox::isolate().map_err(io::Error::other)? == Enforced::Fully {
+        return Ok(());
+    }
+    // A kernel that has no filters either was reported when the zygote entered its sandbox.
+    let _ = Filter::guarding(zygote).and_then(|filter| filter.apply());
+    Ok(())
 }
 
 /// After PHP has started: files and ports.

@@ -260,7 +260,7 @@ impl Zygote {
     /// In the child: leaves nothing of its memory or of other processes to the code of the app.
     fn confine_worker(&mut self, number: u64) -> io::Result<()> {
         if self.settings.sandbox.is_some() && !self.is_swoole() {
-            sandbox::enter_worker()?;
+            sandbox::enter_worker(process::parent().cast_signed())?;
         }
         self.memories.send(number)?;
         process::set_dumpable(self.settings.dumpable)

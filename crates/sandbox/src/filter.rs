@@ -36,6 +36,11 @@ const NEW_NAMESPACES: [libc::c_int; 8] = [
     0x80,
 ];
 
+/// asm-generic/fcntl.h and asm-generic/sockios.h: who gets the signals of a descriptor.
+const F_SETOWN_EX: libc::c_int = 15;
+const FIOSETOWN: i64 = 0x8901;
+const SIOCSPGRP: i64 = 0x8902;
+
 /// seccomp_data: the number of the call.
 const NUMBER_OFFSET: u32 = 0;
 
@@ -65,6 +70,16 @@ impl Filter {
         let others = others.and_then(|others| SeccompRule::new(vec![others]));
         rules.insert(libc::SYS_userfaultfd, vec![others.map_err(Error::Filter)?]);
         compile(rules).map(Self).map_err(Error::Filter)
+    }
+
+    /// No signals to a process and its group, for kernels whose Landlock knows no scope of signals (before 6.12).
+    /// What sends them by a descriptor, or on input, names its receiver behind a pointer or a number of another
+    /// kind: it is denied altogether (pidfd_send_signal(2), `F_SETOWN` of fcntl(2)).
+    ///
+    /// # Errors
+    /// As [`Filter::new`].
+    pub fn guarding(process: i32) -> Result<Self, Error> {
+        compile(signals_to(process).map_err(Error::Filter)?).map(Self).map_err(Error::Filter)
     }
 
     /// The instructions, with another action in place of the one that fails with `EPERM`.
@@ -205,6 +220,30 @@ fn past_ports() -> Result<Rules, BackendError> {
     ]))
 }
 
+/// The calls by which a process signals another.
+fn signals_to(process: i32) -> Result<Rules, BackendError> {
+    let any = |argument, values: &[i64]| {
+        let one = |value: &i64| {
+            let value = u64::from(*value as u32);
+            SeccompRule::new(vec![condition(argument, SeccompCmpOp::Eq, value)?])
+        };
+        values.iter().map(one).collect::<Result<Vec<_>, _>>()
+    };
+    let process = i64::from(process);
+    let owners = [libc::F_SETOWN, F_SETOWN_EX].map(i64::from);
+    Ok(Rules::from([
+        // -1 is every process that the user may signal.
+        (libc::SYS_kill, any(0, &[process, -process, -1])?),
+        (libc::SYS_tkill, any(0, &[process])?),
+        (libc::SYS_tgkill, any(0, &[process])?),
+        (libc::SYS_rt_sigqueueinfo, any(0, &[process])?),
+        (libc::SYS_rt_tgsigqueueinfo, any(0, &[process])?),
+        (libc::SYS_pidfd_send_signal, Vec::new()),
+        (libc::SYS_fcntl, any(1, &owners)?),
+        (libc::SYS_ioctl, any(1, &[FIOSETOWN, SIOCSPGRP])?),
+    ]))
+}
+
 fn new_namespaces(flags: &[libc::c_int]) -> Result<Vec<SeccompRule>, BackendError> {
     let one = |flag: &libc::c_int| {
         let bit = u64::from(flag.cast_unsigned());
@@ -308,6 +347,36 @@ mod tests {
             assert!(!run("/usr/bin/unshare", "--user"));
             std::thread::spawn(|| {}).join().expect("clone3 fails with ENOSYS: clone is called");
         });
+    }
+
+    #[test]
+    fn a_guarded_process_gets_no_signal_and_others_do() {
+        use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group};
+        use std::os::unix::process::CommandExt;
+        let sleeper =
+            || std::process::Command::new("/bin/sleep").arg("60").process_group(0).spawn().unwrap();
+        let (mut guarded, mut other) = (sleeper(), sleeper());
+        let pid = |child: &std::process::Child| Pid::from_child(child);
+        let (to, to_other) = (pid(&guarded), pid(&other));
+        let denied = Some(Errno::PERM);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                Filter::guarding(to.as_raw_nonzero().get()).unwrap().apply().unwrap();
+                assert_eq!(kind_of(kill_process(to, Signal::KILL)), denied);
+                assert_eq!(kind_of(kill_process_group(to, Signal::KILL)), denied);
+                let fd = rustix::process::pidfd_open(to, PidfdFlags::empty()).unwrap();
+                let sent = rustix::process::pidfd_send_signal(fd, Signal::KILL);
+                assert_eq!(kind_of(sent), denied);
+                let everyone =
+                    std::process::Command::new("/bin/kill").args(["-0", "--", "-1"]).output();
+                assert!(!everyone.unwrap().status.success());
+                assert_eq!(kill_process(to_other, Signal::KILL), Ok(()));
+            });
+        });
+        assert_eq!(guarded.try_wait().unwrap(), None);
+        assert!(!other.wait().unwrap().success());
+        guarded.kill().unwrap();
+        guarded.wait().unwrap();
     }
 
     #[test]
