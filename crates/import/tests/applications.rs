@@ -25,11 +25,13 @@ fn imported(file: &Path) -> Imported {
 /// A file of passwords with one user.
 const PASSWORDS: &str = "admin:$2y$04$abcdefghijklmnopqrstuuVzU0q8E7xq0vNRJ0xj0Q1J8gJ5w3k3K\n";
 
-/// Every path of the configuration is created in a directory of its own.
+/// Every path of the configuration is created in a directory of the test's own.
 fn check(file: &Path, toml: &str) -> Config {
     let name = file.file_stem().unwrap().to_str().unwrap();
     let kind = file.parent().unwrap().file_name().unwrap().to_str().unwrap();
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{kind}-{name}"));
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or_default();
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{kind}-{name}-{test}"));
     let _ = fs::remove_dir_all(&directory);
     let here = directory.to_str().unwrap();
     let text = toml

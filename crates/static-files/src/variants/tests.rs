@@ -117,7 +117,7 @@ fn the_weights_of_the_client_decide() {
         ("GZIP;q=0.1", true, None),
         ("gzip;q=0", false, None),
         ("gzip;q=0, *", false, Some(Coding::Brotli)),
-        ("identity;q=0", false, None),
+        ("identity;q=0", false, Some(Coding::Brotli)),
         ("identity;q=0, gzip;q=0.5", true, None),
         ("identity, gzip;q=0.5", false, None),
         ("*", false, Some(Coding::Brotli)),
