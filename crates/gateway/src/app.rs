@@ -198,7 +198,14 @@ impl App {
         }
         // The longest prefix decides, as with apps.
         accel.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-        let error_pages = error_pages::read(&config.error_pages, users);
+        // Of all threads one reports it.
+        let is_lead = matches!(caches, Caches::Own { .. });
+        let report = |text: &str| {
+            if is_lead {
+                log_error(&logs, &config.name, text);
+            }
+        };
+        let error_pages = error_pages::read(&config.error_pages, users, report);
         let worker_script = match &config.mode {
             config::Mode::Classic => None,
             config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
@@ -212,8 +219,7 @@ impl App {
         };
         let page_cache = page_cache.unwrap_or_else(|error| {
             let text = format!("no page cache: its directory on disk cannot be used: {error}");
-            let event = Event { app: Some(&config.name), text: &text, ..Event::default() };
-            logs.error.write(Level::Error, event);
+            log_error(&logs, &config.name, &text);
             None
         });
         Ok(Self {
@@ -291,6 +297,10 @@ pub(crate) fn below_prefix<'p>(app: &config::App, path: &'p [u8]) -> &'p [u8] {
             below => below,
         },
     }
+}
+
+fn log_error(logs: &Logs, app: &str, text: &str) {
+    logs.error.write(Level::Error, Event { app: Some(app), text, ..Event::default() });
 }
 
 /// Whether PHP runs the release that it has booted until a reload. In classic mode every request finds its script,
