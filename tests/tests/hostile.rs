@@ -18,6 +18,7 @@ fn variable(name: &str) -> Option<u64> {
 
 fn serving(seed: u64) -> Configured {
     let docroot = Docroot::of("flooders");
+    let begin = docroot.path().join("begin");
     // Its zygote forks no others.
     let text = format!(
         "listen = \"127.0.0.1:0\"\nthreads = 1\ndrain_timeout = \"1s\"\n\
@@ -25,14 +26,18 @@ fn serving(seed: u64) -> Configured {
          [app.canary]\nroot = \"www\"\nhosts = [\"canary\"]\n\
          [app.canary.pool]\nmin = 2\nmax = 2\n\
          [app.site]\nroot = \"www\"\nmode = \"worker\"\nworker.script = \"www/worker.php\"\n\
-         [app.site.php]\nhost_binary = {host:?}\nenv = {{ HOSTILE_SEED = \"{seed}\" }}\n\
+         [app.site.php]\nhost_binary = {host:?}\n\
+         env = {{ HOSTILE_SEED = \"{seed}\", HOSTILE_BEGIN = {begin:?} }}\n\
          [app.site.pool]\nmin = 4\nmax = 4\nstart_timeout = \"2s\"\nqueue_timeout = \"500ms\"\n\
          [app.site.limits]\nrequest_deadline = \"500ms\"\n\
          [app.site.page_cache]\nmode = \"on\"\n\
          [app.site.tasks]\nworkers = 1\nqueue_length = 100\n",
         host = env!("CARGO_BIN_EXE_hostile_host"),
     );
-    Configured::start(docroot, &text)
+    let site = Configured::start(docroot, &text);
+    // A server does not start if an app does not, which a hostile one may choose.
+    site.docroot().put("begin", "");
+    site
 }
 
 /// Sends requests to the hostile app, which need not respond.

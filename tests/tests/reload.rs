@@ -2,12 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Docroot, Process, Wire, eventually, repeating};
+use outboard_e2e::{Configured, Docroot, Process, Server, Wire, eventually, repeating};
 use rustix::process::Signal;
 use std::fs::Permissions;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::Output;
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const POOL: &str = "[pool]\nmin = 2\nmax = 2";
@@ -111,6 +111,42 @@ fn a_failing_preload_is_reported_and_changes_nothing() {
     site.docroot().beside().file("preload.php", "<?php throw new Exception('not today');\n");
     let text = Configured::text("[php]\npreload = \"preload.php\"");
     is_refused(&site, &text, &["not today"]);
+}
+
+/// What the start prints last is reported, and how it ended: by a reload and by a start of the server.
+#[test]
+fn a_start_that_dies_is_reported_with_its_last_lines() {
+    let worker = |isolation: &str| {
+        Configured::text("\"ffi.enable\" = true").replace(
+            "root = \"www\"\n",
+            &format!("root = \"www\"\nmode = \"worker\"\nworker = {{ script = \"dies.php\", isolation = \"{isolation}\" }}\n"),
+        )
+    };
+    let preload = Configured::text("\"ffi.enable\" = true\n[php]\npreload = \"dies.php\"");
+    for (place, text) in
+        [("reset", worker("reset")), ("rewind", worker("rewind")), ("preload", preload)]
+    {
+        for (end, how) in [
+            ("posix_kill(posix_getpid(), 11);", "was killed by signal 11 (SIGSEGV) while starting"),
+            ("posix_kill(posix_getpid(), 9);", "was killed by signal 9 (SIGKILL) while starting"),
+            ("FFI::cdef('void _exit(int);')->_exit(3);", "exited with code 3 while starting"),
+        ] {
+            let site = serving();
+            let prints = "for ($i = 0; $i < 200; $i++) { file_put_contents('php://stderr', \"line $i of the start\\n\"); }";
+            site.docroot().beside().file("dies.php", format!("<?php {prints} {end}"));
+            let words = [how, "line 198 of the start\nline 199 of the start"];
+            is_refused(&site, &text, &words);
+            let file = site.docroot().beside().file("dies.toml", &text);
+            let mut serve = Command::new(Server::binary());
+            serve.arg("serve").arg("--config").arg(file).arg("--admin");
+            let ended =
+                serve.arg(site.docroot().beside().path().join("other.sock")).output().unwrap();
+            let message = String::from_utf8_lossy(&ended.stderr);
+            for word in words {
+                assert!(message.contains(word), "{place}: {word:?} is not in {message}");
+            }
+        }
+    }
 }
 
 /// The first app's processes were started by then.

@@ -155,3 +155,21 @@ fn programs_go_on_where_that_is_configured_or_nothing_is_isolated() {
         kill(pid);
     }
 }
+
+#[test]
+fn children_that_no_script_has_waited_for_are_collected() {
+    let site = serving(1, "php.ini.\"ffi.enable\" = true");
+    for mode in MODES {
+        for how in ["fork", "native"] {
+            for visit in 0..4 {
+                let count = get(&site, mode, &format!("w=zombies&how={how}"));
+                assert_eq!(count, json!(0), "{mode}, {how}, visit {visit}");
+            }
+        }
+    }
+    // What a script still waits for is its own to collect.
+    for how in ["popen", "proc_open"] {
+        let codes = [(); 2].map(|()| get(&site, "reset", &format!("w=opened&how={how}")));
+        assert_eq!(codes, [json!(-2), json!(7)], "{how}");
+    }
+}

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Client, Configured, Response};
+use outboard_e2e::{Client, Configured, Docroot, Process, Response, eventually};
 use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -165,4 +165,33 @@ fn metrics_may_have_a_path_of_the_apps() {
     let site = serving("[admin]\nmetrics = \"/-/metrics\"");
     let page = site.client().get("/-/metrics").expect(200).text();
     assert_eq!(sample(&page, "outboard_php_queue_length{app=\"site\"}"), 0.0);
+}
+
+#[test]
+fn status_says_why_php_does_not_start_again() {
+    let docroot = Docroot::of("supervision");
+    docroot.put(
+        "front.php",
+        "<?php if (is_file(__DIR__ . '/broken')) { file_put_contents('php://stderr', \"no compass\\n\");
+         posix_kill(posix_getpid(), 11); } Outboard\\serve(fn () => 'up');",
+    );
+    let text = "listen = \"127.0.0.1:0\"\n[app.site]\nroot = \"www\"\nmode = \"worker\"\n\
+                worker = { script = \"www/front.php\", isolation = \"rewind\" }\n";
+    let site = Configured::start(docroot, text);
+    let pool = || site.status()["pools"][0].clone();
+    assert_eq!(pool()["start_failure"], Value::Null);
+    site.docroot().put("broken", "");
+    let zygote = pool()["zygote_pid"].as_u64().and_then(|pid| pid.try_into().ok());
+    Process::of(zygote.expect("a zygote")).kill();
+    let how = "was killed by signal 11 (SIGSEGV) while starting: no compass";
+    eventually("the failure is reported", || {
+        pool()["start_failure"].as_str().is_some_and(|failure| failure.contains(how))
+    });
+    site.logs(&["PHP did not start: ", how]);
+    site.logs(&["the zygote was killed by signal 9 (SIGKILL); starting PHP again"]);
+    let page = site.command("status", &[]).stdout;
+    assert!(String::from_utf8_lossy(&page).contains("  PHP does not start: "));
+    std::fs::remove_file(site.root().join("broken")).unwrap();
+    eventually("PHP has started", || pool()["start_failure"] == Value::Null);
+    site.client().get("/").expect(200).saying("up");
 }

@@ -288,6 +288,9 @@ pub struct Pool {
     pub snapshot: Option<Snapshot>,
     /// Why workers with isolation `rewind` are not rewound: each request is handled by a fork.
     pub rewind_refused: Option<String>,
+    /// Why PHP does not start, or a worker did not, until one has.
+    #[serde(default)]
+    pub start_failure: Option<String>,
     /// Requests that a worker may handle at a time.
     pub concurrency: usize,
     /// `starting`, `serving`, `crashing` when every request kills its worker, `retiring` or `gone`.

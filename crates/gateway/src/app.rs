@@ -2,6 +2,8 @@
 //!
 //! Created with a generation; its requests share it until the last one has ended.
 
+mod common;
+
 use crate::access::RateLimits;
 use crate::classic_snapshots::{self, ClassicSnapshots};
 use crate::error_pages;
@@ -11,11 +13,12 @@ use crate::logs::Logs;
 use crate::mirror::Mirror;
 use crate::request_memory::RequestMemory;
 use crate::upstreams::Upstreams;
+pub(crate) use common::{Caches, Common, SharedCaches};
 use outboard_admin_api::status::SnapshotScript;
 use outboard_buffer::{AppMemory, Spares};
 use outboard_config as config;
 use outboard_log::{Event, Level};
-use outboard_page_cache::{PageCache, Pages};
+use outboard_page_cache::PageCache;
 use outboard_php_pool::freshness::Snapshots;
 use outboard_php_pool::pool::Pool;
 use outboard_php_pool::renewal::seat::PoolSeat;
@@ -78,22 +81,6 @@ pub(crate) struct App {
     /// `SCRIPT_FILENAME` of every request in worker mode: the root's `index.php` if there is one,
     /// so that frameworks find their base path by it, and the worker's script otherwise.
     pub(crate) worker_script: Option<Box<[u8]>>,
-}
-
-/// Where pages and compressed files of an app are kept.
-#[derive(Debug)]
-pub(crate) enum Caches {
-    /// In new caches; `is_first` if no generation was before this one.
-    Own { is_first: bool },
-    /// In those of the lead.
-    OfLead(SharedCaches),
-}
-
-/// What the threads keep together for an app.
-#[derive(Debug, Clone)]
-pub(crate) struct SharedCaches {
-    pages: Option<Arc<Pages>>,
-    compressed_files: Option<Arc<CompressedFiles>>,
 }
 
 /// Directories whose files a script may have the gateway send.
@@ -175,7 +162,7 @@ impl App {
         logs: Rc<Logs>,
         (upstream, upstream_account): (Rc<Client>, Arc<Account>),
         memory: AppMemory,
-        caches: Caches,
+        Common { caches, rate_limits, upstreams, snapshots }: Common,
     ) -> Result<Self, RootError> {
         let compressed_files = compressed_files(&config, &caches);
         let options = config.static_files.clone();
@@ -198,7 +185,14 @@ impl App {
         }
         // The longest prefix decides, as with apps.
         accel.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-        let error_pages = error_pages::read(&config.error_pages, users);
+        // Of all threads one reports it.
+        let is_lead = matches!(caches, Caches::Own { .. });
+        let report = |text: &str| {
+            if is_lead {
+                log_error(&logs, &config.name, text);
+            }
+        };
+        let error_pages = error_pages::read(&config.error_pages, users, report);
         let worker_script = match &config.mode {
             config::Mode::Classic => None,
             config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
@@ -212,8 +206,7 @@ impl App {
         };
         let page_cache = page_cache.unwrap_or_else(|error| {
             let text = format!("no page cache: its directory on disk cannot be used: {error}");
-            let event = Event { app: Some(&config.name), text: &text, ..Event::default() };
-            logs.error.write(Level::Error, event);
+            log_error(&logs, &config.name, &text);
             None
         });
         Ok(Self {
@@ -222,12 +215,12 @@ impl App {
             compressed_files,
             file_compressor: Rc::default(),
             sendfile,
-            rate_limits: Rc::default(),
-            upstreams: Arc::default(),
+            rate_limits,
+            upstreams,
             mirrors,
             error_pages,
             seat: PoolSeat::fixed(pool),
-            snapshots: Arc::default(),
+            snapshots,
             classic_snapshots: None,
             spare_requests: Spares::default(),
             tasks,
@@ -291,6 +284,10 @@ pub(crate) fn below_prefix<'p>(app: &config::App, path: &'p [u8]) -> &'p [u8] {
             below => below,
         },
     }
+}
+
+fn log_error(logs: &Logs, app: &str, text: &str) {
+    logs.error.write(Level::Error, Event { app: Some(app), text, ..Event::default() });
 }
 
 /// Whether PHP runs the release that it has booted until a reload. In classic mode every request finds its script,

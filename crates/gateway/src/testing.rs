@@ -3,7 +3,7 @@
 //! loop.
 
 use crate::access::{RateLimits, SharedAccess};
-use crate::app::{App, Caches};
+use crate::app::{App, Caches, Common};
 use crate::gateway::{Gateway, server_shared};
 use crate::generation::{self, Generation};
 use crate::logs::Sinks;
@@ -242,13 +242,15 @@ pub(crate) fn open(config: Config, memory: &Rc<Memory>) -> (Generation, Sinks) {
         let account = generation::upstream_account(&config, &app.name);
         let client = (upstream.clone(), account);
         let memory = memory.of_app(&app.name);
-        let caches = Caches::Own { is_first: true };
+        let common = Common {
+            caches: Caches::Own { is_first: true },
+            rate_limits: RateLimits::open(app, &access, None),
+            upstreams: upstreams.clone(),
+            snapshots: Arc::default(),
+        };
         let background = (None, None);
-        let opened = App::open(app.clone(), pool, background, logs, client, memory, caches);
-        let mut opened = opened.unwrap();
-        opened.rate_limits = RateLimits::open(app, &access, None);
-        opened.upstreams = upstreams.clone();
-        Rc::new(opened)
+        let opened = App::open(app.clone(), pool, background, logs, client, memory, common);
+        Rc::new(opened.unwrap())
     });
     let apps: Vec<_> = apps.collect();
     let shares = (upstream, upstreams.clone(), access);

@@ -124,6 +124,9 @@ fn write_pool(page: &mut String, pool: &Pool, terminal: &Terminal) -> fmt::Resul
         "  requests {}, queued {}, rejected {}, crashes {}, deadlines {}, recycled {}",
         pool.requests, pool.queued, pool.rejected, pool.crashes, pool.deadlines, pool.recycled
     )?;
+    if let Some(failure) = &pool.start_failure {
+        writeln!(page, "  PHP does not start: {failure}")?;
+    }
     write_snapshot(page, pool.snapshot.as_ref())?;
     write_isolation(page, pool)?;
     writeln!(page, "  {}", terminal.dim(&pool.sizing))?;

@@ -173,13 +173,15 @@ static bool library_fits(void)
 
 /*
  * The strings must live as long as the process. A bailout in here ends the process (exit in
- * zend_bailout); the zygote reports it from an atexit handler.
+ * zend_bailout), and so may any extension: what was printed until then says why.
  */
 bool outboard_engine_start(const char *sapi_name, const char *ini_file, const char *ini_entries)
 {
 	if (!library_fits()) {
 		return false;
 	}
+	/* A process that is killed leaves nothing in a buffer, and a fork has no copy of one. */
+	setvbuf(stdout, NULL, _IONBF, 0);
 	outboard_waiting_startup();
 	zend_signal_startup();
 #ifdef ZEND_SIGNALS

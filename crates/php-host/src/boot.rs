@@ -31,7 +31,7 @@ pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
     let Some((Order::Start { settings }, _)) = control::receive(&control)? else {
         return Err(io::Error::other("the first order must be `Start`"));
     };
-    let started = match startup::start(&settings, supervisor, &control) {
+    let started = match startup::start(&settings, supervisor) {
         Ok(started) => started,
         Err(startup::StartError(message)) => {
             control::send(&control, &Event::StartFailed { message }, &[])?;
@@ -44,7 +44,7 @@ pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
     match snapshot_script(zygote.settings()) {
         Some(script) => take_snapshot(zygote, &script),
         None => {
-            zygote.report_start("")?;
+            zygote.report_start()?;
             Ok(match zygote.follow_orders()? {
                 // Exits of other children are not asked for.
                 LoopEnd::Leave | LoopEnd::Exited(_) => ExitCode::SUCCESS,
@@ -78,7 +78,7 @@ fn snapshot_script(settings: &HostSettings) -> Option<WorkerScript> {
 }
 
 fn take_snapshot(zygote: Zygote, script: &WorkerScript) -> io::Result<ExitCode> {
-    let forking = worker_script::snapshot(script, Forking::new(zygote)?);
+    let forking = worker_script::snapshot(script, Forking::new(zygote));
     let missing = if script.swoole { "the start of a server" } else { "a call for a request" };
     forking.fail(&format!("{} ended without {missing}", script.script.display()))?;
     Ok(ExitCode::FAILURE)

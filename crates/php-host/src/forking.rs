@@ -1,10 +1,8 @@
 //! [`Forking`]: a zygote whose script boots in it, and forks workers at one of the script's calls.
 //!
-//! Created by `boot`, held by the running script. Invariant: the start of the app is reported once,
-//! with what the script has printed until then.
+//! Created by `boot`, held by the running script. Invariant: the start of the app is reported once.
 
 use crate::boot_files;
-use crate::capture::Capture;
 use crate::exit;
 use crate::link::Link;
 use crate::zygote::{LoopEnd, Zygote};
@@ -17,8 +15,7 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(crate) struct Forking {
     zygote: Zygote,
-    /// Until the start is reported.
-    boot: Option<Capture>,
+    is_reported: bool,
     /// Why the script cannot take its snapshot.
     refusal: Option<String>,
 }
@@ -35,9 +32,8 @@ pub(crate) enum Forked {
 }
 
 impl Forking {
-    /// Its output is captured from now on.
-    pub(crate) fn new(zygote: Zygote) -> io::Result<Self> {
-        Ok(Self { boot: Some(Capture::begin()?), zygote, refusal: None })
+    pub(crate) fn new(zygote: Zygote) -> Self {
+        Self { is_reported: false, zygote, refusal: None }
     }
 
     /// Has exits of the script's own children reported from now on.
@@ -92,22 +88,20 @@ impl Forking {
     }
 
     fn report_start(&mut self) -> io::Result<()> {
-        let Some(boot) = self.boot.take() else { return Ok(()) };
-        self.zygote.report_start(&boot.end().unwrap_or_default())
+        if std::mem::replace(&mut self.is_reported, true) {
+            return Ok(());
+        }
+        self.zygote.report_start()
     }
 
-    /// In a child that the script has forked: drops everything of the zygote. What the child prints goes
-    /// to the log, as its parent will not read the captured output again.
-    pub(crate) fn leave_to_child(mut self) -> io::Result<()> {
+    /// In a child that the script has forked: drops everything of the zygote.
+    pub(crate) fn leave_to_child(self) {
         self.zygote.unblock_exits();
-        self.boot.take().map_or(Ok(()), |boot| boot.restore())
     }
 
-    /// Reports why the script forked no workers, and its output.
+    /// Reports why the script forked no workers.
     pub(crate) fn fail(mut self, why: &str) -> io::Result<()> {
         self.report_files();
-        let printed = self.boot.take().and_then(|boot| boot.end().ok()).unwrap_or_default();
-        let why = self.refusal.take().unwrap_or_else(|| why.to_owned());
-        self.zygote.report_failure(format!("{why}\n{printed}").trim())
+        self.zygote.report_failure(self.refusal.as_deref().unwrap_or(why))
     }
 }

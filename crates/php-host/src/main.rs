@@ -21,7 +21,6 @@ mod blocking_ops;
 mod boot;
 mod boot_files;
 mod callbacks;
-mod capture;
 mod child_exits;
 mod descendants;
 mod engine;

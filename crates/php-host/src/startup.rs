@@ -1,17 +1,13 @@
 //! Starts the engine from the supervisor's settings: environment, user, ini values, PHP.
 //!
 //! Called by the zygote once. Invariants: the user is changed before the engine starts, so that
-//! opcache's lock file and PHP's logs belong to that user; if libphp ends the process during
-//! start-up, the supervisor still gets PHP's messages.
+//! opcache's lock file and PHP's logs belong to that user; what PHP prints goes to the supervisor at once, so
+//! that it has the last lines of a start that ends the process.
 
-use crate::capture::Capture;
 use crate::ini_files::IniFiles;
 use crate::{boot_files, engine, ini, process};
-use outboard_ring::control::{self, Event, HostSettings, Isolation};
-use std::cell::RefCell;
+use outboard_ring::control::{Event, HostSettings, Isolation};
 use std::ffi::CString;
-use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -34,11 +30,7 @@ impl StartError {
 const HUGE_PAGES: &str = "USE_ZEND_ALLOC_HUGE_PAGES";
 
 /// Starts the engine with `settings`; returns the event for the process `supervisor`.
-pub(crate) fn start(
-    settings: &HostSettings,
-    supervisor: u32,
-    control: &OwnedFd,
-) -> Result<Event, StartError> {
+pub(crate) fn start(settings: &HostSettings, supervisor: u32) -> Result<Event, StartError> {
     let is_rewinding =
         settings.worker.as_ref().is_some_and(|worker| worker.isolation == Isolation::Rewind);
     let entries = ini_entries(settings)?;
@@ -74,9 +66,9 @@ pub(crate) fn start(
         process::set_variable(HUGE_PAGES, b"1");
     }
     boot_files::begin(settings);
-    let started = start_engine(&files, sapi_name, entries, control);
+    let started = start_engine(&files, sapi_name, entries);
     boot_files::pause();
-    let (facts, messages) = started?;
+    let facts = started?;
     if files.scan_dir.is_some() && !settings.env.contains_key(SCAN_DIR) {
         process::remove_variable(SCAN_DIR);
     }
@@ -97,7 +89,6 @@ pub(crate) fn start(
         opcache: facts.opcache,
         ini_file: facts.ini_file,
         post_max_bytes: facts.post_max_bytes,
-        messages,
         rewind: None,
         request_reads: Vec::new(),
         rewind_refused: None,
@@ -108,27 +99,13 @@ fn start_engine(
     files: &IniFiles<'_>,
     sapi_name: CString,
     entries: CString,
-    control: &OwnedFd,
-) -> Result<(engine::Facts, String), StartError> {
+) -> Result<engine::Facts, StartError> {
     let ini_file = files.file.as_deref().map(readable_file).transpose()?;
     if let Some(directory) = &files.scan_dir {
         process::set_variable(SCAN_DIR, directory.as_os_str().as_bytes());
     }
-    let capture = Capture::begin().map_err(|error| StartError::new("standard streams", error))?;
-    ExitReport::prepare(capture, control);
     let facts = engine::start(sapi_name, ini_file, entries);
-    let messages = ExitReport::take().map_or_else(String::new, end_capture);
-    match facts {
-        Some(facts) => Ok((facts, messages)),
-        None if messages.is_empty() => {
-            Err(StartError("PHP did not start and printed nothing".into()))
-        }
-        None => Err(StartError(messages)),
-    }
-}
-
-fn end_capture(capture: Capture) -> String {
-    capture.end().unwrap_or_else(|error| format!("(PHP's messages were lost: {error})"))
+    facts.ok_or_else(|| StartError("the engine failed (php_module_startup)".into()))
 }
 
 fn ini_entries(settings: &HostSettings) -> Result<CString, StartError> {
@@ -144,48 +121,4 @@ fn readable_file(path: &Path) -> Result<CString, StartError> {
     let name = format!("cannot read the ini file {}", path.display());
     std::fs::File::open(path).map_err(|error| StartError::new(&name, error))?;
     CString::new(path.as_os_str().as_bytes()).map_err(|error| StartError::new(&name, error))
-}
-
-/// libphp ends the process if a start-up fails badly (opcache's preloading calls `exit`). This
-/// reports the reason to the supervisor.
-struct ExitReport {
-    capture: Capture,
-    control: RawFd,
-    pid: u32,
-}
-
-thread_local! {
-    static LAST_WORDS: RefCell<Option<ExitReport>> = const { RefCell::new(None) };
-}
-
-impl ExitReport {
-    fn prepare(capture: Capture, control: &OwnedFd) {
-        use std::os::fd::AsRawFd;
-        let words = Self { capture, control: control.as_raw_fd(), pid: std::process::id() };
-        LAST_WORDS.with_borrow_mut(|slot| *slot = Some(words));
-        // SAFETY: registers a function that is never unloaded.
-        unsafe { libc::atexit(send_exit_report) };
-    }
-
-    fn take() -> Option<Capture> {
-        LAST_WORDS.with_borrow_mut(Option::take).map(|words| words.capture)
-    }
-}
-
-extern "C" fn send_exit_report() {
-    let words = LAST_WORDS.try_with(|slot| slot.try_borrow_mut().ok().and_then(|mut s| s.take()));
-    // Preloading as another user runs in a child process, whose exit is not reported.
-    let Some(words) = words.ok().flatten().filter(|words| words.pid == std::process::id()) else {
-        return;
-    };
-    let message = match end_capture(words.capture) {
-        text if text.is_empty() => {
-            "PHP ended the process during start-up and printed nothing".into()
-        }
-        text => text,
-    };
-    // SAFETY: the zygote owns the socket until the process exits.
-    let control = unsafe { BorrowedFd::borrow_raw(words.control) };
-    let sent: io::Result<()> = control::send(control, &Event::StartFailed { message }, &[]);
-    drop(sent);
 }

@@ -8,7 +8,7 @@
 
 use crate::link::Link;
 use crate::{engine, process, startup, worker_script};
-use outboard_ring::control::{self, HostSettings, Isolation, Rlimits, WorkerScript};
+use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
 use std::fs::File;
 use std::io::{self, Error};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -66,9 +66,7 @@ pub(crate) fn run(
         arguments,
         boot_request: None,
     };
-    // Nobody reads what start-up reports to a supervisor; the error is returned as well.
-    let (_reports, control) = control::pair()?;
-    startup::start(&settings(ini), process::parent(), &control)
+    startup::start(&settings(ini), process::parent())
         .map_err(|startup::StartError(message)| Error::other(message))?;
     worker_script::describe(&worker, Link::private()?, description);
     Ok(ExitCode::from(engine::worker_script::exit_status()))

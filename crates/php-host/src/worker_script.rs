@@ -267,8 +267,8 @@ impl RunningScript {
         // The parent's is not this process's to close: its ring is not mapped here.
         std::mem::forget(self.events.take());
         self.program = None;
-        let left = self.forking.take().map_or(Ok(()), Forking::leave_to_child);
-        self.events = left.and_then(|()| Link::private()).and_then(Events::new).ok();
+        self.forking.take().into_iter().for_each(Forking::leave_to_child);
+        self.events = Link::private().and_then(Events::new).ok();
         self.events.is_some()
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct Zygote {
     exits: ChildExits,
     settings: Box<HostSettings>,
     affinity: Affinity,
-    /// The facts about the start, without messages once they are reported.
+    /// The facts about the start.
     started: Event,
     workers: BTreeMap<u64, Child>,
     memories: WorkerMemories,
@@ -102,17 +102,12 @@ impl Zygote {
         self.exits.unblock();
     }
 
-    /// Reports that workers can be forked, and what the script has printed while it booted.
-    pub(crate) fn report_start(&mut self, printed: &str) -> io::Result<()> {
-        if let Event::Started { pid, messages, .. } = &mut self.started {
+    /// Reports that workers can be forked.
+    pub(crate) fn report_start(&mut self) -> io::Result<()> {
+        if let Event::Started { pid, .. } = &mut self.started {
             *pid = std::process::id().cast_signed();
-            messages.push_str(printed);
         }
-        self.report(&self.started)?;
-        if let Event::Started { messages, .. } = &mut self.started {
-            messages.clear();
-        }
-        Ok(())
+        self.report(&self.started)
     }
 
     /// Has the start's report say how workers are rewound, or why they are not.

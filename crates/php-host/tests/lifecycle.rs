@@ -4,6 +4,7 @@ mod driver;
 
 use driver::{
     Host, TempDir, eventually, finished, get, ini, is_running, kill, post, settings, start,
+    start_printing,
 };
 use outboard_ring::control::Event;
 use outboard_ring::frame::{FrameKind, Tag};
@@ -99,7 +100,7 @@ fn a_closed_control_socket_ends_zygote_and_workers() {
 }
 
 #[test]
-fn a_failed_start_reports_phps_messages() {
+fn a_failed_start_says_why() {
     let folder = TempDir::new();
     let preload = folder.write("preload.php", "<?php not_a_function();");
     let mut broken = settings();
@@ -107,8 +108,8 @@ fn a_failed_start_reports_phps_messages() {
     if rustix::process::geteuid().is_root() {
         broken.ini.extend(ini(&[("opcache.preload_user", "nobody")]));
     }
-    let Event::StartFailed { message } = &start(broken).started else { panic!() };
-    assert!(message.contains("not_a_function"), "{message}");
+    let (_host, printed) = start_printing(broken);
+    assert!(printed.contains("not_a_function"), "{printed}");
 
     let mut missing = settings();
     missing.ini_file = Some("/nowhere/php.ini".into());
@@ -122,11 +123,11 @@ fn a_failed_start_reports_phps_messages() {
 }
 
 #[test]
-fn warnings_of_the_start_are_reported() {
+fn warnings_of_the_start_are_printed() {
     let mut odd = settings();
     odd.ini.extend(ini(&[("extension", "not-there.so")]));
-    let Event::Started { messages, .. } = &start(odd).started else { panic!() };
-    assert!(messages.contains("not-there.so"), "{messages}");
+    let (_host, printed) = start_printing(odd);
+    assert!(printed.contains("not-there.so"), "{printed}");
 }
 
 #[test]

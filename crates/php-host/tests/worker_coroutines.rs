@@ -344,3 +344,38 @@ fn a_coroutine_has_only_the_memory_it_uses() {
     let grown_kib: u32 = app.get("a").parse().unwrap();
     assert!(grown_kib < 40 * 128, "{grown_kib} KiB for 40 coroutines");
 }
+
+#[test]
+fn an_ftp_connection_is_used_by_one_coroutine_at_a_time() {
+    let body = r#"$until = function (string $what) { while (empty($GLOBALS[$what])) { Outboard\sleep(0.0005); } };
+        if ($at === 'server') {
+            $c = stream_socket_accept($GLOBALS['server']);
+            fwrite($c, "220 hello\r\n");
+            foreach (["230 logged in\r\n", "257 \"/here\"\r\n"] as $i => $reply) {
+                fgets($c);
+                $i === 0 || $GLOBALS['asked'] = true;
+                $i === 0 || $until('refused');
+                fwrite($c, $reply);
+            }
+            stream_set_blocking($c, false);
+            return json_encode(fgets($c));
+        }
+        if ($at === 'first') {
+            $ftp = $GLOBALS['ftp'] = ftp_connect('127.0.0.1', (int) substr(strrchr(stream_socket_get_name($GLOBALS['server'], false), ':'), 1));
+            return ftp_login($ftp, 'a', 'b') ? ftp_pwd($ftp) : 'no login';
+        }
+        $until('asked');
+        try {
+            return (string) ftp_pwd($GLOBALS['ftp']);
+        } catch (Outboard\ConnectionInUse $e) {
+            return 'refused';
+        } finally {
+            $GLOBALS['refused'] = true;
+        }"#;
+    let code = format!("$server = stream_socket_server('tcp://127.0.0.1:0'); {}", serve(body));
+    let mut app = ScriptWorker::concurrent(3, &code);
+    let mut responses = app.worker.request_all(&["server", "first", "second"].map(get));
+    responses.sort_by_key(|(place, _)| *place);
+    let texts: Vec<_> = responses.iter().map(|(_, response)| response.text()).collect();
+    assert_eq!(texts, ["false", "/here", "refused"], "nothing more was sent");
+}

@@ -2,7 +2,7 @@
 
 mod driver;
 
-use driver::{Host, Response, TempDir, dirty, finished, get, settings_of_worker, start};
+use driver::{Host, Response, TempDir, dirty, finished, get, settings_of_worker, start_printing};
 use outboard_ring::control::{Event, HostSettings, Isolation};
 
 struct Forking {
@@ -172,10 +172,10 @@ fn random_numbers_of_forks_differ() {
 #[test]
 fn a_script_without_a_call_does_not_start_the_app() {
     let folder = TempDir::new();
-    let event = &start(settings(&folder, "echo 'done already';")).started;
-    let Event::StartFailed { message } = event else { panic!("{event:?}") };
+    let (host, printed) = start_printing(settings(&folder, "echo 'done already';"));
+    let Event::StartFailed { message } = &host.started else { panic!("{:?}", host.started) };
     assert!(message.contains("worker.php ended without a call for a request"), "{message}");
-    assert!(message.contains("done already"), "{message}");
+    assert_eq!(printed, "done already");
 }
 
 #[test]
@@ -189,18 +189,18 @@ fn a_script_that_fails_while_booting_does_not_start_the_app() {
         ("$x = str_repeat('x', 1 << 30);", "Allowed memory size"),
     ] {
         let folder = TempDir::new();
-        let event = &start(settings(&folder, code)).started;
-        let Event::StartFailed { message } = event else { panic!("{code}: {event:?}") };
-        assert!(message.contains(words), "{code}: {message}");
+        let (host, printed) = start_printing(settings(&folder, code));
+        assert!(matches!(host.started, Event::StartFailed { .. }), "{code}: {:?}", host.started);
+        assert!(printed.contains(words), "{code}: {printed}");
     }
 }
 
 #[test]
-fn output_of_the_boot_is_reported_once() {
+fn the_boot_prints_at_once_and_its_forks_do_not_again() {
     let folder = TempDir::new();
-    let mut host = start(settings(&folder, "echo 'a notice'; Outboard\\serve(fn () => 'up');"));
-    let Event::Started { messages, .. } = &host.started else { panic!("{:?}", host.started) };
-    assert!(messages.contains("a notice"), "{messages}");
+    let script = "echo 'a notice'; Outboard\\serve(fn () => 'up');";
+    let (mut host, printed) = start_printing(settings(&folder, script));
+    assert_eq!(printed, "a notice");
     let mut worker = host.fork();
     assert_eq!(finished(&worker.request(&get("a"))), "up");
     host.event();

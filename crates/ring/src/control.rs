@@ -243,8 +243,6 @@ pub enum Event {
         ini_file: Option<PathBuf>,
         /// `post_max_size` in bytes, so that the gateway can warn of unequal limits.
         post_max_bytes: u64,
-        /// The output of PHP at start (warnings), possibly empty; that of a sibling is.
-        messages: String,
         /// With [`Isolation::Rewind`], unless the kernel permits none.
         rewind: Option<Rewind>,
         /// Why it permits none.

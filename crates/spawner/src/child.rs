@@ -1,14 +1,16 @@
 //! [`Child`]: a process that the spawner has started for the gateway.
 
 use crate::client::Client;
-use crate::message::Request;
+use crate::message::{Request, Response};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::Arc;
 
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// Identified by the spawner's number. Killed on drop. Nothing here waits for the spawner.
+/// Identified by the spawner's number. Killed on drop. Nothing but [`Child::exit_status`] waits for the spawner.
 #[derive(Debug)]
 pub struct Child {
     client: Arc<Client>,
@@ -38,6 +40,14 @@ impl Child {
         self.client.send_pending();
         let mut exit = [PollFd::new(&self.exit, PollFlags::IN)];
         poll(&mut exit, Some(&NO_WAIT)).is_ok_and(|count| count > 0)
+    }
+
+    /// How the process has exited. Waits for the spawner, and for those that wait for it already.
+    pub fn exit_status(&self) -> Option<ExitStatus> {
+        match self.client.call(&Request::Status(self.number), &[]) {
+            Ok((Response::Exited(status), _)) => status.map(ExitStatus::from_raw),
+            _ => None,
+        }
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) enum Request {
     Kill(u64),
     /// Kill the child with this number and forget it.
     Forget(u64),
+    /// Report how the child with this number has exited.
+    Status(u64),
     /// Open a file for reading.
     Read(PathBuf),
     /// Open a log for appending.
@@ -35,6 +37,8 @@ pub(crate) enum Response {
         number: u64,
         pid: u32,
     },
+    /// A child has exited with this status, as of waitpid(2); `None`: it has not, or there is none.
+    Exited(Option<i32>),
     /// Carries a descriptor.
     Opened,
     /// The request was not granted, or failed with this error number.

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -106,6 +107,11 @@ impl Server {
                     self.exiting.push(child);
                 }
                 return None;
+            }
+            Request::Status(number) => {
+                let child = self.children.get_mut(&number);
+                let status = child.and_then(|child| child.try_wait().ok().flatten());
+                Ok((Response::Exited(status.map(ExitStatusExt::into_raw)), None))
             }
             Request::Begin(_) => Err(refused("the spawner has begun already")),
             Request::Start { program, uid, gid, group } => {

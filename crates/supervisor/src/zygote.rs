@@ -23,7 +23,7 @@ use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
 /// A started PHP host.
@@ -248,6 +248,16 @@ impl Zygote {
             Process::Own(child) => matches!(child.try_wait(), Ok(Some(_))),
             Process::Spawned(child) => child.has_exited(),
             Process::Sibling(_) => sibling::is_closed(&self.control),
+        }
+    }
+
+    /// How the zygote has exited; `None` if it has not, or is a sibling, which the first zygote reaps. Waits for
+    /// the spawner, if that has started it.
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
+        match &mut self.process {
+            Process::Own(child) => child.try_wait().ok().flatten(),
+            Process::Spawned(child) => child.exit_status(),
+            Process::Sibling(_) => None,
         }
     }
 

@@ -2,7 +2,7 @@
 //! it in every way that it finds by chance. `tests/hostile.rs` puts it in an app's place.
 //!
 //! The zygote is this process, its workers are threads. What it does follows from a seed, which it
-//! prints; `HOSTILE_SEED` among the app's variables sets it.
+//! prints; `HOSTILE_SEED` among the app's variables sets it. It begins once the file `HOSTILE_BEGIN` exists.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -92,6 +93,17 @@ struct Worker {
     killed: Arc<AtomicBool>,
     control: Arc<OwnedFd>,
     present: Tag,
+    begin: Begin,
+}
+
+/// The file that exists once it is time for harm.
+#[derive(Debug, Clone)]
+struct Begin(Arc<Path>);
+
+impl Begin {
+    fn has_come(&self) -> bool {
+        self.0.exists()
+    }
 }
 
 impl Worker {
@@ -103,7 +115,7 @@ impl Worker {
             if self.killed.load(Ordering::Relaxed) || !self.answer(&mut frame) {
                 return;
             }
-            if step > well_until {
+            if step > well_until && self.begin.has_come() {
                 for _ in 0..=self.chance.below(5) {
                     self.harm();
                 }
@@ -246,7 +258,7 @@ impl Worker {
                 signal: Some(self.chance.number() as i32),
             },
             3 => Event::StartFailed { message: "again".to_owned() },
-            4 => started("a\nb\nc".to_owned()),
+            4 => started(),
             _ => {
                 if self.chance.below(20) == 0 {
                     let _ = rustix::io::write(&self.control, b"{\"event\":");
@@ -260,14 +272,13 @@ impl Worker {
     }
 }
 
-fn started(messages: String) -> Event {
+fn started() -> Event {
     Event::Started {
         pid: i32::MIN,
         php_version: "8.2".to_owned(),
         opcache: true,
         ini_file: None,
         post_max_bytes: u64::MAX,
-        messages,
         rewind: None,
         request_reads: Vec::new(),
         rewind_refused: None,
@@ -279,10 +290,12 @@ fn main() {
     let Ok(Some((Order::Start { settings }, _))) = control::receive(&control) else { return };
     let base = settings.env.get("HOSTILE_SEED").and_then(|seed| seed.parse().ok()).unwrap_or(1_u64);
     let seed = base.wrapping_mul(1_000_003).wrapping_add(u64::from(std::process::id())) | 1;
+    let begin =
+        Begin(settings.env.get("HOSTILE_BEGIN").map_or_else(PathBuf::new, PathBuf::from).into());
     eprintln!("hostile: seed {seed}");
     let mut chance = Chance(seed);
     let control = Arc::new(control);
-    let _ = control::send(&control, &started(String::new()), &[]);
+    let _ = control::send(&control, &started(), &[]);
     let mut killed: HashMap<u64, Arc<AtomicBool>> = HashMap::new();
     while let Ok(Some((order, descriptors))) = control::receive::<Order>(control.as_fd()) {
         match order {
@@ -292,7 +305,8 @@ fn main() {
                 let pid = std::process::id() as i32;
                 let _ = control::send(&control, &Event::Forked { worker, pid }, &[]);
                 let chance = Chance(chance.next() | 1);
-                spawn_worker(worker, chance, descriptors, flag, control.clone());
+                let way = (control.clone(), begin.clone());
+                spawn_worker(worker, chance, descriptors, flag, way);
             }
             Order::Signal { worker, signal: 9 } => {
                 if let Some(flag) = killed.remove(&worker) {
@@ -301,7 +315,7 @@ fn main() {
             }
             _ => {}
         }
-        if chance.below(300) == 0 {
+        if chance.below(300) == 0 && begin.has_come() {
             return;
         }
     }
@@ -312,7 +326,7 @@ fn spawn_worker(
     chance: Chance,
     descriptors: Vec<OwnedFd>,
     killed: Arc<AtomicBool>,
-    control: Arc<OwnedFd>,
+    (control, begin): (Arc<OwnedFd>, Begin),
 ) {
     let Ok([memory, awaited, bell, output]) = <[OwnedFd; 4]>::try_from(descriptors) else { return };
     thread::spawn(move || {
@@ -327,6 +341,7 @@ fn spawn_worker(
                 killed,
                 control: control.clone(),
                 present: Tag::default(),
+                begin,
             };
             // Its own end may find what it broke.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.live()));

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RateLimits {
     /// By the index of their rule.
     of_rules: Vec<Option<Limit>>,

@@ -4,7 +4,7 @@
 //! leaves no process behind; other tasks run between any two of its apps.
 
 use crate::access::{RateLimits, RateOperations};
-use crate::app::{App, Caches};
+use crate::app::{App, Caches, Common};
 use crate::classic_snapshots::{ClassicSnapshots, Surroundings};
 use crate::generation::{self, Generation};
 use crate::logs::{Logs, Sinks};
@@ -118,13 +118,18 @@ impl GenerationBuilder {
                 StreamServer::new(&app.name, &operations_memory, logs.error.clone())
             });
             let background = (tasks.clone(), streams.clone());
+            let (snapshots, renewal) = shared.snapshots(&app.name).clone();
+            let common = Common {
+                caches,
+                rate_limits: RateLimits::open(app, &shared.access, sharing.as_ref()),
+                upstreams: shared.upstreams.clone(),
+                snapshots: snapshots.clone(),
+            };
             // A page cache has threads.
             let opened =
-                unbound(|| App::open(app.clone(), pool, background, logs, client, memory, caches));
+                unbound(|| App::open(app.clone(), pool, background, logs, client, memory, common));
             let mut opened =
                 opened.map_err(|error| ServerError::setup(format!("app {}: {error}", app.name)))?;
-            opened.rate_limits = RateLimits::open(app, &shared.access, sharing.as_ref());
-            opened.upstreams = shared.upstreams.clone();
             let owner = Owner::of(app, &config);
             let sandbox = app.sandbox.as_ref();
             let operations =
@@ -133,8 +138,6 @@ impl GenerationBuilder {
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::operations(operations, tasks);
             let operations = StreamOperations::before(operations, streams, number);
-            let (snapshots, renewal) = shared.snapshots(&app.name).clone();
-            opened.snapshots = snapshots.clone();
             let operations: Rc<dyn Operations> =
                 SnapshotOperations::before(operations, snapshots.clone());
             let starter = Rc::new(PoolStarter {

@@ -50,8 +50,9 @@ static const void *connection_of_mysqli(zend_object *object)
 }
 
 /*
- * The connection of an object. The structures of PDO, PgSql\Connection, Redis, Memcached and
- * CurlHandle begin with a pointer to it, which objects of one persistent connection share.
+ * The connection of an object. The structures of PDO, PgSql\Connection, FTP\Connection, LDAP\Connection,
+ * IMAP\Connection, Redis, Memcached and CurlHandle begin with a pointer to it, which objects of one persistent
+ * connection share.
  */
 static const void *connection_of_object(zend_object *object)
 {
@@ -208,7 +209,9 @@ static const char *const classes[] = {
 };
 
 /* Prefixes of functions whose first argument is the connection. */
-static const char *const prefixes[] = {"mysqli_", "pg_", "curl_exec", "curl_setopt", "curl_reset"};
+static const char *const prefixes[] = {
+	"mysqli_", "pg_", "ftp_", "ldap_", "imap_", "curl_exec", "curl_setopt", "curl_reset",
+};
 
 /* Functions that read a stream; another coroutine may write to it. */
 static const char *const readers[] = {

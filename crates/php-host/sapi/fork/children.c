@@ -4,11 +4,15 @@
  *
  * A child's output is discarded and its errors are logged; it runs PHP's shutdown without closing
  * what its parent opened, and exits. That of a program for Swoole prints, and has an event loop.
- * Invariants: no child of a worker outlives its parent; the number of its descendants is bounded.
+ * Invariants: no child of a worker outlives its parent; the number of its descendants is bounded; a child that has
+ * exited is collected by the script that has started it, or at the end of its request.
  */
 #include "snapshot/boot_request.h"
 #include "coroutine/coroutine.h"
 #include "swoole/swoole.h"
+#include "waiting/waiting.h"
+#include <ext/standard/proc_open.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -21,6 +25,10 @@
 #define MAX_CHILDREN 32
 /* Including zombies. */
 #define CAPACITY 256
+/* Of process ids that are read at a time. */
+#define LIST_BYTES 4096
+/* After this number of requests a worker looks for children of which fork(3) does not know. */
+#define LOOK_INTERVAL 64
 
 bool outboard_is_child;
 
@@ -32,11 +40,19 @@ static uint32_t count;
 /* The parent's event loop. */
 static void *events_of_parent;
 static zif_handler fork_next;
+/* Whether there may be children. */
+static bool has_forked;
+static uint32_t since_look;
 
 static void before_fork(void)
 {
 	parent = getpid();
 	events_of_parent = outboard_events;
+}
+
+static void after_fork(void)
+{
+	has_forked = true;
 }
 
 /* Also runs between fork and exec of proc_open(): nothing here allocates or waits. */
@@ -96,9 +112,72 @@ static uint32_t running(void)
 	return alive;
 }
 
-/* Called at a request's end, for children that the script has not waited for. */
+/* Whether a resource of proc_open() or popen() waits for this process itself. */
+static bool is_opened(pid_t pid)
+{
+	static int type;
+	zend_resource *resource;
+	if (outboard_popen_has(pid)) {
+		return true;
+	}
+	type = type ? type : zend_fetch_list_dtor_id("process");
+	ZEND_HASH_FOREACH_PTR(&EG(regular_list), resource) {
+		if (resource->type == type && resource->ptr && ((php_process_handle *) resource->ptr)->child == pid) {
+			return true;
+		}
+	} ZEND_HASH_FOREACH_END();
+	return false;
+}
+
+/* The children of this thread, of which a worker has one, at most as many as fit. */
+static ssize_t list_children(char *list, size_t size)
+{
+	const int file = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+	const ssize_t length = file == -1 ? -1 : read(file, list, size - 1);
+	if (file != -1) {
+		close(file);
+	}
+	list[length > 0 ? length : 0] = '\0';
+	return length;
+}
+
+static void collect_zombies(void)
+{
+	char list[LIST_BYTES];
+	if (list_children(list, sizeof(list)) <= 0) {
+		return;
+	}
+	for (char *at = list, *end; *at; at = end + 1) {
+		const pid_t pid = (pid_t) strtol(at, &end, 10);
+		/* The last one may be cut off. */
+		if (*end != ' ') {
+			break;
+		}
+		if (!is_opened(pid)) {
+			waitpid(pid, NULL, WNOHANG);
+		}
+	}
+}
+
+/*
+ * Called at a request's end, for children that the script has not waited for, however they were started. Children of
+ * other requests are theirs, and a program for Swoole waits for its own: there only those are collected that
+ * pcntl_fork() has started.
+ */
 void outboard_children_reap(void)
 {
+	if (outboard_concurrency <= 1 && !outboard_is_swoole) {
+		/* Most workers have no children: then this is all. */
+		siginfo_t info = {0};
+		if (!has_forked && ++since_look < LOOK_INTERVAL) {
+			return;
+		}
+		since_look = 0;
+		has_forked = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+		if (has_forked && info.si_pid != 0) {
+			collect_zombies();
+		}
+	}
 	uint32_t remaining = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		if (waitpid(children[i], NULL, WNOHANG) == 0) {
@@ -154,5 +233,5 @@ void outboard_child_take_root(void)
 void outboard_children_startup(void)
 {
 	fork_next = outboard_wrap("pcntl_fork", fork_within_limit);
-	is_watching = pthread_atfork(before_fork, NULL, in_child) == 0;
+	is_watching = pthread_atfork(before_fork, after_fork, in_child) == 0;
 }

@@ -56,6 +56,24 @@ bool outboard_await_descriptor(enum call call, int fd, short events)
 	return true;
 }
 
+/* Functions that only read: for streams and sockets of the script, another coroutine may write meanwhile. All others
+ * may be in the middle of an exchange, such as ftp_get() and stream_socket_enable_crypto(). */
+static bool only_reads(const char *name)
+{
+	static const char *const readers[] = {
+		"fgetc", "fgetcsv", "fgets", "fpassthru", "fread", "fscanf", "stream_copy_to_stream", "stream_get_contents",
+		"stream_get_line", "stream_select", "stream_socket_accept", "stream_socket_recvfrom", "socket_accept",
+		"socket_read", "socket_recv", "socket_recvfrom", "socket_recvmsg", "socket_select",
+		"Outboard\\Engine\\Swoole\\wait_descriptor",
+	};
+	for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++) {
+		if (strcmp(name, readers[i]) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Throws if another coroutine waits to read the descriptor: it would get this one's response. */
 static bool is_in_use(int fd)
 {
@@ -65,13 +83,9 @@ static bool is_in_use(int fd)
 	}
 	const zend_execute_data *frame = outboard_frame_of(other);
 	const zend_function *function = frame ? frame->func : NULL;
-	if (function && !function->common.scope && function->common.function_name) {
-		/* For streams and sockets of the script, one coroutine may read while another writes. */
-		const char *name = ZSTR_VAL(function->common.function_name);
-		if (name[0] == 'f' || !strncmp(name, "stream_", 7) || !strncmp(name, "socket_", 7)
-			|| !strcmp(name, "Outboard\\Engine\\Swoole\\wait_descriptor")) {
-			return false;
-		}
+	if (function && !function->common.scope && function->common.function_name
+		&& only_reads(ZSTR_VAL(function->common.function_name))) {
+		return false;
 	}
 	outboard_throw_connection_in_use(outboard_frame_of(other));
 	errno = EBUSY;

@@ -79,6 +79,17 @@ FILE *popen(const char *command, const char *mode)
 	return self->stream;
 }
 
+/* Whether it is the shell of an open stream. */
+bool outboard_popen_has(pid_t shell)
+{
+	for (const struct pipe *one = pipes; one; one = one->next) {
+		if (one->shell == shell) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Returns the shell of a stream that is about to be closed, or -1. */
 pid_t outboard_popen_forget(const FILE *stream)
 {

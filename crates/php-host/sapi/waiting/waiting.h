@@ -31,6 +31,7 @@ enum wait_result outboard_wait_shared(
 int outboard_poll_real(struct pollfd *fds, nfds_t count, int timeout_ms);
 
 /* waiting/popen.c */
+bool outboard_popen_has(pid_t shell);
 pid_t outboard_popen_forget(const FILE *stream);
 int outboard_popen_close(FILE *stream, pid_t shell);
 

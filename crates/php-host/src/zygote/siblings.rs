@@ -95,7 +95,7 @@ impl Zygote {
         drop(output);
         let title = format!("outboard: {} zygote {number}", self.settings.app);
         process::set_title(&title, process::ZYGOTE_NAME);
-        self.report_start("")
+        self.report_start()
     }
 
     /// Reports the exit of a reaped child if it was a sibling; false if it was not. The orphans of a

@@ -8,6 +8,7 @@ use outboard_ring::frame::FrameKind;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::File;
+use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
@@ -24,11 +25,26 @@ pub struct Host {
 
 /// Starts the binary and sends the start order; `started` is the event that it replies with.
 pub fn start(settings: HostSettings) -> Host {
+    start_by(Command::new(env!("CARGO_BIN_EXE_outboard-php")), settings)
+}
+
+/// The same, and what it has printed until it replied.
+pub fn start_printing(settings: HostSettings) -> (Host, String) {
+    let (output, output_end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
+    rustix::io::ioctl_fionbio(&output_end, false).unwrap();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_outboard-php"));
+    program.stdout(output_end.try_clone().unwrap()).stderr(output_end);
+    let host = start_by(program, settings);
+    let mut printed = Vec::new();
+    // It blocks at the end if the host still runs.
+    let _ = File::from(output).read_to_end(&mut printed);
+    (host, String::from_utf8_lossy(&printed).into_owned())
+}
+
+fn start_by(mut program: Command, settings: HostSettings) -> Host {
     let (ours, theirs) = control::pair().unwrap();
-    let process = Command::new(env!("CARGO_BIN_EXE_outboard-php"))
-        .stdin(Stdio::from(theirs))
-        .spawn()
-        .unwrap();
+    let process = program.stdin(Stdio::from(theirs)).spawn().unwrap();
+    drop(program);
     control::send(&ours, &Order::Start { settings: Box::new(settings) }, &[]).unwrap();
     let first = receive(&ours).expect("the zygote replies");
     let (boot_read, started) = match first {

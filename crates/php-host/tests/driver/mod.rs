@@ -20,7 +20,7 @@ mod settings;
 mod temp_dir;
 mod worker;
 
-pub use host::{Host, start};
+pub use host::{Host, start, start_printing};
 pub use mode::{MODES, Mode, settings_in};
 pub use process::{children, eventually, is_running, kill};
 pub use request::{RequestSpec, get, post};

@@ -98,13 +98,15 @@ async fn run(pool: Rc<Pool>) {
         match pool.start_zygote().await {
             Ok(Some(control)) => pool.serve_zygote(&control).await,
             Ok(None) => {}
-            Err(message) => pool.start_failed(message),
+            Err(message) => pool.start_failed(&message),
         }
         let zygote = pool.zygote.take();
-        pool.zygote_exited();
-        if let Some(zygote) = zygote {
-            zygote::end(zygote, pool.settings.runs_program()).await;
-        }
+        let phase = pool.zygote_exited();
+        let status = match zygote {
+            Some(zygote) => zygote::end(zygote, pool.settings.runs_program()).await,
+            None => None,
+        };
+        pool.report_zygote_exit(phase, status);
         if pool.phase.get() == Phase::Retiring {
             pool.lent_workers_forgotten().await;
             pool.phase.set(Phase::Gone);
@@ -136,7 +138,7 @@ impl Pool {
                 return;
             }
             if self.is_start_overdue() {
-                return self.start_failed(self.start_timeout_message());
+                return self.start_failed(&self.start_timeout_message());
             }
             if self.is_done() {
                 return;

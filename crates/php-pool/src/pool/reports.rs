@@ -84,7 +84,8 @@ impl Pool {
     /// Logs a line of a worker.
     pub(super) fn log_line(&self, worker: &mut Worker, tag: Tag, line: LogLine<'_>) {
         let text = &String::from_utf8_lossy(line.text);
-        worker.record_startup_output(text);
+        worker.record_startup_output(line.text);
+        worker.record_startup_output(b"\n");
         worker.record_request_log(tag, text);
         let level = Level::from_syslog(line.severity);
         if !self.error_log.takes(level) {

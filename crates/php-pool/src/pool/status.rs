@@ -46,6 +46,7 @@ impl Pool {
             snapshot: self.snapshot_status(),
             rewind: manager.rewind.map(|rewind| describe_rewind(rewind, &counters, &members)),
             rewind_refused: manager.rewind_refused.clone(),
+            start_failure: manager.failure.clone(),
             concurrency: self.settings.concurrency(),
             phase: self.phase_name().to_owned(),
             php_version: manager.php_version.clone(),

@@ -285,9 +285,9 @@ impl Worker {
     }
 
     /// Stores output while it starts.
-    pub(crate) fn record_startup_output(&mut self, lines: &str) {
+    pub(crate) fn record_startup_output(&mut self, bytes: &[u8]) {
         if matches!(self.state(), State::Forking | State::Booting) {
-            self.startup_output.record(lines);
+            self.startup_output.record(bytes);
         }
     }
 }

@@ -24,26 +24,33 @@ const READS_PER_TURN: usize = 4;
 const FINAL_READS: usize = 16;
 /// The pause between turns while the lines of a process are dropped: 3 MB per second.
 const DROPPING_PAUSE_MS: u64 = 5;
-/// The part of the output of a start that is reported if it fails.
-const MAX_STARTUP_OUTPUT_BYTES: usize = 2048;
+/// The end of the output of a start, which is reported if it fails.
+const STARTUP_OUTPUT_BYTES: usize = 2048;
 
-/// Output of a process while it starts, limited in length.
+/// The last output of a process while it starts, complete lines or not.
 #[derive(Debug, Default)]
-pub(super) struct StartupOutput(String);
+pub(super) struct StartupOutput(Vec<u8>);
 
 impl StartupOutput {
-    /// Adds lines, as far as there is room.
-    pub(super) fn record(&mut self, lines: &str) {
-        if self.0.len() + lines.len() < MAX_STARTUP_OUTPUT_BYTES {
-            if !self.0.is_empty() {
-                self.0.push('\n');
-            }
-            self.0.push_str(lines);
-        }
+    pub(super) fn record(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(&bytes[bytes.len().saturating_sub(STARTUP_OUTPUT_BYTES)..]);
+        let excess = self.0.len().saturating_sub(STARTUP_OUTPUT_BYTES);
+        self.0.drain(..excess);
     }
 
-    pub(super) fn text(&self) -> &str {
-        &self.0
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `failure` with the last lines.
+    pub(super) fn explain(&self, failure: &str) -> String {
+        let is_cut = self.0.len() == STARTUP_OUTPUT_BYTES;
+        let text = self.0.trim_ascii();
+        let line = memchr::memchr(b'\n', text).filter(|_| is_cut).unwrap_or(0);
+        match String::from_utf8_lossy(&text[line..]).trim() {
+            "" => failure.to_owned(),
+            last => format!("{failure}: {last}"),
+        }
     }
 }
 
@@ -98,7 +105,10 @@ impl OutputReader {
         for _ in 0..reads {
             match rustix::io::read(&output, spare_capacity(buffer)) {
                 Ok(0) => outcome = ControlFlow::Break(Errno::PIPE),
-                Ok(_) => self.log_lines(buffer),
+                Ok(len) => {
+                    self.record_startup_output(&buffer[buffer.len() - len..]);
+                    self.log_lines(buffer);
+                }
                 Err(Errno::INTR) => {}
                 Err(error) => outcome = ControlFlow::Break(error),
             }
@@ -132,7 +142,6 @@ impl OutputReader {
             None if buffer.len() == buffer.capacity() => buffer.len(),
             None => return,
         };
-        self.record_startup_output(String::from_utf8_lossy(&buffer[..end]).trim_end());
         // Empty lines count as well, since they cost as much to read, but they are not logged.
         for line in buffer[..end].split(|&byte| byte == b'\n') {
             match self.allowance.admit(line.len()) {
@@ -144,15 +153,15 @@ impl OutputReader {
         buffer.drain(..end);
     }
 
-    fn record_startup_output(&self, lines: &str) {
+    fn record_startup_output(&self, bytes: &[u8]) {
         let Some(number) = self.number else {
             let mut manager = self.pool.manager.borrow_mut();
             if manager.started_by_ms.is_some() {
-                manager.startup_output.record(lines);
+                manager.startup_output.record(bytes);
             }
             return;
         };
-        self.pool.with_worker(number, |worker| worker.record_startup_output(lines));
+        self.pool.with_worker(number, |worker| worker.record_startup_output(bytes));
     }
 
     fn add(&self, text: &str) {

@@ -14,7 +14,14 @@ use outboard_log::{Event as LogEvent, Level, Reason};
 use outboard_reactor::now_ms;
 use outboard_ring::channel::{WaitCall, Waits};
 use outboard_supervisor::worker::lifecycle::ExitKind;
+use std::ops::RangeInclusive;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::rc::Rc;
+
+/// Of signal(7) and exit(3).
+const SIGNALS: RangeInclusive<i32> = 1..=64;
+const CODES: RangeInclusive<i32> = 0..=255;
 
 impl Pool {
     /// Handles the exit of a worker; `how` describes it for the log.
@@ -47,28 +54,27 @@ impl Pool {
             ExitKind::WhileIdle | ExitKind::WhileServing => describe_activity(&failed),
         };
         let request = failed.first().map(|exchange| exchange.request_id);
-        self.worker_crashed(&worker, &format!("a worker {how} while {activity}"), request);
+        self.worker_crashed(&worker, format!("a worker {how} while {activity}"), request);
         if !failed.is_empty() {
             self.record_crash();
         }
     }
 
     /// Counts and logs an unexpected exit.
-    fn worker_crashed(&self, worker: &Worker, text: &str, request: Option<u64>) {
+    fn worker_crashed(&self, worker: &Worker, text: String, request: Option<u64>) {
+        let was_ready = worker.process.lifecycle.ready_ms().is_some();
+        let text = if was_ready { text } else { worker.startup_output.explain(&text) };
         self.counters.borrow_mut().crashes += 1;
         let reason = request.is_some().then_some(Reason::WorkerCrashed);
-        let event = LogEvent { request, reason, text, ..self.event(worker) };
+        let event = LogEvent { request, reason, text: &text, ..self.event(worker) };
         self.error_log.write(Level::Error, event);
         let mut manager = self.manager.borrow_mut();
-        if worker.process.lifecycle.ready_ms().is_some() {
+        if was_ready {
             manager.backoff.crashed(now_ms());
             return;
         }
         manager.backoff.failed_to_start(now_ms());
-        manager.failure.get_or_insert_with(|| match worker.startup_output.text() {
-            "" => text.to_owned(),
-            output => format!("{text}: {output}"),
-        });
+        manager.failure.get_or_insert(text);
     }
 
     /// Removes a worker that has exited, and collects its last counts.
@@ -91,8 +97,9 @@ impl Pool {
         Some(worker)
     }
 
-    /// The zygote has exited, and by `PR_SET_PDEATHSIG` all of its workers with it.
-    pub(in crate::pool) fn zygote_exited(&self) {
+    /// The zygote has exited, and by `PR_SET_PDEATHSIG` all of its workers with it. Returns the phase that it was
+    /// in.
+    pub(in crate::pool) fn zygote_exited(&self) -> Phase {
         self.manager.borrow_mut().shared_output = None;
         let mut members = self.members.borrow_mut();
         for slot in 0..members.workers.len() {
@@ -110,27 +117,48 @@ impl Pool {
         drop(members);
         self.forget_placement();
         self.lent_workers_died();
-        if self.phase.get() == Phase::Starting && self.manager.borrow().failure.is_none() {
-            let host = self.settings.host_binary.display();
-            let output = self.remaining_zygote_output();
-            self.start_failed(match output.trim_end() {
-                "" => format!("{host} exited at once without output: is it outboard-php?"),
-                output => format!("{host} exited at once: {output}"),
-            });
-        }
-        if self.phase.get() == Phase::Serving {
-            self.log(Level::Error, "the zygote has exited; starting PHP again");
+        let phase = self.phase.get();
+        if phase == Phase::Serving {
             self.phase.set(Phase::Starting);
+        }
+        phase
+    }
+
+    /// Reports how the zygote has exited, which was in this phase.
+    pub(in crate::pool) fn report_zygote_exit(&self, phase: Phase, status: Option<ExitStatus>) {
+        let how = status.map_or_else(
+            || "has exited".to_owned(),
+            |status| describe_exit(status.code(), status.signal()),
+        );
+        match phase {
+            // Otherwise its failure is reported.
+            Phase::Starting if self.is_starting() => {
+                let host = self.settings.host_binary.display();
+                self.start_failed(&format!("{host} {how} while starting"));
+            }
+            Phase::Serving => {
+                let text = format!("the zygote {how}; starting PHP again");
+                self.log(Level::Error, &text);
+                self.manager.borrow_mut().failure.get_or_insert(text);
+                self.phase_changed.set();
+            }
+            _ => {}
         }
     }
 
-    /// The output of the zygote during its start, including what is unread.
-    fn remaining_zygote_output(&self) -> String {
+    /// A failure of a start with the last lines that its processes have printed.
+    pub(super) fn explain(&self, failure: &str) -> String {
         let output = self.manager.borrow_mut().zygote_output.take();
         if let (Some(output), Some(pool)) = (output, self.weak_self.upgrade()) {
             worker_output::log_remaining(&OutputReader::of_zygote(pool), &output);
         }
-        self.manager.borrow().startup_output.text().to_owned()
+        let (members, manager) = (self.members.borrow(), self.manager.borrow());
+        let starting = members.own().filter(|worker| worker.start_us().is_none());
+        let mut outputs =
+            starting.map(|worker| &worker.startup_output).chain([&manager.startup_output]);
+        outputs
+            .find(|output| !output.is_empty())
+            .map_or_else(|| failure.to_owned(), |output| output.explain(failure))
     }
 }
 
@@ -150,10 +178,12 @@ fn describe_activity(failed: &[Rc<Exchange>]) -> String {
     }
 }
 
-/// Describes the exit of a process.
+/// Describes the exit of a process. A zygote may report any numbers: those that no process can have are left out.
 pub(super) fn describe_exit(code: Option<i32>, signal: Option<i32>) -> String {
-    match (code, signal) {
-        (_, Some(signal)) => format!("was killed by signal {signal}"),
+    let signal = signal.filter(|signal| SIGNALS.contains(signal));
+    match (code.filter(|code| CODES.contains(code)), signal.map(ExitStatus::from_raw)) {
+        // `signal: 11 (SIGSEGV)`
+        (_, Some(signal)) => format!("was killed by {}", signal.to_string().replacen(':', "", 1)),
         (Some(code), None) => format!("exited with code {code}"),
         (None, None) => "exited".to_owned(),
     }

@@ -74,7 +74,7 @@ impl Pool {
                 self.phase_changed.wait().await;
             }
         });
-        ready.await.unwrap_or_else(|_| Err(failed(self.start_timeout_message())))
+        ready.await.unwrap_or_else(|_| Err(failed(self.explain(&self.start_timeout_message()))))
     }
 
     fn has_minimum(&self) -> bool {
@@ -167,16 +167,12 @@ impl Pool {
         php_version: String,
         opcache: bool,
         ini_file: Option<&Path>,
-        messages: &str,
     ) {
         let ini = ini_file.map_or("no php.ini".into(), |path| path.display().to_string());
         let opcache = if opcache { "opcache on" } else { "opcache off" };
         // It started once, for all threads.
         if self.shard.is_lead() {
             self.log(Level::Info, &format!("PHP {php_version} started ({ini}, {opcache})"));
-        }
-        for line in messages.lines().filter(|line| self.allowance.admit(line.len())) {
-            self.log(Level::Warn, line);
         }
         {
             let mut manager = self.manager.borrow_mut();
@@ -192,7 +188,8 @@ impl Pool {
         self.tick();
     }
 
-    pub(in crate::pool) fn start_failed(&self, message: String) {
+    pub(in crate::pool) fn start_failed(&self, message: &str) {
+        let message = self.explain(message);
         self.log(Level::Error, &format!("PHP did not start: {message}"));
         {
             let mut manager = self.manager.borrow_mut();

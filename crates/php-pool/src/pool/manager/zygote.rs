@@ -12,6 +12,7 @@ use outboard_ring::control::Event;
 use outboard_supervisor::worker::lifecycle::State;
 use outboard_supervisor::zygote::{Received, Zygote};
 use rustix::net::{Shutdown, shutdown};
+use std::process::ExitStatus;
 use std::rc::Rc;
 
 /// For a fork, and to reap a killed worker. Both take milliseconds; a machine that swaps may need
@@ -72,7 +73,6 @@ impl Pool {
                 php_version,
                 opcache,
                 ini_file,
-                messages,
                 rewind,
                 rewind_refused,
                 request_reads,
@@ -83,13 +83,13 @@ impl Pool {
                     (manager.rewind, manager.rewind_refused) = (rewind, rewind_refused);
                     manager.request_reads = Some(request_reads.into());
                     drop(manager);
-                    self.started(php_version, opcache, ini_file.as_deref(), &messages);
+                    self.started(php_version, opcache, ini_file.as_deref());
                 }
             }
             Event::BootRead { keys, is_complete, max_age_s } => {
                 self.boot_read(keys, is_complete, max_age_s)
             }
-            Event::StartFailed { message } if self.is_starting() => self.start_failed(message),
+            Event::StartFailed { message } if self.is_starting() => self.start_failed(&message),
             // It has reported its start already.
             Event::StartFailed { .. } => {}
             Event::Forked { worker, pid } => {
@@ -101,7 +101,7 @@ impl Pool {
                     return;
                 }
                 self.log(Level::Error, &format!("cannot fork a worker: {message}"));
-                self.reap(worker, None, "could not be forked");
+                self.reap(worker, None, &format!("could not be forked ({message})"));
             }
             // The sibling reports its start itself, and its end by its control socket.
             Event::Split { .. } | Event::SiblingExited { .. } => {}
@@ -140,20 +140,21 @@ impl Pool {
 }
 
 /// Ends a zygote, if it has not exited, and reaps it. A Swoole program may run its callbacks first. The
-/// spawner reaps those that it has started.
-pub(super) async fn end(mut zygote: Zygote, is_program: bool) {
+/// spawner reaps those that it has started. Returns its status, if it is known.
+pub(super) async fn end(mut zygote: Zygote, is_program: bool) -> Option<ExitStatus> {
     // The end of the control socket is the order to exit.
-    if is_program
+    let has_ended = is_program
         && shutdown(zygote.control_fd(), Shutdown::Both).is_ok()
-        && has_exited(&mut zygote, SHUTDOWN_ATTEMPTS).await
-    {
-        return;
+        && has_exited(&mut zygote, SHUTDOWN_ATTEMPTS).await;
+    if !has_ended {
+        // It fails only for a process that was reaped. One that is exiting keeps its status.
+        let _ = zygote.kill();
     }
-    // It fails only for a process that was reaped.
-    let _ = zygote.kill();
-    if !has_exited(&mut zygote, REAP_ATTEMPTS).await {
-        spawn(async { blocking(move || drop(zygote)).await });
+    if has_ended || has_exited(&mut zygote, REAP_ATTEMPTS).await {
+        return blocking(move || zygote.exit_status()).await;
     }
+    spawn(async { blocking(move || drop(zygote)).await });
+    None
 }
 
 async fn has_exited(zygote: &mut Zygote, attempts: usize) -> bool {

@@ -1,6 +1,8 @@
 //! Workers and zygotes that die.
 
 use super::*;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 #[test]
 fn a_death_fails_started_requests_and_reassigns_the_others() {
@@ -120,14 +122,16 @@ fn a_dead_zygote_fails_started_requests_and_queues_the_others() {
         let (finished, started, waiting) = (submit(&pool), submit(&pool), submit(&pool));
         let (first, _) = (worker.start_next(), worker.start_next());
         worker.respond(first, b"in time");
-        pool.zygote_exited();
+        let phase = pool.zygote_exited();
+        pool.report_zygote_exit(phase, Some(ExitStatus::from_raw(9)));
         assert_eq!(body_of(&finished), (b"in time".to_vec(), COMPLETE));
         assert_eq!(end_of(&started), CRASHED);
         assert!(!waiting.has_ended());
         let status = pool.status();
         assert_eq!((status.phase.as_str(), status.workers.len()), ("starting", 0));
         assert_eq!(status.queue_length, 1);
-        log.has("the zygote has exited; starting PHP again");
+        log.has("the zygote was killed by signal 9 (SIGKILL); starting PHP again");
+        assert!(status.start_failure.is_some_and(|failure| failure.contains("SIGKILL")));
     });
 }
 

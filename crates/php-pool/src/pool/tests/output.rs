@@ -94,16 +94,19 @@ fn output_during_the_start_is_part_of_the_failure() {
 }
 
 #[test]
-fn the_stored_output_of_a_start_is_limited() {
+fn a_failed_start_is_explained_by_the_last_lines() {
     let mut output = crate::pool::worker_output::StartupOutput::default();
-    output.record("first");
-    output.record("second");
-    assert_eq!(output.text(), "first\nsecond");
-    for _ in 0..1_000 {
-        output.record(&"x".repeat(100));
-    }
-    assert!((1_900..2_200).contains(&output.text().len()));
-    assert!(output.text().starts_with("first\nsecond\nxxx"));
+    assert_eq!(output.explain("it died"), "it died");
+    output.record(b"first\nsec");
+    output.record(b"ond\n");
+    assert_eq!(output.explain("it died"), "it died: first\nsecond");
+    (0..1_000).for_each(|line| output.record(format!("line {line}\n").as_bytes()));
+    let text = output.explain("it died");
+    assert!((1_900..2_100).contains(&text.len()), "{}", text.len());
+    assert!(text.starts_with("it died: line ") && text.ends_with("line 998\nline 999"), "{text}");
+    output.record(&[b'x'; 5_000]);
+    output.record(b"\n");
+    assert!(output.explain("it died").len() > 2_000, "a line that is too long is not left out");
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn a_full_queue_is_reported_as_down_while_php_does_not_start() {
         pool.phase.set(Phase::Starting);
         submit(&pool);
         assert_eq!(pool.submit(exchange_with(b"", 1), None), Err(Reason::QueueFull));
-        pool.start_failed("for this test".to_owned());
+        pool.start_failed("for this test");
         let queued = submit(&pool);
         assert_eq!(pool.submit(exchange_with(b"", 1), None), Err(Reason::AppDown));
         pool.phase.set(Phase::Gone);

@@ -3,14 +3,13 @@
 use super::*;
 use outboard_ring::control::Event;
 
-fn started(messages: &str) -> Event {
+fn started() -> Event {
     Event::Started {
         pid: 1,
         php_version: "8.2.0".into(),
         opcache: true,
         ini_file: Some("/etc/php.ini".into()),
         post_max_bytes: 0,
-        messages: messages.into(),
         rewind: None,
         request_reads: Vec::new(),
         rewind_refused: None,
@@ -26,15 +25,14 @@ fn starting_pool(log: &LogFile) -> Rc<Pool> {
 }
 
 #[test]
-fn a_started_pool_serves_and_logs_the_messages_of_php() {
+fn a_started_pool_serves_and_forks_its_minimum() {
     in_loop(async {
         let log = LogFile::new();
         let pool = starting_pool(&log);
-        pool.handle(started("PHP Warning: no such extension\nanother"));
+        pool.handle(started());
         let status = pool.status();
         assert_eq!((status.phase.as_str(), status.php_version.as_str()), ("serving", "8.2.0"));
         log.has("PHP 8.2.0 started (/etc/php.ini, opcache on)");
-        log.has("PHP Warning: no such extension");
         assert_eq!(status.forks, 1, "the minimum is forked at once");
         let worker = StandIn::join(&pool, 100);
         pool.ready().await.unwrap();
@@ -53,7 +51,7 @@ fn a_failed_start_fails_queued_requests() {
         let error = pool.ready().await.unwrap_err();
         assert_eq!(error.to_string(), "PHP of app site did not start: no memory");
         log.has("PHP did not start: no memory");
-        pool.handle(started(""));
+        pool.handle(started());
         assert_eq!(pool.status().phase, "starting", "a second report is ignored");
     });
 }
@@ -62,9 +60,11 @@ fn a_failed_start_fails_queued_requests() {
 fn a_failure_is_forgotten_when_a_worker_becomes_ready() {
     in_loop(async {
         let pool = pool(1);
-        pool.start_failed("no memory".into());
+        pool.start_failed("no memory");
+        assert_eq!(pool.status().start_failure.as_deref(), Some("no memory"));
         let _worker = StandIn::join(&pool, 1);
         pool.ready().await.unwrap();
+        assert_eq!(pool.status().start_failure, None);
     });
 }
 
@@ -80,8 +80,8 @@ fn a_start_without_a_report_ends_with_the_time_out() {
 #[test]
 fn a_host_that_exits_at_once_is_reported_with_its_output() {
     for (binary, expected) in [
-        ("/bin/false", "/bin/false exited at once without output: is it outboard-php?"),
-        ("/bin/pwd", "/bin/pwd exited at once: /"),
+        ("/bin/false", "/bin/false exited with code 1 while starting"),
+        ("/bin/pwd", "/bin/pwd exited with code 0 while starting: /"),
         ("/no/such/host", "the PHP host /no/such/host is missing; install"),
     ] {
         in_loop(async move {
@@ -114,10 +114,29 @@ fn forked_workers_get_their_process_id_and_failed_forks_are_removed() {
         assert_eq!((status.workers.len(), status.workers[0].pid), (1, Some(4_000)));
         assert_eq!(status.workers[0].state, "booting");
         log.has("cannot fork a worker: Cannot allocate memory");
-        log.has("a worker could not be forked while starting");
+        log.has("a worker could not be forked (Cannot allocate memory) while starting");
         assert!(!log.text().contains("unknown"));
         pool.handle(Event::Exited { worker: 1, code: None, signal: Some(6) });
-        log.has("a worker was killed by signal 6 while starting");
+        log.has("a worker was killed by signal 6 (SIGABRT) while starting");
+    });
+}
+
+#[test]
+fn an_exit_that_no_process_can_have_is_not_reported_as_one() {
+    in_loop(async {
+        for (code, signal, how) in [
+            (None, Some(0), "exited"),
+            (Some(3), Some(0), "exited with code 3"),
+            (Some(256), Some(-1), "exited"),
+            (Some(-1), Some(i32::MAX), "exited"),
+            (None, Some(64), "was killed by signal 64"),
+        ] {
+            let log = LogFile::new();
+            let pool = log.pool_of(sequential());
+            let _worker = StandIn::starting(&pool, 1);
+            pool.handle(Event::Exited { worker: 1, code, signal });
+            log.has(&format!("a worker {how} while starting\n"));
+        }
     });
 }
 

@@ -27,7 +27,6 @@ fn started(pid: i32) -> Event {
         opcache: true,
         ini_file: None,
         post_max_bytes: 0,
-        messages: String::new(),
         rewind: None,
         request_reads: Vec::new(),
         rewind_refused: None,
