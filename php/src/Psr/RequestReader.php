@@ -34,7 +34,7 @@ final class RequestReader
         if ($target === '*') {
             $request = $request->withRequestTarget('*');
         }
-        foreach (self::headers() as $name => $value) {
+        foreach (self::headers() as [$name, $value]) {
             $request = $request->withHeader($name, $value);
         }
         return self::isForm($request) ? $request->withParsedBody($_POST) : $request;
@@ -52,7 +52,11 @@ final class RequestReader
         return $this->factories->uris->createUri("$scheme://$host" . ($target === '*' ? '' : $target));
     }
 
-    /** @return array<string, string> */
+    /**
+     * Pairs: as a key of an array, a name such as "123" or "-1" would be an int.
+     *
+     * @return list<array{string, string}>
+     */
     private static function headers(): array
     {
         $headers = [];
@@ -68,8 +72,8 @@ final class RequestReader
             } elseif ($key !== 'CONTENT_TYPE' && $key !== 'CONTENT_LENGTH' || $value === '') {
                 continue;
             }
-            if ($key !== '' && !ctype_digit($key)) {
-                $headers[ucwords(strtolower(strtr($key, '_', '-')), '-')] = $value;
+            if ($key !== '') {
+                $headers[] = [ucwords(strtolower(strtr($key, '_', '-')), '-'), $value];
             }
         }
         return $headers;

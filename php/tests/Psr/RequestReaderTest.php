@@ -87,10 +87,11 @@ final class RequestReaderTest extends PsrTestCase
         self::assertSame('*', $asterisk->getRequestTarget());
     }
 
-    public function testAHeaderWhoseNameIsANumberIsLeftOut(): void
+    public function testHeadersWhoseNamesAreNumbersArrive(): void
     {
-        $request = self::read(Factories::find(), new FakeRequest(server: ['HTTP_123' => 'odd', 'HTTP_' => 'odder']));
-        self::assertSame(['Host'], array_keys($request->getHeaders()));
+        $request = self::read(Factories::find(), new FakeRequest(server: ['HTTP_0' => 'zero', 'HTTP_123' => 'odd', 'HTTP__1' => 'negative', 'HTTP_' => 'nameless', 'HTTP_Z' => 'after']));
+        self::assertSame(['zero', 'odd', 'negative', 'after'], array_map($request->getHeaderLine(...), ['0', '123', '-1', 'Z']));
+        self::assertCount(5, $request->getHeaders());
     }
 
     public function testAnInstalledPackageIsDetected(): void

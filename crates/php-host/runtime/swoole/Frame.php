@@ -120,7 +120,11 @@ use Swoole\Coroutine\Socket;
 use Swoole\WebSocket\CloseFrame;
 use Swoole\WebSocket\Frame;
 
-/** @internal one end of a WebSocket connection: messages are put together, pings are answered */
+/**
+ * @internal one end of a WebSocket connection: messages are put together, pings are answered
+ *
+ * Invariant: a frame or a message that RFC 6455 does not permit where it comes fails the connection.
+ */
 final class WebSocketPeer
 {
     public const KEY_SUFFIX = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
@@ -131,6 +135,8 @@ final class WebSocketPeer
     private ?array $begun = null;
 
     public int $errCode = 0;
+
+    private bool $hasFailed = false;
 
     public function __construct(private readonly Socket $socket, private readonly bool $isClient, private readonly array $setting = [])
     {
@@ -158,13 +164,14 @@ final class WebSocketPeer
     {
         $until = $timeout > 0 ? microtime(true) + $timeout : INF;
         $limit = (int) ($this->setting['package_max_length'] ?? 2097152);
-        while (true) {
+        while (!$this->hasFailed) {
+            if ($this->violatesProtocol()) {
+                return $this->fail(SWOOLE_WEBSOCKET_CLOSE_PROTOCOL_ERROR, SWOOLE_ERROR_PROTOCOL_ERROR);
+            }
             try {
                 $found = Frame::first($this->read, $limit);
             } catch (\Swoole\Exception $tooLong) {
-                $this->errCode = $tooLong->getCode();
-                $this->send(pack('n', SWOOLE_WEBSOCKET_CLOSE_MESSAGE_TOO_BIG), WEBSOCKET_OPCODE_CLOSE, SWOOLE_WEBSOCKET_FLAG_FIN);
-                return '';
+                return $this->fail(SWOOLE_WEBSOCKET_CLOSE_MESSAGE_TOO_BIG, $tooLong->getCode());
             }
             if ($found === null) {
                 $left = $until === INF ? $timeout : max($until - microtime(true), 0.000001);
@@ -182,6 +189,38 @@ final class WebSocketPeer
                 return $message;
             }
         }
+        return '';
+    }
+
+    /** Whether the head of the next frame is not one that may come now (RFC 6455, 5.1, 5.2, 5.4, 5.5; RFC 7692, 6). */
+    private function violatesProtocol(): bool
+    {
+        if (strlen($this->read) < 2) {
+            return false;
+        }
+        [$first, $second] = [ord($this->read[0]), ord($this->read[1])];
+        $opcode = $first & 0x0f;
+        $beginsMessage = $opcode === WEBSOCKET_OPCODE_TEXT || $opcode === WEBSOCKET_OPCODE_BINARY;
+        $reserved = $beginsMessage && !empty($this->setting['websocket_compression']) ? 0x30 : 0x70;
+        $isExpected = match ($opcode) {
+            WEBSOCKET_OPCODE_TEXT, WEBSOCKET_OPCODE_BINARY => $this->begun === null,
+            WEBSOCKET_OPCODE_CONTINUATION => $this->begun !== null,
+            WEBSOCKET_OPCODE_CLOSE, WEBSOCKET_OPCODE_PING, WEBSOCKET_OPCODE_PONG => $first >= 0x80 && ($second & 0x7f) < 126,
+            default => false,
+        };
+        return !$isExpected || ($first & $reserved) !== 0 || ($second >= 0x80) === $this->isClient;
+    }
+
+    /** Ends the connection with this status (RFC 6455, 7.1.7); nothing is read of it or sent to it any more. */
+    private function fail(int $status, int $error): string
+    {
+        $this->errCode = $error;
+        $this->hasFailed = true;
+        $this->read = '';
+        $this->begun = null;
+        $this->send(pack('n', $status), WEBSOCKET_OPCODE_CLOSE, SWOOLE_WEBSOCKET_FLAG_FIN);
+        $this->socket->shutdown(1);
+        return '';
     }
 
     private function assemble(Frame $frame, int $limit): Frame|string|null
@@ -195,8 +234,7 @@ final class WebSocketPeer
             return null;
         }
         if ($frame instanceof CloseFrame) {
-            $this->send($frame->data, WEBSOCKET_OPCODE_CLOSE, SWOOLE_WEBSOCKET_FLAG_FIN);
-            return empty($this->setting['open_websocket_close_frame']) ? '' : $frame;
+            return $this->close($frame);
         }
         if ($frame->opcode >= WEBSOCKET_OPCODE_CLOSE) {
             return $frame;
@@ -204,8 +242,7 @@ final class WebSocketPeer
         [$opcode, $flags, $data] = $this->begun ?? [$frame->opcode, $frame->flags, ''];
         $data .= $frame->data;
         if (strlen($data) > $limit) {
-            $this->errCode = SWOOLE_ERROR_PACKAGE_LENGTH_TOO_LARGE;
-            return '';
+            return $this->fail(SWOOLE_WEBSOCKET_CLOSE_MESSAGE_TOO_BIG, SWOOLE_ERROR_PACKAGE_LENGTH_TOO_LARGE);
         }
         if (!$frame->finish) {
             $this->begun = [$opcode, $flags, $data];
@@ -213,15 +250,32 @@ final class WebSocketPeer
         }
         $this->begun = null;
         if ($flags & SWOOLE_WEBSOCKET_FLAG_COMPRESS) {
-            $data = @inflate_add(inflate_init(ZLIB_ENCODING_RAW), $data . "\0\0\xff\xff", ZLIB_SYNC_FLUSH);
-            if ($data === false) {
-                $this->errCode = SWOOLE_ERROR_PROTOCOL_ERROR;
-                return '';
-            }
+            // RFC 7692, 7.2.2: the end of the last block, which is not sent; then an empty block that is the last.
+            $data = @gzinflate("$data\0\0\xff\xff\3\0", $limit + 1);
+        }
+        if ($data === false || $opcode === WEBSOCKET_OPCODE_TEXT && !is_utf8($data)) {
+            return $this->fail(SWOOLE_WEBSOCKET_CLOSE_MESSAGE_ERROR, SWOOLE_ERROR_PROTOCOL_ERROR);
         }
         $frame->opcode = $opcode;
         $frame->flags = SWOOLE_WEBSOCKET_FLAG_FIN | ($flags & SWOOLE_WEBSOCKET_FLAG_COMPRESS);
         $frame->data = $data;
         return $frame;
     }
+
+    private function close(CloseFrame $frame): Frame|string
+    {
+        $length = strlen($frame->data);
+        // RFC 6455, 7.4: these are registered, or for applications.
+        $isStatus = $length === 0 || $length > 1 && ($frame->code >= 3000 && $frame->code < 5000 || $frame->code >= 1000 && $frame->code <= 1014 && !in_array($frame->code, [1004, 1005, 1006], true));
+        if (!$isStatus || !is_utf8($frame->reason)) {
+            return $this->fail($isStatus ? SWOOLE_WEBSOCKET_CLOSE_MESSAGE_ERROR : SWOOLE_WEBSOCKET_CLOSE_PROTOCOL_ERROR, SWOOLE_ERROR_PROTOCOL_ERROR);
+        }
+        $this->send($frame->data, WEBSOCKET_OPCODE_CLOSE, SWOOLE_WEBSOCKET_FLAG_FIN);
+        return empty($this->setting['open_websocket_close_frame']) ? '' : $frame;
+    }
+}
+
+function is_utf8(string $text): bool
+{
+    return preg_match('//u', $text) === 1;
 }

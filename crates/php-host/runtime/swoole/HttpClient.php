@@ -178,7 +178,7 @@ class Client
             return $this->fail(SWOOLE_ERROR_WEBSOCKET_HANDSHAKE_FAILED);
         }
         $setting = $this->setting ?? [];
-        $setting['websocket_compression'] = str_contains((string) ($this->headers['sec-websocket-extensions'] ?? ''), 'permessage-deflate');
+        $setting['websocket_compression'] = !empty($setting['websocket_compression']) && str_contains((string) ($this->headers['sec-websocket-extensions'] ?? ''), 'permessage-deflate');
         $this->peer = new Engine\WebSocketPeer($this->socket, true, $setting);
         return true;
     }
