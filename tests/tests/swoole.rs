@@ -315,6 +315,27 @@ fn a_server_of_another_protocol_is_refused() {
 }
 
 #[test]
+fn options_that_restrict_are_honored_or_refused() {
+    let output = Program::run(&docroot(), "restricted.php", &["dispatch_func"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("cannot be honored") && errors.contains("dispatch_func"), "{errors}");
+    assert_eq!(output.status.code(), Some(2));
+    let program = Program::start(docroot(), "restricted.php", &[]);
+    let form =
+        Request::post("/", "application/x-www-form-urlencoded", "a=b").header("Cookie", "c=d");
+    assert_eq!(program.client().send(&form).expect(200).text(), "[null,null,[]]");
+    let part = |name: &str, data: &str| {
+        format!(
+            "--X\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"f\"\r\n\r\n{data}\r\n"
+        )
+    };
+    let body = part("small", "abc") + &part("large", "abcd") + "--X--\r\n";
+    let upload = Request::post("/", "multipart/form-data; boundary=X", body);
+    let wanted = r#"[null,null,{"small":[0,3,true],"large":[1,0,false]}]"#;
+    assert_eq!(program.client().send(&upload).expect(200).text(), wanted);
+}
+
+#[test]
 fn an_invalid_port_is_reported_with_its_line() {
     let output = Program::run(&docroot(), "port.php", &[]);
     let text = String::from_utf8_lossy(&output.stdout);
