@@ -70,7 +70,7 @@ fn settings_of_php_and_the_end_of_short_names_are_honored() {
 fn a_request_has_what_the_client_has_sent() {
     let request = Request::get("/request?a=1&b[]=2&b[]=3")
         .header("X-Some", "first")
-        .header("Cookie", "one=1; two=a%20b");
+        .header("Cookie", "one=1; two=a%20b; one=2; l[]=x; l[]=+; m[k][l]=%2B; a.b=c; e; 0=");
     let text = http().client().send(&request).expect(200).text();
     let answer: Value = serde_json::from_str(&text).expect("it is JSON");
     assert_eq!(answer["method"], "GET");
@@ -80,7 +80,9 @@ fn a_request_has_what_the_client_has_sent() {
     assert_eq!(answer["server"]["query_string"], "a=1&b[]=2&b[]=3");
     assert_eq!(answer["server"]["server_protocol"], "HTTP/1.1");
     assert_eq!(answer["get"], json!({"a": "1", "b": ["2", "3"]}));
-    assert_eq!(answer["cookie"], json!({"one": "1", "two": "a b"}));
+    let nested = json!({"one": "1", "two": "a b", "l": ["x", "+"], "m": {"k": {"l": "+"}}, "a_b": "c",
+        "e": "", "0": ""});
+    assert_eq!(answer["cookie"], nested);
     assert_eq!(answer["post"], Value::Null);
 }
 

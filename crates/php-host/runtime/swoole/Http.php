@@ -404,15 +404,22 @@ function cookie_line(string $name, string $value, int $expires, string $path, st
     return $line . ($priority === '' ? '' : "; Priority=$priority") . ($partitioned ? '; Partitioned' : '');
 }
 
+/** By PHP's rules (php_variables.c), as Swoole has them since 6.2. */
 function cookies(string $header): ?array
 {
-    $cookies = [];
+    $pairs = $taken = [];
     foreach (explode(';', $header) as $pair) {
-        [$name, $value] = explode('=', trim($pair), 2) + [1 => null];
-        if ($value !== null && $name !== '') {
-            $cookies[$name] ??= rawurldecode($value);
+        [$name, $value] = explode('=', ltrim($pair), 2) + [1 => ''];
+        $pair = rawurlencode($name) . '=' . rawurlencode(rawurldecode($value));
+        @parse_str($pair, $one);
+        $key = array_key_first($one);
+        // The first of equal names stays; elements are added to arrays.
+        if ($key !== null && (is_array($one[$key]) || !isset($taken[$key]))) {
+            $taken[$key] = true;
+            $pairs[] = $pair;
         }
     }
+    @parse_str(implode('&', $pairs), $cookies);
     return $cookies === [] ? null : $cookies;
 }
 
