@@ -317,6 +317,14 @@ fn a_server_of_another_protocol_is_refused() {
 }
 
 #[test]
+fn a_server_that_cannot_start_is_reported_and_start_is_false() {
+    let output = Program::run(&docroot(), "child.php", &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("cannot start a server"), "{errors}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "false\n");
+}
+
+#[test]
 fn options_that_restrict_are_honored_or_refused() {
     let output = Program::run(&docroot(), "restricted.php", &["dispatch_func"]);
     let errors = String::from_utf8_lossy(&output.stderr);

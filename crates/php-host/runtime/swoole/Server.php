@@ -95,7 +95,10 @@ class Server
         }
         // Of all that a reload starts one after the other, the last.
         $newest = new Atomic\Long(0);
-        Engine\describe($this->description());
+        if (!Engine\describe($this->description())) {
+            fwrite(STDERR, "Swoole\\Server::start(): this process cannot start a server: `outboard run` starts one, once, in the program's first process and not in a child of it\n");
+            return false;
+        }
         $this->taskworker = \Outboard\is_task_worker();
         $this->setting = ($this->setting ?? []) + ['worker_num' => swoole_cpu_num(), 'task_worker_num' => 0];
         Engine\Settings::$values = $this->setting;
