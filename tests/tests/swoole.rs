@@ -70,7 +70,7 @@ fn settings_of_php_and_the_end_of_short_names_are_honored() {
 fn a_request_has_what_the_client_has_sent() {
     let request = Request::get("/request?a=1&b[]=2&b[]=3")
         .header("X-Some", "first")
-        .header("Cookie", "one=1; two=a%20b");
+        .header("Cookie", "one=1; two=a%20b; one=2; l[]=x; l[]=+; m[k][l]=%2B; a.b=c; e; 0=");
     let text = http().client().send(&request).expect(200).text();
     let answer: Value = serde_json::from_str(&text).expect("it is JSON");
     assert_eq!(answer["method"], "GET");
@@ -80,7 +80,9 @@ fn a_request_has_what_the_client_has_sent() {
     assert_eq!(answer["server"]["query_string"], "a=1&b[]=2&b[]=3");
     assert_eq!(answer["server"]["server_protocol"], "HTTP/1.1");
     assert_eq!(answer["get"], json!({"a": "1", "b": ["2", "3"]}));
-    assert_eq!(answer["cookie"], json!({"one": "1", "two": "a b"}));
+    let nested = json!({"one": "1", "two": "a b", "l": ["x", "+"], "m": {"k": {"l": "+"}}, "a_b": "c",
+        "e": "", "0": ""});
+    assert_eq!(answer["cookie"], nested);
     assert_eq!(answer["post"], Value::Null);
 }
 
@@ -312,6 +314,35 @@ fn a_server_of_another_protocol_is_refused() {
     assert_eq!(output.status.code(), Some(2));
     let output = Program::run(&docroot(), "missing.php", &[]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no file"));
+}
+
+#[test]
+fn a_server_that_cannot_start_is_reported_and_start_is_false() {
+    let output = Program::run(&docroot(), "child.php", &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("cannot start a server"), "{errors}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "false\n");
+}
+
+#[test]
+fn options_that_restrict_are_honored_or_refused() {
+    let output = Program::run(&docroot(), "restricted.php", &["dispatch_func"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("cannot be honored") && errors.contains("dispatch_func"), "{errors}");
+    assert_eq!(output.status.code(), Some(2));
+    let program = Program::start(docroot(), "restricted.php", &[]);
+    let form =
+        Request::post("/", "application/x-www-form-urlencoded", "a=b").header("Cookie", "c=d");
+    assert_eq!(program.client().send(&form).expect(200).text(), "[null,null,[]]");
+    let part = |name: &str, data: &str| {
+        format!(
+            "--X\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"f\"\r\n\r\n{data}\r\n"
+        )
+    };
+    let body = part("small", "abc") + &part("large", "abcd") + "--X--\r\n";
+    let upload = Request::post("/", "multipart/form-data; boundary=X", body);
+    let wanted = r#"[null,null,{"small":[0,3,true],"large":[1,0,false]}]"#;
+    assert_eq!(program.client().send(&upload).expect(200).text(), wanted);
 }
 
 #[test]

@@ -263,7 +263,7 @@ uint64_t outboard_rs_reader(void *events, int fd);
 bool outboard_rs_offload(void *events, uint64_t waiter, void (*run)(void *), void *data);
 bool outboard_rs_is_idle(void *events);
 bool outboard_rs_is_forking(void *events);
-void outboard_rs_describe(void *events, const char *description, size_t len);
+bool outboard_rs_describe(void *events, const char *description, size_t len);
 int32_t outboard_rs_fork_workers(void *events);
 bool outboard_rs_set_title(void *events, const char *title, size_t len);
 bool outboard_rs_renew(void *events);

@@ -243,13 +243,15 @@ impl RunningScript {
         result
     }
 
-    /// The server of a program for Swoole is about to start. Exits if the program is only described.
-    pub(crate) fn describe(&mut self, description: &[u8]) {
+    /// The server of a program for Swoole is about to start. Exits if the program is only described. False:
+    /// this process forks no workers, such as a child of the program.
+    pub(crate) fn describe(&mut self, description: &[u8]) -> bool {
         if let Some(Program::Described(target)) = &mut self.program {
             // The reader reports an incomplete description.
             let _ = target.write_all(description);
             exit::leave(0);
         }
+        self.forking.is_some()
     }
 
     /// Sets the name that `ps` shows, except of a process in which a program is only described: its

@@ -1,9 +1,10 @@
 //! From what a program says of its server to the configuration of that server.
 //!
 //! Invariant: everything that the program has set is taken over, named as having no effect, or refused
-//! with a reason; nothing is lost without a word.
+//! with a reason; nothing is lost without a word. An option of Swoole that is neither taken over nor known
+//! to restrict nothing is refused.
 
-use super::description::{Description, Port, is_true};
+use super::description::{Description, Port, is_number, is_true};
 use super::private_dir::PrivateDir;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -30,7 +31,7 @@ const UNIX_STREAM: u32 = 5;
 const UNIX_DATAGRAM: u32 = 6;
 
 /// Options that are taken over here, or by the program's own side (`Server.php`).
-const TAKEN_OVER: [&str; 53] = [
+const TAKEN_OVER: [&str; 56] = [
     "worker_num",
     "task_worker_num",
     "max_request",
@@ -38,6 +39,9 @@ const TAKEN_OVER: [&str; 53] = [
     "max_request_grace",
     "package_max_length",
     "upload_max_filesize",
+    "http_parse_cookie",
+    "http_parse_files",
+    "http_parse_post",
     "document_root",
     "enable_static_handler",
     "http_compression",
@@ -86,10 +90,57 @@ const TAKEN_OVER: [&str; 53] = [
     "send_yield",
 ];
 
+/// Those of Swoole that restrict nothing, so that a server without them is as closed as with them.
+const UNRESTRICTIVE: &str = "admin_server aio_core_worker_num aio_max_idle_time aio_max_wait_time aio_worker_num \
+    body_decompression bootstrap buffer_input_size c_stack_size compression_level compression_types \
+    cpu_affinity_ignore deadlock_check_depth deadlock_check_disable_trace deadlock_check_limit debug_mode \
+    discard_timeout_request display_errors dns_cache_capacity dns_cache_expire dns_cache_refresh_time \
+    dns_lookup_random dns_server enable_deadlock_check enable_kqueue enable_message_bus \
+    enable_preemptive_scheduler enable_reuse_port enable_signalfd exit_condition hook_flags \
+    http2_enable_push http2_header_table_size http2_init_window_size http2_max_frame_size http_autoindex \
+    http_compression_level http_compression_min_length http_compression_types http_gzip_level \
+    http_index_files init_arguments input_buffer_size iouring_entries iouring_flag iouring_workers \
+    kernel_socket_recv_buffer_size kernel_socket_send_buffer_size log_date_format \
+    log_date_with_microseconds log_level log_rotation lowercase_header max_thread_num message_queue_key \
+    min_thread_num open_cpu_affinity open_tcp_keepalive open_websocket_close_frame \
+    open_websocket_ping_frame open_websocket_pong_frame reactor_num single_thread socket_buffer_size \
+    ssl_allow_self_signed ssl_compress ssl_dhparam ssl_disable_compression ssl_grease \
+    ssl_prefer_server_ciphers stack_size start_session_id stats_file stats_timer_interval task_ipc_mode \
+    task_object task_tmpdir tcp_defer_accept tcp_fastopen tcp_keepcount tcp_keepidle tcp_keepinterval \
+    tcp_user_timeout thread_num trace_flags use_async_resolver wait_signal websocket_compression \
+    websocket_mask websocket_subprotocol";
+
+/// Those that a port for HTTP can have for itself.
+const OF_HTTP_PORTS: [&str; 6] = [
+    "ssl_cert_file",
+    "ssl_key_file",
+    "open_http_protocol",
+    "open_http2_protocol",
+    "open_tcp_nodelay",
+    "backlog",
+];
+
+/// Those taken over that limit by a number.
+const LIMITS: [&str; 14] = [
+    "worker_num",
+    "task_worker_num",
+    "max_request",
+    "max_coroutine",
+    "max_coro_num",
+    "max_concurrency",
+    "worker_max_concurrency",
+    "max_wait_time",
+    "max_conn",
+    "max_connection",
+    "package_max_length",
+    "upload_max_filesize",
+    "heartbeat_idle_time",
+    "heartbeat_check_interval",
+];
+
 /// Maximum requests of a worker at a time.
 const CONCURRENCY_MAX: u64 = 1000;
-/// Default and maximum of `limits.connections`.
-const CONNECTIONS_DEFAULT: u64 = 16_384;
+/// Maximum of `limits.connections`.
 const CONNECTIONS_MAX: u64 = 1_000_000;
 /// Default of `package_max_length`.
 const PACKAGE_BYTES: u64 = 2 << 20;
@@ -105,6 +156,7 @@ impl Configuration {
         user: Option<String>,
     ) -> Result<Self, String> {
         check_kind(description)?;
+        check_options(description)?;
         let listen = description
             .ports
             .iter()
@@ -193,12 +245,15 @@ impl Configuration {
 /// The table of limits of connections, if the program sets any.
 fn limits(description: &Description) -> String {
     let mut limits = String::new();
-    if let Some(seconds) = description.number("heartbeat_idle_time").filter(|time| *time > 0) {
+    let checks = description.number("heartbeat_check_interval").map(|interval| interval * 2);
+    let idle = description.number("heartbeat_idle_time").or(checks);
+    if let Some(seconds) = idle.filter(|time| *time > 0) {
         let _ = writeln!(limits, "idle_timeout = {seconds}");
     }
-    // Fewer are a matter of the raw connections alone.
+    // Further raw connections are closed instead of waiting (`Server.php`).
+    let is_http = description.ports.iter().any(|port| port.http);
     let most = description.number("max_connection").or_else(|| description.number("max_conn"));
-    if let Some(most) = most.filter(|most| *most > CONNECTIONS_DEFAULT) {
+    if let Some(most) = most.filter(|most| *most > 0 && (is_http || *most > 16_384)) {
         let _ = writeln!(limits, "connections = {}", most.min(CONNECTIONS_MAX));
     }
     if limits.is_empty() { limits } else { format!("[limits]\n{limits}") }
@@ -235,6 +290,36 @@ fn check_kind(description: &Description) -> Result<(), String> {
         }
         None => Ok(()),
     }
+}
+
+/// Refuses options that may restrict the server and that nothing here honors.
+fn check_options(description: &Description) -> Result<(), String> {
+    let has_tls = description.ports.iter().any(|port| port.ssl);
+    let is_refused = |name: &String, value: &Value, honored: &[&str]| {
+        let is_unrestrictive = UNRESTRICTIVE.split_ascii_whitespace().any(|known| known == name)
+            || description.unknown.contains(name)
+            || name.starts_with("ssl_") && !has_tls;
+        let is_honored = honored.contains(&name.as_str());
+        let is_understood = !LIMITS.contains(&name.as_str()) || is_number(value);
+        !(is_honored && is_understood || is_unrestrictive || !is_honored && !is_true(value))
+    };
+    let of_server = description.settings.iter();
+    let of_server = of_server.filter(|(name, value)| is_refused(name, value, &TAKEN_OVER));
+    let of_ports = description.ports.iter().flat_map(|port| {
+        let honored: &[&str] = if port.http { &OF_HTTP_PORTS } else { &TAKEN_OVER };
+        let own = port.settings.iter();
+        let own = own.filter(|(name, value)| description.settings.get(*name) != Some(*value));
+        own.filter(|(name, value)| is_refused(name, value, honored)).collect::<Vec<_>>()
+    });
+    let names: BTreeSet<&str> = of_server.chain(of_ports).map(|(name, _)| name.as_str()).collect();
+    if !names.is_empty() {
+        return Err(format!(
+            "the program's server may be restricted by options that cannot be honored, at least not with \
+             these values or for one port alone: {}. Without them the server starts",
+            Vec::from_iter(names).join(", ")
+        ));
+    }
+    Ok(())
 }
 
 /// The keys of a `[[listen]]` table without its address.
@@ -295,8 +380,11 @@ fn app(
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let workers = description.number("worker_num").unwrap_or(processors).max(1);
     let is_concurrent = description.settings.get("enable_coroutine").is_none_or(is_true);
-    let wanted = ["worker_max_concurrency", "max_concurrency", "max_coroutine", "max_coro_num"];
-    let wanted = wanted.iter().find_map(|name| description.number(name));
+    let of_worker = ["worker_max_concurrency", "max_coroutine", "max_coro_num"];
+    let of_worker = of_worker.iter().filter_map(|name| description.number(name));
+    let of_all = description.number("max_concurrency").filter(|most| *most > 0);
+    // Server.php does the same for messages.
+    let wanted = of_worker.filter(|most| *most > 0).chain(of_all.map(|most| most / workers)).min();
     let concurrency =
         if is_concurrent { wanted.unwrap_or(CONCURRENCY_MAX).clamp(1, CONCURRENCY_MAX) } else { 1 };
     let compresses = description.settings.get("http_compression").is_none_or(is_true);

@@ -17,8 +17,11 @@ pub(super) struct Description {
     pub(super) class: String,
     /// The first is the server's own.
     pub(super) ports: Vec<Port>,
-    /// Those of `set()`, without what JSON cannot hold.
+    /// Those of `set()`; true for what JSON cannot hold.
     pub(super) settings: Map<String, Value>,
+    /// Options that Swoole does not have.
+    #[serde(default)]
+    pub(super) unknown: Vec<String>,
     /// Events that have a callback, in lower case.
     pub(super) handlers: Vec<String>,
     /// Whether a port has a callback of its own for requests.
@@ -120,6 +123,15 @@ impl Description {
             Value::Bool(true) => Some(1),
             _ => None,
         }
+    }
+}
+
+/// Whether [`Description::number`] understands it.
+pub(super) fn is_number(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.trim().parse::<u64>().is_ok(),
+        Value::Array(_) | Value::Object(_) => false,
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
     }
 }
 

@@ -33,7 +33,7 @@ class Request
             'header' => $this->header = Engine\http_headers($this->exchange),
             'server' => $this->server = Engine\http_server($this->exchange),
             'get' => $this->get = Engine\parsed(Engine\http_query($this->exchange)),
-            'cookie' => $this->cookie = Engine\cookies($this->header['cookie'] ?? ''),
+            'cookie' => $this->cookie = Engine\Settings::$values['http_parse_cookie'] ?? true ? Engine\cookies($this->header['cookie'] ?? '') : null,
             'post', 'files', 'tmpfiles' => $this->form($name),
             default => null,
         };
@@ -105,6 +105,10 @@ class Request
     {
         $type = $this->header['content-type'] ?? '';
         $this->post = $this->files = $this->tmpfiles = null;
+        $isParsed = Engine\Settings::$values[stripos($type, 'multipart/form-data') === 0 ? 'http_parse_files' : 'http_parse_post'] ?? true;
+        if (!$isParsed) {
+            return null;
+        }
         if (stripos($type, 'application/x-www-form-urlencoded') === 0) {
             $this->post = Engine\parsed((string) $this->rawContent());
         } elseif (stripos($type, 'multipart/form-data') === 0) {
@@ -400,15 +404,22 @@ function cookie_line(string $name, string $value, int $expires, string $path, st
     return $line . ($priority === '' ? '' : "; Priority=$priority") . ($partitioned ? '; Partitioned' : '');
 }
 
+/** By PHP's rules (php_variables.c), as Swoole has them since 6.2. */
 function cookies(string $header): ?array
 {
-    $cookies = [];
+    $pairs = $taken = [];
     foreach (explode(';', $header) as $pair) {
-        [$name, $value] = explode('=', trim($pair), 2) + [1 => null];
-        if ($value !== null && $name !== '') {
-            $cookies[$name] ??= rawurldecode($value);
+        [$name, $value] = explode('=', ltrim($pair), 2) + [1 => ''];
+        $pair = rawurlencode($name) . '=' . rawurlencode(rawurldecode($value));
+        @parse_str($pair, $one);
+        $key = array_key_first($one);
+        // The first of equal names stays; elements are added to arrays.
+        if ($key !== null && (is_array($one[$key]) || !isset($taken[$key]))) {
+            $taken[$key] = true;
+            $pairs[] = $pair;
         }
     }
+    @parse_str(implode('&', $pairs), $cookies);
     return $cookies === [] ? null : $cookies;
 }
 
@@ -463,6 +474,10 @@ function place(array &$files, string $name, array $uploaded): void
 
 function uploaded(string $name, string $type, string $content, int $exchange): array
 {
+    $limit = (int) (Settings::$values['upload_max_filesize'] ?? 0);
+    if ($limit > 0 && strlen($content) > $limit) {
+        return ['name' => $name, 'type' => $type, 'tmp_name' => '', 'error' => UPLOAD_ERR_INI_SIZE, 'size' => 0];
+    }
     $error = $name === '' ? UPLOAD_ERR_NO_FILE : UPLOAD_ERR_OK;
     $path = $name === '' ? false : tempnam(Settings::$values['upload_tmp_dir'] ?? (ini_get('upload_tmp_dir') ?: sys_get_temp_dir()), 'swoole.upfile.');
     if ($path !== false && file_put_contents($path, $content) === strlen($content)) {

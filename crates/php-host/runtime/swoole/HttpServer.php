@@ -110,7 +110,7 @@ final class ParsedRequest extends Request
         }
         $this->header = array_map(static fn (string|array $value): string => is_array($value) ? implode(', ', $value) : $value, $headers);
         $this->get = parsed($query);
-        $this->cookie = $this->options['parse_cookie'] ?? true ? cookies($this->header['cookie'] ?? '') : null;
+        $this->cookie = $this->options['parse_cookie'] ?? true ? cookies(implode('; ', (array) ($headers['cookie'] ?? ''))) : null;
         $this->content = $content;
         $type = $this->header['content-type'] ?? '';
         if (($this->options['parse_body'] ?? true) && stripos($type, 'application/x-www-form-urlencoded') === 0) {

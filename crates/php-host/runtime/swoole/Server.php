@@ -61,7 +61,7 @@ class Server
 
     public function set(array $settings): bool
     {
-        $this->setting = $settings + ($this->setting ?? []);
+        $this->setting = Engine\sizes($settings) + ($this->setting ?? []);
         return true;
     }
 
@@ -95,7 +95,10 @@ class Server
         }
         // Of all that a reload starts one after the other, the last.
         $newest = new Atomic\Long(0);
-        Engine\describe($this->description());
+        if (!Engine\describe($this->description())) {
+            fwrite(STDERR, "Swoole\\Server::start(): this process cannot start a server: `outboard run` starts one, once, in the program's first process and not in a child of it\n");
+            return false;
+        }
         $this->taskworker = \Outboard\is_task_worker();
         $this->setting = ($this->setting ?? []) + ['worker_num' => swoole_cpu_num(), 'task_worker_num' => 0];
         Engine\Settings::$values = $this->setting;
@@ -202,10 +205,12 @@ class Server
             $port->streamSettings();
             $ports[$index]['receives'] = $this->portHandler($index, in_array($port->type, [SWOOLE_SOCK_UDP, SWOOLE_SOCK_UDP6, SWOOLE_SOCK_UNIX_DGRAM], true) ? 'packet' : 'receive') !== null;
         }
+        $names = array_merge(array_keys($this->setting ?? []), ...array_map(static fn (Server\Port $port): array => array_keys($port->setting ?? []), $this->ports));
         return json_encode([
             'class' => $this->kind(),
             'ports' => $ports,
             'settings' => (object) Engine\plain($this->setting ?? []),
+            'unknown' => array_values(array_map('strval', array_diff($names, (new \ReflectionClass(Constant::class))->getConstants()))),
             'handlers' => array_keys($this->handlers),
             'handles_requests' => array_filter($this->ports, static fn (Server\Port $port): bool => $port->getCallback('request') !== null) !== [],
             'php' => PHP_VERSION,
@@ -217,7 +222,10 @@ class Server
     {
         $mode = (int) ($this->setting['dispatch_mode'] ?? 2);
         $this->announcesEnds = !in_array($mode, [1, 3, 9], true) || !empty($this->setting['enable_unsafe_event']);
-        $concurrency = (int) ($this->setting['worker_max_concurrency'] ?? $this->setting['max_concurrency'] ?? $this->setting['max_coroutine'] ?? $this->setting['max_coro_num'] ?? 1000);
+        // As `outboard run` has it for requests.
+        $concurrency = array_filter(array_map(fn (string $name): int => (int) ($this->setting[$name] ?? 0), ['worker_max_concurrency', 'max_coroutine', 'max_coro_num']));
+        $ofAll = (int) ($this->setting['max_concurrency'] ?? 0);
+        $concurrency = min([1000, ...$concurrency, ...($ofAll > 0 ? [max(1, intdiv($ofAll, max(1, (int) $this->setting['worker_num'])))] : [])]);
         return [
             'is_task_worker' => $this->taskworker,
             'dispatch_mode' => $mode,

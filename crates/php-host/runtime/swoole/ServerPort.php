@@ -33,7 +33,7 @@ class Port
 
     public function set(array $settings): void
     {
-        $this->setting = $settings + ($this->setting ?? []);
+        $this->setting = Engine\sizes($settings) + ($this->setting ?? []);
     }
 
     public function on(string $event_name, callable $callback): bool

@@ -76,10 +76,21 @@ final class Workers
     }
 }
 
-/** What JSON can hold of the settings. */
+/** The settings for JSON; true stands for what it cannot hold, such as a function. */
 function plain(array $settings): array
 {
-    return array_filter($settings, static fn (mixed $value): bool => is_scalar($value) || is_array($value));
+    return array_map(static fn (mixed $value): mixed => is_scalar($value) || is_array($value) ? $value : true, array_filter($settings, static fn (mixed $value): bool => $value !== null));
+}
+
+/** @internal options of set(), with sizes such as "2M" as numbers */
+function sizes(array $settings): array
+{
+    foreach (['package_max_length', 'upload_max_filesize'] as $name) {
+        if (is_string($settings[$name] ?? null) && preg_match('/^\d+[kmg]$/i', $settings[$name])) {
+            $settings[$name] = ini_parse_quantity($settings[$name]);
+        }
+    }
+    return $settings;
 }
 
 /** What the worker does before it takes requests; it is not awaited for long. */

@@ -65,7 +65,7 @@ PHP_FUNCTION(outboard_swoole_arguments)
 	}
 }
 
-/* The server is to start. Where the program is only read, this does not return. */
+/* The server is to start. Where the program is only read, this does not return; false: there is nothing to fork workers of it. */
 PHP_FUNCTION(outboard_swoole_describe)
 {
 	zend_string *description;
@@ -75,8 +75,8 @@ PHP_FUNCTION(outboard_swoole_describe)
 	php_output_end_all();
 	/* Forks would each print what is left in it. */
 	fflush(stdout);
-	outboard_rs_describe(outboard_events, ZSTR_VAL(description), ZSTR_LEN(description));
-	outboard_swoole_is_starting = true;
+	outboard_swoole_is_starting = outboard_rs_describe(outboard_events, ZSTR_VAL(description), ZSTR_LEN(description));
+	RETURN_BOOL(outboard_swoole_is_starting);
 }
 
 /* The pipe to `outboard run`; -1 if that has not started this process. */

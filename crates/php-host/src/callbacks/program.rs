@@ -13,7 +13,7 @@ unsafe extern "C" fn outboard_rs_describe(
     events: *mut c_void,
     description: *const c_char,
     len: usize,
-) {
+) -> bool {
     // SAFETY: this function's contract.
     let description = unsafe { slice(description, len) };
     // SAFETY: this function's contract.

@@ -57,6 +57,42 @@ fn options_without_an_effect_are_named_in_order() {
 }
 
 #[test]
+fn what_restricts_is_honored_or_refused_by_name() {
+    let directory = PrivateDir::create(None, None).expect("a temporary directory");
+    let check = |settings: &serde_json::Value, of_port: &serde_json::Value| {
+        let mut described = description(settings.clone(), "http");
+        described.ports[0].settings = of_port.as_object().expect("they are options").clone();
+        described.ports[0].ssl = settings.get("ssl_cert_file").is_some();
+        described.unknown = vec!["of_the_program".to_owned()];
+        Configuration::of(&described, Path::new("/server.php"), &[], &directory, None)
+    };
+    for (settings, of_port, named) in [
+        (json!({"static_handler_locations": ["/public"]}), json!({}), "static_handler_locations"),
+        (json!({"dispatch_func": true}), json!({}), "dispatch_func"),
+        (json!({"chroot": "/srv"}), json!({}), "chroot"),
+        (json!({"not_of_this_list": 1}), json!({}), "not_of_this_list"),
+        (json!({"package_max_length": "a little"}), json!({}), "package_max_length"),
+        (json!({}), json!({"package_max_length": 10}), "package_max_length"),
+        (
+            json!({"ssl_cert_file": "/c", "ssl_key_file": "/k", "ssl_verify_peer": true,
+                "ssl_client_cert_file": "/ca"}),
+            json!({}),
+            "ssl_client_cert_file, ssl_verify_peer",
+        ),
+    ] {
+        let message = check(&settings, &of_port).expect_err("it is refused");
+        assert!(message.contains(&format!(": {named}. ")), "{message}");
+    }
+    let same = json!({"package_max_length": 10, "max_connection": 3, "max_concurrency": 9,
+        "worker_num": 4, "heartbeat_check_interval": 30, "static_handler_locations": [],
+        "ssl_verify_peer": true, "of_the_program": 1, "log_level": 2});
+    let text = check(&same, &json!({"package_max_length": 10})).expect("it starts").text;
+    for line in ["connections = 3", "concurrency = 2", "idle_timeout = 60", "body = 10"] {
+        assert!(text.contains(&format!("{line}\n")), "{text}");
+    }
+}
+
+#[test]
 fn servers_of_other_protocols_are_refused_by_name() {
     let directory = PrivateDir::create(None, None).expect("a temporary directory");
     let refusal = |described: &Description| {
