@@ -8,6 +8,7 @@ use crate::engine::request::{RequestResult, Scratch};
 use crate::engine::structures::Request;
 use crate::exchange::Exchange;
 use crate::fetches::Fetches;
+use crate::kept_memory::wipe;
 use crate::link::{Link, Notice};
 use crate::offload::Offload;
 use crate::poller::{Due, Poller, now_us};
@@ -295,7 +296,8 @@ impl Events {
         let Some(mut slot) = self.slot(tag) else { return };
         self.active[tag.slot as usize] = None;
         // SAFETY: C has returned the slot, so it has no other user.
-        let exchange = unsafe { &mut slot.as_mut().exchange };
+        let RequestSlot { exchange, frame, .. } = unsafe { slot.as_mut() };
+        wipe(frame);
         let panicked = exchange.take_panicked();
         let done = Done {
             outcome: if panicked {

@@ -4,11 +4,12 @@
 //! Called by the worker's loop between requests and by [`crate::callbacks`] during one. Invariants:
 //! the head is sent once and before the body; nothing is sent after the response's end; a response whose
 //! announced length was flushed has ended, whatever the script does then; a small response is published once,
-//! together with its `Done`. A corrupt ring ends the worker after the
-//! request.
+//! together with its `Done`; afterwards nothing of the request is left here. A corrupt ring ends the worker after
+//! the request.
 
 use crate::blocking_ops::BlockingOps;
 use crate::fetches::FetchResult;
+use crate::kept_memory::wipe;
 use crate::link::{Link, Unsent};
 use crate::purge;
 use crate::retirement;
@@ -95,15 +96,19 @@ impl Exchange {
     pub(crate) fn begin(&mut self, tag: Tag, body_bytes: u64) {
         self.tag = tag;
         self.phase = Phase::Collecting;
-        self.head.clear();
-        self.output.clear();
         self.announced_bytes = None;
         self.written_bytes = 0;
-        self.trailers.clear();
         self.body.unread_bytes = body_bytes;
-        self.body.piece.clear();
-        self.body.at = 0;
         self.waiter = None;
+        let buffers = self.buffers();
+        debug_assert!(buffers.iter().all(|buffer| buffer.is_empty()), "of an earlier request");
+        buffers.into_iter().for_each(wipe);
+    }
+
+    /// What has data of the request.
+    fn buffers(&mut self) -> [&mut Vec<u8>; 5] {
+        let Self { head, output, trailers, completion, body, .. } = self;
+        [head, output, trailers, completion, &mut body.piece]
     }
 
     pub(crate) fn tag(&self) -> Tag {
@@ -117,13 +122,18 @@ impl Exchange {
         }
         let mut link = self.link.borrow_mut();
         link.discard_body(self.tag);
+        self.blocking_ops.free(&mut link)?;
         link.send_always(FrameKind::Done, self.tag, &[&done.encode()])?;
         link.publish_response()?;
-        link.check()
+        link.check()?;
+        drop(link);
+        self.body.at = 0;
+        self.buffers().into_iter().for_each(wipe);
+        Ok(())
     }
 
     pub(crate) fn start_head(&mut self, status: u16, reason: &[u8]) {
-        self.head.clear();
+        wipe(&mut self.head);
         self.announced_bytes = None;
         ResponseHead::encode_status(&mut self.head, status, reason);
     }
@@ -329,7 +339,7 @@ impl Exchange {
         }
         let mut output = std::mem::take(&mut self.output);
         let sent = self.send_pieces(&output);
-        output.clear();
+        wipe(&mut output);
         self.output = output;
         sent
     }
@@ -355,7 +365,7 @@ impl Exchange {
     fn refuse_head(&mut self) {
         let head_bytes = std::mem::take(&mut self.head).len();
         self.log_too_long("The response head", head_bytes, "the response is 502");
-        self.output.clear();
+        wipe(&mut self.output);
         let sent = self.send(FrameKind::End, &[]);
         self.link.borrow_mut().publish();
         self.phase = Phase::Finished;

@@ -3,6 +3,7 @@
 //! Used by [`crate::events`]. Invariants: a result goes to the call that began the fetch and to no
 //! later one in the same slot; the gateway receives each cancellation once.
 
+use crate::kept_memory::wipe;
 use crate::link::Link;
 use crate::open_span;
 use outboard_ring::frame::{FrameKind, Tag};
@@ -106,13 +107,15 @@ impl Fetches {
         request: Tag,
         operation: Operation<'_>,
     ) -> Result<(), Corrupt> {
-        self.scratch.clear();
         operation.encode(&mut self.scratch);
+        let mut sent = Ok(());
         if self.scratch.len() > link.largest_piece_bytes {
             self.refuse(operation.id, "its URL and headers are too long");
-            return Ok(());
+        } else {
+            sent = link.send_always(FrameKind::Operation, request, &[&self.scratch]);
         }
-        link.send_always(FrameKind::Operation, request, &[&self.scratch])
+        wipe(&mut self.scratch);
+        sent
     }
 
     fn refuse(&mut self, id: Tag, why: &str) {

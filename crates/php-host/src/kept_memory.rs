@@ -3,7 +3,8 @@
 //! A rewind puts the memory of PHP back to what it was (`rewind`). What Rust knows must not go back with it:
 //! how far the ring was read, which descriptors are open. So all that Rust allocates lies in regions that only
 //! this file maps, and that a snapshot leaves out. Invariants: no allocation of Rust is in the C library's
-//! heap; nothing here is in a static variable except one address, which never changes once it is set.
+//! heap; nothing here is in a static variable except one address, which never changes once it is set; what is freed
+//! is cleared, and so is what request data leaves in a buffer ([`wipe`]), since a later request could read both.
 
 use dlmalloc::{Allocator, Dlmalloc};
 use std::alloc::{GlobalAlloc, Layout};
@@ -132,13 +133,22 @@ unsafe impl GlobalAlloc for KeptMemory {
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         // SAFETY: the caller's contract: it is of this allocator, with this layout.
+        unsafe { ptr::write_bytes(memory, 0, layout.size()) };
+        // SAFETY: as above.
         with(|heap| unsafe { heap.free(memory, layout.size(), layout.align()) });
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above.
-        with(|heap| unsafe { heap.realloc(memory, layout.size(), layout.align(), size) })
-            .unwrap_or(ptr::null_mut())
+        // Not by the allocator, which leaves the content where it was.
+        // SAFETY: the caller's contract: the size is not 0, and the alignment was one before.
+        unsafe {
+            let target = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !target.is_null() {
+                ptr::copy_nonoverlapping(memory, target, size.min(layout.size()));
+                self.dealloc(memory, layout);
+            }
+            target
+        }
     }
 }
 
@@ -189,6 +199,12 @@ fn allocate_region(bytes: usize) -> *mut u8 {
         *count += 1;
     }
     memory
+}
+
+/// Empties a buffer that is used again, and leaves zeros in it. Who empties it in another way leaves data there.
+pub(crate) fn wipe(buffer: &mut Vec<u8>) {
+    buffer.fill(0);
+    buffer.clear();
 }
 
 /// The addresses of all of Rust's memory, in no order.

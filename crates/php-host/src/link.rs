@@ -4,6 +4,7 @@
 //! the ring in their order; body frames are stored only for requests that wait or are being
 //! handled. A corrupt ring ends the worker.
 
+use crate::kept_memory::wipe;
 use crate::open_span;
 use outboard_ring::channel::{Capacities, GatewayChannel, WaitCall, WorkerChannel};
 use outboard_ring::doorbell::{Awaited, Doorbell};
@@ -274,6 +275,8 @@ impl Link {
     }
 
     fn receive(&mut self, frame: &mut Vec<u8>) -> Result<Option<Sorted>, Corrupt> {
+        // A request that was withdrawn.
+        wipe(frame);
         let Some(header) = self.channel.receive(frame)? else { return Ok(None) };
         self.release();
         match header.kind {

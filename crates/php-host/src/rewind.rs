@@ -268,9 +268,12 @@ impl Worker {
             self.since_protection = 0;
             self.writes.forget(span)?;
         }
-        self.faults = Some(faults());
         // SAFETY: as above.
-        unsafe { snapshot.restore_stack() };
+        unsafe {
+            snapshot.restore_stack();
+            snapshot.clear_stack(self.process.bottom_of_stack());
+        }
+        self.faults = Some(faults());
         Ok(bytes)
     }
 }

@@ -5,6 +5,7 @@
 //! acknowledges an item, waits, or has filled the ring, so that a response and its acknowledgement
 //! arrive together or not at all.
 
+use crate::kept_memory::wipe;
 use crate::link::Link;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Operation, Part};
@@ -90,10 +91,11 @@ impl Streams {
         loop {
             let (piece, tail) = rest.split_at(rest.len().min(link.largest_piece_bytes / 2));
             let call = StreamCall { is_last: tail.is_empty(), bytes: piece, ..*call };
-            self.scratch.clear();
             let call = Call::Stream(call);
             Operation { id: Tag::default(), span: 0, call }.encode(&mut self.scratch);
-            link.send_always(FrameKind::Operation, Tag::default(), &[&self.scratch])?;
+            let sent = link.send_always(FrameKind::Operation, Tag::default(), &[&self.scratch]);
+            wipe(&mut self.scratch);
+            sent?;
             rest = tail;
             if rest.is_empty() {
                 return Ok(());

@@ -7,6 +7,7 @@ use crate::engine;
 use crate::engine::request::Scratch;
 use crate::exchange::Exchange;
 use crate::exit::{self, ExitReason};
+use crate::kept_memory::wipe;
 use crate::link::Link;
 use crate::worker_fds::WorkerFds;
 use crate::{backtrace, worker_script};
@@ -38,6 +39,7 @@ fn serve(link: Rc<RefCell<Link>>) -> Result<ExitReason, Corrupt> {
     link.borrow_mut().ready()?;
     while let Some(tag) = next(&link, &mut frame)? {
         let done = handle(&mut exchange, tag, &frame, &mut scratch)?;
+        wipe(&mut frame);
         exchange.done(done)?;
         if done.leaving {
             return Ok(ExitReason::Tainted);

@@ -5,12 +5,12 @@
 
 use std::ptr::NonNull;
 
-/// Byte storage that two processes (or two loom threads) copy in and out of.
+/// Byte storage that two processes (or two loom threads) copy into and move out of.
 pub trait Memory {
     /// Copies `source` to offset `at`.
     fn copy_in(&self, at: usize, source: &[u8]);
-    /// Copies from offset `at` into `target`.
-    fn copy_out(&self, at: usize, target: &mut [u8]);
+    /// Moves from offset `at` into `target`: zeros remain.
+    fn move_out(&self, at: usize, target: &mut [u8]);
 }
 
 /// A region inside of a mapping that another process maps as well.
@@ -45,6 +45,17 @@ impl SharedRegion {
     }
 }
 
+impl SharedRegion {
+    /// Copies from offset `at` into `target`.
+    pub(crate) fn copy_out(&self, at: usize, target: &mut [u8]) {
+        let source = self.pointer(at, target.len());
+        // SAFETY: as in `copy_in`, with the roles exchanged. A peer that breaks the protocol can
+        // change the bytes while they are copied; every bit pattern is a valid `u8`, and the
+        // copy is validated afterwards and is the only thing used.
+        unsafe { std::ptr::copy_nonoverlapping(source, target.as_mut_ptr(), target.len()) }
+    }
+}
+
 impl Memory for SharedRegion {
     fn copy_in(&self, at: usize, source: &[u8]) {
         let target = self.pointer(at, source.len());
@@ -56,11 +67,10 @@ impl Memory for SharedRegion {
         unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), target, source.len()) }
     }
 
-    fn copy_out(&self, at: usize, target: &mut [u8]) {
+    fn move_out(&self, at: usize, target: &mut [u8]) {
         let source = self.pointer(at, target.len());
-        // SAFETY: as in `copy_in`, with the roles exchanged. A peer that breaks the protocol can
-        // change the bytes while they are copied; every bit pattern is a valid `u8`, and the
-        // copy is validated afterwards and is the only thing used.
-        unsafe { std::ptr::copy_nonoverlapping(source, target.as_mut_ptr(), target.len()) }
+        self.copy_out(at, target);
+        // SAFETY: `pointer` has checked the bounds; the bytes are the consumer's until it releases them.
+        unsafe { std::ptr::write_bytes(source, 0, target.len()) }
     }
 }

@@ -7,6 +7,8 @@
 //! * `tail` is written by the producer only, `head` by the consumer only; both count bytes and
 //!   never wrap in practice (2^64 bytes).
 //! * Bytes `head..tail` belong to the consumer, all others to the producer.
+//! * A popped frame leaves zeros: the worker's memory has nothing of requests that it has received, and of
+//!   responses that the gateway has.
 //! * `consumer_sleeping` is set by the consumer before it blocks and cleared by the side that wakes
 //!   it; `producer_waiting` likewise with the roles exchanged.
 //!
@@ -86,12 +88,12 @@ fn copy_in_wrapped(memory: &impl Memory, capacity: usize, position: u64, source:
     }
 }
 
-fn copy_out_wrapped(memory: &impl Memory, capacity: usize, position: u64, target: &mut [u8]) {
+fn move_out_wrapped(memory: &impl Memory, capacity: usize, position: u64, target: &mut [u8]) {
     let at = (position as usize) & (capacity - 1);
     let first = target.len().min(capacity - at);
-    memory.copy_out(at, &mut target[..first]);
+    memory.move_out(at, &mut target[..first]);
     if first < target.len() {
-        memory.copy_out(0, &mut target[first..]);
+        memory.move_out(0, &mut target[first..]);
     }
 }
 
@@ -217,7 +219,7 @@ impl<C: Borrow<Cursors>, M: Memory> Consumer<C, M> {
         Self { cursors, memory, capacity, head: 0, tail_seen: 0 }
     }
 
-    /// Copies the payload of the next frame into `payload` and returns its header; `None` if the
+    /// Moves the payload of the next frame into `payload` and returns its header; `None` if the
     /// ring is empty. [`Consumer::release`] frees the space.
     ///
     /// # Errors
@@ -231,7 +233,7 @@ impl<C: Borrow<Cursors>, M: Memory> Consumer<C, M> {
         if available < FRAME_HEADER_BYTES {
             return Err(Corrupt { what: "less than a frame header was published" });
         }
-        copy_out_wrapped(&self.memory, self.capacity, self.head, &mut raw);
+        move_out_wrapped(&self.memory, self.capacity, self.head, &mut raw);
         let header = FrameHeader::decode(&raw)?;
         let len = header.len as usize;
         if len > available - FRAME_HEADER_BYTES {
@@ -240,7 +242,7 @@ impl<C: Borrow<Cursors>, M: Memory> Consumer<C, M> {
         payload.clear();
         payload.resize(len, 0);
         let position = self.head + FRAME_HEADER_BYTES as u64;
-        copy_out_wrapped(&self.memory, self.capacity, position, payload);
+        move_out_wrapped(&self.memory, self.capacity, position, payload);
         self.head = position + len as u64;
         Ok(Some(header))
     }

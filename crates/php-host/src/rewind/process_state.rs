@@ -29,6 +29,7 @@ pub(super) struct ProcessState {
     tasks: OwnedFd,
     size_pages: Vec<u8>,
     end_of_heap: usize,
+    bottom_of_stack: usize,
     /// Where scripts may call native code.
     attributes: Option<Attributes>,
     /// Whether programs that a request has started may go on.
@@ -58,6 +59,7 @@ impl ProcessState {
             tasks,
             size_pages: Vec::with_capacity(32),
             end_of_heap: end_of_heap(),
+            bottom_of_stack: 0,
             attributes: None,
             leaves_programs,
         };
@@ -74,6 +76,7 @@ impl ProcessState {
         self.mappings = mappings::read()?;
         self.size_pages = self.read_size()?;
         self.end_of_heap = end_of_heap();
+        self.bottom_of_stack = bottom_of_stack(&self.mappings);
         self.attributes.as_mut().map_or(Ok(()), |attributes| attributes.accept_code(&self.mappings))
     }
 
@@ -156,6 +159,11 @@ impl ProcessState {
         Ok(damaged)
     }
 
+    /// The first address of the first thread's stack. It grows with the address space.
+    pub(super) fn bottom_of_stack(&self) -> usize {
+        self.bottom_of_stack
+    }
+
     /// Whether the request has unmapped, replaced or protected memory of the start, so that the size says nothing.
     fn is_changed_by_hand(&self) -> Result<bool, Irreversible> {
         let mut is_changed = false;
@@ -184,6 +192,7 @@ impl ProcessState {
     fn compare_mappings(&mut self, snapshot: &Snapshot) -> Result<Vec<usize>, Irreversible> {
         let now = mappings::read().map_err(|_| Irreversible::Kernel("/proc/self/maps"))?;
         self.unmap_new(&now);
+        self.bottom_of_stack = bottom_of_stack(&now);
         let mut missing = Vec::new();
         for mapping in self.mappings.iter().filter(|mapping| mapping.name == Name::Other) {
             let parts = missing_part(mapping, &now);
@@ -278,6 +287,11 @@ fn reserve(range: &Range<usize>) -> io::Result<()> {
     let mapped =
         unsafe { libc::mmap(range.start as *mut _, range.len(), libc::PROT_NONE, flags, -1, 0) };
     if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn bottom_of_stack(mappings: &[Mapping]) -> usize {
+    let stack = mappings.iter().find(|mapping| mapping.name == Name::Stack);
+    stack.expect("the first thread has one").addresses.start
 }
 
 fn end_of_heap() -> usize {

@@ -7,7 +7,6 @@ use super::mapping::{self, BACKTRACE_BYTES, Capacities, Mapping, RingConsumer, R
 use crate::claim::State;
 use crate::corrupt::Corrupt;
 use crate::frame::{FrameHeader, FrameKind, Tag};
-use crate::memory::Memory;
 use crate::rewinds::Rewinds;
 use crate::spsc::{Consumer, Producer, Sleep, Wake};
 use crate::sync::{Ordering, fence};

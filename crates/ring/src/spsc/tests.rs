@@ -29,10 +29,10 @@ mod heap {
             }
         }
 
-        fn copy_out(&self, at: usize, target: &mut [u8]) {
+        fn move_out(&self, at: usize, target: &mut [u8]) {
             for (cell, byte) in self.0[at..].iter().zip(target) {
                 // SAFETY: as above.
-                *byte = cell.with(|cell| unsafe { *cell });
+                *byte = cell.with_mut(|cell| unsafe { std::mem::take(&mut *cell) });
             }
         }
     }
@@ -50,6 +50,10 @@ mod heap {
         pub(super) fn new(len: usize) -> Self {
             Self(Mutex::new(vec![0; len]))
         }
+
+        pub(super) fn is_clear(&self) -> bool {
+            self.0.lock().unwrap().iter().all(|byte| *byte == 0)
+        }
     }
 
     impl Memory for std::sync::Arc<Heap> {
@@ -57,8 +61,10 @@ mod heap {
             self.0.lock().unwrap()[at..at + source.len()].copy_from_slice(source);
         }
 
-        fn copy_out(&self, at: usize, target: &mut [u8]) {
-            target.copy_from_slice(&self.0.lock().unwrap()[at..at + target.len()]);
+        fn move_out(&self, at: usize, target: &mut [u8]) {
+            let source = &mut self.0.lock().unwrap()[at..at + target.len()];
+            target.copy_from_slice(source);
+            source.fill(0);
         }
     }
 }
@@ -238,6 +244,7 @@ mod heap_only {
                 prop_assert_eq!(&payload, frame);
             }
             prop_assert!(expected.is_empty());
+            prop_assert!(consumer.memory.is_clear());
         }
     }
 }
