@@ -232,6 +232,7 @@ fn everything_is_the_same_for_the_administrator(admin: &mut Visit<'_>, left_out:
         "page=popularity",
         "do=check",
         "rev=",
+        "rev2",
         "do=edit",
         "do=subscribe",
     ];
