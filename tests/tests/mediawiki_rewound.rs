@@ -26,7 +26,7 @@ fn scrub() -> Scrub {
         .replace(r"\d\d:\d\d, \d\d? [A-Z][a-z]+ \d{4}|\d\d? [A-Z][a-z]+ \d{4}(?:, at)? \d\d:\d\d", "TIME")
         // The minute of a change, in lists.
         .replace(r"([> ])\d\d:\d\d([ <])", "${1}TIME$2")
-        .replace(r"\b[\d.]+ (?:seconds?|minutes?)\b", "SPAN")
+        .replace(r"\b[\d.]+ (?:seconds?|minutes?)(?: and [\d.]+ seconds?)?\b", "SPAN")
         // The report of the parser in a comment.
         .replace(r"(?:CPU time usage|Real time usage|Cached time|Complications|Transclusion expansion time report.*): .*", "REPORT")
         .replace(r"\d+\.\d\d% +\d+\.\d+ +\d+ ", "REPORT ")
