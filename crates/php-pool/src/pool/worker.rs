@@ -286,7 +286,8 @@ impl Worker {
 
     /// Stores output while it starts.
     pub(crate) fn record_startup_output(&mut self, bytes: &[u8]) {
-        if matches!(self.state(), State::Forking | State::Booting) {
+        // Also if it has been ordered to end meanwhile, since another one had failed.
+        if self.process.lifecycle.ready_ms().is_none() {
             self.startup_output.record(bytes);
         }
     }
