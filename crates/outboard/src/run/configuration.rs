@@ -31,12 +31,10 @@ const UNIX_STREAM: u32 = 5;
 const UNIX_DATAGRAM: u32 = 6;
 
 /// Options that are taken over here, or by the program's own side (`Server.php`).
-const TAKEN_OVER: [&str; 56] = [
+const TAKEN_OVER: [&str; 53] = [
     "worker_num",
     "task_worker_num",
     "max_request",
-    "task_max_request",
-    "max_request_grace",
     "package_max_length",
     "upload_max_filesize",
     "http_parse_cookie",
@@ -64,7 +62,6 @@ const TAKEN_OVER: [&str; 56] = [
     "task_enable_coroutine",
     "task_use_object",
     "max_wait_time",
-    "reload_async",
     "heartbeat_idle_time",
     "heartbeat_check_interval",
     "dispatch_mode",
@@ -101,11 +98,11 @@ const UNRESTRICTIVE: &str = "admin_server aio_core_worker_num aio_max_idle_time 
     http_compression_level http_compression_min_length http_compression_types http_gzip_level \
     http_index_files init_arguments input_buffer_size iouring_entries iouring_flag iouring_workers \
     kernel_socket_recv_buffer_size kernel_socket_send_buffer_size log_date_format \
-    log_date_with_microseconds log_level log_rotation lowercase_header max_thread_num message_queue_key \
-    min_thread_num open_cpu_affinity open_tcp_keepalive open_websocket_close_frame \
-    open_websocket_ping_frame open_websocket_pong_frame reactor_num single_thread socket_buffer_size \
+    log_date_with_microseconds log_level log_rotation lowercase_header max_request_grace max_thread_num \
+    message_queue_key min_thread_num open_cpu_affinity open_tcp_keepalive open_websocket_close_frame \
+    open_websocket_ping_frame open_websocket_pong_frame reactor_num reload_async single_thread socket_buffer_size \
     ssl_allow_self_signed ssl_compress ssl_dhparam ssl_disable_compression ssl_grease \
-    ssl_prefer_server_ciphers stack_size start_session_id stats_file stats_timer_interval task_ipc_mode \
+    ssl_prefer_server_ciphers stack_size start_session_id stats_file stats_timer_interval task_ipc_mode task_max_request \
     task_object task_tmpdir tcp_defer_accept tcp_fastopen tcp_keepcount tcp_keepidle tcp_keepinterval \
     tcp_user_timeout thread_num trace_flags use_async_resolver wait_signal websocket_compression \
     websocket_mask websocket_subprotocol";

@@ -252,6 +252,10 @@ final class WebSocketPeer
         if ($flags & SWOOLE_WEBSOCKET_FLAG_COMPRESS) {
             // RFC 7692, 7.2.2: the end of the last block, which is not sent; then an empty block that is the last.
             $data = @gzinflate("$data\0\0\xff\xff\3\0", $limit + 1);
+            // Its limit is that of a buffer, which may grow beyond it.
+            if (is_string($data) && strlen($data) > $limit) {
+                return $this->fail(SWOOLE_WEBSOCKET_CLOSE_MESSAGE_TOO_BIG, SWOOLE_ERROR_PACKAGE_LENGTH_TOO_LARGE);
+            }
         }
         if ($data === false || $opcode === WEBSOCKET_OPCODE_TEXT && !is_utf8($data)) {
             return $this->fail(SWOOLE_WEBSOCKET_CLOSE_MESSAGE_ERROR, SWOOLE_ERROR_PROTOCOL_ERROR);

@@ -65,7 +65,10 @@ PHP_FUNCTION(outboard_swoole_arguments)
 	}
 }
 
-/* The server is to start. Where the program is only read, this does not return; false: there is nothing to fork workers of it. */
+/*
+ * The server is to start. Where the program is only read, this does not return. False: this process forks no workers,
+ * such as a child of the program.
+ */
 PHP_FUNCTION(outboard_swoole_describe)
 {
 	zend_string *description;
