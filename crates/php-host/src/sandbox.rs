@@ -42,8 +42,9 @@ pub(crate) fn enter_worker(zygote: i32) -> io::Result<()> {
     if outboard_sandbox::isolate().map_err(io::Error::other)? == Enforced::Fully {
         return Ok(());
     }
-    // A kernel that has no filters either was reported when the zygote entered its sandbox.
-    let _ = Filter::guarding(zygote).and_then(|filter| filter.apply());
+    if let Err(error) = Filter::guarding(zygote).and_then(|filter| filter.apply()) {
+        eprintln!("outboard-php: {error}: PHP can signal its zygote");
+    }
     Ok(())
 }
 
