@@ -145,6 +145,8 @@ void outboard_process_changes_undo(void);
 void outboard_process_change_permanent(void);
 void outboard_process_change_identity(void);
 void outboard_process_change_signals(void);
+void outboard_process_change_signal(int number);
+bool outboard_process_hides_children(void);
 void outboard_process_change_limits(void);
 void outboard_process_change_priority(void);
 

@@ -34,6 +34,11 @@ use std::os::fd::RawFd;
 use warm_caches::WarmCaches;
 use writes::Writes;
 
+unsafe extern "C" {
+    // sapi/process/changes.c
+    fn outboard_process_hides_children() -> bool;
+}
+
 /// After this number of requests the pages that they have written are protected again. A page that is
 /// reported in vain costs 0.1 µs, and a fault 0.7 µs: so one that every tenth request writes may stay
 /// reported.
@@ -45,7 +50,7 @@ const OWN_BYTES_MAX: usize = 8 << 20;
 /// The same where the kernel does not tell them from those that a request writes, so that all are copied back.
 const OWN_BYTES_MAX_COPIED: usize = 1 << 20;
 
-/// The variable that has each rewind compared with the snapshot, for tests.
+/// The variable that has each rewind compared with the snapshot; a debug build compares each.
 const VERIFY: &str = "OUTBOARD_VERIFY_REWIND";
 
 /// See the module.
@@ -67,8 +72,8 @@ pub(crate) struct Rewind {
 #[derive(Debug)]
 struct Worker {
     writes: Writes,
-    /// How often this process had faulted when the known writes were complete. Each first write to a page is a
-    /// fault, of whichever code, so that an equal number means that there is nothing new to find.
+    /// How often this process and its children had faulted when the known writes were complete. Each first write to
+    /// a page is a fault, of whichever code, so that an equal number means that there is nothing new to find.
     faults: Option<i64>,
     process: ProcessState,
     kept: KeptVariables,
@@ -132,7 +137,7 @@ impl Rewind {
             self.snapshot.restore_stack();
         }
         let process = ProcessState::record(&self.descriptors, self.leaves_programs)?;
-        let is_verifying = std::env::var_os(VERIFY).is_some();
+        let is_verifying = cfg!(debug_assertions) || std::env::var_os(VERIFY).is_some();
         kept.put_back();
         self.worker = Some(Worker {
             writes,
@@ -227,12 +232,7 @@ impl Rewind {
         let restored =
             unsafe { worker.restore_memory(&self.snapshot, &self.span, is_protecting, is_native) };
         let bytes = restored.map_err(|_| Irreversible::Kernel("the page map"))?;
-        if worker.is_verifying
-            && let Some(address) = self.snapshot.first_difference(&worker.kept.addresses())
-        {
-            eprintln!("outboard-php: after a rewind the memory differs at {address:#x}");
-            std::process::abort();
-        }
+        worker.verify(&self.snapshot);
         worker.kept.put_back();
         worker.caches.end_request();
         Ok((bytes / snapshot::PAGE_BYTES) as u64)
@@ -240,6 +240,19 @@ impl Rewind {
 }
 
 impl Worker {
+    /// Compares the memory with the snapshot, if that was asked for.
+    fn verify(&mut self, snapshot: &Snapshot) {
+        if !self.is_verifying {
+            return;
+        }
+        if let Some(address) = snapshot.first_difference(&self.kept.addresses()) {
+            eprintln!("outboard-php: after a rewind the memory differs at {address:#x}");
+            std::process::abort();
+        }
+        // Reading has faulted. Without this a worker that is verified would never rely on an equal number.
+        self.faults = Some(faults());
+    }
+
     /// Returns how many bytes were copied back, besides the stack.
     ///
     /// # Safety
@@ -258,7 +271,7 @@ impl Worker {
         } else {
             if is_native {
                 self.writes.read_all(snapshot.regions())?;
-            } else if self.faults != Some(faults()) {
+            } else if hides_children() || self.faults != Some(faults()) {
                 self.writes.find(snapshot.regions(), span)?;
             }
             // SAFETY: as above.
@@ -288,13 +301,25 @@ fn probe() -> io::Result<WritesBy> {
     Writes::probe()
 }
 
-/// Of all threads, those included that have ended. A page of the snapshot that was in swap space is read back by a
-/// fault that counts as a major one.
+/// Whether this request has changed SIGCHLD.
+fn hides_children() -> bool {
+    // SAFETY: reads a variable.
+    unsafe { outboard_process_hides_children() }
+}
+
+/// Of all threads and children, those included that have ended: a child's write to this process's memory, by
+/// `/proc/PID/mem` or `process_vm_writev`, is a fault of the child. No child is left when a request ends, and where
+/// a request has changed SIGCHLD, so that the kernel may not count its children, the number is not relied on. A page of
+/// the snapshot that was in swap space is read back by a fault that counts as a major one.
 fn faults() -> i64 {
+    faults_of(libc::RUSAGE_SELF) + faults_of(libc::RUSAGE_CHILDREN)
+}
+
+fn faults_of(who: libc::c_int) -> i64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the kernel fills in the structure, for which zeros are valid as well.
     unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        libc::getrusage(who, usage.as_mut_ptr());
         let usage = usage.assume_init();
         usage.ru_minflt + usage.ru_majflt
     }

@@ -71,6 +71,52 @@ mod a_rewound_worker {
         assert_eq!(app.stop(), Some(0));
     }
 
+    /// A byte near the end of the C library's heap, this number of pages before it.
+    fn place_in_heap(pid: i32, page: u64) -> u64 {
+        let mappings = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+        let is_of_snapshot = |line: &&str| line.contains(" rw-p ") && line.contains("snapshot");
+        let heap = mappings.lines().filter(is_of_snapshot).nth(1).unwrap();
+        let end = heap.split(['-', ' ']).nth(1).unwrap();
+        u64::from_str_radix(end, 16).unwrap() - 4096 * page - 8
+    }
+
+    #[test]
+    fn what_a_child_writes_to_its_memory_is_undone() {
+        for hiding in ["", "pcntl_signal(SIGCHLD, SIG_IGN);"] {
+            let mut app = rewinding(&format!(
+                "Outboard\\serve(function ($request) {{
+                    {hiding}
+                    $to = '/proc/' . getmypid() . '/mem bs=1 conv=notrunc seek=' . substr($request->path(), 1);
+                    return exec('printf x | dd of=' . $to . ' 2>&1; echo ended');
+                }});"
+            ));
+            for page in 0..12 {
+                let at = place_in_heap(app.worker.pid, page);
+                assert_eq!(output(&mut app, &at.to_string()), "ended");
+            }
+        }
+    }
+
+    /// Between two requests, where no rewind looks: the check of a debug build finds it.
+    #[test]
+    fn a_page_that_differs_ends_a_debug_build() {
+        let mut app = ScriptWorker::with("Outboard\\serve(fn () => 'none');", |settings| {
+            settings.worker.as_mut().unwrap().isolation = Isolation::Rewind;
+        });
+        for _ in 0..10 {
+            output(&mut app, "a");
+        }
+        let pid = app.worker.pid;
+        // The kernel counts the fault of this write for the process that writes.
+        let memory = std::fs::File::options().write(true).open(format!("/proc/{pid}/mem")).unwrap();
+        let at = place_in_heap(pid, 0);
+        std::os::unix::fs::FileExt::write_all_at(&memory, b"x", at).unwrap();
+        app.worker.begin(&get("a"));
+        assert_eq!(app.wait_for_exit(), None, "by a signal");
+        let printed = app.worker.output();
+        assert!(printed.contains("after a rewind the memory differs at 0x"), "{printed}");
+    }
+
     #[test]
     fn a_worker_with_little_memory_handles_requests() {
         for limit in ["2M", "4M", "6M", "8M", "12M", "-1"] {

@@ -139,7 +139,7 @@ int sigaction(int number, const struct sigaction *action, struct sigaction *befo
 {
 	REAL(sigaction);
 	if (action) {
-		outboard_process_change_signals();
+		outboard_process_change_signal(number);
 	}
 	return real(number, action, before);
 }
@@ -147,7 +147,7 @@ int sigaction(int number, const struct sigaction *action, struct sigaction *befo
 sighandler_t signal(int number, sighandler_t handler)
 {
 	REAL(signal);
-	outboard_process_change_signals();
+	outboard_process_change_signal(number);
 	return real(number, handler);
 }
 

@@ -56,6 +56,8 @@ bool outboard_process_is_tainted;
 
 static zif_handler wrapped[CHANGERS];
 static uint32_t changed;
+/* A rewind puts this back with all other memory. */
+static bool hides_children;
 static bool is_saved;
 static bool is_undoing;
 
@@ -165,6 +167,18 @@ void outboard_process_change_identity(void)
 void outboard_process_change_signals(void)
 {
 	note(SIGNAL);
+}
+
+/* Where SIGCHLD is ignored, the kernel does not count the faults of children (wait_task_zombie in kernel/exit.c). */
+void outboard_process_change_signal(int number)
+{
+	note(SIGNAL);
+	hides_children |= number == SIGCHLD && !is_undoing;
+}
+
+bool outboard_process_hides_children(void)
+{
+	return hides_children;
 }
 
 void outboard_process_change_limits(void)
