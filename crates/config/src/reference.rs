@@ -240,11 +240,13 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// "A file." becomes "a file."; words such as `X-Forwarded-For` stay.
+/// "A file." becomes "a file."; abbreviations such as `HTTP`, and words such as `X-Forwarded-For`, stay.
 fn uncapitalised(text: &str) -> String {
     let mut chars = text.chars();
     match chars.next() {
-        Some(first) => first.to_lowercase().chain(chars).collect(),
-        None => String::new(),
+        Some(first) if !chars.as_str().starts_with(char::is_uppercase) => {
+            first.to_lowercase().chain(chars).collect()
+        }
+        _ => text.to_owned(),
     }
 }

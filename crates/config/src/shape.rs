@@ -11,7 +11,7 @@
 //! * `x-former`: what the key was called before,
 //! * `x-literal`: values of the key are not expanded, since `${` has a meaning of its own there.
 
-use crate::scalar::{Expression, Scalar};
+use crate::scalar::{Address, Expression, Scalar};
 use serde_json::{Map, Value};
 use std::sync::OnceLock;
 
@@ -186,6 +186,11 @@ impl Shape {
     pub(crate) fn format(self) -> Option<&'static crate::scalar::Format> {
         let name = self.text("format")?;
         crate::scalar::FORMATS.iter().find(|format| format.name == name)
+    }
+
+    /// Whether it is where a server listens.
+    pub(crate) fn is_address(self) -> bool {
+        self.format().is_some_and(|format| format.name == Address::NAME)
     }
 
     /// Its description.

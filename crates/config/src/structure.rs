@@ -11,6 +11,7 @@ mod neighbour;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod wrong_type;
 
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::expansion::Expansion;
@@ -75,8 +76,9 @@ impl Walk<'_> {
             |error: &toml::de::Error| file.start + error.span().map_or(0, |span| span.start);
         errors.sort_by_key(start);
         errors.dedup_by_key(|error| file.line(start(error)));
+        let mut hint = foreign_syntax(&file.text).map(str::to_owned);
         for error in errors.iter().take(ERRORS_MAX) {
-            let fault = Fault::new(sentence(error.message()));
+            let fault = Fault { message: sentence(error.message()), hint: hint.take() };
             let end = file.start + error.span().map_or(0, |span| span.end);
             self.report(Kind::Syntax, &(start(error)..end), fault);
         }
@@ -242,7 +244,7 @@ impl Walk<'_> {
             expectations(shape),
             spoken(json_type(value.get_ref()))
         );
-        let hint = shape.hint().map(str::to_owned);
+        let hint = wrong_type::hint(shape, &self.path, value.get_ref());
         self.report(Kind::WrongType, &value.span(), Fault { message, hint });
     }
 
@@ -302,6 +304,22 @@ fn spoken(json_type: &str) -> &'static str {
 
 fn integer(digits: &DeInteger<'_>) -> Option<i64> {
     i64::from_str_radix(digits.as_str(), digits.radix()).ok()
+}
+
+/// What to do with a file of another server: a hint for its first error.
+fn foreign_syntax(text: &str) -> Option<&'static str> {
+    let lines = || text.lines().map(str::trim);
+    if lines().any(|line| line.starts_with("<VirtualHost") || line.starts_with("<Directory")) {
+        return Some("this is Apache's syntax: `outboard import httpd FILE` translates it");
+    }
+    let is_block = |line: &str| {
+        let word = line.split([' ', '{']).next();
+        line.ends_with('{')
+            && matches!(word, Some("server" | "http" | "location" | "upstream" | "events"))
+    };
+    lines()
+        .any(is_block)
+        .then_some("this is nginx's syntax: `outboard import nginx FILE` translates it")
 }
 
 /// The parser's message as one line.

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
-    let config = match Config::load(arguments.file()) {
+    let file = &arguments.file();
+    let config = match Config::load(file) {
         Ok(config) => config,
         Err(diagnostics) => return refuse(&diagnostics, arguments.json, terminal),
     };
@@ -21,8 +22,7 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
                     .filter_map(htaccess_warning)
                     .chain(apps().flat_map(data_warnings))
                     .collect();
-                let valid =
-                    json!({"file": arguments.file(), "valid": true, "diagnostics": warnings});
+                let valid = json!({"file": file, "valid": true, "diagnostics": warnings});
                 say!("{valid:#}");
             } else {
                 let apps: Vec<_> = config.apps.iter().map(|app| app.name.as_str()).collect();
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
                     config.listeners.iter().map(|listener| listener.address.to_string()).collect();
                 say!(
                     "{} is valid: {} on {}",
-                    arguments.file().display(),
+                    file.display(),
                     apps.join(", "),
                     listeners.join(", ")
                 );
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            let error = Diagnostics::unusable(arguments.file(), error.to_string());
+            let error = Diagnostics::unusable(file, error.to_string());
             refuse(&error, arguments.json, terminal)
         }
     }

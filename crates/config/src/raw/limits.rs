@@ -87,7 +87,7 @@ pub(crate) struct RequestLimits {
     pub(crate) write_min_rate: ByteSize,
     /// Maximum wall-clock time of PHP for a request. On expiry the request gets 504, a backtrace
     /// goes to the slow log, and the worker is replaced.
-    #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["request_timeout", "request_terminate_timeout", "fastcgi_read_timeout", "max_execution_time", "ProxyTimeout"]))]
+    #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["timeout", "request_timeout", "request_terminate_timeout", "fastcgi_read_timeout", "max_execution_time", "ProxyTimeout"]))]
     pub(crate) request_deadline: Period,
     /// Bytes of a response that are buffered for a slow client so that the worker is free: 64 KiB
     /// in memory, the rest in a file in `io.temp_dir`, up to `io.max_temp_size`.

@@ -2,7 +2,21 @@
 
 use crate::shape::Shape;
 
-/// Looks for `name` as a misspelling here, as another server's word, and in other sections;
+/// Settings of PHP that are often written beside the keys of an app.
+const PHP_SETTINGS: [&str; 10] = [
+    "auto_prepend_file",
+    "display_errors",
+    "error_reporting",
+    "html_errors",
+    "include_path",
+    "max_input_vars",
+    "memory_limit",
+    "open_basedir",
+    "short_open_tag",
+    "upload_max_filesize",
+];
+
+/// Looks for `name` as a misspelling here, as a setting of PHP, as another server's word, and in other sections;
 /// failing that, lists the known keys.
 pub(super) fn hint(shape: Shape, path: &[String], name: &str) -> Option<String> {
     let renamed = |(_, shape): &(_, Shape)| shape.former_names().any(|former| former == name);
@@ -12,6 +26,9 @@ pub(super) fn hint(shape: Shape, path: &[String], name: &str) -> Option<String> 
     if let Some(key) = nearest(name, shape.keys().map(|(key, _)| key)) {
         return Some(format!("did you mean `{key}`?"));
     }
+    if PHP_SETTINGS.contains(&name) {
+        return Some(format!("write `{name}` in [{}]", php_ini(path)));
+    }
     if let Some((section, key)) = elsewhere(name, path) {
         return Some(format!("write `{key}` in {section}"));
     }
@@ -20,6 +37,14 @@ pub(super) fn hint(shape: Shape, path: &[String], name: &str) -> Option<String> 
     }
     let known: Vec<&str> = shape.keys().map(|(key, _)| key).collect();
     (!known.is_empty()).then(|| format!("known keys: {}", known.join(", ")))
+}
+
+/// The table of PHP's settings that is nearest to `path`.
+fn php_ini(path: &[String]) -> String {
+    match path {
+        [app, name, ..] if app == "app" => format!("app.{name}.php.ini"),
+        _ => "php.ini".to_owned(),
+    }
 }
 
 /// The known word that `word` is probably meant to be.

@@ -58,13 +58,45 @@ fn directives_of_other_servers_are_known() {
     assert_one(text, Kind::UnknownKey, (3, 1), &["write `hosts` in [app.site]"]);
     let text = format!("{APP}\"pm.max_children\" = 5\n");
     assert_one(&text, Kind::UnknownKey, (3, 1), &["write `max` in [app.site.pool]"]);
-    for word in ["request_timeout", "request_terminate_timeout", "max_execution_time"] {
+    for word in ["timeout", "request_timeout", "request_terminate_timeout", "max_execution_time"] {
         let text = format!("{APP}limits.{word} = \"2s\"\n");
         let hint = "write `request_deadline` in [app.site.limits]";
         assert_one(&text, Kind::UnknownKey, (3, 8), &[hint]);
     }
     let text = format!("client_max_body_size = \"8m\"\n{APP}");
     assert_one(&text, Kind::UnknownKey, (1, 1), &["write `body` in [limits]"]);
+}
+
+#[test]
+fn a_setting_of_php_has_its_place() {
+    let text = format!("{APP}memory_limit = \"256M\"\n");
+    assert_one(&text, Kind::UnknownKey, (3, 1), &["write `memory_limit` in [app.site.php.ini]"]);
+    let text = format!("display_errors = true\n{APP}");
+    assert_one(&text, Kind::UnknownKey, (1, 1), &["write `display_errors` in [php.ini]"]);
+}
+
+#[test]
+fn a_wrong_type_has_a_hint_how_to_write_it() {
+    let text = format!("listen = 80\n{APP}");
+    assert_one(&text, Kind::WrongType, (1, 10), &["write \"0.0.0.0:80\" or \"[::]:80\""]);
+    let text = format!("{APP}[app.site.headers]\nset = {{ A = \"b\" }}\n");
+    assert_one(&text, Kind::WrongType, (3, 1), &["write [[app.site.headers]] for the first"]);
+    let text = format!("trusted_proxies = \"10.0.0.0/8\"\n{APP}");
+    assert_one(&text, Kind::WrongType, (1, 19), &["write it in brackets"]);
+    let text = format!("log.access = \"/var/log/a\"\n{APP}");
+    assert_one(&text, Kind::WrongType, (1, 14), &["keys of [log.access]: ", "path"]);
+}
+
+#[test]
+fn a_file_of_another_server_is_recognised() {
+    for (text, command) in [
+        ("http {\n  server {\n    listen 80;\n  }\n}\n", "outboard import nginx"),
+        ("<VirtualHost *:80>\n  ServerName a\n</VirtualHost>\n", "outboard import httpd"),
+    ] {
+        let hints: Vec<_> = errors(text).iter().filter_map(|error| error.hint.clone()).collect();
+        assert_eq!(hints.len(), 1, "{hints:?}");
+        assert!(hints[0].contains(command), "{hints:?}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// The configuration file.
+    /// The configuration file, or the directory of an `outboard.toml`.
     #[arg(default_value = "outboard.toml")]
     file: PathBuf,
     /// The same, as for `outboard serve`.
@@ -18,8 +18,9 @@ pub(crate) struct CheckArguments {
 }
 
 impl CheckArguments {
-    pub(crate) fn file(&self) -> &PathBuf {
-        self.config.as_ref().unwrap_or(&self.file)
+    pub(crate) fn file(&self) -> PathBuf {
+        let file = self.config.as_ref().unwrap_or(&self.file);
+        if file.is_dir() { file.join("outboard.toml") } else { file.clone() }
     }
 }
 
