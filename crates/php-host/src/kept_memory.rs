@@ -201,9 +201,20 @@ fn allocate_region(bytes: usize) -> *mut u8 {
     memory
 }
 
+/// Up to this number of bytes a loop is faster than memset(3), whose code is in none of the processor's caches when a
+/// worker wakes up.
+const SMALL_BYTES: usize = 64;
+
 /// Empties a buffer that is used again, and leaves zeros in it. Who empties it in another way leaves data there.
 pub(crate) fn wipe(buffer: &mut Vec<u8>) {
-    buffer.fill(0);
+    if buffer.len() > SMALL_BYTES {
+        buffer.fill(0);
+    } else {
+        for byte in buffer.iter_mut() {
+            // SAFETY: a reference is valid. The compiler makes a call of memset of ordinary writes.
+            unsafe { ptr::write_volatile(byte, 0) };
+        }
+    }
     buffer.clear();
 }
 
