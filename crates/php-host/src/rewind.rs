@@ -265,13 +265,14 @@ impl Worker {
         is_native: bool,
     ) -> io::Result<usize> {
         let mut bytes = 0;
+        let has_faulted = hides_children() || self.faults != Some(faults());
         if is_protecting && !self.writes.is_protecting() {
             // SAFETY: the caller's contract.
             unsafe { snapshot.restore_all() }?;
         } else {
             if is_native {
                 self.writes.read_all(snapshot.regions())?;
-            } else if hides_children() || self.faults != Some(faults()) {
+            } else if has_faulted {
                 self.writes.find(snapshot.regions(), span)?;
             }
             // SAFETY: as above.
@@ -284,7 +285,7 @@ impl Worker {
         // SAFETY: as above.
         unsafe {
             snapshot.restore_stack();
-            snapshot.clear_stack(self.process.bottom_of_stack());
+            snapshot.clear_stack(self.process.bottom_of_stack(), has_faulted);
         }
         self.faults = Some(faults());
         Ok(bytes)

@@ -269,17 +269,19 @@ impl Snapshot {
     }
 
     /// Clears the stack below what is copied back, where calls of the request have left their variables; `bottom` is
-    /// the first address of its mapping.
+    /// the first address of its mapping. Far below there are no pages after this, and none without a fault.
     ///
     /// # Safety
     /// No thread runs on it.
-    pub(super) unsafe fn clear_stack(&self, bottom: usize) {
+    pub(super) unsafe fn clear_stack(&self, bottom: usize, has_faulted: bool) {
         let near = self.stack.start.saturating_sub(STACK_CLEARED_BYTES) & !(PAGE_BYTES - 1);
         let near = near.max(bottom);
         // SAFETY: the range belongs to the stack, and nothing below its pointer is in use.
         unsafe {
             ptr::write_bytes(near as *mut u8, 0, self.stack.start - near);
-            libc::madvise(bottom as *mut _, near - bottom, libc::MADV_DONTNEED);
+            if has_faulted {
+                libc::madvise(bottom as *mut _, near - bottom, libc::MADV_DONTNEED);
+            }
         }
     }
 
