@@ -330,6 +330,10 @@ fn libxml_is_reset() {
         "simplexml_load_string('<a>'); libxml_use_internal_errors(false)",
         "[libxml_use_internal_errors(), libxml_get_errors()]",
     );
+    // No function of libxml's settings is called by these requests.
+    let errors = "[libxml_get_errors(), libxml_get_last_error()]";
+    assert_reset("libxml_use_internal_errors(true);", "simplexml_load_string('<a>')", errors);
+    assert_reset("", "@simplexml_load_string('<a>')", errors);
     let mut app = ScriptWorker::serving(
         "if ($at === 'a') libxml_set_external_entity_loader(function () { $GLOBALS['asked'] = true; return null; });
          $d = new DOMDocument; @$d->loadXML('<!DOCTYPE a SYSTEM \"x.dtd\"><a/>', LIBXML_DTDLOAD); $asked = $GLOBALS['asked'] ?? false; $GLOBALS['asked'] = false; return json_encode($asked);",

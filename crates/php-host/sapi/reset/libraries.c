@@ -1,7 +1,9 @@
 /*
  * What libraries keep for the whole process, and PHP's functions set: the text domain, OpenSSL's errors, readline's
  * history, how mysqli reports. Their extensions leave it at the end of a request, because they take it for the end of
- * the process.
+ * the process. And what the shutdown of an extension clears after each request, which is not called between
+ * requests of a worker: libxml's errors, which contain pieces of documents, and the header of the last response to
+ * http://, which contains cookies.
  *
  * Called by reset.c. Invariant: it is put back after each request, whether or not one was seen to change it.
  */
@@ -14,6 +16,9 @@
 static char *text_domain;
 static zend_function *clear_history;
 static zend_function *next_error;
+static zend_function *clear_xml_errors;
+/* Since PHP 8.4. */
+static zend_function *clear_http_headers;
 static zend_function *set_report;
 static zval report_mode;
 
@@ -46,6 +51,8 @@ void outboard_save_libraries(void)
 	text_domain = domain ? pestrdup(domain, 1) : NULL;
 	clear_history = find("readline_clear_history");
 	next_error = find("openssl_error_string");
+	clear_xml_errors = find("libxml_clear_errors");
+	clear_http_headers = find("http_clear_last_response_headers");
 	set_report = driver ? find("mysqli_report") : NULL;
 	if (set_report) {
 		zval object;
@@ -66,6 +73,12 @@ void outboard_reset_libraries(void)
 		call(clear_history, 0, NULL);
 	}
 	for (int i = 0; next_error && i < ERRORS_MAX && call(next_error, 0, NULL); i++) {
+	}
+	if (clear_xml_errors) {
+		call(clear_xml_errors, 0, NULL);
+	}
+	if (clear_http_headers) {
+		call(clear_http_headers, 0, NULL);
 	}
 	if (set_report) {
 		call(set_report, 1, &report_mode);
