@@ -3,6 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "advisories/idle.rs"]
+mod idle;
 #[path = "advisories/requests.rs"]
 mod requests;
 #[path = "advisories/tls.rs"]
