@@ -2,7 +2,8 @@
 //! may have recorded them.
 //!
 //! Called by the front ends. Invariant: before the handshake is complete a request is served only if it may be
-//! served twice; others wait for the end of the handshake.
+//! served twice, and if the address that it comes from is that of its client; others wait for the end of the
+//! handshake.
 
 use crate::connection::Connection;
 use crate::message;
@@ -41,13 +42,24 @@ impl Connection {
 #[derive(Default)]
 pub(crate) struct EarlyData {
     is_over: bool,
-    waiting: Vec<Connection>,
+    /// Whether the address of the client may be another's, for which rules, rates and logs would take it.
+    is_unproven: bool,
+    waiting: Vec<(Connection, Refusal)>,
 }
+
+/// Why a request is not processed.
+type Refusal = Option<(Reason, &'static str)>;
 
 impl EarlyData {
     /// For a connection whose handshake is complete, or not.
     pub(crate) fn new(is_early: bool) -> Self {
-        Self { is_over: !is_early, waiting: Vec::new() }
+        Self { is_over: !is_early, ..Self::default() }
+    }
+
+    /// For a connection of QUIC. Its first datagram may have any source address (RFC 9000 8.1); the handshake of TCP
+    /// has proven it.
+    pub(crate) fn of_quic(has_proven_address: bool) -> Self {
+        Self { is_unproven: !has_proven_address, ..Self::default() }
     }
 
     /// Whether requests wait for the handshake.
@@ -65,11 +77,11 @@ impl EarlyData {
         &mut self,
         service: &Rc<S>,
         mut connection: Connection,
-        refusal: Option<(Reason, &'static str)>,
+        refusal: Refusal,
     ) {
         if !self.is_over {
-            if refusal.is_none() && !connection.may_be_early() {
-                return self.waiting.push(connection);
+            if self.is_unproven || (refusal.is_none() && !connection.may_be_early()) {
+                return self.waiting.push((connection, refusal));
             }
             connection.is_early = true;
         }
@@ -79,8 +91,8 @@ impl EarlyData {
     /// The handshake is complete.
     pub(crate) fn end<S: Service>(&mut self, service: &Rc<S>) {
         self.is_over = true;
-        for connection in std::mem::take(&mut self.waiting) {
-            spawn(message::serve(service.clone(), connection, None));
+        for (connection, refusal) in std::mem::take(&mut self.waiting) {
+            spawn(message::serve(service.clone(), connection, refusal));
         }
     }
 }

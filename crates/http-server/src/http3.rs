@@ -107,6 +107,7 @@ impl<S: Service> Task<S> {
         let held = server.memory.connections().hold(CONNECTION_BYTES);
         let limits = server.head_limits();
         let head_bytes = limits.request_line_bytes.saturating_add(limits.header_bytes);
+        let early = EarlyData::of_quic(quic.has_proven_address());
         let link = Link::new(quic, head_bytes, memory.clone());
         Self {
             service,
@@ -117,7 +118,7 @@ impl<S: Service> Task<S> {
             entry,
             memory,
             link,
-            early: EarlyData::new(true),
+            early,
             last_used_ms: now_ms(),
             began_ms: now_ms(),
             is_leaving: false,

@@ -93,6 +93,7 @@ pub struct Connection {
     /// Whether it counts as a handshake that is not complete.
     pub(crate) is_handshaking: Cell<bool>,
     local: SocketAddr,
+    has_proven_address: bool,
 }
 
 impl fmt::Debug for Connection {
@@ -107,6 +108,7 @@ impl Connection {
         handle: ConnectionHandle,
         inner: quinn_proto::Connection,
         local: SocketAddr,
+        has_proven_address: bool,
     ) -> Self {
         Self {
             endpoint,
@@ -116,7 +118,13 @@ impl Connection {
             is_ready: Cell::new(false),
             is_handshaking: Cell::new(true),
             local,
+            has_proven_address,
         }
+    }
+
+    /// Whether a token has proven the client's address before the handshake, which proves it as well (RFC 9000 8.1).
+    pub fn has_proven_address(&self) -> bool {
+        self.has_proven_address
     }
 
     /// Whether there may be events; the current task is woken when there are.

@@ -14,9 +14,9 @@ use crate::relay::{Description, Relay};
 use crate::settings::{InvalidSettings, Settings};
 use crate::socket::{Received, Socket};
 use crate::timers::Timers;
+use crate::tokens::Tokens;
 use bytes::BytesMut;
 use outboard_reactor::{Event, is_spent, sleep, spawn, spend};
-use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::{ConnectionHandle, DatagramEvent, EndpointConfig};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     pub(crate) proto: RefCell<quinn_proto::Endpoint>,
     pub(crate) socket: Socket,
     mailboxes: Mailboxes,
-    token_key: Arc<dyn HandshakeTokenKey>,
+    tokens: Tokens,
     pub(crate) application: Rc<dyn Application>,
     pub(crate) connections: RefCell<HashMap<usize, Rc<Connection>>>,
     /// Handshakes that are not complete.
@@ -85,9 +85,9 @@ impl Endpoint {
         settings: &Settings,
         application: Rc<dyn Application>,
     ) -> io::Result<Self> {
-        let Member { socket, mailboxes, predecessor, token_key } = member;
+        let Member { socket, mailboxes, predecessor, tokens } = member;
         let predecessor = predecessor.map(Relay::new).transpose()?;
-        let server = settings.of_server(token_key.clone()).map_err(io::Error::other)?;
+        let server = settings.of_server(&tokens).map_err(io::Error::other)?;
         let (epoch, thread) = (mailboxes.epoch, mailboxes.thread);
         let mut config = EndpointConfig::default();
         config.cid_generator(move || Box::new(ThreadIds { epoch, thread }));
@@ -99,7 +99,7 @@ impl Endpoint {
             proto: RefCell::new(proto),
             socket,
             mailboxes,
-            token_key,
+            tokens,
             application,
             connections: RefCell::default(),
             handshakes: Cell::new(0),
@@ -120,7 +120,7 @@ impl Endpoint {
     /// # Errors
     /// They cannot be used; the settings before remain.
     pub fn set(&self, settings: &Settings) -> Result<(), InvalidSettings> {
-        let server = settings.of_server(self.0.token_key.clone())?;
+        let server = settings.of_server(&self.0.tokens)?;
         self.0.proto.borrow_mut().set_server_config(Some(server));
         Ok(())
     }

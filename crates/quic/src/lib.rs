@@ -13,6 +13,7 @@
 //! | `socket` | what a socket sends and receives |
 //! | `endpoint` | [`Endpoint`]: the task that receives, sends and keeps the timers |
 //! | `endpoint/incoming` | whether a new connection is accepted, validated or refused |
+//! | `tokens` | what proves the address of a client |
 //! | `timers` | the next timer of each connection |
 //! | `connection` | [`Connection`]: its streams and [`Event`]s |
 
@@ -29,6 +30,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod tokens;
 
 pub use connection::{Connection, Event, Negotiated, Read, StreamClosed};
 pub use endpoint::{Application, Endpoint};

@@ -9,9 +9,9 @@
 
 use crate::passed_on::PassedOn;
 use crate::relay;
+use crate::tokens::Tokens;
 use aws_lc_rs::hkdf;
 use outboard_reactor::{MailboxReceiver, MailboxSender, mailbox};
-use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
 use rustix::fd::OwnedFd;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
@@ -39,8 +39,8 @@ pub struct Member {
     pub(crate) mailboxes: Mailboxes,
     /// To the process that this one takes over from.
     pub(crate) predecessor: Option<OwnedFd>,
-    /// One key for all threads and all settings: a token (RFC 9000 8.1) is for the address, and of any thread.
-    pub(crate) token_key: Arc<dyn HandshakeTokenKey>,
+    /// The same for all threads and all settings: a token is for the address, and of any thread.
+    pub(crate) tokens: Tokens,
 }
 
 impl fmt::Debug for Member {
@@ -114,7 +114,7 @@ pub fn members(sockets: Vec<OwnedFd>, inherited: &[OwnedFd]) -> io::Result<Vec<M
     let mut secret = [0; 32];
     aws_lc_rs::rand::fill(&mut secret).map_err(|_| io::Error::other("no random bytes"))?;
     let token_key = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&secret);
-    let token_key: Arc<dyn HandshakeTokenKey> = Arc::new(token_key);
+    let tokens = Tokens { key: Arc::new(token_key), used: Arc::default() };
     let (senders, inboxes): (Vec<_>, Vec<_>) = sockets.iter().map(|_| mailbox()).unzip();
     let inlet = |sender| Inlet { sender, waiting: AtomicUsize::new(0) };
     let all: Arc<[Inlet]> = senders.into_iter().map(inlet).collect();
@@ -125,7 +125,7 @@ pub fn members(sockets: Vec<OwnedFd>, inherited: &[OwnedFd]) -> io::Result<Vec<M
             socket,
             mailboxes: Mailboxes { epoch, thread, inbox, all: all.clone() },
             predecessor: relay.map(|(_, socket)| socket.try_clone()).transpose()?,
-            token_key: token_key.clone(),
+            tokens: tokens.clone(),
         })
     };
     numbered.map(member).collect()

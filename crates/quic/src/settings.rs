@@ -4,8 +4,8 @@
 //! proven anything is bounded.
 
 use crate::session::ServerTls;
-use quinn_proto::crypto::HandshakeTokenKey;
-use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
+use crate::tokens::{self, Tokens};
+use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, ValidationTokenConfig, VarInt};
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,11 +19,15 @@ const INCOMING_BYTES: u64 = 16 << 10;
 /// The largest flight of a handshake, with a chain of client certificates.
 const CRYPTO_BYTES: usize = 64 << 10;
 
+/// Tokens that a client gets for its next connections.
+const TOKENS_SENT: u32 = 2;
+
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// TLS 1.3 with the application protocols. With early data, an application must not process twice what
-    /// arrives while [`crate::Connection::is_handshaking`].
+    /// arrives while [`crate::Connection::is_handshaking`], nor trust the address of the client then, unless
+    /// [`crate::Connection::has_proven_address`].
     pub tls: Arc<rustls::ServerConfig>,
     /// Bidirectional streams that a client may have open.
     pub max_streams: u32,
@@ -51,21 +55,23 @@ impl std::error::Error for InvalidSettings {}
 
 impl Settings {
     /// The same for the protocol's implementation.
-    pub(crate) fn of_server(
-        &self,
-        token_key: Arc<dyn HandshakeTokenKey>,
-    ) -> Result<Arc<ServerConfig>, InvalidSettings> {
+    pub(crate) fn of_server(&self, tokens: &Tokens) -> Result<Arc<ServerConfig>, InvalidSettings> {
         if !matches!(self.tls.max_early_data_size, 0 | u32::MAX) {
             return Err(InvalidSettings("early data is bounded by windows alone (RFC 9001 4.6.1)"));
         }
         let tls = ServerTls::new(self.tls.clone())
             .map_err(|_| InvalidSettings("QUIC needs TLS_AES_128_GCM_SHA256 (RFC 9001 5)"))?;
-        let mut config = ServerConfig::new(Arc::new(tls), token_key);
+        let mut config = ServerConfig::new(Arc::new(tls), tokens.key.clone());
         config
             .transport_config(Arc::new(self.transport()))
             .max_incoming(INCOMING)
             .incoming_buffer_size(INCOMING_BYTES)
             .incoming_buffer_size_total(INCOMING as u64 * INCOMING_BYTES);
+        if self.tls.max_early_data_size > 0 {
+            let mut validation = ValidationTokenConfig::default();
+            validation.lifetime(tokens::LIFETIME).log(tokens.used.clone()).sent(TOKENS_SENT);
+            config.validation_token_config(validation);
+        }
         Ok(Arc::new(config))
     }
 

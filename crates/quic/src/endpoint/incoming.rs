@@ -35,11 +35,13 @@ pub(crate) fn decide(shared: &Rc<Shared>, incoming: Incoming, buffer: &mut Vec<u
 }
 
 fn accept(shared: &Rc<Shared>, incoming: Incoming, buffer: &mut Vec<u8>) {
+    let is_proven = incoming.remote_address_validated();
     let accepted = shared.proto.borrow_mut().accept(incoming, Instant::now(), buffer, None);
     match accepted {
         Ok((handle, inner)) => {
             let weak: Weak<Shared> = Rc::downgrade(shared);
-            let connection = Rc::new(Connection::new(weak, handle, inner, shared.socket.local));
+            let connection =
+                Rc::new(Connection::new(weak, handle, inner, shared.socket.local, is_proven));
             shared.connections.borrow_mut().insert(handle.0, connection.clone());
             shared.handshakes.set(shared.handshakes.get() + 1);
             shared.application.accepted(connection);
