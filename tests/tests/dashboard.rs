@@ -373,7 +373,10 @@ fn the_url_is_valid_once_and_data_needs_its_key() {
         assert!(get(address, target, &key).starts_with("HTTP/1.1 404"), "{target}");
     }
     let with_key = |fields: &str| get(address, "/dashboard/state", &format!("{key}{fields}"));
-    for fields in ["Origin: http://evil.example\r\n", "Sec-Fetch-Site: cross-site\r\n"] {
+    let own = format!("Origin: http://{address}\r\n");
+    assert!(with_key(&own).starts_with("HTTP/1.1 200"));
+    let two = format!("{own}Origin: http://evil.example\r\n");
+    for fields in ["Origin: http://evil.example\r\n", "Sec-Fetch-Site: cross-site\r\n", &two] {
         assert!(with_key(fields).starts_with("HTTP/1.1 403"), "{fields}");
     }
     let rebound = format!(

@@ -45,7 +45,7 @@ pub(crate) async fn try_refuse_other_sites(
 
 fn source(connection: &mut Connection, request: RequestFacts) -> Source<'_> {
     let buffers = connection.buffers();
-    let field = |name: &[u8]| buffers.head.header(&buffers.input, name);
+    let field = |name: &[u8]| buffers.head.header_if_alone(&buffers.input, name);
     Source {
         host: buffers.head.host(&buffers.input).unwrap_or_default(),
         origin: field(b"origin"),

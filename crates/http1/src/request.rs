@@ -287,6 +287,11 @@ impl RequestHead {
         found.next().filter(|_| found.next().is_none()).map(|(_, value)| value)
     }
 
+    /// The value of the field called `name`, which is empty, and so valid nowhere, if there are several.
+    pub fn header_if_alone<'b>(&self, buf: &'b [u8], name: &[u8]) -> Option<&'b [u8]> {
+        self.header(buf, name).map(|_| self.only_header(buf, name).unwrap_or_default())
+    }
+
     /// Whether there are several Cookie fields, which RFC 6265 5.4 forbids.
     pub fn repeats_cookie(&self) -> bool {
         self.repeats_cookie

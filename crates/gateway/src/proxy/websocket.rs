@@ -4,7 +4,9 @@
 //! Called by [`crate::dispatch`] before the request is proxied. Invariants: the client gets `101`
 //! only after the upstream has switched, and so does a client of HTTP/2 or HTTP/3 a 2xx, which it takes
 //! for the tunnel; a slow side delays the other instead of filling memory;
-//! other protocols are not relayed, since requests within them (h2c) would bypass all rules.
+//! other protocols are not relayed, since requests within them (h2c) would bypass all rules. The key, the
+//! version and the proof of the handshake are relayed as they are: the two ends check them (RFC 6455 4), and
+//! nothing but `101` opens the tunnel.
 
 mod frames;
 mod relay;

@@ -97,7 +97,7 @@ impl Service {
     }
 
     fn reply(&self, head: &RequestHead, input: &[u8]) -> Reply {
-        let field = |name: &[u8]| head.header(input, name);
+        let field = |name: &[u8]| head.header_if_alone(input, name);
         let is_read = matches!(head.method_kind(), Method::Get | Method::Head);
         let source = Source {
             host: head.host(input).unwrap_or_default(),
