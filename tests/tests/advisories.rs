@@ -5,6 +5,8 @@
 
 #[path = "advisories/idle.rs"]
 mod idle;
+#[path = "advisories/quic.rs"]
+mod quic;
 #[path = "advisories/requests.rs"]
 mod requests;
 #[path = "advisories/tls.rs"]
