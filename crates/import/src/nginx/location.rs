@@ -101,6 +101,19 @@ pub(super) fn translate(
     }
     let patterns = (!paths.is_everything()).then(|| paths.patterns());
     access::translate(&location.children, (patterns, &paths.regex()), around, app, draft);
+    if matches!(paths, Paths::Matching(_)) && sends_fields(location) {
+        let is_other = |other: &&Directive| {
+            let others = Paths::of(other);
+            matches!(others, Paths::Prefix(_)) && !others.is_everything() && sends_fields(other)
+        };
+        if let Some(other) = server.all("location").find(is_other) {
+            let other = other.arguments.join(" ");
+            draft.omit(
+                location,
+                format!("below `location {other}` its header fields are sent as well: nginx applies one block"),
+            );
+        }
+    }
     let runs_php = location.first("fastcgi_pass").is_some();
     // What `expires` sets comes first, and `add_header` adds to it.
     let (expiry, others): (Vec<_>, Vec<_>) =
@@ -146,6 +159,10 @@ pub(super) fn translate(
         }
     }
     only_files(location, &paths, app);
+}
+
+fn sends_fields(location: &Directive) -> bool {
+    location.first("add_header").or(location.first("expires")).is_some()
 }
 
 fn refuses(location: &Directive) -> bool {
