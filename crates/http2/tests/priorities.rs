@@ -2,6 +2,7 @@
 
 mod support;
 
+use outboard_http2::ErrorCode;
 use support::*;
 
 #[test]
@@ -56,4 +57,20 @@ fn responses_without_priorities_alternate() {
     let order = order.collect::<Vec<_>>();
     let first_of_second = order.iter().position(|id| *id == 3).unwrap();
     assert!(order[first_of_second..].contains(&1), "{order:?}");
+}
+
+#[test]
+fn a_stream_does_not_depend_on_itself() {
+    let mut client = Client::new();
+    let stream = client.get(1);
+    // On another stream, and on itself while it is idle: without effect.
+    client.send(PRIORITY, 0, 1, &[0, 0, 0, 3, 0]);
+    client.send(PRIORITY, 0, 3, &[0, 0, 0, 3, 0]);
+    assert_eq!(client.poll().unwrap(), []);
+    assert!(client.connection.is_open(stream));
+    // The exclusive bit is not of the stream's number.
+    client.send(PRIORITY, 0, 1, &[0x80, 0, 0, 1, 0]);
+    client.poll().unwrap();
+    assert_eq!(client.reset_code(1), ErrorCode::PROTOCOL_ERROR);
+    assert!(!client.connection.is_open(stream));
 }

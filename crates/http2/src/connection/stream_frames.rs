@@ -60,7 +60,18 @@ impl Connection {
         }
         self.meters.count(Metered::Priority, self.now_ms)?;
         // RFC 9113 6.3 requires only an error of the stream, which may be idle: that has no RST_STREAM.
-        if payload.len() == 5 { Ok(None) } else { Err(ConnectionError::InvalidFrameLength) }
+        if payload.len() != 5 {
+            return Err(ConnectionError::InvalidFrameLength);
+        }
+        // RFC 7540 5.3.1: a stream that depends on itself is an error of the stream. RFC 9113 ignores the
+        // rest of the scheme, so a stream that is not open has nothing to be refused.
+        let Some(key) = self.streams.find(head.stream_id) else { return Ok(None) };
+        if read_exact_u32(&payload[..4])? & MAX_STREAM_ID != head.stream_id {
+            return Ok(None);
+        }
+        let code = ErrorCode::PROTOCOL_ERROR;
+        self.reset_provoked(key.id, code)?;
+        Ok(Some(Received::Reset { stream: key, code, is_by_client: false }))
     }
 
     /// RFC 9218 7.1.
