@@ -46,7 +46,7 @@ head_errors! {
     BareLf 400 "bare_lf"
     /// The request line is not `method SP target SP version` (RFC 9112 3).
     MalformedRequestLine 400 "malformed_request_line"
-    /// The method is not a token (RFC 9110 9.1).
+    /// The method is not a token (RFC 9110 9.1), or is longer than any registered one by far.
     InvalidMethod 400 "invalid_method"
     /// The request line is longer than its limit.
     RequestLineTooLong 414 "request_line_too_long"

@@ -19,6 +19,8 @@ use std::borrow::Cow;
 
 /// RFC 9112 2.2 requires tolerance of at least one empty line before a request line.
 const EMPTY_LINES_MAX: u8 = 4;
+/// RFC 9112 3 permits a limit below that of the request line; registered methods have at most 17 bytes.
+const METHOD_BYTES_MAX: usize = 128;
 
 /// The head of one request, as spans of the buffer that it was parsed from.
 ///
@@ -150,9 +152,11 @@ impl RequestHead {
 
     fn read_request_line(&mut self, buf: &[u8]) -> Result<Step<()>, HeadError> {
         let start = self.parts.progress.next;
-        let Some(method_len) = scan::token_end(&buf[start..]) else {
-            return Ok(Step::NeedMore);
-        };
+        let token_end = scan::token_end(&buf[start..]);
+        if token_end.unwrap_or(buf.len() - start) > METHOD_BYTES_MAX {
+            return Err(HeadError::InvalidMethod);
+        }
+        let Some(method_len) = token_end else { return Ok(Step::NeedMore) };
         let method_end = start + method_len;
         match buf[method_end] {
             b' ' if method_len > 0 => {}

@@ -450,7 +450,8 @@ fn limits_hold_to_the_byte() {
 #[test]
 fn a_limit_is_enforced_before_the_line_ends() {
     let mut head = RequestHead::new();
-    let endless = vec![b'a'; LIMITS.request_line_bytes + 2];
+    let mut endless = b"GET /".to_vec();
+    endless.resize(LIMITS.request_line_bytes + 2, b'a');
     assert_eq!(head.parse(&endless, &LIMITS), Err(HeadError::RequestLineTooLong));
     let mut endless = b"GET / HTTP/1.1\r\nX: ".to_vec();
     endless.resize(16 + LIMITS.header_bytes, b'a');
@@ -503,4 +504,15 @@ fn reasons_are_unique_and_in_snake_case() {
         assert!(error.reason().bytes().all(is_snake), "{error}");
         assert!(matches!(error.status(), 400 | 414 | 431 | 501 | 505), "{error}");
     }
+}
+
+#[test]
+fn a_long_method_is_invalid() {
+    let named = |bytes: usize| with_line(&format!("{} / HTTP/1.1", "A".repeat(bytes)));
+    assert!(parse(&named(128)).is_ok());
+    assert_eq!(parse(&named(129)).unwrap_err(), HeadError::InvalidMethod);
+    // Not that the target is too long, and without a wait for its end.
+    assert_eq!(HeadError::InvalidMethod.status(), 400);
+    let endless = RequestHead::new().parse(&[b'A'; 129], &LIMITS);
+    assert_eq!(endless, Err(HeadError::InvalidMethod));
 }
