@@ -132,6 +132,7 @@ impl Framing {
 }
 
 /// RFC 9110 8.6: digits alone. Up to `i64::MAX`, so that sums and file offsets stay in range.
+/// Leading zeros are valid (`1*DIGIT`); upstreams get the number that was read, not these digits.
 fn read_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;

@@ -313,7 +313,8 @@ impl RequestHead {
 
     /// Whether the client waits for `100 Continue` before it sends a body (RFC 9110 10.1.1).
     ///
-    /// False for HTTP/1.0 and for a request without a body, where the field is ignored.
+    /// False for HTTP/1.0 and for a request without a body, where the field is ignored, as another
+    /// expectation is: 417 is a MAY, and the field ends at the gateway.
     pub fn expect_continue(&self) -> bool {
         let has_body = !matches!(self.body(), BodyFraming::None | BodyFraming::Length(0));
         self.expects_continue && has_body && self.version != Version::Http10
