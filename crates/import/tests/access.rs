@@ -97,13 +97,13 @@ fn httpd(inner: &str) -> String {
     )
 }
 
-const ADMIN: &str = "[[access]]\npath = \"/admin/**\"\n";
+const ADMIN: &str = "[[access]]\npath = \"/admin\"\n";
 
 #[test]
 fn requirements_of_apache_are_those_of_rules() {
     for (inner, expected) in [
         ("Require all granted", String::new()),
-        ("Require all denied", "deny = [\"/admin/\"]".to_owned()),
+        ("Require all denied", "deny = [\"/admin\"]".to_owned()),
         (
             "Require ip 10.1 192.168.1.7",
             format!("{ADMIN}allow = [\"10.1.0.0/16\", \"192.168.1.7\"]"),
@@ -131,16 +131,30 @@ fn requirements_of_apache_are_those_of_rules() {
             format!("{ADMIN}deny = [\"10.0.0.9\"]"),
         ),
         ("Order allow,deny\nAllow from all", String::new()),
-        ("Order allow,deny", "deny = [\"/admin/\"]".to_owned()),
+        ("Order allow,deny", "deny = [\"/admin\"]".to_owned()),
         ("<IfVersion < 2.3>\nDeny from all\n</IfVersion>", String::new()),
     ] {
         becomes(&httpd(inner), &expected, &[]);
     }
 }
 
+/// `/net` itself may be a page of the front controller.
+#[test]
+fn a_location_of_apache_includes_its_own_path() {
+    let host = |inner: &str| {
+        format!("<VirtualHost *:80>\nDocumentRoot /srv/www\n{inner}\n</VirtualHost>\n")
+    };
+    for path in ["/net", "/net/"] {
+        let section = |inner: &str| host(&format!("<Location {path}>\n{inner}\n</Location>"));
+        let rule = "[[access]]\npath = \"/net\"\nallow = [\"10.0.0.0/8\"]";
+        becomes(&section("Require ip 10"), rule, &[]);
+        becomes(&section("Require all denied"), "deny = [\"/net\"]", &[]);
+    }
+}
+
 #[test]
 fn requirements_without_a_rule_refuse_everyone_and_are_listed() {
-    let denied = "deny = [\"/admin/\"]";
+    let denied = "deny = [\"/admin\"]";
     for inner in [
         "Require host example.org",
         "Require expr \"%{TIME_HOUR} -ge 9\"",

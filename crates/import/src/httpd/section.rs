@@ -120,7 +120,7 @@ pub(super) fn translate(
     app: &mut App,
     draft: &mut Draft,
 ) {
-    let patterns = (place.below != "/").then(|| vec![format!("{}**", place.below)]);
+    let patterns = (place.below != "/").then(|| vec![whole(place)]);
     if access::translate(statements, patterns.as_deref(), app, draft) {
         deny_below(place, app);
     }
@@ -206,7 +206,13 @@ pub(super) fn translate(
 }
 
 fn deny_below(place: &Place<'_>, app: &mut App) {
-    app.push("deny", text(if place.below == "/" { "/**" } else { &place.below }));
+    app.push("deny", text(&if place.below == "/" { "/**".to_owned() } else { whole(place) }));
+}
+
+/// The pattern of a rule for a place as Apache means it: the path itself, which may be one of the front controller,
+/// and everything below it.
+fn whole(place: &Place<'_>) -> String {
+    place.below.trim_end_matches('/').to_owned()
 }
 
 fn no_php(one: &Directive, place: &Place<'_>, app: &mut App) {
