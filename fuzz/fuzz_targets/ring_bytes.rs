@@ -18,8 +18,10 @@ impl Memory for Bytes<'_> {
         self.0.borrow_mut()[at..at + source.len()].copy_from_slice(source);
     }
 
-    fn copy_out(&self, at: usize, target: &mut [u8]) {
-        target.copy_from_slice(&self.0.borrow()[at..at + target.len()]);
+    fn move_out(&self, at: usize, target: &mut [u8]) {
+        let source = &mut self.0.borrow_mut()[at..at + target.len()];
+        target.copy_from_slice(source);
+        source.fill(0);
     }
 }
 
