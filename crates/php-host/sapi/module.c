@@ -180,8 +180,9 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	if (!library_fits()) {
 		return false;
 	}
-	/* A process that is killed leaves nothing in a buffer, and a fork has no copy of one. */
-	setvbuf(stdout, NULL, _IONBF, 0);
+	/* Of what extensions print, a process that is killed leaves less than a line in a buffer. Not _IONBF, with which glibc
+	 * writes the first byte of each text by itself. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	outboard_waiting_startup();
 	zend_signal_startup();
 #ifdef ZEND_SIGNALS

@@ -37,7 +37,10 @@ static void wait_for_client(void *exchange)
 size_t outboard_ub_write(const char *bytes, size_t len)
 {
 	if (!SG(server_context)) {
-		return fwrite(bytes, 1, len, stdout);
+		/* At once, as in the command line: a process that is killed leaves nothing, and a fork has no copy of it. */
+		const size_t written = fwrite(bytes, 1, len, stdout);
+		fflush(stdout);
+		return written;
 	}
 	size_t taken = outboard_rs_write(SG(server_context), bytes, len);
 	if (taken < len) {

@@ -294,8 +294,6 @@ void outboard_swoole_add_module(void)
 /* Before the program's first line. */
 void outboard_swoole_boot(void)
 {
-	/* As in the command line, output is not held back; in a worker it goes to the log line by line. */
-	setvbuf(stdout, NULL, _IOLBF, 0);
 	outboard_run_source(outboard_swoole_php, outboard_swoole_php_len, "outboard:swoole");
 	outboard_run_source(outboard_swoole_global_php, outboard_swoole_global_php_len, "outboard:swoole");
 	outboard_swoole_http_startup();
