@@ -103,9 +103,9 @@ fn what_a_request_leaves_in_its_session_is_gone() {
             let code = format!(
                 "{} if ($_SERVER['REQUEST_URI'] !== '/look') {{
                      run('CREATE TABLE IF NOT EXISTS left_open (a INT)'); run('BEGIN'); run('INSERT INTO left_open VALUES (1)');
-                     run('CREATE TEMPORARY TABLE temporary (a INT)'); row(\"SELECT GET_LOCK('ours', 0)\"); run('SET @a = 1');
+                     run('CREATE TEMPORARY TABLE temporary (a INT)'); row(\"SELECT GET_LOCK('mine', 0)\"); run('SET @a = 1');
                  }}
-                 echo json_encode([row('SELECT COUNT(*) FROM left_open'), row('SELECT 1 FROM temporary'), row(\"SELECT IS_USED_LOCK('ours')\"), row('SELECT @a')]);
+                 echo json_encode([row('SELECT COUNT(*) FROM left_open'), row('SELECT 1 FROM temporary'), row(\"SELECT IS_USED_LOCK('mine')\"), row('SELECT @a')]);
                  if ($_SERVER['REQUEST_URI'] === '/exit') exit;",
                 at.replace("CLIENT", client)
             );
