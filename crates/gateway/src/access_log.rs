@@ -5,8 +5,9 @@
 
 use crate::app::App;
 use crate::generation::Generation;
-use crate::request::{RequestContext, ResponseSummary};
-use outboard_http_server::Connection;
+use crate::request::{Request, ResponseSummary};
+use outboard_http_server::Request as HttpRequest;
+
 use outboard_log::{AccessEntry, Reason, TlsEntry, TraceEntry, Wall};
 
 /// Bytes of an invalid request line in the access log.
@@ -14,8 +15,7 @@ const MAX_LOGGED_BYTES: usize = 2 << 10;
 
 /// The line of a request.
 pub(crate) fn write(
-    connection: &Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: Option<&App>,
     generation: &Generation,
     summary: &ResponseSummary,
@@ -25,26 +25,25 @@ pub(crate) fn write(
     if !log.sink().is_on() {
         return;
     }
-    let Some(buffers) = connection.buffers.as_ref() else { return };
-    let header = |name: &[u8]| buffers.head.header(&buffers.input, name).unwrap_or_default();
+    let header = |name: &[u8]| request.header(name).unwrap_or_default();
     let entry = AccessEntry {
-        client: ctx.client(connection),
-        method: buffers.head.method(&buffers.input),
-        target: buffers.head.target(&buffers.input),
-        protocol: ctx.protocol(),
+        client: request.client_address(),
+        method: request.method_name(),
+        target: request.target(),
+        protocol: request.protocol(),
         status: summary.status,
         body_bytes: summary.body_bytes,
-        duration_us: now.unix_us.saturating_sub(ctx.started.unix_us),
+        duration_us: now.unix_us.saturating_sub(request.started.unix_us),
         referer: header(b"referer"),
         user_agent: header(b"user-agent"),
-        request: ctx.request_id,
+        request: request.request_id,
         app: app.map_or("", |app| &app.config.name),
-        trace: ctx.trace.as_ref().map(|scope| TraceEntry {
+        trace: request.trace.as_ref().map(|scope| TraceEntry {
             trace_id: scope.context().trace_id.bytes(),
             span_id: scope.span_id().bytes(),
         }),
-        tls: tls(connection),
-        upstream: ctx.server.get().map(|server| server.name()),
+        tls: tls(request),
+        upstream: request.server.get().map(|server| server.name()),
     };
     log.write(now, &entry);
 }
@@ -53,7 +52,7 @@ pub(crate) fn write(
 /// arrived.
 pub(crate) fn write_refused_head(
     generation: &Generation,
-    connection: &Connection,
+    request: &HttpRequest,
     started: Wall,
     reason: Reason,
 ) {
@@ -61,11 +60,10 @@ pub(crate) fn write_refused_head(
     if !log.sink().is_on() {
         return;
     }
-    let input = connection.buffers.as_ref().map_or(&[][..], |buffers| &buffers.input);
-    let [method, target, protocol] = first_line(input);
+    let [method, target, protocol] = first_line(request.unread_head());
     let now = Wall::now();
     let entry = AccessEntry {
-        client: &connection.peer.text,
+        client: &request.client.peer.text,
         method,
         target,
         protocol: &protocol.escape_ascii().to_string(),
@@ -77,14 +75,14 @@ pub(crate) fn write_refused_head(
         request: 0,
         app: "",
         trace: None,
-        tls: tls(connection),
+        tls: tls(request),
         upstream: None,
     };
     log.write(now, &entry);
 }
 
-fn tls(connection: &Connection) -> Option<TlsEntry<'_>> {
-    let facts = connection.peer.tls.as_deref()?;
+fn tls(request: &HttpRequest) -> Option<TlsEntry<'_>> {
+    let facts = request.client.peer.tls.as_deref()?;
     let (protocol, cipher) = (facts.protocol, facts.cipher);
     Some(TlsEntry { protocol, cipher, is_resumed: facts.is_resumed })
 }

@@ -16,36 +16,35 @@ use outboard_admin_api::{
     Endpoint, Method, bans, cache, certificates, config, dashboard as dashboard_api, kv,
     opcache as opcache_api, server, snapshot, upstreams,
 };
-use outboard_http_server::{Connection, RequestFacts, Role, Written};
+use outboard_http_server::{Request, ResponseWriter, Role, Written};
 use outboard_http1::Method as HttpMethod;
 use std::rc::Rc;
 
 /// Responds to a request of the admin or metrics listener.
-pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) -> Written {
-    let request = RequestFacts::of(connection);
-    let buffers = connection.buffers();
-    let path = buffers.head.path(&buffers.input).to_vec();
-    let query = buffers.head.query(&buffers.input).unwrap_or_default();
-    let query = String::from_utf8_lossy(query).into_owned();
-    let method = match request.method {
+pub(crate) async fn respond(
+    gateway: &Rc<Gateway>,
+    request: &mut Request,
+    response: &mut ResponseWriter,
+) -> Written {
+    let path = request.encoded_path().to_vec();
+    let query = String::from_utf8_lossy(request.query().unwrap_or_default()).into_owned();
+    let method = match request.method() {
         HttpMethod::Get | HttpMethod::Head => Some(Method::Get),
         HttpMethod::Post => Some(Method::Post),
         _ => None,
     };
-    let accept = buffers.head.header(&buffers.input, b"accept").unwrap_or_default();
-    let format = metrics::Format::accepted(accept);
-    let is_admin = connection.listener.role == Role::Admin;
-    if is_admin && let Some(refused) = dashboard::try_refuse_other_sites(connection, request).await
-    {
-        return refused;
-    }
-    if is_admin && let Some(sent) = dashboard::try_send_asset(connection, request, &path).await {
-        return sent;
-    }
-    if is_admin
-        && let Some(sent) = entity_api::admin::try_handle(gateway, connection, request, &path).await
-    {
-        return sent;
+    let format = metrics::Format::accepted(request.header(b"accept").unwrap_or_default());
+    let is_admin = request.client.listener.role == Role::Admin;
+    if is_admin {
+        if let Some(refused) = dashboard::try_refuse_other_sites(request, response).await {
+            return refused;
+        }
+        if let Some(sent) = dashboard::try_send_asset(response, &path).await {
+            return sent;
+        }
+        if let Some(sent) = entity_api::admin::try_handle(gateway, request, response, &path).await {
+            return sent;
+        }
     }
     let (status, kind, body) = match (method, std::str::from_utf8(&path)) {
         (Some(Method::Get), Ok("/metrics")) => {
@@ -54,7 +53,7 @@ pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) 
         (Some(method), Ok(path)) if is_admin => reply(gateway, method, path, &query).await,
         _ => unknown(),
     };
-    admin_reply::send(connection, request, status, kind, &body).await
+    admin_reply::send(response, status, kind, &body).await
 }
 
 /// The reply of an endpoint that needs no body of the request.

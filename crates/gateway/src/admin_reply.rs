@@ -3,7 +3,7 @@
 //! Called by [`crate::admin`] and by the handlers of its endpoints.
 
 use outboard_admin_api::Failure;
-use outboard_http_server::{Connection, HeaderBlock, RequestFacts, Written};
+use outboard_http_server::{HeaderBlock, ResponseWriter, Written};
 use serde::Serialize;
 
 const JSON: &str = "application/json";
@@ -41,12 +41,11 @@ pub(crate) fn json(status: u16, body: &impl Serialize) -> Response {
 
 /// Writes a response of the admin API.
 pub(crate) async fn send(
-    connection: &mut Connection,
-    request: RequestFacts,
+    response: &mut ResponseWriter,
     status: u16,
     kind: &str,
     body: &[u8],
 ) -> Written {
     let headers = HeaderBlock::constant(&[("Content-Type", kind)]);
-    connection.respond(request, status, &headers, body).await
+    response.respond(status, &headers, body).await
 }

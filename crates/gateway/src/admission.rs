@@ -15,16 +15,17 @@ use crate::access::Taken;
 use crate::access::client_key::{self, ClientKey};
 use crate::app::App;
 use crate::generation::Generation;
-use crate::request::{RequestContext, ResponseSummary, refuse, refuse_with_fields};
+use crate::refusal::Refusal;
+use crate::request::{Request, ResponseSummary};
 use outboard_access::{BucketId, KeyHash, Spending};
 use outboard_config::{RateLimit, RuleSet};
-use outboard_http_server::{Connection, HeaderBlock, ListenerContext};
+use outboard_http_server::{HeaderBlock, ListenerContext, ResponseWriter};
 use outboard_log::{Reason, Wall};
 use std::net::IpAddr;
 use std::rc::Rc;
 
-/// A rule that refuses a request.
-enum Refusal {
+/// A rule that a request violates.
+enum Violation {
     Address,
     Rate { index: usize, spending: Spending },
 }
@@ -32,17 +33,10 @@ enum Refusal {
 /// Limits whose server has to be asked: the index of their rule, and the client's bucket.
 type Asked = Vec<(usize, BucketId)>;
 
-/// Responds to a client that is banned; `None` if it is not.
-pub(crate) async fn try_refuse_banned(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    generation: &Generation,
-) -> Option<ResponseSummary> {
-    let bans = &generation.access.bans;
-    if bans.is_empty() || !bans.is_banned(ctx.client_ip(connection)?, ctx.started.unix_s()) {
-        return None;
-    }
-    Some(Box::pin(refuse(connection, ctx, None, Reason::Banned)).await)
+/// Whether a client is banned.
+pub(crate) fn is_banned(request: &Request<'_>, generation: &Generation) -> bool {
+    let (bans, now_s) = (&generation.access.bans, request.started.unix_s());
+    !bans.is_empty() && request.client_ip().is_some_and(|ip| bans.is_banned(ip, now_s))
 }
 
 /// Why a connection of a client is not accepted.
@@ -60,81 +54,74 @@ pub(crate) fn refuses(
     is_banned.then_some(Reason::Banned)
 }
 
-/// Responds to a request that does not satisfy one of the rules; `None` if it satisfies all.
-pub(crate) async fn try_refuse(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+/// Admits a request that satisfies the rules, or responds to it as a rule demands.
+///
+/// # Errors
+/// The request violates a rule.
+pub(crate) async fn admit(
+    request: &mut Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     rules: RuleSet,
-) -> Option<ResponseSummary> {
+) -> Result<Option<ResponseSummary>, Refusal> {
     if rules.is_empty() {
-        return None;
+        return Ok(None);
     }
-    let refusal = match check(connection, ctx, app, rules) {
+    let violation = match check(request, app, rules) {
         Ok(asked) if asked.is_empty() => None,
         Ok(asked) => Box::pin(ask(app, asked)).await,
-        Err(refusal) => Some(refusal),
+        Err(violation) => Some(violation),
     };
-    let Some(refusal) = refusal else {
-        let mut all = rules.indices().map(|index| &app.config.access.rules[index]);
-        let needs_more = all.any(|rule| {
-            rule.cors.is_some() || rule.basic_auth.is_some() || rule.forward_auth.is_some()
-        });
-        // Boxed, so that it does not enlarge the task of every request.
-        return match needs_more {
-            true => Box::pin(authenticate(connection, ctx, app, rules)).await,
-            false => None,
-        };
-    };
-    match refusal {
-        Refusal::Address => {
-            Some(Box::pin(refuse(connection, ctx, Some(app), Reason::AddressDenied)).await)
+    match violation {
+        None => {
+            let mut all = rules.indices().map(|index| &app.config.access.rules[index]);
+            let needs_more = all.any(|rule| {
+                rule.cors.is_some() || rule.basic_auth.is_some() || rule.forward_auth.is_some()
+            });
+            // Boxed, so that it does not enlarge the task of every request.
+            match needs_more {
+                true => Box::pin(authenticate(request, response, app, rules)).await,
+                false => Ok(None),
+            }
         }
-        Refusal::Rate { index, spending } => {
-            let limit = app.config.access.rules[index].rate_limit.as_ref()?;
-            let fields = rate_fields(limit, &spending);
-            let reason = Reason::RateLimited;
-            Some(Box::pin(refuse_with_fields(connection, ctx, Some(app), reason, fields)).await)
+        Some(Violation::Address) => Err(Reason::AddressDenied.into()),
+        Some(Violation::Rate { index, spending }) => {
+            let limit = app.config.access.rules[index].rate_limit.as_ref();
+            let fields = limit.map(|limit| rate_fields(limit, &spending)).unwrap_or_default();
+            Err(Refusal::with_fields(Reason::RateLimited, fields))
         }
     }
 }
 
 async fn authenticate(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &mut Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     rules: RuleSet,
-) -> Option<ResponseSummary> {
-    if let Some(responded) = cors::try_respond(connection, ctx, app, rules).await {
-        return Some(responded);
+) -> Result<Option<ResponseSummary>, Refusal> {
+    if let Some(responded) = cors::try_respond(request, response, app, rules).await {
+        return Ok(Some(responded));
     }
-    match basic_auth::try_refuse(connection, ctx, app, rules).await {
-        Some(refused) => Some(refused),
-        None => forward_auth::try_refuse(connection, ctx, app, rules).await,
-    }
+    basic_auth::check(request, app, rules).await?;
+    forward_auth::admit(request, response, app, rules).await
 }
 
-fn check(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    app: &App,
-    rules: RuleSet,
-) -> Result<Asked, Refusal> {
-    let client = ctx.client_ip(connection);
+fn check(request: &mut Request<'_>, app: &App, rules: RuleSet) -> Result<Asked, Violation> {
+    let client = request.client_ip();
     let all = &app.config.access.rules;
     let bodies = rules.indices().filter_map(|index| all[index].body_bytes);
-    bodies.for_each(|bytes| connection.limit_body(bytes));
+    bodies.for_each(|bytes| request.limit_body(bytes));
     if rules.indices().any(|index| all[index].admission.refuses(client)) {
-        return Err(Refusal::Address);
+        return Err(Violation::Address);
     }
     let mut asked = Asked::new();
     let mut of_address = None;
+    let (head, input) = request.head();
     for index in rules.indices() {
         if let Some((config, limit)) =
             all[index].rate_limit.as_ref().zip(app.rate_limits.of_rule(index))
         {
-            let buffers = connection.buffers();
-            let key = client_key::of(&config.key, client, &buffers.head, &buffers.input);
+            let key = client_key::of(&config.key, client, head, input);
             let hash = || KeyHash::of(&key);
             let hash = match &key {
                 ClientKey::Address(_) => *of_address.get_or_insert_with(hash),
@@ -142,7 +129,7 @@ fn check(
             };
             match limit.take(&key, hash, 1) {
                 Taken::Known(spending) if !spending.is_admitted => {
-                    return Err(Refusal::Rate { index, spending });
+                    return Err(Violation::Rate { index, spending });
                 }
                 Taken::Known(_) => {}
                 Taken::Ask(id) => asked.push((index, id)),
@@ -153,12 +140,12 @@ fn check(
 }
 
 /// Waits for the server of shared limits, for a bounded time.
-async fn ask(app: &App, asked: Asked) -> Option<Refusal> {
+async fn ask(app: &App, asked: Asked) -> Option<Violation> {
     for (index, id) in asked {
         let Some(limit) = app.rate_limits.of_rule(index) else { continue };
         let spending = limit.ask(id, 1).await;
         if !spending.is_admitted {
-            return Some(Refusal::Rate { index, spending });
+            return Some(Violation::Rate { index, spending });
         }
     }
     None

@@ -6,11 +6,11 @@
 //! configured.
 
 use crate::gateway::Gateway;
-use crate::request::{RequestContext, ResponseSummary, send};
+use crate::request::{Request, ResponseSummary, send};
 use outboard_admin_api::certificates::Certificates;
 use outboard_certificates::{Manager, PARTS, default_directory};
 use outboard_config::{Acme, Config};
-use outboard_http_server::{Connection, HeaderBlock};
+use outboard_http_server::{HeaderBlock, ResponseWriter};
 use outboard_log::Level;
 use outboard_reactor::{mailbox, spawn};
 use outboard_tls::{Issued, TicketKeys};
@@ -86,13 +86,13 @@ pub(crate) fn status(gateway: &Gateway) -> Certificates {
 
 /// Responds to the challenge of an authority. Requests for other tokens are routed as any other.
 pub(crate) async fn try_handle(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
 ) -> Option<ResponseSummary> {
-    let issued = connection.listener.issued.clone()?;
-    let token = connection.buffers().path.strip_prefix(CHALLENGES)?;
-    let response = issued.response(std::str::from_utf8(token).ok()?)?;
-    ctx.gateway.server.log(Level::Debug, "an authority checks a name");
+    let issued = request.client.listener.issued.clone()?;
+    let token = request.path().strip_prefix(CHALLENGES)?;
+    let key = issued.response(std::str::from_utf8(token).ok()?)?;
+    request.gateway.server.log(Level::Debug, "an authority checks a name");
     let headers = HeaderBlock::constant(&[("Content-Type", "application/octet-stream")]);
-    Some(send(connection, ctx, 200, &headers, response.as_bytes()).await)
+    Some(send(response, 200, &headers, key.as_bytes()).await)
 }

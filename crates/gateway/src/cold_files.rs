@@ -7,7 +7,7 @@
 use crate::app::App;
 use crate::route::{self, Route};
 use outboard_config::RuleSet;
-use outboard_http_server::Connection;
+use outboard_http_server::Client;
 use outboard_log::Reason;
 use outboard_reactor::{now_ms, on_lookup_thread};
 use outboard_static_files::{ColdLookup, Lookup, Root};
@@ -27,7 +27,7 @@ pub(crate) async fn lookup(root: &Root, path: &[u8]) -> Lookup {
 /// # Errors
 /// The client is gone.
 pub(crate) async fn find_route(
-    connection: &Connection,
+    client: &Client,
     app: &App,
     (path, query): (&[u8], Option<&[u8]>),
     mut cold: Box<ColdLookup>,
@@ -36,7 +36,7 @@ pub(crate) async fn find_route(
     let mut looked = Vec::new();
     loop {
         let cold_path = cold.path().to_vec();
-        let found = connection.unless_gone(load(&app.files, cold)).await?;
+        let found = client.unless_gone(load(&app.files, cold)).await?;
         // Each of them is looked up once, however soon its result is outdated.
         looked.push((cold_path, found));
         cold = match route::find(app, path, query, now_ms(), (&looked, rules)) {

@@ -12,7 +12,7 @@ mod page;
 mod part;
 
 use crate::app::App;
-use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::request::{Outcome, Request};
 use crate::response_head::ResponseHead;
 use crate::route::Composed;
 use crate::script::{self, SubRequest};
@@ -20,7 +20,7 @@ use crate::upstream_body::UpstreamBody;
 use failure::Failure;
 use file_part::FilePart;
 use outboard_config::{self as config, OnError, PartSource};
-use outboard_http_server::{Connection, HeaderBlock};
+use outboard_http_server::{HeaderBlock, ResponseWriter};
 use outboard_http1::Method;
 use outboard_log::{Level, Reason};
 use outboard_reactor::now_ms;
@@ -41,19 +41,18 @@ enum Aborted {
 
 /// Responds with a composed page.
 pub(crate) async fn respond(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     composed: Composed,
-) -> ResponseSummary {
-    if !ctx.is_read() {
-        return refuse(connection, ctx, Some(app), Reason::MethodNotAllowed).await;
+) -> Outcome {
+    if !request.is_read() {
+        return Err(Reason::MethodNotAllowed.into());
     }
-    let buffers = connection.buffers();
-    let query = composed.query.or_else(|| buffers.head.query(&buffers.input).map(<[u8]>::to_vec));
+    let query = composed.query.or_else(|| request.query().map(<[u8]>::to_vec));
     let parts = &app.config.compose[composed.page].parts;
     let mut composition = Composition {
-        ctx,
+        request,
         app,
         parts,
         running: parts.iter().map(|_| Running::Waiting).collect(),
@@ -62,26 +61,26 @@ pub(crate) async fn respond(
         query: query.unwrap_or_default(),
     };
     let mut page = Page::new(app);
-    match composition.render(connection, &mut page).await {
-        Ok(()) => page.finish(connection, ctx).await,
-        Err(Aborted::ClientGone) if page.is_started() => page.abort(),
-        Err(Aborted::ClientGone) => refuse(connection, ctx, Some(app), Reason::ClientGone).await,
+    match composition.render(response, &mut page).await {
+        Ok(()) => Ok(page.finish(request, response).await),
+        Err(Aborted::ClientGone) if page.is_started() => Ok(page.abort()),
+        Err(Aborted::ClientGone) => Err(Reason::ClientGone.into()),
         Err(Aborted::Failed(failure)) if page.is_started() => {
-            let gateway = ctx.gateway.clone();
+            let gateway = request.gateway.clone();
             gateway.server.count_refusal(failure.reason);
-            gateway.log_refusal(Some(app), ctx.request_id, failure.reason, &failure.text);
-            page.abort()
+            gateway.log_refusal(Some(app), request.request_id, failure.reason, &failure.text);
+            Ok(page.abort())
         }
         Err(Aborted::Failed(failure)) => {
-            app.log_text(Level::Error, ctx.request_id, &failure.text);
-            refuse(connection, ctx, Some(app), failure.reason).await
+            app.log_text(Level::Error, request.request_id, &failure.text);
+            Err(failure.reason.into())
         }
     }
 }
 
 /// A page that is being rendered.
 struct Composition<'a> {
-    ctx: &'a RequestContext,
+    request: &'a Request<'a>,
     app: &'a Rc<App>,
     parts: &'a [config::Part],
     running: Vec<Running>,
@@ -94,41 +93,41 @@ struct Composition<'a> {
 impl Composition<'_> {
     async fn render(
         &mut self,
-        connection: &mut Connection,
+        response: &mut ResponseWriter,
         page: &mut Page,
     ) -> Result<(), Aborted> {
         // A response to HEAD has no body, so only its head is rendered.
-        if self.ctx.request.method == Method::Head {
+        if self.request.method() == Method::Head {
             if let Some(leading) = self.leading {
-                self.start(connection, leading);
+                self.start(leading);
             }
-            return self.wait_head(connection, page).await;
+            return self.wait_head(response, page).await;
         }
-        self.start_from(connection, 0);
-        self.wait_head(connection, page).await?;
+        self.start_from(0);
+        self.wait_head(response, page).await?;
         for at in 0..self.parts.len() {
             if matches!(self.running[at], Running::Waiting) {
-                self.start_from(connection, at);
+                self.start_from(at);
             }
-            self.send_part(connection, page, at).await?;
+            self.send_part(response, page, at).await?;
         }
         Ok(())
     }
 
     /// Starts parts from `at` on, up to the next sequential one.
-    fn start_from(&mut self, connection: &mut Connection, at: usize) {
+    fn start_from(&mut self, at: usize) {
         for next in at..self.parts.len() {
             let waits = self.parts[next].sequential && next > at;
             if waits {
                 return;
             }
             if matches!(self.running[next], Running::Waiting) {
-                self.start(connection, next);
+                self.start(next);
             }
         }
     }
 
-    fn start(&mut self, connection: &mut Connection, at: usize) {
+    fn start(&mut self, at: usize) {
         let part = &self.parts[at];
         self.running[at] = match &part.source {
             PartSource::Text(text) => Running::Text(text.clone().into_bytes()),
@@ -139,7 +138,7 @@ impl Composition<'_> {
                     OnError::Fail => self.app.config.limits.response_buffer_bytes as usize,
                 };
                 Running::Fetch(UpstreamBody::start(
-                    self.ctx,
+                    self.request,
                     self.app,
                     source,
                     part.timeout_ms,
@@ -152,7 +151,7 @@ impl Composition<'_> {
                 let query = query.as_deref().map_or(&self.query[..], str::as_bytes);
                 let sub = SubRequest { path: path.as_bytes(), query };
                 let params = [(b"OUTBOARD_COMPOSE".to_vec(), b"1".to_vec())];
-                match script::start_part(connection, self.ctx, self.app, sub, &params) {
+                match script::start_part(self.request, self.app, sub, &params) {
                     Ok(lease) => {
                         let until_ms = now_ms() + part.timeout_ms;
                         let leads = self.leading == Some(at);
@@ -169,7 +168,7 @@ impl Composition<'_> {
     /// Waits for the head of the first script and passes it to the page.
     async fn wait_head(
         &mut self,
-        connection: &mut Connection,
+        response: &mut ResponseWriter,
         page: &mut Page,
     ) -> Result<(), Aborted> {
         let Some(leading) = self.leading else {
@@ -179,7 +178,7 @@ impl Composition<'_> {
         let until_ms = self.running[leading].until_ms();
         let head = match &mut self.running[leading] {
             Running::Script(script) => {
-                wait(connection, until_ms, || match script.poll_head() {
+                wait(response, until_ms, || match script.poll_head() {
                     Ok(Some(head)) => Some(Ok(head.clone())),
                     Ok(None) if now_ms() >= until_ms => Some(Err(Failure::new(
                         Reason::PartTimeout,
@@ -207,8 +206,8 @@ impl Composition<'_> {
                 }
             },
         }
-        let path = connection.buffers().path.clone();
-        page.apply(&self.app.config.headers, self.app.below_prefix(&path));
+        let path = self.app.below_prefix(self.request.path());
+        page.apply(&self.app.config.headers, path);
         Ok(())
     }
 
@@ -229,7 +228,7 @@ impl Composition<'_> {
     /// Sends one part completely.
     async fn send_part(
         &mut self,
-        connection: &mut Connection,
+        response: &mut ResponseWriter,
         page: &mut Page,
         at: usize,
     ) -> Result<(), Aborted> {
@@ -239,7 +238,7 @@ impl Composition<'_> {
             let mut progress = running.take_output(whole, now_ms(), &mut page.pending);
             page.count();
             if progress == Progress::Pending {
-                if !page.flush(connection, self.ctx).await {
+                if !page.flush(self.request, response).await {
                     return Err(Aborted::ClientGone);
                 }
                 let pending = &mut page.pending;
@@ -248,7 +247,7 @@ impl Composition<'_> {
                     Progress::Pending if pending.is_empty() => None,
                     progress => Some(progress),
                 };
-                progress = wait(connection, until_ms, poll).await?;
+                progress = wait(response, until_ms, poll).await?;
                 page.count();
             }
             match progress {
@@ -259,7 +258,7 @@ impl Composition<'_> {
         }
         // Releases its memory.
         self.running[at] = Running::Over;
-        if page.pending.len() >= FLUSH_BYTES && !page.flush(connection, self.ctx).await {
+        if page.pending.len() >= FLUSH_BYTES && !page.flush(self.request, response).await {
             return Err(Aborted::ClientGone);
         }
         Ok(())
@@ -276,7 +275,7 @@ impl Composition<'_> {
             PartSource::Text(_) => "text",
         };
         let line = format!("part {name}: {} ({})", failure.text, failure.reason.code());
-        self.app.log_text(Level::Warn, self.ctx.request_id, &line);
+        self.app.log_text(Level::Warn, self.request.request_id, &line);
         Ok(Running::Text(text.clone().into_bytes()))
     }
 }
@@ -284,16 +283,15 @@ impl Composition<'_> {
 /// Waits until `poll` has a result. It is called again when a part has progressed, and at
 /// `until_ms`.
 async fn wait<T>(
-    connection: &mut Connection,
+    response: &mut ResponseWriter,
     until_ms: u64,
     mut poll: impl FnMut() -> Option<T>,
 ) -> Result<T, Aborted> {
-    let found =
-        connection.next_of_response(until_ms, |_| poll().map_or(Poll::Pending, Poll::Ready));
+    let found = response.next_of_response(until_ms, |_| poll().map_or(Poll::Pending, Poll::Ready));
     match found.await {
         Ok(found) => Ok(found),
         Err(reason) => {
-            connection.lost = Some(reason);
+            response.note_lost(Err(reason));
             Err(Aborted::ClientGone)
         }
     }

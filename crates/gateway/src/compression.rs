@@ -7,10 +7,10 @@
 //! the threads that compress, further ones are sent as they are.
 
 use crate::app::App;
-use crate::request::RequestContext;
+use crate::request::Request;
 use crate::response_head::ResponseHead;
 use outboard_http_semantics::{Coding, is_compressible};
-use outboard_http_server::{Connection, HeaderBlock};
+use outboard_http_server::{Client, HeaderBlock};
 use outboard_http1::Method;
 use outboard_log::Reason;
 use outboard_page_cache::{COMPRESS_MIN_BYTES, Encoder};
@@ -32,23 +32,21 @@ impl Compression {
     /// The compression of a response with this head and body length, if that is known; it is added
     /// to the head.
     pub(crate) fn of(
-        connection: &mut Connection,
-        ctx: &RequestContext,
+        request: &Request<'_>,
         app: &App,
         head: &mut ResponseHead,
         body_bytes: Option<u64>,
     ) -> Self {
         let is_short = body_bytes.is_some_and(|bytes| bytes < COMPRESS_MIN_BYTES as u64);
-        let is_enabled = app.config.compress && ctx.request.method != Method::Head && !is_short;
-        if !is_enabled || ctx.gateway.development().is_some() || !is_eligible(head) {
+        let is_enabled = app.config.compress && request.method() != Method::Head && !is_short;
+        if !is_enabled || request.gateway.development().is_some() || !is_eligible(head) {
             return Self::none();
         }
-        Self(Self::encoder(connection, head))
+        Self(Self::encoder(request, head))
     }
 
-    fn encoder(connection: &mut Connection, head: &mut ResponseHead) -> Option<Encoder> {
-        let buffers = connection.buffers();
-        let accept_encoding = buffers.head.header(&buffers.input, b"accept-encoding");
+    fn encoder(request: &Request<'_>, head: &mut ResponseHead) -> Option<Encoder> {
+        let accept_encoding = request.header(b"accept-encoding");
         let coding = Coding::choose(accept_encoding, Coding::ALL);
         let coding = coding.filter(|_| !are_cpu_threads_busy());
         let encoder = coding.and_then(|coding| Some((coding, Encoder::new(coding).ok()?)));
@@ -70,7 +68,7 @@ impl Compression {
     /// The client is gone, or there is no memory.
     pub(crate) async fn encode(
         &mut self,
-        connection: &Connection,
+        client: &Client,
         bytes: Vec<u8>,
         is_last: bool,
     ) -> Result<Vec<u8>, Reason> {
@@ -86,7 +84,7 @@ impl Compression {
         let outcome = match is_short {
             true => work(),
             // Boxed, so that it does not enlarge the task of every connection.
-            false => Box::pin(connection.unless_gone(on_cpu_thread(work))).await?,
+            false => Box::pin(client.unless_gone(on_cpu_thread(work))).await?,
         };
         let (coded, encoder) = outcome.map_err(|_| Reason::Internal)?;
         self.0 = encoder;

@@ -14,7 +14,7 @@ use outboard_admin_api::cache::Stats;
 use outboard_admin_api::dashboard::{Dashboard, Get, SlowRequest};
 use outboard_config::LogTarget;
 use outboard_dashboard::{Asset, HEADERS, Paths, Source, asset};
-use outboard_http_server::{Connection, HeaderBlock, RequestFacts, Written};
+use outboard_http_server::{HeaderBlock, Request, ResponseWriter, Written};
 use outboard_http1::Method;
 use outboard_log::Wall;
 use outboard_reactor::now_ms;
@@ -31,77 +31,71 @@ const SLOW_MAX: usize = 32;
 
 /// Refuses a browser's request for another site's page; `None` for programs and for this server's own page.
 pub(crate) async fn try_refuse_other_sites(
-    connection: &mut Connection,
-    request: RequestFacts,
+    request: &Request,
+    response: &mut ResponseWriter,
 ) -> Option<Written> {
-    let source = source(connection, request);
+    let source = source(request);
     if !source.is_browser() || source.is_own(&[]) {
         return None;
     }
     let refusal = Refusal::new(403, "the request is of a page of another site");
     let (status, kind, body) = admin_reply::render::<()>(Err(refusal));
-    Some(admin_reply::send(connection, request, status, kind, &body).await)
+    Some(admin_reply::send(response, status, kind, &body).await)
 }
 
-fn source(connection: &mut Connection, request: RequestFacts) -> Source<'_> {
-    let buffers = connection.buffers();
-    let field = |name: &[u8]| buffers.head.header_if_alone(&buffers.input, name);
+fn source(request: &Request) -> Source<'_> {
+    let field = |name: &[u8]| request.header_if_alone(name);
     Source {
-        host: buffers.head.host(&buffers.input).unwrap_or_default(),
+        host: request.named_host().unwrap_or_default(),
         origin: field(b"origin"),
         fetch_site: field(b"sec-fetch-site"),
         fetch_mode: field(b"sec-fetch-mode"),
-        is_read: matches!(request.method, Method::Get | Method::Head),
+        is_read: matches!(request.method(), Method::Get | Method::Head),
     }
 }
 
 /// Responds on the dashboard's own address.
-pub(crate) async fn respond(gateway: &Rc<Gateway>, connection: &mut Connection) -> Written {
-    let request = RequestFacts::of(connection);
-    match login::check(gateway, connection, request).await {
-        Ok(()) => {}
-        Err(refusal) => return refusal.send(connection, request).await,
+pub(crate) async fn respond(
+    gateway: &Rc<Gateway>,
+    request: &Request,
+    response: &mut ResponseWriter,
+) -> Written {
+    if let Err(refused) = login::check(gateway, request).await {
+        return refused.send(response).await;
     }
-    let buffers = connection.buffers();
-    let path = buffers.head.path(&buffers.input).to_vec();
-    if let Some(sent) = try_send_asset(connection, request, &path).await {
+    let path = request.encoded_path();
+    if let Some(sent) = try_send_asset(response, path).await {
         return sent;
     }
-    let buffers = connection.buffers();
-    let query = buffers.head.query(&buffers.input).unwrap_or_default();
+    let query = request.query().unwrap_or_default();
     let get = Get::from_query(&String::from_utf8_lossy(query));
-    let reply = match (path == Get::PATH.as_bytes() && request.method == Method::Get, get) {
+    let reply = match (path == Get::PATH.as_bytes() && request.method() == Method::Get, get) {
         (false, _) => Err(Refusal::new(404, "no such resource of the dashboard")),
         (true, Ok(get)) => state(gateway, &get).await,
         (true, Err(error)) => Err(Refusal::new(400, error)),
     };
     let (status, kind, body) = admin_reply::render(reply);
-    send(connection, request, (status, kind, HeaderBlock::default()), &body).await
+    send(response, (status, kind, HeaderBlock::default()), &body).await
 }
 
 /// Sends a file of the page.
-pub(crate) async fn try_send_asset(
-    connection: &mut Connection,
-    request: RequestFacts,
-    path: &[u8],
-) -> Option<Written> {
-    let is_read = matches!(request.method, Method::Get | Method::Head);
+pub(crate) async fn try_send_asset(response: &mut ResponseWriter, path: &[u8]) -> Option<Written> {
+    let is_read = matches!(response.request.method, Method::Get | Method::Head);
     let Asset { content_type, bytes } =
         asset(std::str::from_utf8(path).ok()?).filter(|_| is_read)?;
-    Some(send(connection, request, (200, content_type, HeaderBlock::default()), bytes).await)
+    Some(send(response, (200, content_type, HeaderBlock::default()), bytes).await)
 }
 
 /// Sends a response with the fields of the page, in addition to own ones.
 async fn send(
-    connection: &mut Connection,
-    request: RequestFacts,
+    response: &mut ResponseWriter,
     (status, content_type, mut headers): (u16, &str, HeaderBlock),
     body: &[u8],
 ) -> Written {
     for (name, value) in HEADERS.iter().chain(&[("Content-Type", content_type)]) {
         headers.add(name.as_bytes(), value.as_bytes()).expect("a constant");
     }
-    connection.respond(request, status, &headers, body).await
+    response.respond(status, &headers, body).await
 }
 
 /// Everything that the page shows. Called on the lead's thread.

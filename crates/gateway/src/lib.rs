@@ -58,6 +58,7 @@ mod pool_starter;
 mod prefetch;
 mod privileges;
 mod proxy;
+mod refusal;
 mod request;
 mod request_memory;
 mod response_head;

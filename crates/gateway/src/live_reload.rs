@@ -5,9 +5,9 @@
 //! The script is a separate file, so that a content security policy with `script-src 'self'` allows
 //! it.
 
-use crate::request::{RequestContext, ResponseSummary, send};
+use crate::request::{Request, ResponseSummary, send};
 use outboard_development::ChangeFeed;
-use outboard_http_server::{BodyWriter, Connection, Framing, HeaderBlock, Written};
+use outboard_http_server::{BodyWriter, Client, Framing, HeaderBlock, ResponseWriter, Written};
 use outboard_reactor::{now_ms, with_deadline};
 use std::task::Poll;
 
@@ -39,29 +39,28 @@ const SCRIPT: &str = "\
 
 /// Serves the script and the event stream; `None` for any other URL.
 pub(crate) async fn try_handle(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
 ) -> Option<ResponseSummary> {
-    let development = ctx.gateway.development().filter(|found| found.is_live())?;
-    let buffers = connection.buffers();
-    if buffers.path == SCRIPT_PATH {
+    let development = request.gateway.development().filter(|found| found.is_live())?;
+    if request.path() == SCRIPT_PATH {
         let text = SCRIPT.replace("AT", &development.feed().number().to_string());
-        return Some(script(connection, ctx, text.as_bytes()).await);
+        return Some(script(response, text.as_bytes()).await);
     }
-    if buffers.path != EVENTS_PATH {
+    if request.path() != EVENTS_PATH {
         return None;
     }
-    let query = buffers.head.query(&buffers.input).unwrap_or_default();
+    let query = request.query().unwrap_or_default();
     // A browser that reconnects sends the last number it received.
-    let last = buffers.head.header(&buffers.input, b"last-event-id");
+    let last = request.header(b"last-event-id");
     let since = last.or(query.strip_prefix(b"since=")).unwrap_or_default();
     let since = std::str::from_utf8(since).ok().and_then(|since| since.parse().ok());
     let since = since.unwrap_or_else(|| development.feed().number());
-    Some(stream(connection, ctx, development.feed(), since).await)
+    Some(stream(response, development.feed(), since).await)
 }
 
-async fn script(connection: &mut Connection, ctx: &RequestContext, text: &[u8]) -> ResponseSummary {
-    send(connection, ctx, 200, &headers("text/javascript; charset=utf-8"), text).await
+async fn script(response: &mut ResponseWriter, text: &[u8]) -> ResponseSummary {
+    send(response, 200, &headers("text/javascript; charset=utf-8"), text).await
 }
 
 fn headers(content_type: &str) -> HeaderBlock {
@@ -70,23 +69,22 @@ fn headers(content_type: &str) -> HeaderBlock {
 
 /// An event stream (HTML, 9.2).
 async fn stream(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    response: &mut ResponseWriter,
     feed: &ChangeFeed,
     mut seen: u64,
 ) -> ResponseSummary {
-    let framing = ctx.request.framing(200, None);
-    let facts = ctx.request.head(200, framing);
-    connection.put_head(facts, &headers("text/event-stream").bytes);
+    let framing = response.request.framing(200, None);
+    let facts = response.request.head(200, framing);
+    response.put_head(facts, &headers("text/event-stream").bytes);
     let mut body = BodyWriter::new(framing);
     let written = match framing {
-        Framing::Bodyless(_) => connection.flush(b"").await,
-        _ => relay(connection, &mut body, feed, &mut seen).await,
+        Framing::Bodyless(_) => response.flush(b"").await,
+        _ => relay(response, &mut body, feed, &mut seen).await,
     };
     let written = match written {
         true => {
-            let account = connection.context.memory.responses().clone();
-            body.finish(connection, b"", facts.keep_alive, &account).await
+            let account = response.client.context.memory.responses().clone();
+            body.finish(response, b"", facts.keep_alive, &account).await
         }
         false => Written::Broken,
     };
@@ -95,17 +93,17 @@ async fn stream(
 
 /// Writes events as they come. False if the client is gone before the stream ends.
 async fn relay(
-    connection: &mut Connection,
+    response: &mut ResponseWriter,
     body: &mut BodyWriter,
     feed: &ChangeFeed,
     seen: &mut u64,
 ) -> bool {
     let mut event = "retry: 200\n\n".to_owned();
     loop {
-        if !body.write(connection, event.as_bytes()).await {
+        if !body.write(response, event.as_bytes()).await {
             return false;
         }
-        let next = next(connection, feed, seen);
+        let next = next(&response.client, feed, seen);
         event = match with_deadline(now_ms() + SILENCE_MS, next).await {
             Ok(Some(name)) => format!("event: {name}\nid: {seen}\ndata:\n\n"),
             Ok(None) => return true,
@@ -115,15 +113,15 @@ async fn relay(
 }
 
 /// The next event; `None` if the server drains or the browser is gone.
-async fn next(connection: &Connection, feed: &ChangeFeed, seen: &mut u64) -> Option<&'static str> {
+async fn next(client: &Client, feed: &ChangeFeed, seen: &mut u64) -> Option<&'static str> {
     std::future::poll_fn(|_| {
         if let Some(name) = feed.next(seen) {
             return Poll::Ready(Some(name));
         }
-        if connection.context.is_draining() {
+        if client.context.is_draining() {
             return Poll::Ready(None);
         }
-        connection.transport.poll_hangup().map(|()| None)
+        client.transport.poll_hangup().map(|()| None)
     })
     .await
 }

@@ -7,11 +7,11 @@ mod sendfile;
 use crate::app::App;
 use crate::cache_requirements::{CacheRequirements, OwnField};
 use crate::proxy::{self, Outgoing};
-use crate::request::{RequestContext, ResponseSummary, refuse, respond_with_failure};
+use crate::request::{Outcome, Request, respond_with_failure};
 use crate::response_head::ResponseHead;
 use crate::route::{Proxied, Script};
 use crate::script;
-use outboard_http_server::Connection;
+use outboard_http_server::ResponseWriter;
 use outboard_log::Reason;
 use outboard_ring::request::RequestView;
 use outboard_upstream::RequestHeaders;
@@ -42,23 +42,24 @@ pub(crate) enum Prepared {
 }
 
 /// Responds with the response of an origin.
+///
+/// # Errors
+/// Why there is no response.
 pub(crate) async fn respond(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     origin: &Origin,
-) -> ResponseSummary {
-    match origin.start(connection, ctx, app, None).await {
-        Ok(mut started) => {
-            if let StartedResponse::Script(script) = &mut started
-                && let Some(message) = script.failure(connection, ctx).await
-            {
-                return respond_with_failure(connection, ctx, script.head().status, &message).await;
-            }
-            started.send(connection, ctx, app, origin).await
-        }
-        Err(reason) => refuse(connection, ctx, Some(app), reason).await,
+) -> Outcome {
+    let mut started = origin.start(request, response, app, None).await?;
+    if let StartedResponse::Script(script) = &mut started
+        && let Some(message) = script.failure(request).await
+    {
+        let status = script.head().status;
+        let page = respond_with_failure(request, response, status, &message);
+        return Ok(Box::pin(page).await);
     }
+    started.send(request, response, app, origin).await
 }
 
 impl Origin {
@@ -69,19 +70,19 @@ impl Origin {
     /// Why there is no response.
     pub(crate) async fn start(
         &self,
-        connection: &mut Connection,
-        ctx: &RequestContext,
+        request: &Request<'_>,
+        response: &mut ResponseWriter,
         app: &Rc<App>,
         for_cache: Option<&CacheRequirements>,
     ) -> Result<StartedResponse, Reason> {
         match self {
             Self::Script(script) => {
-                let started = script::start(connection, ctx, app, script, for_cache).await?;
+                let started = script::start(request, response, app, script, for_cache).await?;
                 Ok(StartedResponse::Script(started))
             }
             Self::Upstream(proxied) => {
                 // Boxed, so that this larger future does not enlarge the task of every request.
-                let started = Box::pin(proxy::start(connection, ctx, app, proxied, for_cache));
+                let started = Box::pin(proxy::start(request, response, app, proxied, for_cache));
                 Ok(StartedResponse::Upstream(Box::new(started.await?)))
             }
         }
@@ -90,19 +91,18 @@ impl Origin {
     /// The current request, as a GET for the complete page; `None` if it is invalid.
     pub(crate) fn prepare(
         &self,
-        connection: &mut Connection,
-        ctx: &RequestContext,
+        request: &Request<'_>,
         app: &Rc<App>,
         requirements: &CacheRequirements,
     ) -> Option<Prepared> {
         match self {
             Self::Script(script) => {
-                let frame = script::frame_for_cache(connection, ctx, app, script, requirements);
+                let frame = script::frame_for_cache(request, app, script, requirements);
                 Some(Prepared::Script(frame))
             }
             Self::Upstream(proxied) => {
-                let request = proxy::request_for_cache(connection, ctx, app, proxied, requirements);
-                Some(Prepared::Upstream(Box::new(request.ok()?)))
+                let outgoing = proxy::request_for_cache(request, app, proxied, requirements);
+                Some(Prepared::Upstream(Box::new(outgoing.ok()?)))
             }
         }
     }
@@ -196,28 +196,27 @@ impl StartedResponse {
     /// Sends it to the client.
     pub(crate) async fn send(
         self,
-        connection: &mut Connection,
-        ctx: &RequestContext,
+        request: &Request<'_>,
+        response: &mut ResponseWriter,
         app: &Rc<App>,
         origin: &Origin,
-    ) -> ResponseSummary {
-        let summary = match (self, origin) {
+    ) -> Outcome {
+        match (self, origin) {
             (Self::Script(mut started), Origin::Script(script)) => {
                 match started.head_mut().sendfile.take() {
                     Some(order) => {
                         let head = std::mem::take(started.head_mut());
                         // Boxed: it is rare, and its size would be part of every connection's.
-                        Box::pin(sendfile::respond(connection, ctx, app, script, head, order)).await
+                        Box::pin(sendfile::respond(request, response, app, script, head, order))
+                            .await
                     }
-                    None => started.send(connection, ctx, app).await,
+                    None => Ok(started.send(request, response, app).await?),
                 }
             }
-            (Self::Upstream(started), _) => Ok(Box::pin(started.send(connection, ctx, app)).await),
-            (Self::Script(_), Origin::Upstream(_)) => Err(Reason::Internal),
-        };
-        match summary {
-            Ok(summary) => summary,
-            Err(reason) => refuse(connection, ctx, Some(app), reason).await,
+            (Self::Upstream(started), _) => {
+                Ok(Box::pin(started.send(request, response, app)).await)
+            }
+            (Self::Script(_), Origin::Upstream(_)) => Err(Reason::Internal.into()),
         }
     }
 }

@@ -16,11 +16,11 @@ mod store;
 
 use crate::app::App;
 use crate::origin::Origin;
-use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::request::{Outcome, Request};
 use crate::response_head::ResponseHead;
 use fill::Fill;
 use lookup::{Lookup, SecondTier};
-use outboard_http_server::Connection;
+use outboard_http_server::{Client, ResponseWriter};
 use outboard_log::Reason;
 use outboard_page_cache::{
     self as rules, CacheStatus, Field, Fields, Flight, Key, PageCache, Response, Role, Target,
@@ -35,22 +35,22 @@ pub(crate) use purge_operations::PurgeOperations;
 
 /// Responds to a request that leads to an origin.
 pub(crate) async fn respond(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     cache: &Rc<PageCache>,
-    origin: Origin,
-) -> ResponseSummary {
+    origin: &Origin,
+) -> Outcome {
     let until_ms = now_ms() + cache.settings().lock_timeout_ms;
     let (mut has_waited, mut second_tier) = (false, SecondTier::Unknown);
     loop {
-        let miss = match lookup::lookup(cache, connection, ctx, app, has_waited, &second_tier) {
+        let miss = match lookup::lookup(cache, request, app, has_waited, &second_tier) {
             Lookup::Serve { entry, status, refresh } => {
                 if let Some(key) = refresh {
-                    fill::refresh(cache, connection, ctx, app, &origin, key, &entry);
+                    fill::refresh(cache, request, app, origin, key, &entry);
                 }
-                audit::sample_hit(cache, connection, ctx, app, &origin, &entry);
-                return serve::entry(cache, connection, ctx, &entry, status).await;
+                audit::sample_hit(cache, request, app, origin, &entry);
+                return Ok(serve::entry(cache, request, response, &entry, status).await);
             }
             Lookup::SecondTier { key, file } => {
                 match cache.single_flight().join(&key) {
@@ -58,46 +58,42 @@ pub(crate) async fn respond(
                         second_tier = SecondTier::Loaded(cache.load(&key, file).await);
                     }
                     // The leader loads or renders it.
-                    Role::Follower(flight) => match wait(connection, &flight, until_ms).await {
-                        Waited::Over => {}
-                        Waited::TooLong => second_tier = SecondTier::Loaded(Vec::new()),
-                        Waited::ClientGone => {
-                            return refuse(connection, ctx, Some(app), Reason::ClientGone).await;
+                    Role::Follower(flight) => {
+                        match wait(&request.client, &flight, until_ms).await {
+                            Waited::Over => {}
+                            Waited::TooLong => second_tier = SecondTier::Loaded(Vec::new()),
+                            Waited::ClientGone => return Err(Reason::ClientGone.into()),
                         }
-                    },
+                    }
                     Role::Alone => second_tier = SecondTier::Loaded(Vec::new()),
                 }
                 continue;
             }
             Lookup::Bypass(reason) => {
-                return bypass(connection, ctx, app, cache, &origin, reason).await;
+                return bypass(request, response, app, cache, origin, reason).await;
             }
-            Lookup::OnlyIfCached => {
-                return refuse(connection, ctx, Some(app), Reason::NotCached).await;
-            }
+            Lookup::OnlyIfCached => return Err(Reason::NotCached.into()),
             Lookup::Miss(miss) => miss,
         };
         let role = if miss.is_shared { cache.single_flight().join(&miss.key) } else { Role::Alone };
         let leader = match role {
             Role::Leader(leader) => Some(leader),
             Role::Alone => None,
-            Role::Follower(flight) => match wait(connection, &flight, until_ms).await {
+            Role::Follower(flight) => match wait(&request.client, &flight, until_ms).await {
                 Waited::Over => {
                     has_waited = true;
                     continue;
                 }
-                Waited::ClientGone => {
-                    return refuse(connection, ctx, Some(app), Reason::ClientGone).await;
-                }
+                Waited::ClientGone => return Err(Reason::ClientGone.into()),
                 Waited::TooLong => match miss.stale_on_error() {
                     Some((entry, status)) => {
-                        return serve::entry(cache, connection, ctx, &entry, status).await;
+                        return Ok(serve::entry(cache, request, response, &entry, status).await);
                     }
                     None => None,
                 },
             },
         };
-        return Fill::new(ctx, app, cache, &origin, miss).respond(connection, leader).await;
+        return Fill::new(request, app, cache, origin, miss).respond(response, leader).await;
     }
 }
 
@@ -108,56 +104,46 @@ enum Waited {
     ClientGone,
 }
 
-async fn wait(connection: &Connection, flight: &Flight, until_ms: u64) -> Waited {
+async fn wait(client: &Client, flight: &Flight, until_ms: u64) -> Waited {
     let over = poll_fn(|context| {
         if flight.poll_over(context).is_ready() {
             return Poll::Ready(Waited::Over);
         }
-        connection.poll_gone().map(|()| Waited::ClientGone)
+        client.poll_gone().map(|()| Waited::ClientGone)
     });
     with_deadline(until_ms, over).await.unwrap_or(Waited::TooLong)
 }
 
 /// Responds without the cache, and purges the pages that it invalidates.
 async fn bypass(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     cache: &PageCache,
     origin: &Origin,
     reason: rules::Reason,
-) -> ResponseSummary {
-    let mut started = match origin.start(connection, ctx, app, None).await {
-        Ok(started) => started,
-        Err(reason) => return refuse(connection, ctx, Some(app), reason).await,
-    };
-    invalidate(connection, ctx, cache, started.head());
+) -> Outcome {
+    let mut started = origin.start(request, response, app, None).await?;
+    invalidate(request, cache, started.head());
     let status = CacheStatus::Bypass(reason);
     cache.count(status);
     status.write(&mut started.head_mut().headers.bytes);
-    started.send(connection, ctx, app, origin).await
+    started.send(request, response, app, origin).await
 }
 
 /// RFC 9111 4.4.
-fn invalidate(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    cache: &PageCache,
-    head: &ResponseHead,
-) {
-    if !rules::is_unsafe(ctx.request.method) {
+fn invalidate(request: &Request<'_>, cache: &PageCache, head: &ResponseHead) {
+    if !rules::is_unsafe(request.method()) {
         return;
     }
-    let buffers = connection.buffers();
-    let (request, input) = (&buffers.head, &buffers.input);
-    let host = lookup::host(ctx, buffers);
-    let https = ctx.forwarded.https;
-    let path_and_query = request.origin_form(input);
+    let host = request.authority().unwrap_or_default();
+    let https = request.forwarded.https;
+    let path_and_query = request.origin_form();
     let scheme: &[u8] = if https { b"https" } else { b"http" };
     let target = Target { scheme, authority: host, path_and_query: &path_and_query };
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = Response { status: head.status, fields: Fields(&fields) };
-    for path in rules::invalidated(ctx.request.method, target, response) {
+    for path in rules::invalidated(request.method(), target, response) {
         cache.purge_url(&Key::new(https, host, &path));
     }
 }

@@ -5,10 +5,9 @@
 //! with an empty body, status 0 and the error.
 
 use crate::app::App;
-use crate::request::RequestContext;
+use crate::request::Request;
 use crate::upstream_body::UpstreamBody;
 use outboard_config::Prefetch;
-use outboard_http_server::Connection;
 use outboard_log::{Level, Reason};
 use outboard_upstream::Error;
 use std::future::poll_fn;
@@ -27,23 +26,21 @@ pub(crate) type Params = Vec<(Vec<u8>, Vec<u8>)>;
 /// # Errors
 /// The client is gone.
 pub(crate) async fn params(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: &Rc<App>,
     query: Option<&[u8]>,
 ) -> Result<Params, Reason> {
     if app.config.prefetch.is_empty() {
         return Ok(Params::new());
     }
-    let buffers = connection.buffers();
-    let path = app.below_prefix(&buffers.path);
-    let query = query.or(buffers.head.query(&buffers.input)).unwrap_or_default();
+    let path = app.below_prefix(request.path());
+    let query = query.or(request.query()).unwrap_or_default();
     let configured = app.config.prefetch.iter().filter(|prefetch| prefetch.path.matches(path));
     let started: Vec<(&Prefetch, UpstreamBody)> = configured
         .map(|prefetch| {
             let (source, timeout_ms) = (&prefetch.source, prefetch.timeout_ms);
             let fetching =
-                UpstreamBody::start(ctx, app, source, timeout_ms, usize::MAX, path, query);
+                UpstreamBody::start(request, app, source, timeout_ms, usize::MAX, path, query);
             (prefetch, fetching)
         })
         .collect();
@@ -51,7 +48,7 @@ pub(crate) async fn params(
         if started.iter().all(|(_, fetching)| fetching.outcome().is_some()) {
             return Poll::Ready(true);
         }
-        connection.poll_gone().map(|()| false)
+        request.client.poll_gone().map(|()| false)
     });
     if !completed.await {
         return Err(Reason::ClientGone);
@@ -70,7 +67,7 @@ pub(crate) async fn params(
         });
         if let Err(error) = &outcome {
             let text = format!("prefetch {}: {error}", prefetch.source.url.as_str());
-            app.log_text(Level::Warn, ctx.request_id, &text);
+            app.log_text(Level::Warn, request.request_id, &text);
         }
         push(&mut params, &prefetch.param, body, outcome);
     }

@@ -18,13 +18,13 @@ pub(crate) mod websocket;
 
 use crate::app::App;
 use crate::cache_requirements::CacheRequirements;
-use crate::request::RequestContext;
+use crate::request::Request;
 use crate::response_head::ResponseHead;
 use crate::route::Proxied;
 use crate::server_timing;
 use crate::upstream_call::UpstreamCall;
 use exchange::Exchange;
-use outboard_http_server::Connection;
+use outboard_http_server::ResponseWriter;
 use outboard_http_server::body_reader::{self, Pieces};
 use outboard_http1::{BodyFraming, Method};
 use outboard_log::{Level, Reason};
@@ -42,66 +42,65 @@ pub(crate) use started::StartedResponse;
 /// # Errors
 /// Why there is no response.
 pub(crate) async fn start(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     proxied: &Proxied,
     for_cache: Option<&CacheRequirements>,
 ) -> Result<StartedResponse, Reason> {
-    let outgoing = outgoing(connection, ctx, app, proxied, for_cache);
-    let mut outgoing = outgoing.map_err(|error| log_failure(app, ctx.request_id, &error))?;
+    let outgoing = outgoing(request, app, proxied, for_cache);
+    let mut outgoing = outgoing.map_err(|error| log_failure(app, request.request_id, &error))?;
     let timeout_ms = outgoing.request.timeout_ms;
     let interims = Rc::<Interims>::default();
     outgoing.request.interims = Some(interims.clone());
     let mirror = app.mirrors[proxied.number].as_ref();
-    let exchange = Exchange { ctx, app, interims: &interims, mirror };
+    let exchange = Exchange { request, app, interims: &interims, mirror };
     // That a GET on a stream has no body is known only at its end; it is not passed on as an empty one.
-    let may_be_bodiless = ctx.request.method == Method::Get || ctx.request.method == Method::Head;
-    let is_open = connection.buffers().head.body() == BodyFraming::Stream;
+    let may_be_bodiless = request.method() == Method::Get || request.method() == Method::Head;
+    let is_open = request.body_framing() == BodyFraming::Stream;
     let is_received_first =
         app.config.proxies[proxied.number].buffers_request || (may_be_bodiless && is_open);
     let outcome;
     let call;
     if proxied.is_internal {
         // The script received the body.
-        call = UpstreamCall::begin(ctx, app, &mut outgoing.request);
-        outcome = exchange.send(connection, outgoing).await?;
+        call = UpstreamCall::begin(request, app, &mut outgoing.request);
+        outcome = exchange.send(response, outgoing).await?;
     } else if !is_received_first
-        && let Some(pieces) = Pieces::of(connection, &app.config.limits).await?
+        && let Some(pieces) = Pieces::of(request, response, &app.config.limits).await?
     {
-        call = UpstreamCall::begin(ctx, app, &mut outgoing.request);
-        outcome = exchange.stream(connection, outgoing, pieces).await?;
+        call = UpstreamCall::begin(request, app, &mut outgoing.request);
+        outcome = exchange.stream(response, outgoing, pieces).await?;
     } else {
-        let received = body_reader::body(connection, &app.config.limits).await?;
-        call = UpstreamCall::begin(ctx, app, &mut outgoing.request);
-        outcome = exchange.send_received(connection, outgoing, received.body).await?;
+        let received = body_reader::body(request, response, &app.config.limits).await?;
+        call = UpstreamCall::begin(request, app, &mut outgoing.request);
+        outcome = exchange.send_received(response, outgoing, received.body).await?;
     }
-    let sent = outcome.map_err(|failure| fail(ctx, app, &call, failure))?;
-    let mut response = sent.result;
-    call.responded(response.status);
+    let sent = outcome.map_err(|failure| fail(request, app, &call, failure))?;
+    let mut received = sent.result;
+    call.responded(received.status);
     if let Some(attempt) = sent.attempt {
-        call.served_by(ctx, attempt);
+        call.served_by(request, attempt);
     }
-    response.wait_at_most(timeout_ms);
-    let path = connection.buffers().path.clone();
-    let mut head = head(app, &response, &path)?;
-    if ctx.gateway.development().is_some() {
+    received.wait_at_most(timeout_ms);
+    let mut head = head(app, &received, request.path())?;
+    if request.gateway.development().is_some() {
         let took = server_timing::milliseconds(call.took_us());
         server_timing::add(&mut head.headers, &format!("upstream;dur={took}"));
     }
     let max_bytes = for_cache
         .filter(|_| is_cacheable(&head))
         .map_or(0, |requirements| requirements.whole_bytes);
-    let mut started = StartedResponse::new(app, proxied, head, response, timeout_ms);
+    let mut started = StartedResponse::new(app, proxied, head, received, timeout_ms);
     started.call = Some(call);
     // If memory is scarce, the response is sent instead of collected.
     let memory = &app.memory.responses;
     while !started.response.is_over() && started.body.len() < max_bytes && !memory.is_scarce() {
-        let more = connection.unless_gone(started.read()).await?;
-        more.map_err(|error| started.broken(ctx, app, &error))?;
+        let more = request.client.unless_gone(started.read()).await?;
+        more.map_err(|error| started.broken(request, app, &error))?;
     }
     let available = started.read_available().await;
-    available.map_err(|error| started.broken(ctx, app, &error))?;
+    available.map_err(|error| started.broken(request, app, &error))?;
     Ok(started)
 }
 
@@ -110,15 +109,14 @@ pub(crate) async fn start(
 /// # Errors
 /// The request is invalid.
 pub(crate) fn request_for_cache(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: &App,
     proxied: &Proxied,
     requirements: &CacheRequirements,
 ) -> Result<Outgoing, Error> {
-    let mut outgoing = outgoing(connection, ctx, app, proxied, Some(requirements))?;
+    let mut outgoing = outgoing(request, app, proxied, Some(requirements))?;
     outgoing.request.method = b"GET".to_vec();
-    if ctx.trace.is_some() {
+    if request.trace.is_some() {
         outgoing.request.headers.remove(is_trace_context);
     }
     Ok(outgoing)
@@ -155,50 +153,47 @@ pub(crate) async fn render(
 }
 
 /// Logs that there is no response, and returns the reason.
-fn fail(ctx: &RequestContext, app: &App, call: &UpstreamCall, failure: Failure) -> Reason {
+fn fail(request: &Request<'_>, app: &App, call: &UpstreamCall, failure: Failure) -> Reason {
     call.failed(&failure.error);
-    log_failure(app, ctx.request_id, &failure.error);
+    log_failure(app, request.request_id, &failure.error);
     let reason = failure.reason();
     if let Some(server) = failure.server {
-        let _ = ctx.server.set(server);
+        let _ = request.server.set(server);
     }
     reason
 }
 
 fn outgoing(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: &App,
     proxied: &Proxied,
     for_cache: Option<&CacheRequirements>,
 ) -> Result<Outgoing, Error> {
     let to = &app.config.proxies[proxied.number];
     let conditions = for_cache.map(|requirements| &requirements.conditions[..]);
-    let mut headers = fields::of(connection, ctx, to, conditions)?;
+    let mut headers = fields::of(request, to, conditions)?;
     if proxied.is_internal {
         headers.remove(|name| name[..name.len().min(8)].eq_ignore_ascii_case(b"content-"));
     }
-    let buffers = connection.buffers();
     let target = match &proxied.rewritten {
         Some(target) => target.clone(),
-        None => buffers.head.origin_form(&buffers.input).into_owned(),
+        None => request.origin_form().into_owned(),
     };
     let mut outgoing = Outgoing::new(app, &to.upstream, &target)?;
-    binding::bind(&mut outgoing, connection, ctx, &target);
-    let buffers = connection.buffers();
-    let request = &mut outgoing.request;
-    if !proxied.is_internal || ctx.request.method == Method::Head {
-        request.method = buffers.head.method(&buffers.input).to_vec();
+    binding::bind(&mut outgoing, request, &target);
+    let sent = &mut outgoing.request;
+    if !proxied.is_internal || request.method() == Method::Head {
+        sent.method = request.method_name().to_vec();
     }
-    request.headers = headers;
-    request.connect_timeout_ms = to.connect_timeout_ms;
-    request.timeout_ms = to.timeout_ms;
-    request.max_body_bytes = u64::MAX;
-    request.max_redirects = 0;
-    request.verify = to.verifies;
-    request.decompress = false;
-    request.introduces_itself = false;
-    request.account = Some(app.upstream_account.clone());
+    sent.headers = headers;
+    sent.connect_timeout_ms = to.connect_timeout_ms;
+    sent.timeout_ms = to.timeout_ms;
+    sent.max_body_bytes = u64::MAX;
+    sent.max_redirects = 0;
+    sent.verify = to.verifies;
+    sent.decompress = false;
+    sent.introduces_itself = false;
+    sent.account = Some(app.upstream_account.clone());
     Ok(outgoing)
 }
 

@@ -1,27 +1,30 @@
-//! [`RequestContext`]: a request in addition to its head, and how a handler responds to it.
+//! [`Request`]: a request as the handlers have it, and the responses that several of them send.
 //!
-//! Created by [`crate::dispatch`] and passed to the handlers. Invariant: a refusal is counted and
-//! logged exactly once, where it is written.
+//! Created by [`crate::dispatch`]. Invariants: it changes only while access rules are checked; a handler writes one
+//! response, or returns a [`Refusal`] and has written nothing.
 
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::latencies::Kind;
+use crate::refusal::Refusal;
 use outboard_balancer::Server;
 use outboard_development::{failure, tag};
-use outboard_http_server::error_page;
-use outboard_http_server::{Connection, Forwarded, HeaderBlock, RequestFacts, Written};
-use outboard_http1::Method;
-use outboard_log::{Reason, Wall};
+use outboard_http_server::{
+    Forwarded, HeaderBlock, Request as HttpRequest, ResponseWriter, Written,
+};
+use outboard_http1::{Method, split_host_port};
+use outboard_log::Wall;
 use outboard_trace::Scope;
 use std::cell::{Cell, OnceCell};
 use std::net::IpAddr;
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// See the module.
-pub(crate) struct RequestContext {
+pub(crate) struct Request<'c> {
+    http: &'c mut HttpRequest,
     pub(crate) gateway: Rc<Gateway>,
-    pub(crate) request: RequestFacts,
     pub(crate) forwarded: Forwarded,
     pub(crate) request_id: u64,
     pub(crate) started: Wall,
@@ -34,11 +37,15 @@ pub(crate) struct RequestContext {
 }
 
 /// A response that was written, for the access log and the counters.
+#[derive(Debug)]
 pub(crate) struct ResponseSummary {
     pub(crate) written: Written,
     pub(crate) status: u16,
     pub(crate) body_bytes: u64,
 }
+
+/// What a handler returns: its response, or why it has not written one.
+pub(crate) type Outcome = Result<ResponseSummary, Refusal>;
 
 impl ResponseSummary {
     /// A response that could not be completed.
@@ -47,155 +54,142 @@ impl ResponseSummary {
     }
 }
 
-impl RequestContext {
+impl Deref for Request<'_> {
+    type Target = HttpRequest;
+
+    fn deref(&self) -> &HttpRequest {
+        self.http
+    }
+}
+
+impl DerefMut for Request<'_> {
+    fn deref_mut(&mut self) -> &mut HttpRequest {
+        self.http
+    }
+}
+
+impl<'c> Request<'c> {
+    /// A request that has just arrived.
+    pub(crate) fn new(gateway: &Rc<Gateway>, http: &'c mut HttpRequest, started: Wall) -> Self {
+        Self {
+            forwarded: forwarded(http),
+            http,
+            gateway: gateway.clone(),
+            request_id: gateway.next_request_id(),
+            started,
+            kind: Cell::default(),
+            trace: None,
+            server: OnceCell::new(),
+        }
+    }
+
     /// The client's IP address; `None` on a Unix socket.
-    pub(crate) fn client_ip(&self, connection: &Connection) -> Option<IpAddr> {
+    pub(crate) fn client_ip(&self) -> Option<IpAddr> {
         match &self.forwarded.client {
             Some(client) => client.parse().ok(),
-            None => connection.peer.ip(),
+            None => self.client.peer.ip(),
         }
     }
 
     /// The client's address in text.
-    pub(crate) fn client<'a>(&'a self, connection: &'a Connection) -> &'a str {
-        self.forwarded.client.as_deref().unwrap_or(&connection.peer.text)
+    pub(crate) fn client_address(&self) -> &str {
+        self.forwarded.client.as_deref().unwrap_or(&self.client.peer.text)
+    }
+
+    /// The host that it is for, with its port: as a trusted proxy or the client has named it.
+    pub(crate) fn authority(&self) -> Option<&[u8]> {
+        self.forwarded.host.as_deref().or(self.named_host())
+    }
+
+    /// The same without a port; empty if there is none.
+    pub(crate) fn host(&self) -> &[u8] {
+        split_host_port(self.authority().unwrap_or_default()).0
     }
 
     /// Whether the method is GET or HEAD.
     pub(crate) fn is_read(&self) -> bool {
-        matches!(self.request.method, Method::Get | Method::Head)
+        matches!(self.method(), Method::Get | Method::Head)
     }
 
     /// `SERVER_PROTOCOL`.
     pub(crate) fn protocol(&self) -> &'static str {
-        self.request.version.name()
+        self.version().name()
+    }
+
+    /// Method and target.
+    pub(crate) fn label(&self) -> String {
+        let method = String::from_utf8_lossy(self.method_name());
+        format!("{method} {}", String::from_utf8_lossy(self.target()))
     }
 
     /// Client, method and target for the error log. The address precedes the parts that the client
     /// controls.
-    pub(crate) fn describe(&self, connection: &mut Connection) -> String {
-        let label = label(connection);
-        format!("client={} {label}", self.client(connection))
+    pub(crate) fn describe(&self) -> String {
+        format!("client={} {}", self.client_address(), self.label())
     }
 }
 
-/// Method and target.
-pub(crate) fn label(connection: &mut Connection) -> Box<str> {
-    let buffers = connection.buffers();
-    let method = String::from_utf8_lossy(buffers.head.method(&buffers.input));
-    let target = String::from_utf8_lossy(buffers.head.target(&buffers.input));
-    format!("{method} {target}").into()
-}
-
-/// Responds with the page of a reason, and counts and logs it.
-pub(crate) async fn refuse(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    app: Option<&Rc<App>>,
-    reason: Reason,
-) -> ResponseSummary {
-    refuse_with_hint(connection, ctx, app, reason, None).await
-}
-
-/// The same, with a hint for the developer, which the page shows in development.
-pub(crate) async fn refuse_with_hint(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    app: Option<&Rc<App>>,
-    reason: Reason,
-    hint: Option<&str>,
-) -> ResponseSummary {
-    refuse_page(connection, ctx, app, (reason, hint), HeaderBlock::default()).await
-}
-
-/// The same, with header fields.
-pub(crate) async fn refuse_with_fields(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    app: Option<&Rc<App>>,
-    reason: Reason,
-    fields: HeaderBlock,
-) -> ResponseSummary {
-    refuse_page(connection, ctx, app, (reason, None), fields).await
-}
-
-async fn refuse_page(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    app: Option<&Rc<App>>,
-    (reason, hint): (Reason, Option<&str>),
-    fields: HeaderBlock,
-) -> ResponseSummary {
-    let text = ctx.describe(connection);
-    ctx.gateway.log_refusal(app.map(|app| &**app), ctx.request_id, reason, &text);
-    connection.context.count_refusal(reason);
-    if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
-        return ResponseSummary::broken(reason.status(), 0);
+fn forwarded(request: &HttpRequest) -> Forwarded {
+    let (forwarding, https) =
+        (&request.client.listener.forwarding, request.client.transport.is_encrypted());
+    if !forwarding.has_proxies() {
+        return Forwarded { https, ..Forwarded::default() };
     }
-    let names_reason = ctx.gateway.generation().config.names_reasons;
-    let mut page = error_page::of_reason(reason, names_reason);
-    if let Some(hint) = hint.filter(|_| ctx.gateway.development().is_some()) {
-        page += &format!("<p>{}</p>\n", failure::escape(hint));
-    }
-    let mut headers = error_page::headers(reason, names_reason);
-    headers.bytes.extend_from_slice(&fields.bytes);
-    respond(connection, ctx, app, reason.status(), headers, &page).await
+    let (head, input) = request.head();
+    let reported = Forwarded::read(forwarding, &request.client.peer, head, input);
+    Forwarded { https: reported.https || https, ..reported }
 }
 
 /// Responds with the error of PHP, in development.
 pub(crate) async fn respond_with_failure(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     status: u16,
     text: &str,
 ) -> ResponseSummary {
-    let label = label(connection);
-    let buffers = connection.buffers();
-    let accept = buffers.head.header(&buffers.input, b"accept").unwrap_or_default();
+    let accept = request.header(b"accept").unwrap_or_default();
     let is_browser = memchr::memmem::find(accept, b"text/html").is_some();
     let (kind, page) = match is_browser {
-        true => ("text/html; charset=utf-8", failure::html(text, &label)),
+        true => ("text/html; charset=utf-8", failure::html(text, &request.label())),
         false => ("text/plain; charset=utf-8", failure::plain(text)),
     };
     let headers = HeaderBlock::constant(&[("Content-Type", kind), ("Cache-Control", "no-store")]);
-    respond(connection, ctx, None, status, headers, &page).await
+    respond(request, response, None, status, headers, &page).await
 }
 
 /// Responds with a small page, or with the app's own page for the status.
 pub(crate) async fn respond(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    app: Option<&Rc<App>>,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
+    app: Option<&App>,
     status: u16,
     mut headers: HeaderBlock,
     page: &str,
 ) -> ResponseSummary {
-    let own_page = app.and_then(|app| app.error_pages.get(&status).cloned());
-    let body = own_page.as_deref().unwrap_or(page.as_bytes());
+    let own_page = app.and_then(|app| app.error_pages.get(&status));
+    let body = own_page.map_or(page.as_bytes(), |own| own);
     if !headers.contains(b"Content-Type") {
         headers.add(b"Content-Type", b"text/html; charset=utf-8").expect("a constant header");
     }
     match app {
         Some(app) => {
-            let path = connection.buffers().path.clone();
-            headers.apply(&app.config.headers, app.below_prefix(&path), status);
+            headers.apply(&app.config.headers, app.below_prefix(request.path()), status);
         }
-        None => ctx.gateway.generation().apply_rules(&mut headers, status),
+        None => request.gateway.generation().apply_rules(&mut headers, status),
     }
-    let development = ctx.gateway.development();
+    let development = request.gateway.development();
     let body = tag::append(development.as_deref(), &headers, body);
-    send(connection, ctx, status, &headers, &body).await
+    send(response, status, &headers, &body).await
 }
 
 /// Writes a response with a complete body.
 pub(crate) async fn send(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    response: &mut ResponseWriter,
     status: u16,
     headers: &HeaderBlock,
     body: &[u8],
 ) -> ResponseSummary {
-    let written = connection.respond(ctx.request, status, headers, body).await;
+    let written = response.respond(status, headers, body).await;
     ResponseSummary { written, status, body_bytes: body.len() as u64 }
 }
 

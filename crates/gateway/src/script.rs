@@ -14,14 +14,14 @@ mod stream;
 use crate::app::App;
 use crate::cache_requirements::CacheRequirements;
 use crate::prefetch;
-use crate::request::RequestContext;
+use crate::request::Request;
 use crate::request_memory::RequestMemory;
 use crate::response_head::ResponseHead;
 use crate::route::{PathBytes, Script};
 use frame::Extra;
 pub(crate) use frame::with_headers;
 use outboard_buffer::RequestBody;
-use outboard_http_server::Connection;
+use outboard_http_server::ResponseWriter;
 use outboard_http_server::body_reader::{self, Received};
 use outboard_log::Reason;
 use outboard_php_pool::exchange::Exchange;
@@ -38,8 +38,8 @@ use std::rc::Rc;
 /// # Errors
 /// Why there is no response.
 pub(crate) async fn start(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     script: &Script,
     for_cache: Option<&CacheRequirements>,
@@ -47,10 +47,10 @@ pub(crate) async fn start(
     let received = if script.internal {
         Received::none()
     } else {
-        body_reader::body(connection, &app.config.limits).await?
+        body_reader::body(request, response, &app.config.limits).await?
     };
-    let params = prefetch::params(connection, ctx, app, script.query.as_deref()).await?;
-    let call = PhpCall::of(ctx);
+    let params = prefetch::params(request, app, script.query.as_deref()).await?;
+    let call = PhpCall::of(request);
     let extra = Extra {
         params: &params,
         part: None,
@@ -60,11 +60,11 @@ pub(crate) async fn start(
     let mut memory = app.spare_requests.take().unwrap_or_default();
     let frame = memory.take_frame();
     let length = received.content_length;
-    let frame = frame::request(frame, connection, ctx, app, script, length, extra);
-    let local_peer = connection.peer.local_peer(&connection.transport);
+    let frame = frame::request(frame, request, app, script, length, extra);
+    let local_peer = request.client.peer.local_peer(&request.client.transport);
     let place = Place { app, seat: app.seat_for(&frame), local_peer };
-    let lease = submit(memory, ctx.request_id, place, frame, received.body, call)?;
-    relay::start(connection, ctx, app, lease, for_cache).await
+    let lease = submit(memory, request.request_id, place, frame, received.body, call)?;
+    relay::start(request, response, app, lease, for_cache).await
 }
 
 /// A script that renders a part of a page.
@@ -79,8 +79,7 @@ pub(crate) struct SubRequest<'a> {
 /// # Errors
 /// Why the pool refuses it.
 pub(crate) fn start_part(
-    connection: &Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: &Rc<App>,
     sub: SubRequest<'_>,
     params: &[(Vec<u8>, Vec<u8>)],
@@ -92,18 +91,17 @@ pub(crate) fn start_part(
         query: Some(sub.query.to_vec()),
         internal: true,
     };
-    let call = PhpCall::of(ctx);
+    let call = PhpCall::of(request);
     let extra = Extra { params, part: Some(&sub), trace: call.scope(), for_cache: None };
-    let frame = frame::request(Vec::new(), connection, ctx, app, &script, None, extra);
-    let local_peer = connection.peer.local_peer(&connection.transport);
+    let frame = frame::request(Vec::new(), request, app, &script, None, extra);
+    let local_peer = request.client.peer.local_peer(&request.client.transport);
     let place = Place { app, seat: app.seat_for(&frame), local_peer };
-    submit(Box::default(), ctx.request_id, place, frame, RequestBody::empty(), call)
+    submit(Box::default(), request.request_id, place, frame, RequestBody::empty(), call)
 }
 
 /// The frame for [`render`]: the current request as a GET for the complete page.
 pub(crate) fn frame_for_cache(
-    connection: &Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: &Rc<App>,
     script: &Script,
     requirements: &CacheRequirements,
@@ -111,7 +109,7 @@ pub(crate) fn frame_for_cache(
     let for_cache = Some(&requirements.conditions[..]);
     let extra = Extra { params: &[], part: None, trace: None, for_cache };
     let script = Script { internal: true, ..script.clone() };
-    frame::request(Vec::new(), connection, ctx, app, &script, None, extra)
+    frame::request(Vec::new(), request, app, &script, None, extra)
 }
 
 /// Renders a page that no client waits for; `None` if it is longer than `whole_bytes`.

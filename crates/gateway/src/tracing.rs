@@ -9,7 +9,8 @@ mod exporter;
 pub(crate) use exporter::Exported;
 use exporter::Exporter;
 use outboard_config::{AcceptContext, Config, Tracing};
-use outboard_http_server::Connection;
+
+use outboard_http_server::Request as HttpRequest;
 use outboard_log::ErrorLog;
 use outboard_php_pool::tasks::TaskTracer;
 use outboard_ring::request::TraceDetail;
@@ -70,9 +71,9 @@ impl Tracer {
     }
 
     /// The trace of the current request begins.
-    pub(crate) fn begin(&self, connection: &mut Connection) -> Scope {
-        let (parent, state) = match self.accepts(connection) {
-            true => context(connection),
+    pub(crate) fn begin(&self, request: &HttpRequest) -> Scope {
+        let (parent, state) = match self.accepts(request) {
+            true => context(request),
             false => (None, Vec::new()),
         };
         self.recordings.begin(parent, &state)
@@ -87,10 +88,12 @@ impl Tracer {
         }
     }
 
-    fn accepts(&self, connection: &Connection) -> bool {
+    fn accepts(&self, request: &HttpRequest) -> bool {
         match self.settings.accept {
             AcceptContext::All => true,
-            AcceptContext::Trusted => connection.peer.is_trusted(&connection.listener.forwarding),
+            AcceptContext::Trusted => {
+                request.client.peer.is_trusted(&request.client.listener.forwarding)
+            }
             AcceptContext::None => false,
         }
     }
@@ -165,10 +168,9 @@ impl TaskTracer for Tracer {
 
 /// The trace context that the client sent. Several `traceparent` fields are none (3.2 of the
 /// specification), several `tracestate` are one (3.3.1.1).
-fn context(connection: &mut Connection) -> (Option<TraceContext>, Vec<u8>) {
-    let buffers = connection.buffers();
+fn context(request: &HttpRequest) -> (Option<TraceContext>, Vec<u8>) {
     let (mut parents, mut parent, mut state) = (0, None, Vec::new());
-    for (name, value) in buffers.head.headers(&buffers.input) {
+    for (name, value) in request.headers() {
         if name.eq_ignore_ascii_case(b"traceparent") {
             parents += 1;
             parent = TraceContext::parse(value);

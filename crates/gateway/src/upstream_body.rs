@@ -5,12 +5,12 @@
 //! taken.
 
 use crate::app::App;
-use crate::request::RequestContext;
+use crate::request::Request;
 use crate::upstream_call::UpstreamCall;
 use outboard_buffer::Held;
 use outboard_config::FetchSource;
 use outboard_reactor::{Event, TaskId, current_task, wake};
-use outboard_upstream::{Client, Error, Kind, Request, RequestHeaders, ScopedTask, Url};
+use outboard_upstream::{self as upstream, Client, Error, Kind, RequestHeaders, ScopedTask, Url};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -37,7 +37,7 @@ struct Shared {
 impl UpstreamBody {
     /// Starts a fetch for the current task.
     pub(crate) fn start(
-        ctx: &RequestContext,
+        request: &Request<'_>,
         app: &Rc<App>,
         source: &FetchSource,
         timeout_ms: u64,
@@ -54,16 +54,16 @@ impl UpstreamBody {
             buffer_bytes,
             room: Event::default(),
         });
-        let request = request(source, timeout_ms, path, query).map(|mut request| {
-            request.account = Some(app.upstream_account.clone());
-            let call = UpstreamCall::begin(ctx, app, &mut request);
-            (request, call)
+        let outgoing = outgoing(source, timeout_ms, path, query).map(|mut outgoing| {
+            outgoing.account = Some(app.upstream_account.clone());
+            let call = UpstreamCall::begin(request, app, &mut outgoing);
+            (outgoing, call)
         });
         let (client, filler) = (app.upstream.clone(), shared.clone());
         let task = ScopedTask::spawn(async move {
-            let outcome = match request {
-                Ok((request, call)) => {
-                    let outcome = filler.fetch(&client, request, &call).await;
+            let outcome = match outgoing {
+                Ok((outgoing, call)) => {
+                    let outcome = filler.fetch(&client, outgoing, &call).await;
                     outcome.inspect_err(|error| call.failed(error))
                 }
                 Err(error) => Err(error),
@@ -96,10 +96,10 @@ impl Shared {
     async fn fetch(
         &self,
         client: &Rc<Client>,
-        request: Request,
+        outgoing: upstream::Request,
         call: &UpstreamCall,
     ) -> Result<(), Error> {
-        let mut response = client.send(request).await?;
+        let mut response = client.send(outgoing).await?;
         call.responded(response.status);
         self.status.set(response.status);
         let mut piece = Vec::new();
@@ -121,13 +121,14 @@ impl Shared {
     }
 }
 
-fn request(
+fn outgoing(
     source: &FetchSource,
     timeout_ms: u64,
     path: &[u8],
     query: &[u8],
-) -> Result<Request, Error> {
-    let mut request = Request::get(Url::parse(source.url.expand(path, query).as_bytes())?);
+) -> Result<upstream::Request, Error> {
+    let mut request =
+        upstream::Request::get(Url::parse(source.url.expand(path, query).as_bytes())?);
     let mut headers = RequestHeaders::default();
     for (name, value) in &source.headers {
         headers.add(name.as_bytes(), value.as_bytes())?;

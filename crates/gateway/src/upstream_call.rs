@@ -5,13 +5,14 @@
 
 use crate::app::App;
 use crate::latencies::{Kind, Phase, Series};
-use crate::request::RequestContext;
+use crate::request::Request;
 use crate::upstreams;
 use outboard_balancer::Attempt;
 use outboard_config::SameSite;
 use outboard_log::Wall;
 use outboard_operations::ClientSpan;
-use outboard_upstream::{Error, Request};
+use outboard_upstream as upstream;
+use outboard_upstream::Error;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
@@ -30,11 +31,15 @@ pub(crate) struct UpstreamCall {
 
 impl UpstreamCall {
     /// The request is about to be sent; the other server gets the trace context.
-    pub(crate) fn begin(ctx: &RequestContext, app: &Rc<App>, request: &mut Request) -> Self {
-        let span = ctx.trace.as_ref().map(|outer| ClientSpan::begin(outer, request));
+    pub(crate) fn begin(
+        request: &Request<'_>,
+        app: &Rc<App>,
+        sent: &mut upstream::Request,
+    ) -> Self {
+        let span = request.trace.as_ref().map(|outer| ClientSpan::begin(outer, sent));
         let (app, started, status) = (app.clone(), Wall::now(), Cell::new(0));
         let attempt = OnceCell::new();
-        Self { app, kind: ctx.kind.get(), started, status, span, attempt }
+        Self { app, kind: request.kind.get(), started, status, span, attempt }
     }
 
     /// The response has begun.
@@ -54,8 +59,8 @@ impl UpstreamCall {
     }
 
     /// The server of the response, which counts until its end.
-    pub(crate) fn served_by(&self, ctx: &RequestContext, attempt: Attempt) {
-        let _ = ctx.server.set(attempt.server().clone());
+    pub(crate) fn served_by(&self, request: &Request<'_>, attempt: Attempt) {
+        let _ = request.server.set(attempt.server().clone());
         let _ = self.attempt.set(attempt);
     }
 

@@ -1,10 +1,12 @@
 //! Reads a request body: completely, before a worker is assigned, or piece by piece.
 //!
-//! Called by handlers. Invariants: a body never exceeds the limit; bytes of the next request stay in
-//! the input; a client that sends too slowly is dropped.
+//! Called by handlers. Invariants: a body never exceeds the limit; bytes of the next request are left to the
+//! connection; a client that sends too slowly is dropped.
 
-use crate::connection::{Connection, Read};
+use crate::client::Read;
 use crate::pace::Pace;
+use crate::request::Request;
+use crate::response_writer::ResponseWriter;
 use outboard_buffer::Held;
 use outboard_buffer::RequestBody;
 use outboard_config::Limits;
@@ -28,35 +30,40 @@ impl Received {
     }
 }
 
-/// Reads the body of the request.
+/// Reads the body of a request.
 ///
 /// # Errors
 /// Why it could not be read.
-pub async fn body(connection: &mut Connection, limits: &Limits) -> Result<Received, Reason> {
-    let Some(mut pieces) = Pieces::of(connection, limits).await? else {
+pub async fn body(
+    request: &Request,
+    response: &mut ResponseWriter,
+    limits: &Limits,
+) -> Result<Received, Reason> {
+    let Some(mut pieces) = Pieces::of(request, response, limits).await? else {
         return Ok(Received::none());
     };
-    let held = connection.context.memory.bodies().hold(0);
+    let held = request.client.context.memory.bodies().hold(0);
     let mut body = RequestBody::empty().counted_in(held);
     let is_declared = pieces.is_declared();
-    while let Some(range) = pieces.next(connection, limits).await? {
-        append(connection, &mut body, limits, range)?;
+    while let Some(piece) = pieces.next(request, limits).await? {
+        append(request, &mut body, limits, piece)?;
     }
     // A client of HTTP/2 or HTTP/3 may end a stream after the head: that is no body (RFC 9110 6.4).
     let has_body = is_declared || body.length() > 0;
     Ok(Received { content_length: has_body.then(|| body.length()), body })
 }
 
-/// Reads the body of the request into memory, even if that is scarce.
+/// Reads the body of a request into memory, even if that is scarce.
 ///
 /// # Errors
 /// Why it could not be read.
 pub async fn in_memory(
-    connection: &mut Connection,
+    request: &Request,
+    response: &mut ResponseWriter,
     limits: &Limits,
 ) -> Result<(Vec<u8>, Held), Reason> {
-    let received = body(connection, limits).await?;
-    received.body.into_memory(connection.context.memory.bodies())
+    let received = body(request, response, limits).await?;
+    received.body.into_memory(request.client.context.memory.bodies())
 }
 
 /// Reads a body piece by piece.
@@ -65,6 +72,9 @@ pub struct Pieces {
     rest: Rest,
     length: Option<u64>,
     pace: Pace,
+    /// What was read after the bytes that had arrived with the head, and how much of it was taken.
+    read: Vec<u8>,
+    taken: usize,
 }
 
 /// The rest of the body.
@@ -78,14 +88,18 @@ enum Rest {
 }
 
 impl Pieces {
-    /// A reader for the body of the request, if it has one. Sends `100 Continue` if the client expects it.
+    /// A reader for the body of a request, if it has one. Sends `100 Continue` if the client expects it.
     ///
     /// # Errors
     /// The body is too large, or the client is gone.
-    pub async fn of(connection: &mut Connection, limits: &Limits) -> Result<Option<Self>, Reason> {
-        let (rest, length) = match connection.buffers().head.body() {
+    pub async fn of(
+        request: &Request,
+        response: &mut ResponseWriter,
+        limits: &Limits,
+    ) -> Result<Option<Self>, Reason> {
+        let (rest, length) = match request.body_framing() {
             BodyFraming::None => return Ok(None),
-            BodyFraming::Length(length) if length > connection.max_body_bytes(limits) => {
+            BodyFraming::Length(length) if length > request.max_body_bytes(limits) => {
                 return Err(Reason::BodyTooLarge);
             }
             BodyFraming::Length(length) => (Rest::Length(length), Some(length)),
@@ -94,8 +108,8 @@ impl Pieces {
             }
             BodyFraming::Stream => (Rest::Stream(0), None),
         };
-        send_continue(connection).await?;
-        Ok(Some(Self { rest, length, pace: Pace::of_body(limits) }))
+        send_continue(request, response).await?;
+        Ok(Some(Self { rest, length, pace: Pace::of_body(limits), read: Vec::new(), taken: 0 }))
     }
 
     /// Whether the head has said that there is a body. Otherwise it begins with the first piece.
@@ -108,42 +122,46 @@ impl Pieces {
         self.length
     }
 
-    /// Waits for the next piece, a range of the connection's input that is valid until the next call.
-    /// `None` at the end of the body.
+    /// Waits for the next piece. `None` at the end of the body.
     ///
     /// # Errors
     /// The body is invalid, too large, too slow or incomplete.
-    pub async fn next(
-        &mut self,
-        connection: &mut Connection,
+    pub async fn next<'p>(
+        &'p mut self,
+        request: &'p Request,
         limits: &Limits,
-    ) -> Result<Option<Range<usize>>, Reason> {
-        loop {
-            let taken = self.take(connection)?;
-            if self.announced_bytes() > connection.max_body_bytes(limits) {
+    ) -> Result<Option<&'p [u8]>, Reason> {
+        let (source, range) = loop {
+            let (source, taken) = self.take(request)?;
+            if self.announced_bytes() > request.max_body_bytes(limits) {
                 return Err(Reason::BodyTooLarge);
             }
             if let Some(range) = taken {
-                self.pace.count(range.len());
-                return Ok(Some(range));
+                break (source, range);
             }
-            if self.is_over(connection) {
-                connection.body_read = true;
+            if self.is_over(request) {
+                request.body.read_ahead.replace(self.read.split_off(self.taken));
+                request.client.has_unread_body.set(false);
                 return Ok(None);
             }
-            match read_more(connection, &mut self.pace).await {
+            match self.read_more(request).await {
                 // The end of the stream is that of the body.
-                Err(Reason::BodyCut) if self.is_over(connection) => {}
+                Err(Reason::BodyCut) if self.is_over(request) => {}
                 read => read?,
             }
-        }
+        };
+        self.pace.count(range.len());
+        Ok(Some(match source {
+            Source::Input => &request.head().1[range],
+            Source::Read => &self.read[range],
+        }))
     }
 
-    fn is_over(&self, connection: &Connection) -> bool {
+    fn is_over(&self, request: &Request) -> bool {
         match &self.rest {
             Rest::Nothing => true,
             Rest::Stream(_) => {
-                connection.transport.message().is_some_and(|stream| stream.is_read())
+                request.client.transport.message().is_some_and(|stream| stream.is_read())
             }
             Rest::Length(_) | Rest::Chunked(_) => false,
         }
@@ -160,66 +178,89 @@ impl Pieces {
     }
 
     /// A piece that has arrived.
-    fn take(&mut self, connection: &mut Connection) -> Result<Option<Range<usize>>, Reason> {
-        let from = connection.consumed;
-        let input = &connection.buffers().input;
-        let whole = input.len();
-        match &mut self.rest {
-            Rest::Nothing => Ok(None),
-            Rest::Stream(bytes) => {
-                *bytes += (whole - from) as u64;
-                connection.consumed = whole;
-                Ok((whole > from).then_some(from..whole))
+    fn take(&mut self, request: &Request) -> Result<(Source, Option<Range<usize>>), Reason> {
+        let input = request.received();
+        if !input.is_empty() {
+            let from = request.body.consumed.get();
+            let (used, range) = self.rest.take(input)?;
+            request.body.consumed.set(from + used);
+            return Ok((Source::Input, range.map(|range| from + range.start..from + range.end)));
+        }
+        let from = self.taken;
+        let (used, range) = self.rest.take(&self.read[from..])?;
+        self.taken += used;
+        Ok((Source::Read, range.map(|range| from + range.start..from + range.end)))
+    }
+
+    /// Reads more, over what was taken.
+    async fn read_more(&mut self, request: &Request) -> Result<(), Reason> {
+        // What is left belongs to no piece: only a chunk's head.
+        debug_assert!(request.received().is_empty() && self.taken == self.read.len());
+        self.read.clear();
+        self.taken = 0;
+        self.read.reserve(READ_BYTES);
+        match self.pace.wait(request.client.read(&mut self.read)).await {
+            Ok(Read::Some) => Ok(()),
+            Ok(Read::Closed) => Err(Reason::BodyCut),
+            Ok(Read::TimedOut) | Err(_) => Err(Reason::BodyTimeout),
+        }
+    }
+}
+
+/// Where a piece is.
+enum Source {
+    /// Behind the head.
+    Input,
+    /// In what was read since.
+    Read,
+}
+
+impl Rest {
+    /// Takes a piece off bytes that have arrived: how many bytes are used, and which of them are the piece.
+    fn take(&mut self, bytes: &[u8]) -> Result<(usize, Option<Range<usize>>), Reason> {
+        match self {
+            Self::Nothing => Ok((0, None)),
+            Self::Stream(total) => {
+                *total += bytes.len() as u64;
+                Ok((bytes.len(), (!bytes.is_empty()).then_some(0..bytes.len())))
             }
-            Rest::Length(left) => {
-                let available = usize::try_from(*left).unwrap_or(usize::MAX).min(whole - from);
+            Self::Length(left) => {
+                let available = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 *left -= available as u64;
                 if *left == 0 {
-                    self.rest = Rest::Nothing;
+                    *self = Self::Nothing;
                 }
-                connection.consumed = from + available;
-                Ok((available > 0).then_some(from..from + available))
+                Ok((available, (available > 0).then_some(0..available)))
             }
-            Rest::Chunked(decoder) => {
-                match decoder.decode(&input[from..]).map_err(|_| Reason::BadChunk)? {
-                    Chunk::Data { range } => {
-                        connection.consumed = from + range.end;
-                        Ok(Some(from + range.start..from + range.end))
-                    }
-                    Chunk::End { consumed } => {
-                        connection.consumed = from + consumed;
-                        self.rest = Rest::Nothing;
-                        Ok(None)
-                    }
-                    Chunk::NeedMore => {
-                        connection.consumed = whole;
-                        Ok(None)
-                    }
+            Self::Chunked(decoder) => match decoder.decode(bytes).map_err(|_| Reason::BadChunk)? {
+                Chunk::Data { range } => Ok((range.end, Some(range))),
+                Chunk::End { consumed } => {
+                    *self = Self::Nothing;
+                    Ok((consumed, None))
                 }
-            }
+                Chunk::NeedMore => Ok((bytes.len(), None)),
+            },
         }
     }
 }
 
 /// Sends `100 Continue` (RFC 9110 10.1.1), unless the body has begun.
-async fn send_continue(connection: &mut Connection) -> Result<(), Reason> {
-    let buffers = connection.buffers();
-    let waiting = buffers.head.expect_continue();
-    let has_begun = buffers.input.len() > connection.head_len;
-    if waiting && !has_begun && !connection.write_interim(100, b"").await {
+async fn send_continue(request: &Request, response: &mut ResponseWriter) -> Result<(), Reason> {
+    let (head, _) = request.head();
+    let waits = head.expect_continue() && request.received().is_empty();
+    if waits && !response.write_interim(100, b"").await {
         return Err(Reason::ClientGone);
     }
     Ok(())
 }
 
 fn append(
-    connection: &mut Connection,
+    request: &Request,
     body: &mut RequestBody,
     limits: &Limits,
-    range: Range<usize>,
+    piece: &[u8],
 ) -> Result<(), Reason> {
-    let context = connection.context.clone();
-    let piece = &connection.buffers().input[range];
+    let context = &request.client.context;
     let memory_bytes = match context.memory.is_scarce() {
         true => limits.body_memory_bytes.min(SCARCE_MEMORY_BYTES),
         false => limits.body_memory_bytes,
@@ -232,21 +273,6 @@ fn append(
         context.log_refusal(reason, &error.to_string());
         reason
     })
-}
-
-/// Reads more, over the consumed part of the body; the head remains in the input.
-async fn read_more(connection: &mut Connection, pace: &mut Pace) -> Result<(), Reason> {
-    let (head_len, consumed) = (connection.head_len, connection.consumed);
-    connection.buffers().input.drain(head_len..consumed);
-    connection.consumed = head_len;
-    if connection.buffers().input.capacity() < READ_BYTES {
-        connection.buffers().input.reserve(READ_BYTES);
-    }
-    match pace.wait(connection.read_more()).await {
-        Ok(Read::Some) => Ok(()),
-        Ok(Read::Closed) => Err(Reason::BodyCut),
-        Ok(Read::TimedOut) | Err(_) => Err(Reason::BodyTimeout),
-    }
 }
 
 /// The part of a body that stays in memory while that is scarce.

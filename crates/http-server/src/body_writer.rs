@@ -3,9 +3,8 @@
 //! Created by the service after the head. Invariant: never more than the announced length is written: the
 //! client would take it for the next response.
 
-use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
-use crate::response_writer::{Framing, Written};
+use crate::response_writer::{Framing, ResponseWriter, Written};
 use outboard_buffer::Account;
 use outboard_http1::{CHUNK_END, write_chunk_head};
 use std::rc::Rc;
@@ -43,37 +42,35 @@ impl BodyWriter {
 
     /// Writes the output buffer and a piece, and waits until the client has read both. False if it is
     /// gone.
-    pub async fn write(&mut self, connection: &mut Connection, piece: &[u8]) -> bool {
+    pub async fn write(&mut self, response: &mut ResponseWriter, piece: &[u8]) -> bool {
         let piece = self.take(piece);
         if self.framing == Framing::Chunked && !piece.is_empty() {
-            return connection.flush_chunk(piece).await;
+            return response.flush_chunk(piece).await;
         }
-        let written = connection.flush(piece).await;
-        connection.buffers().output.clear();
-        written
+        response.flush(piece).await
     }
 
     /// Writes the output buffer and a piece; what a slow client does not read is spooled. False if it is
     /// gone.
     pub async fn write_or_spool(
         &mut self,
-        connection: &mut Connection,
+        response: &mut ResponseWriter,
         piece: &[u8],
         account: &Rc<Account>,
     ) -> bool {
         let piece = self.take(piece);
         if self.framing == Framing::Chunked && !piece.is_empty() {
-            write_chunk_head(&mut connection.buffers().output, piece.len());
-            return connection.write_or_spool([piece, CHUNK_END, b""], account).await;
+            write_chunk_head(&mut response.output, piece.len());
+            return response.write_or_spool([piece, CHUNK_END, b""], account).await;
         }
-        connection.write_or_spool([piece, b"", b""], account).await
+        response.write_or_spool([piece, b"", b""], account).await
     }
 
     /// Writes the output buffer, the last piece and the end of the body in one write, and waits until the
     /// client has read everything.
     pub async fn finish(
         &mut self,
-        connection: &mut Connection,
+        response: &mut ResponseWriter,
         last: &[u8],
         keep_alive: bool,
         account: &Rc<Account>,
@@ -82,7 +79,7 @@ impl BodyWriter {
         let end = match self.framing {
             Framing::Chunked if last.is_empty() => LAST_CHUNK,
             Framing::Chunked => {
-                write_chunk_head(&mut connection.buffers().output, last.len());
+                write_chunk_head(&mut response.output, last.len());
                 CHUNK_END_AND_LAST_CHUNK
             }
             _ => b"",
@@ -100,9 +97,9 @@ impl BodyWriter {
             }
             _ => b"",
         };
-        let is_written = connection.write_or_spool([last, end, trailers], account).await;
-        let is_sent = is_written && is_complete && connection.drain_spool().await;
-        let stream = connection.transport.message().filter(|_| is_sent);
+        let is_written = response.write_or_spool([last, end, trailers], account).await;
+        let is_sent = is_written && is_complete && response.drain_spool().await;
+        let stream = response.client.transport.message().filter(|_| is_sent);
         if let Some(stream) = stream.filter(|_| !self.trailers.bytes.is_empty()) {
             stream.send_trailers(&self.trailers.bytes);
         }
@@ -147,13 +144,15 @@ mod tests {
             writer.set_trailers(HeaderBlock::constant(trailers));
             for (number, piece) in pieces.iter().enumerate() {
                 match number % 2 {
-                    0 => assert!(writer.write(&mut connection, piece).await),
+                    0 => assert!(writer.write(&mut connection.response, piece).await),
                     _ => {
-                        assert!(writer.write_or_spool(&mut connection, piece, &account).await);
+                        assert!(
+                            writer.write_or_spool(&mut connection.response, piece, &account).await
+                        );
                     }
                 }
             }
-            let written = writer.finish(&mut connection, last, true, &account).await;
+            let written = writer.finish(&mut connection.response, last, true, &account).await;
             (read_all(&client), written)
         })
         .unwrap()

@@ -14,7 +14,7 @@ const STREAM_CAPACITY_BYTES: usize = 1024;
 
 /// One connection's working memory.
 #[derive(Debug)]
-pub struct Buffers {
+pub(crate) struct Buffers {
     /// Bytes read and not consumed: a head, a part of a body, pipelined requests.
     pub input: Vec<u8>,
     /// A part of the response that is not written yet.

@@ -7,6 +7,7 @@
 
 use crate::connection::Connection;
 use crate::message;
+use crate::request::Request;
 use crate::service::Service;
 use outboard_http1::{BodyFraming, Method};
 use outboard_log::Reason;
@@ -17,24 +18,25 @@ use std::rc::Rc;
 impl Connection {
     /// Waits for the end of the handshake, unless the request may be served before; false if there is none.
     pub(crate) async fn await_handshake(&mut self) -> bool {
-        self.is_early = self.transport.is_early();
-        if !self.is_early || self.may_be_early() {
+        let client = &self.client;
+        self.request.is_early = client.transport.is_early();
+        if !self.request.is_early || self.request.may_be_early() {
             return true;
         }
-        let until_ms = now_ms() + self.context.limits().header_timeout_ms;
-        let confirmed = poll_fn(|_| self.transport.poll_handshake());
+        let until_ms = now_ms() + client.context.limits().header_timeout_ms;
+        let confirmed = poll_fn(|_| client.transport.poll_handshake());
         let confirmed = with_deadline(until_ms, Box::pin(confirmed)).await;
-        self.is_early = false;
+        self.request.is_early = false;
         matches!(confirmed, Ok(Ok(())))
     }
+}
 
+impl Request {
     /// Whether the request changes nothing (RFC 9110 9.2.1) and is complete. What follows an upgrade is not.
-    fn may_be_early(&mut self) -> bool {
-        let buffers = self.buffers();
-        let (head, input) = (&buffers.head, &buffers.input);
-        let is_safe = matches!(head.method_kind(), Method::Get | Method::Head | Method::Options);
-        let has_body = !matches!(head.body(), BodyFraming::None | BodyFraming::Length(0));
-        is_safe && !has_body && head.header(input, b"upgrade").is_none()
+    fn may_be_early(&self) -> bool {
+        let is_safe = matches!(self.method(), Method::Get | Method::Head | Method::Options);
+        let has_body = !matches!(self.body_framing(), BodyFraming::None | BodyFraming::Length(0));
+        is_safe && !has_body && self.header(b"upgrade").is_none()
     }
 }
 
@@ -80,10 +82,10 @@ impl EarlyData {
         refusal: Refusal,
     ) {
         if !self.is_over {
-            if self.is_unproven || (refusal.is_none() && !connection.may_be_early()) {
+            if self.is_unproven || (refusal.is_none() && !connection.request.may_be_early()) {
                 return self.waiting.push((connection, refusal));
             }
-            connection.is_early = true;
+            connection.request.is_early = true;
         }
         spawn(message::serve(service.clone(), connection, refusal));
     }

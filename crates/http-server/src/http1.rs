@@ -4,9 +4,9 @@
 //! requests (RFC 9112 9.3.2); if a response leaves a part of the request unread, the connection is
 //! closed, and lingers so that the client can read the response (RFC 9112 9.6).
 
-use crate::connection::{Connection, Next, Read};
+use crate::client::Client;
+use crate::connection::{Connection, Next};
 use crate::http2;
-use crate::pace::Pace;
 use crate::response_writer::Written;
 use crate::service::Service;
 use crate::transport::Transport;
@@ -54,9 +54,11 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection
             Next::Close => Action::Close,
         };
         match action {
-            Action::KeepAlive if connection.may_continue() || connection.context.is_left() => {
-                connection.forget_request();
-                if !connection.buffers().input.is_empty() {
+            Action::KeepAlive
+                if connection.may_continue() || connection.client.context.is_left() =>
+            {
+                connection.request.forget();
+                if !connection.request.buffers_mut().input.is_empty() {
                     share_turn(PIPELINED_BYTES).await;
                 }
             }
@@ -65,25 +67,17 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection
                 break;
             }
             Action::Abort => {
-                connection.transport.abandon();
+                connection.client.transport.abandon();
                 break;
             }
             _ => break,
         }
     }
-    // The entry is dropped at the end of the upgraded protocol: until then the connection counts.
-    let Connection {
-        context, transport, buffers, consumed, upgrade_handler, entry: _entry, ..
-    } = connection;
-    let mut read_ahead = Vec::new();
-    if let Some(mut buffers) = buffers {
-        if upgrade_handler.is_some() {
-            read_ahead = buffers.input.split_off(consumed);
-        }
-        context.buffers.give_back(buffers);
-    }
-    if let Some(handler) = upgrade_handler {
-        handler(Upgraded::new(transport, read_ahead, context)).await;
+    let Connection { request, response, client, .. } = connection;
+    let (_, read_ahead) = request.into_rest();
+    // Until the end of the upgraded protocol the connection counts.
+    if let Some(handler) = response.into_upgrade_handler() {
+        handler(Upgraded::new(client, read_ahead)).await;
     }
 }
 
@@ -91,29 +85,33 @@ impl Connection {
     /// Whether the client begins with the preface of HTTP/2 (RFC 9113 3.3), without TLS: over TLS the
     /// protocol is negotiated.
     fn begins_http2(&mut self) -> bool {
-        matches!(self.transport, Transport::Plain(_))
+        matches!(self.client.transport, Transport::Plain(_))
             && self.is_new()
-            && self.buffers().input.starts_with(http2::PREFACE_LINE)
+            && self.request.buffers_mut().input.starts_with(http2::PREFACE_LINE)
     }
 
     fn into_http2(mut self) -> http2::Accepted {
-        let input = std::mem::take(&mut self.buffers().input);
-        let Self { context: server, listener, transport, peer, entry, .. } = self;
+        let input = std::mem::take(&mut self.request.buffers_mut().input);
+        let Self { client, request, response, .. } = self;
+        drop((request, response));
+        let client = Rc::into_inner(client).expect("neither of them is left");
+        let Client { context: server, listener, transport, peer, entry, .. } = client;
         http2::Accepted { server, listener, transport, peer, entry, input }
     }
 }
 
 async fn respond<S: Service>(service: &Rc<S>, connection: &mut Connection) -> Action {
     let started = Wall::now();
-    connection.pace = Pace::of_response(&connection.context.limits());
-    let written = service.respond(connection, started).await;
-    let unread = connection.has_unread_body();
+    connection.begin_response();
+    let written = service.respond(&mut connection.request, &mut connection.response, started).await;
+    connection.end_response();
+    let unread = connection.client.has_unread_body.get();
     match written {
         Written::Broken => Action::Abort,
         Written::Upgraded => Action::Upgrade,
         Written::Complete { keep_alive: true } if !unread => Action::KeepAlive,
         // The rest of the handshake may be unread as well.
-        Written::Complete { .. } if unread || connection.is_early => Action::Linger,
+        Written::Complete { .. } if unread || connection.request.is_early => Action::Linger,
         Written::Complete { .. } => Action::Close,
     }
 }
@@ -124,7 +122,13 @@ async fn refuse<S: Service>(
     reason: Reason,
     detail: &str,
 ) -> Action {
-    match service.refuse_head(connection, Wall::now(), reason, detail).await {
+    connection.begin_refusal();
+    let refused = {
+        let Connection { request, response, .. } = &mut *connection;
+        service.refuse_head(request, response, Wall::now(), (reason, detail)).await
+    };
+    connection.end_response();
+    match refused {
         Written::Broken => Action::Abort,
         Written::Complete { .. } | Written::Upgraded => Action::Linger,
     }
@@ -133,14 +137,13 @@ async fn refuse<S: Service>(
 /// Closes the sending side and reads for a while. If bytes are unread at close(2), the kernel sends a
 /// reset, and the client may lose the response.
 async fn linger(connection: &mut Connection) {
-    connection.transport.shutdown_write();
+    connection.client.transport.shutdown_write();
     let until_ms = now_ms() + LINGER_MS;
     let mut total = 0;
     while total < LINGER_BYTES && now_ms() < until_ms {
-        connection.buffers().input.clear();
-        match connection.read_within(until_ms - now_ms()).await {
-            Read::Some => total += connection.buffers().input.len(),
-            Read::Closed | Read::TimedOut => return,
+        match connection.discard_within(until_ms - now_ms()).await {
+            Some(bytes) => total += bytes,
+            None => return,
         }
     }
 }

@@ -14,6 +14,7 @@ mod resets;
 mod stream;
 mod windows;
 
+use crate::client::Client;
 use crate::connection::Connection;
 use crate::connections::{Entry, Kind};
 use crate::early_data::EarlyData;
@@ -281,7 +282,9 @@ impl<S: Service> Task<S> {
                 let stream = Stream::open(&self.link, id, held, is_end);
                 let transport = Transport::Message(Box::new(stream));
                 let (server, listener) = (self.server.clone(), self.listener.clone());
-                Some(Connection::new(server, listener, transport, self.peer.clone(), entry))
+                let peer = self.peer.clone();
+                let client = Client::new(server, listener, transport, peer, entry);
+                Some(Connection::new(client))
             }
             Err(reason) => {
                 self.link.reset(id, ErrorCode::REQUEST_REJECTED);

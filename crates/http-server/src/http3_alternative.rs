@@ -2,7 +2,7 @@
 //!
 //! Called by the writer of responses. Invariant: a server that stops announces nothing.
 
-use crate::connection::Connection;
+use crate::client::Client;
 use outboard_http1::Version;
 use std::io::Write;
 
@@ -10,12 +10,12 @@ use std::io::Write;
 const MAX_AGE_S: u32 = 86_400;
 
 /// The UDP port to announce, if there is one.
-pub(crate) fn port(connection: &Connection, version: Version) -> Option<u16> {
-    let is_announced = connection.listener.http3 && version != Version::Http3;
-    if !is_announced || connection.context.is_draining() {
+pub(crate) fn port(client: &Client, version: Version) -> Option<u16> {
+    let is_announced = client.listener.http3 && version != Version::Http3;
+    if !is_announced || client.context.is_draining() {
         return None;
     }
-    connection.transport.local_address().map(|local| local.port())
+    client.transport.local_address().map(|local| local.port())
 }
 
 /// Writes the header line, if there is a port.

@@ -4,7 +4,7 @@
 //! and knows neither PHP nor routes. Each event loop has a server of its own; limits hold for all together.
 //!
 //! ```text
-//!  BoundListener ─▶ handshake ─▶ Connection ─▶ Service::respond ─▶ Connection: head, body
+//!  BoundListener ─▶ handshake ─▶ Connection ─▶ Service::respond(Request, ResponseWriter): head, body
 //!        │              └ HTTP/2: a Connection per stream, over a MessageStream
 //!        ├ HTTP/3: the same over QUIC, on the UDP port
 //!        └ Connections: which of them are idle
@@ -17,6 +17,7 @@ pub mod body_reader;
 mod body_writer;
 mod buffers;
 mod census;
+mod client;
 mod connection;
 mod connections;
 mod counters;
@@ -34,7 +35,7 @@ mod message;
 mod message_stream;
 mod pace;
 mod peer;
-mod request_changes;
+mod request;
 mod response_fields;
 mod response_writer;
 mod server_context;
@@ -49,9 +50,8 @@ mod transport;
 mod upgrade;
 
 pub use body_writer::BodyWriter;
-pub use buffers::Buffers;
 pub use census::ListenerLimits;
-pub use connection::{Connection, Read};
+pub use client::Client;
 pub use connections::Entry as ConnectionEntry;
 pub use counters::Counters;
 pub use header_block::HeaderBlock;
@@ -62,8 +62,9 @@ pub use listener::{
 };
 pub use listener_context::{ListenerContext, Role, StreamPort};
 pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim, is_early_data};
+pub use request::Request;
 pub use response_fields::ResponseFields;
-pub use response_writer::{COPY_BYTES, Framing, HeadFacts, RequestFacts, Written};
+pub use response_writer::{COPY_BYTES, Framing, HeadFacts, RequestFacts, ResponseWriter, Written};
 pub use server_context::{CountedTunnel, ServerContext, ServerShared};
 pub use service::Service;
 #[cfg(any(test, feature = "testing"))]

@@ -15,6 +15,7 @@ mod http3_sockets;
 mod proxy_header;
 mod socket;
 
+use crate::client::Client;
 use crate::connection::Connection;
 use crate::connections::Entry;
 use crate::http1;
@@ -336,11 +337,11 @@ async fn serve<S: Service>(
             }
         }
     };
-    if let Some(port) = &listener.stream {
-        let stream = Upgraded::new(transport, Vec::new(), server);
-        return Box::pin(service.serve_stream(port, stream, peer, entry)).await;
+    let client = Client::new(server, listener, transport, peer, entry);
+    if client.listener.stream.is_some() {
+        return Box::pin(service.serve_stream(Upgraded::new(client, Vec::new()))).await;
     }
-    http1::serve(service, Connection::new(server, listener, transport, peer, entry)).await;
+    http1::serve(service, Connection::new(client)).await;
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! does.
 
 use crate::connection::Connection;
-use crate::pace::Pace;
 use crate::response_writer::Written;
 use crate::service::Service;
 use crate::upgrade::Upgraded;
@@ -18,24 +17,28 @@ pub(crate) async fn serve<S: Service>(
     refusal: Option<(Reason, &'static str)>,
 ) {
     let started = Wall::now();
-    connection.pace = Pace::of_response(&connection.context.limits());
     let written = match refusal {
-        None => service.respond(&mut connection, started).await,
-        Some((reason, detail)) => {
-            service.refuse_head(&mut connection, started, reason, detail).await
+        None => {
+            connection.begin_response();
+            let Connection { request, response, .. } = &mut connection;
+            service.respond(request, response, started).await
+        }
+        Some(refusal) => {
+            connection.begin_refusal();
+            let Connection { request, response, .. } = &mut connection;
+            service.refuse_head(request, response, started, refusal).await
         }
     };
     match written {
-        Written::Complete { .. } => connection.transport.shutdown_write(),
-        Written::Broken => connection.transport.abandon(),
+        Written::Complete { .. } => connection.client.transport.shutdown_write(),
+        Written::Broken => connection.client.transport.abandon(),
         Written::Upgraded => {}
     }
-    // The entry is dropped at the end of the upgraded protocol: until then the stream counts.
-    let Connection { context, transport, buffers, upgrade_handler, entry: _entry, .. } = connection;
-    if let Some(buffers) = buffers {
-        context.buffers.give_back(buffers);
-    }
-    if let Some(handler) = upgrade_handler {
-        handler(Upgraded::new(transport, Vec::new(), context)).await;
+    connection.end_response();
+    let Connection { request, response, client, .. } = connection;
+    drop(request.into_rest());
+    // Until the end of the upgraded protocol the stream counts.
+    if let Some(handler) = response.into_upgrade_handler() {
+        handler(Upgraded::new(client, Vec::new())).await;
     }
 }

@@ -5,11 +5,15 @@
 //! 9112 6.3); a body that is shorter than announced breaks the connection, so that no client takes it for
 //! complete; a client that reads nothing for `limits.write_timeout`, or too slowly, is dropped.
 
-use crate::connection::Connection;
+use crate::client::Client;
 use crate::file_pages::{self, PART_BYTES};
 use crate::header_block::HeaderBlock;
 use crate::http3_alternative;
 use crate::message_stream::{Announced, PendingHead};
+use crate::pace::Pace;
+use crate::request::Request;
+use crate::response_fields::ResponseFields;
+use crate::spool::Spool;
 use crate::upgrade::UpgradeHandler;
 use outboard_http1::{
     CHUNK_END, Method, Version, write_chunk_head, write_content_length, write_head_end,
@@ -19,6 +23,7 @@ use outboard_log::{Reason, Wall};
 use outboard_reactor::now_ms;
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
+use std::rc::Rc;
 
 /// Bodies up to this are copied behind the head, so that both go out in one plain write.
 pub const COPY_BYTES: usize = 16 * 1024;
@@ -67,10 +72,13 @@ pub struct RequestFacts {
 }
 
 impl RequestFacts {
-    /// Of the request in the input.
-    pub fn of(connection: &mut Connection) -> Self {
-        let may_continue = connection.may_continue();
-        let head = &connection.buffers().head;
+    /// Of a request whose head could not be read.
+    pub(crate) const UNREAD: Self =
+        Self { method: Method::Get, version: Version::Http11, keep_alive: false };
+
+    /// Of a request.
+    pub(crate) fn of(request: &Request, may_continue: bool) -> Self {
+        let (head, _) = request.head();
         Self {
             method: head.method_kind(),
             version: head.version(),
@@ -136,7 +144,69 @@ pub struct HeadFacts<'a> {
     pub own_server: bool,
 }
 
-impl Connection {
+/// Writes the response to the request that a connection is at. See the module.
+pub struct ResponseWriter {
+    /// Who receives it.
+    pub client: Rc<Client>,
+    /// The properties of the request that it depends on.
+    pub request: RequestFacts,
+    /// A part of the response that is not written yet.
+    pub(crate) output: Vec<u8>,
+    /// Fields of the response that access rules decide.
+    fields: Option<Box<ResponseFields>>,
+    /// The head in the output buffer, if the transport takes heads by themselves.
+    pending_head: Option<PendingHead>,
+    /// The part of the response that the client has not read yet.
+    pub(crate) spool: Option<Spool>,
+    /// Why the client could not be written to.
+    lost: Option<Reason>,
+    /// Receives the connection after a `101`.
+    upgrade_handler: Option<UpgradeHandler>,
+    /// When the head of the response was written; `None` before.
+    pub head_written: Option<Wall>,
+    /// How fast the client reads the response.
+    pub(crate) pace: Pace,
+}
+
+impl ResponseWriter {
+    pub(crate) fn new(client: Rc<Client>) -> Self {
+        let pace = Pace::of_response(&client.context.limits());
+        Self {
+            client,
+            request: RequestFacts::UNREAD,
+            output: Vec::new(),
+            fields: None,
+            pending_head: None,
+            spool: None,
+            lost: None,
+            upgrade_handler: None,
+            head_written: None,
+            pace,
+        }
+    }
+
+    /// A response begins, with an empty buffer.
+    pub(crate) fn begin(&mut self, request: RequestFacts, output: Vec<u8>) {
+        self.request = request;
+        self.output = output;
+        self.pace = Pace::of_response(&self.client.context.limits());
+    }
+
+    /// The response has ended; returns the buffer.
+    pub(crate) fn end(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.output)
+    }
+
+    /// Who receives the connection after it.
+    pub(crate) fn into_upgrade_handler(self) -> Option<UpgradeHandler> {
+        self.upgrade_handler
+    }
+
+    /// Sets fields of the response, whatever responds.
+    pub fn set_fields(&mut self, fields: ResponseFields) {
+        self.fields = Some(Box::new(fields));
+    }
+
     /// Writes a head with these header lines into the output buffer.
     pub fn put_head(&mut self, facts: HeadFacts<'_>, lines: &[u8]) {
         self.put_head_with(facts, |out| out.extend_from_slice(lines));
@@ -144,12 +214,12 @@ impl Connection {
 
     /// The same with lines that `write_lines` appends, each ended by CRLF.
     pub fn put_head_with(&mut self, facts: HeadFacts<'_>, write_lines: impl FnOnce(&mut Vec<u8>)) {
-        let keep_alive = facts.keep_alive && !self.has_unread_body();
+        let keep_alive = facts.keep_alive && !self.client.has_unread_body.get();
         self.head_written = Some(Wall::now());
-        let is_message = self.transport.message().is_some();
-        let alternative_port = http3_alternative::port(self, facts.version);
-        let (context, fields) = (self.context.clone(), self.response_fields.take());
-        let out = &mut self.buffers().output;
+        let is_message = self.client.transport.message().is_some();
+        let alternative_port = http3_alternative::port(&self.client, facts.version);
+        let context = &self.client.context;
+        let (out, fields) = (&mut self.output, self.fields.take());
         out.clear();
         if !is_message {
             put_status_line(out, facts);
@@ -184,16 +254,14 @@ impl Connection {
     /// Passes a head in the output buffer to the stream.
     pub(crate) fn send_pending_head(&mut self) {
         let Some(PendingHead { status, announced }) = self.pending_head.take() else { return };
-        let (Some(stream), Some(buffers)) = (self.transport.message(), &mut self.buffers) else {
-            return;
-        };
-        stream.send_head(status, &buffers.output, announced);
-        buffers.output.clear();
+        let Some(stream) = self.client.transport.message() else { return };
+        stream.send_head(status, &self.output, announced);
+        self.output.clear();
     }
 
     /// Writes an interim response (RFC 9110 15.2) with these header lines. False if the client is gone.
     pub async fn write_interim(&mut self, status: u16, lines: &[u8]) -> bool {
-        if let Some(stream) = self.transport.message() {
+        if let Some(stream) = self.client.transport.message() {
             stream.send_interim(status, lines);
             return true;
         }
@@ -202,38 +270,40 @@ impl Connection {
         head.extend_from_slice(lines);
         write_head_end(&mut head);
         let slices = &mut [IoSlice::new(&head)];
-        self.transport.write_all(slices, &mut self.pace).await.is_ok()
+        self.client.transport.write_all(slices, &mut self.pace).await.is_ok()
     }
 
     /// Writes the output buffer and then `body`. False if the client is gone.
     pub async fn flush(&mut self, body: &[u8]) -> bool {
         self.send_pending_head();
         // The bytes of a stream are copied into its buffer anyway.
-        let is_copied = body.len() <= COPY_BYTES && self.transport.message().is_none();
-        let out = &mut self.buffers().output;
+        let is_copied = body.len() <= COPY_BYTES && self.client.transport.message().is_none();
+        let out = &mut self.output;
         if is_copied {
             out.extend_from_slice(body);
             let out = std::mem::take(out);
             let slices = &mut [IoSlice::new(&out)];
-            let written = self.transport.write_all(slices, &mut self.pace).await;
-            self.buffers().output = out;
+            let written = self.client.transport.write_all(slices, &mut self.pace).await;
+            self.output = out;
+            self.output.clear();
             return self.note_lost(written);
         }
         let out = std::mem::take(out);
         let slices = &mut [IoSlice::new(&out), IoSlice::new(body)];
-        let written = self.transport.write_all(slices, &mut self.pace).await;
-        self.buffers().output = out;
+        let written = self.client.transport.write_all(slices, &mut self.pace).await;
+        self.output = out;
+        self.output.clear();
         self.note_lost(written)
     }
 
     /// Writes the output buffer and then one chunk of a chunked body. False if the client is gone.
     pub async fn flush_chunk(&mut self, data: &[u8]) -> bool {
-        let mut out = std::mem::take(&mut self.buffers().output);
+        let mut out = std::mem::take(&mut self.output);
         write_chunk_head(&mut out, data.len());
         let slices = &mut [IoSlice::new(&out), IoSlice::new(data), IoSlice::new(CHUNK_END)];
-        let written = self.transport.write_all(slices, &mut self.pace).await;
+        let written = self.client.transport.write_all(slices, &mut self.pace).await;
         out.clear();
-        self.buffers().output = out;
+        self.output = out;
         self.note_lost(written)
     }
 
@@ -261,12 +331,12 @@ impl Connection {
             if loaded_bytes == 0 {
                 loaded_bytes = left.min(PART_BYTES);
                 let loaded = file_pages::load(file, offset, loaded_bytes);
-                if let Err(reason) = self.unless_gone(loaded).await {
+                if let Err(reason) = self.client.unless_gone(loaded).await {
                     return self.note_lost(Err(reason));
                 }
             }
             let most = usize::try_from(loaded_bytes).unwrap_or(usize::MAX);
-            match self.transport.try_send_file(file, &mut offset, most) {
+            match self.client.transport.try_send_file(file, &mut offset, most) {
                 // The file became shorter.
                 Ok(Some(0)) => return false,
                 Err(_) => return self.note_lost(Err(Reason::ClientGone)),
@@ -277,7 +347,7 @@ impl Connection {
                 }
                 Ok(None) => {
                     let full_at_ms = now_ms();
-                    if self.pace.wait(self.transport.writable()).await.is_err() {
+                    if self.pace.wait(self.client.transport.writable()).await.is_err() {
                         return self.note_lost(Err(Reason::WriteTimeout));
                     }
                     if now_ms() > full_at_ms + FRESH_MS {
@@ -291,13 +361,8 @@ impl Connection {
     }
 
     /// Writes a response with a complete body.
-    pub async fn respond(
-        &mut self,
-        request: RequestFacts,
-        status: u16,
-        headers: &HeaderBlock,
-        body: &[u8],
-    ) -> Written {
+    pub async fn respond(&mut self, status: u16, headers: &HeaderBlock, body: &[u8]) -> Written {
+        let request = self.request;
         let framing = request.framing(status, Some(body.len() as u64));
         let own_server = headers.owns_server;
         self.put_head(HeadFacts { own_server, ..request.head(status, framing) }, &headers.bytes);
@@ -310,13 +375,9 @@ impl Connection {
     }
 
     /// Writes `101` with these header lines. `handler` receives the connection after it.
-    pub async fn upgrade(
-        &mut self,
-        request: RequestFacts,
-        headers: &HeaderBlock,
-        handler: UpgradeHandler,
-    ) -> Written {
-        let facts = HeadFacts { keep_alive: true, ..request.head(101, Framing::Bodyless(None)) };
+    pub async fn upgrade(&mut self, headers: &HeaderBlock, handler: UpgradeHandler) -> Written {
+        let facts =
+            HeadFacts { keep_alive: true, ..self.request.head(101, Framing::Bodyless(None)) };
         self.put_head(facts, &headers.bytes);
         if !self.flush(b"").await {
             return Written::Broken;

@@ -1,10 +1,8 @@
 //! [`Service`]: what responds to the requests that this server reads.
 
-use crate::connection::Connection;
-use crate::connections::Entry as ConnectionEntry;
-use crate::listener_context::{ListenerContext, StreamPort};
-use crate::peer::PeerInfo;
-use crate::response_writer::Written;
+use crate::listener_context::ListenerContext;
+use crate::request::Request;
+use crate::response_writer::{ResponseWriter, Written};
 use crate::server_context::ServerContext;
 use crate::upgrade::Upgraded;
 use outboard_log::{Reason, Wall};
@@ -17,31 +15,26 @@ pub trait Service: Sized + 'static {
     /// What all connections share.
     fn context(&self) -> &Rc<ServerContext>;
 
-    /// Writes one response to the request whose head is in the connection's input.
+    /// Writes one response to a request.
     fn respond(
         self: &Rc<Self>,
-        connection: &mut Connection,
+        request: &mut Request,
+        response: &mut ResponseWriter,
         started: Wall,
     ) -> impl Future<Output = Written>;
 
-    /// Writes a response to a request whose head could not be read; `detail` is a closer reason.
+    /// Writes a response to a request whose head could not be read, with a closer reason.
     fn refuse_head(
         self: &Rc<Self>,
-        connection: &mut Connection,
+        request: &Request,
+        response: &mut ResponseWriter,
         started: Wall,
-        reason: Reason,
-        detail: &str,
+        refusal: (Reason, &str),
     ) -> impl Future<Output = Written>;
 
     /// Serves a raw connection until it ends. By default it is closed.
-    fn serve_stream(
-        self: &Rc<Self>,
-        port: &StreamPort,
-        stream: Upgraded,
-        peer: PeerInfo,
-        entry: ConnectionEntry,
-    ) -> impl Future<Output = ()> {
-        drop((port, stream, peer, entry));
+    fn serve_stream(self: &Rc<Self>, stream: Upgraded) -> impl Future<Output = ()> {
+        drop(stream);
         std::future::ready(())
     }
 

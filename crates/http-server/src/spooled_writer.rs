@@ -2,7 +2,7 @@
 //!
 //! Called by the service for scripts and other servers.
 
-use crate::connection::Connection;
+use crate::response_writer::ResponseWriter;
 use crate::server_context::ServerContext;
 use crate::spool::{Spool, Taken};
 use outboard_buffer::Account;
@@ -18,20 +18,20 @@ const MEMORY_BYTES: usize = 64 << 10;
 /// The same while memory is scarce.
 const SCARCE_MEMORY_BYTES: usize = 4 << 10;
 
-impl Connection {
+impl ResponseWriter {
     /// Writes the output buffer and then these slices. What the client does not read is spooled, to be sent
-    /// by [`Connection::next_of_response`] or [`Connection::drain_spool`]; the account counts its memory.
+    /// by [`ResponseWriter::next_of_response`] or [`ResponseWriter::drain_spool`]; the account counts its memory.
     /// False if the client is gone.
     pub async fn write_or_spool(&mut self, slices: [&[u8]; 3], account: &Rc<Account>) -> bool {
         self.send_pending_head();
-        let out = std::mem::take(&mut self.buffers().output);
+        let out = std::mem::take(&mut self.output);
         let [first, second, third] = slices.map(IoSlice::new);
         let slices = &mut [IoSlice::new(&out), first, second, third];
         let put = self.put_slices(slices, account).await;
         if self.spool.is_none() {
             // A slow client needs no buffer.
-            self.buffers().output = out;
-            self.buffers().output.clear();
+            self.output = out;
+            self.output.clear();
         }
         self.note_lost(put)
     }
@@ -43,7 +43,7 @@ impl Connection {
     ) -> Result<(), Reason> {
         IoSlice::advance_slices(&mut slices, 0);
         while self.spool.is_none() && !slices.is_empty() {
-            match self.transport.try_write(slices) {
+            match self.client.transport.try_write(slices) {
                 Ok(Some(count)) => {
                     self.pace.count(count);
                     IoSlice::advance_slices(&mut slices, count);
@@ -54,13 +54,13 @@ impl Connection {
                 Err(_) => return Err(Reason::ClientGone),
             }
         }
-        let memory_bytes = memory_bytes(&self.context);
+        let memory_bytes = memory_bytes(&self.client.context);
         let Some(spool) = &mut self.spool else { return Ok(()) };
-        if spool.push(slices, memory_bytes, &self.context.temp_dir).is_ok() {
+        if spool.push(slices, memory_bytes, &self.client.context.temp_dir).is_ok() {
             return Ok(());
         }
         self.send_all().await?;
-        self.transport.write_all(slices, &mut self.pace).await
+        self.client.transport.write_all(slices, &mut self.pace).await
     }
 
     /// Waits for the next part of the response, and meanwhile sends the spool. `poll_next` receives the
@@ -73,7 +73,7 @@ impl Connection {
         until_ms: u64,
         mut poll_next: impl FnMut(u64) -> Poll<T>,
     ) -> Result<T, Reason> {
-        let timeout_ms = self.context.limits().write_timeout_ms;
+        let timeout_ms = self.client.context.limits().write_timeout_ms;
         loop {
             let spool = self.spool.as_ref();
             let client_until_ms = spool.map_or(u64::MAX, |spool| spool.read_ms + timeout_ms);
@@ -98,16 +98,16 @@ impl Connection {
             return Poll::Ready(Ok(Some(next)));
         }
         match taken {
-            Taken::All => self.poll_gone().map(|()| Err(Reason::ClientGone)),
+            Taken::All => self.client.poll_gone().map(|()| Err(Reason::ClientGone)),
             Taken::Some => Poll::Ready(Ok(None)),
-            Taken::Nothing => self.transport.poll_writable().map(|()| Ok(None)),
+            Taken::Nothing => self.client.transport.poll_writable().map(|()| Ok(None)),
         }
     }
 
     fn send_spool(&mut self) -> Result<Taken, Reason> {
         let Some(spool) = &mut self.spool else { return Ok(Taken::All) };
         let before = spool.left();
-        let taken = spool.try_send(&self.transport)?;
+        let taken = spool.try_send(&self.client.transport)?;
         self.pace.count(usize::try_from(before - spool.left()).unwrap_or(usize::MAX));
         if taken == Taken::All {
             self.spool = None;
@@ -127,7 +127,7 @@ impl Connection {
                 Taken::All => return Ok(()),
                 Taken::Some => yield_now().await,
                 Taken::Nothing => {
-                    let writable = self.pace.wait(self.transport.writable()).await;
+                    let writable = self.pace.wait(self.client.transport.writable()).await;
                     writable.map_err(|_| Reason::WriteTimeout)?;
                 }
             }

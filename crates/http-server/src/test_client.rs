@@ -2,6 +2,7 @@
 //!
 //! Compiled for tests, and with the feature `testing` for those of other crates.
 
+use crate::client::Client;
 use crate::connection::Connection;
 use crate::connections::Kind;
 use crate::http1;
@@ -127,7 +128,8 @@ fn serve<S: Service>(
     let entry = context.connections.open(Kind::Connection, None, &context.limits());
     let entry = entry.expect("the limit of connections is not reached");
     let peer = PeerInfo::new(peer);
-    let connection = Connection::new(context, Rc::new(listener), transport, peer, entry);
+    let client = Client::new(context, Rc::new(listener), transport, peer, entry);
+    let connection = Connection::new(client);
     let service = service.clone();
     spawn(async move {
         http1::serve(service, connection).await;

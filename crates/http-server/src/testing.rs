@@ -1,10 +1,12 @@
 //! Connections over an in-memory pipe, for unit tests.
 
+use crate::client::Client;
 use crate::connection::Connection;
 use crate::connections::{Entry, Kind};
 use crate::listener_context::{ListenerContext, Role};
 use crate::peer::PeerInfo;
-use crate::response_writer::Written;
+use crate::request::Request;
+use crate::response_writer::{ResponseWriter, Written};
 use crate::server_context::{ServerContext, ServerShared};
 use crate::service::Service;
 use crate::transport::Transport;
@@ -47,7 +49,8 @@ pub(crate) fn connect(context: &Rc<ServerContext>) -> (Connection, Pipe) {
         .open(Kind::Connection, None, &context.limits())
         .expect("nothing else is open");
     let peer = PeerInfo::new(Peer::Unix);
-    (Connection::new(context.clone(), listener, transport, peer, entry), client)
+    let server = Client::new(context.clone(), listener, transport, peer, entry);
+    (Connection::new(server), client)
 }
 
 /// A connection with default limits, and the client's end.
@@ -88,21 +91,23 @@ impl Service for Echo {
         &self.context
     }
 
-    async fn respond(self: &Rc<Self>, connection: &mut Connection, _: Wall) -> Written {
+    async fn respond(
+        self: &Rc<Self>,
+        request: &mut Request,
+        response: &mut ResponseWriter,
+        _: Wall,
+    ) -> Written {
         use crate::body_reader;
         use crate::header_block::HeaderBlock;
-        use crate::response_writer::RequestFacts;
-        let request = RequestFacts::of(connection);
-        let buffers = connection.buffers();
-        let path = buffers.head.path(&buffers.input).to_vec();
-        if buffers.head.upgrade(&buffers.input).is_some() {
+        let path = request.encoded_path().to_vec();
+        if request.upgrade().is_some() {
             let handler: UpgradeHandler = Box::new(|client| Box::pin(echo_bytes(client)));
-            return connection.upgrade(request, &HeaderBlock::default(), handler).await;
+            return response.upgrade(&HeaderBlock::default(), handler).await;
         }
         let mut body = path.clone();
         if path == b"/body" {
-            let limits = connection.context.limits().clone();
-            match body_reader::in_memory(connection, &limits).await {
+            let limits = request.client.context.limits().clone();
+            match body_reader::in_memory(request, response, &limits).await {
                 Ok((bytes, _)) => body = bytes,
                 Err(reason) => body = reason.code().as_bytes().to_vec(),
             }
@@ -110,22 +115,17 @@ impl Service for Echo {
         if path == b"/broken" {
             return Written::Broken;
         }
-        connection.respond(request, 200, &HeaderBlock::default(), &body).await
+        response.respond(200, &HeaderBlock::default(), &body).await
     }
 
     async fn refuse_head(
         self: &Rc<Self>,
-        connection: &mut Connection,
+        _: &Request,
+        response: &mut ResponseWriter,
         _: Wall,
-        reason: Reason,
-        detail: &str,
+        (reason, detail): (Reason, &str),
     ) -> Written {
         use crate::header_block::HeaderBlock;
-        use crate::response_writer::RequestFacts;
-        use outboard_http1::{Method, Version};
-        let request =
-            RequestFacts { method: Method::Get, version: Version::Http11, keep_alive: false };
-        let headers = HeaderBlock::default();
-        connection.respond(request, reason.status(), &headers, detail.as_bytes()).await
+        response.respond(reason.status(), &HeaderBlock::default(), detail.as_bytes()).await
     }
 }

@@ -10,7 +10,7 @@ use crate::server::StreamServer;
 use crate::session::{Closing, Session};
 use crate::settings::PortSettings;
 use outboard_buffer::Held;
-use outboard_http_server::{ConnectionEntry, PeerInfo, Upgraded};
+use outboard_http_server::{Client, ConnectionEntry, PeerInfo, Upgraded};
 use outboard_log::{Level, Wall};
 use outboard_reactor::{Peer, current_task, now_ms, set_deadline, wake};
 use outboard_ring::stream::{EventKind, Peer as SentPeer};
@@ -54,14 +54,10 @@ enum Step {
 }
 
 /// Serves a connection of the program's port with this index until it ends.
-pub async fn serve(
-    server: Rc<StreamServer>,
-    port: u16,
-    stream: Upgraded,
-    peer: PeerInfo,
-    entry: ConnectionEntry,
-) {
-    if !poll_fn(|_| poll_joined(&server, &stream, &entry)).await {
+pub async fn serve(server: Rc<StreamServer>, port: u16, stream: Upgraded) {
+    let client = stream.client().clone();
+    let Client { peer, entry, .. } = &*client;
+    if !poll_fn(|_| poll_joined(&server, &stream, entry)).await {
         return;
     }
     let address = match peer.address {
@@ -88,8 +84,8 @@ pub async fn serve(
         is_announced: false,
         stuck_since_ms: None,
     };
-    connection.open(&peer);
-    poll_fn(|_| connection.poll(&entry)).await;
+    connection.open(peer);
+    poll_fn(|_| connection.poll(entry)).await;
     connection.end();
 }
 

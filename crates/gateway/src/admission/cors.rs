@@ -5,29 +5,29 @@
 //! neither PHP nor a password.
 
 use crate::app::App;
-use crate::request::{RequestContext, ResponseSummary, send};
+use crate::request::{Request, ResponseSummary, send};
 use outboard_config::{Cors, RuleSet};
-use outboard_http_server::{Connection, HeaderBlock, ResponseFields};
+use outboard_http_server::{HeaderBlock, ResponseFields, ResponseWriter};
 use outboard_http1::{Method, RequestHead};
 use std::rc::Rc;
 
 /// Responds to a preflight; otherwise `None`, and the response gets its fields.
 pub(super) async fn try_respond(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     rules: RuleSet,
 ) -> Option<ResponseSummary> {
     // The last rule decides, as the most specific one is written last.
     let all = rules.indices().filter_map(|index| app.config.access.rules[index].cors.as_ref());
     let cors = all.last()?;
-    let buffers = connection.buffers();
-    let is_preflight = ctx.request.method == Method::Options
-        && buffers.head.header(&buffers.input, b"access-control-request-method").is_some();
-    let lines = fields(cors, &buffers.head, &buffers.input, is_preflight);
-    connection.set_response_fields(ResponseFields { lines, replaced: b"access-control-" });
+    let is_preflight = request.method() == Method::Options
+        && request.header(b"access-control-request-method").is_some();
+    let (head, input) = request.head();
+    let lines = fields(cors, head, input, is_preflight);
+    response.set_fields(ResponseFields { lines, replaced: b"access-control-" });
     match is_preflight {
-        true => Some(send(connection, ctx, 204, &HeaderBlock::default(), b"").await),
+        true => Some(send(response, 204, &HeaderBlock::default(), b"").await),
         false => None,
     }
 }

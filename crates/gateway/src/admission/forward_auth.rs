@@ -6,11 +6,12 @@
 
 use crate::app::App;
 use crate::proxy::{self, Failure, Outgoing, Sent};
-use crate::request::{RequestContext, ResponseSummary, refuse, send};
+use crate::refusal::Refusal;
+use crate::request::{Request, ResponseSummary, send};
 use crate::response_head::ResponseHead;
 use crate::script::{self, SubRequest};
 use outboard_config::{AuthService, ForwardAuth, ProxyTarget, RuleSet};
-use outboard_http_server::{Connection, is_ambiguous, is_claim};
+use outboard_http_server::{ResponseWriter, is_ambiguous, is_claim};
 use outboard_http1::is_ambiguous_path;
 use outboard_log::Reason;
 use outboard_reactor::{now_ms, with_deadline};
@@ -21,61 +22,58 @@ use std::rc::Rc;
 const BODY_MAX_BYTES: u64 = 256 << 10;
 
 /// Removes the fields in which services name users.
-pub(crate) fn remove_identity(connection: &mut Connection, app: &App) {
+pub(crate) fn remove_identity(request: &mut Request<'_>, app: &App) {
     let names = &app.config.access.identity_headers;
     if !names.is_empty() {
         let is_own =
             |name: &[u8]| names.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name));
-        connection.remove_fields(is_own);
+        request.remove_fields(is_own);
     }
 }
 
-/// Responds as the service does to a request that it does not admit; `None` if every rule's service does.
-pub(super) async fn try_refuse(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+/// Admits a request that every rule's service admits; responds as a service does that does not.
+///
+/// # Errors
+/// No service could be asked.
+pub(super) async fn admit(
+    request: &mut Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     rules: RuleSet,
-) -> Option<ResponseSummary> {
+) -> Result<Option<ResponseSummary>, Refusal> {
     for index in rules.indices() {
         let Some(service) = &app.config.access.rules[index].forward_auth else { continue };
-        if nominates(connection, &service.copy_headers) {
-            return Some(refuse(connection, ctx, Some(app), Reason::BadRequest).await);
+        if nominates(request, &service.copy_headers) {
+            return Err(Reason::BadRequest.into());
         }
-        let buffers = connection.buffers();
-        if is_ambiguous_path(buffers.head.path(&buffers.input)) {
+        if is_ambiguous_path(request.encoded_path()) {
             // The service may decide about another path than the one that is requested.
-            return Some(refuse(connection, ctx, Some(app), Reason::BadPath).await);
+            return Err(Reason::BadPath.into());
         }
-        let asked = ask(connection, ctx, app, service).await;
-        let (head, body) = match asked {
-            Ok(response) => response,
-            Err(reason) => return Some(refuse(connection, ctx, Some(app), reason).await),
-        };
+        let (head, body) = ask(request, app, service).await?;
         if !(200..300).contains(&head.status) {
-            let text = ctx.describe(connection);
-            ctx.gateway.log_refusal(Some(app), ctx.request_id, Reason::AuthRefused, &text);
-            connection.context.count_refusal(Reason::AuthRefused);
-            return Some(send(connection, ctx, head.status, &head.headers, &body).await);
+            let (reason, text) = (Reason::AuthRefused, request.describe());
+            request.gateway.log_refusal(Some(app), request.request_id, reason, &text);
+            request.gateway.server.count_refusal(reason);
+            return Ok(Some(send(response, head.status, &head.headers, &body).await));
         }
         for name in &service.copy_headers {
             // A second rule's service replaces what the first one has said.
-            connection.remove_fields(|own| own.eq_ignore_ascii_case(name.as_bytes()));
+            request.remove_fields(|own| own.eq_ignore_ascii_case(name.as_bytes()));
             let lines = head.headers.lines();
             for (found, value) in lines.filter(|(own, _)| own.eq_ignore_ascii_case(name.as_bytes()))
             {
-                connection.insert_field(found, value);
+                request.insert_field(found, value);
             }
         }
     }
-    None
+    Ok(None)
 }
 
 /// Whether a Connection field names one of the fields, so that a proxy would remove it (RFC 9110 7.6.1): the
 /// upstream would not learn who the client is.
-fn nominates(connection: &mut Connection, names: &[String]) -> bool {
-    let buffers = connection.buffers();
-    let fields = buffers.head.headers(&buffers.input);
+fn nominates(request: &Request<'_>, names: &[String]) -> bool {
+    let fields = request.headers();
     let mut own = fields.filter(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
     own.any(|(_, value)| {
         let mut nominated = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
@@ -84,40 +82,36 @@ fn nominates(connection: &mut Connection, names: &[String]) -> bool {
 }
 
 async fn ask(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: &Rc<App>,
     auth: &ForwardAuth,
 ) -> Result<(ResponseHead, Vec<u8>), Reason> {
     match &auth.service {
-        AuthService::Script(path) => run(connection, ctx, app, path, auth.timeout_ms).await,
+        AuthService::Script(path) => run(request, app, path, auth.timeout_ms).await,
         AuthService::Upstream { to, verifies } => {
-            let request = |connection: &mut Connection| {
-                request(connection, ctx, app, (to, *verifies), auth.timeout_ms)
-            };
-            ask_upstream(connection, ctx, app, request).await
+            let failed = |error: Error| proxy::log_failure(app, request.request_id, &error);
+            let outgoing = outgoing(request, app, (to, *verifies), auth.timeout_ms);
+            ask_upstream(request, app, outgoing.map_err(failed)?).await
         }
     }
 }
 
 /// The response of a script. It gets the variables of the request, with the method GET.
 async fn run(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: &Rc<App>,
     path: &str,
     timeout_ms: u64,
 ) -> Result<(ResponseHead, Vec<u8>), Reason> {
-    let buffers = connection.buffers();
-    let (head, input) = (&buffers.head, &buffers.input);
     let params = [
-        (b"OUTBOARD_AUTH_METHOD".to_vec(), head.method(input).to_vec()),
-        (b"OUTBOARD_AUTH_URI".to_vec(), head.origin_form(input).to_vec()),
+        (b"OUTBOARD_AUTH_METHOD".to_vec(), request.method_name().to_vec()),
+        (b"OUTBOARD_AUTH_URI".to_vec(), request.origin_form().to_vec()),
     ];
     let sub = SubRequest { path: path.as_bytes(), query: b"" };
-    let lease = script::start_part(connection, ctx, app, sub, &params)?;
+    let lease = script::start_part(request, app, sub, &params)?;
     let response = script::receive(app, lease, path.as_bytes(), BODY_MAX_BYTES as usize);
-    let response = connection.unless_gone(with_deadline(now_ms() + timeout_ms, response)).await?;
+    let response =
+        request.client.unless_gone(with_deadline(now_ms() + timeout_ms, response)).await?;
     match response {
         Err(_) => Err(Reason::Deadline),
         Ok(response) => response?.ok_or(Reason::BadResponse),
@@ -125,16 +119,13 @@ async fn run(
 }
 
 async fn ask_upstream(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: &Rc<App>,
-    request: impl FnOnce(&mut Connection) -> Result<Outgoing, Error>,
+    outgoing: Outgoing,
 ) -> Result<(ResponseHead, Vec<u8>), Reason> {
-    let failed = |error: Error| proxy::log_failure(app, ctx.request_id, &error);
-    let request = request(connection).map_err(failed)?;
     let exchange = async {
         // The attempt counts for its server until the response is read.
-        let Sent { result: mut response, attempt: _attempt } = request.send(app).await?;
+        let Sent { result: mut response, attempt: _attempt } = outgoing.send(app).await?;
         let mut body = Vec::new();
         while !response.is_over() {
             response.read(&mut body).await?;
@@ -142,36 +133,31 @@ async fn ask_upstream(
         Ok::<_, Failure>((response, body))
     };
     let refused = |failure: Failure| {
-        proxy::log_failure(app, ctx.request_id, &failure.error);
+        proxy::log_failure(app, request.request_id, &failure.error);
         failure.reason()
     };
-    let (response, body) = connection.unless_gone(exchange).await?.map_err(refused)?;
+    let (response, body) = request.client.unless_gone(exchange).await?.map_err(refused)?;
     let head = ResponseHead::of_upstream(response.status, &response.headers);
     Ok((head.map_err(|_| Reason::UpstreamFailed)?, body))
 }
 
 /// A GET with the client's fields, and with those that name the request.
-fn request(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+fn outgoing(
+    request: &Request<'_>,
     app: &App,
     (to, verifies): (&ProxyTarget, bool),
     timeout_ms: u64,
 ) -> Result<Outgoing, Error> {
-    let client = ctx.client(connection).to_owned();
-    let buffers = connection.buffers();
-    let (head, input) = (&buffers.head, &buffers.input);
     let mut headers = RequestHeaders::default();
-    for (name, value) in head.headers(input).filter(|(name, _)| is_passed_on(name)) {
+    for (name, value) in request.headers().filter(|(name, _)| is_passed_on(name)) {
         headers.add(name, value)?;
     }
-    let host = ctx.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
-    let scheme: &[u8] = if ctx.forwarded.https { b"https" } else { b"http" };
-    headers.add(b"X-Forwarded-For", client.as_bytes())?;
+    let scheme: &[u8] = if request.forwarded.https { b"https" } else { b"http" };
+    headers.add(b"X-Forwarded-For", request.client_address().as_bytes())?;
     headers.add(b"X-Forwarded-Proto", scheme)?;
-    headers.add(b"X-Forwarded-Host", host)?;
-    headers.add(b"X-Forwarded-Method", head.method(input))?;
-    headers.add(b"X-Forwarded-Uri", &head.origin_form(input))?;
+    headers.add(b"X-Forwarded-Host", request.authority().unwrap_or_default())?;
+    headers.add(b"X-Forwarded-Method", request.method_name())?;
+    headers.add(b"X-Forwarded-Uri", &request.origin_form())?;
     let mut outgoing = Outgoing::new(app, to, b"")?;
     let request = &mut outgoing.request;
     request.headers = headers;

@@ -6,11 +6,11 @@
 
 use crate::app::App;
 use crate::compression::Compression;
-use crate::request::{RequestContext, ResponseSummary};
+use crate::request::{Request, ResponseSummary};
 use crate::response_head::ResponseHead;
 use outboard_buffer::Held;
 use outboard_config::HeaderRule;
-use outboard_http_server::{BodyWriter, Connection, Framing};
+use outboard_http_server::{BodyWriter, Framing, ResponseWriter};
 use std::rc::Rc;
 
 /// A page on its way to the client.
@@ -61,22 +61,22 @@ impl Page {
     /// Writes the pending bytes, spooled for a slow client. False if the client is gone.
     pub(super) async fn flush(
         &mut self,
-        connection: &mut Connection,
-        ctx: &RequestContext,
+        request: &Request<'_>,
+        response: &mut ResponseWriter,
     ) -> bool {
         if self.pending.is_empty() {
             return true;
         }
         self.count();
-        self.begin(connection, ctx, None);
+        self.begin(request, response, None);
         let account = self.held.account().clone();
         let Some(Body { writer, compression, .. }) = &mut self.body else { return false };
         let pending = std::mem::take(&mut self.pending);
-        let mut piece = match compression.encode(connection, pending, false).await {
+        let mut piece = match compression.encode(&request.client, pending, false).await {
             Ok(piece) => piece,
-            Err(reason) => return connection.note_lost(Err(reason)),
+            Err(reason) => return response.note_lost(Err(reason)),
         };
-        let is_written = writer.write_or_spool(connection, &piece, &account).await;
+        let is_written = writer.write_or_spool(response, &piece, &account).await;
         piece.clear();
         piece.shrink_to(super::FLUSH_BYTES);
         self.pending = piece;
@@ -87,29 +87,29 @@ impl Page {
     /// Writes the rest and ends the response.
     pub(super) async fn finish(
         mut self,
-        connection: &mut Connection,
-        ctx: &RequestContext,
+        request: &Request<'_>,
+        response: &mut ResponseWriter,
     ) -> ResponseSummary {
         let status = self.head.status;
         let pending = std::mem::take(&mut self.pending);
         let length = pending.len() as u64;
         let compression = match &mut self.body {
             Some(body) => &mut body.compression,
-            None => &mut Compression::of(connection, ctx, &self.app, &mut self.head, Some(length)),
+            None => &mut Compression::of(request, &self.app, &mut self.head, Some(length)),
         };
-        let rest = match compression.encode(connection, pending, true).await {
+        let rest = match compression.encode(&request.client, pending, true).await {
             Ok(rest) => rest,
             Err(reason) => {
-                connection.note_lost(Err(reason));
+                response.note_lost(Err(reason));
                 return self.abort();
             }
         };
-        self.begin(connection, ctx, Some(rest.len() as u64));
+        self.begin(request, response, Some(rest.len() as u64));
         let account = self.held.account().clone();
         let Some(Body { mut writer, keep_alive, .. }) = self.body else {
             return ResponseSummary::broken(status, 0);
         };
-        let written = writer.finish(connection, &rest, keep_alive, &account).await;
+        let written = writer.finish(response, &rest, keep_alive, &account).await;
         ResponseSummary { written, status, body_bytes: writer.written_bytes() }
     }
 
@@ -121,22 +121,22 @@ impl Page {
 
     /// Writes the head into the output buffer, unless it was sent. `length` is that of the whole
     /// body as it is sent; without it, the body follows piece by piece.
-    fn begin(&mut self, connection: &mut Connection, ctx: &RequestContext, length: Option<u64>) {
+    fn begin(&mut self, request: &Request<'_>, response: &mut ResponseWriter, length: Option<u64>) {
         if self.body.is_some() {
             return;
         }
         let compression = match length {
             Some(_) => Compression::none(),
-            None => Compression::of(connection, ctx, &self.app, &mut self.head, None),
+            None => Compression::of(request, &self.app, &mut self.head, None),
         };
         let head = &self.head;
-        let framing = match ctx.request.framing(head.status, length) {
+        let framing = match response.request.framing(head.status, length) {
             // No part was rendered.
             Framing::Bodyless(_) => Framing::Bodyless(head.content_length),
             framing => framing,
         };
-        let facts = head.facts(ctx.request, framing);
-        connection.put_head(facts, &head.headers.bytes);
+        let facts = head.facts(response.request, framing);
+        response.put_head(facts, &head.headers.bytes);
         let (writer, keep_alive) = (BodyWriter::new(framing), facts.keep_alive);
         self.body = Some(Body { writer, compression, keep_alive });
     }

@@ -10,7 +10,7 @@ use crate::admission::basic_auth::credentials;
 use crate::gateway::Gateway;
 use outboard_access::{KeyHash, Rate, RateTable};
 use outboard_config::counted_as;
-use outboard_http_server::{Connection, HeaderBlock, RequestFacts, Written};
+use outboard_http_server::{HeaderBlock, Request, ResponseWriter, Written};
 use outboard_log::Level;
 use outboard_reactor::now_ms;
 use std::rc::Rc;
@@ -27,14 +27,14 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    pub(super) async fn send(self, connection: &mut Connection, request: RequestFacts) -> Written {
+    pub(super) async fn send(self, response: &mut ResponseWriter) -> Written {
         let mut headers = HeaderBlock::default();
         if let Some((name, value)) = &self.field {
             let added = headers.add(name.as_bytes(), value.as_bytes());
             added.expect("a number, or a challenge that the configuration has checked");
         }
         let (status, kind, body) = render::<()>(Err(self.refusal));
-        send(connection, request, (status, kind, headers), &body).await
+        send(response, (status, kind, headers), &body).await
     }
 }
 
@@ -43,25 +43,21 @@ fn refuse(status: u16, error: &str, field: Option<(&'static str, String)>) -> Re
 }
 
 /// Whether a request is of a user.
-pub(super) async fn check(
-    gateway: &Rc<Gateway>,
-    connection: &mut Connection,
-    request: RequestFacts,
-) -> Result<(), Refused> {
+pub(super) async fn check(gateway: &Rc<Gateway>, request: &Request) -> Result<(), Refused> {
     let generation = gateway.generation();
     let Some(dashboard) = &generation.config.admin.dashboard else {
         return refuse(404, "there is no dashboard any more", None);
     };
-    if !super::source(connection, request).is_own(&dashboard.hosts) {
+    if !super::source(request).is_own(&dashboard.hosts) {
         let error = "the request is for another name, or of a page of another site; see `hosts`";
         return refuse(403, error, None);
     }
     let (auth, access) = (&dashboard.basic_auth, &generation.access);
     let challenge = || Some(("WWW-Authenticate", auth.challenge.clone()));
-    let Some(credentials) = credentials(connection) else {
+    let Some(credentials) = credentials(request) else {
         return refuse(401, "a password is required", challenge());
     };
-    let client = connection.peer.ip().map(counted_as);
+    let client = request.client.peer.ip().map(counted_as);
     if !access.passwords.knows(&auth.users, &credentials) {
         let rate = || RateTable::new(Rate::new(ATTEMPTS, PERIOD_MS, ATTEMPTS), CLIENTS);
         let attempts = access.dashboard_logins.get_or_init(rate);
@@ -74,11 +70,11 @@ pub(super) async fn check(
         }
     }
     let verdict = access.passwords.verify(&auth.users, &credentials, client);
-    match connection.unless_gone(verdict).await {
+    match request.client.unless_gone(verdict).await {
         Ok(Verdict::Right) => Ok(()),
         Ok(Verdict::Busy) => refuse(503, "too many passwords are being verified", None),
         Ok(Verdict::Wrong) | Err(_) => {
-            let text = format!("dashboard: a wrong password from {}", connection.peer.text);
+            let text = format!("dashboard: a wrong password from {}", request.client.peer.text);
             gateway.server.log(Level::Warn, &text);
             refuse(401, "wrong user or password", challenge())
         }

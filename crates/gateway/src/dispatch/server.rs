@@ -5,87 +5,90 @@
 use crate::generation::Generation;
 use crate::listeners::{self, HTTPS_PORT};
 use crate::proxy::websocket;
-use crate::request::{RequestContext, ResponseSummary, refuse, respond, send};
+use crate::refusal::Refusal;
+use crate::request::{Request, ResponseSummary, respond, send};
 use crate::{entity_api, live_reload, metrics};
 use outboard_config::Metrics;
 use outboard_http_server::error_page::{self, METHODS};
-use outboard_http_server::{Connection, HeaderBlock};
+use outboard_http_server::{HeaderBlock, ResponseWriter};
 use outboard_http1::{Method, split_host_port};
 use outboard_log::Reason;
 
 /// RFC 9110 9.3.7: a ping of the server itself.
-pub(super) fn is_options_of_all(connection: &mut Connection, ctx: &RequestContext) -> bool {
-    let buffers = connection.buffers();
-    ctx.request.method == Method::Options && buffers.head.target(&buffers.input) == b"*"
+pub(super) fn is_options_of_all(request: &Request<'_>) -> bool {
+    request.method() == Method::Options && request.target() == b"*"
 }
 
-pub(super) async fn options_of_all(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-) -> ResponseSummary {
-    let headers = HeaderBlock::constant(&[("Allow", METHODS)]);
-    send(connection, ctx, 204, &headers, b"").await
+pub(super) async fn options_of_all(response: &mut ResponseWriter) -> ResponseSummary {
+    send(response, 204, &HeaderBlock::constant(&[("Allow", METHODS)]), b"").await
 }
 
 /// Whether the host has another certificate (RFC 9110 7.4). A trusted proxy may request all hosts
 /// on one connection.
-pub(super) fn is_misdirected(connection: &mut Connection) -> bool {
-    let listener = connection.listener.clone();
-    let chosen = connection.peer.tls.as_ref().and_then(|facts| facts.chosen.clone());
+pub(super) fn is_misdirected(request: &Request<'_>) -> bool {
+    let (peer, listener) = (&request.client.peer, &request.client.listener);
+    let chosen = peer.tls.as_ref().and_then(|facts| facts.chosen.as_ref());
     let Some((chosen, settings)) = chosen.zip(listener.tls.as_ref()) else {
         return false;
     };
-    let is_trusted = connection.peer.is_trusted(&listener.forwarding);
-    let buffers = connection.buffers();
-    let host = split_host_port(buffers.head.host(&buffers.input).unwrap_or_default()).0;
-    !is_trusted && settings.is_misdirected(&chosen, &String::from_utf8_lossy(host))
+    let host = split_host_port(request.named_host().unwrap_or_default()).0;
+    !peer.is_trusted(&listener.forwarding)
+        && settings.is_misdirected(chosen, &String::from_utf8_lossy(host))
 }
 
 /// Redirects a client to a known host with TLS. ACME checks a name without it (RFC 8555 8.3).
 pub(super) async fn redirect_to_https(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     generation: &Generation,
-) -> Option<ResponseSummary> {
-    if !connection.listener.redirects_to_https || ctx.forwarded.https {
-        return None;
+) -> Result<Option<ResponseSummary>, Refusal> {
+    if !request.client.listener.redirects_to_https || request.forwarded.https {
+        return Ok(None);
     }
-    let port = listeners::https_port(&ctx.gateway)?;
-    let buffers = connection.buffers();
-    if buffers.path.starts_with(b"/.well-known/acme-challenge/") {
-        return None;
+    let Some(location) = https_location(request, generation)? else { return Ok(None) };
+    let mut headers = HeaderBlock::default();
+    if headers.add(b"Location", &location).is_err() {
+        return Ok(None);
     }
-    let host = ctx.forwarded.host.as_deref().or(buffers.head.host(&buffers.input))?;
-    let host = split_host_port(host).0;
-    if generation.app(host, &buffers.path).is_none() {
-        return Some(refuse(connection, ctx, None, Reason::NoApp).await);
+    let page = error_page::of_status(308, "");
+    Ok(Some(respond(request, response, None, 308, headers, &page).await))
+}
+
+fn https_location(
+    request: &Request<'_>,
+    generation: &Generation,
+) -> Result<Option<Vec<u8>>, Refusal> {
+    let Some(port) = listeners::https_port(&request.gateway) else { return Ok(None) };
+    let is_challenge = request.path().starts_with(b"/.well-known/acme-challenge/");
+    if is_challenge || request.authority().is_none() {
+        return Ok(None);
+    }
+    if generation.app(request.host(), request.path()).is_none() {
+        return Err(Reason::NoApp.into());
     }
     let port = if port == HTTPS_PORT { String::new() } else { format!(":{port}") };
-    let target = buffers.head.origin_form(&buffers.input);
-    let location = [b"https://", host, port.as_bytes(), &target].concat();
-    let mut headers = HeaderBlock::default();
-    headers.add(b"Location", &location).ok()?;
-    Some(respond(connection, ctx, None, 308, headers, &error_page::of_status(308, "")).await)
+    let target = request.origin_form();
+    Ok(Some([b"https://", request.host(), port.as_bytes(), &target].concat()))
 }
 
 /// Serves what belongs to no app.
 pub(super) async fn serve_without_app(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     generation: &Generation,
-) -> Option<ResponseSummary> {
-    if websocket::requests_tunnel(connection, ctx) {
-        return None;
+) -> Result<Option<ResponseSummary>, Refusal> {
+    if websocket::requests_tunnel(request) {
+        return Ok(None);
     }
-    if let Some(summary) = entity_api::try_handle(connection, ctx, generation).await {
-        return Some(summary);
+    if let Some(summary) = entity_api::try_handle(request, response, generation).await? {
+        return Ok(Some(summary));
     }
-    if let Some(summary) = live_reload::try_handle(connection, ctx).await {
-        return Some(summary);
+    if let Some(summary) = live_reload::try_handle(request, response).await {
+        return Ok(Some(summary));
     }
-    match is_metrics(generation, &connection.buffers().path) {
-        true => Some(respond_with_metrics(connection, ctx).await),
-        false => None,
+    match is_metrics(generation, request.path()) {
+        true => Ok(Some(respond_with_metrics(request, response).await)),
+        false => Ok(None),
     }
 }
 
@@ -94,13 +97,11 @@ fn is_metrics(generation: &Generation, path: &[u8]) -> bool {
 }
 
 async fn respond_with_metrics(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
 ) -> ResponseSummary {
-    let buffers = connection.buffers();
-    let accept = buffers.head.header(&buffers.input, b"accept").unwrap_or_default();
-    let format = metrics::Format::accepted(accept);
-    let page = metrics::of(&ctx.gateway, format).await;
+    let format = metrics::Format::accepted(request.header(b"accept").unwrap_or_default());
+    let page = metrics::of(&request.gateway, format).await;
     let headers = HeaderBlock::constant(&[("Content-Type", format.content_type())]);
-    send(connection, ctx, 200, &headers, &page).await
+    send(response, 200, &headers, &page).await
 }

@@ -4,7 +4,7 @@ mod allocations;
 
 use crate::gateway::Gateway;
 use crate::testing::{Site, in_loop};
-use outboard_http_server::{Connection, ListenerContext, Role};
+use outboard_http_server::{ListenerContext, Request as HttpRequest, ResponseWriter, Role};
 use outboard_log::Wall;
 use std::rc::Rc;
 
@@ -139,7 +139,7 @@ fn pipelined_requests_are_answered_in_their_order() {
         php.respond(200, &[], "script");
         let responses = client.receive_to_end().await;
         let at = |part: &str| responses.find(part).unwrap_or_else(|| panic!("{responses}"));
-        assert!(at("script") < at("file") && at("file") < at("404"), "{responses}");
+        assert!(at("script") < at("file") && at("file") < at("HTTP/1.1 404"), "{responses}");
     });
 }
 
@@ -159,17 +159,17 @@ fn an_old_client_without_a_host_gets_a_response_and_its_end() {
 }
 
 /// The bytes of the future that a function returns.
-fn size_of_future<A, B, C, F: Future>(_: impl FnOnce(A, B, C) -> F) -> usize {
+fn size_of_future<A, B, F: Future>(_: impl FnOnce(A, B) -> F) -> usize {
     size_of::<F>()
 }
 
 /// The path that needs most decides what each idle connection takes: rare paths are boxed.
 #[test]
 fn the_task_of_a_connection_is_as_small_as_its_account() {
-    let respond =
-        |gateway: &'static Rc<Gateway>, connection: &'static mut Connection, started: Wall| {
-            super::respond_to_client(gateway, connection, started)
-        };
+    type Message = (&'static mut HttpRequest, &'static mut ResponseWriter);
+    let respond = |gateway: &'static Rc<Gateway>, (request, response): Message| {
+        super::respond_to_client(gateway, request, response, Wall::now())
+    };
     let bytes = size_of_future(respond);
     assert!(bytes <= 4_608, "{bytes}");
 }

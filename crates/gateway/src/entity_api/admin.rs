@@ -8,18 +8,17 @@ use super::call::Query;
 use super::record::Stream;
 use crate::admin_reply::{self, Refusal};
 use crate::gateway::Gateway;
-use crate::request::RequestContext;
+use crate::request::Request;
 use outboard_admin_api::{Endpoint, kv};
 use outboard_config::Limits;
 use outboard_entity_store::{
     Change, Condition, Durability, Namespace, Scan, Write, read_backup, write_backup_head,
     write_backup_record,
 };
-use outboard_http_server::{Connection, Forwarded, RequestFacts, Written, body_reader};
+use outboard_http_server::{Request as HttpRequest, ResponseWriter, Written, body_reader};
 use outboard_http1::Method;
 use outboard_log::Wall;
 use outboard_operations::{Entities, reason};
-use std::cell::{Cell, OnceCell};
 use std::ops::Bound;
 use std::rc::Rc;
 
@@ -32,36 +31,29 @@ const MAX_QUEUED: usize = 256;
 /// Responds to a request of the admin socket for records, a backup or a restore.
 pub(crate) async fn try_handle(
     gateway: &Rc<Gateway>,
-    connection: &mut Connection,
-    request: RequestFacts,
+    http: &mut HttpRequest,
+    response: &mut ResponseWriter,
     path: &[u8],
 ) -> Option<Written> {
     let below = path.strip_prefix(OWN_PREFIX.as_bytes()).filter(|rest| rest.starts_with(b"/"));
-    let below = below.map(<[u8]>::to_vec);
-    let is_backup = request.method == Method::Get && path == kv::BACKUP_PATH.as_bytes();
-    let is_restore = request.method == Method::Post && path == kv::Restore::PATH.as_bytes();
+    let is_backup = http.method() == Method::Get && path == kv::BACKUP_PATH.as_bytes();
+    let is_restore = http.method() == Method::Post && path == kv::Restore::PATH.as_bytes();
     if below.is_none() && !is_backup && !is_restore {
         return None;
     }
-    let ctx = RequestContext {
-        gateway: gateway.clone(),
-        request,
-        forwarded: Forwarded::default(),
-        request_id: gateway.next_request_id(),
-        started: Wall::now(),
-        kind: Cell::default(),
-        trace: None,
-        server: OnceCell::new(),
-    };
+    let request = Request::new(gateway, http, Wall::now());
     let entities = match store(gateway) {
         Ok(entities) => entities,
-        Err(refusal) => return Some(refuse(connection, request, refusal).await),
+        Err(refusal) => return Some(refuse(response, refusal).await),
     };
     if let Some(below) = below {
-        return Some(super::respond(connection, &ctx, &entities, &below).await.written);
+        let summary = match super::respond(&request, response, &entities, below).await {
+            Ok(summary) => summary,
+            Err(refusal) => refusal.respond(&request, response, None).await,
+        };
+        return Some(summary.written);
     }
-    let buffers = connection.buffers();
-    let query = Query::read(buffers.head.query(&buffers.input).unwrap_or_default());
+    let query = Query::read(request.query().unwrap_or_default());
     let query = query.map_err(|_| Refusal::new(400, "the query is invalid"));
     let found = query.and_then(|query| {
         let namespace = namespace(&entities, query.namespace.as_deref())?;
@@ -69,21 +61,21 @@ pub(crate) async fn try_handle(
     });
     let (Query { start, end, .. }, namespace) = match found {
         Ok(found) => found,
-        Err(refusal) => return Some(refuse(connection, request, refusal).await),
+        Err(refusal) => return Some(refuse(response, refusal).await),
     };
     if is_backup {
         let start = start.map_or(Bound::Unbounded, Bound::Included);
         let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-        return Some(backup(connection, &ctx, namespace.scan(start, end)).await);
+        return Some(backup(response, namespace.scan(start, end)).await);
     }
-    let restored = restore(connection, &entities.limits, &namespace).await;
+    let restored = restore(&request, response, &entities.limits, &namespace).await;
     let (status, kind, body) = admin_reply::render(restored);
-    Some(admin_reply::send(connection, request, status, kind, &body).await)
+    Some(admin_reply::send(response, status, kind, &body).await)
 }
 
-async fn refuse(connection: &mut Connection, request: RequestFacts, refusal: Refusal) -> Written {
+async fn refuse(response: &mut ResponseWriter, refusal: Refusal) -> Written {
     let (status, kind, body) = admin_reply::render::<()>(Err(refusal));
-    admin_reply::send(connection, request, status, kind, &body).await
+    admin_reply::send(response, status, kind, &body).await
 }
 
 /// A namespace of the store, `default` if none is named.
@@ -148,8 +140,8 @@ pub(crate) async fn compact(
     }
 }
 
-async fn backup(connection: &mut Connection, ctx: &RequestContext, mut scan: Scan) -> Written {
-    let mut stream = Stream::start(connection, ctx);
+async fn backup(response: &mut ResponseWriter, mut scan: Scan) -> Written {
+    let mut stream = Stream::start(response);
     let (mut bytes, mut records) = (Vec::new(), 0);
     write_backup_head(&mut bytes);
     loop {
@@ -162,27 +154,28 @@ async fn backup(connection: &mut Connection, ctx: &RequestContext, mut scan: Sca
             write_backup_record(&mut bytes, Ok((id, record)));
             records += 1;
         }
-        if !stream.send(connection, &bytes).await {
+        if !stream.send(response, &bytes).await {
             return stream.broken().written;
         }
         bytes.clear();
     }
     write_backup_record(&mut bytes, Err(records));
-    if !stream.send(connection, &bytes).await {
+    if !stream.send(response, &bytes).await {
         return stream.broken().written;
     }
-    stream.end(connection).await.written
+    stream.end(response).await.written
 }
 
 /// Writes the records of a part of a backup, which has the format of a complete one.
 async fn restore(
-    connection: &mut Connection,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     limits: &Limits,
     namespace: &Namespace,
 ) -> Result<kv::Restored, Refusal> {
     let limits =
         Limits { body_bytes: PART_MAX_BYTES, body_memory_bytes: PART_MAX_BYTES, ..limits.clone() };
-    let (part, _held) = match body_reader::in_memory(connection, &limits).await {
+    let (part, _held) = match body_reader::in_memory(request, response, &limits).await {
         Ok(part) => part,
         Err(reason) => return Err(Refusal::new(400, reason.text())),
     };

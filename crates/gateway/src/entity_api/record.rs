@@ -4,83 +4,79 @@
 //! entity tag, so `If-Match` and `If-None-Match` make writes conditional (RFC 9110 13.1).
 
 use super::call::EntityRequest;
+use super::failed;
 use super::records::Records;
-use super::{fail, refuse};
-use crate::request::{RequestContext, ResponseSummary, send};
+use crate::refusal::Refusal;
+use crate::request::{Outcome, Request, ResponseSummary, send};
 use outboard_entity_store::{Change, Condition, Record, Write};
 use outboard_http_semantics::{EntityTag, entity_tags, is_any_tag};
-use outboard_http_server::{BodyWriter, Connection, Framing, HeadFacts, HeaderBlock, body_reader};
+use outboard_http_server::{
+    BodyWriter, Framing, HeadFacts, HeaderBlock, ResponseWriter, body_reader,
+};
 use outboard_http1::Method;
 use outboard_log::Reason;
 use outboard_operations::Entities;
 use std::ops::Bound;
 
 /// Responds to a request for one record.
+///
+/// # Errors
+/// The request is not valid, or the store fails.
 pub(super) async fn respond(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     entities: &Entities,
     records: &Records,
-    request: EntityRequest,
-) -> ResponseSummary {
-    let copies = request.copies(records.copies());
-    let (Ok(conditions), Ok(copies)) = (Conditions::read(connection), copies) else {
-        return refuse(connection, ctx, Reason::EntityRequest).await;
-    };
-    let EntityRequest { id, ttl_ms, .. } = request;
+    of_record: EntityRequest,
+) -> Outcome {
+    let invalid = || Refusal::text(Reason::EntityRequest);
+    let conditions = Conditions::read(request).map_err(|_| invalid())?;
+    let copies = of_record.copies(records.copies()).map_err(|_| invalid())?;
+    let EntityRequest { id, ttl_ms, .. } = of_record;
     // The value's memory is counted until it is written.
-    let (change, _held) = match ctx.request.method {
+    let (change, _held) = match request.method() {
         Method::Get | Method::Head => {
-            return get(connection, ctx, records, &id, conditions).await;
+            return get(request, response, records, &id, conditions).await;
         }
         Method::Delete => (Change::Delete, None),
-        Method::Put => match body_reader::in_memory(connection, &entities.limits).await {
+        Method::Put => match body_reader::in_memory(request, response, &entities.limits).await {
             Ok((value, held)) => (Change::Put { value: value.into(), ttl_ms }, Some(held)),
-            Err(Reason::BodyTooLarge) => {
-                return refuse(connection, ctx, Reason::EntityTooLarge).await;
-            }
-            Err(reason) => return refuse(connection, ctx, reason).await,
+            Err(Reason::BodyTooLarge) => return Err(Refusal::text(Reason::EntityTooLarge)),
+            Err(reason) => return Err(Refusal::text(reason)),
         },
-        _ => return refuse(connection, ctx, Reason::EntityMethod).await,
+        _ => return Err(Refusal::text(Reason::EntityMethod)),
     };
     let write = Write { id: id.into(), change, condition: conditions.into_condition() };
-    match records.write(write, copies).await {
-        Err(error) => fail(connection, ctx, &error).await,
-        Ok(written) => {
-            let (mut headers, mut status) = (HeaderBlock::default(), 202);
-            if let Some(record) = written.record {
-                add_tag(&mut headers, record.version);
-                status = 201;
-            }
-            send(connection, ctx, status, &headers, b"").await
-        }
+    let written = records.write(write, copies).await.map_err(|error| failed(request, &error))?;
+    let (mut headers, mut status) = (HeaderBlock::default(), 202);
+    if let Some(record) = written.record {
+        add_tag(&mut headers, record.version);
+        status = 201;
     }
+    Ok(send(response, status, &headers, b"").await)
 }
 
 async fn get(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     records: &Records,
     id: &[u8],
     conditions: Conditions,
-) -> ResponseSummary {
-    let found = match records.get(id).await {
-        Ok(found) => found,
-        Err(error) => return fail(connection, ctx, &error).await,
-    };
+) -> Outcome {
+    let found = records.get(id).await.map_err(|error| failed(request, &error))?;
     if conditions.if_match.is_some_and(|tags| !tags.matches(found.as_ref())) {
-        return refuse(connection, ctx, Reason::EntityCondition).await;
+        return Err(Refusal::text(Reason::EntityCondition));
     }
     let mut headers = HeaderBlock::default();
     // A missing record is a regular response: it is neither counted nor logged as a refusal.
-    let Some(record) = found else { return send(connection, ctx, 404, &headers, b"").await };
+    let Some(record) = found else { return Ok(send(response, 404, &headers, b"").await) };
     add_tag(&mut headers, record.version);
     if conditions.if_none_match.is_some_and(|tags| tags.matches(Some(&record))) {
-        return send(connection, ctx, 304, &headers, b"").await;
+        return Ok(send(response, 304, &headers, b"").await);
     }
     headers.add(b"Content-Type", b"application/octet-stream").expect("a constant header");
-    let _held = connection.context.memory.responses().hold(record.value.len());
-    send(connection, ctx, 200, &headers, &record.value).await
+    let _held = request.client.context.memory.responses().hold(record.value.len());
+    Ok(send(response, 200, &headers, &record.value).await)
 }
 
 fn add_tag(headers: &mut HeaderBlock, version: u64) {
@@ -107,10 +103,8 @@ pub(crate) enum Tags {
 pub(crate) struct InvalidCondition;
 
 impl Conditions {
-    fn read(connection: &mut Connection) -> Result<Self, InvalidCondition> {
-        let buffers = connection.buffers();
-        let tags =
-            |name: &[u8]| buffers.head.header(&buffers.input, name).map(Tags::read).transpose();
+    fn read(request: &Request<'_>) -> Result<Self, InvalidCondition> {
+        let tags = |name: &[u8]| request.header(name).map(Tags::read).transpose();
         let read = Self { if_match: tags(b"if-match")?, if_none_match: tags(b"if-none-match")? };
         if read.if_match.is_some() && read.if_none_match.is_some() {
             return Err(InvalidCondition);
@@ -161,22 +155,19 @@ fn version(tag: EntityTag<'_>) -> Option<u64> {
 /// Responds with the records from `start` to before `end`, each as its id, a newline and its value,
 /// while they are read.
 pub(super) async fn range(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     records: Records,
     start: Vec<u8>,
     end: Option<Vec<u8>>,
-) -> ResponseSummary {
-    if !matches!(ctx.request.method, Method::Get | Method::Head) {
-        return refuse(connection, ctx, Reason::EntityMethod).await;
+) -> Outcome {
+    if !request.is_read() {
+        return Err(Refusal::text(Reason::EntityMethod));
     }
     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
     let mut scan = records.scan(Bound::Included(start), end);
-    let mut piece = match scan.next().await {
-        Ok(piece) => piece,
-        Err(error) => return fail(connection, ctx, &error).await,
-    };
-    let mut stream = Stream::start(connection, ctx);
+    let mut piece = scan.next().await.map_err(|error| failed(request, &error))?;
+    let mut stream = Stream::start(response);
     let mut bytes = Vec::new();
     while !piece.is_empty() && stream.framing() != Framing::Bodyless(None) {
         bytes.clear();
@@ -185,16 +176,16 @@ pub(super) async fn range(
             bytes.push(b'\n');
             bytes.extend_from_slice(&record.value);
         }
-        if !stream.send(connection, &bytes).await {
-            return stream.broken();
+        if !stream.send(response, &bytes).await {
+            return Ok(stream.broken());
         }
         piece = match scan.next().await {
             Ok(piece) => piece,
             // The status was sent: the client notices that the end is missing.
-            Err(_) => return stream.broken(),
+            Err(_) => return Ok(stream.broken()),
         };
     }
-    stream.end(connection).await
+    Ok(stream.end(response).await)
 }
 
 /// A response whose length is not known before.
@@ -205,10 +196,10 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Writes the head into the output buffer.
-    pub(super) fn start(connection: &mut Connection, ctx: &RequestContext) -> Self {
-        let framing = ctx.request.framing(200, None);
-        let facts = ctx.request.head(200, framing);
-        connection.put_head(facts, b"Content-Type: application/octet-stream\r\n");
+    pub(super) fn start(response: &mut ResponseWriter) -> Self {
+        let framing = response.request.framing(200, None);
+        let facts = response.request.head(200, framing);
+        response.put_head(facts, b"Content-Type: application/octet-stream\r\n");
         Self { facts, body: BodyWriter::new(framing) }
     }
 
@@ -217,13 +208,13 @@ impl Stream {
     }
 
     /// Sends bytes, at least one. False if the client is gone.
-    pub(super) async fn send(&mut self, connection: &mut Connection, bytes: &[u8]) -> bool {
-        self.body.write(connection, bytes).await
+    pub(super) async fn send(&mut self, response: &mut ResponseWriter, bytes: &[u8]) -> bool {
+        self.body.write(response, bytes).await
     }
 
-    pub(super) async fn end(mut self, connection: &mut Connection) -> ResponseSummary {
-        let account = connection.context.memory.responses().clone();
-        let written = self.body.finish(connection, b"", self.facts.keep_alive, &account).await;
+    pub(super) async fn end(mut self, response: &mut ResponseWriter) -> ResponseSummary {
+        let account = response.client.context.memory.responses().clone();
+        let written = self.body.finish(response, b"", self.facts.keep_alive, &account).await;
         ResponseSummary { written, status: 200, body_bytes: self.body.written_bytes() }
     }
 

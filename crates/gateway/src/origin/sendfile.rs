@@ -13,13 +13,12 @@ use crate::cold_files;
 use crate::compose;
 use crate::files;
 use crate::proxy;
+use crate::request::{Outcome, Request};
 use crate::response_head::{ResponseHead, SendfileOrder};
 use crate::route::{self, Proxied, Route, Script};
-use outboard_http_server::{Connection, HeaderBlock};
-use outboard_log::{Level, Reason};
-
-use crate::request::{RequestContext, ResponseSummary};
+use outboard_http_server::{HeaderBlock, ResponseWriter};
 use outboard_http1::{has_parent_segment, normalize_path};
+use outboard_log::{Level, Reason};
 use outboard_reactor::now_ms;
 use outboard_static_files::{Entry, Lookup, Root};
 use std::cell::Cell;
@@ -27,46 +26,46 @@ use std::rc::Rc;
 
 /// Sends the file that PHP named.
 pub(super) async fn respond(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     script: &Script,
     head: ResponseHead,
     order: SendfileOrder,
-) -> Result<ResponseSummary, Reason> {
-    match connection.unless_gone(find(app, &order)).await? {
-        Found::File(entry) => send(connection, ctx, app, head, &entry).await,
-        Found::Missing => Err(Reason::NotFound),
-        Found::Page(path) if !script.internal => page(connection, ctx, app, &path, head).await,
+) -> Outcome {
+    match request.client.unless_gone(find(app, &order)).await? {
+        Found::File(entry) => send(request, response, app, head, &entry).await,
+        Found::Missing => Err(Reason::NotFound.into()),
+        Found::Page(path) if !script.internal => page(request, response, app, &path, head).await,
         Found::Page(_) | Found::Outside => {
             let (SendfileOrder::Disk(path) | SendfileOrder::Accel(path)) = &order;
             let text = format!("cannot send {}", String::from_utf8_lossy(path));
-            app.log_text(Level::Error, ctx.request_id, &text);
-            Err(Reason::BadSendfile)
+            app.log_text(Level::Error, request.request_id, &text);
+            Err(Reason::BadSendfile.into())
         }
     }
 }
 
 /// Sends a file under the headers of the script.
 async fn send(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     head: ResponseHead,
     entry: &Entry,
-) -> Result<ResponseSummary, Reason> {
+) -> Outcome {
     let content_type =
         head.headers.lines().find(|(name, _)| name.eq_ignore_ascii_case(b"content-type"));
     let content_type = content_type.map(|(_, value)| value.to_vec());
-    let mut plan = files::plan_for(connection, ctx, entry, content_type.as_deref());
+    let mut plan = files::plan_for(request, entry, content_type.as_deref());
     if plan.status == 200 {
         plan.status = head.status;
     }
     let mut headers = head.headers;
     merge(&mut headers, &plan.headers);
-    let path = app.below_prefix(&connection.buffers().path);
+    let path = app.below_prefix(request.path());
     headers.apply(&app.config.headers, path, plan.status);
-    Ok(files::send(connection, ctx, &plan, &headers.bytes, headers.owns_server).await)
+    Ok(files::send(response, &plan, &headers.bytes, headers.owns_server).await)
 }
 
 /// The plan's lines replace those of PHP with the same name. Its Content-Type is that of PHP unless
@@ -156,12 +155,12 @@ fn path_of(target: &[u8]) -> &[u8] {
 
 /// Responds with another page of the app.
 async fn page(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     target: &[u8],
     head: ResponseHead,
-) -> Result<ResponseSummary, Reason> {
+) -> Outcome {
     let (path, query) = match memchr::memchr(b'?', target) {
         Some(at) => (&target[..at], Some(&target[at + 1..])),
         None => (target, None),
@@ -169,43 +168,45 @@ async fn page(
     let mut normalized = Vec::new();
     normalize_path(path, &mut normalized).map_err(|_| Reason::BadSendfile)?;
     if !app.has_path(&normalized) {
-        return Err(Reason::BadSendfile);
+        return Err(Reason::BadSendfile.into());
     }
     let below = app.below_prefix(&normalized);
     if let Some(number) = app.config.proxies.iter().position(|to| to.path.matches(below)) {
         let proxied = Proxied { number, rewritten: Some(target.to_vec()), is_internal: true };
-        return Box::pin(fetched(connection, ctx, app, &proxied, &head)).await;
+        return Box::pin(fetched(request, response, app, &proxied, &head)).await;
     }
     // A script has led here: the access rules were those of its request.
     let rules = Cell::default();
     let route = match route::find(app, &normalized, query, now_ms(), (&[], &rules)) {
         Ok(route) => route,
         Err(cold) => {
-            cold_files::find_route(connection, app, (&normalized, query), cold, &rules).await?
+            cold_files::find_route(&request.client, app, (&normalized, query), cold, &rules).await?
         }
     };
     match route {
-        Route::File(entry) => send(connection, ctx, app, head, &entry).await,
+        Route::File(entry) => send(request, response, app, head, &entry).await,
         Route::Script(mut script) => {
             script.internal = true;
             script.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
-            Ok(Box::pin(super::respond(connection, ctx, app, &Origin::Script(script))).await)
+            Box::pin(super::respond(request, response, app, &Origin::Script(script))).await
         }
         Route::Page(mut composed) => {
             composed.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
-            Ok(compose::respond(connection, ctx, app, composed).await)
+            compose::respond(request, response, app, composed).await
         }
         Route::Refuse(reason @ (Reason::Denied | Reason::PrivateFile), _) => {
             match cold_files::lookup(&app.files, below).await {
                 Lookup::File(entry) | Lookup::Private(entry) | Lookup::Restricted(entry) => {
-                    send(connection, ctx, app, head, &entry).await
+                    send(request, response, app, head, &entry).await
                 }
-                _ => Err(reason),
+                _ => Err(reason.into()),
             }
         }
-        Route::Refuse(reason, _) => Err(reason),
+        Route::Refuse(reason, _) => Err(reason.into()),
         // A script cannot send the client's request elsewhere.
-        Route::Redirect { .. } | Route::Status(_) | Route::Upstream(_) => Err(Reason::BadSendfile),
+        Route::Redirect { .. } | Route::Status(_) | Route::Upstream(_) => {
+            Err(Reason::BadSendfile.into())
+        }
     }
 }
 
@@ -214,13 +215,13 @@ const PRESERVED: [&[u8]; 4] = [b"cache-control", b"content-disposition", b"expir
 
 /// Responds with the response of another server.
 async fn fetched(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     proxied: &Proxied,
     script_head: &ResponseHead,
-) -> Result<ResponseSummary, Reason> {
-    let mut started = proxy::start(connection, ctx, app, proxied, None).await?;
+) -> Outcome {
+    let mut started = proxy::start(request, response, app, proxied, None).await?;
     if started.head.status < 300 {
         let is_preserved = |name: &[u8]| PRESERVED.iter().any(|one| name.eq_ignore_ascii_case(one));
         let preserved: Vec<_> =
@@ -231,7 +232,7 @@ async fn fetched(
             let _ = started.head.headers.add(name, value);
         }
     }
-    Ok(started.send(connection, ctx, app).await)
+    Ok(started.send(request, response, app).await)
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::origin::{Origin, Prepared};
-use crate::request::RequestContext;
+use crate::request::Request;
 use outboard_admin_api::cache::{Audit, Audited};
-use outboard_http_server::Connection;
+
 use outboard_page_cache::{
     Entry, Field, Fields, OwnFields, PageCache, Replay, Replayed, Response, may_be_stored,
 };
@@ -58,20 +58,18 @@ impl Replay for HitReplay {
 /// Stores a hit for the audit, or examines it, if it is selected.
 pub(super) fn sample_hit(
     cache: &Rc<PageCache>,
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: &Rc<App>,
     origin: &Origin,
     entry: &Entry,
 ) {
     cache.sample_hit(entry, || {
-        let prepared =
-            origin.prepare(connection, ctx, app, &super::store::requirements(cache, None))?;
-        let full_path = connection.buffers().path.clone();
+        let prepared = origin.prepare(request, app, &super::store::requirements(cache, None))?;
+        let full_path = request.path().to_vec();
         Some(Rc::new(HitReplay {
             app: Rc::downgrade(app),
             prepared,
-            request_id: ctx.request_id,
+            request_id: request.request_id,
             path: app.below_prefix(&full_path).to_vec(),
             full_path,
             body_max_bytes: cache.settings().policy.body_max_bytes,

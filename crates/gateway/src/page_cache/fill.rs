@@ -9,9 +9,9 @@ use super::serve;
 use super::store::{CacheRequest, requirements};
 use crate::app::App;
 use crate::origin::{Origin, StartedResponse};
-use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::request::{Outcome, Request, ResponseSummary};
 use crate::response_head::ResponseHead;
-use outboard_http_server::Connection;
+use outboard_http_server::ResponseWriter;
 use outboard_log::Reason;
 use outboard_page_cache::{
     self as rules, CacheStatus, Entry, Field, Fields, Key, Leader, PageCache, PurgeEpoch, Response,
@@ -22,7 +22,7 @@ use std::rc::Rc;
 
 /// A page that is rendered for a client.
 pub(super) struct Fill<'a> {
-    ctx: &'a RequestContext,
+    request: &'a Request<'a>,
     app: &'a Rc<App>,
     cache: &'a Rc<PageCache>,
     origin: &'a Origin,
@@ -40,23 +40,23 @@ enum FillOutcome {
 
 impl<'a> Fill<'a> {
     pub(super) fn new(
-        ctx: &'a RequestContext,
+        request: &'a Request<'a>,
         app: &'a Rc<App>,
         cache: &'a Rc<PageCache>,
         origin: &'a Origin,
         miss: Miss,
     ) -> Self {
         let purge_epoch = cache.purge_epoch();
-        Self { ctx, app, cache, origin, miss, purge_epoch, request_s: now_s() }
+        Self { request, app, cache, origin, miss, purge_epoch, request_s: now_s() }
     }
 
     /// Responds to the client; `leader` is dropped as soon as its followers can be served.
     pub(super) async fn respond(
         self,
-        connection: &mut Connection,
+        response: &mut ResponseWriter,
         leader: Option<Leader>,
-    ) -> ResponseSummary {
-        let outcome = self.request(connection).await;
+    ) -> Outcome {
+        let outcome = self.request(response).await;
         let has_failed = match &outcome {
             Ok(FillOutcome::Response(started)) => {
                 rules::is_stale_if_error_status(started.head().status)
@@ -66,19 +66,20 @@ impl<'a> Fill<'a> {
         };
         if has_failed && let Some((entry, status)) = self.miss.stale_on_error() {
             if let Err(reason) = outcome {
-                self.log(connection, reason);
+                self.log(reason);
             }
-            return self.serve(connection, &entry, status).await;
+            return Ok(self.serve(response, &entry, status).await);
         }
         match outcome {
-            Err(reason) => refuse(connection, self.ctx, Some(self.app), reason).await,
+            Err(reason) => Err(reason.into()),
             Ok(FillOutcome::Confirmed(entry)) => {
                 drop(leader);
                 let remaining_s = entry.times().remaining_s(now_s());
-                self.serve(connection, &entry, CacheStatus::Revalidated { remaining_s }).await
+                let status = CacheStatus::Revalidated { remaining_s };
+                Ok(self.serve(response, &entry, status).await)
             }
             Ok(FillOutcome::Response(started)) => {
-                self.store_and_send(connection, started, leader).await
+                self.store_and_send(response, started, leader).await
             }
         }
     }
@@ -89,34 +90,34 @@ impl<'a> Fill<'a> {
     }
 
     /// Requests the page from the origin, on condition that it differs from the stale entry.
-    async fn request(&self, connection: &mut Connection) -> Result<FillOutcome, Reason> {
-        let Self { ctx, app, origin, .. } = *self;
+    async fn request(&self, response: &mut ResponseWriter) -> Result<FillOutcome, Reason> {
+        let Self { request, app, origin, .. } = *self;
         if !self.may_store() {
-            let started = origin.start(connection, ctx, app, None).await?;
+            let started = origin.start(request, response, app, None).await?;
             return Ok(FillOutcome::Response(started));
         }
         let mut requirements = requirements(self.cache, self.miss.stale.as_deref());
-        let started = origin.start(connection, ctx, app, Some(&requirements)).await?;
+        let started = origin.start(request, response, app, Some(&requirements)).await?;
         let Some(stale) = self.miss.stale.as_ref().filter(|_| started.head().status == 304) else {
             return Ok(FillOutcome::Response(started));
         };
         let confirm = |request: &CacheRequest<'_>| request.confirm(stale, started.head());
-        if let Some(entry) = self.with_request(connection, confirm) {
+        if let Some(entry) = self.with_request(confirm) {
             return Ok(FillOutcome::Confirmed(entry));
         }
         // The 304 concerns another page than the stale entry.
         requirements.conditions.clear();
-        let started = origin.start(connection, ctx, app, Some(&requirements)).await?;
+        let started = origin.start(request, response, app, Some(&requirements)).await?;
         Ok(FillOutcome::Response(started))
     }
 
     async fn store_and_send(
         &self,
-        connection: &mut Connection,
+        response: &mut ResponseWriter,
         mut started: StartedResponse,
         leader: Option<Leader>,
-    ) -> ResponseSummary {
-        let stored = self.store(connection, &started);
+    ) -> Outcome {
+        let stored = self.store(&started);
         let status = CacheStatus::Miss {
             forward: self.miss.reason,
             stored: stored.as_ref().map(|_| ()).map_err(|reason| *reason),
@@ -125,21 +126,17 @@ impl<'a> Fill<'a> {
             Ok(entry) => {
                 drop(leader);
                 self.cache.compress(&entry);
-                return self.serve(connection, &entry, status).await;
+                return Ok(self.serve(response, &entry, status).await);
             }
             Err(reason) => reason,
         };
         self.give_up(leader, started.head(), reason);
         self.cache.count(status);
         status.write(&mut started.head_mut().headers.bytes);
-        started.send(connection, self.ctx, self.app, self.origin).await
+        started.send(self.request, response, self.app, self.origin).await
     }
 
-    fn store(
-        &self,
-        connection: &mut Connection,
-        started: &StartedResponse,
-    ) -> Result<Shared, rules::Reason> {
+    fn store(&self, started: &StartedResponse) -> Result<Shared, rules::Reason> {
         if self.miss.is_head {
             return Err(rules::Reason::Method);
         }
@@ -149,7 +146,7 @@ impl<'a> Fill<'a> {
         if started.is_unhandled() {
             return Err(rules::Reason::Unhandled);
         }
-        self.with_request(connection, |request| match started.whole_body() {
+        self.with_request(|request| match started.whole_body() {
             Some(body) => request.store(started.head(), body, self.purge_epoch),
             None => Err(request.refusal(started.head(), started.body_bytes())),
         })
@@ -180,28 +177,23 @@ impl<'a> Fill<'a> {
 
     async fn serve(
         &self,
-        connection: &mut Connection,
+        response: &mut ResponseWriter,
         entry: &Entry,
         status: CacheStatus,
     ) -> ResponseSummary {
-        serve::entry(self.cache, connection, self.ctx, entry, status).await
+        serve::entry(self.cache, self.request, response, entry, status).await
     }
 
     /// Logs and counts a failure that the client does not see.
-    fn log(&self, connection: &mut Connection, reason: Reason) {
-        let text = self.ctx.describe(connection);
-        self.ctx.gateway.log_refusal(Some(self.app), self.ctx.request_id, reason, &text);
-        connection.context.count_refusal(reason);
+    fn log(&self, reason: Reason) {
+        let (gateway, text) = (&self.request.gateway, self.request.describe());
+        gateway.log_refusal(Some(self.app), self.request.request_id, reason, &text);
+        gateway.server.count_refusal(reason);
     }
 
-    fn with_request<T>(
-        &self,
-        connection: &mut Connection,
-        work: impl FnOnce(&CacheRequest<'_>) -> T,
-    ) -> T {
-        let buffers = connection.buffers();
-        let fields = fields(self.ctx, buffers);
-        let path = self.app.below_prefix(&buffers.path);
+    fn with_request<T>(&self, work: impl FnOnce(&CacheRequest<'_>) -> T) -> T {
+        let fields = fields(self.request);
+        let path = self.app.below_prefix(self.request.path());
         let (cache, key, request_s) = (self.cache, &self.miss.key, self.request_s);
         work(&CacheRequest { cache, key, path, fields: Fields(&fields), request_s })
     }
@@ -220,8 +212,7 @@ fn head_agrees(stale: &Entry, head: &ResponseHead) -> bool {
 /// Renders a page in the background while the stale one is served, unless that is under way.
 pub(super) fn refresh(
     cache: &Rc<PageCache>,
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: &Rc<App>,
     origin: &Origin,
     key: Key,
@@ -229,12 +220,11 @@ pub(super) fn refresh(
 ) {
     let Role::Leader(leader) = cache.single_flight().join(&key) else { return };
     let requirements = requirements(cache, None);
-    let Some(prepared) = origin.prepare(connection, ctx, app, &requirements) else { return };
-    let buffers = connection.buffers();
+    let Some(prepared) = origin.prepare(request, app, &requirements) else { return };
     let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
-    let fields: Vec<_> = fields(ctx, buffers).into_iter().map(own).collect();
-    let path = buffers.path.clone();
-    let (cache, app, request_id) = (cache.clone(), app.clone(), ctx.request_id);
+    let fields: Vec<_> = fields(request).into_iter().map(own).collect();
+    let path = request.path().to_vec();
+    let (cache, app, request_id) = (cache.clone(), app.clone(), request.request_id);
     let stale = stale.clone();
     spawn(async move {
         let others = cache.load(&key, None).await;

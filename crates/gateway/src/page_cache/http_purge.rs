@@ -3,52 +3,44 @@
 //! Called by [`crate::dispatch`]. Invariant: when the response to a purge is sent, the purge is in
 //! effect, also for pages that are being rendered.
 
-use crate::app::App;
-use crate::request::{RequestContext, ResponseSummary, refuse, send};
+use crate::request::{Outcome, Request, send};
 use outboard_admin_api::cache::Purged;
-use outboard_http_server::{Connection, HeaderBlock};
+use outboard_http_server::{HeaderBlock, ResponseWriter};
 use outboard_log::Reason;
 use outboard_page_cache::{Field, Fields, PageCache, Selector, tags_of};
-use std::rc::Rc;
 
 /// Whether the current request is a `PURGE`.
-pub(crate) fn is_purge(connection: &mut Connection, ctx: &RequestContext) -> bool {
-    let buffers = connection.buffers();
-    ctx.request.method == outboard_http1::Method::Other
-        && buffers.head.method(&buffers.input) == b"PURGE"
+pub(crate) fn is_purge(request: &Request<'_>) -> bool {
+    request.method() == outboard_http1::Method::Other && request.method_name() == b"PURGE"
 }
 
 /// Whether the peer is a proxy that is not trusted: then its address is not that of the client.
-fn comes_through_untrusted_proxy(connection: &mut Connection, ctx: &RequestContext) -> bool {
+fn comes_through_untrusted_proxy(request: &Request<'_>) -> bool {
     const PROXY_FIELDS: [&[u8]; 4] = [b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via"];
-    let buffers = connection.buffers();
-    let mut names = buffers.head.headers(&buffers.input).map(|(name, _)| name);
-    ctx.forwarded.client.is_none()
+    let mut names = request.headers().map(|(name, _)| name);
+    request.forwarded.client.is_none()
         && names.any(|name| PROXY_FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known)))
 }
 
 /// Responds to `PURGE`, which purges its URL, or the tags in its Cache-Tag, Surrogate-Key or xkey.
 /// `Soft-Purge: 1` makes it soft.
 pub(crate) async fn purge(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    app: &Rc<App>,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     cache: &PageCache,
-) -> ResponseSummary {
-    let is_proxied = comes_through_untrusted_proxy(connection, ctx);
-    if is_proxied || !cache.settings().purge_from.trusts(ctx.client_ip(connection)) {
-        return refuse(connection, ctx, Some(app), Reason::PurgeRefused).await;
+) -> Outcome {
+    let is_proxied = comes_through_untrusted_proxy(request);
+    if is_proxied || !cache.settings().purge_from.trusts(request.client_ip()) {
+        return Err(Reason::PurgeRefused.into());
     }
-    let buffers = connection.buffers();
-    let (head, input) = (&buffers.head, &buffers.input);
-    let fields: Vec<Field<'_>> = head.headers(input).collect();
+    let fields: Vec<Field<'_>> = request.headers().collect();
     let fields = Fields(&fields);
     let is_soft = ["soft-purge", "fastly-soft-purge"].iter().any(|name| fields.contains(name));
     let tags = tags_of(fields);
-    let host = super::lookup::host(ctx, buffers);
+    let host = request.authority().unwrap_or_default();
     let selectors = if tags.is_empty() {
         // A client on the same machine often purges by plain HTTP pages that visitors get by TLS.
-        let path = head.origin_form(input);
+        let path = request.origin_form();
         let url = |scheme: &[u8]| Selector::url(&[scheme, host, &path].concat());
         vec![url(b"http://"), url(b"https://")]
     } else {
@@ -61,5 +53,5 @@ pub(crate) async fn purge(
     };
     let headers = HeaderBlock::constant(&[("Content-Type", "application/json")]);
     let (_, _, body) = crate::admin_reply::render(Ok(Purged { purged, confirmed }));
-    send(connection, ctx, 200, &headers, &body).await
+    Ok(send(response, 200, &headers, &body).await)
 }

@@ -4,11 +4,10 @@
 //! decision still holds when it is carried out.
 
 use crate::app::App;
-use crate::request::RequestContext;
-use outboard_http_server::{Buffers, Connection};
+use crate::request::Request;
 use outboard_page_cache::{
     self as rules, Audience, CacheStatus, Entry, Field, Fields, Forward, Found, Key, LookupKey,
-    MissReason, PageCache, Request, RequestDirectives, RequestFacts, Reuse, Shared, now_s,
+    MissReason, PageCache, RequestDirectives, RequestFacts, Reuse, Shared, now_s,
 };
 use smallvec::SmallVec;
 
@@ -45,52 +44,43 @@ pub(super) struct Miss {
     pub(super) is_head: bool,
 }
 
-/// The host of a request, as it is passed to the origin.
-pub(super) fn host<'a>(ctx: &'a RequestContext, buffers: &'a Buffers) -> &'a [u8] {
-    let own = buffers.head.host(&buffers.input);
-    ctx.forwarded.host.as_deref().or(own).unwrap_or_default()
-}
-
 /// The fields of a request; those of ordinary requests are not on the heap.
 pub(super) type RequestFields<'a> = SmallVec<[Field<'a>; 32]>;
 
 /// The fields of a request, with that host.
-pub(super) fn fields<'a>(ctx: &'a RequestContext, buffers: &'a Buffers) -> RequestFields<'a> {
-    let host = host(ctx, buffers);
+pub(super) fn fields<'a>(request: &'a Request<'a>) -> RequestFields<'a> {
+    let host = request.authority().unwrap_or_default();
     let is_host = |name: &[u8]| name.eq_ignore_ascii_case(b"host");
-    let others = buffers.head.headers(&buffers.input).filter(|(name, _)| !is_host(name));
+    let others = request.headers().filter(|(name, _)| !is_host(name));
     std::iter::once((&b"host"[..], host)).chain(others).collect()
 }
 
 /// Looks a request up. `has_waited`: another request has just rendered the page.
 pub(super) fn lookup(
     cache: &PageCache,
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: &App,
     has_waited: bool,
     second_tier: &SecondTier,
 ) -> Lookup {
     // The page may be for this client alone, as with credentials in a header.
-    if connection.peer.has_valid_certificate() {
+    if request.client.peer.has_valid_certificate() {
         return Lookup::Bypass(rules::Reason::Authorization);
     }
     let settings = cache.settings();
-    let buffers = connection.buffers();
-    let (head, input) = (&buffers.head, &buffers.input);
-    let host = host(ctx, buffers);
-    let fields = fields(ctx, buffers);
+    let host = request.authority().unwrap_or_default();
+    let fields = fields(request);
     let fields = Fields(&fields);
-    let path = app.below_prefix(&buffers.path);
-    let request = Request { method: ctx.request.method, path, fields };
-    let facts = match RequestFacts::read(request, &settings.rules, &settings.policy) {
+    let path = app.below_prefix(request.path());
+    let cacheable = rules::Request { method: request.method(), path, fields };
+    let facts = match RequestFacts::read(cacheable, &settings.rules, &settings.policy) {
         Ok(facts) => facts,
         Err(reason) => return Lookup::Bypass(reason),
     };
     if cache.audit().has_removed(path) {
         return Lookup::Bypass(rules::Reason::Audit);
     }
-    let key = LookupKey::new(ctx.forwarded.https, host, &head.origin_form(input));
+    let key = LookupKey::new(request.forwarded.https, host, &request.origin_form());
     let matches = |entry: &Entry| {
         let is_implicit = entry.audience() == Audience::Anonymous;
         entry.audience().admits(&facts).is_ok()

@@ -4,8 +4,8 @@
 //! cache status are rendered.
 
 use crate::latencies::Kind;
-use crate::request::{RequestContext, ResponseSummary};
-use outboard_http_server::{Connection, Framing, HeadFacts, Written};
+use crate::request::{Request, ResponseSummary};
+use outboard_http_server::{Framing, HeadFacts, ResponseWriter, Written};
 use outboard_http1::{Method, write_u64};
 use outboard_page_cache::{
     CacheStatus, Conditions, ContentSelection, Entry, Field, Fields, PageCache, Representation,
@@ -16,17 +16,17 @@ use smallvec::SmallVec;
 /// Responds to the current request with `entry`, and counts it.
 pub(super) async fn entry(
     cache: &PageCache,
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     entry: &Entry,
     cache_status: CacheStatus,
 ) -> ResponseSummary {
     cache.count(cache_status);
     // A page that PHP or another server has just rendered or confirmed is a response of theirs.
     if !matches!(cache_status, CacheStatus::Miss { .. } | CacheStatus::Revalidated { .. }) {
-        ctx.kind.set(Kind::Hit);
+        request.kind.set(Kind::Hit);
     }
-    let (selection, chosen) = choose(connection, ctx, entry);
+    let (selection, chosen) = choose(request, entry);
     let (status, body) = match selection {
         ContentSelection::Whole => (entry.status(), &chosen.body[..]),
         ContentSelection::NotModified => (304, &[][..]),
@@ -34,15 +34,15 @@ pub(super) async fn entry(
         ContentSelection::Part(part) => (206, &chosen.body[part.start as usize..part.end as usize]),
         ContentSelection::Unsatisfiable => (416, &[][..]),
     };
-    let framing = ctx.request.framing_of_whole(status, body.len() as u64);
+    let framing = response.request.framing_of_whole(status, body.len() as u64);
     let own_server = entry.has_server();
-    let facts = HeadFacts { own_date: true, own_server, ..ctx.request.head(status, framing) };
-    connection.put_head_with(facts, |out| {
+    let facts = HeadFacts { own_date: true, own_server, ..response.request.head(status, framing) };
+    response.put_head_with(facts, |out| {
         write_lines(out, entry, chosen, selection, cache_status);
     });
     let body = if matches!(framing, Framing::Bodyless(_)) { &[] } else { body };
-    if connection.flush(body).await {
-        let written = Written::Complete { keep_alive: ctx.request.keep_alive };
+    if response.flush(body).await {
+        let written = Written::Complete { keep_alive: response.request.keep_alive };
         ResponseSummary { written, status, body_bytes: body.len() as u64 }
     } else {
         ResponseSummary::broken(status, 0)
@@ -50,15 +50,10 @@ pub(super) async fn entry(
 }
 
 /// The part of the entry that the request's conditions select, and the coding.
-fn choose<'e>(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    entry: &'e Entry,
-) -> (ContentSelection, &'e Representation) {
-    let buffers = connection.buffers();
-    let fields: SmallVec<[Field<'_>; 32]> = buffers.head.headers(&buffers.input).collect();
+fn choose<'e>(request: &Request<'_>, entry: &'e Entry) -> (ContentSelection, &'e Representation) {
+    let fields: SmallVec<[Field<'_>; 32]> = request.headers().collect();
     let fields = Fields(&fields);
-    let is_head = ctx.request.method == Method::Head;
+    let is_head = request.method() == Method::Head;
     match entry.evaluate(&Conditions::read(fields), is_head) {
         // Ranges are of the body as it was received.
         selection @ (ContentSelection::Part(_) | ContentSelection::Unsatisfiable) => {

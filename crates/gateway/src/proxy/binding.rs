@@ -4,35 +4,26 @@
 //! Called by [`super`] for routes with a group of servers.
 
 use super::outgoing::Outgoing;
-use crate::request::RequestContext;
+use crate::request::Request;
 use outboard_balancer::hash;
 use outboard_config::{Balance, HashKey, SendProxy};
-use outboard_http_server::Connection;
+
 use outboard_http1::RequestHead;
 use outboard_proxy_protocol::{Addresses, write_v1, write_v2, write_without_client};
 use std::net::SocketAddr;
 
 /// Binds a request with this target, path and query.
-pub(super) fn bind(
-    outgoing: &mut Outgoing,
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    target: &[u8],
-) {
+pub(super) fn bind(outgoing: &mut Outgoing, request: &Request<'_>, target: &[u8]) {
     let Some(group) = outgoing.group().cloned() else { return };
     let rules = group.rules();
-    let key = (rules.balance == Balance::Hash)
-        .then(|| key(connection, ctx, &rules.hash_key, target))
-        .flatten();
-    let (head, input) = {
-        let buffers = connection.buffers();
-        (&buffers.head, &buffers.input)
-    };
+    let key =
+        (rules.balance == Balance::Hash).then(|| key(request, &rules.hash_key, target)).flatten();
+    let (head, input) = request.head();
     let sticky = rules.sticky.as_ref();
     let sticky = sticky.and_then(|sticky| cookie(head, input, sticky.cookie.as_bytes()));
     outgoing.bind(key, sticky.map(<[u8]>::to_vec));
     if rules.proxy_protocol != SendProxy::Off {
-        let addresses = addresses(connection, ctx);
+        let addresses = addresses(request);
         let header = &mut outgoing.request.preface;
         match (addresses, rules.proxy_protocol) {
             (Some(addresses), SendProxy::V1) => write_v1(header, &addresses),
@@ -42,17 +33,11 @@ pub(super) fn bind(
     }
 }
 
-fn key(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    key: &HashKey,
-    target: &[u8],
-) -> Option<u64> {
+fn key(request: &Request<'_>, key: &HashKey, target: &[u8]) -> Option<u64> {
     if *key == HashKey::Client {
-        return Some(hash(ctx.client(connection).as_bytes()));
+        return Some(hash(request.client_address().as_bytes()));
     }
-    let buffers = connection.buffers();
-    let (head, input) = (&buffers.head, &buffers.input);
+    let (head, input) = request.head();
     let value = match key {
         HashKey::Client => None,
         HashKey::Uri => Some(target),
@@ -71,11 +56,11 @@ fn cookie<'a>(head: &'a RequestHead, input: &'a [u8], name: &[u8]) -> Option<&'a
 }
 
 /// The ends of the client's connection; `None` for a client on a Unix socket.
-fn addresses(connection: &Connection, ctx: &RequestContext) -> Option<Addresses> {
-    let client = ctx.client_ip(connection)?;
-    let (local, port) = connection.peer.local(&connection.transport);
+fn addresses(request: &Request<'_>) -> Option<Addresses> {
+    let client = request.client_ip()?;
+    let (local, port) = request.client.peer.local(&request.client.transport);
     let destination = SocketAddr::new(local.parse().ok()?, port);
-    let is_forwarded = ctx.forwarded.client.is_some();
-    let client_port = if is_forwarded { 0 } else { connection.peer.port() };
+    let is_forwarded = request.forwarded.client.is_some();
+    let client_port = if is_forwarded { 0 } else { request.client.peer.port() };
     Some(Addresses { source: SocketAddr::new(client, client_port), destination })
 }

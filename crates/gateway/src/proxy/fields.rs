@@ -4,10 +4,10 @@
 //! by the gateway, and extend those of a trusted proxy only.
 
 use crate::cache_requirements::{OwnField, is_about_representation};
-use crate::request::RequestContext;
+use crate::request::Request;
 use outboard_config as config;
 use outboard_http_server as http_server;
-use outboard_http_server::Connection;
+
 use outboard_http1::RequestHead;
 use outboard_upstream::{Error, RequestHeaders};
 
@@ -24,18 +24,16 @@ const PROXY: &[u8] = b"proxy";
 /// # Errors
 /// A field that is invalid.
 pub(super) fn of(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     to: &config::Proxy,
     for_cache: Option<&[OwnField]>,
 ) -> Result<RequestHeaders, Error> {
-    let forwarding = connection.listener.forwarding.clone();
-    let peer = connection.peer.text.to_string();
-    let is_trusted = connection.peer.is_trusted(&forwarding);
-    let is_early = connection.is_early;
-    let version = ctx.protocol().trim_start_matches("HTTP/");
-    let buffers = connection.buffers();
-    let (head, input) = (&buffers.head, &buffers.input);
+    let forwarding = request.client.listener.forwarding.clone();
+    let peer = request.client.peer.text.to_string();
+    let is_trusted = request.client.peer.is_trusted(&forwarding);
+    let is_early = request.is_early;
+    let version = request.protocol().trim_start_matches("HTTP/");
+    let (head, input) = request.head();
     let connection_fields: Vec<&[u8]> = all(head, input, b"connection").collect();
     let mut headers = RequestHeaders::default();
     for (name, value) in head.headers(input) {
@@ -50,7 +48,7 @@ pub(super) fn of(
             headers.add(name, value)?;
         }
     }
-    let host = ctx.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
+    let host = request.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
     if to.preserves_host && !host.is_empty() {
         headers.add(b"Host", host)?;
     }
@@ -64,7 +62,7 @@ pub(super) fn of(
         false => [&chain, &b", "[..], last].concat(),
     };
     headers.add(b"X-Forwarded-For", &appended(before(b"x-forwarded-for"), peer.as_bytes()))?;
-    headers.add(b"X-Forwarded-Proto", if ctx.forwarded.https { b"https" } else { b"http" })?;
+    headers.add(b"X-Forwarded-Proto", if request.forwarded.https { b"https" } else { b"http" })?;
     headers.add(b"X-Forwarded-Host", host)?;
     // RFC 9110 7.6.3: a gateway appends itself to those before it.
     let vias: Vec<&[u8]> = all(head, input, b"via").collect();

@@ -5,7 +5,7 @@
 //! [`MAX_BYTES`] are not taken; dropping this ends the transfer.
 
 use outboard_buffer::{Account, Held};
-use outboard_http_server::Connection;
+use outboard_http_server::ResponseWriter;
 use outboard_log::Reason;
 use outboard_reactor::Event;
 use outboard_upstream::ReadTurns;
@@ -70,8 +70,8 @@ impl Inflow {
     }
 
     /// Waits for the next step, unless the client goes away.
-    pub(super) async fn next(&self, connection: &mut Connection) -> Result<Next, Reason> {
-        connection.next_of_response(u64::MAX, |_| self.poll_next()).await
+    pub(super) async fn next(&self, response: &mut ResponseWriter) -> Result<Next, Reason> {
+        response.next_of_response(u64::MAX, |_| self.poll_next()).await
     }
 
     fn poll_next(&self) -> Poll<Next> {

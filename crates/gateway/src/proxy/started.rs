@@ -7,12 +7,12 @@ use super::log_failure;
 use crate::app::App;
 use crate::compression::Compression;
 use crate::origin_response;
-use crate::request::{RequestContext, ResponseSummary};
+use crate::request::{Request, ResponseSummary};
 use crate::response_head::ResponseHead;
 use crate::route::Proxied;
 use crate::upstream_call::UpstreamCall;
 use outboard_buffer::Held;
-use outboard_http_server::{BodyWriter, Connection};
+use outboard_http_server::{BodyWriter, ResponseWriter};
 use outboard_log::Reason;
 use outboard_reactor::clear_deadline;
 use outboard_upstream::{Error, Response};
@@ -95,74 +95,77 @@ impl StartedResponse {
     }
 
     /// The server has failed within the body.
-    pub(super) fn broken(&self, ctx: &RequestContext, app: &App, error: &Error) -> Reason {
+    pub(super) fn broken(&self, request: &Request<'_>, app: &App, error: &Error) -> Reason {
         if let Some(call) = &self.call {
             call.broke_off(error);
         }
-        log_failure(app, ctx.request_id, error)
+        log_failure(app, request.request_id, error)
     }
 
     /// Sends it to the client.
     pub(crate) async fn send(
         self,
-        connection: &mut Connection,
-        ctx: &RequestContext,
+        request: &Request<'_>,
+        response: &mut ResponseWriter,
         app: &App,
     ) -> ResponseSummary {
-        let Self { mut head, body, held, mut response, timeout_ms, is_buffered, call } = self;
-        if let Some(cookie) = call.as_ref().and_then(|call| call.cookie(ctx.forwarded.https)) {
+        let Self { mut head, body, held, response: mut received, timeout_ms, is_buffered, call } =
+            self;
+        if let Some(cookie) = call.as_ref().and_then(|call| call.cookie(request.forwarded.https)) {
             // It is for this client, and so not part of a stored response.
             let _ = head.headers.add(b"Set-Cookie", cookie.as_bytes());
         }
-        let is_whole = response.is_over();
+        let is_whole = received.is_over();
         let known = if is_whole { Some(body.len() as u64) } else { head.content_length };
-        let mut compression = Compression::of(connection, ctx, app, &mut head, known);
+        let mut compression = Compression::of(request, app, &mut head, known);
         let status = head.status;
-        let mut piece = match compression.encode(connection, body, is_whole).await {
+        let mut piece = match compression.encode(&request.client, body, is_whole).await {
             Ok(piece) => piece,
             Err(reason) => {
-                connection.note_lost(Err(reason));
+                response.note_lost(Err(reason));
                 return ResponseSummary::broken(status, 0);
             }
         };
         if is_whole {
-            return origin_response::write_complete(connection, ctx, &head, &piece).await;
+            return origin_response::write_complete(request, response, &head, &piece).await;
         }
-        response.count_as_response();
+        received.count_as_response();
         let account = &app.memory.responses;
-        let turns = ctx.gateway.read_turns.clone();
-        let inflow = Inflow::start(response, timeout_ms, account, turns);
-        let framing = ctx.request.framing(status, head.content_length);
-        let facts = head.facts(ctx.request, framing);
-        connection.put_head(facts, &head.headers.bytes);
+        let turns = request.gateway.read_turns.clone();
+        let inflow = Inflow::start(received, timeout_ms, account, turns);
+        let framing = response.request.framing(status, head.content_length);
+        let facts = head.facts(response.request, framing);
+        response.put_head(facts, &head.headers.bytes);
         let mut writer = BodyWriter::new(framing);
         let mut held = Some(held);
         loop {
             let is_put = match is_buffered {
-                true => writer.write_or_spool(connection, &piece, account).await,
-                false => writer.write(connection, &piece).await,
+                true => writer.write_or_spool(response, &piece, account).await,
+                false => writer.write(response, &piece).await,
             };
             drop((piece, held.take()));
             if !is_put {
                 return ResponseSummary::broken(status, writer.written_bytes());
             }
-            let next = match inflow.next(connection).await {
-                Ok(Next::Piece(bytes)) => compression.encode(connection, bytes, false).await,
-                Ok(Next::End) => match compression.encode(connection, Vec::new(), true).await {
-                    Ok(end) => {
-                        let keep_alive = facts.keep_alive;
-                        let written = writer.finish(connection, &end, keep_alive, account).await;
-                        let body_bytes = writer.written_bytes();
-                        return ResponseSummary { written, status, body_bytes };
+            let next = match inflow.next(response).await {
+                Ok(Next::Piece(bytes)) => compression.encode(&request.client, bytes, false).await,
+                Ok(Next::End) => {
+                    match compression.encode(&request.client, Vec::new(), true).await {
+                        Ok(end) => {
+                            let keep_alive = facts.keep_alive;
+                            let written = writer.finish(response, &end, keep_alive, account).await;
+                            let body_bytes = writer.written_bytes();
+                            return ResponseSummary { written, status, body_bytes };
+                        }
+                        Err(reason) => Err(reason),
                     }
-                    Err(reason) => Err(reason),
-                },
+                }
                 Ok(Next::Broken(error)) => {
                     if let Some(call) = &call {
                         call.broke_off(&error);
                     }
-                    let reason = log_failure(app, ctx.request_id, &error);
-                    connection.context.count_refusal(reason);
+                    let reason = log_failure(app, request.request_id, &error);
+                    request.client.context.count_refusal(reason);
                     return ResponseSummary::broken(status, writer.written_bytes());
                 }
                 Err(reason) => Err(reason),
@@ -170,7 +173,7 @@ impl StartedResponse {
             piece = match next {
                 Ok(next) => next,
                 Err(reason) => {
-                    connection.note_lost(Err(reason));
+                    response.note_lost(Err(reason));
                     return ResponseSummary::broken(status, writer.written_bytes());
                 }
             };

@@ -13,10 +13,11 @@ mod relay;
 
 use super::{Proxied, StartedResponse, fail, head, log_failure, outgoing};
 use crate::app::App;
-use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::refusal::Refusal;
+use crate::request::{Request, ResponseSummary};
 use crate::upstream_call::UpstreamCall;
 use outboard_balancer::Attempt;
-use outboard_http_server::{Connection, HeaderBlock, UpgradeHandler};
+use outboard_http_server::{HeaderBlock, ResponseWriter, UpgradeHandler};
 use outboard_http1::{BodyFraming, Method};
 use outboard_log::{Level, Reason};
 use outboard_upstream::Response;
@@ -31,88 +32,86 @@ const KEY: &[u8] = b"b3V0Ym9hcmQgaHR0cC8yIQ==";
 const ACCEPT: &[u8] = b"sec-websocket-accept";
 
 /// Relays a WebSocket request; `None` for any other request.
+///
+/// # Errors
+/// The upstream does not respond.
 pub(crate) async fn try_handle(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     proxied: &Proxied,
-) -> Option<ResponseSummary> {
+) -> Result<Option<ResponseSummary>, Refusal> {
     // After an upgrade a request that is on its way may still begin one.
-    let is_ending = connection.context.ends_tunnels();
-    let buffers = connection.buffers();
-    let offered = buffers.head.upgrade(&buffers.input)?;
-    let has_body = !matches!(buffers.head.body(), BodyFraming::None | BodyFraming::Length(0));
-    let is_websocket = ctx.request.method == Method::Get && offered.eq_ignore_ascii_case(WEBSOCKET);
-    if !is_websocket || has_body || is_ending {
-        return None;
+    let is_ending = request.client.context.ends_tunnels();
+    let offers = request.upgrade().is_some_and(|offer| offer.eq_ignore_ascii_case(WEBSOCKET));
+    let has_body = !matches!(request.body_framing(), BodyFraming::None | BodyFraming::Length(0));
+    if !offers || request.method() != Method::Get || has_body || is_ending {
+        return Ok(None);
     }
-    Some(match connect(connection, ctx, app, proxied).await {
-        Ok(summary) => summary,
-        Err(reason) => refuse(connection, ctx, Some(app), reason).await,
-    })
+    Ok(Some(connect(request, response, app, proxied).await?))
 }
 
 async fn connect(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     proxied: &Proxied,
 ) -> Result<ResponseSummary, Reason> {
-    let failed = |error| log_failure(app, ctx.request_id, &error);
-    let mut outgoing = outgoing(connection, ctx, app, proxied, None).map_err(failed)?;
-    let request = &mut outgoing.request;
-    request.switch_to = Some(WEBSOCKET.to_vec());
-    if ctx.request.version.has_streams() {
-        request.headers.add(b"Sec-WebSocket-Key", KEY).map_err(failed)?;
+    let failed = |error| log_failure(app, request.request_id, &error);
+    let mut outgoing = outgoing(request, app, proxied, None).map_err(failed)?;
+    let sent = &mut outgoing.request;
+    sent.switch_to = Some(WEBSOCKET.to_vec());
+    if request.version().has_streams() {
+        sent.headers.add(b"Sec-WebSocket-Key", KEY).map_err(failed)?;
     }
-    let timeout_ms = request.timeout_ms;
-    let call = UpstreamCall::begin(ctx, app, request);
-    let outcome = connection.unless_gone(outgoing.send(app)).await?;
-    let sent = outcome.map_err(|failure| fail(ctx, app, &call, failure))?;
-    let (mut response, attempt) = (sent.result, sent.attempt);
-    call.responded(response.status);
+    let timeout_ms = sent.timeout_ms;
+    let call = UpstreamCall::begin(request, app, sent);
+    let outcome = request.client.unless_gone(outgoing.send(app)).await?;
+    let sent = outcome.map_err(|failure| fail(request, app, &call, failure))?;
+    let (mut received, attempt) = (sent.result, sent.attempt);
+    call.responded(received.status);
     if let Some(attempt) = &attempt {
-        let _ = ctx.server.set(attempt.server().clone());
+        let _ = request.server.set(attempt.server().clone());
     }
-    if response.status == 101 {
+    if received.status == 101 {
         let idle_ms = app.config.proxies[proxied.number].tunnel_timeout_ms;
-        return Ok(switch(connection, ctx, (response, attempt), idle_ms).await);
+        return Ok(switch(response, received, attempt, idle_ms).await);
     }
-    if ctx.request.version.has_streams() && (200..300).contains(&response.status) {
-        let text = format!("the upstream responds to WebSocket with {}", response.status);
-        app.log_text(Level::Error, ctx.request_id, &text);
+    if request.version().has_streams() && (200..300).contains(&received.status) {
+        let text = format!("the upstream responds to WebSocket with {}", received.status);
+        app.log_text(Level::Error, request.request_id, &text);
         return Err(Reason::UpstreamFailed);
     }
-    response.wait_at_most(timeout_ms);
-    let path = connection.buffers().path.clone();
-    let head = head(app, &response, &path)?;
-    let mut started = StartedResponse::new(app, proxied, head, response, timeout_ms);
+    received.wait_at_most(timeout_ms);
+    let head = head(app, &received, request.path())?;
+    let mut started = StartedResponse::new(app, proxied, head, received, timeout_ms);
     if let Some(attempt) = attempt {
-        call.served_by(ctx, attempt);
+        call.served_by(request, attempt);
     }
     started.call = Some(call);
-    Ok(started.send(connection, ctx, app).await)
+    Ok(started.send(request, response, app).await)
 }
 
 async fn switch(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    (response, attempt): (Response, Option<Attempt>),
+    response: &mut ResponseWriter,
+    received: Response,
+    attempt: Option<Attempt>,
     idle_ms: u64,
 ) -> ResponseSummary {
     let mut lines = HeaderBlock::default();
     lines.add(b"Connection", b"upgrade").expect("a constant header");
     lines.add(b"Upgrade", WEBSOCKET).expect("a constant header");
-    for line in response.headers.split(|&byte| byte == b'\n') {
+    let has_streams = response.request.version.has_streams();
+    for line in received.headers.split(|&byte| byte == b'\n') {
         if let Some(colon) = memchr::memchr(b':', line) {
-            if ctx.request.version.has_streams() && line[..colon].eq_ignore_ascii_case(ACCEPT) {
+            if has_streams && line[..colon].eq_ignore_ascii_case(ACCEPT) {
                 continue;
             }
             // They were validated when they were received.
             let _ = lines.add(&line[..colon], line[colon + 1..].trim_ascii());
         }
     }
-    let Some(channel) = response.into_channel() else { return ResponseSummary::broken(502, 0) };
+    let Some(channel) = received.into_channel() else { return ResponseSummary::broken(502, 0) };
     let handler: UpgradeHandler = Box::new(move |client| {
         Box::pin(async move {
             relay(client, channel, idle_ms).await;
@@ -120,14 +119,13 @@ async fn switch(
             drop(attempt);
         })
     });
-    let written = connection.upgrade(ctx.request, &lines, handler).await;
+    let written = response.upgrade(&lines, handler).await;
     ResponseSummary { written, status: 101, body_bytes: 0 }
 }
 
 /// Whether a client of HTTP/2 or HTTP/3 requests a tunnel (RFC 8441 4, RFC 9220 3). It takes each 2xx for
 /// one, so only a tunnel may be responded to with it; by HTTP/1.1 the offer of an upgrade may be ignored.
-pub(crate) fn requests_tunnel(connection: &mut Connection, ctx: &RequestContext) -> bool {
-    let has_streams = ctx.request.version.has_streams();
-    let buffers = connection.buffers();
-    has_streams && buffers.head.upgrade(&buffers.input).is_some()
+pub(crate) fn requests_tunnel(request: &Request<'_>) -> bool {
+    let has_streams = request.version().has_streams();
+    has_streams && request.upgrade().is_some()
 }

@@ -6,10 +6,10 @@
 use super::SubRequest;
 use crate::app::App;
 use crate::cache_requirements::{OwnField, is_about_representation};
-use crate::request::RequestContext;
+use crate::request::Request;
 use crate::route::Script;
 use outboard_http_server as http_server;
-use outboard_http_server::Connection;
+
 use outboard_http1::split_host_port;
 use outboard_operations::is_trace_context;
 use outboard_ring::request::{
@@ -35,18 +35,16 @@ pub(super) struct Extra<'a> {
 /// Encodes the current request for the worker, in an empty buffer.
 pub(super) fn request(
     mut frame: Vec<u8>,
-    connection: &Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
     app: &App,
     script: &Script,
     content_length: Option<u64>,
     extra: Extra<'_>,
 ) -> Vec<u8> {
-    let buffers = connection.buffers.as_ref().expect("a request is being processed");
-    let (head, input) = (&buffers.head, &buffers.input);
-    let (server_addr, server_port) = connection.peer.local(&connection.transport);
-    let host = ctx.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
-    let server_port = ctx.forwarded.port.unwrap_or(server_port);
+    let (head, input) = request.head();
+    let (server_addr, server_port) = request.client.peer.local(&request.client.transport);
+    let host = request.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
+    let server_port = request.forwarded.port.unwrap_or(server_port);
     // As nginx's $host: one.test. is one.test.
     let name = split_host_port(host).0;
     let server_name = match name.strip_suffix(b".").unwrap_or(name) {
@@ -61,8 +59,8 @@ pub(super) fn request(
         None => Cow::Owned([document_root, &script.path].concat()),
     };
     let name = joined(prefix, &script.path);
-    let request_id = hex(ctx.request_id);
-    let client_ip = ctx.forwarded.client.as_deref().unwrap_or(&connection.peer.text);
+    let request_id = hex(request.request_id);
+    let client_ip = request.forwarded.client.as_deref().unwrap_or(&request.client.peer.text);
     let query = script.query.as_deref().or(head.query(input)).unwrap_or_default();
 
     // In worker mode the script identifies a part by the target only.
@@ -73,7 +71,7 @@ pub(super) fn request(
 
     // As nginx's $request_uri: without scheme and authority.
     let target = head.origin_form(input);
-    let stated_host = ctx.forwarded.host.as_deref().or(head.target_authority(input));
+    let stated_host = request.forwarded.host.as_deref().or(head.target_authority(input));
 
     let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
     let mut set = |field: Field, value| fields[field as usize] = value;
@@ -85,36 +83,36 @@ pub(super) fn request(
     set(Field::PathInfo, &script.path_info);
     set(Field::DocumentRoot, document_root);
     set(Field::DocumentUri, &name);
-    set(Field::Protocol, ctx.protocol().as_bytes());
+    set(Field::Protocol, request.protocol().as_bytes());
     set(Field::ContentType, head.header(input, b"content-type").unwrap_or_default());
     set(Field::RemoteAddr, client_ip.as_bytes());
     set(Field::ServerAddr, server_addr.as_bytes());
     set(Field::ServerName, server_name);
-    set(Field::Scheme, if ctx.forwarded.https { b"https" } else { b"http" });
+    set(Field::Scheme, if request.forwarded.https { b"https" } else { b"http" });
     set(Field::RequestId, &request_id);
 
     let fixed = Fixed {
         content_length,
-        received_us: ctx.started.unix_us,
-        remote_port: connection.peer.port(),
+        received_us: request.started.unix_us,
+        remote_port: request.client.peer.port(),
         server_port,
-        trace_detail: extra.trace.map_or(TraceDetail::None, |scope| trace_detail(ctx, scope)),
+        trace_detail: extra.trace.map_or(TraceDetail::None, |scope| trace_detail(request, scope)),
         ..Fixed::default()
     };
     let params =
         app.config.php.params.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     let params = params.chain(extra.params.iter().map(|(name, value)| (&name[..], &value[..])));
-    let tls = connection.peer.tls.iter().flat_map(|facts| facts.variables());
+    let tls = request.client.peer.tls.iter().flat_map(|facts| facts.variables());
     let params = params.chain(tls.map(|(name, value)| (name.as_bytes(), value.as_bytes())));
-    frame.reserve(connection.head_len + 512);
+    frame.reserve(request.head_bytes() + 512);
     let headers = head.headers(input).filter(|(name, _)| !http_server::is_ambiguous(name));
     // With a trusted proxy configured, claims of other peers are false. Without one, scripts get
     // the same headers as under php-fpm, and must not trust them.
-    let forwarding = &connection.listener.forwarding;
-    let bypasses_proxy = forwarding.has_proxies() && !connection.peer.is_trusted(forwarding);
+    let forwarding = &request.client.listener.forwarding;
+    let bypasses_proxy = forwarding.has_proxies() && !request.client.peer.is_trusted(forwarding);
     let headers = headers.filter(|(name, _)| !(bypasses_proxy && http_server::is_claim(name)));
     // RFC 8470 5.1.
-    let is_early_known = connection.peer.is_trusted(forwarding) && !connection.is_early;
+    let is_early_known = request.client.peer.is_trusted(forwarding) && !request.is_early;
     let headers = headers.filter(|(name, _)| is_early_known || !http_server::is_early_data(name));
     let headers =
         headers.filter(|(name, _)| !(extra.part.is_some() && is_about_representation(name)));
@@ -126,7 +124,7 @@ pub(super) fn request(
         Some(host) if name.eq_ignore_ascii_case(b"host") => (name, host),
         _ => (name, value),
     });
-    let is_traced = ctx.trace.is_some();
+    let is_traced = request.trace.is_some();
     let headers = headers.filter(|(name, _)| !(is_traced && is_trace_context(name)));
     // HTTP/1.0 may omit it.
     let missing_host = stated_host.filter(|_| head.header(input, b"host").is_none());
@@ -134,7 +132,7 @@ pub(super) fn request(
     let state = extra.trace.map_or(&b""[..], |scope| scope.recording().state());
     let own: [Option<(&[u8], &[u8])>; 4] = [
         missing_host.map(|host| (&b"Host"[..], host)),
-        connection.is_early.then_some((b"Early-Data", b"1")),
+        request.is_early.then_some((b"Early-Data", b"1")),
         parent.as_ref().map(|parent| (&b"traceparent"[..], &parent[..])),
         (!state.is_empty()).then_some((b"tracestate", state)),
     ];
@@ -146,8 +144,8 @@ pub(super) fn request(
 }
 
 /// What the script has to report.
-fn trace_detail(ctx: &RequestContext, scope: &Scope) -> TraceDetail {
-    let generation = ctx.gateway.generation();
+fn trace_detail(request: &Request<'_>, scope: &Scope) -> TraceDetail {
+    let generation = request.gateway.generation();
     generation.tracer.as_ref().map_or(TraceDetail::None, |tracer| tracer.detail(scope))
 }
 

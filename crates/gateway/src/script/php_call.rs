@@ -5,7 +5,7 @@
 
 use crate::app::App;
 use crate::latencies::{Kind, Phase, Series};
-use crate::request::RequestContext;
+use crate::request::Request;
 use outboard_log::Wall;
 use outboard_php_pool::exchange::Exchange;
 use outboard_trace::{Kind as SpanKind, Scope, Span};
@@ -20,9 +20,9 @@ pub(super) struct PhpCall {
 
 impl PhpCall {
     /// For the current request.
-    pub(super) fn of(ctx: &RequestContext) -> Self {
-        let traced = ctx.trace.as_ref().map(|outer| (outer.clone(), outer.begin()));
-        Self { kind: ctx.kind.get(), traced }
+    pub(super) fn of(request: &Request<'_>) -> Self {
+        let traced = request.trace.as_ref().map(|outer| (outer.clone(), outer.begin()));
+        Self { kind: request.kind.get(), traced }
     }
 
     /// Without a client.

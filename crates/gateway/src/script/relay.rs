@@ -8,11 +8,11 @@ use crate::app::App;
 use crate::cache_requirements::CacheRequirements;
 use crate::compression::Compression;
 use crate::origin_response;
-use crate::request::{RequestContext, ResponseSummary};
+use crate::request::{Request, ResponseSummary};
 use crate::request_memory::RequestMemory;
 use crate::response_head::ResponseHead;
 use crate::server_timing;
-use outboard_http_server::{COPY_BYTES, Connection};
+use outboard_http_server::{COPY_BYTES, Client, ResponseWriter};
 use outboard_log::{Level, Reason, Wall};
 use outboard_page_cache::{Field, Fields, Response};
 use outboard_php_pool::exchange::{End, Exchange, ResponseData};
@@ -29,30 +29,30 @@ pub(crate) struct StartedResponse(Lease);
 
 /// Waits for the head, and for the body if the response is cacheable and PHP does not flush it.
 pub(super) async fn start(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     app: &Rc<App>,
     mut lease: Lease,
     for_cache: Option<&CacheRequirements>,
 ) -> BeforeHead<StartedResponse> {
-    let arrived = collect(connection, ctx, lease.exchange()).await?;
+    let arrived = collect(request, response, lease.exchange()).await?;
     let memory = lease.memory_mut();
     memory.arrived = arrived;
     if memory.arrived.head.is_empty() {
         return Err(Reason::BadResponse);
     }
     memory.head.refill(&memory.arrived.head).map_err(|bad| {
-        app.log_text(Level::Error, ctx.request_id, &bad.text);
+        app.log_text(Level::Error, request.request_id, &bad.text);
         Reason::BadResponse
     })?;
     if let Some(text) = memory.head.take_dropped() {
-        app.log_text(Level::Warn, ctx.request_id, &text);
+        app.log_text(Level::Warn, request.request_id, &text);
     }
     if memory.head.sendfile.is_none() && !app.config.headers.is_empty() {
-        let path = app.below_prefix(&connection.buffers().path);
+        let path = app.below_prefix(request.path());
         memory.head.headers.apply(&app.config.headers, path, memory.head.status);
     }
-    if ctx.gateway.development().is_some() {
+    if request.gateway.development().is_some() {
         add_server_timing(&mut lease);
     }
     let memory = lease.memory_mut();
@@ -64,7 +64,7 @@ pub(super) async fn start(
         !is_over && !app.memory.responses.is_scarce()
     };
     while may_wait(&lease.memory().arrived) {
-        let more = next(connection, lease.exchange()).await.ok_or(Reason::ClientGone)?;
+        let more = next(&request.client, lease.exchange()).await.ok_or(Reason::ClientGone)?;
         lease.memory_mut().arrived.append(more);
     }
     Ok(StartedResponse(lease))
@@ -147,21 +147,17 @@ impl StartedResponse {
 
     /// In development, PHP's error message if the developer would not see it: the response is an
     /// error without a page, or with an incomplete one.
-    pub(crate) async fn failure(
-        &mut self,
-        connection: &mut Connection,
-        ctx: &RequestContext,
-    ) -> Option<String> {
+    pub(crate) async fn failure(&mut self, request: &Request<'_>) -> Option<String> {
         if self.head().status < 500 || self.head().sendfile.is_some() {
             return None;
         }
-        ctx.gateway.development()?;
+        request.gateway.development()?;
         let lease = &mut self.0;
         let may_wait = |arrived: &ResponseData| {
             arrived.end.is_none() && !arrived.flush && arrived.body.len() < MAX_ERROR_PAGE_BYTES
         };
         while may_wait(&lease.memory().arrived) {
-            let more = next(connection, lease.exchange()).await?;
+            let more = next(&request.client, lease.exchange()).await?;
             lease.memory_mut().arrived.append(more);
         }
         let message = lease.exchange().log_lines();
@@ -182,8 +178,8 @@ impl StartedResponse {
     /// Sends it to the client.
     pub(crate) async fn send(
         self,
-        connection: &mut Connection,
-        ctx: &RequestContext,
+        request: &Request<'_>,
+        response: &mut ResponseWriter,
         app: &Rc<App>,
     ) -> BeforeHead<ResponseSummary> {
         let Self(mut lease) = self;
@@ -198,36 +194,36 @@ impl StartedResponse {
             Some(End::Complete) if !has_trailers => Some(arrived.body.len() as u64),
             _ => head.content_length,
         };
-        let mut compression = Compression::of(connection, ctx, app, head, known);
+        let mut compression = Compression::of(request, app, head, known);
         if arrived.end.is_none() || has_trailers {
             let first = std::mem::take(arrived);
             let (head, exchange) = (&lease.memory().head, lease.exchange());
             let stream = Stream { app, head, exchange, compression };
-            return Ok(stream.send(connection, ctx, first).await);
+            return Ok(stream.send(request, response, first).await);
         }
         let body = std::mem::take(&mut arrived.body);
-        let body = compression.encode(connection, body, true).await?;
+        let body = compression.encode(&request.client, body, true).await?;
         if body.len() <= COPY_BYTES {
-            let written = origin_response::write_complete(connection, ctx, head, &body).await;
+            let written = origin_response::write_complete(request, response, head, &body).await;
             arrived.body = body;
             return Ok(written);
         }
         let body = (body, arrived.held.take());
         let account = &app.memory.responses;
-        Ok(origin_response::write_large(connection, ctx, head, body, account).await)
+        Ok(origin_response::write_large(request, response, head, body, account).await)
     }
 }
 
 /// Waits for the head and what arrives with it; relays interim responses.
 async fn collect(
-    connection: &mut Connection,
-    ctx: &RequestContext,
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
     exchange: &Exchange,
 ) -> BeforeHead<ResponseData> {
     loop {
-        let arrived = next(connection, exchange).await.ok_or(Reason::ClientGone)?;
+        let arrived = next(&request.client, exchange).await.ok_or(Reason::ClientGone)?;
         for payload in &arrived.interim {
-            send_interim(connection, ctx, payload).await?;
+            send_interim(response, payload).await?;
         }
         match (arrived.head.is_empty(), arrived.end) {
             (true, Some(End::Failed(reason))) => return Err(reason),
@@ -238,24 +234,20 @@ async fn collect(
 }
 
 /// Relays an interim response.
-async fn send_interim(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    payload: &[u8],
-) -> BeforeHead<()> {
+async fn send_interim(response: &mut ResponseWriter, payload: &[u8]) -> BeforeHead<()> {
     match ResponseHead::read_interim(payload) {
-        Some(head) => origin_response::write_interim(connection, ctx, &head).await,
+        Some(head) => origin_response::write_interim(response, &head).await,
         None => Ok(()),
     }
 }
 
 /// The next part of the response; `None` if the client is gone.
-pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option<ResponseData> {
+async fn next(client: &Client, exchange: &Exchange) -> Option<ResponseData> {
     std::future::poll_fn(|_| {
         if let Some(arrived) = exchange.take() {
             return Poll::Ready(Some(arrived));
         }
-        connection.poll_gone().map(|()| None)
+        client.poll_gone().map(|()| None)
     })
     .await
 }

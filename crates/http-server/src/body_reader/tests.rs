@@ -1,7 +1,7 @@
 //! Bodies on a connection in memory: framings, limits, and bytes that are not the body's.
 
 use super::*;
-use crate::connection::Next;
+use crate::connection::{Connection, Next};
 use crate::testing::{connect, context, limits};
 use crate::transport::pipe::Pipe;
 use outboard_reactor::run;
@@ -28,9 +28,21 @@ fn a_request_without_a_body_differs_from_an_empty_body() {
     run(async {
         let limits = limits();
         let (mut connection, _client) = request(&limits, "", "").await;
-        assert_eq!(body(&mut connection, &limits).await.unwrap().content_length, None);
+        assert_eq!(
+            body(&connection.request, &mut connection.response, &limits)
+                .await
+                .unwrap()
+                .content_length,
+            None
+        );
         let (mut connection, _client) = request(&limits, "Content-Length: 0\r\n", "").await;
-        assert_eq!(body(&mut connection, &limits).await.unwrap().content_length, Some(0));
+        assert_eq!(
+            body(&connection.request, &mut connection.response, &limits)
+                .await
+                .unwrap()
+                .content_length,
+            Some(0)
+        );
     })
     .unwrap();
 }
@@ -52,9 +64,10 @@ fn a_body_may_arrive_in_pieces() {
                 outboard_reactor::sleep(10_000).await;
                 drop(client);
             });
-            let (bytes, held) = in_memory(&mut connection, &limits).await.unwrap();
+            let (bytes, held) =
+                in_memory(&connection.request, &mut connection.response, &limits).await.unwrap();
             assert_eq!((&bytes[..], held.bytes()), (&b"one, two!"[..], 9), "{headers}");
-            assert!(!connection.has_unread_body());
+            assert!(!connection.client.has_unread_body.get());
         }
     })
     .unwrap();
@@ -69,10 +82,11 @@ fn bytes_of_the_next_request_stay_in_the_input() {
         {
             let (mut connection, _client) =
                 request(&limits, headers, &format!("{body}GET /next")).await;
-            let (bytes, _) = in_memory(&mut connection, &limits).await.unwrap();
+            let (bytes, _) =
+                in_memory(&connection.request, &mut connection.response, &limits).await.unwrap();
             assert_eq!(bytes, b"one");
-            connection.forget_request();
-            assert_eq!(connection.buffers().input, b"GET /next", "{headers}");
+            connection.request.forget();
+            assert_eq!(connection.request.buffers_mut().input, b"GET /next", "{headers}");
         }
     })
     .unwrap();
@@ -91,7 +105,7 @@ fn an_invalid_or_incomplete_body_is_refused() {
         ] {
             let (mut connection, client) = request(&limits, headers, bytes).await;
             let client = (!is_closed).then_some(client);
-            let refused = body(&mut connection, &limits).await.err();
+            let refused = body(&connection.request, &mut connection.response, &limits).await.err();
             assert_eq!(refused, Some(expected), "{headers}{bytes}");
             drop(client);
         }
@@ -107,7 +121,7 @@ fn a_body_beyond_the_limit_is_refused_at_its_first_byte_too_many() {
             [("Content-Length: 6\r\n", ""), (CHUNKED, "6\r\n"), (CHUNKED, "3\r\none\r\n3\r\n")]
         {
             let (mut connection, _client) = request(&limits, headers, bytes).await;
-            let refused = body(&mut connection, &limits).await.err();
+            let refused = body(&connection.request, &mut connection.response, &limits).await.err();
             assert_eq!(refused, Some(Reason::BodyTooLarge), "{headers}{bytes}");
         }
     })
@@ -120,15 +134,18 @@ fn a_large_body_is_on_disk_and_a_full_disk_refuses_it() {
         let limits = Limits { body_memory_bytes: 4, ..limits() };
         let headers = "Content-Length: 9\r\n";
         let (mut connection, _client) = request(&limits, headers, "one, two!").await;
-        let received = body(&mut connection, &limits).await.unwrap();
+        let received = body(&connection.request, &mut connection.response, &limits).await.unwrap();
         assert_eq!((received.body.memory().len(), received.body.length()), (0, 9));
-        assert_eq!(connection.context.temp_dir.used_bytes(), 9);
-        let context = Rc::clone(&connection.context);
+        assert_eq!(connection.client.context.temp_dir.used_bytes(), 9);
+        let context = Rc::clone(&connection.client.context);
         context.temp_dir.set_limit(10);
         let (mut second, client) = connect(&context);
         send(&client, &format!("POST / HTTP/1.1\r\nHost: a\r\n{headers}\r\none, two!"));
         assert!(matches!(second.next_head().await, Next::Request));
-        assert_eq!(body(&mut second, &limits).await.err(), Some(Reason::SpoolFull));
+        assert_eq!(
+            body(&second.request, &mut second.response, &limits).await.err(),
+            Some(Reason::SpoolFull)
+        );
     })
     .unwrap();
 }

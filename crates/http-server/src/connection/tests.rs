@@ -7,6 +7,7 @@ use outboard_config::Limits;
 use outboard_reactor::{run, spawn};
 use std::future::{pending, ready};
 use std::io::IoSlice;
+use std::pin::pin;
 use std::task::Poll;
 
 fn send(client: &Pipe, bytes: &str) {
@@ -25,13 +26,13 @@ fn an_idle_connection_holds_no_buffers() {
     run(async {
         let (mut connection, client) = connection_pair();
         assert!(!has_next(&mut connection).await);
-        assert!(connection.buffers.is_none());
+        assert!(connection.request.buffers.is_none());
         send(&client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         assert!(matches!(connection.next_head().await, Next::Request));
-        assert!(connection.buffers.is_some());
-        connection.forget_request();
+        assert!(connection.request.buffers.is_some());
+        connection.request.forget();
         assert!(!has_next(&mut connection).await);
-        assert!(connection.buffers.is_none());
+        assert!(connection.request.buffers.is_none());
     })
     .unwrap();
 }
@@ -44,11 +45,11 @@ fn bytes_of_the_next_request_remain() {
         send(&client, &heads.concat());
         for head in heads {
             assert!(matches!(connection.next_head().await, Next::Request));
-            assert_eq!(connection.head_len, head.len());
-            assert!(connection.buffers().input.starts_with(head.as_bytes()));
-            connection.forget_request();
+            assert_eq!(connection.request.head_len, head.len());
+            assert!(connection.request.buffers_mut().input.starts_with(head.as_bytes()));
+            connection.request.forget();
         }
-        assert!(connection.buffers().input.is_empty());
+        assert!(connection.request.buffers_mut().input.is_empty());
     })
     .unwrap();
 }
@@ -65,9 +66,7 @@ fn only_a_body_that_was_not_read_counts_as_unread() {
             let (mut connection, client) = connection_pair();
             send(&client, &format!("POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n"));
             assert!(matches!(connection.next_head().await, Next::Request));
-            assert_eq!(connection.has_unread_body(), expected, "{lines}");
-            connection.body_read = true;
-            assert!(!connection.has_unread_body(), "{lines}");
+            assert_eq!(connection.client.has_unread_body.get(), expected, "{lines}");
         }
     })
     .unwrap();
@@ -77,12 +76,12 @@ fn only_a_body_that_was_not_read_counts_as_unread() {
 fn a_read_ends_with_bytes_the_end_or_the_time() {
     run(async {
         let (mut connection, client) = connection_pair();
-        assert_eq!(connection.read_within(5).await, Read::TimedOut);
+        assert_eq!(connection.discard_within(5).await, None);
         send(&client, "a");
-        assert_eq!(connection.read_within(60_000).await, Read::Some);
-        assert_eq!(connection.buffers().input, b"a");
+        assert_eq!(connection.discard_within(60_000).await, Some(1));
+        assert_eq!(connection.request.buffers_mut().input, b"a");
         client.end();
-        assert_eq!(connection.read_within(60_000).await, Read::Closed);
+        assert_eq!(connection.discard_within(60_000).await, None);
     })
     .unwrap();
 }
@@ -103,11 +102,11 @@ fn a_connection_that_must_close_waits_for_nothing() {
 fn an_interim_response_is_written_at_once() {
     run(async {
         let (mut connection, client) = connection_pair();
-        assert!(connection.write_interim(103, b"Link: </a.css>\r\n").await);
+        assert!(connection.response.write_interim(103, b"Link: </a.css>\r\n").await);
         let expected = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
         assert_eq!(crate::testing::read_all(&client), expected);
         drop(client);
-        assert!(!connection.write_interim(103, b"Link: </a.css>\r\n").await);
+        assert!(!connection.response.write_interim(103, b"Link: </a.css>\r\n").await);
     })
     .unwrap();
 }
@@ -153,9 +152,9 @@ fn after_an_upgrade_an_idle_connection_waits_for_one_more_request() {
 fn a_client_that_leaves_ends_what_is_done_for_it() {
     run(async {
         let (connection, client) = connection_pair();
-        assert_eq!(connection.unless_gone(ready(7)).await, Ok(7));
+        assert_eq!(connection.client.unless_gone(ready(7)).await, Ok(7));
         spawn(async move { drop(client) });
-        let ended = connection.unless_gone(pending::<()>()).await;
+        let ended = connection.client.unless_gone(pending::<()>()).await;
         assert_eq!(ended, Err(Reason::ClientGone));
     })
     .unwrap();

@@ -5,6 +5,7 @@
 
 use super::stream::Stream;
 use super::{STREAM_BYTES, Task};
+use crate::client::Client;
 use crate::connection::Connection;
 use crate::connections::{Entry, Kind};
 use crate::service::Service;
@@ -115,7 +116,9 @@ impl<S: Service> Task<S> {
                 let stream = Stream::open(&self.link, key, held, is_end);
                 let transport = Transport::Message(Box::new(stream));
                 let (server, listener) = (self.server.clone(), self.listener.clone());
-                Some(Connection::new(server, listener, transport, self.peer.clone(), entry))
+                let peer = self.peer.clone();
+                let client = Client::new(server, listener, transport, peer, entry);
+                Some(Connection::new(client))
             }
             Err(reason) => {
                 self.link.engine().reset(key, ErrorCode::REFUSED_STREAM);

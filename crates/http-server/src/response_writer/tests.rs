@@ -1,6 +1,7 @@
 //! Heads, framings and files on a connection in memory.
 
 use super::*;
+use crate::connection::Connection;
 use crate::testing::{connect, connection_pair, context, limits, read_all};
 use outboard_config::Limits;
 use outboard_reactor::run;
@@ -36,10 +37,11 @@ fn each_response_has_one_framing() {
 #[test]
 fn a_response_is_complete_in_one_piece() {
     run(async {
-        let (mut connection, client) = connection_pair();
+        let (Connection { mut response, .. }, client) = connection_pair();
+        response.request = GET;
         let mut headers = HeaderBlock::default();
         headers.add(b"X-Own", b"1").unwrap();
-        let written = connection.respond(GET, 200, &headers, b"hello").await;
+        let written = response.respond(200, &headers, b"hello").await;
         assert_eq!(written, Written::Complete { keep_alive: true });
         assert_eq!(
             without_date(&read_all(&client)),
@@ -52,11 +54,13 @@ fn a_response_is_complete_in_one_piece() {
 #[test]
 fn a_response_to_head_has_the_length_and_no_body() {
     run(async {
-        let (mut connection, client) = connection_pair();
+        let (Connection { mut response, .. }, client) = connection_pair();
+        response.request = GET;
         let request = RequestFacts { method: Method::Head, ..GET };
-        connection.respond(request, 200, &HeaderBlock::default(), b"hello").await;
-        let response = read_all(&client);
-        assert!(response.contains("Content-Length: 5\r\n") && response.ends_with("\r\n\r\n"));
+        response.request = request;
+        response.respond(200, &HeaderBlock::default(), b"hello").await;
+        let text = read_all(&client);
+        assert!(text.contains("Content-Length: 5\r\n") && text.ends_with("\r\n\r\n"));
     })
     .unwrap();
 }
@@ -70,13 +74,15 @@ fn the_connection_header_depends_on_the_version() {
         (Version::Http10, false, Some("Connection: close\r\n")),
     ] {
         run(async move {
-            let (mut connection, client) = connection_pair();
+            let (Connection { mut response, .. }, client) = connection_pair();
+            response.request = GET;
             let request = RequestFacts { version, keep_alive, ..GET };
-            connection.respond(request, 200, &HeaderBlock::default(), b"").await;
-            let response = read_all(&client);
+            response.request = request;
+            response.respond(200, &HeaderBlock::default(), b"").await;
+            let text = read_all(&client);
             match expected {
-                Some(line) => assert!(response.contains(line), "{response}"),
-                None => assert!(!response.contains("Connection:"), "{response}"),
+                Some(line) => assert!(text.contains(line), "{text}"),
+                None => assert!(!text.contains("Connection:"), "{text}"),
             }
         })
         .unwrap();
@@ -86,15 +92,16 @@ fn the_connection_header_depends_on_the_version() {
 #[test]
 fn an_invalid_reason_phrase_is_replaced() {
     run(async {
-        let (mut connection, client) = connection_pair();
+        let (Connection { mut response, .. }, client) = connection_pair();
+        response.request = GET;
         for (reason, expected) in
             [(&b"Fine"[..], "HTTP/1.1 200 Fine\r\n"), (b"Split\r\nX: y", "HTTP/1.1 200 OK\r\n")]
         {
             let facts = HeadFacts { reason, ..GET.head(200, Framing::Length(0)) };
-            connection.put_head(facts, b"");
-            assert!(connection.flush(b"").await);
+            response.put_head(facts, b"");
+            assert!(response.flush(b"").await);
             assert!(read_all(&client).starts_with(expected), "{reason:?}");
-            connection.buffers().output.clear();
+            response.output.clear();
         }
     })
     .unwrap();
@@ -103,14 +110,15 @@ fn an_invalid_reason_phrase_is_replaced() {
 #[test]
 fn own_lines_replace_those_of_the_server() {
     run(async {
-        let (mut connection, client) = connection_pair();
+        let (Connection { mut response, .. }, client) = connection_pair();
+        response.request = GET;
         let facts =
             HeadFacts { own_date: true, own_server: true, ..GET.head(200, Framing::Length(0)) };
-        connection.put_head(facts, b"Server: php\r\n");
-        assert!(connection.flush(b"").await);
-        let response = read_all(&client);
-        assert_eq!(response.matches("Server:").count(), 1);
-        assert!(!response.contains("Date:"));
+        response.put_head(facts, b"Server: php\r\n");
+        assert!(response.flush(b"").await);
+        let text = read_all(&client);
+        assert_eq!(text.matches("Server:").count(), 1);
+        assert!(!text.contains("Date:"));
     })
     .unwrap();
 }
@@ -118,11 +126,12 @@ fn own_lines_replace_those_of_the_server() {
 #[test]
 fn a_file_that_became_shorter_breaks_the_response() {
     run(async {
-        let (mut connection, client) = connection_pair();
+        let (Connection { mut response, .. }, client) = connection_pair();
+        response.request = GET;
         let file = std::fs::File::open("/proc/self/comm").unwrap();
-        assert!(!connection.send_file(file.as_fd(), 0, 1 << 20).await);
+        assert!(!response.send_file(file.as_fd(), 0, 1 << 20).await);
         assert!(!read_all(&client).is_empty(), "what there is was sent");
-        assert_eq!(connection.take_lost(), None, "the client is not at fault");
+        assert_eq!(response.take_lost(), None, "the client is not at fault");
     })
     .unwrap();
 }
@@ -130,12 +139,13 @@ fn a_file_that_became_shorter_breaks_the_response() {
 #[test]
 fn a_client_that_is_gone_is_noticed_once() {
     run(async {
-        let (mut connection, client) = connection_pair();
+        let (Connection { mut response, .. }, client) = connection_pair();
+        response.request = GET;
         drop(client);
-        let written = connection.respond(GET, 200, &HeaderBlock::default(), b"hello").await;
+        let written = response.respond(200, &HeaderBlock::default(), b"hello").await;
         assert_eq!(written, Written::Broken);
-        assert_eq!(connection.take_lost(), Some(Reason::ClientGone));
-        assert_eq!(connection.take_lost(), None);
+        assert_eq!(response.take_lost(), Some(Reason::ClientGone));
+        assert_eq!(response.take_lost(), None);
     })
     .unwrap();
 }
@@ -144,11 +154,12 @@ fn a_client_that_is_gone_is_noticed_once() {
 fn a_client_that_reads_nothing_is_dropped() {
     run(async {
         let context = context(Limits { write_timeout_ms: 20, ..limits() });
-        let (mut connection, _client) = connect(&context);
+        let (Connection { mut response, .. }, _client) = connect(&context);
+        response.request = GET;
         let body = vec![b'x'; 2 << 20];
-        let written = connection.respond(GET, 200, &HeaderBlock::default(), &body).await;
+        let written = response.respond(200, &HeaderBlock::default(), &body).await;
         assert_eq!(written, Written::Broken);
-        assert_eq!(connection.take_lost(), Some(Reason::WriteTimeout));
+        assert_eq!(response.take_lost(), Some(Reason::WriteTimeout));
     })
     .unwrap();
 }
@@ -156,16 +167,17 @@ fn a_client_that_reads_nothing_is_dropped() {
 #[test]
 fn an_upgraded_connection_passes_to_its_handler() {
     run(async {
-        let (mut connection, client) = connection_pair();
+        let (Connection { mut response, .. }, client) = connection_pair();
+        response.request = GET;
         let mut headers = HeaderBlock::default();
         headers.add(b"Upgrade", b"echo").unwrap();
         let handler: UpgradeHandler = Box::new(|_| Box::pin(async {}));
-        let written = connection.upgrade(GET, &headers, handler).await;
+        let written = response.upgrade(&headers, handler).await;
         assert_eq!(written, Written::Upgraded);
-        assert!(connection.upgrade_handler.is_some());
-        let response = read_all(&client);
-        assert!(response.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{response}");
-        assert!(!response.contains("Content-Length"), "{response}");
+        let text = read_all(&client);
+        assert!(response.into_upgrade_handler().is_some());
+        assert!(text.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{text}");
+        assert!(!text.contains("Content-Length"), "{text}");
     })
     .unwrap();
 }

@@ -27,7 +27,7 @@ const GOING_AWAY_MASKED: [u8; 8] = [0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9];
 /// Relays bytes in both directions until both sides have finished, one of them is gone, no byte was
 /// sent for `idle_ms`, or the server ends its tunnels.
 pub(super) async fn relay(mut client: Upgraded, mut upstream: Channel, idle_ms: u64) {
-    let _counted = client.context().clone().begin_tunnel();
+    let _counted = client.client().context.clone().begin_tunnel();
     client.keep_alive();
     let (mut up, mut down) = (Direction::default(), Direction::default());
     let mut farewell = Farewell::default();
