@@ -455,7 +455,7 @@ fn the_service_manager_hears_of_every_step() {
 /// Perl does what the service manager does: binds, and hands the socket over as descriptor 3.
 const ACTIVATION: &str = "use IO::Socket::INET; $^F = 10; \
     my $s = IO::Socket::INET->new(Listen => 9, LocalAddr => $ARGV[0], ReuseAddr => 1) or die; \
-    POSIX::dup2(fileno($s), 3) if fileno($s) != 3; \
+    if (fileno($s) != 3) { POSIX::dup2(fileno($s), 3); close $s; } \
     $ENV{LISTEN_PID} = $$; $ENV{LISTEN_FDS} = 1; shift @ARGV; exec @ARGV or die;";
 
 #[test]

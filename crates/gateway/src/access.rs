@@ -6,13 +6,12 @@ mod ban_file;
 pub(crate) mod client_key;
 mod limits;
 mod passwords;
-mod rate_operations;
+pub(crate) mod rate_operations;
 mod rate_script;
 mod rate_sharing;
 mod shared;
 
 pub(crate) use limits::{RateLimits, Taken};
 pub(crate) use passwords::Verdict;
-pub(crate) use rate_operations::RateOperations;
 pub(crate) use rate_sharing::RateSharing;
 pub(crate) use shared::SharedAccess;

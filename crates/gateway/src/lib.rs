@@ -21,6 +21,7 @@ mod admin_admission;
 mod admin_reply;
 mod admission;
 mod app;
+mod app_operations;
 mod app_table;
 mod cache_requirements;
 mod certificates;
@@ -71,7 +72,6 @@ mod server_link;
 mod server_timing;
 mod shards;
 mod snapshot_admin;
-mod snapshot_operations;
 mod status;
 mod streams;
 #[cfg(test)]

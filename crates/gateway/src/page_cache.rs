@@ -10,7 +10,7 @@ mod audit;
 mod fill;
 mod http_purge;
 mod lookup;
-mod purge_operations;
+pub(crate) mod purge_operations;
 mod serve;
 mod store;
 
@@ -31,7 +31,6 @@ use std::rc::Rc;
 use std::task::Poll;
 
 pub(crate) use http_purge::{is_purge, purge};
-pub(crate) use purge_operations::PurgeOperations;
 
 /// Responds to a request that leads to an origin.
 pub(crate) async fn respond(

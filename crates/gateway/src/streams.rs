@@ -1,7 +1,7 @@
 //! Raw connections of apps: their servers in each generation, and the calls of workers.
 //!
 //! Connections are passed to the [`StreamServer`] of their app by `dispatch`, datagrams by `datagrams`,
-//! calls of workers by the pools. Precedes an app's other operations. Invariant: the server of an app
+//! calls of workers by [`crate::app_operations`]. Invariant: the server of an app
 //! stays the same across reloads, and with it the app's connections.
 
 use crate::app::App;
@@ -9,18 +9,19 @@ use crate::generation::Generation;
 use outboard_config::{Listener, Protocol};
 use outboard_http_server::StreamPort;
 use outboard_php_pool::pool::WorkerId;
-use outboard_php_pool::pool::operations::{Operations, Requester};
-use outboard_ring::operation::{Call, Completion, Operation, Part};
+use outboard_php_pool::pool::operations::Requester;
+use outboard_ring::frame::Tag;
+use outboard_ring::operation::{Completion, Part};
+use outboard_ring::stream::StreamCall;
 use outboard_stream_server::{Gone, StreamServer, WorkerLink};
 use std::rc::Rc;
 use std::task::Poll;
 
-/// The operations of an app with raw connections, and its other operations.
+/// The calls of an app's workers in a generation.
 #[derive(Debug)]
-pub(crate) struct StreamOperations {
+pub(crate) struct StreamCalls {
     server: Rc<StreamServer>,
     generation: u32,
-    others: Rc<dyn Operations>,
 }
 
 /// The way to a worker.
@@ -30,41 +31,24 @@ struct Link {
     generation: u32,
 }
 
-impl StreamOperations {
-    /// The operations of an app's workers in this generation.
-    pub(crate) fn before(
-        others: Rc<dyn Operations>,
-        server: Option<Rc<StreamServer>>,
-        generation: u32,
-    ) -> Rc<dyn Operations> {
-        match server {
-            Some(server) => Rc::new(Self { server, generation, others }),
-            None => others,
-        }
+impl StreamCalls {
+    pub(crate) fn new(server: Rc<StreamServer>, generation: u32) -> Self {
+        Self { server, generation }
     }
-}
 
-impl Operations for StreamOperations {
-    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
-        let Operation { id, call: Call::Stream(call), .. } = operation else {
-            return self.others.begin(requester, operation);
-        };
+    /// Does something with a raw connection.
+    pub(crate) fn begin(&self, requester: &Requester, id: Tag, call: &StreamCall<'_>) {
         let link: Rc<dyn WorkerLink> =
             Rc::new(Link { requester: requester.clone(), generation: self.generation });
         if let Some(result) = self.server.call(&link, call) {
             // A worker that has ended does not wait for it.
-            let _ = requester.send(&Completion { id: *id, part: Part::Queried(&result) });
+            let _ = requester.send(&Completion { id, part: Part::Queried(&result) });
         }
     }
 
-    fn forget(&self, worker: WorkerId) {
+    /// A worker has exited.
+    pub(crate) fn forget(&self, worker: WorkerId) {
         self.server.forget(worker.numbers());
-        self.others.forget(worker);
-    }
-
-    /// A worker of an app with raw connections always has some.
-    fn has_any(&self, _: WorkerId) -> bool {
-        true
     }
 }
 

@@ -1,7 +1,6 @@
 //! Background tasks. Workers and the clock queue them, task workers process them.
 //!
-//! One per app with task workers and generation. It handles [`Call::Task`] before the app's other
-//! [`Operations`](crate::pool::operations::Operations), holds the [`Queue`], and submits each due task
+//! One per app with task workers and generation. It receives the app's [`Call::Task`], holds the [`Queue`], and submits each due task
 //! to a pool of its own, as a request that the host recognizes as a task. Invariants: an accepted task
 //! is tried until it succeeds or its attempts are used up, whatever happens to its worker and its
 //! requester; no more tasks run than the pool has room for, so that all others wait in the queue; a
@@ -22,7 +21,7 @@ mod tests;
 mod tracing;
 
 use crate::pool::Pool;
-use crate::pool::operations::{NoOperations, Operations, Requester};
+use crate::pool::operations::{NoOperations, Requester};
 use crate::worker_id::WorkerId;
 use attempt::Outcome;
 use incoming::IncomingTask;
@@ -39,7 +38,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::{Rc, Weak};
 
 pub use heir::Heir;
-pub use operations::operations;
+pub use operations::refuse;
 pub use tracing::TaskTracer;
 
 /// The largest data of a task, and the largest result.
@@ -83,8 +82,6 @@ pub struct Tasks {
     unfinished: RefCell<Unfinished>,
     /// The server stops, or the app has no task workers any more.
     stopped: Cell<bool>,
-    /// Carries out all other operations.
-    others: RefCell<Option<Rc<dyn Operations>>>,
     tracer: RefCell<Option<Rc<dyn TaskTracer>>>,
     log: Rc<ErrorLog>,
 }
@@ -136,7 +133,6 @@ impl Tasks {
             left_at_ms: Cell::default(),
             unfinished: RefCell::default(),
             stopped: Cell::new(false),
-            others: RefCell::default(),
             tracer: RefCell::default(),
             log,
         });

@@ -1,61 +1,46 @@
 //! Rate limits by keys of scripts: `Outboard\RateLimit`.
 //!
-//! Precedes an app's other operations, on each thread; the pool passes the operations of workers to it.
+//! Called by [`crate::app_operations`], on each thread.
 //! Invariants: a script reaches the limits of its own app only; a key is no longer than [`KEY_MAX_BYTES`].
 
 use super::client_key::ClientKey;
 use super::limits::{Limit, RateLimits, Taken};
 use outboard_access::{KeyHash, Spending};
-use outboard_php_pool::pool::WorkerId;
-use outboard_php_pool::pool::operations::{Operations, Requester};
+use outboard_php_pool::pool::operations::Requester;
 use outboard_reactor::spawn;
 use outboard_ring::frame::Tag;
-use outboard_ring::operation::{Call, Completion, FetchedHead, Operation, Part, RateCall};
+use outboard_ring::operation::{Completion, FetchedHead, Part, RateCall};
 use std::rc::Rc;
 
 const KEY_MAX_BYTES: usize = 1_024;
 
-/// See the module.
-#[derive(Debug)]
-pub(crate) struct RateOperations {
-    limits: Rc<RateLimits>,
-    others: Rc<dyn Operations>,
-}
-
 /// Why an operation is not carried out: a status, and a sentence for the script.
-type Mistake = (u16, String);
+type Rejection = (u16, String);
 
-impl RateOperations {
-    /// The limits of an app, and its other operations.
-    pub(crate) fn before(others: Rc<dyn Operations>, limits: Rc<RateLimits>) -> Rc<Self> {
-        Rc::new(Self { limits, others })
+/// Takes tokens of a limit, or looks at it.
+pub(crate) fn begin(limits: &Rc<RateLimits>, requester: Requester, id: Tag, call: &RateCall<'_>) {
+    let limit = match find(limits, call) {
+        Ok(limit) => limit,
+        Err((status, why)) => return reply(&requester, id, status, why.as_bytes()),
+    };
+    let (client, cost) = (ClientKey::Value(call.key), call.tokens);
+    if !call.takes {
+        return report(&requester, id, limit, &limit.look(&client, cost));
     }
-
-    fn call(&self, requester: Requester, id: Tag, call: &RateCall<'_>) {
-        let limit = match find(&self.limits, call) {
-            Ok(limit) => limit,
-            Err((status, why)) => return reply(&requester, id, status, why.as_bytes()),
-        };
-        let (client, cost) = (ClientKey::Value(call.key), call.tokens);
-        if !call.takes {
-            return report(&requester, id, limit, &limit.look(&client, cost));
-        }
-        match limit.take(&client, KeyHash::of(&client), cost) {
-            Taken::Known(spending) => report(&requester, id, limit, &spending),
-            Taken::Ask(bucket) => {
-                let (limits, name) =
-                    (self.limits.clone(), String::from_utf8_lossy(call.limit).into_owned());
-                spawn(async move {
-                    let Some(limit) = limits.of_scripts(&name) else { return };
-                    let spending = limit.ask(bucket, cost).await;
-                    report(&requester, id, limit, &spending);
-                });
-            }
+    match limit.take(&client, KeyHash::of(&client), cost) {
+        Taken::Known(spending) => report(&requester, id, limit, &spending),
+        Taken::Ask(bucket) => {
+            let (limits, name) = (limits.clone(), String::from_utf8_lossy(call.limit).into_owned());
+            spawn(async move {
+                let Some(limit) = limits.of_scripts(&name) else { return };
+                let spending = limit.ask(bucket, cost).await;
+                report(&requester, id, limit, &spending);
+            });
         }
     }
 }
 
-fn find<'l>(limits: &'l RateLimits, call: &RateCall<'_>) -> Result<&'l Limit, Mistake> {
+fn find<'l>(limits: &'l RateLimits, call: &RateCall<'_>) -> Result<&'l Limit, Rejection> {
     let name = String::from_utf8_lossy(call.limit);
     let Some(limit) = limits.of_scripts(&name) else {
         let why = format!(
@@ -91,21 +76,4 @@ fn reply(requester: &Requester, id: Tag, status: u16, body: &[u8]) {
     let head = FetchedHead { status, http_version: 1, url: b"", headers: b"" };
     // A worker that has ended does not wait for it.
     let _ = requester.send(&Completion { id, part: Part::Whole(head, body) });
-}
-
-impl Operations for RateOperations {
-    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
-        match &operation.call {
-            Call::Rate(call) => self.call(requester, operation.id, call),
-            _ => self.others.begin(requester, operation),
-        }
-    }
-
-    fn forget(&self, worker: WorkerId) {
-        self.others.forget(worker);
-    }
-
-    fn has_any(&self, worker: WorkerId) -> bool {
-        self.others.has_any(worker)
-    }
 }

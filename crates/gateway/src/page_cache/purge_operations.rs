@@ -1,59 +1,35 @@
 //! Purges that PHP requests: `Outboard\cache_purge()`.
 //!
-//! Precedes an app's other operations; the pool passes the operations of workers to it. Invariant:
-//! the completion is sent when neither the cache of the worker's generation nor that of a later one
+//! Called by [`crate::app_operations`]. Invariant: the completion is sent when neither the cache of the worker's generation nor that of a later one
 //! has the purged pages.
 
 use outboard_page_cache::{PageCache, Selector};
-use outboard_php_pool::pool::WorkerId;
-use outboard_php_pool::pool::operations::{Operations, Requester};
+use outboard_php_pool::pool::operations::Requester;
 use outboard_reactor::spawn;
-use outboard_ring::operation::{Call, Completion, Operation, Part};
+use outboard_ring::frame::Tag;
+use outboard_ring::operation::{Completion, Part};
 use outboard_ring::purge::{PurgeCall, Selected};
 use std::rc::Rc;
 
-/// See the module.
-#[derive(Debug)]
-pub(crate) struct PurgeOperations {
-    cache: Option<Rc<PageCache>>,
-    others: Rc<dyn Operations>,
-}
-
-impl PurgeOperations {
-    /// Purges of an app with this cache, and its other operations.
-    pub(crate) fn before(others: Rc<dyn Operations>, cache: Option<Rc<PageCache>>) -> Rc<Self> {
-        Rc::new(Self { cache, others })
-    }
-}
-
-impl Operations for PurgeOperations {
-    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
-        let Operation { id, call: Call::Purge(call), .. } = operation else {
-            return self.others.begin(requester, operation);
-        };
-        let id = *id;
-        let purge =
-            |cache: &Rc<PageCache>| cache.purge_with_successors(&selectors(call), call.is_soft);
-        let purged = self.cache.as_ref().map_or(0, purge);
-        let part = Part::Purged(u32::try_from(purged).unwrap_or(u32::MAX));
-        let completion = Completion { id, part };
-        // A worker that has ended does not wait for it.
-        let complete = move || requester.send(&completion).unwrap_or_default();
-        match self.cache.clone().filter(|cache| cache.has_shared_tier()) {
-            None => complete(),
-            Some(cache) => spawn(async move {
-                cache.settle().await;
-                complete();
-            }),
-        }
-    }
-
-    fn forget(&self, worker: WorkerId) {
-        self.others.forget(worker);
-    }
-
-    fn has_any(&self, worker: WorkerId) -> bool {
-        self.others.has_any(worker)
+/// Purges pages of a cache, if there is one.
+pub(crate) fn begin(
+    cache: Option<&Rc<PageCache>>,
+    requester: Requester,
+    id: Tag,
+    call: &PurgeCall<'_>,
+) {
+    let purge = |cache: &Rc<PageCache>| cache.purge_with_successors(&selectors(call), call.is_soft);
+    let purged = cache.map_or(0, purge);
+    let part = Part::Purged(u32::try_from(purged).unwrap_or(u32::MAX));
+    let completion = Completion { id, part };
+    // A worker that has ended does not wait for it.
+    let complete = move || requester.send(&completion).unwrap_or_default();
+    match cache.filter(|cache| cache.has_shared_tier()).cloned() {
+        None => complete(),
+        Some(cache) => spawn(async move {
+            cache.settle().await;
+            complete();
+        }),
     }
 }
 

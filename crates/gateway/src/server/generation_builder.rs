@@ -3,30 +3,30 @@
 //! Called by the server at start and at each reload. Invariants: a generation that cannot be opened
 //! leaves no process behind; other tasks run between any two of its apps.
 
-use crate::access::{RateLimits, RateOperations};
+use crate::access::{RateLimits, RateSharing};
 use crate::app::{App, Caches, Common};
+use crate::app_operations::AppOperations;
 use crate::classic_snapshots::{ClassicSnapshots, Surroundings};
 use crate::generation::{self, Generation};
 use crate::logs::{Logs, Sinks};
-use crate::page_cache::PurgeOperations;
 use crate::pool_starter::PoolStarter;
 use crate::privileges::Privileges;
 use crate::server::generation_shards::{GenerationShards, LEAD};
 use crate::server_error::ServerError;
-use crate::snapshot_operations::SnapshotOperations;
-use crate::streams::{self, StreamOperations};
+use crate::streams::{self, StreamCalls};
 use crate::upgrade_link::UpgradeLink;
 use outboard_buffer::{Account, Memory};
-use outboard_config::{Config, Mode};
+use outboard_config::{self as config, Config, Mode};
 use outboard_operations::{Entities, FetchOperations, Owner};
 use outboard_php_pool::pool::operations::Operations;
 use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
 use outboard_php_pool::renewal::seat::PoolSeat;
+use outboard_php_pool::tasks::Tasks;
 use outboard_php_pool::tasks::journal::TaskJournal;
-use outboard_php_pool::tasks::{self, Tasks};
 use outboard_php_pool::{RecentSlow, Rings};
 use outboard_reactor::{Share, unbound, yield_now};
 use outboard_stream_server::StreamServer;
+use outboard_upstream::Client;
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
@@ -48,6 +48,19 @@ pub(crate) struct GenerationBuilder {
     pub(crate) link: Option<Rc<UpgradeLink>>,
 }
 
+/// A generation that is being opened, before its apps.
+struct Opening<'a> {
+    number: u32,
+    config: &'a Config,
+    predecessor: Option<&'a Generation>,
+    shared: &'a GenerationShards,
+    /// The client for requests to other servers.
+    upstream: Rc<Client>,
+    entities: Option<Rc<Entities>>,
+    rate_sharing: Option<Rc<RateSharing>>,
+    started: StartedPools,
+}
+
 impl GenerationBuilder {
     /// Opens the logs and directories of a configuration and starts its pools.
     ///
@@ -60,130 +73,129 @@ impl GenerationBuilder {
         predecessor: Option<&Generation>,
         shared: &GenerationShards,
     ) -> Result<(Generation, Sinks), ServerError> {
-        let is_lead = self.share.index == LEAD;
         let mut sinks = Sinks::new(self.privileges.opener(), &shared.logs);
         let cannot_log = |error: io::Error| {
             ServerError::setup_because(format!("cannot open a log: {error}"), error)
         };
-        let server_logs = sinks.open_logs(&config.log).await.map_err(cannot_log)?;
+        let logs = Rc::new(sinks.open_logs(&config.log).await.map_err(cannot_log)?);
         let upstream = generation::upstream_client(&shared.upstream, predecessor);
-        let before = predecessor.and_then(|before| before.entities.as_ref());
-        let entities = match is_lead {
-            true => unbound(|| {
-                let elsewhere = self.link.as_ref().map(|link| link.elsewhere());
-                Entities::open(&config, before, elsewhere, &server_logs.error)
-            }),
-            false => Ok(Entities::without_store(&config)),
-        };
-        let entities = entities.map_err(ServerError::setup)?;
         let sharing = predecessor.and_then(|before| before.rate_sharing.as_ref());
-        let sharing = shared.access.rate_sharing(&config, sharing, &upstream, &server_logs.error);
-        let started = StartedPools::new(self.rings.clone());
+        let opening = Opening {
+            number,
+            config: &config,
+            predecessor,
+            shared,
+            entities: self.open_entities(&config, predecessor, &logs)?,
+            rate_sharing: shared.access.rate_sharing(&config, sharing, &upstream, &logs.error),
+            upstream,
+            started: StartedPools::new(self.rings.clone()),
+        };
         let mut apps = Vec::new();
         for app in &config.apps {
             yield_now().await;
             let logs = Rc::new(sinks.open_logs(&app.log).await.map_err(cannot_log)?);
-            let mut settings =
-                PoolSettings::of(app, &self.host_binary, self.privileges.spawner.as_ref())
-                    .map_err(ServerError::setup)?;
-            if let Some(name) = &self.name {
-                settings.host.app = title(name, app, &config);
-            }
-            let memory = self.memory.of_app(&app.name);
-            let operations_memory = memory.operations.clone();
-            let tasks = match app.tasks.as_ref().filter(|_| is_lead) {
-                None => None,
-                Some(tasks) => {
-                    let settings = settings.of_tasks(app, tasks).map_err(ServerError::setup)?;
-                    let pool = started.start(settings, Shard::only(), &logs)?;
-                    let memory = operations_memory.clone();
-                    let entities = entities.as_deref();
-                    let tasks = start_tasks(app, tasks, (pool, memory), entities, &logs);
-                    self.begin_tasks(&tasks, predecessor);
-                    Some(tasks)
-                }
-            };
-            // Development mode watches all files itself.
-            let lists = config.development.is_none();
-            settings.host.worker.iter_mut().for_each(|worker| worker.lists_files &= lists);
-            let shard = shared.pool(&app.name).place(self.share.index);
-            let classic = matches!(app.mode, Mode::Classic).then(|| settings.clone());
-            let pool = started.start(settings.clone(), shard.clone(), &logs)?;
-            let app_logs = logs.clone();
-            let own = Caches::Own { is_first: predecessor.is_none() };
-            let caches = shared.caches(&app.name).cloned().map_or(own, Caches::OfLead);
-            let account = shared.upstream_account(&app.name).clone();
-            let client = (upstream.clone(), account.clone());
-            let streams = streams::server_for(app, predecessor, || {
-                StreamServer::new(&app.name, &operations_memory, logs.error.clone())
-            });
-            let background = (tasks.clone(), streams.clone());
-            let (snapshots, renewal) = shared.snapshots(&app.name).clone();
-            let common = Common {
-                caches,
-                rate_limits: RateLimits::open(app, &shared.access, sharing.as_ref()),
-                upstreams: shared.upstreams.clone(),
-                snapshots: snapshots.clone(),
-            };
-            // A page cache has threads.
-            let opened =
-                unbound(|| App::open(app.clone(), pool, background, logs, client, memory, common));
-            let mut opened =
-                opened.map_err(|error| ServerError::setup(format!("app {}: {error}", app.name)))?;
-            let owner = Owner::of(app, &config);
-            let sandbox = app.sandbox.as_ref();
-            let operations =
-                FetchOperations::new(upstream.clone(), account, entities.clone(), owner, sandbox);
-            let operations = RateOperations::before(operations, opened.rate_limits.clone());
-            let operations = PurgeOperations::before(operations, opened.page_cache.clone());
-            let operations = tasks::operations(operations, tasks);
-            let operations = StreamOperations::before(operations, streams, number);
-            let operations: Rc<dyn Operations> =
-                SnapshotOperations::before(operations, snapshots.clone());
-            let starter = Rc::new(PoolStarter {
-                operations,
-                is_forwarding: !is_lead,
-                slow: self.slow.clone(),
-                memory: operations_memory,
-                rings: self.rings.clone(),
-                logs: app_logs,
-            });
-            starter.prepare(&opened.pool(), shard);
-            opened.tasks.iter().for_each(|tasks| starter.prepare(&tasks.pool, Shard::only()));
-            let drain_ms = config.drain_timeout_ms;
-            if let Some(settings) = classic.filter(|_| app.pool.max_snapshots > 0) {
-                let surroundings = Surroundings {
-                    starter: starter.clone(),
-                    log: opened.logs.error.clone(),
-                    snapshots,
-                    drain_timeout_ms: drain_ms,
-                    threads: shared.snapshot_threads(&app.name).clone(),
-                    index: self.share.index,
-                };
-                let (constants, max) = (app.php.params.clone(), app.pool.max_snapshots as usize);
-                let classic = ClassicSnapshots::open(settings, constants, max, surroundings);
-                opened.classic_snapshots = Some(classic);
-            }
-            if settings.has_snapshot() {
-                let start = move |shard: Shard| starter.start(settings.clone(), shard);
-                let pool = opened.pool();
-                let seat = PoolSeat::renewed(pool, self.share.index, renewal, drain_ms, start);
-                started.seats.borrow_mut().push(seat.clone());
-                opened.seat = seat;
-            }
-            let before = predecessor.map_or(&[][..], |before| &before.apps);
-            apps.push(Rc::new(opened.continue_from(before)));
+            apps.push(Rc::new(self.open_app(&opening, app, logs)?));
         }
+        let Opening { upstream, entities, rate_sharing, started, .. } = opening;
         started.commit();
-        let logs = Rc::<Logs>::new(server_logs);
         let shares = (upstream, shared.upstreams.clone(), shared.access.clone());
         let mut generation = Generation::new(number, config, apps, logs, shares, entities);
-        generation.rate_sharing = sharing;
+        generation.rate_sharing = rate_sharing;
         Ok((generation.traced(predecessor, self.share.count), sinks))
     }
-}
 
-impl GenerationBuilder {
+    fn is_lead(&self) -> bool {
+        self.share.index == LEAD
+    }
+
+    /// The entity store, which the lead has.
+    fn open_entities(
+        &self,
+        config: &Config,
+        predecessor: Option<&Generation>,
+        logs: &Logs,
+    ) -> Result<Option<Rc<Entities>>, ServerError> {
+        if !self.is_lead() {
+            return Ok(Entities::without_store(config));
+        }
+        let before = predecessor.and_then(|before| before.entities.as_ref());
+        let elsewhere = self.link.as_ref().map(|link| link.elsewhere());
+        unbound(|| Entities::open(config, before, elsewhere, &logs.error))
+            .map_err(ServerError::setup)
+    }
+
+    fn open_app(
+        &self,
+        opening: &Opening<'_>,
+        app: &config::App,
+        logs: Rc<Logs>,
+    ) -> Result<App, ServerError> {
+        let Opening { shared, predecessor, started, .. } = opening;
+        let mut settings =
+            PoolSettings::of(app, &self.host_binary, self.privileges.spawner.as_ref())
+                .map_err(ServerError::setup)?;
+        if let Some(name) = &self.name {
+            settings.host.app = title(name, app, opening.config);
+        }
+        let memory = self.memory.of_app(&app.name);
+        let operations_memory = memory.operations.clone();
+        let tasks = self.start_tasks(opening, app, &settings, (&operations_memory, &logs))?;
+        // Development mode watches all files itself.
+        let lists = opening.config.development.is_none();
+        settings.host.worker.iter_mut().for_each(|worker| worker.lists_files &= lists);
+        let shard = shared.pool(&app.name).place(self.share.index);
+        let pool = started.start(settings.clone(), shard.clone(), &logs)?;
+        let streams = streams::server_for(app, *predecessor, || {
+            StreamServer::new(&app.name, &operations_memory, logs.error.clone())
+        });
+        let own = Caches::Own { is_first: predecessor.is_none() };
+        let common = Common {
+            caches: shared.caches(&app.name).cloned().map_or(own, Caches::OfLead),
+            rate_limits: RateLimits::open(app, &shared.access, opening.rate_sharing.as_ref()),
+            upstreams: shared.upstreams.clone(),
+            snapshots: shared.snapshots(&app.name).0.clone(),
+        };
+        let client = (opening.upstream.clone(), shared.upstream_account(&app.name).clone());
+        // A page cache has threads.
+        let opened = unbound(|| {
+            App::open(app.clone(), pool, (tasks, streams), logs.clone(), client, memory, common)
+        });
+        let opened =
+            opened.map_err(|error| ServerError::setup(format!("app {}: {error}", app.name)))?;
+        let starter = Rc::new(PoolStarter {
+            operations: operations(opening, &opened),
+            is_forwarding: !self.is_lead(),
+            slow: self.slow.clone(),
+            memory: operations_memory,
+            rings: self.rings.clone(),
+            logs,
+        });
+        starter.prepare(&opened.pool(), shard);
+        opened.tasks.iter().for_each(|tasks| starter.prepare(&tasks.pool, Shard::only()));
+        let opened = self.with_snapshots(opening, opened, settings, starter);
+        Ok(opened.continue_from(predecessor.map_or(&[][..], |before| &before.apps)))
+    }
+
+    /// Starts the pool of an app's task workers, which the lead has.
+    fn start_tasks(
+        &self,
+        opening: &Opening<'_>,
+        app: &config::App,
+        settings: &PoolSettings,
+        (memory, logs): (&Rc<Account>, &Logs),
+    ) -> Result<Option<Rc<Tasks>>, ServerError> {
+        let Some(config) = app.tasks.as_ref().filter(|_| self.is_lead()) else { return Ok(None) };
+        let settings = settings.of_tasks(app, config).map_err(ServerError::setup)?;
+        let pool = opening.started.start(settings, Shard::only(), logs)?;
+        let name = config.kv_namespace.as_deref();
+        let namespace = name.and_then(|name| opening.entities.as_ref()?.namespace(name).cloned());
+        let journal = namespace.map(|namespace| TaskJournal::new(namespace, &app.name));
+        let own = (pool, memory.clone());
+        let tasks = Tasks::start(&app.name, config.clone(), own, journal, logs.error.clone());
+        self.begin_tasks(&tasks, opening.predecessor);
+        Ok(Some(tasks))
+    }
+
     /// First those that an earlier gateway stored; after an upgrade, once that has left them.
     fn begin_tasks(&self, tasks: &Rc<Tasks>, predecessor: Option<&Generation>) {
         let find = |before: &Generation| {
@@ -194,6 +206,60 @@ impl GenerationBuilder {
             _ => tasks.resume(predecessor.and_then(find).as_ref()),
         }
     }
+
+    /// The pools that snapshots replace or add.
+    fn with_snapshots(
+        &self,
+        opening: &Opening<'_>,
+        mut app: App,
+        settings: PoolSettings,
+        starter: Rc<PoolStarter>,
+    ) -> App {
+        let (name, shared) = (&app.config.name, opening.shared);
+        let drain_timeout_ms = opening.config.drain_timeout_ms;
+        let (snapshots, renewal) = shared.snapshots(name).clone();
+        let max = app.config.pool.max_snapshots as usize;
+        if matches!(app.config.mode, Mode::Classic) && max > 0 {
+            let surroundings = Surroundings {
+                starter: starter.clone(),
+                log: app.logs.error.clone(),
+                snapshots,
+                drain_timeout_ms,
+                threads: shared.snapshot_threads(name).clone(),
+                index: self.share.index,
+            };
+            let constants = app.config.php.params.clone();
+            let classic = ClassicSnapshots::open(settings.clone(), constants, max, surroundings);
+            app.classic_snapshots = Some(classic);
+        }
+        if settings.has_snapshot() {
+            let start = move |shard: Shard| starter.start(settings.clone(), shard);
+            let (pool, index) = (app.pool(), self.share.index);
+            let seat = PoolSeat::renewed(pool, index, renewal, drain_timeout_ms, start);
+            opening.started.seats.borrow_mut().push(seat.clone());
+            app.seat = seat;
+        }
+        app
+    }
+}
+
+/// What the workers of an app may request.
+fn operations(opening: &Opening<'_>, app: &App) -> Rc<dyn Operations> {
+    let owner = Owner::of(&app.config, opening.config);
+    Rc::new(AppOperations {
+        fetches: FetchOperations::new(
+            app.upstream.clone(),
+            app.upstream_account.clone(),
+            opening.entities.clone(),
+            owner,
+            app.config.sandbox.as_ref(),
+        ),
+        rate_limits: app.rate_limits.clone(),
+        page_cache: app.page_cache.clone(),
+        tasks: app.tasks.clone(),
+        streams: app.streams.clone().map(|server| StreamCalls::new(server, opening.number)),
+        snapshots: app.snapshots.clone(),
+    })
 }
 
 /// The pools of a generation that is being opened; they are retired unless it is committed.
@@ -237,20 +303,6 @@ impl Drop for StartedPools {
 /// The process title of a named server's app.
 fn title(name: &str, app: &outboard_config::App, config: &Config) -> String {
     if config.apps.len() == 1 { name.to_owned() } else { format!("{name}/{}", app.name) }
-}
-
-/// The tasks of an app.
-fn start_tasks(
-    app: &outboard_config::App,
-    config: &outboard_config::Tasks,
-    (pool, memory): (Rc<Pool>, Rc<Account>),
-    entities: Option<&Entities>,
-    logs: &Logs,
-) -> Rc<Tasks> {
-    let name = config.kv_namespace.as_deref();
-    let namespace = name.and_then(|name| entities?.namespace(name).cloned());
-    let journal = namespace.map(|namespace| TaskJournal::new(namespace, &app.name));
-    Tasks::start(&app.name, config.clone(), (pool, memory), journal, logs.error.clone())
 }
 
 #[cfg(test)]

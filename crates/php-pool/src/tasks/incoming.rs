@@ -37,7 +37,7 @@ pub(super) struct IncomingTask {
 
 impl Tasks {
     /// Begins to receive a task.
-    pub(super) fn receive_call(&self, requester: Requester, id: Tag, call: &TaskCall<'_>) {
+    pub fn receive_call(&self, requester: Requester, id: Tag, call: &TaskCall<'_>) {
         if call.name.len() > MAX_NAME_BYTES {
             return fail(&requester, id, Failure::BadCall, "its name is longer than 255 bytes");
         }
@@ -66,7 +66,7 @@ impl Tasks {
     }
 
     /// Receives data of a task. Returns whether there is a task with this id.
-    pub(super) fn receive_data(&self, worker: WorkerId, id: Tag, bytes: &[u8]) -> bool {
+    pub fn receive_data(&self, worker: WorkerId, id: Tag, bytes: &[u8]) -> bool {
         let mut incoming = self.incoming.borrow_mut();
         let Some(task) = incoming.get_mut(&(worker, id)) else { return false };
         let taken = bytes.len().min(task.data_bytes - task.data.len());

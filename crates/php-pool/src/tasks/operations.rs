@@ -1,83 +1,35 @@
 //! Tasks as operations of workers: the calls, and completions with their results.
 //!
-//! Set by the gateway as the operations of the app's pools. Invariants: an operation that is not a task
-//! is passed on unchanged; memory for a long result is counted until the worker has read it.
+//! Called by the gateway with the operations of the app's workers. Invariant: memory for a long result is counted until the worker has read it.
 
 use super::Tasks;
 use super::queue::{Settlement, Task};
-use crate::pool::operations::{Operations, PIECE_BYTES, Requester};
+use crate::pool::operations::{PIECE_BYTES, Requester};
 use crate::worker_id::WorkerId;
 use outboard_log::Level;
 use outboard_reactor::spawn;
 use outboard_ring::frame::Tag;
-use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
-use std::rc::Rc;
+use outboard_ring::operation::{Completion, Failure, FetchedHead, Part};
 
-/// The operations of an app: its tasks, and those that `others` carry out.
-pub fn operations(others: Rc<dyn Operations>, tasks: Option<Rc<Tasks>>) -> Rc<dyn Operations> {
-    match tasks {
-        None => Rc::new(NoTasks(others)),
-        Some(tasks) => {
-            tasks.others.replace(Some(others));
-            tasks
-        }
-    }
-}
-
-impl Operations for Tasks {
-    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
-        let is_task = match &operation.call {
-            Call::Task(call) => {
-                self.receive_call(requester.clone(), operation.id, call);
-                true
-            }
-            Call::FetchBody(bytes) => self.receive_data(requester.worker(), operation.id, bytes),
-            _ => false,
-        };
-        if !is_task && let Some(others) = &*self.others.borrow() {
-            others.begin(requester, operation);
-        }
-    }
-
-    fn forget(&self, worker: WorkerId) {
-        self.incoming.borrow_mut().retain(|(requester, _), _| *requester != worker);
-        if let Some(others) = &*self.others.borrow() {
-            others.forget(worker);
-        }
-    }
-
-    fn has_any(&self, worker: WorkerId) -> bool {
-        let is_awaited =
-            self.current().awaited.borrow().values().any(|(one, _)| one.worker() == worker);
-        let is_incoming = self.incoming.borrow().keys().any(|(requester, _)| *requester == worker);
-        let others = self.others.borrow();
-        is_awaited || is_incoming || others.as_ref().is_some_and(|others| others.has_any(worker))
-    }
-}
-
-/// Refuses the tasks of an app without task workers.
-#[derive(Debug)]
-struct NoTasks(Rc<dyn Operations>);
-
-impl Operations for NoTasks {
-    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
-        if let Call::Task(_) = operation.call {
-            let message = "the app has no task workers: set workers in its [tasks]";
-            return fail(&requester, operation.id, Failure::Busy, message);
-        }
-        self.0.begin(requester, operation);
-    }
-
-    fn forget(&self, worker: WorkerId) {
-        self.0.forget(worker);
-    }
-
-    fn has_any(&self, worker: WorkerId) -> bool {
-        self.0.has_any(worker)
-    }
+/// Refuses the task of an app without task workers.
+pub fn refuse(requester: &Requester, id: Tag) {
+    let message = "the app has no task workers: set workers in its [tasks]";
+    fail(requester, id, Failure::Busy, message);
 }
 
 impl Tasks {
+    /// Forgets the tasks of a worker that has exited, of which data are missing.
+    pub fn forget(&self, worker: WorkerId) {
+        self.incoming.borrow_mut().retain(|(requester, _), _| *requester != worker);
+    }
+
+    /// Whether a worker waits for the result of a task, or has not sent all of its data.
+    pub fn has_any(&self, worker: WorkerId) -> bool {
+        let is_awaited =
+            self.current().awaited.borrow().values().any(|(one, _)| one.worker() == worker);
+        is_awaited || self.incoming.borrow().keys().any(|(requester, _)| *requester == worker)
+    }
+
     /// Sends the result of a finished task to its requester, if that waits, and logs a failure.
     pub(super) fn report_result(
         &self,

@@ -6,6 +6,7 @@ mod incoming;
 mod journal;
 
 use super::*;
+use crate::pool::operations::Operations;
 use crate::pool::tests::{StandIn, fill_queue, in_loop, poll, pool_of, reap, sequential};
 use outboard_buffer::Memory;
 use outboard_entity_store::{Durability, NamespaceSettings, Settings, Store};
@@ -47,6 +48,31 @@ enum Reply {
     Failed(Failure, String),
 }
 
+/// The operations of an app, as far as they are tasks.
+#[derive(Debug)]
+struct TaskCalls(Option<Rc<Tasks>>);
+
+impl Operations for TaskCalls {
+    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
+        match (&operation.call, &self.0) {
+            (Call::Task(call), Some(tasks)) => tasks.receive_call(requester, operation.id, call),
+            (Call::Task(_), None) => refuse(&requester, operation.id),
+            (Call::FetchBody(bytes), Some(tasks)) => {
+                tasks.receive_data(requester.worker(), operation.id, bytes);
+            }
+            _ => {}
+        }
+    }
+
+    fn forget(&self, worker: WorkerId) {
+        self.0.iter().for_each(|tasks| tasks.forget(worker));
+    }
+
+    fn has_any(&self, worker: WorkerId) -> bool {
+        self.0.as_ref().is_some_and(|tasks| tasks.has_any(worker))
+    }
+}
+
 /// An app with task workers.
 struct Site {
     app: Rc<Pool>,
@@ -65,7 +91,7 @@ impl Site {
         let (app, tasks) = (pool_of(sequential()), start(config, journal));
         let memory = Memory::new(64 << 20).of_app("site").operations;
         app.set_memory(memory);
-        app.set_operations(operations(Rc::new(NoOperations), Some(tasks.clone())));
+        app.set_operations(Rc::new(TaskCalls(Some(tasks.clone()))));
         let dispatcher = StandIn::join(&app, 1);
         let worker = StandIn::join(&tasks.pool, 1);
         Self { app, dispatcher, tasks, worker, last_operation: 0 }
