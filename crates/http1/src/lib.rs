@@ -42,6 +42,7 @@ mod changed;
 mod chunk_extension;
 mod chunked_decoder;
 mod chunked_encoder;
+pub mod client;
 mod composed;
 mod error;
 mod field;

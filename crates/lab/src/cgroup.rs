@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use outboard_load::process_table::{Pid, cgroup_cpu_us};
+use outboard_profile::process_table::{Pid, cgroup_cpu_us};
 
 /// A cgroup v2 directory created by the lab (cgroups(7)).
 pub struct Cgroup {

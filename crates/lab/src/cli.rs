@@ -1,13 +1,12 @@
 //! The command line of `outboard-lab`.
 //!
 //! Exit codes: 0 done, 1 it failed, 2 a mistake in the arguments; with `--gate` 0 the same or
-//! better, 3 worse, 4 undecided, 5 invalid.
+//! better, 3 worse, 4 undecided, 5 invalid; those of `bench` are its own.
 
 mod arguments;
 
 pub use arguments::Cli;
 
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use arguments::{Ab, Calibrate, Command, Doctor, Instructions, Names, Output, Run, Show};
@@ -20,7 +19,8 @@ use crate::experiment::Experiment;
 use crate::lab::{Effort, Lab};
 use crate::report::Report;
 use crate::report_files::write_report;
-use crate::{ab, calibrate, doctor, instructions, janitor, markdown, null, run, table};
+use crate::terminal::{Terminal, fail, show};
+use crate::{ab, bench, calibrate, doctor, instructions, janitor, markdown, null, run, table};
 
 /// The exit code for stacks that must not be compared.
 const INVALID: u8 = 5;
@@ -28,22 +28,23 @@ const INVALID: u8 = 5;
 /// Runs the command that was typed.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let done = match &cli.command {
-        Command::List(arguments) => Ok(list(arguments)),
-        Command::Run(arguments) => measure(arguments),
-        Command::Stacks(arguments) => Ok(stacks(arguments)),
-        Command::Doctor(arguments) => examine(arguments, cli.color),
-        Command::Calibrate(arguments) => calibrate(arguments),
-        Command::Ab(arguments) => compare(arguments),
-        Command::Instructions(arguments) => count(arguments),
-        Command::Report(arguments) => show_again(arguments),
-        Command::Completions { shell } => Ok(complete(*shell)),
-        Command::Man { dir } => Ok(write_pages(dir)),
+    let done = match cli.command {
+        Command::Bench(arguments) => return bench::run(*arguments, Terminal::new(cli.color)),
+        Command::List(arguments) => Ok(list(&arguments)),
+        Command::Run(arguments) => measure(&arguments),
+        Command::Stacks(arguments) => Ok(stacks(&arguments)),
+        Command::Doctor(arguments) => examine(&arguments, cli.color),
+        Command::Calibrate(arguments) => calibrate(&arguments),
+        Command::Ab(arguments) => compare(&arguments),
+        Command::Instructions(arguments) => count(&arguments),
+        Command::Report(arguments) => show_again(&arguments),
+        Command::Completions { shell } => Ok(complete(shell)),
+        Command::Man { dir } => Ok(write_pages(&dir)),
         Command::Janitor => {
             janitor::run(std::io::stdin().lock());
             Ok(ExitCode::SUCCESS)
         }
-        Command::Null { address } => null::run(*address).map(|()| ExitCode::SUCCESS),
+        Command::Null { address } => null::run(address).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error: Error| fail(&error.to_string(), 1))
 }
@@ -58,7 +59,7 @@ fn list(arguments: &Names) -> ExitCode {
         page += &format!("{:<12}{}\n", experiment.name(), experiment.about());
     }
     page += "\noutboard lab run NAME…, or --all; --quick for a short look\n";
-    show(&page)
+    shown(&page)
 }
 
 fn measure(arguments: &Run) -> Result<ExitCode> {
@@ -84,7 +85,7 @@ fn stacks(arguments: &Names) -> ExitCode {
         };
         page += &format!("{:<22}{}{packages}\n", kind.name(), kind.about());
     }
-    show(&page)
+    shown(&page)
 }
 
 fn examine(arguments: &Doctor, color: ColorChoice) -> Result<ExitCode> {
@@ -94,11 +95,8 @@ fn examine(arguments: &Doctor, color: ColorChoice) -> Result<ExitCode> {
     if arguments.json {
         show(&(matrix.to_json() + "\n"));
     } else {
-        let is_coloured = is_coloured(color);
-        let red = |text: &str| {
-            if is_coloured { format!("\x1b[31m{text}\x1b[0m") } else { text.to_owned() }
-        };
-        show(&table::matrix(&matrix, red));
+        let terminal = Terminal::new(color);
+        show(&table::matrix(&matrix, |text: &str| terminal.red(text)));
         notes.iter().for_each(|note| eprintln!("note: {note}"));
         matrix.findings().iter().for_each(|finding| eprintln!("{finding}"));
     }
@@ -124,14 +122,14 @@ fn count(arguments: &Instructions) -> Result<ExitCode> {
     let counts = instructions::run(&mut lab, &arguments.counting())?;
     Ok(match arguments.json {
         true => show_json(counts.iter().map(|count| json!(count)).collect()),
-        false => show(&instructions::table(&counts)),
+        false => shown(&instructions::table(&counts)),
     })
 }
 
 fn show_again(arguments: &Show) -> Result<ExitCode> {
     let report = Report::read(&arguments.file)?;
     if arguments.md {
-        return Ok(show(&markdown::render(&report)));
+        return Ok(shown(&markdown::render(&report)));
     }
     deliver(&report, &arguments.output)
 }
@@ -162,42 +160,28 @@ fn deliver(report: &Report, output: &Output) -> Result<ExitCode> {
 }
 
 fn show_json(values: Value) -> ExitCode {
-    show(&format!("{values:#}\n"))
+    shown(&format!("{values:#}\n"))
 }
 
-/// Prints text; a reader that has seen enough (`| head`) is no error.
-fn show(text: &str) -> ExitCode {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+fn shown(text: &str) -> ExitCode {
+    show(text);
     ExitCode::SUCCESS
-}
-
-/// Prints an error and returns the exit code for it.
-fn fail(message: &str, code: u8) -> ExitCode {
-    eprintln!("error: {}", message.trim_end());
-    ExitCode::from(code)
-}
-
-fn is_coloured(color: ColorChoice) -> bool {
-    match color {
-        ColorChoice::Always => true,
-        ColorChoice::Never => false,
-        ColorChoice::Auto => {
-            std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
-        }
-    }
 }
 
 fn complete(shell: clap_complete::Shell) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "outboard-lab", &mut script);
-    show(&String::from_utf8_lossy(&script))
+    shown(&String::from_utf8_lossy(&script))
 }
 
 fn write_pages(dir: &std::path::Path) -> ExitCode {
     let written =
         std::fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(Cli::command(), dir));
     match written {
-        Ok(()) => show(&format!("manual pages are in {}\n", dir.display())),
+        Ok(()) => shown(&format!("manual pages are in {}\n", dir.display())),
         Err(error) => fail(&format!("{}: {error}", dir.display()), 1),
     }
 }
+
+#[cfg(test)]
+mod tests;

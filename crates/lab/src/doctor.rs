@@ -17,7 +17,7 @@ use crate::http;
 use crate::lab::Lab;
 use crate::request_spec::RequestSpec;
 use crate::stack::{Stack, check_same_responses};
-use outboard_load::process_table::{Pid, Process};
+use outboard_profile::process_table::{Pid, Process};
 
 /// Settings that must be equal in all stacks; of PHP, those that change the cost of a request.
 const MUST_AGREE: [&str; 12] = [

@@ -5,7 +5,7 @@
 
 use std::{fmt, io};
 
-use outboard_load::profile::ProfileError;
+use outboard_profile::ProfileError;
 
 /// Why a measurement could not be taken.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 //! An experiment without an outboard binary still measures the peers and reports its targets as not
 //! measured. All that it started has ended when it returns.
 
-mod calls;
 mod class_tree;
 mod coroutine;
 mod crowd;
@@ -17,7 +16,6 @@ mod generator;
 mod hello;
 mod idle;
 mod kill;
-mod loss;
 mod memory;
 mod mixed;
 mod moderate;
@@ -30,7 +28,6 @@ mod reload;
 mod resident;
 mod rewind;
 mod rewind_endurance;
-mod successor;
 mod threads;
 mod tls;
 mod tracing;
@@ -76,10 +73,6 @@ pub enum Experiment {
     Rewind,
     /// A million mixed requests to rewound workers: nothing grows, nothing fails, no state is carried over.
     RewindEndurance,
-    /// Deaths of the only rewound worker: how soon a successor has answered.
-    Successor,
-    /// Calls of scripts to the gateway on a server that does nothing else: how long each takes.
-    Calls,
     /// Memory of a waiting coroutine.
     Coroutine,
     /// Memory and leaked state over a million mixed requests in worker mode.
@@ -108,9 +101,6 @@ pub enum Experiment {
     Tls,
     /// A worker hello with traces of 1 % of the requests against one without: CPU per request.
     Tracing,
-    /// A page of 20 objects over a link that loses packets: the time to its last byte, HTTP/3 against
-    /// HTTP/2.
-    Loss,
     /// A gateway with two threads against one with a single thread; then requests while workers are
     /// killed, pages purged and the configuration reloaded.
     Threads,
@@ -138,8 +128,6 @@ impl Experiment {
             Self::Fork => fork::run(lab, report),
             Self::Rewind => rewind::run(lab, report),
             Self::RewindEndurance => rewind_endurance::run(lab, report),
-            Self::Successor => successor::run(lab, report),
-            Self::Calls => calls::run(lab, report),
             Self::Coroutine => coroutine::run(lab, report),
             Self::Mixed => mixed::run(lab, report),
             Self::Offload => offload::run(lab, report),
@@ -151,7 +139,6 @@ impl Experiment {
             Self::Moderate => moderate::run(lab, report),
             Self::Tls => tls::run(lab, report),
             Self::Tracing => tracing::run(lab, report),
-            Self::Loss => loss::run(lab, report),
             Self::Threads => threads::run(lab, report),
             Self::Generator => generator::run(lab, report),
             Self::Entity => entity::run(lab, report),

@@ -19,7 +19,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::janitor;
 use crate::lab::Lab;
 use crate::system;
-use outboard_load::process_table::{self, Pid, Process, ProcessTable};
+use outboard_profile::process_table::{self, Pid, Process, ProcessTable};
 
 /// Timeout until a group accepts connections.
 const START: Duration = Duration::from_secs(30);

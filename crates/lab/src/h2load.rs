@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::error::{Error, Result, ResultExt};
 use crate::load::{Failure, Failures, Latency, Load};
 use crate::system::program;
-use outboard_load::process_table::ended_children_us;
+use outboard_profile::process_table::ended_children_us;
 
 /// The name in tables.
 pub const NAME: &str = "h2load";

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use outboard_http1::Method;
-use outboard_load::client::Client;
+use outboard_http1::client::Client;
 
 use crate::error::{Result, ResultExt};
 use crate::request_spec::{HOST, RequestSpec};

@@ -16,7 +16,7 @@ use rustix::process::{Pid as RustixPid, Signal, kill_process};
 
 use crate::cgroup;
 use crate::error::{Result, ResultExt};
-use outboard_load::process_table::{Pid, Process, ProcessTable};
+use outboard_profile::process_table::{Pid, Process, ProcessTable};
 
 /// The command of this binary that is the janitor.
 pub const COMMAND: &str = "janitor";

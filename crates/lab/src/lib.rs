@@ -9,7 +9,7 @@
 //! settings are alike ([`fairness`]). [`table`], [`markdown`] and [`page`] render the [`report`] and its [`row`]s.
 //! [`group`] ends all processes or, if the lab dies, the [`janitor`] does. [`ab`] compares
 //! [`variant`]s of the user's choice, and [`calibrate`] compares a stack of the [`catalog`] with
-//! itself. [`instructions`] are counted by [`callgrind`].
+//! itself. [`instructions`] are counted by [`callgrind`]. `bench` measures a single server.
 #![forbid(unsafe_code)]
 
 pub mod ab;
@@ -17,6 +17,7 @@ pub mod apache;
 pub mod backend;
 pub mod background;
 pub mod balanced_order;
+mod bench;
 pub mod builtin;
 pub mod calibrate;
 pub mod callgrind;
@@ -40,7 +41,6 @@ pub mod janitor;
 pub mod lab;
 pub mod listener;
 pub mod load;
-mod lossy_link;
 pub mod machine;
 pub mod mariadb;
 pub mod markdown;
@@ -67,6 +67,7 @@ pub mod statistics;
 pub mod swoole;
 pub mod system;
 pub mod table;
+mod terminal;
 pub mod tls_listener;
 pub mod variant;
 pub mod varnish;

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
-use outboard_load::process_table::{Pid, ProcessTable};
+use outboard_profile::process_table::{Pid, ProcessTable};
 
 /// The state of a listening socket in `/proc/net/tcp` (TCP_LISTEN in Linux's net/tcp_states.h).
 const LISTEN: &str = "0A";

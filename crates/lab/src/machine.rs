@@ -7,7 +7,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 
 use crate::php::Php;
-use outboard_load::process_table::Process;
+use outboard_profile::process_table::Process;
 
 /// The description that readers need to compare numbers with those of another machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

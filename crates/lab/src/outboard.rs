@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use outboard_load::profile::ZYGOTE;
+use outboard_profile::ZYGOTE;
 
 use crate::error::{Error, Result, ResultExt};
 use crate::fixture::Fixture;
@@ -17,7 +17,7 @@ use crate::lab::Lab;
 use crate::stack::Stack;
 use crate::system::{free_address, is_root, write};
 use crate::tls_listener::TlsListener;
-use outboard_load::process_table::{Pid, ProcessTable};
+use outboard_profile::process_table::{Pid, ProcessTable};
 
 /// The name in every table.
 pub const NAME: &str = "outboard";

@@ -9,8 +9,8 @@ mod measured;
 
 use std::fmt::Write as _;
 
-use outboard_load::profile::flame;
 use outboard_load::report::escape;
+use outboard_profile::flame;
 
 use crate::markdown::headline;
 use crate::report::{Report, Section, State};

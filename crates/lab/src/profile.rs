@@ -6,8 +6,8 @@
 use std::thread;
 use std::time::Duration;
 
-use outboard_load::profile::folded::Folded;
-use outboard_load::profile::{Sampling, native, php, zygotes};
+use outboard_profile::folded::Folded;
+use outboard_profile::{Sampling, native, php, zygotes};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;

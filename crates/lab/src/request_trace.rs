@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::error::{Result, ResultExt};
 use crate::generator::Account;
 use crate::load::Failure;
-use outboard_load::process_table::Pid;
+use outboard_profile::process_table::Pid;
 
 /// One line of a process's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use crate::lab::Lab;
 use crate::load::{Failure, Failures, Latency, Load};
 use crate::request_spec::HOST;
 use crate::system::{program, write};
-use outboard_load::process_table::threads_us;
+use outboard_profile::process_table::threads_us;
 
 /// Prints a marked line of numbers, which is distinct from wrk's own report.
 const REPORT: &str = r#"

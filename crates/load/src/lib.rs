@@ -46,7 +46,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod client;
 mod codec;
 mod connection;
 mod failures;
@@ -61,8 +60,6 @@ mod message;
 mod null;
 mod plan;
 mod probe;
-pub mod process_table;
-pub mod profile;
 mod quic;
 mod random;
 mod received;
@@ -96,10 +93,11 @@ pub use hdrhistogram::Histogram;
 pub use interval::Interval;
 pub use key_distribution::DEFAULT_EXPONENT as ZIPF_DEFAULT_EXPONENT;
 pub use null::NullServer;
+pub use outboard_profile::duration::parse as parse_duration;
 pub use plan::{Capture, Expect, Feed, Load, Plan, Request, Script, Step};
 pub use recorder::First;
 pub use run::{Error, Run};
-pub use scenario::{InvalidScenario, parse_duration};
+pub use scenario::InvalidScenario;
 pub use schedule::{Arrival, Rate};
 pub use search::Search;
 pub use server_cpu::{Processes, ServerCpu};

@@ -7,18 +7,17 @@ mod json;
 mod series;
 mod spectrum;
 mod text;
-mod webbench;
 mod wrk;
 
 pub use ab::{ab, ab_csv, ab_gnuplot};
-pub(crate) use html::STYLE;
 pub use html::html;
 pub use json::json;
 pub use series::{csv, ndjson};
 pub use spectrum::{Point, hgrm, spectrum};
 pub use text::text;
-pub use webbench::webbench;
-pub use wrk::{Latencies, wrk};
+pub use wrk::wrk;
+
+pub use outboard_profile::page::escape;
 
 /// A time in ns with a unit that keeps it short: `812 µs`, `3.41 ms`, `1.20 s`.
 pub fn time(ns: u64) -> String {
@@ -44,11 +43,6 @@ pub fn count(number: u64) -> String {
         out.push(digit);
     }
     out
-}
-
-/// Text for HTML, attributes included.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

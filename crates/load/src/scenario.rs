@@ -25,6 +25,7 @@
 
 use crate::plan::{Capture, Expect, Feed, Plan, Request, Script, Step};
 use crate::template::Template;
+use outboard_profile::duration::parse as parse_duration;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -233,23 +234,6 @@ fn think(text: &str) -> Result<(Duration, Duration), String> {
         return Err(format!("think {text:?}: the first time is the shorter one"));
     }
     Ok((least, most))
-}
-
-/// Parses `500us`, `250ms`, `10s`, `2m`, `1h`, or a number of seconds.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(at);
-    let number: f64 =
-        number.parse().map_err(|_| format!("{text:?} is no time; 500ms, 10s and 2m are"))?;
-    let seconds = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("{unit} is no unit of time; us, ms, s, m and h are")),
-    };
-    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
 }
 
 /// Rows of values (RFC 4180): in double quotes, commas and line ends are text, and two double

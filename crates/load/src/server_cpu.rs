@@ -4,7 +4,7 @@
 //! (cgroups(7), `cpu.stat`) is exact and includes processes that have ended. The time of process
 //! trees is exact to 10 ms a process and includes children that have ended and were waited for.
 
-use crate::process_table::{Pid, ProcessTable, cgroup_cpu_us};
+use outboard_profile::process_table::{Pid, ProcessTable, cgroup_cpu_us};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 
 use outboard_admin_api::{Endpoint, Failure, Method as ApiMethod};
 use outboard_http1::Method;
-use outboard_load::client::{Body, Client};
+use outboard_http1::client::{Body, Client};
 use rustix::process::geteuid;
 use std::fmt;
 use std::io::{self, Read};

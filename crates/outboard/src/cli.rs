@@ -24,7 +24,6 @@ pub(crate) use named::{
 };
 pub(crate) use serve::{RunArguments, ServeArguments, TrustArguments};
 
-use crate::bench::BenchArguments;
 use clap::{ColorChoice, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -149,7 +148,7 @@ pub(crate) enum Command {
     /// Diagnose an application.
     Doctor(DoctorArguments),
     /// Benchmark a server: send requests and report throughput, latency and errors.
-    Bench(Box<BenchArguments>),
+    Bench(crate::tools::ToolArguments),
     /// Show a running server in the browser: rates, durations, workers, slow requests, flame graphs.
     ///
     /// Prints a URL of this machine, which is valid once, and serves the page until Ctrl-C. Over SSH, forward
@@ -163,7 +162,7 @@ pub(crate) enum Command {
     /// Compare Outboard with other PHP servers on this machine.
     ///
     /// Runs outboard-lab, a separate program; `outboard lab --help` shows its commands.
-    Lab(crate::lab::LabArguments),
+    Lab(crate::tools::ToolArguments),
     /// Start PHP for a gateway that has dropped root's privileges. Used by `outboard serve`.
     #[command(hide = true)]
     Spawner,

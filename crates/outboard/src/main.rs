@@ -11,7 +11,6 @@ mod admin;
 mod admin_client;
 mod ban_time;
 mod bans;
-mod bench;
 mod cache;
 mod certificates;
 mod check;
@@ -23,7 +22,6 @@ mod doctor;
 mod import;
 mod init;
 mod kv;
-mod lab;
 mod manual;
 mod named;
 mod notify;
@@ -37,6 +35,7 @@ mod snapshot;
 mod status;
 mod target;
 mod terminal;
+mod tools;
 mod trust;
 mod upgrade;
 mod upstreams;
@@ -94,10 +93,12 @@ fn main() -> ExitCode {
         Command::Trust(arguments) => trust::run(&arguments, &terminal),
         Command::Kv { action } => kv::run(&action, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
-        Command::Bench(arguments) => bench::run(*arguments, &terminal),
+        Command::Bench(arguments) => {
+            tools::run(Some("bench"), &arguments, outboard.color, &terminal)
+        }
         Command::Dashboard(arguments) => dashboard::run(&arguments, &terminal),
         Command::Profile(arguments) => profile::run(&arguments, &terminal),
-        Command::Lab(arguments) => lab::run(&arguments, outboard.color, &terminal),
+        Command::Lab(arguments) => tools::run(None, &arguments, outboard.color, &terminal),
         Command::Spawner => match outboard_spawner::run() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => terminal.fail(&error.to_string(), 1),

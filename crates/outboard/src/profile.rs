@@ -6,10 +6,10 @@ use crate::admin_client::{call, default_socket};
 use crate::terminal::{Terminal, show};
 use clap::Args;
 use outboard_admin_api::status::Get;
-use outboard_load::parse_duration;
-use outboard_load::process_table::{Pid, ProcessTable};
-use outboard_load::profile::folded::Folded;
-use outboard_load::profile::{self, ProfileError, Sampling, flame};
+use outboard_profile::duration;
+use outboard_profile::folded::Folded;
+use outboard_profile::process_table::{Pid, ProcessTable};
+use outboard_profile::{self as profile, ProfileError, Sampling, flame};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) struct ProfileArguments {
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
     /// How long to sample.
-    #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = duration::parse)]
     duration: Duration,
     /// Samples per second of each worker.
     #[arg(long, value_name = "N", default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=1000))]

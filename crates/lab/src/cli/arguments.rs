@@ -1,6 +1,7 @@
 //! The arguments of `outboard-lab`, which `outboard lab` passes on.
 
 use crate::ab::AbTest;
+use crate::bench::BenchArguments;
 use crate::catalog::Kind;
 use crate::experiment::Experiment;
 use crate::instructions::Counting;
@@ -25,6 +26,9 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Benchmark a server: send requests and report throughput, latency and errors.
+    #[command(name = "bench")]
+    Bench(Box<BenchArguments>),
     /// List the experiments.
     List(Names),
     /// Run experiments: Outboard against nginx, php-fpm, Apache and others, judged against targets.

@@ -11,7 +11,7 @@ use crate::lab::Lab;
 use crate::outboard::{NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
 use crate::verdict::Verdict;
-use outboard_load::process_table::pss_bytes;
+use outboard_profile::process_table::pss_bytes;
 
 const COROUTINES: usize = 1_000;
 

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use outboard_http1::Method;
-use outboard_load::client::Client;
+use outboard_http1::client::Client;
 
 use crate::error::{Error, Result, ResultExt};
 use crate::generator::{self, Task};

@@ -20,7 +20,7 @@ use crate::request_trace::{RequestTrace, account_crashes};
 use crate::site::{Site, TRACED};
 use crate::statistics::median;
 use crate::verdict::Verdict;
-use outboard_load::process_table::{Pid, Process, children};
+use outboard_profile::process_table::{Pid, Process, children};
 
 const KILLS: u64 = 100;
 const CONNECTIONS: usize = 32;

@@ -19,7 +19,7 @@ use crate::outboard::{NAME, NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
 use crate::request_spec::RequestSpec;
 use crate::verdict::Verdict;
-use outboard_load::process_table::{Pid, Process, kind_of};
+use outboard_profile::process_table::{Pid, Process, kind_of};
 
 const REQUESTS: u64 = 1_000_000;
 

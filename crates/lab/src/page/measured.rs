@@ -14,8 +14,8 @@ use crate::row::Row;
 use crate::series::Slice;
 use crate::statistics::judge::Class;
 use crate::statistics::{Estimate, median, middle};
-use outboard_load::process_table::kind_of;
-use outboard_load::profile::flame;
+use outboard_profile::flame;
+use outboard_profile::process_table::kind_of;
 
 /// Renders the rows with the same settings: numbers, comparisons and details.
 pub(super) fn put(

@@ -1,46 +1,23 @@
-//! The reports in the layouts of wrk and wrk2.
+//! The report in the layout of wrk.
 //!
 //! Thread statistics are derived from the whole run: the spread of the rate is that of the
 //! intervals of the time series, divided by the number of threads.
 
-use super::spectrum::hgrm;
 use crate::failures::Failure;
 use crate::summary::Summary;
 use hdrhistogram::Histogram;
 use std::fmt::Write;
 
-/// Which latencies are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Latencies {
-    /// Mean, deviation, maximum.
-    Brief,
-    /// `wrk --latency`: four percentiles in addition.
-    Distribution,
-    /// `wrk2 --latency`: percentiles and the detailed spectrum, from when requests were due.
-    Spectrum,
-    /// `wrk2 --u_latency`: the same, followed by those from when requests were sent.
-    BothSpectra,
-}
-
-/// The report.
-pub fn wrk(summary: &Summary, latencies: Latencies) -> String {
+/// The report; `wrk --latency` has four percentiles in addition.
+pub fn wrk(summary: &Summary, has_distribution: bool) -> String {
     let mut out = format!(
         "Running {:.0}s test @ {}\n  {} threads and {} connections\n",
         summary.seconds, summary.url, summary.threads, summary.connections
     );
     thread_stats(summary, &mut out);
-    match latencies {
-        Latencies::Brief => {}
-        Latencies::Distribution => {
-            out.push_str("  Latency Distribution\n");
-            percentiles(&summary.latency, &[50.0, 75.0, 90.0, 99.0], 0, &mut out);
-        }
-        Latencies::Spectrum => recorded(&summary.latency, "Recorded Latency", &mut out),
-        Latencies::BothSpectra => {
-            recorded(&summary.latency, "Recorded Latency", &mut out);
-            let name = "Uncorrected Latency (measured without taking delayed starts into account)";
-            recorded(&summary.service, name, &mut out);
-        }
+    if has_distribution {
+        out.push_str("  Latency Distribution\n");
+        percentiles(&summary.latency, &[50.0, 75.0, 90.0, 99.0], &mut out);
     }
     totals(summary, &mut out);
     out
@@ -79,19 +56,10 @@ fn statistics(values: &[f64]) -> (f64, f64, f64, f64) {
     (mean, deviation, max, within as f64 * 100.0 / count)
 }
 
-fn recorded(times: &Histogram<u64>, name: &str, out: &mut String) {
-    let _ = writeln!(out, "  Latency Distribution (HdrHistogram - {name})");
-    percentiles(times, &[50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0], 3, out);
-    out.push_str("\n  Detailed Percentile spectrum:\n");
-    out.push_str(&hgrm(times));
-    out.push_str("----------------------------------------------------------\n");
-}
-
-fn percentiles(times: &Histogram<u64>, percents: &[f64], digits: usize, out: &mut String) {
-    let width = if digits == 0 { 3 } else { digits + 4 };
+fn percentiles(times: &Histogram<u64>, percents: &[f64], out: &mut String) {
     for percent in percents {
         let time = time(times.value_at_quantile(percent / 100.0) as f64);
-        let _ = writeln!(out, "   {percent:>width$.digits$}%  {time:>7}");
+        let _ = writeln!(out, "   {percent:>3.0}%  {time:>7}");
     }
 }
 

@@ -1,10 +1,11 @@
 //! The arguments are consistent, and every command that a page of the documentation names is one.
 
+#[path = "documented_commands.rs"]
+mod documented_commands;
+
 use super::Outboard;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use std::fs;
-use std::path::{Path, PathBuf};
 
 #[test]
 fn the_arguments_are_consistent() {
@@ -13,74 +14,14 @@ fn the_arguments_are_consistent() {
 
 #[test]
 fn every_command_on_a_page_can_be_typed() {
-    let mut typed = 0;
-    for page in pages() {
-        let text = fs::read_to_string(&page).expect("a page");
-        for line in commands(&text) {
-            let words = words(&line);
-            if words.iter().any(|word| word.contains('…') || word.contains('|')) {
-                continue;
-            }
-            typed += 1;
-            let parsed = match words.get(1).is_some_and(|word| word == "lab") {
-                true => outboard_lab::cli::Cli::try_parse_from(&words[1..]).map(drop),
-                false => Outboard::try_parse_from(&words).map(drop),
-            };
-            if let Err(error) = parsed {
-                // --help and --version are reported as errors, too. A value may be a file of the
-                // reader's.
-                let is_fine = !error.use_stderr() || error.kind() == ErrorKind::ValueValidation;
-                assert!(is_fine, "{}: {line}\n{error}", page.display());
-            }
+    let all = documented_commands::all();
+    for (page, words) in &all {
+        if let Err(error) = Outboard::try_parse_from(words) {
+            // --help and --version are reported as errors, too. A value may be a file of the
+            // reader's.
+            let is_fine = !error.use_stderr() || error.kind() == ErrorKind::ValueValidation;
+            assert!(is_fine, "{}: {words:?}\n{error}", page.display());
         }
     }
-    assert!(typed > 45, "{typed} commands were found");
-}
-
-fn pages() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut pages = vec![root.join("README.md")];
-    let examples = fs::read_dir(root.join("examples")).expect("a folder");
-    pages.extend(examples.map(|entry| entry.expect("an entry").path().join("README.md")));
-    for folder in ["docs/guide", "docs/reference"] {
-        let entries = fs::read_dir(root.join(folder)).expect("a folder");
-        pages.extend(entries.map(|entry| entry.expect("an entry").path()));
-    }
-    pages.retain(|page| page.extension().is_some_and(|ending| ending == "md") && page.is_file());
-    pages
-}
-
-/// Lines of fenced blocks that begin with the command, joined where they go on.
-fn commands(text: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut is_shell = false;
-    for line in text.replace("\\\n", " ").lines() {
-        if let Some(language) = line.strip_prefix("```") {
-            is_shell = ["sh", "console"].contains(&language.trim());
-            continue;
-        }
-        let line = line.trim_start_matches("$ ").trim_start_matches("sudo ");
-        let command = line.strip_prefix("target/release/").unwrap_or(line);
-        if is_shell && command.starts_with("outboard ") {
-            lines.push(command.to_owned());
-        }
-    }
-    lines
-}
-
-/// As a shell splits it, as far as the pages need that: quotes, and an end at `#`, `;`, `>` or `&`.
-fn words(line: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut quote = None;
-    for character in line.chars() {
-        match (quote, character) {
-            (None, '\'' | '"') => quote = Some(character),
-            (Some(open), character) if open == character => quote = None,
-            (None, '#' | ';' | '>' | '&') if words.last().is_some_and(String::is_empty) => break,
-            (None, ' ') => words.push(String::new()),
-            (_, character) => words.last_mut().expect("one is there").push(character),
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
+    assert!(all.len() > 45, "{} commands were found", all.len());
 }

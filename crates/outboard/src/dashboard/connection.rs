@@ -9,7 +9,7 @@ use crate::profile::php_stacks;
 use outboard_admin_api::{Endpoint, Failure, dashboard::Get};
 use outboard_dashboard::{HEADERS, Source, asset};
 use outboard_http1::{BodyFraming, HeadLimits, HeadStatus, Method, RequestHead};
-use outboard_load::profile::Sampling;
+use outboard_profile::Sampling;
 use serde::Serialize;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use outboard_load::profile::folded::Folded;
-use outboard_load::profile::{Sampling, native};
+use outboard_profile::folded::Folded;
+use outboard_profile::{Sampling, native};
 
 use super::rates::RATE;
 use super::{CONNECTIONS, put};

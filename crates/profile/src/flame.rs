@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::folded::Folded;
-use crate::report::{STYLE as PAGE_STYLE, escape};
+use crate::folded::Folded;
+use crate::page::{STYLE as PAGE_STYLE, escape};
 
 /// Frames with a smaller share of all samples are omitted.
 const SHARE_MIN: f64 = 0.001;

@@ -1,15 +1,13 @@
-//! ab, wrk, wrk2 and webbench: their flags and the layouts of their reports.
+//! ab and wrk: their flags and the layouts of their reports.
 //!
 //! One file per tool; [`getopt`] parses the flags. The layouts have no place for warnings, so these
 //! go to standard error and into the exit code.
 
 mod ab;
 mod getopt;
-mod webbench;
 mod wrk;
 
 pub(super) use ab::ab;
-pub(super) use webbench::webbench;
 pub(super) use wrk::wrk;
 
 use super::{INVALID, Stop};
@@ -25,9 +23,6 @@ const USAGE: &str = "The flags are those of the old tool, and the report has its
                     [-s TIMEOUT] [-e CSV_FILE] [-g GNUPLOT_FILE] URL
   outboard bench wrk [-c CONNECTIONS] [-d DURATION] [-t THREADS] [-H HEADER] [--latency]
                      [--timeout TIME] URL
-  outboard bench wrk2 -R RATE [-c CONNECTIONS] [-d DURATION] [-t THREADS] [-H HEADER] [--latency]
-                      [--u_latency] [--timeout TIME] URL
-  outboard bench webbench [-c CLIENTS] [-t SECONDS] [-r] [--get|--head|--options|--trace] URL
 ";
 
 /// Prints the usage if it was requested, and says so.

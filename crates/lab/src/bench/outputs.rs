@@ -40,7 +40,7 @@ impl Outputs {
     }
 
     /// Prints the result and writes the files.
-    pub(super) fn write(&self, summary: &Summary, terminal: &Terminal) -> Result<(), Stop> {
+    pub(super) fn write(&self, summary: &Summary, terminal: Terminal) -> Result<(), Stop> {
         for line in report::text(summary).lines() {
             let is_warning = line.trim_start().starts_with("not reliable");
             show(&format!("{}\n", if is_warning { terminal.bold(line) } else { line.to_owned() }));

@@ -3,7 +3,7 @@
 //! For checks and for the admin socket, not for load. The body of a response is read as a stream,
 //! and the next request can be sent once it has been read to its end.
 
-use outboard_http1::{
+use crate::{
     Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, Method, ResponseBody,
     ResponseParser,
 };

@@ -1,5 +1,5 @@
-//! `outboard lab`: becomes `outboard-lab`, a program of its own, so that the server carries no
-//! experiments.
+//! `outboard bench` and `outboard lab`: become `outboard-lab`, a program of its own, so that the server carries
+//! neither a load generator nor experiments.
 
 use crate::terminal::Terminal;
 use clap::{Args, ColorChoice};
@@ -10,30 +10,35 @@ use std::process::{Command, ExitCode};
 
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct LabArguments {
-    /// The arguments of outboard-lab; `outboard lab --help` lists them.
+pub(crate) struct ToolArguments {
+    /// The arguments; --help lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     pub(crate) arguments: Vec<OsString>,
 }
 
-pub(crate) fn run(lab: &LabArguments, color: ColorChoice, terminal: &Terminal) -> ExitCode {
+/// Executes a command of outboard-lab, or outboard-lab itself.
+pub(crate) fn run(
+    command: Option<&str>,
+    arguments: &ToolArguments,
+    color: ColorChoice,
+    terminal: &Terminal,
+) -> ExitCode {
     let own = std::env::current_exe().unwrap_or_default();
     let candidates = candidates(&own);
     let Some(program) = candidates.iter().find(|path| path.is_file()) else {
         let message = format!(
-            "the lab is not installed: outboard-lab is neither {} nor {}; \
-             `cargo build --release -p outboard-lab` builds it",
+            "outboard-lab, which measures, is neither {} nor {}: install the package outboard-lab, or run \
+             `cargo build --release -p outboard-lab`",
             candidates[0].display(),
             candidates[1].display()
         );
         return terminal.fail(&message, 1);
     };
-    let mut command = Command::new(program);
-    command.args(&lab.arguments);
+    let mut tool = Command::new(program);
     if color != ColorChoice::Auto {
-        command.arg(format!("--color={color}"));
+        tool.arg(format!("--color={color}"));
     }
-    let error = command.exec();
+    let error = tool.args(command).args(&arguments.arguments).exec();
     terminal.fail(&format!("cannot run {}: {error}", program.display()), 1)
 }
 

@@ -1,4 +1,4 @@
-//! `outboard bench`: measures a server.
+//! `outboard-lab bench`, which `outboard bench` executes: measures a server.
 //!
 //! Parses the arguments, runs the plan with `outboard_load`, shows its progress and writes the
 //! result. Exit codes: 0 done, 1 the run failed, 2 a mistake in the arguments, 3 a threshold or a
@@ -12,7 +12,7 @@ mod live;
 mod null;
 mod outputs;
 
-use crate::terminal::{Terminal, show};
+use crate::terminal::{Terminal, fail, show};
 use arguments::PlanArguments;
 use clap::{Args, Subcommand};
 use live::Live;
@@ -81,12 +81,6 @@ enum Special {
     /// Take the flags of wrk and print its report.
     #[command(disable_help_flag = true)]
     Wrk(CompatArguments),
-    /// Take the flags of wrk2 and print its report.
-    #[command(disable_help_flag = true)]
-    Wrk2(CompatArguments),
-    /// Take the flags of webbench and print its report.
-    #[command(disable_help_flag = true)]
-    Webbench(CompatArguments),
 }
 
 #[derive(Debug, Args)]
@@ -112,24 +106,22 @@ impl From<Error> for Stop {
     }
 }
 
-pub(crate) fn run(arguments: BenchArguments, terminal: &Terminal) -> ExitCode {
+pub(crate) fn run(arguments: BenchArguments, terminal: Terminal) -> ExitCode {
     let outcome = match arguments.special {
         None => bench(&arguments.request, terminal),
         Some(Special::Find(arguments)) => find::run(&arguments),
         Some(Special::Diff(arguments)) => diff::run(&arguments),
         Some(Special::Null(arguments)) => null::run(&arguments),
         Some(Special::Ab(arguments)) => compat::ab(&arguments.words),
-        Some(Special::Wrk(arguments)) => compat::wrk(&arguments.words, false),
-        Some(Special::Wrk2(arguments)) => compat::wrk(&arguments.words, true),
-        Some(Special::Webbench(arguments)) => compat::webbench(&arguments.words),
+        Some(Special::Wrk(arguments)) => compat::wrk(&arguments.words),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
-        Err(Stop(code, why)) => terminal.fail(&why, code),
+        Err(Stop(code, why)) => fail(&why, code),
     }
 }
 
-fn bench(arguments: &RequestArguments, terminal: &Terminal) -> Result<u8, Stop> {
+fn bench(arguments: &RequestArguments, terminal: Terminal) -> Result<u8, Stop> {
     let url = arguments.url.as_deref().ok_or_else(|| Stop::mistake("the URL is missing"))?;
     let plan = arguments.plan.plan(url).map_err(Stop::mistake)?;
     if let Some(warmup) = arguments.plan.warmup {

@@ -5,8 +5,13 @@
 //! and a worker notices nothing. Native stacks come from perf, if it is installed. [`folded`] holds
 //! stacks with their counts, [`flame`] draws them.
 
+#![forbid(unsafe_code)]
+
+pub mod duration;
 pub mod flame;
 pub mod folded;
+pub mod page;
+pub mod process_table;
 
 use crate::process_table::{Pid, ProcessTable};
 use folded::Folded;

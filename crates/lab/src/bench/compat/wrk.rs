@@ -1,15 +1,14 @@
-//! `outboard bench wrk` and `wrk2`: their flags and reports.
+//! `outboard bench wrk`: its flags and report.
 
 use super::getopt::{GetoptArgs, GetoptSpec};
 use super::{headers, helps, only_step, plan, warnings};
 use crate::bench::Stop;
 use crate::terminal::show;
-use outboard_load::report::{self, Latencies};
-use outboard_load::{Arrival, Load, Rate, Run, parse_duration};
+use outboard_load::{Run, parse_duration, report};
 use std::time::Duration;
 
 const WRK: GetoptSpec = GetoptSpec {
-    short: "c:d:t:s:H:LUT:R:vB",
+    short: "c:d:t:s:H:LT:v",
     long: &[
         ("connections", 'c'),
         ("duration", 'd'),
@@ -17,15 +16,13 @@ const WRK: GetoptSpec = GetoptSpec {
         ("script", 's'),
         ("header", 'H'),
         ("latency", 'L'),
-        ("u_latency", 'U'),
         ("timeout", 'T'),
-        ("rate", 'R'),
         ("version", 'v'),
     ],
 };
 
-/// Runs wrk, or wrk2, which needs a rate and prints spectra.
-pub(in crate::bench) fn wrk(words: &[String], is_wrk2: bool) -> Result<u8, Stop> {
+/// Runs wrk.
+pub(in crate::bench) fn wrk(words: &[String]) -> Result<u8, Stop> {
     if helps(words) {
         return Ok(0);
     }
@@ -42,23 +39,9 @@ pub(in crate::bench) fn wrk(words: &[String], is_wrk2: bool) -> Result<u8, Stop>
         flags.parsed('d', |text| parse_duration(text).ok())?.unwrap_or(Duration::from_secs(10));
     plan.timeout =
         flags.parsed('T', |text| parse_duration(text).ok())?.unwrap_or(Duration::from_secs(2));
-    if is_wrk2 {
-        let rate =
-            flags.parsed('R', metric)?.ok_or_else(|| Stop::mistake("wrk2 needs a rate: -R"))?;
-        let rate = Rate::Fixed(rate);
-        plan.load = Load::Open { rate, arrival: Arrival::Even, deadline: None };
-    } else if flags.has('R') {
-        return Err(Stop::mistake("wrk has no rate; wrk2 has"));
-    }
     headers(&flags, &mut only_step(&mut plan).request)?;
     let summary = Run::start(plan)?.finish()?;
-    let latencies = match (is_wrk2, flags.has('L'), flags.has('U')) {
-        (true, _, true) => Latencies::BothSpectra,
-        (true, true, false) => Latencies::Spectrum,
-        (false, true, _) => Latencies::Distribution,
-        _ => Latencies::Brief,
-    };
-    show(&report::wrk(&summary, latencies));
+    show(&report::wrk(&summary, flags.has('L')));
     Ok(warnings(&summary))
 }
 
