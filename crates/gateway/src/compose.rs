@@ -12,7 +12,8 @@ mod page;
 mod part;
 
 use crate::app::App;
-use crate::request::{Outcome, Request};
+use crate::refusal::Outcome;
+use crate::request::Request;
 use crate::response_head::ResponseHead;
 use crate::route::Composed;
 use crate::script::{self, SubRequest};

@@ -11,8 +11,8 @@ use crate::gateway::Gateway;
 use crate::generation::Generation;
 use crate::origin::Origin;
 use crate::proxy::websocket;
-use crate::refusal::Refusal;
-use crate::request::{Outcome, Request, ResponseSummary, respond, respond_with_failure};
+use crate::refusal::{Outcome, Refusal};
+use crate::request::{Request, ResponseSummary, respond, respond_with_failure};
 use crate::route::{self, Readings, Route};
 use crate::{
     admin, admin_admission, admission, certificates, cold_files, compose, dashboard, files,

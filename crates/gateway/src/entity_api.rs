@@ -10,8 +10,8 @@ mod record;
 mod records;
 
 use crate::generation::Generation;
-use crate::refusal::Refusal;
-use crate::request::{Outcome, Request, ResponseSummary, send};
+use crate::refusal::{Outcome, Refusal};
+use crate::request::{Request, ResponseSummary, send};
 use call::Resource;
 use outboard_entity_store::StoreError;
 use outboard_http_server::{HeaderBlock, ResponseWriter, Role};

@@ -5,7 +5,8 @@
 //! client would take compressed is sent as it is, and compressed for later requests.
 
 use crate::app::App;
-use crate::request::{Outcome, Request, ResponseSummary};
+use crate::refusal::Outcome;
+use crate::request::{Request, ResponseSummary};
 use outboard_development::tag;
 use outboard_http_semantics::Conditions;
 use outboard_http_server::{Framing, HeadFacts, HeaderBlock, ResponseWriter, Written};

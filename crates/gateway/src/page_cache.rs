@@ -16,7 +16,8 @@ mod store;
 
 use crate::app::App;
 use crate::origin::Origin;
-use crate::request::{Outcome, Request};
+use crate::refusal::Outcome;
+use crate::request::Request;
 use crate::response_head::ResponseHead;
 use fill::Fill;
 use lookup::{Lookup, SecondTier};

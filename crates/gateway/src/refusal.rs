@@ -9,6 +9,9 @@ use outboard_development::failure;
 use outboard_http_server::{HeaderBlock, ResponseWriter, error_page};
 use outboard_log::Reason;
 
+/// What a handler returns: its response, or why it has not written one.
+pub(crate) type Outcome = Result<ResponseSummary, Refusal>;
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Refusal {

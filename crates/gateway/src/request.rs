@@ -1,12 +1,11 @@
 //! [`Request`]: a request as the handlers have it, and the responses that several of them send.
 //!
 //! Created by [`crate::dispatch`]. Invariants: it changes only while access rules are checked; a handler writes one
-//! response, or returns a [`Refusal`] and has written nothing.
+//! response, or returns why it has written nothing.
 
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::latencies::Kind;
-use crate::refusal::Refusal;
 use outboard_balancer::Server;
 use outboard_development::{failure, tag};
 use outboard_http_server::{
@@ -43,9 +42,6 @@ pub(crate) struct ResponseSummary {
     pub(crate) status: u16,
     pub(crate) body_bytes: u64,
 }
-
-/// What a handler returns: its response, or why it has not written one.
-pub(crate) type Outcome = Result<ResponseSummary, Refusal>;
 
 impl ResponseSummary {
     /// A response that could not be completed.

@@ -8,11 +8,11 @@
 //! `deny` is neither run nor sent, in any spelling, and neither by rewriting, by an index nor by
 //! the front controller, nor by a symbolic link: the rules of its target hold as well.
 
+mod classes;
 mod readings;
 mod rewritten;
 
 use crate::app::{App, below_prefix};
-use crate::latencies::Kind;
 use outboard_config::{self as config, RuleSet};
 use outboard_http1::{encode_path, with_query};
 use outboard_log::Reason;
@@ -41,29 +41,6 @@ pub(crate) enum Route {
     Status(u16),
     /// A refusal, with a hint for the administrator.
     Refuse(Reason, Option<Cow<'static, str>>),
-}
-
-impl Route {
-    /// Whether a script may have to run.
-    pub(crate) fn needs_php(&self) -> bool {
-        matches!(self, Self::Script(_) | Self::Page(_))
-    }
-
-    /// Whether a tunnel may be requested; whatever else responds has none.
-    pub(crate) fn may_tunnel(&self) -> bool {
-        matches!(self, Self::Upstream(_) | Self::Refuse(..) | Self::Redirect { .. })
-    }
-
-    /// What responds, unless the page cache does.
-    pub(crate) fn kind(&self, app: &App) -> Kind {
-        match self {
-            Self::File(_) => Kind::File,
-            Self::Script(_) => app.kind(),
-            Self::Upstream(_) => Kind::Proxy,
-            Self::Page(_) => Kind::Composed,
-            Self::Refuse(..) | Self::Redirect { .. } | Self::Status(_) => Kind::Other,
-        }
-    }
 }
 
 /// A path; an ordinary one is not on the heap.

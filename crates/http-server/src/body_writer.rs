@@ -4,7 +4,8 @@
 //! client would take it for the next response.
 
 use crate::header_block::HeaderBlock;
-use crate::response_writer::{Framing, ResponseWriter, Written};
+use crate::response_facts::{Framing, Written};
+use crate::response_writer::ResponseWriter;
 use outboard_buffer::Account;
 use outboard_http1::{CHUNK_END, write_chunk_head};
 use std::rc::Rc;

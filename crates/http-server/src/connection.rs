@@ -6,7 +6,8 @@
 use crate::buffers::Buffers;
 use crate::client::{Client, Read};
 use crate::request::Request;
-use crate::response_writer::{RequestFacts, ResponseWriter};
+use crate::response_facts::RequestFacts;
+use crate::response_writer::ResponseWriter;
 use outboard_http_semantics::RequestHead;
 use outboard_http1::{ControlData, HeadError, HeadLimits, HeadStatus, Version};
 use outboard_log::Reason;

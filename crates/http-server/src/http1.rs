@@ -7,7 +7,7 @@
 use crate::client::Client;
 use crate::connection::{Connection, Next};
 use crate::http2;
-use crate::response_writer::Written;
+use crate::response_facts::Written;
 use crate::service::Service;
 use crate::transport::Transport;
 use crate::upgrade::Upgraded;

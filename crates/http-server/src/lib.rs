@@ -36,6 +36,7 @@ mod message_stream;
 mod pace;
 mod peer;
 mod request;
+mod response_facts;
 mod response_fields;
 mod response_writer;
 mod server_context;
@@ -63,8 +64,9 @@ pub use listener::{
 pub use listener_context::{ListenerContext, Role, StreamPort};
 pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim, is_early_data};
 pub use request::Request;
+pub use response_facts::{Framing, HeadFacts, RequestFacts, Written};
 pub use response_fields::ResponseFields;
-pub use response_writer::{COPY_BYTES, Framing, HeadFacts, RequestFacts, ResponseWriter, Written};
+pub use response_writer::{COPY_BYTES, ResponseWriter};
 pub use server_context::{CountedTunnel, ServerContext, ServerShared};
 pub use service::Service;
 #[cfg(any(test, feature = "testing"))]

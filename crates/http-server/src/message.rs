@@ -4,7 +4,7 @@
 //! does.
 
 use crate::connection::Connection;
-use crate::response_writer::Written;
+use crate::response_facts::Written;
 use crate::service::Service;
 use crate::upgrade::Upgraded;
 use outboard_log::{Reason, Wall};

@@ -2,7 +2,8 @@
 
 use crate::listener_context::ListenerContext;
 use crate::request::Request;
-use crate::response_writer::{ResponseWriter, Written};
+use crate::response_facts::Written;
+use crate::response_writer::ResponseWriter;
 use crate::server_context::ServerContext;
 use crate::upgrade::Upgraded;
 use outboard_log::{Reason, Wall};

@@ -6,8 +6,8 @@
 use super::call::EntityRequest;
 use super::failed;
 use super::records::Records;
-use crate::refusal::Refusal;
-use crate::request::{Outcome, Request, ResponseSummary, send};
+use crate::refusal::{Outcome, Refusal};
+use crate::request::{Request, ResponseSummary, send};
 use outboard_entity_store::{Change, Condition, Record, Write};
 use outboard_http_semantics::{EntityTag, entity_tags, is_any_tag};
 use outboard_http_server::{

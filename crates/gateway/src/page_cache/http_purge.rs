@@ -3,7 +3,8 @@
 //! Called by [`crate::dispatch`]. Invariant: when the response to a purge is sent, the purge is in
 //! effect, also for pages that are being rendered.
 
-use crate::request::{Outcome, Request, send};
+use crate::refusal::Outcome;
+use crate::request::{Request, send};
 use outboard_admin_api::cache::Purged;
 use outboard_http_server::{HeaderBlock, ResponseWriter};
 use outboard_log::Reason;

@@ -4,6 +4,7 @@ use super::*;
 use crate::connection::Connection;
 use crate::testing::{connect, connection_pair, context, limits, read_all};
 use outboard_config::Limits;
+use outboard_http1::Method;
 use outboard_reactor::run;
 use std::os::fd::AsFd;
 
