@@ -8,7 +8,6 @@
 
 use super::crash_loop::CrashLoop;
 use super::messages::Message;
-use super::siblings::LEAD;
 use outboard_reactor::{MailboxReceiver, MailboxSender, Share, mailbox};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// See the module.
 #[derive(Debug)]
 pub struct PoolShards {
-    places: Box<[Place]>,
+    places: Box<[Notice]>,
     /// The processes of all workers: a request may come from one of them.
     pids: Mutex<BTreeSet<i32>>,
     /// How many of the places wish for a worker.
@@ -28,7 +27,7 @@ pub struct PoolShards {
 /// What one thread tells the others, on a cache line of its own.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Place {
+struct Notice {
     /// Workers with room.
     free: AtomicUsize,
     /// Queued requests.
@@ -47,7 +46,7 @@ impl PoolShards {
     pub fn new(count: usize) -> Arc<Self> {
         let place = |_| {
             let (sender, receiver) = mailbox();
-            Place {
+            Notice {
                 free: AtomicUsize::new(0),
                 queued: AtomicUsize::new(0),
                 vacant: AtomicUsize::new(0),
@@ -103,47 +102,47 @@ impl Shard {
     }
 
     /// Whether its zygote is the first one, of which the others are forked.
-    pub(super) fn is_lead(&self) -> bool {
+    pub(in crate::pool) fn is_lead(&self) -> bool {
         self.index == LEAD
     }
 
     /// Its part of a number of workers of the pool.
-    pub(super) fn share(&self, total: usize) -> usize {
+    pub(in crate::pool) fn share(&self, total: usize) -> usize {
         Share { index: self.index, count: self.count() }.of(total)
     }
 
     /// The number of the next worker of this shard; `last` is 0 before the first.
-    pub(super) fn next_worker(&self, last: u64) -> u64 {
+    pub(in crate::pool) fn next_worker(&self, last: u64) -> u64 {
         if last == 0 { self.index as u64 + 1 } else { last + self.count() as u64 }
     }
 
     /// The shard whose zygote has forked a worker.
-    pub(super) fn home_of(&self, worker: u64) -> usize {
+    pub(in crate::pool) fn owner_of(&self, worker: u64) -> usize {
         (worker - 1) as usize % self.count()
     }
 
     /// Whether a worker was forked by the zygote of this shard.
-    pub(super) fn is_home_of(&self, worker: u64) -> bool {
-        self.home_of(worker) == self.index
+    pub(in crate::pool) fn is_owner_of(&self, worker: u64) -> bool {
+        self.owner_of(worker) == self.index
     }
 
     /// The messages to this shard; taken once.
-    pub(super) fn receiver(&self) -> Option<MailboxReceiver<Message>> {
+    pub(in crate::pool) fn receiver(&self) -> Option<MailboxReceiver<Message>> {
         self.own().receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Sends a message. A pool that is gone needs none.
-    pub(super) fn send(&self, to: usize, message: Message) {
+    pub(in crate::pool) fn send(&self, to: usize, message: Message) {
         let _ = self.try_send(to, message);
     }
 
     /// Sends a message, or returns it if the pool is gone.
-    pub(super) fn try_send(&self, to: usize, message: Message) -> Result<(), Message> {
+    pub(in crate::pool) fn try_send(&self, to: usize, message: Message) -> Result<(), Message> {
         self.shards.places[to].sender.send(message)
     }
 
     /// The pool is gone.
-    pub(super) fn close(&self) {
+    pub(in crate::pool) fn close(&self) {
         self.send(self.index, Message::Gone);
         if !self.is_lead() {
             self.send(LEAD, Message::Closed);
@@ -154,7 +153,7 @@ impl Shard {
     ///
     /// The order of `free` and of the wishes is that of all threads: a shard that wishes for a worker
     /// and looks then, and one that publishes a worker and looks for wishes then, cannot miss each other.
-    pub(super) fn publish(&self, free: usize, queued: usize) {
+    pub(in crate::pool) fn publish(&self, free: usize, queued: usize) {
         if self.own().free.load(Ordering::Relaxed) != free {
             self.own().free.store(free, Ordering::SeqCst);
         }
@@ -162,28 +161,28 @@ impl Shard {
     }
 
     /// Publishes how many workers may still be forked here.
-    pub(super) fn publish_vacant(&self, vacant: usize) {
+    pub(in crate::pool) fn publish_vacant(&self, vacant: usize) {
         self.own().vacant.store(vacant, Ordering::Relaxed);
     }
 
     /// The other shards that may fork workers, and how many.
-    pub(super) fn vacant_elsewhere(&self) -> impl Iterator<Item = (usize, usize)> {
+    pub(in crate::pool) fn vacant_elsewhere(&self) -> impl Iterator<Item = (usize, usize)> {
         let vacant = |at: usize| (at, self.shards.places[at].vacant.load(Ordering::Relaxed));
         self.others().map(vacant).filter(|(_, vacant)| *vacant > 0)
     }
 
     /// Requests that wait on the other shards.
-    pub(super) fn queued_elsewhere(&self) -> usize {
+    pub(in crate::pool) fn queued_elsewhere(&self) -> usize {
         self.others().map(|at| self.shards.places[at].queued.load(Ordering::Relaxed)).sum()
     }
 
     /// Workers that seem to have room on the other shards.
-    pub(super) fn all_free_elsewhere(&self) -> usize {
+    pub(in crate::pool) fn all_free_elsewhere(&self) -> usize {
         self.others().map(|at| self.shards.places[at].free.load(Ordering::Relaxed)).sum()
     }
 
     /// Another shard that seems to have a worker with room, the first after `asked`.
-    pub(super) fn free_elsewhere(&self, asked: usize) -> Option<usize> {
+    pub(in crate::pool) fn free_elsewhere(&self, asked: usize) -> Option<usize> {
         let count = self.count();
         let mut others = (1..=count).map(|step| (asked + step) % count);
         let is_free = |at: &usize| self.shards.places[*at].free.load(Ordering::SeqCst) > 0;
@@ -191,14 +190,14 @@ impl Shard {
     }
 
     /// Wishes for the next idle worker of another shard, for a request that came at `since_ms`.
-    pub(super) fn wish(&self, since_ms: u64) {
+    pub(in crate::pool) fn wish(&self, since_ms: u64) {
         if self.own().wish_ms.swap(since_ms.max(1), Ordering::SeqCst) == 0 {
             self.shards.wishes.fetch_add(1, Ordering::SeqCst);
         }
     }
 
     /// The oldest request here came at `since_ms` now. Without one the wish ends.
-    pub(super) fn renew_wish(&self, since_ms: Option<u64>) {
+    pub(in crate::pool) fn renew_wish(&self, since_ms: Option<u64>) {
         let wish = &self.own().wish_ms;
         let (before, since_ms) = (wish.load(Ordering::Relaxed), since_ms.map_or(0, |ms| ms.max(1)));
         let is_other = before != 0 && before != since_ms;
@@ -209,12 +208,12 @@ impl Shard {
     }
 
     /// Whether another shard has wished for a worker for a request that came before `before_ms`.
-    pub(super) fn has_wish(&self, before_ms: u64) -> bool {
+    pub(in crate::pool) fn has_wish(&self, before_ms: u64) -> bool {
         self.oldest_wish(before_ms).is_some()
     }
 
     /// The shard with the oldest of these wishes, which gets a worker.
-    pub(super) fn take_wish(&self, before_ms: u64) -> Option<usize> {
+    pub(in crate::pool) fn take_wish(&self, before_ms: u64) -> Option<usize> {
         let (since_ms, at) = self.oldest_wish(before_ms)?;
         let is_taken = exchange(&self.shards.places[at].wish_ms, since_ms, 0);
         is_taken.then(|| {
@@ -239,19 +238,19 @@ impl Shard {
     }
 
     /// A worker has started.
-    pub(super) fn add_pid(&self, pid: i32) {
+    pub(in crate::pool) fn add_pid(&self, pid: i32) {
         self.pids(|pids| pids.insert(pid));
     }
 
     /// It has exited.
-    pub(super) fn remove_pid(&self, pid: Option<i32>) {
+    pub(in crate::pool) fn remove_pid(&self, pid: Option<i32>) {
         if let Some(pid) = pid {
             self.pids(|pids| pids.remove(&pid));
         }
     }
 
     /// The processes of all workers of the app.
-    pub(super) fn all_pids(&self) -> Vec<i32> {
+    pub(in crate::pool) fn all_pids(&self) -> Vec<i32> {
         self.pids(|pids| pids.iter().copied().collect())
     }
 
@@ -260,14 +259,17 @@ impl Shard {
     }
 
     /// That of the app.
-    pub(super) fn crash_loop(&self) -> &CrashLoop {
+    pub(in crate::pool) fn crash_loop(&self) -> &CrashLoop {
         &self.shards.crash_loop
     }
 
-    fn own(&self) -> &Place {
+    fn own(&self) -> &Notice {
         &self.shards.places[self.index]
     }
 }
+
+/// The shard whose zygote the others are forked of.
+pub(in crate::pool) const LEAD: usize = 0;
 
 /// Replaces a wish, unless it has changed.
 fn exchange(wish: &AtomicU64, before: u64, after: u64) -> bool {

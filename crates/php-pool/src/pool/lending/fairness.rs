@@ -1,34 +1,42 @@
-//! The order of the requests of different threads, while not all have a worker.
+//! [`Fairness`]: the order of the requests of different threads, while not all have a worker.
 //!
 //! Asked by the dispatcher. A thread gives its workers to its own requests first, which costs nothing; but
 //! a busy thread would never have an idle one to lend. Invariant: a request waits hardly longer than those
 //! of any other thread.
 
-use super::Pool;
-use super::members::Members;
+use super::shards::Shard;
+use crate::pool::queue::Queue;
 use outboard_reactor::now_ms;
+use std::cell::Cell;
 
 /// A request of another thread that has waited longer by so much is processed first. Workers move between
 /// busy threads no more often than this.
 const FAIR_MS: u64 = 20;
 
-impl Pool {
+/// See the module.
+#[derive(Debug, Default)]
+pub(in crate::pool) struct Fairness {
+    /// The last result of [`Self::is_overtaken`], and when it was found.
+    overtaken: Cell<(u64, bool)>,
+}
+
+impl Fairness {
     /// Requests of other threads that came before this are processed before those here.
-    pub(super) fn overtaken_before_ms(&self, members: &Members) -> u64 {
-        members.oldest_queued_ms().map_or(u64::MAX, |own_ms| own_ms.saturating_sub(FAIR_MS))
+    pub(in crate::pool) fn overtaken_before_ms(queue: &Queue) -> u64 {
+        queue.oldest_ms().map_or(u64::MAX, |own_ms| own_ms.saturating_sub(FAIR_MS))
     }
 
     /// Whether a request of another thread has to be processed before those here. Backlogs do not grow
     /// then, so that their workers become idle and can be lent. It looks at the other threads once in a
     /// millisecond.
-    pub(super) fn is_overtaken(&self, members: &Members) -> bool {
-        if self.shard.count() == 1 {
+    pub(in crate::pool) fn is_overtaken(&self, shard: &Shard, queue: &Queue) -> bool {
+        if shard.count() == 1 {
             return false;
         }
         let now_ms = now_ms();
         if self.overtaken.get().0 != now_ms {
-            let own_ms = members.oldest_queued_ms().unwrap_or(now_ms);
-            let is_overtaken = self.shard.has_wish(own_ms.saturating_sub(FAIR_MS));
+            let own_ms = queue.oldest_ms().unwrap_or(now_ms);
+            let is_overtaken = shard.has_wish(own_ms.saturating_sub(FAIR_MS));
             self.overtaken.set((now_ms, is_overtaken));
         }
         self.overtaken.get().1

@@ -6,9 +6,6 @@
 //! loop; between two pauses at least one request is tried; the log has one line at the beginning and
 //! one at the end.
 
-use super::Pool;
-use outboard_log::{Level, Reason};
-use outboard_reactor::now_ms;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The number of consecutive crashes that are a crash loop.
@@ -19,7 +16,7 @@ const MAX_PAUSE_MS: u64 = 5_000;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct CrashLoop {
+pub(in crate::pool) struct CrashLoop {
     /// Crashes since the last response.
     crashes: AtomicU32,
     /// The end of the pause.
@@ -28,7 +25,7 @@ pub(super) struct CrashLoop {
 
 impl CrashLoop {
     /// Whether the app is in a crash loop.
-    pub(super) fn is_active(&self) -> bool {
+    pub(in crate::pool) fn is_active(&self) -> bool {
         self.crashes() >= CRASHES_IN_A_ROW
     }
 
@@ -40,57 +37,54 @@ impl CrashLoop {
         self.paused_until_ms.load(Ordering::Relaxed)
     }
 
-    /// Counts a crash. Returns the pause that begins, if one does.
-    fn crashed(&self, now_ms: u64) -> Option<u64> {
+    /// Whether requests are refused now.
+    pub(in crate::pool) fn is_paused(&self, now_ms: impl FnOnce() -> u64) -> bool {
+        let until_ms = self.paused_until_ms();
+        until_ms != 0 && now_ms() < until_ms
+    }
+
+    /// A request has killed its worker. Returns the pause that begins, if one does.
+    pub(in crate::pool) fn crashed(&self, now_ms: u64) -> Option<Pause> {
         if now_ms < self.paused_until_ms() {
             // The request was assigned before the pause.
             return None;
         }
         let crashes = self.crashes.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         let beyond = crashes.checked_sub(CRASHES_IN_A_ROW)?;
-        let pause_ms = (FIRST_PAUSE_MS << beyond.min(16)).min(MAX_PAUSE_MS);
-        self.paused_until_ms.store(now_ms.saturating_add(pause_ms), Ordering::Relaxed);
-        Some(pause_ms)
+        let ms = (FIRST_PAUSE_MS << beyond.min(16)).min(MAX_PAUSE_MS);
+        self.paused_until_ms.store(now_ms.saturating_add(ms), Ordering::Relaxed);
+        Some(Pause { ms, is_first: beyond == 0 })
+    }
+
+    /// A request was finished. Returns whether that ends a crash loop.
+    pub(in crate::pool) fn succeeded(&self) -> bool {
+        if self.crashes() == 0 {
+            return false;
+        }
+        let was_active = self.is_active();
+        self.crashes.store(0, Ordering::Relaxed);
+        self.paused_until_ms.store(0, Ordering::Relaxed);
+        was_active
     }
 }
 
-impl Pool {
-    /// Whether requests are refused now.
-    pub(super) fn is_refusing(&self) -> bool {
-        let until_ms = self.crash_loop().paused_until_ms();
-        until_ms != 0 && now_ms() < until_ms
-    }
+/// A time in which requests are refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pool) struct Pause {
+    ms: u64,
+    /// Whether the crash loop begins with it.
+    pub(in crate::pool) is_first: bool,
+}
 
-    /// A request has killed its worker.
-    pub(super) fn record_crash(&self) {
-        let Some(pause_ms) = self.crash_loop().crashed(now_ms()) else { return };
-        if self.crash_loop().crashes() == CRASHES_IN_A_ROW {
-            let text = format!(
-                "each of the last {CRASHES_IN_A_ROW} requests has killed its worker: requests are \
-                 refused for {pause_ms} ms, and after each further crash for longer, up to \
-                 {MAX_PAUSE_MS} ms, until one succeeds"
-            );
-            self.log(Level::Error, &text);
-        }
-        self.fail_queue(Reason::AppDown);
-    }
-
-    /// Counts a finished request.
-    pub(super) fn record_response(&self) {
-        let crash_loop = self.crash_loop();
-        if crash_loop.crashes() == 0 {
-            return;
-        }
-        let was_active = crash_loop.is_active();
-        crash_loop.crashes.store(0, Ordering::Relaxed);
-        crash_loop.paused_until_ms.store(0, Ordering::Relaxed);
-        if was_active {
-            self.log(Level::Info, "a request has succeeded: none are refused any more");
-        }
-    }
-
-    pub(super) fn crash_loop(&self) -> &CrashLoop {
-        self.shard.crash_loop()
+impl Pause {
+    /// For the log.
+    pub(in crate::pool) fn describe(self) -> String {
+        format!(
+            "each of the last {CRASHES_IN_A_ROW} requests has killed its worker: requests are \
+             refused for {} ms, and after each further crash for longer, up to {MAX_PAUSE_MS} ms, until one \
+             succeeds",
+            self.ms
+        )
     }
 }
 
@@ -106,10 +100,14 @@ mod tests {
             assert_eq!(crash_loop.crashed(now_ms), None);
         }
         for pause_ms in [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000] {
-            assert_eq!(crash_loop.crashed(now_ms), Some(pause_ms));
+            assert_eq!(crash_loop.crashed(now_ms).map(|pause| pause.ms), Some(pause_ms));
+            assert!(crash_loop.is_paused(|| now_ms));
             assert_eq!(crash_loop.crashed(now_ms), None, "assigned before the pause");
             assert!(crash_loop.is_active());
             now_ms += pause_ms;
+            assert!(!crash_loop.is_paused(|| now_ms), "one request is tried");
         }
+        assert!(crash_loop.succeeded() && !crash_loop.succeeded());
+        assert_eq!(crash_loop.crashed(now_ms), None);
     }
 }

@@ -1,19 +1,24 @@
-//! The size of the pool: when workers are forked, and when they are drained.
+//! [`Sizing`]: how many workers a pool should have, and which of them have to be replaced.
 //!
-//! Called by the manager in each tick. It measures the demand, the plans of `outboard_supervisor` decide,
-//! and it carries out the decision. Invariant: without permission of the back-off nothing is forked.
+//! Called by the manager in each tick. It measures the demand, the plans of `outboard_supervisor` decide, and the
+//! manager carries out the decision. Each thread may fork its part of the workers of the app; if all requests come
+//! to one thread, its part is not enough, and it asks the others to fork for it. Invariant: the pools of all threads
+//! together have no more workers than the app may have.
 
-use super::super::members::Members;
-use super::super::worker::Worker;
-use super::super::{Phase, Pool, PoolSettings, Shard};
+use super::core::PoolCore;
+use super::lending::messages::Message;
+use super::lending::shards::Shard;
+use super::members::Members;
+use super::replacements::Replacements;
+use super::settings::PoolSettings;
+use super::worker::Worker;
 use outboard_supervisor::cpu::{self, Sample};
 use outboard_supervisor::memory::{Resident, p95_bytes};
 use outboard_supervisor::plan::recycle::{Candidate, Policy, Reason as RecycleReason};
 use outboard_supervisor::plan::scale::{
-    Bounds, Decision, PoolView, SATURATED_PERCENT, Sizes, decide,
+    Bounds, Decision, PoolView, Reason, SATURATED_PERCENT, Sizes, decide,
 };
 use outboard_supervisor::worker::lifecycle::State;
-use std::rc::Rc;
 
 /// The shortest interval between samples of the processors.
 const CPU_SAMPLE_MS: u64 = 40;
@@ -29,19 +34,19 @@ const MAX_FORKS: usize = 16;
 /// The memory of a worker before the first measurement.
 const ASSUMED_WORKER_BYTES: u64 = 48 << 20;
 
-/// The state of sizing.
+/// See the module.
 #[derive(Debug)]
-pub(crate) struct Sizing {
-    pub(crate) bounds: Bounds,
+pub(super) struct Sizing {
+    pub(super) bounds: Bounds,
     sizes: Sizes,
     policy: Policy,
     idle_timeout_ms: u64,
     /// The last decision, with its reason.
-    pub(crate) decision: Option<Decision>,
-    pub(crate) cpu: Option<(u64, Sample)>,
-    pub(crate) cpu_busy_percent: Option<u8>,
+    pub(super) decision: Option<Decision>,
+    pub(super) cpu: Option<(u64, Sample)>,
+    pub(super) cpu_busy_percent: Option<u8>,
     memory_sampled_ms: u64,
-    pub(super) last_grow_ms: Option<u64>,
+    last_grow_ms: Option<u64>,
     last_shrink_ms: Option<u64>,
 }
 
@@ -80,7 +85,7 @@ impl Sizing {
     }
 
     /// Why this worker has to be replaced, if it has.
-    pub(crate) fn recycle_reason(&self, worker: &Worker) -> Option<RecycleReason> {
+    pub(super) fn recycle_reason(&self, worker: &Worker) -> Option<RecycleReason> {
         self.policy.due(&Candidate {
             worker: worker.process.number,
             is_idle: true,
@@ -99,82 +104,71 @@ impl Sizing {
         }
         self.cpu = Some((now_ms, sample));
     }
-}
 
-impl Pool {
-    /// Adapts the size of the pool to the demand.
-    pub(in crate::pool) fn resize(self: &Rc<Self>, now_ms: u64) {
-        if self.phase.get() != Phase::Serving {
+    /// Decides for the present demand.
+    pub(super) fn decide(
+        &mut self,
+        members: &Members,
+        replacements: &Replacements,
+        now_ms: u64,
+    ) -> (Decision, PoolView) {
+        if !members.queue.is_empty() {
+            self.sample_cpu(now_ms);
+        }
+        let view = view(members, replacements, self, now_ms);
+        let decision = decide(&self.bounds, &view);
+        self.decision = Some(decision);
+        (decision, view)
+    }
+
+    /// The pool grows.
+    pub(super) fn grown(&mut self, now_ms: u64) {
+        self.last_grow_ms = Some(now_ms);
+    }
+
+    /// The pool shrinks.
+    pub(super) fn shrunk(&mut self, now_ms: u64) {
+        self.last_shrink_ms = Some(now_ms);
+    }
+
+    /// How many workers a pool with so many may still fork.
+    pub(super) fn vacant(&self, active: usize) -> usize {
+        self.bounds.max().saturating_sub(active)
+    }
+
+    /// Requests workers of other threads if this one may not fork those that it needs. They are lent to it.
+    pub(super) fn grow_elsewhere(&mut self, shard: &Shard, active: usize, view: &PoolView) {
+        if shard.count() == 1 {
             return;
         }
-        self.sample_memory(now_ms);
-        let (decision, view) = {
-            let members = self.members.borrow();
-            let mut manager = self.manager.borrow_mut();
-            if !members.queue.is_empty() {
-                manager.sizing.sample_cpu(now_ms);
-            }
-            let replacements = self.replacements.borrow();
-            let is_replaced = |worker: &Worker| {
-                replacements.iter().any(|replacement| replacement.old == worker.process.number)
-            };
-            let view = view(&members, is_replaced, &manager.sizing, now_ms);
-            let decision = decide(&manager.sizing.bounds, &view);
-            manager.sizing.decision = Some(decision);
-            if !manager.may_fork(now_ms) && matches!(decision, Decision::Grow(..)) {
-                return;
-            }
-            (decision, view)
+        shard.publish_vacant(self.vacant(active));
+        if self.decision != Some(Decision::Hold(Reason::AtMaximum)) {
+            return;
+        }
+        let vacant = shard.vacant_elsewhere().map(|(_, vacant)| vacant).sum();
+        let Decision::Grow(mut count, _) = decide(&self.bounds.with_more(vacant), view) else {
+            return;
         };
-        match decision {
-            Decision::Grow(count, _) => {
-                self.manager.borrow_mut().sizing.last_grow_ms = Some(now_ms);
-                for _ in 0..count {
-                    self.fork();
-                }
-            }
-            Decision::Shrink(count, _) => {
-                self.manager.borrow_mut().sizing.last_shrink_ms = Some(now_ms);
-                self.shrink(count);
-            }
-            Decision::Hold(_) => {}
-        }
-        self.grow_elsewhere(&view);
-        self.recycle_idle();
-    }
-
-    /// Drains the workers that have been idle longest.
-    fn shrink(&self, count: usize) {
-        let mut members = self.members.borrow_mut();
-        self.drain_reserve(&mut members);
-        let is_own =
-            |slot: &usize| members.workers[*slot].as_ref().is_some_and(|worker| worker.is_own);
-        let idle: Vec<usize> = members.idle().into_iter().filter(is_own).take(count).collect();
-        for slot in idle {
-            self.drain_slot(&mut members, slot);
-        }
-    }
-
-    /// Drains idle workers that have to be replaced.
-    pub(in crate::pool) fn recycle_idle(&self) {
-        let mut members = self.members.borrow_mut();
-        for slot in members.idle() {
-            if self.should_drain(&members, slot) {
-                self.drain_slot(&mut members, slot);
+        self.grown(view.now_ms);
+        for (at, vacant) in shard.vacant_elsewhere() {
+            let part = count.min(vacant);
+            count -= part;
+            if part > 0 {
+                shard.send(at, Message::Grow { count: part });
             }
         }
     }
 
-    fn sample_memory(&self, now_ms: u64) {
-        let mut manager = self.manager.borrow_mut();
-        if now_ms - manager.sizing.memory_sampled_ms < MEMORY_SAMPLE_MS {
+    /// Measures the memory of the workers, from time to time: how many it permits, and which routes need it.
+    pub(super) fn sample_memory(&mut self, core: &PoolCore, now_ms: u64) {
+        if now_ms - self.memory_sampled_ms < MEMORY_SAMPLE_MS {
             return;
         }
-        manager.sizing.memory_sampled_ms = now_ms;
-        let mut members = self.members.borrow_mut();
+        self.memory_sampled_ms = now_ms;
+        let mut members = core.members.borrow_mut();
         let mut sizes = Vec::new();
-        let mut routes = self.routes.borrow_mut();
-        for worker in members.all_mut() {
+        let mut routes = core.routes.borrow_mut();
+        for worker in members.roster.all_mut() {
             let Some(resident) = worker.process.pid.and_then(Resident::read) else { continue };
             let before = std::mem::replace(&mut worker.process.own_bytes, resident.own_bytes());
             // Its initial memory belongs to no route.
@@ -184,8 +178,8 @@ impl Pool {
             sizes.push(worker.process.own_bytes);
         }
         if !sizes.is_empty() {
-            manager.sizing.sizes.worker_bytes = p95_bytes(&sizes).max(1 << 20);
-            manager.sizing.bounds = share(Bounds::resolve(manager.sizing.sizes), &self.shard);
+            self.sizes.worker_bytes = p95_bytes(&sizes).max(1 << 20);
+            self.bounds = share(Bounds::resolve(self.sizes), &core.shard);
         }
     }
 }
@@ -195,12 +189,7 @@ fn share(bounds: Bounds, shard: &Shard) -> Bounds {
     bounds.map(|total| shard.share(total))
 }
 
-fn view(
-    members: &Members,
-    is_replaced: impl Fn(&Worker) -> bool,
-    sizing: &Sizing,
-    now_ms: u64,
-) -> PoolView {
+fn view(members: &Members, replacements: &Replacements, sizing: &Sizing, now_ms: u64) -> PoolView {
     let mut view = PoolView {
         now_ms,
         // Others have them because they are busy.
@@ -211,12 +200,14 @@ fn view(
         last_shrink_ms: sizing.last_shrink_ms,
         ..PoolView::default()
     };
-    if let Some(queued) = members.queue.front() {
-        view.oldest_queued_ms = now_ms.saturating_sub(queued.exchange.submitted_ms);
+    if let Some(oldest_ms) = members.queue.oldest_ms() {
+        view.oldest_queued_ms = now_ms.saturating_sub(oldest_ms);
     }
     let mut busy_pids = Vec::new();
     // Workers that are about to be replaced do not count, nor does one in reserve.
-    for worker in members.own().filter(|worker| !is_replaced(worker) && !worker.is_reserve) {
+    let is_counted =
+        |worker: &&Worker| !worker.is_reserve && !replacements.is_replaced(worker.process.number);
+    for worker in members.roster.own().filter(is_counted) {
         let life = &worker.process.lifecycle;
         match life.state() {
             State::Forking | State::Booting => view.booting += 1,

@@ -1,4 +1,4 @@
-//! [`Course`]: when a request to PHP was submitted, started and ended.
+//! [`RequestTimes`]: when a request to PHP was submitted, started and ended.
 //!
 //! Part of the exchange; written by the pool, read by what has submitted the request. Invariant: of a
 //! request that was withdrawn and given to another worker, the last start counts.
@@ -8,13 +8,13 @@ use std::cell::Cell;
 
 /// See the module. Microseconds since the epoch; 0: not yet.
 #[derive(Debug)]
-pub struct Course {
+pub struct RequestTimes {
     submitted_us: u64,
     started_us: Cell<u64>,
     ended_us: Cell<u64>,
 }
 
-impl Course {
+impl RequestTimes {
     pub(crate) fn begin() -> Self {
         let submitted_us = Wall::now().unix_us;
         Self { submitted_us, started_us: Cell::new(0), ended_us: Cell::new(0) }
