@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
 /// Groups of files of which each one imports all others by way of them, largest first.
-pub fn circles(source: &Crate) -> Vec<Vec<String>> {
+pub(crate) fn circles(source: &Crate) -> Vec<Vec<String>> {
     let mut circles = components(&imports(source));
     circles.retain(|circle| circle.len() > 1);
     circles.sort_by_key(|circle| std::cmp::Reverse(circle.len()));

@@ -25,16 +25,16 @@ static MODULE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// A module by its path in the crate; the root has none.
-pub type Module = Vec<String>;
+pub(crate) type Module = Vec<String>;
 
 /// The files of a crate that are not tests, with their text.
-pub struct Crate {
-    pub name: String,
-    pub files: BTreeMap<Module, String>,
+pub(crate) struct Crate {
+    pub(crate) name: String,
+    pub(crate) files: BTreeMap<Module, String>,
 }
 
 impl Crate {
-    pub fn read(folder: &Path) -> Self {
+    pub(crate) fn read(folder: &Path) -> Self {
         let mut paths = Vec::new();
         sources(&folder.join("src"), &mut paths);
         let mut files = BTreeMap::new();
@@ -51,7 +51,7 @@ impl Crate {
 }
 
 /// All files below a folder.
-pub fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         match path.is_dir() {
@@ -72,7 +72,7 @@ fn module_of(file: &Path) -> Module {
 }
 
 /// The text without comments, and with empty strings and characters.
-pub fn bare(text: &str) -> String {
+pub(crate) fn bare(text: &str) -> String {
     let replaced = LITERAL.replace_all(text, |found: &regex::Captures<'_>| {
         let lines = "\n".repeat(found[0].matches('\n').count());
         if found[0].starts_with('/') { lines } else { format!("\"{lines}\"") }
@@ -115,7 +115,7 @@ fn end_of_item(text: &str) -> usize {
 }
 
 /// The length of a body in braces at the beginning of the text.
-pub fn body_len(text: &str) -> usize {
+pub(crate) fn body_len(text: &str) -> usize {
     let mut depth = 0;
     for (at, byte) in text.bytes().enumerate() {
         match byte {

@@ -6,15 +6,15 @@ use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
-pub struct Type {
-    pub fields: usize,
-    pub methods: usize,
+pub(crate) struct Type {
+    pub(crate) fields: usize,
+    pub(crate) methods: usize,
     /// With inherent `impl`s.
-    pub files: BTreeSet<Module>,
+    pub(crate) files: BTreeSet<Module>,
 }
 
 /// The types of a crate, by the module that declares them and their name.
-pub fn types(source: &Crate) -> BTreeMap<(Module, String), Type> {
+pub(crate) fn types(source: &Crate) -> BTreeMap<(Module, String), Type> {
     let declaration = Regex::new(r"\b(?:struct|enum|union)\s+(\w+)").unwrap();
     let field = Regex::new(r"(?m)^\s+(?:pub(?:\([^)]*\))?\s+)?\w+:\s").unwrap();
     let mut types: BTreeMap<(Module, String), Type> = BTreeMap::new();
@@ -91,7 +91,7 @@ fn body(item: &str) -> Option<(usize, &str)> {
 }
 
 /// The functions of a crate that are longer than so many lines, with their lengths.
-pub fn long_functions(source: &Crate, max_lines: usize) -> Vec<(String, usize)> {
+pub(crate) fn long_functions(source: &Crate, max_lines: usize) -> Vec<(String, usize)> {
     let function = Regex::new(r"\bfn\s+(\w+)").unwrap();
     let mut long = Vec::new();
     for (module, text) in &source.files {
