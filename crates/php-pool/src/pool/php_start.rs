@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_start_forbids_forks_for_some_time_and_a_success_ends_the_failure() {
+    fn a_failed_start_forbids_forks_for_some_time() {
         let mut start = PhpStart::new();
         assert!(start.may_fork(1));
         let wait_ms = start.record_failed_start(1);

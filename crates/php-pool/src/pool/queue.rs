@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_request_is_checked_after_some_time_and_again_after_twice_as_long() {
+    fn a_local_request_is_checked_again_after_twice_as_long() {
         in_loop(|| {
             let all = exchanges(1);
             let mut queue = queue(&all);

@@ -48,7 +48,7 @@ impl SnapshotNotes {
         self.freshness.replace(Some(freshness));
     }
 
-    /// Whether somebody wants to know what the start has read.
+    /// Whether it is renewed, so that what the start has read is of use.
     pub(super) fn is_renewed(&self) -> bool {
         self.freshness.borrow().is_some()
     }
@@ -73,5 +73,37 @@ impl SnapshotNotes {
 
     pub(super) fn status(&self) -> Option<api::Snapshot> {
         self.freshness.borrow().as_ref().map(|freshness| freshness.status())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_buffer::RequestBody;
+    use outboard_ring::request::{FIELD_COUNT, Fixed, RequestParts, encode};
+
+    fn request_of(script: &str) -> Exchange {
+        let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
+        fields[Field::ScriptName as usize] = script.as_bytes();
+        let none = std::iter::empty;
+        let parts =
+            RequestParts { fixed: Fixed::default(), fields, headers: none(), params: none() };
+        let mut frame = Vec::new();
+        encode(parts, &mut frame);
+        Exchange::new(frame, RequestBody::empty(), 1, 0, 1)
+    }
+
+    #[test]
+    fn scripts_that_take_snapshots_are_known_up_to_a_number() {
+        outboard_reactor::run(async {
+            let notes = SnapshotNotes::default();
+            assert!(!notes.has_any() && !notes.is_renewed());
+            for number in 0..=MAX_SCRIPTS {
+                notes.record(&request_of(&format!("/{number}.php")));
+            }
+            assert!(notes.has_any() && notes.has(b"/0.php") && !notes.has(b"/x.php"));
+            assert!(!notes.has(format!("/{MAX_SCRIPTS}.php").as_bytes()));
+        })
+        .unwrap();
     }
 }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_with_idle_workers_are_asked_in_turn_and_the_last_one_ends_it() {
+    fn threads_with_idle_workers_are_asked_in_turn() {
         in_loop(|| {
             let shards = PoolShards::new(3);
             let [own, second, third] = [0, 1, 2].map(|index| shards.place(index));

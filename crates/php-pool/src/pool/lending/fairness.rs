@@ -42,3 +42,34 @@ impl Fairness {
         self.overtaken.get().1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::Exchange;
+    use crate::pool::lending::shards::PoolShards;
+    use outboard_buffer::RequestBody;
+    use std::rc::Rc;
+
+    fn queue(submitted_ms: u64) -> Queue {
+        let mut queue = Queue::default();
+        let exchange = Exchange::new(Vec::new(), RequestBody::empty(), 1, submitted_ms, 1);
+        queue.push(Rc::new(exchange));
+        queue
+    }
+
+    #[test]
+    fn a_request_of_another_thread_that_waits_longer_is_first() {
+        outboard_reactor::run(async {
+            let shards = PoolShards::new(2);
+            let (own, other) = (shards.place(0), shards.place(1));
+            let is_overtaken = |queue: &Queue| Fairness::default().is_overtaken(&own, queue);
+            assert!(!is_overtaken(&queue(100)), "nobody waits there");
+            other.wish(50);
+            assert!(!is_overtaken(&queue(50 + FAIR_MS)) && is_overtaken(&queue(51 + FAIR_MS)));
+            assert_eq!(Fairness::overtaken_before_ms(&queue(51 + FAIR_MS)), 51);
+            assert_eq!(Fairness::overtaken_before_ms(&Queue::default()), u64::MAX);
+        })
+        .unwrap();
+    }
+}

@@ -99,7 +99,7 @@ mod tests {
     use crate::pool::lending::shards::PoolShards;
 
     #[test]
-    fn a_worker_that_does_not_read_gets_no_more_until_it_has_read_or_is_gone() {
+    fn a_worker_that_does_not_read_gets_no_more() {
         outboard_reactor::run(async {
             let shards = PoolShards::new(2);
             let remote = RemoteWorker::new(&shards.place(0), 1, &Account::detached());
