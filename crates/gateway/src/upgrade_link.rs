@@ -12,7 +12,7 @@ use outboard_entity_store::Remote;
 use outboard_log::{Level, Wall};
 use outboard_operations::Elsewhere;
 use outboard_page_cache::Selector;
-use outboard_php_pool::tasks::Heir;
+use outboard_php_pool::tasks::TaskSuccessor;
 use outboard_reactor::spawn;
 use outboard_upgrade::{Link, LinkFacts};
 use std::cell::{Cell, RefCell};
@@ -200,7 +200,7 @@ impl ServerLink for UpgradeLink {
     }
 }
 
-impl Heir for UpgradeLink {
+impl TaskSuccessor for UpgradeLink {
     fn take(&self, app: &str, task: Vec<u8>) {
         self.link.send(framed(kind::TASK, &[&named(app), &task]));
     }

@@ -145,29 +145,10 @@ impl Summary {
         };
         let (mut in_flight_ns, mut ended_ns, mut duration_ns) = (0, 0, 0);
         for one in &totals {
-            for (sum, times) in
-                [(&mut summary.refused, &one.refused), (&mut summary.failed, &one.failed)]
-            {
-                times.iter().for_each(|times| *sum += times);
-            }
-            summary.lag += &one.lag;
-            summary.connect += &one.connect;
-            summary.first_byte += &one.first_byte;
-            summary.first = summary.first.or_else(|| one.first.clone());
-            summary.received_bytes += one.received_bytes;
-            summary.due += one.due;
-            summary.delayed += one.delayed;
-            summary.shed += one.shed;
-            summary.unsent += one.unsent;
-            summary.unfinished += one.unfinished;
-            summary.closed_by_server += one.closed_by_server;
-            summary.resumed += one.resumed;
-            summary.client_cpu_us += one.cpu_us;
+            summary.add(one);
             in_flight_ns += one.in_flight_ns;
             ended_ns = ended_ns.max(one.ended_ns);
             duration_ns = duration_ns.max(one.duration_ns);
-            add_counts(&mut summary.statuses, &one.statuses);
-            summary.rejected.extend(&one.rejected);
         }
         if !totals.is_empty() && duration_ns < plan.duration.as_nanos() as u64 {
             summary.is_partial = true;
@@ -178,6 +159,28 @@ impl Summary {
         }
         summary.in_flight_mean = in_flight_ns as f64 / ended_ns.max(1) as f64;
         summary
+    }
+
+    /// Adds what one thread has counted.
+    fn add(&mut self, one: &Totals) {
+        for (sum, times) in [(&mut self.refused, &one.refused), (&mut self.failed, &one.failed)] {
+            times.iter().for_each(|times| *sum += times);
+        }
+        self.lag += &one.lag;
+        self.connect += &one.connect;
+        self.first_byte += &one.first_byte;
+        self.first = self.first.take().or_else(|| one.first.clone());
+        self.received_bytes += one.received_bytes;
+        self.due += one.due;
+        self.delayed += one.delayed;
+        self.shed += one.shed;
+        self.unsent += one.unsent;
+        self.unfinished += one.unfinished;
+        self.closed_by_server += one.closed_by_server;
+        self.resumed += one.resumed;
+        self.client_cpu_us += one.cpu_us;
+        add_counts(&mut self.statuses, &one.statuses);
+        self.rejected.extend(&one.rejected);
     }
 
     /// Complete responses per second.

@@ -4,7 +4,7 @@
 //! assigns it to a worker and fills it from the ring. Invariants: nothing is added after the end; an
 //! abandoned exchange receives nothing more.
 
-use crate::course::Course;
+use crate::request_times::RequestTimes;
 use crate::worker_id::WorkerId;
 use outboard_buffer::{Account, Held, RequestBody};
 use outboard_log::Reason;
@@ -113,8 +113,8 @@ pub struct Exchange {
     pub request_id: u64,
     /// Monotonic ms of submission.
     pub submitted_ms: u64,
-    /// When what happened.
-    pub course: Course,
+    /// When it was submitted, started and ended.
+    pub times: RequestTimes,
     /// The span of PHP, if the request is traced.
     pub trace: Option<Scope>,
     pub(crate) assignment: Cell<Option<Assignment>>,
@@ -152,7 +152,7 @@ impl Exchange {
             body: RefCell::new(body),
             request_id,
             submitted_ms: now_ms,
-            course: Course::begin(),
+            times: RequestTimes::begin(),
             trace: None,
             assignment: Cell::new(None),
             local_peer: Cell::new(None),
@@ -316,7 +316,7 @@ impl Exchange {
     pub(crate) fn finish(&self, end: End) {
         self.add(0, |arrived| arrived.end = Some(end));
         self.ended.set(true);
-        self.course.ended();
+        self.times.ended();
     }
 
     fn add(&self, bytes: usize, change: impl FnOnce(&mut ResponseData)) {

@@ -12,13 +12,13 @@
 #![forbid(unsafe_code)]
 
 mod budget;
-mod course;
 pub mod exchange;
 pub mod freshness;
 mod host_settings;
 pub mod pool;
 mod recent_slow;
 pub mod renewal;
+mod request_times;
 mod rings;
 mod sandbox;
 mod script_span;

@@ -1,63 +1,82 @@
 //! The PHP workers of one app in one generation, and the queue of requests.
 //!
 //! Connections submit exchanges; [`Rings`] polls the rings; the [`manager`] forks workers,
-//! enforces deadlines and sizes the pool. Invariants: the queue is bounded; a request is started by one
-//! worker only; the death of a worker fails exactly the requests that it had started.
+//! enforces deadlines and sizes the pool. [`Pool`] itself is a façade over parts that own their state:
+//!
+//! ```text
+//!  Pool ┬ manager, processes, polling, threads      what happens when: the only files that see all parts
+//!       ├ Dispatcher ┬ Sizing, Replacements         how many workers, and which leave
+//!       │            ├ OperationQueue               what workers request of the gateway
+//!       │            └ Borrower, Fairness           workers of other threads
+//!       ├ Forks, Siblings, SnapshotNotes            processes and their boots
+//!       └ PoolCore   ┬ Members = Roster, Queue, LentWorkers
+//!                    ├ Lifecycle, PhpStart          the phase, and whether PHP runs
+//!                    └ Shard, PoolLog, Counters     the other threads, logs and counts
+//! ```
+//!
+//! A part calls only those below it, and returns what has happened. Invariants: the queue is bounded; a request is
+//! started by one worker only; the death of a worker fails exactly the requests that it had started.
 
 mod activity;
 mod allowance;
-mod crash_loop;
+mod core;
+mod counters;
+mod deadlines;
 mod dispatch;
-mod fairness;
+mod exits;
+mod forks;
 mod leases;
-mod lent_exits;
-mod loans;
+mod leaving;
+mod lending;
+mod lifecycle;
+mod log;
 mod manager;
-pub mod members;
-mod messages;
+mod members;
 pub mod operations;
+mod php_start;
 mod placement;
 mod polling;
-mod recycling;
-mod reports;
-mod reserve;
-mod retirement;
+mod processes;
+mod queue;
+mod replacements;
+mod roster;
 mod routes;
 mod settings;
-mod shards;
-mod siblings;
-mod snapshot;
-mod snapshot_scripts;
+mod sizing;
+mod snapshots;
+mod startup_output;
 mod status;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
 pub(crate) mod tests;
+mod threads;
+mod ticks;
 mod worker;
 mod worker_output;
+mod zygote;
 
 use crate::exchange::Exchange;
 use crate::freshness::Freshness;
 use crate::recent_slow::RecentSlow;
-use crate::rings::Rings;
+use crate::rings::{PolledRings, Rings};
 use activity::ActiveSlots;
-use allowance::Allowance;
-use leases::Timing;
-use loans::Borrowing;
-use manager::ManagerState;
-use members::{Members, Origin, QueuedRequest};
-use operations::{NoOperations, Operations, RemoteWorker, Requester};
+use core::PoolCore;
+use dispatch::Dispatcher;
+use forks::Forks;
+use lending::siblings::Siblings;
+use lifecycle::Lifecycle;
+use log::PoolLog;
+use operations::Operations;
+use outboard_admin_api::status as api;
 use outboard_buffer::Account;
-use outboard_log::{ErrorLog, Reason};
-use outboard_reactor::{Event, now_ms};
-use outboard_ring::channel::{Capacities, Rewinds, WaitCall, Waits};
-use outboard_ring::frame::FRAME_HEADER_BYTES;
-use outboard_supervisor::zygote::{SiblingEnds, Zygote};
-use placement::Placement;
-use recycling::Replacement;
+use outboard_log::{ErrorLog, Level, Reason};
+use outboard_reactor::now_ms;
+use outboard_ring::control::RequestRead;
+use php_start::PhpStart;
 use routes::Routes;
+use snapshots::SnapshotNotes;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -65,112 +84,50 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use worker::Worker;
 
 pub use crate::worker_id::WorkerId;
-pub use manager::StartError;
-pub use retirement::PendingRequest;
+pub use lending::shards::{PoolShards, Shard};
+pub use lifecycle::PendingRequest;
 pub use settings::PoolSettings;
-pub use shards::{PoolShards, Shard};
-
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) requests: u64,
-    pub(crate) queued: u64,
-    pub(crate) rejected: u64,
-    pub(crate) crashes: u64,
-    pub(crate) deadlines: u64,
-    pub(crate) recycled: u64,
-    pub(crate) forks: u64,
-    /// Waits of workers that have exited, by [`WaitCall`].
-    pub(crate) waits: [Waits; WaitCall::ALL.len()],
-    /// Rewinds of workers that have exited.
-    pub(crate) rewinds: Rewinds,
-    /// How many workers have become ready, and how long that took from the order to fork, in µs.
-    pub(crate) starts: u64,
-    pub(crate) start_us: u64,
-}
-
-/// The lifecycle of a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// PHP is starting, for the first time or again.
-    Starting,
-    /// Requests are served.
-    Serving,
-    /// A successor has taken over: queued, running and [pending](retirement) requests are finished.
-    Retiring,
-    /// No process is left.
-    Gone,
-}
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
+/// PHP did not start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartError {
+    /// The app.
+    pub app: String,
+    /// The reason, with the output of PHP.
+    pub message: String,
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PHP of app {} did not start: {}", self.app, self.message)
+    }
+}
+
+impl std::error::Error for StartError {}
 
 /// The pool; shared by the connections, the idle hook and the manager.
 #[derive(Debug)]
 pub struct Pool {
-    /// Unique in this process.
-    id: u64,
-    weak_self: Weak<Self>,
-    settings: PoolSettings,
-    /// Its place among the pools of the app, one on each thread.
-    shard: Shard,
-    borrows: Cell<Option<Borrowing>>,
-    /// The last result of [`Pool::is_overtaken`], and when it was found.
-    overtaken: Cell<(u64, bool)>,
-    /// Whether a worker had a backlog when the loop slept.
-    has_backlog: Cell<bool>,
-    /// Shards that wait for a zygote.
-    splits: RefCell<Vec<(usize, SiblingEnds)>>,
-    /// Pools of other threads whose zygotes may still live: they would die with the first one.
-    dependents: Cell<usize>,
-    /// The zygotes of other shards, and the last number of one.
-    siblings: RefCell<HashMap<usize, u64>>,
-    last_sibling: Cell<u64>,
-    /// Workers of other threads whose operations are carried out here.
-    remote_workers: RefCell<HashMap<WorkerId, Rc<RemoteWorker>>>,
-    members: RefCell<Members>,
-    /// Its workers whose rings are polled.
-    active: Rc<ActiveSlots>,
-    zygote: RefCell<Option<Zygote>>,
-    placement: Placement,
-    phase: Cell<Phase>,
-    /// Requests that may still be submitted.
-    pending_requests: Cell<usize>,
-    counters: RefCell<Counters>,
-    manager: RefCell<ManagerState>,
-    /// Set when a request is queued or a worker's state changes: wakes the manager.
-    demand: Event,
-    /// Whether the manager sleeps until something wakes it.
-    is_resting: Cell<bool>,
-    /// Set when the phase changed.
-    phase_changed: Event,
+    core: Rc<PoolCore>,
+    dispatcher: Dispatcher,
+    forks: Forks,
+    /// The zygotes of the other threads' pools.
+    siblings: Siblings,
+    snapshots: SnapshotNotes,
+    polling: Polling,
+}
+
+/// What the polling of the rings remembers between turns of the loop.
+#[derive(Debug, Default)]
+struct Polling {
     /// Reused for each frame.
     frame_buffer: RefCell<Vec<u8>>,
-    /// Reused for each completion.
-    completion_buffer: RefCell<Vec<u8>>,
-    operations: RefCell<Rc<dyn Operations>>,
-    /// The state of its snapshot, if that is renewed.
-    freshness: RefCell<Option<Arc<Freshness>>>,
-    /// The account of its workers' operations.
-    memory: RefCell<Rc<Account>>,
-    /// Operations that are not begun yet.
-    pending_operations: RefCell<VecDeque<(Requester, Vec<u8>)>>,
-    /// Workers that have exited and whose operations are not forgotten yet.
-    departed_workers: RefCell<Vec<WorkerId>>,
-    routes: RefCell<Routes>,
-    /// Whether lines of workers were added to the log and not written.
-    log_is_dirty: Cell<bool>,
+    /// Whether a worker had a backlog when the loop slept.
+    has_backlog: Cell<bool>,
     /// The active worker that is polled first; it changes, so that each is first at times.
     first_active: Cell<usize>,
-    /// Forks that have processed their request since the last poll.
-    used_forks: Cell<usize>,
-    replacements: RefCell<Vec<Replacement>>,
-    /// The log allowance of the zygote, and with a fork per request of all forks together.
-    allowance: Rc<Allowance>,
-    error_log: Rc<ErrorLog>,
-    slow_log: Rc<ErrorLog>,
-    /// Scripts of classic mode that have called `Outboard\snapshot()`, by `SCRIPT_NAME`.
-    snapshot_scripts: RefCell<BTreeSet<Box<[u8]>>>,
-    /// What was written there, of all pools of the thread.
-    recent_slow: RefCell<Rc<RecentSlow>>,
 }
 
 impl Pool {
@@ -183,47 +140,29 @@ impl Pool {
         rings: Rc<Rings>,
     ) -> Rc<Self> {
         let dependents = if shard.is_lead() { shard.count() - 1 } else { 0 };
-        Rc::new_cyclic(|weak_self| Self {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            weak_self: weak_self.clone(),
-            manager: RefCell::new(ManagerState::new(&settings, &shard)),
-            routes: RefCell::new(Routes::new(settings.is_resident())),
-            allowance: Rc::new(Allowance::new(settings.log_rate)),
-            placement: Placement::new(&settings),
-            settings,
-            shard,
-            borrows: Cell::new(None),
-            overtaken: Cell::new((0, false)),
-            has_backlog: Cell::default(),
-            splits: RefCell::default(),
-            dependents: Cell::new(dependents),
-            siblings: RefCell::default(),
-            last_sibling: Cell::new(0),
-            remote_workers: RefCell::default(),
-            members: RefCell::default(),
-            active: ActiveSlots::new(rings, weak_self.clone()),
-            zygote: RefCell::default(),
-            phase: Cell::new(Phase::Starting),
-            pending_requests: Cell::default(),
-            counters: RefCell::default(),
-            demand: Event::default(),
-            is_resting: Cell::new(false),
-            phase_changed: Event::default(),
-            frame_buffer: RefCell::default(),
-            completion_buffer: RefCell::default(),
-            operations: RefCell::new(Rc::new(NoOperations)),
-            freshness: RefCell::default(),
-            memory: RefCell::new(Account::detached()),
-            pending_operations: RefCell::default(),
-            departed_workers: RefCell::default(),
-            log_is_dirty: Cell::new(false),
-            first_active: Cell::new(0),
-            used_forks: Cell::new(0),
-            replacements: RefCell::default(),
-            error_log,
-            slow_log,
-            snapshot_scripts: RefCell::default(),
-            recent_slow: RefCell::default(),
+        Rc::new_cyclic(|pool: &Weak<Self>| {
+            let polled: Weak<dyn PolledRings> = pool.clone();
+            let core = Rc::new(PoolCore {
+                id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+                lifecycle: Lifecycle::new(dependents),
+                log: PoolLog::new(&settings, error_log, slow_log),
+                members: RefCell::default(),
+                active: ActiveSlots::new(rings, polled),
+                zygote: RefCell::default(),
+                php: RefCell::new(PhpStart::new()),
+                counters: RefCell::default(),
+                routes: RefCell::new(Routes::new(settings.is_resident())),
+                settings,
+                shard,
+            });
+            Self {
+                dispatcher: Dispatcher::new(core.clone()),
+                core,
+                forks: Forks::default(),
+                siblings: Siblings::default(),
+                snapshots: SnapshotNotes::default(),
+                polling: Polling::default(),
+            }
         })
     }
 
@@ -236,86 +175,126 @@ impl Pool {
         exchange: Rc<Exchange>,
         local_peer: Option<SocketAddr>,
     ) -> Result<(), Reason> {
-        self.counters.borrow_mut().requests += 1;
-        self.end_rest();
-        if matches!(self.phase.get(), Phase::Gone) {
-            return Err(Reason::AppDown);
-        }
-        if self.is_refusing() {
-            self.counters.borrow_mut().rejected += 1;
-            return Err(Reason::AppDown);
-        }
-        if exchange.frame.len() > MAX_FRAME_BYTES {
-            return Err(Reason::HeadersTooLarge);
-        }
-        exchange.local_peer.set(local_peer);
-        exchange.route.set(self.routes.borrow_mut().number(&exchange.frame));
-        let mut members = self.members.borrow_mut();
-        if let Some(slot) = members.least_loaded() {
-            self.assign(&mut members, slot, exchange);
-            return Ok(());
-        }
-        let may_overtake = members.queue.is_empty() && !self.is_overtaken(&members);
-        if may_overtake && self.assign_to_backlog(&mut members, &exchange) {
-            return Ok(());
-        }
-        // A request that an idle worker of another thread is for does not wait in the queue.
-        if self.is_queue_full(&members, self.shard.all_free_elsewhere()) {
-            self.counters.borrow_mut().rejected += 1;
-            let is_down =
-                self.phase.get() == Phase::Starting && self.manager.borrow().failure.is_some();
-            return Err(if is_down { Reason::AppDown } else { Reason::QueueFull });
-        }
-        self.counters.borrow_mut().queued += 1;
-        let origin = Origin::UNKNOWN;
-        members.queue.push_back(QueuedRequest { exchange, origin });
-        self.publish(&members);
-        self.want_worker(&members);
-        if std::mem::take(&mut self.manager.borrow_mut().is_slow) {
-            self.demand.set();
-        }
-        Ok(())
-    }
-
-    /// Whether as many requests as may wait do so, on all threads, and `more` in addition.
-    fn is_queue_full(&self, members: &Members, more: usize) -> bool {
-        let queued = members.queue.len() + self.shard.queued_elsewhere();
-        queued >= self.settings.queue_length.saturating_add(more)
+        self.dispatcher.submit(exchange, local_peer)
     }
 
     /// The client of an exchange is gone: the request is removed from the queue, withdrawn from its
     /// worker, or aborted if it was started.
     pub fn abandon(&self, exchange: &Rc<Exchange>) {
-        exchange.abandon();
-        let mut members = self.members.borrow_mut();
-        let Some(assignment) = exchange.assignment.get() else {
-            members.queue.retain(|queued| !Rc::ptr_eq(&queued.exchange, exchange));
-            return self.publish(&members);
-        };
-        let Some(worker) = members.find(assignment.worker) else { return };
-        if worker.leases.get(assignment.tag).is_none() {
-            return;
-        }
-        if worker.withdraw(assignment.tag, now_ms()).is_none() {
-            worker.abort(assignment.tag);
-            return;
-        }
-        if worker.has_room() {
-            self.assign_next(&mut members, assignment.worker.slot);
-        }
+        self.dispatcher.abandon(exchange);
     }
 
-    /// Calls a function with the worker of this number, if it exists.
-    fn with_worker<R>(&self, number: u64, act: impl FnOnce(&mut Worker) -> R) -> Option<R> {
-        let mut members = self.members.borrow_mut();
-        members.all_mut().find(|worker| worker.process.number == number).map(act)
+    /// Announces a request.
+    pub fn expect_request(&self) -> PendingRequest {
+        self.core.lifecycle.expect_request()
     }
 
-    /// The start and deadline of a request that starts now.
-    fn timing_from(&self, now_ms: u64) -> Timing {
-        Timing { started_ms: now_ms, deadline_ms: now_ms.saturating_add(self.settings.deadline_ms) }
+    /// A successor has taken over: queued, running and pending requests are finished within
+    /// `drain_timeout_ms`, then all processes end.
+    pub fn retire(&self, drain_timeout_ms: u64) {
+        let core = &self.core;
+        if core.lifecycle.is_gone() {
+            return;
+        }
+        core.lifecycle.retire(now_ms() + drain_timeout_ms);
+        self.dispatcher.use_reserve(&mut core.members.borrow_mut());
+        self.continue_retiring();
+        core.lifecycle.demand().set();
+    }
+
+    /// Whether requests are handled without waiting for a start.
+    pub fn is_serving(&self) -> bool {
+        self.core.lifecycle.is_serving()
+    }
+
+    /// Whether a successor has taken over. The pool must not be given new work then.
+    pub fn is_retired(&self) -> bool {
+        self.core.lifecycle.is_retired()
+    }
+
+    /// Whether no process is left.
+    pub fn is_gone(&self) -> bool {
+        self.core.lifecycle.is_gone()
+    }
+
+    /// Sets the implementation of operations; until then all are refused.
+    pub fn set_operations(&self, operations: Rc<dyn Operations>) {
+        self.dispatcher.operations.set(operations);
+    }
+
+    /// Sets the account of its workers' operations. It applies to workers that are forked later.
+    pub fn set_memory(&self, account: Rc<Account>) {
+        self.dispatcher.operations.set_memory(account);
+    }
+
+    /// Sets where slow requests are remembered.
+    pub fn set_recent_slow(&self, recent: Rc<RecentSlow>) {
+        self.core.log.set_recent_slow(recent);
+    }
+
+    /// The slow requests of all pools of the thread.
+    pub fn recent_slow(&self) -> Rc<RecentSlow> {
+        self.core.log.recent_slow()
+    }
+
+    /// The present status.
+    pub fn status(&self) -> api::Pool {
+        let snapshot = if self.is_retired() { None } else { self.snapshots.status() };
+        api::Pool { snapshot, ..status::of(&self.core, &self.dispatcher.sizing.borrow()) }
+    }
+
+    /// Requests that workers handle, and those that wait.
+    pub fn load(&self) -> (usize, usize) {
+        let members = self.core.members.borrow();
+        (members.roster.all().map(Worker::in_flight).sum(), members.queue.len())
+    }
+
+    /// Whether any script of classic mode has called `Outboard\snapshot()`.
+    pub fn knows_snapshots(&self) -> bool {
+        self.snapshots.has_any()
+    }
+
+    /// Whether the script with this `SCRIPT_NAME` has.
+    pub fn takes_snapshot(&self, script: &[u8]) -> bool {
+        self.snapshots.has(script)
+    }
+
+    /// What the last boot of the worker script has read of a request; `None` before the first one is complete.
+    pub fn request_reads(&self) -> Option<Rc<[RequestRead]>> {
+        self.core.php.borrow().boot.request_reads.clone()
+    }
+
+    /// Whether workers are forks of the booted script.
+    pub fn takes_snapshots(&self) -> bool {
+        self.core.settings.forks_script() && !self.core.settings.runs_program()
+    }
+
+    /// Whether workers are rewound after each request.
+    pub fn is_rewinding(&self) -> bool {
+        self.core.php.borrow().boot.rewind.is_some()
+    }
+
+    /// Unique in this process.
+    pub(crate) fn id(&self) -> u64 {
+        self.core.id
+    }
+
+    pub(crate) fn settings(&self) -> &PoolSettings {
+        &self.core.settings
+    }
+
+    /// Logs an event of the app.
+    pub(crate) fn log_note(&self, level: Level, text: &str) {
+        self.core.log.log(level, text);
+    }
+
+    /// Sets whom it tells what the start of its script has read.
+    pub(crate) fn set_freshness(&self, freshness: Arc<Freshness>) {
+        self.snapshots.set_freshness(freshness);
+    }
+
+    /// Goes on counting where the pool ended that it replaces.
+    pub(crate) fn continue_counts(&self, before: &Self) {
+        self.core.counters.borrow_mut().continue_from(before.core.counters.take());
     }
 }
-
-/// The longest request frame: it has to fit into a ring.
-const MAX_FRAME_BYTES: usize = Capacities::DEFAULT.request_bytes as usize - FRAME_HEADER_BYTES;

@@ -1,6 +1,6 @@
 //! Background tasks. Workers and the clock queue them, task workers process them.
 //!
-//! One per app with task workers and generation. It receives the app's [`Call::Task`], holds the [`Queue`], and submits each due task
+//! One per app with task workers and generation. It receives each [`Call::Task`], holds the [`Queue`], and submits each due task
 //! to a pool of its own, as a request that the host recognizes as a task. Invariants: an accepted task
 //! is tried until it succeeds or its attempts are used up, whatever happens to its worker and its
 //! requester; no more tasks run than the pool has room for, so that all others wait in the queue; a
@@ -8,41 +8,47 @@
 //!
 //! [`Call::Task`]: outboard_ring::operation::Call::Task
 
+mod acceptance;
 mod attempt;
 mod cron;
 mod hand_over;
-mod heir;
 mod incoming;
 pub mod journal;
 mod operations;
 mod queue;
+mod replies;
+mod successor;
 #[cfg(test)]
 mod tests;
 mod tracing;
 
 use crate::pool::Pool;
 use crate::pool::operations::{NoOperations, Requester};
-use crate::worker_id::WorkerId;
-use attempt::Outcome;
-use incoming::IncomingTask;
+use attempt::{Attempts, Outcome};
+use incoming::IncomingTasks;
 use journal::TaskJournal;
 use outboard_admin_api::status as api;
 use outboard_buffer::Account;
 use outboard_config as config;
 use outboard_log::{ErrorLog, Event as LogEvent, Level, Wall};
-use outboard_reactor::{Event, now_ms, spawn, with_deadline};
+use outboard_reactor::{Event, now_ms, sleep, spawn, with_deadline};
 use outboard_ring::frame::Tag;
+use outboard_ring::operation::Failure;
 use queue::{Attempt, Limits, Queue, Settlement, Task};
+use replies::{fail, send_result};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::rc::{Rc, Weak};
+use tracing::Traced;
 
-pub use heir::Heir;
 pub use operations::refuse;
+pub use successor::TaskSuccessor;
 pub use tracing::TaskTracer;
 
-/// The largest data of a task, and the largest result.
-const MAX_DATA_BYTES: usize = 16 << 20;
+/// How often it is seen whether another process has left its tasks to this one.
+const HELD_PAUSE_MS: u64 = 10;
+/// The data of a scheduled task: serialize(null).
+const NULL: &[u8] = b"N;";
 
 /// The longest sleep until the clock is read again.
 const MAX_SLEEP_MS: u64 = 60_000;
@@ -65,7 +71,7 @@ pub struct Tasks {
     /// Requesters that wait for a task's result, by the task's id.
     awaited: RefCell<HashMap<u64, (Requester, Tag)>>,
     /// Tasks whose data has not arrived completely.
-    incoming: RefCell<HashMap<(WorkerId, Tag), IncomingTask>>,
+    incoming: IncomingTasks,
     /// Set when a task may be due.
     changed: Event,
     counters: RefCell<Counters>,
@@ -73,7 +79,7 @@ pub struct Tasks {
     /// Takes over new tasks after a reload.
     successor: RefCell<Option<Rc<Self>>>,
     /// Takes over new tasks after an upgrade of the server.
-    heir: RefCell<Option<Rc<dyn Heir>>>,
+    next_process: RefCell<Option<Rc<dyn TaskSuccessor>>>,
     /// Whether no task is started for now, since another process does.
     is_held: Cell<bool>,
     /// When the other process stopped to queue those of `cron`, in Unix ms.
@@ -123,12 +129,12 @@ impl Tasks {
             queue: RefCell::new(Queue::new(limits)),
             journal: journal.map(Rc::new),
             awaited: RefCell::default(),
-            incoming: RefCell::default(),
+            incoming: IncomingTasks::default(),
             changed: Event::default(),
             counters: RefCell::default(),
             next_id: Cell::new(Wall::now().unix_us),
             successor: RefCell::default(),
-            heir: RefCell::default(),
+            next_process: RefCell::default(),
             is_held: Cell::default(),
             left_at_ms: Cell::default(),
             unfinished: RefCell::default(),
@@ -138,9 +144,14 @@ impl Tasks {
         });
         spawn(run(tasks.clone()));
         for (name, schedule) in tasks.config.cron.clone() {
-            spawn(cron::queue_when_due(tasks.weak_self.clone(), name, schedule));
+            spawn(queue_when_due(tasks.weak_self.clone(), name, schedule));
         }
         tasks
+    }
+
+    /// Traces the attempts from now on.
+    pub fn trace_by(&self, tracer: Rc<dyn TaskTracer>) {
+        self.tracer.replace(Some(tracer));
     }
 
     /// The app's name.
@@ -191,10 +202,13 @@ impl Tasks {
             drop(queue);
             let tasks = self.clone();
             spawn(async move {
-                let traced = tasks.begin_trace(&task);
-                let outcome = tasks.attempt(&task, traced.as_ref()).await;
+                let tracer = tasks.tracer.borrow().clone();
+                let traced = tracer.map(|tracer| Traced::begin(tracer, &task));
+                let (pool, memory, script) = (&tasks.pool, &tasks.memory, &tasks.config.script);
+                let attempts = Attempts { pool, memory, script };
+                let outcome = attempts.attempt(&task, traced.as_ref()).await;
                 if let Some(traced) = traced {
-                    traced.end(&tasks.app, &task, &outcome);
+                    traced.end(&tasks.app, &task, outcome.attempt);
                 }
                 tasks.settle(&task, outcome);
             });
@@ -228,6 +242,30 @@ impl Tasks {
         }
     }
 
+    /// Sends the result of a finished task to its requester, if that waits, and logs a failure.
+    fn report_result(
+        &self,
+        task: &Task,
+        settlement: Settlement,
+        requester: Option<(Requester, Tag)>,
+        text: &[u8],
+    ) {
+        let message = String::from_utf8_lossy(text);
+        if settlement == Settlement::GivenUp {
+            let name = String::from_utf8_lossy(&task.name);
+            let (id, attempts) = (task.id, task.attempts);
+            let line = format!("task {name} {id:016x} given up at attempt {attempts}: {message}");
+            self.log(Level::Error, &line);
+        }
+        match requester {
+            Some((requester, operation)) if settlement == Settlement::Done => {
+                send_result(&requester, operation, text)
+            }
+            Some((requester, operation)) => fail(&requester, operation, Failure::Task, &message),
+            None => {}
+        }
+    }
+
     fn remove_from_journal(&self, id: u64) {
         let Some(journal) = self.journal.clone() else { return };
         let (log, unfinished) = (self.log.clone(), self.unfinished.borrow().clone());
@@ -258,5 +296,26 @@ async fn run(tasks: Rc<Tasks>) {
         let until_ms = due_ms.unwrap_or(now_ms + MAX_SLEEP_MS);
         // Both ends of the wait are handled alike.
         let _ = with_deadline(until_ms, tasks.changed.wait()).await;
+    }
+}
+
+/// Queues a task of the clock whenever it is due, until its generation ends.
+async fn queue_when_due(tasks: Weak<Tasks>, name: String, schedule: config::Schedule) {
+    let mut last_ms = cron::unix_ms();
+    while let Some(due_ms) = cron::until_due(&schedule, last_ms).await {
+        // Another process may still queue it.
+        while tasks.upgrade().is_some_and(|tasks| tasks.is_held.get() && !tasks.is_finished()) {
+            sleep(HELD_PAUSE_MS).await;
+        }
+        let Some(tasks) = tasks.upgrade().filter(|tasks| !tasks.is_finished()) else { return };
+        let (left_at_ms, is_left) = (tasks.left_at_ms.get(), tasks.next_process.borrow().is_some());
+        let is_own = if is_left { due_ms <= left_at_ms } else { due_ms > left_at_ms };
+        if is_own && !tasks.enqueue(tasks.new_task(name.as_bytes(), NULL.to_vec(), None), 0) {
+            tasks.log(Level::Warn, &format!("task {name} is due, but the queue is full"));
+        }
+        if is_left {
+            return tasks.pass_on();
+        }
+        last_ms = cron::after(due_ms);
     }
 }

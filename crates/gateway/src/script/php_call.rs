@@ -37,7 +37,7 @@ impl PhpCall {
 
     /// The lease ends; `status` is that of PHP's response, 0 without one.
     pub(super) fn end(&mut self, app: &App, exchange: &Exchange, status: u16) {
-        let course = &exchange.course;
+        let course = &exchange.times;
         let ended_us = course.ended_us().unwrap_or_else(|| Wall::now().unix_us);
         let started_us = course.started_us();
         let queued_us = started_us.unwrap_or(ended_us).saturating_sub(course.submitted_us());

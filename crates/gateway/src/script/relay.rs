@@ -72,7 +72,7 @@ pub(super) async fn start(
 
 /// Adds how long the request has waited and PHP has worked (W3C Server Timing), in development.
 fn add_server_timing(lease: &mut Lease) {
-    let course = &lease.exchange().course;
+    let course = &lease.exchange().times;
     let Some(started_us) = course.started_us() else { return };
     let took_us =
         |from_us: u64, to_us: u64| server_timing::milliseconds(to_us.saturating_sub(from_us));

@@ -74,25 +74,11 @@ fn rule(
             draft,
         );
     }
-    let anchored = match pattern.strip_prefix('^') {
-        Some(rest) => format!("^{}{}", place.below, rest.trim_start_matches('/')),
-        // In a directory the path has no leading slash.
-        None if place.is_directory && pattern.starts_with("(.") => {
-            format!("^{}{pattern}", place.below)
-        }
-        None => pattern.to_owned(),
-    };
-    let anchored =
-        if flags.contains(&"NC".to_owned()) { format!("(?i){anchored}") } else { anchored };
+    let anchored = anchored(pattern, place, flags.contains(&"NC".to_owned()));
     if !is_expressible(&anchored) {
         return omit(one, conditions, "the expression has look-around", draft);
     }
-    let status = flags.iter().find_map(|flag| match flag.as_str() {
-        "F" => Some(403),
-        "G" => Some(410),
-        "R" => Some(302),
-        other => other.strip_prefix("R=")?.parse().ok(),
-    });
+    let status = status_of(&flags);
     if let Some(status) = status.filter(|status| (400..600).contains(status)) {
         return app.rewrite(&anchored, None, Some(status));
     }
@@ -107,6 +93,29 @@ fn rule(
     }
     let status = status.or(is_url.then_some(302));
     app.rewrite_when(&anchored, Some(&to), status, !conditions.is_empty());
+}
+
+/// The expression of a rule, for the whole path.
+fn anchored(pattern: &str, place: &Place<'_>, ignores_case: bool) -> String {
+    let anchored = match pattern.strip_prefix('^') {
+        Some(rest) => format!("^{}{}", place.below, rest.trim_start_matches('/')),
+        // In a directory the path has no leading slash.
+        None if place.is_directory && pattern.starts_with("(.") => {
+            format!("^{}{pattern}", place.below)
+        }
+        None => pattern.to_owned(),
+    };
+    if ignores_case { format!("(?i){anchored}") } else { anchored }
+}
+
+/// The status that the flags of a rule name.
+fn status_of(flags: &[String]) -> Option<i64> {
+    flags.iter().find_map(|flag| match flag.as_str() {
+        "F" => Some(403),
+        "G" => Some(410),
+        "R" => Some(302),
+        other => other.strip_prefix("R=")?.parse().ok(),
+    })
 }
 
 fn omit(one: &Directive, conditions: &[&Directive], reason: &str, draft: &mut Draft) {

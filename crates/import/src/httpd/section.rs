@@ -172,27 +172,7 @@ pub(super) fn translate(
             "proxypass" => proxy(one, statements, place, app, draft),
             // Where a route names it.
             "<proxy" if balancer::is_balancer(one) => {}
-            "php_admin_value" | "php_value" => {
-                app.set_in("php.ini", one.argument(0), text(one.argument(1)));
-            }
-            "php_admin_flag" | "php_flag" if one.argument(0) == "engine" => {
-                no_php(one, place, app);
-            }
-            "php_admin_flag" | "php_flag" => {
-                app.set_in(
-                    "php.ini",
-                    one.argument(0),
-                    one.argument(1).eq_ignore_ascii_case("on").into(),
-                );
-            }
-            "limitrequestbody" => match size(one.argument(0)) {
-                Some(size) if !size.starts_with("0 ") => app.set("limits.body", size),
-                _ => draft.omit(one, "set limits.body to a size"),
-            },
-            "proxytimeout" => match seconds(one.argument(0)) {
-                Some(time) => app.set("limits.request_deadline", time.max(1)),
-                None => draft.omit(one, "set limits.request_deadline"),
-            },
+            name if is_setting(name) => setting(one, place, app, draft),
             "addoutputfilterbytype" | "setoutputfilter" => app.set("compress", true),
             name if access::is_about_access(name) => {}
             _ => {
@@ -203,6 +183,38 @@ pub(super) fn translate(
         }
     }
     rewrite::translate(statements, place, app, draft);
+}
+
+fn is_setting(name: &str) -> bool {
+    name.starts_with("php_") || ["limitrequestbody", "proxytimeout"].contains(&name)
+}
+
+/// A setting of PHP, or a limit.
+fn setting(one: &Directive, place: &Place<'_>, app: &mut App, draft: &mut Draft) {
+    match one.name.as_str() {
+        "php_admin_value" | "php_value" => {
+            app.set_in("php.ini", one.argument(0), text(one.argument(1)));
+        }
+        "php_admin_flag" | "php_flag" if one.argument(0) == "engine" => {
+            no_php(one, place, app);
+        }
+        "php_admin_flag" | "php_flag" => {
+            app.set_in(
+                "php.ini",
+                one.argument(0),
+                one.argument(1).eq_ignore_ascii_case("on").into(),
+            );
+        }
+        "limitrequestbody" => match size(one.argument(0)) {
+            Some(size) if !size.starts_with("0 ") => app.set("limits.body", size),
+            _ => draft.omit(one, "set limits.body to a size"),
+        },
+        "proxytimeout" => match seconds(one.argument(0)) {
+            Some(time) => app.set("limits.request_deadline", time.max(1)),
+            None => draft.omit(one, "set limits.request_deadline"),
+        },
+        _ => omit_unless_quiet(one, draft),
+    }
 }
 
 fn deny_below(place: &Place<'_>, app: &mut App) {

@@ -4,9 +4,7 @@
 //! armed. Invariants: an inactive worker is idle, and rings for its next frame if it may send any; a pool
 //! with active workers or pending operations is in [`Rings`].
 
-use super::Pool;
-use crate::rings::Rings;
-use outboard_reactor::Bell;
+use crate::rings::{PolledRings, Rings};
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
@@ -15,13 +13,13 @@ use std::rc::{Rc, Weak};
 pub(super) struct ActiveSlots {
     slots: RefCell<Vec<usize>>,
     rings: Rc<Rings>,
-    pool: Weak<Pool>,
+    pool: Weak<dyn PolledRings>,
     /// Whether the pool is in `rings`.
     is_listed: Cell<bool>,
 }
 
 impl ActiveSlots {
-    pub(super) fn new(rings: Rc<Rings>, pool: Weak<Pool>) -> Rc<Self> {
+    pub(super) fn new(rings: Rc<Rings>, pool: Weak<dyn PolledRings>) -> Rc<Self> {
         Rc::new(Self { slots: RefCell::default(), rings, pool, is_listed: Cell::new(false) })
     }
 
@@ -64,22 +62,5 @@ impl ActiveSlots {
     /// Marks the pool as removed from [`Rings`].
     pub(super) fn unlist_pool(&self) {
         self.is_listed.set(false);
-    }
-}
-
-/// The doorbell by which a worker announces frames while it is inactive or the gateway sleeps.
-#[derive(Debug)]
-pub(super) struct WorkerBell {
-    pub(super) pool: Weak<Pool>,
-    pub(super) slot: usize,
-}
-
-impl Bell for WorkerBell {
-    fn ring(&self) {
-        if let Some(pool) = self.pool.upgrade()
-            && let Some(Some(worker)) = pool.members.borrow_mut().workers.get_mut(self.slot)
-        {
-            worker.activate();
-        }
     }
 }

@@ -35,7 +35,22 @@ pub(crate) struct Timing {
     pub(crate) deadline_ms: u64,
 }
 
+impl Timing {
+    /// Of a request that starts now and may take so long.
+    pub(crate) fn starting(now_ms: u64, longest_ms: u64) -> Self {
+        Self { started_ms: now_ms, deadline_ms: now_ms.saturating_add(longest_ms) }
+    }
+}
+
 impl Lease {
+    /// When it becomes slow by this threshold; `None` if it is already, or never will be.
+    pub(crate) fn slow_at_ms(&self, slow_ms: Option<u64>) -> Option<u64> {
+        if self.is_slow || self.stage != Stage::InTime {
+            return None;
+        }
+        Some(self.timing?.started_ms.saturating_add(slow_ms?))
+    }
+
     /// How long it has been running.
     pub(crate) fn took_ms(&self, now_ms: u64) -> u64 {
         self.timing.map_or(0, |timing| now_ms.saturating_sub(timing.started_ms))

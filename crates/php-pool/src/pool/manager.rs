@@ -3,141 +3,81 @@
 //!
 //! One task per pool. It handles the zygote's events at once and everything that depends on time in
 //! each tick; the pure plans of `outboard_supervisor` decide. Invariants: a slot is used again only
-//! after the zygote has reaped its worker; a pool without work does not tick ([`rest`]).
+//! after the zygote has reaped its worker; a pool without work does not tick ([`ticks`]); few events of a zygote are
+//! handled at a time.
 
-mod deadlines;
-mod forks;
-mod growth;
-mod queue;
-mod reap;
-mod rest;
-mod sizing;
-mod slow;
-mod start;
-mod zygote;
-
-use super::worker_output::StartupOutput;
-use super::{Phase, Pool, PoolSettings, Shard};
-use outboard_reactor::{Source, now_ms, sleep, with_deadline, yield_now};
-use outboard_ring::control::{RequestRead, Rewind};
-use outboard_supervisor::plan::backoff::Backoff;
-use rustix::fd::OwnedFd;
+use super::exits::describe_exit;
+use super::lifecycle::Phase;
+use super::php_start::BootReport;
+use super::{Pool, deadlines, ticks, zygote};
+use crate::exchange::Exchange;
+use outboard_log::Level;
+use outboard_reactor::{Source, blocking, contain, now_ms, sleep, spawn, with_deadline, yield_now};
+use outboard_ring::control::Event;
+use outboard_supervisor::loopback;
+use outboard_supervisor::plan::scale::Decision;
+use outboard_supervisor::zygote::Received;
 use std::rc::Rc;
 use std::task::Poll;
 
-pub(super) use reap::add_waits;
-pub use start::StartError;
-
-/// The state of the manager; the rest of the pool reads it.
-#[derive(Debug)]
-pub(super) struct ManagerState {
-    pub(super) php_version: String,
-    /// How workers are rewound, if they are.
-    pub(super) rewind: Option<Rewind>,
-    /// What the boot of the script has read of a request.
-    pub(super) request_reads: Option<Rc<[RequestRead]>>,
-    /// Why they are not, although they should be.
-    pub(super) rewind_refused: Option<String>,
-    /// Why PHP does not start, while it does not.
-    pub(super) failure: Option<String>,
-    last_worker: u64,
-    /// The pipe that forks for one request share: a pipe for each would be a considerable part of the
-    /// cost of a request.
-    shared_output: Option<OwnedFd>,
-    /// The zygote's output: the pipe, and what was read from it during the start.
-    zygote_output: Option<OwnedFd>,
-    pub(super) startup_output: StartupOutput,
-    /// Whether the manager ticks slowly and a queued request has to wake it.
-    pub(super) is_slow: bool,
-    /// The number of requests at the last tick.
-    requests_at_tick: u64,
-    backoff: Backoff,
-    /// Until when PHP has to be started; `None` once it is.
-    pub(super) started_by_ms: Option<u64>,
-    /// Workers of a retiring pool that are still busy then are killed.
-    pub(super) retire_deadline_ms: Option<u64>,
-    pub(super) sizing: sizing::Sizing,
-}
-
-impl ManagerState {
-    pub(super) fn new(settings: &PoolSettings, shard: &Shard) -> Self {
-        Self {
-            php_version: String::new(),
-            rewind: None,
-            request_reads: None,
-            rewind_refused: None,
-            failure: None,
-            last_worker: 0,
-            shared_output: None,
-            zygote_output: None,
-            startup_output: StartupOutput::default(),
-            is_slow: false,
-            requests_at_tick: 0,
-            backoff: Backoff::new(),
-            started_by_ms: None,
-            retire_deadline_ms: None,
-            sizing: sizing::Sizing::new(settings, shard),
-        }
-    }
-
-    /// Whether a fork is permitted; after crashes and failed starts it is not for some time.
-    pub(super) fn may_fork(&self, now_ms: u64) -> bool {
-        self.backoff.may_start(now_ms)
-    }
-
-    /// A worker became ready or finished a request.
-    pub(super) fn record_success(&mut self) {
-        self.failure = None;
-        self.backoff.served();
-    }
+/// How far the control socket was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReadStatus {
+    /// It is empty.
+    Drained,
+    /// It may have more.
+    More,
+    /// The zygote has closed it, or is to be killed.
+    Closed,
 }
 
 /// Runs until no process of the pool is left.
-async fn run(pool: Rc<Pool>) {
-    while !pool.is_gone() {
+pub(super) async fn run(pool: Rc<Pool>) {
+    let (core, lifecycle) = (&pool.core, &pool.core.lifecycle);
+    while !lifecycle.is_gone() {
         match pool.start_zygote().await {
             Ok(Some(control)) => pool.serve_zygote(&control).await,
             Ok(None) => {}
             Err(message) => pool.start_failed(&message),
         }
-        let zygote = pool.zygote.take();
+        let zygote = core.zygote.take();
         let phase = pool.zygote_exited();
         let status = match zygote {
-            Some(zygote) => zygote::end(zygote, pool.settings.runs_program()).await,
+            Some(zygote) => zygote::end(zygote, core.settings.runs_program()).await,
             None => None,
         };
         pool.report_zygote_exit(phase, status);
-        if pool.phase.get() == Phase::Retiring {
+        if lifecycle.is_retiring() {
             pool.lent_workers_forgotten().await;
-            pool.phase.set(Phase::Gone);
+            lifecycle.enter(Phase::Gone);
         }
-        let wait_ms = pool.manager.borrow_mut().backoff.failed_to_start(now_ms());
-        sleep(if pool.is_gone() { 0 } else { wait_ms }).await;
+        let wait_ms = core.php.borrow_mut().record_failed_start(now_ms());
+        sleep(if lifecycle.is_gone() { 0 } else { wait_ms }).await;
     }
-    pool.phase_changed.set();
-    pool.shard.close();
+    lifecycle.changed().set();
+    core.shard.close();
 }
 
 impl Pool {
     /// Handles events and ticks until the zygote has exited, has to be killed, or the pool has retired.
     async fn serve_zygote(self: &Rc<Self>, control: &Source) {
         loop {
-            let tick_at_ms = self.next_tick_ms(now_ms());
+            let tick_at_ms = ticks::next_tick_ms(&self.core, &self.dispatcher, now_ms());
             let woken = std::future::poll_fn(|_| {
-                let demand = self.demand.poll();
+                let demand = self.core.lifecycle.demand().poll();
                 if control.poll_readable().is_ready() { Poll::Ready(()) } else { demand }
             });
             let _ = with_deadline(tick_at_ms, woken).await;
             match self.read_events(control) {
-                zygote::ReadStatus::Closed => return,
-                zygote::ReadStatus::Drained => {}
-                zygote::ReadStatus::More => yield_now().await,
+                ReadStatus::Closed => return,
+                ReadStatus::Drained => {}
+                ReadStatus::More => yield_now().await,
             }
             self.tick();
             if self.is_zygote_unresponsive(now_ms()) {
                 return;
             }
-            if self.is_start_overdue() {
+            if self.core.php.borrow().is_overdue(now_ms()) {
                 return self.start_failed(&self.start_timeout_message());
             }
             if self.is_done() {
@@ -148,31 +88,238 @@ impl Pool {
 
     /// Whether it has retired, and nothing is left to be done.
     pub(super) fn is_done(&self) -> bool {
-        self.phase.get() == Phase::Retiring
-            && self.is_empty()
-            && !self.expects_requests()
-            && self.dependents.get() == 0
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        let members = self.members.borrow();
-        members.queue.is_empty() && members.all().next().is_none() && members.lent.is_empty()
+        let lifecycle = &self.core.lifecycle;
+        lifecycle.is_retiring()
+            && self.core.members.borrow().is_empty()
+            && !lifecycle.expects_requests()
+            && !lifecycle.has_dependents()
     }
 
     /// Everything that depends on time.
-    fn tick(self: &Rc<Self>) {
-        let now_ms = now_ms();
-        self.enforce_deadlines(now_ms);
-        self.request_slow_backtraces(now_ms);
-        self.redistribute_stuck_backlogs(now_ms);
-        self.expire_queue(now_ms);
+    pub(super) fn tick(self: &Rc<Self>) {
+        let (core, dispatcher, now_ms) = (&self.core, &self.dispatcher, now_ms());
+        deadlines::enforce(core, now_ms);
+        deadlines::request_slow_backtraces(core, now_ms);
+        dispatcher.redistribute_stuck_backlogs(now_ms);
+        core.expire_queue(now_ms);
         self.detect_loopback(now_ms);
-        self.return_loans(now_ms);
+        dispatcher.return_unneeded(now_ms);
         self.resize(now_ms);
         self.keep_reserve();
         self.continue_retiring();
         self.fork_successors();
-        self.place_workers(now_ms);
-        self.log_dropped_lines();
+        dispatcher.placement.place_workers(core, now_ms);
+        core.log.log_dropped(core.members.borrow().roster.all());
+    }
+
+    /// Handles the events that the zygote has sent.
+    fn read_events(self: &Rc<Self>, control: &Source) -> ReadStatus {
+        for _ in 0..zygote::EVENTS_PER_TURN {
+            let received = match self.core.zygote.borrow().as_ref() {
+                Some(zygote) => zygote.receive(),
+                None => return ReadStatus::Closed,
+            };
+            match received {
+                Ok(Received::Event(event)) => {
+                    if contain(|| self.handle(event)).is_err() {
+                        self.log_error("an event of the zygote made the gateway panic");
+                        return ReadStatus::Closed;
+                    }
+                }
+                Ok(Received::Nothing) => {
+                    control.clear_readable();
+                    return ReadStatus::Drained;
+                }
+                Ok(Received::Closed) => return ReadStatus::Closed,
+                Err(error) => {
+                    self.log_error(&format!("cannot read the zygote's events: {error}"));
+                    return ReadStatus::Closed;
+                }
+            }
+        }
+        ReadStatus::More
+    }
+
+    pub(super) fn handle(self: &Rc<Self>, event: Event) {
+        let core = &self.core;
+        match event {
+            Event::Started {
+                php_version,
+                opcache,
+                ini_file,
+                rewind,
+                rewind_refused,
+                request_reads,
+                ..
+            } => {
+                if core.php.borrow().is_under_way() {
+                    let request_reads = Some(request_reads.into());
+                    let boot = BootReport { php_version, rewind, rewind_refused, request_reads };
+                    self.started(boot, opcache, ini_file.as_deref());
+                }
+            }
+            Event::BootRead { keys, is_complete, max_age_s } => {
+                self.boot_read(keys, is_complete, max_age_s);
+            }
+            Event::StartFailed { message } => {
+                // Unless it has reported its start already.
+                if core.php.borrow().is_under_way() {
+                    self.start_failed(&message);
+                }
+            }
+            Event::Forked { worker, pid } => {
+                core.shard.add_pid(pid);
+                core.with_worker(worker, |worker| worker.process.forked(pid));
+            }
+            Event::ForkFailed { worker, message } => {
+                if core.with_worker(worker, |_| ()).is_none() {
+                    return;
+                }
+                self.log_error(&format!("cannot fork a worker: {message}"));
+                self.reap(worker, None, &format!("could not be forked ({message})"));
+            }
+            // The sibling reports its start itself, and its end by its control socket.
+            Event::Split { .. } | Event::SiblingExited { .. } => {}
+            Event::SplitFailed { message, .. } => {
+                self.log_error(&format!("cannot fork the zygote of a thread: {message}"));
+            }
+            Event::Exited { worker, code, signal } => {
+                self.worker_exited(worker, code, &describe_exit(code, signal));
+            }
+        }
+    }
+
+    /// Whether the zygote has not carried out an order in time.
+    pub(super) fn is_zygote_unresponsive(&self, now_ms: u64) -> bool {
+        let overdue = zygote::describe_overdue(&self.core, now_ms);
+        overdue.inspect(|text| self.log_error(text)).is_some()
+    }
+
+    /// Adapts the size of the pool to the demand. Without permission of the back-off nothing is forked.
+    pub(super) fn resize(&self, now_ms: u64) {
+        let (core, dispatcher) = (&self.core, &self.dispatcher);
+        if !core.lifecycle.is_serving() {
+            return;
+        }
+        let (decision, view) = {
+            let mut sizing = dispatcher.sizing.borrow_mut();
+            sizing.sample_memory(core, now_ms);
+            sizing.decide(&core.members.borrow(), &dispatcher.replacements, now_ms)
+        };
+        match decision {
+            Decision::Grow(count, _) => {
+                if !core.php.borrow().may_fork(now_ms) {
+                    return;
+                }
+                dispatcher.sizing.borrow_mut().grown(now_ms);
+                for _ in 0..count {
+                    self.fork();
+                }
+            }
+            Decision::Shrink(count, _) => {
+                dispatcher.sizing.borrow_mut().shrunk(now_ms);
+                dispatcher.shrink(count);
+            }
+            Decision::Hold(_) => {}
+        }
+        let active = core.members.borrow().active();
+        dispatcher.sizing.borrow_mut().grow_elsewhere(&core.shard, active, &view);
+        dispatcher.recycle_idle();
+    }
+
+    /// Forks a worker for a free slot; returns its number.
+    pub(super) fn fork(&self) -> Option<u64> {
+        self.forks.fork(&self.core, &self.dispatcher.operations.memory())
+    }
+
+    /// Replaces forks that have processed their one request.
+    pub(super) fn replace_used_forks(&self) {
+        let used = self.forks.take_used();
+        if used == 0 || !self.core.lifecycle.is_serving() {
+            return;
+        }
+        let active = self.core.members.borrow().active();
+        let vacant = self.dispatcher.sizing.borrow().vacant(active);
+        for _ in 0..used.min(vacant) {
+            self.fork();
+        }
+    }
+
+    /// Forks missing successors, and removes replacements that are complete.
+    pub(super) fn fork_successors(&self) {
+        let replacements = &self.dispatcher.replacements;
+        if replacements.is_empty() || !self.core.lifecycle.is_serving() {
+            return;
+        }
+        replacements.remove_complete(&self.core.members.borrow().roster);
+        replacements.fork_missing(|| self.fork());
+    }
+
+    /// Forks a worker in reserve if the pool has as many workers as it may: to fork one takes some milliseconds,
+    /// in which a pool whose workers are all busy answers nobody. Only for workers that are rewound: a fork of
+    /// their snapshot is small.
+    pub(super) fn keep_reserve(&self) {
+        let core = &self.core;
+        if core.php.borrow().boot.rewind.is_none() || !core.lifecycle.is_serving() {
+            return;
+        }
+        let is_wanted = self.dispatcher.needs_reserve();
+        // Those of other threads can be lent.
+        let may_fork = core.shard.is_lead() && core.php.borrow().may_fork(now_ms());
+        if is_wanted
+            && may_fork
+            && let Some(number) = self.fork()
+        {
+            core.with_worker(number, |worker| worker.is_reserve = true);
+        }
+    }
+
+    /// Drains workers that a retiring pool does not need, and forks one if it needs one.
+    pub(super) fn continue_retiring(&self) {
+        let may_fork = || {
+            let php = self.core.php.borrow();
+            !php.is_under_way() && php.may_fork(now_ms())
+        };
+        if self.dispatcher.continue_retiring() && may_fork() {
+            self.fork();
+        }
+    }
+
+    /// Finds loopback requests. A worker that requests its own site waits for a worker of the same
+    /// pool, and in a full pool for itself. Such requests overtake others, and may fork workers beyond
+    /// the maximum. The owner of the connection is determined only when needed and on a thread, because
+    /// that reads `/proc`.
+    fn detect_loopback(self: &Rc<Self>, now_ms: u64) {
+        let core = &self.core;
+        if !core.lifecycle.is_serving() || core.settings.loopback_slots == 0 {
+            return;
+        }
+        let suspect = core.members.borrow_mut().queue.take_suspect(now_ms);
+        let Some((exchange, peer)) = suspect else { return };
+        let (pool, pids) = (self.clone(), core.shard.all_pids());
+        spawn(async move {
+            if blocking(move || loopback::is_owned_by(peer, &pids)).await {
+                pool.prioritize(&exchange);
+            }
+        });
+    }
+
+    /// Moves a loopback request to the head of the queue, and forks a worker for it if permitted.
+    pub(super) fn prioritize(&self, exchange: &Rc<Exchange>) {
+        let mut members = self.core.members.borrow_mut();
+        if !members.queue.prioritize(exchange) {
+            return;
+        }
+        let active = members.active();
+        drop(members);
+        let slots = self.core.settings.loopback_slots;
+        let max = self.dispatcher.sizing.borrow().bounds.max() + slots;
+        if active < max {
+            self.fork();
+        }
+    }
+
+    pub(super) fn log_error(&self, text: &str) {
+        self.core.log.log(Level::Error, text);
     }
 }

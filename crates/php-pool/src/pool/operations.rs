@@ -1,276 +1,131 @@
-//! Operations: requests of workers to the gateway, and the way back for their completions.
+//! [`OperationQueue`]: requests of workers to the gateway, and those of workers of other threads.
 //!
-//! The pool receives `Operation` frames and passes them to its [`Operations`] after it has polled the
-//! rings, so that these may call the pool. Invariants: completions reach the worker that requested the
-//! operation and never a successor in its slot; completions that do not fit into the ring wait in
-//! order; when a worker has exited, its operations are forgotten.
+//! The pool queues `Operation` frames while it polls the rings, and has them begun after that, so that its
+//! [`Operations`] may call the pool. Completions go back by the [`Requester`]. Invariants: when a worker has exited
+//! its operations are forgotten, after those before have been begun; a worker whose operation makes the gateway
+//! panic is the only one that is affected.
 
 mod forwarded;
+mod gone;
+mod link;
+mod remote;
+mod requester;
 
-use super::Pool;
+use super::core::PoolCore;
+use super::lending::messages::Message;
+use super::lending::shards::LEAD;
 use super::worker::{PANICKED, Worker};
 use crate::budget::Budget;
 use crate::script_span;
 use crate::worker_id::WorkerId;
 use outboard_buffer::Account;
-use outboard_reactor::{contain, current_task};
+use outboard_log::Level;
+use outboard_reactor::{contain, spawn};
 use outboard_ring::frame::{FrameKind, Tag};
-use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
+use outboard_ring::operation::{Call, Completion, Failure, Operation, Part};
 use outboard_trace::{Scope, TraceContext};
-use std::fmt;
-use std::rc::{Rc, Weak};
-use std::task::Poll;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 
 pub use forwarded::ForwardedOperations;
-pub(super) use forwarded::RemoteWorker;
+pub use gone::Gone;
+use link::WorkerLink;
+use remote::RemoteWorker;
+pub(crate) use requester::NoOperations;
+use requester::Way;
+pub use requester::{Operations, PIECE_BYTES, Requester};
 
-/// The longest body of one completion; longer ones are split.
-pub const PIECE_BYTES: usize = 32 * 1024;
-/// The longest head of one completion, with a body or without.
-const HEAD_MAX_BYTES: usize = 32 * 1024;
-
-/// Carries out the operations of workers.
-pub trait Operations: fmt::Debug {
-    /// Begins an operation, whose id may be in use.
-    fn begin(&self, requester: Requester, operation: &Operation<'_>);
-
-    /// Forgets the operations of a worker that has exited.
-    fn forget(&self, worker: WorkerId);
-
-    /// A completion from the lead's thread is about to be sent to a worker.
-    fn completed(&self, _worker: WorkerId, _completion: &Completion<'_>) {}
-
-    /// Whether a worker has operations that are not finished.
-    fn has_any(&self, worker: WorkerId) -> bool;
-}
-
-/// The worker has exited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gone;
-
-/// The way to a worker.
-#[derive(Debug, Clone)]
-enum Way {
-    /// It is in a pool of this thread.
-    Here(Weak<Pool>),
-    /// Another thread has it.
-    Remote(Rc<RemoteWorker>),
-}
-
-/// The worker that has requested an operation, to which its completions are sent.
-#[derive(Debug, Clone)]
-pub struct Requester {
-    way: Way,
-    pub(super) worker: WorkerId,
-    /// The request that the operation belongs to; the default for none.
-    pub(super) request: Tag,
-    /// The account of the worker's operations.
-    pub(super) memory: Rc<Account>,
-    /// The span of the request, if it is traced.
-    pub(super) trace: Option<Scope>,
-    /// What follows from the request is part of this trace; set on the lead's thread as well.
-    pub(super) context: Option<TraceContext>,
-}
-
-impl Requester {
-    /// The worker.
-    pub fn worker(&self) -> WorkerId {
-        self.worker
-    }
-
-    /// The account of the worker's operations.
-    pub fn memory(&self) -> &Rc<Account> {
-        &self.memory
-    }
-
-    /// The span of PHP that the operation is part of.
-    pub fn trace(&self) -> Option<&Scope> {
-        self.trace.as_ref()
-    }
-
-    /// The trace of what follows from the request.
-    pub fn context(&self) -> Option<TraceContext> {
-        self.context
-    }
-
-    /// Sends a completion without waiting: what does not fit into the ring is queued. Callers that send
-    /// much wait for [`Requester::room`] before each.
-    ///
-    /// # Errors
-    /// [`Gone`]: stop the operation.
-    pub fn send(&self, completion: &Completion<'_>) -> Result<(), Gone> {
-        match completion.part {
-            Part::Body(body) if body.len() > PIECE_BYTES => {
-                body.chunks(PIECE_BYTES).try_for_each(|piece| {
-                    self.push(&Completion { id: completion.id, part: Part::Body(piece) })
-                })
-            }
-            _ => self.push(completion),
-        }
-    }
-
-    fn push(&self, completion: &Completion<'_>) -> Result<(), Gone> {
-        let kind = FrameKind::Completion;
-        match &self.way {
-            Way::Here(pool) => {
-                let pool = pool.upgrade().ok_or(Gone)?;
-                let mut payload = pool.completion_buffer.take();
-                encode(completion, &mut payload);
-                let sent = pool.send_frame(self.worker, kind, self.request, &payload);
-                pool.completion_buffer.replace(payload);
-                sent
-            }
-            Way::Remote(remote) => {
-                let mut payload = Vec::new();
-                encode(completion, &mut payload);
-                remote.send(self.worker, kind, self.request, &payload)
-            }
-        }
-    }
-
-    /// Sends an event of a raw connection. As with completions, what does not fit is queued.
-    ///
-    /// # Errors
-    /// [`Gone`]: the worker gets no others.
-    pub fn send_event(&self, payload: &[u8]) -> Result<(), Gone> {
-        let (kind, tag) = (FrameKind::Stream, Tag::default());
-        match &self.way {
-            Way::Here(pool) => {
-                pool.upgrade().ok_or(Gone)?.send_frame(self.worker, kind, tag, payload)
-            }
-            Way::Remote(remote) => remote.send(self.worker, kind, tag, payload),
-        }
-    }
-
-    /// Whether everything that was sent to the worker is in its ring; the current task is woken when it
-    /// is.
-    pub fn poll_room(&self) -> Poll<Result<(), Gone>> {
-        match &self.way {
-            Way::Here(pool) => {
-                pool.upgrade().map_or(Poll::Ready(Err(Gone)), |pool| pool.poll_room(self.worker))
-            }
-            Way::Remote(remote) => remote.poll_room(),
-        }
-    }
-
-    /// Sends a complete response, in pieces as the worker reads them.
-    ///
-    /// # Errors
-    /// [`Gone`]: stop the operation.
-    pub async fn send_whole<'a>(
-        &self,
-        id: Tag,
-        head: FetchedHead<'_>,
-        parts: impl Iterator<Item = &'a [u8]> + Clone,
-    ) -> Result<(), Gone> {
-        self.room().await?;
-        if parts.clone().map(<[u8]>::len).sum::<usize>() <= PIECE_BYTES {
-            let body: Vec<u8> = parts.flatten().copied().collect();
-            return self.send(&Completion { id, part: Part::Whole(head, &body) });
-        }
-        self.send(&Completion { id, part: Part::Head(head) })?;
-        for piece in parts.flat_map(|part| part.chunks(PIECE_BYTES)) {
-            self.room().await?;
-            self.send(&Completion { id, part: Part::Body(piece) })?;
-        }
-        self.room().await?;
-        self.send(&Completion { id, part: Part::End })
-    }
-
-    /// Waits until everything that was sent to the worker is in its ring.
-    ///
-    /// # Errors
-    /// [`Gone`]: stop the operation.
-    pub async fn room(&self) -> Result<(), Gone> {
-        std::future::poll_fn(|_| self.poll_room()).await
-    }
-}
-
-/// Writes a completion; in place of one that is too long, a failure.
-fn encode(completion: &Completion<'_>, payload: &mut Vec<u8>) {
-    payload.clear();
-    completion.encode(payload);
-    if payload.len() > PIECE_BYTES + HEAD_MAX_BYTES {
-        let (failure, message) = (Failure::TooLarge, "the head of the response is too long");
-        payload.clear();
-        Completion { id: completion.id, part: Part::Failed { failure, message } }.encode(payload);
-    }
-}
-
-/// Refuses all operations; the default of a pool.
+/// See the module.
 #[derive(Debug)]
-pub(crate) struct NoOperations;
-
-impl Operations for NoOperations {
-    fn begin(&self, requester: Requester, operation: &Operation<'_>) {
-        let (Call::Fetch(_) | Call::Entities(_) | Call::Rate(_)) = operation.call else { return };
-        let id = operation.id;
-        let message = "operations are not available to this app";
-        let part = Part::Failed { failure: Failure::Busy, message };
-        // A worker that has exited does not wait for it.
-        let _ = requester.send(&Completion { id, part });
-    }
-
-    fn forget(&self, _: WorkerId) {}
-
-    fn has_any(&self, _: WorkerId) -> bool {
-        false
-    }
+pub(super) struct OperationQueue {
+    link: Rc<WorkerLink>,
+    /// What carries operations out.
+    operations: RefCell<Rc<dyn Operations>>,
+    /// The account of its workers' operations.
+    memory: RefCell<Rc<Account>>,
+    /// Operations that are not begun yet.
+    pending: RefCell<VecDeque<(Requester, Vec<u8>)>>,
+    /// Workers that have exited and whose operations are not forgotten yet.
+    departed: RefCell<Vec<WorkerId>>,
+    /// Workers of other threads whose operations are carried out here.
+    remote: RefCell<HashMap<WorkerId, Rc<RemoteWorker>>>,
 }
 
-impl Pool {
-    /// Sets the implementation of operations; until then all are refused.
-    pub fn set_operations(&self, operations: Rc<dyn Operations>) {
+impl OperationQueue {
+    /// Refuses all operations until [`Self::set`] is called.
+    pub(super) fn new(core: Rc<PoolCore>) -> Self {
+        Self {
+            link: WorkerLink::new(core),
+            operations: RefCell::new(Rc::new(NoOperations)),
+            memory: RefCell::new(Account::detached()),
+            pending: RefCell::default(),
+            departed: RefCell::default(),
+            remote: RefCell::default(),
+        }
+    }
+
+    fn core(&self) -> &PoolCore {
+        self.link.core()
+    }
+
+    pub(super) fn set(&self, operations: Rc<dyn Operations>) {
         self.operations.replace(operations);
     }
 
-    /// Sets the account of its workers' operations. It applies to workers that are forked later.
-    pub fn set_memory(&self, account: Rc<Account>) {
+    /// It applies to workers that are forked later.
+    pub(super) fn set_memory(&self, account: Rc<Account>) {
         self.memory.replace(account);
     }
 
+    /// The account of its workers' operations.
+    pub(super) fn memory(&self) -> Rc<Account> {
+        self.memory.borrow().clone()
+    }
+
     /// Whether operations wait to be begun; meanwhile the rings are not polled.
-    pub(super) fn has_pending_operations(&self) -> bool {
-        !self.pending_operations.borrow().is_empty()
+    pub(super) fn has_pending(&self) -> bool {
+        !self.pending.borrow().is_empty()
+    }
+
+    /// Whether nothing is to be begun or to be forgotten.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.has_pending() && self.departed.borrow().is_empty()
     }
 
     /// Whether a worker has operations that are not finished, or not begun.
-    pub(super) fn has_operations(&self, worker: WorkerId) -> bool {
-        let pending = self.pending_operations.borrow();
-        pending.iter().any(|(requester, _)| requester.worker == worker)
+    pub(super) fn has_any(&self, worker: WorkerId) -> bool {
+        let pending = self.pending.borrow();
+        pending.iter().any(|(requester, _)| requester.worker() == worker)
             || self.operations.borrow().has_any(worker)
     }
 
-    /// Begins pending operations within the budget, while the workers are not borrowed. A worker whose
-    /// operation makes the gateway panic is the only one that is affected.
-    pub(super) fn begin_operations(&self, budget: &mut Budget) {
+    /// Begins pending operations within the budget. No part of the pool may be borrowed.
+    pub(super) fn begin_pending(&self, budget: &mut Budget) {
         let operations = self.operations.borrow().clone();
         while !budget.is_spent() {
-            let Some((requester, payload)) = self.pending_operations.borrow_mut().pop_front()
-            else {
-                break;
-            };
-            let id = requester.worker;
+            let Some((requester, payload)) = self.pending.borrow_mut().pop_front() else { break };
+            let id = requester.worker();
             // A malformed one has no id to respond to; the worker's deadline ends its wait.
             let Ok(operation) = Operation::decode(&payload) else { continue };
             if contain(|| operations.begin(requester, &operation)).is_err()
-                && let Some(worker) = self.members.borrow_mut().find(id)
+                && let Some(worker) = self.core().members.borrow_mut().roster.find(id)
             {
-                self.kill_for_protocol_error(worker, PANICKED);
+                self.core().kill_for_protocol_error(worker, PANICKED);
             }
             budget.check_clock();
         }
-        if self.has_pending_operations() {
+        if self.has_pending() {
             return;
         }
-        for worker in self.departed_workers.take() {
+        for worker in self.departed.take() {
             operations.forget(worker);
         }
     }
 
     /// Queues an operation until the workers are not borrowed any more. A span is added to its trace at
     /// once: later the request may have ended.
-    pub(super) fn queue_operation(&self, worker: &Worker, request: Tag, payload: &[u8]) {
+    pub(super) fn queue(&self, worker: &Worker, request: Tag, payload: &[u8]) {
         let trace = worker.trace_of(request);
         let trace = match Operation::decode(payload) {
             Ok(Operation { call: Call::Span(call), .. }) => {
@@ -279,44 +134,101 @@ impl Pool {
             Ok(Operation { span, .. }) if span != 0 => trace.map(|php| php.part(span)),
             _ => trace,
         };
-        let (way, memory) = (Way::Here(self.weak_self.clone()), worker.memory().clone());
+        let (way, memory) = (Way::Here(Rc::downgrade(&self.link)), worker.memory().clone());
         let context = trace.as_ref().map(Scope::context);
         let requester = Requester { way, worker: worker.id, request, memory, trace, context };
-        self.pending_operations.borrow_mut().push_back((requester, payload.to_vec()));
-        self.active.list_pool();
+        self.pending.borrow_mut().push_back((requester, payload.to_vec()));
+        self.core().active.list_pool();
     }
 
     /// A worker has exited or is lent: its operations are forgotten after those before.
-    pub(super) fn forget_operations(&self, worker: WorkerId) {
-        self.departed_workers.borrow_mut().push(worker);
-        self.active.list_pool();
+    pub(super) fn forget(&self, worker: WorkerId) {
+        self.departed.borrow_mut().push(worker);
+        self.core().active.list_pool();
     }
 
-    fn send_frame(
+    /// A worker is here again.
+    pub(super) fn returned(&self, worker: WorkerId) {
+        self.departed.borrow_mut().retain(|departed| *departed != worker);
+    }
+
+    /// On the lead's thread: begins an operation of a worker of another thread.
+    pub(super) fn begin_remote(
         &self,
-        id: WorkerId,
-        kind: FrameKind,
-        tag: Tag,
+        thread: usize,
+        (worker, request, context): (WorkerId, Tag, Option<TraceContext>),
         payload: &[u8],
-    ) -> Result<(), Gone> {
-        let mut members = self.members.borrow_mut();
-        let worker = members.find(id).ok_or(Gone)?;
-        if let Err(corrupt) = worker.send(kind, tag, payload) {
-            self.kill_for_protocol_error(worker, corrupt);
-            return Err(Gone);
+    ) {
+        let shard = &self.core().shard;
+        let new = || RemoteWorker::new(shard, thread, &self.memory.borrow());
+        let remote = self.remote.borrow_mut().entry(worker).or_insert_with(new).clone();
+        let memory = remote.memory().clone();
+        // Before all completions, after which the worker may be lent.
+        shard.send(thread, Message::Begun { worker, bytes: payload.len() });
+        let requester =
+            Requester { way: Way::Remote(remote), worker, request, memory, trace: None, context };
+        let operations = self.operations.borrow().clone();
+        // As in `begin_pending`.
+        let Ok(operation) = Operation::decode(payload) else { return };
+        if contain(|| operations.begin(requester.clone(), &operation)).is_err() {
+            let text = "an operation of a worker made the gateway panic";
+            self.core().log.log(Level::Error, text);
+            let (failure, message) = (Failure::Busy, "the operation made the gateway panic");
+            let part = Part::Failed { failure, message };
+            // A worker that has exited does not wait for it.
+            let _ = requester.send(&Completion { id: operation.id, part });
         }
-        Ok(())
     }
 
-    fn poll_room(&self, id: WorkerId) -> Poll<Result<(), Gone>> {
-        let mut members = self.members.borrow_mut();
-        match members.find(id) {
-            None => Poll::Ready(Err(Gone)),
-            Some(worker) if worker.has_sent_all() => Poll::Ready(Ok(())),
-            Some(worker) => {
-                worker.wait_for_room(current_task());
-                Poll::Pending
-            }
+    /// On the lead's thread: the worker has exited, or another thread has it now.
+    pub(super) fn forget_remote(&self, worker: WorkerId) {
+        let remote = self.remote.borrow_mut().remove(&worker);
+        if let Some(remote) = remote {
+            remote.end();
         }
+        let operations = self.operations.borrow().clone();
+        operations.forget(worker);
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_no_remote(&self) -> bool {
+        self.remote.borrow().is_empty()
+    }
+
+    /// On the lead's thread: a worker has read so much.
+    pub(super) fn remote_has_read(&self, worker: WorkerId, bytes: usize) {
+        if let Some(remote) = self.remote.borrow().get(&worker) {
+            remote.delivered(bytes);
+        }
+    }
+
+    /// On another thread than the lead's: an operation of a worker has been begun.
+    pub(super) fn begun(&self, worker: WorkerId, bytes: usize) {
+        self.link.operation_begun(worker, bytes);
+    }
+
+    /// On another thread than the lead's: a frame for one of its workers.
+    pub(super) fn deliver(&self, worker: WorkerId, kind: FrameKind, tag: Tag, payload: &[u8]) {
+        if kind == FrameKind::Completion
+            && let Ok(completion) = Completion::decode(payload)
+        {
+            let operations = self.operations.borrow().clone();
+            operations.completed(worker, &completion);
+        }
+        // If it has exited, the lead learns of it by `forget`.
+        if self.link.send(worker, kind, tag, payload).is_err() {
+            return;
+        }
+        let (link, bytes) = (self.link.clone(), payload.len());
+        let confirm = move |link: &WorkerLink| {
+            link.core().shard.send(LEAD, Message::Delivered { worker, bytes });
+        };
+        if link.has_sent_all(worker) {
+            return confirm(&link);
+        }
+        spawn(async move {
+            let _ = std::future::poll_fn(|_| link.poll_room(worker)).await;
+            confirm(&link);
+        });
     }
 }

@@ -7,14 +7,14 @@
 //! workers of this zygote that are ready are placed; once a request of one of them has computed for long,
 //! all are let go at the next event of the loop; without news of workers a turn costs two comparisons.
 
+use super::core::PoolCore;
+use super::settings::PoolSettings;
 use super::worker::Worker;
-use super::{Phase, Pool, PoolSettings};
 use outboard_log::Level;
 use outboard_reactor::CoreBinding;
 use outboard_supervisor::cpu;
 use outboard_supervisor::plan::placement::{INTERVAL_MS, Interval, LONG_MS, LONG_NS, Load, Plan};
 use outboard_supervisor::thread_times::ThreadTimes;
-use outboard_supervisor::worker::lifecycle::State;
 use std::cell::{Cell, RefCell};
 
 /// The workers of a larger pool are not measured, and not placed.
@@ -122,7 +122,7 @@ impl Placement {
         let gateway_ns = own_times.run_ns.saturating_add(own_times.wait_ns);
         let mut workers_ns = 0_u64;
         let mut workers = self.workers.borrow_mut();
-        for worker in own.filter(|worker| is_ready(worker)) {
+        for worker in own.filter(|worker| worker.is_ready()) {
             let number = worker.process.number;
             if workers.iter().any(|known| known.number == number) {
                 continue;
@@ -141,101 +141,92 @@ impl Placement {
         });
         Some(Load { workers_ns, gateway_ns })
     }
-}
 
-impl Pool {
     /// Measures at the end of an interval, and places workers or lets them go.
-    pub(super) fn place_workers(&self, now_ms: u64) {
-        let placement = &self.placement;
-        if !placement.is_possible {
+    pub(super) fn place_workers(&self, core: &PoolCore, now_ms: u64) {
+        if !self.is_possible {
             return;
         }
-        if self.phase.get() != Phase::Serving {
-            return self.let_workers_go();
+        if !core.lifecycle.is_serving() {
+            return self.let_workers_go(core);
         }
-        if now_ms.saturating_sub(placement.since_ms.get()) < INTERVAL_MS {
+        if now_ms.saturating_sub(self.since_ms.get()) < INTERVAL_MS {
             return;
         }
-        let interval = placement.measure(now_ms, self.members.borrow().own());
-        placement.plan.borrow_mut().decide(now_ms, &interval);
-        match placement.plan.borrow().is_placed() {
-            true => self.place_ready_workers(),
-            false => self.let_workers_go(),
+        let interval = self.measure(now_ms, core.members.borrow().roster.own());
+        self.plan.borrow_mut().decide(now_ms, &interval);
+        match self.plan.borrow().is_placed() {
+            true => self.place_ready_workers(core),
+            false => self.let_workers_go(core),
         }
     }
 
     /// Moves workers to this core that are not there. If the core is that of another thread, the next
     /// interval tries again.
-    pub(super) fn place_ready_workers(&self) {
-        let placement = &self.placement;
-        let mut binding = placement.binding.borrow_mut();
+    pub(super) fn place_ready_workers(&self, core: &PoolCore) {
+        let mut binding = self.binding.borrow_mut();
         if binding.is_none() {
             *binding = CoreBinding::bind();
         }
-        let Some(core) = binding.as_ref().map(CoreBinding::core) else { return };
-        for worker in placement.workers.borrow_mut().iter_mut().filter(|one| !one.is_placed) {
-            worker.is_placed = self.order_cores(worker.number, &[core]);
+        let Some(here) = binding.as_ref().map(CoreBinding::core) else { return };
+        for worker in self.workers.borrow_mut().iter_mut().filter(|one| !one.is_placed) {
+            worker.is_placed = order_cores(core, worker.number, &[here]);
         }
     }
 
     /// Lets all workers go, and this thread. An order that the zygote does not take now is repeated at the
     /// next tick.
-    fn let_workers_go(&self) {
-        self.placement.binding.take();
-        for worker in self.placement.workers.borrow_mut().iter_mut().filter(|one| one.is_placed) {
-            worker.is_placed = !self.order_cores(worker.number, &[]);
+    fn let_workers_go(&self, core: &PoolCore) {
+        self.binding.take();
+        for worker in self.workers.borrow_mut().iter_mut().filter(|one| one.is_placed) {
+            worker.is_placed = !order_cores(core, worker.number, &[]);
         }
     }
 
     /// Lets a worker go that another thread gets.
-    pub(super) fn let_worker_go(&self, number: u64) {
-        let mut workers = self.placement.workers.borrow_mut();
+    pub(super) fn let_worker_go(&self, core: &PoolCore, number: u64) {
+        let mut workers = self.workers.borrow_mut();
         if let Some(at) = workers.iter().position(|worker| worker.number == number)
             && workers.swap_remove(at).is_placed
         {
-            self.order_cores(number, &[]);
+            order_cores(core, number, &[]);
         }
     }
 
     /// The zygote is gone, and its workers with it.
-    pub(super) fn forget_placement(&self) {
-        self.placement.binding.take();
-        self.placement.workers.borrow_mut().clear();
+    pub(super) fn forget(&self) {
+        self.binding.take();
+        self.workers.borrow_mut().clear();
     }
 
     /// Lets the workers go if a request of one computes for long.
-    pub(super) fn watch_requests(&self, now_ms: u64) {
-        let placement = &self.placement;
-        if placement.watched_ms.replace(now_ms) == now_ms {
+    pub(super) fn watch_requests(&self, core: &PoolCore, now_ms: u64) {
+        if self.watched_ms.replace(now_ms) == now_ms {
             return;
         }
         let has_long = {
-            let (members, mut workers) = (self.members.borrow(), placement.workers.borrow_mut());
-            members.own().any(|worker| {
+            let (members, mut workers) = (core.members.borrow(), self.workers.borrow_mut());
+            members.roster.own().any(|worker| {
                 let number = worker.process.number;
                 let measured = workers.iter_mut().find(|measured| measured.number == number);
                 measured.is_some_and(|measured| measured.computes(worker.busy_ms(now_ms)))
             })
         };
         if has_long {
-            placement.plan.borrow_mut().end(now_ms);
-            self.let_workers_go();
+            self.plan.borrow_mut().end(now_ms);
+            self.let_workers_go(core);
         }
-    }
-
-    /// Whether the zygote has accepted the order.
-    fn order_cores(&self, worker: u64, cores: &[u16]) -> bool {
-        let zygote = self.zygote.borrow();
-        // Without a zygote there are no workers.
-        let Some(zygote) = zygote.as_ref() else { return true };
-        let ordered = zygote.place(worker, cores);
-        if let Err(error) = &ordered {
-            self.log(Level::Debug, &format!("cannot move a worker to other cores: {error}"));
-        }
-        ordered.is_ok()
     }
 }
 
-fn is_ready(worker: &Worker) -> bool {
-    matches!(worker.state(), State::Idle | State::Busy)
+/// Whether the zygote has accepted the order.
+fn order_cores(core: &PoolCore, worker: u64, cores: &[u16]) -> bool {
+    let zygote = core.zygote.borrow();
+    // Without a zygote there are no workers.
+    let Some(zygote) = zygote.as_ref() else { return true };
+    let ordered = zygote.place(worker, cores);
+    if let Err(error) = &ordered {
+        core.log.log(Level::Debug, &format!("cannot move a worker to other cores: {error}"));
+    }
+    ordered.is_ok()
 }

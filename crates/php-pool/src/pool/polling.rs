@@ -5,12 +5,15 @@
 //! the only one that is affected; the loop does not sleep before a worker to which something was sent is woken.
 
 use super::Pool;
+use super::leases::Lease;
 use super::members::Members;
 use super::worker::{FrameOutcome, PANICKED, Worker, WorkerMessage};
 use crate::budget::{Budget, Share};
 use crate::rings::PolledRings;
+use outboard_log::Level;
 use outboard_reactor::{contain, now_ms};
 use outboard_ring::spsc::{Corrupt, Sleep};
+use outboard_supervisor::plan::deadline::Stage;
 
 /// A worker with a backlog does not ring for each response (`Link::publish_answer` of the host). If its
 /// next request takes long, the responses before that wait no longer than this, nor does its backlog for
@@ -19,28 +22,28 @@ const BACKLOG_POLL_MS: u64 = 1;
 
 impl PolledRings for Pool {
     fn poll_rings(&self, budget: &mut Budget) -> bool {
-        if self.placement.is_watching() {
-            self.watch_requests(now_ms());
+        let (core, dispatcher) = (&self.core, &self.dispatcher);
+        if dispatcher.placement.is_watching() {
+            dispatcher.placement.watch_requests(core, now_ms());
         }
-        if self.has_backlog.take() {
-            self.redistribute_stuck_backlogs(now_ms());
+        if self.polling.has_backlog.take() {
+            dispatcher.redistribute_stuck_backlogs(now_ms());
         }
-        let is_active = self.has_pending_operations() || self.poll_all(budget);
-        if self.log_is_dirty.take() {
-            self.error_log.flush();
-        }
+        let is_active = dispatcher.operations.has_pending() || self.poll_all(budget);
+        core.log.flush_if_dirty();
         self.replace_used_forks();
         self.fork_successors();
-        self.begin_operations(budget);
+        dispatcher.operations.begin_pending(budget);
         // After all that sends: some operations are completed at once.
         is_active | self.ring_doorbells()
     }
 
     fn prepare_sleep(&self) -> u64 {
-        let mut members = self.members.borrow_mut();
+        let core = &self.core;
+        let mut members = core.members.borrow_mut();
         let mut max_ms = u64::MAX;
-        self.active.retain(|slot| {
-            let Some(worker) = members.workers[slot].as_mut() else { return false };
+        core.active.retain(|slot| {
+            let Some(worker) = members.roster.get_mut(slot) else { return false };
             // Another pool may have sent to it after this one was polled: its task, for one.
             worker.ring_doorbell_if_due();
             if worker.may_send() {
@@ -48,10 +51,10 @@ impl PolledRings for Pool {
                     Ok(Sleep::Ready) => max_ms = 0,
                     Ok(Sleep::MayBlock) if worker.backlog_len() > 0 => {
                         max_ms = max_ms.min(BACKLOG_POLL_MS);
-                        self.has_backlog.set(true);
+                        self.polling.has_backlog.set(true);
                     }
                     Ok(Sleep::MayBlock) => return !worker.rest_if_idle(),
-                    Err(corrupt) => self.kill_for_protocol_error(worker, corrupt),
+                    Err(corrupt) => core.kill_for_protocol_error(worker, corrupt),
                 }
                 return true;
             }
@@ -61,20 +64,18 @@ impl PolledRings for Pool {
     }
 
     fn rest_rings(&self) -> bool {
-        let is_resting = self.active.len() == 0
-            && !self.has_pending_operations()
-            && self.departed_workers.borrow().is_empty();
+        let is_resting = self.core.active.len() == 0 && self.dispatcher.operations.is_idle();
         if is_resting {
-            self.active.unlist_pool();
+            self.core.active.unlist_pool();
         }
         is_resting
     }
 
     fn cancel_sleep(&self) {
-        let mut members = self.members.borrow_mut();
-        for at in 0..self.active.len() {
-            let slot = self.active.get(at);
-            if let Some(worker) = slot.and_then(|slot| members.workers[slot].as_mut()) {
+        let mut members = self.core.members.borrow_mut();
+        for at in 0..self.core.active.len() {
+            let slot = self.core.active.get(at);
+            if let Some(worker) = slot.and_then(|slot| members.roster.get_mut(slot)) {
                 worker.process.channel.cancel_sleep();
             }
         }
@@ -83,16 +84,16 @@ impl PolledRings for Pool {
 
 impl Pool {
     fn poll_all(&self, budget: &mut Budget) -> bool {
-        let mut members = self.members.borrow_mut();
+        let mut members = self.core.members.borrow_mut();
         // Workers that become active meanwhile are at the end of the list.
-        let (count, first) = (self.active.len(), self.first_active.get());
+        let (count, first) = (self.core.active.len(), self.polling.first_active.get());
         let mut is_active = false;
         for turn in 0..count {
             let at = if first + turn < count { first + turn } else { (first + turn) % count };
-            let Some(slot) = self.active.get(at) else { break };
+            let Some(slot) = self.core.active.get(at) else { break };
             is_active |= self.poll_worker(&mut members, slot, Share::POLL, budget);
             if budget.is_spent() {
-                self.first_active.set(at + 1);
+                self.polling.first_active.set(at + 1);
                 is_active = true;
                 break;
             }
@@ -103,16 +104,16 @@ impl Pool {
     /// Rings the workers to which something was sent since the last poll. Returns whether the core was left to
     /// one: its responses are polled before the loop sleeps.
     fn ring_doorbells(&self) -> bool {
-        let mut members = self.members.borrow_mut();
+        let mut members = self.core.members.borrow_mut();
         let mut has_rung = false;
-        for at in 0..self.active.len() {
-            let slot = self.active.get(at);
-            if let Some(worker) = slot.and_then(|slot| members.workers[slot].as_mut()) {
+        for at in 0..self.core.active.len() {
+            let slot = self.core.active.get(at);
+            if let Some(worker) = slot.and_then(|slot| members.roster.get_mut(slot)) {
                 has_rung |= worker.ring_doorbell_if_due();
             }
         }
         drop(members);
-        has_rung && self.placement.yield_core()
+        has_rung && self.dispatcher.placement.yield_core()
     }
 
     /// Processes the frames of one worker. Returns the same for it.
@@ -125,7 +126,7 @@ impl Pool {
     ) -> bool {
         let mut is_active = false;
         while !share.is_spent() {
-            let Some(worker) = members.workers[slot].as_mut() else { return is_active };
+            let Some(worker) = members.roster.get_mut(slot) else { return is_active };
             if !worker.may_send() {
                 return is_active;
             }
@@ -146,8 +147,8 @@ impl Pool {
                     return self.note_death(members, slot) || is_active || share.is_spent();
                 }
                 Err(corrupt) => {
-                    self.kill_for_protocol_error(worker, corrupt);
-                    members.update_room_list(slot);
+                    self.core.kill_for_protocol_error(worker, corrupt);
+                    members.roster.update_room_list(slot);
                     return true;
                 }
             }
@@ -158,16 +159,16 @@ impl Pool {
     /// Has another worker take the place of one that has announced its death; its present requests fail once it is
     /// gone. Returns whether it has now.
     fn note_death(&self, members: &mut Members, slot: usize) -> bool {
-        let Some(worker) = members.workers[slot].as_mut() else { return false };
-        // The home of a borrowed one hears of its end.
+        let Some(worker) = members.roster.get_mut(slot) else { return false };
+        // The owner of a borrowed one hears of its end.
         if !worker.is_own || !worker.process.note_death(now_ms()) {
             return false;
         }
         let unstarted = worker.withdraw_unstarted(now_ms());
-        members.update_room_list(slot);
-        self.use_reserve(members);
-        self.reassign(members, unstarted);
-        self.end_rest();
+        members.roster.update_room_list(slot);
+        self.dispatcher.use_reserve(members);
+        self.dispatcher.reassign(members, unstarted);
+        self.core.lifecycle.end_rest();
         true
     }
 
@@ -178,35 +179,74 @@ impl Pool {
     ) -> Result<Option<FrameOutcome>, Corrupt> {
         let received = contain(|| {
             worker.pump()?;
-            let buffer = &mut self.frame_buffer.borrow_mut();
+            let buffer = &mut self.polling.frame_buffer.borrow_mut();
             worker.poll_ring(buffer, now_ms(), count, |worker, tag, message| match message {
-                WorkerMessage::LogLine(line) => self.log_line(worker, tag, line),
-                WorkerMessage::Operation(payload) => self.queue_operation(worker, tag, payload),
+                WorkerMessage::LogLine(line) => {
+                    if !self.core.log.log_line(worker, tag, line) {
+                        self.core.lifecycle.end_rest();
+                    }
+                }
+                WorkerMessage::Operation(payload) => {
+                    self.dispatcher.operations.queue(worker, tag, payload);
+                }
             })
         });
         received.unwrap_or(Err(PANICKED))
     }
 
+    /// Records a request that a worker has finished.
+    fn record_finished(&self, worker: &mut Worker, lease: &Lease) {
+        let core = &self.core;
+        core.record_response();
+        let exchange = &lease.exchange;
+        let took_ms = lease.took_ms(now_ms());
+        self.dispatcher.placement.record_request();
+        if let Some(done) = exchange.done.get() {
+            if done.takes_snapshot && !core.settings.is_resident() {
+                self.snapshots.record(exchange);
+            }
+            let (route, counts) = (exchange.route.get(), &mut worker.request_counts);
+            core.routes.borrow_mut().record_request(route, done.peak_memory_bytes, counts);
+        }
+        match lease.stage {
+            // It was written when the worker was killed.
+            Stage::Killed => {}
+            Stage::Cancelled { .. } => {
+                let position = core.log.write_overdue(worker, lease);
+                let text = format!("a request was ended at its deadline: it was in {position}");
+                core.log.log_request(worker, exchange, Level::Warn, &text);
+            }
+            _ => {
+                if core.settings.slow_ms.is_some_and(|slow_ms| took_ms >= slow_ms) {
+                    let backtrace = worker.process.channel.backtrace(lease.tag).unwrap_or_default();
+                    core.log.write_slow(worker, exchange, took_ms, &backtrace);
+                }
+            }
+        }
+    }
+
     /// Gives an available worker its next request, or the requests of a draining one to others.
     fn after_outcome(&self, members: &mut Members, slot: usize, is_draining: bool) {
+        let core = &self.core;
         if !is_draining {
-            if !self.is_retired() {
-                self.manager.borrow_mut().record_success();
+            if !core.lifecycle.is_retired() {
+                core.php.borrow_mut().record_success();
             }
-            self.phase_changed.set();
-            return self.assign_next(members, slot);
+            core.lifecycle.changed().set();
+            return self.dispatcher.assign_next(members, slot);
         }
-        if self.settings.forks_script() {
-            self.manager.borrow_mut().record_success();
+        let forks_script = core.settings.forks_script();
+        if forks_script {
+            core.php.borrow_mut().record_success();
         }
-        members.update_room_list(slot);
-        self.use_reserve(members);
-        let Some(worker) = members.workers[slot].as_mut() else { return };
-        // The home of a borrowed one replaces it.
-        if worker.is_own && self.settings.forks_script() {
-            self.used_forks.update(|used| used + 1);
+        members.roster.update_room_list(slot);
+        self.dispatcher.use_reserve(members);
+        let Some(worker) = members.roster.get_mut(slot) else { return };
+        // The owner of a borrowed one replaces it.
+        if worker.is_own && forks_script {
+            self.forks.record_used();
         }
         let unstarted = worker.withdraw_unstarted(now_ms());
-        self.reassign(members, unstarted);
+        self.dispatcher.reassign(members, unstarted);
     }
 }

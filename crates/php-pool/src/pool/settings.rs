@@ -161,7 +161,7 @@ impl PoolSettings {
     }
 
     /// Whether the script is one of classic mode that is booted once.
-    pub(super) fn boots_classic_script(&self) -> bool {
+    pub(crate) fn boots_classic_script(&self) -> bool {
         self.host.worker.as_ref().is_some_and(|worker| worker.boot_request.is_some())
     }
 

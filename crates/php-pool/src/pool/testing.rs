@@ -3,9 +3,9 @@
 //!
 //! Compiled for tests, and with the feature `testing` for those of other crates.
 
-use super::activity::WorkerBell;
-use super::worker::Worker;
-use super::{Phase, Pool, PoolSettings, Shard};
+use super::lifecycle::Phase;
+use super::worker::{NewWorker, Worker};
+use super::{Pool, PoolSettings, Shard};
 use crate::budget::Budget;
 use crate::exchange::{End, Exchange};
 use crate::rings::PolledRings;
@@ -24,13 +24,13 @@ use std::rc::Rc;
 /// A pool that accepts requests and has no workers.
 pub fn pool_without_workers(settings: PoolSettings, log: Rc<ErrorLog>) -> Rc<Pool> {
     let pool = Pool::new(settings, Shard::only(), log.clone(), log, Rc::default());
-    pool.phase.set(Phase::Serving);
+    pool.core.lifecycle.enter(Phase::Serving);
     pool
 }
 
 /// The next request of the queue.
 pub fn next_request(pool: &Pool) -> Option<PhpRequest> {
-    pool.members.borrow_mut().next_queued().map(PhpRequest)
+    pool.core.members.borrow_mut().queue.next().map(PhpRequest)
 }
 
 /// A request to PHP. The test that has it is its worker.
@@ -130,13 +130,21 @@ impl StandIn {
     pub(super) fn add(pool: &Rc<Pool>, number: u64, doorbell: Option<OwnedFd>) -> Self {
         let (process, memory) =
             WorkerProcess::prepare(number, Capacities::DEFAULT, now_ms()).unwrap();
-        let mut members = pool.members.borrow_mut();
-        let slot = members.free_slot();
-        let bell = WorkerBell { pool: pool.weak_self.clone(), slot };
-        let source = doorbell.map(|fd| Source::with_bell(fd, Rc::new(bell)).unwrap());
-        let id = WorkerId { pool: pool.id, slot, number };
-        let allowance = pool.allowance.clone();
-        members.workers[slot] = Some(Worker::new(pool, id, process, None, allowance, source));
+        let core = &pool.core;
+        let mut members = core.members.borrow_mut();
+        let slot = members.roster.free_slot();
+        let source = doorbell.map(|fd| Source::with_bell(fd, core.bell(slot)).unwrap());
+        let new = NewWorker {
+            id: WorkerId { pool: core.id, slot, number },
+            is_own: core.shard.is_owner_of(number),
+            process,
+            output: None,
+            allowance: core.log.allowance().clone(),
+            doorbell_source: source,
+        };
+        let account = pool.dispatcher.operations.memory();
+        let worker = Worker::new(new, &core.settings, core.active.clone(), &account);
+        members.roster.insert(slot, worker);
         let channel = WorkerChannel::map(&memory).unwrap();
         Self { number, channel, frame: Vec::new() }
     }

@@ -11,8 +11,8 @@ mod fairness;
 mod forwarded;
 mod growth;
 mod lendable;
+mod lending;
 mod lent_exits;
-mod loans;
 mod log;
 mod operations;
 mod output;
@@ -27,6 +27,9 @@ mod sizing;
 mod start;
 mod threads;
 
+use super::lending::messages::Message;
+use super::lifecycle::Phase;
+use super::operations::Requester;
 pub(crate) use super::testing::{StandIn, poll};
 use super::worker::Worker;
 use super::*;
@@ -41,6 +44,7 @@ use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
 use outboard_ring::response::{Done, Outcome};
 use outboard_supervisor::worker::lifecycle::State;
+use outboard_supervisor::zygote::Zygote;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -129,7 +133,7 @@ fn pool_of_shard(settings: PoolSettings, shard: Shard, target: Target) -> Rc<Poo
     let sink = Rc::new(Sink::open(target, Opener::default()).unwrap());
     let log = Rc::new(ErrorLog::new(sink, Level::Debug));
     let pool = Pool::new(settings, shard, log.clone(), log, Rc::default());
-    pool.phase.set(Phase::Serving);
+    pool.core.lifecycle.enter(Phase::Serving);
     pool
 }
 
@@ -167,7 +171,8 @@ impl Drop for LogFile {
 }
 
 fn start_zygote(pool: &Rc<Pool>) {
-    let zygote = Zygote::spawn(&pool.settings.host_binary, pool.settings.host.clone()).unwrap();
+    let zygote =
+        Zygote::spawn(&pool.core.settings.host_binary, pool.core.settings.host.clone()).unwrap();
     pool.adopt(zygote).unwrap();
 }
 
@@ -175,7 +180,7 @@ fn start_zygote(pool: &Rc<Pool>) {
 fn forking_pool(settings: PoolSettings) -> Rc<Pool> {
     let pool = pool_of(settings);
     start_zygote(&pool);
-    pool.manager.borrow_mut().started_by_ms = None;
+    pool.core.php.borrow_mut().set_started();
     pool
 }
 
@@ -230,7 +235,13 @@ impl StandIn {
     }
 
     pub(crate) fn state(&self, pool: &Pool) -> Option<State> {
-        pool.members.borrow().all().find(|w| w.process.number == self.number).map(Worker::state)
+        pool.core
+            .members
+            .borrow()
+            .roster
+            .all()
+            .find(|w| w.process.number == self.number)
+            .map(Worker::state)
     }
 }
 
@@ -268,6 +279,29 @@ pub(crate) fn fill_queue(pool: &Pool) {
 /// Reports the death of a worker.
 pub(crate) fn reap(pool: &Pool, number: u64) {
     pool.reap(number, None, "was killed by signal 9");
+}
+
+/// Takes the next step for every request that has reached its deadline.
+fn enforce_deadlines(pool: &Pool, now_ms: u64) {
+    super::deadlines::enforce(&pool.core, now_ms);
+}
+
+/// A worker is about to be replaced by another one.
+fn begin_replacement(pool: &Pool, old: u64, new: u64) {
+    let replacements = &pool.dispatcher.replacements;
+    replacements.has_successor(&pool.core.members.borrow().roster, old, || true);
+    replacements.fork_missing(|| Some(new));
+}
+
+/// Handles the messages of the pools of other threads.
+fn follow_messages(pool: &Rc<Pool>) {
+    let messages = pool.core.shard.receiver().unwrap();
+    outboard_reactor::spawn(super::threads::follow(pool.clone(), messages));
+}
+
+/// When the manager ticks next.
+fn next_tick_ms(pool: &Pool, now_ms: u64) -> u64 {
+    ticks::next_tick_ms(&pool.core, &pool.dispatcher, now_ms)
 }
 
 fn body_of(exchange: &Exchange) -> (Vec<u8>, Option<End>) {

@@ -10,12 +10,12 @@
 mod receive;
 mod sending;
 
-use super::Pool;
 use super::activity::ActiveSlots;
 use super::allowance::Allowance;
 use super::leases::{Lease, Leases};
 use super::routes::RequestCounts;
-use super::worker_output::StartupOutput;
+use super::settings::PoolSettings;
+use super::startup_output::StartupOutput;
 use crate::exchange::{End, Exchange};
 use crate::worker_id::WorkerId;
 use outboard_buffer::{Account, Held};
@@ -40,6 +40,17 @@ const MEMORY_EIGHTHS: usize = 2;
 /// A frame that made the gateway panic.
 pub(super) const PANICKED: Corrupt =
     Corrupt { what: "a frame that made the gateway panic; standard error has the message" };
+
+/// What a worker is made of.
+#[derive(Debug)]
+pub(super) struct NewWorker {
+    pub(super) id: WorkerId,
+    pub(super) is_own: bool,
+    pub(super) process: WorkerProcess,
+    pub(super) output: Option<OwnedFd>,
+    pub(super) allowance: Rc<Allowance>,
+    pub(super) doorbell_source: Option<Source>,
+}
 
 /// One worker.
 #[derive(Debug)]
@@ -93,7 +104,7 @@ pub(crate) struct Worker {
     activity: Activity,
     /// Whether the pool's list of workers with room has it.
     pub(crate) is_listed: bool,
-    /// Whether it is kept for when another one dies ([`Pool::keep_reserve`]).
+    /// Whether it is kept for when another one dies ([`Roster::reserve`](super::roster::Roster::reserve)).
     pub(crate) is_reserve: bool,
     /// Its requests since its memory was last measured.
     pub(crate) request_counts: RequestCounts,
@@ -128,20 +139,19 @@ impl Drop for Waiters {
 }
 
 impl Worker {
+    /// A worker of a pool with these settings and list of active workers; its operations are counted below `memory`.
     pub(super) fn new(
-        pool: &Pool,
-        id: WorkerId,
-        process: WorkerProcess,
-        output: Option<OwnedFd>,
-        allowance: Rc<Allowance>,
-        doorbell_source: Option<Source>,
+        new: NewWorker,
+        settings: &PoolSettings,
+        slots: Rc<ActiveSlots>,
+        memory: &Rc<Account>,
     ) -> Self {
-        let (settings, slots) = (&pool.settings, pool.active.clone());
+        let NewWorker { id, is_own, process, output, allowance, doorbell_source } = new;
         slots.add(id.slot);
         let activity = Activity { slots, slot: id.slot, is_active: true };
         Self {
             id,
-            is_own: pool.shard.is_home_of(id.number),
+            is_own,
             process,
             output,
             concurrency: settings.concurrency(),
@@ -151,7 +161,7 @@ impl Worker {
             backlog: VecDeque::new(),
             unsent: VecDeque::new(),
             unsent_frames: VecDeque::new(),
-            unsent_held: Account::below(&pool.memory.borrow(), MEMORY_EIGHTHS).hold(0),
+            unsent_held: Account::below(memory, MEMORY_EIGHTHS).hold(0),
             forwarded_bytes: 0,
             waiting_for_room: Waiters::default(),
             stalled_by: None,
@@ -189,6 +199,11 @@ impl Worker {
 
     pub(crate) fn state(&self) -> State {
         self.process.lifecycle.state()
+    }
+
+    /// Whether it can process requests, now or after those that it has.
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.state(), State::Idle | State::Busy)
     }
 
     /// Has its ring polled.

@@ -5,8 +5,8 @@
 //! Invariants: a process with unlimited output gets a few KiB of each turn of the loop and no more lines
 //! in the log than its [`Allowance`]; beyond that it blocks on the pipe now and then, as on a terminal.
 
-use super::Pool;
 use super::allowance::Allowance;
+use super::core::PoolCore;
 use outboard_log::{Event as LogEvent, Level};
 use outboard_reactor::{Interest, Source, sleep, yield_now};
 use outboard_ring::frame::Tag;
@@ -24,40 +24,11 @@ const READS_PER_TURN: usize = 4;
 const FINAL_READS: usize = 16;
 /// The pause between turns while the lines of a process are dropped: 3 MB per second.
 const DROPPING_PAUSE_MS: u64 = 5;
-/// The end of the output of a start, which is reported if it fails.
-const STARTUP_OUTPUT_BYTES: usize = 2048;
-
-/// The last output of a process while it starts, complete lines or not.
-#[derive(Debug, Default)]
-pub(super) struct StartupOutput(Vec<u8>);
-
-impl StartupOutput {
-    pub(super) fn record(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(&bytes[bytes.len().saturating_sub(STARTUP_OUTPUT_BYTES)..]);
-        let excess = self.0.len().saturating_sub(STARTUP_OUTPUT_BYTES);
-        self.0.drain(..excess);
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// `failure` with the last lines.
-    pub(super) fn explain(&self, failure: &str) -> String {
-        let is_cut = self.0.len() == STARTUP_OUTPUT_BYTES;
-        let text = self.0.trim_ascii();
-        let line = memchr::memchr(b'\n', text).filter(|_| is_cut).unwrap_or(0);
-        match String::from_utf8_lossy(&text[line..]).trim() {
-            "" => failure.to_owned(),
-            last => format!("{failure}: {last}"),
-        }
-    }
-}
 
 /// Reads from a pipe.
 #[derive(Debug, Clone)]
 pub(super) struct OutputReader {
-    pub(super) pool: Rc<Pool>,
+    pub(super) core: Rc<PoolCore>,
     /// The worker; `None` for the zygote, and for forks that share a pipe.
     pub(super) number: Option<u64>,
     pub(super) allowance: Rc<Allowance>,
@@ -89,9 +60,9 @@ pub(super) fn log_remaining(reader: &OutputReader, output: &OwnedFd) {
 }
 
 impl OutputReader {
-    pub(super) fn of_zygote(pool: Rc<Pool>) -> Self {
-        let allowance = pool.allowance.clone();
-        Self { pool, number: None, allowance }
+    pub(super) fn of_zygote(core: Rc<PoolCore>) -> Self {
+        let allowance = core.log.allowance().clone();
+        Self { core, number: None, allowance }
     }
 
     /// Reads up to `reads` times; stops at an error, and at the end as at `EPIPE`.
@@ -116,7 +87,7 @@ impl OutputReader {
                 break;
             }
         }
-        self.pool.error_log.flush();
+        self.core.log.flush();
         outcome
     }
 
@@ -131,7 +102,7 @@ impl OutputReader {
         {
             self.add(&self.allowance.describe_dropped(dropped));
         }
-        self.pool.error_log.flush();
+        self.core.log.flush();
     }
 
     /// Logs the complete lines of the buffer, and removes them from it.
@@ -147,7 +118,7 @@ impl OutputReader {
             match self.allowance.admit(line.len()) {
                 true if line.is_empty() => {}
                 true => self.add(&String::from_utf8_lossy(line)),
-                false => self.pool.end_rest(),
+                false => self.core.lifecycle.end_rest(),
             }
         }
         buffer.drain(..end);
@@ -155,25 +126,20 @@ impl OutputReader {
 
     fn record_startup_output(&self, bytes: &[u8]) {
         let Some(number) = self.number else {
-            let mut manager = self.pool.manager.borrow_mut();
-            if manager.started_by_ms.is_some() {
-                manager.startup_output.record(bytes);
-            }
-            return;
+            return self.core.php.borrow_mut().record_output(bytes);
         };
-        self.pool.with_worker(number, |worker| worker.record_startup_output(bytes));
+        self.core.with_worker(number, |worker| worker.record_startup_output(bytes));
     }
 
     fn add(&self, text: &str) {
         let (mut worker, mut request) = (None, None);
         if let Some(number) = self.number {
-            self.pool.with_worker(number, |found| {
+            self.core.with_worker(number, |found| {
                 worker = found.process.pid;
                 request = found.request_id(Tag::default());
             });
         }
-        let app = Some(self.pool.settings.app.as_str());
-        let event = LogEvent { app, worker, request, reason: None, text };
-        self.pool.error_log.add(Level::Warn, event);
+        let event = LogEvent { worker, request, ..self.core.log.app_event(text) };
+        self.core.log.add(Level::Warn, event);
     }
 }

@@ -184,7 +184,7 @@ impl Lead<'_> {
             Err(why) => {
                 self.freshness().set_failed(candidate);
                 self.settle(number, false);
-                let instead = match self.seat.pool().is_of_classic_mode() {
+                let instead = match self.seat.pool().settings().boots_classic_script() {
                     true => "requests are handled in classic mode",
                     false => "the retired one goes on serving",
                 };
@@ -216,7 +216,7 @@ impl Lead<'_> {
     async fn all_ready(&self, attempt: u64, shards: &Arc<PoolShards>) -> Result<(), String> {
         start(self.seat, shards).await?;
         // Theirs are forks of the first one, which has booted.
-        let until_ms = now_ms() + self.seat.pool().start_timeout_ms();
+        let until_ms = now_ms() + self.seat.pool().settings().start_timeout_ms;
         let mut missing = self.renewing.shared.others().count();
         while missing > 0 {
             let step = with_deadline(until_ms, self.steps.next()).await;

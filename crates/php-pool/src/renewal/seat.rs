@@ -102,7 +102,7 @@ impl PoolSeat {
         let freshness = shared.freshness();
         pool.set_freshness(freshness.clone());
         if thread == LEAD {
-            freshness.set_first(pool.id(), pool.snapshot_max_age_ms());
+            freshness.set_first(pool.id(), pool.settings().snapshot_max_age_ms);
         }
         let seat = Rc::new(Self {
             present: RefCell::new(pool),
@@ -171,7 +171,7 @@ impl PoolSeat {
         if needed <= renewing.settled.get() && renewing.freshness().is_watching() {
             return self.pool().submit(exchange, local_peer);
         }
-        let limit = self.present.borrow().queue_length();
+        let limit = self.present.borrow().settings().queue_length;
         if renewing.freshness().held() >= limit {
             return Err(Reason::QueueFull);
         }
@@ -303,6 +303,6 @@ impl PoolSeat {
 async fn expire(seat: Rc<PoolSeat>) {
     let Some(renewing) = &seat.renewing else { return };
     while renewing.retire_by_ms.get().is_none() || !renewing.held.is_empty() {
-        renewing.held.expire(seat.pool().queue_timeout_ms()).await;
+        renewing.held.expire(seat.pool().settings().queue_timeout_ms).await;
     }
 }

@@ -1,17 +1,18 @@
-//! One attempt at a task: its request to a task worker, and the outcome.
+//! [`Attempts`] at tasks: the request to a task worker, and the outcome.
 //!
-//! Called by [`super::Tasks`] for each task that is started. Invariant: only a complete response with
+//! Called by [`Tasks`](super::Tasks) for each task that is started. Invariant: only a complete response with
 //! status 200 is a success.
 
-use super::queue::{Attempt, Task};
+use super::queue::{Attempt, MAX_DATA_BYTES, Task};
 use super::tracing::Traced;
-use super::{MAX_DATA_BYTES, Tasks};
 use crate::exchange::{End, Exchange};
-use outboard_buffer::RequestBody;
+use crate::pool::Pool;
+use outboard_buffer::{Account, RequestBody};
 use outboard_log::{Reason, Wall};
 use outboard_reactor::now_ms;
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, TraceDetail, encode};
 use outboard_ring::response::ResponseHead;
+use std::path::Path;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -28,7 +29,17 @@ pub(super) struct Outcome {
     pub text: Vec<u8>,
 }
 
-impl Tasks {
+/// What attempts need.
+#[derive(Debug)]
+pub(super) struct Attempts<'a> {
+    /// The task workers.
+    pub pool: &'a Pool,
+    /// Counts the memory of running tasks, in addition to that of the queue.
+    pub memory: &'a Rc<Account>,
+    pub script: &'a Path,
+}
+
+impl Attempts<'_> {
     pub(super) async fn attempt(&self, task: &Task, traced: Option<&Traced>) -> Outcome {
         let not_begun = |text: &str| Outcome { attempt: Attempt::NotBegun, text: text.into() };
         let frame = self.frame(task, traced);
@@ -38,7 +49,7 @@ impl Tasks {
         let body = RequestBody::whole(task.data.to_vec()).counted_in(held);
         let exchange = Exchange::new(frame, body, task.id, now_ms(), RESULT_BUFFER_BYTES);
         let exchange = Rc::new(
-            exchange.counted_in(&self.memory).traced(traced.map(|traced| traced.scope().clone())),
+            exchange.counted_in(self.memory).traced(traced.map(|traced| traced.scope().clone())),
         );
         if let Err(reason) = self.pool.submit(exchange.clone(), None) {
             return not_begun(reason.code());
@@ -89,7 +100,7 @@ impl Tasks {
         let attempt = task.attempts.to_string();
         let path = [b"/", &*task.name].concat();
         let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
-        let script = self.config.script.as_os_str().as_encoded_bytes();
+        let script = self.script.as_os_str().as_encoded_bytes();
         for (field, value) in [
             (Field::Method, METHOD),
             (Field::Uri, &path),

@@ -1,11 +1,14 @@
-//! Tasks across reloads and restarts: recovery from the journal, the successor, and the stop.
+//! Tasks across reloads, restarts and upgrades: recovery from the journal, the successor, and the stop.
 //!
-//! Called by the server; [`super::heir`] is for its upgrades. Invariants: a queued task is in one queue only,
-//! that of the last successor; a task that runs is finished where it was started.
+//! A part of [`Tasks`], called by the server; after an upgrade by that of both processes. Invariants: a queued task is
+//! in one queue only, that of the last successor; a task that runs is finished where it was started; a task whose
+//! result a request waits for stays with the process of that request; what another process has not finished when it
+//! ends is in the journal, if there is one.
 
 use super::journal::RecoveredTask;
-use super::operations::fail;
-use super::{STOPPING, Tasks};
+use super::replies::fail;
+use super::successor::{TaskSuccessor, decode, encode};
+use super::{STOPPING, Tasks, Unfinished};
 use outboard_log::{Level, Wall};
 use outboard_reactor::{now_ms, share_turn, spawn};
 use outboard_ring::operation::Failure;
@@ -90,7 +93,7 @@ impl Tasks {
                 successor.stop();
             }
         }
-        self.pass_to_heir();
+        self.pass_to_next_process();
     }
 
     /// Starts no more tasks, and logs how many are queued; running tasks are finished.
@@ -118,5 +121,59 @@ impl Tasks {
             Some(successor) => successor.current(),
             None => self.weak_self.upgrade().expect("the caller holds it"),
         }
+    }
+
+    /// Starts no tasks until [`Tasks::begin`] or [`Tasks::leave_to`]: another process has them.
+    pub fn hold(&self) {
+        self.is_held.set(true);
+    }
+
+    /// Starts tasks. Those of `cron` that were due up to `left_at_ms` (Unix ms) were queued by another process.
+    pub fn begin(&self, left_at_ms: u64) {
+        self.left_at_ms.set(left_at_ms);
+        self.is_held.set(false);
+        self.changed.set();
+    }
+
+    /// Leaves all tasks to another process but those that run, and those whose result a request waits for; and
+    /// those of `cron` that are due after `left_at_ms`.
+    pub fn leave_to(&self, next: Rc<dyn TaskSuccessor>, left_at_ms: u64) {
+        self.left_at_ms.set(left_at_ms);
+        self.next_process.replace(Some(next));
+        self.pass_on();
+        self.is_held.set(false);
+        self.changed.set();
+    }
+
+    /// Whether a task runs or is waited for.
+    pub fn is_busy(&self) -> bool {
+        self.queue.borrow().running() > 0 || !self.awaited.borrow().is_empty()
+    }
+
+    fn pass_to_next_process(&self) {
+        let Some(next) = self.next_process.borrow().clone() else { return };
+        let awaited = self.awaited.borrow();
+        let left = self.queue.borrow_mut().take_all_but(|task| awaited.contains_key(&task.id));
+        let (now_ms, wall_ms) = (now_ms(), Wall::now().unix_us / 1000);
+        let unfinished: Unfinished = self.unfinished.borrow().clone();
+        for (due_ms, task) in left {
+            unfinished.borrow_mut().remove(&task.id);
+            next.take(&self.app, encode(&task, wall_ms + due_ms.saturating_sub(now_ms)));
+        }
+    }
+
+    /// Queues a task of the process before this one. False: its form is not known.
+    pub fn inherit(&self, task: &[u8]) -> bool {
+        let Some((task, due_ms)) = decode(task) else { return false };
+        let current = self.current();
+        current.next_id.set(current.next_id.get().max(task.id + 1));
+        if current.journal.is_some() {
+            current.unfinished.borrow().borrow_mut().insert(task.id);
+        }
+        let wait_ms = due_ms.saturating_sub(Wall::now().unix_us / 1000);
+        current.queue.borrow_mut().insert(task, now_ms() + wait_ms);
+        current.changed.set();
+        current.pass_on();
+        true
     }
 }

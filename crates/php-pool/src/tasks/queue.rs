@@ -8,6 +8,9 @@ use outboard_trace::TraceContext;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+/// The largest data of a task, and the largest result.
+pub(super) const MAX_DATA_BYTES: usize = 16 << 20;
+
 /// The memory of a task in addition to its name and data.
 const TASK_OVERHEAD_BYTES: u64 = 256;
 

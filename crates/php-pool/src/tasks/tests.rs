@@ -8,6 +8,7 @@ mod journal;
 use super::*;
 use crate::pool::operations::Operations;
 use crate::pool::tests::{StandIn, fill_queue, in_loop, poll, pool_of, reap, sequential};
+use crate::worker_id::WorkerId;
 use outboard_buffer::Memory;
 use outboard_entity_store::{Durability, NamespaceSettings, Settings, Store};
 use outboard_log::{Opener, Sink, Target};

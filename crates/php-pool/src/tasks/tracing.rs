@@ -3,8 +3,6 @@
 //! Implemented by the gateway, whose tracer exports them. Invariant: an attempt is one span, part of the trace
 //! of the request that has queued the task; tasks of the clock and of an earlier gateway begin their own.
 
-use super::Tasks;
-use super::attempt::Outcome;
 use super::queue::{Attempt, Task};
 use outboard_log::Wall;
 use outboard_ring::request::TraceDetail;
@@ -37,20 +35,13 @@ pub(super) struct Traced {
     started: Wall,
 }
 
-impl Tasks {
-    /// Traces the attempts from now on.
-    pub fn trace_by(&self, tracer: Rc<dyn TaskTracer>) {
-        self.tracer.replace(Some(tracer));
-    }
-
-    pub(super) fn begin_trace(&self, task: &Task) -> Option<Traced> {
-        let tracer = self.tracer.borrow().clone()?;
-        let scope = tracer.begin(task.trace);
-        Some(Traced { tracer, scope, started: Wall::now() })
-    }
-}
-
 impl Traced {
+    /// An attempt at a task begins.
+    pub(super) fn begin(tracer: Rc<dyn TaskTracer>, task: &Task) -> Self {
+        let scope = tracer.begin(task.trace);
+        Self { tracer, scope, started: Wall::now() }
+    }
+
     pub(super) fn scope(&self) -> &Scope {
         &self.scope
     }
@@ -59,8 +50,8 @@ impl Traced {
         self.tracer.detail(&self.scope)
     }
 
-    pub(super) fn end(self, app: &str, task: &Task, outcome: &Outcome) {
-        let has_failed = outcome.attempt != Attempt::Done;
+    pub(super) fn end(self, app: &str, task: &Task, attempt: Attempt) {
+        let has_failed = attempt != Attempt::Done;
         let describe = || {
             let name = String::from_utf8_lossy(&task.name).into_owned();
             Span::new(self.scope.span_id(), Kind::Consumer, name)

@@ -1,32 +1,20 @@
-//! Operations that one thread of the server carries out for all: tasks and the key-value store.
+//! [`ForwardedOperations`]: operations that one thread of the server carries out for all: tasks and the key-value
+//! store.
 //!
 //! The pools of the other threads pass such operations to the pool of the same app on the lead's
 //! thread, and pass its completions to their workers. Invariants: to the operations of the lead a
-//! requester of another thread is like one of its own; no more bytes are on their way to a worker than
-//! [`MAX_UNDER_WAY_BYTES`] and one completion; a worker whose operations the lead has not begun is not
+//! requester of another thread is like one of its own; a worker whose operations the lead has not begun is not
 //! read (`Worker::is_behind`); if the lead's pool is gone an operation fails at once.
 
-use super::{Gone, Operations, Requester, Way};
-use crate::pool::Pool;
-use crate::pool::messages::Message;
-use crate::pool::shards::Shard;
-use crate::pool::siblings::LEAD;
+use super::requester::{Operations, Requester};
+use crate::pool::lending::messages::Message;
+use crate::pool::lending::shards::{LEAD, Shard};
 use crate::worker_id::WorkerId;
-use outboard_buffer::Account;
-use outboard_log::Level;
-use outboard_reactor::{TaskId, contain, current_task, spawn, wake};
-use outboard_ring::frame::{FrameKind, Tag};
+use outboard_ring::frame::Tag;
 use outboard_ring::operation::{Call, Completion, Failure, Operation, Part};
-use outboard_trace::TraceContext;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use std::task::Poll;
-
-/// Completions that a worker of another thread has not read yet.
-const MAX_UNDER_WAY_BYTES: usize = 128 << 10;
-/// The share of the pool's memory for operations that those of one worker may hold, in eighths.
-const MEMORY_EIGHTHS: usize = 2;
 
 /// On another thread than the lead's: the operations of an app's workers.
 #[derive(Debug)]
@@ -35,18 +23,6 @@ pub struct ForwardedOperations {
     /// The operations that the lead carries out now.
     open: RefCell<HashMap<WorkerId, HashSet<Tag>>>,
     others: Rc<dyn Operations>,
-}
-
-/// On the lead's thread: a worker of another thread.
-#[derive(Debug)]
-pub(crate) struct RemoteWorker {
-    shard: Shard,
-    /// The shard that has it.
-    holder: usize,
-    under_way_bytes: Cell<usize>,
-    waiting: RefCell<Vec<TaskId>>,
-    is_gone: Cell<bool>,
-    memory: Rc<Account>,
 }
 
 impl ForwardedOperations {
@@ -120,158 +96,5 @@ impl Operations for ForwardedOperations {
     fn has_any(&self, worker: WorkerId) -> bool {
         let has_open = self.open.borrow().get(&worker).is_some_and(|open| !open.is_empty());
         has_open || self.others.has_any(worker)
-    }
-}
-
-impl Requester {
-    /// An operation of so many bytes is on its way to the lead.
-    fn is_forwarded(&self, bytes: usize) {
-        if let Way::Here(pool) = &self.way
-            && let Some(pool) = pool.upgrade()
-            && let Some(worker) = pool.members.borrow_mut().find(self.worker)
-        {
-            worker.operation_forwarded(bytes);
-        }
-    }
-}
-
-impl RemoteWorker {
-    /// Sends it a frame.
-    pub(super) fn send(
-        &self,
-        worker: WorkerId,
-        kind: FrameKind,
-        tag: Tag,
-        payload: &[u8],
-    ) -> Result<(), Gone> {
-        if self.is_gone.get() {
-            return Err(Gone);
-        }
-        self.under_way_bytes.update(|bytes| bytes + payload.len());
-        let payload = payload.to_vec();
-        self.shard.send(self.holder, Message::Frame { worker, kind, tag, payload });
-        Ok(())
-    }
-
-    /// Whether it has read enough to be sent more; the current task is woken when it has.
-    pub(super) fn poll_room(&self) -> Poll<Result<(), Gone>> {
-        if self.is_gone.get() {
-            return Poll::Ready(Err(Gone));
-        }
-        if self.under_way_bytes.get() <= MAX_UNDER_WAY_BYTES {
-            return Poll::Ready(Ok(()));
-        }
-        let (mut waiting, task) = (self.waiting.borrow_mut(), current_task());
-        if !waiting.contains(&task) {
-            waiting.push(task);
-        }
-        Poll::Pending
-    }
-
-    fn delivered(&self, bytes: usize) {
-        self.under_way_bytes.update(|under_way| under_way.saturating_sub(bytes));
-        self.waiting.take().into_iter().for_each(wake);
-    }
-}
-
-impl Pool {
-    /// On the lead's thread: begins an operation of a worker of another thread.
-    pub(in crate::pool) fn begin_remote(
-        &self,
-        holder: usize,
-        (worker, request, context): (WorkerId, Tag, Option<TraceContext>),
-        payload: &[u8],
-    ) {
-        let remote = self.remote_worker(holder, worker);
-        let memory = remote.memory.clone();
-        // Before all completions, after which the worker may be lent.
-        self.shard.send(holder, Message::Begun { worker, bytes: payload.len() });
-        let requester =
-            Requester { way: Way::Remote(remote), worker, request, memory, trace: None, context };
-        let operations = self.operations.borrow().clone();
-        // As in `begin_operations`.
-        let Ok(operation) = Operation::decode(payload) else { return };
-        if contain(|| operations.begin(requester.clone(), &operation)).is_err() {
-            self.log(Level::Error, "an operation of a worker made the gateway panic");
-            let (failure, message) = (Failure::Busy, "the operation made the gateway panic");
-            let part = Part::Failed { failure, message };
-            // A worker that has exited does not wait for it.
-            let _ = requester.send(&Completion { id: operation.id, part });
-        }
-    }
-
-    fn remote_worker(&self, holder: usize, worker: WorkerId) -> Rc<RemoteWorker> {
-        let mut remote = self.remote_workers.borrow_mut();
-        let new = || {
-            Rc::new(RemoteWorker {
-                shard: self.shard.clone(),
-                holder,
-                under_way_bytes: Cell::new(0),
-                waiting: RefCell::default(),
-                is_gone: Cell::new(false),
-                memory: Account::below(&self.memory.borrow(), MEMORY_EIGHTHS),
-            })
-        };
-        remote.entry(worker).or_insert_with(new).clone()
-    }
-
-    /// On the lead's thread: the worker has exited, or another thread has it now.
-    pub(in crate::pool) fn forget_remote(&self, worker: WorkerId) {
-        let remote = self.remote_workers.borrow_mut().remove(&worker);
-        if let Some(remote) = remote {
-            remote.is_gone.set(true);
-            remote.delivered(0);
-        }
-        let operations = self.operations.borrow().clone();
-        operations.forget(worker);
-    }
-
-    /// On the lead's thread: a worker has read so much.
-    pub(in crate::pool) fn remote_has_read(&self, worker: WorkerId, bytes: usize) {
-        if let Some(remote) = self.remote_workers.borrow().get(&worker) {
-            remote.delivered(bytes);
-        }
-    }
-
-    /// On another thread than the lead's: an operation of a worker has been begun.
-    pub(in crate::pool) fn operation_begun(&self, worker: WorkerId, bytes: usize) {
-        if let Some(worker) = self.members.borrow_mut().find(worker) {
-            worker.operation_begun(bytes);
-        }
-    }
-
-    /// On another thread than the lead's: a frame for one of its workers.
-    pub(in crate::pool) fn deliver(
-        self: &Rc<Self>,
-        worker: WorkerId,
-        kind: FrameKind,
-        tag: Tag,
-        payload: &[u8],
-    ) {
-        if kind == FrameKind::Completion
-            && let Ok(completion) = Completion::decode(payload)
-        {
-            let operations = self.operations.borrow().clone();
-            operations.completed(worker, &completion);
-        }
-        // If it has exited, the lead learns of it by `forget`.
-        if self.send_frame(worker, kind, tag, payload).is_err() {
-            return;
-        }
-        let (pool, bytes) = (self.clone(), payload.len());
-        let confirm = move |pool: &Self| {
-            pool.shard.send(LEAD, Message::Delivered { worker, bytes });
-        };
-        let has_sent_all = {
-            let mut members = self.members.borrow_mut();
-            members.find(worker).is_none_or(|worker| worker.has_sent_all())
-        };
-        if has_sent_all {
-            return confirm(&pool);
-        }
-        spawn(async move {
-            let _ = std::future::poll_fn(|_| pool.poll_room(worker)).await;
-            confirm(&pool);
-        });
     }
 }

@@ -61,9 +61,9 @@ fn a_backlog_grows_only_behind_a_quick_request() {
         let (pool, mut worker) = quick_pool();
         let _running = submit(&pool);
         worker.start_next();
-        let members = pool.members.borrow();
+        let members = pool.core.members.borrow();
         let has_room =
-            |after_ms| members.all().all(|one| one.has_backlog_room(now_ms() + after_ms));
+            |after_ms| members.roster.all().all(|one| one.has_backlog_room(now_ms() + after_ms));
         assert_eq!([0, 1, 2].map(has_room), [true, true, false]);
     });
 }
@@ -87,9 +87,9 @@ fn the_backlog_of_a_slow_request_moves_to_other_workers() {
         let (pool, mut worker) = quick_pool();
         let (slow, behind) = (submit(&pool), submit(&pool));
         worker.start_next();
-        pool.redistribute_stuck_backlogs(now_ms());
+        pool.dispatcher.redistribute_stuck_backlogs(now_ms());
         assert_eq!(pool.status().queue_length, 0, "the request is not slow yet");
-        pool.redistribute_stuck_backlogs(now_ms() + 10);
+        pool.dispatcher.redistribute_stuck_backlogs(now_ms() + 10);
         assert_eq!(pool.status().queue_length, 1);
         let mut other = StandIn::join(&pool, 2);
         other.process_next(&pool);
@@ -110,7 +110,7 @@ fn a_started_request_of_a_backlog_is_not_withdrawn() {
         // The worker has sent the response of the first one, which is not polled yet.
         worker.respond(first, b"x");
         let second = worker.start_next();
-        pool.redistribute_stuck_backlogs(now_ms() + 10);
+        pool.dispatcher.redistribute_stuck_backlogs(now_ms() + 10);
         worker.respond(second, b"y");
         poll(&pool);
         assert_eq!((end_of(&running), end_of(&behind)), (COMPLETE, COMPLETE));
@@ -135,8 +135,8 @@ fn a_slow_request_ends_the_backlog() {
         let _slow = submit(&pool);
         let tag = worker.start_next();
         {
-            let mut members = pool.members.borrow_mut();
-            let lease = members.workers[0].as_mut().unwrap().leases.get_mut(tag).unwrap();
+            let mut members = pool.core.members.borrow_mut();
+            let lease = members.roster.get_mut(0).unwrap().leases.get_mut(tag).unwrap();
             lease.timing.as_mut().unwrap().started_ms -= 100;
         }
         worker.respond(tag, b"x");

@@ -14,13 +14,13 @@ fn an_overdue_request_is_cancelled_and_its_neighbours_continue() {
         poll(&pool);
         assert_eq!(end_of(&neighbour), COMPLETE);
         for after_ms in [0, 60, 270] {
-            pool.enforce_deadlines(began_ms + DEADLINE_MS + after_ms);
+            enforce_deadlines(&pool, began_ms + DEADLINE_MS + after_ms);
         }
         assert_eq!(end_of(&late), failed(Reason::Deadline));
         assert_eq!(worker.receive(), Some((FrameKind::Cancel, first)));
         worker.finish(first, false);
         poll(&pool);
-        pool.enforce_deadlines(began_ms + DEADLINE_MS + 1_000);
+        enforce_deadlines(&pool, began_ms + DEADLINE_MS + 1_000);
         assert_eq!(worker.state(&pool), Some(State::Idle));
         assert_eq!(pool.status().deadlines, 1);
     });
@@ -35,10 +35,10 @@ fn a_worker_that_does_not_end_a_cancelled_request_is_killed() {
         worker.start_next();
         let began_ms = now_ms();
         for after_ms in [0, 60, 270, 500] {
-            pool.enforce_deadlines(began_ms + DEADLINE_MS + after_ms);
+            enforce_deadlines(&pool, began_ms + DEADLINE_MS + after_ms);
         }
         assert_eq!(worker.state(&pool), Some(State::Busy));
-        pool.enforce_deadlines(began_ms + DEADLINE_MS + 530);
+        enforce_deadlines(&pool, began_ms + DEADLINE_MS + 530);
         assert_eq!(worker.state(&pool), Some(State::Killing));
         assert_eq!(end_of(&late), failed(Reason::Deadline));
         assert!(pool.submit(exchange_with(b"", 1), None).is_ok(), "it waits for a successor");
@@ -56,7 +56,7 @@ fn an_overdue_unstarted_request_does_not_affect_the_worker() {
         worker.finish(first, false);
         let began_ms = now_ms();
         poll(&pool);
-        pool.enforce_deadlines(began_ms + DEADLINE_MS + 1);
+        enforce_deadlines(&pool, began_ms + DEADLINE_MS + 1);
         assert_eq!(end_of(&late), failed(Reason::Deadline));
         assert_eq!(worker.state(&pool), Some(State::Idle));
         let (_, tag) = worker.receive().unwrap();
@@ -75,7 +75,7 @@ fn a_sequential_worker_is_killed_with_its_overdue_request() {
         let began_ms = now_ms();
         for after_ms in [0, 60, 270] {
             assert_eq!(worker.state(&pool), Some(State::Busy));
-            pool.enforce_deadlines(began_ms + DEADLINE_MS + after_ms);
+            enforce_deadlines(&pool, began_ms + DEADLINE_MS + after_ms);
         }
         assert_eq!(worker.state(&pool), Some(State::Killing));
         assert_eq!(end_of(&exchange), failed(Reason::Deadline));
@@ -92,10 +92,10 @@ fn a_worker_that_does_not_become_ready_is_killed() {
     in_loop(async {
         let pool = pool(1);
         let starting = StandIn::starting(&pool, 1);
-        let timeout_ms = pool.settings.start_timeout_ms;
-        pool.enforce_deadlines(now_ms() + timeout_ms / 2);
+        let timeout_ms = pool.core.settings.start_timeout_ms;
+        enforce_deadlines(&pool, now_ms() + timeout_ms / 2);
         assert_eq!(starting.state(&pool), Some(State::Forking));
-        pool.enforce_deadlines(now_ms() + timeout_ms + 1);
+        enforce_deadlines(&pool, now_ms() + timeout_ms + 1);
         assert_eq!(starting.state(&pool), Some(State::Killing));
     });
 }
@@ -105,10 +105,10 @@ fn a_drained_worker_that_does_not_exit_is_killed() {
     in_loop(async {
         let pool = pool(1);
         let worker = StandIn::join(&pool, 1);
-        pool.drain_slot(&mut pool.members.borrow_mut(), 0);
-        pool.enforce_deadlines(now_ms());
+        pool.core.drain_slot(&mut pool.core.members.borrow_mut(), 0);
+        enforce_deadlines(&pool, now_ms());
         assert_eq!(worker.state(&pool), Some(State::Draining));
-        pool.enforce_deadlines(now_ms() + 60_000);
+        enforce_deadlines(&pool, now_ms() + 60_000);
         assert_eq!(worker.state(&pool), Some(State::Killing));
     });
 }
@@ -123,7 +123,7 @@ fn a_request_beyond_the_drain_timeout_fails_with_its_own_reason() {
             let exchange = submit(&pool);
             worker.start_next();
             pool.retire(0);
-            pool.enforce_deadlines(now_ms());
+            enforce_deadlines(&pool, now_ms());
             assert_eq!(end_of(&exchange), failed(Reason::Draining), "{concurrency} at a time");
             assert_eq!(pool.status().deadlines, 1);
         });
@@ -141,7 +141,7 @@ fn the_time_in_a_backlog_does_not_count() {
         }
         let (running, behind) = (submit(&pool), submit(&pool));
         worker.start_next();
-        pool.enforce_deadlines(now_ms() + DEADLINE_MS + 1);
+        enforce_deadlines(&pool, now_ms() + DEADLINE_MS + 1);
         assert_eq!(end_of(&running), failed(Reason::Deadline));
         assert_eq!(end_of(&behind), None);
     });
@@ -157,9 +157,9 @@ fn the_next_tick_is_later_than_now_before_and_after_a_deadline() {
         worker.start_next();
         for later_ms in [0, DEADLINE_MS - 1, DEADLINE_MS, DEADLINE_MS * 9] {
             let at_ms = now_ms() + later_ms;
-            assert!(pool.next_tick_ms(at_ms) > at_ms, "{later_ms}");
-            pool.enforce_deadlines(at_ms);
-            assert!(pool.next_tick_ms(at_ms) > at_ms, "{later_ms}, after its steps");
+            assert!(next_tick_ms(&pool, at_ms) > at_ms, "{later_ms}");
+            enforce_deadlines(&pool, at_ms);
+            assert!(next_tick_ms(&pool, at_ms) > at_ms, "{later_ms}, after its steps");
         }
     });
 }

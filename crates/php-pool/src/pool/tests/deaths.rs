@@ -18,11 +18,11 @@ fn a_death_fails_started_requests_and_reassigns_the_others() {
         assert_eq!(body_of(&started[0]), (b"in time".to_vec(), COMPLETE));
         assert_eq!(end_of(&started[1]), CRASHED);
         assert!(!unstarted.has_ended());
-        let mut heir = StandIn::join(&pool, 2);
-        let tag = heir.start_next();
-        assert_eq!(heir.receive(), Some((FrameKind::RequestBody, tag)));
-        assert_eq!(heir.frame, b"the body", "from its beginning, though it had been sent before");
-        heir.respond(tag, b"x");
+        let mut other = StandIn::join(&pool, 2);
+        let tag = other.start_next();
+        assert_eq!(other.receive(), Some((FrameKind::RequestBody, tag)));
+        assert_eq!(other.frame, b"the body", "from its beginning, though it had been sent before");
+        other.respond(tag, b"x");
         poll(&pool);
         assert_eq!(end_of(&unstarted), COMPLETE);
         assert_eq!(pool.status().crashes, 1);
@@ -151,7 +151,7 @@ fn a_crash_loop_refuses_requests_until_one_succeeds() {
         assert_eq!(pool.submit(exchange_with(b"", 1), None), Err(Reason::AppDown));
         assert_eq!(pool.status().rejected, 1);
         log.has("each of the last 20 requests has killed its worker");
-        pool.record_response();
+        pool.core.record_response();
         assert_eq!(pool.status().phase, "serving");
         log.has("a request has succeeded: none are refused any more");
         assert!(pool.submit(exchange_with(b"", 1), None).is_ok());

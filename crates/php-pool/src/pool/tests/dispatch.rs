@@ -84,7 +84,7 @@ fn a_full_queue_and_oversized_frames_are_refused() {
         let refused = pool.submit(exchange_with(b"", 1), None);
         assert_eq!(refused, Err(Reason::QueueFull));
         let mut long = exchange_with(b"", 1);
-        Rc::get_mut(&mut long).unwrap().frame = vec![0; MAX_FRAME_BYTES + 1];
+        Rc::get_mut(&mut long).unwrap().frame = vec![0; crate::pool::dispatch::MAX_FRAME_BYTES + 1];
         assert_eq!(pool.submit(long, None), Err(Reason::HeadersTooLarge));
     });
 }
@@ -185,7 +185,7 @@ fn a_worker_with_many_frames_is_interrupted_after_its_share() {
             worker.send(FrameKind::Body, tag, b"1");
         }
         let poll_one = || {
-            let (mut members, mut budget) = (pool.members.borrow_mut(), Budget::default());
+            let (mut members, mut budget) = (pool.core.members.borrow_mut(), Budget::default());
             pool.poll_worker(&mut members, 0, crate::budget::Share::POLL, &mut budget)
         };
         assert!(poll_one(), "there are more");

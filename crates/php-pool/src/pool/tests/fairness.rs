@@ -19,7 +19,7 @@ fn a_busy_thread_gives_its_worker_to_a_request_that_waits_longer() {
         submit(busy);
         worker.process_next(busy);
         threads.settle().await;
-        assert_eq!(threads.holders(1), [0], "its own request has hardly waited less");
+        assert_eq!(threads.threads_of(1), [0], "its own request has hardly waited less");
         sleep(LONG_MS).await;
         let next = submit(busy);
         worker.process_next(busy);
@@ -44,15 +44,15 @@ fn backlogs_do_not_grow_while_a_request_elsewhere_waits_longer() {
             worker.process_next(busy);
         }
         let before = [submit(busy), submit(busy)];
-        assert!(busy.members.borrow().queue.is_empty(), "one is in the backlog");
+        assert!(busy.core.members.borrow().queue.is_empty(), "one is in the backlog");
         let waiting = submit(other);
         threads.settle().await;
         sleep(LONG_MS).await;
         let late = submit(busy);
-        assert_eq!(busy.members.borrow().queue.len(), 1);
+        assert_eq!(busy.core.members.borrow().queue.len(), 1);
         worker.process_next(busy);
         threads.settle().await;
-        assert_eq!(threads.holders(1), [0], "the one in the backlog was first");
+        assert_eq!(threads.threads_of(1), [0], "the one in the backlog was first");
         worker.process_next(busy);
         threads.settle().await;
         worker.process_next(other);
@@ -69,6 +69,6 @@ fn a_single_thread_overtakes_nobody() {
         let pool = pool(1);
         submit(&pool);
         sleep(LONG_MS).await;
-        assert!(!pool.is_overtaken(&pool.members.borrow()));
+        assert!(!pool.dispatcher.is_overtaken(&pool.core.members.borrow()));
     });
 }

@@ -83,7 +83,7 @@ impl Site {
     fn new() -> Self {
         let threads = Threads::sequential(2);
         let (lead, local) = (Rc::<Recorder>::default(), Rc::<Recorder>::default());
-        let shard = threads.pools[1].shard.clone();
+        let shard = threads.pools[1].core.shard.clone();
         threads.pools[0].set_memory(Memory::new(64 << 20).of_app("site").operations);
         threads.pools[0].set_operations(lead.clone());
         threads.pools[1].set_operations(ForwardedOperations::before(local.clone(), shard));
@@ -126,8 +126,8 @@ impl Site {
     }
 
     fn can_be_lent(&self) -> bool {
-        self.threads.pools[1].lend_idle(0);
-        self.threads.pools[1].members.borrow().workers.iter().all(Option::is_none)
+        self.threads.pools[1].dispatcher.lend_idle(0);
+        self.threads.pools[1].core.members.borrow().roster.all().next().is_none()
     }
 }
 
@@ -197,7 +197,7 @@ fn an_operation_that_the_worker_forgets_is_open_no_more() {
         assert_eq!(requester.send(&whole(b"late")), Err(Gone));
         let poll_room = std::future::poll_fn(|_| Poll::Ready(requester.poll_room())).await;
         assert_eq!(poll_room, Poll::Ready(Err(Gone)));
-        assert!(site.threads.pools[0].remote_workers.borrow().is_empty());
+        assert!(site.threads.pools[0].dispatcher.operations.has_no_remote());
     });
 }
 
@@ -219,9 +219,17 @@ fn a_long_response_waits_for_the_worker_to_read() {
             site.threads.settle().await;
         }
         assert!(!is_sent.get());
-        let unsent = site.threads.pools[1].members.borrow().all().all(|one| one.has_sent_all());
+        let unsent =
+            site.threads.pools[1].core.members.borrow().roster.all().all(|one| one.has_sent_all());
         assert!(!unsent);
-        let held = site.threads.pools[1].members.borrow().all().map(|one| one.is_behind()).next();
+        let held = site.threads.pools[1]
+            .core
+            .members
+            .borrow()
+            .roster
+            .all()
+            .map(|one| one.is_behind())
+            .next();
         assert_eq!(held, Some(false));
         let (mut names, mut bytes) = (Vec::new(), Vec::new());
         while names.last() != Some(&"end") {
@@ -241,7 +249,7 @@ fn a_worker_is_not_read_while_the_lead_has_much_to_begin() {
     in_loop(async {
         let mut site = Site::new();
         let pool = site.threads.pools[1].clone();
-        let is_behind = || pool.members.borrow().all().any(|worker| worker.is_behind());
+        let is_behind = || pool.core.members.borrow().roster.all().any(|worker| worker.is_behind());
         let mut count = 0;
         while !is_behind() {
             count += 1;
@@ -278,7 +286,7 @@ fn the_death_of_a_worker_ends_its_operations() {
         assert_eq!(requester.send(&whole(b"")), Err(Gone));
         assert_eq!(*site.lead.forgotten.borrow(), [requester.worker()]);
         assert_eq!(site.local.forgotten.borrow().len(), 1);
-        assert!(site.threads.pools[0].remote_workers.borrow().is_empty());
+        assert!(site.threads.pools[0].dispatcher.operations.has_no_remote());
     });
 }
 
@@ -291,8 +299,8 @@ fn without_the_leads_pool_an_operation_fails_at_once() {
         let completion = site.worker.completion(&site.threads.pools[1]).unwrap();
         let Part::Failed { failure, .. } = completion.part else { panic!("{completion:?}") };
         assert_eq!(failure, Failure::Busy);
-        let id = site.threads.pools[1].members.borrow().all().next().unwrap().id;
-        assert!(!site.threads.pools[1].has_operations(id));
+        let id = site.threads.pools[1].core.members.borrow().roster.all().next().unwrap().id;
+        assert!(!site.threads.pools[1].dispatcher.operations.has_any(id));
     });
 }
 

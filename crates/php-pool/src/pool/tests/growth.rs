@@ -50,7 +50,7 @@ fn a_thread_at_its_maximum_has_another_one_fork() {
 fn a_pool_that_retires_forks_no_workers_for_others() {
     in_loop(async {
         let (threads, _worker, _waiting) = with_waiting_request().await;
-        threads.pools[1].phase.set(Phase::Retiring);
+        threads.pools[1].core.lifecycle.enter(Phase::Retiring);
         threads.pools[0].resize(now_ms());
         threads.settle().await;
         assert_eq!(forks(&threads), [0, 0]);
@@ -66,12 +66,12 @@ fn a_thread_whose_worker_is_lent_grows_though_processors_are_busy() {
         let _lent = StandIn::join_forked(&threads.pools[1], 2);
         let _busy = [submit(&threads.pools[0]), submit(&threads.pools[0])];
         threads.settle().await;
-        assert_eq!(threads.holders(2), [0]);
+        assert_eq!(threads.threads_of(2), [0]);
         threads.pools[0].resize(now_ms());
         let _waiting = submit(&threads.pools[1]);
         sleep(10).await;
         {
-            let sizing = &mut threads.pools[1].manager.borrow_mut().sizing;
+            let sizing = &mut threads.pools[1].dispatcher.sizing.borrow_mut();
             sizing.cpu = Sample::take(now_ms()).map(|sample| (now_ms(), sample));
             sizing.cpu_busy_percent = Some(100);
         }

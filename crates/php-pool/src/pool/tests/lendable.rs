@@ -1,21 +1,20 @@
-//! Workers that stay at home, or go there, and what remains of those that leave.
+//! Workers that stay with their owner, or go back there, and what remains of those that leave.
 
 use super::operations::forget;
 use super::threads::Threads;
 use super::*;
 use crate::pool::operations::Operations;
-use crate::pool::recycling::Replacement;
 use outboard_reactor::now_ms;
 use outboard_ring::operation::Operation;
 
 #[test]
-fn a_worker_whose_fork_is_not_reported_yet_stays_at_home() {
+fn a_worker_whose_fork_is_not_reported_yet_stays_with_its_owner() {
     in_loop(async {
         let threads = Threads::sequential(2);
         let _worker = StandIn::join(&threads.pools[0], 1);
         let _exchange = submit(&threads.pools[1]);
         threads.settle().await;
-        assert_eq!(threads.holders(1), [0]);
+        assert_eq!(threads.threads_of(1), [0]);
     });
 }
 
@@ -47,13 +46,13 @@ fn a_worker_with_operations_is_not_lent() {
         worker.send(FrameKind::Operation, Tag::default(), &forget());
         worker.respond(tag, b"x");
         threads.settle().await;
-        assert_eq!((end_of(&first), threads.holders(1)), (COMPLETE, vec![0]));
+        assert_eq!((end_of(&first), threads.threads_of(1)), (COMPLETE, vec![0]));
         assert_eq!(operations.0.borrow().len(), 1);
-        threads.pools[1].return_loans(now_ms());
+        threads.pools[1].dispatcher.return_unneeded(now_ms());
         threads.settle().await;
-        assert_eq!(threads.holders(1), [0]);
+        assert_eq!(threads.threads_of(1), [0]);
         operations.1.set(false);
-        threads.pools[1].return_loans(now_ms());
+        threads.pools[1].dispatcher.return_unneeded(now_ms());
         threads.settle().await;
         worker.process_next(&threads.pools[1]);
         assert_eq!(end_of(&second), COMPLETE);
@@ -79,20 +78,20 @@ fn the_operations_of_a_worker_that_is_lent_are_forgotten() {
         let forgotten = Rc::new(Forgotten::default());
         threads.pools[0].set_operations(forgotten.clone());
         let _worker = StandIn::join_forked(&threads.pools[0], 1);
-        threads.pools[0].lend_idle(1);
+        threads.pools[0].dispatcher.lend_idle(1);
         threads.deliver(1).await;
         // It is back before they could be.
-        threads.pools[1].lend_idle(0);
+        threads.pools[1].dispatcher.lend_idle(0);
         threads.settle().await;
         assert!(forgotten.0.borrow().is_empty());
-        threads.pools[0].lend_idle(1);
+        threads.pools[0].dispatcher.lend_idle(1);
         threads.settle().await;
         assert_eq!(*forgotten.0.borrow(), [1]);
     });
 }
 
 #[test]
-fn a_worker_that_is_due_goes_home_to_be_replaced() {
+fn a_worker_that_is_due_goes_back_to_be_replaced() {
     in_loop(async {
         let recycle_requests = Some(1);
         let threads = Threads::new(2, || PoolSettings { recycle_requests, ..classic() });
@@ -101,24 +100,23 @@ fn a_worker_that_is_due_goes_home_to_be_replaced() {
         threads.settle().await;
         worker.process_next(&threads.pools[1]);
         threads.settle().await;
-        assert_eq!(threads.holders(1), [0], "although a request waits there");
+        assert_eq!(threads.threads_of(1), [0], "although a request waits there");
         assert_eq!(worker.state(&threads.pools[0]), Some(State::Draining));
         assert_eq!(exchanges.map(|exchange| end_of(&exchange)), [COMPLETE, None]);
     });
 }
 
 #[test]
-fn workers_that_are_being_replaced_stay_at_home() {
+fn workers_that_are_being_replaced_stay_with_their_owner() {
     in_loop(async {
         let threads = Threads::sequential(2);
         let mut workers = [1, 3].map(|number| StandIn::join_forked(&threads.pools[0], number));
-        let replacement = Replacement { old: 1, new: Some(3) };
-        threads.pools[0].replacements.borrow_mut().push(replacement);
+        begin_replacement(&threads.pools[0], 1, 3);
         let exchange = submit(&threads.pools[1]);
         threads.settle().await;
-        assert_eq!((threads.holders(1), threads.holders(3)), (vec![0], vec![0]));
-        threads.pools[0].replacements.borrow_mut().clear();
-        threads.pools[1].return_loans(now_ms());
+        assert_eq!((threads.threads_of(1), threads.threads_of(3)), (vec![0], vec![0]));
+        threads.pools[0].dispatcher.replacements.remove_complete(&Default::default());
+        threads.pools[1].dispatcher.return_unneeded(now_ms());
         threads.settle().await;
         assert_eq!(workers.iter_mut().filter_map(StandIn::receive).count(), 1);
         threads.pools[1].abandon(&exchange);
@@ -130,7 +128,7 @@ fn a_worker_beyond_the_maximum_is_drained_although_others_are_lent() {
     in_loop(async {
         let threads = Threads::new(2, || PoolSettings { max: Some(2), ..sequential() });
         let _lent = StandIn::join_forked(&threads.pools[0], 1);
-        threads.pools[0].lend_idle(1);
+        threads.pools[0].dispatcher.lend_idle(1);
         let extra = StandIn::join_forked(&threads.pools[0], 3);
         assert_eq!(extra.state(&threads.pools[0]), Some(State::Draining));
     });

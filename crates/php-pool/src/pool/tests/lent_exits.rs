@@ -2,8 +2,7 @@
 
 use super::threads::Threads;
 use super::*;
-use crate::pool::lent_exits::FORGET_TIMEOUT_MS;
-use crate::pool::messages::Message;
+use crate::pool::threads::FORGET_TIMEOUT_MS;
 use outboard_reactor::now_ms;
 
 const KILLED: &str = "was killed by signal 9";
@@ -13,8 +12,8 @@ fn crashes(threads: &Threads) -> u64 {
     threads.pools.iter().map(|pool| pool.status().crashes).sum()
 }
 
-fn loans(threads: &Threads) -> usize {
-    threads.pools.iter().map(|pool| pool.members.borrow().lent.len()).sum()
+fn lent(threads: &Threads) -> usize {
+    threads.pools.iter().map(|pool| pool.core.members.borrow().lent.len()).sum()
 }
 
 #[test]
@@ -28,8 +27,8 @@ fn the_exit_of_a_borrowed_worker_fails_its_request() {
         threads.pools[0].worker_exited(1, None, KILLED);
         threads.settle().await;
         assert_eq!((end_of(&exchange), end_of(&next)), (CRASHED, None));
-        assert_eq!((threads.holders(1), loans(&threads), crashes(&threads)), (vec![], 0, 1));
-        assert!(threads.pools[0].shard.all_pids().is_empty());
+        assert_eq!((threads.threads_of(1), lent(&threads), crashes(&threads)), (vec![], 0, 1));
+        assert!(threads.pools[0].core.shard.all_pids().is_empty());
     });
 }
 
@@ -40,28 +39,28 @@ fn an_exit_is_handled_once_wherever_the_worker_is() {
         for delivered in 0..6 {
             let threads = Threads::sequential(3);
             let _worker = StandIn::join_forked(&threads.pools[0], 1);
-            // From the home to the second, from there to the third, and home.
-            threads.pools[0].lend_idle(1);
+            // From the owner to the second, from there to the third, and back.
+            threads.pools[0].dispatcher.lend_idle(1);
             if delivered > 0 {
                 threads.deliver(1).await;
-                threads.pools[1].lend_idle(2);
+                threads.pools[1].dispatcher.lend_idle(2);
             }
             if delivered > 1 {
                 threads.deliver(0).await;
             }
             if delivered > 2 {
                 threads.deliver(2).await;
-                threads.pools[2].lend_idle(0);
+                threads.pools[2].dispatcher.lend_idle(0);
             }
             if delivered > 3 {
                 threads.deliver(0).await;
             }
             if delivered > 4 {
-                threads.pools[0].lend_idle(2);
+                threads.pools[0].dispatcher.lend_idle(2);
             }
             threads.pools[0].worker_exited(1, None, KILLED);
             threads.settle().await;
-            assert_eq!((threads.holders(1), loans(&threads)), (vec![], 0), "{delivered}");
+            assert_eq!((threads.threads_of(1), lent(&threads)), (vec![], 0), "{delivered}");
             assert_eq!(crashes(&threads), 1, "{delivered}");
         }
     });
@@ -73,15 +72,15 @@ fn an_exit_is_handled_once_in_any_order_of_delivery() {
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
             let threads = Threads::sequential(3);
             let _worker = StandIn::join_forked(&threads.pools[0], 1);
-            threads.pools[0].lend_idle(1);
+            threads.pools[0].dispatcher.lend_idle(1);
             threads.deliver(1).await;
-            threads.pools[1].lend_idle(2);
+            threads.pools[1].dispatcher.lend_idle(2);
             threads.pools[0].worker_exited(1, None, KILLED);
             for at in order.into_iter().cycle().take(12) {
                 threads.deliver(at).await;
             }
             threads.settle().await;
-            let left = (threads.holders(1), loans(&threads), crashes(&threads));
+            let left = (threads.threads_of(1), lent(&threads), crashes(&threads));
             assert_eq!(left, (vec![], 0, 1), "{order:?}");
         }
     });
@@ -105,20 +104,20 @@ fn a_worker_that_has_exited_is_not_lent() {
             }
             threads.settle().await;
             assert_eq!((end_of(&first), end_of(&second)), (COMPLETE, None));
-            assert_eq!((threads.holders(1), loans(&threads)), (vec![], 0));
+            assert_eq!((threads.threads_of(1), lent(&threads)), (vec![], 0));
         }
     });
 }
 
 #[test]
-fn the_exit_of_a_worker_whose_thread_has_ended_is_known_at_home() {
+fn an_exit_is_known_to_the_owner_although_its_borrower_has_ended() {
     in_loop(async {
         let mut threads = Threads::sequential(2);
         let _worker = StandIn::join_forked(&threads.pools[0], 1);
-        threads.pools[0].lend_idle(1);
+        threads.pools[0].dispatcher.lend_idle(1);
         threads.end(1);
         threads.pools[0].worker_exited(1, None, KILLED);
-        assert_eq!(loans(&threads), 0);
+        assert_eq!(lent(&threads), 0);
     });
 }
 
@@ -139,24 +138,24 @@ fn the_death_of_a_zygote_fails_requests_of_its_workers_elsewhere() {
         threads.pools[0].zygote_exited();
         threads.settle().await;
         assert_eq!(exchanges.map(|exchange| end_of(&exchange)), [COMPLETE, CRASHED]);
-        assert_eq!((threads.holders(1), threads.holders(4)), (vec![], vec![]));
-        assert_eq!((threads.holders(2), loans(&threads)), (vec![1], 0));
+        assert_eq!((threads.threads_of(1), threads.threads_of(4)), (vec![], vec![]));
+        assert_eq!((threads.threads_of(2), lent(&threads)), (vec![1], 0));
     });
 }
 
 #[test]
-fn signals_reach_a_borrowed_worker_by_its_home() {
+fn signals_reach_a_borrowed_worker_by_its_owner() {
     in_loop(async {
         let threads = Threads::sequential(3);
         let mut worker = StandIn::join_forked(&threads.pools[0], 1);
         let _exchange = submit(&threads.pools[1]);
         threads.settle().await;
         worker.start_next();
-        threads.pools[1].enforce_deadlines(now_ms() + DEADLINE_MS);
+        enforce_deadlines(&threads.pools[1], now_ms() + DEADLINE_MS);
         assert!(matches!(threads.next_message(0).await, Some(Message::Signal { number: 1, .. })));
         assert!(!threads.pools[0].is_zygote_unresponsive(u64::MAX), "it was not killed");
         for later in 2..9 {
-            threads.pools[1].enforce_deadlines(now_ms() + later * DEADLINE_MS);
+            enforce_deadlines(&threads.pools[1], now_ms() + later * DEADLINE_MS);
         }
         threads.settle().await;
         assert_eq!(worker.state(&threads.pools[1]), Some(State::Killing));
@@ -170,18 +169,18 @@ fn signals_reach_a_borrowed_worker_by_its_home() {
 }
 
 #[test]
-fn a_pool_at_its_end_waits_for_the_holders_of_its_workers() {
+fn a_pool_at_its_end_waits_for_the_borrowers_of_its_workers() {
     in_loop(async {
         let threads = Rc::new(Threads::sequential(2));
         let _worker = StandIn::join_forked(&threads.pools[0], 1);
-        threads.pools[0].lend_idle(1);
+        threads.pools[0].dispatcher.lend_idle(1);
         threads.settle().await;
         threads.pools[0].zygote_exited();
         let others = threads.clone();
         outboard_reactor::spawn(async move { others.settle().await });
         let before_ms = now_ms();
         threads.pools[0].lent_workers_forgotten().await;
-        assert_eq!(loans(&threads), 0);
+        assert_eq!(lent(&threads), 0);
         assert!(now_ms() - before_ms < FORGET_TIMEOUT_MS);
     });
 }
@@ -191,9 +190,9 @@ fn a_blocked_thread_delays_the_end_of_a_pool_for_some_time() {
     in_loop(async {
         let threads = Threads::sequential(2);
         let _worker = StandIn::join_forked(&threads.pools[0], 1);
-        threads.pools[0].lend_idle(1);
+        threads.pools[0].dispatcher.lend_idle(1);
         threads.pools[0].zygote_exited();
         threads.pools[0].lent_workers_forgotten().await;
-        assert_eq!(loans(&threads), 1);
+        assert_eq!(lent(&threads), 1);
     });
 }

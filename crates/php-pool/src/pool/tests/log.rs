@@ -50,7 +50,7 @@ fn slow_requests_are_written_with_their_target() {
         assert!(!log.text().contains("took"));
         submit(&pool);
         let tag = worker.start_next();
-        pool.with_worker(1, |worker| {
+        pool.core.with_worker(1, |worker| {
             worker.leases.get_mut(tag).unwrap().timing.as_mut().unwrap().started_ms -= 200;
         });
         worker.respond(tag, b"x");

@@ -69,8 +69,8 @@ fn completions_reach_their_requester_in_order_and_no_successor() {
 
 /// The doorbell by which the pool wakes its first worker, without the rings until now.
 fn rings_of(pool: &Pool) -> File {
-    let members = pool.members.borrow();
-    let doorbell = &members.workers[0].as_ref().unwrap().process.doorbell;
+    let members = pool.core.members.borrow();
+    let doorbell = &members.roster.get(0).unwrap().process.doorbell;
     let rings = File::from(doorbell.as_fd().try_clone_to_owned().unwrap());
     count_of(&rings);
     rings

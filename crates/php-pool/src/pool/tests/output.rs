@@ -15,8 +15,8 @@ fn log_output(pool: &Rc<Pool>, text: &[u8]) {
     let (output, output_end) = output_pipe().unwrap();
     write(&output_end, text);
     drop(output_end);
-    let allowance = pool.allowance.clone();
-    log_remaining(&OutputReader { pool: pool.clone(), number: Some(1), allowance }, &output);
+    let allowance = pool.core.log.allowance().clone();
+    log_remaining(&OutputReader { core: pool.core.clone(), number: Some(1), allowance }, &output);
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn output_is_logged_by_lines_with_the_process() {
         let log = LogFile::new();
         let pool = log.pool_of(sequential());
         let _worker = StandIn::join(&pool, 1);
-        pool.with_worker(1, |worker| worker.process.pid = Some(4_000));
+        pool.core.with_worker(1, |worker| worker.process.pid = Some(4_000));
         submit(&pool);
         log_output(&pool, b"first\n\nsecond\nunterminated");
         let text = log.text();
@@ -71,8 +71,8 @@ fn dropped_lines_of_the_zygote_are_reported_once_none_are_dropped() {
         let log = LogFile::new();
         let log_rate = allowance::LogRate { lines: 1_000_000, bytes: 1 };
         let pool = log.pool_of(PoolSettings { log_rate, ..sequential() });
-        while pool.allowance.admit(100) {}
-        pool.log_dropped_lines();
+        while pool.core.log.allowance().admit(100) {}
+        pool.core.log.log_dropped(pool.core.members.borrow().roster.all());
         assert!(!log.text().contains("were dropped"), "lines are still dropped");
     });
 }
@@ -83,7 +83,7 @@ fn output_during_the_start_is_part_of_the_failure() {
         let pool = pool(1);
         let (output, output_end) = output_pipe().unwrap();
         let _starting = StandIn::starting(&pool, 1);
-        pool.with_worker(1, |worker| worker.output = Some(output));
+        pool.core.with_worker(1, |worker| worker.output = Some(output));
         write(&output_end, b"PHP Fatal error: no such class\n");
         pool.reap(1, Some(255), "exited with code 255");
         let error = pool.ready().await.unwrap_err();
@@ -95,7 +95,7 @@ fn output_during_the_start_is_part_of_the_failure() {
 
 #[test]
 fn a_failed_start_is_explained_by_the_last_lines() {
-    let mut output = crate::pool::worker_output::StartupOutput::default();
+    let mut output = crate::pool::startup_output::StartupOutput::default();
     assert_eq!(output.explain("it died"), "it died");
     output.record(b"first\nsec");
     output.record(b"ond\n");
@@ -115,7 +115,10 @@ fn a_pipe_is_relayed_until_it_is_closed() {
         let log = LogFile::new();
         let pool = log.pool_of(sequential());
         let (output, output_end) = output_pipe().unwrap();
-        let (reader, done) = (OutputReader::of_zygote(pool.clone()), Rc::new(Event::default()));
+        let (reader, done) = (
+            OutputReader::of_zygote(pool.core.clone()),
+            Rc::new(outboard_reactor::Event::default()),
+        );
         let is_done = done.clone();
         spawn(async move {
             relay(reader, output).await;

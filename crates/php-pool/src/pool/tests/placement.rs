@@ -25,23 +25,24 @@ fn in_loop_of_several_cores(test: impl AsyncFnOnce() + 'static) {
 /// A ready worker whose process is this thread.
 fn join(pool: &Rc<Pool>, number: u64) -> StandIn {
     let worker = StandIn::join(pool, number);
-    pool.with_worker(number, |worker| worker.process.pid = Some(gettid().as_raw_nonzero().get()));
+    pool.core
+        .with_worker(number, |worker| worker.process.pid = Some(gettid().as_raw_nonzero().get()));
     worker
 }
 
 /// What the pool measures depends on what else the machine does: the plan gets other figures.
 fn place(pool: &Pool) {
-    pool.placement.record_request();
-    pool.placement.measure(now_ms(), pool.members.borrow().own());
+    pool.dispatcher.placement.record_request();
+    pool.dispatcher.placement.measure(now_ms(), pool.core.members.borrow().roster.own());
     let quick = Interval { elapsed_ms: 100, requests: 100, load: Some(Load::default()) };
     for at in 1..=100 {
-        pool.placement.plan.borrow_mut().decide(at * 100, &quick);
+        pool.dispatcher.placement.plan.borrow_mut().decide(at * 100, &quick);
     }
-    pool.place_ready_workers();
+    pool.dispatcher.placement.place_ready_workers(&pool.core);
 }
 
 fn placed(pool: &Pool) -> Vec<u64> {
-    let workers = pool.placement.workers.borrow();
+    let workers = pool.dispatcher.placement.workers.borrow();
     workers.iter().filter(|worker| worker.is_placed).map(|worker| worker.number).collect()
 }
 
@@ -67,15 +68,15 @@ fn a_long_computation_lets_all_workers_go_at_once() {
         second.start_next();
         assert_eq!(pool.prepare_sleep(), u64::MAX, "an event of the loop is soon enough");
         compute(2);
-        pool.watch_requests(now_ms() + 2);
-        pool.watch_requests(now_ms() + 3);
+        pool.dispatcher.placement.watch_requests(&pool.core, now_ms() + 2);
+        pool.dispatcher.placement.watch_requests(&pool.core, now_ms() + 3);
         assert_eq!(placed(&pool), [1, 2], "it is long from now on");
         compute(2);
-        pool.watch_requests(now_ms() + 5);
+        pool.dispatcher.placement.watch_requests(&pool.core, now_ms() + 5);
         assert!(placed(&pool).is_empty());
-        assert!(!pool.placement.plan.borrow().is_placed());
+        assert!(!pool.dispatcher.placement.plan.borrow().is_placed());
         assert_eq!(pool.prepare_sleep(), u64::MAX);
-        assert!(!pool.placement.is_active() && CoreBinding::bind().is_some());
+        assert!(!pool.dispatcher.placement.is_active() && CoreBinding::bind().is_some());
     });
 }
 
@@ -85,14 +86,14 @@ fn workers_are_placed_once_they_are_ready() {
         let pool = forking_pool(sequential());
         let _first = join(&pool, 1);
         let mut second = StandIn::starting(&pool, 2);
-        pool.with_worker(2, |worker| worker.process.forked(std::process::id() as i32));
+        pool.core.with_worker(2, |worker| worker.process.forked(std::process::id() as i32));
         place(&pool);
         assert_eq!(placed(&pool), [1]);
         second.send(FrameKind::Ready, Tag::default(), &[]);
         poll(&pool);
         place(&pool);
         assert_eq!(placed(&pool), [1, 2]);
-        pool.let_worker_go(1);
+        pool.dispatcher.placement.let_worker_go(&pool.core, 1);
         assert_eq!(placed(&pool), [2], "another thread gets it");
     });
 }
@@ -104,12 +105,12 @@ fn a_placement_ends_without_requests_and_before_the_manager_rests() {
         let _worker = join(&pool, 1);
         pool.resize(now_ms());
         let at_ms = now_ms() + 1_000;
-        assert_eq!(pool.next_tick_ms(at_ms), u64::MAX);
+        assert_eq!(next_tick_ms(&pool, at_ms), u64::MAX);
         place(&pool);
-        assert_eq!(pool.next_tick_ms(at_ms), at_ms + 100);
-        pool.place_workers(at_ms);
+        assert_eq!(next_tick_ms(&pool, at_ms), at_ms + 100);
+        pool.dispatcher.placement.place_workers(&pool.core, at_ms);
         assert!(placed(&pool).is_empty());
-        assert_eq!(pool.next_tick_ms(at_ms), u64::MAX);
+        assert_eq!(next_tick_ms(&pool, at_ms), u64::MAX);
     });
 }
 
@@ -120,13 +121,13 @@ fn a_pool_that_retires_or_has_no_zygote_has_no_placed_workers() {
         let _worker = join(&pool, 1);
         place(&pool);
         pool.zygote_exited();
-        assert!(!pool.placement.is_active());
+        assert!(!pool.dispatcher.placement.is_active());
         let pool = forking_pool(sequential());
         let _worker = join(&pool, 1);
         place(&pool);
-        pool.phase.set(Phase::Retiring);
-        pool.place_workers(now_ms());
-        assert!(!pool.placement.is_active());
+        pool.core.lifecycle.enter(Phase::Retiring);
+        pool.dispatcher.placement.place_workers(&pool.core, now_ms());
+        assert!(!pool.dispatcher.placement.is_active());
     });
 }
 
@@ -141,7 +142,7 @@ fn quick_requests_have_their_workers_placed() {
                 submit(&pool);
                 worker.process_next(&pool);
             }
-            pool.place_workers(now_ms() + interval * 100);
+            pool.dispatcher.placement.place_workers(&pool.core, now_ms() + interval * 100);
             !placed(&pool).is_empty()
         });
         assert!(is_placed);
@@ -156,16 +157,17 @@ fn forks_and_tasks_and_large_pools_are_not_placed() {
             let pool = forking_pool(settings);
             let mut worker = StandIn::join(&pool, 1);
             for interval in 1..=20 {
-                (0..10).for_each(|_| pool.placement.record_request());
-                pool.place_workers(now_ms() + interval * 100);
+                (0..10).for_each(|_| pool.dispatcher.placement.record_request());
+                pool.dispatcher.placement.place_workers(&pool.core, now_ms() + interval * 100);
             }
-            assert!(!pool.placement.is_active());
+            assert!(!pool.dispatcher.placement.is_active());
             assert!(worker.receive().is_none());
         }
         let pool = forking_pool(PoolSettings { max: Some(20), ..sequential() });
         let _workers: Vec<_> = (1..=17).map(|number| join(&pool, number)).collect();
-        pool.placement.record_request();
-        let interval = pool.placement.measure(now_ms(), pool.members.borrow().own());
+        pool.dispatcher.placement.record_request();
+        let interval =
+            pool.dispatcher.placement.measure(now_ms(), pool.core.members.borrow().roster.own());
         assert_eq!(interval.load, None);
     });
 }

@@ -1,7 +1,6 @@
 //! Queue time-outs and loopback requests.
 
 use super::*;
-use crate::pool::members::Origin;
 use std::net::SocketAddr;
 
 fn submit_local(pool: &Pool) -> Rc<Exchange> {
@@ -12,7 +11,12 @@ fn submit_local(pool: &Pool) -> Rc<Exchange> {
 }
 
 fn is_suspect(pool: &Pool, exchange: &Rc<Exchange>, now_ms: u64) -> bool {
-    pool.take_suspect(now_ms).is_some_and(|(suspect, ..)| Rc::ptr_eq(&suspect, exchange))
+    pool.core
+        .members
+        .borrow_mut()
+        .queue
+        .take_suspect(now_ms)
+        .is_some_and(|(suspect, ..)| Rc::ptr_eq(&suspect, exchange))
 }
 
 #[test]
@@ -23,13 +27,13 @@ fn queued_requests_time_out_one_by_one() {
         let young = Exchange::new(frame("/"), RequestBody::empty(), 2, now_ms() + 100, 1_000);
         let young = Rc::new(young);
         pool.submit(young.clone(), None).unwrap();
-        let timeout_ms = pool.settings.queue_timeout_ms;
-        pool.expire_queue(now_ms());
+        let timeout_ms = pool.core.settings.queue_timeout_ms;
+        pool.core.expire_queue(now_ms());
         assert_eq!(pool.status().queue_length, 2);
-        pool.expire_queue(old.submitted_ms + timeout_ms);
+        pool.core.expire_queue(old.submitted_ms + timeout_ms);
         assert_eq!(end_of(&old), failed(Reason::QueueTimeout));
         assert_eq!((end_of(&young), pool.status().queue_length), (None, 1));
-        pool.expire_queue(young.submitted_ms + timeout_ms);
+        pool.core.expire_queue(young.submitted_ms + timeout_ms);
         assert_eq!(end_of(&young), failed(Reason::QueueTimeout));
     });
 }
@@ -38,10 +42,11 @@ fn queued_requests_time_out_one_by_one() {
 fn a_queued_request_wakes_a_slow_manager() {
     in_loop(async {
         let pool = pool(1);
-        pool.manager.borrow_mut().is_slow = true;
+        pool.core.lifecycle.sleep(true, false);
         submit(&pool);
-        assert!(pool.demand.poll().is_ready());
-        assert!(!pool.manager.borrow().is_slow, "one event is enough");
+        assert!(pool.core.lifecycle.demand().poll().is_ready());
+        submit(&pool);
+        assert!(pool.core.lifecycle.demand().poll().is_pending(), "one event is enough");
     });
 }
 
@@ -82,13 +87,13 @@ fn a_loopback_request_gets_a_worker_beyond_the_maximum() {
         worker.start_next();
         let (other, own) = (submit(&pool), submit_local(&pool));
         pool.prioritize(&own);
-        assert_eq!(pool.members.borrow().queue[0].origin, Origin::OwnWorker);
+        assert!(pool.core.members.borrow().queue.begins_with_own_worker());
         assert_eq!(pool.status().forks, 1);
         pool.prioritize(&own);
         assert_eq!(pool.status().forks, 1, "one slot beyond the maximum");
         // In place of the fork, which does not run here.
-        let forking = pool.members.borrow().slot_of(1).map_or(0, |slot| 1 - slot);
-        pool.members.borrow_mut().remove(forking);
+        let forking = pool.core.members.borrow().roster.slot_of(1).map_or(0, |slot| 1 - slot);
+        pool.core.members.borrow_mut().roster.remove(forking);
         let mut extra = StandIn::join(&pool, 9);
         let tag = extra.start_next();
         extra.respond(tag, b"own");
@@ -104,15 +109,15 @@ fn a_loopback_request_gets_a_worker_beyond_the_maximum() {
 fn a_full_queue_is_reported_as_down_while_php_does_not_start() {
     in_loop(async {
         let pool = pool_of(PoolSettings { queue_length: 1, ..sequential() });
-        pool.phase.set(Phase::Starting);
+        pool.core.lifecycle.enter(Phase::Starting);
         submit(&pool);
         assert_eq!(pool.submit(exchange_with(b"", 1), None), Err(Reason::QueueFull));
         pool.start_failed("for this test");
         let queued = submit(&pool);
         assert_eq!(pool.submit(exchange_with(b"", 1), None), Err(Reason::AppDown));
-        pool.phase.set(Phase::Gone);
+        pool.core.lifecycle.enter(Phase::Gone);
         assert_eq!(pool.submit(exchange_with(b"", 1), None), Err(Reason::AppDown));
-        pool.fail_queue(Reason::Draining);
+        pool.core.fail_queue(Reason::Draining);
         assert_eq!(end_of(&queued), failed(Reason::Draining));
     });
 }
@@ -132,7 +137,7 @@ fn a_local_request_that_was_in_a_backlog_is_checked_for_loopback() {
         let own = submit_local(&pool);
         assert_eq!(pool.status().queue_length, 0, "it is in the backlog");
         let later_ms = own.submitted_ms + 1_000;
-        pool.redistribute_stuck_backlogs(later_ms);
+        pool.dispatcher.redistribute_stuck_backlogs(later_ms);
         assert!(is_suspect(&pool, &own, later_ms));
     });
 }

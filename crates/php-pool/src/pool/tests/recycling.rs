@@ -13,14 +13,14 @@ fn a_draining_worker_finishes_its_requests_and_gets_no_others() {
         poll(&pool);
         assert_eq!(end_of(&a), COMPLETE);
         assert_eq!(leaver.state(&pool), Some(State::Draining));
-        let mut heir = StandIn::join(&pool, 2);
-        let tag = heir.start_next();
-        heir.respond(tag, b"x");
+        let mut other = StandIn::join(&pool, 2);
+        let tag = other.start_next();
+        other.respond(tag, b"x");
         leaver.respond(second, b"y");
         poll(&pool);
         assert_eq!((end_of(&unstarted), end_of(&b)), (COMPLETE, COMPLETE));
         submit(&pool);
-        heir.start_next();
+        other.start_next();
         pool.reap(1, Some(0), "exited with code 0");
         assert_eq!(pool.status().crashes, 0);
     });
@@ -62,13 +62,13 @@ fn a_worker_is_recycled_once_its_successor_is_ready() {
         assert_eq!(old.state(&pool), Some(State::Idle));
         submit(&pool);
         let tag = old.start_next();
-        pool.replacements.borrow_mut().push(Replacement { old: 1, new: Some(2) });
+        begin_replacement(&pool, 1, 2);
         let _successor = StandIn::join(&pool, 2);
         old.respond(tag, b"x");
         poll(&pool);
         assert_eq!(old.state(&pool), Some(State::Draining));
         assert_eq!(old.receive().map(|(kind, _)| kind), Some(FrameKind::Stop));
-        assert_eq!((pool.successors(), pool.status().recycled), (0, 1));
+        assert_eq!((pool.dispatcher.replacements.len(), pool.status().recycled), (0, 1));
     });
 }
 
@@ -94,11 +94,16 @@ fn only_a_quarter_of_the_workers_is_recycled_at_a_time() {
     in_loop(async {
         let pool = pool_of(PoolSettings { recycle_memory_bytes: Some(1 << 20), ..classic() });
         let workers: Vec<_> = (1..=8).map(|number| StandIn::join(&pool, number)).collect();
-        pool.members.borrow_mut().all_mut().for_each(|worker| worker.process.own_bytes = 2 << 20);
-        pool.recycle_idle();
+        pool.core
+            .members
+            .borrow_mut()
+            .roster
+            .all_mut()
+            .for_each(|worker| worker.process.own_bytes = 2 << 20);
+        pool.dispatcher.recycle_idle();
         let is_draining = |worker: &&StandIn| worker.state(&pool) == Some(State::Draining);
         assert_eq!(workers.iter().filter(is_draining).count(), 2);
-        pool.recycle_idle();
+        pool.dispatcher.recycle_idle();
         assert_eq!(workers.iter().filter(is_draining).count(), 2);
         assert_eq!(pool.status().recycled, 2);
     });
@@ -113,12 +118,16 @@ fn a_successor_is_forked_before_a_resident_worker_is_drained() {
         submit(&pool);
         old.process_next(&pool);
         assert_eq!(old.state(&pool), Some(State::Idle), "it serves until the successor is ready");
-        let replacement = Replacement { old: 100, new: Some(1) };
-        assert_eq!(*pool.replacements.borrow(), [replacement]);
-        assert_eq!((pool.status().forks, pool.successors()), (1, 1));
-        pool.recycle_idle();
+        let replacements = &pool.dispatcher.replacements;
+        assert!(replacements.is_replaced(100) && replacements.concerns(1));
+        assert_eq!((pool.status().forks, pool.dispatcher.replacements.len()), (1, 1));
+        pool.dispatcher.recycle_idle();
         pool.fork_successors();
-        assert_eq!((pool.status().forks, pool.successors()), (1, 1), "one successor is enough");
+        assert_eq!(
+            (pool.status().forks, pool.dispatcher.replacements.len()),
+            (1, 1),
+            "one successor is enough"
+        );
         assert_eq!(old.state(&pool), Some(State::Idle));
     });
 }
@@ -133,11 +142,15 @@ fn a_worker_stays_if_its_successor_dies_while_it_starts() {
         old.process_next(&pool);
         pool.reap(1, Some(255), "exited with code 255");
         pool.fork_successors();
-        assert_eq!(pool.successors(), 0);
+        assert_eq!(pool.dispatcher.replacements.len(), 0);
         assert_eq!(old.state(&pool), Some(State::Idle));
-        pool.recycle_idle();
+        pool.dispatcher.recycle_idle();
         pool.fork_successors();
-        assert_eq!((pool.status().forks, pool.successors()), (1, 0), "not during the back-off");
+        assert_eq!(
+            (pool.status().forks, pool.dispatcher.replacements.len()),
+            (1, 0),
+            "not during the back-off"
+        );
     });
 }
 
@@ -166,7 +179,7 @@ fn a_busy_worker_is_drained_after_its_request() {
         let mut worker = StandIn::join(&pool, 1);
         let exchange = submit(&pool);
         let tag = worker.start_next();
-        pool.drain_slot(&mut pool.members.borrow_mut(), 0);
+        pool.core.drain_slot(&mut pool.core.members.borrow_mut(), 0);
         let waiting = submit(&pool);
         assert!(worker.receive().is_none());
         worker.respond(tag, b"x");

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 /// A pool of so many workers, which are rewound.
 fn rewinding_pool(max: usize) -> Rc<Pool> {
     let pool = forking_pool(PoolSettings { min: Some(1), max: Some(max), ..sequential() });
-    pool.manager.borrow_mut().rewind =
+    pool.core.php.borrow_mut().boot.rewind =
         Some(Rewind { writes_by: WritesBy::PageMap, snapshot_bytes: 1 });
     pool
 }
@@ -15,7 +15,7 @@ fn rewinding_pool(max: usize) -> Rc<Pool> {
 /// A worker in reserve that is ready.
 fn reserve(pool: &Rc<Pool>, number: u64) -> StandIn {
     let mut worker = StandIn::starting(pool, number);
-    pool.with_worker(number, |worker| worker.is_reserve = true);
+    pool.core.with_worker(number, |worker| worker.is_reserve = true);
     worker.send(FrameKind::Ready, Tag::default(), &[]);
     poll(pool);
     worker
@@ -45,7 +45,7 @@ fn a_pool_that_may_not_grow_keeps_one() {
         for _ in 0..3 {
             pool.keep_reserve();
             assert_eq!(states(&pool), ["idle", "reserve"]);
-            assert_eq!(pool.members.borrow().active(), 1);
+            assert_eq!(pool.core.members.borrow().active(), 1);
         }
     });
 }
@@ -54,7 +54,7 @@ fn a_pool_that_may_not_grow_keeps_one() {
 fn a_pool_whose_workers_are_not_rewound_keeps_none() {
     in_loop(async {
         let pool = rewinding_pool(1);
-        pool.manager.borrow_mut().rewind = None;
+        pool.core.php.borrow_mut().boot.rewind = None;
         let _worker = StandIn::join(&pool, 100);
         pool.keep_reserve();
         assert_eq!(states(&pool), ["idle"]);
@@ -102,7 +102,7 @@ fn a_worker_that_only_announces_its_death_is_killed() {
         poll(&pool);
         assert_eq!(worker.state(&pool), Some(State::Draining));
         for seconds in 1..20 {
-            pool.enforce_deadlines(now_ms() + 1000 * seconds);
+            enforce_deadlines(&pool, now_ms() + 1000 * seconds);
         }
         assert_eq!(worker.state(&pool), Some(State::Killing));
     });
@@ -125,7 +125,7 @@ fn one_that_starts_is_the_successor_as_well() {
         let pool = rewinding_pool(1);
         let _worker = StandIn::join(&pool, 100);
         let mut starting = StandIn::starting(&pool, 101);
-        pool.with_worker(101, |worker| worker.is_reserve = true);
+        pool.core.with_worker(101, |worker| worker.is_reserve = true);
         reap(&pool, 100);
         let request = submit(&pool);
         starting.send(FrameKind::Ready, Tag::default(), &[]);

@@ -2,7 +2,6 @@
 
 use super::threads::Threads;
 use super::*;
-use crate::pool::messages::follow_messages;
 use outboard_reactor::testing::wait_for;
 use outboard_reactor::yield_now;
 
@@ -45,11 +44,11 @@ fn one_worker_remains_for_pending_requests() {
         assert_eq!(states().iter().filter(|state| **state == State::Idle).count(), 1);
         let [first, second] = pending;
         drop(first);
-        pool.demand.clear();
+        pool.core.lifecycle.demand().clear();
         pool.continue_retiring();
         assert_eq!(states().iter().filter(|state| **state == State::Idle).count(), 1);
         drop(second);
-        assert!(pool.demand.poll().is_ready(), "the manager is woken");
+        assert!(pool.core.lifecycle.demand().poll().is_ready(), "the manager is woken");
         pool.continue_retiring();
         assert_eq!(states(), [State::Draining; 2]);
     });
@@ -75,7 +74,7 @@ fn pending_requests_are_not_expected_after_the_drain_timeout() {
         let _pending = pool.expect_request();
         let queued = submit(&pool);
         pool.retire(0);
-        assert!(!pool.expects_requests());
+        assert!(!pool.core.lifecycle.expects_requests());
         assert_eq!(end_of(&queued), failed(Reason::Draining));
         assert_eq!(pool.status().forks, 0);
     });
@@ -90,14 +89,14 @@ fn borrowed_workers_finish_queued_requests_when_all_retire() {
         threads.settle().await;
         threads.pools.iter().for_each(|pool| pool.retire(5_000));
         threads.settle().await;
-        assert!(!threads.pools[0].is_empty(), "its worker is lent");
+        assert!(!threads.pools[0].core.members.borrow().is_empty(), "its worker is lent");
         worker.process_next(&threads.pools[2]);
         worker.process_next(&threads.pools[2]);
         assert_eq!((end_of(&running), end_of(&queued)), (COMPLETE, COMPLETE));
         assert_eq!(worker.state(&threads.pools[2]), Some(State::Draining));
         threads.pools[0].worker_exited(1, Some(0), "exited with code 0");
         threads.settle().await;
-        assert!(threads.pools.iter().all(|pool| pool.is_empty()));
+        assert!(threads.pools.iter().all(|pool| pool.core.members.borrow().is_empty()));
         assert_eq!(threads.pools.iter().map(|pool| pool.status().forks).sum::<u64>(), 0);
     });
 }
@@ -119,13 +118,13 @@ fn a_worker_on_its_way_to_a_retiring_pool_ends_there() {
     in_loop(async {
         let threads = Threads::sequential(2);
         let worker = StandIn::join_forked(&threads.pools[0], 1);
-        threads.pools[0].lend_idle(1);
+        threads.pools[0].dispatcher.lend_idle(1);
         threads.pools.iter().for_each(|pool| pool.retire(5_000));
         threads.settle().await;
         assert_eq!(worker.state(&threads.pools[1]), Some(State::Draining));
         threads.pools[0].worker_exited(1, Some(0), "exited with code 0");
         threads.settle().await;
-        assert!(threads.pools.iter().all(|pool| pool.is_empty()));
+        assert!(threads.pools.iter().all(|pool| pool.core.members.borrow().is_empty()));
     });
 }
 
@@ -136,10 +135,10 @@ fn the_first_pool_remains_until_those_of_all_threads_have_ended() {
         threads.pools.iter().for_each(|pool| pool.retire(0));
         let is_done = || threads.pools[0].is_done();
         assert!(!is_done() && threads.pools[1].is_done());
-        threads.pools[1].shard.close();
+        threads.pools[1].core.shard.close();
         threads.settle().await;
         assert!(!is_done());
-        threads.pools[2].shard.close();
+        threads.pools[2].core.shard.close();
         threads.settle().await;
         assert!(is_done());
     });
@@ -159,8 +158,8 @@ fn the_first_pool_does_not_wait_for_pools_that_are_never_started() {
         yield_now().await;
         yield_now().await;
         assert!(!first.is_done(), "the second was started");
-        second.phase.set(Phase::Gone);
-        second.shard.close();
+        second.core.lifecycle.enter(Phase::Gone);
+        second.core.shard.close();
         wait_for("the end", || first.is_done().then_some(())).await;
     });
 }
@@ -170,17 +169,21 @@ fn a_pool_at_its_end_handles_what_was_sent_to_it() {
     in_loop(async {
         let shards = PoolShards::new(2);
         let pools = [0, 1].map(|at| pool_of_shard(sequential(), shards.place(at), Target::Off));
-        let [home, other] = &pools;
-        let _worker = StandIn::join_forked(home, 1);
-        other.phase.set(Phase::Gone);
-        other.shard.close();
+        let [owner, other] = &pools;
+        let _worker = StandIn::join_forked(owner, 1);
+        other.core.lifecycle.enter(Phase::Gone);
+        other.core.shard.close();
         // Its mailbox is open until its task has run.
-        home.lend_idle(1);
-        assert_eq!(home.members.borrow().lent.len(), 1);
+        owner.dispatcher.lend_idle(1);
+        assert_eq!(owner.core.members.borrow().lent.len(), 1);
         pools.iter().for_each(follow_messages);
-        wait_for("the worker", || home.members.borrow().slot_of(1)).await;
-        assert!(home.members.borrow().lent.is_empty());
-        home.lend_idle(1);
-        assert_eq!(home.members.borrow().slot_of(1), Some(0), "it accepts none any more");
+        wait_for("the worker", || owner.core.members.borrow().roster.slot_of(1)).await;
+        assert!(owner.core.members.borrow().lent.is_empty());
+        owner.dispatcher.lend_idle(1);
+        assert_eq!(
+            owner.core.members.borrow().roster.slot_of(1),
+            Some(0),
+            "it accepts none any more"
+        );
     });
 }

@@ -4,7 +4,7 @@ use super::*;
 use std::collections::BTreeSet;
 
 #[test]
-fn shares_sum_up_and_numbers_name_the_home() {
+fn shares_sum_up_and_numbers_name_the_owner() {
     let shards = PoolShards::new(3);
     for total in [0, 1, 2, 3, 8, 100] {
         let shares: Vec<usize> = (0..3).map(|at| shards.place(at).share(total)).collect();
@@ -16,8 +16,8 @@ fn shares_sum_up_and_numbers_name_the_home() {
         let (shard, mut last) = (shards.place(at), 0);
         for _ in 0..5 {
             last = shard.next_worker(last);
-            assert!(seen.insert(last) && shard.is_home_of(last));
-            assert_eq!(shard.home_of(last), at);
+            assert!(seen.insert(last) && shard.is_owner_of(last));
+            assert_eq!(shard.owner_of(last), at);
         }
     }
 }

@@ -39,7 +39,7 @@ fn a_failed_fork_begins_a_back_off() {
         pool.resize(now_ms());
         assert_eq!(forks(&pool), 0);
         log.has("cannot create a worker");
-        assert!(!pool.manager.borrow().may_fork(now_ms()));
+        assert!(!pool.core.php.borrow().may_fork(now_ms()));
     });
 }
 
@@ -48,7 +48,7 @@ fn a_pool_that_does_not_serve_is_not_resized() {
     in_loop(async {
         let pool = forking_pool(sequential());
         for phase in [Phase::Starting, Phase::Retiring, Phase::Gone] {
-            pool.phase.set(phase);
+            pool.core.lifecycle.enter(phase);
             pool.resize(now_ms());
         }
         assert_eq!(forks(&pool), 0);
@@ -76,11 +76,11 @@ fn workers_that_were_idle_for_long_are_drained_down_to_the_minimum() {
         let pool = pool(1);
         let workers: Vec<_> = (1..=4).map(|number| StandIn::join(&pool, number)).collect();
         pool.resize(now_ms());
-        assert_eq!(pool.members.borrow().active(), 4, "they were not idle for long");
+        assert_eq!(pool.core.members.borrow().active(), 4, "they were not idle for long");
         for group in 1..=10 {
             pool.resize(now_ms() + 10_000 * group);
         }
-        assert_eq!(pool.members.borrow().active(), 1);
+        assert_eq!(pool.core.members.borrow().active(), 1);
         assert_eq!(
             workers[3].state(&pool),
             Some(State::Idle),
@@ -97,11 +97,11 @@ fn the_measured_memory_limits_the_pool_and_is_charged_to_routes() {
         let bounds_before = pool.status().max;
         let mut worker = StandIn::join(&pool, 1);
         let own_pid = std::process::id() as i32;
-        pool.with_worker(1, |worker| worker.process.pid = Some(own_pid));
+        pool.core.with_worker(1, |worker| worker.process.pid = Some(own_pid));
         submit(&pool);
         worker.process_next(&pool);
         // The smallest size before the measurement: all of the memory counts as growth.
-        pool.with_worker(1, |worker| worker.process.own_bytes = 1);
+        pool.core.with_worker(1, |worker| worker.process.own_bytes = 1);
         pool.resize(now_ms() + 2_000);
         let status = pool.status();
         assert!(status.workers[0].memory_bytes > 1 << 16, "{status:?}");

@@ -19,7 +19,7 @@ fn started() -> Event {
 /// A pool whose zygote has not reported its start.
 fn starting_pool(log: &LogFile) -> Rc<Pool> {
     let pool = log.pool_of(sequential());
-    pool.phase.set(Phase::Starting);
+    pool.core.lifecycle.enter(Phase::Starting);
     start_zygote(&pool);
     pool
 }
@@ -95,7 +95,7 @@ fn a_host_that_exits_at_once_is_reported_with_its_output() {
             assert!(error.message.matches("install").count() <= 1, "the hint is not repeated");
             pool.retire(0);
             while !pool.is_gone() {
-                pool.phase_changed.wait().await;
+                pool.core.lifecycle.changed().wait().await;
             }
         });
     }
@@ -152,7 +152,7 @@ fn a_zygote_that_does_not_carry_out_orders_is_unresponsive() {
         worker.send(FrameKind::Ready, Tag::default(), &[]);
         poll(&pool);
         assert!(!pool.is_zygote_unresponsive(now_ms() + 5_100));
-        pool.with_worker(1, |worker| pool.kill(worker));
+        pool.core.with_worker(1, |worker| pool.core.kill(worker));
         assert!(!pool.is_zygote_unresponsive(now_ms()));
         assert!(pool.is_zygote_unresponsive(now_ms() + 5_100));
         log.has("the zygote did not end a worker within 5000 ms");

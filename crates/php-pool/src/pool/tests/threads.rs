@@ -2,7 +2,6 @@
 //! their messages.
 
 use super::*;
-use crate::pool::messages::Message;
 use outboard_reactor::MailboxReceiver;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -24,11 +23,11 @@ impl Threads {
         let pool = |at| {
             let pool = pool_of_shard(settings(), shards.place(at), Target::Off);
             start_zygote(&pool);
-            pool.manager.borrow_mut().started_by_ms = None;
+            pool.core.php.borrow_mut().set_started();
             pool
         };
         let pools: Vec<_> = (0..count).map(pool).collect();
-        let mailboxes = pools.iter().map(|pool| pool.shard.receiver()).collect();
+        let mailboxes = pools.iter().map(|pool| pool.core.shard.receiver()).collect();
         Self { pools, mailboxes }
     }
 
@@ -87,13 +86,13 @@ impl Threads {
     }
 
     /// The pools that have a worker, by its number.
-    pub(super) fn holders(&self, number: u64) -> Vec<usize> {
-        let has = |pool: &Rc<Pool>| pool.members.borrow().slot_of(number).is_some();
+    pub(super) fn threads_of(&self, number: u64) -> Vec<usize> {
+        let has = |pool: &Rc<Pool>| pool.core.members.borrow().roster.slot_of(number).is_some();
         (0..self.pools.len()).filter(|at| has(&self.pools[*at])).collect()
     }
 
     /// Which thread has a worker of this pool, as far as it knows.
-    pub(super) fn known_holder(&self, home: usize, number: u64) -> Option<usize> {
-        self.pools[home].members.borrow().lent.get(&number).map(|loan| loan.holder)
+    pub(super) fn known_borrower(&self, owner: usize, number: u64) -> Option<usize> {
+        self.pools[owner].core.members.borrow().lent.borrower_of(number)
     }
 }

@@ -43,7 +43,7 @@ impl Worker {
     pub(crate) fn assign(&mut self, exchange: Rc<Exchange>, timing: Timing) -> Result<(), Corrupt> {
         let transition = self.process.lifecycle.begin();
         debug_assert_eq!(transition, Transition::Applied, "the worker has no room");
-        exchange.course.started();
+        exchange.times.started();
         let tag = self.add_lease(exchange, Some(timing));
         self.unsent.push_back(tag);
         self.pump()
@@ -84,7 +84,7 @@ impl Worker {
             return false;
         };
         lease.timing = Some(timing);
-        lease.exchange.course.started();
+        lease.exchange.times.started();
         self.process.lifecycle.begin() == Transition::Applied
     }
 
