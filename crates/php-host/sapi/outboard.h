@@ -85,7 +85,7 @@ typedef struct {
 /* Sizes of the structures above and below, in their order, compared at start-up. */
 extern const size_t outboard_layout[10];
 
-/* module.c */
+/* engine/module.c */
 bool outboard_engine_start(const char *sapi_name, const char *ini_file, const char *ini_entries);
 void outboard_engine_facts_get(outboard_engine_facts *facts);
 const char *outboard_engine_setting(const char *name, size_t name_len);
@@ -108,6 +108,9 @@ bool outboard_backtrace_subject(int memory, outboard_subject *found);
 const void *outboard_backtrace_root(void);
 void outboard_backtrace_from(int pid, int memory, const void *root);
 
+/* tracing/span.c */
+uint32_t outboard_open_span(void);
+
 /* request/time_limit.c */
 bool outboard_time_limit_start(void);
 
@@ -115,9 +118,9 @@ bool outboard_time_limit_start(void);
 bool outboard_worker_script_run(const char *script, void *events, bool functions, uint32_t concurrency,
 	const char *state_report, const outboard_request *boot_request);
 
-/* swoole/program.c: the script is a program for Swoole, with these arguments. */
-int outboard_swoole_exit_status(void);
-void outboard_swoole_prepare(int count, const char *const *arguments);
+/* worker/worker_script.c: the script is a program with these arguments. */
+int outboard_exit_status(void);
+void outboard_program_prepare(int count, const char *const *arguments);
 
 /* The next event of a worker script; Rust's Event. */
 enum outboard_event_kind {
@@ -205,16 +208,7 @@ typedef enum {
 	OUTBOARD_DENIED_WRITE = 2,
 	OUTBOARD_DENIED_CHANGE = 3,
 } outboard_denied_use;
-void outboard_denied(outboard_denied_use use, const char *path);
 void outboard_rs_denied(outboard_denied_use use, const char *path, size_t len);
-/* The result of a call, after a look at its error. */
-#define OUTBOARD_UNLESS_DENIED(call, use, path) __extension__ ({ \
-	const int result_ = (call); \
-	if (UNEXPECTED(result_ < 0 && errno == EACCES)) { \
-		outboard_denied(use, path); \
-	} \
-	result_; \
-})
 /* What the start of a script reads (boot_files.c). */
 typedef enum {
 	OUTBOARD_BOOT_READS = 1,

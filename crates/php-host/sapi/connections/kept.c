@@ -3,7 +3,7 @@
  * connects as usual, but to a pair of sockets in this process, in which the server's greeting and its consent
  * wait already; then the kept connection takes the pair's number.
  *
- * Called by connections/mysql.c and by the replacement for connect(2). Invariants: each adoption
+ * Called by connections/mysql.c and in connect(2) (connects in hooks.h). Invariants: each adoption
  * that has begun is ended; there is no more than one at a time; a library that does not take the offer has connected
  * as ever.
  */
@@ -21,7 +21,7 @@ static int taken_by = -1;
 
 bool outboard_keeps_connections(void)
 {
-	return outboard_events && outboard_is_fork() && outboard_rs_is_rewound(outboard_events);
+	return outboard_host.events && outboard_host.is_fork && outboard_rs_is_rewound(outboard_host.events);
 }
 
 /* Nothing has arrived that the client has not read. */

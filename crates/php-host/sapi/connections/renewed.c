@@ -3,7 +3,7 @@
  * within the process, such as those that wake libcurl or an event loop, connected sockets for datagrams, such as that of
  * syslog(3) or StatsD, and temporary files. With the old ones a request could read what another has written.
  *
- * Called by connections.c. Invariants: the numbers, their flags and positions are those of the boot; a temporary file has
+ * Called by closing.c. Invariants: the numbers, their flags and positions are those of the boot; a temporary file has
  * the content of the snapshot; what is not noted here is closed at the snapshot.
  */
 #include "connections/connections.h"

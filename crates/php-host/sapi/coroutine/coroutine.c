@@ -16,7 +16,6 @@
  * distinguishes a late wake-up); the active request state is that of the running context.
  */
 #include "coroutine/coroutine.h"
-#include "waiting/waiting.h"
 
 /*
  * Idle contexts that keep their memory. That of others is returned to the system when they have not
@@ -42,6 +41,9 @@ static coroutine *cold;
 static uint32_t idle_count;
 static uint32_t idle_least; /* since the last lull */
 static int64_t lull_us;
+
+/* Tasks or timers. */
+static bool has_others;
 
 coroutine outboard_main_script;
 coroutine *outboard_running = &outboard_main_script;
@@ -149,11 +151,14 @@ static void begin_stack(void)
 		? (int) ZEND_STRTOL(ZSTR_VAL(reporting->value), NULL, 0) : E_ALL;
 }
 
+/* Runs at the top of each context, and never returns. */
+static void (*event_loop)(void);
+
 static ZEND_STACK_ALIGNED void run_context(zend_fiber_transfer *transfer)
 {
 	zend_first_try {
 		begin_stack();
-		outboard_loop();
+		event_loop();
 	} zend_end_try();
 	/* Not reached: the loop ends only with the process. */
 	transfer->context = EG(main_fiber_context);
@@ -346,6 +351,25 @@ const zend_execute_data *outboard_frame_at(uint32_t coroutine)
 	return coroutine < count ? all[coroutine]->frame : NULL;
 }
 
+/* Whether another coroutine could run during a wait, although a worker has one request at a time. */
+void outboard_others_may_run(bool may_run)
+{
+	has_others = may_run;
+}
+
+bool outboard_may_suspend(void)
+{
+	return outboard_host.events && (outboard_host.concurrency > 1 || has_others)
+		&& !outboard_host.is_broken
+		&& !zend_fiber_switch_blocked() && EG(current_execute_data);
+}
+
+/* To other coroutines a class that is being loaded does not exist (zend_lookup_class_ex). */
+bool outboard_is_autoloading(void)
+{
+	return OUTBOARD_CLASSES_BEING_LOADED() > 0;
+}
+
 bool outboard_is_cancelled(void)
 {
 	return outboard_running->cancelled;
@@ -369,14 +393,13 @@ outboard_request_state *outboard_running_state(void)
 	return outboard_running->state;
 }
 
-void outboard_coroutine_startup(void)
+void outboard_coroutine_startup(void (*loop)(void))
 {
+	event_loop = loop;
 	register_coroutine(&outboard_main_script);
 	outboard_main_script.phase = RUNNING;
 	bottom_function.type = ZEND_INTERNAL_FUNCTION;
 	bottom_function.function_name =
 		zend_string_init_interned(ZEND_STRL("frankenphp_handle_request"), true);
-	outboard_crash_startup();
 	outboard_stack_startup(&kind, run_context);
-	outboard_loop_startup();
 }

@@ -10,7 +10,6 @@
  * Invariant: a C stack that overflows meets its guard, which ends the process with a message.
  */
 #include "coroutine/coroutine.h"
-#include "rewind/rewind.h"
 #include "zend_observer.h"
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -63,7 +62,7 @@ static size_t wanted_bytes(void)
 {
 	struct rlimit limit;
 	const size_t configured = page_aligned(EG(fiber_stack_size));
-	if (outboard_concurrency > OUTBOARD_FEW_COROUTINES || getrlimit(RLIMIT_STACK, &limit) != 0) {
+	if (outboard_host.concurrency > OUTBOARD_FEW_COROUTINES || getrlimit(RLIMIT_STACK, &limit) != 0) {
 		return configured;
 	}
 	const size_t own =
@@ -95,7 +94,7 @@ static size_t region_bytes(void)
 static bool protect(char *guard)
 {
 	/* Not with memory that is locked, not in older systems, and not in memory that a snapshot replaces. */
-	return (!outboard_is_rewinding && madvise(guard, GUARD_BYTES, MADV_GUARD_INSTALL) == 0)
+	return (!outboard_host.is_rewinding && madvise(guard, GUARD_BYTES, MADV_GUARD_INSTALL) == 0)
 		|| mprotect(guard, GUARD_BYTES, PROT_NONE) == 0;
 }
 

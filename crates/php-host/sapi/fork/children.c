@@ -3,13 +3,11 @@
  * script without a gateway. Called at the engine's start-up, by fork(2), and at the end of a child.
  *
  * A child's output is discarded and its errors are logged; it runs PHP's shutdown without closing
- * what its parent opened, and exits. That of a program for Swoole prints, and has an event loop.
+ * what its parent opened, and exits. That of a program prints, and has an event loop.
  * Invariants: no child of a worker outlives its parent; the number of its descendants is bounded; a child that has
  * exited is collected by the script that has started it, or at the end of its request.
  */
-#include "snapshot/boot_request.h"
-#include "coroutine/coroutine.h"
-#include "swoole/swoole.h"
+#include "fork/fork.h"
 #include "waiting/waiting.h"
 #include <ext/standard/proc_open.h>
 #include <fcntl.h>
@@ -30,8 +28,6 @@
 /* After this number of requests a worker looks for children of which fork(3) does not know. */
 #define LOOK_INTERVAL 64
 
-bool outboard_is_child;
-
 static bool is_watching;
 static pid_t parent;
 static uint32_t max_children = MAX_CHILDREN;
@@ -47,7 +43,7 @@ static uint32_t since_look;
 static void before_fork(void)
 {
 	parent = getpid();
-	events_of_parent = outboard_events;
+	events_of_parent = outboard_host.events;
 }
 
 static void after_fork(void)
@@ -67,13 +63,13 @@ static void in_child(void)
 	}
 	/* The handler writes to the ring, which a child does not have. */
 	signal(SIGUSR2, SIG_DFL);
-	outboard_is_child = true;
-	outboard_events = NULL;
-	outboard_current_result = NULL;
+	outboard_host.is_child = true;
+	outboard_host.events = NULL;
+	outboard_now.result = NULL;
 	SG(server_context) = NULL;
 	SG(request_info).no_headers = 1;
 	SG(rfc1867_uploaded_files) = NULL;
-	if (!outboard_is_swoole) {
+	if (!outboard_host.is_program) {
 		OG(flags) |= PHP_OUTPUT_DISABLED;
 	}
 	outboard_one_shot_begin();
@@ -88,12 +84,28 @@ void outboard_children_watch(bool watch)
 	is_watching = watch;
 }
 
-/* At the end of a child's code. */
-void outboard_child_end(void)
+static void end(void)
 {
 	int status = EG(exit_status);
 	outboard_one_shot_end();
 	_exit(status);
+}
+
+/* At the end of the script. */
+void outboard_child_end(void)
+{
+	if (outboard_host.is_child) {
+		end();
+	}
+}
+
+/* When a call of PHP has returned. With an event loop, a child has coroutines of its own: its main script ends it. */
+void outboard_child_code_ended(void)
+{
+	const bool is_root = outboard_running == outboard_root && outboard_root != &outboard_main_script;
+	if (outboard_host.is_child && (!outboard_host.events || is_root)) {
+		end();
+	}
 }
 
 /* The number of running children; drops those that the script has waited for. */
@@ -161,12 +173,12 @@ static void collect_zombies(void)
 
 /*
  * Called at a request's end, for children that the script has not waited for, however they were started. Children of
- * other requests are theirs, and a program for Swoole waits for its own: there only those are collected that
+ * other requests are theirs, and a program waits for its own: there only those are collected that
  * pcntl_fork() has started.
  */
 void outboard_children_reap(void)
 {
-	if (outboard_concurrency <= 1 && !outboard_is_swoole) {
+	if (outboard_host.concurrency <= 1 && !outboard_host.is_program) {
 		/* Most workers have no children: then this is all. */
 		siginfo_t info = {0};
 		if (!has_forked && ++since_look < LOOK_INTERVAL) {
@@ -187,32 +199,30 @@ void outboard_children_reap(void)
 	count = remaining;
 }
 
-/* A child of a program for Swoole runs coroutines. */
+/* A child of a program runs coroutines. */
 static void begin_loop(void)
 {
-	outboard_loop_forget();
-	outboard_swoole_coroutine_forget();
+	OUTBOARD_RUN_HOOKS(child_loop);
 	if (events_of_parent && outboard_rs_renew(events_of_parent)) {
-		outboard_events = events_of_parent;
+		outboard_host.events = events_of_parent;
 	}
 }
 
 static void fork_within_limit(INTERNAL_FUNCTION_PARAMETERS)
 {
-	/* Pools of processes are what many programs for Swoole are. */
-	const uint32_t most = outboard_is_swoole && max_children == MAX_CHILDREN ? CAPACITY : max_children;
+	/* Pools of processes are what many programs are. */
+	const uint32_t most = outboard_host.is_program && max_children == MAX_CHILDREN ? CAPACITY : max_children;
 	if (running() >= most || count == CAPACITY) {
 		php_error_docref(NULL, E_WARNING, "At most %u children may run at a time", most);
 		RETURN_LONG(-1);
 	}
-	/* While a script boots: what the child reads is not recorded here. */
-	outboard_request_reads_add_unnoticed("_SERVER");
+	OUTBOARD_RUN_HOOKS(child_due);
 	fork_next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 	if (Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) > 0) {
 		children[count++] = (pid_t) Z_LVAL_P(return_value);
-	} else if (Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) == 0 && outboard_is_child) {
+	} else if (Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) == 0 && outboard_host.is_child) {
 		/* One that a coroutine has forked may return into what only its parent can end. */
-		if (outboard_is_swoole && outboard_running == outboard_root) {
+		if (outboard_host.is_program && outboard_running == outboard_root) {
 			begin_loop();
 		}
 	}
@@ -221,7 +231,7 @@ static void fork_within_limit(INTERNAL_FUNCTION_PARAMETERS)
 /* In a child that a coroutine has forked: it ends with that coroutine, which waits for all others. */
 void outboard_child_take_root(void)
 {
-	if (outboard_is_child && !outboard_events) {
+	if (outboard_host.is_child && !outboard_host.events) {
 		outboard_root = outboard_running;
 		outboard_root->record = NULL;
 		outboard_root->cancelled = false;

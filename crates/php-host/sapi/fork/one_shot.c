@@ -1,13 +1,13 @@
 /*
  * The end of a fork that handles one request: the steps of php_request_shutdown in main.c, in its
- * order, except for freeing memory. Called by loop.c when the script has ended; with
+ * order, except for freeing memory. Called at the end of the script (fork_ended in hooks.h); with
  * Outboard\snapshot() the response is completed here.
  *
  * Destructors of the boot's objects run in each fork, as if the script had booted for this request
  * alone. All forks share what the boot has opened, so no fork closes it. Invariant: no bailout
  * passes these functions.
  */
-#include "coroutine/coroutine.h"
+#include "fork/fork.h"
 #include "zend_closures.h"
 #include "zend_observer.h"
 
@@ -38,6 +38,9 @@ static bool has_destructor(const zend_object *object)
  */
 void outboard_one_shot_prepare(void)
 {
+	if (!outboard_rs_is_forking(outboard_host.events)) {
+		return;
+	}
 	prepared_top = EG(objects_store).top;
 	with_storage = malloc(sizeof(*with_storage) * (prepared_top + 1));
 	with_storage_count = 0;

@@ -11,9 +11,9 @@
  * Therefore the owner of a slot holds a lock on the slot's byte of another file for life, which the
  * kernel releases. A process without a slot locks opcache's file as usual.
  */
-#include "shim.h"
+#include "opcache/opcache.h"
+#include "kept.h"
 #include "interpose.h"
-#include "rewind/rewind.h"
 #include "zend_extensions.h"
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /*
  * Changes of the process that PHP does not undo in any mode: signals, alarms, limits, priority,
- * identity. Called by request.c and reset.c at a request's end, and by worker_script.c once a
+ * identity. Called by the hooks at the end of a request (request_ended), and once a
  * script has booted.
  *
  * Functions that make such changes are wrapped, and the first call saves the state before; a
@@ -8,8 +8,7 @@
  * are replaced as well (process/calls.c). Invariant: after a request the process is as it was
  * before, or it takes no further request.
  */
-#include "shim.h"
-#include "rewind/rewind.h"
+#include "process/process.h"
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -52,8 +51,6 @@ static const struct {
 };
 #define CHANGERS (sizeof(changers) / sizeof(changers[0]))
 
-bool outboard_process_is_tainted;
-
 static zif_handler wrapped[CHANGERS];
 static uint32_t changed;
 /* A rewind puts this back with all other memory. */
@@ -88,7 +85,7 @@ static void call(const char *function, uint32_t count, zval *arguments, zval *re
 /* The handlers that a worker script's boot has set; in classic mode there are none. */
 static void save_handlers(void)
 {
-	for (int number = 1; outboard_events && number < SIGNALS; number++) {
+	for (int number = 1; outboard_host.events && number < SIGNALS; number++) {
 		zval argument;
 		ZVAL_LONG(&argument, number);
 		/* 32 and 33 belong to the C library. */
@@ -97,7 +94,7 @@ static void save_handlers(void)
 			call("pcntl_signal_get_handler", 1, &argument, &handlers[number]);
 		}
 	}
-	if (outboard_events) {
+	if (outboard_host.events) {
 		call("pcntl_async_signals", 0, NULL, &is_async);
 	}
 }
@@ -135,7 +132,7 @@ static void save(void)
 	priority = getpriority(PRIO_PROCESS, 0);
 	identity = read_identity();
 	/* A rewind puts back what PHP knows of them. */
-	if (!outboard_is_rewinding) {
+	if (!outboard_host.is_rewinding) {
 		save_handlers();
 	}
 }
@@ -144,7 +141,7 @@ static void save(void)
 static void note(enum change change)
 {
 	int saved_errno = errno;
-	if (!outboard_is_rewinding || is_undoing) {
+	if (!outboard_host.is_rewinding || is_undoing) {
 		return;
 	}
 	if (!is_saved && change != PERMANENT) {
@@ -214,7 +211,7 @@ static void restore_handlers(void)
 	const zend_module_entry *pcntl = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("pcntl"));
 	zval result;
 	/* Resets the extension's tables; in classic mode PHP does so. */
-	if (!outboard_events || !pcntl) {
+	if (!outboard_host.events || !pcntl) {
 		return;
 	}
 	pcntl->request_shutdown_func(MODULE_PERSISTENT, pcntl->module_number);
@@ -249,7 +246,7 @@ static void restore_signals(void)
 {
 	const struct itimerval never = {0};
 	alarm(0);
-	if (outboard_is_rewinding) {
+	if (outboard_host.is_rewinding) {
 		setitimer(ITIMER_VIRTUAL, &never, NULL);
 		setitimer(ITIMER_PROF, &never, NULL);
 		discard_pending();
@@ -281,7 +278,7 @@ void outboard_process_changes_revert(void)
 void outboard_process_changes_undo(void)
 {
 	const uint32_t changes = changed;
-	outboard_process_is_tainted |= outboard_is_rewinding && outboard_holds_semaphores();
+	outboard_host.is_tainted |= outboard_host.is_rewinding && outboard_holds_semaphores();
 	if (changes == NONE) {
 		return;
 	}
@@ -289,7 +286,7 @@ void outboard_process_changes_undo(void)
 	if (changes & SIGNAL) {
 		restore_signals();
 	}
-	outboard_process_is_tainted |= (changes & PERMANENT) != 0
+	outboard_host.is_tainted |= (changes & PERMANENT) != 0
 		|| ((changes & IDENTITY) && !has_same_identity())
 		|| ((changes & LIMIT) && !restore_limits())
 		|| ((changes & PRIORITY) && setpriority(PRIO_PROCESS, 0, priority) != 0);

@@ -4,7 +4,7 @@
  *
  * Exported for PHP and its extensions (build.rs). Invariant: results and errno are those of the C library.
  */
-#include "shim.h"
+#include "process/process.h"
 #include "interpose.h"
 #include <errno.h>
 #include <stdio.h>

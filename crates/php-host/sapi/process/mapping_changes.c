@@ -8,7 +8,7 @@
  * (threads, libraries) is added to the rest, so that the size tells. Invariants: after the mark every such change
  * is noted, until the rewind puts the notes back with all other memory; one that is new was never the boot's.
  */
-#include "shim.h"
+#include "process/process.h"
 
 #ifndef __SANITIZE_ADDRESS__
 

@@ -6,8 +6,7 @@
  * every call of a function passes get_method, and every call of a pointer get_closure. Invariant: the variable is
  * put back by the rewind with all other memory.
  */
-#include "shim.h"
-#include "rewind/rewind.h"
+#include "process/process.h"
 
 static bool is_called;
 static bool is_allowed;

@@ -9,7 +9,7 @@
  * which return an error where a load would fault: another process may change it meanwhile. The zygote has the
  * worker's /proc/PID/mem, since a worker is not dumpable; the sampler has the right of root.
  */
-#include "shim.h"
+#include "request/request.h"
 #include <signal.h>
 #include <sys/uio.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
  *
  * Called by request_state.c. Invariant: each request has its own coding.
  */
-#include "shim.h"
+#include "request/request.h"
 #include "request/zlib_coding.h"
 
 /* A copy of zend_zlib_globals in ext/zlib/php_zlib.h, which is not installed. */

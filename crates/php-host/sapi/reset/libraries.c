@@ -43,7 +43,7 @@ static bool call(zend_function *function, uint32_t count, zval *argument)
  */
 void outboard_save_libraries(void)
 {
-	if (outboard_rs_is_forking(outboard_events)) {
+	if (outboard_rs_is_forking(outboard_host.events)) {
 		return;
 	}
 	const char *domain = textdomain(NULL);

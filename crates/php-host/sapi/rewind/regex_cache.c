@@ -4,7 +4,6 @@
  *
  * Invariant: while an entry is brought in no script runs, and nothing is reported.
  */
-#include "shim.h"
 #include "rewind/rewind.h"
 #include "ext/pcre/php_pcre.h"
 #include "ext/standard/basic_functions.h"
@@ -36,7 +35,7 @@ void outboard_regex_cache_note(void)
 		const size_t locale = outboard_locale_prefix(ZSTR_VAL(entry->key), ZSTR_LEN(entry->key));
 		const char *pattern = ZSTR_VAL(entry->key) + locale;
 		if (is_pattern(*pattern)) {
-			outboard_rs_cache_used(outboard_events, OUTBOARD_REGEX_CACHE, ZSTR_VAL(entry->key), locale,
+			outboard_rs_cache_used(outboard_host.events, OUTBOARD_REGEX_CACHE, ZSTR_VAL(entry->key), locale,
 				pattern, ZSTR_LEN(entry->key) - locale);
 		}
 	}

@@ -2,13 +2,11 @@
  * The point to which a worker is rewound after each request (src/rewind.rs), and the stack on which that is
  * done: the script's own stack is part of what is put back.
  *
- * Called by worker_script.c: outboard_rewind_mark() at the script's first call for a request, and
+ * Called by the hooks: outboard_rewind_mark() at the script's first call for a request, and
  * outboard_rewind() at the end of each. The mark returns once in the zygote and once after each rewind, every
  * time to the same memory. Invariants: no frame of Rust lies between the mark and a rewind; no signal is
  * handled on the other stack.
  */
-#include "connections/connections.h"
-#include "coroutine/coroutine.h"
 #include "rewind/rewind.h"
 #include <limits.h>
 #include <malloc.h>
@@ -23,8 +21,6 @@ typedef struct {
 	ucontext_t rewinder;
 	char stack[STACK_BYTES];
 } contexts;
-
-bool outboard_is_rewinding;
 
 static contexts *both;
 
@@ -73,7 +69,7 @@ static void *stack_pointer(const ucontext_t *context)
 static void rewinder(void)
 {
 	for (;;) {
-		outboard_rs_rewind(outboard_events, stack_pointer(&both->script));
+		outboard_rs_rewind(outboard_host.events, stack_pointer(&both->script));
 		swapcontext(&both->rewinder, &both->script);
 	}
 }
@@ -118,12 +114,12 @@ static void reserve_chunks(void)
 
 void outboard_rewind_mark(void)
 {
-	both = outboard_rs_rewind_memory(outboard_events, sizeof(*both));
+	both = outboard_rs_rewind_memory(outboard_host.events, sizeof(*both));
 	if (!both || getcontext(&both->rewinder) != 0) {
 		both = NULL;
 		return;
 	}
-	outboard_is_rewinding = true;
+	outboard_host.is_rewinding = true;
 	reserve_heap();
 	reserve_chunks();
 	outboard_reserve_context();
@@ -150,18 +146,26 @@ void outboard_rewind(void)
 		return;
 	}
 	/* What a worker that was just forked has changed is its own. */
-	if (outboard_rs_is_rewound(outboard_events)) {
+	if (outboard_rs_is_rewound(outboard_host.events)) {
 		outboard_process_changes_undo();
 	}
-	if (!outboard_rs_may_rewind(outboard_events, outboard_broken || outboard_process_is_tainted)) {
+	if (!outboard_rs_may_rewind(outboard_host.events, outboard_host.is_broken || outboard_host.is_tainted)) {
 		return;
 	}
-	outboard_connections_keep();
+	OUTBOARD_RUN_HOOKS(rewind_due);
 	outboard_warm_caches_note();
 	fflush(stdout);
 	/* The zygote's mask, which is the mark's, is not the worker's. */
-	if (!outboard_rs_is_rewound(outboard_events)) {
+	if (!outboard_rs_is_rewound(outboard_host.events)) {
 		sigprocmask(SIG_SETMASK, NULL, &both->script.uc_sigmask);
 	}
 	setcontext(&both->rewinder);
+}
+
+/* A worker that was just forked returns to the mark, as after a request. */
+void outboard_rewind_to_mark(void)
+{
+	if (!outboard_rs_is_rewound(outboard_host.events)) {
+		outboard_rewind();
+	}
 }

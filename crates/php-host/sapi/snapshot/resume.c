@@ -3,8 +3,9 @@
  * below the snapshot. For what the boot cannot do for all requests, such as opening a connection of a client
  * that does not connect again by itself (connections.c).
  *
- * Called by worker_script.c and loop.c. Invariant: if one of them fails, the request's code does not run.
+ * Called by snapshot_call.c, and before a handler (handler_due in hooks.h). Invariant: if one of them fails, the request's code does not run.
  */
+#include "snapshot/snapshot.h"
 #include "connections/connections.h"
 
 /* In the order of registration; an array of callables. */

@@ -9,7 +9,7 @@
  * Called by boot_request_reads.c. Invariant: from outboard_tripwire_begin() to outboard_tripwire_end() a variable of
  * the request is read by an opcode that has recorded it, or the whole variable is recorded.
  */
-#include "snapshot/boot_request.h"
+#include "snapshot/snapshot.h"
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>

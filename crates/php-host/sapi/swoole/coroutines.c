@@ -160,8 +160,8 @@ PHP_FUNCTION(outboard_swoole_create)
 		Z_PARAM_FUNC(call, cache)
 		Z_PARAM_VARIADIC('*', arguments, count)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!outboard_events || outboard_broken || !outboard_reserve_context()) {
-		zend_throw_error(NULL, outboard_events && !outboard_broken
+	if (!outboard_host.events || outboard_host.is_broken || !outboard_reserve_context()) {
+		zend_throw_error(NULL, outboard_host.events && !outboard_host.is_broken
 			? "there is no memory for another coroutine" : "a coroutine cannot be created here");
 		return;
 	}
@@ -340,7 +340,7 @@ PHP_FUNCTION(outboard_swoole_trace)
 PHP_FUNCTION(outboard_swoole_run_all)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	if (outboard_running == outboard_root && outboard_events && !outboard_broken) {
+	if (outboard_running == outboard_root && outboard_host.events && !outboard_host.is_broken) {
 		outboard_run_until_idle();
 	}
 	RETURN_LONG((zend_long) zend_hash_num_elements(&records));
@@ -355,7 +355,7 @@ PHP_FUNCTION(outboard_swoole_is_main)
 PHP_FUNCTION(outboard_swoole_is_worker)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	RETURN_BOOL(outboard_swoole_is_worker);
+	RETURN_BOOL(outboard_program.is_worker);
 }
 
 #define ENGINE(name) \

@@ -167,7 +167,7 @@ void outboard_swoole_answer(zval *handler, const outboard_event *event)
 	outboard_swoole_coroutine_leave();
 	outboard_backtrace_end();
 	outboard_running->cancelled = false;
-	if (GC_REFCOUNT(Z_OBJ(objects[0])) > 1 && !outboard_broken) {
+	if (GC_REFCOUNT(Z_OBJ(objects[0])) > 1 && !outboard_host.is_broken) {
 		outboard_protected_call(read_everything, &objects[0], NULL);
 	}
 	zval_ptr_dtor(&objects[0]);
@@ -176,7 +176,7 @@ void outboard_swoole_answer(zval *handler, const outboard_event *event)
 	/* Its last reference, often: what has not ended does so. */
 	zval_ptr_dtor(&objects[1]);
 	one = outboard_swoole_http_find(id);
-	if (one && outboard_broken) {
+	if (one && outboard_host.is_broken) {
 		abandon(one);
 	} else if (one) {
 		end_if_over(one);
@@ -187,7 +187,7 @@ void outboard_swoole_answer(zval *handler, const outboard_event *event)
 void outboard_swoole_cancel(void *exchange)
 {
 	conversation *one;
-	if (!outboard_is_swoole) {
+	if (!outboard_host.is_program) {
 		return;
 	}
 	ZEND_HASH_FOREACH_PTR(&conversations, one) {
@@ -244,6 +244,9 @@ const zend_function_entry outboard_swoole_http_functions[] = {
 /* Before the program's first line; the classes are those of Http.php. */
 void outboard_swoole_http_startup(void)
 {
+	if (!outboard_host.is_program) {
+		return;
+	}
 	zend_hash_init(&conversations, 64, NULL, NULL, false);
 	request_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("swoole\\http\\request"));
 	response_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("swoole\\http\\response"));

@@ -62,7 +62,7 @@ static int open_file(size_t size)
 
 void *outboard_swoole_share(size_t size)
 {
-	const int fd = outboard_swoole_is_starting ? -1 : open_file(size);
+	const int fd = outboard_program.is_starting ? -1 : open_file(size);
 	const int flags = fd >= 0 ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS;
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
 	created++;

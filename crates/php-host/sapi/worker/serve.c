@@ -6,7 +6,7 @@
  * Invariant: a response sent from here leaves the engine in the state that header(),
  * http_response_code() and echo would; this path only avoids running PHP.
  */
-#include "coroutine/coroutine.h"
+#include "worker/worker.h"
 
 static zend_class_entry *request_class;
 static zend_class_entry *response_class;

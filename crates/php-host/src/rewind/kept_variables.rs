@@ -1,6 +1,6 @@
 //! [`KeptVariables`]: the few variables in PHP's memory that a rewind leaves as they are.
 //!
-//! Some of the shim's (`OUTBOARD_KEPT` in `sapi/rewind/rewind.h`), because they say what this process is in memory
+//! Some of the shim's (`OUTBOARD_KEPT` in `sapi/kept.h`), because they say what this process is in memory
 //! that is shared with others. The C library's copies of the thread's id, which a fork has changed: locks in
 //! shared memory recognise their owner by it (`pthread_rwlock_wrlock` in glibc). And the thread's area of
 //! rseq(2), to which the kernel writes at any time. Used by the rewind alone.

@@ -241,7 +241,7 @@ impl ProcessState {
     }
 }
 
-/// `outboard_mapping_change` of sapi/shim.h.
+/// `outboard_mapping_change` of sapi/process/process.h.
 #[repr(C)]
 struct ChangeByHand {
     start: usize,

@@ -22,7 +22,7 @@ static bool take_kept(mysql_connection *one)
 	uint64_t session;
 	const char *scramble;
 	size_t len;
-	const int kept = outboard_rs_take_connection(outboard_events, one->key.bytes, one->key.len, &session,
+	const int kept = outboard_rs_take_connection(outboard_host.events, one->key.bytes, one->key.len, &session,
 		&scramble, &len);
 	if (kept < 0) {
 		return false;
@@ -97,8 +97,7 @@ bool outboard_mysql_wake(mysql_connection *one)
 	if (!one->is_dormant) {
 		return true;
 	}
-	one->is_dormant = false;
-	outboard_mysql_dormant--;
+	outboard_mysql_is_awake(one);
 	if (one->refusal) {
 		outboard_connection_is_refused("connection to MySQL", one->place.text, one->refusal);
 		return false;

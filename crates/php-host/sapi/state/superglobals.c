@@ -4,7 +4,7 @@
  *
  * Invariant: the symbol table has the superglobals of the active request only.
  */
-#include "worker/worker_mode.h"
+#include "state/state.h"
 
 static const char *const names[OUTBOARD_SUPERGLOBALS] = {
 	"_GET", "_POST", "_COOKIE", "_FILES", "_REQUEST", "_SERVER", "_SESSION",

@@ -6,7 +6,7 @@
  * Called by request_state.c. Invariant: strings that SG and PS of a request point to live until it
  * has ended.
  */
-#include "worker/worker_mode.h"
+#include "state/state.h"
 
 typedef struct {
 	zend_ini_entry *entry;
@@ -36,12 +36,12 @@ static ZEND_INI_MH(apply_and_retain)
 	const setting *one = setting_of(entry);
 	int applied = one->apply(entry, new_value, mh_arg1, mh_arg2, mh_arg3, stage);
 	if (applied == SUCCESS && new_value && !ZSTR_IS_INTERNED(new_value)) {
-		HashTable *held = outboard_active_state->ini_strings;
+		HashTable *held = outboard_now.state->ini_strings;
 		zval value;
 		if (!held) {
 			held = pemalloc(sizeof(*held), 1);
 			zend_hash_init(held, 8, NULL, release, true);
-			outboard_active_state->ini_strings = held;
+			outboard_now.state->ini_strings = held;
 		}
 		ZVAL_STR_COPY(&value, new_value);
 		zend_hash_update(held, entry->name, &value);

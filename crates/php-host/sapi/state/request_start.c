@@ -6,7 +6,7 @@
  * registered runs while the request is read, and none handles an error until the script's handler is
  * called; a request that could not be started has failed, and its handler is not called.
  */
-#include "coroutine/coroutine.h"
+#include "state/state.h"
 
 /* What is set aside. It is on the coroutine's stack, because the start of a session may wait. */
 typedef struct {
@@ -58,7 +58,7 @@ static void put_back(const boot_code *code)
 static void shrink_output_buffer(void)
 {
 	php_output_handler *active = php_output_get_active_handler();
-	if (active && active->buffer.used == 0 && outboard_concurrency > OUTBOARD_FEW_COROUTINES) {
+	if (active && active->buffer.used == 0 && outboard_host.concurrency > OUTBOARD_FEW_COROUTINES) {
 		active->buffer.size = 64;
 		active->buffer.data = erealloc(active->buffer.data, active->buffer.size);
 	}
@@ -117,7 +117,7 @@ void outboard_request_start(outboard_request_state *state)
 	set_aside(&code);
 	outboard_protected_step(read_request, state);
 	end_reading(&code);
-	outboard_reset_session_path();
+	OUTBOARD_RUN_HOOKS(request_read);
 	if (outboard_has_session() && PS(auto_start) && state->result.outcome == OUTBOARD_FINISHED) {
 		outboard_protected_step(start_session, state);
 	}

@@ -6,7 +6,7 @@
  * is at its end. It is not closed, because objects of PHP point to the stream itself; unchanged, it
  * would read freed memory or the body of another request.
  */
-#include "reset/reset.h"
+#include "state/state.h"
 #include "ext/standard/file.h"
 
 /* A copy of php_stream_input_t in ext/standard/php_fopen_wrapper.c, which is not exported. */
