@@ -115,6 +115,7 @@ void outboard_connections_close(void)
 	outboard_mysql_close();
 	outboard_pgsql_close();
 	sever_others();
+	OUTBOARD_ASSERT(!outboard_connections_in_boot() && outboard_host.severed <= OUTBOARD_DESCRIPTORS_MAX);
 }
 
 /* After each request of a worker that is about to be rewound. */
@@ -131,6 +132,7 @@ void outboard_connections_startup(const outboard_start *start)
 	if (!outboard_host.events || !outboard_rs_is_forking(outboard_host.events)) {
 		return;
 	}
+	OUTBOARD_ASSERT(outboard_host.severed == 0);
 	outboard_connections_set_boot(true);
 	for (int fd = 0; fd < OUTBOARD_DESCRIPTORS_MAX; fd++) {
 		outboard_descriptor_of(fd)->identity = outboard_identity_of(fd);

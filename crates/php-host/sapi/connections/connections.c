@@ -83,6 +83,7 @@ bool outboard_connections_connect(int fd)
 /* Closes a connection, and has its number name one whose other end is closed. */
 bool outboard_sever(int fd)
 {
+	OUTBOARD_ASSERT(fd >= 0 && fd < OUTBOARD_DESCRIPTORS_MAX && !outboard_host.is_fork);
 	int pair[2];
 	const int flags = fcntl(fd, F_GETFL);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -114,6 +115,7 @@ void outboard_severed_is_used(int fd)
 		return;
 	}
 	descriptors[fd].fate = OUTBOARD_HEALING;
+	OUTBOARD_ASSERT(outboard_host.severed > 0);
 	outboard_host.severed--;
 	outboard_connection_is_refused(descriptors[fd].kind, descriptors[fd].place, "it cannot be opened again");
 	errno = saved_errno;

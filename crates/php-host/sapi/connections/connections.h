@@ -47,22 +47,6 @@ void outboard_connections_keep(void);
 
 /* connections/kept.c: what a worker has in memory that is not rewound (src/kept_connections.rs). */
 
-typedef struct {
-	uint32_t replies;
-	uint64_t session;
-	const char *key;
-	size_t key_len;
-	const char *greeting;
-	size_t greeting_len;
-	const char *reset;
-	size_t reset_len;
-} outboard_kept_offer;
-
-bool outboard_rs_is_own_descriptor(void *events, int fd);
-bool outboard_rs_keep_connection(void *events, int fd, const outboard_kept_offer *offer);
-int outboard_rs_take_connection(void *events, const char *key, size_t key_len, uint64_t *session,
-	const char **greeting, size_t *greeting_len);
-
 /* Whether this process keeps connections. */
 bool outboard_keeps_connections(void);
 bool outboard_is_quiet(int fd);

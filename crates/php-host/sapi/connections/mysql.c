@@ -39,6 +39,7 @@ static bool adopt(mysql_connection *one, CONNECT_PARAMETERS)
 	if (kept < 0) {
 		return false;
 	}
+	OUTBOARD_ASSERT(!adopting.conn);
 	adopting.conn = conn;
 	adopting.kept = kept;
 	adopting.is_done = false;
@@ -116,6 +117,7 @@ static bool keep(mysql_connection *one)
 		return false;
 	}
 	offer.replies = outboard_mysql_reset_commands(one, &reset);
+	OUTBOARD_ASSERT(offer.replies > 0 && reset.len > 0 && !one->is_dormant);
 	offer.reset = reset.bytes;
 	offer.reset_len = reset.len;
 	const bool is_kept = outboard_rs_keep_connection(outboard_host.events, fd, &offer);

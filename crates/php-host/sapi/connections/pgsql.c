@@ -110,6 +110,7 @@ static PGconn *open_fresh(PGconn *conn)
 			values[count++] = one->val;
 		}
 	}
+	OUTBOARD_ASSERT(count < sizeof(names) / sizeof(*names));
 	names[count] = values[count] = NULL;
 	PGconn *fresh = options ? outboard_libpq.connect_with(names, values, 0) : NULL;
 	outboard_libpq.free_parameters(options);

@@ -58,6 +58,7 @@ static renewed *add(int kind, int first, int second)
 	while (at < count && (is_there(&all[at], 0) || is_there(&all[at], 1))) {
 		at++;
 	}
+	OUTBOARD_ASSERT(at <= count && count <= RENEWED_MAX);
 	if (at == RENEWED_MAX) {
 		return NULL;
 	}
@@ -211,6 +212,7 @@ bool outboard_renewed_find(int fd)
 
 static void replace(int fresh, int fd)
 {
+	OUTBOARD_ASSERT(fresh >= 0 && fresh != fd);
 	const int closed_by_exec = fcntl(fd, F_GETFD) & FD_CLOEXEC;
 	fcntl(fresh, F_SETFL, fcntl(fd, F_GETFL));
 	dup3(fresh, fd, closed_by_exec ? O_CLOEXEC : 0);
@@ -253,6 +255,7 @@ static void renew_file(const renewed *one)
 /* At the beginning of each request. */
 void outboard_renewed_open(void)
 {
+	OUTBOARD_ASSERT(outboard_host.is_fork);
 	for (size_t i = 0; i < count; i++) {
 		if (all[i].kind == DATAGRAMS) {
 			renew_datagrams(&all[i]);

@@ -80,6 +80,8 @@ void outboard_call_state_save(outboard_call_state *state)
 
 void outboard_call_state_restore(const outboard_call_state *state)
 {
+	/* What another one has in progress, it has taken along. */
+	OUTBOARD_ASSERT_SLOWLY(outboard_host.is_broken || is_empty());
 	restore_output(state);
 	outboard_now.span = state->open_span;
 	if (state->is_empty) {

@@ -163,6 +163,7 @@ static void free_use(zval *entry)
 static ZEND_FUNCTION(guarded)
 {
 	const zif_handler original = (zif_handler) execute_data->func->internal_function.reserved[slot];
+	OUTBOARD_ASSERT(original);
 	/* A new object is not shared yet, and PDO's constructor may have freed its connection. */
 	const bool is_constructor = execute_data->func->common.fn_flags & ZEND_ACC_CTOR;
 	const void *connection =
@@ -261,6 +262,7 @@ void outboard_connection_guard_class(void)
 	zend_class_entry in_use;
 	INIT_NS_CLASS_ENTRY(in_use, "Outboard", "ConnectionInUse", NULL);
 	in_use_class = zend_register_internal_class_ex(&in_use, spl_ce_LogicException);
+	OUTBOARD_ASSERT(in_use_class);
 }
 
 void outboard_connection_guard_startup(const outboard_start *start)

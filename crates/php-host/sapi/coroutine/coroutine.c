@@ -51,6 +51,7 @@ coroutine *outboard_root = &outboard_main_script;
 
 static void append(queue *to, coroutine *one)
 {
+	OUTBOARD_ASSERT(one->phase != IDLE && to->last != one);
 	one->phase = READY;
 	one->next = NULL;
 	if (to->last) {
@@ -66,6 +67,7 @@ static coroutine *take(queue *from)
 	coroutine *one = from->first;
 	if (one) {
 		from->first = one->next;
+		OUTBOARD_ASSERT(one->phase == READY);
 		if (!from->first) {
 			from->last = NULL;
 		}
@@ -105,6 +107,7 @@ coroutine *outboard_find_waiter(uint64_t waiter)
 {
 	uint32_t index = (uint32_t) waiter;
 	coroutine *one = index < count ? all[index] : NULL;
+	OUTBOARD_ASSERT(!one || one->index == index);
 	return one && one->serial == (uint32_t) (waiter >> 32) ? one : NULL;
 }
 
@@ -120,6 +123,7 @@ bool outboard_wake(uint64_t waiter)
 	if (!one || one->phase != WAITING) {
 		return false;
 	}
+	OUTBOARD_ASSERT(one != outboard_running);
 	one->serial++;
 	outboard_ready(one);
 	return true;
@@ -127,6 +131,7 @@ bool outboard_wake(uint64_t waiter)
 
 static void register_coroutine(coroutine *one)
 {
+	OUTBOARD_ASSERT(one->serial == 0 && count < UINT32_MAX);
 	if ((count & (count - 1)) == 0) {
 		all = perealloc(all, sizeof(*all) * (count ? count * 2 : 1), 1);
 	}
@@ -192,12 +197,17 @@ void outboard_switch_to(coroutine *next)
 		self->phase = RUNNING;
 		return;
 	}
+	/* One context runs at a time: this one has said why it stops, and the next one does not run. */
+	OUTBOARD_ASSERT(self->phase != RUNNING && next->phase != RUNNING);
 	ZVAL_NULL(&transfer.value);
 	self->resume = EG(current_fiber_context);
 	outboard_request_state_enter(next->state ? next->state : &outboard_boot_state);
+	OUTBOARD_ASSERT(outboard_now.state == (next->state ? next->state : &outboard_boot_state));
 	next->phase = RUNNING;
 	outboard_running = next;
 	zend_fiber_switch_context(&transfer);
+	/* At the end of the script the engine unwinds its Fibers, wherever they wait. */
+	OUTBOARD_ASSERT((outboard_running == self && self->phase == RUNNING) || (EG(flags) & EG_FLAGS_IN_SHUTDOWN));
 }
 
 /* A context at the top of the loop. */
@@ -205,6 +215,7 @@ static coroutine *idle_context(void)
 {
 	coroutine *next = idle;
 	if (next) {
+		OUTBOARD_ASSERT(next->phase == IDLE && idle_count > 0);
 		idle = next->next;
 		idle_count--;
 		idle_least = idle_count < idle_least ? idle_count : idle_least;
@@ -220,6 +231,8 @@ static coroutine *idle_context(void)
 
 static void add_idle(coroutine *one)
 {
+	/* Whatever it did belongs to a request that goes on without it. */
+	OUTBOARD_ASSERT(one != &outboard_main_script && !one->state && one->task == 0);
 	one->phase = IDLE;
 	one->next = idle;
 	idle = one;
@@ -252,6 +265,7 @@ void outboard_coroutine_trim(void)
 	if (now_us < lull_us) {
 		return;
 	}
+	OUTBOARD_ASSERT(idle_least <= idle_count);
 	const uint32_t needed = idle_count - idle_least;
 	const uint32_t warm = needed < WARM_CONTEXTS ? WARM_CONTEXTS : needed;
 	coroutine *last = idle;
@@ -261,6 +275,7 @@ void outboard_coroutine_trim(void)
 	for (int i = 0; i < RELEASED_AT_ONCE && last->next; i++) {
 		coroutine *one = last->next;
 		last->next = one->next;
+		OUTBOARD_ASSERT(one->phase == IDLE && idle_least > 0);
 		idle_count--;
 		idle_least--;
 		outboard_stack_release(one);
@@ -330,6 +345,7 @@ void outboard_switch_now(coroutine *next)
 /* The running coroutine continues after others, and after the events that have come. */
 void outboard_give_way(void)
 {
+	OUTBOARD_ASSERT(outboard_running->phase == RUNNING);
 	append(&yielded, outboard_running);
 	outboard_suspend();
 }
@@ -395,6 +411,7 @@ outboard_request_state *outboard_running_state(void)
 
 void outboard_coroutine_startup(void (*loop)(void))
 {
+	OUTBOARD_ASSERT(loop && count == 0);
 	event_loop = loop;
 	register_coroutine(&outboard_main_script);
 	outboard_main_script.phase = RUNNING;

@@ -63,6 +63,7 @@ static void release(connection_use *unused)
 {
 	connection_use **at = &connections;
 	while (*at != unused) {
+		OUTBOARD_ASSERT(*at);
 		at = &(*at)->next;
 	}
 	*at = unused->next;
@@ -112,6 +113,7 @@ static connection_use *reserve(zend_string *name)
 
 static void fill(connection_use *self, const zend_object *object)
 {
+	OUTBOARD_ASSERT(self->opening);
 	self->opening = false;
 	self->object = object;
 	self->handle = object->handle;

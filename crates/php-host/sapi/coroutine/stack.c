@@ -101,6 +101,7 @@ static bool protect(char *guard)
 /* Twice as many stacks as the last one, or as many as there is address space for. */
 static bool map_slab(void)
 {
+	OUTBOARD_ASSERT(slab_left == 0 && stack_bytes >= MIN_STACK_BYTES);
 	void *memory = MAP_FAILED;
 	slab_stacks = slab_stacks == 0 ? 1 : slab_stacks < SLAB_STACKS ? slab_stacks * 2 : SLAB_STACKS;
 	for (;; slab_stacks /= 2) {
@@ -132,6 +133,8 @@ bool outboard_stack_take(coroutine *one)
 	if (slab_left == 0 && !map_slab()) {
 		return false;
 	}
+	/* It is taken once, and its guard is whole pages. */
+	OUTBOARD_ASSERT(!one->stack_top && ((uintptr_t) slab & 4095) == 0);
 	if (!protect(slab)) {
 		return false;
 	}
@@ -144,6 +147,7 @@ bool outboard_stack_take(coroutine *one)
 /* Returns the memory of a context that is to begin anew. */
 void outboard_stack_release(coroutine *one)
 {
+	OUTBOARD_ASSERT(one != outboard_running && one->stack_top);
 	zend_observer_fiber_destroy_notify(&one->context);
 	char *bottom = guard_of(one) + GUARD_BYTES;
 	madvise(bottom, stack_bytes + FRAMES_BYTES, MADV_DONTNEED);
@@ -156,6 +160,7 @@ bool outboard_stack_begin(coroutine *one)
 		return false;
 	}
 	const size_t len = (size_t) (template_top - (char *) template.handle);
+	OUTBOARD_ASSERT(one->stack_top && len < MIN_STACK_BYTES);
 	one->context = template;
 	one->context.handle = memcpy(one->stack_top - len, template.handle, len);
 	one->bounds.pointer = guard_of(one) + GUARD_BYTES;
@@ -168,6 +173,8 @@ bool outboard_stack_begin(coroutine *one)
 /* On its own stack: has the engine use its part of the memory, with a bottom frame of this function. */
 void outboard_stack_enter(const coroutine *one, zend_function *bottom)
 {
+	const char *here = __builtin_frame_address(0);
+	OUTBOARD_ASSERT(here < one->stack_top && here > guard_of(one) + GUARD_BYTES);
 	zend_vm_stack frames = (zend_vm_stack) one->stack_top;
 	frames->top = ZEND_VM_STACK_ELEMENTS(frames);
 	frames->end = (zval *) (one->stack_top + SHARED_BYTES + FRAMES_BYTES);

@@ -260,6 +260,7 @@ void outboard_doctor_startup(const outboard_start *start)
 
 void outboard_doctor_examine(void)
 {
+	OUTBOARD_ASSERT(!EG(exception));
 	if (!report || !outboard_report_begin(report)) {
 		return;
 	}

@@ -8,19 +8,6 @@
 #include "worker/worker.h"
 #include <dlfcn.h>
 
-const size_t outboard_layout[10] = {
-	sizeof(outboard_str),
-	sizeof(outboard_pair),
-	sizeof(outboard_request),
-	sizeof(outboard_result),
-	sizeof(outboard_engine_facts),
-	sizeof(outboard_subject),
-	sizeof(outboard_event),
-	sizeof(outboard_fetch),
-	sizeof(outboard_fetch_result),
-	sizeof(outboard_stream_event),
-};
-
 static zend_result request_time(double *time)
 {
 	if (!outboard_now.request) {
@@ -152,6 +139,15 @@ static bool library_fits(void)
 	return false;
 }
 
+/* Each list is there, if only with its end: the code at a station does not look. */
+static void check_stations(void)
+{
+	const void *const *lists = (const void *const *) outboard_stations;
+	for (size_t i = 0; i < sizeof(*outboard_stations) / sizeof(*lists); i++) {
+		OUTBOARD_ASSERT(lists[i]);
+	}
+}
+
 /*
  * The strings must live as long as the process. A bailout in here ends the process (exit in
  * zend_bailout), and so may any extension: what was printed until then says why.
@@ -165,6 +161,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	 * writes the first byte of each text by itself. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	outboard_stations = &outboard_subjects;
+	check_stations();
 	zend_signal_startup();
 #ifdef ZEND_SIGNALS
 	/* Keeps zend_signal_activate from setting PHP's handlers of seven signals again at each request:

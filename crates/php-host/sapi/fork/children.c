@@ -57,6 +57,7 @@ static void in_child(void)
 	if (!is_watching) {
 		return;
 	}
+	OUTBOARD_ASSERT(parent != getpid());
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) {
 		_exit(1);
@@ -86,6 +87,7 @@ void outboard_children_watch(bool watch)
 
 static void end(void)
 {
+	OUTBOARD_ASSERT(outboard_host.is_child);
 	int status = EG(exit_status);
 	outboard_one_shot_end();
 	_exit(status);
@@ -113,6 +115,7 @@ static uint32_t running(void)
 {
 	uint32_t alive = 0;
 	uint32_t remaining = 0;
+	OUTBOARD_ASSERT(count <= CAPACITY);
 	for (uint32_t i = 0; i < count; i++) {
 		siginfo_t info = {0};
 		if (waitid(P_PID, (id_t) children[i], &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
@@ -202,6 +205,7 @@ void outboard_children_reap(void)
 /* A child of a program runs coroutines. */
 static void begin_loop(void)
 {
+	OUTBOARD_ASSERT(outboard_host.is_child && !outboard_host.events);
 	OUTBOARD_RUN_HOOKS(child_loop);
 	if (events_of_parent && outboard_rs_renew(events_of_parent)) {
 		outboard_host.events = events_of_parent;
@@ -219,6 +223,7 @@ static void fork_within_limit(INTERNAL_FUNCTION_PARAMETERS)
 	OUTBOARD_RUN_HOOKS(child_due);
 	fork_next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 	if (Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) > 0) {
+		OUTBOARD_ASSERT(count < CAPACITY);
 		children[count++] = (pid_t) Z_LVAL_P(return_value);
 	} else if (Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) == 0 && outboard_host.is_child) {
 		/* One that a coroutine has forked may return into what only its parent can end. */

@@ -53,6 +53,7 @@ void outboard_one_shot_prepare(void)
 			GC_ADD_FLAGS(object, IS_OBJ_DESTRUCTOR_CALLED);
 		}
 		if (with_storage && has_storage(object)) {
+			OUTBOARD_ASSERT(with_storage_count < prepared_top);
 			with_storage[with_storage_count++] = i;
 		}
 	}
@@ -61,6 +62,7 @@ void outboard_one_shot_prepare(void)
 /* In the fork: new objects do not reuse the handles of the boot's. */
 void outboard_one_shot_begin(void)
 {
+	OUTBOARD_ASSERT(outboard_host.is_fork || outboard_host.is_child);
 	first_object = EG(objects_store).top;
 	first_resource = EG(regular_list).nNextFreeElement;
 	EG(objects_store).free_list_head = -1;
@@ -105,6 +107,7 @@ static void pin_globals(void)
 /* As zend_close_rsrc_list in zend_list.c: files, pipes, processes, in reverse order. */
 static void close_resources(void)
 {
+	OUTBOARD_ASSERT(first_resource >= 0 && first_resource <= EG(regular_list).nNextFreeElement);
 	for (zend_long i = EG(regular_list).nNextFreeElement - 1; i >= first_resource; i--) {
 		zval *resource = zend_hash_index_find(&EG(regular_list), (zend_ulong) i);
 		if (resource && Z_RES_P(resource)->type >= 0) {
@@ -116,6 +119,7 @@ static void close_resources(void)
 /* As zend_objects_store_free_object_storage: writes archives, closes connections. */
 static void free_storage(void)
 {
+	OUTBOARD_ASSERT(first_object <= EG(objects_store).top && !EG(active));
 	for (uint32_t i = EG(objects_store).top; i-- > first_object;) {
 		zend_object *object = EG(objects_store).object_buckets[i];
 		if (IS_OBJ_VALID(object) && !(OBJ_FLAGS(object) & IS_OBJ_FREE_CALLED)

@@ -81,6 +81,7 @@ void outboard_opcache_clock_find(const outboard_start *start)
 	search this = {.code = (uintptr_t) opcache->startup, .value = (time_t) sapi_get_request_time()};
 	dl_iterate_phdr(search_object, &this);
 	if (this.hits == 1) {
+		OUTBOARD_ASSERT(this.hit && ((uintptr_t) this.hit & (sizeof(time_t) - 1)) == 0);
 		variable = this.hit;
 	} else {
 		validate_always();

@@ -38,6 +38,7 @@ static void limited_reset(INTERNAL_FUNCTION_PARAMETERS)
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	int64_t now_s = (int64_t) now.tv_sec + RESET_PAUSE_S;
+	OUTBOARD_ASSERT(reset_s && reset_next);
 	int64_t last_s = atomic_load(reset_s);
 	if (last_s + RESET_PAUSE_S > now_s || !atomic_compare_exchange_strong(reset_s, &last_s, now_s)) {
 		php_error_docref(NULL, E_NOTICE, "was called less than %d seconds ago", RESET_PAUSE_S);

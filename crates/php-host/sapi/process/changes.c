@@ -121,6 +121,7 @@ static bool has_same_identity(void)
 
 static void save(void)
 {
+	OUTBOARD_ASSERT(!is_undoing && !is_saved);
 	is_saved = true;
 	for (int number = 1; number < SIGNALS; number++) {
 		sigaction(number, NULL, &actions[number]);
@@ -195,6 +196,7 @@ static void call_wrapped(INTERNAL_FUNCTION_PARAMETERS)
 	while (at + 1 < CHANGERS && !zend_string_equals_cstr(name, changers[at].name, strlen(changers[at].name))) {
 		at++;
 	}
+	OUTBOARD_ASSERT(wrapped[at]);
 	const enum change change = changers[at].change;
 	if (!is_saved) {
 		/* save() calls wrapped functions itself, which are not changes. */
@@ -282,6 +284,7 @@ void outboard_process_changes_undo(void)
 	if (changes == NONE) {
 		return;
 	}
+	OUTBOARD_ASSERT(!is_undoing && (is_saved || changes == PERMANENT));
 	is_undoing = true;
 	if (changes & SIGNAL) {
 		restore_signals();

@@ -23,6 +23,7 @@ static OUTBOARD_KEPT struct {
 
 void outboard_crash_announce_to(uint32_t *mark, int bell)
 {
+	OUTBOARD_ASSERT(((uintptr_t) mark & 3) == 0);
 	announcement.mark = (_Atomic uint32_t *) mark;
 	announcement.bell = bell;
 	announcement.process = getpid();

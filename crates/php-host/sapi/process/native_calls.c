@@ -73,6 +73,8 @@ void outboard_native_watch(void)
 	if (!functions || !data || !is_configured()) {
 		return;
 	}
+	/* Twice, the next handler would be this one. */
+	OUTBOARD_ASSERT(!is_allowed && functions->get_method != get_method);
 	is_allowed = true;
 	next_method = functions->get_method;
 	functions->get_method = get_method;

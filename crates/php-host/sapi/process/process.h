@@ -9,15 +9,7 @@
 #include "shim.h"
 
 /* process/mapping_changes.c */
-typedef struct {
-	uintptr_t start;
-	uintptr_t end;
-	bool is_writable; /* it was made so */
-	bool is_new; /* the kernel has chosen the addresses, so that nothing was there */
-} outboard_mapping_change;
-
 void outboard_mapping_changes_begin(void);
-const outboard_mapping_change *outboard_mapping_changes(size_t *length);
 
 /* process/changes.c */
 void outboard_process_changes_startup(void);

@@ -26,6 +26,7 @@ static void on_error(int type, zend_string *file, uint32_t line, zend_string *me
 	(void) message;
 	if (PG(during_request_startup) || (type & fatal)) {
 		spoil();
+		OUTBOARD_ASSERT(!outboard_is_handled());
 	}
 }
 

@@ -24,6 +24,7 @@ char *outboard_read_cookies(void)
 {
 	size_t lines = 0;
 	const outboard_str *only = NULL;
+	OUTBOARD_ASSERT(outboard_now.request);
 	for (size_t i = 0; i < outboard_now.request->header_count; i++) {
 		const outboard_pair *header = &outboard_now.request->headers[i];
 		if (header->name.len == 6 && strncasecmp(header->name.ptr, "cookie", 6) == 0) {

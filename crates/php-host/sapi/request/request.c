@@ -35,6 +35,7 @@ static int serve(const outboard_request *request)
 
 void outboard_request_run(const outboard_request *request, void *exchange, outboard_result *result)
 {
+	OUTBOARD_ASSERT(!outboard_now.request && !outboard_host.events && exchange);
 	result->outcome = OUTBOARD_FAILED;
 	result->leaving = false;
 	result->takes_snapshot = false;

@@ -51,5 +51,6 @@ void outboard_time_limit_end(void);
 
 /* request/backtrace.c */
 void outboard_backtrace_hook(void);
+void outboard_backtrace_at(const void *frame, uint32_t slot, uint32_t generation);
 
 #endif

@@ -52,6 +52,7 @@ static void enter(const char *directory, size_t len, int64_t now_s)
 	if (len == entered_len && now_s == entered_s && memcmp(directory, entered, len) == 0) {
 		return;
 	}
+	OUTBOARD_ASSERT(len < sizeof(entered));
 	memcpy(entered, directory, len);
 	entered[len] = '\0';
 	entered_len = chdir(entered) == 0 ? len : 0;

@@ -37,6 +37,7 @@ void outboard_time_limit_prepare(void)
 
 void outboard_time_limit_begin(void)
 {
+	OUTBOARD_ASSERT(!counting);
 	ticks = 0;
 	counting = configured_s > 0;
 }

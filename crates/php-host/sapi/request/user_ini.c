@@ -39,6 +39,7 @@ static directory_values *directory_of(const char *path, size_t len)
 /* Reads the directory `path[0..len]`; path[len] is a slash. */
 static void read_directory(directory_values *directory, char *path, size_t len)
 {
+	OUTBOARD_ASSERT(path[len] == '/');
 	path[len] = '\0';
 	php_parse_user_ini_file(path, PG(user_ini_filename), &directory->values);
 	path[len] = '/';

@@ -21,6 +21,7 @@ static uint32_t held_capacity;
 
 static held_resource *track_resource(const void *address, uint32_t handle)
 {
+	OUTBOARD_ASSERT(held_count <= held_capacity && address);
 	for (uint32_t i = 0; i < held_count; i++) {
 		if (held[i].address == address && held[i].state == outboard_now.state) {
 			return &held[i];

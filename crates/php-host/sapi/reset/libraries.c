@@ -65,6 +65,8 @@ void outboard_save_libraries(void)
 
 void outboard_reset_libraries(void)
 {
+	/* What was not saved is not reset: another process drops it. */
+	OUTBOARD_ASSERT(!outboard_host.is_fork || !next_error);
 	const char *domain = textdomain(NULL);
 	if (domain && text_domain && strcmp(domain, text_domain) != 0) {
 		textdomain(text_domain);

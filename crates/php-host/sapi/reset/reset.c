@@ -74,6 +74,7 @@ static void call_tracked(INTERNAL_FUNCTION_PARAMETERS)
 		at++;
 	}
 	zval *first = ZEND_NUM_ARGS() > 0 ? ZEND_CALL_ARG(execute_data, 1) : NULL;
+	OUTBOARD_ASSERT(wrapped[at]);
 	switch (tracked[at].change) {
 	case OUTBOARD_TRANSACTION:
 		outboard_track_transaction(execute_data, false);
@@ -148,6 +149,7 @@ static void reset_rewriting(void)
 void outboard_reset_after(outboard_request_state *state)
 {
 	uint32_t changes = outboard_changes;
+	OUTBOARD_ASSERT(state == outboard_now.state && state->completed);
 	outboard_reset_ini();
 	outboard_reset_libraries();
 	/* Other processes may have changed the file of the last stat() meanwhile. */

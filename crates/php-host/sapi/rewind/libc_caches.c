@@ -106,6 +106,7 @@ size_t outboard_locale_prefix(const char *key, size_t len)
 
 void outboard_libc_caches_note(void)
 {
+	OUTBOARD_ASSERT(known <= count && count <= NOTES);
 	for (size_t i = known; i < count; i++) {
 		const use *used = &uses[i];
 		outboard_rs_cache_used(outboard_host.events, (uint8_t) used->cache, used->first,
@@ -116,6 +117,7 @@ void outboard_libc_caches_note(void)
 /* The library keeps what it has read of a locale. */
 void outboard_locale_add(const char *category, const char *name)
 {
+	OUTBOARD_ASSERT(*category >= '0' && category[1] == 0);
 	char *before = strdup(setlocale(LC_ALL, NULL));
 	if (before) {
 		setlocale(*category - '0', name);

@@ -34,6 +34,7 @@ void *outboard_kept_variables(size_t *bytes)
 {
 	(void) first_kept;
 	*bytes = (size_t) (__stop_outboard_kept - __start_outboard_kept);
+	OUTBOARD_ASSERT(*bytes > 0 && *bytes < 4096);
 	return __start_outboard_kept;
 }
 
@@ -68,8 +69,13 @@ static void *stack_pointer(const ucontext_t *context)
 /* On the other stack: takes the snapshot, then rewinds or adds to it each time it is resumed. */
 static void rewinder(void)
 {
+	const char *here = __builtin_frame_address(0);
 	for (;;) {
-		outboard_rs_rewind(outboard_host.events, stack_pointer(&both->script));
+		const char *script = stack_pointer(&both->script);
+		/* What is put back must not have the stack on which that is done. */
+		OUTBOARD_ASSERT(here > both->stack && here < both->stack + STACK_BYTES);
+		OUTBOARD_ASSERT(script < (char *) both || script >= (char *) (both + 1));
+		outboard_rs_rewind(outboard_host.events, script);
 		swapcontext(&both->rewinder, &both->script);
 	}
 }
@@ -114,6 +120,7 @@ static void reserve_chunks(void)
 
 void outboard_rewind_mark(void)
 {
+	OUTBOARD_ASSERT(!both && !outboard_host.is_rewinding);
 	both = outboard_rs_rewind_memory(outboard_host.events, sizeof(*both));
 	if (!both || getcontext(&both->rewinder) != 0) {
 		both = NULL;
@@ -135,6 +142,7 @@ void outboard_rewind_mark(void)
 	/* The second time for what the worker has done between two requests, and keeps. */
 	do {
 		swapcontext(&both->script, &both->rewinder);
+		OUTBOARD_ASSERT(both && outboard_host.is_rewinding && !outboard_host.is_fork);
 	} while (outboard_warm_caches_add());
 	outboard_randomness_renew();
 }
@@ -145,6 +153,7 @@ void outboard_rewind(void)
 	if (!both) {
 		return;
 	}
+	OUTBOARD_ASSERT(outboard_host.is_rewinding && !outboard_host.is_child);
 	/* What a worker that was just forked has changed is its own. */
 	if (outboard_rs_is_rewound(outboard_host.events)) {
 		outboard_process_changes_undo();

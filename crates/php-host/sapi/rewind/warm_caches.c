@@ -28,6 +28,7 @@ void outboard_warm_caches_note(void)
 static void add(outboard_cache cache, const char *key, size_t len)
 {
 	const char *second = key + strlen(key) + 1;
+	OUTBOARD_ASSERT((size_t) (second - key) <= len);
 	switch (cache) {
 	case OUTBOARD_REGEX_CACHE:
 		outboard_regex_cache_add(key, second, len - (size_t) (second - key));

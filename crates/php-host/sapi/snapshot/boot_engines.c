@@ -57,6 +57,7 @@ void outboard_boot_engines_startup(const outboard_start *start)
 void outboard_boot_engines_seed(void)
 {
 	for (uint32_t i = 0; i < count; i++) {
+		OUTBOARD_ASSERT(engines[i]->ce->constructor);
 		zend_call_known_instance_method_with_0_params(engines[i]->ce->constructor, engines[i], NULL);
 	}
 }

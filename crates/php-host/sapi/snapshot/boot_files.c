@@ -29,6 +29,7 @@ static void record(outboard_boot_use use, const char *path)
 	if (!path) {
 		return;
 	}
+	OUTBOARD_ASSERT(!outboard_host.is_fork);
 	const int error = errno;
 	outboard_rs_boot_uses(use, path, strlen(path));
 	errno = error;

@@ -192,6 +192,7 @@ static void apply_to(zval *target, int i)
 static void import_environment(void)
 {
 	zend_auto_global *environment = zend_hash_str_find_ptr(CG(auto_globals), ZEND_STRL("_ENV"));
+	OUTBOARD_ASSERT(environment);
 	if (strpbrk(PG(variables_order), "eE") && zend_hash_str_exists(&EG(symbol_table), ZEND_STRL("_ENV"))) {
 		environment->auto_global_callback(environment->name);
 	}
@@ -200,6 +201,7 @@ static void import_environment(void)
 /* At the start of a request, once its superglobals are imported. */
 void outboard_boot_request_apply(void)
 {
+	OUTBOARD_ASSERT(outboard_host.is_fork);
 	if (!boot_request) {
 		return;
 	}

@@ -71,6 +71,7 @@ static void record(const char *array, const char *entry, bool is_of_file)
 	if (!outboard_host.records_reads) {
 		return;
 	}
+	OUTBOARD_ASSERT(!outboard_host.is_fork && count <= READS_MAX);
 	int len = entry ? snprintf(name, sizeof(name), "%s.%s", array, entry) : snprintf(name, sizeof(name), "%s", array);
 	if (len < 0 || (size_t) len >= sizeof(name) || count == READS_MAX - 1) {
 		snprintf(name, sizeof(name), "_SERVER");

@@ -50,6 +50,7 @@ static void call_reader(INTERNAL_FUNCTION_PARAMETERS)
 	const zend_string *name = execute_data->func->common.function_name;
 	for (size_t i = 0; i < READERS; i++) {
 		if (zend_string_equals_cstr(name, readers[i].name, strlen(readers[i].name))) {
+			OUTBOARD_ASSERT(readers[i].next);
 			if (outboard_host.records_reads) {
 				readers[i].note(execute_data);
 			}

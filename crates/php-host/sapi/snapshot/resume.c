@@ -41,6 +41,7 @@ void outboard_resume(void)
 	if (Z_ISUNDEF(callbacks)) {
 		return;
 	}
+	OUTBOARD_ASSERT(Z_TYPE(callbacks) == IS_ARRAY && outboard_host.is_fork);
 	ZEND_HASH_FOREACH_VAL(Z_ARRVAL(callbacks), callback) {
 		zval result;
 		ZVAL_UNDEF(&result);
@@ -65,6 +66,7 @@ bool outboard_resume_before_handler(outboard_request_state *state)
 	if (Z_ISUNDEF(callbacks)) {
 		return true;
 	}
+	OUTBOARD_ASSERT(state == outboard_now.state && !state->is_called);
 	is_resumed = false;
 	outboard_protected_step(run, state);
 	return is_resumed;

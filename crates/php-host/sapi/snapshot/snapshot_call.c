@@ -50,6 +50,7 @@ PHP_FUNCTION(outboard_snapshot)
 	outboard_rs_boot_max_age(max_age_s);
 	outboard_request_reads_end(ignored);
 	outboard_begin_handling();
+	OUTBOARD_ASSERT(outboard_host.is_fork && !outboard_host.records_reads);
 	while (event.kind != OUTBOARD_REQUEST && event.kind != OUTBOARD_STOP) {
 		outboard_rs_next(outboard_host.events, true, true, &event);
 	}

@@ -61,6 +61,7 @@ static bool reads(const php_stream *stream, const php_stream *body)
 
 static void end_handle(php_stream *stream)
 {
+	OUTBOARD_ASSERT(stream->ops != &ended_ops && stream->abstract);
 	stream->ops = &ended_ops;
 	stream->readpos = 0;
 	stream->writepos = 0;
@@ -70,6 +71,7 @@ static void end_handle(php_stream *stream)
 /* Resources are numbered in order, so handles follow the body's stream. */
 void outboard_close_handles_of(const php_stream *body)
 {
+	OUTBOARD_ASSERT(body->res);
 	zend_long last = EG(regular_list).nNextFreeElement;
 	for (zend_long handle = body->res->handle + 1; handle < last; handle++) {
 		const zval *found = zend_hash_index_find(&EG(regular_list), (zend_ulong) handle);

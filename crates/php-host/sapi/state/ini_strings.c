@@ -21,6 +21,7 @@ static const setting *setting_of(const zend_ini_entry *entry)
 {
 	size_t at = 0;
 	while (settings[at].entry != entry) {
+		OUTBOARD_ASSERT(at + 1 < count);
 		at++;
 	}
 	return &settings[at];
@@ -53,6 +54,7 @@ static ZEND_INI_MH(apply_and_retain)
 void outboard_ini_strings_startup(void)
 {
 	zend_ini_entry *entry;
+	OUTBOARD_ASSERT(count == 0);
 	ZEND_HASH_FOREACH_PTR(EG(ini_directives), entry) {
 		bool is_per_request = entry->mh_arg2 == &sapi_globals || entry->mh_arg2 == &ps_globals;
 		if (is_per_request && entry->on_modify && count < sizeof(settings) / sizeof(settings[0])) {
@@ -66,6 +68,7 @@ void outboard_ini_strings_startup(void)
 void outboard_ini_strings_begin(outboard_request_state *state)
 {
 	const HashTable *held = outboard_boot_state.ini_strings;
+	OUTBOARD_ASSERT(!state->ini_strings);
 	if (held) {
 		state->ini_strings = pemalloc(sizeof(*held), 1);
 		zend_hash_init(state->ini_strings, zend_hash_num_elements(held), NULL, release, true);
@@ -76,6 +79,8 @@ void outboard_ini_strings_begin(outboard_request_state *state)
 /* After the request's state has left the engine. */
 void outboard_ini_strings_end(outboard_request_state *state)
 {
+	/* What SG and PS point to is not freed while the engine has them. */
+	OUTBOARD_ASSERT(state != outboard_now.state);
 	if (state->ini_strings) {
 		zend_hash_destroy(state->ini_strings);
 		pefree(state->ini_strings, 1);

@@ -87,6 +87,7 @@ void outboard_protected_call(void (*step)(void *arg), void *arg, outboard_reques
 		CG(unclean_shutdown) = true;
 	} zend_end_try();
 	recover(frame, state);
+	OUTBOARD_ASSERT(!EG(exception) && EG(current_execute_data) == frame);
 	if (UNEXPECTED(outboard_host.is_child)) {
 		OUTBOARD_RUN_HOOKS(code_ended);
 	}
@@ -115,5 +116,6 @@ static void run_step(void *arg)
 void outboard_protected_step(void (*step)(outboard_request_state *state), outboard_request_state *state)
 {
 	step_call one = {step, state};
+	OUTBOARD_ASSERT(step && state);
 	outboard_protected_call(run_step, &one, state);
 }

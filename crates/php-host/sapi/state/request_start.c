@@ -24,6 +24,7 @@ static bool has_session_handler_of_script(void)
 
 static void set_aside(boot_code *code)
 {
+	OUTBOARD_ASSERT(!PG(during_request_startup) && !EG(exception));
 	code->frame = EG(current_execute_data);
 	EG(current_execute_data) = NULL;
 	ZVAL_COPY_VALUE(&code->error_handler, &EG(user_error_handler));
@@ -117,6 +118,7 @@ void outboard_request_start(outboard_request_state *state)
 	set_aside(&code);
 	outboard_protected_step(read_request, state);
 	end_reading(&code);
+	OUTBOARD_ASSERT(Z_ISUNDEF(EG(user_error_handler)) && Z_ISUNDEF(EG(user_exception_handler)));
 	OUTBOARD_RUN_HOOKS(request_read);
 	if (outboard_has_session() && PS(auto_start) && state->result.outcome == OUTBOARD_FINISHED) {
 		outboard_protected_step(start_session, state);

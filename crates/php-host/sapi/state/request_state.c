@@ -63,6 +63,7 @@ void outboard_request_state_startup(void)
 	outboard_superglobals_startup();
 	session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
 	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
+	OUTBOARD_ASSERT(!outboard_now.state);
 	outboard_now.state = &outboard_boot_state;
 	outboard_zlib_startup();
 	outboard_ini_strings_startup();
@@ -78,6 +79,7 @@ void outboard_request_state_end_boot(void)
 
 static void save(outboard_engine_state *engine)
 {
+	OUTBOARD_ASSERT(outboard_now.state && engine == &outboard_now.state->engine);
 	memcpy(&engine->sapi, &sapi_globals, sizeof(sapi_globals));
 	memcpy(&engine->output, &output_globals, sizeof(output_globals));
 	memcpy(&engine->session, &ps_globals, sizeof(ps_globals));
@@ -142,6 +144,7 @@ static void restore(const outboard_engine_state *engine)
 /* Restores the request's state; the superglobals of the state before go to `saved`. */
 static void activate(outboard_request_state *state, zval *saved)
 {
+	OUTBOARD_ASSERT(state == &outboard_boot_state || state->exchange);
 	bool has_unset = outboard_superglobals_exchange(saved, state->engine.superglobals);
 	restore(&state->engine);
 	outboard_now.state = state;
@@ -226,6 +229,7 @@ outboard_request_state *outboard_request_state_begin(const outboard_request *req
 	if (outboard_now.state != &outboard_boot_state) {
 		outboard_request_state_enter(&outboard_boot_state);
 	}
+	OUTBOARD_ASSERT(outboard_now.state == &outboard_boot_state && exchange);
 	save(&outboard_boot_state.engine);
 	outboard_ini_strings_begin(state);
 	prepare(state);
@@ -340,6 +344,7 @@ void outboard_request_state_complete(outboard_request_state *state)
 	if (state->completed) {
 		return;
 	}
+	OUTBOARD_ASSERT(state == outboard_now.state);
 	state->completed = true;
 	if (BG(user_shutdown_function_names)) {
 		outboard_protected_step(call_shutdown_functions, state);
@@ -353,6 +358,8 @@ void outboard_request_state_complete(outboard_request_state *state)
 
 void outboard_request_state_end(outboard_request_state *state)
 {
+	OUTBOARD_ASSERT(state == outboard_now.state && state != &outboard_boot_state);
+	OUTBOARD_ASSERT(state->completed && state->coroutines == 0 && state != unused);
 	outboard_protected_step(reset, state);
 	outboard_protected_step(free_request, state);
 	state->result.peak_memory_bytes = zend_memory_peak_usage(true);

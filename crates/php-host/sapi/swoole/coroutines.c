@@ -44,6 +44,7 @@ static void begin(record *one, zend_long parent)
 /* On the running context. */
 static void start(record *one)
 {
+	OUTBOARD_ASSERT(!outboard_running->record && !one->runs_on);
 	one->runs_on = outboard_running;
 	outboard_running->record = one;
 	outboard_running->wait_ended = OUTBOARD_SWOOLE_OVER;
@@ -85,6 +86,7 @@ static void end_output(void *arg)
 
 static void end(record *one)
 {
+	OUTBOARD_ASSERT(one == outboard_running->record && one->runs_on == outboard_running && one->id > 0);
 	call_deferred(one);
 	if (OG(active)) {
 		outboard_protected_call(end_output, NULL, NULL);
@@ -324,7 +326,8 @@ PHP_FUNCTION(outboard_swoole_trace)
 		Z_PARAM_LONG(limit)
 	ZEND_PARSE_PARAMETERS_END();
 	const record *one = outboard_swoole_record_of(id);
-	if (!one) {
+	/* One that has not begun has no frames. */
+	if (!one || !one->runs_on) {
 		RETURN_FALSE;
 	}
 	zend_execute_data *const here = EG(current_execute_data);

@@ -62,6 +62,7 @@ static void end_if_over(conversation *one)
 
 void outboard_swoole_http_finish(conversation *one)
 {
+	OUTBOARD_ASSERT(!one->is_ended && outboard_swoole_http_find(one->id) == one);
 	one->is_ended = true;
 	/* With its handler the whole exchange ends, which says it all in one frame. */
 	if (one->handler && !one->is_gone && !outboard_rs_finish(one->exchange, !one->is_abandoned)) {
@@ -72,6 +73,7 @@ void outboard_swoole_http_finish(conversation *one)
 
 void outboard_swoole_http_send_head(conversation *one, int status, const char *reason, size_t reason_len)
 {
+	OUTBOARD_ASSERT(!one->has_head && !one->is_ended);
 	one->has_head = true;
 	outboard_rs_head(one->exchange, status, reason, reason_len);
 }
@@ -155,6 +157,7 @@ void outboard_swoole_answer(zval *handler, const outboard_event *event)
 	zval objects[2];
 	call under_way = {handler, objects};
 	conversation *one = ecalloc(1, sizeof(*one));
+	OUTBOARD_ASSERT(!outboard_running->state && event->exchange);
 	one->id = ++ids;
 	one->exchange = event->exchange;
 	one->request = event->request;

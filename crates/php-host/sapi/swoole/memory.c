@@ -74,12 +74,14 @@ void *outboard_swoole_share(size_t size)
 
 void outboard_swoole_unshare(void *memory, size_t size)
 {
+	OUTBOARD_ASSERT(memory && size > 0);
 	munmap(memory, size);
 }
 
 bool outboard_swoole_try_lock(uint32_t *word)
 {
 	uint32_t free = 0;
+	OUTBOARD_ASSERT(pid() != 0);
 	return __atomic_compare_exchange_n(
 		word, &free, pid(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }

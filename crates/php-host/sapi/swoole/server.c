@@ -40,6 +40,7 @@ void outboard_swoole_receive(void)
 		return;
 	}
 	received one = {&event};
+	OUTBOARD_ASSERT(outboard_program.is_worker && !outboard_running->state);
 	const outboard_stream_call acknowledgement = {
 		.verb = OUTBOARD_STREAM_ACKNOWLEDGE,
 		.item = event.item,

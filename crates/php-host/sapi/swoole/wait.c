@@ -21,6 +21,8 @@ enum outboard_swoole_reason outboard_swoole_wait(int64_t timeout_us)
 	coroutine *self = outboard_running;
 	const uint64_t waiter = outboard_waiter();
 	uint64_t other = 0;
+	/* A wait ends once: it has not begun before. */
+	OUTBOARD_ASSERT(self->phase == RUNNING && !self->is_cancellable);
 	self->wait_ended = OUTBOARD_SWOOLE_OVER;
 	self->is_cancellable = true;
 	if (timeout_us >= 0) {
@@ -181,6 +183,7 @@ bool outboard_swoole_continue(coroutine *one, enum outboard_swoole_reason reason
 	if (!one || one->phase != WAITING) {
 		return false;
 	}
+	OUTBOARD_ASSERT(one != outboard_running);
 	one->wait_ended = reason;
 	one->serial++;
 	/* In a destructor the engine forbids a switch before PHP 8.4: it runs when that has returned. */

@@ -233,6 +233,7 @@ static void run(const call *one, INTERNAL_FUNCTION_PARAMETERS)
 {
 	outboard_span span;
 	const bool is_traced = outboard_span_begin(&span);
+	OUTBOARD_ASSERT(one->next);
 	if (EXPECTED(!is_traced)) {
 		one->next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;

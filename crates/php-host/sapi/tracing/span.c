@@ -68,6 +68,7 @@ void outboard_span_end(const outboard_span *span, const char *name, size_t name_
 {
 	const zend_object *thrown = EG(exception);
 	const bool threw = thrown && !zend_is_unwind_exit(thrown) && !zend_is_graceful_exit(thrown);
+	OUTBOARD_ASSERT(span->id != 0 && span->id != span->parent && texts->count <= OUTBOARD_MAX_ATTRIBUTES);
 	outboard_now.span = span->parent;
 	texts->texts[0] = (outboard_str) {name, name_len};
 	texts->texts[1] = threw

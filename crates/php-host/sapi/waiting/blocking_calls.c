@@ -68,6 +68,7 @@ struct blocking_call {
 static void run_blocking_call(void *arg)
 {
 	struct blocking_call *call = arg;
+	OUTBOARD_ASSERT(call->run && !atomic_load(&call->done));
 	call->run(call);
 	call->error = errno;
 	atomic_store(&call->done, true);
@@ -84,6 +85,7 @@ static int offload(enum call kind, struct blocking_call *call)
 	do {
 		outboard_suspend();
 	} while (!atomic_load(&call->done));
+	OUTBOARD_ASSERT(atomic_load(&call->done));
 	errno = call->error;
 	outboard_throw_if_cancelled();
 	return call->result;

@@ -77,6 +77,7 @@ static bool only_reads(const char *name)
 /* Throws if another coroutine waits to read the descriptor: it would get this one's response. */
 static bool is_in_use(int fd)
 {
+	OUTBOARD_ASSERT(outboard_host.events);
 	uint64_t other = outboard_rs_reader(outboard_host.events, fd);
 	if (!other || other == outboard_waiter()) {
 		return false;

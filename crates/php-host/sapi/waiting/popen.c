@@ -22,6 +22,7 @@ static struct pipe *pipes;
 
 static void become_shell(const char *command, int end, int as, pid_t starter, const sigset_t *mask)
 {
+	OUTBOARD_ASSERT(end >= 0 && as >= 0);
 	/* Not by its name, which notes a change of the parent, whose memory this is (process/calls.c). */
 	syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != starter) {

@@ -35,6 +35,7 @@ void outboard_end_blocking(enum call call, int64_t since_us)
 {
 	if (since_us) {
 		int64_t took_us = outboard_now_us() - since_us;
+		OUTBOARD_ASSERT(took_us >= 0);
 		/* A shorter call did not wait. */
 		if (took_us > 100) {
 			int saved_errno = errno;
@@ -56,6 +57,7 @@ static enum wait_result wait_unless_in_use(
 		outboard_throw_if_cancelled();
 		return WAIT_ENDED;
 	}
+	OUTBOARD_ASSERT(is_engine_thread && outboard_host.events);
 	*other = 0;
 	if (outboard_rs_wait(outboard_host.events, outboard_waiter(), fds, count, timeout_us, other)) {
 		return *other ? WAIT_IN_USE : WAIT_IMPOSSIBLE;

@@ -54,6 +54,7 @@ static void count_tasks(int more)
 
 static void release(outboard_request_state *state)
 {
+	OUTBOARD_ASSERT(state->coroutines > 0 && loop.requests > 0);
 	if (--state->coroutines == 1 && loop.awaits_coroutines) {
 		outboard_wake(outboard_waiter_of(&outboard_main_script));
 	} else if (state->coroutines == 0) {
@@ -110,6 +111,7 @@ static bool is_handler_due(outboard_request_state *state)
 static void handle_request(const outboard_event *event)
 {
 	outboard_request_state *state;
+	OUTBOARD_ASSERT(!outboard_running->state && event->request && event->exchange);
 	loop.requests++;
 	zend_try {
 		OUTBOARD_RUN_HOOKS(request_due);
@@ -119,6 +121,12 @@ static void handle_request(const outboard_event *event)
 		CG(unclean_shutdown) = 0;
 	} zend_end_try();
 	state = outboard_now.state;
+	if (state == &outboard_boot_state) {
+		/* There was no memory to begin with. */
+		const outboard_result failed = {.outcome = OUTBOARD_FAILED};
+		outboard_request_done(event->exchange, &failed);
+		return;
+	}
 	state->coroutines = 1;
 	state->id = ++loop.request_ids;
 	outboard_running->state = state;
@@ -156,6 +164,7 @@ static void handle_request(const outboard_event *event)
 /* The script continues as the handler of this request, after its snapshot. */
 void outboard_begin_main_request(const outboard_event *event)
 {
+	OUTBOARD_ASSERT(outboard_running == &outboard_main_script && !outboard_main_script.state);
 	loop.requests++;
 	OUTBOARD_RUN_HOOKS(request_due);
 	outboard_request_state_begin(event->request, event->exchange);
@@ -173,6 +182,7 @@ void outboard_begin_main_request(const outboard_event *event)
 /* Coroutines that the script has not awaited run to their end, with the request's state intact. */
 static void finish_before_end(outboard_request_state *state)
 {
+	OUTBOARD_ASSERT(state == outboard_main_script.state);
 	outboard_request_state_complete(state);
 	outboard_rs_finish(state->exchange, state->result.handled);
 	run_deferred(state);
@@ -186,6 +196,7 @@ static void finish_before_end(outboard_request_state *state)
 void outboard_end_fork(void)
 {
 	outboard_request_state *state = outboard_main_script.state;
+	OUTBOARD_ASSERT(outboard_host.is_fork && outboard_running == &outboard_main_script);
 	if (state && (state->deferred || state->coroutines > 1) && !CG(unclean_shutdown)) {
 		finish_before_end(state);
 	}
@@ -200,6 +211,8 @@ void outboard_end_fork(void)
 static void run_task(task *one)
 {
 	outboard_request_state *state = one->state;
+	OUTBOARD_ASSERT(!outboard_running->state && outboard_running->task == 0);
+	OUTBOARD_ASSERT(!state || state->coroutines > 0);
 	outboard_request_state_enter(state ? state : &outboard_boot_state);
 	outboard_running->state = state;
 	outboard_running->task = one->id;
@@ -229,6 +242,7 @@ static void run_task(task *one)
 /* In a forked child: what its parent has begun is not done here. */
 void outboard_loop_forget(void)
 {
+	OUTBOARD_ASSERT(outboard_host.is_child);
 	loop.first_task = NULL;
 	loop.last_task = &loop.first_task;
 	loop.immediate = NULL;
@@ -316,6 +330,7 @@ static void handle(const outboard_event *event)
 static void run_immediate(void)
 {
 	void (*const run)(void *arg) = loop.immediate;
+	OUTBOARD_ASSERT(!outboard_running->state);
 	loop.immediate = NULL;
 	run(loop.immediate_arg);
 	outboard_running->cancelled = false;
@@ -325,6 +340,8 @@ static void run_immediate(void)
 void outboard_loop(void)
 {
 	for (;;) {
+		OUTBOARD_ASSERT(outboard_running != &outboard_main_script && !outboard_running->state);
+		OUTBOARD_ASSERT((loop.last_task == &loop.first_task) == !loop.first_task);
 		if (loop.immediate) {
 			run_immediate();
 			continue;
@@ -374,6 +391,8 @@ uint64_t outboard_spawn(zval *callback, zval *ended)
 	one->span = outboard_now.span;
 	one->state = outboard_running->state;
 	if (one->state) {
+		/* The running coroutine is one of them. */
+		OUTBOARD_ASSERT(one->state->coroutines > 0);
 		one->state->coroutines++;
 	}
 	*loop.last_task = one;
@@ -399,6 +418,7 @@ void outboard_run_now(void (*run)(void *arg), void *arg)
 			loop.last_task = &one->next;
 		}
 	} else {
+		OUTBOARD_ASSERT(!loop.immediate);
 		loop.immediate = run;
 		loop.immediate_arg = arg;
 		outboard_switch_now(NULL);
@@ -408,6 +428,7 @@ void outboard_run_now(void (*run)(void *arg), void *arg)
 /* The root waits here until no coroutine is ready, no timer is set and nothing is waited for. */
 void outboard_run_until_idle(void)
 {
+	OUTBOARD_ASSERT(outboard_running == outboard_root);
 	loop.main_awaits_idle = true;
 	outboard_suspend();
 	loop.main_awaits_idle = false;
@@ -422,6 +443,7 @@ void outboard_stop_serving(void)
 /* A request that had no state of its own has ended. */
 void outboard_request_done(void *exchange, const outboard_result *result)
 {
+	OUTBOARD_ASSERT(loop.requests > 0);
 	outboard_result sent = *result;
 	sent.leaving = outboard_host.is_broken || outboard_host.is_tainted;
 	loop.stopping |= outboard_host.is_tainted;
@@ -459,6 +481,7 @@ void outboard_timer_remove(uint64_t id)
 
 void outboard_loop_startup(void)
 {
+	OUTBOARD_ASSERT(loop.timers.nTableSize == 0 && loop.tasks == 0);
 	outboard_coroutine_startup(outboard_loop);
 	zend_hash_init(&loop.timers, 8, NULL, ZVAL_PTR_DTOR, false);
 }

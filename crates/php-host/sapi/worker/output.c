@@ -42,6 +42,7 @@ size_t outboard_ub_write(const char *bytes, size_t len)
 		return written;
 	}
 	size_t taken = outboard_rs_write(SG(server_context), bytes, len);
+	OUTBOARD_ASSERT(taken <= len);
 	if (taken < len) {
 		/* May bail out; Rust has returned. */
 		client_has_gone();

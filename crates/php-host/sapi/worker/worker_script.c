@@ -18,6 +18,7 @@ void outboard_begin_handling(void)
 	if (is_handling) {
 		return;
 	}
+	OUTBOARD_ASSERT(outboard_host.events && !outboard_host.is_fork);
 	is_handling = true;
 	OUTBOARD_RUN_HOOKS(boot_ended);
 	if (outboard_rs_snapshot(outboard_host.events)) {
@@ -125,6 +126,7 @@ const zend_function_entry outboard_worker_functions[] = {
 /* Compiles and runs PHP code of the host (runtime/, embedded by build.rs). */
 void outboard_run_source(const unsigned char *text, size_t len, const char *name)
 {
+	OUTBOARD_ASSERT(text[len] == 0); /* the scanner looks one byte ahead */
 	zend_string *source = zend_string_init((const char *) text, len, false);
 	zend_op_array *code =
 		zend_compile_string(source, name, ZEND_COMPILE_POSITION_AFTER_OPEN_TAG);
@@ -180,6 +182,7 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 {
 	const outboard_start start = {.path = script, .state_report = state_report, .boot_request = boot_request};
 	volatile bool sound = false;
+	OUTBOARD_ASSERT(outboard_stations && events && concurrency > 0);
 	outboard_host.concurrency = concurrency;
 	outboard_host.events = events;
 	outboard_host.has_frankenphp = frankenphp;
@@ -216,6 +219,7 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 
 void outboard_program_prepare(int count, const char *const *arguments)
 {
+	OUTBOARD_ASSERT(!outboard_host.is_program && count >= 0);
 	outboard_host.is_program = true;
 	argument_count = count;
 	argument_texts = arguments;

@@ -18,6 +18,7 @@ unsafe extern "C" {
 }
 
 /// How the script has ended: the number of exit(), or 255 after a fatal error.
+#[cfg_attr(not(feature = "swoole"), expect(dead_code, reason = "of `outboard-php run`"))]
 pub(crate) fn exit_status() -> u8 {
     // SAFETY: reads a number of the engine.
     u8::try_from(unsafe { outboard_exit_status() } & 0xff).unwrap_or(u8::MAX)

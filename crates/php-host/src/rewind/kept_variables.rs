@@ -6,6 +6,7 @@
 //! rseq(2), to which the kernel writes at any time. Used by the rewind alone.
 
 use super::snapshot::Snapshot;
+use std::ffi::c_void;
 use std::ops::Range;
 use std::slice;
 
@@ -13,8 +14,8 @@ use std::slice;
 const THREAD_BYTES: usize = 2304;
 
 unsafe extern "C" {
-    fn outboard_kept_variables(bytes: *mut usize) -> *mut u8;
-    fn outboard_rseq_area(bytes: *mut usize) -> *mut u8;
+    fn outboard_kept_variables(bytes: *mut usize) -> *mut c_void;
+    fn outboard_rseq_area(bytes: *mut usize) -> *mut c_void;
 }
 
 /// See the module.
@@ -62,7 +63,7 @@ impl KeptVariables {
             // SAFETY: both return the address and size of variables that live as long as the process.
             found.push(unsafe {
                 let address = area(&raw mut bytes);
-                Variable::new(address, bytes)
+                Variable::new(address.cast(), bytes)
             });
         }
         for address in thread_ids(snapshot, zygote) {

@@ -48,6 +48,7 @@ static MYSQLND_CSTRING text_of(const outboard_bytes *bytes)
 static void move(mysql_connection *one, MYSQLND_CONN_DATA *fresh)
 {
 	MYSQLND_CONN_DATA *conn = one->conn;
+	OUTBOARD_ASSERT(conn != fresh);
 	if (outboard_mysql_is_plain(conn) && outboard_mysql_is_plain(fresh)) {
 		const int fd = outboard_mysql_descriptor(fresh);
 		outboard_replace_descriptor(fcntl(fd, F_DUPFD_CLOEXEC, 3), outboard_mysql_descriptor(conn));
@@ -98,6 +99,7 @@ bool outboard_mysql_wake(mysql_connection *one)
 		return true;
 	}
 	outboard_mysql_is_awake(one);
+	OUTBOARD_ASSERT(!one->is_open || one->is_of_boot);
 	if (one->refusal) {
 		outboard_connection_is_refused("connection to MySQL", one->place.text, one->refusal);
 		return false;
