@@ -145,7 +145,7 @@ static bool is_source(int fd)
 /* Notes a socket for datagrams. */
 static bool note_datagrams(int fd)
 {
-	struct sockaddr_storage peer;
+	struct sockaddr_storage peer = {0};
 	socklen_t peer_len = sizeof(peer);
 	renewed *one = getpeername(fd, (struct sockaddr *) &peer, &peer_len) == 0 ? add(DATAGRAMS, fd, -1) : NULL;
 	if (one) {

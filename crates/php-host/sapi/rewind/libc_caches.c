@@ -129,5 +129,5 @@ void outboard_locale_add(const char *category, const char *name)
 /* It is never closed, since the library unloads what no conversion uses. */
 void outboard_conversion_add(const char *to, const char *from)
 {
-	iconv_open(to, from);
+	(void) iconv_open(to, from);
 }

@@ -187,7 +187,7 @@ static row *new_row(const rows *one, uint32_t chain_at, const zend_string *key)
 		return NULL;
 	}
 	row *added = row_at(one, at);
-	memset(added->values, 0, 2 * one->value_bytes);
+	memset(added->values, 0, 2 * (size_t) one->value_bytes);
 	added->current = 0;
 	added->key_len = (uint8_t) length_of(key);
 	memcpy(added->key, ZSTR_VAL(key), added->key_len);
