@@ -244,6 +244,7 @@ static void hold(int set, const struct sembuf *operation)
 		outboard_process_change_permanent();
 		return;
 	}
+	OUTBOARD_ASSERT(operation->sem_op != 0 && held[free].adjustment == 0);
 	held[free].set = set;
 	held[free].number = operation->sem_num;
 	held[free].adjustment = operation->sem_op;

@@ -18,6 +18,7 @@ zend_string *outboard_caller_outside(const zend_string *file, uint32_t *line)
 		}
 		zend_string *other = call->func->op_array.filename;
 		if (strncmp(ZSTR_VAL(other), ZSTR_VAL(file), len) != 0) {
+			OUTBOARD_ASSERT(other != file && call->opline);
 			*line = call->opline->lineno;
 			return other;
 		}

@@ -95,6 +95,7 @@ static int fetch_variable(zend_execute_data *execute_data)
 	if (outboard_host.records_reads && opline->op1_type == IS_CONST && (opline->extended_value & ZEND_FETCH_GLOBAL)) {
 		const char *array = superglobal(Z_STR_P(RT_CONSTANT(opline, opline->op1)));
 		zval *variable = array ? outboard_tripwire_variable(array) : NULL;
+		OUTBOARD_ASSERT(!outboard_host.is_fork);
 		if (array) {
 			note(execute_data, opline, array);
 		}

@@ -103,6 +103,7 @@ void outboard_swoole_add_module(const outboard_start *start)
 			"has its classes\n");
 		return;
 	}
+	OUTBOARD_ASSERT(outboard_host.is_program && !EG(active));
 	/* Names that last as long as the process, as during the engine's own start (main.c). */
 	zend_interned_strings_switch_storage(false);
 	zend_module_entry *module = zend_register_internal_module(&swoole_module);

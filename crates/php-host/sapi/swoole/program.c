@@ -39,6 +39,7 @@ PHP_FUNCTION(outboard_swoole_describe)
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_STR(description)
 	ZEND_PARSE_PARAMETERS_END();
+	OUTBOARD_ASSERT(outboard_host.is_program);
 	php_output_end_all();
 	/* Forks would each print what is left in it. */
 	fflush(stdout);

@@ -51,5 +51,6 @@ zend_long outboard_rows_of_pgsql(zval *result)
 	if (EG(exception)) {
 		zend_clear_exception();
 	}
+	OUTBOARD_ASSERT(!EG(exception) && number >= -1);
 	return number;
 }
