@@ -180,7 +180,8 @@ ssize_t sendto(
 int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 {
 	REAL(connect);
-	if (OUTBOARD_ANY_HOOK(connects, fd)) {
+	/* A library may connect before the engine has started. */
+	if (outboard_stations && OUTBOARD_ANY_HOOK(connects, fd)) {
 		return 0;
 	}
 	if (!outboard_may_wait() || !is_blocking(fd)) {
