@@ -9,30 +9,8 @@
 #include "worker/worker.h"
 #include "ext/standard/basic_functions.h"
 
-typedef struct task {
-	zval callback;
-	zval ended;
-	void (*run)(void *arg); /* instead of the two */
-	void *arg;
-	outboard_request_state *state;
-	struct task *next;
-	uint64_t id;
-	uint32_t span; /* that has begun it */
-	bool cancelled;
-} task;
-
 /* All that the loop has in mind. A rewind puts it back; a child with a loop of its own forgets it (outboard_loop_forget). */
 static struct {
-	/* Coroutines that have not begun, in the order of their start. */
-	task *first_task;
-	task **last_task;
-	uint32_t tasks; /* these, and those that run */
-	uint64_t task_ids;
-	/* Runs before all others, in the context that was switched to for it; NULL: nothing does. */
-	void (*immediate)(void *arg);
-	void *immediate_arg;
-	HashTable timers; /* callbacks by number */
-
 	uint32_t requests; /* begun, not done */
 	uint64_t request_ids;
 	zval *handler; /* while the script waits for requests */
@@ -42,17 +20,10 @@ static struct {
 	bool stopping; /* no further request is taken */
 	bool main_awaits_idle; /* the main script waits until nothing else is waited for */
 	bool awaits_coroutines; /* the script has ended, and waits for the coroutines of its request */
-} loop = {.last_task = &loop.first_task};
+} loop;
 
-/* How much there is besides requests. */
-static void count_tasks(int more)
-{
-	OUTBOARD_ASSERT(more > 0 || loop.tasks > 0);
-	loop.tasks += (uint32_t) more;
-	outboard_others_may_run(loop.tasks > 0 || loop.timers.nNumOfElements > 0);
-}
-
-static void release(outboard_request_state *state)
+/* A coroutine of the request has ended. */
+void outboard_request_release(outboard_request_state *state)
 {
 	OUTBOARD_ASSERT(state->coroutines > 0 && loop.requests > 0);
 	if (--state->coroutines == 1 && loop.awaits_coroutines) {
@@ -156,7 +127,7 @@ static void handle_request(const outboard_event *event)
 	outboard_backtrace_end();
 	outboard_running->cancelled = false;
 	/* Ending the request may wait, e.g. to roll back, so it is still this context's. */
-	release(state);
+	outboard_request_release(state);
 	outboard_running->state = NULL;
 	outboard_request_state_enter(&outboard_boot_state);
 }
@@ -208,50 +179,14 @@ void outboard_end_fork(void)
 	}
 }
 
-static void run_task(task *one)
-{
-	outboard_request_state *state = one->state;
-	OUTBOARD_ASSERT(!outboard_running->state && outboard_running->task == 0);
-	OUTBOARD_ASSERT(!state || state->coroutines > 0);
-	outboard_request_state_enter(state ? state : &outboard_boot_state);
-	outboard_running->state = state;
-	outboard_running->task = one->id;
-	outboard_now.span = one->span;
-	if (one->run) {
-		one->run(one->arg);
-	} else if (!one->cancelled) {
-		outboard_call_php(&one->callback, state);
-	}
-	outboard_running->cancelled = false;
-	if (!Z_ISUNDEF(one->ended)) {
-		outboard_call_php(&one->ended, state);
-		zval_ptr_dtor(&one->ended);
-	}
-	zval_ptr_dtor(&one->callback);
-	outboard_running->task = 0;
-	outboard_now.span = 0;
-	count_tasks(-1);
-	efree(one);
-	if (state) {
-		release(state);
-	}
-	outboard_running->state = NULL;
-	outboard_request_state_enter(&outboard_boot_state);
-}
-
 /* In a forked child: what its parent has begun is not done here. */
 void outboard_loop_forget(void)
 {
 	OUTBOARD_ASSERT(outboard_host.is_child);
-	loop.first_task = NULL;
-	loop.last_task = &loop.first_task;
-	loop.immediate = NULL;
-	loop.tasks = 0;
+	outboard_tasks_forget();
 	loop.requests = 0;
 	loop.handler = NULL;
 	loop.main_awaits_idle = false;
-	zend_hash_clean(&loop.timers);
-	outboard_others_may_run(false);
 	outboard_ready_forget();
 }
 
@@ -273,17 +208,6 @@ static void cancel_request(const outboard_event *event)
 			one->state->cancelled = true;
 			outboard_cancel_coroutine(one);
 		}
-	}
-}
-
-static void run_timer(uint64_t id)
-{
-	zval *callback = zend_hash_index_find(&loop.timers, (zend_ulong) id);
-	if (callback) {
-		zval copy;
-		ZVAL_COPY(&copy, callback);
-		outboard_call_php(&copy, NULL);
-		zval_ptr_dtor(&copy);
 	}
 }
 
@@ -313,7 +237,7 @@ static void handle(const outboard_event *event)
 		outboard_wake(event->id);
 		break;
 	case OUTBOARD_TIMER:
-		run_timer(event->id);
+		outboard_timer_run(event->id);
 		break;
 	case OUTBOARD_CANCEL:
 		cancel_request(event);
@@ -326,37 +250,19 @@ static void handle(const outboard_event *event)
 	}
 }
 
-/* It belongs to no request, as the loop. */
-static void run_immediate(void)
-{
-	void (*const run)(void *arg) = loop.immediate;
-	OUTBOARD_ASSERT(!outboard_running->state);
-	loop.immediate = NULL;
-	run(loop.immediate_arg);
-	outboard_running->cancelled = false;
-	count_tasks(-1);
-}
-
 void outboard_loop(void)
 {
 	for (;;) {
 		OUTBOARD_ASSERT(outboard_running != &outboard_main_script && !outboard_running->state);
-		OUTBOARD_ASSERT((loop.last_task == &loop.first_task) == !loop.first_task);
-		if (loop.immediate) {
-			run_immediate();
+		if (outboard_immediate_run()) {
 			continue;
 		}
 		coroutine *next = outboard_next_ready();
 		if (next) {
 			outboard_become_idle();
 			outboard_switch_to(next);
-		} else if (loop.first_task) {
-			task *one = loop.first_task;
-			loop.first_task = one->next;
-			if (!loop.first_task) {
-				loop.last_task = &loop.first_task;
-			}
-			run_task(one);
+		} else if (outboard_task_run()) {
+			continue;
 		} else if (is_over() && loop.handler) {
 			loop.handler = NULL;
 			outboard_main_script.serial++;
@@ -377,51 +283,6 @@ void outboard_loop(void)
 			}
 			handle(&event);
 		}
-	}
-}
-
-/* Calls `callback` in a coroutine of the current request, then `ended` in any case. */
-uint64_t outboard_spawn(zval *callback, zval *ended)
-{
-	task *one = emalloc(sizeof(*one));
-	memset(one, 0, sizeof(*one));
-	ZVAL_COPY(&one->callback, callback);
-	ZVAL_COPY(&one->ended, ended);
-	one->id = ++loop.task_ids;
-	one->span = outboard_now.span;
-	one->state = outboard_running->state;
-	if (one->state) {
-		/* The running coroutine is one of them. */
-		OUTBOARD_ASSERT(one->state->coroutines > 0);
-		one->state->coroutines++;
-	}
-	*loop.last_task = one;
-	loop.last_task = &one->next;
-	count_tasks(1);
-	return one->id;
-}
-
-/*
- * Runs it at once, in a coroutine of no request; where the engine forbids a switch, when the running
- * coroutine waits or ends.
- */
-void outboard_run_now(void (*run)(void *arg), void *arg)
-{
-	count_tasks(1);
-	if (zend_fiber_switch_blocked()) {
-		task *one = ecalloc(1, sizeof(*one));
-		one->run = run;
-		one->arg = arg;
-		one->next = loop.first_task;
-		loop.first_task = one;
-		if (loop.last_task == &loop.first_task) {
-			loop.last_task = &one->next;
-		}
-	} else {
-		OUTBOARD_ASSERT(!loop.immediate);
-		loop.immediate = run;
-		loop.immediate_arg = arg;
-		outboard_switch_now(NULL);
 	}
 }
 
@@ -451,39 +312,10 @@ void outboard_request_done(void *exchange, const outboard_result *result)
 	outboard_rs_done(outboard_host.events, exchange, &sent);
 }
 
-void outboard_cancel_task(uint64_t id)
-{
-	for (task *one = loop.first_task; one; one = one->next) {
-		if (one->id == id) {
-			one->cancelled = true;
-		}
-	}
-	coroutine *working;
-	for (uint32_t i = 0; (working = outboard_coroutine_at(i)); i++) {
-		if (working->task == id) {
-			outboard_cancel_coroutine(working);
-		}
-	}
-}
-
-void outboard_timer_add(uint64_t id, zval *callback)
-{
-	Z_TRY_ADDREF_P(callback);
-	zend_hash_index_update(&loop.timers, (zend_ulong) id, callback);
-	outboard_others_may_run(true);
-}
-
-void outboard_timer_remove(uint64_t id)
-{
-	zend_hash_index_del(&loop.timers, (zend_ulong) id);
-	outboard_others_may_run(loop.tasks > 0 || loop.timers.nNumOfElements > 0);
-}
-
 void outboard_loop_startup(void)
 {
-	OUTBOARD_ASSERT(loop.timers.nTableSize == 0 && loop.tasks == 0);
 	outboard_coroutine_startup(outboard_loop);
-	zend_hash_init(&loop.timers, 8, NULL, ZVAL_PTR_DTOR, false);
+	outboard_tasks_startup();
 }
 
 /* The main script waits here while requests are handled; false when the worker is to stop. */

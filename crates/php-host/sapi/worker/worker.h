@@ -17,21 +17,30 @@ enum outboard_serve_mode {
 };
 
 void outboard_begin_main_request(const outboard_event *event);
-uint64_t outboard_spawn(zval *callback, zval *ended);
-void outboard_cancel_task(uint64_t id);
-void outboard_timer_add(uint64_t id, zval *callback);
-void outboard_timer_remove(uint64_t id);
 bool outboard_serve_requests(zval *handler, enum outboard_serve_mode way);
 
 void outboard_loop_startup(void);
 void outboard_loop(void); /* never returns */
 void outboard_loop_forget(void);
 void outboard_end_fork(void);
-void outboard_run_now(void (*run)(void *arg), void *arg);
 void outboard_cancel_coroutine(coroutine *one);
 void outboard_run_until_idle(void);
 void outboard_stop_serving(void);
 void outboard_request_done(void *exchange, const outboard_result *result);
+
+void outboard_request_release(outboard_request_state *state);
+
+/* worker/tasks.c */
+uint64_t outboard_spawn(zval *callback, zval *ended);
+void outboard_cancel_task(uint64_t id);
+void outboard_timer_add(uint64_t id, zval *callback);
+void outboard_timer_remove(uint64_t id);
+void outboard_timer_run(uint64_t id);
+void outboard_run_now(void (*run)(void *arg), void *arg);
+bool outboard_immediate_run(void);
+bool outboard_task_run(void);
+void outboard_tasks_startup(void);
+void outboard_tasks_forget(void);
 
 /* worker/serve.c */
 void outboard_serve_startup(void);
