@@ -5,7 +5,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 BENCH ?= --all
 
-.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test-systemd test-guides arm64 lint-packages test ci check check-all bench nginx-http3 results test-asan test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams certificates memory escape-suite connections swoole swoole-tcp fuzz deny clean
+.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test-systemd test-guides arm64 lint-packages test ci check check-all bench nginx-http3 results test-asan analyze test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams certificates memory escape-suite connections swoole swoole-tcp fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -86,6 +86,9 @@ results: ## RESULTS.md from the newest run of `make bench`.
 
 test-asan: setup ## What meets PHP, with checks of memory and undefined behaviour in the host's C.
 	ci/test-asan
+
+analyze: setup ## What gcc's analyser and clang-tidy find in the host's C.
+	ci/analyze
 
 test-php: setup ## The PHP host and a smoke set end to end with other versions of PHP; PHP='8.4 8.5' for some. Needs root.
 	ci/test-php $(PHP)

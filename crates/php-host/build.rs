@@ -8,6 +8,9 @@
 //! * `OUTBOARD_SANITIZE`: gcc's `-fsanitize` for the shim, such as `address,undefined`; the process
 //!   ends at the first fault (`ci/test-asan`).
 
+#[path = "build/boundary.rs"]
+mod boundary;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -20,6 +23,7 @@ fn main() {
     println!("cargo:rerun-if-changed=sapi");
     println!("cargo:rerun-if-changed=runtime");
     embed_runtime();
+    declare_boundary();
     let php = PhpConfig::find();
     compile(&php);
     link(&php);
@@ -124,14 +128,21 @@ fn embed_runtime() {
         array("tasks", &["tasks"]),
         array("kv", &["kv"]),
         array("rate_limit", &["rate_limit"]),
-        // Functions without a namespace are a source of their own.
-        array("swoole_global", &["swoole/global"]),
-        array("swoole", &SWOOLE.map(|file| format!("swoole/{file}"))),
-        parts(),
+        if has_swoole() { swoole() } else { String::new() },
     ]
     .concat();
     let directory = std::env::var("OUT_DIR").expect("set by cargo");
     std::fs::write(Path::new(&directory).join("runtime.h"), header).expect("OUT_DIR is writable");
+}
+
+fn has_swoole() -> bool {
+    std::env::var_os("CARGO_FEATURE_SWOOLE").is_some()
+}
+
+fn swoole() -> String {
+    // Functions without a namespace are a source of their own.
+    let global = array("swoole_global", &["swoole/global"]);
+    [global, array("swoole", &SWOOLE.map(|file| format!("swoole/{file}"))), parts()].concat()
 }
 
 /// What every program for Swoole loads at its start, parents first.
@@ -225,9 +236,29 @@ fn array(name: &str, files: &[impl AsRef<str>]) -> String {
     )
 }
 
+/// Writes the C declarations of what Rust calls and defines. Only files with a part of them have C compiled anew.
+fn declare_boundary() {
+    let mut files = Vec::new();
+    find_sources(Path::new("src"), "rs", &mut files);
+    files.sort();
+    let mut texts = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a readable file of the crate");
+        if boundary::concerns(&text) {
+            println!("cargo:rerun-if-changed={}", file.display());
+            texts.push(text);
+        }
+    }
+    println!("cargo:rerun-if-changed=src/callbacks");
+    let directory = std::env::var("OUT_DIR").expect("set by cargo");
+    let header = boundary::header(&texts);
+    std::fs::write(Path::new(&directory).join("boundary.h"), header).expect("OUT_DIR is writable");
+}
+
 fn compile(php: &PhpConfig) {
     let mut sources = Vec::new();
-    find_sources(Path::new("sapi"), &mut sources);
+    find_sources(Path::new("sapi"), "c", &mut sources);
+    sources.retain(|source| has_swoole() || !source.starts_with("sapi/swoole"));
     sources.sort();
     let version = std::env::var("CARGO_PKG_VERSION").expect("set by cargo");
     let mut build = cc::Build::new();
@@ -244,6 +275,13 @@ fn compile(php: &PhpConfig) {
         let path = include.trim_start_matches("-I");
         build.flag("-isystem").flag(php.below_root(path));
     }
+    if has_swoole() {
+        build.define("OUTBOARD_SWOOLE", None);
+    }
+    // What is checked at length (sapi/check.h): "debug" is every profile that inherits from cargo's dev.
+    if std::env::var("PROFILE").is_ok_and(|profile| profile == "debug") {
+        build.define("OUTBOARD_SLOW_ASSERTIONS", None);
+    }
     if let Ok(checks) = std::env::var("OUTBOARD_SANITIZE") {
         sanitize(&mut build, &checks);
     }
@@ -258,12 +296,12 @@ fn compile(php: &PhpConfig) {
     );
 }
 
-fn find_sources(directory: &Path, sources: &mut Vec<PathBuf>) {
+fn find_sources(directory: &Path, kind: &str, sources: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).expect("a readable directory of the crate") {
         let path = entry.expect("a readable directory").path();
         if path.is_dir() {
-            find_sources(&path, sources);
-        } else if path.extension().is_some_and(|extension| extension == "c") {
+            find_sources(&path, kind, sources);
+        } else if path.extension().is_some_and(|extension| extension == kind) {
             sources.push(path);
         }
     }

@@ -1,7 +1,7 @@
-//! The PHP engine for Rust: the counterpart of `sapi/outboard.h`.
+//! The PHP engine for Rust: what of the C side it calls.
 //!
 //! This file owns its life and its settings; the modules below run scripts. Called by the zygote (start) and
-//! the worker (requests). Invariants: the structures have C's layout, which is checked at start-up; all calls
+//! the worker (requests). Invariants: C compiles with these declarations (`build/boundary.rs`); all calls
 //! are made on the process's only thread; no longjmp leaves the C side.
 
 pub(crate) mod backtrace;
@@ -56,7 +56,6 @@ pub(crate) fn start(
     ini_file: Option<CString>,
     ini_entries: CString,
 ) -> Option<Facts> {
-    structures::check_layouts();
     // The engine uses all three for as long as the process lives.
     let ini_file = ini_file.map_or(ptr::null(), |path| path.into_raw().cast_const());
     // SAFETY: NUL-terminated strings that are never freed; single-threaded, first call.

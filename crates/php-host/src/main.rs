@@ -45,6 +45,7 @@ mod sampler;
 mod sandbox;
 mod startup;
 mod streams;
+#[cfg(feature = "swoole")]
 mod swoole;
 mod worker;
 mod worker_fds;
@@ -68,9 +69,11 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let outcome = match arguments.next().as_deref() {
         Some(sampler::COMMAND) => sampler::run(),
+        #[cfg(feature = "swoole")]
         Some(swoole::COMMAND) => swoole::run(None, arguments),
         Some(USER_OPTION) => match user(arguments.next()) {
             Some(user) => match arguments.next().as_deref() {
+                #[cfg(feature = "swoole")]
                 Some(swoole::COMMAND) => swoole::run(Some(user), arguments),
                 _ => boot::run(Some(user)),
             },

@@ -83,6 +83,7 @@ pub(crate) fn serve(
 
 /// Runs a program for Swoole without a gateway, up to the start of its server, whose description goes to
 /// `description`. Returns if the program ends without one.
+#[cfg_attr(not(feature = "swoole"), expect(dead_code, reason = "of `outboard-php run`"))]
 pub(crate) fn describe(settings: &WorkerScript, link: Rc<RefCell<Link>>, description: File) {
     let Ok(events) = Events::new(link) else { return };
     let program = Some(Program::Described(description));
@@ -110,6 +111,10 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
     let Ok(path) = CString::new(settings.script.as_os_str().as_bytes()) else { return false };
     let report = settings.state_report.as_ref();
     let report = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
+    if settings.swoole && !cfg!(feature = "swoole") {
+        eprintln!("outboard-php: this program is for Swoole, and the host was built without it");
+        return false;
+    }
     if settings.swoole {
         engine::worker_script::prepare_swoole(&settings.arguments);
     }

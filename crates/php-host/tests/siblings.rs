@@ -191,6 +191,7 @@ fn an_impossible_split_is_refused() {
     assert_eq!(finished(&first.fork().request(&get("hello.php"))), "hello\n");
 }
 
+#[cfg(feature = "swoole")]
 #[test]
 fn a_program_for_swoole_is_not_split() {
     let folder = TempDir::new();

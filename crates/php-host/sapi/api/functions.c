@@ -1,7 +1,8 @@
 /*
  * PHP functions that the host adds in every mode. php/stubs documents them.
  */
-#include "snapshot/boot_request.h"
+#include "api/api.h"
+#include "worker/worker.h"
 #include <syslog.h>
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_finish, 0, 0, _IS_BOOL, 0)
@@ -33,8 +34,8 @@ PHP_FUNCTION(apache_request_headers)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
 	array_init(return_value);
-	if (outboard_current) {
-		outboard_request_reads_add_variable(NULL);
+	if (outboard_now.request) {
+		OUTBOARD_RUN_HOOKS(variable_read, NULL);
 		outboard_variables_each_header(add_request_header, return_value);
 	}
 }

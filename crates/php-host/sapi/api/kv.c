@@ -2,7 +2,7 @@
  * The C part of Outboard\KV (runtime/kv.php): encoding and decoding of reads, and autoloading in
  * classic mode, where the runtime is not loaded at start. Outboard\RateLimit is loaded in the same way.
  */
-#include "shim.h"
+#include "api/api.h"
 #include "runtime.h"
 
 /* The counterpart is the gateway's entities/batch.rs. */
@@ -137,7 +137,7 @@ static zend_class_entry *declare(zend_string *lc_name, const unsigned char *code
 static zend_class_entry *autoload(zend_string *name, zend_string *lc_name)
 {
 	/* In worker mode the classes exist from the start. */
-	if (!outboard_events && !zend_hash_exists(EG(class_table), lc_name)) {
+	if (!outboard_host.events && !zend_hash_exists(EG(class_table), lc_name)) {
 		zend_class_entry *declared = NULL;
 		if (is_of_kv(lc_name)) {
 			declared = declare(lc_name, outboard_kv_php, outboard_kv_php_len, "outboard:kv");

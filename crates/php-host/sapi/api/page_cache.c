@@ -2,7 +2,7 @@
  * Outboard\cache_purge(), in every mode: purges pages of the app from the page cache. The gateway
  * has done so when the call returns. src/purge.rs sends the request.
  */
-#include "shim.h"
+#include "api/api.h"
 #include "ext/spl/spl_exceptions.h"
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_cache_purge, 0, 0, IS_LONG, 0)
@@ -83,7 +83,7 @@ PHP_FUNCTION(outboard_cache_purge)
 		add(&all, 'a', ZSTR_EMPTY_ALLOC());
 	}
 	int64_t purged = sound
-		? outboard_rs_purge(SG(server_context), outboard_events, all.kinds, all.texts,
+		? outboard_rs_purge(SG(server_context), outboard_host.events, all.kinds, all.texts,
 			all.count, soft)
 		: 0;
 	efree(all.kinds);

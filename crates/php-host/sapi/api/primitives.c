@@ -2,7 +2,8 @@
  * Outboard\Engine, the functions that the PHP part of the API (runtime/) is built on. Internal:
  * applications use that part.
  */
-#include "worker/worker_mode.h"
+#include "api/api.h"
+#include "worker/worker.h"
 #include "zend_fibers.h"
 #include "ext/spl/spl_exceptions.h"
 #include <time.h>
@@ -13,11 +14,11 @@ ZEND_END_ARG_INFO()
 
 static bool throw_if_unavailable(void)
 {
-	if (!outboard_events) {
+	if (!outboard_host.events) {
 		zend_throw_exception(spl_ce_RuntimeException, "this needs worker mode", 0);
 		return true;
 	}
-	if (outboard_rs_is_forking(outboard_events)) {
+	if (outboard_rs_is_forking(outboard_host.events)) {
 		zend_throw_exception(spl_ce_RuntimeException,
 			"with isolation \"fork\" this is unavailable before the first request", 0);
 		return true;
@@ -44,7 +45,7 @@ PHP_FUNCTION(outboard_engine_cancel)
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_LONG(id)
 	ZEND_PARSE_PARAMETERS_END();
-	if (outboard_events) {
+	if (outboard_host.events) {
 		outboard_cancel_task((uint64_t) id);
 	}
 }
@@ -114,7 +115,7 @@ PHP_FUNCTION(outboard_engine_timer)
 	if (!throw_if_unavailable()) {
 		uint64_t id = ++ids;
 		outboard_timer_add(id, callback);
-		outboard_rs_timer_set(outboard_events, id, (int64_t) (seconds * 1e6));
+		outboard_rs_timer_set(outboard_host.events, id, (int64_t) (seconds * 1e6));
 		RETURN_LONG((zend_long) id);
 	}
 }
@@ -128,7 +129,7 @@ PHP_FUNCTION(outboard_engine_timer_again)
 		Z_PARAM_DOUBLE(seconds)
 	ZEND_PARSE_PARAMETERS_END();
 	if (!throw_if_unavailable()) {
-		outboard_rs_timer_set(outboard_events, (uint64_t) id, (int64_t) (seconds * 1e6));
+		outboard_rs_timer_set(outboard_host.events, (uint64_t) id, (int64_t) (seconds * 1e6));
 	}
 }
 
@@ -245,21 +246,21 @@ static void set_result(zval *target, const outboard_fetch_result *fetched)
 static void await_result(zval *target, uint64_t operation)
 {
 	outboard_fetch_result fetched;
-	while (!outboard_rs_fetch_result(outboard_events, operation, &fetched)) {
-		outboard_rs_fetch_awaited(outboard_events, operation, outboard_waiter());
+	while (!outboard_rs_fetch_result(outboard_host.events, operation, &fetched)) {
+		outboard_rs_fetch_awaited(outboard_host.events, operation, outboard_waiter());
 		if (!suspend()) {
-			outboard_rs_fetch_free(outboard_events, operation);
+			outboard_rs_fetch_free(outboard_host.events, operation);
 			return;
 		}
 	}
 	set_result(target, &fetched);
-	outboard_rs_fetch_free(outboard_events, operation);
+	outboard_rs_fetch_free(outboard_host.events, operation);
 }
 
 /* Classic mode has no other coroutine to run meanwhile. */
 static bool is_classic(void)
 {
-	return !outboard_events && SG(server_context);
+	return !outboard_host.events && SG(server_context);
 }
 
 static void return_blocking(zval *return_value, bool has_responded, const outboard_fetch_result *fetched)
@@ -306,7 +307,7 @@ PHP_FUNCTION(outboard_engine_fetch)
 		return_blocking(return_value, outboard_rs_blocking_fetch(SG(server_context), &fetch, &fetched), &fetched);
 	} else if (!throw_if_unavailable()) {
 		await_result(return_value,
-			outboard_rs_fetch(outboard_events, SG(server_context), outboard_waiter(), &fetch));
+			outboard_rs_fetch(outboard_host.events, SG(server_context), outboard_waiter(), &fetch));
 	}
 }
 
@@ -323,7 +324,7 @@ PHP_FUNCTION(outboard_engine_entities)
 		return_blocking(return_value, outboard_rs_blocking_entities(SG(server_context), string_of(namespace),
 			string_of(batch), &fetched), &fetched);
 	} else if (!throw_if_unavailable()) {
-		await_result(return_value, outboard_rs_entities(outboard_events, SG(server_context), outboard_waiter(),
+		await_result(return_value, outboard_rs_entities(outboard_host.events, SG(server_context), outboard_waiter(),
 			string_of(namespace), string_of(batch)));
 	}
 }
@@ -345,7 +346,7 @@ PHP_FUNCTION(outboard_engine_rate)
 		return_blocking(return_value, outboard_rs_blocking_rate(SG(server_context), string_of(limit),
 			string_of(key), (uint32_t) tokens, takes, &fetched), &fetched);
 	} else if (!throw_if_unavailable()) {
-		await_result(return_value, outboard_rs_rate(outboard_events, SG(server_context), outboard_waiter(),
+		await_result(return_value, outboard_rs_rate(outboard_host.events, SG(server_context), outboard_waiter(),
 			string_of(limit), string_of(key), (uint32_t) tokens, takes));
 	}
 }
@@ -367,7 +368,7 @@ PHP_FUNCTION(outboard_engine_task)
 		return_blocking(return_value, outboard_rs_blocking_dispatch(SG(server_context), string_of(name),
 			string_of(data), (uint64_t) delay_ms, (int) retries, &fetched), &fetched);
 	} else if (!throw_if_unavailable()) {
-		await_result(return_value, outboard_rs_task(outboard_events, SG(server_context), outboard_waiter(),
+		await_result(return_value, outboard_rs_task(outboard_host.events, SG(server_context), outboard_waiter(),
 			string_of(name), string_of(data), (uint64_t) delay_ms, (int) retries, is_awaited));
 	}
 }

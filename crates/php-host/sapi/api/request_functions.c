@@ -2,7 +2,8 @@
  * Functions of Outboard\Engine for Outboard\Request (runtime/Request.php): the parts of the current
  * request.
  */
-#include "worker/worker_mode.h"
+#include "api/api.h"
+#include "worker/worker.h"
 #include "ext/spl/spl_exceptions.h"
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_any, 0, 0, 0)

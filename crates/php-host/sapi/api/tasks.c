@@ -3,7 +3,7 @@
  * (runtime/tasks.php) from the boot; in classic mode it is loaded for the first task, because few
  * requests have one. primitives.c sends the task.
  */
-#include "shim.h"
+#include "api/api.h"
 #include "runtime.h"
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_dispatch, 0, 1, IS_STRING, 0)

@@ -4,42 +4,48 @@
 #ifndef OUTBOARD_CONNECTIONS_H
 #define OUTBOARD_CONNECTIONS_H
 
-#include "worker/worker_mode.h"
+#include "coroutine/coroutine.h"
 
 /* A line of PHP code, and the function that was called there. */
 typedef struct {
 	char text[256];
 } outboard_place;
 
+/* With higher numbers than this the places are not known. */
+#define OUTBOARD_DESCRIPTORS_MAX 1024
+
+enum outboard_fate {
+	OUTBOARD_UNKNOWN,
+	OUTBOARD_OF_START, /* open before the boot: of the host, of PHP and of its extensions */
+	OUTBOARD_SEVERED, /* its use is logged */
+	OUTBOARD_HEALING, /* its client connects again */
+};
+
+typedef struct {
+	char *place; /* where it was connected; NULL: unknown */
+	enum outboard_fate fate;
+	const char *kind;
+	uint64_t identity; /* of what the number names since then */
+} outboard_descriptor;
+
 /* connections/connections.c */
-void outboard_connections_startup(void);
-void outboard_connections_close(void);
+outboard_descriptor *outboard_descriptor_of(int fd);
+void outboard_connections_set_boot(bool runs);
+bool outboard_sever(int fd);
+bool outboard_connections_connect(int fd);
 void outboard_connections_opened(int fd);
-void outboard_connections_keep(void);
 void outboard_connection_sever(int fd);
 void outboard_connection_is_refused(const char *kind, const char *place, const char *why);
 void outboard_place_here(outboard_place *place);
 bool outboard_connections_in_boot(void);
-extern uint32_t outboard_severed_count;
 void outboard_severed_is_used(int fd);
 
+/* connections/closing.c */
+void outboard_connections_startup(const outboard_start *start);
+void outboard_connections_close(void);
+void outboard_connections_keep(void);
+
 /* connections/kept.c: what a worker has in memory that is not rewound (src/kept_connections.rs). */
-
-typedef struct {
-	uint32_t replies;
-	uint64_t session;
-	const char *key;
-	size_t key_len;
-	const char *greeting;
-	size_t greeting_len;
-	const char *reset;
-	size_t reset_len;
-} outboard_kept_offer;
-
-bool outboard_rs_is_own_descriptor(void *events, int fd);
-bool outboard_rs_keep_connection(void *events, int fd, const outboard_kept_offer *offer);
-int outboard_rs_take_connection(void *events, const char *key, size_t key_len, uint64_t *session,
-	const char **greeting, size_t *greeting_len);
 
 /* Whether this process keeps connections. */
 bool outboard_keeps_connections(void);
@@ -74,13 +80,5 @@ uint64_t outboard_identity_of(int fd);
 bool outboard_is_temporary(int fd);
 bool outboard_renewed_find(int fd);
 void outboard_renewed_open(void);
-
-/* snapshot/boot_engines.c */
-void outboard_boot_engines_startup(void);
-void outboard_boot_engines_seed(void);
-
-/* snapshot/resume.c */
-void outboard_resume(void);
-bool outboard_resume_before_handler(outboard_request_state *state);
 
 #endif

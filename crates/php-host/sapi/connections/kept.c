@@ -3,7 +3,7 @@
  * connects as usual, but to a pair of sockets in this process, in which the server's greeting and its consent
  * wait already; then the kept connection takes the pair's number.
  *
- * Called by connections/mysql.c and by the replacement for connect(2). Invariants: each adoption
+ * Called by connections/mysql.c and in connect(2) (connects in hooks.h). Invariants: each adoption
  * that has begun is ended; there is no more than one at a time; a library that does not take the offer has connected
  * as ever.
  */
@@ -21,7 +21,7 @@ static int taken_by = -1;
 
 bool outboard_keeps_connections(void)
 {
-	return outboard_events && outboard_is_fork() && outboard_rs_is_rewound(outboard_events);
+	return outboard_host.events && outboard_host.is_fork && outboard_rs_is_rewound(outboard_host.events);
 }
 
 /* Nothing has arrived that the client has not read. */
@@ -34,6 +34,7 @@ bool outboard_is_quiet(int fd)
 /* Has `to` name what `from` names, with the flags that it had, and closes `from`. */
 void outboard_replace_descriptor(int from, int to)
 {
+	OUTBOARD_ASSERT(from != to);
 	const int flags = fcntl(to, F_GETFL);
 	if (flags >= 0) {
 		fcntl(from, F_SETFL, flags);
@@ -56,6 +57,7 @@ int outboard_divert(int fd)
 bool outboard_adoption_begin(const char *greeting, size_t len)
 {
 	int pair[2];
+	OUTBOARD_ASSERT(client_end < 0 && server_end < 0 && taken_by < 0);
 	/* No other coroutine may connect meanwhile: it would take the offer. */
 	zend_fiber_switch_block();
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -72,6 +74,7 @@ bool outboard_adoption_connect(int fd)
 	if (client_end < 0) {
 		return false;
 	}
+	OUTBOARD_ASSERT(server_end >= 0 && taken_by < 0);
 	outboard_replace_descriptor(client_end, fd);
 	client_end = -1;
 	taken_by = fd;
@@ -102,6 +105,7 @@ bool outboard_adoption_end(int fd, int adopted)
 
 void outboard_bytes_add(outboard_bytes *to, const void *bytes, size_t len)
 {
+	OUTBOARD_ASSERT(to->len <= to->size && len < SIZE_MAX / 4);
 	if (to->len + len > to->size) {
 		to->size = (to->len + len) * 2;
 		to->bytes = perealloc(to->bytes, to->size, 1);

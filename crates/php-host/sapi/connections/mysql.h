@@ -40,11 +40,16 @@ typedef struct mysql_connection {
 	struct mysql_connection *next;
 } mysql_connection;
 
-/* connections/mysql.c */
+/* connections/mysql/records.c */
+mysql_connection *outboard_mysql_first(void);
+mysql_connection *outboard_mysql_begin(MYSQLND_CONN_DATA *conn, MYSQLND_CSTRING host, MYSQLND_CSTRING user,
+	MYSQLND_CSTRING password, MYSQLND_CSTRING database, unsigned int port, MYSQLND_CSTRING socket, unsigned int flags);
+bool outboard_mysql_has_dormant(void);
+void outboard_mysql_is_closed(mysql_connection *one);
 mysql_connection *outboard_mysql_find(const MYSQLND_CONN_DATA *conn);
 int outboard_mysql_descriptor(const MYSQLND_CONN_DATA *conn);
 bool outboard_mysql_is_plain(const MYSQLND_CONN_DATA *conn);
-extern uint32_t outboard_mysql_dormant; /* how many are dormant */
+void outboard_mysql_is_awake(mysql_connection *one);
 
 /* connections/mysql/reopening.c */
 bool outboard_mysql_reopening_startup(const MYSQLND_CLASS_METHODS_TYPE(mysqlnd_conn_data) *methods);

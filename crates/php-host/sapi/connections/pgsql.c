@@ -5,7 +5,7 @@
  * At the snapshot each connection of the boot is closed. Before its first query in a request it is opened again,
  * and its session is set up as the server has described it. No connection is used by two requests: a server lists
  * neither a program's own settings nor what its procedural languages and extensions remember, and DISCARD ALL leaves
- * both, so no session can be proved to be as new. Called by connections.c. Invariant: a query is sent on no
+ * both, so no session can be proved to be as new. Called by closing.c. Invariant: a query is sent on no
  * connection whose session is not as the program has left it.
  */
 #include "connections/pgsql/libpq.h"
@@ -110,6 +110,7 @@ static PGconn *open_fresh(PGconn *conn)
 			values[count++] = one->val;
 		}
 	}
+	OUTBOARD_ASSERT(count < sizeof(names) / sizeof(*names));
 	names[count] = values[count] = NULL;
 	PGconn *fresh = options ? outboard_libpq.connect_with(names, values, 0) : NULL;
 	outboard_libpq.free_parameters(options);

@@ -3,7 +3,7 @@
  * within the process, such as those that wake libcurl or an event loop, connected sockets for datagrams, such as that of
  * syslog(3) or StatsD, and temporary files. With the old ones a request could read what another has written.
  *
- * Called by connections.c. Invariants: the numbers, their flags and positions are those of the boot; a temporary file has
+ * Called by closing.c. Invariants: the numbers, their flags and positions are those of the boot; a temporary file has
  * the content of the snapshot; what is not noted here is closed at the snapshot.
  */
 #include "connections/connections.h"
@@ -58,6 +58,7 @@ static renewed *add(int kind, int first, int second)
 	while (at < count && (is_there(&all[at], 0) || is_there(&all[at], 1))) {
 		at++;
 	}
+	OUTBOARD_ASSERT(at <= count && count <= RENEWED_MAX);
 	if (at == RENEWED_MAX) {
 		return NULL;
 	}
@@ -144,7 +145,7 @@ static bool is_source(int fd)
 /* Notes a socket for datagrams. */
 static bool note_datagrams(int fd)
 {
-	struct sockaddr_storage peer;
+	struct sockaddr_storage peer = {0};
 	socklen_t peer_len = sizeof(peer);
 	renewed *one = getpeername(fd, (struct sockaddr *) &peer, &peer_len) == 0 ? add(DATAGRAMS, fd, -1) : NULL;
 	if (one) {
@@ -211,6 +212,7 @@ bool outboard_renewed_find(int fd)
 
 static void replace(int fresh, int fd)
 {
+	OUTBOARD_ASSERT(fresh >= 0 && fresh != fd);
 	const int closed_by_exec = fcntl(fd, F_GETFD) & FD_CLOEXEC;
 	fcntl(fresh, F_SETFL, fcntl(fd, F_GETFL));
 	dup3(fresh, fd, closed_by_exec ? O_CLOEXEC : 0);
@@ -253,6 +255,7 @@ static void renew_file(const renewed *one)
 /* At the beginning of each request. */
 void outboard_renewed_open(void)
 {
+	OUTBOARD_ASSERT(outboard_host.is_fork);
 	for (size_t i = 0; i < count; i++) {
 		if (all[i].kind == DATAGRAMS) {
 			renew_datagrams(&all[i]);

@@ -4,12 +4,13 @@
  * to services, and functions that read streams, acquire the connection first; if another coroutine
  * has it, they throw an exception that names both places, before any byte is exchanged.
  *
- * Called by worker_script.c once. Invariants: a connection is held from the beginning of a call
+ * Called by the hook script_start once. Invariants: a connection is held from the beginning of a call
  * until it returns; a caller that a bailout has removed holds nothing.
  */
-#include "worker/worker_mode.h"
+#include "coroutine/coroutine.h"
 #include "ext/mysqli/php_mysqli_structs.h"
 #include "ext/pdo/php_pdo_driver.h"
+#include "ext/spl/spl_exceptions.h"
 
 /* A call in progress. */
 typedef struct {
@@ -26,6 +27,7 @@ static zend_class_entry *mysqli_class;
 static zend_class_entry *mysqli_stmt_class;
 static zend_class_entry *mysqli_result_class;
 static int stream_type;
+static zend_class_entry *in_use_class;
 
 /* Several objects of mysqli share one connection of mysqlnd. */
 static const void *connection_of_mysqli(zend_object *object)
@@ -137,7 +139,7 @@ ZEND_COLD void outboard_throw_connection_in_use(const zend_execute_data *there)
 	source_line at = line_of(there);
 	source_line here = line_of(EG(current_execute_data));
 	if (!EG(exception)) {
-		zend_throw_exception_ex(outboard_connection_in_use_class, 0,
+		zend_throw_exception_ex(in_use_class, 0,
 			"this connection is in use: one coroutine waits on it at %s:%u, another uses it at "
 			"%s:%u; use one connection per coroutine", at.file, at.line, here.file, here.line);
 	}
@@ -161,6 +163,7 @@ static void free_use(zval *entry)
 static ZEND_FUNCTION(guarded)
 {
 	const zif_handler original = (zif_handler) execute_data->func->internal_function.reserved[slot];
+	OUTBOARD_ASSERT(original);
 	/* A new object is not shared yet, and PDO's constructor may have freed its connection. */
 	const bool is_constructor = execute_data->func->common.fn_flags & ZEND_ACC_CTOR;
 	const void *connection =
@@ -253,8 +256,18 @@ static void guard_functions(void)
 	} ZEND_HASH_FOREACH_END();
 }
 
-void outboard_connection_guard_startup(void)
+/* Outboard\ConnectionInUse, while the engine's modules start. */
+void outboard_connection_guard_class(void)
 {
+	zend_class_entry in_use;
+	INIT_NS_CLASS_ENTRY(in_use, "Outboard", "ConnectionInUse", NULL);
+	in_use_class = zend_register_internal_class_ex(&in_use, spl_ce_LogicException);
+	OUTBOARD_ASSERT(in_use_class);
+}
+
+void outboard_connection_guard_startup(const outboard_start *start)
+{
+	(void) start;
 	slot = zend_get_resource_handle("outboard");
 	if (slot < 0) {
 		return;

@@ -16,7 +16,6 @@
  * distinguishes a late wake-up); the active request state is that of the running context.
  */
 #include "coroutine/coroutine.h"
-#include "waiting/waiting.h"
 
 /*
  * Idle contexts that keep their memory. That of others is returned to the system when they have not
@@ -31,17 +30,23 @@ typedef struct {
 	coroutine *last;
 } queue;
 
-static coroutine **all;
-static uint32_t count;
-static queue ready;
-static queue yielded;
+/* All contexts, whatever they do. A rewind puts them back; a child with a loop of its own forgets who is ready. */
+static struct {
+	coroutine **all; /* by index */
+	uint32_t count;
+	queue ready;
+	queue yielded; /* ready after the events that have come */
 
-/* At the top of the loop, the last one first; those whose memory was returned begin anew. */
-static coroutine *idle;
-static coroutine *cold;
-static uint32_t idle_count;
-static uint32_t idle_least; /* since the last lull */
-static int64_t lull_us;
+	/* At the top of the loop, the last one first; those whose memory was returned begin anew. */
+	coroutine *idle;
+	coroutine *cold;
+	uint32_t idle_count;
+	uint32_t idle_least; /* since the last lull */
+	int64_t lull_us; /* the end of the present one */
+
+	void (*loop)(void); /* runs at the top of each context, and never returns */
+	bool has_others; /* tasks or timers could run during a wait */
+} contexts;
 
 coroutine outboard_main_script;
 coroutine *outboard_running = &outboard_main_script;
@@ -49,6 +54,7 @@ coroutine *outboard_root = &outboard_main_script;
 
 static void append(queue *to, coroutine *one)
 {
+	OUTBOARD_ASSERT(one->phase != IDLE && to->last != one);
 	one->phase = READY;
 	one->next = NULL;
 	if (to->last) {
@@ -64,6 +70,7 @@ static coroutine *take(queue *from)
 	coroutine *one = from->first;
 	if (one) {
 		from->first = one->next;
+		OUTBOARD_ASSERT(one->phase == READY);
 		if (!from->first) {
 			from->last = NULL;
 		}
@@ -73,25 +80,25 @@ static coroutine *take(queue *from)
 
 void outboard_ready(coroutine *one)
 {
-	append(&ready, one);
+	append(&contexts.ready, one);
 }
 
 coroutine *outboard_next_ready(void)
 {
-	return take(&ready);
+	return take(&contexts.ready);
 }
 
 /* One that has given way; the loop looks for events before it is ready. */
 coroutine *outboard_next_yielded(void)
 {
-	return take(&yielded);
+	return take(&contexts.yielded);
 }
 
 /* In a forked child: none of its parent's coroutines runs here. */
 void outboard_ready_forget(void)
 {
-	ready.first = NULL;
-	ready.last = NULL;
+	contexts.ready.first = NULL;
+	contexts.ready.last = NULL;
 }
 
 uint64_t outboard_waiter_of(const coroutine *one)
@@ -102,13 +109,14 @@ uint64_t outboard_waiter_of(const coroutine *one)
 coroutine *outboard_find_waiter(uint64_t waiter)
 {
 	uint32_t index = (uint32_t) waiter;
-	coroutine *one = index < count ? all[index] : NULL;
+	coroutine *one = index < contexts.count ? contexts.all[index] : NULL;
+	OUTBOARD_ASSERT(!one || one->index == index);
 	return one && one->serial == (uint32_t) (waiter >> 32) ? one : NULL;
 }
 
 coroutine *outboard_coroutine_at(uint32_t index)
 {
-	return index < count ? all[index] : NULL;
+	return index < contexts.count ? contexts.all[index] : NULL;
 }
 
 /* Ends the current wait of a coroutine; false if it has ended already. */
@@ -118,6 +126,7 @@ bool outboard_wake(uint64_t waiter)
 	if (!one || one->phase != WAITING) {
 		return false;
 	}
+	OUTBOARD_ASSERT(one != outboard_running);
 	one->serial++;
 	outboard_ready(one);
 	return true;
@@ -125,12 +134,13 @@ bool outboard_wake(uint64_t waiter)
 
 static void register_coroutine(coroutine *one)
 {
-	if ((count & (count - 1)) == 0) {
-		all = perealloc(all, sizeof(*all) * (count ? count * 2 : 1), 1);
+	OUTBOARD_ASSERT(one->serial == 0 && contexts.count < UINT32_MAX);
+	if ((contexts.count & (contexts.count - 1)) == 0) {
+		contexts.all = perealloc(contexts.all, sizeof(*contexts.all) * (contexts.count ? contexts.count * 2 : 1), 1);
 	}
-	one->index = count;
+	one->index = contexts.count;
 	one->serial = 1; /* waiter 0 does not exist */
-	all[count++] = one;
+	contexts.all[contexts.count++] = one;
 }
 
 /* The bottom frame of a context; the engine reports errors in the loop as this function's. */
@@ -153,7 +163,7 @@ static ZEND_STACK_ALIGNED void run_context(zend_fiber_transfer *transfer)
 {
 	zend_first_try {
 		begin_stack();
-		outboard_loop();
+		contexts.loop();
 	} zend_end_try();
 	/* Not reached: the loop ends only with the process. */
 	transfer->context = EG(main_fiber_context);
@@ -187,27 +197,33 @@ void outboard_switch_to(coroutine *next)
 		self->phase = RUNNING;
 		return;
 	}
+	/* One context runs at a time: this one has said why it stops, and the next one does not run. */
+	OUTBOARD_ASSERT(self->phase != RUNNING && next->phase != RUNNING);
 	ZVAL_NULL(&transfer.value);
 	self->resume = EG(current_fiber_context);
 	outboard_request_state_enter(next->state ? next->state : &outboard_boot_state);
+	OUTBOARD_ASSERT(outboard_now.state == (next->state ? next->state : &outboard_boot_state));
 	next->phase = RUNNING;
 	outboard_running = next;
 	zend_fiber_switch_context(&transfer);
+	/* At the end of the script the engine unwinds its Fibers, wherever they wait. */
+	OUTBOARD_ASSERT((outboard_running == self && self->phase == RUNNING) || (EG(flags) & EG_FLAGS_IN_SHUTDOWN));
 }
 
 /* A context at the top of the loop. */
 static coroutine *idle_context(void)
 {
-	coroutine *next = idle;
+	coroutine *next = contexts.idle;
 	if (next) {
-		idle = next->next;
-		idle_count--;
-		idle_least = idle_count < idle_least ? idle_count : idle_least;
+		OUTBOARD_ASSERT(next->phase == IDLE && contexts.idle_count > 0);
+		contexts.idle = next->next;
+		contexts.idle_count--;
+		contexts.idle_least = contexts.idle_count < contexts.idle_least ? contexts.idle_count : contexts.idle_least;
 		return next;
 	}
-	next = cold;
+	next = contexts.cold;
 	if (next) {
-		cold = next->next;
+		contexts.cold = next->next;
 		return begin_context(next) ? next : NULL;
 	}
 	return new_context();
@@ -215,16 +231,18 @@ static coroutine *idle_context(void)
 
 static void add_idle(coroutine *one)
 {
+	/* Whatever it did belongs to a request that goes on without it. */
+	OUTBOARD_ASSERT(one != &outboard_main_script && !one->state && one->task == 0);
 	one->phase = IDLE;
-	one->next = idle;
-	idle = one;
-	idle_count++;
+	one->next = contexts.idle;
+	contexts.idle = one;
+	contexts.idle_count++;
 }
 
 /* Whether there is a context for the next wait; false when there is no memory for one. */
 bool outboard_reserve_context(void)
 {
-	if (idle) {
+	if (contexts.idle) {
 		return true;
 	}
 	coroutine *one = idle_context();
@@ -240,31 +258,33 @@ bool outboard_reserve_context(void)
  */
 void outboard_coroutine_trim(void)
 {
-	if (idle_count <= WARM_CONTEXTS) {
+	if (contexts.idle_count <= WARM_CONTEXTS) {
 		return;
 	}
 	const int64_t now_us = outboard_now_us();
-	if (now_us < lull_us) {
+	if (now_us < contexts.lull_us) {
 		return;
 	}
-	const uint32_t needed = idle_count - idle_least;
+	OUTBOARD_ASSERT(contexts.idle_least <= contexts.idle_count);
+	const uint32_t needed = contexts.idle_count - contexts.idle_least;
 	const uint32_t warm = needed < WARM_CONTEXTS ? WARM_CONTEXTS : needed;
-	coroutine *last = idle;
+	coroutine *last = contexts.idle;
 	for (uint32_t i = 1; i < warm; i++) {
 		last = last->next;
 	}
 	for (int i = 0; i < RELEASED_AT_ONCE && last->next; i++) {
 		coroutine *one = last->next;
 		last->next = one->next;
-		idle_count--;
-		idle_least--;
+		OUTBOARD_ASSERT(one->phase == IDLE && contexts.idle_least > 0);
+		contexts.idle_count--;
+		contexts.idle_least--;
 		outboard_stack_release(one);
-		one->next = cold;
-		cold = one;
+		one->next = contexts.cold;
+		contexts.cold = one;
 	}
 	if (!last->next) {
-		idle_least = idle_count;
-		lull_us = now_us + LULL_US;
+		contexts.idle_least = contexts.idle_count;
+		contexts.lull_us = now_us + LULL_US;
 	}
 }
 
@@ -310,10 +330,10 @@ void outboard_switch_now(coroutine *next)
 		zend_error_noreturn(E_ERROR, "Out of memory for another coroutine");
 	}
 	self->phase = READY;
-	self->next = ready.first;
-	ready.first = self;
-	if (!ready.last) {
-		ready.last = self;
+	self->next = contexts.ready.first;
+	contexts.ready.first = self;
+	if (!contexts.ready.last) {
+		contexts.ready.last = self;
 	}
 	self->frame = EG(current_execute_data);
 	outboard_call_state_save(&call_state);
@@ -325,7 +345,8 @@ void outboard_switch_now(coroutine *next)
 /* The running coroutine continues after others, and after the events that have come. */
 void outboard_give_way(void)
 {
-	append(&yielded, outboard_running);
+	OUTBOARD_ASSERT(outboard_running->phase == RUNNING);
+	append(&contexts.yielded, outboard_running);
 	outboard_suspend();
 }
 
@@ -343,7 +364,26 @@ const zend_execute_data *outboard_frame_of(uint64_t waiter)
 /* Where the coroutine with this index waits, or NULL. */
 const zend_execute_data *outboard_frame_at(uint32_t coroutine)
 {
-	return coroutine < count ? all[coroutine]->frame : NULL;
+	return coroutine < contexts.count ? contexts.all[coroutine]->frame : NULL;
+}
+
+/* Whether another coroutine could run during a wait, although a worker has one request at a time. */
+void outboard_others_may_run(bool may_run)
+{
+	contexts.has_others = may_run;
+}
+
+bool outboard_may_suspend(void)
+{
+	return outboard_host.events && (outboard_host.concurrency > 1 || contexts.has_others)
+		&& !outboard_host.is_broken
+		&& !zend_fiber_switch_blocked() && EG(current_execute_data);
+}
+
+/* To other coroutines a class that is being loaded does not exist (zend_lookup_class_ex). */
+bool outboard_is_autoloading(void)
+{
+	return OUTBOARD_CLASSES_BEING_LOADED() > 0;
 }
 
 bool outboard_is_cancelled(void)
@@ -369,14 +409,14 @@ outboard_request_state *outboard_running_state(void)
 	return outboard_running->state;
 }
 
-void outboard_coroutine_startup(void)
+void outboard_coroutine_startup(void (*loop)(void))
 {
+	OUTBOARD_ASSERT(loop && contexts.count == 0);
+	contexts.loop = loop;
 	register_coroutine(&outboard_main_script);
 	outboard_main_script.phase = RUNNING;
 	bottom_function.type = ZEND_INTERNAL_FUNCTION;
 	bottom_function.function_name =
 		zend_string_init_interned(ZEND_STRL("frankenphp_handle_request"), true);
-	outboard_crash_startup();
 	outboard_stack_startup(&kind, run_context);
-	outboard_loop_startup();
 }

@@ -1,10 +1,10 @@
 /*
- * Coroutines, as coroutine.c implements them and loop.c uses them.
+ * Coroutines and what is switched with them. One block per file; used by what waits, forks and loops.
  */
 #ifndef OUTBOARD_COROUTINE_H
 #define OUTBOARD_COROUTINE_H
 
-#include "worker/worker_mode.h"
+#include "state/state.h"
 #include "zend_fibers.h"
 
 enum phase {
@@ -33,8 +33,8 @@ typedef struct coroutine {
 	uint64_t task; /* 0: none */
 	char *stack_top; /* coroutine/stack.c; NULL: the process's own */
 	struct outboard_stack_bounds bounds; /* of its C stack, for observers of switches (sanitizer.c) */
-	struct outboard_swoole_record *record; /* swoole/coroutines.c; NULL: no coroutine of Swoole */
-	uint8_t wait_ended; /* why, by enum outboard_swoole_reason */
+	struct outboard_program_record *record; /* of a coroutine that the program has started; NULL: another */
+	uint8_t wait_ended; /* why, in the program's terms */
 	bool is_cancellable;
 } coroutine;
 
@@ -57,8 +57,34 @@ void outboard_switch_to(coroutine *next);
 bool outboard_reserve_context(void);
 void outboard_coroutine_trim(void);
 
-/* process/crash.c */
-void outboard_crash_startup(void);
+/* Why a wait ended. */
+enum outboard_wake_reason {
+	OUTBOARD_WOKEN,     /* the event or the timeout */
+	OUTBOARD_CANCELLED, /* the request is to end */
+};
+
+outboard_request_state *outboard_running_state(void);
+enum outboard_wake_reason outboard_suspend(void);
+bool outboard_wake(uint64_t waiter);
+uint64_t outboard_waiter(void);
+const zend_execute_data *outboard_frame_of(uint64_t waiter);
+const zend_execute_data *outboard_frame_at(uint32_t coroutine);
+bool outboard_is_cancelled(void);
+void outboard_throw_if_cancelled(void);
+
+void outboard_coroutine_startup(void (*loop)(void));
+void outboard_others_may_run(bool may_run);
+bool outboard_may_suspend(void);
+bool outboard_is_autoloading(void);
+void outboard_ready_forget(void);
+
+/* coroutine/connection_guard.c */
+void outboard_connection_guard_class(void);
+void outboard_connection_guard_startup(const outboard_start *start);
+void outboard_throw_connection_in_use(const zend_execute_data *there);
+
+/* coroutine/persistent.c */
+void outboard_persistent_startup(const outboard_start *start);
 
 /* coroutine/stack.c */
 void outboard_stack_report_overflow(const char *at);
@@ -70,7 +96,7 @@ void outboard_stack_startup(void *kind, zend_fiber_coroutine function);
 size_t outboard_stack_bytes(void);
 bool outboard_stack_set_bytes(size_t bytes);
 
-/* worker/call_state.c */
+/* coroutine/call_state.c */
 typedef struct {
 	bool is_empty;
 	uint32_t open_span;
@@ -92,36 +118,5 @@ typedef struct {
 
 void outboard_call_state_save(outboard_call_state *state);
 void outboard_call_state_restore(const outboard_call_state *state);
-
-void outboard_ready_forget(void);
-
-/* worker/loop.c */
-void outboard_loop_forget(void);
-void outboard_loop(void); /* never returns */
-void outboard_run_now(void (*run)(void *arg), void *arg);
-void outboard_cancel_coroutine(coroutine *one);
-void outboard_run_until_idle(void);
-void outboard_request_done(void *exchange, const outboard_result *result);
-
-/* worker/protected_call.c */
-
-/* After a bailout: the engine can only finish what has begun. */
-extern bool outboard_broken;
-
-void outboard_protected_call(void (*step)(void *arg), void *arg, outboard_request_state *state);
-void outboard_call_php(zval *callback, outboard_request_state *state);
-
-/* fork/one_shot.c */
-void outboard_one_shot_prepare(void);
-void outboard_one_shot_begin(void);
-void outboard_one_shot_pin_resources(void);
-void outboard_one_shot_end(void);
-
-/* fork/reopen.c */
-void outboard_reopen_files(void);
-
-/* worker/serve.c */
-void outboard_serve_startup(void);
-void outboard_serve(zval *handler, outboard_request_state *state);
 
 #endif

@@ -7,10 +7,10 @@
  * connection string and flags, of which it uses two. Both are called with a number added. mysqli
  * and redis have their own pools.
  *
- * Called by worker_script.c once. Invariant: objects that share a connection belong to one
+ * Called by the hook script_start once. Invariant: objects that share a connection belong to one
  * coroutine in one request.
  */
-#include "worker/worker_mode.h"
+#include "coroutine/coroutine.h"
 #include "ext/pdo/php_pdo_driver.h"
 
 /* A connection that an object of the script has, or that is being opened. */
@@ -63,6 +63,7 @@ static void release(connection_use *unused)
 {
 	connection_use **at = &connections;
 	while (*at != unused) {
+		OUTBOARD_ASSERT(*at);
 		at = &(*at)->next;
 	}
 	*at = unused->next;
@@ -98,7 +99,7 @@ static connection_use *reserve(zend_string *name)
 {
 	connection_use *self = pecalloc(1, sizeof(*self), 1);
 	release_unused();
-	self->request_id = outboard_active_state ? outboard_active_state->id : 0;
+	self->request_id = outboard_now.state ? outboard_now.state->id : 0;
 	self->coroutine = (uint32_t) outboard_waiter();
 	while (is_used_by_other(name, self)) {
 		self->number++;
@@ -112,6 +113,7 @@ static connection_use *reserve(zend_string *name)
 
 static void fill(connection_use *self, const zend_object *object)
 {
+	OUTBOARD_ASSERT(self->opening);
 	self->opening = false;
 	self->object = object;
 	self->handle = object->handle;
@@ -238,8 +240,9 @@ static void wrap(HashTable *functions, const char *name, zif_handler *next, zif_
 }
 
 /* Runs after other wrappers; subclasses of PDO have copies of its methods. */
-void outboard_persistent_startup(void)
+void outboard_persistent_startup(const outboard_start *start)
 {
+	(void) start;
 	zend_class_entry *one;
 	pdo_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("pdo"));
 	ZEND_HASH_FOREACH_PTR(CG(class_table), one) {

@@ -10,7 +10,6 @@
  * Invariant: a C stack that overflows meets its guard, which ends the process with a message.
  */
 #include "coroutine/coroutine.h"
-#include "rewind/rewind.h"
 #include "zend_observer.h"
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -42,10 +41,13 @@
 /* Slabs grow up to this number of stacks. */
 #define SLAB_STACKS 64
 
-static size_t stack_bytes;
-static char *slab;
-static uint32_t slab_left;
-static uint32_t slab_stacks;
+/* The memory for stacks. It is never unmapped, so a rewind needs no more than to put this back. */
+static struct {
+	size_t bytes; /* of each C stack; 0: not known yet */
+	char *slab; /* the next one that is free */
+	uint32_t slab_left;
+	uint32_t slab_stacks; /* in the last slab */
+} stacks;
 
 /*
  * A context as the engine makes it. Others begin as copies of what it has at the top of its stack: the
@@ -63,7 +65,7 @@ static size_t wanted_bytes(void)
 {
 	struct rlimit limit;
 	const size_t configured = page_aligned(EG(fiber_stack_size));
-	if (outboard_concurrency > OUTBOARD_FEW_COROUTINES || getrlimit(RLIMIT_STACK, &limit) != 0) {
+	if (outboard_host.concurrency > OUTBOARD_FEW_COROUTINES || getrlimit(RLIMIT_STACK, &limit) != 0) {
 		return configured;
 	}
 	const size_t own =
@@ -73,81 +75,85 @@ static size_t wanted_bytes(void)
 
 size_t outboard_stack_bytes(void)
 {
-	return stack_bytes == 0 ? wanted_bytes() : stack_bytes;
+	return stacks.bytes == 0 ? wanted_bytes() : stacks.bytes;
 }
 
 /* Before the first coroutine; false later. */
 bool outboard_stack_set_bytes(size_t bytes)
 {
-	if (stack_bytes != 0) {
-		return stack_bytes == page_aligned(bytes);
+	if (stacks.bytes != 0) {
+		return stacks.bytes == page_aligned(bytes);
 	}
-	stack_bytes = bytes < MIN_STACK_BYTES ? MIN_STACK_BYTES
+	stacks.bytes = bytes < MIN_STACK_BYTES ? MIN_STACK_BYTES
 		: bytes > MAX_STACK_BYTES ? MAX_STACK_BYTES : page_aligned(bytes);
 	return true;
 }
 
 static size_t region_bytes(void)
 {
-	return GUARD_BYTES + stack_bytes + FRAMES_BYTES;
+	return GUARD_BYTES + stacks.bytes + FRAMES_BYTES;
 }
 
 static bool protect(char *guard)
 {
 	/* Not with memory that is locked, not in older systems, and not in memory that a snapshot replaces. */
-	return (!outboard_is_rewinding && madvise(guard, GUARD_BYTES, MADV_GUARD_INSTALL) == 0)
+	return (!outboard_host.is_rewinding && madvise(guard, GUARD_BYTES, MADV_GUARD_INSTALL) == 0)
 		|| mprotect(guard, GUARD_BYTES, PROT_NONE) == 0;
 }
 
 /* Twice as many stacks as the last one, or as many as there is address space for. */
 static bool map_slab(void)
 {
+	OUTBOARD_ASSERT(stacks.slab_left == 0 && stacks.bytes >= MIN_STACK_BYTES);
 	void *memory = MAP_FAILED;
-	slab_stacks = slab_stacks == 0 ? 1 : slab_stacks < SLAB_STACKS ? slab_stacks * 2 : SLAB_STACKS;
-	for (;; slab_stacks /= 2) {
-		memory = mmap(NULL, slab_stacks * region_bytes(), PROT_READ | PROT_WRITE,
+	stacks.slab_stacks = stacks.slab_stacks == 0 ? 1 : stacks.slab_stacks < SLAB_STACKS ? stacks.slab_stacks * 2 : SLAB_STACKS;
+	for (;; stacks.slab_stacks /= 2) {
+		memory = mmap(NULL, stacks.slab_stacks * region_bytes(), PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
 		if (memory != MAP_FAILED) {
 			break;
 		}
-		if (slab_stacks <= 1) {
+		if (stacks.slab_stacks <= 1) {
 			return false;
 		}
 	}
 	/* With transparent huge pages each stack would use 2 MiB. */
-	madvise(memory, slab_stacks * region_bytes(), MADV_NOHUGEPAGE);
-	slab = memory;
-	slab_left = slab_stacks;
+	madvise(memory, stacks.slab_stacks * region_bytes(), MADV_NOHUGEPAGE);
+	stacks.slab = memory;
+	stacks.slab_left = stacks.slab_stacks;
 	return true;
 }
 
 static char *guard_of(const coroutine *one)
 {
-	return one->stack_top + SHARED_BYTES - stack_bytes - GUARD_BYTES;
+	return one->stack_top + SHARED_BYTES - stacks.bytes - GUARD_BYTES;
 }
 
 /* False when there is no memory for another one. */
 bool outboard_stack_take(coroutine *one)
 {
-	stack_bytes = outboard_stack_bytes();
-	if (slab_left == 0 && !map_slab()) {
+	stacks.bytes = outboard_stack_bytes();
+	if (stacks.slab_left == 0 && !map_slab()) {
 		return false;
 	}
-	if (!protect(slab)) {
+	/* It is taken once, and its guard is whole pages. */
+	OUTBOARD_ASSERT(!one->stack_top && ((uintptr_t) stacks.slab & 4095) == 0);
+	if (!protect(stacks.slab)) {
 		return false;
 	}
-	one->stack_top = slab + GUARD_BYTES + stack_bytes - SHARED_BYTES;
-	slab += region_bytes();
-	slab_left--;
+	one->stack_top = stacks.slab + GUARD_BYTES + stacks.bytes - SHARED_BYTES;
+	stacks.slab += region_bytes();
+	stacks.slab_left--;
 	return true;
 }
 
 /* Returns the memory of a context that is to begin anew. */
 void outboard_stack_release(coroutine *one)
 {
+	OUTBOARD_ASSERT(one != outboard_running && one->stack_top);
 	zend_observer_fiber_destroy_notify(&one->context);
 	char *bottom = guard_of(one) + GUARD_BYTES;
-	madvise(bottom, stack_bytes + FRAMES_BYTES, MADV_DONTNEED);
+	madvise(bottom, stacks.bytes + FRAMES_BYTES, MADV_DONTNEED);
 }
 
 /* False when there is no memory for the template. */
@@ -157,6 +163,7 @@ bool outboard_stack_begin(coroutine *one)
 		return false;
 	}
 	const size_t len = (size_t) (template_top - (char *) template.handle);
+	OUTBOARD_ASSERT(one->stack_top && len < MIN_STACK_BYTES);
 	one->context = template;
 	one->context.handle = memcpy(one->stack_top - len, template.handle, len);
 	one->bounds.pointer = guard_of(one) + GUARD_BYTES;
@@ -169,6 +176,8 @@ bool outboard_stack_begin(coroutine *one)
 /* On its own stack: has the engine use its part of the memory, with a bottom frame of this function. */
 void outboard_stack_enter(const coroutine *one, zend_function *bottom)
 {
+	const char *here = __builtin_frame_address(0);
+	OUTBOARD_ASSERT(here < one->stack_top && here > guard_of(one) + GUARD_BYTES);
 	zend_vm_stack frames = (zend_vm_stack) one->stack_top;
 	frames->top = ZEND_VM_STACK_ELEMENTS(frames);
 	frames->end = (zval *) (one->stack_top + SHARED_BYTES + FRAMES_BYTES);
@@ -181,7 +190,7 @@ void outboard_stack_enter(const coroutine *one, zend_function *bottom)
 	EG(vm_stack_end) = frames->end;
 	EG(vm_stack_page_size) = FURTHER_PAGE_BYTES;
 	EG(current_execute_data) = frame;
-	OUTBOARD_LIMIT_STACK(one->stack_top, stack_bytes - SHARED_BYTES);
+	OUTBOARD_LIMIT_STACK(one->stack_top, stacks.bytes - SHARED_BYTES);
 }
 
 /* For a signal handler: writes a sentence if the fault is at the end of a coroutine's stack. */
@@ -195,7 +204,7 @@ void outboard_stack_report_overflow(const char *at)
 	const int len = snprintf(text, sizeof(text),
 		"PHP Fatal error:  Maximum depth of nested calls reached: the coroutine's stack of %zu bytes "
 		"(fiber.stack_size) has overflowed in %s on line %u\n",
-		stack_bytes, zend_get_executed_filename(), zend_get_executed_lineno());
+		stacks.bytes, zend_get_executed_filename(), zend_get_executed_lineno());
 	/* Not by write(), whose replacement may have another coroutine run. */
 	if (len > 0) {
 		syscall(SYS_write, STDERR_FILENO, text, (size_t) len < sizeof(text) ? (size_t) len : sizeof(text) - 1);

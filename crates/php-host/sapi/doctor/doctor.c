@@ -1,6 +1,6 @@
 /*
  * The state doctor: before each request it writes a report of the state that the request will find.
- * `outboard doctor state` compares the reports. Called by loop.c, in a worker with a state report.
+ * `outboard doctor state` compares the reports. Called before each request (request_due in hooks.h), in a worker with a state report.
  * Invariant: it only reads, and runs no code of the application.
  */
 #include "doctor/doctor.h"
@@ -253,13 +253,14 @@ static void write_process(void)
 	write_names("stream filter", php_get_stream_filters_hash());
 }
 
-void outboard_doctor_startup(const char *path)
+void outboard_doctor_startup(const outboard_start *start)
 {
-	report = path;
+	report = start->state_report;
 }
 
 void outboard_doctor_examine(void)
 {
+	OUTBOARD_ASSERT(!EG(exception));
 	if (!report || !outboard_report_begin(report)) {
 		return;
 	}

@@ -4,7 +4,7 @@
 #ifndef OUTBOARD_DOCTOR_H
 #define OUTBOARD_DOCTOR_H
 
-#include "worker/worker_mode.h"
+#include "state/state.h"
 
 /* A place that can hold state, and where it is declared; `file` may be NULL. */
 typedef struct {
@@ -17,6 +17,10 @@ typedef struct {
 /* Called for each element or property of a value. */
 typedef void (*outboard_element_callback)(
 	zend_string *key, zend_ulong index, bool is_property, zval *value, void *arg);
+
+/* doctor/doctor.c */
+void outboard_doctor_startup(const outboard_start *start);
+void outboard_doctor_examine(void);
 
 /* doctor/fingerprint.c */
 uint64_t outboard_fingerprint(zval *value);

@@ -1,13 +1,13 @@
 /*
  * The end of a fork that handles one request: the steps of php_request_shutdown in main.c, in its
- * order, except for freeing memory. Called by loop.c when the script has ended; with
+ * order, except for freeing memory. Called at the end of the script (fork_ended in hooks.h); with
  * Outboard\snapshot() the response is completed here.
  *
  * Destructors of the boot's objects run in each fork, as if the script had booted for this request
  * alone. All forks share what the boot has opened, so no fork closes it. Invariant: no bailout
  * passes these functions.
  */
-#include "coroutine/coroutine.h"
+#include "fork/fork.h"
 #include "zend_closures.h"
 #include "zend_observer.h"
 
@@ -38,6 +38,9 @@ static bool has_destructor(const zend_object *object)
  */
 void outboard_one_shot_prepare(void)
 {
+	if (!outboard_rs_is_forking(outboard_host.events)) {
+		return;
+	}
 	prepared_top = EG(objects_store).top;
 	with_storage = malloc(sizeof(*with_storage) * (prepared_top + 1));
 	with_storage_count = 0;
@@ -50,6 +53,7 @@ void outboard_one_shot_prepare(void)
 			GC_ADD_FLAGS(object, IS_OBJ_DESTRUCTOR_CALLED);
 		}
 		if (with_storage && has_storage(object)) {
+			OUTBOARD_ASSERT(with_storage_count < prepared_top);
 			with_storage[with_storage_count++] = i;
 		}
 	}
@@ -58,6 +62,7 @@ void outboard_one_shot_prepare(void)
 /* In the fork: new objects do not reuse the handles of the boot's. */
 void outboard_one_shot_begin(void)
 {
+	OUTBOARD_ASSERT(outboard_host.is_fork || outboard_host.is_child);
 	first_object = EG(objects_store).top;
 	first_resource = EG(regular_list).nNextFreeElement;
 	EG(objects_store).free_list_head = -1;
@@ -102,6 +107,7 @@ static void pin_globals(void)
 /* As zend_close_rsrc_list in zend_list.c: files, pipes, processes, in reverse order. */
 static void close_resources(void)
 {
+	OUTBOARD_ASSERT(first_resource >= 0 && first_resource <= EG(regular_list).nNextFreeElement);
 	for (zend_long i = EG(regular_list).nNextFreeElement - 1; i >= first_resource; i--) {
 		zval *resource = zend_hash_index_find(&EG(regular_list), (zend_ulong) i);
 		if (resource && Z_RES_P(resource)->type >= 0) {
@@ -113,6 +119,7 @@ static void close_resources(void)
 /* As zend_objects_store_free_object_storage: writes archives, closes connections. */
 static void free_storage(void)
 {
+	OUTBOARD_ASSERT(first_object <= EG(objects_store).top && !EG(active));
 	for (uint32_t i = EG(objects_store).top; i-- > first_object;) {
 		zend_object *object = EG(objects_store).object_buckets[i];
 		if (IS_OBJ_VALID(object) && !(OBJ_FLAGS(object) & IS_OBJ_FREE_CALLED)

@@ -1,10 +1,10 @@
 /*
  * Reopens in a fork the files that the boot has opened, so that each request has its own position
- * and its own locks of flock(2). Called by loop.c just after the fork.
+ * and its own locks of flock(2). Called just after the fork (forked in hooks.h).
  *
  * Only regular files can be reopened (/proc/self/fd, proc(5)); sockets and pipes stay shared.
  */
-#include "coroutine/coroutine.h"
+#include "fork/fork.h"
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,7 +33,8 @@ static void reopen(int fd)
 /* The script itself is open, too, and nobody reads on in it. */
 void outboard_reopen_files(void)
 {
-	const void *script = outboard_script_stream();
+	const zend_file_handle *file = outboard_host.script;
+	const void *script = file && file->type == ZEND_HANDLE_STREAM ? file->handle.stream.handle : NULL;
 	zend_resource *resource;
 	ZEND_HASH_FOREACH_PTR(&EG(regular_list), resource) {
 		php_stream *stream = resource->type == php_file_le_stream() ? resource->ptr : NULL;

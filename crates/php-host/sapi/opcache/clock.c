@@ -4,11 +4,11 @@
  * that was changed after the boot in each request, as if it were just being written (file_update_protection), and
  * never looks at a stored script again (revalidate_freq).
  *
- * Called by worker_script.c after the start of PHP's request, and by request_state.c for each request. OPcache
+ * Called by hooks: after the start of PHP's request, and for each request. OPcache
  * exports no access: its writable memory is searched for the time of the boot. Invariants: only a variable that
  * is the single one with that value is written; without it stored scripts are looked at each time.
  */
-#include "worker/worker_mode.h"
+#include "opcache/opcache.h"
 #include "SAPI.h"
 #include "zend_extensions.h"
 #include <link.h>
@@ -71,8 +71,9 @@ static void validate_always(void)
 }
 
 /* Once, before anything else has the time of this boot. */
-void outboard_opcache_clock_find(void)
+void outboard_opcache_clock_find(const outboard_start *start)
 {
+	(void) start;
 	const zend_extension *opcache = zend_get_extension("Zend OPcache");
 	if (!opcache || !opcache->startup) {
 		return;
@@ -80,15 +81,16 @@ void outboard_opcache_clock_find(void)
 	search this = {.code = (uintptr_t) opcache->startup, .value = (time_t) sapi_get_request_time()};
 	dl_iterate_phdr(search_object, &this);
 	if (this.hits == 1) {
+		OUTBOARD_ASSERT(this.hit && ((uintptr_t) this.hit & (sizeof(time_t) - 1)) == 0);
 		variable = this.hit;
 	} else {
 		validate_always();
 	}
 }
 
-void outboard_opcache_clock_set(uint64_t time_us)
+void outboard_opcache_clock_set(const outboard_request *request)
 {
-	if (variable && time_us > 0) {
-		*variable = (time_t) (time_us / 1000000);
+	if (variable && request->received_us > 0) {
+		*variable = (time_t) (request->received_us / 1000000);
 	}
 }

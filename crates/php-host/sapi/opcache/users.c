@@ -11,9 +11,9 @@
  * Therefore the owner of a slot holds a lock on the slot's byte of another file for life, which the
  * kernel releases. A process without a slot locks opcache's file as usual.
  */
-#include "shim.h"
+#include "opcache/opcache.h"
+#include "kept.h"
 #include "interpose.h"
-#include "rewind/rewind.h"
 #include "zend_extensions.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -47,6 +47,7 @@ static OUTBOARD_KEPT pid_t own_pid;
 
 static struct flock byte_of(const struct slot *slot)
 {
+	OUTBOARD_ASSERT(slot >= slots && slot < slots + SLOTS);
 	return (struct flock) {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot - slots, .l_len = 1,
 	};
@@ -55,6 +56,7 @@ static struct flock byte_of(const struct slot *slot)
 static bool claim_slot(void)
 {
 	REAL(fcntl);
+	OUTBOARD_ASSERT(!own);
 	own_pid = getpid();
 	for (int tried = 0; tried < SLOTS; tried++) {
 		struct slot *slot = slots + (own_pid + tried) % SLOTS;
@@ -138,6 +140,7 @@ static bool handle_lock(int command, struct flock *lock)
 	if (lock->l_type != F_UNLCK) {
 		if (is_usage(lock) && (own || claim_slot())) {
 			/* Visible to all before this process reads whether a reset is in progress. */
+			OUTBOARD_ASSERT_SLOWLY(own_pid == getpid());
 			atomic_store(&own->user, own_pid);
 			return true;
 		}

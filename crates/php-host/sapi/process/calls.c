@@ -5,12 +5,11 @@
  * Exported for PHP and its extensions (build.rs). Invariant: a replacement does what the function does; results
  * and errno are those of the original.
  */
-#include "shim.h"
+#include "process/process.h"
 
 #ifndef __SANITIZE_ADDRESS__
 
 #include "interpose.h"
-#include "rewind/rewind.h"
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
@@ -245,6 +244,7 @@ static void hold(int set, const struct sembuf *operation)
 		outboard_process_change_permanent();
 		return;
 	}
+	OUTBOARD_ASSERT(operation->sem_op != 0 && held[free].adjustment == 0);
 	held[free].set = set;
 	held[free].number = operation->sem_num;
 	held[free].adjustment = operation->sem_op;
@@ -255,7 +255,7 @@ int semop(int set, struct sembuf *operations, size_t count)
 	REAL(semop);
 	int result = real(set, operations, count);
 	/* Those of the boot belong to the zygote. */
-	for (size_t i = 0; outboard_is_rewinding && result == 0 && i < count; i++) {
+	for (size_t i = 0; outboard_host.is_rewinding && result == 0 && i < count; i++) {
 		if ((operations[i].sem_flg & SEM_UNDO) && operations[i].sem_op != 0) {
 			hold(set, &operations[i]);
 		}

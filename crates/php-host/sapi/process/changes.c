@@ -1,6 +1,6 @@
 /*
  * Changes of the process that PHP does not undo in any mode: signals, alarms, limits, priority,
- * identity. Called by request.c and reset.c at a request's end, and by worker_script.c once a
+ * identity. Called by the hooks at the end of a request (request_ended), and once a
  * script has booted.
  *
  * Functions that make such changes are wrapped, and the first call saves the state before; a
@@ -8,8 +8,7 @@
  * are replaced as well (process/calls.c). Invariant: after a request the process is as it was
  * before, or it takes no further request.
  */
-#include "shim.h"
-#include "rewind/rewind.h"
+#include "process/process.h"
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -52,29 +51,29 @@ static const struct {
 };
 #define CHANGERS (sizeof(changers) / sizeof(changers[0]))
 
-bool outboard_process_is_tainted;
-
 static zif_handler wrapped[CHANGERS];
-static uint32_t changed;
-/* A rewind puts this back with all other memory. */
-static bool hides_children;
-static bool is_saved;
-static bool is_undoing;
+/* What a request has changed, and the state before. A rewind puts it back with all other memory. */
+static struct {
+	uint32_t changed; /* of enum change, since the last request */
+	bool hides_children; /* SIGCHLD was ignored */
+	bool is_undoing;
 
-static struct sigaction actions[SIGNALS];
-static sigset_t blocked;
-static struct rlimit limits[RLIM_NLIMITS];
-static int priority;
-static struct identity {
-	/* Real, effective, saved, of the file system. */
-	uid_t users[4];
-	gid_t groups[4];
-	/* The signal at the parent's end. The kernel clears it when one of them becomes another, and so capabilities may
-	 * have (commit_creds). */
-	int at_end_of_parent;
-} identity;
-static zval handlers[SIGNALS];
-static zval is_async;
+	bool is_saved; /* what follows */
+	struct sigaction actions[SIGNALS];
+	sigset_t blocked;
+	struct rlimit limits[RLIM_NLIMITS];
+	int priority;
+	struct identity {
+		/* Real, effective, saved, of the file system. */
+		uid_t users[4];
+		gid_t groups[4];
+		/* The signal at the parent's end. The kernel clears it when one of them becomes another, and so capabilities
+		 * may have (commit_creds). */
+		int at_end_of_parent;
+	} identity;
+	zval handlers[SIGNALS]; /* of pcntl */
+	zval is_async;
+} state;
 
 static void call(const char *function, uint32_t count, zval *arguments, zval *result)
 {
@@ -88,17 +87,17 @@ static void call(const char *function, uint32_t count, zval *arguments, zval *re
 /* The handlers that a worker script's boot has set; in classic mode there are none. */
 static void save_handlers(void)
 {
-	for (int number = 1; outboard_events && number < SIGNALS; number++) {
+	for (int number = 1; outboard_host.events && number < SIGNALS; number++) {
 		zval argument;
 		ZVAL_LONG(&argument, number);
 		/* 32 and 33 belong to the C library. */
-		ZVAL_UNDEF(&handlers[number]);
-		if (actions[number].sa_handler != SIG_DFL && actions[number].sa_handler != SIG_IGN) {
-			call("pcntl_signal_get_handler", 1, &argument, &handlers[number]);
+		ZVAL_UNDEF(&state.handlers[number]);
+		if (state.actions[number].sa_handler != SIG_DFL && state.actions[number].sa_handler != SIG_IGN) {
+			call("pcntl_signal_get_handler", 1, &argument, &state.handlers[number]);
 		}
 	}
-	if (outboard_events) {
-		call("pcntl_async_signals", 0, NULL, &is_async);
+	if (outboard_host.events) {
+		call("pcntl_async_signals", 0, NULL, &state.is_async);
 	}
 }
 
@@ -117,25 +116,26 @@ static struct identity read_identity(void)
 static bool has_same_identity(void)
 {
 	const struct identity now = read_identity();
-	return memcmp(now.users, identity.users, sizeof(now.users)) == 0
-		&& memcmp(now.groups, identity.groups, sizeof(now.groups)) == 0
-		&& now.at_end_of_parent == identity.at_end_of_parent;
+	return memcmp(now.users, state.identity.users, sizeof(now.users)) == 0
+		&& memcmp(now.groups, state.identity.groups, sizeof(now.groups)) == 0
+		&& now.at_end_of_parent == state.identity.at_end_of_parent;
 }
 
 static void save(void)
 {
-	is_saved = true;
+	OUTBOARD_ASSERT(!state.is_undoing && !state.is_saved);
+	state.is_saved = true;
 	for (int number = 1; number < SIGNALS; number++) {
-		sigaction(number, NULL, &actions[number]);
+		sigaction(number, NULL, &state.actions[number]);
 	}
-	sigprocmask(SIG_SETMASK, NULL, &blocked);
+	sigprocmask(SIG_SETMASK, NULL, &state.blocked);
 	for (int resource = 0; resource < (int) RLIM_NLIMITS; resource++) {
-		getrlimit(resource, &limits[resource]);
+		getrlimit(resource, &state.limits[resource]);
 	}
-	priority = getpriority(PRIO_PROCESS, 0);
-	identity = read_identity();
+	state.priority = getpriority(PRIO_PROCESS, 0);
+	state.identity = read_identity();
 	/* A rewind puts back what PHP knows of them. */
-	if (!outboard_is_rewinding) {
+	if (!outboard_host.is_rewinding) {
 		save_handlers();
 	}
 }
@@ -144,13 +144,13 @@ static void save(void)
 static void note(enum change change)
 {
 	int saved_errno = errno;
-	if (!outboard_is_rewinding || is_undoing) {
+	if (!outboard_host.is_rewinding || state.is_undoing) {
 		return;
 	}
-	if (!is_saved && change != PERMANENT) {
+	if (!state.is_saved && change != PERMANENT) {
 		save();
 	}
-	changed |= change;
+	state.changed |= change;
 	errno = saved_errno;
 }
 
@@ -173,12 +173,12 @@ void outboard_process_change_signals(void)
 void outboard_process_change_signal(int number)
 {
 	note(SIGNAL);
-	hides_children |= number == SIGCHLD && !is_undoing;
+	state.hides_children |= number == SIGCHLD && !state.is_undoing;
 }
 
 bool outboard_process_hides_children(void)
 {
-	return hides_children;
+	return state.hides_children;
 }
 
 void outboard_process_change_limits(void)
@@ -198,14 +198,15 @@ static void call_wrapped(INTERNAL_FUNCTION_PARAMETERS)
 	while (at + 1 < CHANGERS && !zend_string_equals_cstr(name, changers[at].name, strlen(changers[at].name))) {
 		at++;
 	}
+	OUTBOARD_ASSERT(wrapped[at]);
 	const enum change change = changers[at].change;
-	if (!is_saved) {
+	if (!state.is_saved) {
 		/* save() calls wrapped functions itself, which are not changes. */
 		save();
 	}
 	wrapped[at](INTERNAL_FUNCTION_PARAM_PASSTHRU);
 	if (change != PERMANENT || Z_TYPE_P(return_value) == IS_TRUE) {
-		changed |= change;
+		state.changed |= change;
 	}
 }
 
@@ -214,22 +215,22 @@ static void restore_handlers(void)
 	const zend_module_entry *pcntl = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("pcntl"));
 	zval result;
 	/* Resets the extension's tables; in classic mode PHP does so. */
-	if (!outboard_events || !pcntl) {
+	if (!outboard_host.events || !pcntl) {
 		return;
 	}
 	pcntl->request_shutdown_func(MODULE_PERSISTENT, pcntl->module_number);
 	pcntl->request_startup_func(MODULE_PERSISTENT, pcntl->module_number);
 	for (int number = 1; number < SIGNALS; number++) {
 		zval arguments[2];
-		if (Z_ISUNDEF(handlers[number]) || Z_TYPE(handlers[number]) == IS_LONG) {
+		if (Z_ISUNDEF(state.handlers[number]) || Z_TYPE(state.handlers[number]) == IS_LONG) {
 			continue;
 		}
 		ZVAL_LONG(&arguments[0], number);
-		ZVAL_COPY_VALUE(&arguments[1], &handlers[number]);
+		ZVAL_COPY_VALUE(&arguments[1], &state.handlers[number]);
 		call("pcntl_signal", 2, arguments, &result);
 		zval_ptr_dtor(&result);
 	}
-	call("pcntl_async_signals", 1, &is_async, &result);
+	call("pcntl_async_signals", 1, &state.is_async, &result);
 	zval_ptr_dtor(&result);
 }
 
@@ -249,29 +250,29 @@ static void restore_signals(void)
 {
 	const struct itimerval never = {0};
 	alarm(0);
-	if (outboard_is_rewinding) {
+	if (outboard_host.is_rewinding) {
 		setitimer(ITIMER_VIRTUAL, &never, NULL);
 		setitimer(ITIMER_PROF, &never, NULL);
 		discard_pending();
 	}
 	for (int number = 1; number < SIGNALS; number++) {
-		sigaction(number, &actions[number], NULL);
+		sigaction(number, &state.actions[number], NULL);
 	}
-	sigprocmask(SIG_SETMASK, &blocked, NULL);
+	sigprocmask(SIG_SETMASK, &state.blocked, NULL);
 }
 
 static bool restore_limits(void)
 {
 	bool is_restored = true;
 	for (int resource = 0; resource < (int) RLIM_NLIMITS; resource++) {
-		is_restored &= setrlimit(resource, &limits[resource]) == 0;
+		is_restored &= setrlimit(resource, &state.limits[resource]) == 0;
 	}
 	return is_restored;
 }
 
 void outboard_process_changes_revert(void)
 {
-	if (changed & SIGNAL) {
+	if (state.changed & SIGNAL) {
 		restore_handlers();
 	}
 	outboard_process_changes_undo();
@@ -280,28 +281,29 @@ void outboard_process_changes_revert(void)
 /* Without what PHP itself knows of signals, for a process whose memory is put back. */
 void outboard_process_changes_undo(void)
 {
-	const uint32_t changes = changed;
-	outboard_process_is_tainted |= outboard_is_rewinding && outboard_holds_semaphores();
+	const uint32_t changes = state.changed;
+	outboard_host.is_tainted |= outboard_host.is_rewinding && outboard_holds_semaphores();
 	if (changes == NONE) {
 		return;
 	}
-	is_undoing = true;
+	OUTBOARD_ASSERT(!state.is_undoing && (state.is_saved || changes == PERMANENT));
+	state.is_undoing = true;
 	if (changes & SIGNAL) {
 		restore_signals();
 	}
-	outboard_process_is_tainted |= (changes & PERMANENT) != 0
+	outboard_host.is_tainted |= (changes & PERMANENT) != 0
 		|| ((changes & IDENTITY) && !has_same_identity())
 		|| ((changes & LIMIT) && !restore_limits())
-		|| ((changes & PRIORITY) && setpriority(PRIO_PROCESS, 0, priority) != 0);
-	changed = NONE;
-	is_undoing = false;
+		|| ((changes & PRIORITY) && setpriority(PRIO_PROCESS, 0, state.priority) != 0);
+	state.changed = NONE;
+	state.is_undoing = false;
 }
 
 /* Changes by a worker script's boot apply to all its requests. */
 void outboard_process_changes_accept(void)
 {
-	changed = NONE;
-	is_saved = false;
+	state.changed = NONE;
+	state.is_saved = false;
 }
 
 void outboard_process_changes_startup(void)

@@ -4,11 +4,11 @@
  * and the gateway has another one take its place meanwhile.
  *
  * src/worker_fds.rs says in each worker where to announce it; the handlers are set before the fork
- * (coroutine/coroutine.c). Invariants: the handler takes no lock and switches to no coroutine; the process ends as it
+ * (script_start in hooks.h). Invariants: the handler takes no lock and switches to no coroutine; the process ends as it
  * would have, with its core dump.
  */
-#include "coroutine/coroutine.h"
-#include "rewind/rewind.h"
+#include "process/process.h"
+#include "kept.h"
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -23,6 +23,7 @@ static OUTBOARD_KEPT struct {
 
 void outboard_crash_announce_to(uint32_t *mark, int bell)
 {
+	OUTBOARD_ASSERT(((uintptr_t) mark & 3) == 0);
 	announcement.mark = (_Atomic uint32_t *) mark;
 	announcement.bell = bell;
 	announcement.process = getpid();
@@ -43,7 +44,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 {
 	(void) context;
 	if (number == SIGSEGV) {
-		outboard_stack_report_overflow(info->si_addr);
+		OUTBOARD_RUN_HOOKS(fault, info->si_addr);
 	}
 	announce();
 	/* The kernel has put back the default (SA_RESETHAND): the instruction faults again and ends the process, unless a

@@ -4,7 +4,7 @@
  *
  * Exported for PHP and its extensions (build.rs). Invariant: results and errno are those of the C library.
  */
-#include "shim.h"
+#include "process/process.h"
 #include "interpose.h"
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@ void outboard_denied(outboard_denied_use use, const char *path)
 		outboard_rs_denied(use, path, strlen(path));
 	}
 	errno = error;
+	OUTBOARD_ASSERT(error != 0);
 }
 
 /* AddressSanitizer makes directories before its shadow memory is there. */

@@ -8,7 +8,7 @@
  * (threads, libraries) is added to the rest, so that the size tells. Invariants: after the mark every such change
  * is noted, until the rewind puts the notes back with all other memory; one that is new was never the boot's.
  */
-#include "shim.h"
+#include "process/process.h"
 
 #ifndef __SANITIZE_ADDRESS__
 
@@ -34,6 +34,7 @@ static outboard_mapping_change change_of(const void *address, size_t bytes)
 
 static void add(outboard_mapping_change change)
 {
+	OUTBOARD_ASSERT(count <= NOTES && change.start <= change.end);
 	if (!is_noting || change.start == change.end) {
 		return;
 	}
@@ -79,6 +80,7 @@ static void note_unmapped(const void *address, size_t bytes)
 		} else if (change.end == known->end) {
 			known->end = change.start;
 		}
+		OUTBOARD_ASSERT(known->start <= known->end);
 		if (known->start == known->end) {
 			*known = notes[--count];
 		}

@@ -6,8 +6,7 @@
  * every call of a function passes get_method, and every call of a pointer get_closure. Invariant: the variable is
  * put back by the rewind with all other memory.
  */
-#include "shim.h"
-#include "rewind/rewind.h"
+#include "process/process.h"
 
 static bool is_called;
 static bool is_allowed;
@@ -74,6 +73,8 @@ void outboard_native_watch(void)
 	if (!functions || !data || !is_configured()) {
 		return;
 	}
+	/* Twice, the next handler would be this one. */
+	OUTBOARD_ASSERT(!is_allowed && functions->get_method != get_method);
 	is_allowed = true;
 	next_method = functions->get_method;
 	functions->get_method = get_method;

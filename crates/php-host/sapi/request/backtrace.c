@@ -9,7 +9,7 @@
  * which return an error where a load would fault: another process may change it meanwhile. The zygote has the
  * worker's /proc/PID/mem, since a worker is not dumpable; the sampler has the right of root.
  */
-#include "shim.h"
+#include "request/request.h"
 #include <signal.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -179,7 +179,9 @@ static void write_frames(const zend_execute_data *frames, uint32_t count)
 static void write_backtrace(const zend_execute_data *innermost)
 {
 	zend_execute_data frames[FRAMES_MAX];
-	write_frames(frames, copy_frames(innermost, frames));
+	const uint32_t count = copy_frames(innermost, frames);
+	OUTBOARD_ASSERT(count <= FRAMES_MAX);
+	write_frames(frames, count);
 }
 
 static void on_interrupt(zend_execute_data *frame)

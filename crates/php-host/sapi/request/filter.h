@@ -9,9 +9,11 @@
 
 typedef zend_filter_globals outboard_filter_inputs;
 
-/* NULL without the extension. */
-extern outboard_filter_inputs *outboard_filter;
 void outboard_filter_startup(void);
+
+/* Without the extension these two do nothing. */
+void outboard_filter_save(outboard_filter_inputs *inputs);
+void outboard_filter_restore(const outboard_filter_inputs *inputs);
 
 /* Whether a default filter changes variables (`filter.default`). */
 bool outboard_filter_changes_input(void);

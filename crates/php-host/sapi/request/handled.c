@@ -5,15 +5,15 @@
  * The engine calls the hooks, request.c, loop.c and the functions that complete a response ask. Invariant: what
  * is not known to be handled is not.
  */
-#include "shim.h"
+#include "request/request.h"
 #include "zend_observer.h"
 
 static void (*throw_next)(zend_object *thrown);
 
 static void spoil(void)
 {
-	if (outboard_current_result) {
-		outboard_current_result->spoiled = true;
+	if (outboard_now.result) {
+		outboard_now.result->spoiled = true;
 	}
 }
 
@@ -26,6 +26,7 @@ static void on_error(int type, zend_string *file, uint32_t line, zend_string *me
 	(void) message;
 	if (PG(during_request_startup) || (type & fatal)) {
 		spoil();
+		OUTBOARD_ASSERT(!outboard_is_handled());
 	}
 }
 
@@ -88,5 +89,5 @@ void outboard_handled_hook(void)
 /* Of the request whose script runs or has ended. */
 bool outboard_is_handled(void)
 {
-	return outboard_current_result && !outboard_current_result->spoiled && EG(exit_status) == 0;
+	return outboard_now.result && !outboard_now.result->spoiled && EG(exit_status) == 0;
 }

@@ -2,7 +2,7 @@
  * The response head: status and header lines. Decides as php-fpm's sapi_cgi_send_headers and
  * nginx's handling of its `Status:` line do together.
  */
-#include "shim.h"
+#include "request/request.h"
 
 /* Compares the first letter first, because most lines differ there. */
 static bool has_name(const sapi_header_struct *line, const char *name, size_t len)

@@ -1,7 +1,7 @@
 /*
  * The body and the cookies, as PHP reads them.
  */
-#include "shim.h"
+#include "request/request.h"
 
 static char *joined_cookies;
 
@@ -24,8 +24,9 @@ char *outboard_read_cookies(void)
 {
 	size_t lines = 0;
 	const outboard_str *only = NULL;
-	for (size_t i = 0; i < outboard_current->header_count; i++) {
-		const outboard_pair *header = &outboard_current->headers[i];
+	OUTBOARD_ASSERT(outboard_now.request);
+	for (size_t i = 0; i < outboard_now.request->header_count; i++) {
+		const outboard_pair *header = &outboard_now.request->headers[i];
 		if (header->name.len == 6 && strncasecmp(header->name.ptr, "cookie", 6) == 0) {
 			only = &header->value;
 			lines++;

@@ -2,10 +2,7 @@
  * The request cycle: php_request_startup, the script, php_request_shutdown, once per request.
  * Called by the worker's loop. Invariant: no longjmp leaves this file.
  */
-#include "shim.h"
-
-const outboard_request *outboard_current;
-outboard_result *outboard_current_result;
+#include "request/request.h"
 
 void outboard_describe_request(const outboard_request *request)
 {
@@ -29,29 +26,30 @@ static int serve(const outboard_request *request)
 	outboard_describe_request(request);
 	outboard_time_limit_prepare();
 	if (php_request_startup() == FAILURE) {
-		outboard_current_result->leaving = true;
+		outboard_now.result->leaving = true;
 		return OUTBOARD_REFUSED;
 	}
-	outboard_kv_hook();
+	OUTBOARD_RUN_HOOKS(classic_started);
 	return outboard_script_run(request);
 }
 
 void outboard_request_run(const outboard_request *request, void *exchange, outboard_result *result)
 {
+	OUTBOARD_ASSERT(!outboard_now.request && !outboard_host.events && exchange);
 	result->outcome = OUTBOARD_FAILED;
 	result->leaving = false;
 	result->takes_snapshot = false;
 	result->handled = false;
 	result->spoiled = false;
 	result->peak_memory_bytes = 0;
-	outboard_current = request;
-	outboard_current_result = result;
-	outboard_open_span = 0;
+	outboard_now.request = request;
+	outboard_now.result = result;
+	outboard_now.span = 0;
 	zend_first_try {
 		SG(server_context) = exchange;
 		result->outcome = serve(request);
-		if (outboard_is_child) {
-			outboard_child_end();
+		if (outboard_host.is_child) {
+			OUTBOARD_RUN_HOOKS(code_ended);
 		}
 		php_request_shutdown(NULL);
 	} zend_catch {
@@ -62,11 +60,10 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 	} zend_end_try();
 	result->handled = result->outcome == OUTBOARD_FINISHED && outboard_is_handled();
 	outboard_time_limit_end();
-	outboard_children_reap();
-	outboard_process_changes_revert();
-	result->leaving |= outboard_process_is_tainted;
+	OUTBOARD_RUN_HOOKS(request_ended);
+	result->leaving |= outboard_host.is_tainted;
 	SG(server_context) = NULL;
 	SG(request_info).path_translated = NULL;
-	outboard_current = NULL;
-	outboard_current_result = NULL;
+	outboard_now.request = NULL;
+	outboard_now.result = NULL;
 }

@@ -2,7 +2,7 @@
  * Runs the script of a request, or fails with php-fpm's messages if it cannot be opened. Called by
  * request.c.
  */
-#include "shim.h"
+#include "request/request.h"
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ static int open_error(const char *path)
  */
 static zend_result open_script(zend_file_handle *file)
 {
-	if (file->primary_script && outboard_current) {
+	if (file->primary_script && outboard_now.request) {
 		refused_errno = open_error(ZSTR_VAL(file->filename));
 		if (refused_errno) {
 			zend_bailout();
@@ -52,6 +52,7 @@ static void enter(const char *directory, size_t len, int64_t now_s)
 	if (len == entered_len && now_s == entered_s && memcmp(directory, entered, len) == 0) {
 		return;
 	}
+	OUTBOARD_ASSERT(len < sizeof(entered));
 	memcpy(entered, directory, len);
 	entered[len] = '\0';
 	entered_len = chdir(entered) == 0 ? len : 0;
@@ -103,8 +104,7 @@ int outboard_script_run(const outboard_request *request)
 	zend_file_handle file;
 	refused_errno = 0;
 	EG(exit_status) = 0;
-	if (outboard_is_opcache_request(request)) {
-		outboard_opcache_show();
+	if (OUTBOARD_ANY_HOOK(answer, request)) {
 		return OUTBOARD_FINISHED;
 	}
 	outboard_script_enter(request);

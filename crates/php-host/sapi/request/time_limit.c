@@ -8,7 +8,7 @@
  * limit (set_time_limit, ini_set, .user.ini), PHP's timer runs as usual and the tick does nothing.
  * Invariant: outside of a script no tick reaches PHP.
  */
-#include "shim.h"
+#include "request/request.h"
 #include <errno.h>
 #include <signal.h>
 #include <time.h>
@@ -37,6 +37,7 @@ void outboard_time_limit_prepare(void)
 
 void outboard_time_limit_begin(void)
 {
+	OUTBOARD_ASSERT(!counting);
 	ticks = 0;
 	counting = configured_s > 0;
 }

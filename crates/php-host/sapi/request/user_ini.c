@@ -3,7 +3,7 @@
  * at each request's activation. The values of a directory are cached for user_ini.cache_ttl
  * seconds.
  */
-#include "shim.h"
+#include "request/request.h"
 
 typedef struct {
 	time_t expires;
@@ -39,6 +39,7 @@ static directory_values *directory_of(const char *path, size_t len)
 /* Reads the directory `path[0..len]`; path[len] is a slash. */
 static void read_directory(directory_values *directory, char *path, size_t len)
 {
+	OUTBOARD_ASSERT(path[len] == '/');
 	path[len] = '\0';
 	php_parse_user_ini_file(path, PG(user_ini_filename), &directory->values);
 	path[len] = '/';
@@ -49,7 +50,7 @@ static void read_directory(directory_values *directory, char *path, size_t len)
  */
 static void read_directories(directory_values *directory, char *path, size_t len)
 {
-	const outboard_str *root = &outboard_current->document_root;
+	const outboard_str *root = &outboard_now.request->document_root;
 	size_t root_len = root->len && root->ptr[root->len - 1] == '/' ? root->len - 1 : root->len;
 	bool inside = root_len < len && strncmp(path, root->ptr, root_len) == 0
 		&& path[root_len] == '/';
@@ -83,13 +84,13 @@ static void activate_host(const outboard_str *server_name)
 
 void outboard_user_ini_activate(void)
 {
-	const outboard_str *script = &outboard_current->script_filename;
+	const outboard_str *script = &outboard_now.request->script_filename;
 	/* Not on the stack, where each coroutine would use a page for it. */
 	static char path[PATH_MAX];
 	const char *slash = memrchr(script->ptr, '/', script->len);
 	bool has_name = PG(user_ini_filename) && *PG(user_ini_filename);
 	if (php_ini_has_per_host_config()) {
-		activate_host(&outboard_current->server_name);
+		activate_host(&outboard_now.request->server_name);
 	}
 	if (!slash || script->len >= sizeof(path) || !(has_name || php_ini_has_per_dir_config())) {
 		return;

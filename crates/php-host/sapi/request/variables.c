@@ -2,7 +2,7 @@
  * $_SERVER and getenv(): the variables that nginx with Debian's fastcgi_params and php-fpm set, in
  * the same order.
  */
-#include "snapshot/boot_request.h"
+#include "request/request.h"
 #include "request/filter.h"
 
 #define NAME_MAX_BYTES 256
@@ -52,9 +52,9 @@ static bool is_name(const outboard_str *text, const char *lower, size_t len)
 
 const outboard_str *outboard_header(const char *name, size_t name_len)
 {
-	for (size_t i = 0; i < outboard_current->header_count; i++) {
-		if (is_name(&outboard_current->headers[i].name, name, name_len)) {
-			return &outboard_current->headers[i].value;
+	for (size_t i = 0; i < outboard_now.request->header_count; i++) {
+		if (is_name(&outboard_now.request->headers[i].name, name, name_len)) {
+			return &outboard_now.request->headers[i].value;
 		}
 	}
 	return NULL;
@@ -115,7 +115,7 @@ static zend_string *variable_name(const outboard_str *header)
  */
 static size_t join_lines(size_t first, char *joined)
 {
-	const outboard_request *request = outboard_current;
+	const outboard_request *request = outboard_now.request;
 	const outboard_str *name = &request->headers[first].name;
 	const char *separator = is_name(name, "cookie", 6) ? "; " : ", ";
 	size_t len = 0;
@@ -140,7 +140,7 @@ enum repetition { ALONE, FIRST_OF_MANY, REPEATED };
 
 static enum repetition repetition_of(size_t index)
 {
-	const outboard_request *request = outboard_current;
+	const outboard_request *request = outboard_now.request;
 	for (size_t i = 0; i < index; i++) {
 		if (same_name(&request->headers[i].name, &request->headers[index].name)) {
 			return REPEATED;
@@ -156,7 +156,7 @@ static enum repetition repetition_of(size_t index)
 
 void outboard_variables_each_header(outboard_variable_callback callback, void *arg)
 {
-	const outboard_request *request = outboard_current;
+	const outboard_request *request = outboard_now.request;
 	for (size_t i = request->header_count; i-- > 0;) {
 		const outboard_pair *header = &request->headers[i];
 		zend_string *name = variable_name(&header->name);
@@ -187,7 +187,7 @@ static size_t print_port(char *text, size_t size, uint16_t port)
 /* RFC 3875 section 4.1.6: the path info mapped below the document root. */
 static void emit_path_translated(outboard_variable_callback callback, void *arg)
 {
-	const outboard_request *request = outboard_current;
+	const outboard_request *request = outboard_now.request;
 	static char path[PATH_MAX]; /* as in user_ini.c */
 	size_t root = request->document_root.len;
 	size_t info = request->path_info.len;
@@ -201,7 +201,7 @@ static void emit_path_translated(outboard_variable_callback callback, void *arg)
 
 static void emit_connection(outboard_variable_callback callback, void *arg)
 {
-	const outboard_request *request = outboard_current;
+	const outboard_request *request = outboard_now.request;
 	char number[24];
 	EMIT_TEXT(REDIRECT_STATUS, "200");
 	VISIT_STR(SERVER_NAME, server_name);
@@ -224,7 +224,7 @@ static void emit_connection(outboard_variable_callback callback, void *arg)
 
 static void emit_target(outboard_variable_callback callback, void *arg)
 {
-	const outboard_request *request = outboard_current;
+	const outboard_request *request = outboard_now.request;
 	char number[24] = "";
 	int digits = 0;
 	VISIT_STR(DOCUMENT_ROOT, document_root);
@@ -248,7 +248,7 @@ static void emit_target(outboard_variable_callback callback, void *arg)
 /* A later variable replaces an earlier one, so the configuration takes precedence. */
 void outboard_variables_each(outboard_variable_callback callback, void *arg)
 {
-	const outboard_request *request = outboard_current;
+	const outboard_request *request = outboard_now.request;
 	outboard_variables_each_header(callback, arg);
 	emit_connection(callback, arg);
 	emit_target(callback, arg);
@@ -308,20 +308,20 @@ static void (*import_process_environment)(zval *target);
 static void add_environment(zval *target)
 {
 	import_process_environment(target);
-	if (outboard_events && !outboard_boot_request_is_classic()) {
+	if (outboard_host.events && !outboard_host.boots_classic) {
 		register_plain(variable_names[NAME_OUTBOARD_WORKER], "1", 1, target);
-		if (outboard_frankenphp) {
+		if (outboard_host.has_frankenphp) {
 			register_plain(variable_names[NAME_FRANKENPHP_WORKER], "1", 1, target);
 		}
 	}
-	if (!outboard_current) {
+	if (!outboard_now.request) {
 		return;
 	}
 	if (Z_ARR_P(target) == Z_ARR(PG(http_globals)[TRACK_VARS_SERVER])) {
 		register_each(target, PARSE_SERVER);
 	} else if (Z_ARR_P(target) == Z_ARR(PG(http_globals)[TRACK_VARS_ENV])) {
 		/* A worker script has one $_ENV for all requests, so it has no fields of a request. */
-		if (!outboard_events || outboard_is_fork() || outboard_boot_request_is_classic()) {
+		if (!outboard_host.events || outboard_host.is_fork || outboard_host.boots_classic) {
 			register_each(target, PARSE_ENV);
 		}
 	} else {
@@ -333,7 +333,7 @@ static void add_environment(zval *target)
 static void import_environment(zval *target)
 {
 	if (Z_ARR_P(target) != Z_ARR(PG(http_globals)[TRACK_VARS_ENV])) {
-		outboard_request_reads_add_variable(NULL);
+		OUTBOARD_RUN_HOOKS(variable_read, NULL);
 	}
 	add_environment(target);
 }
@@ -349,7 +349,7 @@ void outboard_variables_hook(void)
 
 void outboard_register_server_variables(zval *target)
 {
-	const outboard_request *request = outboard_current;
+	const outboard_request *request = outboard_now.request;
 	zend_hash_extend(Z_ARRVAL_P(target), USUAL_VARIABLES, false);
 	add_environment(target);
 	if (!request) {
@@ -396,10 +396,10 @@ static void match(zend_string *name, const char *value, size_t value_len, void *
 /* The caller copies the value at once (sapi_getenv in SAPI.c). */
 char *outboard_getenv(const char *name, size_t name_len)
 {
-	if (!outboard_current) {
+	if (!outboard_now.request) {
 		return getenv(name);
 	}
-	outboard_request_reads_add_variable(name);
+	OUTBOARD_RUN_HOOKS(variable_read, name);
 	struct lookup lookup = {name, name_len, NULL};
 	outboard_variables_each(match, &lookup);
 	return lookup.value;

@@ -5,7 +5,7 @@
  *
  * Called by request_state.c. Invariant: each request has its own coding.
  */
-#include "shim.h"
+#include "request/request.h"
 #include "request/zlib_coding.h"
 
 /* A copy of zend_zlib_globals in ext/zlib/php_zlib.h, which is not installed. */
@@ -43,6 +43,7 @@ void outboard_zlib_startup(void)
 		&& is_at("zlib.output_handler", offsetof(zlib_globals, output_handler), base);
 	module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("zlib"));
 	globals = known && module ? base : NULL;
+	OUTBOARD_ASSERT(!globals || module->request_startup_func);
 }
 
 void outboard_zlib_save(outboard_zlib_coding *coding)

@@ -21,8 +21,9 @@ static uint32_t held_capacity;
 
 static held_resource *track_resource(const void *address, uint32_t handle)
 {
+	OUTBOARD_ASSERT(held_count <= held_capacity && address);
 	for (uint32_t i = 0; i < held_count; i++) {
-		if (held[i].address == address && held[i].state == outboard_active_state) {
+		if (held[i].address == address && held[i].state == outboard_now.state) {
 			return &held[i];
 		}
 	}
@@ -30,14 +31,14 @@ static held_resource *track_resource(const void *address, uint32_t handle)
 		held_capacity = held_capacity ? held_capacity * 2 : 8;
 		held = perealloc(held, held_capacity * sizeof(*held), 1);
 	}
-	held[held_count] = (held_resource) {.state = outboard_active_state, .address = address, .handle = handle};
+	held[held_count] = (held_resource) {.state = outboard_now.state, .address = address, .handle = handle};
 	return &held[held_count++];
 }
 
 void outboard_hold_transaction(zend_object *connection, bool autocommit, bool retain)
 {
 	/* A call that ends a transaction may look like one that begins it. */
-	if (outboard_active_state && outboard_active_state->is_releasing) {
+	if (outboard_now.state && outboard_now.state->is_releasing) {
 		return;
 	}
 	held_resource *one = track_resource(connection, connection->handle);

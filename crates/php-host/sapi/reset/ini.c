@@ -1,6 +1,6 @@
 /*
  * Ini values: saves those of the boot, with which each request begins. Called by reset.c, and by
- * request_state.c for the session's path.
+ * a hook for the session's path.
  */
 #include "reset/reset.h"
 

@@ -43,7 +43,7 @@ static bool call(zend_function *function, uint32_t count, zval *argument)
  */
 void outboard_save_libraries(void)
 {
-	if (outboard_rs_is_forking(outboard_events)) {
+	if (outboard_rs_is_forking(outboard_host.events)) {
 		return;
 	}
 	const char *domain = textdomain(NULL);
@@ -65,6 +65,8 @@ void outboard_save_libraries(void)
 
 void outboard_reset_libraries(void)
 {
+	/* What was not saved is not reset: another process drops it. */
+	OUTBOARD_ASSERT(!outboard_host.is_fork || !next_error);
 	const char *domain = textdomain(NULL);
 	if (domain && text_domain && strcmp(domain, text_domain) != 0) {
 		textdomain(text_domain);

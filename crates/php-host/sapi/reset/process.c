@@ -30,6 +30,7 @@ static char **copied_environment(void)
 
 static void reset_environment(void)
 {
+	OUTBOARD_ASSERT(baseline_environment);
 	/* putenv() records there what it has to undo at the end of the script. */
 	zend_hash_clean(&BG(putenv_ht));
 	clearenv();

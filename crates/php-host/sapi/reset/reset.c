@@ -1,6 +1,6 @@
 /*
  * The reset after a request in worker mode: state of the process outside of the request's own.
- * Called by request_state.c; the parts are the files beside it.
+ * Called by the hooks boot_ended and state_ended; the parts are the files beside it.
  *
  * Functions that change such state are wrapped, so a request that calls none of them costs nothing.
  * Invariant: after a request everything below is as it was when the script first called for a
@@ -11,8 +11,6 @@
 #include "ext/standard/basic_functions.h"
 #include "ext/standard/php_filestat.h"
 #include "zend_smart_str.h"
-
-uint32_t outboard_changes;
 
 /* Functions that change state, and which state. */
 static const struct {
@@ -76,6 +74,7 @@ static void call_tracked(INTERNAL_FUNCTION_PARAMETERS)
 		at++;
 	}
 	zval *first = ZEND_NUM_ARGS() > 0 ? ZEND_CALL_ARG(execute_data, 1) : NULL;
+	OUTBOARD_ASSERT(wrapped[at]);
 	switch (tracked[at].change) {
 	case OUTBOARD_TRANSACTION:
 		outboard_track_transaction(execute_data, false);
@@ -92,8 +91,9 @@ static void call_tracked(INTERNAL_FUNCTION_PARAMETERS)
 	wrapped[at](INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
-void outboard_reset_startup(void)
+void outboard_reset_startup(const outboard_start *start)
 {
+	(void) start;
 	for (size_t i = 0; i < TRACKED; i++) {
 		wrapped[i] = outboard_wrap(tracked[i].name, call_tracked);
 	}
@@ -122,7 +122,6 @@ void outboard_reset_baseline(void)
 	outboard_save_streams();
 	tick_functions = BG(user_tick_functions) ? zend_llist_count(BG(user_tick_functions)) : 0;
 	outboard_clear_held();
-	outboard_process_changes_accept();
 	outboard_changes = 0;
 }
 
@@ -150,8 +149,7 @@ static void reset_rewriting(void)
 void outboard_reset_after(outboard_request_state *state)
 {
 	uint32_t changes = outboard_changes;
-	outboard_children_reap();
-	outboard_process_changes_revert();
+	OUTBOARD_ASSERT(state == outboard_now.state && state->completed);
 	outboard_reset_ini();
 	outboard_reset_libraries();
 	/* Other processes may have changed the file of the last stat() meanwhile. */

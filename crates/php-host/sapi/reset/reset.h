@@ -5,7 +5,7 @@
 #ifndef OUTBOARD_RESET_H
 #define OUTBOARD_RESET_H
 
-#include "worker/worker_mode.h"
+#include "state/state.h"
 
 /* What a request can change. */
 enum outboard_change {
@@ -28,8 +28,15 @@ enum outboard_change {
 	OUTBOARD_TICKS = 65536,
 };
 
-/* reset/reset.c: what was changed since the last reset. */
+/* reset/changes.c: what was changed since the last reset. */
 extern uint32_t outboard_changes;
+
+/* reset/reset.c */
+void outboard_reset_startup(const outboard_start *start);
+void outboard_reset_baseline(void);
+void outboard_reset_session_path(void);
+void outboard_reset_random(void);
+void outboard_reset_after(outboard_request_state *state);
 
 /* reset/ini.c */
 void outboard_save_ini(void);
@@ -52,9 +59,6 @@ void outboard_reset_libraries(void);
 /* reset/streams.c */
 void outboard_save_streams(void);
 void outboard_reset_streams(uint32_t changes);
-
-/* reset/body.c */
-void outboard_close_handles_of(const php_stream *body);
 
 /* reset/transactions.c */
 void outboard_transactions_startup(void);

@@ -135,6 +135,7 @@ void outboard_save_settings(void)
 void outboard_reset_settings(uint32_t changes)
 {
 	zval result;
+	OUTBOARD_ASSERT(has_booted);
 	reset_values(changes);
 	if (changes & OUTBOARD_LIBXML) {
 		reset_libxml();

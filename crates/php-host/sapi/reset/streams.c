@@ -19,6 +19,7 @@ static void copy_names(HashTable *to, HashTable *from)
 	zend_hash_init(to, from ? zend_hash_num_elements(from) : 0, NULL, NULL, true);
 	if (from) {
 		ZEND_HASH_FOREACH_STR_KEY_PTR(from, name, value) {
+			OUTBOARD_ASSERT(name);
 			zend_hash_str_add_ptr(to, ZSTR_VAL(name), ZSTR_LEN(name), value);
 		} ZEND_HASH_FOREACH_END();
 	}
@@ -30,6 +31,7 @@ static zend_string *added_name(HashTable *present, HashTable *baseline)
 	zend_string *name;
 	void *value;
 	ZEND_HASH_FOREACH_STR_KEY_PTR(present, name, value) {
+		/* unregister_wrapper() has removed the last one. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		if (zend_hash_find_ptr(baseline, name) != value) {
 			return zend_string_copy(name);
 		}
@@ -84,6 +86,7 @@ static void reset_wrappers(void)
 		zend_string_release(name);
 	}
 	ZEND_HASH_FOREACH_STR_KEY_PTR(&baseline_wrappers, name, wrapper) {
+		OUTBOARD_ASSERT(name);
 		if (FG(stream_wrappers) && !zend_hash_exists(FG(stream_wrappers), name)) {
 			zend_string *copy = zend_string_init(ZSTR_VAL(name), ZSTR_LEN(name), false);
 			php_register_url_stream_wrapper_volatile(copy, wrapper);

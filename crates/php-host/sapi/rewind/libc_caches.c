@@ -6,7 +6,6 @@
  * Replaces setlocale() and iconv_open() for PHP and its extensions (build.rs), to note what a request uses; the notes
  * are put back with all other memory.
  */
-#include "shim.h"
 #include "rewind/rewind.h"
 #include "interpose.h"
 #include "ext/standard/basic_functions.h"
@@ -42,7 +41,7 @@ static bool is_noted(outboard_cache cache, const char *first, const char *second
 
 static void note(outboard_cache cache, const char *first, const char *second)
 {
-	if (outboard_is_rewinding && count < NOTES && strlen(first) < NAME_BYTES
+	if (outboard_host.is_rewinding && count < NOTES && strlen(first) < NAME_BYTES
 		&& strlen(second) < NAME_BYTES && !is_noted(cache, first, second)) {
 		use *new = &uses[count++];
 		new->cache = cache;
@@ -107,9 +106,10 @@ size_t outboard_locale_prefix(const char *key, size_t len)
 
 void outboard_libc_caches_note(void)
 {
+	OUTBOARD_ASSERT(known <= count && count <= NOTES);
 	for (size_t i = known; i < count; i++) {
 		const use *used = &uses[i];
-		outboard_rs_cache_used(outboard_events, (uint8_t) used->cache, used->first,
+		outboard_rs_cache_used(outboard_host.events, (uint8_t) used->cache, used->first,
 			strlen(used->first), used->second, strlen(used->second));
 	}
 }
@@ -117,6 +117,7 @@ void outboard_libc_caches_note(void)
 /* The library keeps what it has read of a locale. */
 void outboard_locale_add(const char *category, const char *name)
 {
+	OUTBOARD_ASSERT(*category >= '0' && category[1] == 0);
 	char *before = strdup(setlocale(LC_ALL, NULL));
 	if (before) {
 		setlocale(*category - '0', name);
@@ -128,5 +129,5 @@ void outboard_locale_add(const char *category, const char *name)
 /* It is never closed, since the library unloads what no conversion uses. */
 void outboard_conversion_add(const char *to, const char *from)
 {
-	iconv_open(to, from);
+	(void) iconv_open(to, from);
 }

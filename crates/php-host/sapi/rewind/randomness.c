@@ -6,7 +6,6 @@
  * ask the kernel each time (random_bytes, libsodium, arc4random) have no state. Here are the others: OpenSSL's,
  * which notices a fork by its process id and a rewind not at all, and the C library's rand().
  */
-#include "shim.h"
 #include "rewind/rewind.h"
 #include <dlfcn.h>
 #include <stdlib.h>

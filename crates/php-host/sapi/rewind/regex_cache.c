@@ -4,7 +4,6 @@
  *
  * Invariant: while an entry is brought in no script runs, and nothing is reported.
  */
-#include "shim.h"
 #include "rewind/rewind.h"
 #include "ext/pcre/php_pcre.h"
 #include "ext/standard/basic_functions.h"
@@ -28,6 +27,7 @@ static bool is_pattern(char first)
 void outboard_regex_cache_note(void)
 {
 	const HashTable *cache = &PCRE_G(pcre_cache);
+	OUTBOARD_ASSERT(known <= cache->nNumUsed);
 	for (uint32_t i = known; i < cache->nNumUsed; i++) {
 		const Bucket *entry = &cache->arData[i];
 		if (Z_TYPE(entry->val) == IS_UNDEF || !entry->key) {
@@ -36,7 +36,7 @@ void outboard_regex_cache_note(void)
 		const size_t locale = outboard_locale_prefix(ZSTR_VAL(entry->key), ZSTR_LEN(entry->key));
 		const char *pattern = ZSTR_VAL(entry->key) + locale;
 		if (is_pattern(*pattern)) {
-			outboard_rs_cache_used(outboard_events, OUTBOARD_REGEX_CACHE, ZSTR_VAL(entry->key), locale,
+			outboard_rs_cache_used(outboard_host.events, OUTBOARD_REGEX_CACHE, ZSTR_VAL(entry->key), locale,
 				pattern, ZSTR_LEN(entry->key) - locale);
 		}
 	}
@@ -45,6 +45,7 @@ void outboard_regex_cache_note(void)
 /* It was compiled before, so it fails for want of memory alone. */
 static void compile(const char *pattern, size_t len)
 {
+	OUTBOARD_ASSERT(EG(error_reporting) == 0 && Z_ISUNDEF(EG(user_error_handler)));
 	zend_string *regex = zend_string_init(pattern, len, true);
 	zend_try {
 		pcre_get_compiled_regex_cache(regex);

@@ -2,13 +2,11 @@
  * The point to which a worker is rewound after each request (src/rewind.rs), and the stack on which that is
  * done: the script's own stack is part of what is put back.
  *
- * Called by worker_script.c: outboard_rewind_mark() at the script's first call for a request, and
+ * Called by the hooks: outboard_rewind_mark() at the script's first call for a request, and
  * outboard_rewind() at the end of each. The mark returns once in the zygote and once after each rewind, every
  * time to the same memory. Invariants: no frame of Rust lies between the mark and a rewind; no signal is
  * handled on the other stack.
  */
-#include "connections/connections.h"
-#include "coroutine/coroutine.h"
 #include "rewind/rewind.h"
 #include <limits.h>
 #include <malloc.h>
@@ -24,8 +22,6 @@ typedef struct {
 	char stack[STACK_BYTES];
 } contexts;
 
-bool outboard_is_rewinding;
-
 static contexts *both;
 
 /* So that there is at least one variable, and the linker defines the section's bounds. */
@@ -38,6 +34,7 @@ void *outboard_kept_variables(size_t *bytes)
 {
 	(void) first_kept;
 	*bytes = (size_t) (__stop_outboard_kept - __start_outboard_kept);
+	OUTBOARD_ASSERT(*bytes > 0 && *bytes < 4096);
 	return __start_outboard_kept;
 }
 
@@ -72,8 +69,13 @@ static void *stack_pointer(const ucontext_t *context)
 /* On the other stack: takes the snapshot, then rewinds or adds to it each time it is resumed. */
 static void rewinder(void)
 {
+	const char *here = __builtin_frame_address(0);
 	for (;;) {
-		outboard_rs_rewind(outboard_events, stack_pointer(&both->script));
+		const char *script = stack_pointer(&both->script);
+		/* What is put back must not have the stack on which that is done. */
+		OUTBOARD_ASSERT(here > both->stack && here < both->stack + STACK_BYTES);
+		OUTBOARD_ASSERT(script < (char *) both || script >= (char *) (both + 1));
+		outboard_rs_rewind(outboard_host.events, script);
 		swapcontext(&both->rewinder, &both->script);
 	}
 }
@@ -118,12 +120,13 @@ static void reserve_chunks(void)
 
 void outboard_rewind_mark(void)
 {
-	both = outboard_rs_rewind_memory(outboard_events, sizeof(*both));
+	OUTBOARD_ASSERT(!both && !outboard_host.is_rewinding);
+	both = outboard_rs_rewind_memory(outboard_host.events, sizeof(*both));
 	if (!both || getcontext(&both->rewinder) != 0) {
 		both = NULL;
 		return;
 	}
-	outboard_is_rewinding = true;
+	outboard_host.is_rewinding = true;
 	reserve_heap();
 	reserve_chunks();
 	outboard_reserve_context();
@@ -139,6 +142,7 @@ void outboard_rewind_mark(void)
 	/* The second time for what the worker has done between two requests, and keeps. */
 	do {
 		swapcontext(&both->script, &both->rewinder);
+		OUTBOARD_ASSERT(both && outboard_host.is_rewinding && !outboard_host.is_fork);
 	} while (outboard_warm_caches_add());
 	outboard_randomness_renew();
 }
@@ -149,19 +153,28 @@ void outboard_rewind(void)
 	if (!both) {
 		return;
 	}
+	OUTBOARD_ASSERT(outboard_host.is_rewinding && !outboard_host.is_child);
 	/* What a worker that was just forked has changed is its own. */
-	if (outboard_rs_is_rewound(outboard_events)) {
+	if (outboard_rs_is_rewound(outboard_host.events)) {
 		outboard_process_changes_undo();
 	}
-	if (!outboard_rs_may_rewind(outboard_events, outboard_broken || outboard_process_is_tainted)) {
+	if (!outboard_rs_may_rewind(outboard_host.events, outboard_host.is_broken || outboard_host.is_tainted)) {
 		return;
 	}
-	outboard_connections_keep();
+	OUTBOARD_RUN_HOOKS(rewind_due);
 	outboard_warm_caches_note();
 	fflush(stdout);
 	/* The zygote's mask, which is the mark's, is not the worker's. */
-	if (!outboard_rs_is_rewound(outboard_events)) {
+	if (!outboard_rs_is_rewound(outboard_host.events)) {
 		sigprocmask(SIG_SETMASK, NULL, &both->script.uc_sigmask);
 	}
 	setcontext(&both->rewinder);
+}
+
+/* A worker that was just forked returns to the mark, as after a request. */
+void outboard_rewind_to_mark(void)
+{
+	if (!outboard_rs_is_rewound(outboard_host.events)) {
+		outboard_rewind();
+	}
 }

@@ -1,25 +1,17 @@
 /*
- * What a rewind leaves as it is. Called by rewind.c and by the owners of such variables.
+ * The rewind of a worker after each request, and what it adds to what it puts back. One block per file.
  */
 #ifndef OUTBOARD_REWIND_H
 #define OUTBOARD_REWIND_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "coroutine/coroutine.h"
+#include "kept.h"
+#include "process/process.h"
 
-/*
- * Of a variable that says what this process is in memory that it shares with others. It must not point to
- * memory that the boot or a request has allocated.
- */
-#define OUTBOARD_KEPT __attribute__((section("outboard_kept")))
-
-/* rewind/rewind.c: whether this process, or its forks, are rewound after each request. */
-extern bool outboard_is_rewinding;
-
-/* process/native_calls.c */
-void outboard_native_watch(void);
-bool outboard_native_is_possible(void);
-bool outboard_native_was_called(void);
+/* rewind/rewind.c */
+void outboard_rewind_mark(void);
+void outboard_rewind(void);
+void outboard_rewind_to_mark(void);
 
 /* rewind/warm_caches.c */
 void outboard_warm_caches_begin(void);

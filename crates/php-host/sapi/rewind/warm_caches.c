@@ -7,7 +7,6 @@
  * Called by rewind.c. Invariants: no script runs meanwhile; an entry is the same whichever request needs it, so that a
  * program can tell by the time alone.
  */
-#include "shim.h"
 #include "rewind/rewind.h"
 
 /* What is noted from now on is of the present request. */
@@ -20,7 +19,7 @@ void outboard_warm_caches_begin(void)
 /* At the end of a request, before it is undone. */
 void outboard_warm_caches_note(void)
 {
-	if (outboard_rs_learns(outboard_events)) {
+	if (outboard_rs_learns(outboard_host.events)) {
 		outboard_regex_cache_note();
 		outboard_libc_caches_note();
 	}
@@ -29,6 +28,7 @@ void outboard_warm_caches_note(void)
 static void add(outboard_cache cache, const char *key, size_t len)
 {
 	const char *second = key + strlen(key) + 1;
+	OUTBOARD_ASSERT((size_t) (second - key) <= len);
 	switch (cache) {
 	case OUTBOARD_REGEX_CACHE:
 		outboard_regex_cache_add(key, second, len - (size_t) (second - key));
@@ -47,11 +47,11 @@ bool outboard_warm_caches_add(void)
 {
 	size_t len;
 	uint8_t cache;
-	const char *key = outboard_rs_next_due(outboard_events, &cache, &len);
+	const char *key = outboard_rs_next_due(outboard_host.events, &cache, &len);
 	if (!key) {
 		return false;
 	}
-	for (; key; key = outboard_rs_next_due(outboard_events, &cache, &len)) {
+	for (; key; key = outboard_rs_next_due(outboard_host.events, &cache, &len)) {
 		add((outboard_cache) cache, key, len);
 	}
 	outboard_warm_caches_begin();

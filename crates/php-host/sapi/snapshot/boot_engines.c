@@ -3,8 +3,9 @@
  * same numbers from them. So they are seeded anew at the beginning of each request, by their own
  * constructors. An engine with a seed, and one that is unserialized or cloned, is as the boot has left it.
  *
- * Called by connections.c and loop.c.
+ * Called by the hooks script_start and forked.
  */
+#include "snapshot/snapshot.h"
 #include "connections/connections.h"
 
 static const char *const classes[] = {
@@ -34,8 +35,12 @@ static ZEND_FUNCTION(construct_noted)
 	}
 }
 
-void outboard_boot_engines_startup(void)
+void outboard_boot_engines_startup(const outboard_start *start)
 {
+	(void) start;
+	if (!outboard_connections_in_boot()) {
+		return;
+	}
 	for (size_t i = 0; i < CLASSES; i++) {
 		const zend_class_entry *class = outboard_class(classes[i]);
 		zend_function *constructor = class ? class->constructor : NULL;
@@ -52,6 +57,7 @@ void outboard_boot_engines_startup(void)
 void outboard_boot_engines_seed(void)
 {
 	for (uint32_t i = 0; i < count; i++) {
+		OUTBOARD_ASSERT(engines[i]->ce->constructor);
 		zend_call_known_instance_method_with_0_params(engines[i]->ce->constructor, engines[i], NULL);
 	}
 }

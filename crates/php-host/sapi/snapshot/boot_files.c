@@ -7,7 +7,8 @@
  * engine takes from OPcache are opened by nobody: the list of included files has them.
  */
 #undef _FORTIFY_SOURCE
-#include "shim.h"
+#include "snapshot/snapshot.h"
+#include "process/process.h"
 #include "interpose.h"
 #include <dirent.h>
 #include <errno.h>
@@ -28,6 +29,7 @@ static void record(outboard_boot_use use, const char *path)
 	if (!path) {
 		return;
 	}
+	OUTBOARD_ASSERT(!outboard_host.is_fork);
 	const int error = errno;
 	outboard_rs_boot_uses(use, path, strlen(path));
 	errno = error;
@@ -134,7 +136,7 @@ int lstat(const char *restrict path, struct stat *restrict found)
 void outboard_boot_files_end(void)
 {
 	zend_string *path;
-	if (!outboard_events || !outboard_rs_is_forking(outboard_events)) {
+	if (!outboard_host.events || !outboard_rs_is_forking(outboard_host.events)) {
 		return;
 	}
 	ZEND_HASH_FOREACH_STR_KEY(&EG(included_files), path) {
@@ -142,5 +144,5 @@ void outboard_boot_files_end(void)
 			outboard_rs_boot_uses(OUTBOARD_BOOT_INCLUDES, ZSTR_VAL(path), ZSTR_LEN(path));
 		}
 	} ZEND_HASH_FOREACH_END();
-	outboard_rs_boot_ends(outboard_events);
+	outboard_rs_boot_ends(outboard_host.events);
 }

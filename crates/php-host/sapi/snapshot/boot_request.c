@@ -2,12 +2,11 @@
  * A script of classic mode that calls Outboard\snapshot(): the request that it sees while it boots, and what
  * it has changed of that request, which every later request gets as well.
  *
- * Called by worker_script.c before and at the snapshot, and by loop.c at the start of each request.
+ * Called before the boot (hooks.h), and by snapshot_call.c at the snapshot and at the start of each request.
  * Invariants: what the boot has left in superglobals and headers is in each request as if the script had run
  * from its start; a boot that has answered its request, or has a session, takes no snapshot.
  */
-#include "snapshot/boot_request.h"
-#include "worker/worker_mode.h"
+#include "snapshot/snapshot.h"
 #include "SAPI.h"
 #include "ext/session/php_session.h"
 
@@ -27,24 +26,21 @@ static zval removed[ARRAYS]; /* keys of those that it has removed, or UNDEF */
 static zend_llist headers;
 static int status;
 
-bool outboard_boot_request_is_classic(void)
+/* Before php_request_startup. */
+void outboard_boot_request_describe(const outboard_start *start)
 {
-	return boot_request != NULL;
-}
-
-/* Before php_request_startup; NULL for a worker script. */
-void outboard_boot_request_describe(const outboard_request *request)
-{
-	boot_request = request;
-	if (request) {
-		outboard_current = request;
-		outboard_describe_request(request);
+	boot_request = start->boot_request;
+	outboard_host.boots_classic = boot_request != NULL;
+	if (boot_request) {
+		outboard_now.request = boot_request;
+		outboard_describe_request(boot_request);
 	}
 }
 
 /* After php_request_startup: sapi_activate reads cookies only of a request with a server context. */
-void outboard_boot_request_import_cookies(void)
+void outboard_boot_request_import_cookies(const outboard_start *start)
 {
+	(void) start;
 	zend_auto_global *cookies = zend_hash_str_find_ptr(CG(auto_globals), ZEND_STRL("_COOKIE"));
 	if (boot_request && cookies) {
 		SG(request_info).cookie_data = outboard_read_cookies();
@@ -131,7 +127,7 @@ static bool has_cookie(void)
 	return false;
 }
 
-/* The buffer of the ini files may be there, as it is in each request (begin_output in request_state.c). */
+/* The buffer of the ini files may be there, as it is in each request (begin_output in request_start.c). */
 static bool has_output(void)
 {
 	zval length;
@@ -169,7 +165,7 @@ const char *outboard_boot_request_end(void)
 	/* The boot's own list is never freed. */
 	headers = SG(sapi_headers).headers;
 	status = SG(sapi_headers).http_response_code;
-	outboard_current = NULL;
+	outboard_now.request = NULL;
 	return NULL;
 }
 
@@ -196,6 +192,7 @@ static void apply_to(zval *target, int i)
 static void import_environment(void)
 {
 	zend_auto_global *environment = zend_hash_str_find_ptr(CG(auto_globals), ZEND_STRL("_ENV"));
+	OUTBOARD_ASSERT(environment);
 	if (strpbrk(PG(variables_order), "eE") && zend_hash_str_exists(&EG(symbol_table), ZEND_STRL("_ENV"))) {
 		environment->auto_global_callback(environment->name);
 	}
@@ -204,6 +201,7 @@ static void import_environment(void)
 /* At the start of a request, once its superglobals are imported. */
 void outboard_boot_request_apply(void)
 {
+	OUTBOARD_ASSERT(outboard_host.is_fork);
 	if (!boot_request) {
 		return;
 	}

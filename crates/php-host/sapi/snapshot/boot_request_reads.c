@@ -2,11 +2,11 @@
  * The reads that a script has made of its request before Outboard\snapshot(), with file and line. The gateway gives the
  * workers of a snapshot only requests that agree with them.
  *
- * Called by worker_script.c in a zygote whose script boots, and by what notices a read: request_fetches.c the opcodes
+ * Called by the hooks in a zygote whose script boots, and by what notices a read: request_fetches.c the opcodes
  * that name an array, tripwire.c everything else that uses one, request_readers.c functions that read other copies,
  * boot_request.c and request/variables.c. Invariant: after the boot nothing is recorded.
  */
-#include "snapshot/boot_request.h"
+#include "snapshot/snapshot.h"
 
 #define READS_MAX 256
 #define NAME_BYTES 160
@@ -20,7 +20,6 @@ typedef struct {
 	uint32_t caller_line;
 } request_read;
 
-bool outboard_request_reads_recording;
 static request_read reads[READS_MAX];
 static size_t count;
 
@@ -69,9 +68,10 @@ static bool is_known(const char *name, const zend_string *file, const zend_strin
 static void record(const char *array, const char *entry, bool is_of_file)
 {
 	char name[NAME_BYTES];
-	if (!outboard_request_reads_recording) {
+	if (!outboard_host.records_reads) {
 		return;
 	}
+	OUTBOARD_ASSERT(!outboard_host.is_fork && count <= READS_MAX);
 	int len = entry ? snprintf(name, sizeof(name), "%s.%s", array, entry) : snprintf(name, sizeof(name), "%s", array);
 	if (len < 0 || (size_t) len >= sizeof(name) || count == READS_MAX - 1) {
 		snprintf(name, sizeof(name), "_SERVER");
@@ -110,7 +110,7 @@ void outboard_request_reads_add_variable(const char *name)
 {
 	if (!name) {
 		outboard_request_reads_add("_SERVER", NULL);
-	} else if (outboard_request_reads_recording && is_of_request(name)) {
+	} else if (outboard_host.records_reads && is_of_request(name)) {
 		outboard_request_reads_add("_SERVER", name);
 	}
 }
@@ -126,9 +126,13 @@ void outboard_request_reads_add_entry(const char *array, const char *entry)
 }
 
 /* Before the script is compiled: compiled scripts name their handlers. */
-void outboard_request_reads_begin(bool has_tripwire)
+void outboard_request_reads_start(const outboard_start *start)
 {
-	outboard_request_reads_recording = true;
+	const bool has_tripwire = start->boot_request != NULL;
+	if (!outboard_rs_is_forking(outboard_host.events)) {
+		return;
+	}
+	outboard_host.records_reads = true;
 	outboard_request_fetches_begin();
 	if (has_tripwire && php_ini_has_per_host_config()) {
 		/* user_ini.c has set what is for this host. */
@@ -248,13 +252,19 @@ void outboard_request_reads_verify(void)
 	}
 }
 
+/* A script of the boot forks: what its child reads is not recorded here. */
+void outboard_request_reads_note_fork(void)
+{
+	outboard_request_reads_add_unnoticed("_SERVER");
+}
+
 /* At the snapshot: reports what was read, except for what is in `ignored` (or NULL). */
 void outboard_request_reads_end(const HashTable *ignored)
 {
-	if (!outboard_request_reads_recording) {
+	if (!outboard_host.records_reads) {
 		return;
 	}
-	outboard_request_reads_recording = false;
+	outboard_host.records_reads = false;
 	verified = getenv("OUTBOARD_VERIFY_SNAPSHOT") ? pecalloc(READS_MAX, sizeof(*verified), 1) : NULL;
 	for (size_t i = 0; i < count; i++) {
 		request_read *one = &reads[i];
@@ -264,7 +274,13 @@ void outboard_request_reads_end(const HashTable *ignored)
 			}
 			outboard_str name = {one->name, strlen(one->name)};
 			outboard_str file = {one->file ? ZSTR_VAL(one->file) : "", one->file ? ZSTR_LEN(one->file) : 0};
-			outboard_rs_request_read(outboard_events, name, file, one->line);
+			outboard_rs_request_read(outboard_host.events, name, file, one->line);
 		}
 	}
+}
+
+/* At the first call for a request, which ignores none. */
+void outboard_request_reads_end_all(void)
+{
+	outboard_request_reads_end(NULL);
 }

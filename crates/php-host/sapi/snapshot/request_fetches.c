@@ -5,7 +5,7 @@
  *
  * Called by boot_request_reads.c. Invariant: a write is no read, and after the boot a fetch costs one comparison more.
  */
-#include "snapshot/boot_request.h"
+#include "snapshot/snapshot.h"
 #include "zend_vm.h"
 
 static user_opcode_handler_t next_of[256];
@@ -92,9 +92,10 @@ static void answer(zend_execute_data *execute_data, const zend_op *fetch, zval *
 static int fetch_variable(zend_execute_data *execute_data)
 {
 	const zend_op *opline = EX(opline);
-	if (outboard_request_reads_recording && opline->op1_type == IS_CONST && (opline->extended_value & ZEND_FETCH_GLOBAL)) {
+	if (outboard_host.records_reads && opline->op1_type == IS_CONST && (opline->extended_value & ZEND_FETCH_GLOBAL)) {
 		const char *array = superglobal(Z_STR_P(RT_CONSTANT(opline, opline->op1)));
 		zval *variable = array ? outboard_tripwire_variable(array) : NULL;
+		OUTBOARD_ASSERT(!outboard_host.is_fork);
 		if (array) {
 			note(execute_data, opline, array);
 		}

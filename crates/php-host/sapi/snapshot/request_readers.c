@@ -4,7 +4,7 @@
  *
  * Called at the start of the module. Invariant: code that is preloaded, and compiled by the JIT, calls these as well.
  */
-#include "snapshot/boot_request.h"
+#include "snapshot/snapshot.h"
 
 static void input_of(const zend_execute_data *execute_data)
 {
@@ -50,7 +50,8 @@ static void call_reader(INTERNAL_FUNCTION_PARAMETERS)
 	const zend_string *name = execute_data->func->common.function_name;
 	for (size_t i = 0; i < READERS; i++) {
 		if (zend_string_equals_cstr(name, readers[i].name, strlen(readers[i].name))) {
-			if (outboard_request_reads_recording) {
+			OUTBOARD_ASSERT(readers[i].next);
+			if (outboard_host.records_reads) {
 				readers[i].note(execute_data);
 			}
 			readers[i].next(INTERNAL_FUNCTION_PARAM_PASSTHRU);

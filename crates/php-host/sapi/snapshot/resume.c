@@ -3,8 +3,9 @@
  * below the snapshot. For what the boot cannot do for all requests, such as opening a connection of a client
  * that does not connect again by itself (connections.c).
  *
- * Called by worker_script.c and loop.c. Invariant: if one of them fails, the request's code does not run.
+ * Called by snapshot_call.c, and before a handler (handler_due in hooks.h). Invariant: if one of them fails, the request's code does not run.
  */
+#include "snapshot/snapshot.h"
 #include "connections/connections.h"
 
 /* In the order of registration; an array of callables. */
@@ -40,6 +41,7 @@ void outboard_resume(void)
 	if (Z_ISUNDEF(callbacks)) {
 		return;
 	}
+	OUTBOARD_ASSERT(Z_TYPE(callbacks) == IS_ARRAY && outboard_host.is_fork);
 	ZEND_HASH_FOREACH_VAL(Z_ARRVAL(callbacks), callback) {
 		zval result;
 		ZVAL_UNDEF(&result);
@@ -64,6 +66,7 @@ bool outboard_resume_before_handler(outboard_request_state *state)
 	if (Z_ISUNDEF(callbacks)) {
 		return true;
 	}
+	OUTBOARD_ASSERT(state == outboard_now.state && !state->is_called);
 	is_resumed = false;
 	outboard_protected_step(run, state);
 	return is_resumed;

@@ -2,7 +2,7 @@
  * Outboard\snapshot_depends() and Outboard\snapshot_retire(): data that the start of a script has read, and
  * that it has changed. src/retirement.rs sends the latter to the gateway.
  */
-#include "shim.h"
+#include "snapshot/snapshot.h"
 #include "ext/spl/spl_exceptions.h"
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_snapshot_depends, 0, 1, IS_VOID, 0)
@@ -57,7 +57,7 @@ PHP_FUNCTION(outboard_snapshot_retire)
 	}
 	const char *text = key ? Z_STRVAL_P(key) : "";
 	const int64_t retired =
-		outboard_rs_retire_snapshot(SG(server_context), outboard_events, text, key ? Z_STRLEN_P(key) : 0);
+		outboard_rs_retire_snapshot(SG(server_context), outboard_host.events, text, key ? Z_STRLEN_P(key) : 0);
 	if (retired < 0) {
 		zend_throw_exception(spl_ce_RuntimeException, "a snapshot cannot be retired here: there is no gateway", 0);
 		return;

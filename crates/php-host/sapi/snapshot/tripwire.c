@@ -9,7 +9,7 @@
  * Called by boot_request_reads.c. Invariant: from outboard_tripwire_begin() to outboard_tripwire_end() a variable of
  * the request is read by an opcode that has recorded it, or the whole variable is recorded.
  */
-#include "snapshot/boot_request.h"
+#include "snapshot/snapshot.h"
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -51,6 +51,7 @@ static bool (*import_next[VARIABLES])(zend_string *name);
 
 static decoy *decoy_of(const guard *one)
 {
+	OUTBOARD_ASSERT(pages && one >= guards && one < guards + GUARDS);
 	return (decoy *) (pages + page_bytes * (size_t) (one - guards));
 }
 
@@ -119,6 +120,7 @@ static void trip(guard *one)
 {
 	decoy *now = decoy_of(one);
 	zval *real = &one->real;
+	OUTBOARD_ASSERT(!one->has_tripped && !Z_ISUNDEF(one->real));
 	mprotect(now, page_bytes, PROT_READ | PROT_WRITE);
 	outboard_request_reads_add_unnoticed(one->read);
 	one->has_tripped = true;
@@ -175,13 +177,16 @@ static bool import(zend_string *name)
 
 static zend_auto_global *auto_global(size_t i)
 {
-	return zend_hash_str_find_ptr(CG(auto_globals), guards[i].name, strlen(guards[i].name));
+	zend_auto_global *found = zend_hash_str_find_ptr(CG(auto_globals), guards[i].name, strlen(guards[i].name));
+	OUTBOARD_ASSERT(found);
+	return found;
 }
 
 /* After the superglobals of the boot are imported; false if the system does not permit it. */
 bool outboard_tripwire_begin(void)
 {
 	page_bytes = (size_t) sysconf(_SC_PAGESIZE);
+	OUTBOARD_ASSERT(!pages && page_bytes >= sizeof(decoy));
 	void *memory = mmap(NULL, page_bytes * GUARDS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
 	if (memory == MAP_FAILED || sigaction(SIGSEGV, &action, &next_action) != 0) {

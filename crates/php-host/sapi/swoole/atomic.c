@@ -120,6 +120,7 @@ PHP_METHOD(Swoole_Atomic, cmpset)
 static bool take_wakeup(void *arg)
 {
 	shared *memory = arg;
+	OUTBOARD_ASSERT(((uintptr_t) &memory->value & 7) == 0);
 	uint64_t set = 1;
 	return __atomic_compare_exchange_n(
 		&memory->value, &set, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);

@@ -55,6 +55,7 @@ static zend_object *create_object(zend_class_entry *class)
 
 static zval *value_at(const channel *one, uint32_t index)
 {
+	OUTBOARD_ASSERT(index < one->count && one->count <= one->room && one->first < one->room);
 	const uint32_t at = one->first + index;
 	return &one->values[at >= one->room ? at - one->room : at];
 }
@@ -114,6 +115,7 @@ static void dequeue(channel *one, zval *target)
 
 static void leave(waiters *list, waiter *one)
 {
+	OUTBOARD_ASSERT(list->count > 0 && list->first && list->last);
 	*(one->previous ? &one->previous->next : &list->first) = one->next;
 	*(one->next ? &one->next->previous : &list->last) = one->previous;
 	list->count--;
@@ -155,6 +157,7 @@ static bool wait_in(channel *one, waiters *list, double seconds)
 	list->count++;
 	const enum outboard_swoole_reason reason =
 		outboard_swoole_wait(seconds > 0 ? outboard_swoole_timeout_us(seconds) : -1);
+	OUTBOARD_ASSERT(self.next == &self || list->count > 0);
 	if (self.next != &self) {
 		leave(list, &self);
 	}

@@ -44,6 +44,7 @@ static void begin(record *one, zend_long parent)
 /* On the running context. */
 static void start(record *one)
 {
+	OUTBOARD_ASSERT(!outboard_running->record && !one->runs_on);
 	one->runs_on = outboard_running;
 	outboard_running->record = one;
 	outboard_running->wait_ended = OUTBOARD_SWOOLE_OVER;
@@ -85,6 +86,7 @@ static void end_output(void *arg)
 
 static void end(record *one)
 {
+	OUTBOARD_ASSERT(one == outboard_running->record && one->runs_on == outboard_running && one->id > 0);
 	call_deferred(one);
 	if (OG(active)) {
 		outboard_protected_call(end_output, NULL, NULL);
@@ -160,8 +162,8 @@ PHP_FUNCTION(outboard_swoole_create)
 		Z_PARAM_FUNC(call, cache)
 		Z_PARAM_VARIADIC('*', arguments, count)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!outboard_events || outboard_broken || !outboard_reserve_context()) {
-		zend_throw_error(NULL, outboard_events && !outboard_broken
+	if (!outboard_host.events || outboard_host.is_broken || !outboard_reserve_context()) {
+		zend_throw_error(NULL, outboard_host.events && !outboard_host.is_broken
 			? "there is no memory for another coroutine" : "a coroutine cannot be created here");
 		return;
 	}
@@ -324,7 +326,8 @@ PHP_FUNCTION(outboard_swoole_trace)
 		Z_PARAM_LONG(limit)
 	ZEND_PARSE_PARAMETERS_END();
 	const record *one = outboard_swoole_record_of(id);
-	if (!one) {
+	/* One that has not begun has no frames. */
+	if (!one || !one->runs_on) {
 		RETURN_FALSE;
 	}
 	zend_execute_data *const here = EG(current_execute_data);
@@ -340,7 +343,7 @@ PHP_FUNCTION(outboard_swoole_trace)
 PHP_FUNCTION(outboard_swoole_run_all)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	if (outboard_running == outboard_root && outboard_events && !outboard_broken) {
+	if (outboard_running == outboard_root && outboard_host.events && !outboard_host.is_broken) {
 		outboard_run_until_idle();
 	}
 	RETURN_LONG((zend_long) zend_hash_num_elements(&records));
@@ -355,7 +358,7 @@ PHP_FUNCTION(outboard_swoole_is_main)
 PHP_FUNCTION(outboard_swoole_is_worker)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	RETURN_BOOL(outboard_swoole_is_worker);
+	RETURN_BOOL(outboard_program.is_worker);
 }
 
 #define ENGINE(name) \

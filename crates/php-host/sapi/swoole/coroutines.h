@@ -6,7 +6,7 @@
 
 #include "swoole/swoole.h"
 
-typedef struct outboard_swoole_record {
+typedef struct outboard_program_record {
 	zend_long id;
 	zend_long parent;
 	coroutine *runs_on; /* NULL before it has begun */

@@ -62,6 +62,7 @@ static void end_if_over(conversation *one)
 
 void outboard_swoole_http_finish(conversation *one)
 {
+	OUTBOARD_ASSERT(!one->is_ended && outboard_swoole_http_find(one->id) == one);
 	one->is_ended = true;
 	/* With its handler the whole exchange ends, which says it all in one frame. */
 	if (one->handler && !one->is_gone && !outboard_rs_finish(one->exchange, !one->is_abandoned)) {
@@ -72,6 +73,7 @@ void outboard_swoole_http_finish(conversation *one)
 
 void outboard_swoole_http_send_head(conversation *one, int status, const char *reason, size_t reason_len)
 {
+	OUTBOARD_ASSERT(!one->has_head && !one->is_ended);
 	one->has_head = true;
 	outboard_rs_head(one->exchange, status, reason, reason_len);
 }
@@ -155,6 +157,7 @@ void outboard_swoole_answer(zval *handler, const outboard_event *event)
 	zval objects[2];
 	call under_way = {handler, objects};
 	conversation *one = ecalloc(1, sizeof(*one));
+	OUTBOARD_ASSERT(!outboard_running->state && event->exchange);
 	one->id = ++ids;
 	one->exchange = event->exchange;
 	one->request = event->request;
@@ -167,7 +170,7 @@ void outboard_swoole_answer(zval *handler, const outboard_event *event)
 	outboard_swoole_coroutine_leave();
 	outboard_backtrace_end();
 	outboard_running->cancelled = false;
-	if (GC_REFCOUNT(Z_OBJ(objects[0])) > 1 && !outboard_broken) {
+	if (GC_REFCOUNT(Z_OBJ(objects[0])) > 1 && !outboard_host.is_broken) {
 		outboard_protected_call(read_everything, &objects[0], NULL);
 	}
 	zval_ptr_dtor(&objects[0]);
@@ -176,7 +179,7 @@ void outboard_swoole_answer(zval *handler, const outboard_event *event)
 	/* Its last reference, often: what has not ended does so. */
 	zval_ptr_dtor(&objects[1]);
 	one = outboard_swoole_http_find(id);
-	if (one && outboard_broken) {
+	if (one && outboard_host.is_broken) {
 		abandon(one);
 	} else if (one) {
 		end_if_over(one);
@@ -187,7 +190,7 @@ void outboard_swoole_answer(zval *handler, const outboard_event *event)
 void outboard_swoole_cancel(void *exchange)
 {
 	conversation *one;
-	if (!outboard_is_swoole) {
+	if (!outboard_host.is_program) {
 		return;
 	}
 	ZEND_HASH_FOREACH_PTR(&conversations, one) {
@@ -244,6 +247,9 @@ const zend_function_entry outboard_swoole_http_functions[] = {
 /* Before the program's first line; the classes are those of Http.php. */
 void outboard_swoole_http_startup(void)
 {
+	if (!outboard_host.is_program) {
+		return;
+	}
 	zend_hash_init(&conversations, 64, NULL, NULL, false);
 	request_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("swoole\\http\\request"));
 	response_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("swoole\\http\\response"));

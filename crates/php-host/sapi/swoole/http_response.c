@@ -73,6 +73,7 @@ PHP_FUNCTION(outboard_swoole_http_head)
 	if (!one || one->has_head || one->is_ended) {
 		RETURN_FALSE;
 	}
+	OUTBOARD_ASSERT(one->id == id && one->request);
 	bool adds_length = length >= 0 && is_head(&one->request->method);
 	const bool is_plain = is_line(ZSTR_VAL(reason), ZSTR_LEN(reason));
 	outboard_swoole_http_send_head(one, status >= 100 && status <= 999 ? (int) status : 500, ZSTR_VAL(reason),

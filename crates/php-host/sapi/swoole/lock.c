@@ -95,6 +95,7 @@ static uint64_t *claim_reader(shared *memory)
 static void release_read(uint64_t *reader)
 {
 	/* Only its own process changes it. */
+	OUTBOARD_ASSERT_SLOWLY((uint32_t) *reader > 0 && process_of(*reader) == (uint32_t) getpid());
 	const uint64_t left = *reader - 1;
 	__atomic_store_n(reader, (uint32_t) left == 0 ? 0 : left, __ATOMIC_SEQ_CST);
 }

@@ -62,7 +62,7 @@ static int open_file(size_t size)
 
 void *outboard_swoole_share(size_t size)
 {
-	const int fd = outboard_swoole_is_starting ? -1 : open_file(size);
+	const int fd = outboard_program.is_starting ? -1 : open_file(size);
 	const int flags = fd >= 0 ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS;
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
 	created++;
@@ -74,12 +74,14 @@ void *outboard_swoole_share(size_t size)
 
 void outboard_swoole_unshare(void *memory, size_t size)
 {
+	OUTBOARD_ASSERT(memory && size > 0);
 	munmap(memory, size);
 }
 
 bool outboard_swoole_try_lock(uint32_t *word)
 {
 	uint32_t free = 0;
+	OUTBOARD_ASSERT(pid() != 0);
 	return __atomic_compare_exchange_n(
 		word, &free, pid(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }

@@ -72,6 +72,7 @@ void outboard_swoole_preemption_start(void)
 	timer_t timer;
 	if (is_wanted && !is_started) {
 		hook();
+		OUTBOARD_ASSERT(zend_interrupt_function == on_interrupt || interrupt_next != on_interrupt);
 		is_started = timer_create(CLOCK_PROCESS_CPUTIME_ID, &event, &timer) == 0
 			&& timer_settime(timer, 0, &slice, NULL) == 0;
 	}

@@ -2,6 +2,7 @@
  * What Swoole\Process needs of the system and PHP has no functions for. Called by runtime/swoole/Process.php.
  */
 #include "swoole/swoole.h"
+#include "fork/fork.h"
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/time.h>
@@ -28,7 +29,7 @@ ZEND_END_ARG_INFO()
 PHP_FUNCTION(outboard_swoole_outlive)
 {
 	ZEND_PARSE_PARAMETERS_NONE();
-	RETURN_BOOL(!outboard_swoole_is_worker && prctl(PR_SET_PDEATHSIG, 0) == 0);
+	RETURN_BOOL(!outboard_program.is_worker && prctl(PR_SET_PDEATHSIG, 0) == 0);
 }
 
 /* Of a child that a coroutine has forked: it gets an event loop of its own. */

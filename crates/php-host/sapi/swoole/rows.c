@@ -68,6 +68,7 @@ bool outboard_rows_add_column(
 
 static row *row_at(const rows *one, uint32_t at)
 {
+	OUTBOARD_ASSERT(at < one->row_count);
 	return (row *) (one->rows + (size_t) at * one->row_bytes);
 }
 
@@ -138,6 +139,7 @@ static size_t length_of(const zend_string *key)
 
 static bucket *bucket_of(const rows *one, zend_string *key, uint32_t *at)
 {
+	OUTBOARD_ASSERT(one->memory && (one->bucket_count & (one->bucket_count - 1)) == 0);
 	/* What is cut off does not tell keys apart. */
 	const zend_ulong hash = ZSTR_LEN(key) > KEY_BYTES
 		? zend_inline_hash_func(ZSTR_VAL(key), KEY_BYTES) : zend_string_hash_val(key);
@@ -185,7 +187,7 @@ static row *new_row(const rows *one, uint32_t chain_at, const zend_string *key)
 		return NULL;
 	}
 	row *added = row_at(one, at);
-	memset(added->values, 0, 2 * one->value_bytes);
+	memset(added->values, 0, 2 * (size_t) one->value_bytes);
 	added->current = 0;
 	added->key_len = (uint8_t) length_of(key);
 	memcpy(added->key, ZSTR_VAL(key), added->key_len);
@@ -203,6 +205,7 @@ static void link_row(rows *one, bucket *chain, row *added)
 {
 	outboard_rows_stats *stats = &one->memory->stats;
 	const uint32_t at = (uint32_t) ((size_t) ((char *) added - one->rows) / one->row_bytes);
+	OUTBOARD_ASSERT(at < one->row_count && added->key_len <= KEY_BYTES);
 	if (chain->first != NO_ROW) {
 		count(&stats->conflicts, 1);
 	}
@@ -235,6 +238,7 @@ static void read_value(const column *of, const char *values, zval *target)
 static void write_value(const column *of, char *values, const zval *value)
 {
 	char *at = values + of->offset;
+	OUTBOARD_ASSERT(Z_TYPE_P(value) == (of->type == COLUMN_INT ? IS_LONG : of->type == COLUMN_FLOAT ? IS_DOUBLE : IS_STRING));
 	if (of->type == COLUMN_INT) {
 		const int64_t number = Z_LVAL_P(value);
 		memcpy(at, &number, sizeof(number));
@@ -290,6 +294,7 @@ bool outboard_rows_add(
 	row *added = found ? NULL : new_row(one, chain_at, key);
 	if (found || added) {
 		char *values = found ? values_of(one, found) : added->values;
+		OUTBOARD_ASSERT(of->type != COLUMN_STRING);
 		read_value(of, values, result);
 		if (of->type == COLUMN_INT) {
 			/* As the processor adds: it wraps around. */

@@ -36,10 +36,11 @@ void outboard_swoole_receive(void)
 {
 	outboard_stream_event event;
 	/* What a broken worker leaves is its successor's. */
-	if (!outboard_rs_stream_take(outboard_events, &event) || !has_handler || outboard_broken) {
+	if (!outboard_rs_stream_take(outboard_host.events, &event) || !has_handler || outboard_host.is_broken) {
 		return;
 	}
 	received one = {&event};
+	OUTBOARD_ASSERT(outboard_program.is_worker && !outboard_running->state);
 	const outboard_stream_call acknowledgement = {
 		.verb = OUTBOARD_STREAM_ACKNOWLEDGE,
 		.item = event.item,
@@ -49,7 +50,7 @@ void outboard_swoole_receive(void)
 	outboard_swoole_coroutine_leave();
 	outboard_running->cancelled = false;
 	if (acknowledgement.item != 0) {
-		outboard_rs_stream_call(outboard_events, &acknowledgement, true);
+		outboard_rs_stream_call(outboard_host.events, &acknowledgement, true);
 	}
 }
 
@@ -60,7 +61,7 @@ ZEND_END_ARG_INFO()
 /* Processes that the program has forked have no way to the gateway. */
 static bool has_gateway(void)
 {
-	return outboard_swoole_is_worker && !outboard_is_child;
+	return outboard_program.is_worker && !outboard_host.is_child;
 }
 
 /* This worker takes items from now on. */
@@ -85,7 +86,7 @@ PHP_FUNCTION(outboard_swoole_server_join)
 		.bytes = ZSTR_VAL(settings),
 		.len = ZSTR_LEN(settings),
 	};
-	RETURN_BOOL(outboard_rs_stream_call(outboard_events, &join, true));
+	RETURN_BOOL(outboard_rs_stream_call(outboard_host.events, &join, true));
 }
 
 /* It takes no more, and exits when it has handled what it has. */
@@ -94,7 +95,7 @@ PHP_FUNCTION(outboard_swoole_server_leave)
 	ZEND_PARSE_PARAMETERS_NONE();
 	if (has_gateway() && has_handler) {
 		const outboard_stream_call leave = {.verb = OUTBOARD_STREAM_LEAVE};
-		outboard_rs_stream_call(outboard_events, &leave, true);
+		outboard_rs_stream_call(outboard_host.events, &leave, true);
 		outboard_stop_serving();
 	}
 }
@@ -128,7 +129,7 @@ PHP_FUNCTION(outboard_swoole_server_call)
 		.len = bytes ? ZSTR_LEN(bytes) : 0,
 	};
 	/* Outside of a coroutine nothing else publishes it soon. */
-	RETURN_BOOL(outboard_rs_stream_call(outboard_events, &call, item == 0));
+	RETURN_BOOL(outboard_rs_stream_call(outboard_host.events, &call, item == 0));
 }
 
 /* The result of a query as text; false without a gateway. */
@@ -151,7 +152,7 @@ PHP_FUNCTION(outboard_swoole_server_query)
 		.session = (uint64_t) session,
 		.value = (uint64_t) value,
 	};
-	if (!has_gateway() || !outboard_rs_stream_query(outboard_events, &call, &result)) {
+	if (!has_gateway() || !outboard_rs_stream_query(outboard_host.events, &call, &result)) {
 		RETURN_FALSE;
 	}
 	RETURN_STRINGL(result.ptr, result.len);

@@ -34,6 +34,7 @@ static zend_object *create_object(zend_class_entry *class)
 static void free_object(zend_object *object)
 {
 	holder *one = holder_of(object);
+	OUTBOARD_ASSERT(object->handlers == &handlers);
 	if (one->memory) {
 		outboard_swoole_unshare(one->memory, OUTBOARD_SWOOLE_SHARED_BYTES);
 	}

@@ -4,19 +4,20 @@
 #ifndef OUTBOARD_SWOOLE_H
 #define OUTBOARD_SWOOLE_H
 
-#include "coroutine/coroutine.h"
+#include "worker/worker.h"
 
-/* swoole/program.c: whether the script of this process is such a program. */
-extern bool outboard_is_swoole;
-extern bool outboard_swoole_is_starting; /* what is mapped from here on is this process's workers' alone */
-extern bool outboard_swoole_is_worker; /* from the server's start on */
-void outboard_swoole_add_module(void);
+/* swoole/program.c */
+typedef struct {
+	bool is_starting; /* what is mapped from here on is this process's workers' alone */
+	bool is_worker; /* from the server's start on */
+} outboard_swoole_program;
+extern outboard_swoole_program outboard_program;
 void outboard_swoole_boot(void);
 void outboard_swoole_end(void);
+extern const zend_function_entry outboard_swoole_program_functions[];
 
-/* worker/worker_script.c */
-void outboard_begin_handling(void);
-bool outboard_serve_or_perform(zval *handler, enum outboard_serve_mode mode);
+/* swoole/module.c */
+void outboard_swoole_add_module(const outboard_start *start);
 
 /* swoole/coroutines.c */
 extern const zend_function_entry outboard_swoole_coroutine_functions[];
@@ -44,12 +45,6 @@ void outboard_swoole_cancel(void *exchange);
 /* swoole/server.c */
 extern const zend_function_entry outboard_swoole_server_functions[];
 void outboard_swoole_receive(void);
-
-/* worker/loop.c */
-void outboard_stop_serving(void);
-
-/* fork/children.c */
-void outboard_child_take_root(void);
 
 /* swoole/memory.c: memory that the processes of the program share; zeroed, NULL when there is none. */
 void *outboard_swoole_share(size_t size);

@@ -36,6 +36,7 @@ static zend_object *create_object(zend_class_entry *class)
 
 static void destroy(table *one)
 {
+	OUTBOARD_ASSERT(one->rows.memory && one->copy && one->iterated);
 	outboard_rows_unmap(&one->rows);
 	pefree(one->copy, 1);
 	pefree(one->iterated, 1);

@@ -21,14 +21,16 @@ enum outboard_swoole_reason outboard_swoole_wait(int64_t timeout_us)
 	coroutine *self = outboard_running;
 	const uint64_t waiter = outboard_waiter();
 	uint64_t other = 0;
+	/* A wait ends once: it has not begun before. */
+	OUTBOARD_ASSERT(self->phase == RUNNING && !self->is_cancellable);
 	self->wait_ended = OUTBOARD_SWOOLE_OVER;
 	self->is_cancellable = true;
 	if (timeout_us >= 0) {
-		outboard_rs_wait(outboard_events, waiter, NULL, 0, timeout_us, &other);
+		outboard_rs_wait(outboard_host.events, waiter, NULL, 0, timeout_us, &other);
 	}
 	outboard_suspend();
 	if (timeout_us >= 0) {
-		outboard_rs_unwait(outboard_events, waiter);
+		outboard_rs_unwait(outboard_host.events, waiter);
 	}
 	self->is_cancellable = false;
 	outboard_throw_if_cancelled();
@@ -38,7 +40,7 @@ enum outboard_swoole_reason outboard_swoole_wait(int64_t timeout_us)
 /* False, with an exception, where the engine forbids a switch, or without memory for another context. */
 bool outboard_swoole_may_wait(void)
 {
-	if (!outboard_events || zend_fiber_switch_blocked()) {
+	if (!outboard_host.events || zend_fiber_switch_blocked()) {
 		zend_throw_exception(spl_ce_LogicException, "it is not possible to wait here", 0);
 		return false;
 	}
@@ -147,11 +149,11 @@ PHP_FUNCTION(outboard_swoole_wait_descriptor)
 	const uint64_t self = outboard_waiter();
 	if (outboard_poll_real(&one, 1, 0) == 0) {
 		if (outboard_rs_wait(
-				outboard_events, self, &one, 1, outboard_swoole_timeout_us(seconds), &other)) {
+				outboard_host.events, self, &one, 1, outboard_swoole_timeout_us(seconds), &other)) {
 			RETURN_LONG(0);
 		}
 		outboard_swoole_wait(-1);
-		outboard_rs_unwait(outboard_events, self);
+		outboard_rs_unwait(outboard_host.events, self);
 		outboard_poll_real(&one, 1, 0);
 	}
 	RETURN_LONG((one.revents & (POLLIN | POLLHUP | POLLERR) && events & READ ? READ : 0)
@@ -181,6 +183,7 @@ bool outboard_swoole_continue(coroutine *one, enum outboard_swoole_reason reason
 	if (!one || one->phase != WAITING) {
 		return false;
 	}
+	OUTBOARD_ASSERT(one != outboard_running);
 	one->wait_ended = reason;
 	one->serial++;
 	/* In a destructor the engine forbids a switch before PHP 8.4: it runs when that has returned. */

@@ -5,7 +5,7 @@
  * Called by database_span.c after a call that did not throw. Invariants: -1 stands for unknown; nothing is
  * fetched, and no exception remains.
  */
-#include "shim.h"
+#include "tracing/tracing.h"
 
 /* A property that is a number, which may be larger than an integer of PHP. */
 static zend_long property(zval *object, const char *name)
@@ -51,5 +51,6 @@ zend_long outboard_rows_of_pgsql(zval *result)
 	if (EG(exception)) {
 		zend_clear_exception();
 	}
+	OUTBOARD_ASSERT(!EG(exception) && number >= -1);
 	return number;
 }

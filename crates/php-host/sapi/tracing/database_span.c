@@ -3,11 +3,11 @@
  * a slow request. Each function is replaced by one that calls it, and reports a span if the request takes
  * spans.
  *
- * Called by module.c once, after all extensions have started. Invariants: an extension that is not
+ * Called by a hook once, after all extensions have started. Invariants: an extension that is not
  * loaded is left alone; without a trace, a call costs one comparison more; the text of a statement
  * leaves the process only if the configuration asks for it.
  */
-#include "shim.h"
+#include "tracing/tracing.h"
 #include "ext/pdo/php_pdo_driver.h"
 
 /* A shorter wait for a lock is no wait. */
@@ -222,7 +222,7 @@ static void report(const call *one, const outboard_span *span, zend_execute_data
 	if (rows >= 0) {
 		ATTRIBUTE(&texts, "db.response.returned_rows", strpprintf(0, "i" ZEND_LONG_FMT, rows));
 	}
-	if (statement && outboard_current->trace_detail > 1) {
+	if (statement && outboard_now.request->trace_detail > 1) {
 		/* The ring cuts it as well; this bounds the copy. */
 		ATTRIBUTE(&texts, "db.query.text", strpprintf(0, "s%.1024s", ZSTR_VAL(statement)));
 	}
@@ -233,12 +233,13 @@ static void run(const call *one, INTERNAL_FUNCTION_PARAMETERS)
 {
 	outboard_span span;
 	const bool is_traced = outboard_span_begin(&span);
+	OUTBOARD_ASSERT(one->next);
 	if (EXPECTED(!is_traced)) {
 		one->next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;
 	}
 	one->next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
-	if (!outboard_current || (one->kind == LOCK && outboard_span_us(&span) < LOCK_US)) {
+	if (!outboard_now.request || (one->kind == LOCK && outboard_span_us(&span) < LOCK_US)) {
 		outboard_span_abandon(&span);
 		return;
 	}

@@ -3,7 +3,7 @@
  * gateway when it has ended; whether it is exported is decided there. Invariant: a span that begins within
  * another one is part of it, in each coroutine (call_state.c) and each request (request.c).
  */
-#include "shim.h"
+#include "tracing/tracing.h"
 #include <time.h>
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_span, 0, 1, IS_MIXED, 0)
@@ -12,7 +12,11 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_span, 0, 1, IS_MIXED, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, attributes, IS_ARRAY, 0, "[]")
 ZEND_END_ARG_INFO()
 
-uint32_t outboard_open_span;
+/* That of the running code; 0: none. */
+uint32_t outboard_open_span(void)
+{
+	return outboard_now.span;
+}
 
 static uint64_t now_us(void)
 {
@@ -26,12 +30,12 @@ bool outboard_span_begin(outboard_span *span)
 {
 	static uint32_t last;
 	/* A child that a script has forked has no gateway. */
-	if (!outboard_current || outboard_current->trace_detail == 0 || !SG(server_context)) {
+	if (!outboard_now.request || outboard_now.request->trace_detail == 0 || !SG(server_context)) {
 		return false;
 	}
 	last = last == UINT32_MAX ? 1 : last + 1;
-	*span = (outboard_span) {now_us(), last, outboard_open_span};
-	outboard_open_span = last;
+	*span = (outboard_span) {now_us(), last, outboard_now.span};
+	outboard_now.span = last;
 	return true;
 }
 
@@ -44,7 +48,7 @@ uint64_t outboard_span_us(const outboard_span *span)
 /* The span has ended, and is not worth a report. */
 void outboard_span_abandon(const outboard_span *span)
 {
-	outboard_open_span = span->parent;
+	outboard_now.span = span->parent;
 }
 
 /* Takes the value, which is text behind the letter of its kind; further ones than there is room for are left out. */
@@ -64,7 +68,8 @@ void outboard_span_end(const outboard_span *span, const char *name, size_t name_
 {
 	const zend_object *thrown = EG(exception);
 	const bool threw = thrown && !zend_is_unwind_exit(thrown) && !zend_is_graceful_exit(thrown);
-	outboard_open_span = span->parent;
+	OUTBOARD_ASSERT(span->id != 0 && span->id != span->parent && texts->count <= OUTBOARD_MAX_ATTRIBUTES);
+	outboard_now.span = span->parent;
 	texts->texts[0] = (outboard_str) {name, name_len};
 	texts->texts[1] = threw
 		? (outboard_str) {ZSTR_VAL(thrown->ce->name), ZSTR_LEN(thrown->ce->name)}

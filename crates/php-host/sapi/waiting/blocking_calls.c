@@ -68,6 +68,7 @@ struct blocking_call {
 static void run_blocking_call(void *arg)
 {
 	struct blocking_call *call = arg;
+	OUTBOARD_ASSERT(call->run && !atomic_load(&call->done));
 	call->run(call);
 	call->error = errno;
 	atomic_store(&call->done, true);
@@ -75,15 +76,16 @@ static void run_blocking_call(void *arg)
 
 static int offload(enum call kind, struct blocking_call *call)
 {
-	if (!outboard_rs_offload(outboard_events, outboard_waiter(), run_blocking_call, call)) {
+	if (!outboard_rs_offload(outboard_host.events, outboard_waiter(), run_blocking_call, call)) {
 		run_blocking_call(call);
 		return call->result;
 	}
-	outboard_rs_count_wait(outboard_events, kind, -1);
+	outboard_rs_count_wait(outboard_host.events, kind, -1);
 	/* The call writes to this stack, so even a cancelled coroutine waits for it. */
 	do {
 		outboard_suspend();
 	} while (!atomic_load(&call->done));
+	OUTBOARD_ASSERT(atomic_load(&call->done));
 	errno = call->error;
 	outboard_throw_if_cancelled();
 	return call->result;

@@ -5,7 +5,6 @@
  * Invariant: two coroutines never use one connection at a time; the second one gets an exception
  * that names both places (connection_guard.c).
  */
-#include "connections/connections.h"
 #include "waiting/waiting.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,20 +63,22 @@ static bool only_reads(const char *name)
 		"fgetc", "fgetcsv", "fgets", "fpassthru", "fread", "fscanf", "stream_copy_to_stream", "stream_get_contents",
 		"stream_get_line", "stream_select", "stream_socket_accept", "stream_socket_recvfrom", "socket_accept",
 		"socket_read", "socket_recv", "socket_recvfrom", "socket_recvmsg", "socket_select",
-		"Outboard\\Engine\\Swoole\\wait_descriptor",
 	};
 	for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++) {
 		if (strcmp(name, readers[i]) == 0) {
 			return true;
 		}
 	}
-	return false;
+	/* The host's own, which waits for a program. */
+	const char *own = strrchr(name, '\\');
+	return own && strcmp(own, "\\wait_descriptor") == 0;
 }
 
 /* Throws if another coroutine waits to read the descriptor: it would get this one's response. */
 static bool is_in_use(int fd)
 {
-	uint64_t other = outboard_rs_reader(outboard_events, fd);
+	OUTBOARD_ASSERT(outboard_host.events);
+	uint64_t other = outboard_rs_reader(outboard_host.events, fd);
 	if (!other || other == outboard_waiter()) {
 		return false;
 	}
@@ -95,8 +96,8 @@ static bool is_in_use(int fd)
 /* A connection of the boot, which the snapshot has closed. */
 static void note_severed(int fd)
 {
-	if (UNEXPECTED(outboard_severed_count > 0)) {
-		outboard_severed_is_used(fd);
+	if (UNEXPECTED(outboard_host.severed > 0)) {
+		OUTBOARD_RUN_HOOKS(severed_used, fd);
 	}
 }
 
@@ -179,8 +180,8 @@ ssize_t sendto(
 int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 {
 	REAL(connect);
-	outboard_connections_opened(fd);
-	if (outboard_adoption_connect(fd)) {
+	/* A library may connect before the engine has started. */
+	if (outboard_stations && OUTBOARD_ANY_HOOK(connects, fd)) {
 		return 0;
 	}
 	if (!outboard_may_wait() || !is_blocking(fd)) {

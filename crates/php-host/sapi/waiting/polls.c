@@ -52,6 +52,7 @@ static size_t collect(int count, const fd_set *sets[3], struct pollfd *fds)
 			}
 		}
 		if (events) {
+			OUTBOARD_ASSERT(used < FD_SETSIZE);
 			fds[used++] = (struct pollfd) {.fd = fd, .events = events};
 		}
 	}

@@ -22,6 +22,7 @@ static struct pipe *pipes;
 
 static void become_shell(const char *command, int end, int as, pid_t starter, const sigset_t *mask)
 {
+	OUTBOARD_ASSERT(end >= 0 && as >= 0);
 	/* Not by its name, which notes a change of the parent, whose memory this is (process/calls.c). */
 	syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != starter) {
@@ -47,6 +48,7 @@ static pid_t start_shell(const char *command, int end, int as)
 	sigprocmask(SIG_SETMASK, &every, &mask);
 	pid_t shell = vfork();
 	if (shell == 0) {
+		/* It calls nothing but what may run in the parent's memory. NOLINTNEXTLINE(clang-analyzer-unix.Vfork) */
 		become_shell(command, end, as, starter, &mask);
 	}
 	sigprocmask(SIG_SETMASK, &mask, NULL);

@@ -12,8 +12,6 @@
 #include "waiting/waiting.h"
 #include "ext/spl/spl_exceptions.h"
 
-zend_class_entry *outboard_connection_in_use_class;
-
 /* libcurl resolves names in threads of its own. */
 static __thread bool is_engine_thread;
 
@@ -24,30 +22,24 @@ void outboard_waiting_startup(void)
 
 bool outboard_may_wait(void)
 {
-	return is_engine_thread && outboard_events && outboard_may_suspend() && !outboard_is_autoloading();
-}
-
-int64_t outboard_now_us(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+	return is_engine_thread && outboard_host.events && outboard_may_suspend() && !outboard_is_autoloading();
 }
 
 /* For waits that block the whole worker, which `outboard status` shows. */
 int64_t outboard_begin_blocking(void)
 {
-	return is_engine_thread && outboard_events ? outboard_now_us() : 0;
+	return is_engine_thread && outboard_host.events ? outboard_now_us() : 0;
 }
 
 void outboard_end_blocking(enum call call, int64_t since_us)
 {
 	if (since_us) {
 		int64_t took_us = outboard_now_us() - since_us;
+		OUTBOARD_ASSERT(took_us >= 0);
 		/* A shorter call did not wait. */
 		if (took_us > 100) {
 			int saved_errno = errno;
-			outboard_rs_count_wait(outboard_events, call, took_us);
+			outboard_rs_count_wait(outboard_host.events, call, took_us);
 			errno = saved_errno;
 		}
 	}
@@ -65,14 +57,15 @@ static enum wait_result wait_unless_in_use(
 		outboard_throw_if_cancelled();
 		return WAIT_ENDED;
 	}
+	OUTBOARD_ASSERT(is_engine_thread && outboard_host.events);
 	*other = 0;
-	if (outboard_rs_wait(outboard_events, outboard_waiter(), fds, count, timeout_us, other)) {
+	if (outboard_rs_wait(outboard_host.events, outboard_waiter(), fds, count, timeout_us, other)) {
 		return *other ? WAIT_IN_USE : WAIT_IMPOSSIBLE;
 	}
-	outboard_rs_count_wait(outboard_events, call, -1);
+	outboard_rs_count_wait(outboard_host.events, call, -1);
 	uint64_t self = outboard_waiter();
 	bool cancelled = outboard_suspend() == OUTBOARD_CANCELLED;
-	outboard_rs_unwait(outboard_events, self);
+	outboard_rs_unwait(outboard_host.events, self);
 	errno = saved_errno;
 	if (cancelled) {
 		outboard_throw_if_cancelled();

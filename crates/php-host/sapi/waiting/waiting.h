@@ -6,7 +6,7 @@
 #define OUTBOARD_WAITING_H
 
 #include "interpose.h"
-#include "worker/worker_mode.h"
+#include "coroutine/coroutine.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@ enum call { POLL, SELECT, SLEEP, CONNECT, RECEIVE, SEND, CHILD, RESOLVE, LOCK };
 /* How a wait ended. WAIT_ENDED: by timeout or cancellation. WAIT_IMPOSSIBLE: it did not begin. */
 enum wait_result { WAIT_READY, WAIT_ENDED, WAIT_IN_USE, WAIT_IMPOSSIBLE };
 
+void outboard_waiting_startup(void);
 bool outboard_may_wait(void);
-int64_t outboard_now_us(void);
 int64_t outboard_begin_blocking(void);
 void outboard_end_blocking(enum call call, int64_t since_us);
 enum wait_result outboard_wait_for(

@@ -6,7 +6,7 @@
  * Invariant: a response sent from here leaves the engine in the state that header(),
  * http_response_code() and echo would; this path only avoids running PHP.
  */
-#include "coroutine/coroutine.h"
+#include "worker/worker.h"
 
 static zend_class_entry *request_class;
 static zend_class_entry *response_class;
@@ -22,6 +22,7 @@ static uint32_t offset_of(const zend_class_entry *class, const char *name)
 {
 	const zend_property_info *info =
 		zend_hash_str_find_ptr(&class->properties_info, name, strlen(name));
+	OUTBOARD_ASSERT(info && !(info->flags & ZEND_ACC_STATIC));
 	return info->offset;
 }
 
@@ -31,6 +32,7 @@ void outboard_serve_startup(void)
 	request_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("outboard\\request"));
 	response_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("outboard\\response"));
 	send_other = zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("outboard\\engine\\send"));
+	OUTBOARD_ASSERT(request_class && response_class && send_other);
 	number_offset = offset_of(request_class, "number");
 	body_offset = offset_of(response_class, "body");
 	status_offset = offset_of(response_class, "status");
@@ -256,6 +258,7 @@ static void call_handler(void *arg)
 
 void outboard_serve(zval *handler, outboard_request_state *state)
 {
+	OUTBOARD_ASSERT(state == outboard_now.state && request_class);
 	handler_call one = {handler, (zend_long) state->id};
 	outboard_protected_call(call_handler, &one, state);
 }

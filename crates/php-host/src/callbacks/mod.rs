@@ -1,4 +1,4 @@
-//! The functions that the shim calls during a request: `outboard_rs_…` in `sapi/outboard.h`.
+//! The functions that the shim calls during a request: `outboard_rs_…`, which `build/boundary.rs` declares in C.
 //!
 //! Invariants: none calls the engine; each goes through [`with`], so no panic enters C. If a
 //! function states no safety contract, it has that of [`with`].

@@ -1,6 +1,6 @@
 //! What coroutines wait for: descriptors, times, calls in other threads.
 //!
-//! Called by `waiting/`, `swoole/wait.c`, `worker/loop.c` and `api/primitives.c`. If a function states no safety
+//! Called by `waiting/`, `worker/loop.c`, programs and `api/primitives.c`. If a function states no safety
 //! contract, it has that of [`with`].
 
 use super::worker_script::with;

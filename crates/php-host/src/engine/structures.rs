@@ -1,6 +1,5 @@
-//! The structures that the engine's C side and Rust hand to each other, as `sapi/outboard.h` has them.
-//!
-//! Invariant: [`check_layouts`] has compared each with C's before the engine runs.
+//! The structures that the engine's C side and Rust hand to each other. `build/boundary.rs` declares them in C, with
+//! the comments of their fields.
 
 use crate::fetches::FetchResult;
 use std::ffi::{c_char, c_void};
@@ -56,10 +55,13 @@ pub(crate) struct Request {
     pub(super) header_count: usize,
     pub(super) params: *const Pair,
     pub(super) param_count: usize,
+    /// -1: the request has no body.
     pub(super) content_length: i64,
     pub(super) received_us: u64,
+    /// 0: a Unix socket.
     pub(super) remote_port: u16,
     pub(super) server_port: u16,
+    /// Of ring's `TraceDetail`. 0: no spans, 1: spans, 2: with statements.
     pub(super) trace_detail: u8,
 }
 
@@ -100,9 +102,13 @@ impl Default for Request {
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct RawResult {
     pub(super) outcome: i32,
+    /// The worker must exit.
     pub(super) leaving: bool,
+    /// The script has called `Outboard\snapshot()` in classic mode.
     pub(super) takes_snapshot: bool,
+    /// The response is what the script meant (`request/handled.c`).
     pub(super) handled: bool,
+    /// It is not, whatever follows.
     pub(super) spoiled: bool,
     pub(super) peak_memory_bytes: u64,
 }
@@ -110,6 +116,7 @@ pub(crate) struct RawResult {
 #[repr(C)]
 pub(super) struct RawFacts {
     pub(super) php_version: *const c_char,
+    /// NULL: none was read.
     pub(super) ini_file: *const c_char,
     pub(super) post_max_bytes: u64,
     pub(super) opcache: bool,
@@ -119,6 +126,7 @@ pub(super) struct RawFacts {
 #[repr(C)]
 #[derive(Default)]
 pub(super) struct Subject {
+    /// 0: none.
     pub(super) running: u32,
     pub(super) slot: u32,
     pub(super) generation: u32,
@@ -158,6 +166,7 @@ pub(crate) struct RawFetch {
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct RawFetchResult {
+    /// 0: none; else ring's `Failure`, and `body` is the message.
     pub(crate) failure: i32,
     pub(crate) status: u16,
     pub(crate) http_version: u8,
@@ -197,27 +206,4 @@ pub(crate) struct RawStreamEvent {
     pub(crate) item: u64,
     pub(crate) session: u64,
     pub(crate) bytes: Str,
-}
-
-unsafe extern "C" {
-    static outboard_layout: [usize; 10];
-}
-
-/// Fails if the shim and this file were built from different sources.
-pub(super) fn check_layouts() {
-    let here = [
-        size_of::<Str>(),
-        size_of::<Pair>(),
-        size_of::<Request>(),
-        size_of::<RawResult>(),
-        size_of::<RawFacts>(),
-        size_of::<Subject>(),
-        size_of::<RawEvent>(),
-        size_of::<RawFetch>(),
-        size_of::<RawFetchResult>(),
-        size_of::<RawStreamEvent>(),
-    ];
-    // SAFETY: a constant array of the C side.
-    let there = unsafe { outboard_layout };
-    assert_eq!(here, there, "the C shim has other structures");
 }

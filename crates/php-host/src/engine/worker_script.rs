@@ -5,8 +5,8 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 unsafe extern "C" {
-    fn outboard_swoole_exit_status() -> i32;
-    fn outboard_swoole_prepare(count: i32, arguments: *const *const c_char);
+    fn outboard_exit_status() -> i32;
+    fn outboard_program_prepare(count: i32, arguments: *const *const c_char);
     fn outboard_worker_script_run(
         script: *const c_char,
         events: *mut c_void,
@@ -18,9 +18,10 @@ unsafe extern "C" {
 }
 
 /// How the script has ended: the number of exit(), or 255 after a fatal error.
+#[cfg_attr(not(feature = "swoole"), expect(dead_code, reason = "of `outboard-php run`"))]
 pub(crate) fn exit_status() -> u8 {
     // SAFETY: reads a number of the engine.
-    u8::try_from(unsafe { outboard_swoole_exit_status() } & 0xff).unwrap_or(u8::MAX)
+    u8::try_from(unsafe { outboard_exit_status() } & 0xff).unwrap_or(u8::MAX)
 }
 
 /// Declares that [`run`] runs a program for Swoole. Once per process.
@@ -32,7 +33,7 @@ pub(crate) fn prepare_swoole(arguments: &[String]) {
     let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
     let pointers = Vec::leak(pointers);
     // SAFETY: `pointers` has this many elements, and neither it nor the texts are ever freed.
-    unsafe { outboard_swoole_prepare(pointers.len() as i32, pointers.as_ptr()) }
+    unsafe { outboard_program_prepare(pointers.len() as i32, pointers.as_ptr()) }
 }
 
 /// Runs a worker script to its end. False if it ended without a call for a request, or if the

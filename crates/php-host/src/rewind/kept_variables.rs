@@ -1,11 +1,12 @@
 //! [`KeptVariables`]: the few variables in PHP's memory that a rewind leaves as they are.
 //!
-//! Some of the shim's (`OUTBOARD_KEPT` in `sapi/rewind/rewind.h`), because they say what this process is in memory
+//! Some of the shim's (`OUTBOARD_KEPT` in `sapi/kept.h`), because they say what this process is in memory
 //! that is shared with others. The C library's copies of the thread's id, which a fork has changed: locks in
 //! shared memory recognise their owner by it (`pthread_rwlock_wrlock` in glibc). And the thread's area of
 //! rseq(2), to which the kernel writes at any time. Used by the rewind alone.
 
 use super::snapshot::Snapshot;
+use std::ffi::c_void;
 use std::ops::Range;
 use std::slice;
 
@@ -13,8 +14,8 @@ use std::slice;
 const THREAD_BYTES: usize = 2304;
 
 unsafe extern "C" {
-    fn outboard_kept_variables(bytes: *mut usize) -> *mut u8;
-    fn outboard_rseq_area(bytes: *mut usize) -> *mut u8;
+    fn outboard_kept_variables(bytes: *mut usize) -> *mut c_void;
+    fn outboard_rseq_area(bytes: *mut usize) -> *mut c_void;
 }
 
 /// See the module.
@@ -62,7 +63,7 @@ impl KeptVariables {
             // SAFETY: both return the address and size of variables that live as long as the process.
             found.push(unsafe {
                 let address = area(&raw mut bytes);
-                Variable::new(address, bytes)
+                Variable::new(address.cast(), bytes)
             });
         }
         for address in thread_ids(snapshot, zygote) {

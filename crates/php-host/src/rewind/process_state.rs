@@ -241,12 +241,14 @@ impl ProcessState {
     }
 }
 
-/// `outboard_mapping_change` of sapi/shim.h.
+/// `outboard_mapping_change`.
 #[repr(C)]
 struct ChangeByHand {
     start: usize,
     end: usize,
+    /// It was made so.
     is_writable: bool,
+    /// The kernel has chosen the addresses, so that nothing was there.
     is_new: bool,
 }
 

@@ -22,7 +22,7 @@ static bool take_kept(mysql_connection *one)
 	uint64_t session;
 	const char *scramble;
 	size_t len;
-	const int kept = outboard_rs_take_connection(outboard_events, one->key.bytes, one->key.len, &session,
+	const int kept = outboard_rs_take_connection(outboard_host.events, one->key.bytes, one->key.len, &session,
 		&scramble, &len);
 	if (kept < 0) {
 		return false;
@@ -48,6 +48,7 @@ static MYSQLND_CSTRING text_of(const outboard_bytes *bytes)
 static void move(mysql_connection *one, MYSQLND_CONN_DATA *fresh)
 {
 	MYSQLND_CONN_DATA *conn = one->conn;
+	OUTBOARD_ASSERT(conn != fresh);
 	if (outboard_mysql_is_plain(conn) && outboard_mysql_is_plain(fresh)) {
 		const int fd = outboard_mysql_descriptor(fresh);
 		outboard_replace_descriptor(fcntl(fd, F_DUPFD_CLOEXEC, 3), outboard_mysql_descriptor(conn));
@@ -97,8 +98,8 @@ bool outboard_mysql_wake(mysql_connection *one)
 	if (!one->is_dormant) {
 		return true;
 	}
-	one->is_dormant = false;
-	outboard_mysql_dormant--;
+	outboard_mysql_is_awake(one);
+	OUTBOARD_ASSERT(!one->is_open || one->is_of_boot);
 	if (one->refusal) {
 		outboard_connection_is_refused("connection to MySQL", one->place.text, one->refusal);
 		return false;

@@ -13,6 +13,7 @@
 void outboard_mysql_command(outboard_bytes *to, unsigned char command, const char *text, size_t len)
 {
 	const size_t payload = len + 1;
+	OUTBOARD_ASSERT(payload <= 0xffffff); /* one packet */
 	const unsigned char head[5] = {payload & 0xff, (payload >> 8) & 0xff, (payload >> 16) & 0xff, 0, command};
 	outboard_bytes_add(to, head, sizeof(head));
 	outboard_bytes_add(to, text, len);

@@ -66,6 +66,7 @@ static bool prepare_again(MYSQLND_STMT *stmt)
 		|| fresh->data->field_count != data->field_count || fresh->data->param_count != data->param_count) {
 		return false;
 	}
+	OUTBOARD_ASSERT(connection->is_open && !connection->is_dormant);
 	data->stmt_id = fresh->data->stmt_id;
 	data->send_types_to_server = 1;
 	one->is_stale = false;

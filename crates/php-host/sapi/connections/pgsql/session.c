@@ -133,6 +133,8 @@ static bool is_done(PGresult *result)
 /* Repeats in a new connection what the boot has left in the session. */
 bool outboard_pgsql_replay(const pgsql_session *session, PGconn *conn)
 {
+	OUTBOARD_ASSERT(!session->refusal);
+	OUTBOARD_ASSERT(session->queries.len == 0 || session->queries.bytes[session->queries.len - 1] == 0);
 	if (session->queries.len > 1 && !is_done(outboard_libpq.exec(conn, session->queries.bytes))) {
 		return false;
 	}
@@ -143,6 +145,7 @@ bool outboard_pgsql_replay(const pgsql_session *session, PGconn *conn)
 			return false;
 		}
 		name = text + strlen(text) + 1;
+		OUTBOARD_ASSERT(name <= end);
 	}
 	return true;
 }

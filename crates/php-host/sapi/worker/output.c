@@ -2,8 +2,7 @@
  * Output and log lines from PHP to the exchange. Outside of requests PHP prints to the process's
  * own streams, which the zygote captures at start-up.
  */
-#include "snapshot/boot_request.h"
-#include "worker/worker_mode.h"
+#include "worker/worker.h"
 
 /*
  * php_handle_aborted_connection would bail out and break the engine for other requests, so in
@@ -11,7 +10,7 @@
  */
 static void client_has_gone(void)
 {
-	const outboard_request_state *state = outboard_events ? outboard_running_state() : NULL;
+	const outboard_request_state *state = outboard_host.events ? outboard_running_state() : NULL;
 	if (!state) {
 		php_handle_aborted_connection();
 		return;
@@ -26,7 +25,7 @@ static void client_has_gone(void)
 /* A slow client blocks only its own request, not the worker. */
 static void wait_for_client(void *exchange)
 {
-	while (outboard_events && outboard_rs_is_paused(exchange) && outboard_may_suspend()
+	while (outboard_host.events && outboard_rs_is_paused(exchange) && outboard_may_suspend()
 		&& !outboard_is_cancelled()) {
 		outboard_rs_await_client(exchange, outboard_waiter());
 		outboard_suspend();
@@ -43,6 +42,7 @@ size_t outboard_ub_write(const char *bytes, size_t len)
 		return written;
 	}
 	size_t taken = outboard_rs_write(SG(server_context), bytes, len);
+	OUTBOARD_ASSERT(taken <= len);
 	if (taken < len) {
 		/* May bail out; Rust has returned. */
 		client_has_gone();
@@ -58,7 +58,7 @@ void outboard_flush(void *exchange)
 		fflush(stdout);
 		return;
 	}
-	bool is_worker = outboard_events && !outboard_boot_request_is_classic();
+	bool is_worker = outboard_host.events && !outboard_host.boots_classic;
 	if (!SG(headers_sent) && !is_worker && !OUTBOARD_FLUSH_SENDS_HEADERS) {
 		return;
 	}
@@ -77,4 +77,11 @@ void outboard_log_message(const char *message, int severity)
 		return;
 	}
 	outboard_rs_log(SG(server_context), severity, message, strlen(message));
+}
+
+/* What the boot has printed is printed once, not by each fork. */
+void outboard_output_end(void)
+{
+	php_output_end_all();
+	fflush(stdout);
 }

@@ -5,10 +5,9 @@
  * Called by loop.c and coroutine.c. Invariants: exactly one request's state is in the engine at a
  * time; changes of that state end with the request.
  */
-#include "reset/reset.h"
+#include "state/state.h"
 #include "ext/standard/basic_functions.h"
 
-outboard_request_state *outboard_active_state;
 outboard_request_state outboard_boot_state;
 
 static outboard_request_state *unused;
@@ -64,7 +63,8 @@ void outboard_request_state_startup(void)
 	outboard_superglobals_startup();
 	session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
 	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
-	outboard_active_state = &outboard_boot_state;
+	OUTBOARD_ASSERT(!outboard_now.state);
+	outboard_now.state = &outboard_boot_state;
 	outboard_zlib_startup();
 	outboard_ini_strings_startup();
 }
@@ -79,13 +79,12 @@ void outboard_request_state_end_boot(void)
 
 static void save(outboard_engine_state *engine)
 {
+	OUTBOARD_ASSERT(outboard_now.state && engine == &outboard_now.state->engine);
 	memcpy(&engine->sapi, &sapi_globals, sizeof(sapi_globals));
 	memcpy(&engine->output, &output_globals, sizeof(output_globals));
 	memcpy(&engine->session, &ps_globals, sizeof(ps_globals));
 	/* sapi_activate resets these copies without freeing them. */
-	if (outboard_filter) {
-		engine->filter = *outboard_filter;
-	}
+	outboard_filter_save(&engine->filter);
 	outboard_zlib_save(&engine->zlib);
 	memcpy(engine->http_globals, PG(http_globals), sizeof(engine->http_globals));
 	outboard_superglobals_save_armed(engine->armed);
@@ -107,8 +106,8 @@ static void save(outboard_engine_state *engine)
 	engine->connection_status = PG(connection_status);
 	engine->ignore_user_abort = PG(ignore_user_abort);
 	engine->header_is_being_sent = PG(header_is_being_sent);
-	engine->request = outboard_current;
-	engine->result = outboard_current_result;
+	engine->request = outboard_now.request;
+	engine->result = outboard_now.result;
 }
 
 static void restore(const outboard_engine_state *engine)
@@ -116,9 +115,7 @@ static void restore(const outboard_engine_state *engine)
 	memcpy(&sapi_globals, &engine->sapi, sizeof(sapi_globals));
 	memcpy(&output_globals, &engine->output, sizeof(output_globals));
 	memcpy(&ps_globals, &engine->session, sizeof(ps_globals));
-	if (outboard_filter) {
-		*outboard_filter = engine->filter;
-	}
+	outboard_filter_restore(&engine->filter);
 	outboard_zlib_restore(&engine->zlib);
 	memcpy(PG(http_globals), engine->http_globals, sizeof(engine->http_globals));
 	outboard_superglobals_restore_armed(engine->armed);
@@ -140,16 +137,17 @@ static void restore(const outboard_engine_state *engine)
 	PG(connection_status) = engine->connection_status;
 	PG(ignore_user_abort) = engine->ignore_user_abort;
 	PG(header_is_being_sent) = engine->header_is_being_sent;
-	outboard_current = engine->request;
-	outboard_current_result = engine->result;
+	outboard_now.request = engine->request;
+	outboard_now.result = engine->result;
 }
 
 /* Restores the request's state; the superglobals of the state before go to `saved`. */
 static void activate(outboard_request_state *state, zval *saved)
 {
+	OUTBOARD_ASSERT(state == &outboard_boot_state || state->exchange);
 	bool has_unset = outboard_superglobals_exchange(saved, state->engine.superglobals);
 	restore(&state->engine);
-	outboard_active_state = state;
+	outboard_now.state = state;
 	if (has_unset) {
 		outboard_superglobals_import_mentioned();
 	}
@@ -158,9 +156,9 @@ static void activate(outboard_request_state *state, zval *saved)
 /* Makes it the active state, and saves the one before. */
 void outboard_request_state_enter(outboard_request_state *state)
 {
-	if (state != outboard_active_state) {
-		save(&outboard_active_state->engine);
-		activate(state, outboard_active_state->engine.superglobals);
+	if (state != outboard_now.state) {
+		save(&outboard_now.state->engine);
+		activate(state, outboard_now.state->engine.superglobals);
 	}
 }
 
@@ -228,15 +226,16 @@ outboard_request_state *outboard_request_state_begin(const outboard_request *req
 	state->request = request;
 	state->exchange = exchange;
 	state->result.outcome = OUTBOARD_FINISHED;
-	if (outboard_active_state != &outboard_boot_state) {
+	if (outboard_now.state != &outboard_boot_state) {
 		outboard_request_state_enter(&outboard_boot_state);
 	}
+	OUTBOARD_ASSERT(outboard_now.state == &outboard_boot_state && exchange);
 	save(&outboard_boot_state.engine);
 	outboard_ini_strings_begin(state);
 	prepare(state);
 	activate(state, outboard_boot_state.engine.superglobals);
-	outboard_open_span = 0;
-	outboard_opcache_clock_set(request->received_us);
+	outboard_now.span = 0;
+	OUTBOARD_RUN_HOOKS(request_began, request);
 	SG(server_context) = exchange;
 	SG(request_info).no_headers = 0;
 	SG(sapi_started) = 0;
@@ -313,7 +312,8 @@ static void send_head(outboard_request_state *state)
 
 static void reset(outboard_request_state *state)
 {
-	outboard_reset_after(state);
+	OUTBOARD_RUN_HOOKS(request_ended);
+	OUTBOARD_RUN_HOOKS(state_ended, state);
 }
 
 static void free_request(outboard_request_state *state)
@@ -344,6 +344,7 @@ void outboard_request_state_complete(outboard_request_state *state)
 	if (state->completed) {
 		return;
 	}
+	OUTBOARD_ASSERT(state == outboard_now.state);
 	state->completed = true;
 	if (BG(user_shutdown_function_names)) {
 		outboard_protected_step(call_shutdown_functions, state);
@@ -357,6 +358,8 @@ void outboard_request_state_complete(outboard_request_state *state)
 
 void outboard_request_state_end(outboard_request_state *state)
 {
+	OUTBOARD_ASSERT(state == outboard_now.state && state != &outboard_boot_state);
+	OUTBOARD_ASSERT(state->completed && state->coroutines == 0 && state != unused);
 	outboard_protected_step(reset, state);
 	outboard_protected_step(free_request, state);
 	state->result.peak_memory_bytes = zend_memory_peak_usage(true);

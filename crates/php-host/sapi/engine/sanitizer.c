@@ -1,12 +1,12 @@
 /*
  * Support for AddressSanitizer, and deliberate faults that show whether it reports them. Called by
- * module.c; empty except in the build of ci/test-asan.
+ * hooks; empty except in the build of ci/test-asan.
  *
  * The sanitizer unpoisons the stack that longjmp unwinds, as every bailout of PHP does, so it has
  * to know the current stack. PHP's own code, which switches to coroutines and Fibers, is not
  * instrumented; an observer of the engine reports each switch instead.
  */
-#include "shim.h"
+#include "engine/engine.h"
 #include "zend_fibers.h"
 #include "zend_observer.h"
 

@@ -4,9 +4,7 @@
  *
  * Invariant: no bailout passes these functions.
  */
-#include "coroutine/coroutine.h"
-
-bool outboard_broken;
+#include "state/state.h"
 
 /* An uncaught exception goes to the script's handler, or is reported as PHP does. */
 static void report_exception(outboard_request_state *state)
@@ -45,7 +43,7 @@ static void recover(zend_execute_data *frame, outboard_request_state *state)
 	if (!CG(unclean_shutdown) && !OUTBOARD_HAS_OOM()) {
 		return;
 	}
-	outboard_broken = true;
+	outboard_host.is_broken = true;
 	CG(unclean_shutdown) = false;
 	OUTBOARD_FORGET_OOM();
 	EG(current_execute_data) = frame;
@@ -89,10 +87,9 @@ void outboard_protected_call(void (*step)(void *arg), void *arg, outboard_reques
 		CG(unclean_shutdown) = true;
 	} zend_end_try();
 	recover(frame, state);
-	/* With an event loop, a child has coroutines of its own: its main script ends it. */
-	const bool is_root = outboard_running == outboard_root && outboard_root != &outboard_main_script;
-	if (outboard_is_child && (!outboard_events || is_root)) {
-		outboard_child_end();
+	OUTBOARD_ASSERT(!EG(exception) && EG(current_execute_data) == frame);
+	if (UNEXPECTED(outboard_host.is_child)) {
+		OUTBOARD_RUN_HOOKS(code_ended);
 	}
 }
 
@@ -119,5 +116,6 @@ static void run_step(void *arg)
 void outboard_protected_step(void (*step)(outboard_request_state *state), outboard_request_state *state)
 {
 	step_call one = {step, state};
+	OUTBOARD_ASSERT(step && state);
 	outboard_protected_call(run_step, &one, state);
 }

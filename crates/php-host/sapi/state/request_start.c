@@ -6,7 +6,7 @@
  * registered runs while the request is read, and none handles an error until the script's handler is
  * called; a request that could not be started has failed, and its handler is not called.
  */
-#include "coroutine/coroutine.h"
+#include "state/state.h"
 
 /* What is set aside. It is on the coroutine's stack, because the start of a session may wait. */
 typedef struct {
@@ -24,6 +24,7 @@ static bool has_session_handler_of_script(void)
 
 static void set_aside(boot_code *code)
 {
+	OUTBOARD_ASSERT(!PG(during_request_startup) && !EG(exception));
 	code->frame = EG(current_execute_data);
 	EG(current_execute_data) = NULL;
 	ZVAL_COPY_VALUE(&code->error_handler, &EG(user_error_handler));
@@ -58,7 +59,7 @@ static void put_back(const boot_code *code)
 static void shrink_output_buffer(void)
 {
 	php_output_handler *active = php_output_get_active_handler();
-	if (active && active->buffer.used == 0 && outboard_concurrency > OUTBOARD_FEW_COROUTINES) {
+	if (active && active->buffer.used == 0 && outboard_host.concurrency > OUTBOARD_FEW_COROUTINES) {
 		active->buffer.size = 64;
 		active->buffer.data = erealloc(active->buffer.data, active->buffer.size);
 	}
@@ -117,7 +118,8 @@ void outboard_request_start(outboard_request_state *state)
 	set_aside(&code);
 	outboard_protected_step(read_request, state);
 	end_reading(&code);
-	outboard_reset_session_path();
+	OUTBOARD_ASSERT(Z_ISUNDEF(EG(user_error_handler)) && Z_ISUNDEF(EG(user_exception_handler)));
+	OUTBOARD_RUN_HOOKS(request_read);
 	if (outboard_has_session() && PS(auto_start) && state->result.outcome == OUTBOARD_FINISHED) {
 		outboard_protected_step(start_session, state);
 	}

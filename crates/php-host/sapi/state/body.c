@@ -6,7 +6,7 @@
  * is at its end. It is not closed, because objects of PHP point to the stream itself; unchanged, it
  * would read freed memory or the body of another request.
  */
-#include "reset/reset.h"
+#include "state/state.h"
 #include "ext/standard/file.h"
 
 /* A copy of php_stream_input_t in ext/standard/php_fopen_wrapper.c, which is not exported. */
@@ -61,6 +61,7 @@ static bool reads(const php_stream *stream, const php_stream *body)
 
 static void end_handle(php_stream *stream)
 {
+	OUTBOARD_ASSERT(stream->ops != &ended_ops && stream->abstract);
 	stream->ops = &ended_ops;
 	stream->readpos = 0;
 	stream->writepos = 0;
@@ -70,6 +71,7 @@ static void end_handle(php_stream *stream)
 /* Resources are numbered in order, so handles follow the body's stream. */
 void outboard_close_handles_of(const php_stream *body)
 {
+	OUTBOARD_ASSERT(body->res);
 	zend_long last = EG(regular_list).nNextFreeElement;
 	for (zend_long handle = body->res->handle + 1; handle < last; handle++) {
 		const zval *found = zend_hash_index_find(&EG(regular_list), (zend_ulong) handle);

@@ -2,36 +2,24 @@
  * The engine's start and shutdown, the SAPI's description, and the module with our functions.
  * Called by the zygote once, before the first fork, except for the request hooks at the end.
  */
-#include "request/filter.h"
-#include "snapshot/boot_request.h"
-#include "ext/spl/spl_exceptions.h"
+#include "engine/engine.h"
+#include "api/api.h"
+#include "request/request.h"
+#include "worker/worker.h"
 #include <dlfcn.h>
-
-const size_t outboard_layout[10] = {
-	sizeof(outboard_str),
-	sizeof(outboard_pair),
-	sizeof(outboard_request),
-	sizeof(outboard_result),
-	sizeof(outboard_engine_facts),
-	sizeof(outboard_subject),
-	sizeof(outboard_event),
-	sizeof(outboard_fetch),
-	sizeof(outboard_fetch_result),
-	sizeof(outboard_stream_event),
-};
 
 static zend_result request_time(double *time)
 {
-	if (!outboard_current) {
+	if (!outboard_now.request) {
 		return FAILURE;
 	}
-	*time = (double) outboard_current->received_us / 1e6;
+	*time = (double) outboard_now.request->received_us / 1e6;
 	return SUCCESS;
 }
 
 static int activate(void)
 {
-	if (outboard_current) {
+	if (outboard_now.request) {
 		outboard_user_ini_activate();
 	}
 	return SUCCESS;
@@ -40,8 +28,8 @@ static int activate(void)
 /* Runs before the request heap is freed (php_request_shutdown in main.c). */
 static int deactivate(void)
 {
-	if (outboard_current_result) {
-		outboard_current_result->peak_memory_bytes = zend_memory_peak_usage(true);
+	if (outboard_now.result) {
+		outboard_now.result->peak_memory_bytes = zend_memory_peak_usage(true);
 	}
 	outboard_input_reset();
 	return SUCCESS;
@@ -79,27 +67,7 @@ static PHP_MINIT_FUNCTION(outboard)
 {
 	(void) type;
 	REGISTER_INI_ENTRIES();
-	outboard_variables_startup();
-	outboard_user_ini_startup();
-	/*
-	 * Before opcache's post-startup, which wraps the functions that it finds (ZendAccelerator.c).
-	 */
-	outboard_script_hook();
-	outboard_request_readers_startup();
-	outboard_backtrace_hook();
-	zend_register_functions(NULL, outboard_page_cache_functions, NULL, type);
-	zend_register_functions(NULL, outboard_snapshot_functions, NULL, type);
-	zend_register_functions(NULL, outboard_task_functions, NULL, type);
-	zend_register_functions(NULL, outboard_span_functions, NULL, type);
-	zend_register_functions(NULL, outboard_worker_functions, NULL, type);
-	zend_register_functions(NULL, outboard_resume_functions, NULL, type);
-	zend_register_functions(NULL, outboard_engine_functions, NULL, type);
-	zend_register_functions(NULL, outboard_request_functions, NULL, type);
-	zend_register_functions(NULL, outboard_kv_functions, NULL, type);
-	zend_register_functions(NULL, outboard_sanitizer_functions, NULL, type);
-	zend_class_entry in_use;
-	INIT_NS_CLASS_ENTRY(in_use, "Outboard", "ConnectionInUse", NULL);
-	outboard_connection_in_use_class = zend_register_internal_class_ex(&in_use, spl_ce_LogicException);
+	OUTBOARD_RUN_HOOKS(engine_module);
 	return SUCCESS;
 }
 
@@ -116,9 +84,9 @@ static PHP_RSHUTDOWN_FUNCTION(outboard)
 	(void) module_number;
 	/* PHP has just cleared its own timer (php_request_shutdown in main.c). */
 	outboard_time_limit_end();
-	if (outboard_current_result && outboard_current_result->outcome == OUTBOARD_FINISHED
+	if (outboard_now.result && outboard_now.result->outcome == OUTBOARD_FINISHED
 		&& EG(exit_status) == 255 && (PG(last_error_type) & FATAL_ERRORS)) {
-		outboard_current_result->outcome = OUTBOARD_FAILED;
+		outboard_now.result->outcome = OUTBOARD_FAILED;
 	}
 	/* Keeps sapi_deactivate from waiting for the rest of the body. */
 	SG(post_read) = 1;
@@ -171,6 +139,15 @@ static bool library_fits(void)
 	return false;
 }
 
+/* Each list is there, if only with its end: the code at a station does not look. */
+static void check_stations(void)
+{
+	const void *const *lists = (const void *const *) outboard_stations;
+	for (size_t i = 0; i < sizeof(*outboard_stations) / sizeof(*lists); i++) {
+		OUTBOARD_ASSERT(lists[i]);
+	}
+}
+
 /*
  * The strings must live as long as the process. A bailout in here ends the process (exit in
  * zend_bailout), and so may any extension: what was printed until then says why.
@@ -183,7 +160,8 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	/* Of what extensions print, a process that is killed leaves less than a line in a buffer. Not _IONBF, with which glibc
 	 * writes the first byte of each text by itself. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	outboard_waiting_startup();
+	outboard_stations = &outboard_subjects;
+	check_stations();
 	zend_signal_startup();
 #ifdef ZEND_SIGNALS
 	/* Keeps zend_signal_activate from setting PHP's handlers of seven signals again at each request:
@@ -199,15 +177,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	if (php_module_startup(&sapi, &outboard_module) == FAILURE) {
 		return false;
 	}
-	outboard_handled_hook();
-	outboard_variables_hook();
-	outboard_opcache_hook();
-	outboard_filter_startup();
-	outboard_time_limit_hook();
-	outboard_database_span_startup();
-	outboard_children_startup();
-	outboard_process_changes_startup();
-	outboard_sanitizer_startup();
+	OUTBOARD_RUN_HOOKS(engine_started);
 	/* script.c changes the directory; php_execute_script would read and restore it as well. */
 	SG(options) |= SAPI_OPTION_NO_CHDIR;
 	return true;

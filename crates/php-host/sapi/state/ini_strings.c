@@ -6,7 +6,7 @@
  * Called by request_state.c. Invariant: strings that SG and PS of a request point to live until it
  * has ended.
  */
-#include "worker/worker_mode.h"
+#include "state/state.h"
 
 typedef struct {
 	zend_ini_entry *entry;
@@ -21,6 +21,7 @@ static const setting *setting_of(const zend_ini_entry *entry)
 {
 	size_t at = 0;
 	while (settings[at].entry != entry) {
+		OUTBOARD_ASSERT(at + 1 < count);
 		at++;
 	}
 	return &settings[at];
@@ -36,12 +37,12 @@ static ZEND_INI_MH(apply_and_retain)
 	const setting *one = setting_of(entry);
 	int applied = one->apply(entry, new_value, mh_arg1, mh_arg2, mh_arg3, stage);
 	if (applied == SUCCESS && new_value && !ZSTR_IS_INTERNED(new_value)) {
-		HashTable *held = outboard_active_state->ini_strings;
+		HashTable *held = outboard_now.state->ini_strings;
 		zval value;
 		if (!held) {
 			held = pemalloc(sizeof(*held), 1);
 			zend_hash_init(held, 8, NULL, release, true);
-			outboard_active_state->ini_strings = held;
+			outboard_now.state->ini_strings = held;
 		}
 		ZVAL_STR_COPY(&value, new_value);
 		zend_hash_update(held, entry->name, &value);
@@ -53,6 +54,7 @@ static ZEND_INI_MH(apply_and_retain)
 void outboard_ini_strings_startup(void)
 {
 	zend_ini_entry *entry;
+	OUTBOARD_ASSERT(count == 0);
 	ZEND_HASH_FOREACH_PTR(EG(ini_directives), entry) {
 		bool is_per_request = entry->mh_arg2 == &sapi_globals || entry->mh_arg2 == &ps_globals;
 		if (is_per_request && entry->on_modify && count < sizeof(settings) / sizeof(settings[0])) {
@@ -66,6 +68,7 @@ void outboard_ini_strings_startup(void)
 void outboard_ini_strings_begin(outboard_request_state *state)
 {
 	const HashTable *held = outboard_boot_state.ini_strings;
+	OUTBOARD_ASSERT(!state->ini_strings);
 	if (held) {
 		state->ini_strings = pemalloc(sizeof(*held), 1);
 		zend_hash_init(state->ini_strings, zend_hash_num_elements(held), NULL, release, true);
@@ -76,6 +79,8 @@ void outboard_ini_strings_begin(outboard_request_state *state)
 /* After the request's state has left the engine. */
 void outboard_ini_strings_end(outboard_request_state *state)
 {
+	/* What SG and PS point to is not freed while the engine has them. */
+	OUTBOARD_ASSERT(state != outboard_now.state);
 	if (state->ini_strings) {
 		zend_hash_destroy(state->ini_strings);
 		pefree(state->ini_strings, 1);

@@ -6,7 +6,7 @@
  * Called by coroutine.c around each wait. Invariant: the engine has the running coroutine's
  * globals.
  */
-#include "swoole/swoole.h"
+#include "coroutine/coroutine.h"
 #include "ext/standard/basic_functions.h"
 #include "ext/standard/file.h"
 
@@ -19,12 +19,12 @@ static bool is_empty(void)
 
 /* Clears the globals as well: another coroutine has no call in progress. */
 /*
- * The output buffers of a Swoole coroutine are its own: it may render a page and wait in the middle of
+ * The output buffers of a program's coroutine are its own: it may render a page and wait in the middle of
  * that. (Those of a request's visit belong to its state, request_state.c.)
  */
 static void save_output(outboard_call_state *state)
 {
-	state->has_output = outboard_is_swoole && OG(active);
+	state->has_output = outboard_host.is_program && OG(active);
 	if (state->has_output) {
 		state->handlers = OG(handlers);
 		state->active_handler = OG(active);
@@ -48,8 +48,8 @@ static void restore_output(const outboard_call_state *state)
 void outboard_call_state_save(outboard_call_state *state)
 {
 	save_output(state);
-	state->open_span = outboard_open_span;
-	outboard_open_span = 0;
+	state->open_span = outboard_now.span;
+	outboard_now.span = 0;
 	/* As most are: then nothing is copied, because each coroutine leaves them clear. */
 	state->is_empty = is_empty();
 	if (state->is_empty) {
@@ -80,8 +80,10 @@ void outboard_call_state_save(outboard_call_state *state)
 
 void outboard_call_state_restore(const outboard_call_state *state)
 {
+	/* What another one has in progress, it has taken along. */
+	OUTBOARD_ASSERT_SLOWLY(outboard_host.is_broken || is_empty());
 	restore_output(state);
-	outboard_open_span = state->open_span;
+	outboard_now.span = state->open_span;
 	if (state->is_empty) {
 		return;
 	}

@@ -4,7 +4,7 @@
  *
  * Invariant: the symbol table has the superglobals of the active request only.
  */
-#include "worker/worker_mode.h"
+#include "state/state.h"
 
 static const char *const names[OUTBOARD_SUPERGLOBALS] = {
 	"_GET", "_POST", "_COOKIE", "_FILES", "_REQUEST", "_SERVER", "_SESSION",
@@ -20,6 +20,7 @@ void outboard_superglobals_startup(void)
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
 		keys[i] = zend_string_init_interned(names[i], strlen(names[i]), true);
 		importers[i] = zend_hash_find_ptr(CG(auto_globals), keys[i]);
+		OUTBOARD_ASSERT(importers[i] || i >= IMPORTED);
 	}
 }
 
@@ -51,6 +52,7 @@ bool outboard_superglobals_exchange(zval *saved, const zval *wanted)
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
 		zval *entry = entry_of(i);
 		if (entry) {
+			OUTBOARD_ASSERT(Z_TYPE_P(entry) != IS_UNDEF && saved != wanted);
 			ZVAL_COPY_VALUE(&saved[i], entry);
 			if (Z_ISUNDEF(wanted[i])) {
 				ZVAL_NULL(entry);
@@ -124,6 +126,7 @@ static bool import_empty(int i)
 	if (!is_empty(i)) {
 		return false;
 	}
+	OUTBOARD_ASSERT(i <= FILES);
 	zval *entry = entry_of(i);
 	ZVAL_EMPTY_ARRAY(&PG(http_globals)[tracked[i]]);
 	if (entry) {

@@ -1,0 +1,7 @@
+/*
+ * The variables of host.h.
+ */
+#include "host.h"
+
+outboard_host_facts outboard_host;
+outboard_work outboard_now;
