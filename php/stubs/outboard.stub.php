@@ -72,7 +72,7 @@ namespace Outboard {
     /**
      * Calls a function at the beginning of each request of a snapshot, with its superglobals, before the code below
      * the snapshot. For what must not be shared by requests, such as a connection of a client that does not
-     * connect again by itself. If it throws, the request fails. Elsewhere it does nothing.
+     * reconnect. If it throws, the request fails. Elsewhere it does nothing.
      */
     function on_resume(callable $callback): void {}
 

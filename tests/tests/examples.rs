@@ -101,7 +101,7 @@ fn hello_worker_counts_its_requests_and_boots_once() {
     let first = example.json(&Request::get("/facts?name=Ada"), 200);
     let second = example.json(&Request::get("/facts"), 200);
     assert_eq!([&first["hello"], &second["hello"]], ["Ada", "world"]);
-    assert_eq!([&first["answered"], &second["answered"]], [1, 2]);
+    assert_eq!([&first["handled"], &second["handled"]], [1, 2]);
     assert_eq!(first["booted"], second["booted"]);
     assert_eq!(first["worker"], second["worker"]);
     let mut client = example.client();
@@ -135,9 +135,9 @@ fn parallel_fetches_have_the_same_answers_as_one_by_one() {
     let example = Example::start("parallel-fetches");
     let together = example.json(&Request::get("/"), 200);
     let one_by_one = example.json(&Request::get("/?one-by-one"), 200);
-    assert_eq!(together["answers"], one_by_one["answers"]);
-    assert_eq!(together["answers"]["weather"], json!({"sky": "clear", "celsius": 17}));
-    assert_eq!(together["answers"].as_object().map(|answers| answers.len()), Some(4));
+    assert_eq!(together["responses"], one_by_one["responses"]);
+    assert_eq!(together["responses"]["weather"], json!({"sky": "clear", "celsius": 17}));
+    assert_eq!(together["responses"].as_object().map(|answers| answers.len()), Some(4));
     let page = Request::get("/").header("Accept", "text/html");
     example.client().send(&page).expect(200).holding("all at the same time");
 }
@@ -198,7 +198,7 @@ fn slim_worker_boots_once_and_routes() {
     let example = Example::start("slim-worker");
     let first = example.json(&Request::get("/harbours/genoa"), 200);
     let second = example.json(&Request::get("/harbours/HAMBURG"), 200);
-    assert_eq!([&first["asked"], &second["asked"]], [1, 2]);
+    assert_eq!([&first["reads"], &second["reads"]], [1, 2]);
     assert_eq!(second["country"], "Germany");
     example.json(&Request::get("/harbours/atlantis"), 404);
     let mut client = example.client();
@@ -215,7 +215,7 @@ fn symfony_worker_resets_its_services_and_keeps_sessions_apart() {
     for before in 0..3 {
         let answer = example.json(&Request::get("/worker"), 200);
         assert_eq!(answer["requests_before"], before);
-        assert_eq!(answer["journal"], json!(["asked for the worker"]));
+        assert_eq!(answer["journal"], json!(["requested the worker"]));
     }
     let mut ada = example.client();
     let mut ben = example.client();
