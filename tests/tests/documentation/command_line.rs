@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::process::{Command, Stdio};
 
 /// Commands whose help is that of another program, or of the parser of arguments.
-const OF_OTHERS: [&str; 2] = ["help", "lab"];
+const OF_OTHERS: [&str; 3] = ["bench", "help", "lab"];
 
 /// Without a terminal the text is 100 columns wide.
 fn help(command: &[String]) -> String {
