@@ -1,4 +1,4 @@
-# `make serve` and `make test` set everything up by themselves; `make help` lists the rest.
+# `make serve` and `make test` set everything up; `make help` lists the rest.
 SHELL := /bin/bash
 # A table that is cut out of a test's output does not hide that the test failed.
 .SHELLFLAGS := -o pipefail -c
@@ -112,7 +112,7 @@ coverage: setup ## Which lines the unit tests and the end-to-end tests run, as a
 lighthouse: build ## The dashboard's accessibility, as Lighthouse sees it: at least 95 of 100 (needs npm).
 	ci/lighthouse
 
-hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour), beside one that is well.
+hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour), next to one that is well.
 	OUTBOARD_HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),3600) \
 		$(CARGO) test -p outboard-e2e --test hostile -- --nocapture
 
@@ -145,7 +145,7 @@ escape-suite: build ## What PHP of an app tries on another app, the gateway and 
 		$(CARGO) test -p outboard-e2e --test sandbox -- --nocapture --test-threads 1 2>&1 | \
 		grep -E '^(denied|SUCCEEDED) |attempts$$|panicked|^error|^test result'
 
-connections: build ## How long others wait beside thousands of silent, stalled and slow clients.
+connections: build ## How long others wait during thousands of silent, stalled and slow clients.
 	ulimit -n "$$(ulimit -Hn)"; OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
 		$(CARGO) test -p outboard-e2e --test connections --test proxy_slow -- --ignored \
 		--nocapture --test-threads 1

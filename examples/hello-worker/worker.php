@@ -8,16 +8,16 @@ use Outboard\Request;
 use Outboard\Response;
 
 $booted = time();
-$answered = 0;
+$handled = 0;
 
-Outboard\serve(static function (Request $request) use ($booted, &$answered): Response {
-    $answered++;
+Outboard\serve(static function (Request $request) use ($booted, &$handled): Response {
+    $handled++;
     $name = $request->query('name');
     $facts = [
         'hello' => is_string($name) && $name !== '' ? $name : 'world',
         'worker' => getmypid(),
         'booted' => date(DATE_ATOM, $booted),
-        'answered' => $answered,
+        'handled' => $handled,
     ];
     return match ($request->path()) {
         '/' => Response::html(page($facts)),
@@ -43,7 +43,7 @@ function page(array $facts): string
         <main>
           <h1>Hello from a worker</h1>
           <dl>$rows</dl>
-          <p>Load the page again: the script stays, so <em>answered</em> grows and <em>booted</em> does not change.</p>
+          <p>Load the page again: the script stays, so <em>handled</em> grows and <em>booted</em> does not change.</p>
         </main>
         </html>
         HTML;

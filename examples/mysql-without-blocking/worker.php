@@ -1,7 +1,7 @@
 <?php
 
 /**
- * PDO and mysqli as ever, no other driver: while a query runs, the process answers other requests.
+ * PDO and mysqli as ever, no other driver: while a query runs, the process handles other requests.
  * Every coroutine has a connection of its own; a connection serves one at a time.
  */
 

@@ -1,6 +1,6 @@
 <?php
 
-/** Four answers of a slow backend on one page: ?one-by-one waits for each, otherwise for the slowest. */
+/** Four responses of a slow backend on one page: ?one-by-one waits for each, otherwise for the slowest. */
 
 declare(strict_types=1);
 
@@ -17,22 +17,22 @@ Outboard\serve(static function (Request $request): Response {
     }
     $oneByOne = $request->query('one-by-one') !== null;
     $start = hrtime(true);
-    $answers = $oneByOne
+    $responses = $oneByOne
         ? array_map(static fn (callable $task): mixed => $task(), $tasks)
         : Outboard\concurrently($tasks);
-    $facts = ['took_ms' => intdiv(hrtime(true) - $start, 1_000_000), 'answers' => $answers];
+    $facts = ['took_ms' => intdiv(hrtime(true) - $start, 1_000_000), 'responses' => $responses];
 
     return str_contains($request->header('Accept') ?? '', 'text/html')
         ? Response::html(page($facts, $oneByOne))
         : Response::json($facts);
 });
 
-/** @param array{took_ms: int, answers: array<string, mixed>} $facts */
+/** @param array{took_ms: int, responses: array<string, mixed>} $facts */
 function page(array $facts, bool $oneByOne): string
 {
     $cards = '';
-    foreach ($facts['answers'] as $topic => $answer) {
-        $text = htmlspecialchars((string) json_encode($answer, JSON_PRETTY_PRINT | JSON_UNESCAPED_UNICODE));
+    foreach ($facts['responses'] as $topic => $response) {
+        $text = htmlspecialchars((string) json_encode($response, JSON_PRETTY_PRINT | JSON_UNESCAPED_UNICODE));
         $cards .= "<section><h2>$topic</h2><pre>$text</pre></section>";
     }
     [$now, $link, $other] = $oneByOne
@@ -53,7 +53,7 @@ function page(array $facts, bool $oneByOne): string
           pre { white-space: pre-wrap; }
           h2 { margin: .5rem 0 0; font-size: 1.1rem; text-transform: capitalize; }
         </style>
-        <h1>Four answers, 300 ms each</h1>
+        <h1>Four responses, 300 ms each</h1>
         <p><strong>{$facts['took_ms']} ms</strong> $now · <a href="$link">$other</a></p>
         <div>$cards</div>
         </html>

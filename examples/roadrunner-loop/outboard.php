@@ -1,6 +1,6 @@
 <?php
 
-/** Brings RoadRunner's classes and runs the loop that asks for them. */
+/** Brings RoadRunner's classes and runs the loop that uses them. */
 
 declare(strict_types=1);
 

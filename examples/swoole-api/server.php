@@ -81,22 +81,22 @@ $server->on('workerStart', static function () use (&$pool): void {
 $server->on('request', static function (Request $request, Response $response) use (&$pool, $clients, $routes): void {
     $begun = microtime(true);
     $response->header('Content-Type', 'application/json');
-    $answer = static function (int $status, mixed $body) use ($response): void {
+    $send = static function (int $status, mixed $body) use ($response): void {
         $response->status($status);
         $response->end($status === 204 ? '' : json_encode($body) . "\n");
     };
     if (!isAllowed($clients, $request->server['remote_addr'])) {
         $response->header('Retry-After', '60');
-        $answer(429, ['error' => 'too many requests']);
+        $send(429, ['error' => 'too many requests']);
         return;
     }
     $path = $request->server['request_uri'];
     if ($path === '/stats') {
-        $answer(200, iterator_to_array($routes));
+        $send(200, iterator_to_array($routes));
         return;
     }
     if (!preg_match('~^/notes(?:/(\d{1,18}))?$~', $path, $found)) {
-        $answer(404, ['error' => "there is nothing at $path"]);
+        $send(404, ['error' => "there is nothing at $path"]);
         return;
     }
     // A request waits here while the others use all connections.
@@ -106,7 +106,7 @@ $server->on('request', static function (Request $request, Response $response) us
     } finally {
         $pool->put($database);
     }
-    $answer($status, $body);
+    $send($status, $body);
     $route = $request->getMethod() . (isset($found[1]) ? ' /notes/ID' : ' /notes');
     $routes->incr($route, 'requests');
     $routes->incr($route, 'microseconds', (int) ((microtime(true) - $begun) * 1e6));

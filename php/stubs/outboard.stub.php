@@ -72,7 +72,7 @@ namespace Outboard {
     /**
      * Calls a function at the beginning of each request of a snapshot, with its superglobals, before the code below
      * the snapshot. For what must not be shared by requests, such as a connection of a client that does not
-     * connect again by itself. If it throws, the request fails. Elsewhere it does nothing.
+     * reconnect. If it throws, the request fails. Elsewhere it does nothing.
      */
     function on_resume(callable $callback): void {}
 
@@ -193,6 +193,7 @@ namespace Outboard {
     {
         /** @internal created by the server for the current request */
         public function __construct() {}
+        /** The method, as it was sent: `GET`. */
         public function method(): string {}
         /** The path, without the query, not decoded. */
         public function path(): string {}
@@ -200,9 +201,11 @@ namespace Outboard {
         public function target(): string {}
         /** The whole URL. */
         public function url(): string {}
-        /** "1.0", "1.1" or "2". */
+        /** "1.0", "1.1", "2.0" or "3.0". */
         public function protocol(): string {}
+        /** "http" or "https": that of the client, also behind a trusted proxy. */
         public function scheme(): string {}
+        /** The value of the header Host, or else the name of the server. */
         public function host(): string {}
         /** The client's address. */
         public function client(): string {}
@@ -218,6 +221,7 @@ namespace Outboard {
          * @return ($name is null ? array<array-key, mixed> : mixed)
          */
         public function query(?string $name = null, mixed $default = null): mixed {}
+        /** The value of a cookie, or the default if there is none. */
         public function cookie(string $name, ?string $default = null): ?string {}
         /** @return array<string, string> */
         public function cookies(): array {}
@@ -264,18 +268,27 @@ namespace Outboard {
             public readonly int $status = 200,
             public readonly array $headers = [],
         ) {}
+        /** The value as JSON, with its content type. Throws \JsonException if it cannot be encoded. */
         public static function json(mixed $value, int $status = 200, array $headers = []): self {}
+        /** A page of HTML in UTF-8. */
         public static function html(string $body, int $status = 200, array $headers = []): self {}
+        /** Plain text in UTF-8. */
         public static function text(string $body, int $status = 200, array $headers = []): self {}
+        /** A redirect to another URL, without a body. */
         public static function redirect(string $location, int $status = 302): self {}
         /** A file; the gateway sends it. */
         public static function file(string $path, array $headers = []): self {}
         /** Server-sent events: strings, or arrays with data, event, id, retry. */
         public static function events(iterable $events, array $headers = []): self {}
+        /** The same response with another body. */
         public function withBody(mixed $body): self {}
+        /** The same response with another status. */
         public function withStatus(int $status): self {}
+        /** The same response with this value of the header instead of any other. */
         public function withHeader(string $name, string $value): self {}
+        /** The same response with one more line of the header. */
         public function withAddedHeader(string $name, string $value): self {}
+        /** The same response with one more cookie. Options are those of setcookie(); by default it has the path /, HttpOnly and SameSite=Lax. */
         public function withCookie(string $name, string $value, array $options = []): self {}
     }
 
@@ -283,12 +296,17 @@ namespace Outboard {
     final class FetchResponse
     {
         private function __construct() {}
+        /** The status, of the last response if there were redirects. */
         public readonly int $status;
+        /** The URL of the response, after redirects. */
         public readonly string $url;
+        /** The version of HTTP of the response. */
         public readonly string $protocol;
+        /** The whole body, decompressed. */
         public readonly string $body;
         /** @var array<string, list<string>> by lower-case name */
         public readonly array $headers;
+        /** The value of a header, its lines joined by commas; null when it was not sent. */
         public function header(string $name): ?string {}
         /** @throws \JsonException */
         public function json(): mixed {}
@@ -296,10 +314,12 @@ namespace Outboard {
         public function ok(): bool {}
     }
 
+    /** There is no complete response to a fetch. */
     class FetchException extends \RuntimeException
     {
         /** bad_call, resolve, connect, tls, timeout, protocol, redirects, too_large, busy */
         public readonly string $reason;
+        /** The URL of the request that failed. */
         public readonly string $url;
     }
 
@@ -307,12 +327,15 @@ namespace Outboard {
     final class Task
     {
         private function __construct() {}
+        /** The name of the task. */
         public readonly string $name;
+        /** The id that dispatch() returned. */
         public readonly string $id;
         /** From 1. */
         public readonly int $attempt;
     }
 
+    /** A task was not accepted, or has failed. */
     class TaskException extends \RuntimeException
     {
         /** busy: the queue is full, or there are no task workers; task: every attempt failed; too_large */
@@ -346,6 +369,7 @@ namespace Outboard {
     {
         /** A namespace of the configuration. */
         public function __construct(string $namespace = 'default') {}
+        /** The value of a record; null if there is none. */
         public function get(string $id): ?string {}
         /**
          * Several records in one operation.
@@ -360,6 +384,7 @@ namespace Outboard {
         public function putMany(array $values, ?float $ttl = null): void {}
         /** Puts the value only if there is none; returns whether it did. */
         public function add(string $id, string $value, ?float $ttl = null): bool {}
+        /** Deletes records. Missing ones are not an error. */
         public function delete(string ...$ids): void {}
         /** Returns the new number; a missing record counts as 0 and gets the ttl. */
         public function increment(string $id, int $by = 1, ?float $ttl = null): int {}
@@ -402,6 +427,7 @@ namespace Outboard {
      */
     final class RateLimit
     {
+        /** A limit of the configuration. */
         public function __construct(string $name) {}
         /** Takes tokens of the key's bucket, or none if there are fewer. */
         public function take(string|int $key, int $tokens = 1): RateLimitResult {}
@@ -409,6 +435,7 @@ namespace Outboard {
         public function look(string|int $key, int $tokens = 1): RateLimitResult {}
     }
 
+    /** What a rate limit has decided. */
     final class RateLimitResult
     {
         /** Whether there were enough tokens. */
@@ -427,14 +454,17 @@ namespace Outboard {
         private function __construct() {}
         /** Waits for the end; returns the result or throws the task's exception. */
         public function await(): mixed {}
+        /** Whether the task has ended. */
         public function isDone(): bool {}
         /** Ends the task at its current wait. */
         public function cancel(): void {}
     }
 
+    /** A timer of after() or every(). */
     final class Timer
     {
         private function __construct() {}
+        /** Cancels the timer: the callback is not called again. */
         public function cancel(): void {}
     }
 
@@ -447,6 +477,7 @@ namespace Outboard {
 
 namespace {
 
+    /** Sends the response; the script continues, and occupies its worker until it ends. */
     function outboard_finish_request(): bool {}
 
     /** @alias outboard_finish_request */
@@ -470,12 +501,15 @@ namespace {
      */
     function headers_send(int $status = 200): int {}
 
+    /** Writes a line to the error log. Levels are those of slog in Go (-4, 0, 4, 8); the context is ignored. */
     function frankenphp_log(string $message, int $level = 0, array $context = []): void {}
 
+    /** The headers of the request, by name. */
     function apache_request_headers(): array {}
 
     /** @alias apache_request_headers */
     function getallheaders(): array {}
 
+    /** The headers of the response that are set so far, by name. */
     function apache_response_headers(): array {}
 }

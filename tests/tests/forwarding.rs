@@ -1,4 +1,4 @@
-//! The proxies of docs/guide/install.md, as they are written there: no visitor chooses his address,
+//! The proxies of docs/guide/proxying.md, as they are written there: no visitor chooses his address,
 //! his scheme or the host through them.
 
 #![forbid(unsafe_code)]
@@ -23,7 +23,7 @@ const LIES: [&str; 8] = [
 
 /// The blocks of a language in a section of the guide.
 fn blocks(language: &str) -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide/install.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide/proxying.md");
     let page = std::fs::read_to_string(page).expect("the guide is there");
     let section = page.split("\n## ").find(|section| section.starts_with("Behind a proxy\n"));
     let section = section.expect("the guide has the section");

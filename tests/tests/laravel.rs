@@ -1,4 +1,4 @@
-//! Laravel (Debian's package, with the application of `examples/laravel-fork`), rewound after its boot, answers as
+//! Laravel (Debian's package, with the application of `examples/laravel-rewind`), rewound after its boot, answers as
 //! under nginx + php-fpm.
 
 #![forbid(unsafe_code)]
@@ -11,7 +11,7 @@ const LINE: &str = "Outboard\\Laravel\\Snapshot::take($app);";
 
 /// Each server has its own copy, and with it its own compiled views and sessions.
 fn application() -> Docroot {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/laravel-fork");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/laravel-rewind");
     let docroot = Docroot::copy(&example);
     for name in ["storage/framework/views", "storage/framework/sessions", "bootstrap/cache"] {
         docroot.writable(name);

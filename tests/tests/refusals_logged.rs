@@ -8,7 +8,7 @@ use regex::Regex;
 
 /// The filter of the guide, with an address where fail2ban wants one.
 fn filter() -> Regex {
-    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guide/operating.md");
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guide/logs.md");
     let guide = std::fs::read_to_string(guide).unwrap();
     let line = guide.lines().find_map(|line| line.strip_prefix("failregex = ")).unwrap();
     Regex::new(&line.replace("<ADDR>", "(?P<address>[0-9a-fA-F.:]+)")).unwrap()

@@ -24,9 +24,9 @@ pub struct Bans {
 pub struct Entry {
     /// An address, or a network such as `10.0.0.0/8`.
     pub network: String,
-    /// When the ban ends, in seconds since 1970; it does not without it.
+    /// Unix time at which the ban ends. Missing if it is permanent.
     pub until_s: Option<u64>,
-    /// Why.
+    /// The reason of the ban.
     pub reason: String,
 }
 
@@ -38,7 +38,7 @@ pub struct Add {
     pub network: String,
     /// Time until the ban ends, in seconds. Default: it does not end.
     pub for_s: Option<u64>,
-    /// Why, in a line of at most 200 bytes.
+    /// The reason, in a line of at most 200 bytes.
     pub reason: Option<String>,
 }
 

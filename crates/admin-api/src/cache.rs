@@ -38,9 +38,9 @@ pub struct AppStats {
     pub used_bytes: usize,
     /// `page_cache.max_memory`.
     pub max_bytes: usize,
-    /// Requests answered from the cache.
+    /// Requests that got a response from the cache.
     pub hit: u64,
-    /// Requests answered with a stale response.
+    /// Requests that got a stale response.
     pub stale: u64,
     /// Requests whose response was not in the cache.
     pub miss: u64,
@@ -73,7 +73,7 @@ pub struct SharedStats {
     pub server: String,
     /// The name under which gateways share.
     pub name: String,
-    /// Why the server is not in use at the moment; absent: it is.
+    /// Reason why the server is not in use at the moment. Missing if it is in use.
     pub away: Option<String>,
     /// The number of the last purge that was seen.
     pub generation: u64,
@@ -118,11 +118,11 @@ pub struct Entries {
 /// A cached response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
-    /// Its app.
+    /// Name of the app.
     pub app: String,
-    /// Its URL.
+    /// URL of the page.
     pub url: String,
-    /// Its status.
+    /// Status of the response.
     pub status: u16,
     /// Length of its body without content coding.
     pub body_bytes: usize,
@@ -132,7 +132,7 @@ pub struct Entry {
     pub fresh_for_s: i64,
     /// Request headers that select among variants.
     pub varies_by: Vec<String>,
-    /// Content codings that are stored beside the plain body.
+    /// Content codings that are stored in addition to the plain body.
     pub codings: Vec<String>,
 }
 
@@ -202,7 +202,7 @@ pub struct Purged {
 pub struct Audit {
     /// One app only.
     pub app: Option<String>,
-    /// Number of pages of each app, the latest first; absent: all that are remembered.
+    /// Number of pages of each app, the latest first. Default: all that are remembered.
     pub sample: Option<usize>,
 }
 
@@ -219,11 +219,11 @@ pub struct Audited {
 /// A page that must not be cached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// Its app.
+    /// Name of the app.
     pub app: String,
-    /// Its URL.
+    /// URL of the page.
     pub url: String,
-    /// What in the request makes the difference.
+    /// Part of the request that makes the difference.
     pub by: String,
     /// Where the pages differ.
     pub excerpt: String,

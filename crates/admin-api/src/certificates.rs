@@ -31,7 +31,7 @@ pub struct Certificate {
     pub not_after_s: Option<u64>,
     /// When the server obtains the next one, or tries again, in seconds since 1970.
     pub next_attempt_s: Option<u64>,
-    /// Why the last attempt has failed.
+    /// Error of the last attempt.
     pub last_error: Option<String>,
 }
 

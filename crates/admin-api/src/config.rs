@@ -28,7 +28,7 @@ pub struct Configuration {
 pub struct Setting {
     /// The key, such as `app.shop.rewrite.0.match`.
     pub key: String,
-    /// Its value as in the file.
+    /// Value, as in the file.
     pub value: serde_json::Value,
     /// `file`, `environment`, `secret-file`, `default` or `command-line`.
     pub origin: String,

@@ -45,7 +45,7 @@ pub struct Dashboard {
     pub app_history: Vec<AppPoint>,
     /// The latest requests that took PHP or another server longer than `log.slow.threshold`, the latest first.
     pub slow: Vec<SlowRequest>,
-    /// The shortest threshold of an app; absent: no app has a slow log.
+    /// The shortest threshold of an app. Missing if no app has a slow log.
     pub slow_after_ms: Option<u64>,
     /// The most requested paths of the last one to two minutes, while the dashboard is open.
     pub paths: Vec<Path>,
@@ -64,13 +64,13 @@ pub struct Dashboard {
 pub struct Point {
     /// The end of the interval, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Its length.
+    /// Length of the interval.
     pub for_ms: u64,
     /// Responses by the first digit of the status; the first: connections that broke before a response.
     pub classes: Vec<u64>,
     /// Body bytes sent.
     pub body_bytes: u64,
-    /// Requests answered from page caches, stale responses included.
+    /// Requests served from page caches, stale responses included.
     pub hits: u64,
     /// Requests whose response was not in the page cache.
     pub misses: u64,
@@ -90,7 +90,7 @@ pub struct Point {
 pub struct AppPoint {
     /// The end of the interval, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Its length.
+    /// Length of the interval.
     pub for_ms: u64,
     /// As in [`Point::classes`].
     pub classes: Vec<u64>,
@@ -116,11 +116,11 @@ pub struct Quantiles {
 pub struct SlowRequest {
     /// When it ended or exceeded its deadline, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Its app.
+    /// Name of the app.
     pub app: String,
     /// Method and target, at most 512 bytes.
     pub request: String,
-    /// How long PHP took; of a proxied request, until the head of the response.
+    /// Time that PHP took; of a proxied request, until the head of the response.
     pub took_ms: u64,
     /// Process id of the worker.
     pub pid: Option<i32>,
@@ -140,9 +140,9 @@ pub struct Path {
     pub path: String,
     /// Requests.
     pub requests: u64,
-    /// Of these: answered from the page cache.
+    /// Requests served from the page cache.
     pub hits: u64,
-    /// Of these: with status 500 or higher, or without a response.
+    /// Requests with status 500 or higher, or without a response.
     pub failed: u64,
     /// The sum of their durations, in microseconds.
     pub total_us: u64,

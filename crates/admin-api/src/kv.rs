@@ -30,7 +30,7 @@ pub struct Namespaces {
 /// A namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NamespaceStats {
-    /// Its name.
+    /// Name of the namespace.
     pub namespace: String,
     /// When a write is acknowledged.
     pub durability: String,
@@ -62,7 +62,7 @@ pub struct NamespaceStats {
     pub reads_waiting: u64,
     /// Files that failed their checksum.
     pub damaged: Vec<String>,
-    /// What recovery found at the last start.
+    /// Findings of the recovery at the last start.
     pub findings: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct NamespaceStats {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Restore {
-    /// Into this namespace; absent: `default`.
+    /// Into this namespace. Default: `default`.
     pub namespace: Option<String>,
 }
 
@@ -85,7 +85,7 @@ pub struct Restored {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Compact {
-    /// This namespace; absent: `default`.
+    /// This namespace. Default: `default`.
     pub namespace: Option<String>,
 }
 

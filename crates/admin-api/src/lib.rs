@@ -87,7 +87,7 @@ pub trait Endpoint: Serialize + DeserializeOwned + JsonSchema {
 /// The body of every other response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// What went wrong, in one sentence.
+    /// The error, in one sentence.
     pub error: String,
 }
 

@@ -20,7 +20,7 @@ pub struct Retire {
 /// The reply to [`Retire`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Retired {
-    /// How many snapshots were retired, by app.
+    /// Number of retired snapshots, by app.
     pub apps: BTreeMap<String, usize>,
 }
 

@@ -70,7 +70,7 @@ pub struct Status {
     pub upstreams: Vec<UpstreamGroup>,
     /// Turns of the event loop.
     pub turns: Turns,
-    /// Log lines dropped because nobody reads the log.
+    /// Log lines dropped because no process reads the log.
     pub lost_log_lines: u64,
     /// The pools of the apps, those of earlier generations that still drain included.
     pub pools: Vec<Pool>,
@@ -90,13 +90,13 @@ pub struct Status {
 pub struct SnapshotScript {
     /// The app.
     pub app: String,
-    /// Its `SCRIPT_NAME`.
+    /// `SCRIPT_NAME` of the script.
     pub script: String,
     /// The snapshots that requests are handled from, one for each combination of the values that it has read.
     pub snapshots: usize,
-    /// Why the last one has failed, if none has succeeded since.
+    /// Reason why the last snapshot has failed, if none has succeeded since.
     pub refused_because: Option<String>,
-    /// What it reads of a request before the call: a request is handled from a snapshot if it agrees.
+    /// Values of a request that the script reads before the call: a request is handled from a snapshot if it agrees.
     pub reads: Vec<RequestRead>,
 }
 
@@ -125,11 +125,11 @@ pub struct UpstreamGroup {
 /// A server of an upstream. Its counts are those since it was first configured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UpstreamServer {
-    /// Its URL or socket, with the address of a name.
+    /// URL or socket of the server, with the address that its name resolved to.
     pub server: String,
     /// `up`, `ejected` (its requests fail), `down` (its health checks fail) or `drained`.
     pub state: String,
-    /// Its share of the requests.
+    /// Share of the requests.
     pub weight: u32,
     /// Whether it gets requests only while no other server is up.
     pub backup: bool,
@@ -174,7 +174,7 @@ pub struct ReasonCount {
 /// An account of memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryAccount {
-    /// What is held.
+    /// Contents of the account.
     pub kind: String,
     /// The app, if the account is that of an app.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -196,7 +196,7 @@ pub struct Upstream {
     pub requests: u64,
     /// Requests in progress.
     pub under_way: usize,
-    /// Of these: requests whose response has begun; `upstream.responses` limits them.
+    /// Requests whose response has begun; `upstream.responses` limits them.
     pub responses: usize,
     /// Connections opened.
     pub connections: u64,
@@ -241,7 +241,7 @@ pub struct Rewind {
     pub rewinds: u64,
     /// The mean time of a rewind.
     pub mean_us: u64,
-    /// How many pages of 4 KiB a rewind has copied back, as a mean.
+    /// Mean number of pages of 4 KiB that a rewind copies back.
     pub mean_pages: u64,
 }
 
@@ -253,7 +253,7 @@ pub struct Snapshot {
     pub retired: u64,
     /// How often no new one could be started, so that the retired one went on serving.
     pub failures: u64,
-    /// Why it was retired last: a file, a key, a script, an administrator.
+    /// Cause of the last retirement: a file, a key, a script, an administrator.
     pub last_cause: Option<String>,
     /// When, in seconds since 1970.
     pub last_at_s: Option<u64>,
@@ -261,9 +261,9 @@ pub struct Snapshot {
     pub files: u64,
     /// Watched directories (inotify).
     pub watched_directories: u64,
-    /// Of the files: those whose changes the kernel cannot report, and which are compared every two seconds.
+    /// Number of files whose changes the kernel cannot report, and which are compared every two seconds.
     pub compared_files: u64,
-    /// Of the files: those that the server's user cannot see, so that their changes are not noticed.
+    /// Number of files that the server's user cannot see, so that their changes are not noticed.
     pub unseen_files: u64,
     /// Keys of other data that its start has read.
     pub keys: Vec<String>,
@@ -283,12 +283,12 @@ pub struct Pool {
     /// How workers are rewound. Without it, a worker with isolation `rewind` handles one request, since the
     /// system permits nothing else.
     pub rewind: Option<Rewind>,
-    /// With isolation `fork` or `rewind`: how its snapshot is kept up to date.
+    /// With isolation `fork` or `rewind`: how its snapshot is updated.
     #[serde(default)]
     pub snapshot: Option<Snapshot>,
-    /// Why workers with isolation `rewind` are not rewound: each request is handled by a fork.
+    /// Reason why workers with isolation `rewind` are not rewound: each request is handled by a fork.
     pub rewind_refused: Option<String>,
-    /// Why PHP does not start, or a worker did not, until one has.
+    /// Error of the last failed start of PHP or of a worker, until a start succeeds.
     #[serde(default)]
     pub start_failure: Option<String>,
     /// Requests that a worker may handle at a time.
@@ -303,7 +303,7 @@ pub struct Pool {
     pub min: usize,
     /// Maximum of workers, as decided now.
     pub max: usize,
-    /// Why the pool has its size.
+    /// Reason for the size of the pool.
     pub sizing: String,
     /// Requests in the queue.
     pub queue_length: u64,
@@ -311,9 +311,9 @@ pub struct Pool {
     pub in_flight: usize,
     /// Requests since start.
     pub requests: u64,
-    /// Of these: requests that waited in the queue.
+    /// Requests that waited in the queue.
     pub queued: u64,
-    /// Of these: requests that found the queue full.
+    /// Requests that found the queue full.
     pub rejected: u64,
     /// Workers that crashed.
     pub crashes: u64,
@@ -367,7 +367,7 @@ pub struct Route {
 pub struct Worker {
     /// Process id.
     pub pid: Option<i32>,
-    /// Its state: `booting`, `idle`, `busy`, …; `reserve` of one that is kept for when another dies.
+    /// State: `booting`, `idle`, `busy`, …; `reserve` of one that replaces the next one that dies.
     pub state: String,
     /// Requests that it handles.
     pub in_flight: usize,
@@ -375,7 +375,7 @@ pub struct Worker {
     pub request: Option<String>,
     /// Time in this state.
     pub for_ms: u64,
-    /// Requests answered.
+    /// Completed requests.
     pub served: u64,
     /// Resident memory that it shares with no other process.
     pub memory_bytes: u64,
@@ -411,7 +411,7 @@ pub struct Tasks {
 pub struct Latency {
     /// The app.
     pub app: String,
-    /// What responded: `file`, `hit` for the page cache, `script`, `worker`, `proxy`, `composed` or
+    /// Source of the responses: `file`, `hit` for the page cache, `script`, `worker`, `proxy`, `composed` or
     /// `other`; `all`: all of them together.
     pub kind: String,
     /// Requests.
@@ -427,7 +427,7 @@ pub struct Latency {
 /// A page cache whose shared tier is out of reach; it goes on with its own memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnsharedPageCache {
-    /// Its app.
+    /// Name of the app.
     pub app: String,
     /// Why.
     pub why: String,

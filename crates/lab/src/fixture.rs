@@ -23,7 +23,7 @@ macro_rules! files {
 /// A file of the Laravel application of the examples.
 macro_rules! laravel {
     ($($path:literal),* $(,)?) => {
-        &[$(($path, include_str!(concat!("../../../examples/laravel-fork/", $path)))),*]
+        &[$(($path, include_str!(concat!("../../../examples/laravel-rewind/", $path)))),*]
     };
 }
 

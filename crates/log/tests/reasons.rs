@@ -1,4 +1,4 @@
-//! Tests that the table of reasons in `docs/guide/operating.md` matches the code.
+//! Tests that the table of reasons in `docs/reference/reasons.md` matches the code.
 //!
 //! `OUTBOARD_REGENERATE=1 cargo test -p outboard-log --test reasons` writes the table; without
 //! it the test compares.
@@ -6,7 +6,7 @@
 use outboard_log::Reason;
 use std::fmt::Write;
 
-const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/operating.md");
+const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/reasons.md");
 const BEGIN: &str = "<!-- reasons -->\n";
 const END: &str = "<!-- end reasons -->";
 
@@ -23,9 +23,9 @@ fn table() -> String {
 }
 
 #[test]
-fn the_guide_s_reasons_are_those_of_the_gateway() {
+fn the_reference_s_reasons_are_those_of_the_gateway() {
     let written = std::fs::read_to_string(GUIDE).unwrap();
-    let (before, rest) = written.split_once(BEGIN).expect("the guide has a table of reasons");
+    let (before, rest) = written.split_once(BEGIN).expect("the reference has a table of reasons");
     let (_, after) = rest.split_once(END).expect("its table has an end");
     let generated = format!("{before}{BEGIN}{}{END}{after}", table());
     if std::env::var_os("OUTBOARD_REGENERATE").is_some() {
@@ -33,7 +33,7 @@ fn the_guide_s_reasons_are_those_of_the_gateway() {
     } else {
         assert!(
             written == generated,
-            "the reasons in docs/guide/operating.md are out of date; run \
+            "the reasons in docs/reference/reasons.md are out of date; run \
              OUTBOARD_REGENERATE=1 cargo test -p outboard-log --test reasons"
         );
     }

@@ -128,14 +128,14 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: OpcacheAction,
     },
-    /// Have booted scripts start anew, of whose memory workers are forks.
+    /// Retire snapshots of booted scripts, so that the next request boots them again.
     Snapshot {
         #[command(subcommand)]
         action: SnapshotAction,
     },
     /// Show the certificates that a server obtains itself: names, issuers, times and errors.
     Certificates(AdminArguments),
-    /// Have this machine trust the local authority, whose certificates are for development.
+    /// Add the local authority, whose certificates are for development, to those that this machine trusts.
     ///
     /// Adds it to the certificates of the system, which needs root, and to those of the browsers of this
     /// user.

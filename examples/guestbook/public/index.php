@@ -3,7 +3,7 @@
 /**
  * The only script that the web server runs: every pretty URL ends here.
  *
- * Finds out who answers a request, and turns whatever goes wrong into a page or a JSON object.
+ * Selects the handler of a request, and turns any error into a page or a JSON object.
  */
 
 declare(strict_types=1);
@@ -18,7 +18,7 @@ spl_autoload_register(static function (string $class): void {
 
 $request = Request::current();
 try {
-    $response = answer($request);
+    $response = respond($request);
 } catch (Problem $problem) {
     $response = $request->isForApi() ? Api::problem($problem) : Pages::problem($problem);
 } catch (Throwable $error) {
@@ -28,14 +28,14 @@ try {
 }
 $response->send();
 
-function answer(Request $request): Response
+function respond(Request $request): Response
 {
-    $folder = DataFolder::open();
-    $workers = new Workers($folder->below('workers'));
+    $directory = DataDirectory::open();
+    $workers = new Workers($directory->below('workers'));
     $workers->count();
 
-    $entries = new Entries(Database::open($folder->path . '/guestbook.sqlite'));
-    $pictures = new Pictures($folder->below('pictures'));
+    $entries = new Entries(Database::open($directory->path . '/guestbook.sqlite'));
+    $pictures = new Pictures($directory->below('pictures'));
     $pages = new Pages($entries, $pictures, $workers, new Visitor());
     $api = new Api($entries);
 

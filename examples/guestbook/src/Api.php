@@ -6,7 +6,7 @@ namespace Guestbook;
 
 use JsonException;
 
-/** The same guestbook for programs. It knows no session: nobody is signed in here. */
+/** The same guestbook for programs. It knows no session: no user is signed in here. */
 final readonly class Api
 {
     public function __construct(private Entries $entries)
@@ -45,8 +45,8 @@ final readonly class Api
         $text = fn (string $key) => is_string($sent[$key] ?? null) ? trim($sent[$key]) : '';
         $name = $text('name');
         $message = $text('message');
-        if ($mistakes = Entries::mistakes($name, $message)) {
-            return Response::json(422, ['error' => 'The entry is not complete.', 'fields' => $mistakes]);
+        if ($errors = Entries::errors($name, $message)) {
+            return Response::json(422, ['error' => 'The entry is not complete.', 'fields' => $errors]);
         }
         $entry = $this->entries->find($this->entries->add($name, $message));
         $location = 'Location: ' . View::url("/api/entries/{$entry['id']}");

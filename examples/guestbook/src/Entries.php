@@ -49,7 +49,7 @@ final readonly class Entries
     }
 
     /** What is wrong with an entry, by field; the form and the API say the same. */
-    public static function mistakes(string $name, string $message): array
+    public static function errors(string $name, string $message): array
     {
         return array_filter([
             'name' => self::lengthMistake('name', $name, self::NAME_MAX),
@@ -59,7 +59,7 @@ final readonly class Entries
 
     private static function lengthMistake(string $field, string $text, int $most): ?string
     {
-        // With /u, what is no UTF-8 has no length at all.
+        // With /u, a string that is not UTF-8 has no length at all.
         $length = preg_match_all('/./su', $text);
         return match (true) {
             $length === false => "The $field is not valid UTF-8.",

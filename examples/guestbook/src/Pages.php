@@ -44,8 +44,8 @@ final readonly class Pages
         $name = $this->visitor->name() ?: $request->text('name');
         // Browsers send line ends as CR LF, which would count twice.
         $message = str_replace("\r\n", "\n", $request->text('message'));
-        if ($mistakes = Entries::mistakes($name, $message)) {
-            return $this->backToTheForm(implode(' ', $mistakes), $message);
+        if ($errors = Entries::errors($name, $message)) {
+            return $this->backToTheForm(implode(' ', $errors), $message);
         }
         try {
             $picture = $this->pictures->keep($_FILES['picture'] ?? ['error' => UPLOAD_ERR_NO_FILE]);
@@ -94,9 +94,9 @@ final readonly class Pages
         return new Response($response->status, [...$response->headers, ...$problem->headers], $page);
     }
 
-    private function backToTheForm(string $mistake, string $message): Response
+    private function backToTheForm(string $error, string $message): Response
     {
-        $this->visitor->notify('bad', $mistake);
+        $this->visitor->notify('bad', $error);
         $this->visitor->keepDraft(substr($message, 0, 8192));
         return Response::seeOther('/');
     }

@@ -7,7 +7,7 @@ namespace Guestbook;
 use finfo;
 
 /**
- * Pictures that visitors upload. They lie outside of the public folder under random names, so
+ * Pictures that visitors upload. They lie outside of the public directory under random names, so
  * nothing that was uploaded is ever run or found by guessing.
  */
 final readonly class Pictures
@@ -18,7 +18,7 @@ final readonly class Pictures
         'image/jpeg' => 'jpg', 'image/png' => 'png', 'image/gif' => 'gif', 'image/webp' => 'webp',
     ];
 
-    public function __construct(private string $folder)
+    public function __construct(private string $directory)
     {
     }
 
@@ -43,13 +43,13 @@ final readonly class Pictures
             throw new Problem(413, $tooLarge);
         }
         $name = bin2hex(random_bytes(16)) . '.' . self::extension($upload['tmp_name']);
-        if (!move_uploaded_file($upload['tmp_name'], "{$this->folder}/$name")) {
-            throw new Problem(500, 'The picture could not be kept.');
+        if (!move_uploaded_file($upload['tmp_name'], "{$this->directory}/$name")) {
+            throw new Problem(500, 'The picture could not be stored.');
         }
         return $name;
     }
 
-    /** By content alone: what the browser says about the type is not believed. */
+    /** By content alone: the type that the browser sends is not trusted. */
     private static function extension(string $path): string
     {
         $type = (new finfo(FILEINFO_MIME_TYPE))->file($path);
@@ -67,7 +67,7 @@ final readonly class Pictures
     public function send(string $name, Request $request): Response
     {
         $type = array_search(pathinfo($name, PATHINFO_EXTENSION), self::TYPES, true);
-        $path = "{$this->folder}/$name";
+        $path = "{$this->directory}/$name";
         if ($type === false || !is_file($path)) {
             throw new Problem(404, 'There is no such picture.');
         }

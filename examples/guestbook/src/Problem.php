@@ -6,7 +6,7 @@ namespace Guestbook;
 
 use RuntimeException;
 
-/** Why a request is not answered as asked: a status, a sentence for people, headers. */
+/** Why a request has failed: a status, a sentence for people, headers. */
 final class Problem extends RuntimeException
 {
     /** @param list<string> $headers */

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Guestbook;
 
-/** What the browser asks for. */
+/** The request of a browser. */
 final readonly class Request
 {
     public function __construct(
         public string $method,
-        /** Decoded, below the folder that the guestbook is served from; starts with a slash. */
+        /** Decoded, below the directory that the guestbook is served from; starts with a slash. */
         public string $path,
         /** @var array<string, mixed> */
         public array $query,
@@ -30,16 +30,16 @@ final readonly class Request
         return new self($_SERVER['REQUEST_METHOD'] ?? 'GET', $path, $_GET, $_POST, $type);
     }
 
-    /** Calls what is there for the method, and tells others which methods there are. */
+    /** Calls the handler of the method, and names the supported methods to others. */
     public function dispatch(callable ...$methods): Response
     {
         $method = $this->method === 'HEAD' ? 'GET' : $this->method;
-        $answer = $methods[$method] ?? throw new Problem(
+        $handle = $methods[$method] ?? throw new Problem(
             405,
             "This address does not take {$this->method}.",
             ['Allow: ' . implode(', ', array_keys($methods))],
         );
-        return $answer($this);
+        return $handle($this);
     }
 
     /** Whether the path has this form; `$part` gets what the group matched. */
@@ -69,7 +69,7 @@ final readonly class Request
         return is_string($value) ? trim($value) : '';
     }
 
-    /** PHP drops a form beyond post_max_size and says so nowhere. */
+    /** PHP drops a form beyond post_max_size without an error. */
     public function wasDropped(): bool
     {
         return $this->form === [] && (int) ($_SERVER['CONTENT_LENGTH'] ?? 0) > 0;

@@ -33,7 +33,7 @@ final readonly class Response
         return new self($status, $headers, json_encode($data, $flags) . "\n");
     }
 
-    /** 303: the browser fetches the page anew, and reloading it sends nothing twice. */
+    /** 303: the browser fetches the page again, and reloading it sends nothing twice. */
     public static function seeOther(string $path): self
     {
         return new self(303, ['Location: ' . View::url($path)]);

@@ -28,7 +28,7 @@ final class View
         return htmlspecialchars((string) $text, ENT_QUOTES | ENT_SUBSTITUTE, 'UTF-8');
     }
 
-    /** The URL folder that the guestbook is served from; '' at the top of a host. */
+    /** The URL directory that the guestbook is served from; '' at the top of a host. */
     public static function base(): string
     {
         return rtrim(dirname($_SERVER['SCRIPT_NAME'] ?? '/'), '/');

@@ -7,7 +7,7 @@ namespace Guestbook;
 /**
  * The visitor's session: the name, a notice for the next page, and the token that forms carry.
  *
- * The session is opened when it is first asked for something: the API and pictures need none.
+ * The session is opened when it is first used: the API and pictures need none.
  */
 final class Visitor
 {
@@ -48,7 +48,7 @@ final class Visitor
         return $notice;
     }
 
-    /** Keeps what a form had, so that a mistake costs nobody their words. */
+    /** Keeps what a form had, so that an error costs no visitor their words. */
     public function keepDraft(string $message): void
     {
         $this->session();

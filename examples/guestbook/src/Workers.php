@@ -5,21 +5,21 @@ declare(strict_types=1);
 namespace Guestbook;
 
 /**
- * Which PHP processes have answered, and how often.
+ * The PHP processes that have handled requests, and how many.
  *
  * PHP forgets everything after a request, so each process counts in a small file of its own. The
  * file is named after the process and its start, because Linux uses process ids again.
  */
 final readonly class Workers
 {
-    public function __construct(private string $folder)
+    public function __construct(private string $directory)
     {
     }
 
     public function count(): void
     {
         $pid = getmypid();
-        $file = "{$this->folder}/$pid-" . self::startOf($pid);
+        $file = "{$this->directory}/$pid-" . self::startOf($pid);
         file_put_contents($file, 1 + (int) @file_get_contents($file));
     }
 
@@ -27,7 +27,7 @@ final readonly class Workers
     public function all(): array
     {
         $requests = [];
-        foreach (glob($this->folder . '/*') as $file) {
+        foreach (glob($this->directory . '/*') as $file) {
             [$pid, $start] = explode('-', basename($file), 2);
             if (self::startOf((int) $pid) === $start) {
                 $requests[(int) $pid] = (int) file_get_contents($file);

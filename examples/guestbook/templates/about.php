@@ -9,9 +9,9 @@
 
   <h2>PHP processes</h2>
   <p>Reload this page a few times, or send many requests at once: the server decides which process
-    answers, and how many there are.</p>
+    responds, and how many there are.</p>
   <table>
-    <thead><tr><th>Process</th><th>Requests answered</th></tr></thead>
+    <thead><tr><th>Process</th><th>Requests handled</th></tr></thead>
     <tbody>
       <?php foreach ($workers as $pid => $requests): ?>
         <tr<?= $pid === $own_pid ? ' class="own"' : '' ?>>

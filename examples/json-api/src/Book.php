@@ -15,20 +15,20 @@ final readonly class Book
 
     /**
      * @param array<array-key, mixed> $fields as a client has sent them
-     * @throws Problem that names every mistake at once
+     * @throws Problem that names every error at once
      */
     public static function from(array $fields): self
     {
         $title = self::words($fields['title'] ?? null);
         $author = self::words($fields['author'] ?? null);
         $year = $fields['year'] ?? null;
-        $mistakes = array_filter([
+        $errors = array_filter([
             'title' => $title === null ? 'A title has 1 to 200 characters.' : null,
             'author' => $author === null ? 'An author has 1 to 200 characters.' : null,
             'year' => !is_int($year) || $year < 1000 || $year > 2100 ? 'A year is a number from 1000 to 2100.' : null,
         ]);
-        if ($mistakes !== [] || $title === null || $author === null || !is_int($year)) {
-            throw new Problem(422, 'Some fields are not right.', $mistakes);
+        if ($errors !== [] || $title === null || $author === null || !is_int($year)) {
+            throw new Problem(422, 'Some fields are not right.', $errors);
         }
         return new self($title, $author, $year);
     }

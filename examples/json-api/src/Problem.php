@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/** Why there is no better answer: a status, a sentence, and one per field that is not right. */
+/** Why a request has failed: a status, a sentence, and one per field that is not right. */
 final class Problem extends RuntimeException implements JsonSerializable
 {
     /** @param array<string, string> $fields */

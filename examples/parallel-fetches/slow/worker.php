@@ -1,6 +1,6 @@
 <?php
 
-/** A backend that needs 300 ms for everything; other requests are answered meanwhile. */
+/** A backend that needs 300 ms for everything; other requests are handled meanwhile. */
 
 declare(strict_types=1);
 

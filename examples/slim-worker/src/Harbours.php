@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/** A few harbours, read once per worker; counts how often it was asked since. */
+/** A few harbours, read once per worker; counts how often they were read since. */
 final class Harbours
 {
     private const ALL = [
@@ -11,14 +11,14 @@ final class Harbours
         'valparaiso' => ['name' => 'Valparaíso', 'country' => 'Chile', 'lighthouse_m' => 18],
     ];
 
-    private int $asked = 0;
+    private int $reads = 0;
 
-    /** @return array{name: string, country: string, lighthouse_m: int, asked: int}|null */
+    /** @return array{name: string, country: string, lighthouse_m: int, reads: int}|null */
     public function find(string $name): ?array
     {
-        $this->asked++;
+        $this->reads++;
         $found = self::ALL[strtolower($name)] ?? null;
-        return $found === null ? null : $found + ['asked' => $this->asked];
+        return $found === null ? null : $found + ['reads' => $this->reads];
     }
 
     public function page(): string

@@ -1,6 +1,6 @@
 <?php
 
-/** Front controller and worker script in one: under php-fpm it answers one request, here one after the other. */
+/** Front controller and worker script in one: under php-fpm it handles one request, here one after the other. */
 
 declare(strict_types=1);
 

@@ -6,7 +6,7 @@ namespace App;
 
 use Symfony\Contracts\Service\ResetInterface;
 
-/** What happened in the present request. Symfony resets it between two, as every service that asks. */
+/** The events of the present request. Symfony resets it between two, as every service that implements ResetInterface. */
 final class Journal implements ResetInterface
 {
     /** @var list<string> */

@@ -254,7 +254,7 @@ final class Origin
 
 /**
  * What a boot reads besides its request. Options are keys of the snapshot, and what expires bounds its age. Of any other
- * query nothing says when its result changes, so there is no snapshot, unless WordPress itself makes it.
+ * query nothing reports when its result changes, so there is no snapshot, unless WordPress itself makes it.
  */
 final class Boot
 {
@@ -339,7 +339,7 @@ final class Boot
         return $sql;
     }
 
-    /** Options that change by themselves are read one by one, so that it is noticed. */
+    /** Options that change on their own are read one by one, so that it is noticed. */
     private static function is_lasting($name): bool
     {
         return !Options::is_passing((string) $name);
@@ -377,7 +377,7 @@ final class Boot
         return (new \ReflectionFunction($function))->getFileName() === __FILE__;
     }
 
-    /** Code that asks for the user from here on reads the request again, which is noted. */
+    /** Code that reads the user from here on reads the request again, which is noted. */
     private function forget_user($nothing = null)
     {
         $first = $GLOBALS['wp_filter']['init']->callbacks[PHP_INT_MIN] ?? [];
@@ -406,7 +406,7 @@ final class Boot
 /** The options in the database. */
 final class Options
 {
-    /** Those that change by themselves. */
+    /** Options that change on their own. */
     private const PASSING = '/^(_transient_|_site_transient_|cron$|doing_cron|rewrite_rules$|recently_|user_count$'
         . '|can_compress_scripts$|https_detection_errors$|finished_|.*\.lock$)/';
 
@@ -415,7 +415,7 @@ final class Options
         return preg_match(self::PASSING, $name) === 1;
     }
 
-    /** What a snapshot depends on that has read it by itself. */
+    /** The options that a snapshot has read one by one and depends on. */
     public static function key(string $name): string
     {
         return "wp-option $name";
@@ -438,7 +438,7 @@ final class Options
 final class Freshness
 {
     private bool $is_retired = false;
-    /** @var array<string, true> options that a snapshot may depend on by themselves */
+    /** @var array<string, true> options that a snapshot may depend on one by one */
     private array $changed = [];
 
     public function listen(): void
@@ -446,7 +446,7 @@ final class Freshness
         foreach (['added_option', 'updated_option', 'delete_option'] as $event) {
             add_action($event, $this->option(...));
         }
-        // Now nothing says whether it was loaded with all others.
+        // Now it is unknown whether it was loaded with all others.
         add_action('deleted_option', fn ($name) => $this->is_retired ? $this->retire() : $this->option($name));
         add_filter('query', $this->query(...));
         $events = [

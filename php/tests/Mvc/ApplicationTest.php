@@ -88,7 +88,7 @@ final class ApplicationTest extends TestCase
         self::assertSame([
             'name' => 'is longer than 5',
             'pieces' => 'is missing',
-            'email' => 'is no e-mail address',
+            'email' => 'is not an e-mail address',
             'size' => 'is none of s, l',
         ], $response['fields']);
         self::assertSame([422, 422], [$response['code'], self::send($order)->status]);

@@ -27,7 +27,7 @@ final class ServerTest extends PsrTestCase
         };
         $runtime = new FakeRuntime(new FakeRequest(target: '/a'), new FakeRequest(target: '/b'));
         Server::run($handler, $factories, $runtime);
-        self::assertSame(['1 /a', '2 /b'], array_map(static fn ($answer) => $answer->body(), $runtime->responses));
+        self::assertSame(['1 /a', '2 /b'], array_map(static fn ($response) => $response->body(), $runtime->responses));
         self::assertSame(201, $runtime->responses[1]->status);
     }
 

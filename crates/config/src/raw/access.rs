@@ -89,7 +89,7 @@ pub(crate) struct ForwardAuth {
     #[schemars(extend("x-alias" = ["uri", "address", "auth_request"]))]
     pub(crate) upstream: Option<PlainText>,
     /// Script of the app that decides instead, as a path below the root such as `"/auth.php"`; in worker mode a
-    /// path that the worker script answers. It has the variables of the request, whose method and target are
+    /// path that the worker script handles. It has the variables of the request, whose method and target are
     /// `$_SERVER['OUTBOARD_AUTH_METHOD']` and `['OUTBOARD_AUTH_URI']`.
     #[serde(default)]
     pub(crate) script: Option<PlainText>,
@@ -119,7 +119,7 @@ fn yes() -> bool {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BasicAuth {
-    /// What browsers show when they request the password.
+    /// Name that browsers show when they request the password.
     #[serde(default = "realm")]
     #[schemars(extend("x-alias" = ["AuthName"]))]
     pub(crate) realm: PlainText,

@@ -107,14 +107,14 @@ pub(crate) struct App {
     /// Compresses text responses of PHP, composed pages and text responses of other servers of 1 KiB
     /// and more with brotli, zstd or gzip, as the client accepts, unless they are compressed already.
     /// Static files are sent from their precompressed siblings (`static.precompressed`), or compressed
-    /// once and kept (`static.compressed_memory`).
+    /// once and stored (`static.compressed_memory`).
     #[schemars(extend("x-alias" = ["gzip", "brotli", "encode", "mod_deflate", "SetOutputFilter"]))]
     pub(crate) compress: bool,
     /// User that PHP runs as. Default: `user` at the top of the file.
     pub(crate) user: Option<PlainText>,
     /// Group that PHP runs as. Default: `group` at the top of the file.
     pub(crate) group: Option<PlainText>,
-    /// What PHP can reach: `"off"`, `"default"`, `"strict"`, or a table. Default: `"default"`, or `"off"`
+    /// Files, programs and connections that PHP can reach: `"off"`, `"default"`, `"strict"`, or a table. Default: `"default"`, or `"off"`
     /// with `php.no_new_privileges = false`.
     #[schemars(extend("x-alias" = ["open_basedir", "ProtectSystem", "landlock", "seccomp", "chroot"]))]
     pub(crate) sandbox: Option<SandboxEntry>,

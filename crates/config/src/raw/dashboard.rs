@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Dashboard {
-    /// Its address, on the loopback interface or a Unix socket: it is served by HTTP without TLS. Other machines reach it
+    /// Address of the dashboard, on the loopback interface or a Unix socket: it is served by HTTP without TLS. Other machines reach it
     /// by an app with TLS whose `proxy` leads there.
     pub(crate) listen: Address,
     /// Names by which browsers may request it, in addition to `localhost` and IP addresses. Requests with
     /// other names are refused, because a site could have one that resolves to this address.
     #[serde(default = "no_hosts")]
     pub(crate) hosts: OneOrMany<PlainText>,
-    /// Its users. A client has ten attempts per minute.
+    /// Users of the dashboard. A client has ten attempts per minute.
     pub(crate) basic_auth: BasicAuth,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Listen {
     #[serde(default = "default_mode")]
     #[schemars(extend("x-alias" = ["listen.mode"]))]
     pub(crate) mode: FileMode,
-    /// What clients speak.
+    /// Protocol of the clients.
     #[serde(default)]
     pub(crate) protocol: Protocol,
     /// The app that receives raw connections or datagrams: its worker script is a program for Swoole.

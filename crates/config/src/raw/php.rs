@@ -55,7 +55,7 @@ pub(crate) struct Php {
     #[schemars(extend("x-alias" = ["process.dumpable", "PR_SET_DUMPABLE"]))]
     pub(crate) dumpable: bool,
     /// Whether programs that a request has started go on after it with isolation by rewind or by fork, and after
-    /// `Outboard\snapshot()`. They see what the request saw, and with rewind its worker lives on beside them. In
+    /// `Outboard\snapshot()`. They see what the request saw, and with rewind its worker continues to run next to them. In
     /// classic mode and with isolation by reset they always go on, as under php-fpm.
     #[schemars(extend("x-alias" = ["nohup", "setsid", "KillMode"]))]
     pub(crate) background_programs: bool,

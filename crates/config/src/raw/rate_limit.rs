@@ -25,7 +25,7 @@ pub(crate) struct RateLimit {
     #[serde(default)]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) burst: Option<u32>,
-    /// What distinguishes clients: `"address"` (an IPv6 /64 network counts as one address),
+    /// The value that distinguishes clients: `"address"` (an IPv6 /64 network counts as one address),
     /// `"header:NAME"` or `"cookie:NAME"`. A request without that header or cookie counts by its address.
     #[serde(default = "address")]
     #[schemars(extend("x-alias" = ["zone", "$binary_remote_addr"]))]
@@ -39,7 +39,7 @@ pub(crate) struct RateLimit {
     #[serde(default)]
     pub(crate) headers: bool,
     /// Whether the limit is one for all gateways that have the server of `[rate_sharing]`; otherwise each
-    /// gateway limits by itself.
+    /// gateway limits on its own.
     #[serde(default)]
     #[schemars(extend("x-alias" = ["distributed", "redis"]))]
     pub(crate) shared: bool,
@@ -76,7 +76,7 @@ pub(crate) struct RateSharing {
     #[serde(default)]
     pub(crate) name: Option<AppName>,
     /// Maximum time that a request waits for the server. On expiry, and until the server responds in time
-    /// again, each gateway limits by itself.
+    /// again, each gateway limits on its own.
     #[serde(default = "fifty_milliseconds")]
     #[schemars(extend("x-minimum" = "1ms", "x-maximum" = "1s"))]
     pub(crate) timeout: Period,

@@ -15,7 +15,7 @@ pub(crate) struct UpstreamGroup {
     /// Which server gets a request.
     #[schemars(extend("x-alias" = ["lb_policy", "least_conn", "ip_hash", "hash", "lbmethod"]))]
     pub(crate) balance: Balance,
-    /// What `balance = "hash"` is computed from: `"client"` (the address), `"uri"`, `"path"`,
+    /// The value that `balance = "hash"` uses: `"client"` (the address), `"uri"`, `"path"`,
     /// `"header:NAME"` or `"cookie:NAME"`. A request without it is balanced by round robin.
     pub(crate) hash_key: PlainText,
     /// Binds a client to the server of its first request by a cookie. Default: off.
@@ -88,7 +88,7 @@ pub(crate) struct UpstreamServer {
     /// `"http://HOST:PORT"`, `"https://HOST:PORT"`, `"HOST:PORT"` or `"unix:/PATH"`.
     #[schemars(extend("x-alias" = ["address", "server"]))]
     pub(crate) url: PlainText,
-    /// Its share of the requests, relative to the others.
+    /// Share of the requests, relative to the other servers.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 256), extend("x-alias" = ["loadfactor"]))]
     pub(crate) weight: u32,
@@ -139,7 +139,7 @@ pub(crate) struct Sticky {
     pub(crate) secret: PlainText,
     /// The attribute `SameSite`.
     pub(crate) same_site: SameSite,
-    /// Its lifetime. Default: until the browser is closed.
+    /// Lifetime of the cookie. Default: until the browser is closed.
     pub(crate) max_age: Option<Period>,
 }
 

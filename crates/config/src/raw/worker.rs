@@ -35,7 +35,7 @@ pub(crate) struct Worker {
     /// How requests are isolated from each other.
     pub(crate) isolation: Isolation,
     /// With isolation `fork` or `rewind`: whether a change of a file that the start of the script has read
-    /// has it started anew before the next request.
+    /// has it started again before the next request.
     pub(crate) watch: bool,
     /// Whether PHP also has the functions of FrankenPHP's worker mode.
     pub(crate) frankenphp: bool,

@@ -21,8 +21,8 @@ pub(crate) enum DoctorCommand {
     State(StateArguments),
     /// Name what scripts read of a request before Outboard\snapshot(), with file and line.
     ///
-    /// Asks a running server. A request is handled from a snapshot if it agrees with what was read. Exit code
-    /// 0: all scripts that ask for a snapshot have one, 1: one has none, for the reason that is printed.
+    /// Queries a running server. A request is handled from a snapshot if it agrees with what was read. Exit code
+    /// 0: all scripts that call `snapshot()` have one, 1: one has none, for the reason that is printed.
     Snapshots(AdminArguments),
 }
 

@@ -2,7 +2,7 @@
 
 namespace product;
 
-/** What conf/NAME.php says, with the defaults of its environment. */
+/** The settings of conf/NAME.php, with the defaults of its environment. */
 class Config
 {
     public $root;

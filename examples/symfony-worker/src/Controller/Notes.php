@@ -51,7 +51,7 @@ final class Notes
 
     public function worker(): Response
     {
-        $this->journal->note('asked for the worker');
+        $this->journal->note('requested the worker');
         return new JsonResponse([
             'worker' => getmypid(),
             'requests_before' => $this->journal->requests(),

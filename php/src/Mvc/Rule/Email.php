@@ -12,6 +12,6 @@ final class Email implements Rule
 {
     public function check(mixed $value): ?string
     {
-        return filter_var($value, FILTER_VALIDATE_EMAIL) === false ? 'is no e-mail address' : null;
+        return filter_var($value, FILTER_VALIDATE_EMAIL) === false ? 'is not an e-mail address' : null;
     }
 }

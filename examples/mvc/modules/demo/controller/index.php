@@ -27,7 +27,7 @@ final class index extends Controller
         return ['code' => 0, 'msg' => 'ok', 'data' => ['page' => $page, 'words' => ['oar', 'rudder', 'thole']]];
     }
 
-    /** An action that answers in JSON has its errors in JSON. */
+    /** An action that responds in JSON has its errors in JSON. */
     public function actionJsonError(): array
     {
         throw new Problem(400, 'This is an error in JSON.', 1001);

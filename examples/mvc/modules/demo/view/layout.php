@@ -20,6 +20,6 @@
   <main>
 <?= $content ?>
   </main>
-  <footer>Answered by worker <?= getmypid() ?>, which stays.</footer>
+  <footer>Handled by worker <?= getmypid() ?>, which stays.</footer>
 </body>
 </html>

@@ -10,7 +10,7 @@ error_reporting(E_ALL & ~E_DEPRECATED);
 require_once 'Illuminate/autoload.php';
 require __DIR__ . '/../app/Http/Kernel.php';
 require __DIR__ . '/../app/Handler.php';
-// With Composer this is outboard/runtime, which is loaded by itself.
+// With Composer this is outboard/runtime, which is loaded automatically.
 require __DIR__ . '/../outboard/Snapshot.php';
 
 $app = new Illuminate\Foundation\Application(dirname(__DIR__));

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace App;
 
 /**
- * The kind of class that no worker is safe with: it keeps what a visitor has put there in a static
- * variable. In a worker the next visitor would find it; in a fork nothing stays.
+ * The kind of class that no worker is safe with: it stores what a visitor has put there in a static
+ * variable. In a worker the next visitor would find it; after a rewind it is empty.
  */
 final class Basket
 {

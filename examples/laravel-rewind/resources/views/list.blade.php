@@ -22,7 +22,7 @@
       <li>Nothing yet.</li>
     @endforelse
   </ul>
-  <p>Laravel {{ app()->version() }}, booted once; process {{ getmypid() }} answers this request and no other.</p>
+  <p>Laravel {{ app()->version() }}, booted once; process {{ getmypid() }} handles this request; its memory is put back afterwards.</p>
 </main>
 </body>
 </html>

@@ -9,7 +9,7 @@ use Symfony\Component\HttpFoundation\JsonResponse;
 use Symfony\Component\HttpFoundation\Response;
 use Twig\Environment;
 
-/** A shop whose basket leaks wherever a process answers twice. */
+/** A shop whose basket leaks wherever a process handles two requests. */
 final class Shop
 {
     private const THINGS = ['rope', 'lantern', 'compass'];
