@@ -75,10 +75,9 @@ impl State {
 
     fn from_stat(found: &Stat, kind: Kind) -> Self {
         let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-        let modified_ns = found
-            .st_mtime
-            .wrapping_mul(1_000_000_000)
-            .wrapping_add(found.st_mtime_nsec.cast_signed());
+        // Its type differs: under Miri it has a sign.
+        let nanoseconds = i64::try_from(found.st_mtime_nsec).unwrap_or_default();
+        let modified_ns = found.st_mtime.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds);
         let is_timeless = is_directory && kind != Kind::Listing;
         Self {
             device: found.st_dev,
