@@ -27,7 +27,7 @@ pub(crate) fn run(
     let candidates = candidates(&own);
     let Some(program) = candidates.iter().find(|path| path.is_file()) else {
         let message = format!(
-            "outboard-lab, which measures, is neither {} nor {}: install the package outboard-lab, or run \
+            "the lab is not installed: outboard-lab is neither {} nor {}; install the package outboard-lab, or run \
              `cargo build --release -p outboard-lab`",
             candidates[0].display(),
             candidates[1].display()
