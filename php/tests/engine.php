@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Plain-PHP functions of Outboard\Engine, on which the server's PHP part (crates/php-host/runtime) is built:
+ * Plain-PHP functions of Outboard\Engine, on which the server's PHP part (server/php/php-host/runtime) is built:
  * they read the superglobals that Testing\FakeRequest sets, so that tests can use the real Outboard\Request.
  */
 
@@ -71,6 +71,6 @@ function log(string $message, int $level = LOG_INFO, array $context = []): void
     Engine\Log::add($message);
 }
 
-$runtime = dirname(__DIR__, 2) . '/crates/php-host/runtime';
+$runtime = dirname(__DIR__, 2) . '/server/php/php-host/runtime';
 require "$runtime/Request.php";
 require "$runtime/Response.php";

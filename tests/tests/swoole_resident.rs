@@ -17,7 +17,7 @@ fn database() -> &'static MariaDb {
     DATABASE.get_or_init(|| {
         let database = MariaDb::start();
         database.create("resident");
-        let tables = include_str!("../../crates/lab/site/resident/database.sql");
+        let tables = include_str!("../../tools/lab/site/resident/database.sql");
         database.run(&format!("USE resident; {tables}"));
         database
     })
@@ -25,7 +25,7 @@ fn database() -> &'static MariaDb {
 
 /// With the settings of the database, and the tree of classes that some scripts load.
 fn docroot() -> Docroot {
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/lab/site/resident");
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/lab/site/resident");
     let docroot = Docroot::copy(&scripts);
     let settings = format!(
         "<?php return ['socket' => '{}', 'user' => '{}', 'password' => '{}', 'database' => \

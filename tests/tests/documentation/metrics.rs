@@ -116,7 +116,7 @@ fn exported() -> BTreeMap<String, Metric> {
 fn in_source() -> BTreeSet<String> {
     let name = Regex::new(r#""(outboard_[a-z0-9_]+)""#).expect("a pattern");
     let mut names = BTreeSet::new();
-    let mut folders = vec![repository().join("crates")];
+    let mut folders = vec![repository().join("server"), repository().join("swoole")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
             let path = entry.path();
