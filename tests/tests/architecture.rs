@@ -10,6 +10,8 @@ mod circles;
 mod source;
 #[path = "architecture/types.rs"]
 mod types;
+#[path = "architecture/walks.rs"]
+mod walks;
 
 use regex::Regex;
 use source::{Crate, sources};

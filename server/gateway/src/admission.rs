@@ -33,12 +33,6 @@ enum Violation {
 /// Limits whose server has to be asked: the index of their rule, and the client's bucket.
 type Asked = Vec<(usize, BucketId)>;
 
-/// Whether a client is banned.
-pub(crate) fn is_banned(request: &Request<'_>, generation: &Generation) -> bool {
-    let (bans, now_s) = (&generation.access.bans, request.started.unix_s());
-    !bans.is_empty() && request.client_ip().is_some_and(|ip| bans.is_banned(ip, now_s))
-}
-
 /// Why a connection of a client is not accepted.
 pub(crate) fn refuses(
     generation: &Generation,

@@ -15,14 +15,13 @@ use crate::refusal::{Outcome, Refusal};
 use crate::request::{Request, ResponseSummary, respond, respond_with_failure};
 use crate::route::{self, Readings, Route};
 use crate::{
-    admin, admin_admission, admission, certificates, cold_files, compose, dashboard, files,
-    observe, origin, page_cache,
+    admin, admin_admission, admission, cold_files, compose, dashboard, files, observe, origin,
+    page_cache,
 };
 use outboard_http_server::{
     HeaderBlock, ListenerContext, Request as HttpRequest, ResponseWriter, Role, ServerContext,
     Service, Upgraded, Written, error_page,
 };
-use outboard_http1::Method;
 use outboard_log::{Level, Reason, Wall};
 use outboard_reactor::{Stream, now_ms};
 use std::cell::Cell;
@@ -135,20 +134,7 @@ async fn dispatch(
     generation: &Generation,
     found: &mut Option<Rc<App>>,
 ) -> Outcome {
-    if server::is_options_of_all(request) {
-        return Ok(server::options_of_all(response).await);
-    }
-    check(request, generation)?;
-    if let Some(summary) = certificates::try_handle(request, response).await {
-        return Ok(summary);
-    }
-    if server::is_misdirected(request) {
-        return Err(Reason::Misdirected.into());
-    }
-    if let Some(summary) = server::redirect_to_https(request, response, generation).await? {
-        return Ok(summary);
-    }
-    if let Some(summary) = server::serve_without_app(request, response, generation).await? {
+    if let Some(summary) = server::respond(request, response, generation).await? {
         return Ok(summary);
     }
     let app = generation.app(request.host(), request.path()).ok_or(Reason::NoApp)?;
@@ -160,20 +146,6 @@ async fn dispatch(
         Found::Route(route) => dispatch_route(request, response, &app, route).await,
         Found::Responded(summary) => Ok(summary),
     }
-}
-
-/// Refuses what no app may get, and decodes the path.
-fn check(request: &mut Request<'_>, generation: &Generation) -> Result<(), Refusal> {
-    if matches!(request.method(), Method::Connect | Method::Trace) {
-        return Err(Reason::MethodRefused.into());
-    }
-    if admission::is_banned(request, generation) {
-        return Err(Reason::Banned.into());
-    }
-    if request.forwarded.has_bad_host {
-        return Err(Reason::BadRequest.into());
-    }
-    request.normalize_path().map_err(|_| Reason::BadPath.into())
 }
 
 /// A route, or that access rules have responded.
@@ -207,10 +179,12 @@ async fn find_route(
     let readings = Readings { generation, app, host: request.host(), target, rules: &rules };
     let route = route.map(|route| readings.check(route));
     let further = rules.get().without(requested);
-    match admission::admit(request, response, app, further).await? {
-        Some(summary) => Ok(Found::Responded(summary)),
-        None => Ok(Found::Route(route?)),
+    if !further.is_empty()
+        && let Some(summary) = admission::admit(request, response, app, further).await?
+    {
+        return Ok(Found::Responded(summary));
     }
+    Ok(Found::Route(route?))
 }
 
 async fn dispatch_route(

@@ -1,31 +1,73 @@
-//! Responses of the server itself: what a request gets that is no app's.
+//! What the server decides before it selects an app: refusals that hold for all, and responses of its own.
 //!
-//! Called by dispatch before it selects an app.
+//! Called by dispatch. Invariant: a request that passes has a valid path and host, and its client is not banned.
 
 use crate::generation::Generation;
 use crate::listeners::{self, HTTPS_PORT};
 use crate::proxy::websocket;
 use crate::refusal::Refusal;
-use crate::request::{Request, ResponseSummary, respond, send};
-use crate::{entity_api, live_reload, metrics};
+use crate::request::{self, Request, ResponseSummary, send};
+use crate::{certificates, entity_api, live_reload, metrics};
 use outboard_config::Metrics;
 use outboard_http_server::error_page::{self, METHODS};
 use outboard_http_server::{HeaderBlock, ResponseWriter};
 use outboard_http1::{Method, split_host_port};
 use outboard_log::Reason;
 
+/// The response of the server itself; `None` if the request is for an app.
+pub(super) async fn respond(
+    request: &mut Request<'_>,
+    response: &mut ResponseWriter,
+    generation: &Generation,
+) -> Result<Option<ResponseSummary>, Refusal> {
+    if is_options_of_all(request) {
+        return Ok(Some(options_of_all(response).await));
+    }
+    check(request, generation)?;
+    if let Some(summary) = certificates::try_handle(request, response).await {
+        return Ok(Some(summary));
+    }
+    if is_misdirected(request) {
+        return Err(Reason::Misdirected.into());
+    }
+    match redirect_to_https(request, response, generation).await? {
+        Some(summary) => Ok(Some(summary)),
+        None => serve_without_app(request, response, generation).await,
+    }
+}
+
+/// Refuses what no app may get, and decodes the path.
+fn check(request: &mut Request<'_>, generation: &Generation) -> Result<(), Refusal> {
+    if matches!(request.method(), Method::Connect | Method::Trace) {
+        return Err(Reason::MethodRefused.into());
+    }
+    if is_banned(request, generation) {
+        return Err(Reason::Banned.into());
+    }
+    if request.forwarded.has_bad_host {
+        return Err(Reason::BadRequest.into());
+    }
+    request.normalize_path().map_err(|_| Reason::BadPath.into())
+}
+
+/// Whether the client is banned, be it known by a trusted proxy only.
+fn is_banned(request: &Request<'_>, generation: &Generation) -> bool {
+    let (bans, now_s) = (&generation.access.bans, request.started.unix_s());
+    !bans.is_empty() && request.client_ip().is_some_and(|ip| bans.is_banned(ip, now_s))
+}
+
 /// RFC 9110 9.3.7: a ping of the server itself.
-pub(super) fn is_options_of_all(request: &Request<'_>) -> bool {
+fn is_options_of_all(request: &Request<'_>) -> bool {
     request.method() == Method::Options && request.target() == b"*"
 }
 
-pub(super) async fn options_of_all(response: &mut ResponseWriter) -> ResponseSummary {
+async fn options_of_all(response: &mut ResponseWriter) -> ResponseSummary {
     send(response, 204, &HeaderBlock::constant(&[("Allow", METHODS)]), b"").await
 }
 
 /// Whether the host has another certificate (RFC 9110 7.4). A trusted proxy may request all hosts
 /// on one connection.
-pub(super) fn is_misdirected(request: &Request<'_>) -> bool {
+fn is_misdirected(request: &Request<'_>) -> bool {
     let (peer, listener) = (&request.client.peer, &request.client.listener);
     let chosen = peer.tls.as_ref().and_then(|facts| facts.chosen.as_ref());
     let Some((chosen, settings)) = chosen.zip(listener.tls.as_ref()) else {
@@ -37,7 +79,7 @@ pub(super) fn is_misdirected(request: &Request<'_>) -> bool {
 }
 
 /// Redirects a client to a known host with TLS. ACME checks a name without it (RFC 8555 8.3).
-pub(super) async fn redirect_to_https(
+async fn redirect_to_https(
     request: &Request<'_>,
     response: &mut ResponseWriter,
     generation: &Generation,
@@ -51,7 +93,7 @@ pub(super) async fn redirect_to_https(
         return Ok(None);
     }
     let page = error_page::of_status(308, "");
-    Ok(Some(respond(request, response, None, 308, headers, &page).await))
+    Ok(Some(request::respond(request, response, None, 308, headers, &page).await))
 }
 
 fn https_location(
@@ -72,7 +114,7 @@ fn https_location(
 }
 
 /// Serves what belongs to no app.
-pub(super) async fn serve_without_app(
+async fn serve_without_app(
     request: &Request<'_>,
     response: &mut ResponseWriter,
     generation: &Generation,

@@ -8,6 +8,7 @@ use crate::client::{Client, Read};
 use crate::request::Request;
 use crate::response_facts::RequestFacts;
 use crate::response_writer::ResponseWriter;
+use crate::upgrade::UpgradeHandler;
 use outboard_http_semantics::RequestHead;
 use outboard_http1::{ControlData, HeadError, HeadLimits, HeadStatus, Version};
 use outboard_log::Reason;
@@ -66,13 +67,25 @@ impl Connection {
     }
 
     fn begin_response_to(&mut self, facts: RequestFacts) {
-        let output = std::mem::take(&mut self.request.buffers_mut().output);
-        self.response.begin(facts, output);
+        self.response.begin(facts, &mut self.request.buffers_mut().output);
     }
 
-    /// The response has ended.
-    pub(crate) fn end_response(&mut self) {
-        self.request.buffers_mut().output = self.response.end();
+    /// Returns the buffers to the pool: no request is processed.
+    pub(crate) fn give_buffers_back(&mut self) {
+        if let Some(mut buffers) = self.request.buffers.take() {
+            buffers.output = self.response.take_output();
+            self.client.context.buffers.give_back(buffers);
+        }
+    }
+
+    /// After the last request: the client, the bytes that followed it, and the handler of an upgrade.
+    pub(crate) fn into_rest(mut self) -> (Rc<Client>, Vec<u8>, Option<UpgradeHandler>) {
+        let output = self.response.take_output();
+        if let Some(buffers) = &mut self.request.buffers {
+            buffers.output = output;
+        }
+        let (client, rest) = self.request.into_rest();
+        (client, rest, self.response.into_upgrade_handler())
     }
 
     /// Reads until a complete head is in the input. Until then the connection counts as idle.
@@ -89,9 +102,7 @@ impl Connection {
     async fn read_head(&mut self) -> Next {
         let context = self.client.context.clone();
         if self.request.buffers.as_ref().is_none_or(|buffers| buffers.input.is_empty()) {
-            if let Some(buffers) = self.request.buffers.take() {
-                context.buffers.give_back(buffers);
-            }
+            self.give_buffers_back();
             if !self.wait_for_first_byte().await {
                 return Next::Close;
             }

@@ -73,10 +73,9 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection
             _ => break,
         }
     }
-    let Connection { request, response, client, .. } = connection;
-    let (_, read_ahead) = request.into_rest();
+    let (client, read_ahead, upgrade_handler) = connection.into_rest();
     // Until the end of the upgraded protocol the connection counts.
-    if let Some(handler) = response.into_upgrade_handler() {
+    if let Some(handler) = upgrade_handler {
         handler(Upgraded::new(client, read_ahead)).await;
     }
 }
@@ -104,7 +103,6 @@ async fn respond<S: Service>(service: &Rc<S>, connection: &mut Connection) -> Ac
     let started = Wall::now();
     connection.begin_response();
     let written = service.respond(&mut connection.request, &mut connection.response, started).await;
-    connection.end_response();
     let unread = connection.client.has_unread_body.get();
     match written {
         Written::Broken => Action::Abort,
@@ -127,7 +125,6 @@ async fn refuse<S: Service>(
         let Connection { request, response, .. } = &mut *connection;
         service.refuse_head(request, response, Wall::now(), (reason, detail)).await
     };
-    connection.end_response();
     match refused {
         Written::Broken => Action::Abort,
         Written::Complete { .. } | Written::Upgraded => Action::Linger,

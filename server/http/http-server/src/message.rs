@@ -34,11 +34,9 @@ pub(crate) async fn serve<S: Service>(
         Written::Broken => connection.client.transport.abandon(),
         Written::Upgraded => {}
     }
-    connection.end_response();
-    let Connection { request, response, client, .. } = connection;
-    drop(request.into_rest());
+    let (client, _, upgrade_handler) = connection.into_rest();
     // Until the end of the upgraded protocol the stream counts.
-    if let Some(handler) = response.into_upgrade_handler() {
+    if let Some(handler) = upgrade_handler {
         handler(Upgraded::new(client, Vec::new())).await;
     }
 }

@@ -72,15 +72,18 @@ impl ResponseWriter {
         }
     }
 
-    /// A response begins, with an empty buffer.
-    pub(crate) fn begin(&mut self, request: RequestFacts, output: Vec<u8>) {
+    /// A response begins; `buffer` is taken, unless there is one of the response before.
+    pub(crate) fn begin(&mut self, request: RequestFacts, buffer: &mut Vec<u8>) {
         self.request = request;
-        self.output = output;
+        if self.output.capacity() == 0 {
+            self.output = std::mem::take(buffer);
+        }
+        self.output.clear();
         self.pace = Pace::of_response(&self.client.context.limits());
     }
 
-    /// The response has ended; returns the buffer.
-    pub(crate) fn end(&mut self) -> Vec<u8> {
+    /// The buffer, when the response has ended.
+    pub(crate) fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)
     }
 
