@@ -234,7 +234,7 @@ impl Search<'_> {
     /// The first index in a directory, and its path. The directory ends with a slash.
     fn index(&self, directory: &[u8]) -> Result<Option<(PathBytes, Lookup)>, Cold> {
         for index in &self.app.index {
-            let path: PathBytes = directory.iter().chain(index.as_bytes()).copied().collect();
+            let path = joined(directory, index.as_bytes());
             match self.lookup(&path)? {
                 Lookup::NotFound | Lookup::Directory | Lookup::Error(_) => {}
                 found => return Ok(Some((path, found))),
@@ -261,7 +261,7 @@ impl Search<'_> {
     /// An index that is a script goes to the worker script.
     fn directory_in_worker_mode(&self, below: &[u8]) -> Result<Route, Cold> {
         let slash: &[u8] = if below.ends_with(b"/") { b"" } else { b"/" };
-        let directory: PathBytes = below.iter().chain(slash).copied().collect();
+        let directory = joined(below, slash);
         Ok(match self.index(&directory)? {
             Some((path, Lookup::File(_))) if self.denies(&path) => {
                 Route::Refuse(Reason::Denied, None)
@@ -307,6 +307,12 @@ impl Search<'_> {
         location.push(b'/');
         Route::Redirect { status: 301, location: with_query(location, self.query) }
     }
+}
+
+fn joined(first: &[u8], second: &[u8]) -> PathBytes {
+    let mut path = PathBytes::from_slice(first);
+    path.extend_from_slice(second);
+    path
 }
 
 fn script(path: &[u8], path_info: &[u8]) -> Route {

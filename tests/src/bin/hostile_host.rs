@@ -28,7 +28,7 @@ const MEMORY_BYTES: u64 = (16 + 12 + 128 + 256) * 1024;
 /// Where the cursors are.
 const CURSORS: [u64; 8] = [128, 136, 192, 200, 256, 264, 320, 328];
 
-const KINDS: [FrameKind; 10] = [
+const KINDS: [FrameKind; 11] = [
     FrameKind::Ready,
     FrameKind::Head,
     FrameKind::Body,
@@ -39,6 +39,7 @@ const KINDS: [FrameKind; 10] = [
     FrameKind::Operation,
     FrameKind::Interim,
     FrameKind::Request,
+    FrameKind::Whole,
 ];
 
 /// xorshift64* (Vigna): the same seed does the same.

@@ -58,6 +58,13 @@ impl Client {
         Rc::new(Self { context, listener, peer, transport, entry, has_unread_body })
     }
 
+    /// Reads what has arrived into an empty buffer. The next [`Client::read`] meets an end or an error again.
+    pub(crate) fn read_available(&self, input: &mut Vec<u8>) {
+        if input.is_empty() && input.capacity() > 0 {
+            let _ = self.transport.try_read(input);
+        }
+    }
+
     /// Reads once; the caller has set the deadline.
     pub(crate) async fn read(&self, input: &mut Vec<u8>) -> Read {
         if input.capacity() == input.len() {

@@ -108,12 +108,14 @@ impl Connection {
             }
         }
         let limits = context.head_limits();
+        self.client.read_available(&mut self.request.buffers_mut().input);
+        // Mostly the whole head has arrived at once, and nothing is waited for.
+        if let Some(next) = self.try_parse(&limits) {
+            return next;
+        }
         let header_timeout_ms = context.limits().header_timeout_ms;
         reactor::set_deadline(reactor::now_ms() + header_timeout_ms);
         let next = loop {
-            if let Some(next) = self.try_parse(&limits) {
-                break next;
-            }
             let buffers = self.request.buffers_mut();
             let started = buffers.head.has_started(&buffers.input);
             self.client.entry.set_idle();
@@ -126,6 +128,9 @@ impl Connection {
                     break Next::Refuse(Reason::HeaderTimeout, "head_incomplete");
                 }
                 Read::Closed | Read::TimedOut => break Next::Close,
+            }
+            if let Some(next) = self.try_parse(&limits) {
+                break next;
             }
         };
         reactor::clear_deadline();

@@ -18,6 +18,9 @@ pub(crate) enum Cached<T> {
     Unknown,
 }
 
+/// Paths that are compared before they are hashed, by a few of their bits.
+const RECENT: usize = 16;
+
 #[derive(Debug)]
 struct Slot<T> {
     path: Rc<[u8]>,
@@ -35,15 +38,17 @@ pub(crate) struct Cache<T> {
     slots: Vec<Slot<T>>,
     capacity: usize,
     hand: usize,
+    /// The slot that was found last for these bits of a path. It may have another path by now.
+    recent: [usize; RECENT],
 }
 
 impl<T: Clone> Cache<T> {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { index: HashMap::new(), slots: Vec::new(), capacity, hand: 0 }
+        Self { index: HashMap::new(), slots: Vec::new(), capacity, hand: 0, recent: [0; RECENT] }
     }
 
     pub(crate) fn get(&mut self, path: &[u8], now_ms: u64) -> Cached<T> {
-        let Some(&index) = self.index.get(path) else { return Cached::Unknown };
+        let Some(index) = self.find(path) else { return Cached::Unknown };
         let slot = &mut self.slots[index];
         slot.used = true;
         if now_ms < slot.valid_until_ms {
@@ -51,6 +56,15 @@ impl<T: Clone> Cache<T> {
         } else {
             Cached::Stale(slot.value.clone())
         }
+    }
+
+    fn find(&mut self, path: &[u8]) -> Option<usize> {
+        let last = path.last().copied().unwrap_or_default();
+        let recent = &mut self.recent[(path.len() + 5 * usize::from(last)) % RECENT];
+        if self.slots.get(*recent).is_none_or(|slot| *slot.path != *path) {
+            *recent = *self.index.get(path)?;
+        }
+        Some(*recent)
     }
 
     /// Inserts or replaces a value.
@@ -116,6 +130,19 @@ mod tests {
         }
         assert_eq!(cache.get(b"/999", 0), Cached::Fresh(999));
         assert_eq!(cache.get(b"/1", 0), Cached::Unknown);
+    }
+
+    #[test]
+    fn a_slot_that_was_found_last_is_not_taken_for_another_path() {
+        let mut cache = Cache::new(1);
+        cache.insert(b"/ab", 1, u64::MAX);
+        assert_eq!(cache.get(b"/ab", 0), Cached::Fresh(1));
+        assert_eq!(cache.get(b"/bb", 0), Cached::Unknown);
+        cache.insert(b"/bb", 2, u64::MAX);
+        assert_eq!(cache.get(b"/ab", 0), Cached::Unknown);
+        assert_eq!(cache.get(b"/bb", 0), Cached::Fresh(2));
+        cache.clear();
+        assert_eq!(cache.get(b"/bb", 0), Cached::Unknown);
     }
 
     #[test]

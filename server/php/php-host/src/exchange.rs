@@ -17,7 +17,7 @@ use outboard_ring::channel::WaitCall;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Operation};
 use outboard_ring::purge::PurgeCall;
-use outboard_ring::response::{Done, ResponseHead};
+use outboard_ring::response::{Done, ResponseHead, WHOLE_PREFIX_BYTES, Whole};
 use outboard_ring::span::SpanCall;
 use outboard_ring::spsc::Corrupt;
 use outboard_ring::task::TaskCall;
@@ -117,19 +117,36 @@ impl Exchange {
 
     /// Sends the rest of the response, and that the request has ended.
     pub(crate) fn done(&mut self, done: Done) -> Result<(), Corrupt> {
-        if let Err(Unsent::Broken(corrupt)) = self.send_rest() {
+        let is_whole = self.is_whole();
+        if !is_whole && let Err(Unsent::Broken(corrupt)) = self.send_rest() {
             return Err(corrupt);
         }
         let mut link = self.link.borrow_mut();
         link.discard_body(self.tag);
         self.blocking_ops.free(&mut link)?;
-        link.send_always(FrameKind::Done, self.tag, &[&done.encode()])?;
+        match is_whole && !link.is_aborted(self.tag) {
+            true => {
+                let prefix = Whole::prefix(&done, self.head.len() as u32);
+                let parts: [&[u8]; 3] = [&prefix, &self.head, &self.output];
+                link.send_always(FrameKind::Whole, self.tag, &parts)?;
+            }
+            false => link.send_always(FrameKind::Done, self.tag, &[&done.encode()])?,
+        }
         link.publish_response()?;
         link.check()?;
         drop(link);
         self.body.at = 0;
         self.buffers().into_iter().for_each(wipe);
         Ok(())
+    }
+
+    /// Whether nothing of the response was sent, and all of it fits into one frame.
+    fn is_whole(&self) -> bool {
+        let bytes = WHOLE_PREFIX_BYTES + self.head.len() + self.output.len();
+        self.phase == Phase::Collecting
+            && !self.head.is_empty()
+            && self.trailers.is_empty()
+            && bytes <= self.link.borrow().largest_piece_bytes
     }
 
     pub(crate) fn start_head(&mut self, status: u16, reason: &[u8]) {

@@ -22,6 +22,7 @@ use std::rc::Rc;
 const MAX_INTERIM_RESPONSES: usize = 16;
 /// The capacity above which a buffer is freed after its request.
 const MAX_REUSED_BYTES: usize = 16 * 1024;
+const WITHOUT_STATUS: Corrupt = Corrupt { what: "a response head without a status" };
 /// The most that is stored of the lines that PHP has logged about a request.
 const MAX_LOG_BYTES: usize = 32 * 1024;
 
@@ -284,9 +285,7 @@ impl Exchange {
     pub(crate) fn add_frame(&self, kind: FrameKind, payload: &[u8]) -> Result<(), Corrupt> {
         let len = payload.len();
         match kind {
-            FrameKind::Head if payload.is_empty() => {
-                return Err(Corrupt { what: "a response head without a status" });
-            }
+            FrameKind::Head if payload.is_empty() => return Err(WITHOUT_STATUS),
             _ if !self.has_place(kind) => {}
             FrameKind::Head => self.add(len, |arrived| arrived.head.extend_from_slice(payload)),
             FrameKind::Interim => self.add(len, |arrived| arrived.interim.push(payload.to_vec())),
@@ -296,6 +295,24 @@ impl Exchange {
             FrameKind::End => self.complete(payload == [1]),
             _ => return Err(Corrupt { what: "a frame that only the gateway sends" }),
         }
+        Ok(())
+    }
+
+    /// Adds a whole response, as its frames would be added.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: kill the worker.
+    pub(crate) fn add_whole(&self, head: &[u8], body: &[u8]) -> Result<(), Corrupt> {
+        if head.is_empty() {
+            return Err(WITHOUT_STATUS);
+        }
+        let has_place = self.has_place(FrameKind::Head);
+        self.add(head.len() + body.len(), |arrived| {
+            if has_place {
+                arrived.head.extend_from_slice(head);
+            }
+            arrived.body.extend_from_slice(body);
+        });
         Ok(())
     }
 

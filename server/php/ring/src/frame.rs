@@ -49,6 +49,9 @@ pub enum FrameKind {
     /// Worker → gateway: the trailer fields, before the end of the response
     /// ([`crate::response::Trailers`]).
     Trailers = 25,
+    /// Worker → gateway: a whole response and the end of its request, in the place of `Head`, `Body` and `Done`
+    /// ([`crate::response::Whole`]).
+    Whole = 26,
 }
 
 impl FrameKind {
@@ -71,6 +74,7 @@ impl FrameKind {
             23 => Self::Operation,
             24 => Self::Interim,
             25 => Self::Trailers,
+            26 => Self::Whole,
             _ => return None,
         })
     }

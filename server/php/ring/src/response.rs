@@ -155,6 +155,42 @@ impl Done {
     }
 }
 
+/// Bytes in front of the head in a `Whole` frame.
+pub const WHOLE_PREFIX_BYTES: usize = Done::BYTES + 4;
+
+/// The payload of a `Whole` frame: [`Done`], the length of the head, the head as in a `Head` frame, and the body.
+#[derive(Debug, Clone, Copy)]
+pub struct Whole<'a> {
+    /// The end of the request.
+    pub done: Done,
+    /// The payload of a `Head` frame.
+    pub head: &'a [u8],
+    /// The body, which may be empty.
+    pub body: &'a [u8],
+}
+
+impl<'a> Whole<'a> {
+    /// What precedes a head of so many bytes.
+    pub fn prefix(done: &Done, head_bytes: u32) -> [u8; WHOLE_PREFIX_BYTES] {
+        let mut raw = [0; WHOLE_PREFIX_BYTES];
+        raw[..Done::BYTES].copy_from_slice(&done.encode());
+        raw[Done::BYTES..].copy_from_slice(&head_bytes.to_le_bytes());
+        raw
+    }
+
+    /// Validates a payload.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if the lengths do not match.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, Corrupt> {
+        let (done, rest) = payload.split_at_checked(Done::BYTES).ok_or(TRUNCATED)?;
+        let (head_bytes, rest) = rest.split_first_chunk().ok_or(TRUNCATED)?;
+        let head_bytes = u32::from_le_bytes(*head_bytes) as usize;
+        let (head, body) = rest.split_at_checked(head_bytes).ok_or(TRUNCATED)?;
+        Ok(Self { done: Done::decode(done)?, head, body })
+    }
+}
+
 /// Payload of a `Log` frame: `u8 severity │ text`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLine<'a> {

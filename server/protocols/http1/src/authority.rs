@@ -57,8 +57,20 @@ pub(crate) fn is_valid_with_port(authority: &[u8]) -> bool {
     is_valid(authority) && split_host_port(authority).1.is_some()
 }
 
+/// Each byte of each request's host is looked up.
+const NAME_BYTES: [bool; 256] = {
+    let mut is_name = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        is_name[byte] =
+            (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'-' | b'.' | b'_' | b'~');
+        byte += 1;
+    }
+    is_name
+};
+
 fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+    NAME_BYTES[usize::from(byte)]
 }
 
 fn is_ipv6(bytes: &[u8]) -> bool {

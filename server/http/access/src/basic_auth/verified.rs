@@ -9,7 +9,7 @@ use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use aws_lc_rs::rand::SystemRandom;
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// How long one of the two sets takes entries.
 const SET_MS: u64 = 300_000;
@@ -18,8 +18,9 @@ const SET_MAX: usize = 16_384;
 
 /// See the module.
 pub struct Verified {
-    /// `None` if the system has no random numbers: nothing is held then.
-    key: Option<hmac::Key>,
+    /// Generated for the first credentials: the first random number of a process takes 0.1 s, which the start of a
+    /// server without passwords does not wait for. `None` if the system has no random numbers: nothing is held then.
+    key: LazyLock<Option<hmac::Key>>,
     sets: Mutex<Sets>,
 }
 
@@ -32,8 +33,8 @@ struct Sets {
 
 impl Default for Verified {
     fn default() -> Self {
-        let key = hmac::Key::generate(HMAC_SHA256, &SystemRandom::new()).ok();
-        Self { key, sets: Mutex::default() }
+        let key = || hmac::Key::generate(HMAC_SHA256, &SystemRandom::new()).ok();
+        Self { key: LazyLock::new(key), sets: Mutex::default() }
     }
 }
 

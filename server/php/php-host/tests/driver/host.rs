@@ -7,6 +7,7 @@ use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::FrameKind;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -158,6 +159,7 @@ impl Host {
             _gateway_bell: gateway_bell,
             output: output.into(),
             generation: 0,
+            expanded: VecDeque::new(),
         }
     }
 

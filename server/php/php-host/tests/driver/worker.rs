@@ -5,10 +5,10 @@ use super::{PATIENCE, RequestSpec, Response};
 use outboard_ring::channel::{GatewayChannel, LEASES};
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
-use outboard_ring::response::Done;
+use outboard_ring::response::{Done, Whole};
 use outboard_ring::spsc::{Sleep, Wake};
 use rustix::event::{PollFd, PollFlags, poll};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::Read;
 
@@ -23,6 +23,8 @@ pub struct Worker {
     pub(super) _gateway_bell: Doorbell,
     pub(super) output: File,
     pub(super) generation: u32,
+    /// Frames that stand for a whole response that was received.
+    pub(super) expanded: VecDeque<(FrameHeader, Vec<u8>)>,
 }
 
 impl Worker {
@@ -128,12 +130,23 @@ impl Worker {
     }
 
     pub fn try_frame(&mut self) -> Option<(FrameHeader, Vec<u8>)> {
+        if let Some(frame) = self.expanded.pop_front() {
+            return Some(frame);
+        }
         let mut payload = Vec::new();
         let header = self.channel.receive(&mut payload).unwrap()?;
         if self.channel.release() == Wake::Needed {
             self.bell.ring();
         }
-        Some((header, payload))
+        if header.kind != FrameKind::Whole {
+            return Some((header, payload));
+        }
+        let Whole { done, head, body } = Whole::decode(&payload).unwrap();
+        let frame = |kind, payload: &[u8]| (FrameHeader { kind, ..header }, payload.to_vec());
+        let body = Some(body).filter(|body| !body.is_empty());
+        self.expanded.extend(body.map(|body| frame(FrameKind::Body, body)));
+        self.expanded.push_back(frame(FrameKind::Done, &done.encode()));
+        Some(frame(FrameKind::Head, head))
     }
 
     fn sleep(&mut self) {

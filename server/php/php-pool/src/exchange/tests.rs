@@ -203,3 +203,17 @@ fn a_head_without_a_status_violates_the_protocol() {
         assert!(exchange.add_frame(FrameKind::Head, b"").is_err());
     });
 }
+
+#[test]
+fn a_whole_response_is_its_head_and_its_body() {
+    with_exchange(|exchange| {
+        exchange.add_whole(b"head", b"body").unwrap();
+        exchange.add_whole(b"another", b"more").unwrap();
+        let arrived = exchange.take().unwrap();
+        assert_eq!((&arrived.head[..], &arrived.body[..]), (&b"head"[..], &b"bodymore"[..]));
+        assert!(exchange.add_whole(b"", b"body").is_err(), "a head has a status");
+        exchange.complete(true);
+        exchange.add_whole(b"late", b"late").unwrap();
+        assert!(exchange.take().unwrap().head.is_empty(), "nothing is added after the end");
+    });
+}

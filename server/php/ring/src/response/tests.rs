@@ -34,6 +34,24 @@ fn the_end_of_a_request_comes_back() {
 }
 
 #[test]
+fn a_whole_response_comes_back() {
+    let done = Done {
+        outcome: Outcome::Finished,
+        leaving: false,
+        takes_snapshot: false,
+        handled: true,
+        peak_memory_bytes: 1,
+    };
+    let payload = [&Whole::prefix(&done, 4)[..], b"headbody"].concat();
+    let whole = Whole::decode(&payload).unwrap();
+    assert_eq!((whole.done, whole.head, whole.body), (done, &b"head"[..], &b"body"[..]));
+    for len in 0..WHOLE_PREFIX_BYTES + 4 {
+        assert!(Whole::decode(&payload[..len]).is_err(), "{len} bytes");
+    }
+    assert!(Whole::decode(&payload[..WHOLE_PREFIX_BYTES + 4]).unwrap().body.is_empty());
+}
+
+#[test]
 fn a_log_line_needs_a_severity() {
     assert!(LogLine::decode(b"").is_err());
     assert_eq!(LogLine::decode(b"\xffhi"), Ok(LogLine { severity: 7, text: b"hi" }));

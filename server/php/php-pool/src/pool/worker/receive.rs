@@ -7,7 +7,7 @@
 use super::Worker;
 use crate::pool::leases::Lease;
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
-use outboard_ring::response::{Done, LogLine};
+use outboard_ring::response::{Done, LogLine, Whole};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
 use outboard_supervisor::worker::lifecycle::{RequestEnd, State, Transition};
 
@@ -86,6 +86,13 @@ impl Worker {
                 return Ok((transition == Transition::Applied).then_some(outcome));
             }
             FrameKind::Done => return self.handle_done(tag, Done::decode(payload)?, now_ms),
+            FrameKind::Whole => {
+                let Whole { done, head, body } = Whole::decode(payload)?;
+                if let Some(lease) = self.leases.get(tag) {
+                    lease.exchange.add_whole(head, body)?;
+                }
+                return self.handle_done(tag, done, now_ms);
+            }
             kind => self.handle_response(kind, tag, payload)?,
         }
         Ok(None)
