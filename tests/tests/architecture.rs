@@ -35,22 +35,16 @@ const MAX_IMPL_FILES: usize = 5;
 const MAX_FUNCTION_LINES: usize = 80;
 
 /// Circles of more files, by the first one, with the size that they do not exceed.
-const STILL_IN_CIRCLES: [(&str, usize); 17] = [
+const STILL_IN_CIRCLES: [(&str, usize); 11] = [
     ("admin-api: lib", 12),
     ("certificates: plan", 4),
     ("config: checked", 28),
     ("config: raw", 7),
     ("config: scalar", 14),
     ("entity-store: lib", 5),
-    ("http-server: connections", 4),
     ("http-server: http3", 5),
     ("http2: connection", 6),
-    ("http3: client", 4),
-    ("http3: connection", 5),
     ("import: lib", 11),
-    ("lab: bench", 9),
-    ("lab: experiment/entity", 7),
-    ("load: report", 4),
     ("operations: entities", 4),
     ("static-files: lib", 15),
 ];

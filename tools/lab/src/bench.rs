@@ -11,29 +11,20 @@ mod find;
 mod live;
 mod null;
 mod outputs;
+mod stop;
 
 use crate::terminal::{Terminal, fail, show};
 use arguments::PlanArguments;
 use clap::{Args, Subcommand};
 use live::Live;
-use outboard_load::{Error, Expect, Plan, Run, Summary, Threshold};
+use outboard_load::{Expect, Plan, Run, Summary, Threshold};
 use outputs::Outputs;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-/// The run failed.
-const FAILED: u8 = 1;
-/// A mistake in the arguments.
-const MISTAKE: u8 = 2;
-/// A threshold or a check was missed.
-const MISSED: u8 = 3;
-/// The result is not reliable.
-const INVALID: u8 = 5;
-/// Ctrl-C ended it: 128 and the number of the signal, as in shells.
-const INTERRUPTED: u8 = 130;
+use stop::{FAILED, INTERRUPTED, INVALID, MISSED, Stop};
 
 /// `outboard bench`.
 ///
@@ -88,22 +79,6 @@ struct CompatArguments {
     /// The arguments of the original tool.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     words: Vec<String>,
-}
-
-/// The error message and the exit code.
-struct Stop(u8, String);
-
-impl Stop {
-    fn mistake(why: impl ToString) -> Self {
-        Stop(MISTAKE, why.to_string())
-    }
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        let code = if matches!(error, Error::Plan(_)) { MISTAKE } else { FAILED };
-        Stop(code, error.to_string())
-    }
 }
 
 pub(crate) fn run(arguments: BenchArguments, terminal: Terminal) -> ExitCode {

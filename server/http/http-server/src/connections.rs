@@ -21,6 +21,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+pub(crate) use table::Kind;
 use table::{Holder, OF_ADDRESS, OF_ALL, Open, State, Table};
 
 /// This fraction of the connections is kept free by closing idle ones.
@@ -36,15 +37,6 @@ pub(crate) struct Connections {
     streams: Lease,
     /// Whether the other shards know that a connection is idle.
     is_idle_published: Cell<bool>,
-}
-
-/// What an entry stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A connection.
-    Connection,
-    /// A request of HTTP/2, on a connection with its own entry.
-    Stream,
 }
 
 impl Connections {

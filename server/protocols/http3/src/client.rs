@@ -5,6 +5,8 @@
 //! Invariants: a response has one final head, and ends with one of [`ClientEvent::End`] and
 //! [`ClientEvent::StreamError`]; what a server can cause without responses is bounded.
 
+mod config;
+mod event;
 mod request;
 mod response_stream;
 mod server_streams;
@@ -12,10 +14,11 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
+pub use config::ClientConfig;
+pub use event::ClientEvent;
 pub use request::{RequestLine, write_request};
 
-use crate::error::{ConnectionError, ErrorCode, StreamError};
-use crate::response::ResponseHead;
+use crate::error::{ConnectionError, ErrorCode};
 use crate::settings::Settings;
 use crate::stream_type;
 use crate::varint::write_varint;
@@ -23,74 +26,6 @@ use response_stream::{Progress, ResponseStream};
 use server_streams::ServerStreams;
 use shared::Shared;
 use std::collections::HashMap;
-use std::ops::Range;
-
-/// The limits of a connection with a server.
-#[derive(Debug, Clone, Copy)]
-pub struct ClientConfig {
-    /// The largest field section, encoded and decoded (RFC 9114 4.2.2).
-    pub field_section_bytes_max: usize,
-    /// How many bytes of interim responses, unknown and control frames are accepted between two
-    /// responses.
-    pub skipped_bytes_max: u64,
-    /// How many streams of unknown types are accepted between two responses.
-    pub unknown_streams_max: u64,
-}
-
-impl Default for ClientConfig {
-    fn default() -> Self {
-        Self {
-            field_section_bytes_max: 65_536,
-            skipped_bytes_max: 65_536,
-            unknown_streams_max: 100,
-        }
-    }
-}
-
-/// What the bytes of a stream mean.
-#[derive(Debug)]
-pub enum ClientEvent<'a> {
-    /// The final head of a response.
-    Head {
-        /// The stream of its request.
-        stream_id: u64,
-        /// Its status and fields.
-        head: &'a ResponseHead,
-    },
-    /// A part of the body.
-    Data {
-        /// The stream of the request.
-        stream_id: u64,
-        /// Where it is in the bytes that were passed to [`ClientConnection::receive`].
-        range: Range<usize>,
-    },
-    /// A response is complete.
-    End {
-        /// The stream of its request.
-        stream_id: u64,
-    },
-    /// A response ends with an error. The caller stops reading with its code.
-    StreamError {
-        /// The stream of its request.
-        stream_id: u64,
-        /// The reason.
-        error: StreamError,
-    },
-    /// The server's settings.
-    Settings(Settings),
-    /// The server does not process requests from this stream on, and accepts no new ones
-    /// (RFC 9114 5.2).
-    GoAway {
-        /// The first stream that is not processed.
-        stream_id: u64,
-    },
-    /// A stream of an unknown type. The caller stops reading it with
-    /// [`ErrorCode::STREAM_CREATION_ERROR`], and does not pass on further bytes.
-    UnknownStream {
-        /// The stream.
-        stream_id: u64,
-    },
-}
 
 /// A connection with a server.
 #[derive(Debug)]

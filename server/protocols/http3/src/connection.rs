@@ -5,121 +5,27 @@
 //! head, and ends with one of [`Event::End`], a head that is the end, and [`Event::StreamError`]; what a
 //! client can cause without requests is bounded.
 
+mod config;
 mod control_stream;
+mod event;
 mod request_stream;
 mod shared;
 #[cfg(test)]
 mod tests;
 mod unidirectional_stream;
 
+pub use config::Config;
+pub use event::Event;
+
 use crate::error::{ConnectionError, ErrorCode, StreamError};
 use crate::frame::{frame_type, write_frame_head};
-use crate::settings::Settings;
 use crate::stream_type;
 use crate::varint::write_varint;
 use outboard_header_compression::qpack::{Encoder, SectionWriter};
-use outboard_http_semantics::{Fields, Priority, RequestHead};
 use request_stream::{Progress, RequestStream};
 use shared::Shared;
 use std::collections::HashMap;
-use std::ops::Range;
 use unidirectional_stream::UnidirectionalStreams;
-
-/// The limits of a connection, and what is announced to the client.
-#[derive(Debug, Clone, Copy)]
-pub struct Config {
-    /// The largest field section, encoded and decoded (RFC 9114 4.2.2).
-    pub field_section_bytes_max: usize,
-    /// The largest dynamic table of the client's encoder; 0 for none.
-    pub qpack_table_capacity: usize,
-    /// How many streams may wait for entries of that table; each stores its field section.
-    pub qpack_blocked_streams: usize,
-    /// Whether extended CONNECT is accepted (RFC 9220 3).
-    pub enable_connect_protocol: bool,
-    /// How many bytes of unknown and control frames are accepted between two requests.
-    pub skipped_bytes_max: u64,
-    /// How many streams of unknown types are accepted between two requests.
-    pub unknown_streams_max: u64,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            field_section_bytes_max: 65_536,
-            qpack_table_capacity: 0,
-            qpack_blocked_streams: 0,
-            enable_connect_protocol: false,
-            skipped_bytes_max: 65_536,
-            unknown_streams_max: 100,
-        }
-    }
-}
-
-/// What the bytes of a stream mean.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// A request begins.
-    Head {
-        /// Its stream.
-        stream_id: u64,
-        /// Its pseudo-header fields and fields.
-        head: &'a RequestHead,
-        /// Whether it has no body and no trailers; no other event follows.
-        is_end: bool,
-    },
-    /// A part of the body.
-    Data {
-        /// The stream of the request.
-        stream_id: u64,
-        /// Where it is in the bytes that were passed to [`Connection::receive`].
-        range: Range<usize>,
-    },
-    /// The trailers of a request.
-    Trailers {
-        /// The stream of the request.
-        stream_id: u64,
-        /// The fields.
-        fields: &'a Fields,
-    },
-    /// A request is complete.
-    End {
-        /// Its stream.
-        stream_id: u64,
-    },
-    /// A request ends with an error. The caller resets the stream or sends an error response, stops
-    /// reading, and does not pass on further bytes of the stream.
-    StreamError {
-        /// Its stream.
-        stream_id: u64,
-        /// The reason.
-        error: StreamError,
-    },
-    /// The rest of a stream that was blocked can be passed on.
-    Unblocked {
-        /// The stream.
-        stream_id: u64,
-    },
-    /// The client's settings.
-    Settings(Settings),
-    /// The client will accept no push from this identifier on, and closes the connection soon.
-    GoAway {
-        /// A push identifier.
-        push_id: u64,
-    },
-    /// The priority of a request, which may not have begun (RFC 9218 7.1).
-    PriorityUpdate {
-        /// The stream of the request.
-        stream_id: u64,
-        /// The new priority.
-        priority: Priority,
-    },
-    /// A stream of an unknown type. The caller stops reading it with
-    /// [`ErrorCode::STREAM_CREATION_ERROR`], and does not pass on further bytes.
-    UnknownStream {
-        /// The stream.
-        stream_id: u64,
-    },
-}
 
 /// How much of the bytes was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -283,17 +189,5 @@ impl Connection {
         write_varint(&mut payload, stream_id);
         write_frame_head(out, frame_type::GOAWAY, payload.len() as u64);
         out.extend_from_slice(&payload);
-    }
-}
-
-impl Config {
-    /// The settings to announce.
-    fn settings(&self) -> Settings {
-        Settings {
-            qpack_max_table_capacity: self.qpack_table_capacity as u64,
-            qpack_blocked_streams: self.qpack_blocked_streams as u64,
-            max_field_section_size: Some(self.field_section_bytes_max as u64),
-            enable_connect_protocol: self.enable_connect_protocol,
-        }
     }
 }

@@ -3,7 +3,8 @@
 //! It computes ratios and does not judge: two consecutive runs differ by whatever the machine did
 //! in between. `outboard lab ab` interleaves and judges.
 
-use super::{INVALID, Stop, outputs};
+use super::outputs;
+use super::stop::{INVALID, Stop};
 use crate::terminal::show;
 use clap::Args;
 use outboard_load::report;

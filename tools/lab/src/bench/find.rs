@@ -4,7 +4,8 @@
 //! between a rate that meets the threshold and one that does not.
 
 use super::arguments::PlanArguments;
-use super::{INVALID, MISSED, Stop, outputs};
+use super::outputs;
+use super::stop::{INVALID, MISSED, Stop};
 use crate::terminal::show;
 use clap::Args;
 use outboard_load::{

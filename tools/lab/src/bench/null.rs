@@ -1,6 +1,7 @@
 //! `outboard bench null`: the cost and the punctuality of the generator itself.
 
-use super::{FAILED, INVALID, Stop, outputs};
+use super::outputs;
+use super::stop::{FAILED, INVALID, Stop};
 use crate::terminal::show;
 use clap::Args;
 use outboard_load::{

@@ -1,6 +1,6 @@
 //! The output of results: the terminal, and files in several formats.
 
-use super::{FAILED, Stop};
+use super::stop::{FAILED, Stop};
 use crate::terminal::{Terminal, show};
 use clap::Args;
 use outboard_load::{Interval, Summary, report};

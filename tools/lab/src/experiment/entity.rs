@@ -5,18 +5,13 @@
 //! says otherwise. Each file below adds some rows: fixed rates and their CPU time, overload, little
 //! memory, many reads in one request, and the comparisons with Redis.
 
-use std::net::SocketAddr;
-
 use crate::error::Result;
-use crate::generator::{Mix, Protocol};
 use crate::lab::Lab;
-use crate::outboard::{self, Outboard, Setup};
+use crate::outboard;
 use crate::redis;
 use crate::report::Report;
-use crate::request_spec::RequestSpec;
 use crate::site::Site;
-use crate::stack::Stack;
-use crate::system::free_address;
+use store::launch;
 
 mod capacity;
 mod get_many;
@@ -25,19 +20,7 @@ mod mixes;
 mod overload;
 mod queues;
 mod rates;
-
-const KEYS: u64 = 10_000;
-/// The connections of the targets.
-const CONNECTIONS: usize = 64;
-
-/// So small that files are written within every slice: at 15,000 values per second, five in four
-/// seconds.
-const SMALL_BUFFER: &str = "write_buffer = \"4 MiB\"\n";
-
-const VALUE: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
-                     0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
-                     0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
-                     0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+mod store;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let site = Site::write(lab)?;
@@ -62,36 +45,4 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     };
     mixes::run(lab, report, &outboard, &redis)?;
     capacity::run(lab, report, &outboard, &redis)
-}
-
-/// A gateway whose store has a listener of its own, which is measured.
-fn launch(lab: &mut Lab, site: &Site, name: &'static str, how: &str) -> Result<Option<Stack>> {
-    let address: SocketAddr = free_address()?;
-    let directory = lab.directory(name)?.join(format!("entities-{}", address.port()));
-    let entities = format!("[kv]\ndata_dir = {directory:?}\nlisten = \"{address}\"\n{how}");
-    let setup = Setup::classic(lab, &site.root).named(name).with(&entities);
-    let launched = Outboard::launch(lab, &setup)?;
-    Ok(launched.map(|outboard| Stack { address, ..outboard.stack }))
-}
-
-/// The length of a slice if the rate is not measured.
-fn slice_seconds(lab: &Lab) -> f64 {
-    if lab.effort.is_quick() { lab.effort.short_slice_seconds() } else { lab.effort.slice_seconds }
-}
-
-/// With a name that the store's listener accepts from this machine.
-const STORE: &str = "localhost";
-
-fn put() -> RequestSpec {
-    RequestSpec::put("/v0/entity?id=key{key}", VALUE).to_host(STORE).filled()
-}
-
-fn get() -> RequestSpec {
-    RequestSpec::get("/v0/entity?id=key{key}").to_host(STORE).filled().expecting(VALUE.len())
-}
-
-/// Writes every key to a store.
-fn fill(stack: &Stack) -> Result<()> {
-    let request = RequestSpec::put("/v0/entity?id=key{seq}", VALUE).to_host(STORE).filled();
-    Mix::of(Protocol::Http, request, KEYS, CONNECTIONS).run_count(stack, KEYS).map(|_| ())
 }

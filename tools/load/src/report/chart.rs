@@ -4,7 +4,8 @@
 //! its size. The style sheet of the page has the colours `c0`, `c1`, … and the classes `line`,
 //! `dot`, `grid`, `tick`, `end` and `middle`.
 
-use super::{count, escape};
+use super::units::count;
+use outboard_profile::page::escape;
 use std::fmt::Write;
 
 /// Room for the labels of the y axis, in per cent of the width.

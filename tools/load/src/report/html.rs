@@ -2,12 +2,13 @@
 
 use super::chart::{Chart, Line, Scale};
 use super::text::{QUANTILES, load};
-use super::{count, escape, json, spectrum, time};
+use super::units::{count, time};
+use super::{json, spectrum};
 use crate::interval::Interval;
 use crate::plan::Load;
 use crate::summary::Summary;
 use hdrhistogram::Histogram;
-use outboard_profile::page::STYLE;
+use outboard_profile::page::{STYLE, escape};
 use std::fmt::Write;
 
 /// The height of a chart.

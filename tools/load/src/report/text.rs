@@ -1,6 +1,6 @@
 //! The report for a terminal: the most important numbers and the warnings.
 
-use super::{count, time};
+use super::units::{count, time};
 use crate::plan::Load;
 use crate::schedule::{Arrival, Rate};
 use crate::summary::Summary;

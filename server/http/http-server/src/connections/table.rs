@@ -2,7 +2,6 @@
 //!
 //! Owned by [`super::Connections`]. Invariant: an entry is in the lists of idle ones exactly while it is idle.
 
-use super::Kind;
 use super::idle_list::{IdleList, Links};
 use crate::census::Address;
 use outboard_buffer::Lease;
@@ -23,6 +22,15 @@ pub(super) struct Table {
 
 /// Up to this limit the others are always informed that a client has no idle connection any more.
 const ALWAYS_EXACT: usize = 128;
+
+/// What an entry stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A connection.
+    Connection,
+    /// A request of HTTP/2, on a connection with its own entry.
+    Stream,
+}
 
 /// An open connection or stream.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! Called by `client` with the bytes of the stream. Invariant: nothing is stored but an incomplete field
 //! section, which is bounded.
 
-use super::ClientEvent;
+use super::event::ClientEvent;
 use super::shared::Shared;
 use crate::error::{ConnectionError, ErrorCode, StreamError};
 use crate::frame::{FramePart, FrameReader, frame_type};

@@ -4,7 +4,7 @@
 //! Called by `client`. Invariants: there is at most one stream of each type that the connection depends
 //! on, and it does not end; SETTINGS come first on the control stream, and once.
 
-use super::ClientEvent;
+use super::event::ClientEvent;
 use super::shared::Shared;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::frame::{FramePart, FrameReader, frame_type};

@@ -2,7 +2,7 @@
 //!
 //! Called by every stream.
 
-use super::ClientConfig;
+use super::config::ClientConfig;
 use crate::response::ResponseHead;
 use crate::skipped_input::SkippedInput;
 use outboard_header_compression::qpack::{Decoder, Encoder};

@@ -2,7 +2,7 @@
 //!
 //! Called by `unidirectional_stream` with its bytes. Invariant: SETTINGS come first, and once.
 
-use super::Event;
+use super::event::Event;
 use super::shared::Shared;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::frame::{FramePart, FrameReader, frame_type};

@@ -3,7 +3,7 @@
 //! Called by `connection` with the bytes of the stream. Invariant: nothing is stored but an incomplete
 //! or blocked field section, which is bounded.
 
-use super::Event;
+use super::event::Event;
 use super::shared::Shared;
 use crate::error::{ConnectionError, ErrorCode, StreamError};
 use crate::frame::{FramePart, FrameReader, frame_type};

@@ -2,7 +2,7 @@
 //!
 //! Called by every stream.
 
-use super::Config;
+use super::config::Config;
 use crate::skipped_input::SkippedInput;
 use outboard_header_compression::qpack::Decoder;
 use outboard_http_semantics::RequestHead;

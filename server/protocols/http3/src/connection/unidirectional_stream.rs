@@ -4,8 +4,8 @@
 //! Called by `connection`. Invariant: there is at most one stream of each type that the connection
 //! depends on, and it does not end.
 
-use super::Event;
 use super::control_stream::ControlStream;
+use super::event::Event;
 use super::shared::Shared;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::stream_type;

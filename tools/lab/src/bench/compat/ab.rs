@@ -1,9 +1,9 @@
 //! `outboard bench ab`: the flags and the report of ab (ApacheBench).
 
-use super::super::outputs;
 use super::getopt::{GetoptArgs, GetoptSpec};
-use super::{header, headers, helps, number, only_step, plan, seconds, warnings};
-use crate::bench::Stop;
+use super::shared::{header, headers, helps, number, only_step, plan, seconds, warnings};
+use crate::bench::outputs;
+use crate::bench::stop::Stop;
 use crate::terminal::show;
 use outboard_load::{Request, Run, Summary, Template, report};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! [`GetoptArgs`]: arguments parsed by the rules of getopt(3).
 
-use crate::bench::Stop;
+use crate::bench::stop::Stop;
 
 /// The flags of a tool.
 pub(super) struct GetoptSpec {

@@ -1,8 +1,8 @@
 //! `outboard bench wrk`: its flags and report.
 
 use super::getopt::{GetoptArgs, GetoptSpec};
-use super::{headers, helps, only_step, plan, warnings};
-use crate::bench::Stop;
+use super::shared::{headers, helps, only_step, plan, warnings};
+use crate::bench::stop::Stop;
 use crate::terminal::show;
 use outboard_load::{Run, parse_duration, report};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! of a request.
 
 use super::rates::slices;
-use super::{CONNECTIONS, KEYS, VALUE, get, put, slice_seconds};
+use super::store::{CONNECTIONS, KEYS, VALUE, get, put, slice_seconds};
 use crate::error::Result;
 use crate::experiment::hello::cpu_verdict;
 use crate::generator::{Mix, Protocol};

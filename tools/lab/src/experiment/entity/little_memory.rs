@@ -2,7 +2,7 @@
 //! write soon does.
 
 use super::rates::RATE;
-use super::{CONNECTIONS, fill, get, put, slice_seconds};
+use super::store::{CONNECTIONS, fill, get, put, slice_seconds};
 use crate::error::Result;
 use crate::generator;
 use crate::lab::Lab;

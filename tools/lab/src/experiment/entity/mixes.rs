@@ -10,7 +10,7 @@ use std::cell::Cell;
 
 use outboard_load::Feed;
 
-use super::{CONNECTIONS, KEYS, STORE, VALUE, fill};
+use super::store::{CONNECTIONS, KEYS, STORE, VALUE, fill};
 use crate::error::Result;
 use crate::generator::{Mix, Protocol};
 use crate::lab::Lab;

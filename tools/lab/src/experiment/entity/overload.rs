@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use outboard_load::{Interval, Rate};
 
-use super::put;
+use super::store::put;
 use crate::error::Result;
 use crate::generator::{self, Task};
 use crate::lab::Lab;

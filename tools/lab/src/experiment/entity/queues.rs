@@ -11,7 +11,7 @@ use outboard_profile::folded::Folded;
 use outboard_profile::{Sampling, native};
 
 use super::rates::RATE;
-use super::{CONNECTIONS, put};
+use super::store::{CONNECTIONS, put};
 use crate::error::Result;
 use crate::generator;
 use crate::lab::Lab;

@@ -1,7 +1,7 @@
 //! 15,000 requests per second over 4, 64 and 512 connections: a store that waits in its own threads
 //! against one that blocks the whole server.
 
-use super::{CONNECTIONS, SMALL_BUFFER, fill, get, launch, put};
+use super::store::{CONNECTIONS, SMALL_BUFFER, fill, get, launch, put};
 use crate::error::Result;
 use crate::generator;
 use crate::lab::Lab;
