@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use outboard_proxy_protocol::{MAX_BYTES, Step, read, write_v2};
+use outboard_http_server::proxy_protocol::{MAX_BYTES, Step, read, write_v2};
 
 fuzz_target!(|input: &[u8]| {
     let mut length = 0;

@@ -3,7 +3,7 @@
 //! Owned by the app of each thread, and passed on by a reload. Invariants: the number of series is fixed,
 //! whatever clients request; recording locks nothing, and allocates only for the first of a series.
 
-use outboard_histogram::{Exemplar, Histogram, Snapshot};
+use outboard_trace::histogram::{Exemplar, Histogram, Snapshot};
 
 /// What was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

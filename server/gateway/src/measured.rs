@@ -6,7 +6,7 @@ use crate::gateway::Gateway;
 use crate::latencies::{Kind, Phase, Series};
 use crate::tracing::Exported;
 use outboard_admin_api::status::Latency;
-use outboard_histogram::Snapshot;
+use outboard_trace::histogram::Snapshot;
 use std::collections::BTreeMap;
 
 /// What was measured of each app, by its name.

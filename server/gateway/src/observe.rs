@@ -11,10 +11,10 @@ use crate::request::{Request, ResponseSummary};
 use crate::tracing::Ended;
 use outboard_admin_api::dashboard::SlowRequest;
 use outboard_config::LogTarget;
-use outboard_histogram::Exemplar;
 use outboard_http_server::Written;
 use outboard_log::Wall;
 use outboard_reactor::now_ms;
+use outboard_trace::histogram::Exemplar;
 use outboard_trace::{Kind, Scope, Span};
 
 /// The part of a path or of a `User-Agent` that becomes an attribute.

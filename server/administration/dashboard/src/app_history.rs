@@ -4,7 +4,7 @@
 //! points; a time without requests is one point, however long it is.
 
 use outboard_admin_api::dashboard::{AppPoint, Quantiles};
-use outboard_histogram::Snapshot;
+use outboard_trace::histogram::Snapshot;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The most apps that have a history.

@@ -5,7 +5,7 @@
 
 use crate::app_history::{AppHistories, AppTotals, quantiles};
 use outboard_admin_api::dashboard::{AppPoint, Point, Quantiles};
-use outboard_histogram::Snapshot;
+use outboard_trace::histogram::Snapshot;
 use std::collections::{BTreeMap, VecDeque};
 
 /// An hour of points each five seconds.
@@ -115,7 +115,7 @@ fn difference(last: &Totals, now: &Totals) -> Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outboard_histogram::Histogram;
+    use outboard_trace::histogram::Histogram;
 
     fn totals(at_ms: u64, requests: u64, histogram: &Histogram) -> Totals {
         let phases = vec![("total", histogram.snapshot().unwrap_or_default())];

@@ -1,4 +1,5 @@
-//! Traces: the context of a request, its spans, which of them are exported, and their encoding.
+//! Traces: the context of a request, its spans, which of them are exported, and their encoding; and
+//! [`histogram`]s of latencies, whose exemplars name traces.
 //!
 //! Without I/O; the gateway records spans and exports what is encoded here. The formats are W3C Trace
 //! Context (<https://www.w3.org/TR/trace-context/>) and OTLP over HTTP with protobuf. Invariants: what
@@ -7,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod context;
+pub mod histogram;
 mod ids;
 mod otlp;
 mod partial_success;

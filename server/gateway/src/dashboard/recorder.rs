@@ -7,9 +7,9 @@ use crate::app::App;
 use crate::gateway::Gateway;
 use crate::latencies::Phase;
 use outboard_dashboard::{APPS_MAX, AppTotals, Totals};
-use outboard_histogram::Snapshot;
 use outboard_log::Wall;
 use outboard_reactor::{activity, sleep, yield_now};
+use outboard_trace::histogram::Snapshot;
 use std::rc::Rc;
 
 /// The interval between two points.

@@ -5,7 +5,7 @@
 use super::page::{Page, Sample};
 use crate::latencies::Phase;
 use crate::measured::Measured;
-use outboard_histogram::Snapshot;
+use outboard_trace::histogram::Snapshot;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

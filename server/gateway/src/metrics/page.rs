@@ -3,7 +3,7 @@
 //! Filled by the metrics, rendered in one of the formats. Invariant: the samples of a metric are together,
 //! as all formats require.
 
-use outboard_histogram::Snapshot;
+use outboard_trace::histogram::Snapshot;
 use std::borrow::Cow;
 
 /// Name, help and value of a metric of each `T`.

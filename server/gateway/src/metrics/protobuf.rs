@@ -3,7 +3,7 @@
 
 use super::page::{Family, Labels, Page, Sample, Samples};
 use super::text::{hex, seconds};
-use outboard_histogram::{BOUNDS_US, Exemplar, FIRST_KEY, SCHEMA, Snapshot};
+use outboard_trace::histogram::{BOUNDS_US, Exemplar, FIRST_KEY, SCHEMA, Snapshot};
 use outboard_trace::protobuf::{Message, put_varint};
 
 const COUNTER: u64 = 0;

@@ -1,7 +1,7 @@
 //! Metrics as text: in the format of Prometheus (0.0.4), or as OpenMetrics (1.0.0), which has exemplars.
 
 use super::page::{Family, Page, Sample, Samples};
-use outboard_histogram::{BOUNDS_US, Exemplar, Snapshot};
+use outboard_trace::histogram::{BOUNDS_US, Exemplar, Snapshot};
 use std::fmt::{Display, Write};
 
 /// The two formats.
@@ -108,7 +108,7 @@ pub(super) fn seconds(us: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outboard_histogram::Histogram;
+    use outboard_trace::histogram::Histogram;
 
     fn page() -> Page {
         let mut page = Page::default();

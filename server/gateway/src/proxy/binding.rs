@@ -8,8 +8,8 @@ use crate::request::Request;
 use outboard_balancer::hash;
 use outboard_config::{Balance, HashKey, SendProxy};
 
+use outboard_http_server::proxy_protocol::{Addresses, write_v1, write_v2, write_without_client};
 use outboard_http1::RequestHead;
-use outboard_proxy_protocol::{Addresses, write_v1, write_v2, write_without_client};
 use std::net::SocketAddr;
 
 /// Binds a request with this target, path and query.

@@ -7,7 +7,7 @@ use crate::gateway::Gateway;
 use crate::upstreams::log_change;
 use outboard_balancer::{Group, Server};
 use outboard_config::{HealthCheck, SendProxy};
-use outboard_proxy_protocol::write_without_client;
+use outboard_http_server::proxy_protocol::write_without_client;
 use outboard_reactor::{now_ms, sleep};
 use outboard_upstream::{Error, Request, ScopedTask, Url};
 use std::collections::BTreeMap;

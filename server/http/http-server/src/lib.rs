@@ -35,6 +35,7 @@ mod message;
 mod message_stream;
 mod pace;
 mod peer;
+pub mod proxy_protocol;
 mod request;
 mod response_facts;
 mod response_fields;

@@ -4,10 +4,10 @@
 //! untrusted peers are ignored; they are forwarded neither to other servers nor to scripts behind
 //! proxies.
 
+use crate::proxy_protocol::Addresses;
 use crate::transport::Transport;
 use outboard_config::Forwarding;
 use outboard_http1::{RequestHead, is_valid_authority, split_host_port};
-use outboard_proxy_protocol::Addresses;
 use outboard_reactor::Peer;
 use outboard_tls::{ClientCertificate, SessionFacts};
 use std::cell::OnceCell;

@@ -7,10 +7,10 @@
 use crate::connections::Entry;
 use crate::listener_context::ListenerContext;
 use crate::peer::PeerInfo;
+use crate::proxy_protocol::{Addresses, Malformed, Step, read};
 use crate::server_context::ServerContext;
 use crate::service::Service;
 use outboard_log::Reason;
-use outboard_proxy_protocol::{Addresses, Malformed, Step, read};
 use outboard_reactor::{Stream, now_ms, with_deadline};
 use std::io;
 use std::rc::Rc;

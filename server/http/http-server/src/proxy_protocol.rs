@@ -4,8 +4,6 @@
 //! none of what follows the header. Invariants: a header has at most [`MAX_BYTES`]; a header that is not
 //! exactly one of the protocol is an error, and never a connection of the proxy itself.
 
-#![forbid(unsafe_code)]
-
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

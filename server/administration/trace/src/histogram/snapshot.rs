@@ -2,15 +2,15 @@
 //!
 //! Taken when metrics or the status are requested.
 
-use crate::buckets::{CLASSIC, EXPONENTIAL, WIDTH, bound_s};
-use crate::exemplar::Exemplar;
+use super::buckets::{CLASSIC, EXPONENTIAL, WIDTH, bound_s};
+use super::exemplar::Exemplar;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// By classic bucket, not cumulative.
     pub classic: Vec<u64>,
-    /// By exponential bucket, from [`crate::FIRST_KEY`].
+    /// By exponential bucket, from [`super::FIRST_KEY`].
     pub exponential: Vec<u64>,
     /// The sum of all durations.
     pub sum_us: u64,

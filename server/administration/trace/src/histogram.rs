@@ -1,13 +1,22 @@
-//! [`Histogram`]: counts of durations, on the thread that records them.
+//! Latency histograms: recorded by one thread without locks, added up when they are read.
 //!
-//! Owned by what measures. Invariant: a histogram without durations takes no memory.
+//! A histogram counts each duration twice: in the buckets that Prometheus calls classic, whose bounds are
+//! round numbers, and in exponential ones, eight for each power of two, which are those of its native
+//! histograms (schema 3) and from which quantiles are computed. Invariants: recording allocates only the
+//! first time; a duration is in the first bucket whose bound it does not exceed, as `le` requires.
 
-use crate::buckets::{CLASSIC, EXPONENTIAL, LONGEST_US, classic, exponential};
-use crate::exemplar::Exemplar;
-use crate::snapshot::Snapshot;
+mod buckets;
+mod exemplar;
+mod snapshot;
+
+pub use buckets::{BOUNDS_US, FIRST_KEY, SCHEMA};
+pub use exemplar::Exemplar;
+pub use snapshot::Snapshot;
+
+use buckets::{CLASSIC, EXPONENTIAL, LONGEST_US, classic, exponential};
 use std::cell::{Cell, OnceCell};
 
-/// See the module.
+/// Counts of durations, on the thread that records them. One without durations takes no memory.
 #[derive(Debug, Default)]
 pub struct Histogram {
     counts: OnceCell<Box<Counts>>,
