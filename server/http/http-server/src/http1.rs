@@ -7,6 +7,7 @@
 use crate::client::Client;
 use crate::connection::{Connection, Next};
 use crate::http2;
+use crate::multiplexed::Accepted;
 use crate::response_facts::Written;
 use crate::service::Service;
 use crate::transport::Transport;
@@ -48,7 +49,8 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection
             }
             Next::Request => Action::Abort,
             Next::Refuse(..) if connection.begins_http2() => {
-                return Box::pin(http2::serve(service, connection.into_http2())).await;
+                let (accepted, transport, input) = connection.into_http2();
+                return Box::pin(http2::serve(service, accepted, transport, input)).await;
             }
             Next::Refuse(reason, detail) => refuse(&service, &mut connection, reason, detail).await,
             Next::Close => Action::Close,
@@ -89,13 +91,13 @@ impl Connection {
             && self.request.buffers_mut().input.starts_with(http2::PREFACE_LINE)
     }
 
-    fn into_http2(mut self) -> http2::Accepted {
+    fn into_http2(mut self) -> (Accepted, Transport, Vec<u8>) {
         let input = std::mem::take(&mut self.request.buffers_mut().input);
         let Self { client, request, response, .. } = self;
         drop((request, response));
         let client = Rc::into_inner(client).expect("neither of them is left");
         let Client { context: server, listener, transport, peer, entry, .. } = client;
-        http2::Accepted { server, listener, transport, peer, entry, input }
+        (Accepted { server, listener, peer, entry }, transport, input)
     }
 }
 

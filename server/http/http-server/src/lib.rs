@@ -33,6 +33,7 @@ mod listener;
 mod listener_context;
 mod message;
 mod message_stream;
+mod multiplexed;
 mod pace;
 mod peer;
 pub mod proxy_protocol;

@@ -22,6 +22,7 @@ use crate::http1;
 use crate::http2;
 use crate::http3::Http3Endpoint;
 use crate::listener_context::{ListenerContext, Role};
+use crate::multiplexed;
 use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
 use crate::service::Service;
@@ -324,10 +325,9 @@ async fn serve<S: Service>(
                 }
                 Some(Ok((Negotiated::Http2(transport), facts))) => {
                     peer.tls = Some(facts);
-                    let input = Vec::new();
-                    let accepted =
-                        http2::Accepted { server, listener, transport, peer, entry, input };
-                    return Box::pin(http2::serve(service, accepted)).await;
+                    let accepted = multiplexed::Accepted { server, listener, peer, entry };
+                    let served = http2::serve(service, accepted, transport, Vec::new());
+                    return Box::pin(served).await;
                 }
                 Some(Err(why)) => {
                     server.counters.borrow_mut().tls.failed += 1;

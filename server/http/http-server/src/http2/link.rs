@@ -3,11 +3,12 @@
 //! Invariants: no borrow of the engine lasts longer than one call; a stream is known here from its head
 //! until its task has dropped it.
 
+use crate::multiplexed::OpenStream;
 use crate::transport::Transport;
 use outboard_buffer::Held;
 use outboard_http2::{Connection as Engine, Settings, StreamKey};
 use outboard_reactor::{Event, now_ms};
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{RefCell, RefMut};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
@@ -28,17 +29,7 @@ pub(super) struct Link {
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) key: StreamKey,
-    /// Received data that the request's task has not read.
-    pub(super) incoming: RefCell<Vec<u8>>,
-    /// The request is complete.
-    pub(super) has_ended: Cell<bool>,
-    /// The stream was reset, or the connection is gone.
-    pub(super) is_closed: Cell<bool>,
-    /// Set for the reader of the body, and when the stream is closed.
-    pub(super) readable: Event,
-    /// Set for the writer of the response, and when the stream is closed.
-    pub(super) writable: Event,
-    _held: Held,
+    pub(super) shared: OpenStream,
 }
 
 impl Link {
@@ -70,15 +61,8 @@ impl Link {
 
     /// Adds a stream.
     pub(super) fn open(&self, key: StreamKey, held: Held, has_ended: bool) -> Rc<Open> {
-        let open = Rc::new(Open {
-            key,
-            incoming: RefCell::default(),
-            has_ended: Cell::new(has_ended),
-            is_closed: Cell::new(false),
-            readable: Event::default(),
-            writable: Event::default(),
-            _held: held,
-        });
+        let shared = OpenStream::new(Vec::new(), has_ended, held);
+        let open = Rc::new(Open { key, shared });
         let mut streams = self.streams.borrow_mut();
         if streams.len() <= key.slot() {
             streams.resize(key.slot() + 1, None);
@@ -106,22 +90,20 @@ impl Link {
     /// Data has arrived. False if no task reads it.
     pub(super) fn received(&self, key: StreamKey, data: &[u8], is_end: bool) -> bool {
         let Some(open) = self.find(key) else { return false };
-        open.incoming.borrow_mut().extend_from_slice(data);
-        open.has_ended.set(is_end);
-        open.readable.set();
+        open.shared.receive(data, is_end);
         true
     }
 
     /// The stream was reset.
     pub(super) fn close(&self, key: StreamKey) {
         if let Some(open) = self.find(key) {
-            open.close();
+            open.shared.close();
         }
     }
 
     /// Closes all streams: the connection is gone.
     pub(super) fn close_all(&self) {
-        self.streams.borrow().iter().flatten().for_each(|open| open.close());
+        self.streams.borrow().iter().flatten().for_each(|open| open.shared.close());
     }
 
     /// Wakes the streams that can send more.
@@ -131,7 +113,7 @@ impl Link {
             match next {
                 Some(key) => {
                     if let Some(open) = self.find(key) {
-                        open.writable.set();
+                        open.shared.wake_writer();
                     }
                 }
                 None => return,
@@ -147,13 +129,5 @@ impl Link {
             stalled.into_iter().for_each(|key| self.close(key));
             self.changed();
         }
-    }
-}
-
-impl Open {
-    fn close(&self) {
-        self.is_closed.set(true);
-        self.readable.set();
-        self.writable.set();
     }
 }

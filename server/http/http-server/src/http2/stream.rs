@@ -3,14 +3,14 @@
 use super::link::{Link, Open};
 use crate::header_block;
 use crate::message_stream::{Announced, MessageStream};
+use crate::multiplexed::Left;
 use outboard_buffer::Held;
 use outboard_http2::{ErrorCode, StreamKey};
-use outboard_reactor::Event;
 use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::{Poll, ready};
+use std::task::Poll;
 
 /// See the module.
 #[derive(Debug)]
@@ -19,16 +19,6 @@ pub(super) struct Stream {
     open: Rc<Open>,
     /// What is missing of the response.
     left: Cell<Left>,
-}
-
-/// The rest of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
-    Head,
-    Bytes(u64),
-    /// Until [`MessageStream::end`].
-    Open,
-    Nothing,
 }
 
 impl Stream {
@@ -53,42 +43,24 @@ impl Stream {
 
 impl MessageStream for Stream {
     fn poll_readable(&self) -> Poll<()> {
-        let open = &self.open;
-        until(&open.readable, || {
-            !open.incoming.borrow().is_empty() || open.has_ended.get() || open.is_closed.get()
-        })
+        self.open.shared.poll_readable()
     }
 
     fn try_read(&self, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
-        let mut incoming = self.open.incoming.borrow_mut();
-        if incoming.is_empty() {
-            return match (self.open.has_ended.get(), self.open.is_closed.get()) {
-                (true, _) => Ok(Some(0)),
-                (false, true) => Err(io::ErrorKind::ConnectionReset.into()),
-                (false, false) => Ok(None),
-            };
+        let read = self.open.shared.try_read(buffer)?;
+        if let Some(count @ 1..) = read {
+            self.link.engine().release(self.key(), count);
+            self.link.changed();
         }
-        let count = incoming.len();
-        match buffer.is_empty() {
-            true => std::mem::swap(buffer, &mut incoming),
-            false => buffer.append(&mut incoming),
-        }
-        if self.open.has_ended.get() {
-            *incoming = Vec::new();
-        }
-        self.link.engine().release(self.key(), count);
-        self.link.changed();
-        Ok(Some(count))
+        Ok(read)
     }
 
     fn is_read(&self) -> bool {
-        self.open.has_ended.get() && self.open.incoming.borrow().is_empty()
+        self.open.shared.is_read()
     }
 
     fn poll_writable(&self) -> Poll<()> {
-        until(&self.open.writable, || {
-            self.open.is_closed.get() || self.link.engine().is_writable(self.key())
-        })
+        self.open.shared.poll_writable(|| self.link.engine().is_writable(self.key()))
     }
 
     fn free_bytes(&self) -> usize {
@@ -118,7 +90,7 @@ impl MessageStream for Stream {
 
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
         let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
-        if self.open.is_closed.get() {
+        if self.open.shared.is_closed() {
             return Err(closed());
         }
         let mut engine = self.link.engine();
@@ -169,7 +141,7 @@ impl MessageStream for Stream {
     }
 
     fn poll_gone(&self) -> Poll<()> {
-        until(&self.open.readable, || self.open.is_closed.get())
+        self.open.shared.poll_gone()
     }
 
     fn is_encrypted(&self) -> bool {
@@ -185,15 +157,5 @@ impl Drop for Stream {
     fn drop(&mut self) {
         self.reset_with(ErrorCode::CANCEL);
         self.link.forget(&self.open);
-    }
-}
-
-/// Waits for a condition; the event may be an earlier one.
-fn until(event: &Event, is_so: impl Fn() -> bool) -> Poll<()> {
-    loop {
-        if is_so() {
-            return Poll::Ready(());
-        }
-        ready!(event.poll());
     }
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::connections::Kind;
-use crate::listener_context::Role;
+use crate::listener_context::{ListenerContext, Role};
+use crate::peer::PeerInfo;
 use crate::testing::{Echo, context, limits};
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -53,12 +54,10 @@ async fn connect(service: &Rc<Echo>) -> SendRequest<Bytes> {
         let accepted = Accepted {
             server: service.context.clone(),
             listener,
-            transport: Transport::encrypted(session),
             peer: PeerInfo::new(Peer::Unix),
             entry,
-            input: Vec::new(),
         };
-        serve(service, accepted).await;
+        serve(service, accepted, Transport::encrypted(session), Vec::new()).await;
     });
     let settings = client_settings(Trust::DangerousNoVerification, &[b"h2"]).unwrap();
     let name = "localhost".try_into().unwrap();

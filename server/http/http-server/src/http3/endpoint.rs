@@ -2,8 +2,10 @@
 //!
 //! Started by the listener of each thread. Invariant: a full server accepts no connection.
 
-use super::{Accepted, PROTOCOL, RECEIVE_WINDOW_BYTES, SEND_WINDOW_BYTES, serve};
+use super::task::{PROTOCOL, serve};
+use super::windows::{RECEIVE_WINDOW_BYTES, SEND_WINDOW_BYTES};
 use crate::listener_context::ListenerContext;
+use crate::multiplexed::Accepted;
 use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
 use crate::service::Service;
@@ -161,7 +163,7 @@ impl<S: Service> Application for Server<S> {
         if memory.held_bytes() > memory.limit_bytes() - memory.limit_bytes() / FREE_SHARE {
             server.connections.close_one_idle();
         }
-        let accepted = Accepted { server, listener, quic, peer, entry };
-        spawn(serve(self.service.clone(), accepted));
+        let accepted = Accepted { server, listener, peer, entry };
+        spawn(serve(self.service.clone(), accepted, quic));
     }
 }

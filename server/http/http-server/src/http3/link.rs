@@ -6,6 +6,7 @@
 use super::open::Open;
 use super::resets::Resets;
 use super::windows::Windows;
+use crate::multiplexed::FRAMES_WEIGHT;
 use outboard_buffer::{Account, Held};
 use outboard_http3::{
     Config, Connection as Engine, ErrorCode, Event as Http3Event, RequestHead, StreamError,
@@ -18,9 +19,6 @@ use std::rc::Rc;
 
 /// What is stored of a request before it is read.
 const INCOMING_BYTES: usize = 64 << 10;
-/// Frames, each of which may have only a few bytes, take so much longer to process than the same bytes
-/// of a body.
-const FRAMES_WEIGHT: usize = 8;
 
 /// See the module.
 #[derive(Debug)]
@@ -111,7 +109,7 @@ impl Link {
 
     /// Removes a stream that needs nothing more.
     pub(super) fn forget_if_over(&self, open: &Open) {
-        if open.is_released.get() && (open.is_sent.get() || open.is_closed.get()) {
+        if open.is_released.get() && (open.is_sent.get() || open.shared.is_closed()) {
             self.streams.borrow_mut().remove(&open.id);
             self.quic.wake();
         }
@@ -134,7 +132,7 @@ impl Link {
     pub(super) fn read(&self, id: u64) -> Result<Option<Vec<Next>>, ErrorCode> {
         let open = self.find(id);
         if let Some(open) =
-            open.as_ref().filter(|open| open.incoming.borrow().len() >= INCOMING_BYTES)
+            open.as_ref().filter(|open| open.shared.unread_bytes() >= INCOMING_BYTES)
         {
             open.is_paused.set(true);
             return Ok(None);
@@ -173,7 +171,7 @@ impl Link {
                 events.push(Next::Head(stream_id, Box::new(head.clone()), is_end));
             }
             Http3Event::Data { range, .. } => match open {
-                Some(open) => open.incoming.borrow_mut().extend_from_slice(&bytes[range]),
+                Some(open) => open.shared.receive(&bytes[range], false),
                 None => early.extend_from_slice(&bytes[range]),
             },
             Http3Event::End { .. } => has_ended = true,
@@ -187,8 +185,7 @@ impl Link {
         });
         let _ = received.map_err(|error| error.code())?;
         if let Some(open) = open {
-            open.has_ended.set(open.has_ended.get() || has_ended);
-            open.readable.set();
+            open.shared.receive(&[], has_ended);
         }
         if !events.is_empty() || is_end {
             self.heads.borrow_mut().remove(&id);
@@ -204,7 +201,7 @@ impl Link {
         if let Some(open) = self.find(id) {
             open.is_blocked.set(false);
             self.write_outgoing(&open);
-            open.writable.set();
+            open.shared.wake_writer();
         }
     }
 
@@ -242,10 +239,10 @@ impl Link {
     /// Writes the frames that wait, and the end.
     pub(super) fn write_outgoing(&self, open: &Open) {
         let mut outgoing = open.outgoing.borrow_mut();
-        if !outgoing.is_empty() && !open.is_closed.get() {
+        if !outgoing.is_empty() && !open.shared.is_closed() {
             match self.write(open, &outgoing) {
                 Ok(count) => drop(outgoing.drain(..count)),
-                Err(()) => open.close(),
+                Err(()) => open.shared.close(),
             }
         }
         if outgoing.is_empty() && open.is_ending.take() {
@@ -318,7 +315,7 @@ impl Link {
         // A request is not a stream that the connection depends on.
         let _ = self.engine.borrow_mut().close_stream(id);
         if let Some(open) = self.find(id) {
-            open.close();
+            open.shared.close();
             self.forget_if_over(&open);
         }
     }
@@ -326,7 +323,7 @@ impl Link {
     /// Closes all streams: the connection is gone.
     pub(super) fn close_all(&self) {
         let streams = std::mem::take(&mut *self.streams.borrow_mut());
-        streams.values().for_each(|open| open.close());
+        streams.values().for_each(|open| open.shared.close());
     }
 
     /// Resets the streams whose client reads nothing, or whose head takes too long.

@@ -1,23 +1,19 @@
-//! [`Open`]: what the task of a connection and that of a request share of a stream.
+//! [`Open`]: what the task of a connection and that of a request share of a stream of HTTP/3.
 //!
-//! Invariant: after it is closed, its task is woken and finds it closed.
+//! The part that is not that of QUIC is [`OpenStream`].
 
+use crate::multiplexed::OpenStream;
 use outboard_buffer::Held;
-use outboard_reactor::{Event, now_ms};
+use outboard_reactor::now_ms;
 use std::cell::{Cell, RefCell};
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) id: u64,
-    /// Received data that the request's task has not read.
-    pub(super) incoming: RefCell<Vec<u8>>,
+    pub(super) shared: OpenStream,
     /// Whether reading continues when the data was read.
     pub(super) is_paused: Cell<bool>,
-    /// The request is complete.
-    pub(super) has_ended: Cell<bool>,
-    /// The stream was reset, or the connection is gone.
-    pub(super) is_closed: Cell<bool>,
     /// Frames that are not accepted yet.
     pub(super) outgoing: RefCell<Vec<u8>>,
     /// The last write was not accepted completely.
@@ -30,9 +26,6 @@ pub(super) struct Open {
     pub(super) is_released: Cell<bool>,
     /// When something was accepted last.
     pub(super) written_ms: Cell<u64>,
-    pub(super) readable: Event,
-    pub(super) writable: Event,
-    _held: Held,
 }
 
 impl Open {
@@ -40,26 +33,14 @@ impl Open {
     pub(super) fn new(id: u64, incoming: Vec<u8>, has_ended: bool, held: Held) -> Self {
         Self {
             id,
-            incoming: RefCell::new(incoming),
+            shared: OpenStream::new(incoming, has_ended, held),
             is_paused: Cell::new(false),
-            has_ended: Cell::new(has_ended),
-            is_closed: Cell::new(false),
             outgoing: RefCell::default(),
             is_blocked: Cell::new(false),
             is_ending: Cell::new(false),
             is_sent: Cell::new(false),
             is_released: Cell::new(false),
             written_ms: Cell::new(now_ms()),
-            readable: Event::default(),
-            writable: Event::default(),
-            _held: held,
         }
-    }
-
-    /// Nothing is read or written any more.
-    pub(super) fn close(&self) {
-        self.is_closed.set(true);
-        self.readable.set();
-        self.writable.set();
     }
 }

@@ -4,15 +4,15 @@ use super::link::Link;
 use super::open::Open;
 use crate::header_block;
 use crate::message_stream::{Announced, MessageStream};
+use crate::multiplexed::Left;
 use outboard_buffer::Held;
 use outboard_http_semantics::is_connection_specific;
 use outboard_http3::{Connection as Engine, ErrorCode};
-use outboard_reactor::Event;
 use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::{Poll, ready};
+use std::task::Poll;
 
 /// The largest DATA frame of a body of unknown length.
 const FRAME_BYTES: usize = 16 << 10;
@@ -26,17 +26,6 @@ pub(super) struct Stream {
     open: Rc<Open>,
     /// What is missing of the response.
     left: Cell<Left>,
-}
-
-/// The rest of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
-    Head,
-    /// The rest of the only DATA frame.
-    Bytes(u64),
-    /// Until [`MessageStream::end`].
-    Open,
-    Nothing,
 }
 
 impl Stream {
@@ -116,45 +105,27 @@ impl Stream {
 
 impl MessageStream for Stream {
     fn poll_readable(&self) -> Poll<()> {
-        let open = &self.open;
-        until(&open.readable, || {
-            !open.incoming.borrow().is_empty() || open.has_ended.get() || open.is_closed.get()
-        })
+        self.open.shared.poll_readable()
     }
 
     fn try_read(&self, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
-        let mut incoming = self.open.incoming.borrow_mut();
-        if incoming.is_empty() {
-            return match (self.open.has_ended.get(), self.open.is_closed.get()) {
-                (true, _) => Ok(Some(0)),
-                (false, true) => Err(io::ErrorKind::ConnectionReset.into()),
-                (false, false) => Ok(None),
-            };
-        }
-        let count = incoming.len();
-        match buffer.is_empty() {
-            true => std::mem::swap(buffer, &mut incoming),
-            false => buffer.append(&mut incoming),
-        }
-        if self.open.has_ended.get() {
-            *incoming = Vec::new();
-        }
-        if self.open.is_paused.take() {
+        let read = self.open.shared.try_read(buffer)?;
+        if matches!(read, Some(1..)) && self.open.is_paused.take() {
             self.link.resume(self.open.id);
         }
-        Ok(Some(count))
+        Ok(read)
     }
 
     fn is_read(&self) -> bool {
-        self.open.has_ended.get() && self.open.incoming.borrow().is_empty()
+        self.open.shared.is_read()
     }
 
     fn poll_writable(&self) -> Poll<()> {
-        until(&self.open.writable, || self.open.is_closed.get() || !self.is_full())
+        self.open.shared.poll_writable(|| !self.is_full())
     }
 
     fn free_bytes(&self) -> usize {
-        if self.open.is_closed.get() || self.is_full() { 0 } else { WRITE_BYTES }
+        if self.open.shared.is_closed() || self.is_full() { 0 } else { WRITE_BYTES }
     }
 
     fn send_interim(&self, status: u16, lines: &[u8]) {
@@ -182,7 +153,7 @@ impl MessageStream for Stream {
 
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
         let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
-        if self.open.is_closed.get() {
+        if self.open.shared.is_closed() {
             return Err(closed());
         }
         if self.is_full() {
@@ -217,7 +188,7 @@ impl MessageStream for Stream {
     }
 
     fn poll_gone(&self) -> Poll<()> {
-        until(&self.open.readable, || self.open.is_closed.get())
+        self.open.shared.poll_gone()
     }
 
     fn is_encrypted(&self) -> bool {
@@ -233,20 +204,10 @@ impl Drop for Stream {
     fn drop(&mut self) {
         self.reset_with(ErrorCode::REQUEST_CANCELLED);
         self.open.is_released.set(true);
-        if !self.open.has_ended.get() && !self.open.is_closed.get() {
+        if !self.open.shared.has_ended() && !self.open.shared.is_closed() {
             // The rest of the request is not needed (RFC 9114 4.1).
             self.link.stop_reading(self.open.id);
         }
         self.link.forget_if_over(&self.open);
-    }
-}
-
-/// Waits for a condition; the event may be an earlier one.
-fn until(event: &Event, is_so: impl Fn() -> bool) -> Poll<()> {
-    loop {
-        if is_so() {
-            return Poll::Ready(());
-        }
-        ready!(event.poll());
     }
 }

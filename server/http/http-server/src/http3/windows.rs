@@ -3,12 +3,14 @@
 //! Owned by the link. Invariant: a connection has the wider windows only while `limits.memory` has room for
 //! them, and requests need them.
 
-use super::{RECEIVE_WINDOW_BYTES, SEND_WINDOW_BYTES};
 use outboard_buffer::{Account, Held};
 use outboard_quic::Connection;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// What is stored of responses until the client acknowledges it, and what a client may send before it is read.
+pub(super) const SEND_WINDOW_BYTES: u64 = 64 << 10;
+pub(super) const RECEIVE_WINDOW_BYTES: u32 = 64 << 10;
 /// For a connection with more data than fits the first windows.
 const WIDE_SEND_BYTES: u64 = 512 << 10;
 const WIDE_RECEIVE_BYTES: u32 = 512 << 10;

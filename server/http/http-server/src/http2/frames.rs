@@ -1,19 +1,12 @@
 //! What a connection has received: the frames of the engine, and the requests that begin with them.
 //!
-//! Called by the task of the connection. Invariants: no part of the engine is borrowed while a request
-//! begins; a stream is counted before it has a task.
+//! Called by the task of the connection. Invariant: no part of the engine is borrowed while a request begins.
 
+use super::Task;
 use super::stream::Stream;
-use super::{STREAM_BYTES, Task};
-use crate::client::Client;
-use crate::connection::Connection;
-use crate::connections::{Entry, Kind};
 use crate::service::Service;
-use crate::transport::Transport;
-use outboard_buffer::Held;
 use outboard_http1::Version;
 use outboard_http2::{ConnectionError, ErrorCode, Event, StreamKey};
-use outboard_log::Reason;
 use outboard_reactor::now_ms;
 
 /// What is left to do for an event.
@@ -91,48 +84,19 @@ impl<S: Service> Task<S> {
         }
     }
 
-    /// A request has begun.
+    /// A request has begun; one that has no room is refused.
     fn begun(&mut self, key: StreamKey, is_end: bool) {
-        let Some(mut connection) = self.open(key, is_end) else { return };
-        let composed = connection.compose_head(Version::Http2, &self.head, is_end);
-        let refusal = composed.err().map(|error| (Reason::from(error), error.reason()));
-        self.early.serve(&self.service, connection, refusal);
+        let open = |held| Stream::open(&self.link, key, held, is_end);
+        if !self.requests.begin((Version::Http2, &self.head, is_end), open) {
+            self.link.engine().reset(key, ErrorCode::REFUSED_STREAM);
+        }
     }
 
     /// A request has begun whose head exceeds the limits.
     fn begun_too_large(&mut self, key: StreamKey) {
-        let refusal = Some((Reason::HeadersTooLarge, "headers_too_long"));
-        if let Some(connection) = self.open(key, true) {
-            self.early.serve(&self.service, connection, refusal);
+        let open = |held| Stream::open(&self.link, key, held, true);
+        if !self.requests.begin_too_large(open) {
+            self.link.engine().reset(key, ErrorCode::REFUSED_STREAM);
         }
-    }
-
-    /// Counts a stream; one that has no room was not processed and may be sent again (RFC 9113 8.7).
-    fn open(&mut self, key: StreamKey, is_end: bool) -> Option<Connection> {
-        self.entry.set_busy();
-        self.last_used_ms = now_ms();
-        match self.try_open() {
-            Ok((held, entry)) => {
-                let stream = Stream::open(&self.link, key, held, is_end);
-                let transport = Transport::Message(Box::new(stream));
-                let (server, listener) = (self.server.clone(), self.listener.clone());
-                let peer = self.peer.clone();
-                let client = Client::new(server, listener, transport, peer, entry);
-                Some(Connection::new(client))
-            }
-            Err(reason) => {
-                self.link.engine().reset(key, ErrorCode::REFUSED_STREAM);
-                self.server.reject(&self.peer.text, reason);
-                None
-            }
-        }
-    }
-
-    fn try_open(&self) -> Result<(Held, Entry), Reason> {
-        let held = self.memory.try_hold(STREAM_BYTES).ok_or(Reason::MemoryFull)?;
-        let address = self.listener.limited_address(self.peer.address);
-        let connections = &self.server.connections;
-        let entry = connections.open(Kind::Stream, address, &self.server.limits());
-        Ok((held, entry.ok_or(Reason::TooManyConnections)?))
     }
 }
