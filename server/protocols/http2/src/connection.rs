@@ -4,115 +4,68 @@
 //! a sequence of complete frames; memory is bounded by the settings and, for acknowledgments, by the
 //! caller, which does not read while the connection is congested; after an error no stream is open.
 //!
+//! What it consists of owns its part of the state: `Lifecycle`, `Streams`, `Sender`, `HeadDecoder`, `DataReader`,
+//! `Meters`. Here is what follows from one for the others.
+//!
 //! | file | owns |
 //! |---|---|
 //! | `receive` | input, frames of the connection |
-//! | `receive_head`, `receive_data` | HEADERS with CONTINUATION, DATA |
-//! | `stream_frames` | the other frames of streams |
-//! | `send`, `send_buffers` | responses, and their data that waits |
-//! | `interest` | what tasks of streams wait for |
-//! | `output` | what is written next |
-//! | `shutdown` | GOAWAY |
+//! | `receive_streams`, `receive_data` | frames of streams |
+//! | `send` | responses, and the output |
 
-mod interest;
-mod output;
 mod receive;
 mod receive_data;
-mod receive_head;
+mod receive_streams;
 mod send;
-mod send_buffers;
-mod shutdown;
-mod stream_frames;
 
+use crate::data_reader::DataReader;
+use crate::early_priorities::EarlyPriorities;
 use crate::error::{ConnectionError, ErrorCode};
-use crate::flow_control::{DEFAULT_WINDOW, ReceiveWindow, SendWindow};
-use crate::frame::{write_goaway, write_rst_stream, write_window_update};
+use crate::flow_control::DEFAULT_WINDOW;
+use crate::frame::{write_ping, write_rst_stream, write_window_update};
+use crate::head_decoder::HeadDecoder;
+use crate::lifecycle::Lifecycle;
 use crate::meter::{Metered, Meters};
-use crate::output::Output;
-use crate::scheduler::Scheduler;
+use crate::sender::Sender;
 use crate::settings::{PeerSettings, Settings};
-use crate::stream::{Sending, Stream, StreamKey};
+use crate::stream::{Sending, StreamKey};
 use crate::streams::Streams;
-use outboard_header_compression::hpack;
-use outboard_http_semantics::{Priority, RequestHead};
-use receive_data::DataFrame;
-use receive_head::FieldBlock;
-use send_buffers::SendBuffers;
-use shutdown::Shutdown;
-
-pub use receive::MAX_INPUT_BYTES;
-pub use send::SendState;
-
-/// What the connection expects next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Preface,
-    Settings,
-    Frames,
-    Failed(ConnectionError),
-}
 
 /// The server's end of a connection.
 #[derive(Debug)]
 pub struct Connection {
     settings: Settings,
     peer: PeerSettings,
-    phase: Phase,
-    shutdown: Shutdown,
+    lifecycle: Lifecycle,
     now_ms: u64,
     streams: Streams,
-    /// The highest stream that the client has opened.
-    last_id: u32,
-    scheduler: Scheduler,
-    send_window: SendWindow,
-    receive_window: ReceiveWindow,
-    output: Output,
-    decoder: hpack::Decoder,
-    encoder: hpack::Encoder,
-    /// The head or the trailers of the last block.
-    head: RequestHead,
-    block: FieldBlock,
-    data: Option<DataFrame>,
+    sender: Sender,
+    heads: HeadDecoder,
+    data: DataReader,
     meters: Meters,
-    send_buffers: SendBuffers,
-    /// Streams that can send again.
-    writable: Vec<StreamKey>,
-    /// Of streams that the client has not opened yet (RFC 9218 7.1).
-    early_priorities: Vec<(u32, Priority)>,
+    early_priorities: EarlyPriorities,
 }
 
 impl Connection {
     /// A connection whose client has sent nothing; the output has the SETTINGS.
     pub fn new(settings: Settings, now_ms: u64) -> Self {
         let window_bytes = settings.connection_window_bytes.max(DEFAULT_WINDOW);
-        let mut output = Output::default();
-        settings.write(output.buffer());
+        let mut sender = Sender::new(&settings);
+        settings.write(sender.buffer());
         if window_bytes > DEFAULT_WINDOW {
-            write_window_update(output.buffer(), 0, window_bytes - DEFAULT_WINDOW);
+            write_window_update(sender.buffer(), 0, window_bytes - DEFAULT_WINDOW);
         }
-        let send_buffers =
-            SendBuffers::new(settings.stream_send_buffer_bytes, settings.send_buffer_bytes);
         Self {
-            settings,
             peer: PeerSettings::default(),
-            phase: Phase::Preface,
-            shutdown: Shutdown::No,
+            lifecycle: Lifecycle::new(),
             now_ms,
             streams: Streams::new(),
-            last_id: 0,
-            scheduler: Scheduler::default(),
-            send_window: SendWindow::new(DEFAULT_WINDOW),
-            receive_window: ReceiveWindow::new(window_bytes),
-            output,
-            decoder: hpack::Decoder::new(hpack::DEFAULT_TABLE_BYTES),
-            encoder: hpack::Encoder::new(),
-            head: RequestHead::new(),
-            block: FieldBlock::default(),
-            data: None,
+            sender,
+            heads: HeadDecoder::new(&settings),
+            data: DataReader::new(window_bytes),
             meters: Meters::new(now_ms),
-            send_buffers,
-            writable: Vec::new(),
-            early_priorities: Vec::new(),
+            early_priorities: EarlyPriorities::default(),
+            settings,
         }
     }
 
@@ -128,9 +81,38 @@ impl Connection {
 
     /// The error that has ended the connection.
     pub fn error(&self) -> Option<ConnectionError> {
-        match self.phase {
-            Phase::Failed(error) => Some(error),
-            _ => None,
+        self.lifecycle.error()
+    }
+
+    /// Whether the client has sent its preface and its SETTINGS.
+    pub fn has_begun(&self) -> bool {
+        self.lifecycle.has_begun()
+    }
+
+    /// Announces the end: open streams, and those that are on their way, are served.
+    pub fn go_away_gracefully(&mut self) {
+        self.lifecycle.go_away_gracefully(self.sender.buffer());
+    }
+
+    /// Announces that no further stream is served. Open streams are served.
+    pub fn go_away(&mut self, code: ErrorCode) {
+        self.lifecycle.go_away(code, self.sender.buffer());
+    }
+
+    /// Whether the connection accepts no further streams, has no open one and nothing to write.
+    pub fn is_over(&self) -> bool {
+        self.is_leaving() && self.streams.len() == 0 && self.unsent_bytes() == 0
+    }
+
+    /// Whether GOAWAY was sent with the last stream that is served.
+    pub fn is_leaving(&self) -> bool {
+        self.lifecycle.is_leaving()
+    }
+
+    /// Sends a PING, whose response is [`crate::Event::PingAck`].
+    pub fn send_ping(&mut self, opaque: [u8; 8]) {
+        if self.error().is_none() {
+            write_ping(self.sender.buffer(), opaque, false);
         }
     }
 
@@ -138,48 +120,64 @@ impl Connection {
     pub fn shrink(&mut self) {
         if self.streams.len() == 0 {
             self.streams.shrink();
-            self.scheduler.clear();
-            self.head = RequestHead::new();
-            self.writable = Vec::new();
-            self.send_buffers.shrink();
-            self.output.shrink();
-            self.block.shrink();
+            self.sender.shrink();
+            self.heads.shrink();
         }
     }
 
     /// The bytes of the buffers, without the tables of the field compression.
     pub fn buffer_bytes(&self) -> usize {
-        self.output.capacity_bytes()
-            + self.send_buffers.bytes()
-            + self.head.capacity_bytes()
-            + self.block.capacity_bytes()
+        self.sender.buffer_bytes() + self.heads.buffer_bytes()
+    }
+
+    /// Closes a stream with RST_STREAM.
+    pub fn reset(&mut self, stream: StreamKey, code: ErrorCode) {
+        if self.is_open(stream) {
+            self.reset_stream(stream, code);
+        }
+    }
+
+    /// Allows the client to send as much again as the server has processed.
+    pub fn release(&mut self, stream: StreamKey, bytes: usize) {
+        // What a closed stream has received was released.
+        let Some(state) = self.streams.get_mut(stream) else { return };
+        let bytes = bytes.min(state.receive_window.unreleased() as usize) as u32;
+        let increment = state.receive_window.release(bytes);
+        if let Some(increment) = increment
+            && !state.has_received_all
+        {
+            write_window_update(self.sender.buffer(), stream.id, increment);
+        }
+        self.release_of_connection(bytes);
+    }
+
+    /// Announces received bytes to the client again, once they are half of a window.
+    fn release_of_connection(&mut self, bytes: u32) {
+        if let Some(increment) = self.data.release(bytes)
+            && self.error().is_none()
+        {
+            write_window_update(self.sender.buffer(), 0, increment);
+        }
     }
 
     /// Ends the connection: no stream is open any more, and the client receives GOAWAY.
     fn fail(&mut self, error: ConnectionError) {
-        if matches!(self.phase, Phase::Failed(_)) {
+        if !self.lifecycle.fail(error, self.sender.buffer()) {
             return;
         }
-        self.phase = Phase::Failed(error);
         while let Some(last) = self.streams.len().checked_sub(1)
             && let Some(key) = self.streams.at(last)
         {
             self.close(key, true);
         }
-        self.data = None;
-        self.block = FieldBlock::default();
-        write_goaway(self.output.buffer(), self.last_id, error.code(), error.reason());
+        self.data.abandon();
+        self.heads.abandon();
     }
 
     /// Removes a stream with everything that it has.
     fn close(&mut self, key: StreamKey, by_reset: bool) {
         let Some(stream) = self.streams.get_mut(key) else { return };
-        self.scheduler.remove(key, stream);
-        self.send_buffers.take_back(stream);
-        stream.trailers = None;
-        if std::mem::take(&mut stream.is_waiting) {
-            self.send_buffers.waiting -= 1;
-        }
+        self.sender.forget(key, stream);
         let unreleased = stream.receive_window.unreleased();
         self.streams.close(key, by_reset);
         if unreleased > 0 {
@@ -189,7 +187,7 @@ impl Connection {
 
     /// Sends RST_STREAM and closes the stream.
     fn reset_stream(&mut self, key: StreamKey, code: ErrorCode) {
-        write_rst_stream(self.output.buffer(), key.id, code);
+        write_rst_stream(self.sender.buffer(), key.id, code);
         self.close(key, true);
     }
 
@@ -199,11 +197,20 @@ impl Connection {
         match self.streams.find(id) {
             Some(key) => self.reset_stream(key, code),
             None => {
-                write_rst_stream(self.output.buffer(), id, code);
+                write_rst_stream(self.sender.buffer(), id, code);
                 self.streams.note_refused(id);
             }
         }
         Ok(())
+    }
+
+    /// END_STREAM was received.
+    fn finish_receiving(&mut self, key: StreamKey) {
+        let Some(stream) = self.streams.get_mut(key) else { return };
+        stream.has_received_all = true;
+        if stream.is_sent() {
+            self.close(key, false);
+        }
     }
 
     /// Both sides have ended, or the response is complete before the request is (RFC 9113 8.1).
@@ -218,18 +225,5 @@ impl Connection {
             (false, false) => self.reset_stream(key, ErrorCode::NO_ERROR),
             (false, true) => {}
         }
-    }
-
-    /// Announces received bytes to the client again, once they are half of a window.
-    fn release_of_connection(&mut self, bytes: u32) {
-        if let Some(increment) = self.receive_window.release(bytes)
-            && !matches!(self.phase, Phase::Failed(_))
-        {
-            write_window_update(self.output.buffer(), 0, increment);
-        }
-    }
-
-    fn stream_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
-        self.streams.get_mut(key)
     }
 }

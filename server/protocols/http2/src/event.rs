@@ -3,7 +3,7 @@
 //! Returned by [`crate::Connection::receive`]. Invariant: the events of a stream begin with its head
 //! and end with the end of the request or its reset.
 
-use crate::error::ErrorCode;
+use crate::error::{ConnectionError, ErrorCode};
 use crate::stream::StreamKey;
 use outboard_http_semantics::{Fields, Priority, RequestHead};
 
@@ -80,4 +80,25 @@ pub(crate) enum Received {
     PriorityUpdate { stream: StreamKey, priority: Priority },
     GoAway { code: ErrorCode },
     PingAck { opaque: [u8; 8] },
+}
+
+/// What became of a frame.
+pub(crate) type Handled = Result<Option<Received>, ConnectionError>;
+
+/// What became of the start of the input.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Step {
+    /// More bytes are needed.
+    Incomplete,
+    /// So many bytes were consumed.
+    Consumed(usize),
+    /// So many bytes were consumed, for an event.
+    Event(usize, Received),
+}
+
+impl Step {
+    /// Bytes were consumed, perhaps for an event.
+    pub(crate) fn of(bytes: usize, event: Option<Received>) -> Self {
+        event.map_or(Self::Consumed(bytes), |event| Self::Event(bytes, event))
+    }
 }

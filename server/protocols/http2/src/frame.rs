@@ -11,6 +11,8 @@ pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(crate) const FRAME_HEAD_BYTES: usize = 9;
 /// The smallest value of SETTINGS_MAX_FRAME_SIZE, and its default.
 pub(crate) const MIN_MAX_FRAME_BYTES: u32 = 1 << 14;
+/// A buffer for this many bytes of input always suffices.
+pub const MAX_INPUT_BYTES: usize = MIN_MAX_FRAME_BYTES as usize + FRAME_HEAD_BYTES;
 /// The largest value of SETTINGS_MAX_FRAME_SIZE.
 pub(crate) const MAX_MAX_FRAME_BYTES: u32 = (1 << 24) - 1;
 /// The largest stream identifier.

@@ -14,6 +14,10 @@
 //! | file | owns |
 //! |---|---|
 //! | `connection` | [`Connection`]: input, responses, output |
+//! | `lifecycle` | how far it is, from the preface to GOAWAY |
+//! | `head_decoder`, `data_reader` | the frames of requests that are being received |
+//! | `sender`, `send_buffers` | the frames of responses, and data that waits |
+//! | `early_priorities` | those of streams that are not open yet |
 //! | `event` | [`Event`] |
 //! | `stream`, `streams` | the state of a stream, the slab of the open ones |
 //! | `scheduler` | whose data is sent next |
@@ -68,21 +72,28 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod data_reader;
+mod early_priorities;
 mod error;
 mod event;
 mod flow_control;
 mod frame;
+mod head_decoder;
+mod lifecycle;
 mod meter;
 mod output;
 mod scheduler;
+mod send_buffers;
+mod sender;
 mod settings;
 mod stream;
 mod streams;
 
-pub use connection::{Connection, MAX_INPUT_BYTES, SendState};
+pub use connection::Connection;
 pub use error::{ConnectionError, ErrorCode, SendError};
 pub use event::Event;
-pub use frame::PREFACE;
+pub use frame::{MAX_INPUT_BYTES, PREFACE};
 pub use outboard_http_semantics::{Fields, Priority, RequestHead};
+pub use sender::SendState;
 pub use settings::Settings;
 pub use stream::StreamKey;

@@ -90,8 +90,13 @@ impl Meters {
         self.relieve(Metered::Stray, 1);
     }
 
+    /// Data that was sent makes up for WINDOW_UPDATEs, which the client may send for it.
+    pub(crate) fn relieve_by_data(&mut self) {
+        self.relieve(Metered::WindowUpdate, 4);
+    }
+
     /// Useful traffic makes up for `count`.
-    pub(crate) fn relieve(&mut self, what: Metered, count: u32) {
+    fn relieve(&mut self, what: Metered, count: u32) {
         let meter = &mut self.0[what as usize];
         meter.count = meter.count.saturating_sub(count);
     }

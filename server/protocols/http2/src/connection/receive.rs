@@ -3,34 +3,18 @@
 //! Called by the task that reads the session. Invariant: a frame is handled once it is complete, except
 //! DATA, which is delivered as it arrives.
 
-use super::{Connection, Phase};
+use super::Connection;
 use crate::error::{ConnectionError, ErrorCode};
-use crate::event::{Event, Received};
+use crate::event::{Event, Handled, Received, Step};
 use crate::frame::{FRAME_HEAD_BYTES, FrameHead, MIN_MAX_FRAME_BYTES, PREFACE, flag, kind};
 use crate::frame::{read_u32, write_frame, write_ping};
 use crate::meter::Metered;
-
-/// A buffer for this many bytes of input always suffices.
-pub const MAX_INPUT_BYTES: usize = MIN_MAX_FRAME_BYTES as usize + FRAME_HEAD_BYTES;
-
-/// What became of the start of the input.
-pub(super) enum Step {
-    /// More bytes are needed.
-    Incomplete,
-    /// So many bytes were consumed.
-    Consumed(usize),
-    /// So many bytes were consumed, for an event.
-    Event(usize, Received),
-}
-
-/// What became of a frame.
-pub(super) type Handled = Result<Option<Received>, ConnectionError>;
 
 impl Connection {
     /// Receives input up to the next event, and removes it from the front of `input`.
     ///
     /// Returns `None` when the input does not suffice for another event. What is left, fewer than
-    /// [`MAX_INPUT_BYTES`], has to come first in the next call. `now_ms` is a monotonic time.
+    /// [`MAX_INPUT_BYTES`](crate::MAX_INPUT_BYTES), has to come first in the next call. `now_ms` is a monotonic time.
     ///
     /// # Errors
     /// The connection has ended. The output has a GOAWAY, which the caller writes before it closes.
@@ -60,13 +44,15 @@ impl Connection {
     fn event<'c, 'i>(&'c mut self, received: Received, consumed: &'i [u8]) -> Event<'c, 'i> {
         match received {
             Received::Head { stream, is_end } => {
-                Event::Head { stream, head: &mut self.head, is_end }
+                Event::Head { stream, head: self.heads.head_mut(), is_end }
             }
             Received::HeadTooLarge { stream } => Event::HeadTooLarge { stream },
             Received::Data { stream, start, end, is_end } => {
                 Event::Data { stream, data: &consumed[start..end], is_end }
             }
-            Received::Trailers { stream } => Event::Trailers { stream, fields: self.head.fields() },
+            Received::Trailers { stream } => {
+                Event::Trailers { stream, fields: self.heads.head().fields() }
+            }
             Received::Reset { stream, code, is_by_client } => {
                 Event::Reset { stream, code, is_by_client }
             }
@@ -79,13 +65,11 @@ impl Connection {
     }
 
     fn step(&mut self, input: &[u8]) -> Result<Step, ConnectionError> {
-        if let Some(data) = self.data {
-            return Ok(self.continue_data(data, input));
+        if self.data.is_within_frame() {
+            return Ok(self.continue_data(input));
         }
-        match self.phase {
-            Phase::Frames | Phase::Settings => {}
-            Phase::Preface => return self.read_preface(input),
-            Phase::Failed(error) => return Err(error),
+        if self.lifecycle.expects_preface()? {
+            return self.read_preface(input);
         }
         let Some(head) = FrameHead::read(input) else { return Ok(Step::Incomplete) };
         if head.len > MIN_MAX_FRAME_BYTES as usize {
@@ -112,19 +96,14 @@ impl Connection {
         if len < PREFACE.len() {
             return Ok(Step::Incomplete);
         }
-        self.phase = Phase::Settings;
+        self.lifecycle.receive_preface();
         Ok(Step::Consumed(len))
     }
 
     /// RFC 9113 3.4, 6.10.
     fn check_order(&mut self, head: FrameHead) -> Result<(), ConnectionError> {
-        if self.phase == Phase::Settings {
-            if head.kind != kind::SETTINGS || head.has(flag::ACK) {
-                return Err(ConnectionError::SettingsExpected);
-            }
-            self.phase = Phase::Frames;
-        }
-        match self.block.expects_continuation_of() {
+        self.lifecycle.check_first(head)?;
+        match self.heads.expects_continuation_of() {
             None if head.kind != kind::CONTINUATION => Ok(()),
             Some(id) if head.kind == kind::CONTINUATION && head.stream_id == id => Ok(()),
             _ => Err(ConnectionError::ContinuationExpected),
@@ -160,30 +139,16 @@ impl Connection {
         let peer = self.peer.changed(payload)?;
         let before = std::mem::replace(&mut self.peer, peer);
         if peer.header_table_bytes != before.header_table_bytes {
-            self.encoder.set_table_size(peer.header_table_bytes as usize);
+            self.sender.set_table_size(peer.header_table_bytes as usize);
         }
         let difference =
             i64::from(peer.stream_window_bytes) - i64::from(before.stream_window_bytes);
         if difference != 0 {
-            self.change_stream_windows(difference)?;
-        }
-        write_frame(self.output.buffer(), kind::SETTINGS, flag::ACK, 0, &[]);
-        Ok(None)
-    }
-
-    /// RFC 9113 6.9.2.
-    fn change_stream_windows(&mut self, difference: i64) -> Result<(), ConnectionError> {
-        for at in 0..self.streams.len() {
-            let Some(key) = self.streams.at(at) else { break };
-            let Some(stream) = self.streams.get_mut(key) else { continue };
-            let changed = stream.send_window.change(difference);
+            let changed = self.sender.change_stream_windows(&mut self.streams, difference);
             changed.map_err(|_| ConnectionError::InvalidInitialWindow)?;
-            match stream.is_ready() {
-                true => self.scheduler.add(key, stream),
-                false => self.scheduler.remove(key, stream),
-            }
         }
-        Ok(())
+        write_frame(self.sender.buffer(), kind::SETTINGS, flag::ACK, 0, &[]);
+        Ok(None)
     }
 
     /// RFC 9113 6.7.
@@ -194,10 +159,10 @@ impl Connection {
         let opaque = payload.try_into().map_err(|_| ConnectionError::InvalidFrameLength)?;
         self.meters.count(Metered::Ping, self.now_ms)?;
         if !head.has(flag::ACK) {
-            write_ping(self.output.buffer(), opaque, true);
+            write_ping(self.sender.buffer(), opaque, true);
             return Ok(None);
         }
-        let is_own = self.receive_shutdown_ping_ack(opaque);
+        let is_own = self.lifecycle.receive_ping_ack(opaque, self.sender.buffer());
         Ok((!is_own).then_some(Received::PingAck { opaque }))
     }
 }

@@ -1,26 +1,15 @@
 //! DATA (RFC 9113 6.1), delivered as it arrives.
 //!
-//! Called by `receive`. Invariants: a window is charged for a frame when its head arrives; what is not
+//! Called by `receive`. Invariants: the windows are charged for a frame when its head arrives; what is not
 //! delivered is released at once.
 
 use super::Connection;
-use super::receive::Step;
 use crate::error::{ConnectionError, ErrorCode};
-use crate::event::Received;
-use crate::frame::{FRAME_HEAD_BYTES, FrameHead, flag};
+use crate::event::{Received, Step};
+use crate::frame::FrameHead;
 use crate::meter::{Metered, SMALL_DATA_BYTES};
 use crate::stream::StreamKey;
 use crate::streams::Closed;
-
-/// The rest of a DATA frame that has begun.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct DataFrame {
-    /// `None`: the data is ignored.
-    stream: Option<StreamKey>,
-    data_left: usize,
-    padding_left: usize,
-    is_end: bool,
-}
 
 /// A frame that is not delivered.
 enum Refused {
@@ -37,46 +26,26 @@ impl Connection {
         head: FrameHead,
         input: &[u8],
     ) -> Result<Step, ConnectionError> {
-        if head.stream_id == 0 {
-            return Err(ConnectionError::InvalidStreamId);
-        }
-        // The length of the padding is a part of the head here.
-        let (start, padding) = match head.has(flag::PADDED) {
-            false => (0, 0),
-            true if head.len == 0 => return Err(ConnectionError::InvalidFrameLength),
-            true => match input.first() {
-                None => return Ok(Step::Incomplete),
-                Some(&padding) => (1, usize::from(padding)),
-            },
-        };
-        let data_bytes = (head.len - start).checked_sub(padding);
-        let data_bytes = data_bytes.ok_or(ConnectionError::InvalidPadding)?;
-        let is_end = head.has(flag::END_STREAM);
-        self.receive_window
-            .receive(head.len as u32)
-            .map_err(|_| ConnectionError::WindowExceeded)?;
-        self.count_data(data_bytes, is_end)?;
-        let consumed = FRAME_HEAD_BYTES + start;
-        let mut frame =
-            DataFrame { stream: None, data_left: data_bytes, padding_left: padding, is_end };
+        let Some(begun) = self.data.begin(head, input)? else { return Ok(Step::Incomplete) };
+        self.count_data(begun.data_bytes, begun.is_end)?;
         let mut event = None;
-        match self.accept_data(head, data_bytes, is_end)? {
+        match self.accept_data(head, begun.data_bytes, begun.is_end)? {
             Ok(key) => {
-                frame.stream = Some(key);
-                self.release(key, start + padding);
-                if head.len == start && is_end {
-                    event = Some(self.data_event(key, consumed, consumed, true));
+                self.data.expect(begun, Some(key));
+                self.release(key, begun.padding_bytes);
+                if !begun.has_more && begun.is_end {
+                    event = Some(self.data_event(key, begun.head_bytes, begun.head_bytes, true));
                 }
             }
             Err(refused) => {
+                self.data.expect(begun, None);
                 self.release_of_connection(head.len as u32);
                 if let Refused::Stream(code) = refused {
                     event = self.refuse_data(head.stream_id, code)?;
                 }
             }
         }
-        self.data = (head.len > start).then_some(frame);
-        Ok(step(consumed, event))
+        Ok(Step::of(begun.head_bytes, event))
     }
 
     /// Charges the stream for a frame.
@@ -109,8 +78,8 @@ impl Connection {
 
     /// DATA for a stream that is not open (RFC 9113 5.1).
     fn why_no_data(&mut self, id: u32) -> Result<Refused, ConnectionError> {
-        if id > self.last_id {
-            return match self.ignores_new_streams() && id % 2 == 1 {
+        if self.lifecycle.is_new(id) {
+            return match self.lifecycle.ignores_new_streams() && id % 2 == 1 {
                 true => Ok(Refused::Ignored),
                 false => Err(ConnectionError::IdleStream),
             };
@@ -141,24 +110,15 @@ impl Connection {
     }
 
     /// Delivers more of a frame.
-    pub(super) fn continue_data(&mut self, mut frame: DataFrame, input: &[u8]) -> Step {
-        let data_bytes = frame.data_left.min(input.len());
-        let padding_bytes = frame.padding_left.min(input.len() - data_bytes);
-        let bytes = data_bytes + padding_bytes;
-        if bytes == 0 {
-            return Step::Incomplete;
-        }
-        frame.data_left -= data_bytes;
-        frame.padding_left -= padding_bytes;
-        let is_complete = frame.data_left == 0 && frame.padding_left == 0;
-        self.data = (!is_complete).then_some(frame);
-        let is_end = frame.is_end && is_complete;
-        match frame.stream.filter(|key| self.is_open(*key)) {
-            Some(key) if data_bytes > 0 || is_end => {
-                step(bytes, Some(self.data_event(key, 0, data_bytes, is_end)))
+    pub(super) fn continue_data(&mut self, input: &[u8]) -> Step {
+        let Some(piece) = self.data.take(input) else { return Step::Incomplete };
+        match piece.stream.filter(|key| self.is_open(*key)) {
+            Some(key) if piece.data_bytes > 0 || piece.is_end => {
+                let event = self.data_event(key, 0, piece.data_bytes, piece.is_end);
+                Step::Event(piece.bytes, event)
             }
             // Data of a closed stream was released when the stream was closed.
-            _ => Step::Consumed(bytes),
+            _ => Step::Consumed(piece.bytes),
         }
     }
 
@@ -173,21 +133,5 @@ impl Connection {
             self.finish_receiving(stream);
         }
         Received::Data { stream, start, end, is_end }
-    }
-
-    /// END_STREAM was received.
-    pub(super) fn finish_receiving(&mut self, key: StreamKey) {
-        let Some(stream) = self.streams.get_mut(key) else { return };
-        stream.has_received_all = true;
-        if stream.is_sent() {
-            self.close(key, false);
-        }
-    }
-}
-
-fn step(bytes: usize, event: Option<Received>) -> Step {
-    match event {
-        Some(event) => Step::Event(bytes, event),
-        None => Step::Consumed(bytes),
     }
 }
