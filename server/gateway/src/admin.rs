@@ -80,6 +80,13 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
         (certificates::Get::METHOD, certificates::Get::PATH) => {
             call(query, async |_: certificates::Get| Ok(obtained::status(gateway))).await
         }
+        _ => control_reply(gateway, method, path, query).await,
+    }
+}
+
+/// The reply of an endpoint of the server as a whole.
+async fn control_reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -> Response {
+    match (method, path) {
         (server::Reload::METHOD, server::Reload::PATH) => {
             call(query, async |_: server::Reload| match gateway.control.reload_and_wait().await {
                 Ok(generation) => Ok(server::Reloaded { generation }),
@@ -99,25 +106,13 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
             let (_, kind, body) = json(202, &server::Stopping { stopping: true });
             (202, kind, body)
         }
-        (cache::Stats::METHOD, cache::Stats::PATH) => {
-            call(query, async |stats: cache::Stats| page_cache::admin::stats(gateway, &stats)).await
-        }
-        (cache::List::METHOD, cache::List::PATH) => {
-            call(query, async |list: cache::List| page_cache::admin::list(gateway, &list)).await
-        }
-        (cache::Get::METHOD, cache::Get::PATH) => {
-            call(query, async |get: cache::Get| page_cache::admin::get(gateway, &get)).await
-        }
-        (cache::Purge::METHOD, cache::Purge::PATH) => {
-            call(query, async |purge: cache::Purge| page_cache::admin::purge(gateway, &purge).await)
-                .await
-        }
-        (cache::Audit::METHOD, cache::Audit::PATH) => {
-            call(query, async |audit: cache::Audit| {
-                Ok(page_cache::admin::audit(gateway, &audit).await)
-            })
-            .await
-        }
+        _ => traffic_reply(gateway, method, path, query).await,
+    }
+}
+
+/// The reply of an endpoint of clients and upstreams.
+async fn traffic_reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -> Response {
+    match (method, path) {
         (bans::List::METHOD, bans::List::PATH) => {
             call(query, async |_: bans::List| Ok(admission::admin::list(gateway))).await
         }
@@ -140,6 +135,32 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
         (upstreams::Enable::METHOD, upstreams::Enable::PATH) => {
             let enable = async |enable: upstreams::Enable| upstream_admin::enable(gateway, &enable);
             call(query, enable).await
+        }
+        _ => store_reply(gateway, method, path, query).await,
+    }
+}
+
+/// The reply of an endpoint of the page cache and the key-value store.
+async fn store_reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -> Response {
+    match (method, path) {
+        (cache::Stats::METHOD, cache::Stats::PATH) => {
+            call(query, async |stats: cache::Stats| page_cache::admin::stats(gateway, &stats)).await
+        }
+        (cache::List::METHOD, cache::List::PATH) => {
+            call(query, async |list: cache::List| page_cache::admin::list(gateway, &list)).await
+        }
+        (cache::Get::METHOD, cache::Get::PATH) => {
+            call(query, async |get: cache::Get| page_cache::admin::get(gateway, &get)).await
+        }
+        (cache::Purge::METHOD, cache::Purge::PATH) => {
+            call(query, async |purge: cache::Purge| page_cache::admin::purge(gateway, &purge).await)
+                .await
+        }
+        (cache::Audit::METHOD, cache::Audit::PATH) => {
+            call(query, async |audit: cache::Audit| {
+                Ok(page_cache::admin::audit(gateway, &audit).await)
+            })
+            .await
         }
         (kv::Stats::METHOD, kv::Stats::PATH) => {
             call(query, async |stats: kv::Stats| entity_api::admin::stats(gateway, &stats)).await

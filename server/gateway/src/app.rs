@@ -198,17 +198,7 @@ impl App {
             config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
         };
         let sendfile = SendfileRoots { disk, accel };
-        let page_cache = match caches {
-            Caches::Own { is_first } => PageCache::open(&config, is_first, &upstream, &logs.error),
-            Caches::OfLead(SharedCaches { pages, .. }) => {
-                Ok(pages.map(|pages| PageCache::join(pages, &upstream, &logs.error)))
-            }
-        };
-        let page_cache = page_cache.unwrap_or_else(|error| {
-            let text = format!("no page cache: its directory on disk cannot be used: {error}");
-            log_error(&logs, &config.name, &text);
-            None
-        });
+        let page_cache = page_cache(&config, caches, &upstream, &logs);
         Ok(Self {
             config: BackgroundDrop::new(config),
             files,
@@ -310,6 +300,26 @@ fn compressed_files(config: &config::App, caches: &Caches) -> Option<Arc<Compres
         }
         Caches::OfLead(shared) => shared.compressed_files.clone(),
     }
+}
+
+/// The page cache, if the app has one; without its directory on disk there is none.
+fn page_cache(
+    config: &config::App,
+    caches: Caches,
+    upstream: &Rc<Client>,
+    logs: &Logs,
+) -> Option<Rc<PageCache>> {
+    let opened = match caches {
+        Caches::Own { is_first } => PageCache::open(config, is_first, upstream, &logs.error),
+        Caches::OfLead(SharedCaches { pages, .. }) => {
+            Ok(pages.map(|pages| PageCache::join(pages, upstream, &logs.error)))
+        }
+    };
+    opened.unwrap_or_else(|error| {
+        let text = format!("no page cache: its directory on disk cannot be used: {error}");
+        log_error(logs, &config.name, &text);
+        None
+    })
 }
 
 fn open_for_sendfile(path: &Path, users: &Arc<Users>) -> Result<Root, RootError> {

@@ -48,6 +48,7 @@ use outboard_reactor::{self as reactor, Interest, Share, Source, spawn};
 use outboard_upgrade::Successor;
 use reload::reload;
 use std::future::poll_fn;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -89,13 +90,18 @@ async fn serve_on_loop(
     let threads = shards::count(&config);
     let limits = MemoryLimits::new(threads, memory_limit_bytes(config.limits.memory));
     let (memory, server) = (Memory::of_shard(&limits), server_shared(&config, threads));
-    let Options { name, host_binary, load, .. } = options;
-    let (rings, share) = (Rc::default(), Share { index: LEAD, count: threads });
-    let slow = Rc::default();
+    let share = Share { index: LEAD, count: threads };
     let link = options.link.map(|(end, facts)| UpgradeLink::open(end, facts));
-    let link = link.transpose().map_err(ServerError::Io)?;
-    let builder =
-        GenerationBuilder { name, host_binary, memory, rings, slow, privileges, share, link };
+    let builder = GenerationBuilder {
+        name: options.name,
+        host_binary: options.host_binary,
+        memory,
+        rings: Rc::default(),
+        slow: Rc::default(),
+        privileges,
+        share,
+        link: link.transpose().map_err(ServerError::Io)?,
+    };
     let shared = GenerationShards::new(&config, threads, None);
     let mut seed = Seed { number: 1, config: config.clone(), shared: shared.clone() };
     let (generation, sinks) = builder.open(1, config, None, &shared).await?;
@@ -103,12 +109,7 @@ async fn serve_on_loop(
     open_bans(&generation);
     let gateway = Gateway::new(generation, sinks, builder.memory.clone(), &server, share);
     gateway.adopt(builder.name.clone(), options.sockets);
-    builder.privileges.warnings.iter().for_each(|warning| gateway.server.log(Level::Warn, warning));
-    if let Some(spawner) = &builder.privileges.spawner {
-        let watched = spawner.watch().and_then(|fd| Source::new(fd, Interest::Read));
-        spawn(stop_without_spawner(gateway.clone(), watched.map_err(ServerError::Io)?));
-    }
-    reactor::watch_memory(builder.rings.source());
+    watch(&gateway, &builder).map_err(ServerError::Io)?;
     certificates::obtain(&gateway, &seed.config, &tls).map_err(ServerError::setup)?;
     let listen = || {
         let configured = ConfiguredListener::with(&seed.config, certificates.clone());
@@ -121,7 +122,7 @@ async fn serve_on_loop(
     let (followers, handles) = started;
     gateway.shards.set_own(handle);
     spawn(do_work(gateway.clone(), work));
-    let starter = options.starter;
+    let (load, starter) = (options.load, options.starter);
     let lead = Lead { gateway: gateway.clone(), builder, followers, load, starter, tls };
     if let Some(outcome) = wait_ready_or_stop(&lead, &signals, &seed).await {
         listeners::stop(&gateway);
@@ -130,36 +131,57 @@ async fn serve_on_loop(
     if !handover::take_over(&lead, options.predecessor.as_deref(), &signals).await? {
         return Ok(());
     }
-    let admin_socket = match listening {
-        Some(admin_socket) => admin_socket,
-        None => listen()?,
-    };
+    let admin_socket = listening.map_or_else(listen, Ok)?;
     lead.followers.activate(|| listeners::joined(&gateway, &seed.config, &certificates)).await;
     gateway.shards.set_followers(handles);
     drop(seed);
-    spawn(flush_logs(gateway.clone()));
-    spawn(dashboard::record_regularly(gateway.clone()));
-    spawn(heap::trim_regularly(gateway.clone()));
-    spawn(htaccess::report(gateway.clone()));
-    let opener = lead.builder.privileges.opener();
-    spawn(listeners::refresh_ocsp_regularly(gateway.clone(), opener));
-    upstream_watch::watch(&gateway);
-    development::configure(&gateway);
+    start_regular_work(&lead);
     gateway.ready.set(true);
     if let Some(predecessor) = &options.predecessor {
-        let privileges = &lead.builder.privileges;
-        let replaced = upgrade::replace(&gateway, predecessor, privileges, options.files).await;
-        match (replaced.map_err(ServerError::Io)?, &lead.builder.link) {
-            (true, Some(link)) => link.succeed(),
-            (true, None) => {}
-            (false, _) => gateway.control.stop.set(),
-        }
+        let replaced = upgrade::replace(&lead, predecessor, options.files).await;
+        replaced.map_err(ServerError::Io)?;
     }
     (options.notify)(&ServerEvent::Ready(ready_facts(&gateway, admin_socket)));
     if let Some(period_ms) = options.alive_every_ms {
         spawn(server_event::notify_alive(gateway.clone(), options.notify.clone(), period_ms));
     }
     let successor = handle_commands(&lead, &signals, &options.notify).await;
+    end(&lead, signals, successor, &options.notify).await
+}
+
+/// Reports what the server cannot do with its rights, and watches what it depends on.
+fn watch(gateway: &Rc<Gateway>, builder: &GenerationBuilder) -> io::Result<()> {
+    let privileges = &builder.privileges;
+    privileges.warnings.iter().for_each(|warning| gateway.server.log(Level::Warn, warning));
+    if let Some(spawner) = &privileges.spawner {
+        let watched = spawner.watch().and_then(|fd| Source::new(fd, Interest::Read));
+        spawn(stop_without_spawner(gateway.clone(), watched?));
+    }
+    reactor::watch_memory(builder.rings.source());
+    Ok(())
+}
+
+/// Starts what is done from time to time, while the server serves.
+fn start_regular_work(lead: &Lead) {
+    let gateway = &lead.gateway;
+    spawn(flush_logs(gateway.clone()));
+    spawn(dashboard::record_regularly(gateway.clone()));
+    spawn(heap::trim_regularly(gateway.clone()));
+    spawn(htaccess::report(gateway.clone()));
+    let opener = lead.builder.privileges.opener();
+    spawn(listeners::refresh_ocsp_regularly(gateway.clone(), opener));
+    upstream_watch::watch(gateway);
+    development::configure(gateway);
+}
+
+/// Completes the running requests, of which a successor may serve the next ones.
+async fn end(
+    lead: &Lead,
+    signals: ControlSignals,
+    successor: Option<Successor>,
+    notify: &server_event::Listener,
+) -> Result<(), ServerError> {
+    let gateway = &lead.gateway;
     let is_upgraded = successor.is_some();
     gateway.control.end(if is_upgraded {
         "another process serves now"
@@ -167,8 +189,8 @@ async fn serve_on_loop(
         "the server stops"
     });
     match &successor {
-        Some(new) => (options.notify)(&ServerEvent::HandedOver { pid: new.pid() }),
-        None => (options.notify)(&ServerEvent::Stopping),
+        Some(new) => notify(&ServerEvent::HandedOver { pid: new.pid() }),
+        None => notify(&ServerEvent::Stopping),
     }
     gateway.server.log(Level::Info, "stopping: completing running requests");
     if is_upgraded {
@@ -179,7 +201,7 @@ async fn serve_on_loop(
     if let Some(successor) = successor {
         successor.leave_to();
     }
-    drain(&gateway, is_upgraded).await;
+    drain(gateway, is_upgraded).await;
     for reply in drained {
         reply.await;
     }

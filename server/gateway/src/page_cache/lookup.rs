@@ -86,56 +86,21 @@ pub(super) fn lookup(
         entry.audience().admits(&facts).is_ok()
             && entry.variant().matches(fields, is_implicit, &settings.rules.cookies)
     };
-    let mut found = cache.find(&key, matches);
-    let is_unknown = matches!(second_tier, SecondTier::Unknown);
-    let is_shared = cache.is_shared_tier_available();
-    if !matches!(found, Found::Entry(_)) {
-        match second_tier {
-            SecondTier::Unknown => {
-                let key = key.to_key();
-                let file = cache.find_on_disk(&key, matches);
-                if file.is_some() || is_shared {
-                    return Lookup::SecondTier { key, file };
-                }
-            }
-            SecondTier::Loaded(entries) => {
-                let entry = entries.iter().find(|entry| matches(entry));
-                found = entry.map_or(found, |entry| Found::Entry(entry.clone()));
-            }
-        }
-    }
+    let found = match find(cache, &key, second_tier, matches) {
+        Ok(found) => found,
+        Err(elsewhere) => return elsewhere,
+    };
     let (stale, reason) = match found {
         Found::Nothing => (None, MissReason::Uri),
         Found::OtherVariants => (None, MissReason::Vary),
-        Found::Entry(entry) => match rules::reuse(entry.times(), &facts.directives, now_s()) {
-            Reuse::Fresh { remaining_s, .. } => {
-                let status = match has_waited {
-                    true => CacheStatus::Collapsed { remaining_s },
-                    false => CacheStatus::Hit { remaining_s },
-                };
-                return Lookup::Serve { entry, status, refresh: None };
+        Found::Entry(entry) => {
+            let may_be_elsewhere =
+                matches!(second_tier, SecondTier::Unknown) && cache.is_shared_tier_available();
+            match reuse((cache, &key), entry, &facts.directives, (has_waited, may_be_elsewhere)) {
+                Ok((entry, reason)) => (Some(entry), reason),
+                Err(decision) => return decision,
             }
-            Reuse::Stale { remaining_s, refresh, .. }
-                if !refresh || settings.refreshes_in_background =>
-            {
-                let status = CacheStatus::Stale { remaining_s, after_error: false };
-                let refresh = refresh.then(|| key.to_key());
-                return Lookup::Serve { entry, status, refresh };
-            }
-            Reuse::Stale { .. } | Reuse::Validate(Forward::Stale) => {
-                if is_unknown && is_shared {
-                    return Lookup::SecondTier { key: key.to_key(), file: None };
-                }
-                (Some(entry), MissReason::Stale)
-            }
-            Reuse::Validate(Forward::Request) if has_waited => {
-                // A page that was rendered during the wait is as new as it can be.
-                let remaining_s = entry.times().remaining_s(now_s());
-                let status = CacheStatus::Collapsed { remaining_s };
-                return Lookup::Serve { entry, status, refresh: None };
-            }
-            Reuse::Validate(Forward::Request) => (Some(entry), MissReason::Request),
-        },
+        }
     };
     if facts.directives.only_if_cached {
         return Lookup::OnlyIfCached;
@@ -150,6 +115,73 @@ pub(super) fn lookup(
         directives: facts.directives,
         is_head: facts.is_head,
     })
+}
+
+/// What memory has, or what was loaded of the second tier.
+///
+/// # Errors
+/// It has nothing, and the second tier is to be looked into first.
+fn find(
+    cache: &PageCache,
+    key: &LookupKey,
+    second_tier: &SecondTier,
+    matches: impl Fn(&Entry) -> bool + Copy,
+) -> Result<Found<Shared>, Lookup> {
+    let found = cache.find(key, matches);
+    if matches!(found, Found::Entry(_)) {
+        return Ok(found);
+    }
+    match second_tier {
+        SecondTier::Unknown => {
+            let key = key.to_key();
+            let file = cache.find_on_disk(&key, matches);
+            if file.is_some() || cache.is_shared_tier_available() {
+                return Err(Lookup::SecondTier { key, file });
+            }
+            Ok(found)
+        }
+        SecondTier::Loaded(entries) => {
+            let entry = entries.iter().find(|entry| matches(entry));
+            Ok(entry.map_or(found, |entry| Found::Entry(entry.clone())))
+        }
+    }
+}
+
+/// Whether the page has to be rendered although an entry is stored, and why.
+///
+/// # Errors
+/// It has not: the decision.
+fn reuse(
+    (cache, key): (&PageCache, &LookupKey),
+    entry: Shared,
+    directives: &RequestDirectives,
+    (has_waited, may_be_elsewhere): (bool, bool),
+) -> Result<(Shared, MissReason), Lookup> {
+    let (status, refresh) = match rules::reuse(entry.times(), directives, now_s()) {
+        Reuse::Fresh { remaining_s, .. } if has_waited => {
+            (CacheStatus::Collapsed { remaining_s }, false)
+        }
+        Reuse::Fresh { remaining_s, .. } => (CacheStatus::Hit { remaining_s }, false),
+        Reuse::Stale { remaining_s, refresh, .. }
+            if !refresh || cache.settings().refreshes_in_background =>
+        {
+            (CacheStatus::Stale { remaining_s, after_error: false }, refresh)
+        }
+        Reuse::Stale { .. } | Reuse::Validate(Forward::Stale) if may_be_elsewhere => {
+            return Err(Lookup::SecondTier { key: key.to_key(), file: None });
+        }
+        Reuse::Stale { .. } | Reuse::Validate(Forward::Stale) => {
+            return Ok((entry, MissReason::Stale));
+        }
+        Reuse::Validate(Forward::Request) if has_waited => {
+            // A page that was rendered during the wait is as new as it can be.
+            let remaining_s = entry.times().remaining_s(now_s());
+            (CacheStatus::Collapsed { remaining_s }, false)
+        }
+        Reuse::Validate(Forward::Request) => return Ok((entry, MissReason::Request)),
+    };
+    let refresh = refresh.then(|| key.to_key());
+    Err(Lookup::Serve { entry, status, refresh })
 }
 
 impl Miss {

@@ -111,10 +111,7 @@ impl StartedResponse {
     ) -> ResponseSummary {
         let Self { mut head, body, held, response: mut received, timeout_ms, is_buffered, call } =
             self;
-        if let Some(cookie) = call.as_ref().and_then(|call| call.cookie(request.forwarded.https)) {
-            // It is for this client, and so not part of a stored response.
-            let _ = head.headers.add(b"Set-Cookie", cookie.as_bytes());
-        }
+        add_cookie(&mut head, call.as_ref(), request);
         let is_whole = received.is_over();
         let known = if is_whole { Some(body.len() as u64) } else { head.content_length };
         let mut compression = Compression::of(request, app, &mut head, known);
@@ -161,11 +158,7 @@ impl StartedResponse {
                     }
                 }
                 Ok(Next::Broken(error)) => {
-                    if let Some(call) = &call {
-                        call.broke_off(&error);
-                    }
-                    let reason = log_failure(app, request.request_id, &error);
-                    request.client.context.count_refusal(reason);
+                    note_broken(request, app, call.as_ref(), &error);
                     return ResponseSummary::broken(status, writer.written_bytes());
                 }
                 Err(reason) => Err(reason),
@@ -179,4 +172,20 @@ impl StartedResponse {
             };
         }
     }
+}
+
+/// The cookie that binds the client to its upstream is for it alone, and so not part of a stored response.
+fn add_cookie(head: &mut ResponseHead, call: Option<&UpstreamCall>, request: &Request<'_>) {
+    if let Some(cookie) = call.and_then(|call| call.cookie(request.forwarded.https)) {
+        let _ = head.headers.add(b"Set-Cookie", cookie.as_bytes());
+    }
+}
+
+/// The upstream has broken off in the middle of its response.
+fn note_broken(request: &Request<'_>, app: &App, call: Option<&UpstreamCall>, error: &Error) {
+    if let Some(call) = call {
+        call.broke_off(error);
+    }
+    let reason = log_failure(app, request.request_id, error);
+    request.client.context.count_refusal(reason);
 }

@@ -45,30 +45,19 @@ pub(super) fn request(
     let (server_addr, server_port) = request.client.peer.local(&request.client.transport);
     let host = request.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
     let server_port = request.forwarded.port.unwrap_or(server_port);
-    // As nginx's $host: one.test. is one.test.
-    let name = split_host_port(host).0;
-    let server_name = match name.strip_suffix(b".").unwrap_or(name) {
-        b"" => server_addr.as_bytes(),
-        name => name,
-    };
+    let server_name = server_name(host, server_addr.as_bytes());
     let prefix = app.config.path_prefix.trim_end_matches('/').as_bytes();
     let document_root = app.document_root();
     let document_root = document_root.as_os_str().as_encoded_bytes();
-    let filename = match &app.worker_script {
-        Some(worker_script) => Cow::Borrowed(&worker_script[..]),
-        None => Cow::Owned([document_root, &script.path].concat()),
-    };
+    let filename = filename(app, document_root, script);
     let name = joined(prefix, &script.path);
     let request_id = hex(request.request_id);
     let client_ip = request.forwarded.client.as_deref().unwrap_or(&request.client.peer.text);
     let query = script.query.as_deref().or(head.query(input)).unwrap_or_default();
 
     // In worker mode the script identifies a part by the target only.
-    let part_target = extra.part.filter(|_| app.worker_script.is_some()).map(|part| {
-        let mark: &[u8] = if part.query.is_empty() { b"" } else { b"?" };
-        [prefix, part.path, mark, part.query].concat()
-    });
-
+    let part = extra.part.filter(|_| app.worker_script.is_some());
+    let part_target = part.map(|part| target_of(prefix, part));
     // As nginx's $request_uri: without scheme and authority.
     let target = head.origin_form(input);
     let stated_host = request.forwarded.host.as_deref().or(head.target_authority(input));
@@ -91,56 +80,129 @@ pub(super) fn request(
     set(Field::Scheme, if request.forwarded.https { b"https" } else { b"http" });
     set(Field::RequestId, &request_id);
 
-    let fixed = Fixed {
-        content_length,
-        received_us: request.started.unix_us,
-        remote_port: request.client.peer.port(),
-        server_port,
-        trace_detail: extra.trace.map_or(TraceDetail::None, |scope| trace_detail(request, scope)),
-        ..Fixed::default()
-    };
-    let params =
-        app.config.php.params.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-    let params = params.chain(extra.params.iter().map(|(name, value)| (&name[..], &value[..])));
-    let tls = request.client.peer.tls.iter().flat_map(|facts| facts.variables());
-    let params = params.chain(tls.map(|(name, value)| (name.as_bytes(), value.as_bytes())));
+    let fixed = fixed(request, content_length, server_port, extra.trace);
+    let params = params(request, app, extra.params);
     frame.reserve(request.head_bytes() + 512);
-    let headers = head.headers(input).filter(|(name, _)| !http_server::is_ambiguous(name));
-    // With a trusted proxy configured, claims of other peers are false. Without one, scripts get
-    // the same headers as under php-fpm, and must not trust them.
-    let forwarding = &request.client.listener.forwarding;
-    let bypasses_proxy = forwarding.has_proxies() && !request.client.peer.is_trusted(forwarding);
-    let headers = headers.filter(|(name, _)| !(bypasses_proxy && http_server::is_claim(name)));
-    // RFC 8470 5.1.
-    let is_early_known = request.client.peer.is_trusted(forwarding) && !request.is_early;
-    let headers = headers.filter(|(name, _)| is_early_known || !http_server::is_early_data(name));
-    let headers =
-        headers.filter(|(name, _)| !(extra.part.is_some() && is_about_representation(name)));
-    let headers = headers
-        .filter(|(name, _)| !(extra.for_cache.is_some() && outboard_page_cache::is_replaced(name)));
+    let kept = KeptHeaders::of(request, &extra);
+    let headers = head.headers(input).filter(|(name, _)| kept.has(name));
     // The application builds its links from the host that the client sent to the proxy. A host in
     // the target precedes the header (RFC 9112 3.2.2).
     let headers = headers.map(|(name, value)| match stated_host {
         Some(host) if name.eq_ignore_ascii_case(b"host") => (name, host),
         _ => (name, value),
     });
-    let is_traced = request.trace.is_some();
-    let headers = headers.filter(|(name, _)| !(is_traced && is_trace_context(name)));
     // HTTP/1.0 may omit it.
     let missing_host = stated_host.filter(|_| head.header(input, b"host").is_none());
     let parent = extra.trace.map(|scope| scope.context().write());
     let state = extra.trace.map_or(&b""[..], |scope| scope.recording().state());
-    let own: [Option<(&[u8], &[u8])>; 4] = [
-        missing_host.map(|host| (&b"Host"[..], host)),
-        request.is_early.then_some((b"Early-Data", b"1")),
-        parent.as_ref().map(|parent| (&b"traceparent"[..], &parent[..])),
-        (!state.is_empty()).then_some((b"tracestate", state)),
-    ];
+    let own = own_headers(missing_host, request.is_early, parent.as_ref().map(|it| &it[..]), state);
     let conditions = extra.for_cache.unwrap_or_default().iter();
     let headers = headers.chain(conditions.map(|(name, value)| (&name[..], &value[..])));
-    let headers = headers.chain(own.into_iter().flatten());
+    let headers = headers.chain(own);
     encode(RequestParts { fixed, fields, headers, params }, &mut frame);
     frame
+}
+
+/// The script of the request, or that of the worker.
+fn filename<'a>(app: &'a App, document_root: &[u8], script: &Script) -> Cow<'a, [u8]> {
+    match &app.worker_script {
+        Some(worker_script) => Cow::Borrowed(&worker_script[..]),
+        None => Cow::Owned([document_root, &script.path].concat()),
+    }
+}
+
+fn fixed(
+    request: &Request<'_>,
+    content_length: Option<u64>,
+    server_port: u16,
+    trace: Option<&Scope>,
+) -> Fixed {
+    Fixed {
+        content_length,
+        received_us: request.started.unix_us,
+        remote_port: request.client.peer.port(),
+        server_port,
+        trace_detail: trace.map_or(TraceDetail::None, |scope| trace_detail(request, scope)),
+        ..Fixed::default()
+    }
+}
+
+/// Headers that the gateway adds to those of the client.
+fn own_headers<'a>(
+    missing_host: Option<&'a [u8]>,
+    is_early: bool,
+    parent: Option<&'a [u8]>,
+    state: &'a [u8],
+) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+    let own: [Option<(&[u8], &[u8])>; 4] = [
+        missing_host.map(|host| (&b"Host"[..], host)),
+        is_early.then_some((b"Early-Data", b"1")),
+        parent.map(|parent| (&b"traceparent"[..], parent)),
+        (!state.is_empty()).then_some((b"tracestate", state)),
+    ];
+    own.into_iter().flatten()
+}
+
+/// Which headers of the client the script gets.
+struct KeptHeaders {
+    /// With a trusted proxy configured, claims of other peers are false. Without one, scripts get the same headers as
+    /// under php-fpm, and must not trust them.
+    bypasses_proxy: bool,
+    /// RFC 8470 5.1.
+    is_early_known: bool,
+    is_part: bool,
+    is_for_cache: bool,
+    is_traced: bool,
+}
+
+impl KeptHeaders {
+    fn of(request: &Request<'_>, extra: &Extra<'_>) -> Self {
+        let forwarding = &request.client.listener.forwarding;
+        let is_trusted = request.client.peer.is_trusted(forwarding);
+        Self {
+            bypasses_proxy: forwarding.has_proxies() && !is_trusted,
+            is_early_known: is_trusted && !request.is_early,
+            is_part: extra.part.is_some(),
+            is_for_cache: extra.for_cache.is_some(),
+            is_traced: request.trace.is_some(),
+        }
+    }
+
+    fn has(&self, name: &[u8]) -> bool {
+        !(http_server::is_ambiguous(name)
+            || self.bypasses_proxy && http_server::is_claim(name)
+            || !self.is_early_known && http_server::is_early_data(name)
+            || self.is_part && is_about_representation(name)
+            || self.is_for_cache && outboard_page_cache::is_replaced(name)
+            || self.is_traced && is_trace_context(name))
+    }
+}
+
+/// As nginx's $host: one.test. is one.test.
+fn server_name<'a>(host: &'a [u8], address: &'a [u8]) -> &'a [u8] {
+    let name = split_host_port(host).0;
+    match name.strip_suffix(b".").unwrap_or(name) {
+        b"" => address,
+        name => name,
+    }
+}
+
+/// The target of a part of a page.
+fn target_of(prefix: &[u8], part: &SubRequest<'_>) -> Vec<u8> {
+    let mark: &[u8] = if part.query.is_empty() { b"" } else { b"?" };
+    [prefix, part.path, mark, part.query].concat()
+}
+
+/// Entries of `$_SERVER` besides those of the protocol: of the configuration, of the route and of TLS.
+fn params<'a>(
+    request: &'a Request<'_>,
+    app: &'a App,
+    route: &'a [(Vec<u8>, Vec<u8>)],
+) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+    let own = app.config.php.params.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let route = route.iter().map(|(name, value)| (&name[..], &value[..]));
+    let tls = request.client.peer.tls.iter().flat_map(|facts| facts.variables());
+    own.chain(route).chain(tls.map(|(name, value)| (name.as_bytes(), value.as_bytes())))
 }
 
 /// What the script has to report.
@@ -173,4 +235,61 @@ fn joined<'a>(first: &'a [u8], second: &'a [u8]) -> Cow<'a, [u8]> {
 fn hex(number: u64) -> [u8; 16] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     std::array::from_fn(|at| DIGITS[(number >> (60 - 4 * at)) as usize & 15])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: KeptHeaders = KeptHeaders {
+        bypasses_proxy: false,
+        is_early_known: true,
+        is_part: false,
+        is_for_cache: false,
+        is_traced: false,
+    };
+
+    #[test]
+    fn headers_of_the_gateway_and_of_the_proxy_are_not_those_of_clients() {
+        let claims = [&b"x-forwarded-for"[..], b"X-Forwarded-Proto", b"Forwarded"];
+        let bypasses_proxy = KeptHeaders { bypasses_proxy: true, ..ALL };
+        for claim in claims {
+            assert!(ALL.has(claim) && !bypasses_proxy.has(claim));
+        }
+        let is_early_known = KeptHeaders { is_early_known: false, ..ALL };
+        assert!(ALL.has(b"Early-Data") && !is_early_known.has(b"early-data"));
+        let is_traced = KeptHeaders { is_traced: true, ..ALL };
+        for name in [&b"traceparent"[..], b"tracestate"] {
+            assert!(ALL.has(name) && !is_traced.has(name));
+        }
+        // A name that CGI cannot tell from another one.
+        assert!(!ALL.has(b"X_Forwarded_For"));
+    }
+
+    #[test]
+    fn a_part_and_a_page_for_the_cache_are_whole() {
+        let is_part = KeptHeaders { is_part: true, ..ALL };
+        let is_for_cache = KeptHeaders { is_for_cache: true, ..ALL };
+        for name in [&b"If-None-Match"[..], b"range"] {
+            assert!(ALL.has(name));
+            assert!(!is_part.has(name), "part");
+            assert!(!is_for_cache.has(name), "cache");
+        }
+        for kept in [&ALL, &is_part, &is_for_cache] {
+            assert!(kept.has(b"Cookie") && kept.has(b"Accept-Language"));
+        }
+    }
+
+    #[test]
+    fn the_target_of_a_part_is_below_the_prefix() {
+        let part = |query| SubRequest { path: b"/menu", query };
+        assert_eq!(target_of(b"/shop", &part(b"")), b"/shop/menu");
+        assert_eq!(target_of(b"", &part(b"a=1")), b"/menu?a=1");
+    }
+
+    #[test]
+    fn numbers_have_sixteen_digits() {
+        assert_eq!(&hex(0), b"0000000000000000");
+        assert_eq!(&hex(0x0123_4567_89ab_cdef), b"0123456789abcdef");
+    }
 }

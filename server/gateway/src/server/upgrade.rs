@@ -10,7 +10,6 @@ use super::lead::Lead;
 use super::unless_stopped;
 use crate::gateway::Gateway;
 use crate::listeners;
-use crate::privileges::Privileges;
 use outboard_entity_store::StoreError;
 use outboard_log::Level;
 use outboard_reactor::{now_ms, with_deadline};
@@ -179,24 +178,26 @@ impl Drop for Attempt<'_> {
     }
 }
 
-/// As the new server, which accepts connections already: the old one stops. False: it does not, and this
-/// one has to.
+/// As the new server, which accepts connections already: the old one stops. If it goes on, this one stops.
 pub(super) async fn replace(
-    gateway: &Gateway,
+    lead: &Lead,
     predecessor: &Predecessor,
-    privileges: &Privileges,
     files: Vec<PathBuf>,
-) -> io::Result<bool> {
+) -> io::Result<()> {
+    let Lead { gateway, builder, .. } = lead;
     match predecessor.replace().await? {
         Verdict::Ours => {
-            privileges.own_files(files);
+            builder.privileges.own_files(files);
             gateway.server.log(Level::Info, "the new program has taken over");
-            Ok(true)
+            if let Some(link) = &builder.link {
+                link.succeed();
+            }
         }
         Verdict::GivenUp => {
             gateway.server.log(Level::Error, "the running server has given up the upgrade");
             listeners::leave_files(gateway);
-            Ok(false)
+            gateway.control.stop.set();
         }
     }
+    Ok(())
 }
