@@ -252,3 +252,6 @@ fn framed(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
     parts.iter().for_each(|part| frame.extend_from_slice(part));
     frame
 }
+
+#[cfg(test)]
+mod tests;

@@ -303,3 +303,6 @@ fn field<'a>(lines: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
         line[..at].eq_ignore_ascii_case(name).then(|| line[at + 1..].trim_ascii())
     })
 }
+
+#[cfg(test)]
+mod tests;

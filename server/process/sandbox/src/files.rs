@@ -145,3 +145,72 @@ fn enforced(status: RestrictionStatus) -> Enforced {
         RulesetStatus::NotEnforced => Enforced::Not,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::net::{TcpListener, TcpStream};
+
+    /// The result of `work` in a thread of its own, which alone is restricted; `None` if the kernel cannot.
+    fn restricted<T: Send + 'static>(
+        files: Files,
+        work: impl FnOnce(Vec<Refusal>) -> T + Send + 'static,
+    ) -> Option<T> {
+        let thread = std::thread::spawn(move || {
+            let mut refused = Vec::new();
+            let enforced = restrict_files(&files, &mut refused).unwrap();
+            (enforced != Enforced::Not).then(|| work(refused))
+        });
+        thread.join().unwrap()
+    }
+
+    fn directory(name: &str) -> PathBuf {
+        let path =
+            std::env::temp_dir().join(format!("outboard-sandbox-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("file"), name).unwrap();
+        path
+    }
+
+    #[test]
+    fn only_files_with_a_rule_can_be_read_and_written() {
+        let [read, write, other] = ["read", "write", "other"].map(directory);
+        let missing = read.join("missing");
+        let files = Files {
+            read: vec![read.clone(), missing],
+            write: vec![write.clone()],
+            ..Files::default()
+        };
+        let paths = [read.clone(), write.clone(), other.clone()];
+        let results = restricted(files, move |refused| {
+            assert!(refused.is_empty(), "a path that does not exist has no rule");
+            let may_read = paths.clone().map(|path| fs::read(path.join("file")).is_ok());
+            let may_write = paths.map(|path| fs::write(path.join("new"), "x").is_ok());
+            (may_read, may_write)
+        });
+        let is_free = fs::read(other.join("file")).is_ok();
+        [read, write, other].iter().for_each(|path| fs::remove_dir_all(path).unwrap());
+        assert!(is_free, "other threads are not restricted");
+        if let Some(results) = results {
+            assert_eq!(results, ([true, true, false], [false, true, false]));
+        }
+    }
+
+    #[test]
+    fn only_listed_ports_can_be_connected_to() {
+        let [listed, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let ports = [&listed, &other].map(|socket| socket.local_addr().unwrap().port());
+        let files = Files { connect_ports: Some(vec![ports[0]]), ..Files::default() };
+        let results = restricted(files, move |_| {
+            let connects = ports.map(|port| TcpStream::connect(("127.0.0.1", port)).is_ok());
+            (connects, TcpListener::bind("127.0.0.1:0").is_ok())
+        });
+        // Kernels before 6.7 restrict no ports.
+        if let Some(([true, connects], binds)) = results {
+            assert_eq!(connects, binds);
+        } else {
+            assert!(results.is_none(), "{results:?}");
+        }
+    }
+}

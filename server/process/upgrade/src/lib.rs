@@ -30,6 +30,8 @@ mod message;
 mod predecessor;
 mod starter;
 mod successor;
+#[cfg(test)]
+mod tests;
 
 pub use launch::{Launch, TAKE_OVER};
 pub use link::{LINK_VERSION, Link};

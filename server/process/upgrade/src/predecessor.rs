@@ -60,6 +60,11 @@ impl Predecessor {
     pub fn of_stdin() -> io::Result<(Self, Estate)> {
         let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
         rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+        Self::of_control(control)
+    }
+
+    /// The one at the other end of this socket, and what it leaves.
+    pub(crate) fn of_control(control: OwnedFd) -> io::Result<(Self, Estate)> {
         let mut estate = Estate::default();
         loop {
             match control::receive(&control)? {

@@ -179,3 +179,54 @@ fn reap(child: &mut Option<Child>) {
         *child = None;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reply to an order to start, and what the starter has received.
+    fn ordered(reply: Option<FromStarter>) -> (io::Result<u32>, Option<usize>) {
+        let (control, starter) = control::pair().unwrap();
+        let (_gateway, of_successor) = control::pair().unwrap();
+        let is_there = reply.is_some();
+        if let Some(reply) = reply {
+            control::send(&starter, &reply, &[]).unwrap();
+        }
+        let starter = is_there.then_some(starter);
+        let started = order_start(&control, of_successor.as_fd());
+        let received = starter.and_then(|starter| control::receive(&starter).unwrap());
+        let descriptors = received.map(|(order, descriptors)| {
+            assert!(matches!(order, ToStarter::Start));
+            descriptors.len()
+        });
+        (started, descriptors)
+    }
+
+    #[test]
+    fn a_successor_is_started_with_its_socket_and_the_outputs() {
+        let (started, descriptors) = ordered(Some(FromStarter::Started { pid: 7 }));
+        assert_eq!((started.unwrap(), descriptors), (7, Some(3)));
+    }
+
+    #[test]
+    fn a_start_that_fails_is_an_error_with_its_reason() {
+        let (failed, _) = ordered(Some(FromStarter::Failed { why: "no such file".to_owned() }));
+        assert_eq!(failed.unwrap_err().to_string(), "no such file");
+        let (ended, _) = ordered(None);
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn one_successor_is_started_at_a_time_and_with_all_descriptors() {
+        let launch = Launch::of("outboard".into(), Vec::new()).unwrap();
+        let error = start(&launch, &mut None, Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("three descriptors"), "{error}");
+        let mut child = Some(std::process::Command::new("true").spawn().unwrap());
+        let error = start(&launch, &mut child, Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("not over yet"), "{error}");
+        while child.is_some() {
+            reap(&mut child);
+            std::thread::yield_now();
+        }
+    }
+}
