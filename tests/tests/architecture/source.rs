@@ -46,8 +46,13 @@ impl Crate {
             files.insert(module, text);
         }
         files.retain(|module, _| !tests.iter().any(|test| module.starts_with(test)));
-        Self { name: folder.file_name().unwrap().to_str().unwrap().to_owned(), files }
+        Self { name: name_of(folder), files }
     }
+}
+
+/// The name of a crate, which is that of its folder.
+pub(crate) fn name_of(folder: &Path) -> String {
+    folder.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
 /// All files below a folder.
@@ -62,7 +67,7 @@ pub(crate) fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn module_of(file: &Path) -> Module {
+pub(crate) fn module_of(file: &Path) -> Module {
     let file = file.with_extension("");
     let mut module: Module = file.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
     if module.last().is_some_and(|last| last == "mod") || ["lib", "main"].contains(&&*module[0]) {
@@ -81,7 +86,7 @@ pub(crate) fn bare(text: &str) -> String {
 }
 
 /// The text without what only tests compile, and the names of the modules that are in files of their own.
-fn without_tests(text: &str) -> (String, Vec<String>) {
+pub(crate) fn without_tests(text: &str) -> (String, Vec<String>) {
     let (mut rest, mut kept, mut modules) = (text, String::new(), Vec::new());
     while let Some(found) = TEST.find(rest) {
         let (before, after) = (&rest[..found.start()], &rest[found.end()..]);
