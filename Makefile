@@ -5,7 +5,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 BENCH ?= --all
 
-.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test-systemd test-guides arm64 lint-packages test ci check check-all bench nginx-http3 results test-asan analyze test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams certificates memory escape-suite connections swoole swoole-tcp fuzz deny clean
+.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test-systemd test-guides arm64 lint-packages test ci check check-all bench nginx-http3 results test-asan analyze test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams certificates memory escape-suite connections fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -116,10 +116,6 @@ hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour),
 	OUTBOARD_HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),3600) \
 		$(CARGO) test -p outboard-e2e --test hostile -- --nocapture
 
-swoole-tcp: build ## 10,000 connections to a Swoole program whose workers are killed every 100 ms.
-	OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
-		$(CARGO) test -p outboard-e2e --test swoole_tcp -- --ignored --nocapture
-
 flooders: build ## What a flood from within PHP or from outside costs another app, as a table.
 	OUTBOARD_BIN=$(CURDIR)/target/release/outboard OUTBOARD_FLOODERS_STRICT=1 \
 		$(CARGO) test -p outboard-e2e --test flooders -- --nocapture --test-threads 1 2>&1 | \
@@ -150,11 +146,6 @@ connections: build ## How long others wait during thousands of silent, stalled a
 		$(CARGO) test -p outboard-e2e --test connections --test proxy_slow -- --ignored \
 		--nocapture --test-threads 1
 
-swoole: build ## What coroutines, channels and tables cost, as tables; a table under killed writers for 10 s.
-	OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
-		$(CARGO) test -p outboard-e2e --test swoole_costs -- --ignored --nocapture --test-threads 1 2>&1 | \
-		grep -oE '\| .*|\|-.*|thread .*panicked.*|^error.*|^test result.*'
-
 fuzz: ## Fuzz every parser; FUZZ_SECONDS each.
 	fuzz/run --seconds $(or $(FUZZ_SECONDS),60)
 
@@ -164,3 +155,6 @@ deny: ## Licences, sources and advisories of all dependencies; advisories need c
 clean: ## Remove what was built.
 	$(CARGO) clean
 	rm -rf build fuzz/target
+
+# Targets of trees with tests of their own.
+include $(wildcard */targets.mk)

@@ -1,11 +1,12 @@
 //! A document root made from a folder of fixtures.
 
+use crate::page::{repository, trees};
 use crate::scratch::{copy_tree, link_tree, open_to_all};
 use crate::{App, Scratch};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A copy of `tests/fixtures/SUBJECT` in a scratch folder.
+/// A copy of `tests/fixtures/SUBJECT`, of the tests or of a tree of its own, in a scratch folder.
 #[derive(Debug)]
 pub struct Docroot {
     scratch: Scratch,
@@ -15,8 +16,11 @@ pub struct Docroot {
 impl Docroot {
     /// Copies the fixtures of a subject.
     pub fn of(subject: &str) -> Docroot {
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(subject);
-        Docroot::copy(&fixtures)
+        let tests =
+            trees().into_iter().map(|tree| tree.join("tests")).chain([repository().join("tests")]);
+        let fixtures =
+            tests.map(|tests| tests.join("fixtures").join(subject)).find(|path| path.is_dir());
+        Docroot::copy(&fixtures.unwrap_or_else(|| panic!("there are no fixtures {subject}")))
     }
 
     /// Copies any folder, symbolic links followed.

@@ -29,6 +29,17 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("it is there")
 }
 
+/// Directories at the top of the repository with documentation and examples of their own.
+pub fn trees() -> Vec<PathBuf> {
+    let root = repository();
+    let mut found: Vec<PathBuf> = entries(&root, "")
+        .map(|name| root.join(name))
+        .filter(|tree| tree.join("docs").is_dir() && tree.join("examples").is_dir())
+        .collect();
+    found.sort();
+    found
+}
+
 /// Every page that tells people what to type: guides, references, READMEs.
 pub fn pages() -> Vec<PathBuf> {
     let root = repository();
@@ -38,7 +49,18 @@ pub fn pages() -> Vec<PathBuf> {
             entries(&root, folder).filter(|path| path.extension().is_some_and(|e| e == "md")),
         );
     }
-    found.extend(entries(&root, "examples").map(|example| example.join("README.md")));
+    let mut examples = vec![PathBuf::from("examples")];
+    for tree in trees().iter().filter_map(|tree| tree.file_name()).map(Path::new) {
+        let docs = tree.join("docs").to_string_lossy().into_owned();
+        found.extend(
+            entries(&root, &docs).filter(|path| path.extension().is_some_and(|e| e == "md")),
+        );
+        examples.push(tree.join("examples"));
+    }
+    for folder in examples.iter().filter(|folder| root.join(folder).is_dir()) {
+        let folder = folder.to_string_lossy();
+        found.extend(entries(&root, &folder).map(|example| example.join("README.md")));
+    }
     found.retain(|path| root.join(path).is_file());
     found.sort();
     found

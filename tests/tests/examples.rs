@@ -3,97 +3,12 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{
-    App, Child, Client, Connection, FpmStack, Launch, MariaDb, Multipart, Request, Scratch, Server,
-    Site, eventually,
+    App, Client, Connection, Example, FpmStack, MariaDb, Multipart, Request, Site, eventually,
 };
 use serde_json::{Value, json};
 use std::fs;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-/// A running example. One worker, so that what stays from request to request is known exactly.
-struct Example {
-    address: SocketAddr,
-    child: Child,
-    _copy: Scratch,
-}
-
-impl Example {
-    #[track_caller]
-    fn start(name: &str) -> Example {
-        Example::with(name, &[], &[])
-    }
-
-    /// With variables of the server's environment, and other content in some files of the copy.
-    #[track_caller]
-    fn with(name: &str, variables: &[(&str, &str)], files: &[(&str, &str)]) -> Example {
-        let (copy, folder) = copied(name);
-        let file = folder.join("outboard.toml");
-        let text = fs::read_to_string(&file).expect("an example has a configuration");
-        let listen = "listen = \"127.0.0.1:8080\"";
-        assert!(text.contains(listen), "{} says where it listens", file.display());
-        let text = text.replace(listen, "listen = \"127.0.0.1:0\"");
-        fs::write(&file, text + "\n[pool]\nmin = 1\nmax = 1\nmin_idle = 0\n")
-            .expect("a copy of ours");
-        for (file, content) in files {
-            fs::write(folder.join(file), content).expect("a copy of ours");
-        }
-
-        let mut launch = Launch::new(&Server::binary().to_string_lossy())
-            .arg("serve")
-            .arg("--config")
-            .arg(&file)
-            .arg("--admin")
-            .arg(copy.path().join("admin.sock"));
-        if rustix::process::geteuid().is_root() {
-            // A copy of root's, in which they keep what they write down.
-            launch = launch.args(["--user", "root"]);
-        }
-        for (name, value) in variables {
-            launch = launch.env(name, value);
-        }
-        let child = launch.start();
-        let address = child
-            .wait_for(|line| {
-                let url = line.strip_prefix("listening on http://")?;
-                url.trim_end_matches('/').parse().ok()
-            })
-            .unwrap_or_else(|output| panic!("{name} does not start: {output}"));
-        let ready = |line: &str| line.contains("outboard status --admin").then_some(());
-        child.wait_for(ready).unwrap_or_else(|output| panic!("{name} is not ready: {output}"));
-        Example { address, child, _copy: copy }
-    }
-
-    fn client(&self) -> Client {
-        Client::new(self.address)
-    }
-
-    #[track_caller]
-    fn json(&self, request: &Request, status: u16) -> Value {
-        let text = self.client().send(request).expect(status).text();
-        serde_json::from_str(&text).unwrap_or_else(|error| {
-            panic!("{} is answered by {text:?}: {error}\n{}", request.target, self.child.output())
-        })
-    }
-}
-
-/// A copy of an example and, where it looks for it, of the Composer package.
-#[track_caller]
-fn copied(name: &str) -> (Scratch, PathBuf) {
-    let copy = Scratch::new("example");
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let examples = copy.folder("examples");
-    copy_into(&examples, &repository.join("examples").join(name));
-    copy_into(copy.path(), &repository.join("php"));
-    (copy, examples.join(name))
-}
-
-#[track_caller]
-fn copy_into(folder: &Path, source: &Path) {
-    let status = Command::new("cp").arg("-r").arg(source).arg(folder).status();
-    assert!(status.expect("cp is there").success(), "cannot copy {}", source.display());
-}
 
 #[test]
 fn hello_worker_counts_its_requests_and_boots_once() {
@@ -174,7 +89,7 @@ fn mysql_is_asked_by_pdo_and_mysqli_from_one_process() {
 #[test]
 fn streaming_sends_each_event_when_it_is_made() {
     let example = Example::start("streaming");
-    let mut stream = Connection::open(example.address);
+    let mut stream = Connection::open(example.address());
     let request = Request::get("/events?count=2&every=900");
     stream.send(&request.to_bytes("localhost")).expect("the server reads");
     let head = stream.head().expect("the answer has begun");
@@ -252,7 +167,7 @@ fn symfony_runtime_stays_for_the_configured_requests() {
 
 #[test]
 fn symfony_workers_front_controller_answers_under_php_fpm() {
-    let (copy, folder) = copied("symfony-worker");
+    let (copy, folder) = Example::copied("symfony-worker");
     let open = Command::new("chmod").args(["-R", "a+rwX"]).arg(copy.path()).status();
     assert!(open.expect("chmod is there").success());
     let app = App::at(folder.join("public")).env("APP_ENV", "prod");
@@ -350,48 +265,6 @@ fn roadrunners_loop_runs_unchanged() {
     let upload = Request::new("PUT", "/").body("x".repeat(100_000));
     assert_eq!(example.json(&upload, 200)["body"], 100_000);
     example.client().send(&Request::new("HEAD", "/")).expect(200).saying("");
-}
-
-#[test]
-fn swooles_http_server_runs_unchanged_with_its_tasks_and_timers() {
-    let example = Example::start("swoole-server");
-    let first = example.json(&Request::get("/?name=Ada").header("User-Agent", "test"), 200);
-    assert_eq!((&first["get"], &first["agent"]), (&json!({"name": "Ada"}), &json!("test")));
-    let posted = example.json(&Request::new("POST", "/").body("raw"), 200);
-    assert_eq!([&posted["method"], &posted["body"]], ["POST", "raw"]);
-    example.client().get("/pieces").expect(200).saying("one two three");
-    example.json(&Request::get("/missing"), 404);
-    assert_eq!(example.json(&Request::get("/wait"), 200)["waited"], 42);
-    example.json(&Request::get("/task?number=4"), 200);
-    // The task's result and the next tick come when they come.
-    let arrived = (0..10_000).any(|_| {
-        let now = example.json(&Request::get("/"), 200);
-        now["finished"] == json!([8]) && now["ticks"].as_u64() > first["ticks"].as_u64()
-    });
-    assert!(arrived, "{}", example.json(&Request::get("/"), 200));
-}
-
-#[test]
-fn swooles_pool_and_table_are_behind_the_api_of_notes() {
-    let example = Example::start("swoole-api");
-    let post = |text: &str| Request::post("/notes", "application/json", text);
-    let added = example.json(&post(r#"{"text": "buy milk"}"#), 201);
-    assert_eq!(added, json!({"id": 1, "text": "buy milk"}));
-    assert_eq!(example.json(&post("{}"), 422)["error"], "text: required");
-    // More requests at a time than connections.
-    let ids: Vec<u64> = std::thread::scope(|scope| {
-        let add = || example.json(&post(r#"{"text": "more"}"#), 201)["id"].as_u64();
-        let threads: Vec<_> = (0..20).map(|_| scope.spawn(add)).collect();
-        threads.into_iter().filter_map(|thread| thread.join().expect("it is added")).collect()
-    });
-    assert_eq!(ids.iter().sum::<u64>(), (2..=21).sum::<u64>());
-    assert_eq!(example.json(&Request::get("/notes"), 200).as_array().map(Vec::len), Some(21));
-    example.client().send(&Request::new("DELETE", "/notes/1")).expect(204).saying("");
-    example.json(&Request::get("/notes/1"), 404);
-    example.json(&Request::new("PUT", "/notes"), 405);
-    let stats = example.json(&Request::get("/stats"), 200);
-    assert_eq!(stats["POST /notes"]["requests"], 22);
-    assert_eq!(stats["GET /notes/ID"]["requests"], 1);
 }
 
 #[test]

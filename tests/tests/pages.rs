@@ -3,12 +3,12 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::page::{Block, blocks, blocks_in, pages, repository};
+use outboard_e2e::page::{Block, blocks, blocks_in, pages, repository, trees};
 use outboard_e2e::{Child, Launch, Scratch, Server};
 use serde_json::Value;
 use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Mistakes that a fragment of a file may have: the rest is on the reader's machine.
@@ -77,9 +77,13 @@ struct Typist {
 impl Typist {
     fn new() -> Self {
         let folder = Scratch::new("typed");
-        for name in ["examples", "php"] {
+        let own = trees().into_iter().filter_map(|tree| {
+            let name = tree.file_name()?.to_str()?;
+            tree.join("examples").is_dir().then(|| format!("{name}/./examples"))
+        });
+        for name in ["./examples".to_owned(), "./php".to_owned()].into_iter().chain(own) {
             let mut copy = Command::new("cp");
-            copy.arg("-r").arg(repository().join(name)).arg(folder.path());
+            copy.args(["-r", "--parents", &name]).arg(folder.path()).current_dir(repository());
             assert!(copy.status().expect("cp is there").success());
         }
         // PHP runs as a user of its own when root runs the test.
@@ -170,29 +174,25 @@ const CURL: &str =
     "curl() { command curl -sS --max-time 60 -w '%{stderr}status %{http_code}\\n' \"$@\"; }\n";
 
 /// Examples with tests of their own: they need a database, several servers or another protocol than HTTP.
-const ELSEWHERE: [&str; 3] = ["mysql-without-blocking", "swoole-product", "swoole-tcp"];
+const ELSEWHERE: [&str; 3] = ["mysql-without-blocking", "product", "tcp"];
 
 #[test]
 fn every_example_works_as_its_readme_says() {
     let typist = Typist::new();
     let mut run = 0;
-    for page in
-        pages().iter().filter(|page| page.starts_with("examples") && page.components().count() == 3)
-    {
-        let name = page
-            .components()
-            .nth(1)
-            .expect("the example")
-            .as_os_str()
-            .to_string_lossy()
-            .into_owned();
+    let examples = |page: &&Path| {
+        page.parent().and_then(Path::parent).is_some_and(|p| p.ends_with("examples"))
+    };
+    for page in pages().iter().map(PathBuf::as_path).filter(examples) {
+        let folder = page.parent().expect("the example");
+        let name = folder.file_name().expect("its name").to_string_lossy().into_owned();
         let commands: Vec<Block> =
             blocks(page).into_iter().filter(|block| block.language == "sh").collect();
         if ELSEWHERE.contains(&name.as_str()) || commands.is_empty() {
             continue;
         }
         run += 1;
-        let config = format!("examples/{name}/outboard.toml");
+        let config = format!("{}/outboard.toml", folder.display());
         if typist.folder.path().join(&config).exists() {
             typist.move_configuration(&config);
         }

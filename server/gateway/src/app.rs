@@ -60,7 +60,7 @@ pub(crate) struct App {
     pub(crate) spare_requests: Spares<RequestMemory>,
     /// Its background tasks, if it has task workers.
     pub(crate) tasks: Option<Rc<Tasks>>,
-    /// Its raw connections, if its script is a program for Swoole.
+    /// Its raw connections, if its script starts a server.
     pub(crate) streams: Option<Rc<StreamServer>>,
     /// Its cached responses.
     pub(crate) page_cache: Option<Rc<PageCache>>,

@@ -141,7 +141,7 @@ fn of_cores(cores: usize) -> usize {
 /// several requests at a time is hardly ever idle, so that it could be lent: each thread needs one.
 fn most_for(app: &App) -> usize {
     match (&app.mode, app.pool.max) {
-        (Mode::Worker(worker), _) if worker.swoole => 1,
+        (Mode::Worker(worker), _) if worker.starts_server => 1,
         (Mode::Worker(worker), Count::Fixed(max)) if worker.concurrency > 1 => max as usize,
         _ => usize::MAX,
     }

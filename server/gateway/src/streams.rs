@@ -92,7 +92,7 @@ pub(crate) fn server_for(
     create: impl FnOnce() -> Rc<StreamServer>,
 ) -> Option<Rc<StreamServer>> {
     let outboard_config::Mode::Worker(worker) = &app.mode else { return None };
-    if !worker.swoole {
+    if !worker.starts_server {
         return None;
     }
     let before = predecessor.and_then(|before| {

@@ -55,7 +55,7 @@ pub(crate) enum Command {
     ///
     /// For development: outboard serve --dev ./my-site
     Serve(ServeArguments),
-    /// Serve a program that was written for Swoole.
+    /// Serve a program that starts a server itself.
     ///
     /// The program runs as with PHP's command line and the extension, which need not be there. It is
     /// run once to learn the address and the options of its server; then workers are started. Without

@@ -1,4 +1,4 @@
-//! `outboard run`: serves a program that was written for Swoole.
+//! `outboard run`: serves a program that starts a server itself.
 //!
 //! The program runs once up to its server's start, by `outboard-php run`; what its server is to be
 //! becomes a configuration, and the server starts with that. A program without a server has run to
@@ -6,24 +6,19 @@
 //!
 //! Invariant: the private directory has everything that belongs to this run, and goes with it.
 
-mod configuration;
 mod control;
-mod description;
-mod private_dir;
 
 use crate::cli::RunArguments;
 use crate::notify::{self, ServiceManager};
 use crate::php_hosts;
 use crate::serve::{announce, run_until_stopped};
 use crate::terminal::{Terminal, say};
-use configuration::Configuration;
-use description::Described;
 use outboard_config::Config;
 
 use outboard_gateway::server::{AdminSocket, Options};
 use outboard_gateway::server_event::ServerEvent;
+use outboard_programs::{Configuration, DETACHED, Described, PrivateDir, describe};
 use outboard_spawner::users;
-use private_dir::PrivateDir;
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -31,9 +26,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// Tells the server of a program that continues in the background.
-const DETACHED: &str = "OUTBOARD_RUN_DETACHED";
 
 pub(crate) fn run(arguments: &RunArguments, terminal: &Terminal) -> ExitCode {
     match prepare(arguments) {
@@ -64,7 +56,8 @@ fn prepare(arguments: &RunArguments) -> Result<Prepared, String> {
     let user = user_of(arguments, None)?;
     let host = arguments.php_host.clone().unwrap_or_else(php_hosts::default);
     let ini = arguments.ini.iter().map(|text| ini_setting(text)).collect::<Vec<_>>();
-    let described = description::of(&host, &script, &arguments.arguments, user.as_ref(), &ini)?;
+    let described =
+        describe(&host, &script, &arguments.arguments, user.as_ref().map(User::ids), &ini)?;
     let description = match described {
         Described::Ended(code) => return Ok(Prepared::Ended(code)),
         Described::Server(description) => description,
@@ -77,7 +70,7 @@ fn prepare(arguments: &RunArguments) -> Result<Prepared, String> {
         Some(named) => user_of(arguments, Some(named))?,
         None => user,
     };
-    let owner = user.as_ref().map(|user| (user.uid, user.gid));
+    let owner = user.as_ref().map(User::ids);
     let directory = PrivateDir::create(owner, gateway_user())
         .map_err(|error| format!("a directory for this run cannot be created: {error}"))?;
     let name = user.map(|user| user.name);
@@ -99,6 +92,12 @@ struct User {
     name: String,
     uid: u32,
     gid: u32,
+}
+
+impl User {
+    fn ids(&self) -> (u32, u32) {
+        (self.uid, self.gid)
+    }
 }
 
 /// `None`: as who this process is. Root hands programs over to another user, as `outboard serve` does.

@@ -10,7 +10,10 @@
 
 #[path = "build/boundary.rs"]
 mod boundary;
+#[path = "build/parts.rs"]
+mod parts;
 
+use parts::Part;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,10 +25,16 @@ fn main() {
     }
     println!("cargo:rerun-if-changed=sapi");
     println!("cargo:rerun-if-changed=runtime");
-    embed_runtime();
-    declare_boundary();
+    println!("cargo:rustc-check-cfg=cfg(programs)");
+    let parts = parts::find();
+    for part in &parts {
+        println!("cargo:rerun-if-changed={}", part.directory.display());
+        println!("cargo:rustc-cfg=programs");
+    }
+    embed_runtime(&parts);
+    declare_boundary(&parts);
     let php = PhpConfig::find();
-    compile(&php);
+    compile(&php, &parts);
     link(&php);
     println!("cargo:rustc-env=OUTBOARD_PHP_INI_HOME={}", php.ini_home());
 }
@@ -110,7 +119,7 @@ impl PhpConfig {
 
 /// Converts the PHP part of the API into arrays of the shim: all of it, and the parts that classic
 /// mode loads.
-fn embed_runtime() {
+fn embed_runtime(parts: &[Part]) {
     let all = [
         "functions",
         "Coroutine",
@@ -123,106 +132,28 @@ fn embed_runtime() {
         "tasks",
         "Worker",
     ];
-    let header = [
-        array("runtime", &all),
-        array("tasks", &["tasks"]),
-        array("kv", &["kv"]),
-        array("rate_limit", &["rate_limit"]),
-        if has_swoole() { swoole() } else { String::new() },
+    let directory = Path::new("runtime");
+    let mut header = [
+        array("runtime", directory, &all),
+        array("tasks", directory, &["tasks"]),
+        array("kv", directory, &["kv"]),
+        array("rate_limit", directory, &["rate_limit"]),
     ]
     .concat();
+    for part in parts {
+        header += &part.runtime(array);
+    }
     let directory = std::env::var("OUT_DIR").expect("set by cargo");
     std::fs::write(Path::new(&directory).join("runtime.h"), header).expect("OUT_DIR is writable");
 }
 
-fn has_swoole() -> bool {
-    std::env::var_os("CARGO_FEATURE_SWOOLE").is_some()
-}
-
-fn swoole() -> String {
-    // Functions without a namespace are a source of their own.
-    let global = array("swoole_global", &["swoole/global"]);
-    [global, array("swoole", &SWOOLE.map(|file| format!("swoole/{file}"))), parts()].concat()
-}
-
-/// What every program for Swoole loads at its start, parents first.
-const SWOOLE: [&str; 22] = [
-    "Constants",
-    "Exception",
-    "Coroutine",
-    "WaitGroup",
-    "Barrier",
-    "Scheduler",
-    "System",
-    "coroutine_functions",
-    "deadlock",
-    "Runtime",
-    "Timer",
-    "Event",
-    "Http",
-    "ServerConnections",
-    "ServerTasks",
-    "ServerPort",
-    "ServerObjects",
-    "Server",
-    "ServerKinds",
-    "Workers",
-    "Functions",
-    "Names",
-];
-
-/// What a program for Swoole loads when it uses one of the classes (`LAZY` in `Names.php`).
-const SWOOLE_PARTS: [&str; 24] = [
-    "ArrayObject",
-    "Client",
-    "ConnectionPool",
-    "Constant",
-    "Cookie",
-    "CoroutineServer",
-    "Frame",
-    "Hpack",
-    "Http2Client",
-    "HttpClient",
-    "HttpMessage",
-    "HttpServer",
-    "MySQL",
-    "ObjectProxy",
-    "PostgreSQL",
-    "Process",
-    "ProcessPool",
-    "Proxy",
-    "Redis",
-    "Socket",
-    "SocketReader",
-    "Status",
-    "StringObject",
-    "SyncClient",
-];
-
-/// The parts, and a table of them by name.
-fn parts() -> String {
-    let mut text = String::new();
-    let mut table = String::new();
-    for part in SWOOLE_PARTS {
-        text += &array(&format!("swoole_part_{part}"), &[format!("swoole/{part}")]);
-        table += &format!(
-            "{{\"{part}\", outboard_swoole_part_{part}_php, sizeof(outboard_swoole_part_{part}_php) - 1}},"
-        );
-    }
-    text += &format!(
-        "static const struct {{ const char *name; const unsigned char *text; size_t len; }} \
-         outboard_swoole_parts[] __attribute__((unused)) = {{{table}}};\n"
-    );
-    text
-}
-
-/// Concatenates files, each of which begins with its namespace.
-fn array(name: &str, files: &[impl AsRef<str>]) -> String {
+/// Concatenates files of a directory, each of which begins with its namespace.
+fn array(name: &str, directory: &Path, files: &[&str]) -> String {
     let version = std::env::var("CARGO_PKG_VERSION").expect("set by cargo");
     let mut source = String::new();
     for file in files {
-        let path = format!("runtime/{}.php", file.as_ref());
-        let text = std::fs::read_to_string(&path).expect("the crate has a directory runtime");
+        let path = directory.join(file).with_extension("php");
+        let text = std::fs::read_to_string(&path).expect("a file of the runtime");
         source.push_str(text.strip_prefix("<?php").expect("a PHP file begins with its tag"));
     }
     let source = source.replace("%VERSION%", &version);
@@ -237,9 +168,12 @@ fn array(name: &str, files: &[impl AsRef<str>]) -> String {
 }
 
 /// Writes the C declarations of what Rust calls and defines. Only files with a part of them have C compiled anew.
-fn declare_boundary() {
+fn declare_boundary(parts: &[Part]) {
     let mut files = Vec::new();
     find_sources(Path::new("src"), "rs", &mut files);
+    for part in parts {
+        find_sources(&part.directory.join("host"), "rs", &mut files);
+    }
     files.sort();
     let mut texts = Vec::new();
     for file in files {
@@ -255,10 +189,16 @@ fn declare_boundary() {
     std::fs::write(Path::new(&directory).join("boundary.h"), header).expect("OUT_DIR is writable");
 }
 
-fn compile(php: &PhpConfig) {
+fn compile(php: &PhpConfig, parts: &[Part]) {
     let mut sources = Vec::new();
     find_sources(Path::new("sapi"), "c", &mut sources);
-    sources.retain(|source| has_swoole() || !source.starts_with("sapi/swoole"));
+    let mut headers = String::new();
+    for part in parts {
+        find_sources(&part.directory.join("sapi"), "c", &mut sources);
+        headers += &part.include();
+    }
+    let directory = std::env::var("OUT_DIR").expect("set by cargo");
+    std::fs::write(Path::new(&directory).join("parts.h"), headers).expect("OUT_DIR is writable");
     sources.sort();
     let version = std::env::var("CARGO_PKG_VERSION").expect("set by cargo");
     let mut build = cc::Build::new();
@@ -267,16 +207,16 @@ fn compile(php: &PhpConfig) {
     // PHP's headers violate strict aliasing, e.g. with zval.u1.type_info.
     build.flag("-fno-strict-aliasing");
     // For our headers only: PHP has some of the same names.
-    build.flag("-iquote").flag("sapi");
-    build.include(std::env::var("OUT_DIR").expect("set by cargo"));
+    build.flag("-iquote").flag("sapi").flag("-iquote").flag(parts::TREE);
+    build.include(&directory);
     build.define("OUTBOARD_VERSION", format!("\"{version}\"").as_str());
     // As system headers, so that their warnings are ignored.
     for include in php.query("--includes").split_whitespace() {
         let path = include.trim_start_matches("-I");
         build.flag("-isystem").flag(php.below_root(path));
     }
-    if has_swoole() {
-        build.define("OUTBOARD_SWOOLE", None);
+    if !parts.is_empty() {
+        build.define("OUTBOARD_PROGRAMS", None);
     }
     // What is checked at length (sapi/check.h): "debug" is every profile that inherits from cargo's dev.
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "debug") {
@@ -289,7 +229,6 @@ fn compile(php: &PhpConfig) {
     // C library's.
     build.cargo_metadata(false);
     build.compile("outboard_sapi");
-    let directory = std::env::var("OUT_DIR").expect("set by cargo");
     // The whole archive, because no symbol refers to the replacements for the C library.
     println!(
         "cargo:rustc-link-arg-bins=-Wl,--whole-archive,{directory}/liboutboard_sapi.a,--no-whole-archive"

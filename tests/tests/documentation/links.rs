@@ -24,18 +24,32 @@ fn pages() -> BTreeMap<PathBuf, String> {
     for folder in ["docs", "docs/guide", "docs/reference", "docs/decisions"] {
         paths.extend(markdown_of(folder));
     }
-    let examples = fs::read_dir(root.join("examples")).expect("the examples");
-    paths.extend(examples.map(|entry| {
-        Path::new("examples").join(entry.expect("an entry").file_name()).join("README.md")
-    }));
+    for tree in trees() {
+        for folder in ["docs", "docs/decisions"] {
+            paths.extend(markdown_of(&format!("{tree}/{folder}")));
+        }
+    }
+    let examples = trees().into_iter().map(|tree| format!("{tree}/examples"));
+    for folder in examples.chain(["examples".to_owned()]) {
+        let examples = fs::read_dir(root.join(&folder)).into_iter().flatten();
+        paths.extend(examples.map(|entry| {
+            Path::new(&folder).join(entry.expect("an entry").file_name()).join("README.md")
+        }));
+    }
     paths.push(PathBuf::from("examples/README.md"));
     paths.retain(|path| root.join(path).is_file());
     let text = |path: &PathBuf| fs::read_to_string(root.join(path)).expect("a page");
     paths.into_iter().map(|path| (path.clone(), without_blocks(&text(&path)))).collect()
 }
 
+/// The names of the trees with documentation of their own.
+fn trees() -> Vec<String> {
+    let name = |tree: PathBuf| Some(tree.file_name()?.to_str()?.to_owned());
+    outboard_e2e::page::trees().into_iter().filter_map(name).collect()
+}
+
 fn markdown_of(folder: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(repository().join(folder)).expect("a folder of the repository");
+    let entries = fs::read_dir(repository().join(folder)).into_iter().flatten();
     let paths = entries.map(|entry| Path::new(folder).join(entry.expect("an entry").file_name()));
     paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect()
 }
@@ -109,11 +123,15 @@ fn every_link_between_pages_resolves() {
 fn the_index_names_every_page() {
     let index = fs::read_to_string(repository().join("docs/README.md")).expect("the index");
     let folders = ["docs/guide", "docs/reference", "docs/decisions"];
+    let own = trees()
+        .into_iter()
+        .flat_map(|tree| [format!("{tree}/docs"), format!("{tree}/docs/decisions")]);
+    let folders = folders.into_iter().map(str::to_owned).chain(own);
     let missing: Vec<_> = folders
-        .iter()
-        .flat_map(|folder| markdown_of(folder))
+        .flat_map(|folder| markdown_of(&folder))
         .filter(|page| {
-            let name = page.strip_prefix("docs").expect("a page below docs");
+            let elsewhere = Path::new("..").join(page);
+            let name = page.strip_prefix("docs").unwrap_or(&elsewhere);
             !index.contains(&format!("]({})", name.display()))
         })
         .collect();

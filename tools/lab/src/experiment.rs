@@ -84,9 +84,8 @@ pub enum Experiment {
     /// Eleven workloads over 100, 500 and 1,000 connections, against mod_php and php-fpm.
     #[value(alias = "workloads")]
     Workers,
-    /// Eight programs for Swoole, under `outboard run`, against their variants for mod_php and
+    /// Eight programs that start a server, under `outboard run`, against their variants for mod_php and
     /// php-fpm.
-    #[value(alias = "resident-swoole")]
     Resident,
     /// phpinfo and a blog's home page: without opcache, with it, and from page caches.
     PageCache,

@@ -71,25 +71,6 @@ const FILES: &[(&str, &str)] = files![
     "framework/public/index.php",
     "framework/worker.php",
     "mixed/worker.php",
-    "resident/include/functions.php",
-    "resident/include/mod_php_connection.php",
-    "resident/include/swoole_pool.php",
-    "resident/mod_php/basic.php",
-    "resident/mod_php/basic_class_load.php",
-    "resident/mod_php/basic_class_load_multiple.php",
-    "resident/mod_php/basic_query.php",
-    "resident/mod_php/basic_query_with_pool.php",
-    "resident/mod_php/basic_query_with_pool_and_caching.php",
-    "resident/mod_php/real_app_simulation.php",
-    "resident/mod_php/simple_real_app_simulation.php",
-    "resident/swoole/basic.php",
-    "resident/swoole/basic_class_load.php",
-    "resident/swoole/basic_class_load_multiple.php",
-    "resident/swoole/basic_query.php",
-    "resident/swoole/basic_query_with_pool.php",
-    "resident/swoole/basic_query_with_pool_and_caching.php",
-    "resident/swoole/real_app_simulation.php",
-    "resident/swoole/simple_real_app_simulation.php",
     "rewind/dying.php",
     "rewind/large.php",
     "symfony/app.php",
@@ -147,7 +128,7 @@ impl Fixture {
     /// Writes the directory of that name, with every `@NAME@` replaced.
     pub fn unpack(lab: &Lab, name: &str, values: &[(&str, &str)]) -> Result<Self> {
         let fixture = Self { directory: lab.directory(&format!("site-{name}"))? };
-        for (path, text) in FILES.iter().chain([&PIECES]) {
+        for (path, text) in FILES.iter().chain(outboard_resident::FILES).chain([&PIECES]) {
             let Some(path) = path.strip_prefix(name).and_then(|rest| rest.strip_prefix('/')) else {
                 continue;
             };

@@ -82,8 +82,8 @@ pub struct Lab {
     pub effort: Effort,
     /// Processor cores of this machine.
     pub cores: usize,
-    /// The file of the extension swoole, if the user has named one.
-    pub swoole_extension: Option<PathBuf>,
+    /// The file of the extension that programs were written for, if the user has named one.
+    pub program_extension: Option<PathBuf>,
     /// An nginx with HTTP/3, if the user has named one.
     pub nginx_http3: Option<PathBuf>,
     /// Counts the instructions of programs that are started, if it is wanted.
@@ -109,7 +109,7 @@ impl Lab {
             php,
             effort,
             cores,
-            swoole_extension: None,
+            program_extension: None,
             nginx_http3: None,
             callgrind: None,
             variant: "",

@@ -2,7 +2,7 @@
 //!
 //! The binary `outboard-lab` ([`cli`]) is its only user. The map, from the outside in: a [`run`] of
 //! [`experiment`]s starts [`stack`]s ([`nginx`], [`fpm`], [`apache`], [`varnish`], [`builtin`],
-//! [`mariadb`], [`redis`], [`outboard`], [`swoole`]), some with a [`tls_listener`], with [`fixture`]s to serve and a slow [`backend`], and
+//! [`mariadb`], [`redis`], [`outboard`], [`programs`]), some with a [`tls_listener`], with [`fixture`]s to serve and a slow [`backend`], and
 //! puts load on them ([`generator`], [`background`]) in [`slice`]s in [`balanced_order`]. The CPU
 //! time of each [`group`] goes through [`statistics`] into [`comparison`]s by [`metric`] and
 //! [`verdict`]s on targets, unless a [`refusal`] forbids it. The [`doctor`] observes whether
@@ -51,6 +51,7 @@ pub mod outboard;
 pub mod page;
 pub mod php;
 pub mod profile;
+pub mod programs;
 pub mod redis;
 pub mod refusal;
 pub mod report;
@@ -64,7 +65,6 @@ pub mod site;
 pub mod slice;
 pub mod stack;
 pub mod statistics;
-pub mod swoole;
 pub mod system;
 pub mod table;
 mod terminal;

@@ -22,8 +22,8 @@ pub struct RunPlan {
     pub experiments: Vec<Experiment>,
     /// Settings in which stacks may differ.
     pub accepted: Vec<String>,
-    /// The extension that serves programs for Swoole beside `outboard run`.
-    pub swoole_extension: Option<PathBuf>,
+    /// The extension that serves programs next to `outboard run`.
+    pub program_extension: Option<PathBuf>,
     /// An nginx that is compared by HTTP/3.
     pub nginx_http3: Option<PathBuf>,
 }
@@ -31,7 +31,7 @@ pub struct RunPlan {
 /// Runs experiments, unless the settings of the stacks differ; `command` repeats the run.
 pub fn run(order: &RunPlan, effort: Effort, command: &str) -> Result<Report> {
     let mut lab = Lab::open(effort)?;
-    lab.swoole_extension.clone_from(&order.swoole_extension);
+    lab.program_extension.clone_from(&order.program_extension);
     lab.nginx_http3.clone_from(&order.nginx_http3);
     let mut report = empty(&lab, command);
     let began = Instant::now();

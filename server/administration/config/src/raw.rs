@@ -96,7 +96,7 @@ pub(crate) struct File {
     pub(crate) group: Option<PlainText>,
     /// Threads of the gateway, each with connections, event loop and share of the workers of its own.
     /// `"auto"`: one for each processor core that the server may use, and a single one on two cores, of
-    /// which PHP needs the other. There is a single one in development and with programs for Swoole. A change takes effect with a restart.
+    /// which PHP needs the other. There is a single one in development and with programs that start a server. A change takes effect with a restart.
     #[schemars(extend("x-alias" = ["worker_processes", "httpdWorkers", "reactor_num"], "x-minimum" = 1, "x-maximum" = 256))]
     pub(crate) threads: Count,
     /// Maximum time for running requests to finish after a reload or a stop.

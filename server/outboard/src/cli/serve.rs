@@ -78,7 +78,7 @@ pub(crate) struct RunArguments {
     /// Address to listen on instead of the program's own.
     #[arg(long, short, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// A setting of php.ini, as in `php -d swoole.use_shortname=Off`.
+    /// A setting of php.ini, as in `php -d memory_limit=1G`.
     #[arg(long = "define", short = 'd', value_name = "NAME[=VALUE]")]
     pub(crate) ini: Vec<String>,
     /// User that the program runs as if root starts it [default: www-data, or nobody].

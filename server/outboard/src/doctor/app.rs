@@ -106,7 +106,7 @@ fn of_folder(dir: &Path) -> Result<Config, Failure> {
             watch: true,
             frankenphp: true,
             class: None,
-            swoole: false,
+            starts_server: false,
             arguments: Vec::new(),
             state_report: None,
         });

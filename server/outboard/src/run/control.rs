@@ -1,5 +1,4 @@
-//! What a program asks of its server: `$server->reload()` and `$server->shutdown()`, and the signals
-//! that Swoole's master process takes.
+//! What a program asks of its server: `$server->reload()` and `$server->shutdown()`, and the signals that do so.
 //!
 //! The program writes lines to a named pipe in the private directory; a thread reads them, and calls
 //! the admin API as `outboard reload` and `outboard stop` do.

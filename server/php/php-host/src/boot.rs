@@ -74,12 +74,13 @@ fn take_control_socket() -> io::Result<OwnedFd> {
 fn snapshot_script(settings: &HostSettings) -> Option<WorkerScript> {
     let script = settings.worker.clone()?;
     let is_forked = matches!(script.isolation, Isolation::Fork | Isolation::Rewind);
-    (is_forked || script.swoole).then_some(script)
+    (is_forked || script.starts_server).then_some(script)
 }
 
 fn take_snapshot(zygote: Zygote, script: &WorkerScript) -> io::Result<ExitCode> {
     let forking = worker_script::snapshot(script, Forking::new(zygote));
-    let missing = if script.swoole { "the start of a server" } else { "a call for a request" };
+    let missing =
+        if script.starts_server { "the start of a server" } else { "a call for a request" };
     forking.fail(&format!("{} ended without {missing}", script.script.display()))?;
     Ok(ExitCode::FAILURE)
 }

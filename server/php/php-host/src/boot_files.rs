@@ -75,7 +75,7 @@ static BOOT: Mutex<Option<BootFiles>> = Mutex::new(None);
 /// Begins to record, if the script boots in this process.
 pub(crate) fn begin(settings: &HostSettings) {
     let Some(script) = &settings.worker else { return };
-    if script.swoole || script.isolation == Isolation::Reset {
+    if script.starts_server || script.isolation == Isolation::Reset {
         return;
     }
     if let Ok(mut place) = BOOT.lock() {

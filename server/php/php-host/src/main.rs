@@ -3,8 +3,8 @@
 //! worker mode with one script for many requests.
 //!
 //! Started by the supervisor with the control socket as standard input. `outboard-php sample` reads
-//! the stacks of workers for `outboard profile`; `outboard-php run` runs a program for Swoole up to
-//! the start of its server, for `outboard run`.
+//! the stacks of workers for `outboard profile`; `outboard-php run` runs a program up to the start
+//! of its server, for `outboard run`.
 //!
 //! ```text
 //!  main ─▶ boot ─▶ zygote (control socket, forks, reaps) ─fork─▶ worker (request loop)
@@ -38,6 +38,10 @@ mod offload;
 mod open_span;
 mod poller;
 mod process;
+// `build/parts.rs` finds the rest of this part.
+#[cfg(programs)]
+#[path = "../../../../swoole/host/mod.rs"]
+mod programs;
 mod purge;
 mod retirement;
 mod rewind;
@@ -45,8 +49,6 @@ mod sampler;
 mod sandbox;
 mod startup;
 mod streams;
-#[cfg(feature = "swoole")]
-mod swoole;
 mod worker;
 mod worker_fds;
 mod worker_memories;
@@ -69,12 +71,12 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let outcome = match arguments.next().as_deref() {
         Some(sampler::COMMAND) => sampler::run(),
-        #[cfg(feature = "swoole")]
-        Some(swoole::COMMAND) => swoole::run(None, arguments),
+        #[cfg(programs)]
+        Some(programs::COMMAND) => programs::run(None, arguments),
         Some(USER_OPTION) => match user(arguments.next()) {
             Some(user) => match arguments.next().as_deref() {
-                #[cfg(feature = "swoole")]
-                Some(swoole::COMMAND) => swoole::run(Some(user), arguments),
+                #[cfg(programs)]
+                Some(programs::COMMAND) => programs::run(Some(user), arguments),
                 _ => boot::run(Some(user)),
             },
             None => Err(std::io::Error::other("expected numeric user and group ids, as in 33:33")),

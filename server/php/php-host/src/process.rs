@@ -29,7 +29,7 @@ pub(crate) fn die_with(parent: u32) -> bool {
 
 /// Makes this process receive SIGTERM, which it may handle, at the end of `parent`. False if that has
 /// exited already.
-#[cfg_attr(not(feature = "swoole"), expect(dead_code, reason = "of `outboard-php run`"))]
+#[cfg_attr(not(programs), expect(dead_code, reason = "of `outboard-php run`"))]
 pub(crate) fn terminate_with(parent: u32) -> bool {
     receive_at_end_of(parent, libc::SIGTERM)
 }

@@ -58,11 +58,11 @@ pub(crate) struct RunningScript {
     pub(crate) kept_connections: KeptConnections,
     /// Descriptors that the host has opened before the script ran.
     own_descriptors: Vec<RawFd>,
-    /// What the start of a server means in this process, if the script is a program for Swoole.
+    /// What the start of a server means in this process, if the script starts one itself.
     program: Option<Program>,
 }
 
-/// A program for Swoole.
+/// A program that starts a server.
 #[derive(Debug)]
 pub(crate) enum Program {
     /// The description of its server goes to this file, and the process exits.
@@ -81,9 +81,9 @@ pub(crate) fn serve(
     script.end(sound)
 }
 
-/// Runs a program for Swoole without a gateway, up to the start of its server, whose description goes to
+/// Runs a program without a gateway, up to the start of its server, whose description goes to
 /// `description`. Returns if the program ends without one.
-#[cfg_attr(not(feature = "swoole"), expect(dead_code, reason = "of `outboard-php run`"))]
+#[cfg_attr(not(programs), expect(dead_code, reason = "of `outboard-php run`"))]
 pub(crate) fn describe(settings: &WorkerScript, link: Rc<RefCell<Link>>, description: File) {
     let Ok(events) = Events::new(link) else { return };
     let program = Some(Program::Described(description));
@@ -94,9 +94,10 @@ pub(crate) fn describe(settings: &WorkerScript, link: Rc<RefCell<Link>>, descrip
 /// Runs the script in a zygote: each fork handles one request and exits. Returns if the script has
 /// ended without a call for a request.
 pub(crate) fn snapshot(settings: &WorkerScript, forking: Forking) -> Forking {
-    // A program for Swoole may use coroutines before its server starts.
-    let events = if settings.swoole { Link::private().and_then(Events::new).ok() } else { None };
-    let program = settings.swoole.then_some(Program::Served);
+    // A program may use coroutines before its server starts.
+    let events =
+        if settings.starts_server { Link::private().and_then(Events::new).ok() } else { None };
+    let program = settings.starts_server.then_some(Program::Served);
     let mut script = RunningScript::new(events, Some(forking), program);
     script.is_rewinding = settings.isolation == Isolation::Rewind;
     script.own_descriptors = rewind::open_descriptors().unwrap_or_default();
@@ -111,12 +112,14 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
     let Ok(path) = CString::new(settings.script.as_os_str().as_bytes()) else { return false };
     let report = settings.state_report.as_ref();
     let report = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
-    if settings.swoole && !cfg!(feature = "swoole") {
-        eprintln!("outboard-php: this program is for Swoole, and the host was built without it");
+    if settings.starts_server && !cfg!(programs) {
+        eprintln!(
+            "outboard-php: this script starts a server, and the host was built without that part"
+        );
         return false;
     }
-    if settings.swoole {
-        engine::worker_script::prepare_swoole(&settings.arguments);
+    if settings.starts_server {
+        engine::worker_script::prepare_program(&settings.arguments);
     }
     let frame = settings.boot_request.as_deref();
     let Ok(mut view) = frame.map(RequestView::decode).transpose() else { return false };
@@ -248,7 +251,7 @@ impl RunningScript {
         result
     }
 
-    /// The server of a program for Swoole is about to start. Exits if the program is only described. False:
+    /// The server of a program is about to start. Exits if the program is only described. False:
     /// this process forks no workers, such as a child of the program.
     pub(crate) fn describe(&mut self, description: &[u8]) -> bool {
         if let Some(Program::Described(target)) = &mut self.program {
@@ -269,7 +272,7 @@ impl RunningScript {
         !is_described
     }
 
-    /// In a child that a program for Swoole has forked: an event loop of its own. False: there is none.
+    /// In a child that a program has forked: an event loop of its own. False: there is none.
     pub(crate) fn renew(&mut self) -> bool {
         // The parent's is not this process's to close: its ring is not mapped here.
         std::mem::forget(self.events.take());

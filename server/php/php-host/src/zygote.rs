@@ -254,7 +254,7 @@ impl Zygote {
 
     /// In the child: leaves nothing of its memory or of other processes to the code of the app.
     fn confine_worker(&mut self, number: u64) -> io::Result<()> {
-        if self.settings.sandbox.is_some() && !self.is_swoole() {
+        if self.settings.sandbox.is_some() && !self.is_program() {
             sandbox::enter_worker(process::parent().cast_signed())?;
         }
         self.memories.send(number)?;
@@ -262,8 +262,8 @@ impl Zygote {
     }
 
     /// The processes of such a program signal each other.
-    fn is_swoole(&self) -> bool {
-        self.settings.worker.as_ref().is_some_and(|script| script.swoole)
+    fn is_program(&self) -> bool {
+        self.settings.worker.as_ref().is_some_and(|script| script.starts_server)
     }
 
     /// A pid is not reused before the zygote has reaped the worker.
@@ -321,7 +321,7 @@ impl Zygote {
     fn ends_programs(&self) -> bool {
         let is_isolated = |script: &WorkerScript| script.isolation != Isolation::Reset;
         let script = self.settings.worker.as_ref();
-        script.is_some_and(is_isolated) && !self.is_swoole() && !self.settings.background_programs
+        script.is_some_and(is_isolated) && !self.is_program() && !self.settings.background_programs
     }
 
     fn is_known(&self, pid: i32) -> bool {

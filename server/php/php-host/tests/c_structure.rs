@@ -15,7 +15,7 @@ const VARIABLES_MAX: usize = 12;
 /// `OUTBOARD_ASSERT` and `OUTBOARD_ASSERT_SLOWLY`.
 const ASSERTIONS_MIN: usize = 190;
 
-/// A file of `sapi/`, without comments and the contents of strings.
+/// A file of `sapi/`, the host's or a part's, without comments and the contents of strings.
 struct Source {
     path: String,
     text: String,
@@ -32,14 +32,31 @@ fn find(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+fn tree() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
+}
+
+/// The names of the directories of the tree that are a part of the host (`build/parts.rs`).
+fn parts() -> Vec<String> {
+    let entries = fs::read_dir(tree()).expect("the tree").flatten();
+    let parts = entries.filter(|entry| entry.path().join("sapi").is_dir());
+    parts.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
 fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("sapi");
     let mut paths = Vec::new();
     find(&root, &mut paths);
+    parts().iter().for_each(|part| find(&tree().join(part).join("sapi"), &mut paths));
     paths.sort();
     let read = |path: PathBuf| Source {
         text: without_comments(&fs::read_to_string(&path).expect("a readable file")),
-        path: path.strip_prefix(&root).expect("below sapi").to_string_lossy().into_owned(),
+        path: path
+            .strip_prefix(&root)
+            .or_else(|_| path.strip_prefix(tree()))
+            .expect("below sapi or in a part")
+            .to_string_lossy()
+            .into_owned(),
     };
     paths.into_iter().map(read).collect()
 }
@@ -272,17 +289,11 @@ fn directories_do_not_depend_on_each_other_in_a_circle() {
 /// The subjects are named by the table of hooks alone.
 #[test]
 fn the_core_names_no_subject() {
-    let subjects = [
-        "api",
-        "connections",
-        "doctor",
-        "fork",
-        "opcache",
-        "reset",
-        "rewind",
-        "snapshot",
-        "swoole",
-    ];
+    let parts = parts();
+    let subjects =
+        ["api", "connections", "doctor", "fork", "opcache", "reset", "rewind", "snapshot"];
+    let subjects: Vec<&str> =
+        subjects.into_iter().chain(parts.iter().map(String::as_str)).collect();
     let core = [".", "coroutine", "process", "request", "state", "tracing", "waiting", "worker"];
     for (from, edges) in graph(&sources()) {
         for (to, names) in edges {
@@ -293,10 +304,14 @@ fn the_core_names_no_subject() {
 }
 
 #[test]
-fn swoole_is_named_in_its_directory_and_in_one_table() {
-    for source in sources() {
-        let is_own = source.path.starts_with("swoole/") || source.path == "engine/subjects.c";
-        let named = source.text.lines().find(|line| line.to_ascii_lowercase().contains("swoole"));
+fn a_part_is_named_in_its_directory_alone() {
+    let parts = parts();
+    assert!(!parts.is_empty(), "parts were found");
+    for (source, part) in
+        sources().iter().flat_map(|source| parts.iter().map(move |part| (source, part)))
+    {
+        let is_own = directory(&source.path) == part;
+        let named = source.text.lines().find(|line| line.to_ascii_lowercase().contains(part));
         assert!(is_own || named.is_none(), "{}: {}", source.path, named.unwrap_or_default());
     }
 }

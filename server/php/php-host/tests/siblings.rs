@@ -191,23 +191,6 @@ fn an_impossible_split_is_refused() {
     assert_eq!(finished(&first.fork().request(&get("hello.php"))), "hello\n");
 }
 
-#[cfg(feature = "swoole")]
-#[test]
-fn a_program_for_swoole_is_not_split() {
-    let folder = TempDir::new();
-    let code = "$server = new Swoole\\Http\\Server('127.0.0.1', 0);
-        $server->on('request', function ($request, $response) { $response->end('up'); });
-        $server->start();";
-    let mut settings = settings_in(&folder, Mode::Snapshot, code, "");
-    let script = settings.worker.as_mut().unwrap();
-    script.swoole = true;
-    script.arguments = vec![script.script.to_str().unwrap().to_owned()];
-    let first = Host::with(settings);
-    first.order(&Order::Split { sibling: 1 });
-    let Event::SplitFailed { sibling: 1, message } = first.event() else { panic!() };
-    assert_eq!(message, "the processes of a program for Swoole have one zygote");
-}
-
 #[test]
 fn a_sibling_reads_where_its_worker_waits() {
     let folder = TempDir::new();

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// (`fastcgi_finish_request`, no console). See `docs/decisions/0004-sapi-name.md`.
 const SAPI_NAME: &str = "fpm-fcgi";
 
-/// Programs for Swoole run in the command line, and check that they do.
+/// Programs that start a server run in the command line, and check that they do.
 const SAPI_NAME_OF_CLI: &str = "cli";
 
 /// The settings of the command line (`cli_main.c`), except that OPcache is enabled.
@@ -52,9 +52,9 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
         // When its memory is full, OPcache would kill workers with a worker script (`opcache.c`).
         fixed_ini.insert(FORCE_RESTART_TIMEOUT.to_owned(), "0".to_owned());
     }
-    let is_swoole = matches!(&app.mode, Mode::Worker(worker) if worker.swoole);
+    let is_program = matches!(&app.mode, Mode::Worker(worker) if worker.starts_server);
     let mut ini = php.ini.clone();
-    if is_swoole {
+    if is_program {
         for (name, value) in INI_OF_CLI {
             ini.entry(name.to_owned()).or_insert_with(|| value.to_owned());
         }
@@ -62,7 +62,7 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
     Ok(HostSettings {
         app: app.name.clone(),
         document_root: app.root.clone(),
-        sapi_name: if is_swoole { SAPI_NAME_OF_CLI } else { SAPI_NAME }.to_owned(),
+        sapi_name: if is_program { SAPI_NAME_OF_CLI } else { SAPI_NAME }.to_owned(),
         ini_file: php.ini_file.clone(),
         ini_scan_dir: php.ini_scan_dir.clone(),
         ini,
@@ -98,7 +98,7 @@ pub(crate) fn of_tasks(app: &App, tasks: &config::Tasks) -> Result<HostSettings,
         lists_files: false,
         frankenphp: settings.worker.as_ref().is_none_or(|worker| worker.frankenphp),
         state_report: None,
-        swoole: settings.worker.as_ref().is_some_and(|worker| worker.swoole),
+        starts_server: settings.worker.as_ref().is_some_and(|worker| worker.starts_server),
         arguments: settings.worker.take().map_or_else(Vec::new, |worker| worker.arguments),
         boot_request: None,
     });
@@ -115,7 +115,7 @@ pub(crate) fn run_snapshot(settings: &mut HostSettings, script: PathBuf, boot_re
         lists_files: true,
         frankenphp: false,
         state_report: None,
-        swoole: false,
+        starts_server: false,
         arguments: Vec::new(),
         boot_request: Some(boot_request),
     });
@@ -134,7 +134,7 @@ fn worker(mode: &Mode) -> Option<WorkerScript> {
         lists_files: worker.watch && worker.isolation != config::Isolation::Reset,
         frankenphp: worker.frankenphp,
         state_report: worker.state_report.clone(),
-        swoole: worker.swoole,
+        starts_server: worker.starts_server,
         arguments: worker.argv(),
         boot_request: None,
     })

@@ -114,9 +114,9 @@ pub struct WorkerScript {
     pub frankenphp: bool,
     /// The file for the state at the start of each request, for `outboard doctor state`.
     pub state_report: Option<PathBuf>,
-    /// Whether it is a program for Swoole: the zygote runs it up to its server's start, and forks
+    /// Whether it starts a server itself: the zygote runs it up to its server's start, and forks
     /// workers from there.
-    pub swoole: bool,
+    pub starts_server: bool,
     /// The arguments of such a program.
     pub arguments: Vec<String>,
     /// The request that the script sees while it boots, as a frame ([`crate::request`]): it is a script of
@@ -296,7 +296,7 @@ pub enum Event {
         /// Its process id.
         pid: i32,
     },
-    /// There is no sibling: `fork(2)` failed, or this zygote runs a program for Swoole.
+    /// There is no sibling: `fork(2)` failed, or the script of this zygote starts a server.
     SplitFailed {
         /// The sibling.
         sibling: u64,

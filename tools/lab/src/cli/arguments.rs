@@ -112,9 +112,9 @@ pub(super) struct Run {
     /// is measured if `lab doctor` finds a difference.
     #[arg(long, value_name = "SETTING")]
     pub(super) accept: Vec<String>,
-    /// The extension swoole, for experiments that compare with it [default: the one that PHP loads].
+    /// The extension that the programs of `resident` were written for [default: the one that PHP loads].
     #[arg(long, value_name = "FILE")]
-    pub(super) swoole_extension: Option<PathBuf>,
+    pub(super) program_extension: Option<PathBuf>,
     /// An nginx with HTTP/3 to compare with; ci/nginx-http3 builds one.
     #[arg(long, value_name = "FILE")]
     pub(super) nginx_http3: Option<PathBuf>,
@@ -265,9 +265,9 @@ impl Run {
     pub(super) fn order(&self) -> RunPlan {
         let experiments = if self.all { Experiment::all().to_vec() } else { self.names.clone() };
         let accepted = self.accept.clone();
-        let swoole_extension = self.swoole_extension.clone();
+        let program_extension = self.program_extension.clone();
         let nginx_http3 = self.nginx_http3.clone();
-        RunPlan { experiments, accepted, swoole_extension, nginx_http3 }
+        RunPlan { experiments, accepted, program_extension, nginx_http3 }
     }
 
     pub(super) fn effort(&self) -> Effort {

@@ -1,5 +1,5 @@
-//! The scripts of a resident system that was measured against mod_php: each is a program for Swoole
-//! with a variant for a process per request (`site/resident`), over 100, 500 and 1,000 connections.
+//! The scripts of a resident system that was measured against mod_php: each is a program
+//! that starts a server, with a variant for a process per request (the crate `resident`), over 100, 500 and 1,000 connections.
 //!
 //! `outboard run` serves the programs, Apache with mod_php and php-fpm the variants; PHP with the
 //! extension serves the programs as well, if it is there. Responses are compared before anything is
@@ -20,7 +20,8 @@ use crate::slice::{Rounds, interleave};
 use crate::stack::{Stack, check_same_responses};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;
-use crate::{apache, nginx, swoole};
+use crate::{apache, nginx, programs};
+use outboard_resident::{EXTENSION, NOT_INSTALLED, SERVER};
 
 /// The first words of every target.
 const SUBJECT: &str = "resident system";
@@ -56,7 +57,7 @@ const HELLO_LIMIT: f64 = 1.25;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let database = MariaDb::of_run(lab)?;
-    let tables = include_str!("../../site/resident/database.sql");
+    let tables = outboard_resident::DATABASE;
     database.execute(&format!("CREATE OR REPLACE DATABASE resident; USE resident; {tables}"))?;
     let fixture = prepare(lab, &database)?;
     hello(lab, report, &fixture)?;
@@ -106,7 +107,7 @@ fn hello(lab: &mut Lab, report: &mut Report, fixture: &Fixture) -> Result<()> {
         let rounds = interleave(lab, &stacks, |stack| {
             generator::load(stack, &request, connections, seconds)
         })?;
-        let title = format!("hello of Swoole\\Http\\Server c={connections}");
+        let title = format!("hello of {SERVER} c={connections}");
         report.add_rounds(&title, &rounds);
         report.verdicts.push(hello_verdict(&rounds, &title));
     }
@@ -132,11 +133,11 @@ fn start(
     fixture: &Fixture,
     name: &str,
 ) -> Result<(Option<Stack>, Option<Stack>)> {
-    let (directory, script) = (fixture.path("swoole"), format!("{name}.php"));
-    let outboard = swoole::with_outboard(lab, &directory, &script)?;
-    let (extension, why) = match swoole::with_extension(lab, &directory, &script) {
+    let (directory, script) = (fixture.path("programs"), format!("{name}.php"));
+    let outboard = programs::with_outboard(lab, &directory, &script)?;
+    let (extension, why) = match programs::with_extension(lab, &directory, &script) {
         Ok(Some(stack)) => (Some(stack), None),
-        Ok(None) => (None, Some(swoole::NOT_INSTALLED.to_owned())),
+        Ok(None) => (None, Some(NOT_INSTALLED.to_owned())),
         Err(error) => (None, Some(format!("{name}: {}", in_brief(&error.to_string())))),
     };
     report.notes.extend(why.filter(|why| !report.notes.contains(why)));
@@ -160,7 +161,7 @@ fn same<'a>(
     match check_same_responses(&[other, extension], path) {
         Ok(_) => Some(extension),
         Err(error) => {
-            report.notes.push(format!("{}: {path}: {error}", swoole::NAME));
+            report.notes.push(format!("{}: {path}: {error}", EXTENSION));
             None
         }
     }

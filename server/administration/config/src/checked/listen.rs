@@ -244,7 +244,7 @@ fn protocol(
     step: &str,
     context: &mut Context<'_>,
 ) -> Protocol {
-    let is_program = |app: &raw::App| app.worker.swoole;
+    let is_program = |app: &raw::App| app.worker.starts_server;
     let mut programs = raw.app.iter().filter(|(_, app)| is_program(app)).map(|(name, _)| name);
     if table.protocol == raw::Protocol::Http {
         return Protocol::Http;
@@ -254,8 +254,9 @@ fn protocol(
         None => programs.next().filter(|_| programs.next().is_none()),
     };
     let Some(app) = found else {
-        let fault = Fault::new("raw connections need an app whose worker has `swoole = true`")
-            .hint("name one of them in `app`");
+        let fault =
+            Fault::new("raw connections need an app whose worker has `starts_server = true`")
+                .hint("name one of them in `app`");
         let key = if table.app.is_some() { "app" } else { "protocol" };
         context.value(&["listen", step, key], Kind::BadValue, fault);
         return Protocol::Http;

@@ -31,8 +31,8 @@ pub struct Worker {
     pub watch: bool,
     /// Whether PHP also has the functions of FrankenPHP's worker mode.
     pub frankenphp: bool,
-    /// Whether the script is a program for Swoole.
-    pub swoole: bool,
+    /// Whether the script starts a server itself.
+    pub starts_server: bool,
     /// Arguments of such a program.
     pub arguments: Vec<String>,
     /// File for a report of the state at the start of each request. Not a configuration key: set by
@@ -41,7 +41,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// What `$argv` holds in a program for Swoole: the script and its arguments.
+    /// What `$argv` holds in a program that starts a server: the script and its arguments.
     pub fn argv(&self) -> Vec<String> {
         let script = self.script.display().to_string();
         std::iter::once(script).chain(self.arguments.iter().cloned()).collect()
@@ -121,10 +121,12 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
         .hint("remove one of them; `pool.max` limits concurrent requests");
         context.value(&at("concurrency"), Kind::Conflict, fault);
     }
-    if raw.swoole && is_one_at_a_time {
+    if raw.starts_server && is_one_at_a_time {
         let name = isolation.name();
-        let fault = Fault::new(format!("a program for Swoole cannot have isolation = \"{name}\""))
-            .hint("remove `isolation`: its workers handle many requests");
+        let fault = Fault::new(format!(
+            "a program that starts a server cannot have isolation = \"{name}\""
+        ))
+        .hint("remove `isolation`: its workers handle many requests");
         context.value(&at("isolation"), Kind::Conflict, fault);
     }
     if context.places.wrote(&at("watch")) && !is_one_at_a_time {
@@ -132,9 +134,9 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
             .hint("add isolation = \"rewind\", or remove `watch`; `outboard reload` starts new workers");
         context.value(&at("watch"), Kind::Conflict, fault);
     }
-    if !raw.arguments.is_empty() && !raw.swoole {
-        let fault = Fault::new("`arguments` are for programs for Swoole")
-            .hint("add swoole = true, or remove `arguments`");
+    if !raw.arguments.is_empty() && !raw.starts_server {
+        let fault = Fault::new("`arguments` are for programs that start a server")
+            .hint("add starts_server = true, or remove `arguments`");
         context.value(&at("arguments"), Kind::Conflict, fault);
     }
     Worker {
@@ -144,7 +146,7 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
         isolation,
         watch: raw.watch,
         frankenphp: raw.frankenphp,
-        swoole: raw.swoole,
+        starts_server: raw.starts_server,
         arguments: raw.arguments.iter().map(|argument| argument.0.clone()).collect(),
         state_report: None,
     }

@@ -31,7 +31,7 @@ pub(crate) struct Listen {
     /// Protocol of the clients.
     #[serde(default)]
     pub(crate) protocol: Protocol,
-    /// The app that receives raw connections or datagrams: its worker script is a program for Swoole.
+    /// The app that receives raw connections or datagrams: its worker script starts a server itself.
     /// Default: the only such app.
     #[serde(default)]
     pub(crate) app: Option<PlainText>,

@@ -39,11 +39,11 @@ pub(crate) struct Worker {
     pub(crate) watch: bool,
     /// Whether PHP also has the functions of FrankenPHP's worker mode.
     pub(crate) frankenphp: bool,
-    /// Whether the script is a program for Swoole, whose classes PHP then has. Workers are forked when
-    /// the program starts its server. Its host, port and numbers of processes are ignored here;
+    /// Whether the script is a program that starts a server itself, with classes that PHP then has. Workers
+    /// are forked when it does. Its host, port and numbers of processes are ignored here;
     /// `outboard run` uses them.
-    pub(crate) swoole: bool,
-    /// Arguments of a program for Swoole.
+    pub(crate) starts_server: bool,
+    /// Arguments of a program that starts a server.
     pub(crate) arguments: Vec<PlainText>,
 }
 
@@ -71,7 +71,7 @@ impl Default for Worker {
             isolation: Isolation::default(),
             watch: true,
             frankenphp: true,
-            swoole: false,
+            starts_server: false,
             arguments: Vec::new(),
         }
     }

@@ -18,12 +18,12 @@
 #include "waiting/waiting.h"
 #include "worker/worker.h"
 
-/* The feature `swoole` of the crate; without it, its lines are not there. */
-#ifdef OUTBOARD_SWOOLE
-# include "swoole/swoole.h"
-# define SWOOLE(hook) hook,
+/* Programs that start a server: a part (build/parts.rs); without it, its lines are not there. */
+#ifdef OUTBOARD_PROGRAMS
+# include "parts.h"
+# define PROGRAMS(hook) hook,
 #else
-# define SWOOLE(hook)
+# define PROGRAMS(hook)
 #endif
 
 static void add_functions(void)
@@ -68,7 +68,7 @@ static void (*const fault[])(const char *) = {outboard_stack_report_overflow, NU
 
 static void (*const script_prepare[])(const outboard_start *) = {
 	outboard_doctor_startup,
-	SWOOLE(outboard_swoole_add_module)
+	PROGRAMS(outboard_program_add_module)
 	outboard_frankenphp_add,
 	/* The request that PHP's start-up reads. */
 	outboard_boot_request_describe,
@@ -107,12 +107,12 @@ static void (*const script_start[])(const outboard_start *) = {
 };
 
 static const outboard_hook runtime_loaded[] = {
-	SWOOLE(outboard_swoole_boot)
+	PROGRAMS(outboard_program_boot)
 	/* Of classes that the boot has compiled. */
-	SWOOLE(outboard_swoole_http_startup)
+	PROGRAMS(outboard_program_requests_startup)
 	NULL,
 };
-static const outboard_hook script_ended[] = {SWOOLE(outboard_swoole_end) NULL};
+static const outboard_hook script_ended[] = {PROGRAMS(outboard_program_end) NULL};
 static const outboard_hook boot_failed[] = {outboard_tripwire_end, outboard_boot_files_end, NULL};
 static const outboard_hook script_over[] = {outboard_child_end, NULL};
 
@@ -164,12 +164,12 @@ static const outboard_hook request_ended[] = {
 static void (*const state_ended[])(outboard_request_state *) = {outboard_reset_after, NULL};
 static void (*const variable_read[])(const char *) = {outboard_request_reads_add_variable, NULL};
 
-static void (*const raw_request[])(zval *, const outboard_event *) = {SWOOLE(outboard_swoole_answer) NULL};
-static void (*const raw_cancel[])(void *) = {SWOOLE(outboard_swoole_cancel) NULL};
-static const outboard_hook stream_event[] = {SWOOLE(outboard_swoole_receive) NULL};
+static void (*const raw_request[])(zval *, const outboard_event *) = {PROGRAMS(outboard_program_answer) NULL};
+static void (*const raw_cancel[])(void *) = {PROGRAMS(outboard_program_cancel) NULL};
+static const outboard_hook stream_event[] = {PROGRAMS(outboard_program_receive) NULL};
 
 static const outboard_hook child_due[] = {outboard_request_reads_note_fork, NULL};
-static const outboard_hook child_loop[] = {outboard_loop_forget, SWOOLE(outboard_swoole_coroutine_forget) NULL};
+static const outboard_hook child_loop[] = {outboard_loop_forget, PROGRAMS(outboard_program_forget_coroutines) NULL};
 static const outboard_hook code_ended[] = {outboard_child_code_ended, NULL};
 
 static bool (*const connects[])(int) = {outboard_connections_connect, NULL};

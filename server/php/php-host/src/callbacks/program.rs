@@ -1,5 +1,5 @@
-//! A program for Swoole: its server starts, its workers are forked, it forks children. Called by `swoole/program.c`
-//! and `fork/children.c`.
+//! A program that starts a server: its workers are forked, it forks children. Called by the C of that part
+//! (`build/parts.rs`) and `fork/children.c`.
 
 use super::slice;
 use super::worker_script::with;

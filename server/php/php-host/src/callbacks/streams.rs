@@ -1,5 +1,5 @@
-//! Raw connections. Called by `swoole/server.c`. If a function states no safety contract, it has that
-//! of [`with`].
+//! Raw connections. Called by the C of programs that start a server. If a function states no safety contract, it has
+//! that of [`with`].
 
 use super::slice;
 use super::worker_script::with;

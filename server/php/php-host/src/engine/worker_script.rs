@@ -1,4 +1,5 @@
-//! A worker script that the engine runs to its end: a loop of requests, or a program for Swoole.
+//! A worker script that the engine runs to its end: a loop of requests, or a program that starts a
+//! server.
 
 use super::structures::Request;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -18,14 +19,14 @@ unsafe extern "C" {
 }
 
 /// How the script has ended: the number of exit(), or 255 after a fatal error.
-#[cfg_attr(not(feature = "swoole"), expect(dead_code, reason = "of `outboard-php run`"))]
+#[cfg_attr(not(programs), expect(dead_code, reason = "of `outboard-php run`"))]
 pub(crate) fn exit_status() -> u8 {
     // SAFETY: reads a number of the engine.
     u8::try_from(unsafe { outboard_exit_status() } & 0xff).unwrap_or(u8::MAX)
 }
 
-/// Declares that [`run`] runs a program for Swoole. Once per process.
-pub(crate) fn prepare_swoole(arguments: &[String]) {
+/// Declares that [`run`] runs a program that starts a server. Once per process.
+pub(crate) fn prepare_program(arguments: &[String]) {
     let texts: Vec<CString> =
         arguments.iter().filter_map(|argument| CString::new(argument.as_str()).ok()).collect();
     // They are needed as long as the process lives.

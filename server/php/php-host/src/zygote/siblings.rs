@@ -63,8 +63,8 @@ impl Zygote {
     }
 
     fn check_split(&self, descriptors: Vec<OwnedFd>) -> Result<[OwnedFd; 2], &'static str> {
-        if self.is_swoole() {
-            return Err("the processes of a program for Swoole have one zygote");
+        if self.is_program() {
+            return Err("the processes of a program that starts a server have one zygote");
         }
         let count = "the order to split came without its two descriptors";
         <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| count)

@@ -46,7 +46,7 @@ pub fn settings_of_worker(script: PathBuf) -> HostSettings {
         isolation: Isolation::Reset,
         lists_files: false,
         frankenphp: true,
-        swoole: false,
+        starts_server: false,
         arguments: Vec::new(),
         state_report: None,
         boot_request: None,

@@ -165,9 +165,9 @@ impl PoolSettings {
         self.host.worker.as_ref().is_some_and(|worker| worker.boot_request.is_some())
     }
 
-    /// Whether the workers' script is a program for Swoole.
+    /// Whether the workers' script starts a server itself.
     pub(super) fn runs_program(&self) -> bool {
-        self.host.worker.as_ref().is_some_and(|worker| worker.swoole)
+        self.host.worker.as_ref().is_some_and(|worker| worker.starts_server)
     }
 
     /// Whether workers are forks of a booted script, which is renewed when it is out of date.

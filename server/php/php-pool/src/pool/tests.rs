@@ -57,7 +57,7 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         isolation,
         lists_files: false,
         frankenphp: true,
-        swoole: false,
+        starts_server: false,
         arguments: Vec::new(),
         state_report: None,
         boot_request: None,

@@ -20,7 +20,7 @@ pub(super) const EVENTS_PER_TURN: usize = 32;
 /// A killed process is reaped at once, unless it blocks in the kernel.
 const REAP_ATTEMPTS: usize = 100;
 const REAP_PAUSE_MS: u64 = 5;
-/// A Swoole program has callbacks for its shutdown.
+/// A program that starts a server has callbacks for its shutdown.
 const SHUTDOWN_ATTEMPTS: usize = 200;
 
 /// Says which order the zygote has not carried out in time, if there is one.
@@ -41,7 +41,7 @@ pub(super) fn describe_overdue(core: &PoolCore, now_ms: u64) -> Option<String> {
     ))
 }
 
-/// Ends a zygote, if it has not exited, and reaps it. A Swoole program may run its callbacks first. The
+/// Ends a zygote, if it has not exited, and reaps it. Such a program may run its callbacks first. The
 /// spawner reaps those that it has started. Returns its status, if it is known.
 pub(super) async fn end(mut zygote: Zygote, is_program: bool) -> Option<ExitStatus> {
     // The end of the control socket is the order to exit.
