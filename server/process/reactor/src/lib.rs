@@ -17,6 +17,7 @@ mod blocking;
 mod budget;
 mod core_binding;
 mod cpu;
+pub mod directory_events;
 mod disk;
 mod event;
 mod executor;

@@ -3,17 +3,12 @@
 //! Owned by a [`super::Tree`].
 
 use super::{Change, MAX_DIRECTORIES, Scope, walk};
+use outboard_reactor::directory_events::{self, ReadFlags};
 use outboard_reactor::{Interest, Source};
-use rustix::fd::AsFd;
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-
-/// As many events as the kernel queues (max_queued_events in inotify(7)).
-const MAX_EVENTS: usize = 16 * 1024;
 
 /// See the module.
 #[derive(Debug)]
@@ -25,8 +20,8 @@ pub(super) struct InotifyWatch {
 
 impl InotifyWatch {
     pub(super) fn new(scope: &Scope) -> Result<Self, String> {
-        let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
-            .map_err(|error| format!("inotify_init1: {error}"))?;
+        let fd =
+            directory_events::new_instance().map_err(|error| format!("inotify_init1: {error}"))?;
         let source = Source::new(fd, Interest::Read).map_err(|error| error.to_string())?;
         let mut watch = Self { source: Rc::new(source), directories: HashMap::new() };
         for directory in &scope.directories {
@@ -66,13 +61,7 @@ impl InotifyWatch {
         if self.is_full() {
             return Ok(());
         }
-        let flags = WatchFlags::CLOSE_WRITE
-            | WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::MOVED_FROM
-            | WatchFlags::MOVED_TO
-            | WatchFlags::ONLYDIR;
-        match inotify::add_watch(&*self.source, directory, flags) {
+        match directory_events::watch(&*self.source, directory) {
             Ok(number) => drop(self.directories.insert(number, directory.to_owned())),
             Err(Errno::NOSPC) => {
                 return Err(
@@ -138,27 +127,15 @@ impl InotifyWatch {
         changes
     }
 
-    /// The events, and whether some were lost. Events beyond [`MAX_EVENTS`] are left for the next
-    /// call, so that a script that writes files all the time does not block the loop.
+    /// The events, and whether some were lost.
     fn read(&self) -> (Vec<(i32, PathBuf, ReadFlags)>, bool) {
-        let (mut seen, mut lost) = (Vec::new(), false);
-        let mut space = [MaybeUninit::uninit(); 16 * 1024];
-        let mut reader = inotify::Reader::new(self.source.as_fd(), &mut space);
-        while seen.len() < MAX_EVENTS {
-            match reader.next() {
-                Ok(event) => {
-                    lost |= event.events().contains(ReadFlags::QUEUE_OVERFLOW);
-                    let name = event.file_name().map_or(&b""[..], |name| name.to_bytes());
-                    let name = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name);
-                    seen.push((event.wd(), PathBuf::from(name), event.events()));
-                }
-                Err(Errno::INTR) => {}
-                Err(_) => {
-                    self.source.clear_readable();
-                    break;
-                }
-            }
+        let mut seen = Vec::new();
+        let end = directory_events::read(&*self.source, |event| {
+            seen.push((event.watch, PathBuf::from(event.name), event.flags));
+        });
+        if end.is_drained {
+            self.source.clear_readable();
         }
-        (seen, lost)
+        (seen, end.has_lost)
     }
 }

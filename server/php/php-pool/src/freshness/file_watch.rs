@@ -6,21 +6,18 @@
 //! read costs no more than reading it; a file has changed only if its state is not the one that the start has
 //! seen; no other process has the inotify instance, so reading it never blocks.
 
+use outboard_reactor::directory_events;
 use outboard_ring::boot_files::{Kind, LIST_BYTES_MAX, State, decode};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// As many events as the kernel queues (max_queued_events in inotify(7)); others are for the next check.
-const MAX_EVENTS: usize = 16 * 1024;
 /// The most directories of an app that are watched: the kernel's limit is one for all apps.
 const DIRECTORIES_MAX: usize = 20_000;
 
@@ -69,7 +66,7 @@ impl FileWatch {
     /// # Errors
     /// The list is not one.
     pub(crate) fn begin(list: OwnedFd) -> io::Result<(Self, Option<PathBuf>)> {
-        Self::begin_with(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok(), list)
+        Self::begin_with(directory_events::new_instance().ok(), list)
     }
 
     fn begin_with(inotify: Option<OwnedFd>, list: OwnedFd) -> io::Result<(Self, Option<PathBuf>)> {
@@ -145,22 +142,12 @@ impl FileWatch {
     pub(crate) fn changed(&mut self) -> Option<PathBuf> {
         let inotify = self.inotify.clone()?;
         let mut changed = None;
-        let mut space = [MaybeUninit::uninit(); 4 * 1024];
-        let mut reader = Reader::new(inotify.as_fd(), &mut space);
-        for _ in 0..MAX_EVENTS {
-            match reader.next() {
-                Ok(event) => {
-                    self.has_lost |= event.events().contains(ReadFlags::QUEUE_OVERFLOW);
-                    if changed.is_none() {
-                        let name = event.file_name().map_or(&b""[..], |name| name.to_bytes());
-                        changed = self.changed_by(event.wd(), name);
-                    }
-                }
-                Err(Errno::INTR) => {}
-                Err(_) => break,
+        let end = directory_events::read(&*inotify, |event| {
+            if changed.is_none() {
+                changed = self.changed_by(event.watch, event.name.as_bytes());
             }
-        }
-        if std::mem::take(&mut self.has_lost) {
+        });
+        if end.has_lost | std::mem::take(&mut self.has_lost) {
             let all = self.watched.iter();
             changed = changed.or_else(|| first(all.map(|watched| &watched.file)));
         }
@@ -233,16 +220,10 @@ impl Directories<'_> {
     }
 
     fn add(&self, directory: &Path) -> Method {
-        let flags = WatchFlags::CLOSE_WRITE
-            | WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::MOVED_FROM
-            | WatchFlags::MOVED_TO
-            | WatchFlags::ONLYDIR;
         let Some(inotify) = self.inotify.filter(|_| self.watched < DIRECTORIES_MAX) else {
             return Method::Compare;
         };
-        match inotify::add_watch(inotify, directory, flags) {
+        match directory_events::watch(inotify, directory) {
             Ok(number) => Method::Watch(number),
             Err(Errno::NOENT | Errno::NOTDIR) => Method::Missing,
             // The kernel has no more of them, or this user may not list the directory.
