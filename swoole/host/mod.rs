@@ -6,6 +6,8 @@
 //! Invariant: the process has a ring like any worker, so that the event loop is the same, and nobody
 //! at its other end.
 
+mod header_blocks;
+
 use crate::link::Link;
 use crate::{engine, process, startup, worker_script};
 use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};

@@ -84,7 +84,7 @@ class Client
 
     private ?Socket $socket = null;
 
-    private Engine\Hpack $hpack;
+    private Engine\HeaderBlocks $blocks;
 
     private int $lastStream = 0;
 
@@ -139,7 +139,7 @@ class Client
         $this->socket = $socket;
         $this->sock = $socket->fd;
         $this->connected = true;
-        $this->hpack = new Engine\Hpack();
+        $this->blocks = new Engine\HeaderBlocks();
         $this->lastStream = 0;
         $this->streams = [];
         $this->block = null;
@@ -205,7 +205,7 @@ class Client
         $response->data = '';
         $this->streams[$stream] = ['response' => $response, 'window' => $this->peerWindow, 'piecemeal' => $request->usePipelineRead, 'isOpen' => $request->pipeline];
         $ends = $data === '' && !$request->pipeline;
-        if (!$this->sendBlock($stream, Engine\Hpack::encode($headers), $ends) || !$ends && $data !== '' && !$this->sendData($stream, $data, !$request->pipeline)) {
+        if (!$this->sendBlock($stream, $this->blocks->encode($headers), $ends) || !$ends && $data !== '' && !$this->sendData($stream, $data, !$request->pipeline)) {
             return false;
         }
         return $stream;
@@ -369,7 +369,7 @@ class Client
             return strlen($block) < 1 << 18 || $this->broken(SWOOLE_ERROR_HTTP2_TOO_MANY_HEADERS);
         }
         $this->block = null;
-        $headers = $this->hpack->decode($block);
+        $headers = $this->blocks->decode($block);
         if ($headers === null) {
             return $this->broken(SWOOLE_ERROR_HTTP2_INTERNAL_ERROR);
         }

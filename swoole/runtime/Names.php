@@ -30,7 +30,6 @@ const NAMES = [
 
 /** The part of the runtime with a class, which is loaded when it is first used. */
 const LAZY = [
-    'Outboard\Engine\Swoole\Hpack' => 'Hpack',
     'Outboard\Engine\Swoole\HttpMessage' => 'HttpMessage',
     'Outboard\Engine\Swoole\ParsedRequest' => 'HttpServer',
     'Outboard\Engine\Swoole\Proxy' => 'Proxy',
@@ -52,9 +51,6 @@ const LAZY = [
     'Swoole\Coroutine\MySQL' => 'MySQL',
     'Swoole\Coroutine\MySQL\Exception' => 'MySQL',
     'Swoole\Coroutine\MySQL\Statement' => 'MySQL',
-    'Swoole\Coroutine\PostgreSQL' => 'PostgreSQL',
-    'Swoole\Coroutine\PostgreSQLStatement' => 'PostgreSQL',
-    'Swoole\Coroutine\Redis' => 'Redis',
     'Swoole\Coroutine\Server' => 'CoroutineServer',
     'Swoole\Coroutine\Server\Connection' => 'CoroutineServer',
     'Swoole\Coroutine\Socket' => 'Socket',
@@ -89,8 +85,6 @@ const LAZY_NAMES = [
     'co\http\server' => \Swoole\Coroutine\Http\Server::class,
     'co\mysql' => \Swoole\Coroutine\MySQL::class,
     'co\mysql\statement' => \Swoole\Coroutine\MySQL\Statement::class,
-    'co\postgresql' => \Swoole\Coroutine\PostgreSQL::class,
-    'co\redis' => \Swoole\Coroutine\Redis::class,
     'co\server' => \Swoole\Coroutine\Server::class,
     'co\socket' => \Swoole\Coroutine\Socket::class,
     'co\server\connection' => \Swoole\Coroutine\Server\Connection::class,

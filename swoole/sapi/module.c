@@ -69,6 +69,7 @@ static PHP_MINIT_FUNCTION(swoole)
 	outboard_swoole_table_startup();
 	outboard_swoole_atomic_startup();
 	outboard_swoole_lock_startup();
+	outboard_swoole_header_blocks_startup();
 	REGISTER_STRING_CONSTANT("SWOOLE_VERSION", SWOOLE_VERSION_TEXT, CONST_PERSISTENT);
 	REGISTER_LONG_CONSTANT("SWOOLE_VERSION_ID", SWOOLE_VERSION_NUMBER, CONST_PERSISTENT);
 	REGISTER_LONG_CONSTANT("SWOOLE_MAJOR_VERSION", 6, CONST_PERSISTENT);

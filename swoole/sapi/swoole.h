@@ -66,4 +66,7 @@ void outboard_swoole_table_startup(void);
 void outboard_swoole_atomic_startup(void);
 void outboard_swoole_lock_startup(void);
 
+/* header_blocks.c */
+void outboard_swoole_header_blocks_startup(void);
+
 #endif

@@ -41,8 +41,6 @@ fn clients_and_pools_have_the_results_of_the_extension() {
             "pdo true",
             "warning false",
             "mysqli {\"one\":\"1\"}",
-            "redis [true,true,\"value\",true]",
-            "redis refused [false]",
             "redis pool 1",
             "listen [true,true]",
             "http [true,201,\"GET \\/path?q=1 header\",\"42\",{\"a\":\"b\"}]",

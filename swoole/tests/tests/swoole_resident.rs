@@ -17,7 +17,7 @@ fn database() -> &'static MariaDb {
     DATABASE.get_or_init(|| {
         let database = MariaDb::start();
         database.create("resident");
-        let tables = include_str!("../../lab/site/database.sql");
+        let tables = include_str!("../../resident/site/database.sql");
         database.run(&format!("USE resident; {tables}"));
         database
     })
@@ -25,7 +25,7 @@ fn database() -> &'static MariaDb {
 
 /// With the settings of the database, and the tree of classes that some scripts load.
 fn docroot() -> Docroot {
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/site");
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../resident/site");
     let docroot = Docroot::copy(&scripts);
     let settings = format!(
         "<?php return ['socket' => '{}', 'user' => '{}', 'password' => '{}', 'database' => \

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Certificate, Docroot, Postgres, Program};
+use outboard_e2e::{Certificate, Docroot, Program};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -87,18 +87,6 @@ fn helper_classes_have_their_results() {
 #[test]
 fn coroutines_tables_and_timers_have_their_results() {
     assert_checks("core.php");
-}
-
-#[test]
-fn postgresql_answers_coroutines() {
-    let (docroot, database) = (docroot(), Postgres::start());
-    let socket = database.socket();
-    let folder = socket.parent().expect("it is in a folder");
-    open(folder, 0o755);
-    open(&socket, 0o777);
-    let (user, password) = (Postgres::USER, Postgres::PASSWORD);
-    let link = format!("host={} user={user} password={password} dbname={user}", folder.display());
-    assert_checks_with(&docroot, "postgresql.php", &[("POSTGRES", link)]);
 }
 
 #[test]

@@ -43,7 +43,7 @@ unsafe fn with<T>(exchange: *mut c_void, fallback: T, work: impl FnOnce(&mut Exc
 
 /// # Safety
 /// `bytes` is valid for `len` bytes for as long as the slice is used.
-unsafe fn slice<'a>(bytes: *const std::ffi::c_char, len: usize) -> &'a [u8] {
+pub(crate) unsafe fn slice<'a>(bytes: *const std::ffi::c_char, len: usize) -> &'a [u8] {
     if len == 0 {
         return &[];
     }
@@ -53,7 +53,7 @@ unsafe fn slice<'a>(bytes: *const std::ffi::c_char, len: usize) -> &'a [u8] {
 
 /// # Safety
 /// The bytes outlive the slice.
-unsafe fn bytes<'a>(text: Str) -> &'a [u8] {
+pub(crate) unsafe fn bytes<'a>(text: Str) -> &'a [u8] {
     // SAFETY: the caller's contract.
     unsafe { slice(text.ptr, text.len) }
 }

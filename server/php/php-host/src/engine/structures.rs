@@ -27,9 +27,9 @@ impl From<&[u8]> for Str {
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pair {
-    pub(super) name: Str,
-    pub(super) value: Str,
+pub(crate) struct Pair {
+    pub(crate) name: Str,
+    pub(crate) value: Str,
 }
 
 /// A request for C; it points to its frame and scratch.
