@@ -24,7 +24,7 @@ interface Runtime
      */
     public function handleRequest(callable $handler): bool;
 
-    /** With isolation "fork": code before this call runs once, code after it once per request. */
+    /** With isolation "rewind": code before this call runs once, code after it once per request. */
     public function snapshot(): void;
 
     /**

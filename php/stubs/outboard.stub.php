@@ -31,7 +31,7 @@ namespace Outboard {
 
     /**
      * Code before this call runs once, code after it once per request, with the request's superglobals: with
-     * isolation "rewind" each time from the same memory, with "fork" in a process of its own. In classic mode the
+     * isolation "rewind" each time from the same memory. In classic mode the
      * script is booted once as well, for requests that agree with what it has read of one before the call.
      * Elsewhere it does nothing, so a front controller may call it in every mode.
      *
@@ -51,7 +51,7 @@ namespace Outboard {
     function is_booting(): bool {}
 
     /**
-     * In the boot of a script with isolation "rewind" or "fork": names other data that it reads, so that
+     * In the boot of a script with isolation "rewind": names other data that it reads, so that
      * snapshot_retire() with one of the keys has it boot again. Files are noticed without it. Elsewhere it does
      * nothing.
      *

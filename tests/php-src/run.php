@@ -147,7 +147,7 @@ final class Server
             }
             $text .= "mode = \"worker\"\n[app.$mode.worker]\nscript = \"$tree/front.php\"\n";
             $text .= match ($mode) {
-                'fork' => "isolation = \"fork\"\n",
+                'fork' => "isolation = \"rewind\"\n[app.fork.php.env]\nOUTBOARD_FORBID_REWIND = \"1\"\n",
                 'rewind' => "isolation = \"rewind\"\n[app.rewind.php.env]\nOUTBOARD_VERIFY_REWIND = \"1\"\n",
                 'worker' => "[app.worker.php.env]\nOUTBOARD_TEST_STAYS = \"1\"\n",
                 'coroutines' => "concurrency = 20\n[app.coroutines.php.env]\nOUTBOARD_TEST_STAYS = \"1\"\n",

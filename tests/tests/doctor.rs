@@ -86,9 +86,9 @@ fn an_application_that_leaves_nothing_is_clean() {
 }
 
 #[test]
-fn with_isolation_by_fork_nothing_is_left() {
+fn with_isolation_by_rewind_nothing_is_left() {
     let configuration = "[app.site]\nroot = \"public\"\nmode = \"worker\"\n\
-                         [app.site.worker]\nscript = \"worker.php\"\nisolation = \"fork\"\n";
+                         [app.site.worker]\nscript = \"worker.php\"\nisolation = \"rewind\"\n";
     let output = examine(DIRTY, Some(configuration), &[]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }

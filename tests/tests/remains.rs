@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+/// "fork" is a rewind where none is possible.
 const MODES: [&str; 4] = ["classic", "reset", "rewind", "fork"];
 
 /// One script in each mode, with so many workers of each.
@@ -23,12 +24,13 @@ fn serving(workers: u32, each: &str) -> Configured {
         let (keys, env) = match *mode {
             "classic" => ("front_controller = \"/front.php\"\n".to_owned(), ""),
             "reset" => (worker(mode), "loop"),
-            _ => (worker(mode), ""),
+            _ => (worker("rewind"), ""),
         };
+        let forbid = if *mode == "fork" { "OUTBOARD_FORBID_REWIND = \"1\"\n" } else { "" };
         format!(
             "[app.{mode}]\nroot = \"www\"\nhosts = [\"{mode}.test\"]\n{keys}{each}\n\
              [app.{mode}.pool]\nmin = {workers}\nmax = {workers}\nloopback_slots = 0\n\
-             [app.{mode}.php.env]\nMODE = \"{env}\"\nOUTBOARD_VERIFY_REWIND = \"1\"\n"
+             [app.{mode}.php.env]\nMODE = \"{env}\"\nOUTBOARD_VERIFY_REWIND = \"1\"\n{forbid}"
         )
     };
     let apps: String = MODES.iter().map(app).collect();

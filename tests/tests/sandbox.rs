@@ -365,7 +365,8 @@ fn a_denied_file_is_logged_once_with_what_permits_it() {
     for tables in [
         "",
         "[app.site.worker]\nscript = \"www/deny_worker.php\"\nisolation = \"rewind\"\n",
-        "[app.site.worker]\nscript = \"www/deny_worker.php\"\nisolation = \"fork\"\n",
+        "[app.site.worker]\nscript = \"www/deny_worker.php\"\nisolation = \"rewind\"\n\
+         [app.site.php.env]\nOUTBOARD_FORBID_REWIND = \"1\"\n",
     ] {
         let docroot =
             Docroot::copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/sandbox/www"));

@@ -11,6 +11,9 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Workers with a script of their own, and these lines of their table.
+/// Isolation by rewind where none is possible.
+const FORKS: &str = "worker.isolation = \"rewind\"\nphp.env.OUTBOARD_FORBID_REWIND = \"1\"\n";
+
 fn with_script(threads: usize, worker: &str, pool: &str) -> Configured {
     let text = Configured::text_with_threads(threads, &format!("[pool]\n{pool}"));
     let app =
@@ -114,7 +117,7 @@ fn forks_for_one_request_serve_the_clients_of_all_threads() {
     for threads in THREAD_COUNTS {
         for count in [1, 4] {
             let pool = format!("min = {count}\nmax = {count}\nmin_idle = 0\nloopback_slots = 0\n");
-            let site = with_script(threads, "worker.isolation = \"fork\"\n", &pool);
+            let site = with_script(threads, FORKS, &pool);
             let said: Vec<String> = said(&site, "/who", 4);
             assert!(said.iter().all(|text| text.trim().ends_with(" answered 1")), "{said:?}");
             let pids: HashSet<&String> = said.iter().collect();

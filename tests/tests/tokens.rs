@@ -39,7 +39,9 @@ const KINDS: [&str; 19] = [
     "bin2hex(sodium_crypto_secretbox_keygen())",
 ];
 
+/// With rewinds, or with "fork" where none is possible.
 fn serving(isolation: &str, code: &str) -> Configured {
+    let forbid = if isolation == "fork" { "OUTBOARD_FORBID_REWIND = \"1\"\n" } else { "" };
     let empty = Scratch::new("empty");
     let docroot = Docroot::copy(empty.path());
     docroot.put("worker.php", format!("<?php {code}"));
@@ -48,7 +50,8 @@ fn serving(isolation: &str, code: &str) -> Configured {
          [log.access]\npath = \"off\"\n\
          [pool]\nmin = {WORKERS}\nmax = {WORKERS}\nloopback_slots = 0\n\
          [app.site]\nroot = \"www\"\nmode = \"worker\"\n\
-         [app.site.worker]\nscript = \"www/worker.php\"\nisolation = \"{isolation}\"\n"
+         [app.site.worker]\nscript = \"www/worker.php\"\nisolation = \"rewind\"\n\
+         [app.site.php.env]\n{forbid}"
     );
     Configured::start(docroot, &text)
 }

@@ -10,6 +10,9 @@ use serde_json::Value;
 use std::collections::HashSet;
 
 /// A server of the fixtures with so many workers.
+/// Isolation by rewind where none is possible: each request has a fork of its own.
+const FORKS: &str = "worker.isolation = \"rewind\"\nphp.env.OUTBOARD_FORBID_REWIND = \"1\"";
+
 fn serving(workers: usize, worker: &str, tables: &str) -> Configured {
     serving_with_threads(2, workers, worker, tables)
 }
@@ -208,7 +211,7 @@ fn a_client_that_goes_ends_its_request_and_costs_no_worker() {
 
 #[test]
 fn with_a_fork_per_request_nothing_is_kept() {
-    let site = serving(4, "worker.isolation = \"fork\"", "");
+    let site = serving(4, FORKS, "");
     let answers: Vec<(u32, u32)> = (0..20).map(|_| who(&site)).collect();
     assert!(answers.iter().all(|(_, count)| *count == 1), "{answers:?}");
     let mut pids: Vec<u32> = answers.iter().map(|(pid, _)| *pid).collect();
@@ -217,7 +220,8 @@ fn with_a_fork_per_request_nothing_is_kept() {
     assert_eq!(pids.len(), 20, "each by a process of its own");
     let pool = pool_of(&site);
     assert_eq!((&pool["crashes"], &pool["recycled"]), (&0.into(), &0.into()), "{pool:#}");
-    assert_eq!(pool["isolation"], "fork");
+    assert_eq!(pool["isolation"], "rewind");
+    assert_eq!(pool["rewind_refused"], "OUTBOARD_FORBID_REWIND is set");
     site.client().get("/crash").expect(502);
     assert_eq!(who(&site).1, 1);
     assert_eq!(pool_of(&site)["crashes"], 1);
@@ -260,7 +264,7 @@ fn with_a_rewind_after_each_request_nothing_is_kept() {
 
 #[test]
 fn forks_answer_at_the_same_time() {
-    let site = serving(4, "worker.isolation = \"fork\"", "");
+    let site = serving(4, FORKS, "");
     let held: Vec<Held> = (0..3).map(|_| site.hold()).collect();
     assert_eq!(who(&site).1, 1);
     for held in held {
@@ -307,7 +311,7 @@ fn gives_up(worker: &str, words: &str) {
 
 #[test]
 fn a_failed_boot_is_reported_with_the_message_of_php() {
-    for worker in ["", "worker.isolation = \"fork\""] {
+    for worker in ["", FORKS] {
         gives_up(worker, "no_such_function");
     }
 }

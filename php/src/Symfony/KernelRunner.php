@@ -18,7 +18,7 @@ use Symfony\Component\HttpKernel\TerminableInterface;
  *     exit((new KernelRunner(new Kernel('prod', false)))->run());
  *
  * The order is handle, send, and after the response: terminate, reset of the services, collection of cycles.
- * With isolation "fork" the booted kernel is the snapshot.
+ * With isolation "rewind" the booted kernel is the snapshot.
  */
 final class KernelRunner
 {

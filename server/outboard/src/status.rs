@@ -189,11 +189,10 @@ fn write_tasks(page: &mut String, tasks: &Tasks, terminal: &Terminal) -> fmt::Re
     )
 }
 
-/// "worker ×8", "worker, fork", "worker, rewind by write protection", "classic".
+/// "worker ×8", "worker, rewind by write protection", "classic".
 fn mode(pool: &Pool) -> String {
     let mode = &pool.mode;
     match (pool.isolation.as_deref(), pool.concurrency) {
-        (Some("fork"), _) => format!("{mode}, fork"),
         (Some("rewind"), _) => match &pool.rewind {
             Some(rewind) => format!("{mode}, rewind by {}", rewind.writes_by),
             None => format!("{mode}, rewind is impossible here: fork"),
@@ -237,7 +236,6 @@ fn write_isolation(page: &mut String, pool: &Pool) -> fmt::Result {
         (Some("rewind"), None, Some(why)) => {
             writeln!(page, "  no rewind: {why}; a fork for each request is ready after {fork}")
         }
-        (Some("fork"), ..) => writeln!(page, "  a fork for each request is ready after {fork}"),
         _ => Ok(()),
     }
 }

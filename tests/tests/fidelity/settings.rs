@@ -20,7 +20,7 @@ const MODES: [(&str, &str); 5] = [
     ),
     (
         "fork",
-        "mode = \"worker\"\nworker = { script = \"www/settings_worker.php\", isolation = \"fork\" }\n",
+        "mode = \"worker\"\nworker = { script = \"www/settings_worker.php\", isolation = \"rewind\" }\nphp.env.OUTBOARD_FORBID_REWIND = \"1\"\n",
     ),
 ];
 

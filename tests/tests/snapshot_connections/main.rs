@@ -23,11 +23,12 @@ static MARIADB: LazyLock<MariaDb> = LazyLock::new(|| {
 
 static POSTGRES: LazyLock<Postgres> = LazyLock::new(Postgres::start);
 
-/// Both ways in which a snapshot is used.
+/// Both ways in which a snapshot is used: by rewinds, and by forks where none is possible.
 const ISOLATIONS: [&str; 2] = ["rewind", "fork"];
 
 /// A server whose script is this code; `$socket` is the one given.
 fn serving(isolation: &str, workers: usize, socket: &str, code: &str) -> Configured {
+    let forbid = if isolation == "fork" { "OUTBOARD_FORBID_REWIND = \"1\"\n" } else { "" };
     let empty = Scratch::new("empty");
     let docroot = Docroot::copy(empty.path());
     docroot.put("worker.php", format!("<?php $socket = '{socket}'; {code}"));
@@ -36,8 +37,8 @@ fn serving(isolation: &str, workers: usize, socket: &str, code: &str) -> Configu
          [log.access]\npath = \"off\"\n\
          [pool]\nmin = {workers}\nmax = {workers}\nloopback_slots = 0\n\
          [app.site]\nroot = \"www\"\nmode = \"worker\"\n\
-         [app.site.php.env]\nOUTBOARD_VERIFY_REWIND = \"1\"\n\
-         [app.site.worker]\nscript = \"www/worker.php\"\nisolation = \"{isolation}\"\n"
+         [app.site.php.env]\nOUTBOARD_VERIFY_REWIND = \"1\"\n{forbid}\
+         [app.site.worker]\nscript = \"www/worker.php\"\nisolation = \"rewind\"\n"
     );
     Configured::start(docroot, &text)
 }

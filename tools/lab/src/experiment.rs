@@ -10,7 +10,6 @@ mod database;
 mod entity;
 mod fetch;
 mod files;
-mod fork;
 mod framework;
 mod generator;
 mod hello;
@@ -67,9 +66,7 @@ pub enum Experiment {
     Fetch,
     /// Queries that wait, through unmodified PDO.
     Database,
-    /// Isolation by fork: Symfony, a large process, and the boot time from which it pays.
-    Fork,
-    /// Isolation by rewind against isolation by reset and by fork, and php-fpm.
+    /// Isolation by rewind against isolation by reset, against forks where no rewind is possible, and php-fpm.
     Rewind,
     /// A million mixed requests to rewound workers: nothing grows, nothing fails, no state is carried over.
     RewindEndurance,
@@ -124,7 +121,6 @@ impl Experiment {
             Self::Worker => worker::run(lab, report),
             Self::Fetch => fetch::run(lab, report),
             Self::Database => database::run(lab, report),
-            Self::Fork => fork::run(lab, report),
             Self::Rewind => rewind::run(lab, report),
             Self::RewindEndurance => rewind_endurance::run(lab, report),
             Self::Coroutine => coroutine::run(lab, report),

@@ -65,10 +65,10 @@ concurrency = {concurrency}
         Self { name: NAME, root: fixture.public(), workers, threads, app, server, tls }
     }
 
-    /// A worker script whose forks handle one request each.
+    /// A worker script whose forks handle one request each, as where no rewind is possible.
     pub fn fork(fixture: &Fixture, script: &str, workers: usize) -> Self {
-        let setup = Self::worker(fixture, script, workers, 1);
-        Self { app: format!("{}isolation = \"fork\"\n", setup.app), ..setup }
+        Self::rewind(fixture, script, workers)
+            .with("[app.site.php.env]\nOUTBOARD_FORBID_REWIND = \"1\"\n")
     }
 
     /// A worker script whose workers are rewound after each request.

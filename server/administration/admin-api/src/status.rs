@@ -278,12 +278,12 @@ pub struct Pool {
     pub app: String,
     /// `classic` or `worker`.
     pub mode: String,
-    /// In worker mode: `reset`, `fork` or `rewind`.
+    /// In worker mode: `reset` or `rewind`.
     pub isolation: Option<String>,
     /// How workers are rewound. Without it, a worker with isolation `rewind` handles one request, since the
     /// system permits nothing else.
     pub rewind: Option<Rewind>,
-    /// With isolation `fork` or `rewind`: how its snapshot is updated.
+    /// With isolation `rewind`: how its snapshot is updated.
     #[serde(default)]
     pub snapshot: Option<Snapshot>,
     /// Reason why workers with isolation `rewind` are not rewound: each request is handled by a fork.

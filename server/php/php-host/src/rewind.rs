@@ -52,6 +52,8 @@ const OWN_BYTES_MAX_COPIED: usize = 1 << 20;
 
 /// The variable that has each rewind compared with the snapshot; a debug build compares each.
 const VERIFY: &str = "OUTBOARD_VERIFY_REWIND";
+/// The variable that has the host do without rewinds, as where the kernel permits none: for tests of that.
+const FORBID: &str = "OUTBOARD_FORBID_REWIND";
 
 /// See the module.
 #[derive(Debug)]
@@ -298,6 +300,9 @@ fn probe() -> io::Result<WritesBy> {
     if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } != snapshot::PAGE_BYTES as libc::c_long {
         let why = "the kernel's pages are not of 4 KiB";
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
+    if std::env::var_os(FORBID).is_some() {
+        return Err(io::Error::other(format!("{FORBID} is set")));
     }
     Writes::probe()
 }

@@ -128,7 +128,6 @@ fn worker(mode: &Mode) -> Option<WorkerScript> {
         concurrency: worker.concurrency,
         isolation: match worker.isolation {
             config::Isolation::Reset => Isolation::Reset,
-            config::Isolation::Fork => Isolation::Fork,
             config::Isolation::Rewind => Isolation::Rewind,
         },
         lists_files: worker.watch && worker.isolation != config::Isolation::Reset,

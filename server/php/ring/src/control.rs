@@ -143,7 +143,7 @@ pub enum Isolation {
     Reset,
     /// Each request is served by a fork of the booted script, which then exits. The zygote boots
     /// the script up to its call for a request; a worker is ready at once, serves one request, and
-    /// announces in `Done` that it exits.
+    /// announces in `Done` that it exits. No setting of an app: what a rewind falls back to.
     Fork,
     /// As [`Isolation::Fork`], but a worker puts its memory back after a request instead of exiting. Only
     /// where that is impossible it exits, and announces it.

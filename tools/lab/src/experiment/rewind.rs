@@ -97,8 +97,8 @@ fn symfony(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let setups = [
         Setup::classic(lab, &fixture.public()).named(CLASSIC),
         Setup::worker(&fixture, "worker.php", workers, 1).named(RESET),
-        Setup::fork(&fixture, "fork.php", workers).named(FORK),
-        Setup::rewind(&fixture, "fork.php", workers).named(REWIND),
+        Setup::fork(&fixture, "snapshot.php", workers).named(FORK),
+        Setup::rewind(&fixture, "snapshot.php", workers).named(REWIND),
     ];
     let fpm = nginx::with_fpm(lab, &fixture.public())?;
     let outboards = Outboard::launch_all(lab, &setups)?;

@@ -347,10 +347,10 @@ fn worker_mode_has_a_script_and_its_settings() {
     assert_eq!((worker.concurrency, worker.isolation), (1, Isolation::Reset));
     assert!(worker.frankenphp);
     let text = "mode = \"worker\"\n[app.site.worker]\nscript = \"bin/worker.php\"\n\
-                isolation = \"fork\"\nfrankenphp = false\n";
+                isolation = \"rewind\"\nfrankenphp = false\n";
     let Mode::Worker(worker) = site(text).mode else { panic!("classic") };
     assert_eq!(worker.script, Path::new("/srv/www/bin/worker.php"));
-    assert_eq!((worker.isolation, worker.frankenphp), (Isolation::Fork, false));
+    assert_eq!((worker.isolation, worker.frankenphp), (Isolation::Rewind, false));
     assert!(worker.watch, "its files are watched by default");
 }
 
@@ -364,9 +364,9 @@ fn only_the_files_of_a_snapshot_are_watched() {
 }
 
 #[test]
-fn a_fork_handles_only_one_request() {
+fn a_rewound_worker_handles_one_request_at_a_time() {
     let text =
-        format!("{APP}mode = \"worker\"\nworker = {{ isolation = \"fork\", concurrency = 8 }}\n");
+        format!("{APP}mode = \"worker\"\nworker = {{ isolation = \"rewind\", concurrency = 8 }}\n");
     assert_error(&text, Kind::Conflict, 4, "`concurrency` is 8");
     assert_error(
         &format!("{APP}mode = \"worker\"\nworker.concurrency = 1001\n"),

@@ -53,8 +53,6 @@ impl Worker {
 pub enum Isolation {
     /// The engine's state is reset after each request.
     Reset,
-    /// Each request runs in a fresh fork of the booted script.
-    Fork,
     /// After each request the worker's memory is put back.
     Rewind,
 }
@@ -64,7 +62,6 @@ impl Isolation {
     pub fn name(self) -> &'static str {
         match self {
             Self::Reset => "reset",
-            Self::Fork => "fork",
             Self::Rewind => "rewind",
         }
     }
@@ -108,7 +105,6 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
     let at = |key: &'static str| [place, &[key]].concat();
     let isolation = match raw.isolation {
         raw::Isolation::Reset => Isolation::Reset,
-        raw::Isolation::Fork => Isolation::Fork,
         raw::Isolation::Rewind => Isolation::Rewind,
     };
     let is_one_at_a_time = isolation != Isolation::Reset;

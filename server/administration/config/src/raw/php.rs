@@ -54,7 +54,7 @@ pub(crate) struct Php {
     /// dumps, `outboard profile` without root. Memory has data of earlier visitors.
     #[schemars(extend("x-alias" = ["process.dumpable", "PR_SET_DUMPABLE"]))]
     pub(crate) dumpable: bool,
-    /// Whether programs that a request has started go on after it with isolation by rewind or by fork, and after
+    /// Whether programs that a request has started go on after it with isolation by rewind, and after
     /// `Outboard\snapshot()`. They see what the request saw, and with rewind its worker continues to run next to them. In
     /// classic mode and with isolation by reset they always go on, as under php-fpm.
     #[schemars(extend("x-alias" = ["nohup", "setsid", "KillMode"]))]

@@ -34,7 +34,7 @@ pub(crate) struct Worker {
     pub(crate) concurrency: u32,
     /// How requests are isolated from each other.
     pub(crate) isolation: Isolation,
-    /// With isolation `fork` or `rewind`: whether a change of a file that the start of the script has read
+    /// With isolation `rewind`: whether a change of a file that the start of the script has read
     /// has it started again before the next request.
     pub(crate) watch: bool,
     /// Whether PHP also has the functions of FrankenPHP's worker mode.
@@ -55,8 +55,6 @@ pub(crate) enum Isolation {
     /// The engine's state is reset after each request; the application's state persists.
     #[default]
     Reset,
-    /// Each request runs in a fresh fork of the booted script; no state persists.
-    Fork,
     /// After each request the worker's memory is put back to what it was when the script had booted; no
     /// state persists.
     Rewind,

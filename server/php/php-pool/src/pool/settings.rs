@@ -218,8 +218,8 @@ mod tests {
         let (reset, _) = settings(&format!("{worker}concurrency = 7\n"));
         assert_eq!((reset.concurrency(), reset.is_resident()), (7, true));
         assert!(!reset.forks_per_request());
-        let (fork, _) = settings(&format!("{worker}isolation = \"fork\"\n"));
-        assert!(fork.forks_per_request());
+        let (rewind, _) = settings(&format!("{worker}isolation = \"rewind\"\n"));
+        assert!(rewind.forks_script() && !rewind.forks_per_request());
     }
 
     #[test]

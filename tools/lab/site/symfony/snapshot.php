@@ -1,5 +1,5 @@
 <?php
-// Isolation "fork": the kernel boots and renders a page that is discarded, so that every fork starts
+// The kernel boots and renders a page that is discarded, so that every request starts
 // with loaded classes, compiled expressions and created services.
 use Symfony\Component\HttpFoundation\Request;
 
