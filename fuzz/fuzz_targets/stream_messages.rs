@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use outboard_stream_server::framing::{Decoder, Framing, LengthField, LengthKind, Malformed};
+use outboard_gateway::fuzzing::framing::{Decoder, Framing, LengthField, LengthKind, Malformed};
 
 const MAX_BYTES: usize = 512;
 

@@ -1,4 +1,4 @@
-//! A program that was written for Swoole, run by `outboard run`.
+//! A program that starts a server, run by `outboard run`.
 
 use crate::configured::{children, zygotes};
 use crate::site::php_user;

@@ -74,7 +74,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
-/// The folders of all crates of the three trees, by name.
+/// The folders of all crates of the trees, by name, but for tests.
 fn crates() -> Vec<PathBuf> {
     let subfolders = |folder: &Path| {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -82,10 +82,11 @@ fn crates() -> Vec<PathBuf> {
     };
     let root = repository();
     let groups = subfolders(&root.join("server"));
-    let trees = [root.join("server"), root.join("swoole"), root.join("tools")];
-    let folders = trees.iter().chain(&groups).flat_map(|folder| subfolders(folder));
-    let mut crates: Vec<PathBuf> =
-        folders.filter(|path| path.join("Cargo.toml").is_file()).collect();
+    let folders =
+        subfolders(&root).into_iter().chain(groups).flat_map(|folder| subfolders(&folder));
+    let mut crates: Vec<PathBuf> = folders
+        .filter(|path| path.join("Cargo.toml").is_file() && !path.ends_with("tests"))
+        .collect();
     crates.sort_by(|one, other| one.file_name().cmp(&other.file_name()));
     crates
 }

@@ -5,9 +5,7 @@
 use outboard_e2e::{
     App, Client, Connection, Example, FpmStack, MariaDb, Multipart, Request, Site, eventually,
 };
-use serde_json::{Value, json};
-use std::fs;
-use std::path::Path;
+use serde_json::json;
 use std::process::Command;
 
 #[test]

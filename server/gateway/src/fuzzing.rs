@@ -4,6 +4,8 @@ use crate::entity_api::{Call, Tags};
 use crate::response_head::ResponseHead;
 use outboard_php_pool::tasks::journal;
 
+pub use outboard_stream_server::framing;
+
 /// Whether a request to the entity store is valid.
 pub fn is_entity_request(below: &[u8], query: &[u8]) -> bool {
     Call::read(below, query).is_ok_and(|call| !call.namespace().is_empty() || !query.is_empty())

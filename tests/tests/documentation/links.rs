@@ -31,12 +31,12 @@ fn pages() -> BTreeMap<PathBuf, String> {
     }
     let examples = trees().into_iter().map(|tree| format!("{tree}/examples"));
     for folder in examples.chain(["examples".to_owned()]) {
+        paths.push(Path::new(&folder).join("README.md"));
         let examples = fs::read_dir(root.join(&folder)).into_iter().flatten();
         paths.extend(examples.map(|entry| {
             Path::new(&folder).join(entry.expect("an entry").file_name()).join("README.md")
         }));
     }
-    paths.push(PathBuf::from("examples/README.md"));
     paths.retain(|path| root.join(path).is_file());
     let text = |path: &PathBuf| fs::read_to_string(root.join(path)).expect("a page");
     paths.into_iter().map(|path| (path.clone(), without_blocks(&text(&path)))).collect()

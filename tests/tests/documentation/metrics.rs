@@ -1,7 +1,7 @@
 //! `docs/reference/metrics.md`: the metrics of a server that has everything configured which has metrics.
 
 use crate::{assert_generated, cell, read, renewed};
-use outboard_e2e::page::repository;
+use outboard_e2e::page::{repository, trees};
 use outboard_e2e::{Configured, Docroot, Request, eventually};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,7 +116,8 @@ fn exported() -> BTreeMap<String, Metric> {
 fn in_source() -> BTreeSet<String> {
     let name = Regex::new(r#""(outboard_[a-z0-9_]+)""#).expect("a pattern");
     let mut names = BTreeSet::new();
-    let mut folders = vec![repository().join("server"), repository().join("swoole")];
+    let mut folders = trees();
+    folders.push(repository().join("server"));
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
             let path = entry.path();
