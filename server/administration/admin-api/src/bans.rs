@@ -1,6 +1,6 @@
 //! The ban list.
 
-use crate::{Description, Endpoint, Method, describe};
+use crate::endpoint::{Description, Endpoint, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

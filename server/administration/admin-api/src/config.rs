@@ -1,6 +1,6 @@
 //! The effective configuration.
 
-use crate::{Description, Endpoint, Method, describe};
+use crate::endpoint::{Description, Endpoint, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

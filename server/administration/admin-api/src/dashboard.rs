@@ -3,8 +3,8 @@
 use crate::bans::Entry;
 use crate::cache::AppStats;
 use crate::certificates::Certificate;
+use crate::endpoint::{Description, Endpoint, Method, describe};
 use crate::status::Status;
-use crate::{Description, Endpoint, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

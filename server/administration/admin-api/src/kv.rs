@@ -1,7 +1,7 @@
 //! The key-value store. `GET /kv/backup` replies with a backup and not with JSON; `/v0/…` is the
 //! same as over HTTP.
 
-use crate::{Description, Endpoint, Method, describe};
+use crate::endpoint::{Description, Endpoint, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The opcode caches.
 
-use crate::{Description, Endpoint, Failure, Method, describe};
+use crate::endpoint::{Description, Endpoint, Failure, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Reload and stop.
 
-use crate::{Description, Endpoint, Method, describe};
+use crate::endpoint::{Description, Endpoint, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

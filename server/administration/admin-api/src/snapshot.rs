@@ -1,6 +1,6 @@
 //! Snapshots: the memory of booted scripts, of which workers are forks.
 
-use crate::{Description, Endpoint, Method, describe};
+use crate::endpoint::{Description, Endpoint, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The servers that share requests: `[upstream.NAME]`.
 
+use crate::endpoint::{Description, Endpoint, Method, describe};
 use crate::status::UpstreamGroup;
-use crate::{Description, Endpoint, Method, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -44,3 +44,8 @@ impl Directive {
         text
     }
 }
+
+/// The first directive with a name.
+pub(crate) fn first<'d>(statements: &'d [Directive], name: &str) -> Option<&'d Directive> {
+    statements.iter().find(|one| one.name == name)
+}

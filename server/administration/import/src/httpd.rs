@@ -8,7 +8,7 @@ mod section;
 
 pub(crate) use parser::parse;
 
-use crate::directive::Directive;
+use crate::directive::{Directive, first};
 use crate::draft::{App, Draft, text};
 
 /// Fills the draft from the statements of a file. Without a virtual host the file is one site.
@@ -67,10 +67,6 @@ fn is_version(one: &Directive) -> bool {
         ">=" => (2, 4) >= written,
         _ => (2, 4) == written,
     }
-}
-
-fn first<'d>(statements: &'d [Directive], name: &str) -> Option<&'d Directive> {
-    statements.iter().find(|one| one.name == name)
 }
 
 fn listen(host: &Directive, draft: &mut Draft) {

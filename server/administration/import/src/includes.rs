@@ -4,7 +4,7 @@
 //! depth and the number of files are bounded.
 
 use crate::directive::Directive;
-use crate::{ImportError, Read};
+use crate::read::{ImportError, Read};
 use std::path::Path;
 
 const DEPTH_MAX: usize = 32;

@@ -13,13 +13,13 @@ mod httpd;
 mod includes;
 mod nginx;
 mod pattern;
+mod read;
 
 pub use directive::Directive;
 pub use draft::{Draft, Omission};
+pub use read::{ImportError, Read};
 
-use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The server whose configuration it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +30,6 @@ pub enum Kind {
     Httpd,
 }
 
-/// Reads a file as text.
-pub type Read<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
-
 /// A translated configuration.
 #[derive(Debug)]
 pub struct Imported {
@@ -42,47 +39,6 @@ pub struct Imported {
     pub toml: String,
     /// What was not carried over, in the order of the files.
     pub omissions: Vec<Omission>,
-}
-
-/// Why a file is not understood.
-#[derive(Debug)]
-pub enum ImportError {
-    /// The file cannot be read.
-    Read(PathBuf, io::Error),
-    /// The file is not in the format of the server.
-    Syntax {
-        /// The file.
-        file: PathBuf,
-        /// The line, counted from 1.
-        line: usize,
-        /// What is wrong.
-        message: String,
-    },
-    /// There is no site in it.
-    NoSite(PathBuf),
-}
-
-impl fmt::Display for ImportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read(file, error) => write!(f, "{} cannot be read: {error}", file.display()),
-            Self::Syntax { file, line, message } => {
-                write!(f, "{}:{line}: {message}", file.display())
-            }
-            Self::NoSite(file) => {
-                write!(f, "{} has no site with a document root", file.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for ImportError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read(_, error) => Some(error),
-            _ => None,
-        }
-    }
 }
 
 /// Translates a file. Without a kind it is recognised by its content.

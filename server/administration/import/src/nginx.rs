@@ -4,6 +4,7 @@ mod access;
 mod location;
 mod parser;
 mod server;
+mod surroundings;
 mod upstream;
 
 pub(crate) use parser::parse;
@@ -11,13 +12,7 @@ pub(crate) use parser::parse;
 use crate::directive::Directive;
 use crate::draft::Draft;
 use std::collections::BTreeMap;
-
-/// What servers inherit from the `http` block.
-#[derive(Clone, Copy)]
-pub(super) struct Surroundings<'d> {
-    pub(super) general: &'d [Directive],
-    pub(super) upstreams: &'d BTreeMap<&'d str, &'d Directive>,
-}
+use surroundings::Surroundings;
 
 /// Fills the draft from the statements of the file: those of `nginx.conf`, or those of a site.
 pub(crate) fn translate(statements: &[Directive], draft: &mut Draft) {

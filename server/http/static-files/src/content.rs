@@ -14,7 +14,8 @@ use std::rc::Rc;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-use crate::resolve::{ForbiddenReason, READ, Refusal, Resolver, errno_of};
+use crate::refusal::{ForbiddenReason, Refusal, errno_of};
+use crate::resolve::{READ, Resolver};
 use crate::source::SourceNames;
 use crate::stamp::Stamp;
 

@@ -41,6 +41,7 @@ mod opened;
 mod options;
 mod plan;
 mod private;
+mod refusal;
 mod resolve;
 mod root;
 mod rules;
@@ -60,6 +61,6 @@ pub use htaccess::{FILE_MAX_BYTES as HTACCESS_MAX_BYTES, Htaccess, without_look_
 pub use lookup::{Lookup, LookupError, Target};
 pub use options::{RootOptions, Symlinks};
 pub use plan::{Part, Parts, Plan, plan, plan_as};
-pub use resolve::ForbiddenReason;
+pub use refusal::ForbiddenReason;
 pub use root::{Root, RootError, ScriptPath};
 pub use uncompressed::{Uncompressed, UnreadFile};

@@ -13,7 +13,8 @@ use rustix::io::Errno;
 use crate::entry::Entry;
 use crate::htaccess::Restriction;
 use crate::opened::Opened;
-use crate::resolve::{ForbiddenReason, NotInMemory, Refusal, Resolver};
+use crate::refusal::{ForbiddenReason, NotInMemory, Refusal};
+use crate::resolve::Resolver;
 use crate::rules::EntryRules;
 use crate::source::NameKind;
 

@@ -11,7 +11,8 @@ use outboard_http_semantics::{Coding, is_compressible};
 
 use crate::content::{self, Bytes};
 use crate::mime;
-use crate::resolve::{NotInMemory, Refusal, Resolver};
+use crate::refusal::{NotInMemory, Refusal};
+use crate::resolve::Resolver;
 use crate::rules::EntryRules;
 use crate::stamp::Stamp;
 

@@ -5,8 +5,8 @@
 //! caches (`RESOLVE_CACHED`), so that the event loop does not wait for a disk.
 
 mod same_owner;
+mod tree;
 
-use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -16,177 +16,14 @@ use outboard_trusted_path::{self as trusted_path, Users};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use crate::Symlinks;
+use crate::options::Symlinks;
+use crate::refusal::{ForbiddenReason, NotInMemory, Refusal, errno_of};
 
-/// openat2(2) returns EAGAIN when a rename races with a `..`; more often, it is an attack.
-const RACES_MAX: u32 = 16;
-
-/// Identifies a file without permission to read it and without waking a FIFO or a device.
-pub(crate) const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+pub(crate) use tree::{HANDLE, Tree};
 
 /// Reads a regular file; a FIFO or a terminal in its place blocks nothing.
 pub(crate) const READ: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
-
-/// Why a path that names something is not served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ForbiddenReason {
-    /// A component is `.` or `..`: the path was not normalised.
-    Traversal,
-    /// A component begins with a dot.
-    DotFile,
-    /// A symbolic link leads out of the root and of every directory that links may lead into.
-    SymlinkEscape,
-    /// A symbolic link and its target belong to different users.
-    SymlinkOwner,
-    /// The path has a loop of symbolic links, or too many of them.
-    SymlinkLoop,
-    /// A FIFO, a socket or a device.
-    NotRegular,
-    /// A PHP source that is not run, or a copy of one.
-    PhpSource,
-    /// The gateway's user may not read the file or enter its directory.
-    Unreadable,
-    /// A `.htaccess` file of its directories denies it.
-    Htaccess,
-    /// The gateway's user may, as a member of the group of another app's user.
-    OtherApp,
-}
-
-impl ForbiddenReason {
-    /// A stable name for logs and counters.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Traversal => "path_traversal",
-            Self::DotFile => "dot_file",
-            Self::SymlinkEscape => "symlink_escape",
-            Self::SymlinkOwner => "symlink_owner",
-            Self::SymlinkLoop => "symlink_loop",
-            Self::NotRegular => "not_regular",
-            Self::PhpSource => "php_source",
-            Self::Unreadable => "unreadable",
-            Self::Htaccess => "htaccess",
-            Self::OtherApp => "other_app",
-        }
-    }
-
-    /// What the operator can do, by configuration key.
-    pub fn hint(self) -> Option<&'static str> {
-        Some(match self {
-            Self::DotFile => "name it in `static.allow_dotfiles` to serve it",
-            Self::SymlinkEscape => {
-                "set `static.symlinks = \"owner\"` to follow links whose target has the same \
-                 owner, or \"always\" to follow all"
-            }
-            Self::SymlinkOwner => {
-                "give the link the owner of its target (chown -h), or set \
-                 `static.symlinks = \"always\"`"
-            }
-            Self::PhpSource => "name the suffix in `php.extensions` if it is to be run",
-            Self::Unreadable => "let the gateway's user read the file and enter its directories",
-            Self::Htaccess => {
-                "a `.htaccess` file denies it: `outboard check` names them; change that file, or set \
-                 `static.htaccess = false` with `deny` for what is to be denied"
-            }
-            Self::OtherApp => "let all users read the file, or the group of the app's own user",
-            Self::Traversal | Self::SymlinkLoop | Self::NotRegular => return None,
-        })
-    }
-}
-
-impl fmt::Display for ForbiddenReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Traversal => "the path contains `.` or `..`",
-            Self::DotFile => "the path contains a name that begins with a dot",
-            Self::SymlinkEscape => "a symbolic link leads out of the root",
-            Self::SymlinkOwner => "a symbolic link and its target belong to different users",
-            Self::SymlinkLoop => "too many symbolic links",
-            Self::NotRegular => "the path names neither a file nor a directory",
-            Self::PhpSource => "the path names a PHP source",
-            Self::Unreadable => "permission denied",
-            Self::Htaccess => "a `.htaccess` file denies it",
-            Self::OtherApp => "the file is private to the group of another app's user",
-        })
-    }
-}
-
-/// Why a path was not opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    NotFound,
-    Forbidden(ForbiddenReason),
-    Failed(Errno),
-    /// The result would have to be waited for.
-    NotInMemory,
-}
-
-/// The result of a resolver that may not wait, where it would have to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NotInMemory;
-
-impl From<NotInMemory> for Refusal {
-    fn from(NotInMemory: NotInMemory) -> Self {
-        Self::NotInMemory
-    }
-}
-
-impl From<trusted_path::Refusal> for Refusal {
-    fn from(refusal: trusted_path::Refusal) -> Self {
-        match refusal {
-            trusted_path::Refusal::Link { .. } => Self::Forbidden(ForbiddenReason::SymlinkEscape),
-            trusted_path::Refusal::Foreign(_) => Self::Forbidden(ForbiddenReason::OtherApp),
-            trusted_path::Refusal::System(errno) => errno.into(),
-        }
-    }
-}
-
-impl From<Errno> for Refusal {
-    fn from(errno: Errno) -> Self {
-        match errno {
-            // EINVAL is a NUL byte in the path.
-            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL => Self::NotFound,
-            Errno::ACCESS | Errno::PERM => Self::Forbidden(ForbiddenReason::Unreadable),
-            Errno::LOOP => Self::Forbidden(ForbiddenReason::SymlinkLoop),
-            Errno::XDEV => Self::Forbidden(ForbiddenReason::SymlinkEscape),
-            other => Self::Failed(other),
-        }
-    }
-}
-
-/// An open directory with its real path.
-#[derive(Debug)]
-pub(crate) struct Tree {
-    pub(crate) fd: OwnedFd,
-    pub(crate) path: Arc<Path>,
-}
-
-impl Tree {
-    /// Opens a directory that the operator named; follows links that no PHP user can have made.
-    pub(crate) fn open(path: &Path, users: &Users) -> Result<Self, trusted_path::Refusal> {
-        let trusted_path::Opened { fd, path, .. } = trusted_path::open(path, users)?;
-        let fd = rustix::fs::openat(fd, ".", HANDLE | OFlags::DIRECTORY, Mode::empty())?;
-        Ok(Self { fd, path: path.into() })
-    }
-
-    fn open_beneath(
-        &self,
-        relative: &[u8],
-        flags: OFlags,
-        resolve: ResolveFlags,
-    ) -> Result<OwnedFd, Errno> {
-        let relative = if relative.is_empty() { b"." } else { relative };
-        let most_races = if resolve.contains(ResolveFlags::CACHED) { 0 } else { RACES_MAX };
-        let mut races = 0;
-        loop {
-            match rustix::fs::openat2(&self.fd, relative, flags, Mode::empty(), resolve) {
-                Err(Errno::AGAIN) if races < most_races => races += 1,
-                Err(Errno::INTR) if races < RACES_MAX => races += 1,
-                result => return result,
-            }
-        }
-    }
-}
 
 /// A root and the policy by which links below it are followed. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -349,8 +186,4 @@ pub(crate) fn probe() -> Result<(), Errno> {
 pub(crate) fn knows_what_is_in_memory() -> bool {
     let opened = rustix::fs::openat2(CWD, ".", HANDLE, Mode::empty(), ResolveFlags::CACHED);
     matches!(opened, Ok(_) | Err(Errno::AGAIN))
-}
-
-pub(crate) fn errno_of(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -16,13 +16,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::cache::{Cache, Cached};
 use crate::cold::{ColdLookup, ColdResult};
 use crate::entry::Entry;
+use crate::head;
 use crate::htaccess::Restriction;
 use crate::lookup::{Lookup, find, relative};
 use crate::opened::Opened;
-use crate::resolve::{self, ForbiddenReason, NotInMemory, Resolver, Tree};
+use crate::options::RootOptions;
+use crate::refusal::{ForbiddenReason, NotInMemory};
+use crate::resolve::{self, Resolver, Tree};
 use crate::rules::EntryRules;
 use crate::source::SourceNames;
-use crate::{RootOptions, head};
 
 /// Why a root was not opened: a configuration error, or a kernel that is too old.
 #[derive(Debug)]

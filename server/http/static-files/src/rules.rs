@@ -4,7 +4,8 @@ use std::hash::RandomState;
 
 use crate::htaccess::{Restriction, restriction};
 use crate::options::RootOptions;
-use crate::resolve::{NotInMemory, Resolver};
+use crate::refusal::NotInMemory;
+use crate::resolve::Resolver;
 use crate::source::SourceNames;
 
 /// The rules of a root for its entries.

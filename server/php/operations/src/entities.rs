@@ -4,6 +4,7 @@
 //! storage itself is `outboard_entity_store`.
 
 mod batch;
+mod execute;
 mod owner;
 mod pressure;
 
@@ -19,7 +20,7 @@ use std::rc::Rc;
 
 #[cfg(fuzzing)]
 pub(crate) use batch::Batch;
-pub(crate) use batch::{BatchResult, execute as execute_batch};
+pub(crate) use execute::{BatchResult, execute as execute_batch};
 pub use owner::Owner;
 pub use pressure::Pressure;
 

@@ -14,6 +14,7 @@ mod wire;
 use crate::change::{Write, Written};
 use crate::error::StoreError;
 use crate::queue::{Queue, ResultSender};
+use crate::record::Record;
 use crate::settings::{RedisSettings, Settings};
 use crate::thread_pool::{ThreadPool, ThreadPoolConfig};
 use crate::types::{Piece, Stats};
@@ -131,7 +132,7 @@ impl Redis {
         &self,
         prefix: &Arc<[u8]>,
         ids: Vec<Box<[u8]>>,
-    ) -> Result<Vec<Option<crate::Record>>, StoreError> {
+    ) -> Result<Vec<Option<Record>>, StoreError> {
         self.lookups.set(self.lookups.get() + ids.len() as u64);
         match ask(&self.reads, self.job(Task::Get { prefix: prefix.clone(), ids })).await? {
             JobOutput::Got(found) => Ok(found),

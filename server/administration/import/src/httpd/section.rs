@@ -4,7 +4,7 @@
 //! listed.
 
 use super::{access, balancer, rewrite};
-use crate::directive::Directive;
+use crate::directive::{Directive, first};
 use crate::draft::{App, Draft, strings, text};
 use crate::pattern::{extensions, is_expressible, matches_front_controller, seconds, size};
 use toml::{Table, Value};
@@ -444,7 +444,7 @@ fn proxy(
         },
         _ => format!("{scheme}://{authority}"),
     };
-    let preserves_host = super::first(statements, "proxypreservehost")
+    let preserves_host = first(statements, "proxypreservehost")
         .is_some_and(|one| one.argument(0).eq_ignore_ascii_case("on"));
     let mut route = Table::new();
     route.insert("path".to_owned(), text(&format!("{path}**")));

@@ -3,7 +3,7 @@
 //! Invariant: nginx decides by the first rule that has the client's address, Outboard by `deny` before `allow`;
 //! where the two differ, more clients are refused, and that is listed.
 
-use super::Surroundings;
+use super::surroundings::Surroundings;
 use crate::access::{AccessRule, Rate, network};
 use crate::directive::Directive;
 use crate::draft::{App, Draft};

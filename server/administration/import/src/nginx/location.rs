@@ -3,7 +3,8 @@
 //! Invariant: a block that refuses requests is translated to a rule that refuses at least those, or it is
 //! listed.
 
-use super::{Surroundings, access, server, upstream};
+use super::surroundings::Surroundings;
+use super::{access, server, upstream};
 use crate::directive::Directive;
 use crate::draft::{App, Draft, text};
 use crate::pattern::{extensions, is_expressible, matches_front_controller};

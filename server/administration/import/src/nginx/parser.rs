@@ -4,7 +4,7 @@
 
 use crate::directive::Directive;
 use crate::includes::Includes;
-use crate::{ImportError, Read};
+use crate::read::{ImportError, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 

@@ -1,6 +1,7 @@
 //! `server` blocks: addresses, names, and the statements that concern the whole site.
 
-use super::{Surroundings, access, location};
+use super::surroundings::Surroundings;
+use super::{access, location};
 use crate::directive::Directive;
 use crate::draft::{App, Draft, text};
 use crate::pattern::{is_expressible, seconds, size};

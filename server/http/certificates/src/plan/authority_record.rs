@@ -1,7 +1,7 @@
 //! [`AuthorityRecord`]: the orders at an authority, and its failures.
 
+use super::limits::{Limits, MINUTE, ORDERS_PERIOD, Time, forget, free_s};
 use super::retry::delay_s;
-use super::{Limits, MINUTE, ORDERS_PERIOD, Time, forget, free_s};
 use serde::{Deserialize, Serialize};
 
 /// The pauses after failures of the authority itself, in seconds.

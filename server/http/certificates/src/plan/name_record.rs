@@ -1,11 +1,11 @@
 //! [`NameRecord`]: the orders and failures of a name, as they are stored.
 
-use super::renewal::Window;
-use super::retry::delay_s;
-use super::{
+use super::limits::{
     DAY, FAILED_CHECKS, FAILED_CHECKS_PERIOD, HOUR, Limits, MINUTE, NAME_PERIOD, Time, forget,
     free_s,
 };
+use super::renewal::Window;
+use super::retry::delay_s;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

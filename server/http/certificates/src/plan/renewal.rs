@@ -1,8 +1,8 @@
 //! When a certificate is renewed: in the window that its authority recommends (RFC 9773), or when a third
 //! of its lifetime is left.
 
+use super::limits::{DAY, HOUR, MINUTE, Time};
 use super::retry::{FRACTIONS, fraction};
-use super::{DAY, HOUR, MINUTE, Time};
 use serde::{Deserialize, Serialize};
 
 /// The validity of a certificate.

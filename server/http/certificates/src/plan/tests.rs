@@ -1,3 +1,4 @@
+use super::limits::{DAY, FAILED_CHECKS, HOUR, NAME_PERIOD, ORDERS_PERIOD};
 use super::*;
 use proptest::prelude::*;
 

@@ -7,7 +7,8 @@
 use rustix::fs::FileType;
 
 use super::{FILE_MAX_BYTES, Htaccess};
-use crate::resolve::{NotInMemory, READ, Refusal, Resolver};
+use crate::refusal::{NotInMemory, Refusal};
+use crate::resolve::{READ, Resolver};
 
 /// What a file may not be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use super::{ForbiddenReason, HANDLE, Refusal, Tree};
+use super::tree::{HANDLE, Tree};
+use crate::refusal::{ForbiddenReason, Refusal};
 
 /// The kernel's own limit (path_resolution(7)).
 const LINKS_MAX: u32 = 40;

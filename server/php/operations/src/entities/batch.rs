@@ -1,7 +1,7 @@
 //! [`Batch`]: an operation of a worker's `Outboard\KV`: several reads, several writes or a part of
 //! a scan.
 //!
-//! Read from the body of a fetch of `entities:NAMESPACE`, executed by [`execute`](mod@execute);
+//! Read from the body of a fetch of `entities:NAMESPACE`, executed by [`super::execute`];
 //! `runtime/kv.php` of the host is the other end. Numbers are little-endian; lengths precede the
 //! bytes, so that PHP packs and unpacks them with one call. Invariant: every length is checked
 //! against the remaining bytes.
@@ -18,20 +18,16 @@
 //!    result:  u32 count │ u32 id length, u32 value length … │ id, value …
 //! ```
 
-mod execute;
-
-pub(crate) use execute::{BatchResult, execute};
-
 use outboard_entity_store::{Change, Condition, Write};
 use std::ops::Bound;
 
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 const READS: u8 = 1;
 const WRITES: u8 = 2;
 const SCAN: u8 = 3;
 
 /// Entries that are read in a step, and their bytes.
-const STEP_ENTRIES: usize = 512;
+pub(super) const STEP_ENTRIES: usize = 512;
 const STEP_BYTES: usize = 128 << 10;
 /// A write without its bytes.
 const WRITE_LEAST_BYTES: usize = 30;

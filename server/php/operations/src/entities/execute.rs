@@ -3,8 +3,9 @@
 //! Called by [`crate::fetch`]. Invariant: writes of one batch are committed together, up to
 //! [`MAX_QUEUED`] at a time.
 
-use super::{Batch, NONE, Reading, STEP_ENTRIES};
-use crate::entities::{Entities, Owner, reason};
+use super::batch::{Batch, NONE, Reading, STEP_ENTRIES};
+use super::owner::Owner;
+use super::{Entities, reason};
 use outboard_buffer::Held;
 use outboard_entity_store::{Change, Namespace, Record, Scan, StoreError, Write};
 use outboard_reactor::share_turn;
