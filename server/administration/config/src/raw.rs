@@ -136,7 +136,6 @@ pub(crate) struct File {
     #[schemars(extend("x-alias" = ["proxy"]))]
     pub(crate) upstream: Upstream,
     /// The entity store: key-value records, available over HTTP and to PHP.
-    #[schemars(extend("x-former" = ["entities"]))]
     pub(crate) kv: Entities,
     /// Banned clients.
     pub(crate) bans: Bans,
@@ -210,11 +209,11 @@ pub(crate) struct Io {
     #[schemars(range(min = 1, max = 65535), extend("x-alias" = ["ListenBacklog"]))]
     pub(crate) backlog: u32,
     /// Directory for request bodies, and for responses to slow clients, that are too large for memory.
-    #[schemars(extend("x-former" = ["spool"], "x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
+    #[schemars(extend("x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
     pub(crate) temp_dir: FilePath,
     /// Maximum total size of all files there. At the limit, request bodies get 507 (`spool_full`), and
     /// scripts and upstreams have to wait for slow clients. One response can use a sixteenth.
-    #[schemars(extend("x-former" = ["spool_size"], "x-alias" = ["proxy_max_temp_file_size"]))]
+    #[schemars(extend("x-alias" = ["proxy_max_temp_file_size"]))]
     pub(crate) max_temp_size: ByteSize,
 }
 

@@ -8,7 +8,6 @@
 //! * `x-minimum`, `x-maximum`: bounds of such a kind, as people write them,
 //! * `x-hint`: the hint for an invalid value,
 //! * `x-alias`: what other servers call the key,
-//! * `x-former`: what the key was called before,
 //! * `x-literal`: values of the key are not expanded, since `${` has a meaning of its own there.
 
 use crate::scalar::{Address, Expression, Scalar};
@@ -215,10 +214,5 @@ impl Shape {
     /// Names of the key in other servers.
     pub(crate) fn aliases(self) -> impl Iterator<Item = &'static str> {
         self.list("x-alias").iter().filter_map(Value::as_str)
-    }
-
-    /// Former names of the key.
-    pub(crate) fn former_names(self) -> impl Iterator<Item = &'static str> {
-        self.list("x-former").iter().filter_map(Value::as_str)
     }
 }

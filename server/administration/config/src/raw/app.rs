@@ -43,7 +43,6 @@ pub(crate) struct App {
     pub(crate) tasks: Tasks,
     /// Namespaces of the entity store that the app's PHP may use. Default: all if the file has one
     /// app, none if it has several.
-    #[schemars(extend("x-former" = ["namespaces"]))]
     pub(crate) kv_namespaces: Option<Vec<AppName>>,
     /// Index files of a directory; the first that exists is served.
     #[schemars(extend("x-alias" = ["DirectoryIndex"]))]
@@ -235,7 +234,6 @@ pub(crate) struct StaticFiles {
     #[schemars(extend("x-alias" = ["expires", "ExpiresDefault"]))]
     pub(crate) cache_control: Option<HeaderValue>,
     /// Names with a leading dot that are served; all others get 404.
-    #[schemars(extend("x-former" = ["dot_names"]))]
     pub(crate) allow_dotfiles: Vec<FileName>,
     /// Files that are served although they are named like databases, dumps, backups, logs, keys or
     /// sources; all other such files get 404.

@@ -52,7 +52,6 @@ pub(crate) struct Part {
     /// Behaviour if the part fails. Default: `"fallback"` if `fallback` is set, else `"fail"`.
     pub(crate) on_error: Option<OnError>,
     /// Starts the part only after all parts before it have been sent, instead of at once.
-    #[schemars(extend("x-former" = ["wait"]))]
     pub(crate) sequential: bool,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Entities {
     /// Where records are stored.
     pub(crate) engine: EntityEngine,
     /// Data directory of the `disk` engine. Default: none, which disables the `disk` engine.
-    #[schemars(extend("x-former" = ["folder"], "x-alias" = ["dir", "path_to_data"]))]
+    #[schemars(extend("x-alias" = ["dir", "path_to_data"]))]
     pub(crate) data_dir: Option<FilePath>,
     /// URL path prefix of the HTTP API on every listener, such as `/v0`. Default: none.
     pub(crate) path: Option<UrlPath>,
@@ -22,7 +22,6 @@ pub(crate) struct Entities {
     pub(crate) token: Option<PlainText>,
     /// Peers that can read and write without a token. Default: local peers, over `listen` only and
     /// if the file sets no token and has one app. (PHP of several apps is local, too.)
-    #[schemars(extend("x-former" = ["trusted"]))]
     pub(crate) trusted_clients: Option<Vec<Peer>>,
     /// When a write to the namespace `default` is acknowledged.
     #[schemars(extend("x-alias" = ["appendfsync", "fsync"]))]
@@ -34,18 +33,18 @@ pub(crate) struct Entities {
     #[schemars(extend("x-minimum" = "1 KiB", "x-maximum" = "64 MiB", "x-alias" = ["proto-max-bulk-len"]))]
     pub(crate) max_value: ByteSize,
     /// Memory for recently used records. The cache of file blocks uses the same amount again.
-    #[schemars(extend("x-former" = ["memory"], "x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["maxmemory", "cache"]))]
+    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["maxmemory", "cache"]))]
     pub(crate) cache_size: ByteSize,
     /// Memory for writes that are not yet in a sorted file, per namespace; up to four times as much
     /// while the disk is behind.
-    #[schemars(extend("x-former" = ["buffer"], "x-minimum" = "64 KiB", "x-maximum" = "1 GiB"))]
+    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1 GiB"))]
     pub(crate) write_buffer: ByteSize,
     /// Maximum number of reads waiting for the disk, and the same number of writes.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) queue_length: u32,
     /// Target queueing delay of reads and writes. While the delay stays above it, some requests are
     /// refused with 503.
-    #[schemars(extend("x-former" = ["wait"], "x-minimum" = "1ms"))]
+    #[schemars(extend("x-minimum" = "1ms"))]
     pub(crate) queue_timeout: Period,
     /// Which requests are refused under overload.
     pub(crate) overload: Overload,
@@ -119,10 +118,10 @@ pub(crate) struct EntityRedis {
     pub(crate) prefix: PlainText,
     /// Number of nodes that hold a record, including the primary. A write over HTTP is acknowledged
     /// once more than half of them have it, unless the request sets `ack`.
-    #[schemars(range(min = 1, max = 16), extend("x-former" = ["copies"]))]
+    #[schemars(range(min = 1, max = 16))]
     pub(crate) replicas: u32,
     /// Maximum time a write waits for this acknowledgement; then it gets 504.
-    #[schemars(extend("x-former" = ["ack_wait"], "x-minimum" = "1ms"))]
+    #[schemars(extend("x-minimum" = "1ms"))]
     pub(crate) ack_timeout: Period,
     /// Maximum time for retries while a node does not respond, for example during a failover; then
     /// the request gets 504.
@@ -140,7 +139,7 @@ pub(crate) struct EntityNamespace {
     #[schemars(extend("x-minimum" = "1ms"))]
     pub(crate) interval: Period,
     /// With durability `memory`: maximum memory of all records; writes that do not fit get 507.
-    #[schemars(extend("x-former" = ["memory"], "x-minimum" = "64 KiB", "x-maximum" = "1024 GiB"))]
+    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1024 GiB"))]
     pub(crate) max_memory: ByteSize,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Limits {
     #[schemars(range(max = 1_000_000), extend("x-alias" = ["limit_conn", "MaxConnPerIP", "maxconn_per_ip", "server.max-connections-per-ip"]))]
     pub(crate) connections_per_ip: u32,
     /// Maximum HTTP/2 streams (requests) of all connections; further streams are refused.
-    #[schemars(range(min = 1, max = 1_000_000), extend("x-former" = ["streams"], "x-alias" = ["http2_max_concurrent_streams", "H2MaxSessionStreams"]))]
+    #[schemars(range(min = 1, max = 1_000_000), extend("x-alias" = ["http2_max_concurrent_streams", "H2MaxSessionStreams"]))]
     pub(crate) http2_streams: u32,
     /// Treats a client that closes its sending side like one that reset the connection, and aborts
     /// its request. By default the response is still sent, and the client counts as gone once a

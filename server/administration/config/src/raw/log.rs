@@ -50,7 +50,6 @@ impl Default for LogRotation {
 pub(crate) struct AccessLog {
     /// A file, `"stdout"`, `"stderr"`, `"off"`, `"journald"`, `"syslog"`, `"syslog:unix:PATH"` or
     /// `"syslog:udp:ADDRESS:PORT"`.
-    #[schemars(extend("x-former" = ["to"]))]
     pub(crate) path: FilePath,
     /// Format of a line.
     #[schemars(extend("x-alias" = ["log_format", "access.format", "LogFormat"]))]
@@ -74,7 +73,6 @@ pub(crate) enum AccessFormat {
 pub(crate) struct ErrorLog {
     /// A file, `"stdout"`, `"stderr"`, `"off"`, `"journald"`, `"syslog"`, `"syslog:unix:PATH"` or
     /// `"syslog:udp:ADDRESS:PORT"`.
-    #[schemars(extend("x-former" = ["to"]))]
     pub(crate) path: FilePath,
     /// Minimum severity of logged messages.
     #[schemars(extend("x-alias" = ["log_level", "LogLevel"]))]
@@ -109,10 +107,9 @@ pub(crate) enum ErrorLevel {
 pub(crate) struct SlowLog {
     /// A file, `"stdout"`, `"stderr"`, `"off"`, `"journald"`, `"syslog"`, `"syslog:unix:PATH"` or
     /// `"syslog:udp:ADDRESS:PORT"`.
-    #[schemars(extend("x-former" = ["to"]))]
     pub(crate) path: FilePath,
     /// Requests that take longer are logged.
-    #[schemars(extend("x-former" = ["after"], "x-minimum" = "1ms", "x-alias" = ["request_slowlog_timeout"]))]
+    #[schemars(extend("x-minimum" = "1ms", "x-alias" = ["request_slowlog_timeout"]))]
     pub(crate) threshold: Period,
 }
 

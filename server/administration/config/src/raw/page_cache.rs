@@ -35,12 +35,12 @@ pub(crate) struct PageCache {
     /// Which responses are cached.
     pub(crate) mode: PageCacheMode,
     /// Memory for cached pages, index included.
-    #[schemars(extend("x-former" = ["budget"], "x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["fastcgi_cache_path", "keys_zone", "budget_bytes"]))]
+    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["fastcgi_cache_path", "keys_zone", "budget_bytes"]))]
     pub(crate) max_memory: ByteSize,
     /// Directory for cached pages, so that they survive a restart. Default: memory only.
     pub(crate) disk: Option<FilePath>,
     /// Maximum disk space of the cache.
-    #[schemars(extend("x-former" = ["disk_budget"], "x-minimum" = "1 MiB", "x-alias" = ["max_size"]))]
+    #[schemars(extend("x-minimum" = "1 MiB", "x-alias" = ["max_size"]))]
     pub(crate) max_disk: ByteSize,
     /// Redis or Valkey server used as a cache tier that several gateways share. Default: none.
     pub(crate) shared: Option<PageCacheShared>,
@@ -49,7 +49,7 @@ pub(crate) struct PageCache {
     pub(crate) audit: Portion,
     /// Lifetime of a response that sets none (no `Cache-Control`, no `Expires`). Default: 1 s in
     /// `auto`, 60 s in `on`; 0 disables.
-    #[schemars(extend("x-former" = ["silent"], "x-alias" = ["fastcgi_cache_valid"]))]
+    #[schemars(extend("x-alias" = ["fastcgi_cache_valid"]))]
     pub(crate) default_ttl: Option<Period>,
     /// Time for which an expired page is still served while it is rendered again, unless the
     /// response sets `stale-while-revalidate`. Default: `default_ttl`.
@@ -61,7 +61,7 @@ pub(crate) struct PageCache {
     pub(crate) stale_if_error: Period,
     /// Maximum time a request waits for another request that is rendering the same page; then it is
     /// handled on its own.
-    #[schemars(extend("x-former" = ["wait"], "x-alias" = ["fastcgi_cache_lock_timeout"]))]
+    #[schemars(extend("x-alias" = ["fastcgi_cache_lock_timeout"]))]
     pub(crate) lock_timeout: Period,
     /// Maximum size of a cached body.
     pub(crate) max_body: ByteSize,
@@ -69,7 +69,6 @@ pub(crate) struct PageCache {
     #[schemars(extend("x-alias" = ["gzip", "brotli"]))]
     pub(crate) compress: bool,
     /// Whether clients can request a fresh response (`Cache-Control: no-cache` and similar).
-    #[schemars(extend("x-former" = ["heed_requests"]))]
     pub(crate) honor_client_cache_control: bool,
     /// Applications with known cookies and paths: `"auto"` (detected by the files of the root),
     /// `"none"`, or names such as `"wordpress"`.
@@ -78,14 +77,11 @@ pub(crate) struct PageCache {
     #[schemars(extend("x-alias" = ["fastcgi_cache_bypass", "fastcgi_no_cache"]))]
     pub(crate) login_cookies: Vec<PlainText>,
     /// Additional cookies that do not affect a page; `*` matches anything.
-    #[schemars(extend("x-former" = ["harmless_cookies"]))]
     pub(crate) ignored_cookies: Vec<PlainText>,
     /// Additional request headers that do not affect a page; `*` matches anything. A request with
     /// any other unknown header is not anonymous.
-    #[schemars(extend("x-former" = ["harmless_headers"]))]
     pub(crate) ignored_headers: Vec<PlainText>,
     /// Additional paths that are never cached; `*` matches anything.
-    #[schemars(extend("x-former" = ["never"]))]
     pub(crate) bypass_paths: Vec<PlainText>,
     /// Peers that may send `PURGE` requests.
     pub(crate) purge_from: Vec<Peer>,

@@ -15,14 +15,13 @@ pub(crate) struct Pool {
     #[schemars(extend("x-minimum" = 1, "x-maximum" = 4096, "x-alias" = ["pm.max_children", "max_children", "pm", "MaxRequestWorkers"]))]
     pub(crate) max: Count,
     /// Number of idle workers to hold ready for bursts.
-    #[schemars(range(max = 4096), extend("x-former" = ["spare"], "x-alias" = ["pm.max_spare_servers", "MaxSpareServers"]))]
+    #[schemars(range(max = 4096), extend("x-alias" = ["pm.max_spare_servers", "MaxSpareServers"]))]
     pub(crate) min_idle: u32,
     /// Idle time after which a worker beyond `min` and `min_idle` is stopped.
     #[schemars(extend("x-minimum" = "100ms", "x-alias" = ["pm.process_idle_timeout"]))]
     pub(crate) idle_timeout: Period,
     /// Maximum memory of all workers together. `"auto"`: 70 % of the memory of the machine or its
     /// cgroup.
-    #[schemars(extend("x-former" = ["memory_budget"]))]
     pub(crate) max_memory: MemoryBudget,
     /// Maximum number of requests waiting for a worker; further requests get 503 with
     /// `Retry-After`.
@@ -36,14 +35,12 @@ pub(crate) struct Pool {
     #[schemars(range(max = 1024))]
     pub(crate) loopback_slots: u32,
     /// Requests after which a worker is replaced. 0: unlimited.
-    #[schemars(extend("x-former" = ["recycle_requests"], "x-alias" = ["pm.max_requests", "MaxConnectionsPerChild"]))]
+    #[schemars(extend("x-alias" = ["pm.max_requests", "MaxConnectionsPerChild"]))]
     pub(crate) max_requests: u32,
     /// Random variation of `max_requests` between workers, so that they are not all replaced at
     /// once.
-    #[schemars(extend("x-former" = ["recycle_jitter"]))]
     pub(crate) max_requests_jitter: Percent,
     /// Private memory of a worker above which it is replaced after a request. 0: unlimited.
-    #[schemars(extend("x-former" = ["recycle_memory"]))]
     pub(crate) max_worker_memory: ByteSize,
     /// Maximum time for a worker to become ready; then its start has failed.
     #[schemars(extend("x-minimum" = "100ms"))]

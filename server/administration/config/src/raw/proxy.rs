@@ -20,7 +20,7 @@ pub(crate) struct Proxy {
     pub(crate) internal: bool,
     /// Sends the client's `Host` header to the server, instead of the host in `upstream`.
     #[serde(default = "yes")]
-    #[schemars(extend("x-former" = ["keep_host"], "x-alias" = ["ProxyPreserveHost"]))]
+    #[schemars(extend("x-alias" = ["ProxyPreserveHost"]))]
     pub(crate) preserve_host: bool,
     /// Maximum time to connect.
     #[serde(default = "five_seconds")]

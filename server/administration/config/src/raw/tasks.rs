@@ -18,13 +18,12 @@ pub(crate) struct Tasks {
     /// Script that handles tasks. Default: the worker script.
     pub(crate) script: Option<FilePath>,
     /// Maximum number of queued and running tasks; further tasks are refused.
-    #[schemars(range(min = 1, max = 10_000_000), extend("x-former" = ["queue"]))]
+    #[schemars(range(min = 1, max = 10_000_000))]
     pub(crate) queue_length: u32,
     /// Maximum memory of all queued and running tasks; further tasks are refused.
-    #[schemars(extend("x-former" = ["queue_memory"]))]
     pub(crate) max_queue_memory: ByteSize,
     /// Maximum retries of a failed task.
-    #[schemars(range(max = 254), extend("x-former" = ["retries"]))]
+    #[schemars(range(max = 254))]
     pub(crate) max_retries: u32,
     /// Delay before the first retry. It doubles with each retry, up to an hour.
     #[schemars(extend("x-minimum" = "1ms"))]
@@ -34,7 +33,7 @@ pub(crate) struct Tasks {
     pub(crate) timeout: Period,
     /// Namespace of the entity store that persists queued tasks across restarts. Default: tasks are
     /// queued in memory.
-    #[schemars(extend("x-former" = ["namespace"], "x-alias" = ["persist", "store"]))]
+    #[schemars(extend("x-alias" = ["persist", "store"]))]
     pub(crate) kv_namespace: Option<String>,
     /// Scheduled tasks: task name and cron expression, in UTC.
     #[schemars(extend("x-alias" = ["schedule", "timers"]))]

@@ -1,4 +1,4 @@
-//! Hints for unknown keys: renamed, misspelled or from another server.
+//! Hints for unknown keys: misspelled or from another server.
 
 use crate::shape::Shape;
 
@@ -19,10 +19,6 @@ const PHP_SETTINGS: [&str; 10] = [
 /// Looks for `name` as a misspelling here, as a setting of PHP, as another server's word, and in other sections;
 /// failing that, lists the known keys.
 pub(super) fn hint(shape: Shape, path: &[String], name: &str) -> Option<String> {
-    let renamed = |(_, shape): &(_, Shape)| shape.former_names().any(|former| former == name);
-    if let Some((key, _)) = shape.keys().find(renamed) {
-        return Some(format!("renamed to `{key}`"));
-    }
     if let Some(key) = nearest(name, shape.keys().map(|(key, _)| key)) {
         return Some(format!("did you mean `{key}`?"));
     }

@@ -215,16 +215,3 @@ fn deep_nesting_is_rejected() {
     let dotted = format!("{}a = 1\n{APP}", "a.".repeat(70));
     assert_eq!(errors(&dotted).iter().next().unwrap().kind, Kind::UnknownKey);
 }
-
-#[test]
-fn a_renamed_key_gets_its_new_name() {
-    for (text, section, (former, name)) in [
-        ("[pool]\nspare = 2\n", "[pool]", ("spare", "min_idle")),
-        ("[log.slow]\nafter = \"2s\"\n", "[log.slow]", ("after", "threshold")),
-        ("[kv.redis]\ncopies = 2\n", "[kv.redis]", ("copies", "replicas")),
-    ] {
-        let unknown = format!("unknown key `{former}` in {section}");
-        let hint = format!("renamed to `{name}`");
-        assert_one(&format!("{text}{APP}"), Kind::UnknownKey, (2, 1), &[&unknown, &hint]);
-    }
-}
