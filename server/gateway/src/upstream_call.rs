@@ -83,8 +83,8 @@ impl UpstreamCall {
             SameSite::Strict => "; SameSite=Strict",
             SameSite::None => "; SameSite=None",
         };
-        if let Some(max_age_s) = sticky.max_age_s {
-            cookie += &format!("; Max-Age={max_age_s}");
+        if let Some(max_age_ms) = sticky.max_age_ms {
+            cookie += &format!("; Max-Age={}", max_age_ms / 1_000);
         }
         Some(if is_https { cookie + "; Secure" } else { cookie })
     }

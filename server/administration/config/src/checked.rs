@@ -15,8 +15,8 @@ mod dashboard;
 mod deny;
 mod entities;
 mod environment;
+mod forwarding;
 mod headers;
-mod limits;
 mod listen;
 mod log;
 mod page_cache;
@@ -25,10 +25,13 @@ mod php;
 mod pool;
 mod proxy;
 mod rate_limit;
+mod rate_sharing;
 mod rewrite;
 mod sandbox;
 mod scripts;
 mod tasks;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;
 mod tracing;
@@ -36,48 +39,39 @@ mod upstream;
 mod upstream_health;
 mod worker;
 
+pub use crate::raw::{
+    AcceptContext, AccessFormat, AccessLog, Balance, Breaker, Certificate, Challenge, ControlGroup,
+    Development, Durability, EntityMode, EntityNamespace, EntityRedis, Environment, ErrorLevel,
+    ErrorLog, ExportCompression, ExternalAccount, HashKey, HealthCheck, Io, Isolation, Limits, Log,
+    LogRotation, LogTarget, Mirror, Overload, Php, Pool, Proxy, ProxyTarget, RewriteWhen, Rlimits,
+    SameSite, SendProxy, Sendfile, SlowLog, StatusSet, Sticky, Tasks, Tracing, Upstream,
+    UpstreamGroup, UpstreamServer, Worker,
+};
+pub use crate::scalar::Secret;
 pub use access::{Access, AccessRule, Admission, Peers, RuleSet, counted_as};
-pub use acme::{Acme, Authority, Challenge, ExternalAccount, is_local_name};
-pub use app::{App, Sendfile};
+pub use acme::{Acme, Authority, is_local_name};
+pub use app::App;
 pub use authentication::{AuthService, BasicAuth, ForwardAuth};
-pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
+pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch};
 pub(crate) use context::Context;
 pub use cors::Cors;
 pub use dashboard::Dashboard;
 pub use deny::Deny;
-pub use entities::{
-    Durability, Entities, EntityEngine, EntityMode, EntityNamespace, EntityRedis, EntityStorage,
-    Overload,
-};
-pub use environment::{Development, Environment};
+pub use entities::{Entities, EntityEngine, EntityStorage};
+pub use forwarding::Forwarding;
 pub use headers::HeaderRule;
-pub use limits::Limits;
-pub use listen::{
-    Certificate, ClientAuthorities, Forwarding, ListenAddress, Listener, ProgramPort, Protocol,
-};
-pub use log::{
-    AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogRotation, LogTarget, SlowLog,
-};
+pub use listen::{ClientAuthorities, ListenAddress, Listener, ProgramPort, Protocol};
 pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
-pub use page_cache_shared::{PageCacheShared, Secret};
-pub use php::{ControlGroup, Php, Rlimits};
-pub use pool::Pool;
-pub use proxy::{Mirror, Proxy, ProxyTarget};
+pub use page_cache_shared::PageCacheShared;
 pub use rate_limit::{RateKey, RateLimit};
-pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
+pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, Rewritten};
 pub use sandbox::Sandbox;
-use scripts::Scripts;
-pub use tasks::Tasks;
-pub use tracing::{AcceptContext, Tracing};
-pub use upstream::{
-    Balance, Breaker, HashKey, SameSite, SendProxy, Sticky, UpstreamGroup, UpstreamServer,
-};
-pub use upstream_health::{HealthCheck, StatusSet};
-pub use worker::{Isolation, Mode, Worker};
+pub use worker::Mode;
 
 use crate::raw;
 use crate::scalar::{Count, MetricsAt};
 use crate::settings::{self, Setting};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -156,17 +150,6 @@ pub enum Metrics {
     Listen(ListenAddress),
 }
 
-/// Temporary files and sockets of the gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Io {
-    /// Length of the kernel's accept queue, per listener.
-    pub backlog: u32,
-    /// Directory for bodies that are too large for memory.
-    pub temp_dir: PathBuf,
-    /// Maximum total size of upstream responses in it.
-    pub max_temp_bytes: u64,
-}
-
 impl Config {
     /// Records in the settings that the command line has replaced a value.
     pub fn set_by_command_line(&mut self, key: &str, value: &str) {
@@ -189,17 +172,19 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
     let mut apps = app::apps(raw, context);
     let acme = acme::acme(raw, &listeners, &apps, context);
     listen::check_client_certificates(&listeners, &apps, context);
-    let is_development = raw.environment == raw::Environment::Development;
-    let development = is_development.then(|| environment::development(raw, &apps, context));
+    let is_development = raw.environment == Environment::Development;
+    let development =
+        is_development.then(|| environment::development(&raw.development, &apps, context));
     if is_development {
         apps.iter_mut().for_each(environment::develop);
     }
-    let upstreams = upstream::groups(&raw.upstream, context);
+    let upstreams = upstream::groups(raw.upstream.named.clone(), context);
     upstream::check_routes(&apps, &upstreams, context);
     let entities = entities::entities(&raw.kv, raw.app.len(), context);
     entities::check_owners(raw, entities.as_ref(), context);
-    tasks::check_namespaces(&apps, entities.as_ref(), context);
-    let rate_sharing = rate_limit::sharing(raw.rate_sharing.as_ref(), &apps, context);
+    entities::check_namespaces(&apps, entities.as_ref(), context);
+    let ca = raw.upstream.ca_file.as_ref();
+    let rate_sharing = rate_sharing::sharing(raw.rate_sharing.as_ref(), &apps, context);
     Config {
         file: context.file.to_owned(),
         files: Vec::new(),
@@ -208,18 +193,21 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         listeners,
         acme,
         apps,
-        limits: limits::merge(&raw.limits, &raw.limits.request),
+        limits: raw.limits.checked(),
         rate_sharing,
         bans_file: raw.bans.file.as_ref().map(|file| context.absolute(file)),
         admin: admin(&raw.admin, context),
         log,
-        tracing: tracing::tracing(&raw.tracing, context),
+        tracing: tracing::tracing(raw.tracing.clone(), context),
         io: Io {
-            backlog: raw.io.backlog,
             temp_dir: context.directory(&["io", "temp_dir"], &raw.io.temp_dir),
-            max_temp_bytes: raw.io.max_temp_size.0,
+            ..raw.io.clone()
         },
-        upstream: compose::upstream(&raw.upstream, context),
+        upstream: Upstream {
+            ca_file: ca.map(|path| context.file(&["upstream", "ca"], path)),
+            named: BTreeMap::new(),
+            ..raw.upstream.clone()
+        },
         upstreams,
         entities,
         names_reasons: raw.reason_header.unwrap_or(is_development),

@@ -1,8 +1,11 @@
 //! The keys of a configuration file and their defaults.
 //!
 //! These types are the schema: their doc comments become its descriptions and the tables of the
-//! reference, and their `Default` implementations its defaults. They hold the values as written;
-//! [`crate::checked`] validates them. Every struct rejects unknown keys.
+//! reference, and their `Default` implementations its defaults. Every struct rejects unknown keys.
+//!
+//! A setting is declared once: a type that only adds units and ranges to what is written is part of the
+//! [`Config`](crate::Config) itself, and [`crate::checked`] does to it what depends on other keys or on the disk.
+//! Fields with `#[serde(skip)]` are its results. The other types hold what is written.
 
 mod access;
 mod acme;
@@ -14,216 +17,160 @@ mod environment;
 mod limits;
 mod listen;
 mod log;
+mod one_or_many;
 mod page_cache;
 mod php;
 mod pool;
 mod proxy;
 mod rate_limit;
 mod sandbox;
+mod status_set;
+mod table;
 mod tasks;
 mod tracing;
 mod upstream;
 mod worker;
 
 pub(crate) use access::*;
-pub use acme::Challenge;
-pub(crate) use acme::{Acme, AcmeShared};
-pub(crate) use app::*;
-pub(crate) use compose::*;
+pub use acme::*;
+pub use app::*;
+pub use compose::*;
 pub(crate) use dashboard::*;
-pub use entities::{Durability, EntityMode, Overload};
-pub(crate) use entities::{Entities, EntityEngine};
-pub(crate) use environment::*;
-pub(crate) use limits::*;
-pub(crate) use listen::*;
-pub(crate) use log::*;
+pub use entities::*;
+pub use environment::*;
+pub use limits::*;
+pub use listen::*;
+pub use log::*;
+pub(crate) use one_or_many::*;
 pub(crate) use page_cache::*;
-pub(crate) use php::*;
-pub(crate) use pool::*;
-pub(crate) use proxy::*;
+pub use php::*;
+pub use pool::*;
+pub use proxy::*;
 pub(crate) use rate_limit::*;
 pub(crate) use sandbox::*;
-pub(crate) use tasks::*;
-pub(crate) use tracing::*;
-pub use upstream::{Balance, SameSite, SendProxy};
-pub(crate) use upstream::{HealthCheck, Mirror, ServerEntry, Sticky, UpstreamGroup};
-pub(crate) use worker::*;
+pub use status_set::*;
+pub use tasks::*;
+pub use tracing::*;
+pub use upstream::*;
+pub use worker::*;
 
-use crate::scalar::{AppName, ByteSize, Count, FilePath, MetricsAt, Peer, Period, PlainText};
+use crate::scalar::{AppName, As, ByteSize, Count, FilePath, MetricsAt, Peer, Period, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use table::table;
 
-/// The configuration of an Outboard server.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct File {
-    /// Files to include, such as `"conf.d/*.toml"`: relative to the including file, in alphabetical
-    /// order. `*` and `?` match within a name. Paths in included files are resolved against the
-    /// directory of the main file.
-    #[schemars(extend("x-alias" = ["Include", "IncludeOptional", "import"]))]
-    pub(crate) include: OneOrMany<FilePath>,
-    /// Purpose of the server. In `"development"`, file changes take effect at once and errors are
-    /// shown in the browser.
-    #[schemars(extend("x-alias" = ["env", "enviroment", "APP_ENV"]))]
-    pub(crate) environment: Environment,
-    /// Addresses to accept connections on: one address, an array of addresses, or `[[listen]]`
-    /// tables.
-    pub(crate) listen: OneOrMany<ListenEntry>,
-    /// Peers whose `X-Forwarded-*` headers are trusted, for listeners without `trusted_proxies` of
-    /// their own.
-    #[schemars(extend("x-alias" = ["set_real_ip_from", "real_ip", "RemoteIPTrustedProxy"]))]
-    pub(crate) trusted_proxies: Vec<Peer>,
-    /// `X-Forwarded-*` headers accepted from trusted proxies. Add `"host"` only if the proxy sets
-    /// that header itself: with a proxy that passes the client's header through, clients choose the
-    /// host name used in generated links.
-    #[schemars(extend("x-alias" = ["real_ip_header"]))]
-    pub(crate) forwarded_headers: Vec<ForwardedHeader>,
-    /// Whether an error response states its reason, in the header `X-Outboard-Reason` and on the
-    /// error page. Default: only in development. The error log states it always.
-    pub(crate) reason_header: Option<bool>,
-    /// User that PHP runs as when root starts the server. Default: `www-data`, or `nobody` if that
-    /// does not exist. `"root"` runs both PHP and the gateway as root.
-    #[schemars(extend("x-alias" = ["User"]))]
-    pub(crate) user: Option<PlainText>,
-    /// User that the gateway switches to after root has started it and the addresses are bound. It
-    /// must differ from every user that PHP runs as. Default: `outboard`, or `nobody` if that does
-    /// not exist.
-    #[schemars(extend("x-alias" = ["server_user"]))]
-    pub(crate) gateway_user: Option<PlainText>,
-    /// Group that PHP runs as. Default: the primary group of the user.
-    #[schemars(extend("x-alias" = ["Group"]))]
-    pub(crate) group: Option<PlainText>,
-    /// Threads of the gateway, each with connections, event loop and share of the workers of its own.
-    /// `"auto"`: one for each processor core that the server may use, and a single one on two cores, of
-    /// which PHP needs the other. There is a single one in development and with programs that start a server. A change takes effect with a restart.
-    #[schemars(extend("x-alias" = ["worker_processes", "httpdWorkers", "reactor_num"], "x-minimum" = 1, "x-maximum" = 256))]
-    pub(crate) threads: Count,
-    /// Maximum time for running requests to finish after a reload or a stop.
-    #[schemars(extend("x-alias" = ["process_control_timeout", "worker_shutdown_timeout", "GracefulShutdownTimeout"]))]
-    pub(crate) drain_timeout: Period,
-    /// Maximum time that WebSocket connections stay open in the old process after an upgrade. Then clients get
-    /// a close frame with the status 1001. Default: `drain_timeout`. A reload does not end them, and a stop
-    /// ends them at once.
-    #[schemars(extend("x-alias" = ["worker_shutdown_timeout"]))]
-    pub(crate) websocket_drain_timeout: Option<Period>,
-    /// The applications: one table `[app.NAME]` for each.
-    #[schemars(extend(
-        "propertyNames" = { "format": <AppName as crate::scalar::Scalar>::NAME },
-        "x-alias" = ["apps", "server", "VirtualHost", "site", "sites"],
-        "x-hint" = "an app has a name: write [app.NAME] and its keys below it",
-    ))]
-    pub(crate) app: BTreeMap<String, App>,
-    /// Certificates for listeners with `tls = "auto"`, which the server obtains itself.
-    #[schemars(extend("x-alias" = ["acme_issuer", "letsencrypt", "certificates"]))]
-    pub(crate) acme: Acme,
-    /// Limits on connections, and default limits on requests.
-    pub(crate) limits: Limits,
-    /// Default pool settings for every app.
-    pub(crate) pool: Pool,
-    /// PHP settings of every app; an app adds to them.
-    pub(crate) php: Php,
-    /// Default settings for static files.
-    #[serde(rename = "static")]
-    pub(crate) static_files: StaticFiles,
-    /// Logs of the server, and default log settings for every app.
-    pub(crate) log: Log,
+table! {
+    /// The configuration of an Outboard server.
+    pub(crate) struct File {
+        /// Files to include, such as `"conf.d/*.toml"`: relative to the including file, in alphabetical
+        /// order. `*` and `?` match within a name. Paths in included files are resolved against the
+        /// directory of the main file.
+        #[schemars(extend("x-alias" = ["Include", "IncludeOptional", "import"]))]
+        pub(crate) include: OneOrMany<FilePath> = OneOrMany::Many(Vec::new()),
+        /// Purpose of the server. In `"development"`, file changes take effect at once and errors are
+        /// shown in the browser.
+        #[schemars(extend("x-alias" = ["env", "enviroment", "APP_ENV"]))]
+        pub(crate) environment: Environment = Environment::default(),
+        /// Addresses to accept connections on: one address, an array of addresses, or `[[listen]]`
+        /// tables.
+        pub(crate) listen: OneOrMany<ListenEntry> = OneOrMany::One(ListenEntry::default()),
+        /// Peers whose `X-Forwarded-*` headers are trusted, for listeners without `trusted_proxies` of
+        /// their own.
+        #[schemars(extend("x-alias" = ["set_real_ip_from", "real_ip", "RemoteIPTrustedProxy"]))]
+        pub(crate) trusted_proxies: Vec<Peer> = Vec::new(),
+        /// `X-Forwarded-*` headers accepted from trusted proxies. Add `"host"` only if the proxy sets
+        /// that header itself: with a proxy that passes the client's header through, clients choose the
+        /// host name used in generated links.
+        #[schemars(extend("x-alias" = ["real_ip_header"]))]
+        pub(crate) forwarded_headers: Vec<ForwardedHeader> = ForwardedHeader::USUAL.to_vec(),
+        /// Whether an error response states its reason, in the header `X-Outboard-Reason` and on the
+        /// error page. Default: only in development. The error log states it always.
+        pub(crate) reason_header: Option<bool> = None,
+        /// User that PHP runs as when root starts the server. Default: `www-data`, or `nobody` if that
+        /// does not exist. `"root"` runs both PHP and the gateway as root.
+        #[schemars(extend("x-alias" = ["User"]))]
+        pub(crate) user: Option<PlainText> = None,
+        /// User that the gateway switches to after root has started it and the addresses are bound. It
+        /// must differ from every user that PHP runs as. Default: `outboard`, or `nobody` if that does
+        /// not exist.
+        #[schemars(extend("x-alias" = ["server_user"]))]
+        pub(crate) gateway_user: Option<PlainText> = None,
+        /// Group that PHP runs as. Default: the primary group of the user.
+        #[schemars(extend("x-alias" = ["Group"]))]
+        pub(crate) group: Option<PlainText> = None,
+        /// Threads of the gateway, each with connections, event loop and share of the workers of its own.
+        /// `"auto"`: one for each processor core that the server may use, and a single one on two cores, of
+        /// which PHP needs the other. There is a single one in development and with programs that start a server. A change takes effect with a restart.
+        #[schemars(extend("x-alias" = ["worker_processes", "httpdWorkers", "reactor_num"], "x-minimum" = 1, "x-maximum" = 256))]
+        pub(crate) threads: Count = Count::Auto,
+        /// Maximum time for running requests to finish after a reload or a stop.
+        #[schemars(extend("x-alias" = ["process_control_timeout", "worker_shutdown_timeout", "GracefulShutdownTimeout"]))]
+        pub(crate) drain_timeout: Period = Period(30_000),
+        /// Maximum time that WebSocket connections stay open in the old process after an upgrade. Then clients get
+        /// a close frame with the status 1001. Default: `drain_timeout`. A reload does not end them, and a stop
+        /// ends them at once.
+        #[schemars(extend("x-alias" = ["worker_shutdown_timeout"]))]
+        pub(crate) websocket_drain_timeout: Option<Period> = None,
+        /// The applications: one table `[app.NAME]` for each.
+        #[schemars(extend(
+            "propertyNames" = { "format": <AppName as crate::scalar::Scalar>::NAME },
+            "x-alias" = ["apps", "server", "VirtualHost", "site", "sites"],
+            "x-hint" = "an app has a name: write [app.NAME] and its keys below it",
+        ))]
+        pub(crate) app: BTreeMap<String, App> = BTreeMap::new(),
+        /// Certificates for listeners with `tls = "auto"`, which the server obtains itself.
+        #[schemars(extend("x-alias" = ["acme_issuer", "letsencrypt", "certificates"]))]
+        pub(crate) acme: Acme = Acme::default(),
+        /// Limits on connections, and default limits on requests.
+        pub(crate) limits: Limits = Limits::default(),
+        /// Default pool settings for every app.
+        pub(crate) pool: Pool = Pool::default(),
+        /// PHP settings of every app; an app adds to them.
+        pub(crate) php: Php = Php::default(),
+        /// Default settings for static files.
+        #[serde(rename = "static")]
+        pub(crate) static_files: StaticFiles = StaticFiles::default(),
+        /// Logs of the server, and default log settings for every app.
+        pub(crate) log: Log = Log::default(),
+        /// Temporary files and sockets of the gateway.
+        pub(crate) io: Io = Io::default(),
+        /// Settings for `environment = "development"`.
+        pub(crate) development: Development = Development::default(),
+        /// Connections to other HTTP servers, and `[upstream.NAME]`: servers that share requests.
+        #[schemars(extend("x-alias" = ["proxy"]))]
+        pub(crate) upstream: Upstream = Upstream::default(),
+        /// The entity store: key-value records, available over HTTP and to PHP.
+        pub(crate) kv: Entities = Entities::default(),
+        /// Banned clients.
+        pub(crate) bans: Bans = Bans::default(),
+        /// The server through which gateways share rate limits. Default: none.
+        pub(crate) rate_sharing: Option<RateSharing> = None,
+        /// Status and metrics.
+        pub(crate) admin: Admin = Admin::default(),
+        /// Traces of requests.
+        #[schemars(extend("x-alias" = ["otel", "opentelemetry", "telemetry", "trace"]))]
+        pub(crate) tracing: Tracing = Tracing::default(),
+    }
+}
+
+table! {
     /// Temporary files and sockets of the gateway.
-    pub(crate) io: Io,
-    /// Settings for `environment = "development"`.
-    pub(crate) development: Development,
-    /// Connections to other HTTP servers, and `[upstream.NAME]`: servers that share requests.
-    #[schemars(extend("x-alias" = ["proxy"]))]
-    pub(crate) upstream: Upstream,
-    /// The entity store: key-value records, available over HTTP and to PHP.
-    pub(crate) kv: Entities,
-    /// Banned clients.
-    pub(crate) bans: Bans,
-    /// The server through which gateways share rate limits. Default: none.
-    pub(crate) rate_sharing: Option<RateSharing>,
-    /// Status and metrics.
-    pub(crate) admin: Admin,
-    /// Traces of requests.
-    #[schemars(extend("x-alias" = ["otel", "opentelemetry", "telemetry", "trace"]))]
-    pub(crate) tracing: Tracing,
-}
-
-impl Default for File {
-    fn default() -> Self {
-        File {
-            include: OneOrMany::Many(Vec::new()),
-            environment: Environment::default(),
-            listen: OneOrMany::One(ListenEntry::default()),
-            trusted_proxies: Vec::new(),
-            forwarded_headers: ForwardedHeader::USUAL.to_vec(),
-            reason_header: None,
-            user: None,
-            gateway_user: None,
-            group: None,
-            threads: Count::Auto,
-            drain_timeout: Period(30_000),
-            websocket_drain_timeout: None,
-            app: BTreeMap::new(),
-            acme: Acme::default(),
-            limits: Limits::default(),
-            pool: Pool::default(),
-            php: Php::default(),
-            static_files: StaticFiles::default(),
-            log: Log::default(),
-            io: Io::default(),
-            development: Development::default(),
-            upstream: Upstream::default(),
-            kv: Entities::default(),
-            bans: Bans::default(),
-            rate_sharing: None,
-            admin: Admin::default(),
-            tracing: Tracing::default(),
-        }
-    }
-}
-
-/// One value, or an array of values.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-pub(crate) enum OneOrMany<T> {
-    // First, because serde would also read an array as a struct, field by field.
-    Many(Vec<T>),
-    One(T),
-}
-
-impl<T> OneOrMany<T> {
-    pub(crate) fn as_slice(&self) -> &[T] {
-        match self {
-            OneOrMany::One(one) => std::slice::from_ref(one),
-            OneOrMany::Many(many) => many,
-        }
-    }
-}
-
-/// Temporary files and sockets of the gateway.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Io {
-    /// Length of the kernel's accept queue, per listener.
-    #[schemars(range(min = 1, max = 65535), extend("x-alias" = ["ListenBacklog"]))]
-    pub(crate) backlog: u32,
-    /// Directory for request bodies, and for responses to slow clients, that are too large for memory.
-    #[schemars(extend("x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
-    pub(crate) temp_dir: FilePath,
-    /// Maximum total size of all files there. At the limit, request bodies get 507 (`spool_full`), and
-    /// scripts and upstreams have to wait for slow clients. One response can use a sixteenth.
-    #[schemars(extend("x-alias" = ["proxy_max_temp_file_size"]))]
-    pub(crate) max_temp_size: ByteSize,
-}
-
-impl Default for Io {
-    fn default() -> Self {
-        Io {
-            backlog: 4096,
-            temp_dir: FilePath("/tmp".to_owned()),
-            max_temp_size: ByteSize(4 << 30),
-        }
+    #[derive(PartialEq, Eq)]
+    pub struct Io {
+        /// Length of the kernel's accept queue, per listener.
+        #[schemars(range(min = 1, max = 65535), extend("x-alias" = ["ListenBacklog"]))]
+        pub backlog: u32 = 4096,
+        /// Directory for request bodies, and for responses to slow clients, that are too large for memory.
+        #[schemars(extend("x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
+        #[serde(with = "As::<FilePath>")]
+        pub temp_dir: PathBuf = "/tmp".into(),
+        /// Maximum total size of all files there. At the limit, request bodies get 507 (`spool_full`), and
+        /// scripts and upstreams have to wait for slow clients. One response can use a sixteenth.
+        #[schemars(extend("x-alias" = ["proxy_max_temp_file_size"]))]
+        #[serde(rename = "max_temp_size", with = "As::<ByteSize>")]
+        pub max_temp_bytes: u64 = 4 << 30,
     }
 }
 

@@ -6,7 +6,7 @@
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use outboard_config::Tracing;
+use outboard_config::{ExportCompression, Tracing};
 use outboard_log::{ErrorLog, Level};
 use outboard_reactor::{Event, now_ms, on_cpu_thread, sleep, spawn, with_deadline};
 use outboard_trace::{
@@ -259,7 +259,7 @@ impl Task {
             headers.add(name.as_bytes(), value.as_bytes())?;
         }
         let mut body = request(&self.resource, &batch.entries);
-        if self.settings.is_compressed {
+        if self.settings.compression == ExportCompression::Gzip {
             headers.add(b"Content-Encoding", b"gzip")?;
             body = on_cpu_thread(move || gzip(&body)).await;
         }

@@ -33,7 +33,7 @@ mod tests {
             cookie: "c".to_owned(),
             secret: Secret(secret.to_owned()),
             same_site: SameSite::Lax,
-            max_age_s: None,
+            max_age_ms: None,
         };
         let values =
             [("", "a", "b"), ("s", "a", "b"), ("s", "ab", ""), ("s", "a", "c"), ("s", "b", "b")];

@@ -75,9 +75,9 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
         control_group: control_group(app),
         sandbox: app.sandbox.as_ref().map(|sandbox| sandbox::of(app, sandbox)),
         rlimits: Rlimits {
-            files: php.rlimits.files,
+            files: php.rlimits.files.map(u64::from),
             core_bytes: Some(php.rlimits.core_bytes),
-            processes: php.rlimits.processes,
+            processes: php.rlimits.processes.map(u64::from),
             address_space_bytes: php.rlimits.address_space_bytes,
         },
         worker: worker(&app.mode),

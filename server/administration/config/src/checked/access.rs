@@ -3,9 +3,11 @@
 //! The gateway collects the rules of a request while it looks for its route, in a [`RuleSet`]. Invariant: a
 //! rule with a path holds for every spelling of a request that leads there.
 
-use super::{
-    BasicAuth, Context, Cors, ForwardAuth, RateLimit, Scripts, authentication, cors, rate_limit,
-};
+use super::authentication::{self, BasicAuth, ForwardAuth};
+use super::context::Context;
+use super::cors::{self, Cors};
+use super::rate_limit::{self, RateLimit};
+use super::scripts::Scripts;
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::{Coverage, Fault, PathPattern, Peer};

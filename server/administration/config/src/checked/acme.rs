@@ -1,13 +1,13 @@
 //! Certificates that the server obtains itself.
 
-use super::page_cache_shared::{self, PageCacheShared, Secret};
-use super::{App, Context, Listener, Protocol};
+use super::app::App;
+use super::context::Context;
+use super::listen::{Listener, Protocol};
+use super::page_cache_shared::{self, PageCacheShared};
 use crate::diagnostic::Kind;
-use crate::raw;
+use crate::raw::{self, Challenge, ExternalAccount};
 use crate::scalar::{Fault, HostPattern};
 use std::path::PathBuf;
-
-pub use crate::raw::Challenge;
 
 /// How the server obtains certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,15 +47,6 @@ pub enum Authority {
     Acme(String),
     /// The local authority for development.
     Local,
-}
-
-/// Credentials of an account that exists at an authority.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExternalAccount {
-    /// The key identifier.
-    pub id: String,
-    /// The key, in base64url.
-    pub key: Secret,
 }
 
 /// Whether only the local authority can issue a certificate for this name (RFC 6761 6.3).
@@ -101,7 +92,6 @@ pub(super) fn acme(
         let fault = Fault::new("this is not a URL").hint("write http://… or https://…");
         context.value(&["acme", "ask"], Kind::BadValue, fault);
     }
-    let account = table.external_account.as_ref();
     Some(Acme {
         challenges: challenges(table, listeners, context),
         names,
@@ -109,10 +99,7 @@ pub(super) fn acme(
         authorities,
         storage: table.storage.as_ref().map(|path| context.absolute(path)),
         ca: table.ca.as_ref().map(|path| context.file(&["acme", "ca"], path)),
-        external_account: account.map(|account| ExternalAccount {
-            id: account.id.0.clone(),
-            key: Secret(account.key.0.clone()),
-        }),
+        external_account: table.external_account.clone(),
         dns_hook: table.dns_hook.as_ref().map(|path| context.program(&["acme", "dns_hook"], path)),
         ask,
         profile: table.profile.as_ref().map(|profile| profile.0.clone()),

@@ -1,18 +1,21 @@
 //! An application and how requests map to its files.
 
-use super::Rewrite;
-use super::{
-    Access, Compose, Context, Deny, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch,
-    Proxy, RateLimit, Sandbox, Scripts, Tasks,
-};
-use super::{
-    access, compose, headers, limits, log, page_cache, php, pool, proxy, rate_limit, rewrite,
-    sandbox, tasks, worker,
-};
+use super::access::{self, Access};
+use super::compose::{self, Compose, Prefetch};
+use super::context::Context;
+use super::deny::Deny;
+use super::headers::{self, HeaderRule};
+use super::page_cache::{self, PageCache};
+use super::rate_limit::{self, RateLimit};
+use super::rewrite::{self, Rewrite};
+use super::sandbox::{self, Sandbox};
+use super::scripts::Scripts;
+use super::worker::{self, Mode};
+use super::{log, php, pool, proxy, tasks};
 use crate::diagnostic::Kind;
 use crate::disk::Found;
-use crate::raw;
-use crate::scalar::{Fault, FileExtension, FilePath, HostPattern, PathPattern};
+use crate::raw::{self, Limits, Log, Php, Pool, Proxy, Sendfile, Tasks};
+use crate::scalar::{Fault, FileExtension, HostPattern, PathPattern, PlainText};
 use outboard_static_files::RootOptions;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -87,15 +90,6 @@ pub struct App {
     pub group: Option<String>,
 }
 
-/// Files that PHP can let the server send.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sendfile {
-    /// Directories, in addition to the root, that `X-Sendfile` can refer to; absolute.
-    pub roots: Vec<PathBuf>,
-    /// Directories by URL prefix of `X-Accel-Redirect`. A prefix starts and ends with a slash.
-    pub accel: BTreeMap<String, PathBuf>,
-}
-
 pub(super) fn apps(raw: &raw::File, context: &mut Context<'_>) -> Vec<App> {
     if raw.app.is_empty() && context.diagnostics.is_empty() {
         let fault = Fault::new("there is no app to serve")
@@ -119,8 +113,8 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
     let mode = worker::mode(raw, &root, &php, &base, context);
     let is_worker = matches!(mode, Mode::Worker(_));
     let scripts = Scripts { root: &root, php: &php, is_worker };
-    let text = |own: &Option<crate::scalar::PlainText>, general: &Option<_>| {
-        own.as_ref().or(general.as_ref()).map(|text: &crate::scalar::PlainText| text.0.clone())
+    let text = |own: &Option<PlainText>, general: &Option<_>| {
+        own.as_ref().or(general.as_ref()).map(|PlainText(text)| text.clone())
     };
     App {
         name: name.to_owned(),
@@ -130,7 +124,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         prefetch: compose::prefetch(raw, &base, context),
         tasks: tasks::tasks(&raw.tasks, &mode, &base, context),
         kv_namespaces: namespaces(file, raw),
-        proxies: proxy::proxies(raw, &base, context),
+        proxies: proxy::proxies(&raw.proxy, &base, context),
         mode,
         index: raw.index.iter().map(|name| name.0.clone()).collect(),
         front_controller: front_controller(raw, &scripts, &at("front_controller"), context),
@@ -147,7 +141,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         allow_private: raw.static_files.allow_private.clone(),
         sendfile: sendfile(&raw.sendfile, &at("sendfile"), context),
         compress: raw.compress,
-        limits: limits::merge(&file.limits, &raw.limits),
+        limits: file.limits.of_app(&raw.limits),
         pool: pool::pool(&raw.pool, &at("pool"), context),
         log: log::log(&raw.log, &at("log"), context),
         sandbox: sandbox::sandbox(raw.sandbox.as_ref(), &php, &at("sandbox"), context),
@@ -221,7 +215,7 @@ fn error_pages(
         // If the root is missing, report only that.
         if context.disk.look(root).is_ok() {
             let place = [place, &[status.as_str()]].concat();
-            context.look_for_file(&place, &FilePath(format!("/{}", written.0)), &page);
+            context.look_for_file(&place, format!("/{}", written.0).as_ref(), &page);
         }
         match status.parse() {
             Ok(status) => drop(pages.insert(status, page)),
@@ -271,18 +265,18 @@ fn compressed_files(raw: &raw::App) -> Option<usize> {
     (raw.compress && memory > 0).then_some(memory)
 }
 
-fn sendfile(raw: &raw::Sendfile, place: &[&str], context: &mut Context<'_>) -> Sendfile {
-    let roots = directories(&raw.roots, &[place, &["roots"]].concat(), context);
+fn sendfile(written: &Sendfile, place: &[&str], context: &mut Context<'_>) -> Sendfile {
+    let roots = directories(&written.roots, &[place, &["roots"]].concat(), context);
     let mut accel = BTreeMap::new();
-    for (url, directory) in &raw.accel {
+    for (url, directory) in &written.accel {
         let directory = context.directory(&[place, &["accel", url.as_str()]].concat(), directory);
         accel.insert(format!("{}/", url.trim_end_matches('/')), directory);
     }
     Sendfile { roots, accel }
 }
 
-fn directories(written: &[FilePath], place: &[&str], context: &mut Context<'_>) -> Vec<PathBuf> {
-    let mut one = |(index, directory): (usize, &FilePath)| {
+fn directories(written: &[PathBuf], place: &[&str], context: &mut Context<'_>) -> Vec<PathBuf> {
+    let mut one = |(index, directory): (usize, &PathBuf)| {
         let step = index.to_string();
         context.directory(&[place, &[step.as_str()]].concat(), directory)
     };
@@ -314,3 +308,6 @@ fn report_duplicates(earlier: &[App], app: &App, context: &mut Context<'_>) {
         context.key(&["app", &app.name], Kind::Duplicate, Fault::new(message).hint(hint));
     }
 }
+
+#[cfg(test)]
+mod tests;

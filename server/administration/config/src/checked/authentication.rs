@@ -2,10 +2,11 @@
 //!
 //! Invariant: a rule with users that cannot be read, or that nobody can be, is an error and no open path.
 
-use super::proxy::ProxyTarget;
-use super::{Context, Scripts, proxy};
+use super::context::Context;
+use super::proxy;
+use super::scripts::Scripts;
 use crate::diagnostic::Kind;
-use crate::raw;
+use crate::raw::{self, ProxyTarget};
 use crate::scalar::{Fault, HeaderName};
 use outboard_access::{PasswordHash, Users};
 use std::path::Path;

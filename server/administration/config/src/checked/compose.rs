@@ -1,11 +1,12 @@
 //! Composed pages, and upstream requests sent before a script runs.
 
-use super::{Context, Mode};
+use super::context::Context;
+use super::worker::Mode;
 use crate::diagnostic::Kind;
 use crate::raw;
-use crate::scalar::{Fault, FilePath, HeaderValue, PathPattern, UrlTemplate};
+use crate::scalar::{Fault, HeaderValue, PathPattern, UrlTemplate};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A page composed of parts.
 #[derive(Clone, Debug)]
@@ -78,43 +79,6 @@ pub struct Prefetch {
     pub source: FetchSource,
     /// Maximum time for the request.
     pub timeout_ms: u64,
-}
-
-/// Requests to other servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upstream {
-    /// Maximum concurrent requests per host.
-    pub requests: u32,
-    /// Maximum responses per host that are being received in addition to these.
-    pub responses: u32,
-    /// Maximum number of requests waiting per host.
-    pub queue_length: u32,
-    /// Maximum time a request waits in this queue.
-    pub queue_timeout_ms: u64,
-    /// Maximum concurrent and waiting requests of one app.
-    pub requests_per_app: u32,
-    /// Maximum connections to all hosts.
-    pub connections: u32,
-    /// Maximum idle connections per host.
-    pub idle_connections: u32,
-    /// Maximum idle time of a connection.
-    pub idle_timeout_ms: u64,
-    /// Certificate authorities to trust in addition to those of the system; absolute, exists.
-    pub ca_file: Option<PathBuf>,
-}
-
-pub(super) fn upstream(raw: &raw::Upstream, context: &mut Context<'_>) -> Upstream {
-    Upstream {
-        requests: raw.requests,
-        responses: raw.responses,
-        queue_length: raw.queue_length,
-        queue_timeout_ms: raw.queue_timeout.0,
-        requests_per_app: raw.requests_per_app,
-        connections: raw.connections,
-        idle_connections: raw.idle_connections,
-        idle_timeout_ms: raw.idle_timeout.0,
-        ca_file: raw.ca.as_ref().map(|path| context.file(&["upstream", "ca"], path)),
-    }
 }
 
 /// `place` is the app's.
@@ -239,7 +203,7 @@ fn check_below_root(
     // If the root is missing, report only that.
     if exists && context.disk.look(root).is_ok() {
         let file = root.join(path.trim_start_matches('/'));
-        context.look_for_file(place, &FilePath(path.to_owned()), &file);
+        context.look_for_file(place, path.as_ref(), &file);
     }
 }
 
@@ -292,4 +256,60 @@ pub(super) fn prefetch(raw: &raw::App, place: &[&str], context: &mut Context<'_>
         });
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::checked::testing::{APP, assert_error, site};
+    use crate::*;
+
+    fn page(parts: &str) -> String {
+        format!("[[app.site.compose]]\npath = \"/page\"\npart = [{parts}]\n")
+    }
+
+    #[test]
+    fn a_part_has_one_source() {
+        let app = site(&page("{ script = \"/a.php?x=1\" }, { text = \"b\" }"));
+        let [script, text] = &app.compose[0].parts[..] else { panic!("{:?}", app.compose) };
+        let PartSource::Script { path, query } = &script.source else { panic!("{script:?}") };
+        assert_eq!((path.as_str(), query.as_deref()), ("/a.php", Some("x=1")));
+        assert!(matches!(&text.source, PartSource::Text(text) if text == "b"));
+        for (parts, kind, words) in [
+            ("", Kind::MissingKey, "no parts"),
+            ("{}", Kind::MissingKey, "no source"),
+            ("{ text = \"a\", file = \"/b.html\" }", Kind::Conflict, "several sources"),
+            ("{ script = \"a.php\" }", Kind::BadValue, "not a path below the root"),
+            ("{ script = \"/a.php\", sequential = true }", Kind::Conflict, "first script"),
+            ("{ text = \"a\", headers = { A = \"b\" } }", Kind::Conflict, "needs a `fetch`"),
+        ] {
+            assert_error(&format!("{APP}{}", page(parts)), kind, 5, words);
+        }
+    }
+
+    #[test]
+    fn a_part_that_fails_is_replaced_left_out_or_fatal() {
+        let on_error = |keys: &str| {
+            let part = format!("{{ text = \"a\"{keys} }}");
+            site(&page(&part)).compose[0].parts[0].on_error.clone()
+        };
+        assert_eq!(on_error(""), OnError::Fail);
+        assert_eq!(on_error(", fallback = \"b\""), OnError::Replace("b".to_owned()));
+        assert_eq!(on_error(", on_error = \"skip\""), OnError::Replace(String::new()));
+        for (keys, words) in [
+            ("on_error = \"fallback\"", "`fallback` is missing"),
+            ("on_error = \"skip\", fallback = \"b\"", "never be sent"),
+        ] {
+            let text = format!("{APP}{}", page(&format!("{{ text = \"a\", {keys} }}")));
+            assert_error(&text, Kind::Conflict, 5, words);
+        }
+    }
+
+    #[test]
+    fn a_name_of_a_prefetch_is_used_once_for_a_path() {
+        let entry =
+            "[[app.site.prefetch]]\npath = \"/a\"\nname = \"Data\"\nfetch = \"http://b/\"\n";
+        assert_eq!(site(entry).prefetch[0].param, "OUTBOARD_PREFETCH_DATA");
+        let text = format!("{APP}{entry}{entry}");
+        assert_error(&text, Kind::Conflict, 9, "two entries are named `Data`");
+    }
 }

@@ -3,7 +3,7 @@
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::disk::{Disk, Found, reason};
 use crate::places::{Places, Span};
-use crate::scalar::{Fault, FilePath};
+use crate::scalar::Fault;
 use crate::source::Source;
 use std::path::{Component, Path, PathBuf};
 
@@ -53,8 +53,8 @@ impl Context<'_> {
     }
 
     /// The absolute path, without `.` and `..`.
-    pub(crate) fn absolute(&self, written: &FilePath) -> PathBuf {
-        let joined = self.directory.join(&written.0);
+    pub(crate) fn absolute(&self, written: &Path) -> PathBuf {
+        let joined = self.directory.join(written);
         let parts: Vec<Component<'_>> = joined.components().collect();
         // `a/link/..` is not `a`: the part up to the last `..` is resolved on disk.
         match parts.iter().rposition(|part| *part == Component::ParentDir) {
@@ -68,7 +68,7 @@ impl Context<'_> {
     }
 
     /// A directory that must exist and be readable.
-    pub(crate) fn directory(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
+    pub(crate) fn directory(&mut self, place: &[&str], written: &Path) -> PathBuf {
         let path = self.absolute(written);
         match self.disk.look(&path) {
             Ok(Found::Directory) => self.readable(place, &path, "directory"),
@@ -79,14 +79,14 @@ impl Context<'_> {
     }
 
     /// A file that must exist and be readable.
-    pub(crate) fn file(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
+    pub(crate) fn file(&mut self, place: &[&str], written: &Path) -> PathBuf {
         let path = self.absolute(written);
         self.look_for_file(place, written, &path);
         path
     }
 
     /// Checks that a file exists at `path`, which was written as `written`.
-    pub(crate) fn look_for_file(&mut self, place: &[&str], written: &FilePath, path: &Path) {
+    pub(crate) fn look_for_file(&mut self, place: &[&str], written: &Path, path: &Path) {
         match self.disk.look(path) {
             Ok(Found::File { .. }) => self.readable(place, path, "file"),
             Ok(_) => self.bad_path(place, format!("`{}` is not a file", path.display()), None),
@@ -95,7 +95,7 @@ impl Context<'_> {
     }
 
     /// A file or directory that must exist; the server itself need not read it.
-    pub(crate) fn existing(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
+    pub(crate) fn existing(&mut self, place: &[&str], written: &Path) -> PathBuf {
         let path = self.absolute(written);
         if let Err(error) = self.disk.look(&path) {
             self.missing(place, "file or directory", written, &path, &error);
@@ -104,7 +104,7 @@ impl Context<'_> {
     }
 
     /// A program that can be started.
-    pub(crate) fn program(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
+    pub(crate) fn program(&mut self, place: &[&str], written: &Path) -> PathBuf {
         let path = self.file(place, written);
         if let Ok(Found::File { executable: false }) = self.disk.look(&path) {
             let message = format!("`{}` is not executable", path.display());
@@ -114,7 +114,7 @@ impl Context<'_> {
     }
 
     /// A file that may be created in an existing directory.
-    pub(crate) fn new_file(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
+    pub(crate) fn new_file(&mut self, place: &[&str], written: &Path) -> PathBuf {
         let path = self.absolute(written);
         let directory = path.parent().unwrap_or(Path::new("/"));
         match self.disk.look(directory) {
@@ -142,7 +142,7 @@ impl Context<'_> {
         &mut self,
         place: &[&str],
         what: &str,
-        written: &FilePath,
+        written: &Path,
         path: &Path,
         error: &std::io::Error,
     ) {
@@ -151,7 +151,7 @@ impl Context<'_> {
             let message = format!("the {what} `{shown}` cannot be used: {}", reason(error));
             return self.bad_path(place, message, None);
         }
-        let hint = (!Path::new(&written.0).is_absolute()).then(|| {
+        let hint = (!written.is_absolute()).then(|| {
             format!(
                 "relative paths are resolved against the file's directory, `{}`",
                 self.directory.display()
@@ -162,5 +162,32 @@ impl Context<'_> {
 
     fn bad_path(&mut self, place: &[&str], message: String, hint: Option<String>) {
         self.value(place, Kind::Path, Fault { message, hint });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+    use crate::checked::testing::site;
+    use std::path::{Path, PathBuf};
+
+    #[test]
+    fn paths_are_absolute_and_without_dots() {
+        let roots = site("sendfile.roots = [\"./a/./b\", \"/c/./d\"]\n").sendfile.roots;
+        assert_eq!(roots, ["/srv/www/a/b", "/c/d"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_missing_path_is_reported_with_its_base() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let error = |root: &str| {
+            let text = format!("[app.a]\nroot = \"{root}\"\n");
+            Config::parse(&text, &directory.join("outboard.toml")).unwrap_err().to_string()
+        };
+        let relative = error("nowhere");
+        assert!(relative.contains("there is no directory"), "{relative}");
+        assert!(relative.contains("relative paths are resolved"), "{relative}");
+        assert!(!error("/nowhere").contains("relative paths"));
+        assert!(error("Cargo.toml").contains("is not a directory"));
     }
 }

@@ -1,6 +1,6 @@
 //! Origins whose pages may read responses (CORS).
 
-use super::Context;
+use super::context::Context;
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::{Fault, HeaderName, PlainText};

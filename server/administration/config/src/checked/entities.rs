@@ -1,12 +1,13 @@
 //! The entity store.
 
-use super::{Context, Forwarding, ListenAddress, Secret, listen};
+use super::app::App;
+use super::context::Context;
+use super::forwarding::Forwarding;
+use super::listen::{self, ListenAddress};
 use crate::diagnostic::Kind;
-use crate::raw;
+use crate::raw::{self, Durability, EntityMode, EntityNamespace, EntityRedis, Overload};
 use crate::scalar::{Fault, Peer};
 use std::path::PathBuf;
-
-pub use crate::raw::{Durability, EntityMode, Overload};
 
 /// The name of the namespace that always exists.
 const DEFAULT: &str = "default";
@@ -65,38 +66,6 @@ impl EntityEngine {
     }
 }
 
-/// A Redis server or cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EntityRedis {
-    /// Some of the nodes, `host:port`.
-    pub nodes: Vec<String>,
-    /// User name.
-    pub user: Option<String>,
-    /// Password.
-    pub password: Option<Secret>,
-    /// Prefix of all keys.
-    pub prefix: String,
-    /// Number of nodes that hold a record.
-    pub replicas: u32,
-    /// Maximum time a write waits for replicas.
-    pub ack_timeout_ms: u64,
-    /// Maximum time for retries.
-    pub timeout_ms: u64,
-}
-
-/// A namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EntityNamespace {
-    /// Its name.
-    pub name: String,
-    /// When a write is acknowledged.
-    pub durability: Durability,
-    /// Time between syncs to disk.
-    pub interval_ms: u64,
-    /// In memory: maximum memory of all records.
-    pub max_memory_bytes: u64,
-}
-
 /// `apps`: how many there are.
 pub(super) fn entities(
     raw: &raw::Entities,
@@ -131,7 +100,7 @@ pub(super) fn entities(
         path: raw.path.as_ref().map(|path| path.0.trim_end_matches('/').to_owned()),
         listen: address,
         token: raw.token.as_ref().map(|token| token.0.clone()),
-        trusted_clients: listen::forwarding(&trusted, &[]),
+        trusted_clients: Forwarding::new(&trusted, &[]),
         max_value_bytes: raw.max_value.0,
     })
 }
@@ -156,6 +125,39 @@ pub(super) fn check_owners(
                 context.value(&["app", app, "kv_namespaces", &step], Kind::Conflict, fault);
             }
         }
+    }
+}
+
+/// Persistent tasks need a namespace that survives a restart.
+pub(super) fn check_namespaces(
+    apps: &[App],
+    entities: Option<&Entities>,
+    context: &mut Context<'_>,
+) {
+    for app in apps {
+        let Some(name) = app.tasks.as_ref().and_then(|tasks| tasks.kv_namespace.as_deref()) else {
+            continue;
+        };
+        let found = entities.and_then(|entities| {
+            entities.storage.namespaces.iter().find(|namespace| namespace.name == name)
+        });
+        let fault = match found {
+            None if entities.is_none() => Fault::new("`kv_namespace` needs the entity store")
+                .hint("add [kv] with data_dir =  \"/var/lib/outboard/entities\""),
+            None => Fault::new(format!("the entity store has no namespace `{name}`"))
+                .hint(format!("add [kv.namespace.{name}]")),
+            Some(found) if found.durability == Durability::Memory => Fault::new(format!(
+                "the namespace `{name}` is in memory and lost when the gateway stops"
+            ))
+            .hint("set durability = \"always\" or \"interval\""),
+            // Each gateway would recover, and run, the tasks of the others.
+            Some(_) if entities.is_some_and(|one| one.storage.engine.is_shared()) => Fault::new(
+                "the entity store is in Redis, which other gateways can use: each would run all of its tasks",
+            )
+            .hint("let one gateway keep tasks: [kv] with data_dir there, or no kv_namespace"),
+            Some(_) => continue,
+        };
+        context.value(&["app", &app.name, "tasks", "kv_namespace"], Kind::Conflict, fault);
     }
 }
 
@@ -201,21 +203,13 @@ fn redis(raw: &raw::Entities, context: &mut Context<'_>) -> EntityRedis {
         context.value(&["kv", "engine"], Kind::MissingKey, fault);
     }
     for node in &redis.nodes {
-        let port = node.0.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        let port = node.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
         if port.is_none() {
-            let fault = Fault::new(format!("`{}` is not host:port", node.0));
+            let fault = Fault::new(format!("`{node}` is not host:port"));
             context.value(&["kv", "redis", "nodes"], Kind::BadValue, fault);
         }
     }
-    EntityRedis {
-        nodes: redis.nodes.iter().map(|node| node.0.clone()).collect(),
-        user: redis.user.as_ref().map(|user| user.0.clone()),
-        password: redis.password.as_ref().map(|password| Secret(password.0.clone())),
-        prefix: redis.prefix.0.clone(),
-        replicas: redis.replicas,
-        ack_timeout_ms: redis.ack_timeout.0,
-        timeout_ms: redis.timeout.0,
-    }
+    redis.clone()
 }
 
 fn loopback() -> impl Iterator<Item = Peer> {
@@ -251,11 +245,65 @@ fn namespaces(raw: &raw::Entities, context: &mut Context<'_>) -> Vec<EntityNames
         interval_ms: raw.interval.0,
         max_memory_bytes: raw.cache_size.0,
     };
-    let further = raw.namespace.iter().map(|(name, namespace)| EntityNamespace {
-        name: name.clone(),
-        durability: namespace.durability,
-        interval_ms: namespace.interval.0,
-        max_memory_bytes: namespace.max_memory.0,
-    });
+    let further = raw
+        .namespace
+        .iter()
+        .map(|(name, namespace)| EntityNamespace { name: name.clone(), ..namespace.clone() });
     std::iter::once(first).chain(further).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::checked::testing::{APP, assert_error, valid};
+    use crate::*;
+
+    #[test]
+    fn an_entity_store_is_a_directory_or_redis() {
+        let entities = |text: &str| valid(&format!("{APP}[kv]\n{text}")).entities;
+        assert_eq!(entities(""), None);
+        let disk = entities("data_dir = \"kv\"").unwrap().storage.engine;
+        assert_eq!(disk, EntityEngine::Disk("/srv/www/kv".into()));
+        let redis = entities("engine = \"redis\"\n[kv.redis]\nnodes = [\"[::1]:6379\", \"h:1\"]\n");
+        let EntityEngine::Redis(redis) = redis.unwrap().storage.engine else { panic!("no Redis") };
+        assert_eq!((redis.nodes.len(), redis.replicas), (2, 1));
+    }
+
+    #[test]
+    fn settings_of_the_other_engine_are_an_error() {
+        let error = |text: &str, kind: Kind, line: usize, words: &str| {
+            assert_error(&format!("{APP}[kv]\n{text}"), kind, line, words);
+        };
+        error("path = \"/v0\"\n", Kind::MissingKey, 4, "no data directory");
+        error("engine = \"redis\"\n", Kind::MissingKey, 4, "no Redis nodes");
+        let redis = "engine = \"redis\"\ndurability = \"always\"\n[kv.redis]\nnodes = [\"h\"]\n";
+        error(redis, Kind::BadValue, 5, "for the engine `disk`");
+        error(redis, Kind::BadValue, 7, "not host:port");
+    }
+
+    #[test]
+    fn tasks_are_kept_in_a_store_of_the_gateway_alone() {
+        let tasks = "[app.site.tasks]\nworkers = 1\nscript = \"www/index.php\"\nkv_namespace = \"default\"\n";
+        let redis =
+            "[kv]\nengine = \"redis\"\nlisten = \"127.0.0.1:1\"\n[kv.redis]\nnodes = [\"h:1\"]\n";
+        let text = format!("{APP}{tasks}{redis}");
+        assert_error(&text, Kind::Conflict, 6, "in Redis, which other gateways can use");
+    }
+
+    #[test]
+    fn an_app_uses_only_the_namespaces_it_names() {
+        let store =
+            "[kv]\ndata_dir = \"records\"\nlisten = \"127.0.0.1:1\"\n[kv.namespace.orders]\n";
+        let alone = valid(&format!("{APP}{store}"));
+        assert_eq!(alone.apps[0].kv_namespaces, None);
+        assert!(alone.entities.unwrap().trusted_clients.trusts(Some([127, 0, 0, 1].into())));
+        let two = format!(
+            "{APP}path = \"/a\"\nkv_namespaces = [\"orders\"]\n[app.two]\nroot = \"two\"\n"
+        );
+        let config = valid(&format!("{two}{store}"));
+        assert_eq!(config.apps[0].kv_namespaces.as_deref(), Some(&["orders".to_owned()][..]));
+        assert_eq!(config.apps[1].kv_namespaces.as_deref(), Some(&[][..]));
+        assert!(!config.entities.unwrap().trusted_clients.trusts(Some([127, 0, 0, 1].into())));
+        let unknown = format!("{APP}kv_namespaces = [\"default\", \"order\"]\n{store}");
+        assert_error(&unknown, Kind::Conflict, 3, "no namespace `order`");
+    }
 }

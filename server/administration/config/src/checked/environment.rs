@@ -1,64 +1,29 @@
 //! Production or development, and the settings that development changes.
 
-use super::{App, Context, Mode};
+use super::app::App;
+use super::context::Context;
+use super::worker::Mode;
 use crate::disk::Found;
-use crate::raw;
+use crate::raw::Development;
 use crate::scalar::Count;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Purpose of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Environment {
-    /// Serves visitors.
-    Production,
-    /// Reloads changed files at once and shows errors.
-    Development,
-}
-
-/// As the configuration file writes it.
-impl fmt::Display for Environment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Environment::Production => "production",
-            Environment::Development => "development",
-        })
-    }
-}
-
-/// Settings of development mode.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Development {
-    /// Directories to watch; absolute, none inside another.
-    pub watch: Vec<PathBuf>,
-    /// Names of subdirectories that are not watched, in addition to those with a leading dot.
-    pub ignore: Vec<String>,
-    /// Whether changes are detected by polling.
-    pub polling: bool,
-    /// Whether pages in a browser reload after a change.
-    pub live_reload: bool,
-    /// Files of the configuration, in addition to the main one.
-    pub configuration_files: Vec<PathBuf>,
-}
-
-pub(super) fn development(raw: &raw::File, apps: &[App], context: &mut Context<'_>) -> Development {
-    let written: Vec<PathBuf> = (raw.development.watch.iter().enumerate())
+pub(super) fn development(
+    written: &Development,
+    apps: &[App],
+    context: &mut Context<'_>,
+) -> Development {
+    let listed: Vec<PathBuf> = (written.watch.iter().enumerate())
         .map(|(index, directory)| {
             context.directory(&["development", "watch", index.to_string().as_str()], directory)
         })
         .collect();
-    let directories = if written.is_empty() {
+    let directories = if listed.is_empty() {
         apps.iter().flat_map(|app| of_app(app, context)).collect()
     } else {
-        written
+        listed
     };
-    Development {
-        watch: outermost(directories),
-        ignore: raw.development.ignore.iter().map(|name| name.0.clone()).collect(),
-        polling: raw.development.polling,
-        live_reload: raw.development.live_reload,
-        configuration_files: Vec::new(),
-    }
+    Development { watch: outermost(directories), ..written.clone() }
 }
 
 /// The directories with the files of an app.
@@ -128,10 +93,33 @@ const INI: [(&str, &str); 9] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checked::testing::{APP, valid};
+    use crate::*;
 
     #[test]
     fn nested_directories_are_watched_once() {
         let directories = ["/a/b", "/a", "/ab", "/a/b/c", "/c"].map(PathBuf::from);
         assert_eq!(outermost(directories.to_vec()), ["/a", "/ab", "/c"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn development_has_one_worker_and_keeps_explicit_settings() {
+        let production = valid(&format!("{APP}[app.site.pool]\nmax = 8\n"));
+        assert_eq!(production.environment(), Environment::Production);
+        assert_eq!(production.apps[0].pool.max, Count::Fixed(8));
+        assert!(production.apps[0].static_files.cache_valid_ms > 0);
+        let text = format!(
+            "environment = \"development\"\n{APP}page_cache = \"auto\"\n[app.site.pool]\nmax = 8\n\
+             [app.site.php.ini]\ndisplay_errors = true\n"
+        );
+        let development = valid(&text);
+        assert_eq!(development.environment(), Environment::Development);
+        assert!(!development.development.expect("it is written").watch.is_empty());
+        let app = &development.apps[0];
+        assert_eq!((app.pool.min, app.pool.max), (Count::Fixed(1), Count::Fixed(1)));
+        assert!(app.page_cache.is_none() && app.static_files.cache_valid_ms == 0);
+        assert_eq!(app.php.ini["opcache.revalidate_freq"], "0");
+        assert_eq!(app.php.ini["display_errors"], "1");
+        assert_eq!(app.php.env["OUTBOARD_ENV"], "development");
     }
 }

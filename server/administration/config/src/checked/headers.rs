@@ -1,7 +1,6 @@
 //! Rules that change the headers of responses.
 
-use super::StatusSet;
-use crate::raw::{self, SecurityHeaders};
+use crate::raw::{self, SecurityHeaders, StatusSet};
 use crate::scalar::{AnyStatus, HeaderValue, PathPattern};
 use std::collections::BTreeMap;
 

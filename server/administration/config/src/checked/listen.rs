@@ -2,15 +2,18 @@
 
 mod tls;
 
-use super::{Admission, App, Context, Peers};
+use super::access::{Admission, Peers};
+use super::app::App;
+use super::context::Context;
+use super::forwarding::Forwarding;
 use crate::diagnostic::Kind;
-use crate::raw::{self, ForwardedHeader, ListenEntry};
-use crate::scalar::{Address, Fault, FilePath, Network, Peer, UNIX_PATH_MAX_BYTES};
+use crate::raw::{self, Certificate, ListenEntry};
+use crate::scalar::{Address, Fault, UNIX_PATH_MAX_BYTES};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-pub use tls::{Certificate, ClientAuthorities};
+pub use tls::ClientAuthorities;
 
 /// An address that accepts connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,37 +92,7 @@ pub enum ListenAddress {
     },
 }
 
-/// Trusted proxies and the `X-Forwarded-*` headers accepted from them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Forwarding {
-    /// Networks of trusted proxies.
-    pub trusted_proxies: Vec<Network>,
-    /// Whether peers on a Unix socket are trusted.
-    pub trust_unix_peers: bool,
-    /// Whether `X-Forwarded-For` is accepted.
-    pub client_address: bool,
-    /// Whether `X-Forwarded-Proto` is accepted.
-    pub scheme: bool,
-    /// Whether `X-Forwarded-Host` is accepted.
-    pub host: bool,
-}
-
 pub(super) const DEFAULT_SOCKET_MODE: u32 = 0o660;
-
-impl Forwarding {
-    /// Whether any peer is trusted.
-    pub fn has_proxies(&self) -> bool {
-        !self.trusted_proxies.is_empty() || self.trust_unix_peers
-    }
-
-    /// Whether the peer is a trusted proxy; a peer on a Unix socket has no address.
-    pub fn trusts(&self, peer: Option<IpAddr>) -> bool {
-        match peer {
-            Some(peer) => self.trusted_proxies.iter().any(|network| network.contains(peer)),
-            None => self.trust_unix_peers,
-        }
-    }
-}
 
 /// As the configuration file writes it: `127.0.0.1:8080`, `unix:/run/outboard.sock`.
 impl fmt::Display for ListenAddress {
@@ -173,7 +146,7 @@ fn listener(
     match entry {
         ListenEntry::Address(written) => {
             let address = address(written, DEFAULT_SOCKET_MODE, &["listen", &step], context);
-            let forwarding = forwarding(&raw.trusted_proxies, &raw.forwarded_headers);
+            let forwarding = Forwarding::new(&raw.trusted_proxies, &raw.forwarded_headers);
             Listener {
                 name: address.to_string(),
                 address,
@@ -220,7 +193,7 @@ fn listener(
             Listener {
                 name,
                 address,
-                forwarding: forwarding(proxies, headers),
+                forwarding: Forwarding::new(proxies, headers),
                 proxy_protocol: Peers::new(&table.proxy_protocol),
                 admission: Admission::new(&table.allow, &table.deny),
                 max_connections: Some(table.connections).filter(|most| *most > 0),
@@ -320,7 +293,7 @@ pub(super) fn address(
     match written {
         Address::Tcp(address) => ListenAddress::Tcp(*address),
         Address::Unix(path) => {
-            let path = context.absolute(&FilePath(path.to_string_lossy().into_owned()));
+            let path = context.absolute(path);
             check_socket_path(&path, place, context);
             ListenAddress::Unix { path, mode }
         }
@@ -333,20 +306,6 @@ pub(super) fn check_socket_path(path: &Path, place: &[&str], context: &mut Conte
         let message =
             format!("the socket path has {length} bytes; the limit is {UNIX_PATH_MAX_BYTES}");
         context.value(place, Kind::BadValue, Fault::new(message).hint("use a shorter path"));
-    }
-}
-
-pub(super) fn forwarding(proxies: &[Peer], headers: &[ForwardedHeader]) -> Forwarding {
-    let network = |peer: &Peer| match peer {
-        Peer::Network(network) => Some(*network),
-        Peer::Unix => None,
-    };
-    Forwarding {
-        trusted_proxies: proxies.iter().filter_map(network).collect(),
-        trust_unix_peers: proxies.contains(&Peer::Unix),
-        client_address: headers.contains(&ForwardedHeader::For),
-        scheme: headers.contains(&ForwardedHeader::Proto),
-        host: headers.contains(&ForwardedHeader::Host),
     }
 }
 
@@ -375,3 +334,6 @@ fn report_duplicates(
         context.value(&["listen", &step, "name"], Kind::Duplicate, fault);
     }
 }
+
+#[cfg(test)]
+mod tests;

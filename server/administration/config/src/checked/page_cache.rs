@@ -1,8 +1,7 @@
 //! The page cache of an app.
 
-use super::Context;
-use super::Forwarding;
-use super::listen;
+use super::context::Context;
+use super::forwarding::Forwarding;
 use super::page_cache_shared::{PageCacheShared, shared};
 use crate::diagnostic::Kind;
 use crate::raw::{self, PageCacheEntry, PageCacheMode};
@@ -105,7 +104,7 @@ pub(super) fn page_cache(
         ignored_cookies: texts(&table.ignored_cookies),
         ignored_headers: lower(&table.ignored_headers),
         bypass_paths: texts(&table.bypass_paths),
-        purge_from: listen::forwarding(&table.purge_from, &[]),
+        purge_from: Forwarding::new(&table.purge_from, &[]),
     })
 }
 
@@ -140,5 +139,41 @@ fn check_paths(paths: &[PlainText], place: &[&str], context: &mut Context<'_>) {
                 .hint("write a path with a leading slash: bypass_paths = [\"/account/*\"]");
             context.value(&[place, &[&step]].concat(), Kind::BadValue, fault);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::checked::testing::{APP, assert_error, site};
+    use crate::*;
+
+    #[test]
+    fn a_page_cache_is_a_mode_or_a_table() {
+        assert_eq!(site("").page_cache, None);
+        assert_eq!(site("page_cache = \"off\"\n").page_cache, None);
+        let auto = site("page_cache = \"auto\"\n").page_cache.unwrap();
+        assert_eq!((auto.default_ttl_s, auto.stale_while_revalidate_s), (1, 1));
+        assert_eq!((auto.max_memory_bytes, &auto.presets), (64 << 20, &None));
+        let text = "[app.site.page_cache]\nmode = \"on\"\ndefault_ttl = \"1500ms\"\n\
+                    presets = [\"drupal\"]\npurge_from = [\"10.0.0.0/8\"]\n";
+        let on = site(text).page_cache.unwrap();
+        assert_eq!((on.default_ttl_s, on.presets), (2, Some(vec!["drupal".to_owned()])));
+        assert!(on.purge_from.trusts(Some([10, 1, 2, 3].into())));
+        assert!(!on.purge_from.trusts(Some([127, 0, 0, 1].into())));
+        let none = site("page_cache = { presets = [\"none\"] }\n").page_cache.unwrap();
+        assert_eq!((none.default_ttl_s, none.presets), (1, Some(Vec::new())));
+    }
+
+    #[test]
+    fn unknown_presets_and_invalid_paths_are_errors() {
+        for (key, words) in [
+            ("presets = [\"typo\"]", "no preset `typo`"),
+            ("presets = [\"drupal\", \"auto\"]", "alone"),
+            ("bypass_paths = [\"account\"]", "leading slash"),
+        ] {
+            let text = format!("{APP}[app.site.page_cache]\n{key}\n");
+            assert_error(&text, Kind::BadValue, 4, words);
+        }
+        assert_error(&format!("{APP}page_cache = \"full\"\n"), Kind::OutOfRange, 3, "auto");
     }
 }

@@ -1,10 +1,9 @@
 //! The shared tier of the page cache.
 
-use super::Context;
+use super::context::Context;
 use crate::diagnostic::Kind;
 use crate::raw;
-use crate::scalar::Fault;
-use std::fmt;
+use crate::scalar::{Fault, Secret};
 
 /// A Redis or Valkey server with the pages and purges of several gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,16 +24,6 @@ pub struct PageCacheShared {
     pub name: String,
     /// Maximum time to wait for the server.
     pub timeout_ms: u64,
-}
-
-/// A string that `Debug` output does not reveal.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("Secret")
-    }
 }
 
 /// The port of Redis.

@@ -1,101 +1,31 @@
 //! Routes that are proxied to another server.
 
-use super::Context;
+use super::context::Context;
 use crate::diagnostic::Kind;
-use crate::raw;
-use crate::scalar::{Fault, PathPattern};
+use crate::raw::{Proxy, ProxyTarget};
+use crate::scalar::Fault;
 
-/// A route that is proxied to another server.
-#[derive(Clone, Debug)]
-pub struct Proxy {
-    /// Paths to proxy, below the app's prefix.
-    pub path: PathPattern,
-    /// Where its requests are sent.
-    pub upstream: ProxyTarget,
-    /// Whether the route is reachable only through `X-Accel-Redirect`.
-    pub is_internal: bool,
-    /// Whether the client's `Host` header is sent to the server.
-    pub preserves_host: bool,
-    /// Maximum time to connect.
-    pub connect_timeout_ms: u64,
-    /// Maximum time between two reads from the server.
-    pub timeout_ms: u64,
-    /// Whether the request body is read completely before the server is contacted.
-    pub buffers_request: bool,
-    /// Whether a response is buffered for a slow client.
-    pub buffers_response: bool,
-    /// Maximum idle time of a WebSocket connection.
-    pub tunnel_timeout_ms: u64,
-    /// Whether the certificate of an `https` server is verified.
-    pub verifies: bool,
-    /// Where copies of its requests are sent.
-    pub mirror: Option<Mirror>,
-}
-
-/// Where the requests of a route are sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProxyTarget {
-    /// The URL that is prepended to the request's path: scheme, host, port and an optional path,
-    /// without a trailing slash.
-    Url(String),
-    /// The servers of a group.
-    Group {
-        /// Its name.
-        name: String,
-        /// The path that is prepended, without a trailing slash.
-        path: String,
-    },
-}
-
-/// Where copies of requests are sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mirror {
-    /// The URL that is prepended to the request's path.
-    pub upstream: String,
-    /// The share of requests in percent.
-    pub percent: u32,
-    /// Maximum copies in progress for each thread.
-    pub max_requests: u32,
-    /// Maximum time of a copy.
-    pub timeout_ms: u64,
-}
-
-pub(super) fn proxies(raw: &raw::App, place: &[&str], context: &mut Context<'_>) -> Vec<Proxy> {
-    let mut all = Vec::new();
-    for (index, one) in raw.proxy.iter().enumerate() {
+/// `place` is the app's.
+pub(super) fn proxies(written: &[Proxy], place: &[&str], context: &mut Context<'_>) -> Vec<Proxy> {
+    let mut proxies = written.to_vec();
+    for (index, proxy) in proxies.iter_mut().enumerate() {
         let index = index.to_string();
         let at = [place, &["proxy", &index]].concat();
-        let target = target(&one.upstream.0).unwrap_or_else(|fault| {
-            context.value(&[&at[..], &["upstream"]].concat(), Kind::BadValue, fault);
-            ProxyTarget::Url(String::new())
-        });
-        let mirror = one.mirror.as_ref().map(|mirror| {
-            if let Err(fault) = check_url(&mirror.upstream.0) {
+        match target(&proxy.written_upstream) {
+            Ok(target) => proxy.upstream = target,
+            Err(fault) => {
+                context.value(&[&at[..], &["upstream"]].concat(), Kind::BadValue, fault);
+            }
+        }
+        if let Some(mirror) = &mut proxy.mirror {
+            if let Err(fault) = check_url(&mirror.upstream) {
                 let at = [&at[..], &["mirror", "upstream"]].concat();
                 context.value(&at, Kind::BadValue, fault);
             }
-            Mirror {
-                upstream: mirror.upstream.0.trim_end_matches('/').to_owned(),
-                percent: mirror.share.0,
-                max_requests: mirror.max_requests,
-                timeout_ms: mirror.timeout.0,
-            }
-        });
-        all.push(Proxy {
-            path: one.path.clone(),
-            upstream: target,
-            is_internal: one.internal,
-            preserves_host: one.preserve_host,
-            connect_timeout_ms: one.connect_timeout.0,
-            timeout_ms: one.timeout.0,
-            buffers_request: one.request_buffering,
-            buffers_response: one.response_buffering,
-            tunnel_timeout_ms: one.tunnel_timeout.0,
-            verifies: one.verify,
-            mirror,
-        });
+            mirror.upstream = mirror.upstream.trim_end_matches('/').to_owned();
+        }
     }
-    all
+    proxies
 }
 
 /// A URL, or the name of a group with a path.

@@ -1,7 +1,6 @@
-//! Rate limits: of access rules and of scripts, and the server through which gateways share them.
+//! Rate limits of access rules and of scripts.
 
-use super::page_cache_shared::{self, PageCacheShared};
-use super::{App, Context};
+use super::context::Context;
 use crate::diagnostic::Kind;
 use crate::raw::{self, RateLimitEntry};
 use crate::scalar::{Fault, HeaderName, Scalar, Written};
@@ -37,9 +36,6 @@ pub enum RateKey {
     /// What a script chooses.
     Script,
 }
-
-/// Prefix of the keys of shared rate limits.
-const SHARED_NAME: &str = "rates";
 
 /// The limit of an access rule.
 pub(super) fn of_rule(raw: &RateLimitEntry) -> Result<RateLimit, Fault> {
@@ -85,46 +81,6 @@ fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
-/// The server of shared limits. A limit that is shared needs it.
-pub(super) fn sharing(
-    raw: Option<&raw::RateSharing>,
-    apps: &[App],
-    context: &mut Context<'_>,
-) -> Option<PageCacheShared> {
-    let Some(raw) = raw else {
-        apps.iter().for_each(|app| check_unshared(app, context));
-        return None;
-    };
-    match page_cache_shared::read(&raw.server.0) {
-        Ok(server) => Some(PageCacheShared {
-            tls_verified: server.tls_verified.map(|_| raw.verify),
-            name: raw.name.as_ref().map_or(SHARED_NAME, |name| &name.0).to_owned(),
-            timeout_ms: raw.timeout.0,
-            ..server
-        }),
-        Err(fault) => {
-            context.value(&["rate_sharing", "server"], Kind::BadValue, fault);
-            None
-        }
-    }
-}
-
-fn check_unshared(app: &App, context: &mut Context<'_>) {
-    let mut report = |place: &[&str]| {
-        let fault = Fault::new("there is no server through which gateways share it");
-        let fault = fault.hint("add [rate_sharing] with server = \"redis://…\"");
-        context.key(&[&["app", &app.name], place].concat(), Kind::MissingKey, fault);
-    };
-    for (index, rule) in app.access.rules.iter().enumerate() {
-        if rule.rate_limit.as_ref().is_some_and(|limit| limit.is_shared) {
-            report(&["access", &index.to_string(), "rate_limit", "shared"]);
-        }
-    }
-    for (name, _) in app.rate_limits.iter().filter(|(_, limit)| limit.is_shared) {
-        report(&["rate_limits", name, "shared"]);
-    }
-}
-
 fn key(written: &str) -> Result<RateKey, Fault> {
     let bad = || {
         let fault = Fault::new(format!("`{written}` distinguishes no clients"));
@@ -154,10 +110,6 @@ mod tests {
         Config::parse(&text, Path::new("/etc/outboard.toml")).map_err(|errors| errors.to_string())
     }
 
-    const SHARED_RULE: &str =
-        "[[app.site.access]]\nrate_limit = { rate = \"9/s\", shared = true }\n";
-    const SHARED_SCRIPT: &str = "[app.site.rate_limits.login]\nrate = \"5/min\"\nshared = true\n";
-
     #[test]
     fn limits_of_scripts_have_a_name_and_a_rate() {
         let config = parsed("[app.site.rate_limits.login]\nrate = \"5/min\"\nburst = 3").unwrap();
@@ -167,20 +119,5 @@ mod tests {
         assert!(error.contains("`a b` is not the name of a limit"), "{error}");
         let error = parsed("[app.site.rate_limits.login]\nrate = \"0/min\"").unwrap_err();
         assert!(error.contains("rate"), "{error}");
-    }
-
-    #[test]
-    fn a_shared_limit_needs_a_server() {
-        let server = "[rate_sharing]\nserver = \"redis://:pw@10.0.0.5/2\"\n";
-        for limit in [SHARED_RULE, SHARED_SCRIPT] {
-            let error = parsed(limit).unwrap_err();
-            assert!(error.contains("no server through which gateways share it"), "{error}");
-            let config = parsed(&format!("{limit}{server}")).unwrap();
-            let sharing = config.rate_sharing.unwrap();
-            assert_eq!((sharing.timeout_ms, sharing.name.as_str()), (50, "rates"));
-            assert_eq!((sharing.host.as_str(), sharing.database), ("10.0.0.5", 2));
-        }
-        let error = parsed("[rate_sharing]\nserver = \"10.0.0.5\"").unwrap_err();
-        assert!(error.contains("redis://"), "{error}");
     }
 }

@@ -3,9 +3,9 @@
 //! Patterns match the decoded path, so a capture group can hold any bytes. In a redirect and in a
 //! query it is percent-encoded: it can neither break the response header nor add a parameter.
 
-use super::Context;
+use super::context::Context;
 use crate::diagnostic::Kind;
-use crate::raw;
+use crate::raw::{self, RewriteWhen};
 use crate::scalar::Fault;
 use regex::bytes::{Captures, Regex};
 
@@ -20,17 +20,6 @@ pub struct Rewrite {
     pub action: RewriteAction,
     /// Whether a match skips the remaining rules.
     pub last: bool,
-}
-
-/// Requests to which a rule applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RewriteWhen {
-    /// All.
-    Always,
-    /// Those whose path is neither a file nor a directory.
-    Missing,
-    /// Those whose path is a file or a directory.
-    Exists,
 }
 
 /// What happens to a matching request.
@@ -196,12 +185,7 @@ pub(super) fn rule(
             return None;
         }
     };
-    let when = match raw.when {
-        raw::RewriteWhen::Always => RewriteWhen::Always,
-        raw::RewriteWhen::Missing => RewriteWhen::Missing,
-        raw::RewriteWhen::Exists => RewriteWhen::Exists,
-    };
-    Some(Rewrite { pattern: raw.pattern.0.clone(), when, action, last: raw.last })
+    Some(Rewrite { pattern: raw.pattern.0.clone(), when: raw.when, action, last: raw.last })
 }
 
 fn starting_with_slash(
@@ -287,3 +271,6 @@ fn group<'t>(text: &'t str, pattern: &Regex) -> Result<(usize, &'t str), Fault> 
             .hint(format!("it has {} group(s)", pattern.captures_len() - 1))),
     }
 }
+
+#[cfg(test)]
+mod tests;

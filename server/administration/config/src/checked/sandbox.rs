@@ -1,8 +1,8 @@
 //! What the PHP of an app is confined to.
 
-use super::{Context, Php};
+use super::context::Context;
 use crate::diagnostic::Kind;
-use crate::raw::{self, SandboxEntry, SandboxLevel};
+use crate::raw::{self, Php, SandboxEntry, SandboxLevel};
 use crate::scalar::{Fault, FilePath};
 use std::path::PathBuf;
 

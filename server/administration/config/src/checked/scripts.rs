@@ -2,9 +2,10 @@
 //!
 //! Invariant: a script is a PHP file below the root, which exists when the configuration is read.
 
-use super::{Context, Php};
+use super::context::Context;
 use crate::diagnostic::Kind;
-use crate::scalar::{Fault, FilePath};
+use crate::raw::Php;
+use crate::scalar::Fault;
 use std::path::Path;
 
 /// The scripts of an app.
@@ -39,7 +40,7 @@ impl Scripts<'_> {
             let fault = Fault::new(format!("`{written}` is not a PHP script below the root"));
             context.value(place, Kind::BadValue, fault.hint(hint));
         } else if context.disk.look(self.root).is_ok() {
-            context.look_for_file(place, &FilePath(format!("/{below}")), &self.root.join(below));
+            context.look_for_file(place, format!("/{below}").as_ref(), &self.root.join(below));
         }
         format!("/{below}")
     }

@@ -1,11 +1,13 @@
 //! Servers that share the requests of proxied routes.
 
-use super::upstream_health::health_check;
-use super::{App, AuthService, Context, HealthCheck, ProxyTarget, Secret, StatusSet, proxy};
+use super::app::App;
+use super::authentication::AuthService;
+use super::context::Context;
+use super::{proxy, upstream_health};
 use crate::diagnostic::Kind;
-use crate::raw;
-pub use crate::raw::{Balance, SameSite, SendProxy};
-use crate::scalar::{Fault, StatusClass};
+use crate::raw::{HashKey, ProxyTarget, Sticky, UpstreamGroup, UpstreamServer};
+use crate::scalar::Fault;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// More servers would make each choice slow.
@@ -13,178 +15,61 @@ const MAX_SERVERS: usize = 64;
 const HINT: &str =
     "write \"http://HOST:PORT\", \"https://HOST:PORT\", \"HOST:PORT\" or \"unix:/PATH\"";
 
-/// A group of servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpstreamGroup {
-    /// Its name.
-    pub name: String,
-    /// The servers, at least one.
-    pub servers: Vec<UpstreamServer>,
-    /// Which server gets a request.
-    pub balance: Balance,
-    /// What the hash is computed from.
-    pub hash_key: HashKey,
-    /// The cookie that binds a client to a server.
-    pub sticky: Option<Sticky>,
-    /// Maximum requests of all servers.
-    pub max_requests: Option<u32>,
-    /// Failures within `fail_window_ms` after which a server is ejected; `None`: never.
-    pub max_fails: Option<u32>,
-    /// The time in which failures are counted.
-    pub fail_window_ms: u64,
-    /// How long a server is ejected.
-    pub fail_timeout_ms: u64,
-    /// Statuses that are failures.
-    pub failure_status: StatusSet,
-    /// Time in which the share of a recovered server grows.
-    pub slow_start_ms: u64,
-    /// Maximum further attempts of a request.
-    pub retries: u32,
-    /// Retries in percent of requests.
-    pub retry_percent: u32,
-    /// Maximum time of an attempt that can be retried.
-    pub try_timeout_ms: Option<u64>,
-    /// When requests are refused at once.
-    pub breaker: Option<Breaker>,
-    /// How servers are checked.
-    pub health_check: Option<HealthCheck>,
-    /// How often names are resolved.
-    pub resolve_interval_ms: u64,
-    /// The header at the start of a connection.
-    pub proxy_protocol: SendProxy,
+pub(super) fn groups(
+    named: BTreeMap<String, UpstreamGroup>,
+    context: &mut Context<'_>,
+) -> Vec<UpstreamGroup> {
+    named.into_iter().map(|(name, group)| checked(name, group, context)).collect()
 }
 
-/// A server of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpstreamServer {
-    /// Scheme, host and port, as the URL of a request begins; for a Unix socket `http://localhost`.
-    pub origin: String,
-    /// Its Unix socket.
-    pub socket: Option<PathBuf>,
-    /// Its share of the requests.
-    pub weight: u32,
-    /// Whether it gets requests only while no other server is up.
-    pub is_backup: bool,
-    /// Maximum requests at a time.
-    pub max_connections: Option<u32>,
-}
-
-/// What the hash of a request is computed from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HashKey {
-    /// The client's address.
-    Client,
-    /// Path and query.
-    Uri,
-    /// The path.
-    Path,
-    /// A header field.
-    Header(String),
-    /// A cookie.
-    Cookie(String),
-}
-
-/// A cookie that binds a client to a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sticky {
-    /// Its name.
-    pub cookie: String,
-    /// The key of its values.
-    pub secret: Secret,
-    /// The attribute `SameSite`.
-    pub same_site: SameSite,
-    /// Its lifetime.
-    pub max_age_s: Option<u64>,
-}
-
-/// When requests are refused because too many fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Breaker {
-    /// The share of failures in percent, at least 1.
-    pub failure_percent: u32,
-    /// The time in which attempts are counted.
-    pub window_ms: u64,
-    /// The fewest attempts.
-    pub min_requests: u32,
-    /// How long requests are refused.
-    pub open_ms: u64,
-}
-
-pub(super) fn groups(raw: &raw::Upstream, context: &mut Context<'_>) -> Vec<UpstreamGroup> {
-    raw.named.iter().map(|(name, group)| of(name, group, context)).collect()
-}
-
-fn of(name: &str, raw: &raw::UpstreamGroup, context: &mut Context<'_>) -> UpstreamGroup {
-    let place = ["upstream", name];
-    UpstreamGroup {
-        name: name.to_owned(),
-        servers: servers(raw, &place, context),
-        balance: raw.balance,
-        hash_key: hash_key(&raw.hash_key.0).unwrap_or_else(|fault| {
+fn checked(name: String, mut group: UpstreamGroup, context: &mut Context<'_>) -> UpstreamGroup {
+    let place = ["upstream", &name];
+    group.servers = servers(&group, &place, context);
+    match hash_key(&group.written_hash_key) {
+        Ok(key) => group.hash_key = key,
+        Err(fault) => {
             context.value(&[&place[..], &["hash_key"]].concat(), Kind::BadValue, fault);
-            HashKey::Client
-        }),
-        sticky: raw.sticky.as_ref().map(|sticky| self::sticky(sticky, &place, context)),
-        max_requests: limit(raw.max_requests),
-        max_fails: limit(raw.max_fails),
-        fail_window_ms: raw.fail_window.0,
-        fail_timeout_ms: raw.fail_timeout.0,
-        failure_status: StatusSet::of(raw.failure_status.iter().map(|StatusClass(text)| &text[..])),
-        slow_start_ms: raw.slow_start.0,
-        retries: raw.retries,
-        retry_percent: raw.retry_budget.0,
-        try_timeout_ms: raw.try_timeout.as_ref().map(|period| period.0),
-        breaker: raw.breaker.as_ref().map(|breaker| Breaker {
-            failure_percent: breaker.failure_rate.0,
-            window_ms: breaker.window.0,
-            min_requests: breaker.min_requests,
-            open_ms: breaker.open.0,
-        }),
-        health_check: raw.health_check.as_ref().map(|check| health_check(check, &place, context)),
-        resolve_interval_ms: raw.resolve_interval.0,
-        proxy_protocol: raw.proxy_protocol,
+        }
     }
-}
-
-fn limit(number: u32) -> Option<u32> {
-    (number > 0).then_some(number)
+    if let Some(sticky) = &group.sticky {
+        check_sticky(sticky, &place, context);
+    }
+    if let Some(check) = &mut group.health_check {
+        upstream_health::check(check, &place, context);
+    }
+    group.name = name;
+    group
 }
 
 fn servers(
-    raw: &raw::UpstreamGroup,
+    group: &UpstreamGroup,
     place: &[&str; 2],
     context: &mut Context<'_>,
 ) -> Vec<UpstreamServer> {
     let mut all: Vec<UpstreamServer> = Vec::new();
-    for (index, entry) in raw.servers.iter().enumerate() {
-        let (url, weight, is_backup, most) = match entry {
-            raw::ServerEntry::Url(url) => (url, 1, false, 0),
-            raw::ServerEntry::Table(table) => {
-                (&table.url, table.weight, table.backup, table.max_connections)
-            }
-        };
+    for (index, entry) in group.written_servers.iter().enumerate() {
+        let table = entry.table();
         let index = index.to_string();
         let at = [&place[..], &["servers", &index]].concat();
-        match server(&url.0) {
+        match server(&table.url) {
             Ok((origin, socket)) => {
                 let is_same =
                     |other: &UpstreamServer| (&other.origin, &other.socket) == (&origin, &socket);
                 if all.iter().any(is_same) {
-                    let fault = Fault::new(format!("the server `{}` is named twice", url.0))
+                    let fault = Fault::new(format!("the server `{}` is named twice", table.url))
                         .hint("give it a `weight`");
                     context.value(&at, Kind::Conflict, fault);
                 }
-                let max_connections = limit(most);
-                all.push(UpstreamServer { origin, socket, weight, is_backup, max_connections });
+                all.push(UpstreamServer { origin, socket, ..table });
             }
             Err(fault) => context.value(&at, Kind::BadValue, fault),
         }
     }
-    if raw.servers.is_empty() {
+    if group.written_servers.is_empty() {
         let fault = Fault::new("the upstream has no server")
             .hint("add servers = [\"http://127.0.0.1:3000\", \"http://127.0.0.1:3001\"]");
         context.key(place, Kind::MissingKey, fault);
-    } else if raw.servers.len() > MAX_SERVERS {
+    } else if group.written_servers.len() > MAX_SERVERS {
         let fault = Fault::new(format!("more than {MAX_SERVERS} servers"));
         context.value(&[&place[..], &["servers"]].concat(), Kind::OutOfRange, fault);
     }
@@ -231,18 +116,12 @@ fn hash_key(text: &str) -> Result<HashKey, Fault> {
     })
 }
 
-fn sticky(raw: &raw::Sticky, place: &[&str; 2], context: &mut Context<'_>) -> Sticky {
-    let cookie = &raw.cookie.0;
+fn check_sticky(sticky: &Sticky, place: &[&str; 2], context: &mut Context<'_>) {
+    let cookie = &sticky.cookie;
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
     if cookie.is_empty() || !cookie.bytes().all(is_token) {
         let fault = Fault::new(format!("`{cookie}` is not the name of a cookie"));
         context.value(&[&place[..], &["sticky", "cookie"]].concat(), Kind::BadValue, fault);
-    }
-    Sticky {
-        cookie: cookie.clone(),
-        secret: Secret(raw.secret.0.clone()),
-        same_site: raw.same_site,
-        max_age_s: raw.max_age.as_ref().map(|age| age.0 / 1000),
     }
 }
 

@@ -1,9 +1,9 @@
 //! How PHP handles the requests of an app: one script per request, or a worker script.
 
-use super::{Context, Php};
+use super::context::Context;
 use crate::diagnostic::Kind;
 use crate::disk::Found;
-use crate::raw;
+use crate::raw::{self, Isolation, Php, Worker};
 use crate::scalar::Fault;
 use std::path::{Path, PathBuf};
 
@@ -14,57 +14,6 @@ pub enum Mode {
     Classic,
     /// Boots a worker script, which then handles many requests.
     Worker(Worker),
-}
-
-/// The worker script, in worker mode.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worker {
-    /// Its path; absolute, exists.
-    pub script: PathBuf,
-    /// Class that handles requests if the script does not call a handler function itself.
-    pub class: Option<String>,
-    /// Maximum concurrent requests per worker: 1 to 1000, and 1 except with [`Isolation::Reset`].
-    pub concurrency: u32,
-    /// How requests are isolated from each other.
-    pub isolation: Isolation,
-    /// Whether a changed file has the script started anew, if workers are forks of it.
-    pub watch: bool,
-    /// Whether PHP also has the functions of FrankenPHP's worker mode.
-    pub frankenphp: bool,
-    /// Whether the script starts a server itself.
-    pub starts_server: bool,
-    /// Arguments of such a program.
-    pub arguments: Vec<String>,
-    /// File for a report of the state at the start of each request. Not a configuration key: set by
-    /// `outboard doctor state`.
-    pub state_report: Option<PathBuf>,
-}
-
-impl Worker {
-    /// What `$argv` holds in a program that starts a server: the script and its arguments.
-    pub fn argv(&self) -> Vec<String> {
-        let script = self.script.display().to_string();
-        std::iter::once(script).chain(self.arguments.iter().cloned()).collect()
-    }
-}
-
-/// How requests are isolated from each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isolation {
-    /// The engine's state is reset after each request.
-    Reset,
-    /// After each request the worker's memory is put back.
-    Rewind,
-}
-
-impl Isolation {
-    /// As the configuration writes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reset => "reset",
-            Self::Rewind => "rewind",
-        }
-    }
 }
 
 /// `place` is the app's.
@@ -101,24 +50,20 @@ pub(super) fn mode(
     }
 }
 
-fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<'_>) -> Worker {
+fn worker(raw: &Worker, root: &Path, place: &[&str], context: &mut Context<'_>) -> Worker {
     let at = |key: &'static str| [place, &[key]].concat();
-    let isolation = match raw.isolation {
-        raw::Isolation::Reset => Isolation::Reset,
-        raw::Isolation::Rewind => Isolation::Rewind,
-    };
-    let is_one_at_a_time = isolation != Isolation::Reset;
+    let is_one_at_a_time = raw.isolation != Isolation::Reset;
     if is_one_at_a_time && raw.concurrency > 1 {
         let fault = Fault::new(format!(
             "`concurrency` is {}, but with isolation = \"{}\" a process handles one request at a time",
             raw.concurrency,
-            isolation.name()
+            raw.isolation.name()
         ))
         .hint("remove one of them; `pool.max` limits concurrent requests");
         context.value(&at("concurrency"), Kind::Conflict, fault);
     }
     if raw.starts_server && is_one_at_a_time {
-        let name = isolation.name();
+        let name = raw.isolation.name();
         let fault = Fault::new(format!(
             "a program that starts a server cannot have isolation = \"{name}\""
         ))
@@ -135,17 +80,7 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
             .hint("add starts_server = true, or remove `arguments`");
         context.value(&at("arguments"), Kind::Conflict, fault);
     }
-    Worker {
-        script: script(raw, root, &at("script"), context),
-        class: raw.class.as_ref().map(|name| name.0.clone()),
-        concurrency: raw.concurrency,
-        isolation,
-        watch: raw.watch,
-        frankenphp: raw.frankenphp,
-        starts_server: raw.starts_server,
-        arguments: raw.arguments.iter().map(|argument| argument.0.clone()).collect(),
-        state_report: None,
-    }
+    Worker { script: script(raw, root, &at("script"), context), ..raw.clone() }
 }
 
 /// A script below the root without a PHP extension would be served as a file.
@@ -162,11 +97,12 @@ fn check_secret(script: &Path, root: &Path, php: &Php, place: &[&str], context: 
     }
 }
 
-fn script(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<'_>) -> PathBuf {
+fn script(raw: &Worker, root: &Path, place: &[&str], context: &mut Context<'_>) -> PathBuf {
     let is_file = |context: &Context<'_>, path: &Path| {
         matches!(context.disk.look(path), Ok(Found::File { .. }))
     };
-    let Some(written) = &raw.script else {
+    let written = &raw.script;
+    if written.as_os_str().is_empty() {
         let path = root.join("index.php");
         // If the root is missing, report only that.
         if context.disk.look(root).is_ok() && !is_file(context, &path) {
@@ -177,9 +113,9 @@ fn script(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
             context.key(place, Kind::Path, Fault::new(message).hint(hint));
         }
         return path;
-    };
+    }
     let path = context.absolute(written);
-    let in_root = root.join(&written.0);
+    let in_root = root.join(written);
     if !is_file(context, &path) && is_file(context, &in_root) {
         let hint = match in_root.strip_prefix(context.directory) {
             Ok(below) => format!(
@@ -193,4 +129,70 @@ fn script(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
         return path;
     }
     context.file(place, written)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::checked::testing::{APP, assert_error, site};
+    use crate::*;
+    use std::path::Path;
+
+    #[test]
+    fn worker_mode_has_a_script_and_its_settings() {
+        assert_eq!(site("").mode, Mode::Classic);
+        let Mode::Worker(worker) = site("mode = \"worker\"\n").mode else { panic!("classic") };
+        assert_eq!(worker.script, Path::new("/srv/www/public/index.php"));
+        assert_eq!((worker.concurrency, worker.isolation), (1, Isolation::Reset));
+        assert!(worker.frankenphp);
+        let text = "mode = \"worker\"\n[app.site.worker]\nscript = \"bin/worker.php\"\n\
+                    isolation = \"rewind\"\nfrankenphp = false\n";
+        let Mode::Worker(worker) = site(text).mode else { panic!("classic") };
+        assert_eq!(worker.script, Path::new("/srv/www/bin/worker.php"));
+        assert_eq!((worker.isolation, worker.frankenphp), (Isolation::Rewind, false));
+        assert!(worker.watch, "its files are watched by default");
+    }
+
+    #[test]
+    fn only_the_files_of_a_snapshot_are_watched() {
+        let worker = |keys: &str| format!("{APP}mode = \"worker\"\nworker = {{ {keys} }}\n");
+        assert_error(&worker("watch = false"), Kind::Conflict, 4, "`watch` has no effect");
+        let text = "mode = \"worker\"\nworker = { isolation = \"rewind\", watch = false }\n";
+        let Mode::Worker(worker) = site(text).mode else { panic!("classic") };
+        assert!(!worker.watch);
+    }
+
+    #[test]
+    fn a_rewound_worker_handles_one_request_at_a_time() {
+        let text = format!(
+            "{APP}mode = \"worker\"\nworker = {{ isolation = \"rewind\", concurrency = 8 }}\n"
+        );
+        assert_error(&text, Kind::Conflict, 4, "`concurrency` is 8");
+        assert_error(
+            &format!("{APP}mode = \"worker\"\nworker.concurrency = 1001\n"),
+            Kind::OutOfRange,
+            4,
+            "from 1 to 1000",
+        );
+    }
+
+    #[test]
+    fn worker_settings_must_match_the_mode() {
+        let text = format!("{APP}[app.site.worker]\nscript = \"worker.php\"\n");
+        assert_error(&text, Kind::Conflict, 3, "mode = \"worker\"");
+        assert_eq!(
+            site("mode = \"classic\"\n[app.site.worker]\nconcurrency = 2\n").mode,
+            Mode::Classic
+        );
+        let text = format!("{APP}mode = \"worker\"\nfront_controller = \"/app.php\"\n");
+        assert_error(&text, Kind::Conflict, 4, "no effect in worker mode");
+    }
+
+    #[test]
+    fn a_worker_script_served_as_a_file_is_an_error() {
+        let text = format!("{APP}mode = \"worker\"\nworker.script = \"public/app.worker\"\n");
+        assert_error(&text, Kind::Conflict, 4, "would be served as a file");
+        for fine in ["public/app.php", "app.worker"] {
+            site(&format!("mode = \"worker\"\nworker.script = \"{fine}\"\n"));
+        }
+    }
 }

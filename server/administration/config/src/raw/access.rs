@@ -1,6 +1,7 @@
 //! `[[app.NAME.access]]`: which clients may request some paths, and how often; `[bans]`.
 
-use super::{OneOrMany, RateLimitEntry};
+use super::one_or_many::OneOrMany;
+use super::rate_limit::RateLimitEntry;
 use crate::scalar::{ByteSize, FilePath, HeaderName, PathPattern, Peer, Period, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

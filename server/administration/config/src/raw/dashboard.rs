@@ -1,6 +1,7 @@
 //! `[admin.dashboard]`: the dashboard on an address of its own.
 
-use super::{BasicAuth, OneOrMany};
+use super::access::BasicAuth;
+use super::one_or_many::OneOrMany;
 use crate::scalar::{Address, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,9 @@
 //! `listen`: addresses that accept connections.
 
-use crate::scalar::{Address, FileMode, FilePath, Peer, PlainText};
+use crate::scalar::{Address, As, FileMode, FilePath, Peer, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// A listener: an address, or a table.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -192,20 +193,22 @@ pub(crate) enum ClientVerify {
 
 /// A certificate of a listener. The files are read at start, before root's privileges are dropped,
 /// and at each reload.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
-pub(crate) struct Certificate {
+pub struct Certificate {
     /// Certificate chain in PEM, such as `fullchain.pem`.
-    pub(crate) certificate: FilePath,
+    #[serde(with = "As::<FilePath>")]
+    pub certificate: PathBuf,
     /// Private key in PEM, such as `privkey.pem`.
     #[schemars(extend("x-alias" = ["ssl_certificate_key", "SSLCertificateKeyFile"]))]
-    pub(crate) key: FilePath,
+    #[serde(with = "As::<FilePath>")]
+    pub key: PathBuf,
     /// OCSP response of the authority in DER, which clients get with the certificate. Read again when
     /// the file changes.
-    #[serde(default)]
+    #[serde(default, with = "As::<Option<FilePath>>")]
     #[schemars(extend("x-alias" = ["ssl_stapling_file", "SSLStaplingForceURL"]))]
-    pub(crate) ocsp: Option<FilePath>,
+    pub ocsp: Option<PathBuf>,
 }
 
 /// A header in which a proxy passes on facts about the client.

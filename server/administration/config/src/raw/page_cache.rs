@@ -1,5 +1,6 @@
 //! `page_cache` of an app: cached responses.
 
+use super::table::table;
 use crate::scalar::{AppName, ByteSize, FilePath, Peer, Period, PlainText, Portion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,63 +29,63 @@ pub(crate) enum PageCacheMode {
     On,
 }
 
-/// The page cache: stored responses that are served without PHP.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct PageCache {
-    /// Which responses are cached.
-    pub(crate) mode: PageCacheMode,
-    /// Memory for cached pages, index included.
-    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["fastcgi_cache_path", "keys_zone", "budget_bytes"]))]
-    pub(crate) max_memory: ByteSize,
-    /// Directory for cached pages, so that they survive a restart. Default: memory only.
-    pub(crate) disk: Option<FilePath>,
-    /// Maximum disk space of the cache.
-    #[schemars(extend("x-minimum" = "1 MiB", "x-alias" = ["max_size"]))]
-    pub(crate) max_disk: ByteSize,
-    /// Redis or Valkey server used as a cache tier that several gateways share. Default: none.
-    pub(crate) shared: Option<PageCacheShared>,
-    /// Share of hits that are rendered again to verify that the page does not depend on the
-    /// visitor; a page that differs is removed from the cache.
-    pub(crate) audit: Portion,
-    /// Lifetime of a response that sets none (no `Cache-Control`, no `Expires`). Default: 1 s in
-    /// `auto`, 60 s in `on`; 0 disables.
-    #[schemars(extend("x-alias" = ["fastcgi_cache_valid"]))]
-    pub(crate) default_ttl: Option<Period>,
-    /// Time for which an expired page is still served while it is rendered again, unless the
-    /// response sets `stale-while-revalidate`. Default: `default_ttl`.
-    #[schemars(extend("x-alias" = ["fastcgi_cache_background_update", "grace"]))]
-    pub(crate) stale_while_revalidate: Option<Period>,
-    /// Time for which an expired page is still served if rendering it fails, unless the response
-    /// sets `stale-if-error`.
-    #[schemars(extend("x-alias" = ["fastcgi_cache_use_stale"]))]
-    pub(crate) stale_if_error: Period,
-    /// Maximum time a request waits for another request that is rendering the same page; then it is
-    /// handled on its own.
-    #[schemars(extend("x-alias" = ["fastcgi_cache_lock_timeout"]))]
-    pub(crate) lock_timeout: Period,
-    /// Maximum size of a cached body.
-    pub(crate) max_body: ByteSize,
-    /// Stores text also in brotli, zstd and gzip, for clients that accept them.
-    #[schemars(extend("x-alias" = ["gzip", "brotli"]))]
-    pub(crate) compress: bool,
-    /// Whether clients can request a fresh response (`Cache-Control: no-cache` and similar).
-    pub(crate) honor_client_cache_control: bool,
-    /// Applications with known cookies and paths: `"auto"` (detected by the files of the root),
-    /// `"none"`, or names such as `"wordpress"`.
-    pub(crate) presets: Vec<PlainText>,
-    /// Additional cookies that mark a response as personal; `*` matches anything.
-    #[schemars(extend("x-alias" = ["fastcgi_cache_bypass", "fastcgi_no_cache"]))]
-    pub(crate) login_cookies: Vec<PlainText>,
-    /// Additional cookies that do not affect a page; `*` matches anything.
-    pub(crate) ignored_cookies: Vec<PlainText>,
-    /// Additional request headers that do not affect a page; `*` matches anything. A request with
-    /// any other unknown header is not anonymous.
-    pub(crate) ignored_headers: Vec<PlainText>,
-    /// Additional paths that are never cached; `*` matches anything.
-    pub(crate) bypass_paths: Vec<PlainText>,
-    /// Peers that may send `PURGE` requests.
-    pub(crate) purge_from: Vec<Peer>,
+table! {
+    /// The page cache: stored responses that are served without PHP.
+    pub(crate) struct PageCache {
+        /// Which responses are cached.
+        pub(crate) mode: PageCacheMode = PageCacheMode::Auto,
+        /// Memory for cached pages, index included.
+        #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["fastcgi_cache_path", "keys_zone", "budget_bytes"]))]
+        pub(crate) max_memory: ByteSize = ByteSize(64 << 20),
+        /// Directory for cached pages, so that they survive a restart. Default: memory only.
+        pub(crate) disk: Option<FilePath> = None,
+        /// Maximum disk space of the cache.
+        #[schemars(extend("x-minimum" = "1 MiB", "x-alias" = ["max_size"]))]
+        pub(crate) max_disk: ByteSize = ByteSize(1 << 30),
+        /// Redis or Valkey server used as a cache tier that several gateways share. Default: none.
+        pub(crate) shared: Option<PageCacheShared> = None,
+        /// Share of hits that are rendered again to verify that the page does not depend on the
+        /// visitor; a page that differs is removed from the cache.
+        pub(crate) audit: Portion = Portion(0),
+        /// Lifetime of a response that sets none (no `Cache-Control`, no `Expires`). Default: 1 s in
+        /// `auto`, 60 s in `on`; 0 disables.
+        #[schemars(extend("x-alias" = ["fastcgi_cache_valid"]))]
+        pub(crate) default_ttl: Option<Period> = None,
+        /// Time for which an expired page is still served while it is rendered again, unless the
+        /// response sets `stale-while-revalidate`. Default: `default_ttl`.
+        #[schemars(extend("x-alias" = ["fastcgi_cache_background_update", "grace"]))]
+        pub(crate) stale_while_revalidate: Option<Period> = None,
+        /// Time for which an expired page is still served if rendering it fails, unless the response
+        /// sets `stale-if-error`.
+        #[schemars(extend("x-alias" = ["fastcgi_cache_use_stale"]))]
+        pub(crate) stale_if_error: Period = Period(600_000),
+        /// Maximum time a request waits for another request that is rendering the same page; then it is
+        /// handled on its own.
+        #[schemars(extend("x-alias" = ["fastcgi_cache_lock_timeout"]))]
+        pub(crate) lock_timeout: Period = Period(10_000),
+        /// Maximum size of a cached body.
+        pub(crate) max_body: ByteSize = ByteSize(4 << 20),
+        /// Stores text also in brotli, zstd and gzip, for clients that accept them.
+        #[schemars(extend("x-alias" = ["gzip", "brotli"]))]
+        pub(crate) compress: bool = true,
+        /// Whether clients can request a fresh response (`Cache-Control: no-cache` and similar).
+        pub(crate) honor_client_cache_control: bool = true,
+        /// Applications with known cookies and paths: `"auto"` (detected by the files of the root),
+        /// `"none"`, or names such as `"wordpress"`.
+        pub(crate) presets: Vec<PlainText> = vec![PlainText("auto".to_owned())],
+        /// Additional cookies that mark a response as personal; `*` matches anything.
+        #[schemars(extend("x-alias" = ["fastcgi_cache_bypass", "fastcgi_no_cache"]))]
+        pub(crate) login_cookies: Vec<PlainText> = Vec::new(),
+        /// Additional cookies that do not affect a page; `*` matches anything.
+        pub(crate) ignored_cookies: Vec<PlainText> = Vec::new(),
+        /// Additional request headers that do not affect a page; `*` matches anything. A request with
+        /// any other unknown header is not anonymous.
+        pub(crate) ignored_headers: Vec<PlainText> = Vec::new(),
+        /// Additional paths that are never cached; `*` matches anything.
+        pub(crate) bypass_paths: Vec<PlainText> = Vec::new(),
+        /// Peers that may send `PURGE` requests.
+        pub(crate) purge_from: Vec<Peer> = Vec::new(),
+    }
 }
 
 /// The shared cache tier.
@@ -119,31 +120,5 @@ fn yes() -> bool {
 impl Default for PageCacheEntry {
     fn default() -> Self {
         Self::Mode(PageCacheMode::Off)
-    }
-}
-
-impl Default for PageCache {
-    fn default() -> Self {
-        PageCache {
-            mode: PageCacheMode::Auto,
-            max_memory: ByteSize(64 << 20),
-            disk: None,
-            max_disk: ByteSize(1 << 30),
-            shared: None,
-            audit: Portion(0),
-            default_ttl: None,
-            stale_while_revalidate: None,
-            stale_if_error: Period(600_000),
-            lock_timeout: Period(10_000),
-            max_body: ByteSize(4 << 20),
-            compress: true,
-            honor_client_cache_control: true,
-            presets: vec![PlainText("auto".to_owned())],
-            login_cookies: Vec::new(),
-            ignored_cookies: Vec::new(),
-            ignored_headers: Vec::new(),
-            bypass_paths: Vec::new(),
-            purge_from: Vec::new(),
-        }
     }
 }

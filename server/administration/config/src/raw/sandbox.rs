@@ -1,5 +1,6 @@
 //! `sandbox` of an app: what its PHP cannot reach.
 
+use super::table::table;
 use crate::scalar::FilePath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,31 +30,20 @@ pub(crate) enum SandboxLevel {
     Strict,
 }
 
-/// What PHP and the programs that it starts can reach, by Landlock and seccomp.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Sandbox {
-    /// How much PHP is confined: `"off"`, `"default"` or `"strict"`.
-    pub(crate) level: SandboxLevel,
-    /// Further files and directories that PHP may read, and run programs from with `level = "default"`.
-    #[schemars(extend("x-alias" = ["open_basedir", "ReadOnlyPaths", "BindReadOnlyPaths"]))]
-    pub(crate) read_paths: Vec<FilePath>,
-    /// Further files and directories that PHP may read and write.
-    #[schemars(extend("x-alias" = ["ReadWritePaths", "BindPaths"]))]
-    pub(crate) write_paths: Vec<FilePath>,
-    /// TCP ports that PHP may connect to with `level = "strict"`, such as 3306. Unix sockets are not
-    /// restricted.
-    #[schemars(inner(range(min = 1)), extend("x-alias" = ["SocketBindAllow", "IPAddressAllow"]))]
-    pub(crate) connect_ports: Vec<u16>,
-}
-
-impl Default for Sandbox {
-    fn default() -> Self {
-        Sandbox {
-            level: SandboxLevel::Default,
-            read_paths: Vec::new(),
-            write_paths: Vec::new(),
-            connect_ports: Vec::new(),
-        }
+table! {
+    /// What PHP and the programs that it starts can reach, by Landlock and seccomp.
+    pub(crate) struct Sandbox {
+        /// How much PHP is confined: `"off"`, `"default"` or `"strict"`.
+        pub(crate) level: SandboxLevel = SandboxLevel::Default,
+        /// Further files and directories that PHP may read, and run programs from with `level = "default"`.
+        #[schemars(extend("x-alias" = ["open_basedir", "ReadOnlyPaths", "BindReadOnlyPaths"]))]
+        pub(crate) read_paths: Vec<FilePath> = Vec::new(),
+        /// Further files and directories that PHP may read and write.
+        #[schemars(extend("x-alias" = ["ReadWritePaths", "BindPaths"]))]
+        pub(crate) write_paths: Vec<FilePath> = Vec::new(),
+        /// TCP ports that PHP may connect to with `level = "strict"`, such as 3306. Unix sockets are not
+        /// restricted.
+        #[schemars(inner(range(min = 1)), extend("x-alias" = ["SocketBindAllow", "IPAddressAllow"]))]
+        pub(crate) connect_ports: Vec<u16> = Vec::new(),
     }
 }

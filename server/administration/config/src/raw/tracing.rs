@@ -1,59 +1,72 @@
 //! `[tracing]`: traces in the format of OpenTelemetry.
 
-use crate::scalar::{ByteSize, HeaderName, HeaderValue, Period, PlainText, Portion, Scalar};
+use super::table::table;
+use crate::scalar::{
+    As, ByteSize, HeaderName, HeaderValue, OrEmpty, Pairs, Period, PlainText, Portion, Scalar,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
-/// Traces of requests, exported to a collector by OTLP over HTTP.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Tracing {
-    /// URL of the collector, such as `"http://127.0.0.1:4318"`. Without a path, `/v1/traces` is
-    /// appended. Default: none; then no request is traced.
-    #[schemars(extend("x-alias" = ["otel_exporter", "OTEL_EXPORTER_OTLP_ENDPOINT", "url", "to"]))]
-    pub(crate) endpoint: Option<PlainText>,
-    /// Header fields of exports, such as `Authorization`.
-    #[schemars(extend("propertyNames" = { "format": HeaderName::NAME }, "x-alias" = ["OTEL_EXPORTER_OTLP_HEADERS"]))]
-    pub(crate) headers: BTreeMap<String, HeaderValue>,
-    /// The attribute `service.name` of all spans.
-    #[schemars(extend("x-alias" = ["otel_service_name", "OTEL_SERVICE_NAME"]))]
-    pub(crate) service_name: PlainText,
-    /// Share of the requests that are exported. A request that is part of a trace is exported if its
-    /// caller's span is.
-    #[schemars(extend("x-alias" = ["otel_trace", "sampling", "sampler", "OTEL_TRACES_SAMPLER_ARG"]))]
-    pub(crate) sample: Portion,
-    /// Requests that take longer are exported in any case. `0`: none.
-    pub(crate) slow: Period,
-    /// Whether requests that fail, with a status of 500 or more, are exported in any case.
-    pub(crate) errors: bool,
-    /// Whether the span of a database query has its text. It is what the application sends: with values,
-    /// unless they are bound.
-    #[schemars(extend("x-alias" = ["db.statement", "db.query.text"]))]
-    pub(crate) statements: bool,
-    /// Peers whose `traceparent` is continued. A client can have all of its requests exported by it.
-    #[schemars(extend("x-alias" = ["otel_trace_context", "propagate", "OTEL_PROPAGATORS"]))]
-    pub(crate) accept: AcceptContext,
-    /// How exports are compressed. gzip makes them five times as small, and takes processor time in the background.
-    #[schemars(extend("x-alias" = ["OTEL_EXPORTER_OTLP_COMPRESSION"]))]
-    pub(crate) compression: ExportCompression,
-    /// Maximum memory of spans that were not exported yet. At the limit, further spans are dropped
-    /// and counted.
-    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1 GiB"))]
-    pub(crate) buffer: ByteSize,
-    /// Maximum time for an export.
-    #[schemars(extend("x-minimum" = "100ms", "x-alias" = ["OTEL_EXPORTER_OTLP_TIMEOUT"]))]
-    pub(crate) timeout: Period,
-    /// Maximum time that spans wait to be exported together.
-    #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["interval", "OTEL_BSP_SCHEDULE_DELAY"]))]
-    pub(crate) delay: Period,
+table! {
+    /// Traces of requests, exported to a collector by OTLP over HTTP.
+    #[derive(PartialEq, Eq)]
+    pub struct Tracing {
+        /// URL of the collector, such as `"http://127.0.0.1:4318"`. Without a path, `/v1/traces` is
+        /// appended. Default: none; then no request is traced.
+        #[schemars(extend("x-alias" = ["otel_exporter", "OTEL_EXPORTER_OTLP_ENDPOINT", "url", "to"]))]
+        #[serde(with = "As::<OrEmpty<PlainText>>")]
+        pub endpoint: String = String::new(),
+        /// Header fields of exports, such as `Authorization`.
+        #[schemars(extend("propertyNames" = { "format": HeaderName::NAME }, "x-alias" = ["OTEL_EXPORTER_OTLP_HEADERS"]))]
+        #[serde(with = "As::<Pairs<HeaderValue>>")]
+        pub headers: Vec<(String, String)> = Vec::new(),
+        /// The attribute `service.name` of all spans.
+        #[schemars(extend("x-alias" = ["otel_service_name", "OTEL_SERVICE_NAME"]))]
+        #[serde(with = "As::<PlainText>")]
+        pub service_name: String = "outboard".to_owned(),
+        /// Share of the requests that are exported. A request that is part of a trace is exported if its
+        /// caller's span is.
+        #[schemars(extend("x-alias" = ["otel_trace", "sampling", "sampler", "OTEL_TRACES_SAMPLER_ARG"]))]
+        #[serde(rename = "sample", with = "As::<Portion>")]
+        pub sample_millionths: u32 = 10_000,
+        /// Requests that take longer are exported in any case. `0`: none.
+        #[serde(rename = "slow", with = "As::<Period>")]
+        pub slow_ms: u64 = 1_000,
+        /// Whether requests that fail, with a status of 500 or more, are exported in any case.
+        #[serde(rename = "errors")]
+        pub keeps_errors: bool = true,
+        /// Whether the span of a database query has its text. It is what the application sends: with values,
+        /// unless they are bound.
+        #[schemars(extend("x-alias" = ["db.statement", "db.query.text"]))]
+        #[serde(rename = "statements")]
+        pub has_statements: bool = false,
+        /// Peers whose `traceparent` is continued. A client can have all of its requests exported by it.
+        #[schemars(extend("x-alias" = ["otel_trace_context", "propagate", "OTEL_PROPAGATORS"]))]
+        pub accept: AcceptContext = AcceptContext::Trusted,
+        /// How exports are compressed. gzip makes them five times as small, and takes processor time in the background.
+        #[schemars(extend("x-alias" = ["OTEL_EXPORTER_OTLP_COMPRESSION"]))]
+        pub compression: ExportCompression = ExportCompression::None,
+        /// Maximum memory of spans that were not exported yet. At the limit, further spans are dropped
+        /// and counted.
+        #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1 GiB"))]
+        #[serde(rename = "buffer", with = "As::<ByteSize>")]
+        pub buffer_bytes: u64 = 8 << 20,
+        /// Maximum time for an export.
+        #[schemars(extend("x-minimum" = "100ms", "x-alias" = ["OTEL_EXPORTER_OTLP_TIMEOUT"]))]
+        #[serde(rename = "timeout", with = "As::<Period>")]
+        pub timeout_ms: u64 = 10_000,
+        /// Maximum time that spans wait to be exported together.
+        #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["interval", "OTEL_BSP_SCHEDULE_DELAY"]))]
+        #[serde(rename = "delay", with = "As::<Period>")]
+        pub delay_ms: u64 = 1_000,
+    }
 }
 
 /// Peers whose trace context is continued.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(crate) enum AcceptContext {
+pub enum AcceptContext {
     /// Every client.
     All,
     /// The `trusted_proxies`.
@@ -66,28 +79,9 @@ pub(crate) enum AcceptContext {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(crate) enum ExportCompression {
+pub enum ExportCompression {
     /// By gzip.
     Gzip,
     /// Not at all.
     None,
-}
-
-impl Default for Tracing {
-    fn default() -> Self {
-        Self {
-            endpoint: None,
-            headers: BTreeMap::new(),
-            service_name: PlainText("outboard".to_owned()),
-            sample: Portion(10_000),
-            slow: Period(1_000),
-            errors: true,
-            statements: false,
-            accept: AcceptContext::Trusted,
-            compression: ExportCompression::None,
-            buffer: ByteSize(8 << 20),
-            timeout: Period(10_000),
-            delay: Period(1_000),
-        }
-    }
 }

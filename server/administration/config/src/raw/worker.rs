@@ -1,8 +1,10 @@
 //! `mode` and `[app.NAME.worker]`: how PHP handles the requests of an app.
 
-use crate::scalar::{FilePath, PlainText};
+use super::table::table;
+use crate::scalar::{As, FilePath, OrEmpty, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// How PHP handles the requests of an app.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -16,42 +18,49 @@ pub(crate) enum Mode {
     Worker,
 }
 
-/// The worker script, in worker mode.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Worker {
-    /// Path of the worker script, relative to the configuration file. Default: `index.php` of the
-    /// root.
-    #[schemars(extend("x-alias" = ["file", "worker_script"]))]
-    pub(crate) script: Option<FilePath>,
-    /// Class that handles requests if the script does not call a handler function itself. It
-    /// implements `Outboard\HttpWorker` and must be defined once the script has run.
-    #[schemars(extend("x-alias" = ["worker_class"]))]
-    pub(crate) class: Option<PlainText>,
-    /// Maximum concurrent requests per worker, each in a coroutine. Values above 1 need an
-    /// application that supports them.
-    #[schemars(range(min = 1, max = 1000))]
-    pub(crate) concurrency: u32,
-    /// How requests are isolated from each other.
-    pub(crate) isolation: Isolation,
-    /// With isolation `rewind`: whether a change of a file that the start of the script has read
-    /// has it started again before the next request.
-    pub(crate) watch: bool,
-    /// Whether PHP also has the functions of FrankenPHP's worker mode.
-    pub(crate) frankenphp: bool,
-    /// Whether the script is a program that starts a server itself, with classes that PHP then has. Workers
-    /// are forked when it does. Its host, port and numbers of processes are ignored here;
-    /// `outboard run` uses them.
-    pub(crate) starts_server: bool,
-    /// Arguments of a program that starts a server.
-    pub(crate) arguments: Vec<PlainText>,
+table! {
+    /// The worker script, in worker mode.
+    #[derive(PartialEq, Eq)]
+    pub struct Worker {
+        /// Path of the worker script, relative to the configuration file. Default: `index.php` of the
+        /// root.
+        #[schemars(extend("x-alias" = ["file", "worker_script"]))]
+        #[serde(with = "As::<OrEmpty<FilePath>>")]
+        pub script: PathBuf = PathBuf::new(),
+        /// Class that handles requests if the script does not call a handler function itself. It
+        /// implements `Outboard\HttpWorker` and must be defined once the script has run.
+        #[schemars(extend("x-alias" = ["worker_class"]))]
+        #[serde(with = "As::<Option<PlainText>>")]
+        pub class: Option<String> = None,
+        /// Maximum concurrent requests per worker, each in a coroutine. Values above 1 need an
+        /// application that supports them.
+        #[schemars(range(min = 1, max = 1000))]
+        pub concurrency: u32 = 1,
+        /// How requests are isolated from each other.
+        pub isolation: Isolation = Isolation::default(),
+        /// With isolation `rewind`: whether a change of a file that the start of the script has read
+        /// has it started again before the next request.
+        pub watch: bool = true,
+        /// Whether PHP also has the functions of FrankenPHP's worker mode.
+        pub frankenphp: bool = true,
+        /// Whether the script is a program that starts a server itself, with classes that PHP then has. Workers
+        /// are forked when it does. Its host, port and numbers of processes are ignored here;
+        /// `outboard run` uses them.
+        pub starts_server: bool = false,
+        /// Arguments of a program that starts a server.
+        #[serde(with = "As::<Vec<PlainText>>")]
+        pub arguments: Vec<String> = Vec::new(),
+        /// File for a report of the state at the start of each request; `outboard doctor state` sets it.
+        #[serde(skip)]
+        pub state_report: Option<PathBuf> = None,
+    }
 }
 
 /// How requests are isolated from each other.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(crate) enum Isolation {
+pub enum Isolation {
     /// The engine's state is reset after each request; the application's state persists.
     #[default]
     Reset,
@@ -60,17 +69,12 @@ pub(crate) enum Isolation {
     Rewind,
 }
 
-impl Default for Worker {
-    fn default() -> Self {
-        Worker {
-            script: None,
-            class: None,
-            concurrency: 1,
-            isolation: Isolation::default(),
-            watch: true,
-            frankenphp: true,
-            starts_server: false,
-            arguments: Vec::new(),
+impl Isolation {
+    /// As the configuration writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reset => "reset",
+            Self::Rewind => "rewind",
         }
     }
 }

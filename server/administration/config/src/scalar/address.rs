@@ -1,6 +1,7 @@
 //! Listening addresses: TCP addresses, Unix sockets and their permissions.
 
-use super::{Fault, Scalar, UrlPath, Written};
+use super::kind::{Fault, Scalar, Written};
+use super::name::UrlPath;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,8 @@
 //! Invariant: it contains the paths that match, everything below them and their compressed copies,
 //! regardless of case, so that no other spelling of a request leads to the same file.
 
-use super::{Fault, PathPattern};
+use super::kind::Fault;
+use super::pattern::PathPattern;
 use regex::bytes::{Regex, RegexBuilder};
 
 /// See the module.
@@ -66,7 +67,7 @@ fn without_coding(rest: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scalar::{Scalar, Written};
+    use crate::scalar::kind::{Scalar, Written};
 
     #[track_caller]
     fn check(pattern: &str, inside: &[&str], outside: &[&str]) {

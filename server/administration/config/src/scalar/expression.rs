@@ -1,6 +1,6 @@
 //! Regular expressions of rewrite rules.
 
-use super::{Fault, Scalar, Written};
+use super::kind::{Fault, Scalar, Written};
 use regex::bytes::{Regex, RegexBuilder};
 
 /// A compiled regular expression over the bytes of a decoded URL path.

@@ -1,6 +1,6 @@
 //! Host names of an app.
 
-use super::{Fault, Scalar, Written};
+use super::kind::{Fault, Scalar, Written};
 
 /// A host name of an app: lower case, without a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

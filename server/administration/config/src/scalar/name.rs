@@ -1,6 +1,8 @@
 //! Names and plain strings with a format: paths, header names, variables, app names.
 
-use super::{Fault, Scalar, Written};
+use super::kind::{Fault, Scalar, Written};
+use std::ops::Deref;
+use std::path::Path;
 
 /// Declares a kind of string: a newtype that accepts what `$check` does not object to.
 macro_rules! strings {
@@ -165,6 +167,14 @@ impl Scalar for IniValue {
 
     fn write(&self) -> String {
         self.0.clone()
+    }
+}
+
+impl Deref for FilePath {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        Path::new(&self.0)
     }
 }
 

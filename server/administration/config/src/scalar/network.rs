@@ -1,6 +1,6 @@
 //! Networks of peers.
 
-use super::{Fault, Scalar, Written};
+use super::kind::{Fault, Scalar, Written};
 use outboard_access::{InvalidNetwork, Network};
 
 /// Peers of a network, or on Unix sockets.

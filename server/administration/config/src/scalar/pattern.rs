@@ -4,7 +4,7 @@
 //! starts at the app's prefix; any other matches the end of the path, from a segment on. A
 //! pattern that ends in `/` means everything below that directory.
 
-use super::{Fault, Scalar, Written};
+use super::kind::{Fault, Scalar, Written};
 use regex::bytes::{Regex, RegexBuilder};
 
 /// A pattern of URL paths such as `*.sql` or `/vendor/`.

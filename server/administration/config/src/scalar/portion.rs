@@ -1,6 +1,6 @@
 //! A small share: `"0.1%"`.
 
-use super::{Fault, Scalar, Written};
+use super::kind::{Fault, Scalar, Written};
 
 /// A share in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //!
 //! Size units are powers of 1024 however they are spelled, as nginx and php.ini read them.
 
-use super::{Fault, Scalar, Written};
+use super::kind::{Fault, Scalar, Written};
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Rates of requests.
 
-use super::{Fault, Period, Scalar, Written};
+use super::kind::{Fault, Scalar, Written};
+use super::quantity::Period;
 
 /// Requests in a period, such as `10/s`, `300/min` or `5/10s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Schedules of recurring tasks: a crontab(5) expression or an interval. All in UTC.
 
-use super::{Fault, Period, Scalar, Written};
+use super::kind::{Fault, Scalar, Written};
+use super::quantity::Period;
 
 /// A schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]

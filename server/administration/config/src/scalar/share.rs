@@ -1,6 +1,7 @@
 //! Numbers and memory sizes that can be `"auto"`.
 
-use super::{ByteSize, Fault, Percent, Scalar, Written};
+use super::kind::{Fault, Scalar, Written};
+use super::quantity::{ByteSize, Percent};
 
 /// A number or `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

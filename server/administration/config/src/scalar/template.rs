@@ -3,7 +3,7 @@
 //! Values from a client are percent-encoded when they are inserted, so that they can add neither
 //! path segments nor parameters; scheme and host cannot contain placeholders.
 
-use super::{Fault, Scalar, Written};
+use super::kind::{Fault, Scalar, Written};
 
 /// A URL such as `http://127.0.0.1:9000/search?q={query:q}`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,21 +1,10 @@
 //! The TLS settings of listeners.
 
-use crate::checked::Context;
+use crate::checked::context::Context;
 use crate::diagnostic::Kind;
-use crate::raw;
+use crate::raw::{self, Certificate};
 use crate::scalar::Fault;
 use std::path::PathBuf;
-
-/// A certificate in PEM files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certificate {
-    /// The certificate chain.
-    pub certificate: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-    /// An OCSP response in DER.
-    pub ocsp: Option<PathBuf>,
-}
 
 /// The authorities of client certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
