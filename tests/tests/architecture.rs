@@ -40,7 +40,6 @@ const MAX_FUNCTION_LINES: usize = 70;
 /// Circles of more files, by the first one, with the size that they do not exceed.
 const STILL_IN_CIRCLES: [(&str, usize); 0] = [];
 
-
 /// Types beyond the limits.
 const STILL_TOO_LARGE: [&str; 0] = [];
 /// Functions beyond the limit.

@@ -56,6 +56,14 @@ table! {
     }
 }
 
+impl Worker {
+    /// What `$argv` holds in a program that starts a server: the script and its arguments.
+    pub fn argv(&self) -> Vec<String> {
+        let script = self.script.display().to_string();
+        std::iter::once(script).chain(self.arguments.iter().cloned()).collect()
+    }
+}
+
 /// How requests are isolated from each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

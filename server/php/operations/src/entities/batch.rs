@@ -45,7 +45,7 @@ pub(crate) enum Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// The number of ids or writes that it announces.
-    fn count(bytes: &[u8]) -> usize {
+    pub(super) fn count(bytes: &[u8]) -> usize {
         let count = match bytes.split_first() {
             Some((&(READS | WRITES), mut rest)) => take_u32(&mut rest),
             _ => None,
