@@ -28,7 +28,7 @@ fn sockets_files_and_the_link_are_inherited_in_order() {
         let (successor, control) = successor();
         let pairs: Vec<_> = (0..6).map(|_| UnixStream::pair().unwrap()).collect();
         let (sockets, mut clients): (Vec<OwnedFd>, Vec<UnixStream>) =
-            pairs.into_iter().map(|(socket, client)| (socket.into(), client)).unzip();
+            pairs.into_iter().map(|(socket, client)| (OwnedFd::from(socket), client)).unzip();
         let (link, mut far_end) = UnixStream::pair().unwrap();
         let facts =
             LinkFacts { store: Some("/srv/kv".into()), namespaces: vec!["sessions".to_owned()] };
