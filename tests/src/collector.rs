@@ -140,8 +140,8 @@ impl Shared {
             let is_protobuf = field("content-type").as_deref() == Some("application/x-protobuf");
             let response = self.respond(head, &body, is_protobuf);
             let Some(response) = response else {
-                thread::sleep(PATIENCE);
-                return Ok(());
+                // Silent until the client gives up.
+                return io::copy(&mut reader, &mut io::sink()).map(drop);
             };
             stream.write_all(&response)?;
         }

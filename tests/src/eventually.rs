@@ -3,7 +3,7 @@
 //! of output, [`crate::Process`] for the end of a process, [`crate::Fifo`] for a script.
 
 use std::fmt::Debug;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Only a broken server needs it; generous, because the machine may be busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -67,6 +67,13 @@ pub fn eventually_within<L: Look>(
             Err(_) => std::thread::sleep(PAUSE),
         }
     }
+}
+
+/// Waits until the clock shows another second, to all who read it: what time(2) reports may be some milliseconds
+/// behind.
+pub fn another_second() {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is past 1970");
+    std::thread::sleep(Duration::new(now.as_secs() + 1, 20_000_000) - now);
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ pub use configured::Configured;
 pub use connection::Connection;
 pub use crawl::{Crawl, Visited};
 pub use docroot::Docroot;
-pub use eventually::{Look, eventually, eventually_within};
+pub use eventually::{Look, another_second, eventually, eventually_within};
 pub use example::Example;
 pub use fifo::Fifo;
 pub use fpm_stack::FpmStack;

@@ -2,9 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{App, Crawl, Docroot, Form, Multipart, Pair, Request, Scrub, Visit, Visited};
+use outboard_e2e::{
+    App, Crawl, Docroot, Form, Multipart, Pair, Request, Scrub, Visit, Visited, another_second,
+};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
 const PASSWORD: &str = "e2e-password";
 /// Its MD5, which is how the plain authentication keeps it at Debian's set-up.
@@ -174,19 +175,14 @@ fn a_page_is_written_and_changed(admin: &mut Visit<'_>) {
         });
         saved.expect(302);
         admin.same(&Request::get("/doku.php/e2e/page")).expect(200).holding("New page");
-        wait_for_another_second();
+        // DokuWiki takes two changes of a page within a second for one.
+        another_second();
     }
     admin.same(&Request::get("/doku.php/e2e/page?do=revisions")).expect(200).holding("a test");
     let preview = admin.same_form(target, "dw__editform", |form| {
         form.set("wikitext", "//preview//").set("do[preview]", "1")
     });
     preview.expect(200).holding("<em>preview</em>");
-}
-
-/// DokuWiki takes two changes of a page within a second for one.
-fn wait_for_another_second() {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is past 1970");
-    std::thread::sleep(Duration::from_secs(now.as_secs() + 1) - now);
 }
 
 fn a_picture_is_uploaded_and_scaled(admin: &mut Visit<'_>) {

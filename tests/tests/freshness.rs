@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{Client, Configured, Docroot, Request, eventually};
+use rustix::fs::{FlockOperation, flock};
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,25 @@ fn text(threads: usize, worker: &str) -> String {
 
 fn serving(worker: &str) -> Configured {
     Configured::start(Docroot::of("freshness"), &text(1, worker))
+}
+
+/// The server logs it once a deployment takes long.
+const OLD_SERVES: &str = "it serves until they are complete";
+
+/// While it is there, a start with the setting `slow` goes on for ever.
+struct SlowStart(fs::File);
+
+impl SlowStart {
+    fn of(site: &Configured) -> SlowStart {
+        let gate = fs::File::open(site.root().join("gate")).unwrap();
+        flock(&gate, FlockOperation::LockExclusive).unwrap();
+        site.docroot().put(".env", "slow");
+        SlowStart(gate)
+    }
+
+    fn ends(self) {
+        flock(&self.0, FlockOperation::Unlock).unwrap();
+    }
 }
 
 fn rewinding() -> Configured {
@@ -138,28 +159,32 @@ fn during_a_long_deployment_the_old_snapshot_serves() {
     let docroot = Docroot::of("freshness");
     docroot.put("package/a.php", "<?php return 0;");
     let site = Configured::start(docroot, &text(1, "isolation = \"rewind\""));
-    let address = site.address();
-    let visitor = thread::spawn(move || {
-        let (mut client, mut seen, mut longest) =
-            (Client::new(address), HashSet::new(), Duration::ZERO);
-        let until = Instant::now() + Duration::from_millis(2_000);
-        while Instant::now() < until {
-            let asked = Instant::now();
-            seen.insert(ask(&mut client, "/").package);
-            longest = longest.max(asked.elapsed());
-            thread::sleep(Duration::from_millis(5));
-        }
-        (seen, longest)
+    let (address, is_over, answers) = (site.address(), AtomicBool::new(false), AtomicUsize::new(0));
+    let seen = thread::scope(|scope| {
+        let (is_over, answers) = (&is_over, &answers);
+        let visitor = scope.spawn(move || {
+            let (mut client, mut seen) = (Client::new(address), HashSet::new());
+            while !is_over.load(Ordering::Relaxed) {
+                seen.insert(ask(&mut client, "/").package);
+                answers.fetch_add(1, Ordering::Relaxed);
+            }
+            seen
+        });
+        // Until the visitor has been served in the middle of it, which only the old one can do.
+        let (mut names, mut awaited) = ((0..100).cycle(), None);
+        eventually("the visitor is served", || {
+            let name = names.next().unwrap();
+            site.docroot().put(&format!("package/{name}.php"), "<?php return 7;");
+            let answers = answers.load(Ordering::Relaxed);
+            if awaited.is_none() && site.child().output().contains(OLD_SERVES) {
+                awaited = Some(answers + 100);
+            }
+            awaited.is_some_and(|awaited| answers >= awaited)
+        });
+        is_over.store(true, Ordering::Relaxed);
+        visitor.join().unwrap()
     });
-    let begun = Instant::now();
-    for name in (0..100).cycle().take_while(|_| begun.elapsed() < Duration::from_millis(2_500)) {
-        site.docroot().put(&format!("package/{name}.php"), "<?php return 7;");
-        thread::sleep(Duration::from_millis(15));
-    }
-    let (seen, longest) = visitor.join().unwrap();
     assert_eq!(seen, HashSet::from(["[0]".to_owned()]));
-    site.logs(&["it serves until they are complete"]);
-    assert!(longest < Duration::from_secs(2), "{longest:?}");
     eventually("the new files", || (said(&site).package == "[7+0]").then_some(()));
 }
 
@@ -300,10 +325,12 @@ fn retirements_all_the_time_leave_the_server_usable() {
 fn a_slow_start_is_waited_for_as_long_as_in_the_queue() {
     let site = serving("isolation = \"rewind\"\n[app.site.pool]\nqueue_timeout = \"1s\"");
     let before = said(&site);
-    site.docroot().put(".env", "slow");
-    let asked = Instant::now();
-    site.client().send(&Request::get("/")).expect(503);
-    assert!((900..1_900).contains(&asked.elapsed().as_millis()), "{:?}", asked.elapsed());
+    let (start, asked) = (SlowStart::of(&site), Instant::now());
+    // The start never ends by itself, so that it is the time in the queue which ends the wait.
+    let refused = site.client().send(&Request::get("/")).expect(503);
+    assert_eq!(refused.header("x-outboard-reason"), Some("queue_timeout"));
+    assert!(asked.elapsed() >= Duration::from_secs(1), "{:?}", asked.elapsed());
+    start.ends();
     eventually("the new snapshot", || {
         let response = site.client().send(&Request::get("/"));
         (response.status == 200 && response.text().contains(" slow ")).then_some(())
@@ -313,30 +340,42 @@ fn a_slow_start_is_waited_for_as_long_as_in_the_queue() {
 
 #[test]
 fn a_reload_during_a_start_serves_its_requests_and_leaves_nothing() {
-    let site = rewinding();
+    let text = format!("drain_timeout = \"50s\"\n{}", text(1, "isolation = \"rewind\""));
+    let site = Configured::start(Docroot::of("freshness"), &text);
     let before = said(&site);
     let processes = site.processes().len();
+    let more_than = |count: usize| {
+        eventually("a process starts", || site.processes().len() > count);
+        site.processes().len()
+    };
     for is_waited_for in [true, false] {
-        site.docroot().put(".env", "slow");
+        let start = SlowStart::of(&site);
         let address = site.address();
         let waiting = thread::spawn(move || match is_waited_for {
             true => ask(&mut Client::new(address), "/").setting,
             false => "slow".to_owned(),
         });
-        thread::sleep(Duration::from_millis(500));
-        assert!(site.command("reload", &[]).status.success());
+        let during = more_than(processes);
+        thread::scope(|scope| {
+            let reload = scope.spawn(|| site.command("reload", &[]));
+            more_than(during);
+            start.ends();
+            assert!(reload.join().unwrap().status.success());
+        });
         assert_eq!(waiting.join().unwrap(), "slow");
         assert_eq!(said(&site).setting, "slow");
         fs::remove_file(site.root().join(".env")).unwrap();
         assert_eq!(said(&site).setting, "none");
+        eventually("the processes of one pool", || site.processes().len() <= processes);
     }
     assert_ne!(said(&site).start, before.start);
-    eventually("the processes of one pool", || (site.processes().len() <= processes).then_some(()));
-    site.docroot().put(".env", "slow");
-    thread::sleep(Duration::from_millis(500));
+    let start = SlowStart::of(&site);
+    more_than(processes);
     let stopped = Instant::now();
     site.into_stopped();
-    assert!(stopped.elapsed() < Duration::from_secs(2), "{:?}", stopped.elapsed());
+    // A start that is waited for goes on until the time for a drain is over.
+    assert!(stopped.elapsed() < Duration::from_secs(20), "{:?}", stopped.elapsed());
+    start.ends();
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -24,6 +25,8 @@ fn open(client: &Client) -> (usize, usize) {
 struct Peer {
     address: SocketAddr,
     heard: Arc<Mutex<Vec<String>>>,
+    /// Number of connections that it has closed.
+    closed: Arc<AtomicUsize>,
 }
 
 impl Peer {
@@ -40,15 +43,19 @@ impl Peer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let heard = Arc::new(Mutex::new(Vec::new()));
-        let theirs = heard.clone();
+        let closed = Arc::new(AtomicUsize::new(0));
+        let (theirs, ended) = (heard.clone(), closed.clone());
         thread::spawn(move || {
             for answers in connections {
                 let (stream, _) = listener.accept().unwrap();
-                let heard = theirs.clone();
-                thread::spawn(move || answer(stream, &answers, &heard));
+                let (heard, closed) = (theirs.clone(), ended.clone());
+                thread::spawn(move || {
+                    answer(stream, &answers, &heard);
+                    closed.fetch_add(1, Ordering::SeqCst);
+                });
             }
         });
-        Self { address, heard }
+        Self { address, heard, closed }
     }
 
     fn url(&self, target: &str) -> Url {
@@ -137,7 +144,9 @@ fn a_connection_closed_by_the_peer_is_not_used() {
         let mut post = peer.get("/");
         post.method = b"POST".to_vec();
         // The peer closes after its response. A POST must notice that, since it cannot be retried.
-        sleep(20).await;
+        while peer.closed.load(Ordering::SeqCst) == 0 {
+            sleep(1).await;
+        }
         assert_eq!(fetch(&client, post).await.unwrap().0, 200);
         assert_eq!(client.counters().connections, 2);
     });

@@ -196,11 +196,13 @@ fn calls_end_with_the_other_process() {
             let error = called.get_many("default", &[b"a"]).await.unwrap_err();
             *seen.borrow_mut() = matches!(error, StoreError::Unreachable(_));
         });
-        sleep(1).await;
-        assert!(remote.is_waiting());
+        while !remote.is_waiting() {
+            sleep(1).await;
+        }
         remote.close();
-        sleep(1).await;
-        assert!(*failed.borrow());
+        while !*failed.borrow() {
+            sleep(1).await;
+        }
         assert!(remote.get_many("default", &[b"a"]).await.is_err());
     })
     .unwrap();
