@@ -5,7 +5,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 BENCH ?= --all
 
-.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test-systemd test-guides arm64 lint-packages test ci check check-all bench nginx-http3 results test-asan analyze test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams certificates memory escape-suite connections fuzz deny clean
+.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test-systemd test-guides arm64 lint-packages test first-hour repeat ci check check-all bench nginx-http3 results test-asan analyze test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams certificates memory escape-suite connections fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -59,15 +59,17 @@ serve: build ## Serve examples/guestbook on http://127.0.0.1:8080/
 	@printf '  your own app   target/release/outboard serve DIR\n\n'
 	target/release/outboard serve --user "$$(id -un)" examples/guestbook
 
-check: setup ## Words, format, lints and unit tests: under three minutes when warm.
-	ci/words
-	ci/test-names
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) test --workspace --lib --bins
+check: ## Words, format, lints, and unit tests of the server: before each commit. Needs six packages, and no root.
+	@ci/check
 
-test: setup ## Every test: units, the PHP host, documentation, end to end, loom, a short fuzz of every parser.
-	ci/test
+test: $(if $(CRATE),,setup) ## Every test: units, the PHP host, documentation, end to end, loom, a short fuzz; CRATE=http2: one crate.
+	$(if $(CRATE),@ci/test-crate $(CRATE),ci/test)
+
+first-hour: ## `make check` on a fresh Debian with the packages of CONTRIBUTING.md alone, cold and warm. Needs root.
+	@ci/first-hour
+
+repeat: setup ## End-to-end tests that once failed without a fault of the server, 20 times; REPEAT='--times 5 files' others.
+	ci/repeat $(REPEAT)
 
 ci: setup ## What decides whether a change lands: `test`, `miri`, the PHP host under ASan, `deny`.
 	ci/all
