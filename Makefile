@@ -5,7 +5,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 BENCH ?= --all
 
-.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test-systemd test-guides arm64 lint-packages test first-hour repeat ci check check-all bench nginx-http3 results test-asan analyze test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams certificates memory escape-suite connections fuzz deny clean
+.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test-systemd test-guides arm64 lint-packages test first-hour repeat ci check check-all bench nginx-http3 results test-asan test-php-asan analyze test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams certificates memory escape-suite connections fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -86,8 +86,11 @@ nginx-http3: ## An nginx with HTTP/3, from Debian 13's source package, for `lab 
 results: ## RESULTS.md from the newest run of `make bench`.
 	target/release/outboard lab report --md target/lab/report.json > RESULTS.md
 
-test-asan: setup ## What meets PHP, with checks of memory and undefined behaviour in the host's C.
+test-asan: setup ## What meets PHP, with checks of memory and undefined behaviour in the host's C; and hardened.
 	ci/test-asan
+
+test-php-asan: setup ## The PHP host's tests with a PHP that is built with AddressSanitizer too; half an hour.
+	ci/test-php-asan
 
 analyze: setup ## What gcc's analyser and clang-tidy find in the host's C.
 	ci/analyze
