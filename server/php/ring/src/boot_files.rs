@@ -1,8 +1,8 @@
 //! The files that the start of a script has read, as the host lists them for the gateway.
 //!
 //! The host writes the list to a file without a name ([`encode`]); the gateway reads it, and watches the files.
-//! Invariants: a state was taken before the script could read the file, so a file that has another state now
-//! may have been read differently; decoding checks every length.
+//! Invariants: decoding checks every length, and returns what was encoded. The host takes a state before the script
+//! can read the file, so a file that has another state now may have been read differently.
 //!
 //! ```text
 //!  u8 kind │ u8 exists │ u64 device │ u64 inode │ u64 bytes │ i64 modified_ns │ u32 length │ path
@@ -90,6 +90,7 @@ impl State {
 
 /// Appends a file to a list.
 pub fn encode(file: &BootFile<'_>, out: &mut Vec<u8>) {
+    let at = out.len();
     let state = file.state.unwrap_or_default();
     out.push(file.kind as u8);
     out.push(u8::from(file.state.is_some()));
@@ -99,6 +100,7 @@ pub fn encode(file: &BootFile<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&state.modified_ns.to_le_bytes());
     out.extend_from_slice(&(file.path.len() as u32).to_le_bytes());
     out.extend_from_slice(file.path);
+    debug_assert_eq!(decode(&mut &out[at..]), Ok(Some(*file)));
 }
 
 /// The next file of a list; `None` at its end.

@@ -2,7 +2,7 @@
 //! races, and carries abort and pause without a frame.
 //!
 //! One word per lease, in the header of the ring. Invariants: a request is started or withdrawn,
-//! never both; a word of another generation is left alone.
+//! never both; a word of another generation is left alone; the gateway names only words that exist.
 
 use crate::frame::Tag;
 use crate::sync::{AtomicU64, Ordering};
@@ -27,6 +27,18 @@ pub(crate) enum State {
     Paused = 5,
 }
 
+impl State {
+    /// Whether a request in this state may come into that one, by either side.
+    fn precedes(self, next: Self) -> bool {
+        matches!(
+            (self, next),
+            (Self::Offered, Self::Started | Self::Withdrawn)
+                | (Self::Started, Self::Paused)
+                | (Self::Paused, Self::Started)
+        )
+    }
+}
+
 /// The words of a worker's leases.
 #[derive(Debug)]
 #[repr(transparent)]
@@ -43,12 +55,14 @@ impl Claims {
 
     /// Sets the state, whatever the word was before.
     pub(crate) fn set(&self, tag: Tag, state: State) {
+        debug_assert!((tag.slot as usize) < LEASES, "{tag:?} would change the word of another");
         self.word(tag).store(value(tag, state), Ordering::Release);
     }
 
     /// Changes one state to another; false if the word has a third. If both sides try, one
     /// succeeds.
     pub(crate) fn exchange(&self, tag: Tag, from: State, to: State) -> bool {
+        debug_assert!(from.precedes(to), "{from:?} does not become {to:?}");
         let (from, to) = (value(tag, from), value(tag, to));
         self.word(tag).compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }

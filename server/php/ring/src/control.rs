@@ -1,8 +1,8 @@
 //! The control socket between the supervisor and a zygote.
 //!
 //! A `SOCK_SEQPACKET` pair: one JSON message per packet, descriptors as `SCM_RIGHTS`. It carries
-//! process management only, never requests, so readability matters more than speed. Invariant: a
-//! message that cannot be parsed is an error of the peer.
+//! process management only, never requests, so readability matters more than speed. Invariants: a
+//! message that cannot be parsed is an error of the peer; a packet is a whole message.
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -364,7 +364,9 @@ fn send_with<T: Serialize>(
     if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
     }
-    sendmsg(socket, &[IoSlice::new(&text)], &mut ancillary, flags | SendFlags::NOSIGNAL)?;
+    let flags = flags | SendFlags::NOSIGNAL;
+    let sent = sendmsg(socket, &[IoSlice::new(&text)], &mut ancillary, flags)?;
+    debug_assert_eq!(sent, text.len(), "the socket has packets");
     Ok(())
 }
 

@@ -7,6 +7,7 @@
 //! change neither through its epoll, because epoll_ctl(2) requires the descriptor.
 
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::write;
 use std::io;
 use std::mem::MaybeUninit;
@@ -82,6 +83,10 @@ impl Awaited {
     /// # Errors
     /// What `epoll_ctl(2)` reports.
     pub fn add(&self, doorbell: &Doorbell) -> io::Result<()> {
+        debug_assert!(
+            fcntl_getfl(doorbell).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK)),
+            "a ring would block once the count is full"
+        );
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
         Ok(epoll::add(&self.0, doorbell, epoll::EventData::new_u64(0), flags)?)
     }

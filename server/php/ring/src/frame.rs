@@ -1,6 +1,6 @@
 //! Frames: kind, length, and the request that a frame belongs to.
 //!
-//! Used by both ends of a ring. Invariant: an unknown kind is [`Corrupt`].
+//! Used by both ends of a ring. Invariant: an unknown kind is [`Corrupt`], and every kind that is sent is known.
 
 use crate::corrupt::Corrupt;
 
@@ -55,6 +55,11 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
+    /// Whether the gateway sends it.
+    pub(crate) fn is_to_worker(self) -> bool {
+        (self as u8) < Self::Ready as u8
+    }
+
     fn from_wire(raw: u8) -> Option<Self> {
         Some(match raw {
             1 => Self::Request,
@@ -108,6 +113,7 @@ impl FrameHeader {
     }
 
     pub(crate) fn encode(&self) -> [u8; FRAME_HEADER_BYTES] {
+        debug_assert_eq!(FrameKind::from_wire(self.kind as u8), Some(self.kind));
         let mut raw = [0; FRAME_HEADER_BYTES];
         raw[0..4].copy_from_slice(&self.len.to_le_bytes());
         raw[4] = self.kind as u8;

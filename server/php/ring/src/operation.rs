@@ -1,7 +1,7 @@
 //! Operations that a worker requests from the gateway, and their completions.
 //!
 //! The host encodes operations and decodes completions, the gateway vice versa; each works on its
-//! own copy. Invariants: decoding checks every length; an operation is identified by a [`Tag`] that
+//! own copy. Invariants: decoding checks every length, and returns what was encoded; an operation is identified by a [`Tag`] that
 //! the host numbers, and its completions repeat it.
 //!
 //! ```text
@@ -136,6 +136,7 @@ const RATE: u8 = 21;
 impl<'a> Operation<'a> {
     /// Appends the payload to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let at = out.len();
         put_tag(out, self.id);
         out.extend_from_slice(&self.span.to_le_bytes());
         match &self.call {
@@ -181,6 +182,7 @@ impl<'a> Operation<'a> {
                 call.encode(out);
             }
         }
+        debug_assert_eq!(Operation::decode(&out[at..]).as_ref(), Ok(self));
     }
 
     /// Reads a payload.
@@ -375,6 +377,7 @@ const RETIRED: u8 = 10;
 impl<'a> Completion<'a> {
     /// Appends the payload to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let at = out.len();
         put_tag(out, self.id);
         match &self.part {
             Part::Whole(head, body) => {
@@ -409,6 +412,7 @@ impl<'a> Completion<'a> {
                 out.extend_from_slice(bytes);
             }
         }
+        debug_assert_eq!(Completion::decode(&out[at..]).as_ref(), Ok(self));
     }
 
     /// Reads a payload.

@@ -1,7 +1,7 @@
 //! A purge of the page cache: the payload of [`Call::Purge`].
 //!
 //! The host encodes, the gateway decodes. Invariant: a purge that cannot be read in full selects
-//! nothing.
+//! nothing, and is read as it was encoded.
 //!
 //! ```text
 //!  u8 soft │ then for each selector: u8 kind │ u32 length │ text
@@ -67,6 +67,7 @@ pub struct PurgeCall<'a> {
 
 impl<'a> PurgeCall<'a> {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let at = out.len();
         out.push(u8::from(self.is_soft));
         for selected in &self.selected {
             let (kind, text) = selected.parts();
@@ -74,6 +75,7 @@ impl<'a> PurgeCall<'a> {
             out.extend_from_slice(&(text.len() as u32).to_le_bytes());
             out.extend_from_slice(text);
         }
+        debug_assert_eq!(PurgeCall::decode(&out[at..]).as_ref(), Ok(self));
     }
 
     pub(crate) fn decode(payload: &'a [u8]) -> Result<Self, Corrupt> {

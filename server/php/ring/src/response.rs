@@ -1,7 +1,7 @@
 //! Payloads from a worker: response head, trailers, end of request, log line.
 //!
-//! The host encodes, the gateway decodes its own copy. Invariant: decoding checks every length. The
-//! gateway decides later which header lines reach the client.
+//! The host encodes, the gateway decodes its own copy. Invariant: decoding checks every length, so
+//! all lines can be read afterwards. The gateway decides later which header lines reach the client.
 
 use crate::corrupt::Corrupt;
 
@@ -79,7 +79,11 @@ fn check_lines(mut unread: &[u8]) -> Result<(), Corrupt> {
 }
 
 fn lines_of<'a>(mut rest: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-    std::iter::from_fn(move || take_line(&mut rest))
+    std::iter::from_fn(move || {
+        let line = take_line(&mut rest);
+        debug_assert!(line.is_some() || rest.is_empty(), "decoding has checked all lines");
+        line
+    })
 }
 
 fn take_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
@@ -129,6 +133,7 @@ impl Done {
         raw[2] = u8::from(self.takes_snapshot);
         raw[3] = u8::from(self.handled);
         raw[8..16].copy_from_slice(&self.peak_memory_bytes.to_le_bytes());
+        debug_assert_eq!(Self::decode(&raw), Ok(*self));
         raw
     }
 

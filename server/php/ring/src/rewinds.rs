@@ -1,9 +1,13 @@
 //! Counters of a worker's rewinds, in shared memory.
 //!
-//! Written by the worker, read by the gateway for `outboard status`. Invariant: no decision depends on these
-//! numbers.
+//! Written by the worker, read by the gateway for `outboard status`. No decision depends on these numbers.
+//! Invariant: they are at the same place in both programs.
 
 use crate::sync::{AtomicU64, Ordering};
+
+#[cfg(not(loom))]
+const _: () =
+    assert!(size_of::<RewindCounter>() == 24, "another layout is another version of the mapping");
 
 /// What rewinds have cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

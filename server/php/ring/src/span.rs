@@ -91,7 +91,11 @@ impl<'a> SpanCall<'a> {
     /// Name, error, and keys and values.
     pub fn texts(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut unread = self.texts;
-        std::iter::from_fn(move || take_text(&mut unread))
+        std::iter::from_fn(move || {
+            let text = take_text(&mut unread);
+            debug_assert!(text.is_some() || unread.is_empty(), "decoding has checked all texts");
+            text
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Payloads about raw connections: what arrives on them, and what a worker does with them.
 //!
 //! The gateway encodes [`StreamEvent`]s and decodes [`StreamCall`]s, the host vice versa; each works on
-//! its own copy. Invariant: decoding checks every length and number; that a session or an item exists is
+//! its own copy. Invariant: decoding checks every length and number, and returns what was encoded; that a session or an item exists is
 //! checked by the one that receives it.
 //!
 //! ```text
@@ -81,12 +81,14 @@ pub const EVENT_HEADER_BYTES: usize = 20;
 impl<'a> StreamEvent<'a> {
     /// Appends the payload to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let at = out.len();
         let flags = u8::from(self.is_last) | u8::from(self.is_suspect) << 1;
         out.extend_from_slice(&[self.kind as u8, flags]);
         out.extend_from_slice(&self.port.to_le_bytes());
         out.extend_from_slice(&self.item.to_le_bytes());
         out.extend_from_slice(&self.session.to_le_bytes());
         out.extend_from_slice(self.bytes);
+        debug_assert_eq!(StreamEvent::decode(&out[at..]), Ok(*self));
     }
 
     /// Reads a payload.
@@ -205,11 +207,13 @@ pub struct StreamCall<'a> {
 impl<'a> StreamCall<'a> {
     /// Appends the payload to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let at = out.len();
         out.extend_from_slice(&[self.verb as u8, u8::from(self.is_last)]);
         for number in [self.item, self.session, self.value] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(self.bytes);
+        debug_assert_eq!(StreamCall::decode(&out[at..]), Ok(*self));
     }
 
     /// Reads a payload.

@@ -1,9 +1,20 @@
 //! Counters of what PHP waits for, in shared memory.
 //!
-//! Written by the worker, read by the gateway for `outboard status`. Invariant: no decision depends
-//! on these numbers.
+//! Written by the worker, read by the gateway for `outboard status`. No decision depends on these numbers.
+//! Invariant: each call has a counter of its own, at the same place in both programs.
 
 use crate::sync::{AtomicU64, Ordering};
+
+const _: () = {
+    let mut index = 0;
+    while index < WaitCall::ALL.len() {
+        assert!(WaitCall::ALL[index] as usize == index, "a call is the index of its counter");
+        index += 1;
+    }
+};
+#[cfg(not(loom))]
+const _: () =
+    assert!(size_of::<WaitCounter>() == 24, "another layout is another version of the mapping");
 
 /// A function of the C library in which PHP waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,16 @@
 //! [`BacktraceSink`]: where the PHP backtrace of a request is written, by its worker or by the zygote.
 //!
 //! Both may do so at the same time. Invariant: the gateway reads a text that one of them has written
-//! whole: the version is odd while one writes, and the other gives up then.
+//! whole: the version is odd while one writes, and the other gives up then. (The peers can write
+//! anything there, so nothing asserts what they have written.)
 
 use super::mapping::{BACKTRACE_BYTES, Mapping};
 use crate::frame::Tag;
 use crate::memory::Memory;
 use crate::sync::{Ordering, fence};
 use std::sync::Arc;
+
+const _: () = assert!(BACKTRACE_BYTES <= u32::MAX as usize, "the length of a text is one word");
 
 /// See the module. No method allocates, waits or locks.
 #[derive(Debug)]

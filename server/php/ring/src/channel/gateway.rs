@@ -1,10 +1,10 @@
 //! [`GatewayChannel`]: the gateway's end of a worker's rings.
 //!
-//! Used by the pool. Invariant: everything read from the memory is untrusted; an impossible value is
-//! [`Corrupt`].
+//! Used by the pool. Invariants: everything read from the memory is untrusted; an impossible value is
+//! [`Corrupt`]. The gateway writes frames of its direction only, about requests that have a claim word.
 
 use super::mapping::{self, BACKTRACE_BYTES, Capacities, Mapping, RingConsumer, RingProducer};
-use crate::claim::State;
+use crate::claim::{LEASES, State};
 use crate::corrupt::Corrupt;
 use crate::frame::{FrameHeader, FrameKind, Tag};
 use crate::rewinds::Rewinds;
@@ -47,6 +47,8 @@ impl GatewayChannel {
     /// # Errors
     /// [`Corrupt`]: kill the worker.
     pub fn push(&mut self, kind: FrameKind, tag: Tag, parts: &[&[u8]]) -> Result<bool, Corrupt> {
+        debug_assert!(kind.is_to_worker(), "{kind:?} is a frame of workers");
+        debug_assert!((tag.slot as usize) < LEASES, "{tag:?}");
         self.requests.push(FrameHeader::new(kind, tag), parts)
     }
 
