@@ -36,7 +36,8 @@ impl<T: Send + fmt::Debug + 'static> fmt::Debug for BackgroundDrop<T> {
 impl<T: Send + 'static> Drop for BackgroundDrop<T> {
     fn drop(&mut self) {
         // If the thread has ended, the value is dropped here.
-        let _ = drop_thread().send(Box::new(self.0.take()));
+        let sent = drop_thread().send(Box::new(self.0.take()));
+        debug_assert!(sent.is_ok(), "the thread has ended: the drop of a value has panicked");
     }
 }
 

@@ -16,6 +16,7 @@ const OPERATION_BYTES: usize = 4 * 1024;
 const TIME: Duration = Duration::from_micros(200);
 /// Work between two looks at the clock; a poll that does less than that reads no clock.
 const BYTES_PER_CHECK: usize = 16 * 1024;
+const _: () = assert!(OPERATION_BYTES <= BYTES_PER_CHECK && 2 * BYTES_PER_CHECK <= BYTES);
 
 /// What is left in a poll.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +40,7 @@ impl Left {
                 self.bytes = 0;
             }
         }
+        debug_assert!(self.bytes == 0 || self.bytes > self.check_at, "the clock is not read again");
     }
 }
 

@@ -72,7 +72,8 @@ impl Drop for Bound {
     fn drop(&mut self) {
         // It fails if none of the cores exists any more; the kernel has chosen others then.
         let _ = sched_setaffinity(None, &self.all);
-        cores().remove(&self.core);
+        let was_bound = cores().remove(&self.core);
+        debug_assert!(was_bound, "another thread may have bound itself to the core {}", self.core);
     }
 }
 

@@ -2,11 +2,12 @@
 //!
 //! Invariants: there are at most [`CPU_THREADS`]; they do not take the processors from the loop.
 
-use crate::threads::Threads;
+use crate::threads::{THREADS, Threads};
 
 /// More would only take the processors from each other.
 const CPU_THREADS: usize = 4;
 const NICENESS: i32 = 10;
+const _: () = assert!(CPU_THREADS <= THREADS && NICENESS > 0);
 /// With more waiting computations, further ones should be left out.
 const MAX_WAITING: usize = 64;
 

@@ -9,6 +9,10 @@ use crate::threads::{THREADS, Threads};
 const LOOKUPS_PER_OWNER: usize = 8;
 /// Copying what a fast disk reads takes a processor.
 const NICENESS: i32 = 10;
+const _: () = assert!(
+    LOOKUPS_PER_OWNER < THREADS,
+    "an owner whose directory hangs leaves threads for others"
+);
 
 static READS: Threads = Threads::nice(THREADS, NICENESS);
 /// They take microseconds, unless they wait.

@@ -1,6 +1,7 @@
 //! A flag that one task sets and another waits for.
 //!
-//! Used between tasks of one event loop. Invariant: a set flag stays set until the next wait.
+//! Used between tasks of one event loop. Invariants: a set flag stays set until the next wait; no task
+//! waits while it is set. The last task that waits is woken.
 
 use crate::executor::{TaskId, current_task};
 use crate::reactor::wake;
@@ -18,7 +19,8 @@ pub struct Event {
 impl Event {
     /// Sets the flag and wakes the waiting task.
     pub fn set(&self) {
-        self.set.set(true);
+        let was_set = self.set.replace(true);
+        debug_assert!(!was_set || self.waiting.get().is_none(), "a task waits for a set flag");
         if let Some(task) = self.waiting.take() {
             wake(task);
         }

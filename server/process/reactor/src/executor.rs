@@ -265,9 +265,10 @@ impl Executor {
     /// Removes the next task to poll from the table.
     pub(crate) fn start_poll(&mut self, queue: Queue) -> Option<(TaskId, PolledTask)> {
         while let Some(id) = self.queue(queue).pop_front() {
-            if let Some(task) = self.task(id)
-                && let Some(polled) = task.future.take()
-            {
+            let Some(task) = self.task(id) else { continue };
+            debug_assert!(task.queued, "a task is in one of both queues at most once");
+            debug_assert!(task.future.is_some(), "a task is not polled within its own poll");
+            if let Some(polled) = task.future.take() {
                 task.queued = false;
                 return Some((id, polled));
             }

@@ -53,6 +53,10 @@ impl<T: Send> MailboxSender<T> {
             if state.is_closed {
                 return Err(message);
             }
+            debug_assert!(
+                state.receiver.is_none() || state.messages.is_empty(),
+                "the receiver waits although there is a message"
+            );
             state.messages.push_back(message);
             state.receiver.take()
         };

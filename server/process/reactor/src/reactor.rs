@@ -297,6 +297,7 @@ impl Reactor {
     }
 
     fn poll_next(&self, queue: Queue) {
+        self.check_not_borrowed();
         let Some((id, mut polled)) = self.executor.borrow_mut().start_poll(queue) else { return };
         let mut context = Context::from_waker(&polled.waker);
         let is_contained = polled.is_contained;
@@ -322,8 +323,16 @@ impl Reactor {
         }
     }
 
+    /// What runs next may call anything of this crate.
+    fn check_not_borrowed(&self) {
+        debug_assert!(self.executor.try_borrow_mut().is_ok(), "the tasks are borrowed");
+        debug_assert!(self.sources.try_borrow_mut().is_ok(), "the sources are borrowed");
+        debug_assert!(self.timers.try_borrow_mut().is_ok(), "the timers are borrowed");
+    }
+
     /// Moves the memory source out while it runs, so that it may call the loop.
     fn with_memory<T>(&self, act: impl FnOnce(&mut dyn MemorySource) -> T) -> Option<T> {
+        self.check_not_borrowed();
         let mut memory = self.memory.take()?;
         let result = act(&mut *memory);
         self.memory.borrow_mut().get_or_insert(memory);

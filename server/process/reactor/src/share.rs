@@ -1,6 +1,7 @@
 //! [`Share`]: the part of a limit that one of several event loops has.
 //!
-//! Used where loops have a number each instead of one for all together: processes. Invariant: the shares of all loops add up to the total.
+//! Used where loops have a number each instead of one for all together: processes. Invariant: the shares of all
+//! loops add up to the total.
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,7 @@ impl Share {
 
     /// The share in a total. The first loops have one more if the total cannot be divided.
     pub fn of(self, total: usize) -> usize {
+        debug_assert!(self.index < self.count, "{self:?} is no share");
         total / self.count + usize::from(self.index < total % self.count)
     }
 }

@@ -1,7 +1,7 @@
 //! [`Source`]: a descriptor that tasks wait for.
 //!
-//! Used by streams, listeners and everything else that waits for a descriptor. Invariant: one task
-//! waits on a source at a time.
+//! Used by streams, listeners and everything else that waits for a descriptor. Invariants: a
+//! descriptor that is read or written does not block; one task waits on a source at a time.
 
 use crate::budget;
 use crate::executor::current_task;
@@ -9,6 +9,7 @@ use crate::reactor::with;
 use crate::sources::{Bell, GONE, HANGUP, Interest, READ, Token, WRITE};
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{OFlags, fcntl_getfl};
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
@@ -94,6 +95,10 @@ impl Source {
     }
 
     fn clear(&self, flags: EventFlags) {
+        debug_assert!(
+            fcntl_getfl(&self.fd).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK)),
+            "the loop blocks with the descriptor"
+        );
         with(|reactor| reactor.sources.borrow_mut().clear(self.token, flags));
     }
 

@@ -3,7 +3,8 @@
 //! Owned by [`crate::reactor`], used through [`crate::source`]. Level-triggered, with lazily masked
 //! interest: an event that nothing waits for (a pipelined request while the first one runs) is masked
 //! when it arrives and unmasked by the next wait, so the usual request needs no `epoll_ctl(2)`.
-//! Invariant: one task waits on a source at a time.
+//! Invariants: no task waits for what is known already, nor for a source that rings a bell. Of several tasks that wait
+//! on a source, the last one is woken.
 
 use crate::executor::TaskId;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -169,6 +170,7 @@ impl Sources {
         if state.known.intersects(wanted) {
             return Poll::Ready(());
         }
+        debug_assert!(state.bell.is_none(), "its events ring a bell and wake no task");
         state.waiting = Some((task(), wanted));
         let watched = state.watched.unwrap_or(state.interest.flags() - READ);
         if state.watched.is_none() || !watched.contains(wanted) {
@@ -204,6 +206,10 @@ impl Sources {
             }
             _ => None,
         };
+        debug_assert!(
+            state.waiting.is_none_or(|(_, wanted)| !wanted.intersects(state.known)),
+            "a task waits for what has happened"
+        );
         let watched = state.watched.unwrap_or(EventFlags::empty());
         if watched.contains(EventFlags::ET) {
             return woken.map_or(Noticed::Nothing, Noticed::Task);

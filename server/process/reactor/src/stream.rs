@@ -1,8 +1,9 @@
 //! TCP and Unix stream sockets of the event loop.
 //!
 //! Used by the listeners and connections of the gateway. Reads append to a buffer; writes are tried
-//! at once and wait only while the socket is full. Invariant: for a task that has spent its budget
-//! every stream would block until the task's next turn.
+//! at once and wait only while the socket is full. Invariants: for a task that has spent its budget
+//! every stream would block until the task's next turn; a read has room, because one without looks
+//! like the end of the stream.
 
 use crate::budget;
 use crate::reactor::share_turn;
@@ -177,6 +178,7 @@ impl Stream {
             return Ok(None);
         }
         let room = buffer.capacity() - buffer.len();
+        debug_assert!(room > 0, "a read without room looks like the end of the stream");
         loop {
             match rustix::io::read(&self.source, rustix::buffer::spare_capacity(buffer)) {
                 Ok(count) => {

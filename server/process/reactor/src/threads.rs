@@ -44,12 +44,14 @@ struct Outcome<T> {
 impl Threads {
     /// Threads of which each owner of work has so many at most.
     pub const fn new(most_per_owner: usize) -> Self {
+        assert!(most_per_owner > 0, "no work would begin");
         let state = State { jobs: Jobs::new(most_per_owner), threads: 0, idle: 0 };
         Self { state: Mutex::new(state), arrived: Condvar::new(), niceness: None }
     }
 
     /// The same for work that must not take the processors from the loop (nice(2)).
     pub(crate) const fn nice(most_per_owner: usize, niceness: i32) -> Self {
+        assert!(most_per_owner > 0, "no work would begin");
         let state = State { jobs: Jobs::new(most_per_owner), threads: 0, idle: 0 };
         Self { state: Mutex::new(state), arrived: Condvar::new(), niceness: Some(niceness) }
     }
@@ -124,6 +126,7 @@ impl Threads {
         loop {
             state = self.run_jobs(state);
             state.idle += 1;
+            debug_assert!(state.idle <= state.threads && state.threads <= THREADS);
             let nothing = |state: &mut State| state.jobs.startable() == 0;
             let waited = self.arrived.wait_timeout_while(state, IDLE, nothing);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;

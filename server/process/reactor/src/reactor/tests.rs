@@ -224,7 +224,10 @@ fn only_work_from_outside_is_activity() {
         sleep(30).await;
         sleep(30).await;
         assert!(!seen.get(), "a timer is no activity");
-        blocking(|| ()).await;
+        // The thread ends only after this task has begun to wait for it.
+        let (sender, receiver) = std::sync::mpsc::channel();
+        spawn(async move { sender.send(()).unwrap() });
+        blocking(move || receiver.recv().unwrap()).await;
         yield_now().await;
         assert!(seen.get(), "the thread has rung");
     })

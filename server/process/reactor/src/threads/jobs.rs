@@ -1,7 +1,8 @@
 //! [`Jobs`]: work that waits for a thread, by its owner.
 //!
 //! Called by [`super::Threads`] under its lock. Invariants: no owner has more jobs in work than its share;
-//! among those with room the first to arrive begins first; jobs without a requester are not stored.
+//! among those with room the first to arrive begins first; a job whose owner has room may begin. Many jobs whose
+//! requesters are gone do not stay.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Weak;
@@ -47,6 +48,7 @@ impl Jobs {
             of_owner.startable += 1;
             self.startable.push_back(owner);
         }
+        self.check(owner);
     }
 
     /// The next job, of an owner that has room for it.
@@ -56,6 +58,7 @@ impl Jobs {
             of_owner.startable -= 1;
             if let Some(job) = of_owner.waiting.pop_front() {
                 of_owner.running += 1;
+                self.check(owner);
                 return Some((owner, job));
             }
             self.remove_if_done(owner);
@@ -71,7 +74,24 @@ impl Jobs {
             of_owner.startable += 1;
             self.startable.push_back(owner);
         }
+        self.check(owner);
         self.remove_if_done(owner);
+    }
+
+    /// The invariants, as far as they concern one owner.
+    fn check(&self, owner: u64) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let Some(OwnersJobs { waiting, running, startable, .. }) = self.owners.get(&owner) else {
+            return;
+        };
+        debug_assert!(running + startable <= self.most_per_owner, "it has more than its share");
+        debug_assert!(
+            *startable >= waiting.len().min(self.most_per_owner - running),
+            "a job would wait although there is room"
+        );
+        debug_assert_eq!(*startable, self.startable.iter().filter(|one| **one == owner).count());
     }
 
     /// The number of jobs that may begin.
