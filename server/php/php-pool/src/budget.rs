@@ -70,6 +70,8 @@ impl Share {
     }
 }
 
+const _: () = assert!(FRAMES_PER_CHECK < Share::POLL.frames, "the clock is read within a share");
+
 const RING_BYTES: usize = Capacities::DEFAULT.response_bytes as usize;
 
 #[cfg(test)]

@@ -154,7 +154,8 @@ impl Freshness {
     fn raise(&self, state: &mut State, cause: Cause) {
         if state.pending.is_none() {
             state.retired += 1;
-            self.wanted.fetch_add(1, Ordering::SeqCst);
+            let last = self.wanted.fetch_add(1, Ordering::SeqCst);
+            debug_assert!(state.retired <= last + 1, "two retirements have one number");
             self.wake_lead();
         } else if matches!(cause, Cause::File(_)) || !matches!(state.pending, Some(Cause::File(_)))
         {

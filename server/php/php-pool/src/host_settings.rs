@@ -1,6 +1,7 @@
 //! The settings of an app's PHP host, from the app's configuration.
 //!
-//! Called for each pool. Invariant: settings that the gateway depends on cannot be configured.
+//! Called for each pool. Invariant: settings that the gateway depends on cannot be configured (by its type:
+//! they have fields of their own, which are not those of the configured ones).
 
 use crate::sandbox;
 use outboard_config::{self as config, App, Mode};

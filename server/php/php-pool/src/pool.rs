@@ -175,6 +175,7 @@ impl Pool {
         exchange: Rc<Exchange>,
         local_peer: Option<SocketAddr>,
     ) -> Result<(), Reason> {
+        debug_assert!(exchange.assignment.get().is_none(), "a worker has the request already");
         self.dispatcher.submit(exchange, local_peer)
     }
 

@@ -38,6 +38,7 @@ fn shorten(text: &mut String, max_bytes: usize) {
         text.truncate(text.floor_char_boundary(max_bytes - '…'.len_utf8()));
         text.push('…');
     }
+    debug_assert!(text.len() <= max_bytes, "{} bytes", text.len());
     text.shrink_to_fit();
 }
 

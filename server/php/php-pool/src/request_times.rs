@@ -1,6 +1,6 @@
 //! [`RequestTimes`]: when a request to PHP was submitted, started and ended.
 //!
-//! Part of the exchange; written by the pool, read by what has submitted the request. Invariant: of a
+//! Part of the exchange; written by the pool, read by what has submitted the request. Of a
 //! request that was withdrawn and given to another worker, the last start counts.
 
 use outboard_log::Wall;

@@ -38,7 +38,9 @@ impl Rings {
 
     /// Polls a pool from now on; it must not have been added before.
     pub(crate) fn add(&self, pool: Weak<dyn PolledRings>) {
-        self.active.borrow_mut().push(pool);
+        let mut active = self.active.borrow_mut();
+        debug_assert!(!active.iter().any(|one| one.ptr_eq(&pool)), "the pool is polled twice");
+        active.push(pool);
     }
 }
 

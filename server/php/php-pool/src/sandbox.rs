@@ -22,14 +22,19 @@ pub(crate) fn of(app: &App, sandbox: &Sandbox) -> control::Sandbox {
         Mode::Classic => None,
         Mode::Worker(worker) => worker.state_report.as_deref().and_then(Path::parent),
     };
+    let app_paths: Vec<_> = [app.root.as_path()]
+        .into_iter()
+        .chain(directories)
+        .chain(served.map(|path| path.as_path()))
+        .map(Path::to_owned)
+        .collect();
+    debug_assert!(
+        app_paths.iter().all(|path| path.is_absolute()),
+        "the host has another working directory: {app_paths:?}"
+    );
     control::Sandbox {
         is_strict: sandbox.is_strict,
-        app_paths: [app.root.as_path()]
-            .into_iter()
-            .chain(directories)
-            .chain(served.map(|path| path.as_path()))
-            .map(Path::to_owned)
-            .collect(),
+        app_paths,
         read_paths: sandbox.read_paths.clone(),
         write_paths: sandbox
             .write_paths

@@ -1,6 +1,7 @@
 //! Spans that scripts record with `Outboard\span()`.
 //!
-//! Called by the pool as it reads the rings, so that a span comes before the end of its request. Invariant: what a worker sends is text and numbers; it never fails a request.
+//! Called by the pool as it reads the rings, so that a span comes before the end of its request. Invariant: what a
+//! worker sends is text and numbers; it never fails a request (by its type: [`add`] returns nothing).
 
 use outboard_ring::span::SpanCall;
 use outboard_trace::{Kind, Scope, Span, Value};

@@ -193,6 +193,10 @@ impl Tasks {
     /// Starts due tasks, as far as the workers have room.
     fn begin_due(self: &Rc<Self>) {
         let max = (self.config.workers * self.config.concurrency) as usize;
+        debug_assert!(
+            (1..=self.pool.settings().queue_length).contains(&max),
+            "the pool would refuse some of {max} tasks"
+        );
         while !self.is_held.get() {
             let mut queue = self.queue.borrow_mut();
             if queue.running() >= max {

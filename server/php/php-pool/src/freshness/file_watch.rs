@@ -105,6 +105,10 @@ impl FileWatch {
             unseen,
             has_lost: false,
         };
+        debug_assert!(
+            watch.inotify.is_some() || watch.watched.is_empty(),
+            "nothing would be noticed"
+        );
         Ok((watch, changed))
     }
 

@@ -25,7 +25,10 @@ impl ActiveSlots {
 
     /// Adds a slot that is not in the list.
     pub(super) fn add(&self, slot: usize) {
-        self.slots.borrow_mut().push(slot);
+        let mut slots = self.slots.borrow_mut();
+        debug_assert!(!slots.contains(&slot), "the worker of slot {slot} is polled twice");
+        slots.push(slot);
+        drop(slots);
         self.list_pool();
     }
 
@@ -61,6 +64,7 @@ impl ActiveSlots {
 
     /// Marks the pool as removed from [`Rings`].
     pub(super) fn unlist_pool(&self) {
+        debug_assert!(self.slots.borrow().is_empty(), "active workers are not polled");
         self.is_listed.set(false);
     }
 }

@@ -78,6 +78,7 @@ impl Allowance {
         }
         bucket.lines -= TOKEN;
         bucket.bytes = bucket.bytes.saturating_sub(clamped(len as u64).saturating_mul(TOKEN));
+        debug_assert!(bucket.lines >= 0, "a line is admitted for which there is no token");
         true
     }
 

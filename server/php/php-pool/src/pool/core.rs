@@ -93,14 +93,22 @@ impl PoolCore {
 
     /// Kills a worker that has broken the protocol. Its requests fail or are given to others when its
     /// exit is reported.
-    pub(super) fn kill_for_protocol_error(&self, worker: &mut Worker, corrupt: Corrupt) {
+    pub(super) fn kill_for_protocol_error(
+        &self,
+        members: &mut Members,
+        slot: usize,
+        corrupt: Corrupt,
+    ) {
+        let Some(worker) = members.roster.get_mut(slot) else { return };
         self.log.log_failure(worker, Reason::WorkerProtocolError, &corrupt.to_string());
         worker.is_broken = true;
         self.kill(worker);
+        members.roster.update_room_list(slot);
     }
 
     pub(super) fn kill(&self, worker: &mut Worker) {
         if worker.process.lifecycle.kill() == Transition::Applied {
+            debug_assert!(worker.killed_ms.is_none(), "a worker is killed once");
             worker.killed_ms = Some(now_ms());
             worker.activate();
             self.lifecycle.end_rest();

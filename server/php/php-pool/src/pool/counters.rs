@@ -1,6 +1,7 @@
 //! [`Counters`]: what a pool has done, for `outboard status` and the metrics.
 //!
-//! Owned by the pool. Invariant: what workers of an earlier pool of the same app have done is added once.
+//! Owned by the pool. Invariant: what workers of an earlier pool of the same app have done is added once (by its
+//! type: counts cannot be copied).
 
 use super::worker::Worker;
 use outboard_ring::channel::{Rewinds, WaitCall, Waits};

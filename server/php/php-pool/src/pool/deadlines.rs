@@ -90,7 +90,7 @@ fn enforce_one(
         Step::SignalAgain => core.signal(worker.process.number, BACKTRACE_SIGNAL),
         Step::Cancel => {
             if let Err(corrupt) = worker.cancel(tag) {
-                core.kill_for_protocol_error(worker, corrupt);
+                core.kill_for_protocol_error(members, slot, corrupt);
             }
         }
         Step::Kill(cause) => kill_overdue(core, worker, tag, cause),
@@ -104,6 +104,7 @@ fn kill_overdue(core: &PoolCore, worker: &mut Worker, tag: Tag, cause: Cause) {
         core.log.log_request(worker, &lease.exchange, Level::Warn, &text);
     }
     core.kill(worker);
+    debug_assert!(worker.state() >= State::Killing, "{worker:?} goes on after its deadline");
 }
 
 /// The requests of a worker that have reached a deadline.

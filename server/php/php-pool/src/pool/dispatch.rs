@@ -143,10 +143,11 @@ impl Dispatcher {
 
     /// Assigns a request to a worker with room.
     fn assign(&self, members: &mut Members, slot: usize, exchange: Rc<Exchange>) {
-        if let Some(worker) = members.roster.get_mut(slot)
-            && let Err(corrupt) = worker.assign(exchange, self.timing())
-        {
-            self.core.kill_for_protocol_error(worker, corrupt);
+        if let Some(worker) = members.roster.get_mut(slot) {
+            debug_assert!(worker.has_room() && !worker.is_reserve, "{worker:?} gets a request");
+            if let Err(corrupt) = worker.assign(exchange, self.timing()) {
+                self.core.kill_for_protocol_error(members, slot, corrupt);
+            }
         }
         members.roster.update_room_list(slot);
         self.core.publish(members);
@@ -210,8 +211,9 @@ impl Dispatcher {
         let now_ms = now_ms();
         let quick = members.roster.all_mut().filter(|worker| worker.has_backlog_room(now_ms));
         let Some(worker) = quick.min_by_key(|worker| worker.backlog_len()) else { return false };
+        let slot = worker.id.slot;
         if let Err(corrupt) = worker.add_to_backlog(exchange.clone()) {
-            self.core.kill_for_protocol_error(worker, corrupt);
+            self.core.kill_for_protocol_error(members, slot, corrupt);
         }
         true
     }
@@ -230,7 +232,7 @@ impl Dispatcher {
             }
             let Some(worker) = members.roster.get_mut(slot) else { return };
             if let Err(corrupt) = worker.add_to_backlog(exchange) {
-                self.core.kill_for_protocol_error(worker, corrupt);
+                self.core.kill_for_protocol_error(members, slot, corrupt);
             }
         }
     }
@@ -239,9 +241,13 @@ impl Dispatcher {
     pub(super) fn reassign(&self, members: &mut Members, exchanges: Vec<Rc<Exchange>>) {
         members.queue.requeue(exchanges);
         while !members.queue.is_empty() {
-            let Some(slot) = members.roster.least_loaded() else { return };
-            let Some(exchange) = members.queue.next() else { return };
+            let Some(slot) = members.roster.least_loaded() else { break };
+            let Some(exchange) = members.queue.next() else { break };
             self.assign(members, slot, exchange);
+        }
+        // A borrowed worker may outlive its pool.
+        if self.core.lifecycle.is_gone() {
+            members.queue.fail_all(Reason::AppDown);
         }
     }
 

@@ -59,6 +59,7 @@ impl Forks {
 
     fn try_fork(&self, core: &Rc<PoolCore>, memory: &Rc<Account>) -> io::Result<u64> {
         let number = core.shard.next_worker(self.last_worker.get());
+        debug_assert!(number > self.last_worker.get() && core.shard.is_owner_of(number));
         self.last_worker.set(number);
         let zygote = core.zygote.borrow();
         let zygote = zygote.as_ref().ok_or(io::ErrorKind::NotConnected)?;

@@ -10,6 +10,7 @@ use super::worker::Worker;
 use outboard_log::{Level, Reason};
 use outboard_reactor::now_ms;
 use outboard_supervisor::plan::recycle;
+use outboard_supervisor::worker::lifecycle::State;
 
 impl Dispatcher {
     /// Whether an idle worker has to be recycled, or a retiring pool does not need it.
@@ -109,6 +110,8 @@ impl Dispatcher {
     /// Makes the worker in reserve an ordinary one if another one is gone, or leaves.
     pub(super) fn use_reserve(&self, members: &mut Members) {
         let Some(slot) = members.roster.reserve() else { return };
+        let is_reserve = |worker: &&Worker| worker.is_reserve && worker.state() < State::Draining;
+        debug_assert_eq!(members.roster.all().filter(is_reserve).count(), 1, "workers in reserve");
         let is_needed = !self.core.lifecycle.is_serving() || self.has_vacancy(members);
         if is_needed && let Some(worker) = members.roster.get_mut(slot) {
             worker.is_reserve = false;

@@ -93,6 +93,10 @@ impl Dispatcher {
             None => return false,
         };
         let Some(worker) = members.roster.remove(slot) else { return false };
+        debug_assert!(
+            worker.state() == State::Idle && worker.has_nothing_under_way(),
+            "{worker:?} is lent"
+        );
         let (id, process) = (worker.id, worker.into_process());
         // Before the worker: it could be back with its owner, and lent again, before a later message.
         announce_borrower(core, members, id.number, to);

@@ -1,6 +1,6 @@
 //! [`PoolLog`]: log entries of a pool, with the worker and the request that they belong to.
 //!
-//! Owned by the pool, called by all parts of it. Invariant: a worker writes no more lines than its allowance permits.
+//! Owned by the pool, called by all parts of it. A worker's [`Allowance`] limits its lines.
 
 use super::allowance::{Allowance, Dropped, LogRate};
 use super::leases::Lease;

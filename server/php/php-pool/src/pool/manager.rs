@@ -4,14 +4,14 @@
 //! One task per pool. It handles the zygote's events at once and everything that depends on time in
 //! each tick; the pure plans of `outboard_supervisor` decide. Invariants: a slot is used again only
 //! after the zygote has reaped its worker; a pool without work does not tick ([`ticks`]); few events of a zygote are
-//! handled at a time.
+//! handled at a time; no request waits for a pool that is gone.
 
 use super::exits::describe_exit;
 use super::lifecycle::Phase;
 use super::php_start::BootReport;
 use super::{Pool, deadlines, ticks, zygote};
 use crate::exchange::Exchange;
-use outboard_log::Level;
+use outboard_log::{Level, Reason};
 use outboard_reactor::{Source, blocking, contain, now_ms, sleep, spawn, with_deadline, yield_now};
 use outboard_ring::control::Event;
 use outboard_supervisor::loopback;
@@ -50,10 +50,16 @@ pub(super) async fn run(pool: Rc<Pool>) {
         if lifecycle.is_retiring() {
             pool.lent_workers_forgotten().await;
             lifecycle.enter(Phase::Gone);
+            // If the zygote has died before they had workers.
+            core.fail_queue(Reason::AppDown);
         }
         let wait_ms = core.php.borrow_mut().record_failed_start(now_ms());
         sleep(if lifecycle.is_gone() { 0 } else { wait_ms }).await;
     }
+    debug_assert!(
+        core.members.borrow().queue.is_empty(),
+        "a request waits for a pool that is gone"
+    );
     lifecycle.changed().set();
     core.shard.close();
 }

@@ -3,7 +3,7 @@
 //! These three change together: a request leaves the queue for a worker, a worker leaves the roster for another
 //! thread. One `RefCell` of [`PoolCore`](super::core::PoolCore) has them. Invariants: who borrows that calls only
 //! what takes the borrowed members as a parameter, and what takes them borrows nothing of it itself; no borrow
-//! lives across an await.
+//! lives across an await (by its type: the `RefCell` refuses a second borrow).
 
 use super::lending::lent::LentWorkers;
 use super::queue::Queue;

@@ -102,16 +102,18 @@ impl OperationQueue {
 
     /// Begins pending operations within the budget. No part of the pool may be borrowed.
     pub(super) fn begin_pending(&self, budget: &mut Budget) {
+        debug_assert!(self.core().members.try_borrow_mut().is_ok(), "operations call the pool");
         let operations = self.operations.borrow().clone();
         while !budget.is_spent() {
             let Some((requester, payload)) = self.pending.borrow_mut().pop_front() else { break };
             let id = requester.worker();
             // A malformed one has no id to respond to; the worker's deadline ends its wait.
             let Ok(operation) = Operation::decode(&payload) else { continue };
-            if contain(|| operations.begin(requester, &operation)).is_err()
-                && let Some(worker) = self.core().members.borrow_mut().roster.find(id)
-            {
-                self.core().kill_for_protocol_error(worker, PANICKED);
+            if contain(|| operations.begin(requester, &operation)).is_err() {
+                let mut members = self.core().members.borrow_mut();
+                if members.roster.find(id).is_some() {
+                    self.core().kill_for_protocol_error(&mut members, id.slot, PANICKED);
+                }
             }
             budget.check_clock();
         }

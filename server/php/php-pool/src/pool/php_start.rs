@@ -68,6 +68,7 @@ impl PhpStart {
 
     /// PHP has started.
     pub(super) fn succeeded(&mut self, boot: BootReport) {
+        debug_assert!(self.is_under_way(), "no start is under way");
         self.boot = boot;
         self.started_by_ms = None;
     }

@@ -170,6 +170,7 @@ impl Placement {
         }
         let Some(here) = binding.as_ref().map(CoreBinding::core) else { return };
         for worker in self.workers.borrow_mut().iter_mut().filter(|one| !one.is_placed) {
+            debug_assert!(core.shard.is_owner_of(worker.number), "another zygote has it");
             worker.is_placed = order_cores(core, worker.number, &[here]);
         }
     }

@@ -54,12 +54,16 @@ impl PolledRings for Pool {
                         self.polling.has_backlog.set(true);
                     }
                     Ok(Sleep::MayBlock) => return !worker.rest_if_idle(),
-                    Err(corrupt) => core.kill_for_protocol_error(worker, corrupt),
+                    Err(corrupt) => core.kill_for_protocol_error(&mut members, slot, corrupt),
                 }
                 return true;
             }
             !worker.rest_if_idle()
         });
+        debug_assert!(
+            members.roster.all().all(|worker| !worker.is_doorbell_due()),
+            "a worker sleeps although something was sent to it"
+        );
         max_ms
     }
 
@@ -147,8 +151,7 @@ impl Pool {
                     return self.note_death(members, slot) || is_active || share.is_spent();
                 }
                 Err(corrupt) => {
-                    self.core.kill_for_protocol_error(worker, corrupt);
-                    members.roster.update_room_list(slot);
+                    self.core.kill_for_protocol_error(members, slot, corrupt);
                     return true;
                 }
             }

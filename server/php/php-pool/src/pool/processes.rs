@@ -205,6 +205,7 @@ impl Pool {
             members.queue.requeue(unstarted);
             worker.fail();
         }
+        debug_assert!(members.roster.own().next().is_none(), "a worker outlives its zygote");
         drop(members);
         self.dispatcher.placement.forget();
         self.lent_workers_died();

@@ -3,7 +3,7 @@
 //! Owned by the pool, beside the [roster](super::roster) whose workers get them. It calls neither; requests
 //! that wait no longer end here. Invariants: requests are taken in their order, except that those which a
 //! worker of the same pool waits for are before all others, and withdrawn ones are put back to the head; one
-//! whose client is gone is never taken.
+//! whose client is gone is never taken; none has a worker.
 
 use crate::exchange::{End, Exchange};
 use outboard_log::Reason;
@@ -23,6 +23,7 @@ struct QueuedRequest {
 
 impl QueuedRequest {
     fn new(exchange: Rc<Exchange>) -> Self {
+        debug_assert!(exchange.assignment.get().is_none(), "a queued request has a worker");
         Self { exchange, origin: Origin::Unchecked { after_ms: SUSPICIOUS_MS } }
     }
 }

@@ -81,7 +81,8 @@ impl Replacements {
             pair.new = fork();
         }
         pairs.retain(|pair| pair.new.is_some());
-        self.pairs.replace(pairs);
+        let meanwhile = self.pairs.replace(pairs);
+        debug_assert!(meanwhile.is_empty(), "replacements are lost: {meanwhile:?}");
     }
 }
 

@@ -71,6 +71,11 @@ impl Roster {
     /// Adds the worker of a free slot.
     pub(super) fn insert(&mut self, slot: usize, worker: Worker) {
         debug_assert!(self.workers[slot].is_none(), "the slot {slot} has a worker");
+        debug_assert!(
+            !worker.is_listed && worker.id.slot == slot,
+            "{:?} in slot {slot}",
+            worker.id
+        );
         self.workers[slot] = Some(worker);
         self.update_room_list(slot);
     }
@@ -81,6 +86,7 @@ impl Roster {
         if worker.is_listed {
             self.with_room.retain(|listed| *listed != slot);
         }
+        self.check();
         Some(worker)
     }
 
@@ -94,6 +100,7 @@ impl Roster {
         let mut best: Option<(usize, usize)> = None;
         for &slot in self.with_room.iter().rev() {
             let Some(worker) = &self.workers[slot] else { continue };
+            debug_assert!(worker.has_room(), "{:?} has changed without an update", worker.id);
             let load = worker.in_flight();
             if load == 0 {
                 return Some(slot);
@@ -118,6 +125,16 @@ impl Roster {
         } else if let Some(at) = self.with_room.iter().rposition(|listed| *listed == slot) {
             self.with_room.remove(at);
         }
+        self.check();
+    }
+
+    /// Each worker that is marked as listed is in the list once, and no other.
+    fn check(&self) {
+        let is_listed =
+            |slot: &usize| self.workers[*slot].as_ref().is_some_and(|worker| worker.is_listed);
+        debug_assert!(self.with_room.iter().all(is_listed), "{:?}", self.with_room);
+        let marked = || self.all().filter(|worker| worker.is_listed).count();
+        debug_assert_eq!(self.with_room.len(), marked(), "{:?}", self.with_room);
     }
 
     /// Slots of idle workers, longest idle first.

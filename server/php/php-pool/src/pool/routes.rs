@@ -75,6 +75,8 @@ impl Routes {
         self.labels.push(label.into());
         self.rows.push(Row::default());
         self.numbers.insert(label.into(), number);
+        debug_assert!(self.rows.len() == self.labels.len() && number == self.numbers.len());
+        debug_assert!(self.numbers.len() <= MAX_ROUTES, "{number}");
         number
     }
 

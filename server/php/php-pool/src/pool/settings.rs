@@ -1,6 +1,7 @@
 //! The settings of a pool, from the configuration of its app.
 //!
-//! Created by the gateway for each generation. Invariant: they do not change while the pool runs.
+//! Created by the gateway for each generation. Invariant: they do not change while the pool runs (by its type: it
+//! has them outside of any cell).
 
 use super::allowance::LogRate;
 use crate::host_settings;

@@ -117,6 +117,10 @@ impl Sizing {
         }
         let view = view(members, replacements, self, now_ms);
         let decision = decide(&self.bounds, &view);
+        if let Decision::Grow(count, _) = decision {
+            let total = view.booting + view.idle + view.busy + count;
+            debug_assert!(total <= self.bounds.max(), "{decision} makes {total} workers");
+        }
         self.decision = Some(decision);
         (decision, view)
     }

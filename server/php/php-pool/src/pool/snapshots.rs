@@ -1,7 +1,7 @@
 //! [`SnapshotNotes`]: which scripts of classic mode take a snapshot, and whom a pool tells what the start of its own
 //! script has read.
 //!
-//! Asked by the gateway for each request. Invariant: the number of scripts is limited.
+//! Asked by the gateway for each request. Invariants: the number of scripts is limited; a pool is one of one snapshot.
 
 use crate::exchange::Exchange;
 use crate::freshness::{BootRead, Freshness};
@@ -45,7 +45,8 @@ impl SnapshotNotes {
     }
 
     pub(super) fn set_freshness(&self, freshness: Arc<Freshness>) {
-        self.freshness.replace(Some(freshness));
+        let earlier = self.freshness.replace(Some(freshness));
+        debug_assert!(earlier.is_none(), "the pool belongs to a snapshot already");
     }
 
     /// Whether it is renewed, so that what the start has read is of use.

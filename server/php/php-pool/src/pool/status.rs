@@ -1,6 +1,6 @@
 //! The status of a pool, for `outboard status` and the metrics.
 //!
-//! Called by the gateway. Invariant: it changes nothing.
+//! Called by the gateway. Invariant: it changes nothing (by its type: it has shared borrows only).
 
 use super::core::PoolCore;
 use super::counters::{Counters, add_waits};

@@ -42,6 +42,10 @@ impl Pool {
 
     pub(super) fn on_message(self: &Rc<Self>, message: Message) {
         let (core, dispatcher) = (&self.core, &self.dispatcher);
+        debug_assert!(
+            core.members.try_borrow_mut().is_ok(),
+            "the pool is in the middle of other work"
+        );
         match message {
             Message::Gone => {}
             Message::Split { shard, ends } => self.split_zygote(shard, ends),

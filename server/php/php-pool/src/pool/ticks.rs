@@ -19,6 +19,7 @@ const IDLE_TICK_MS: u64 = 100;
 const RUNNING_TICK_MS: u64 = 5_000;
 /// The interval for workers whose memory is limited: a resident worker may grow without a request.
 const MEMORY_TICK_MS: u64 = 10_000;
+const _: () = assert!(BUSY_TICK_MS < IDLE_TICK_MS && IDLE_TICK_MS < RUNNING_TICK_MS);
 
 /// When the next tick is due, after `now_ms`; `u64::MAX` if only an event makes one necessary.
 pub(super) fn next_tick_ms(core: &PoolCore, dispatcher: &Dispatcher, now_ms: u64) -> u64 {
@@ -51,7 +52,9 @@ pub(super) fn next_tick_ms(core: &PoolCore, dispatcher: &Dispatcher, now_ms: u64
         false if has_memory_limit(core) => MEMORY_TICK_MS,
         false => return next_idle_ms,
     };
-    deadline_ms.min(now_ms + interval_ms).min(next_idle_ms)
+    let tick_ms = deadline_ms.min(now_ms + interval_ms).min(next_idle_ms);
+    debug_assert!(tick_ms > now_ms, "the manager would tick all the time");
+    tick_ms
 }
 
 fn has_memory_limit(core: &PoolCore) -> bool {

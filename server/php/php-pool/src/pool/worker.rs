@@ -246,6 +246,16 @@ impl Worker {
         self.leases.len() - self.backlog.len()
     }
 
+    /// A backlog is that of a worker with one request at a time, and has requests that are not started; memory is counted
+    /// for the frames that wait for room.
+    fn check(&self) {
+        debug_assert!(self.backlog.is_empty() || self.concurrency == 1, "{:?}", self.backlog);
+        let is_waiting =
+            |tag: &Tag| self.leases.get(*tag).is_some_and(|lease| lease.timing.is_none());
+        debug_assert!(self.backlog.iter().all(is_waiting), "{:?}", self.backlog);
+        debug_assert_eq!(self.unsent_frames.is_empty(), self.unsent_held.bytes() == 0);
+    }
+
     /// Whether it can be given a request.
     pub(crate) fn has_room(&self) -> bool {
         matches!(self.state(), State::Idle | State::Busy)

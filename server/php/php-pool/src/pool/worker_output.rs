@@ -3,7 +3,8 @@
 //! [`relay`] runs for each pipe, started by the manager. If a worker dies while it starts, the manager
 //! reads the rest of its pipe first: its exit may be reported before its last output, which says why.
 //! Invariants: a process with unlimited output gets a few KiB of each turn of the loop and no more lines
-//! in the log than its [`Allowance`]; beyond that it blocks on the pipe now and then, as on a terminal.
+//! in the log than its [`Allowance`]; beyond that it blocks on the pipe now and then, as on a terminal. A read has
+//! room.
 
 use super::allowance::Allowance;
 use super::core::PoolCore;
@@ -74,6 +75,10 @@ impl OutputReader {
     ) -> ControlFlow<Errno> {
         let mut outcome = ControlFlow::Continue(());
         for _ in 0..reads {
+            debug_assert!(
+                buffer.len() < buffer.capacity(),
+                "a read without room looks like the end"
+            );
             match rustix::io::read(&output, spare_capacity(buffer)) {
                 Ok(0) => outcome = ControlFlow::Break(Errno::PIPE),
                 Ok(len) => {

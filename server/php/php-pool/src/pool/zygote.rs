@@ -22,6 +22,10 @@ const REAP_ATTEMPTS: usize = 100;
 const REAP_PAUSE_MS: u64 = 5;
 /// A program that starts a server has callbacks for its shutdown.
 const SHUTDOWN_ATTEMPTS: usize = 200;
+const _: () = assert!(
+    (REAP_ATTEMPTS + SHUTDOWN_ATTEMPTS) as u64 * REAP_PAUSE_MS < RESPONSE_TIMEOUT_MS,
+    "an end takes no longer than an order may"
+);
 
 /// Says which order the zygote has not carried out in time, if there is one.
 pub(super) fn describe_overdue(core: &PoolCore, now_ms: u64) -> Option<String> {

@@ -19,6 +19,10 @@ const DEPLOYMENT_MAX_MS: u64 = 120_000;
 const CHECK_MS: u64 = 100;
 /// After many changes files have not changed for so long.
 const REST_MS: u64 = 2_000;
+const _: () = assert!(QUIET_MS < CHANGING_MAX_MS, "no start would wait for files");
+const _: () =
+    assert!(QUIET_MS < LONG_QUIET_MS && LONG_QUIET_MS < REST_MS, "longer changes wait longer");
+const _: () = assert!(CHECK_MS < LONG_QUIET_MS && REST_MS < DEPLOYMENT_MAX_MS);
 
 impl Lead<'_> {
     /// Watches the files of starts that have been reported.

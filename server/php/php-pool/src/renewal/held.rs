@@ -51,7 +51,8 @@ impl HeldRequests {
         let all = self.requests.take().into_iter();
         let (taken, left): (VecDeque<Held>, VecDeque<Held>) = all.partition(is_meant);
         self.requests.replace(left);
-        self.freshness.held.fetch_sub(taken.len(), Ordering::Relaxed);
+        let counted = self.freshness.held.fetch_sub(taken.len(), Ordering::Relaxed);
+        debug_assert!(counted >= taken.len(), "{} of {counted} requests are taken", taken.len());
         taken
     }
 

@@ -161,6 +161,7 @@ impl Lead<'_> {
 
     /// Starts a pool on each thread, and changes to them.
     async fn renew(&self, cause: &Cause) {
+        debug_assert!(self.seat.candidate().is_none(), "a start is under way");
         let (number, began_ms) = (self.freshness().begin_boot(), now_ms());
         let outcome = self.start_all().await;
         self.watch_files().await;

@@ -14,6 +14,9 @@ const PAUSE_MS: u64 = 1_000;
 /// The pause before another attempt of a start that failed; each is twice the one before.
 const RETRY_MS: u64 = 1_000;
 const RETRY_MAX_MS: u64 = 60_000;
+const _: () = assert!(PAUSE_MS >= 1_000, "there is no more than one start a second");
+const _: () =
+    assert!(FREE_STARTS as u64 * PAUSE_MS < INTERVAL_MS, "a storm would end while it goes on");
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -41,6 +44,10 @@ impl Pace {
 
     /// A start has ended.
     pub(super) fn ended(&mut self, began_ms: u64, now_ms: u64, has_succeeded: bool) {
+        debug_assert!(
+            self.starts_ms.back().is_none_or(|last_ms| *last_ms <= began_ms) && began_ms <= now_ms,
+            "starts end in the order in which they have begun"
+        );
         self.starts_ms.push_back(began_ms);
         self.last_took_ms = now_ms.saturating_sub(began_ms);
         self.last_ended_ms = now_ms;

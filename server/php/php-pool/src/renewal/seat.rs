@@ -4,7 +4,8 @@
 //! Called by the gateway wherever it needs the app's pool. A request that begins after the snapshot was retired
 //! is held here until the successor serves. Invariants: a held request waits for no longer than one in the
 //! pool's queue, and no more are held than may be queued; if the new snapshot cannot be started, the present one
-//! goes on serving; a pool that is replaced finishes the requests that it has.
+//! goes on serving; a pool that is replaced finishes the requests that it has; the present one is ready for those that
+//! are expected.
 
 use super::held::{Held, HeldRequests};
 use super::{LEAD, Renewal, Step, follow};
@@ -58,6 +59,11 @@ impl Renewing {
     pub(super) fn freshness(&self) -> &Arc<Freshness> {
         self.shared.freshness()
     }
+
+    /// The present pool is kept ready as long as a request is expected.
+    fn check(&self) {
+        debug_assert_eq!(self.bridge.borrow().is_some(), self.expected.get() > 0);
+    }
 }
 
 impl fmt::Debug for Renewing {
@@ -81,6 +87,7 @@ impl Drop for ExpectedRequest {
             if renewing.expected.get() == 0 {
                 renewing.bridge.take();
             }
+            renewing.check();
         }
     }
 }
@@ -201,6 +208,7 @@ impl PoolSeat {
         };
         renewing.expected.update(|expected| expected + 1);
         renewing.bridge.borrow_mut().get_or_insert_with(pending);
+        renewing.check();
         ExpectedRequest { seat: self.clone(), _pending: None }
     }
 
@@ -262,6 +270,7 @@ impl PoolSeat {
         if renewing.expected.get() > 0 {
             renewing.bridge.replace(Some(candidate.expect_request()));
         }
+        renewing.check();
         old.retire(renewing.drain_timeout_ms);
         self.leaving();
         renewing.leaving.borrow_mut().push(old);

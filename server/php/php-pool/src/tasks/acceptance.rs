@@ -63,6 +63,7 @@ impl Tasks {
                 let message = format!("it cannot be stored: {error}");
                 return fail(&requester, operation, Failure::Busy, &message);
             }
+            debug_assert!(unfinished.borrow().contains(&id), "a recovery would queue it again");
             current.queue.borrow_mut().insert(task, now_ms().saturating_add(delay_ms));
             current.counters.borrow_mut().accepted += 1;
             current.changed.set();

@@ -1,7 +1,7 @@
 //! [`Attempts`] at tasks: the request to a task worker, and the outcome.
 //!
-//! Called by [`Tasks`](super::Tasks) for each task that is started. Invariant: only a complete response with
-//! status 200 is a success.
+//! Called by [`Tasks`](super::Tasks) for each task that is started. Invariants: only a complete response with
+//! status 200 is a success; the host can read every request.
 
 use super::queue::{Attempt, MAX_DATA_BYTES, Task};
 use super::tracing::Traced;
@@ -10,7 +10,9 @@ use crate::pool::Pool;
 use outboard_buffer::{Account, RequestBody};
 use outboard_log::{Reason, Wall};
 use outboard_reactor::now_ms;
-use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, TraceDetail, encode};
+use outboard_ring::request::{
+    FIELD_COUNT, Field, Fixed, RequestParts, RequestView, TraceDetail, encode,
+};
 use outboard_ring::response::ResponseHead;
 use std::path::Path;
 use std::rc::Rc;
@@ -127,6 +129,8 @@ impl Attempts<'_> {
         let headers = parent.iter().map(|parent| (&b"traceparent"[..], &parent[..]));
         let params = params.into_iter();
         encode(RequestParts { fixed, fields, headers, params }, &mut frame);
+        debug_assert!(task.attempts > 0, "an attempt is counted before it is made");
+        debug_assert!(RequestView::decode(&frame).is_ok(), "the worker would exit");
         frame
     }
 }

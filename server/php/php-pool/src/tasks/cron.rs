@@ -13,6 +13,7 @@ const MAX_SLEEP_MS: u64 = 60_000;
 /// Waits until a task is due after `last_ms` (Unix ms). Returns when that was; `None` if it never is again.
 pub(super) async fn until_due(schedule: &Schedule, last_ms: u64) -> Option<u64> {
     let due_ms = schedule.next_after(last_ms)?;
+    debug_assert!(due_ms > last_ms, "the task would be queued again at once");
     // The clock may be set meanwhile, so it is read repeatedly.
     loop {
         let wall_ms = unix_ms();

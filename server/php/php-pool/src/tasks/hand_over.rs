@@ -87,6 +87,7 @@ impl Tasks {
     pub(super) fn pass_on(&self) {
         if let Some(successor) = &*self.successor.borrow() {
             successor.queue.borrow_mut().take_over(&mut self.queue.borrow_mut());
+            debug_assert_eq!(self.queue.borrow().waiting(), 0, "a task is in two queues");
             successor.changed.set();
             successor.pass_on();
             if successor.stopped.get() {

@@ -96,6 +96,7 @@ impl IncomingTasks {
             task.data.reserve_exact(task.data_bytes);
         }
         task.data.extend_from_slice(&bytes[..taken]);
+        debug_assert!(task.data.capacity() <= task.held.bytes(), "it has more than was counted");
         if task.data.len() < task.data_bytes {
             return Data::Stored;
         }

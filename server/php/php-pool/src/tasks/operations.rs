@@ -1,7 +1,7 @@
 //! Tasks as operations of workers: the calls.
 //!
 //! Called by the gateway with the operations of the app's workers. Invariant: a call of an app without task workers
-//! is refused, and not lost.
+//! is refused, and not lost (by its type: without them there are no [`Tasks`] to call, only [`refuse`]).
 
 use super::Tasks;
 use super::incoming::Data;

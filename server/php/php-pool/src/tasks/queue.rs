@@ -2,7 +2,7 @@
 //!
 //! Used by [`super::Tasks`] only; pure, with the time as a parameter. Invariants: a task waits or runs
 //! from [`Queue::accept`] until [`Queue::settle`] reports its end, and counts against the limits all
-//! the time; an accepted task is never refused later.
+//! the time; an accepted task is never refused later; it runs once at a time.
 
 use outboard_trace::TraceContext;
 use std::collections::{BTreeMap, HashMap};
@@ -127,6 +127,7 @@ impl Queue {
         }
         self.reserved += 1;
         self.bytes += task.bytes();
+        self.check();
         Ok(())
     }
 
@@ -134,6 +135,7 @@ impl Queue {
     pub(super) fn release(&mut self, task: &Task) {
         self.reserved -= 1;
         self.bytes -= task.bytes();
+        self.check();
     }
 
     /// Starts the first due task.
@@ -142,7 +144,9 @@ impl Queue {
         let mut task = entry.remove();
         self.waiting_bytes -= task.bytes();
         task.attempts += 1;
-        self.running.insert(task.id, task.clone());
+        let earlier = self.running.insert(task.id, task.clone());
+        debug_assert!(earlier.is_none(), "the task {:016x} runs already", task.id);
+        self.check();
         Some(task)
     }
 
@@ -173,6 +177,7 @@ impl Queue {
             }
             None => {
                 self.bytes -= task.bytes();
+                self.check();
                 if attempt == Attempt::Done { Settlement::Done } else { Settlement::GivenUp }
             }
         }
@@ -188,7 +193,9 @@ impl Queue {
         self.bytes += task.bytes();
         self.waiting_bytes += task.bytes();
         self.accepted += 1;
-        self.waiting.insert((due_ms, self.accepted), task);
+        let earlier = self.waiting.insert((due_ms, self.accepted), task);
+        debug_assert!(earlier.is_none(), "a task is lost that has the place of another");
+        self.check();
     }
 
     /// When the first task is due.
@@ -207,6 +214,7 @@ impl Queue {
         for ((due_ms, _), task) in own {
             self.insert(task, due_ms);
         }
+        other.check();
     }
 
     /// Removes the waiting tasks that `stays` does not hold for; each with the time when it is due.
@@ -216,13 +224,16 @@ impl Queue {
         let bytes: u64 = taken.iter().map(|(_, task)| task.bytes()).sum();
         self.bytes -= bytes;
         self.waiting_bytes -= bytes;
+        self.check();
         taken
     }
 
     /// Removes all waiting tasks.
     pub(super) fn clear(&mut self) -> BTreeMap<(u64, u64), Task> {
         self.bytes -= std::mem::take(&mut self.waiting_bytes);
-        std::mem::take(&mut self.waiting)
+        let waiting = std::mem::take(&mut self.waiting);
+        self.check();
+        waiting
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -235,6 +246,16 @@ impl Queue {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// That the bytes can be those of the tasks, without looking at each.
+    fn check(&self) {
+        let least_bytes = |tasks: usize| tasks as u64 * TASK_OVERHEAD_BYTES;
+        debug_assert!(self.waiting_bytes <= self.bytes, "{self:?}");
+        debug_assert!(self.waiting_bytes >= least_bytes(self.waiting.len()), "{self:?}");
+        debug_assert!(self.bytes >= least_bytes(self.len()), "{self:?}");
+        debug_assert!(self.waiting_bytes == 0 || !self.waiting.is_empty(), "{self:?}");
+        debug_assert!(self.bytes == 0 || self.len() > 0, "{self:?}");
     }
 
     fn len(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Completions of operations that dispatch tasks.
 //!
-//! Sent by [`Tasks`](super::Tasks). Invariant: memory for a long result is counted until the worker has read it.
+//! Sent by [`Tasks`](super::Tasks). Invariant: memory for a long result is counted until the worker has read it
+//! (by its type: the task that sends it owns the [`Held`](outboard_buffer::Held)).
 
 use crate::pool::operations::{PIECE_BYTES, Requester};
 use outboard_reactor::spawn;

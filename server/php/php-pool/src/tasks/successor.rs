@@ -1,6 +1,7 @@
 //! [`TaskSuccessor`]: the process that processes the tasks of an app next, after an upgrade of the server.
 //!
-//! Implemented by the gateway. Invariant: a task arrives as it was left.
+//! Implemented by the gateway. Invariant: a task arrives as it was left, but
+//! for its trace.
 
 use super::queue::Task;
 use std::fmt;
@@ -25,6 +26,7 @@ pub(super) fn encode(task: &Task, due_ms: u64) -> Vec<u8> {
     out.extend_from_slice(&(task.name.len() as u32).to_le_bytes());
     out.extend_from_slice(&task.name);
     out.extend_from_slice(&task.data);
+    debug_assert_eq!(decode(&out), Some((Task { trace: None, ..task.clone() }, due_ms)));
     out
 }
 

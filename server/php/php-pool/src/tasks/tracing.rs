@@ -1,7 +1,8 @@
 //! [`TaskTracer`]: the traces of tasks.
 //!
-//! Implemented by the gateway, whose tracer exports them. Invariant: an attempt is one span, part of the trace
-//! of the request that has queued the task; tasks of the clock and of an earlier gateway begin their own.
+//! Implemented by the gateway, whose tracer exports them. Invariant: an attempt is one span (by its type:
+//! [`Traced::end`] consumes it), part of the trace of the request that has queued the task; tasks of the clock and of
+//! an earlier gateway begin their own.
 
 use super::queue::{Attempt, Task};
 use outboard_log::Wall;

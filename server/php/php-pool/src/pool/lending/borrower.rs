@@ -57,6 +57,7 @@ impl Borrower {
     }
 
     fn ask_next(&self, shard: &Shard, last: usize, tries: usize) -> bool {
+        debug_assert!(self.asked.get().is_none(), "a thread is asked already");
         let may_ask = tries + 1 < shard.count();
         let next = shard.free_elsewhere(last).filter(|_| may_ask);
         let asked = next.filter(|at| {

@@ -13,6 +13,9 @@ const CRASHES_IN_A_ROW: u32 = 20;
 /// The first pause; each is twice the one before.
 const FIRST_PAUSE_MS: u64 = 100;
 const MAX_PAUSE_MS: u64 = 5_000;
+const MAX_DOUBLINGS: u32 = 16;
+const _: () =
+    assert!(FIRST_PAUSE_MS << MAX_DOUBLINGS >= MAX_PAUSE_MS, "pauses grow up to the longest");
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -51,7 +54,7 @@ impl CrashLoop {
         }
         let crashes = self.crashes.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         let beyond = crashes.checked_sub(CRASHES_IN_A_ROW)?;
-        let ms = (FIRST_PAUSE_MS << beyond.min(16)).min(MAX_PAUSE_MS);
+        let ms = (FIRST_PAUSE_MS << beyond.min(MAX_DOUBLINGS)).min(MAX_PAUSE_MS);
         self.paused_until_ms.store(now_ms.saturating_add(ms), Ordering::Relaxed);
         Some(Pause { ms, is_first: beyond == 0 })
     }

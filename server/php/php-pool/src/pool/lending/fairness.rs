@@ -4,6 +4,7 @@
 //! a busy thread would never have an idle one to lend. Invariant: a request waits hardly longer than those
 //! of any other thread.
 
+use super::BORROWED_IDLE_MS;
 use super::shards::Shard;
 use crate::pool::queue::Queue;
 use outboard_reactor::now_ms;
@@ -12,6 +13,7 @@ use std::cell::Cell;
 /// A request of another thread that has waited longer by so much is processed first. Workers move between
 /// busy threads no more often than this.
 const FAIR_MS: u64 = 20;
+const _: () = assert!(FAIR_MS < BORROWED_IDLE_MS, "a worker would go home before it is offered");
 
 /// See the module.
 #[derive(Debug, Default)]

@@ -30,7 +30,8 @@ impl LentWorkers {
 
     /// A worker goes to another thread.
     pub(in crate::pool) fn lend(&mut self, number: u64, borrower: usize) {
-        self.0.insert(number, LentWorker { borrower, killed_ms: None });
+        let earlier = self.0.insert(number, LentWorker { borrower, killed_ms: None });
+        debug_assert!(earlier.is_none(), "the worker {number} is lent already");
     }
 
     /// A borrower has passed a worker on to another one.

@@ -3,7 +3,7 @@
 //! Sent by all that concerns several threads, to the [`Shard`](super::shards::Shard) of the other pool. Invariants:
 //! the messages of one thread to another are handled in their order, each outside of any other work of
 //! the pool; a pool at its end handles all that were sent to it, so that nobody waits for an answer and no
-//! worker is lost.
+//! worker is lost (by its type: a message owns the worker, and [`threads`](super::super::threads) checks the rest).
 
 use crate::worker_id::WorkerId;
 use outboard_ring::doorbell::Doorbell;

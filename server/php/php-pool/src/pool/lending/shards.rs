@@ -113,7 +113,9 @@ impl Shard {
 
     /// The number of the next worker of this shard; `last` is 0 before the first.
     pub(in crate::pool) fn next_worker(&self, last: u64) -> u64 {
-        if last == 0 { self.index as u64 + 1 } else { last + self.count() as u64 }
+        let next = if last == 0 { self.index as u64 + 1 } else { last + self.count() as u64 };
+        debug_assert!(self.is_owner_of(next), "{next} after {last} is a child of another thread");
+        next
     }
 
     /// The shard whose zygote has forked a worker.

@@ -36,6 +36,7 @@ impl Siblings {
 
     /// Another shard needs a zygote.
     pub(in crate::pool) fn add(&self, shard: usize, ends: SiblingEnds) {
+        debug_assert_ne!(shard, LEAD, "the first zygote is no sibling");
         self.waiting.borrow_mut().push((shard, ends));
     }
 

@@ -29,6 +29,7 @@ impl ForwardedOperations {
     /// The operations of a shard that is not the lead's; `others` carries out those that are not
     /// forwarded.
     pub fn before(others: Rc<dyn Operations>, shard: Shard) -> Rc<Self> {
+        debug_assert_ne!(shard.index(), LEAD, "the lead would forward to itself");
         Rc::new(Self { shard, open: RefCell::default(), others })
     }
 

@@ -51,10 +51,11 @@ impl WorkerLink {
         tag: Tag,
         payload: &[u8],
     ) -> Result<(), Gone> {
+        debug_assert_eq!(id.pool, self.core.id, "the worker is another pool's");
         let mut members = self.core.members.borrow_mut();
         let worker = members.roster.find(id).ok_or(Gone)?;
         if let Err(corrupt) = worker.send(kind, tag, payload) {
-            self.core.kill_for_protocol_error(worker, corrupt);
+            self.core.kill_for_protocol_error(&mut members, id.slot, corrupt);
             return Err(Gone);
         }
         Ok(())

@@ -1,8 +1,10 @@
 //! [`RemoteWorker`]: on the lead's thread, a worker of another thread whose operations are carried out here.
 //!
-//! Invariant: no more bytes are on their way to a worker than [`MAX_UNDER_WAY_BYTES`] and one completion.
+//! Invariant: of an operation that waits for room, no more bytes are on their way to a worker than
+//! [`MAX_UNDER_WAY_BYTES`] and one completion.
 
 use super::gone::Gone;
+use super::requester::PIECE_BYTES;
 use crate::pool::lending::messages::Message;
 use crate::pool::lending::shards::Shard;
 use crate::worker_id::WorkerId;
@@ -15,6 +17,8 @@ use std::task::Poll;
 
 /// Completions that a worker of another thread has not read yet.
 const MAX_UNDER_WAY_BYTES: usize = 128 << 10;
+const _: () =
+    assert!(MAX_UNDER_WAY_BYTES >= 2 * PIECE_BYTES, "it reads a piece while the next one comes");
 /// The share of the pool's memory for operations that those of one worker may hold, in eighths.
 const MEMORY_EIGHTHS: usize = 2;
 

@@ -8,7 +8,8 @@ use super::link::WorkerLink;
 use super::remote::RemoteWorker;
 use crate::worker_id::WorkerId;
 use outboard_buffer::Account;
-use outboard_ring::frame::{FrameKind, Tag};
+use outboard_ring::channel::Capacities;
+use outboard_ring::frame::{FRAME_HEADER_BYTES, FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
 use outboard_trace::{Scope, TraceContext};
 use std::fmt;
@@ -19,6 +20,10 @@ use std::task::Poll;
 pub const PIECE_BYTES: usize = 32 * 1024;
 /// The longest head of one completion, with a body or without.
 const HEAD_MAX_BYTES: usize = 32 * 1024;
+const _: () = assert!(
+    PIECE_BYTES + HEAD_MAX_BYTES + FRAME_HEADER_BYTES <= Capacities::DEFAULT.request_bytes as usize,
+    "a completion that does not fit into the ring never arrives"
+);
 
 /// Carries out the operations of workers.
 pub trait Operations: fmt::Debug {

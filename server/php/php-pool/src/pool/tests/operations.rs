@@ -132,20 +132,38 @@ fn a_fetch_without_operations_fails_at_once() {
     });
 }
 
+#[derive(Debug)]
+struct Panics;
+
+impl Operations for Panics {
+    fn begin(&self, _: Requester, _: &Operation<'_>) {
+        panic!("as a defect would");
+    }
+    fn forget(&self, _: WorkerId) {}
+
+    fn has_any(&self, _: WorkerId) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_worker_that_is_killed_while_idle_gets_no_request() {
+    in_loop(async {
+        let pool = pool(1);
+        pool.set_operations(Rc::new(Panics));
+        let mut worker = StandIn::join(&pool, 1);
+        worker.request_with(&pool, &forget());
+        assert_eq!(worker.state(&pool), Some(State::Killing));
+        let exchange = submit(&pool);
+        assert_eq!(pool.status().queue_length, 1);
+        let mut other = StandIn::join(&pool, 2);
+        other.process_next(&pool);
+        assert_eq!((worker.receive(), end_of(&exchange)), (None, COMPLETE));
+    });
+}
+
 #[test]
 fn an_operation_that_panics_kills_only_its_worker() {
-    #[derive(Debug)]
-    struct Panics;
-    impl Operations for Panics {
-        fn begin(&self, _: Requester, _: &Operation<'_>) {
-            panic!("as a defect would");
-        }
-        fn forget(&self, _: WorkerId) {}
-
-        fn has_any(&self, _: WorkerId) -> bool {
-            false
-        }
-    }
     in_loop(async {
         let pool = pool(1);
         pool.set_operations(Rc::new(Panics));

@@ -102,6 +102,22 @@ fn a_host_that_exits_at_once_is_reported_with_its_output() {
 }
 
 #[test]
+fn queued_requests_fail_if_the_host_of_a_retiring_pool_exits() {
+    in_loop(async {
+        let settings = PoolSettings { host_binary: "/bin/false".into(), ..sequential() };
+        let sink = Rc::new(Sink::open(Target::Off, Opener::default()).unwrap());
+        let log = Rc::new(ErrorLog::new(sink, Level::Debug));
+        let pool = Pool::start(settings, Shard::only(), log.clone(), log, Rc::default());
+        let queued = submit(&pool);
+        pool.retire(60_000);
+        while !pool.is_gone() {
+            pool.core.lifecycle.changed().wait().await;
+        }
+        assert_eq!(end_of(&queued), failed(Reason::AppDown));
+    });
+}
+
+#[test]
 fn forked_workers_get_their_process_id_and_failed_forks_are_removed() {
     in_loop(async {
         let log = LogFile::new();

@@ -5,6 +5,7 @@
 //! use.
 
 use super::Worker;
+use crate::exchange::Assignment;
 use crate::pool::leases::Lease;
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
 use outboard_ring::response::{Done, LogLine, Whole};
@@ -105,6 +106,11 @@ impl Worker {
         payload: &[u8],
     ) -> Result<(), Corrupt> {
         let Some(lease) = self.leases.get(tag) else { return Ok(()) };
+        debug_assert_eq!(
+            lease.exchange.assignment.get(),
+            Some(Assignment { worker: self.id, tag }),
+            "another worker responds to the request"
+        );
         lease.exchange.add_frame(kind, payload)?;
         if kind == FrameKind::Body {
             let is_full = self.concurrency > 1 && lease.exchange.is_full(1);

@@ -46,6 +46,7 @@ impl Worker {
         exchange.times.started();
         let tag = self.add_lease(exchange, Some(timing));
         self.unsent.push_back(tag);
+        self.check();
         self.pump()
     }
 
@@ -75,6 +76,7 @@ impl Worker {
         let tag = self.add_lease(exchange, None);
         self.backlog.push_back(tag);
         self.unsent.push_back(tag);
+        self.check();
         self.pump()
     }
 
@@ -85,6 +87,7 @@ impl Worker {
         };
         lease.timing = Some(timing);
         lease.exchange.times.started();
+        self.check();
         self.process.lifecycle.begin() == Transition::Applied
     }
 
@@ -119,6 +122,7 @@ impl Worker {
         }
         lease.exchange.body.borrow_mut().rewind();
         lease.exchange.assignment.set(None);
+        self.check();
         Some(lease.exchange)
     }
 
@@ -201,6 +205,7 @@ impl Worker {
                 return Ok(false);
             }
         }
+        self.check();
         self.waiting_for_room.0.drain(..).for_each(wake);
         Ok(true)
     }
@@ -250,6 +255,11 @@ impl Worker {
     fn publish(&mut self) {
         self.activate();
         self.doorbell_is_due |= self.process.channel.publish() == Wake::Needed;
+    }
+
+    /// Whether its doorbell has to be rung.
+    pub(crate) fn is_doorbell_due(&self) -> bool {
+        self.doorbell_is_due
     }
 
     /// Rings its doorbell if it sleeps although its ring is not empty. This happens once for all frames
