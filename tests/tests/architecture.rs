@@ -6,6 +6,8 @@
 
 #[path = "architecture/circles.rs"]
 mod circles;
+#[path = "architecture/invariants.rs"]
+mod invariants;
 #[path = "architecture/shares.rs"]
 mod shares;
 #[path = "architecture/source.rs"]

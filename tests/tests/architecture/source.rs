@@ -67,6 +67,7 @@ pub(crate) fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// The module of a file below `src`.
 pub(crate) fn module_of(file: &Path) -> Module {
     let file = file.with_extension("");
     let mut module: Module = file.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
