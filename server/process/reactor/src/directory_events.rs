@@ -6,6 +6,7 @@
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
@@ -63,6 +64,10 @@ pub fn watch(instance: impl AsFd, directory: &Path) -> rustix::io::Result<i32> {
 
 /// Passes the events since the last read to `visit`.
 pub fn read(instance: impl AsFd, mut visit: impl FnMut(DirectoryEvent<'_>)) -> EventsRead {
+    debug_assert!(
+        fcntl_getfl(&instance).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK)),
+        "a read would block the loop"
+    );
     let mut end = EventsRead { has_lost: false, is_drained: false };
     let mut space = [MaybeUninit::uninit(); BUFFER_BYTES];
     let mut reader = Reader::new(instance, &mut space);
