@@ -50,8 +50,9 @@ impl<F: Form> As<F> {
 }
 
 impl<F: JsonSchema> JsonSchema for As<F> {
+    /// Forms with parameters share their names: a definition would be that of the first.
     fn inline_schema() -> bool {
-        F::inline_schema()
+        true
     }
 
     fn schema_name() -> Cow<'static, str> {
