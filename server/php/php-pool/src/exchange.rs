@@ -4,9 +4,13 @@
 //! assigns it to a worker and fills it from the ring. Invariants: nothing is added after the end; an
 //! abandoned exchange receives nothing more.
 
+mod response_data;
+
+pub use response_data::{End, ResponseData};
+
 use crate::request_times::RequestTimes;
 use crate::worker_id::WorkerId;
-use outboard_buffer::{Account, Held, RequestBody};
+use outboard_buffer::{Account, RequestBody};
 use outboard_log::Reason;
 use outboard_reactor::{TaskId, current_task, wake};
 use outboard_ring::frame::{FrameKind, Tag};
@@ -14,86 +18,16 @@ use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Done;
 use outboard_ring::spsc::Corrupt;
 use outboard_trace::Scope;
+use response_data::reuse;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// The most interim responses that are stored until the connection takes them.
 const MAX_INTERIM_RESPONSES: usize = 16;
-/// The capacity above which a buffer is freed after its request.
-const MAX_REUSED_BYTES: usize = 16 * 1024;
 const WITHOUT_STATUS: Corrupt = Corrupt { what: "a response head without a status" };
 /// The most that is stored of the lines that PHP has logged about a request.
 const MAX_LOG_BYTES: usize = 32 * 1024;
-
-/// How a response has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// It is complete.
-    Complete,
-    /// It will never be complete.
-    Failed(Reason),
-}
-
-/// The part of a response that has arrived since it was last taken.
-#[derive(Debug, Default)]
-pub struct ResponseData {
-    /// Payloads of `Interim` frames.
-    pub interim: Vec<Vec<u8>>,
-    /// Payload of the `Head` frame; empty before it has arrived.
-    pub head: Vec<u8>,
-    /// Bytes of the body.
-    pub body: Vec<u8>,
-    /// Payload of the `Trailers` frame; empty if there is none.
-    pub trailers: Vec<u8>,
-    /// PHP has called `flush()`.
-    pub flush: bool,
-    /// The end of the response.
-    pub end: Option<End>,
-    /// Counts the memory of all of it.
-    pub held: Option<Held>,
-}
-
-impl ResponseData {
-    fn is_empty(&self) -> bool {
-        self.interim.is_empty()
-            && self.head.is_empty()
-            && self.body.is_empty()
-            && self.trailers.is_empty()
-            && !self.flush
-            && self.end.is_none()
-    }
-
-    /// Removes everything; the memory of ordinary responses remains.
-    pub fn clear(&mut self) {
-        let mut body = std::mem::take(&mut self.body);
-        let mut head = std::mem::take(&mut self.head);
-        [&mut body, &mut head].into_iter().for_each(reuse);
-        *self = Self { body, head, ..Self::default() };
-    }
-
-    /// Adds body, trailers and end of a later part.
-    pub fn append(&mut self, later: Self) {
-        self.body.extend_from_slice(&later.body);
-        if !later.trailers.is_empty() {
-            self.trailers = later.trailers;
-        }
-        self.flush |= later.flush;
-        self.end = later.end;
-        match (&mut self.held, later.held) {
-            (Some(held), Some(later)) => held.grow(later.bytes()),
-            (held, later) => *held = held.take().or(later),
-        }
-    }
-}
-
-/// Empties a buffer for reuse, and frees a large one.
-fn reuse(buffer: &mut Vec<u8>) {
-    buffer.clear();
-    if buffer.capacity() > MAX_REUSED_BYTES {
-        *buffer = Vec::new();
-    }
-}
 
 /// The worker of a request, and the tag of its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Tests of exchanges without a worker.
 
+use super::response_data::MAX_REUSED_BYTES;
 use super::*;
 use outboard_ring::request::{FIELD_COUNT, Fixed, RequestParts, encode};
 
