@@ -11,7 +11,6 @@ pub use response_data::{End, ResponseData};
 use crate::request_times::RequestTimes;
 use crate::worker_id::WorkerId;
 use outboard_buffer::{Account, RequestBody};
-use outboard_log::Reason;
 use outboard_reactor::{TaskId, current_task, wake};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::request::{Field, RequestView};

@@ -2,6 +2,7 @@
 
 use super::response_data::MAX_REUSED_BYTES;
 use super::*;
+use outboard_log::Reason;
 use outboard_ring::request::{FIELD_COUNT, Fixed, RequestParts, encode};
 
 /// Runs a test with an exchange that has a buffer of 100 bytes.
