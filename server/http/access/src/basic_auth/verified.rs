@@ -18,7 +18,7 @@ const SET_MAX: usize = 16_384;
 
 /// See the module.
 pub struct Verified {
-    /// Generated for the first credentials: the first random number of a process takes 0.1 s, which the start of a
+    /// Generated for the first credentials: the first random number of a process takes 40 ms, which the start of a
     /// server without passwords does not wait for. `None` if the system has no random numbers: nothing is held then.
     key: LazyLock<Option<hmac::Key>>,
     sets: Mutex<Sets>,
