@@ -199,7 +199,7 @@ fn a_server_that_flaps_fails_no_request() {
 fn the_circuit_breaker_refuses_while_requests_fail() {
     let a = Replica::start("a");
     let keys = "max_fails = 0\nretries = 0\nfailure_status = [\"503\"]\n\
-                breaker = { min_requests = 4, open = \"100ms\" }";
+                breaker = { min_requests = 4, open = \"1s\" }";
     let site = serving(&[&a], keys);
     a.set(Mode::Unavailable);
     for _ in 0..4 {
