@@ -5,12 +5,23 @@
 //! code is 0 if the server has carried out the request.
 
 use crate::admin_client::{CallError, call, default_socket};
-use crate::cli::AdminArguments;
 use crate::terminal::{Terminal, show};
+use clap::Args;
 use outboard_admin_api::{Endpoint, Failure};
 use serde::Serialize;
 use std::fmt;
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+pub(crate) struct AdminArguments {
+    /// The admin socket of the server.
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) admin: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Calls `endpoint` and prints the reply, as JSON or as `page` writes it.
 pub(crate) fn run<E: Endpoint>(

@@ -1,12 +1,35 @@
 //! `outboard ban`, `unban` and `bans`: the networks whose clients a running server refuses.
 
 use crate::admin;
-use crate::cli::{AdminArguments, BanArguments, UnbanArguments};
+use crate::admin::AdminArguments;
 use crate::terminal::Terminal;
+use clap::Args;
 use outboard_admin_api::bans::{Add, List, Remove};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+#[derive(Debug, Args)]
+pub(crate) struct BanArguments {
+    /// An address, or a network such as 198.51.100.0/24.
+    pub(crate) network: String,
+    /// How long, such as 90s, 10m, 1h or 7d [default: until `outboard unban`].
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::ban_time::seconds)]
+    pub(crate) seconds: Option<u64>,
+    /// Why, for `outboard bans` and the log.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UnbanArguments {
+    /// The address or network as it was banned.
+    pub(crate) network: String,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
 
 pub(crate) fn ban(arguments: &BanArguments, terminal: &Terminal) -> ExitCode {
     let BanArguments { network, seconds, reason, admin } = arguments;

@@ -1,7 +1,7 @@
 //! `outboard certificates`: the certificates that a running server obtains itself.
 
 use crate::admin;
-use crate::cli::AdminArguments;
+use crate::admin::AdminArguments;
 use crate::terminal::Terminal;
 use outboard_admin_api::certificates::{Certificate, Certificates, Get};
 use std::fmt::{self, Write as _};

@@ -1,12 +1,32 @@
 //! `outboard check` and `outboard schema`.
 
-use crate::cli::CheckArguments;
 use crate::data_directories;
 use crate::terminal::{Terminal, say};
+use clap::Args;
 use outboard_config::{App, Config, Diagnostics, HtaccessFiles};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// The configuration file, or the directory of an `outboard.toml`.
+    #[arg(default_value = "outboard.toml")]
+    file: PathBuf,
+    /// The same, as for `outboard serve`.
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    config: Option<PathBuf>,
+    /// Print errors and warnings as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl CheckArguments {
+    pub(crate) fn file(&self) -> PathBuf {
+        let file = self.config.as_ref().unwrap_or(&self.file);
+        if file.is_dir() { file.join("outboard.toml") } else { file.clone() }
+    }
+}
 
 pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
     let file = &arguments.file();

@@ -1,12 +1,35 @@
 //! `outboard config show`: the effective configuration of a file or of a running server.
 
 use crate::admin;
-use crate::cli::{ConfigAction, ConfigShowArguments};
+use crate::admin::AdminArguments;
 use crate::terminal::{Terminal, say, show};
+use clap::{Args, Subcommand};
 use outboard_admin_api::config::{Configuration, Get, Setting};
 use outboard_config::Config;
 use std::fmt::{self, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigAction {
+    /// Print every key with its value. Secrets are replaced by `[redacted]`.
+    Show(ConfigShowArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigShowArguments {
+    /// The configuration file.
+    #[arg(default_value = "outboard.toml", conflicts_with_all = ["running", "admin"])]
+    pub(crate) file: PathBuf,
+    /// The configuration of the running server instead of a file; implied by --admin.
+    #[arg(long)]
+    pub(crate) running: bool,
+    /// Print where each value comes from: file and line, environment, default or command line.
+    #[arg(long)]
+    pub(crate) origin: bool,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
 
 pub(crate) fn run(action: &ConfigAction, terminal: &Terminal) -> ExitCode {
     let ConfigAction::Show(arguments) = action;

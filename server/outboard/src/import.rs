@@ -3,14 +3,29 @@
 //! Invariant: standard output has the configuration or the JSON only; what was not carried over goes to
 //! standard error.
 
-use crate::cli::ImportArguments;
 use crate::terminal::{Terminal, say, show};
+use clap::Args;
 use outboard_import::{Imported, Kind, import};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Read, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// The server whose configuration FILE is [default: recognised by the content].
+    #[arg(value_name = "nginx|httpd|FILE")]
+    pub(crate) first: PathBuf,
+    /// The file.
+    pub(crate) file: Option<PathBuf>,
+    /// Write the configuration to this file, which must not exist [default: standard output].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print configuration and list as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Larger than configurations with all their sites.
 const FILE_MAX_BYTES: u64 = 4 << 20;

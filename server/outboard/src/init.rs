@@ -3,14 +3,51 @@
 //! Called by the command line. Invariant: existing files are never overwritten; the first file that
 //! cannot be written is reported.
 
-use crate::cli::{InitArguments, Template};
 use crate::named::directories::check_name;
 use crate::terminal::{Terminal, say};
+use clap::Args;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArguments {
+    /// The name of the server.
+    pub(crate) name: String,
+    /// The kind of application.
+    #[arg(long, value_enum, default_value = "classic")]
+    pub(crate) template: Template,
+    /// Serve the WordPress in --dir: write a configuration for it and add must-use plugins, which have
+    /// pages start from a snapshot and purge the page cache.
+    #[arg(long, conflicts_with = "template")]
+    pub(crate) wordpress: bool,
+    /// The directory of the application [default: ./NAME].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The configuration directory [default: ./outboard.d].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) conf_dir: Option<PathBuf>,
+    /// The directory of the PHP package `outboard/runtime`, for controllers and views [default: the
+    /// one installed with this program].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) package: Option<PathBuf>,
+    /// Its address [default: the first free port from 8080].
+    #[arg(long, short, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+}
+
+/// Templates of `outboard init`.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Template {
+    /// A script that runs once per request.
+    Classic,
+    /// A worker script.
+    Worker,
+    /// Controllers and views.
+    Mvc,
+}
 
 const SERVER: &str = include_str!("../templates/server.toml");
 const WORDPRESS: &str = include_str!("../templates/wordpress.toml");

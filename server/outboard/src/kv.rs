@@ -3,9 +3,13 @@
 //! Uses the admin socket. A backup is written under a temporary name and renamed when it is complete
 //! and on disk; a restore reads all of a backup before it writes any of it.
 
+mod arguments;
+
+pub(crate) use arguments::{KvAction, KvSelector};
+
 use crate::admin;
+use crate::admin::AdminArguments;
 use crate::admin_client::{AdminClient, Incoming, default_socket};
-use crate::cli::{AdminArguments, KvAction, KvSelector};
 use crate::terminal::{Terminal, say};
 use outboard_admin_api::{Endpoint, kv};
 use outboard_entity_store::{

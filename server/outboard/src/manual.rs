@@ -1,8 +1,8 @@
 //! `outboard completions` and `outboard man`: shell completions and manual pages.
 //!
-//! Both are generated from the arguments ([`crate::cli`]), so they cannot differ from them.
+//! Both are generated from the arguments ([`crate::Outboard`]), so they cannot differ from them.
 
-use crate::cli::Outboard;
+use crate::Outboard;
 use crate::terminal::{Terminal, say, show};
 use clap::CommandFactory;
 use clap_complete::Shell;

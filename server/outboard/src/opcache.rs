@@ -4,12 +4,21 @@
 //! and none meets a cache that is being emptied.
 
 use crate::admin;
-use crate::cli::OpcacheAction;
+use crate::admin::AdminArguments;
 use crate::reload;
 use crate::terminal::Terminal;
+use clap::Subcommand;
 use outboard_admin_api::opcache::{Cache, Get, Report};
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OpcacheAction {
+    /// Memory, scripts and restarts of each app's OPcache.
+    Status(AdminArguments),
+    /// Restart PHP with an empty OPcache; no request is lost.
+    Reset(AdminArguments),
+}
 
 const MIB: u64 = 1 << 20;
 

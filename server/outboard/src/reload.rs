@@ -1,7 +1,7 @@
 //! `outboard reload`, `outboard upgrade` and `outboard stop`.
 
 use crate::admin;
-use crate::cli::AdminArguments;
+use crate::admin::AdminArguments;
 use crate::terminal::Terminal;
 use outboard_admin_api::server::{Reload, Stop, Upgrade};
 use std::fmt::Write as _;

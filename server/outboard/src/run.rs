@@ -8,11 +8,11 @@
 
 mod control;
 
-use crate::cli::RunArguments;
 use crate::notify::{self, ServiceManager};
 use crate::php_hosts;
 use crate::serve::{announce, run_until_stopped};
 use crate::terminal::{Terminal, say};
+use clap::Args;
 use outboard_config::Config;
 
 use outboard_gateway::server::{AdminSocket, Options};
@@ -26,6 +26,31 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::rc::Rc;
 use std::sync::Arc;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// The program.
+    #[arg(value_name = "FILE.php")]
+    pub(crate) script: PathBuf,
+    /// Its arguments.
+    #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+    /// Address to listen on instead of the program's own.
+    #[arg(long, short, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// A setting of php.ini, as in `php -d memory_limit=1G`.
+    #[arg(long = "define", short = 'd', value_name = "NAME[=VALUE]")]
+    pub(crate) ini: Vec<String>,
+    /// User that the program runs as if root starts it [default: www-data, or nobody].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// The admin socket, for `outboard status`.
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) admin: Option<PathBuf>,
+    /// The PHP host to use instead of the one in the directory of this program.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) php_host: Option<PathBuf>,
+}
 
 pub(crate) fn run(arguments: &RunArguments, terminal: &Terminal) -> ExitCode {
     match prepare(arguments) {

@@ -1,7 +1,7 @@
 //! `outboard status`: prints the status of a running server.
 
 use crate::admin;
-use crate::cli::AdminArguments;
+use crate::admin::AdminArguments;
 use crate::terminal::Terminal;
 use crate::upstreams;
 use outboard_admin_api::status::{

@@ -1,7 +1,18 @@
 //! [`Target`]: the servers that `status`, `reload` and `stop` apply to.
 
-use crate::cli::{AdminArguments, InstanceSelector, ServerArguments};
+use crate::admin::AdminArguments;
+use crate::named::InstanceSelector;
 use crate::named::directories;
+use clap::Args;
+
+/// Named servers, or the server of an admin socket.
+#[derive(Debug, Args)]
+pub(crate) struct ServerArguments {
+    #[command(flatten)]
+    pub(crate) pick: InstanceSelector,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
 
 /// See the module.
 pub(crate) enum Target<'a> {

@@ -3,14 +3,25 @@
 //! The certificate is added to the list of the system, which needs root, and to the NSS databases of this
 //! user's browsers. What a store does not permit is reported, and the other stores are changed all the same.
 
-use crate::cli::TrustArguments;
 use crate::terminal::{Terminal, say};
+use clap::Args;
 use outboard_certificates::{LocalAuthority, default_directory};
 use rustix::process::geteuid;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustArguments {
+    /// Do not trust it any more.
+    #[arg(long)]
+    pub(crate) remove: bool,
+    /// The directory of certificates [default: /var/lib/outboard/certificates for root, otherwise
+    /// ~/.local/share/outboard/certificates].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) storage: Option<PathBuf>,
+}
 
 /// Where Debian expects the authorities of an administrator (update-ca-certificates(8)).
 const SYSTEM_DIR: &str = "/usr/local/share/ca-certificates";

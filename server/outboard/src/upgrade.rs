@@ -2,8 +2,8 @@
 //!
 //! Called by `outboard serve`, of a configuration and of a named server, before it does anything else.
 
-use crate::cli::ServeArguments;
 use crate::notify;
+use crate::serve::ServeArguments;
 use crate::terminal::Terminal;
 use outboard_upgrade::{Estate, Launch, Predecessor, Starter};
 use std::ffi::OsString;

@@ -1,12 +1,39 @@
 //! `outboard upstreams`: the servers that share the requests of routes, and which of them get requests.
 
 use crate::admin;
-use crate::cli::{UpstreamsAction, UpstreamsArguments};
+use crate::admin::AdminArguments;
 use crate::terminal::Terminal;
+use clap::{Args, Subcommand};
 use outboard_admin_api::status::{UpstreamGroup, UpstreamServer};
 use outboard_admin_api::upstreams::{Changed, Drain, Enable, List};
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+pub(crate) struct UpstreamsArguments {
+    #[command(subcommand)]
+    pub(crate) action: Option<UpstreamsAction>,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UpstreamsAction {
+    /// Send no new requests to a server; those in progress finish. A reload does not change that.
+    Drain(UpstreamServerArguments),
+    /// Send requests to a drained server again.
+    Enable(UpstreamServerArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpstreamServerArguments {
+    /// The name of the upstream.
+    pub(crate) upstream: String,
+    /// The server as configured, or as `outboard upstreams` names it.
+    pub(crate) server: String,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
 
 pub(crate) fn run(arguments: &UpstreamsArguments, terminal: &Terminal) -> ExitCode {
     match &arguments.action {

@@ -3,8 +3,8 @@
 //!
 //! Called by [`super`]. The exit code is 1 if a script that asks for a snapshot has none.
 
+use crate::admin::AdminArguments;
 use crate::admin_client::{call, default_socket};
-use crate::cli::AdminArguments;
 use crate::terminal::{Terminal, say};
 use outboard_admin_api::status::{Get, RequestRead, SnapshotScript};
 use std::process::ExitCode;

@@ -4,12 +4,23 @@
 //! run directory, so that servers of the same name in both do not conflict.
 
 use super::Named;
-use crate::cli::InstanceDirs;
+use clap::Args;
 use rustix::process::geteuid;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+/// The directories of named servers.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct InstanceDirs {
+    /// The configuration directory [default: ./outboard.d, else /etc/outboard].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) conf_dir: Option<PathBuf>,
+    /// The directory of pid files and admin sockets.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) run_dir: Option<PathBuf>,
+}
 
 /// The system's configuration directory.
 const SYSTEM: &str = "/etc/outboard";

@@ -6,9 +6,9 @@
 
 use super::directories::{self, Directories};
 use super::{Named, pid_file::PidFile};
-use crate::cli::ServeArguments;
 use crate::notify::{self, ServiceManager};
 use crate::php_hosts::with_versions;
+use crate::serve::ServeArguments;
 use crate::serve::{announce, host_binary, run_until_stopped, with_user};
 use crate::terminal::{Terminal, say};
 use crate::upgrade::{self, Inheritance};

@@ -4,14 +4,25 @@ use super::directories::Directories;
 use super::pid_file::Presence;
 use super::{Named, selected};
 use crate::admin_client::call;
-use crate::cli::{InstanceSelector, ListArguments};
+use crate::named::InstanceSelector;
+use crate::named::directories::InstanceDirs;
 use crate::status;
 use crate::terminal::{Terminal, show};
+use clap::Args;
 use outboard_admin_api::status::{Get, Status};
 use outboard_config::Config;
 use serde_json::{Value, json};
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    #[command(flatten)]
+    pub(crate) dirs: InstanceDirs,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Exit codes of `status` (Linux Standard Base, "Init Script Actions").
 const RUNNING: u8 = 0;

@@ -7,16 +7,24 @@ use super::directories::{names_in, run_dirs};
 use super::pid_file::{Owner, PidFile, Presence};
 use super::{CommandOutcome, Named, run_each, run_selected, start};
 use crate::admin_client::{CallError, call};
-use crate::cli::{InstanceSelector, ShutdownArguments};
+use crate::named::InstanceSelector;
 use crate::terminal::{Terminal, say};
+use clap::Args;
 use outboard_admin_api::Endpoint;
 use outboard_admin_api::server::{Reload, Upgrade};
 use outboard_admin_api::status::Get;
 use outboard_config::Config;
 use rustix::process::Signal;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+pub(crate) struct ShutdownArguments {
+    /// Only servers with pid files in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) run_dir: Option<PathBuf>,
+}
 
 /// `outboard stop NAME…`
 pub(crate) fn run(pick: &InstanceSelector, terminal: &Terminal) -> ExitCode {

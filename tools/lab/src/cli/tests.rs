@@ -1,6 +1,6 @@
 //! Every command of the lab that a page of the documentation names is one.
 
-#[path = "../../../../server/outboard/src/cli/documented_commands.rs"]
+#[path = "../../../../server/outboard/src/documented_commands.rs"]
 mod documented_commands;
 
 use super::Cli;

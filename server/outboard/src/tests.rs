@@ -3,7 +3,7 @@
 #[path = "documented_commands.rs"]
 mod documented_commands;
 
-use super::Outboard;
+use crate::Outboard;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 

@@ -1,4 +1,4 @@
-//! Arguments of `kv`: the entity store.
+//! Arguments of `outboard kv`.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
