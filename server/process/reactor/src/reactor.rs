@@ -16,6 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
+use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -48,6 +49,8 @@ pub(crate) struct Reactor {
 
 thread_local! {
     static REACTOR: RefCell<Option<Rc<Reactor>>> = const { RefCell::new(None) };
+    /// Beside the loop, because a request reads it thirty times.
+    static NOW_MS: Cell<Option<NonZeroU64>> = const { Cell::new(None) };
 }
 
 /// Calls `f` with the loop of this thread.
@@ -173,8 +176,11 @@ pub async fn activity() {
 }
 
 /// Monotonic milliseconds at the beginning of this turn.
+///
+/// # Panics
+/// The thread has had no loop.
 pub fn now_ms() -> u64 {
-    with(|reactor| to_ms(reactor.now.get()))
+    NOW_MS.get().expect("the caller runs inside of `reactor::run`").get()
 }
 
 /// How many turns the loop of this thread has had, and how long they took.
@@ -205,6 +211,15 @@ fn monotonic() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
+/// The time that tasks see until the next turn begins, and the same in milliseconds.
+fn begin_turn() -> (Duration, u64) {
+    let now = monotonic();
+    let now_ms = to_ms(now);
+    // A clock that starts at zero with the machine has passed a millisecond long before.
+    NOW_MS.set(NonZeroU64::new(now_ms.max(1)));
+    (now, now_ms)
+}
+
 fn to_ms(time: Duration) -> u64 {
     time.as_secs() * 1000 + u64::from(time.subsec_millis())
 }
@@ -225,7 +240,7 @@ impl Reactor {
             sources: RefCell::new(Sources::default()),
             executor: RefCell::new(Executor::new(remote)),
             timers: RefCell::new(Timers::default()),
-            now: Cell::new(monotonic()),
+            now: Cell::new(begin_turn().0),
             turns: Cell::default(),
             memory: RefCell::new(None),
             waiting_for_activity: RefCell::default(),
@@ -253,9 +268,8 @@ impl Reactor {
             let due_ms = self.executor.borrow().earliest_deadline_ms();
             let next_sweep_ms = due_ms.max(last_sweep_ms + SWEEP_MS);
             self.sleep(&mut events, has_woken, next_sweep_ms)?;
-            let now = monotonic();
+            let (now, now_ms) = begin_turn();
             self.now.set(now);
-            let now_ms = to_ms(now);
             for event in &events {
                 self.dispatch(event);
             }
