@@ -17,7 +17,7 @@ use outboard_supervisor::plan::placement::{INTERVAL_MS, Interval, LONG_MS, LONG_
 use outboard_supervisor::thread_times::ThreadTimes;
 use std::cell::{Cell, RefCell};
 
-/// The workers of a larger pool are not measured, and not placed.
+/// If more workers than this are in use, they are not measured, and not placed.
 const MAX_WORKERS: usize = 16;
 
 /// See the module.
@@ -109,11 +109,21 @@ impl Placement {
         let requests = self.requests.take();
         let elapsed_ms = now_ms.saturating_sub(self.since_ms.replace(now_ms));
         // Without requests there is no decision to be made.
-        let load = if requests > 0 { self.load(own) } else { None };
+        let is_used = |worker: &Worker| {
+            let idle_ms = worker.process.lifecycle.idle_ms(now_ms);
+            idle_ms.is_none_or(|idle_ms| idle_ms <= elapsed_ms)
+        };
+        let ready = own.filter(|worker| worker.is_ready());
+        let load = match requests {
+            0 => None,
+            _ => self.load(ready.map(|worker| (worker, is_used(worker))).collect()),
+        };
         Interval { elapsed_ms, requests, load }
     }
 
-    fn load<'a>(&self, own: impl Iterator<Item = &'a Worker>) -> Option<Load> {
+    /// The load of the workers that have been used, as the second of each pair says. A worker that a burst has left
+    /// behind sleeps and costs nothing.
+    fn load(&self, ready: Vec<(&Worker, bool)>) -> Option<Load> {
         let mut own_times = self.own_times.borrow_mut();
         if own_times.is_none() {
             *own_times = ThreadTimes::of_this_thread();
@@ -122,19 +132,26 @@ impl Placement {
         let gateway_ns = own_times.run_ns.saturating_add(own_times.wait_ns);
         let mut workers_ns = 0_u64;
         let mut workers = self.workers.borrow_mut();
-        for worker in own.filter(|worker| worker.is_ready()) {
+        let used = || ready.iter().filter(|(_, is_used)| *is_used);
+        if used().count() > MAX_WORKERS {
+            return None;
+        }
+        for (worker, _) in used() {
             let number = worker.process.number;
             if workers.iter().any(|known| known.number == number) {
                 continue;
-            }
-            if workers.len() == MAX_WORKERS {
-                return None;
             }
             let times = worker.process.pid.and_then(ThreadTimes::of_process)?;
             workers.push(MeasuredWorker { number, times, is_placed: false, watched_ns: None });
         }
         // One that drains runs until its last request has ended; one that has exited is removed.
         workers.retain_mut(|worker| {
+            let is_it = |(ready, is_used): &(&Worker, bool)| {
+                ready.process.number == worker.number && !is_used
+            };
+            if ready.iter().any(is_it) {
+                return worker.is_placed;
+            }
             let times = worker.times.advance();
             workers_ns = workers_ns.saturating_add(times.unwrap_or_default().run_ns);
             times.is_some()
