@@ -260,13 +260,13 @@ impl Search<'_> {
 
     /// An index that is a script goes to the worker script.
     fn directory_in_worker_mode(&self, below: &[u8]) -> Result<Route, Cold> {
-        let slash: &[u8] = if below.ends_with(b"/") { b"" } else { b"/" };
-        let directory = joined(below, slash);
-        Ok(match self.index(&directory)? {
+        let has_slash = below.ends_with(b"/");
+        let found = if has_slash { self.index(below)? } else { self.index(&joined(below, b"/"))? };
+        Ok(match found {
             Some((path, Lookup::File(_))) if self.denies(&path) => {
                 Route::Refuse(Reason::Denied, None)
             }
-            Some((_, Lookup::File(entry))) if slash.is_empty() => Route::File(entry),
+            Some((_, Lookup::File(entry))) if has_slash => Route::File(entry),
             Some((_, Lookup::File(_))) => self.with_slash(below),
             _ => script(App::WORKER_NAME, b""),
         })

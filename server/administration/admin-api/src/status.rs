@@ -293,7 +293,8 @@ pub struct Pool {
     pub start_failure: Option<String>,
     /// Requests that a worker may handle at a time.
     pub concurrency: usize,
-    /// `starting`, `serving`, `crashing` when every request kills its worker, `retiring` or `gone`.
+    /// `asleep` when no process is there until a request comes, `starting`, `serving`, `crashing` when every request
+    /// kills its worker, `retiring` or `gone`.
     pub phase: String,
     /// Version of PHP, once started.
     pub php_version: String,

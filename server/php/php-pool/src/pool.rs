@@ -117,6 +117,8 @@ pub struct Pool {
     siblings: Siblings,
     snapshots: SnapshotNotes,
     polling: Polling,
+    /// When it was last asleep.
+    woken_ms: Cell<u64>,
 }
 
 /// What the polling of the rings remembers between turns of the loop.
@@ -162,6 +164,7 @@ impl Pool {
                 siblings: Siblings::default(),
                 snapshots: SnapshotNotes::default(),
                 polling: Polling::default(),
+                woken_ms: Cell::default(),
             }
         })
     }

@@ -7,7 +7,9 @@ table! {
     /// The workers of an app and its request queue.
     #[derive(PartialEq, Eq)]
     pub struct Pool {
-        /// Minimum number of workers. `"auto"`: one per processor, at least 2.
+        /// Minimum number of workers. `"auto"`: one per processor, at least 2. 0: the app sleeps. It has no process
+        /// until a request comes, and none any more when all workers have been idle for `idle_timeout`; the memory of a worker
+        /// script ends with it. A program that starts a server never sleeps.
         #[schemars(extend("x-alias" = ["pm.min_spare_servers", "pm.start_servers", "MinSpareServers", "StartServers"]))]
         pub min: Count = Count::Auto,
         /// Maximum number of workers. `"auto"`: as many as `max_memory` allows. A pool of rewound workers that has so many keeps one more in reserve.
@@ -16,7 +18,7 @@ table! {
         /// Number of idle workers to hold ready for bursts.
         #[schemars(range(max = 4096), extend("x-alias" = ["pm.max_spare_servers", "MaxSpareServers"]))]
         pub min_idle: u32 = 1,
-        /// Idle time after which a worker beyond `min` and `min_idle` is stopped.
+        /// Idle time after which a worker beyond `min` and `min_idle` is stopped; with `min = 0` also the last ones.
         #[schemars(extend("x-minimum" = "100ms", "x-alias" = ["pm.process_idle_timeout"]))]
         #[serde(rename = "idle_timeout", with = "As::<Period>")]
         pub idle_timeout_ms: u64 = 10_000,

@@ -48,10 +48,10 @@ impl ResponseData {
 
     /// Removes everything; the memory of ordinary responses remains.
     pub fn clear(&mut self) {
-        let mut body = std::mem::take(&mut self.body);
-        let mut head = std::mem::take(&mut self.head);
-        [&mut body, &mut head].into_iter().for_each(reuse);
-        *self = Self { body, head, ..Self::default() };
+        reuse(&mut self.body);
+        reuse(&mut self.head);
+        (self.interim, self.trailers) = (Vec::new(), Vec::new());
+        (self.flush, self.end, self.held) = (false, None, None);
         debug_assert!(self.is_empty(), "of an earlier request");
     }
 

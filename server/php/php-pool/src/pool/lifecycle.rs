@@ -11,6 +11,8 @@ use std::rc::Rc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
+    /// Without requests no process is there; the next request has PHP started.
+    Asleep,
     /// PHP is starting, for the first time or again.
     Starting,
     /// Requests are served.
@@ -86,6 +88,10 @@ impl Lifecycle {
         self.phase.set(phase);
     }
 
+    pub(super) fn is_asleep(&self) -> bool {
+        self.phase.get() == Phase::Asleep
+    }
+
     pub(super) fn is_starting(&self) -> bool {
         self.phase.get() == Phase::Starting
     }
@@ -131,10 +137,18 @@ impl Lifecycle {
         self.retire_deadline_ms.get().is_some_and(|at_ms| at_ms <= now_ms())
     }
 
-    /// Announces a request.
+    /// Announces a request. PHP starts while its body arrives.
     pub(super) fn expect_request(self: &Rc<Self>) -> PendingRequest {
+        if self.is_asleep() {
+            self.end_rest();
+        }
         self.pending_requests.update(|pending| pending + 1);
         PendingRequest(self.clone())
+    }
+
+    /// Whether requests may still be submitted; not all of them those of a retiring pool.
+    pub(super) fn has_pending_requests(&self) -> bool {
+        self.pending_requests.get() > 0
     }
 
     /// Whether a retiring pool has to serve pending requests.

@@ -50,7 +50,7 @@ impl Pool {
         pool
     }
 
-    /// Waits until the minimum number of workers is ready.
+    /// Waits until the minimum number of workers is ready, or the pool sleeps.
     ///
     /// # Errors
     /// PHP does not start, or not in time.
@@ -63,7 +63,8 @@ impl Pool {
                 if let Some(failure) = &core.php.borrow().failure {
                     return Err(failed(failure.clone()));
                 }
-                if core.lifecycle.is_serving() && self.has_minimum() {
+                let is_ready = core.lifecycle.is_serving() && self.has_minimum();
+                if is_ready || core.lifecycle.is_asleep() {
                     return Ok(());
                 }
                 core.lifecycle.changed().wait().await;
@@ -150,7 +151,9 @@ impl Pool {
         // It started once, for all threads.
         if core.shard.is_lead() {
             let text = format!("PHP {} started ({ini}, {opcache})", boot.php_version);
-            core.log.log(Level::Info, &text);
+            // One that sleeps starts again and again.
+            let level = if core.settings.sleeps() { Level::Debug } else { Level::Info };
+            core.log.log(level, &text);
         }
         core.php.borrow_mut().succeeded(boot);
         self.split_waiting();

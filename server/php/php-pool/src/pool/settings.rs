@@ -24,7 +24,7 @@ pub struct PoolSettings {
     pub as_user: Option<AsUser>,
     /// The settings of the host.
     pub host: HostSettings,
-    /// The minimum number of workers; `None` for one per core.
+    /// The minimum number of workers; `None` for one per core. With 0 the pool sleeps without requests.
     pub min: Option<usize>,
     /// The maximum number of workers; `None` for as many as memory permits.
     pub max: Option<usize>,
@@ -113,6 +113,11 @@ impl PoolSettings {
             snapshot_max_age_ms: pool.snapshot_max_age_ms,
             may_share_core: true,
         })
+    }
+
+    /// Whether all processes end without requests. A program that has its own connections is never idle.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.min == Some(0) && !self.runs_program()
     }
 
     /// The settings for an app's tasks: a fixed number of workers that share no core with the gateway, and

@@ -72,6 +72,7 @@ fn describe_worker(worker: &Worker, now_ms: u64) -> api::Worker {
 fn phase_name(core: &PoolCore) -> &'static str {
     match core.lifecycle.phase() {
         Phase::Serving if core.shard.crash_loop().is_active() => "crashing",
+        Phase::Asleep => "asleep",
         Phase::Starting => "starting",
         Phase::Serving => "serving",
         Phase::Retiring => "retiring",

@@ -74,6 +74,7 @@ impl Pool {
             Message::Delivered { worker, bytes } => {
                 dispatcher.operations.remote_has_read(worker, bytes);
             }
+            Message::Asleep => core.lifecycle.end_rest(),
             Message::Closed => core.lifecycle.dependent_closed(),
         }
     }
@@ -82,6 +83,9 @@ impl Pool {
     fn split_zygote(&self, shard: usize, ends: SiblingEnds) {
         self.siblings.add(shard, ends);
         self.split_waiting();
+        if self.core.lifecycle.is_asleep() {
+            self.core.lifecycle.end_rest();
+        }
     }
 
     /// Forks the zygotes that were requested, if PHP has started.

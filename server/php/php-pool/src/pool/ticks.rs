@@ -70,14 +70,14 @@ fn is_settled(core: &PoolCore, dispatcher: &Dispatcher) -> bool {
         && !dispatcher.placement.is_active()
 }
 
-/// When a worker beyond the minimum has been idle for long; `u64::MAX` for never.
+/// When a worker beyond the minimum, or of a pool that may sleep, has been idle for long; `u64::MAX` for never.
 fn next_idle_timeout_ms(core: &PoolCore, dispatcher: &Dispatcher, now_ms: u64) -> u64 {
     let members = core.members.borrow();
     let mut workers = members.roster.all();
     if workers.clone().any(|worker| !worker.is_own && worker.state() == State::Idle) {
         return now_ms + BORROWED_IDLE_MS;
     }
-    if members.active() <= dispatcher.sizing.borrow().bounds.min() {
+    if !core.settings.sleeps() && members.active() <= dispatcher.sizing.borrow().bounds.min() {
         return u64::MAX;
     }
     let timeout_ms = core.settings.idle_timeout_ms;

@@ -58,6 +58,8 @@ pub(in crate::pool) enum Message {
     Frame { worker: WorkerId, kind: FrameKind, tag: Tag, payload: Vec<u8> },
     /// To the first pool: such a frame is in the worker's ring.
     Delivered { worker: WorkerId, bytes: usize },
+    /// To the first pool: the pool of another thread sleeps.
+    Asleep,
     /// To the first pool: the pool of another thread has no process any more.
     Closed,
     /// To itself: the pool is gone.

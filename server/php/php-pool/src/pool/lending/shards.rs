@@ -10,7 +10,7 @@ use super::crash_loop::CrashLoop;
 use super::messages::Message;
 use outboard_reactor::{MailboxReceiver, MailboxSender, Share, mailbox};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the module.
@@ -34,6 +34,8 @@ struct Notice {
     queued: AtomicUsize,
     /// Workers that may still be forked.
     vacant: AtomicUsize,
+    /// Whether the pool has no process until a request comes.
+    is_asleep: AtomicBool,
     /// When the oldest request came that the next idle worker of another thread should process; 0
     /// without this wish.
     wish_ms: AtomicU64,
@@ -50,6 +52,7 @@ impl PoolShards {
                 free: AtomicUsize::new(0),
                 queued: AtomicUsize::new(0),
                 vacant: AtomicUsize::new(0),
+                is_asleep: AtomicBool::new(false),
                 wish_ms: AtomicU64::new(0),
                 sender,
                 receiver: Mutex::new(Some(receiver)),
@@ -160,6 +163,19 @@ impl Shard {
             self.own().free.store(free, Ordering::SeqCst);
         }
         self.own().queued.store(queued, Ordering::Relaxed);
+    }
+
+    /// Publishes whether the pool sleeps. The lead may have waited for that.
+    pub(in crate::pool) fn publish_asleep(&self, is_asleep: bool) {
+        let was_asleep = self.own().is_asleep.swap(is_asleep, Ordering::SeqCst);
+        if is_asleep && !was_asleep && !self.is_lead() {
+            self.send(LEAD, Message::Asleep);
+        }
+    }
+
+    /// Whether the pool of another shard does not sleep.
+    pub(in crate::pool) fn is_awake_elsewhere(&self) -> bool {
+        self.others().any(|at| !self.shards.places[at].is_asleep.load(Ordering::SeqCst))
     }
 
     /// Publishes how many workers may still be forked here.

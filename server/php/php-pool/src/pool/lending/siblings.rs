@@ -40,6 +40,11 @@ impl Siblings {
         self.waiting.borrow_mut().push((shard, ends));
     }
 
+    /// Whether a shard waits for its zygote.
+    pub(in crate::pool) fn has_waiting(&self) -> bool {
+        !self.waiting.borrow().is_empty()
+    }
+
     /// Forks the zygotes that were requested; PHP has started. Returns why some could not be.
     pub(in crate::pool) fn fork_waiting(&self, zygote: &Zygote) -> Vec<io::Error> {
         let mut errors = Vec::new();
