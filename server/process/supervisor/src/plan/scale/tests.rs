@@ -174,7 +174,6 @@ fn a_flood_of_sleeping_requests_is_met_within_a_second() {
 fn any_view() -> impl Strategy<Value = PoolView> {
     let count = || 0..600_usize;
     let age = || prop_oneof![0..20_u64, 0..2_000_u64];
-    let sample = prop::option::of(0..=100_u8);
     let change = || prop::option::of(0..20_000_u64);
     ((count(), count(), count(), count()), (count(), age(), 0..100_000_u64, change(), change()))
         .prop_map(|((idle, idle_long, busy, booting), rest)| {
