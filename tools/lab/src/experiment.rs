@@ -3,6 +3,7 @@
 //! An experiment without an outboard binary still measures the peers and reports its targets as not
 //! measured. All that it started has ended when it returns.
 
+mod burst;
 mod class_tree;
 mod coroutine;
 mod crowd;
@@ -92,6 +93,8 @@ pub enum Experiment {
     Rates,
     /// Hello at 200 to 20,000 requests per second: CPU per request while the machine is not full.
     Moderate,
+    /// Hello at 5,000 requests per second after a burst of 1,000 connections: CPU per request, and workers that remain.
+    Burst,
     /// Files and handshakes over TLS and HTTP/2 against nginx, HTTP/2 against HTTP/1.1, HTTP/3 against
     /// HTTP/2.
     Tls,
@@ -132,6 +135,7 @@ impl Experiment {
             Self::Framework => framework::run(lab, report),
             Self::Rates => rates::run(lab, report),
             Self::Moderate => moderate::run(lab, report),
+            Self::Burst => burst::run(lab, report),
             Self::Tls => tls::run(lab, report),
             Self::Tracing => tracing::run(lab, report),
             Self::Threads => threads::run(lab, report),
