@@ -29,6 +29,8 @@ mod reference;
 pub mod server;
 pub mod snapshot;
 pub mod status;
+#[cfg(test)]
+mod tests;
 pub mod upstreams;
 
 pub use endpoint::{Description, Endpoint, Failure, Method};
