@@ -115,30 +115,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::Command;
-
-    #[test]
-    fn requests_without_a_response_do_not_wait_for_a_stopped_spawner() {
-        const COUNT: u64 = 5_000;
-        let (control, spawner) = control::pair().unwrap();
-        let client = Client::new(control, Command::new("/bin/true").spawn().unwrap());
-        (0..COUNT).for_each(|number| client.notify(Request::Forget(number)));
-        assert!(!lock(&client.pending).is_empty(), "the socket is full");
-        for expected in 0..COUNT {
-            let (request, _) = control::receive(&spawner).unwrap().unwrap();
-            assert!(matches!(request, Request::Forget(number) if number == expected));
-            client.send_pending();
-        }
-    }
-
-    #[test]
-    fn the_last_call_does_not_wait_for_those_of_others() {
-        let (control, _spawner) = control::pair().unwrap();
-        let client = Client::new(control, Command::new("/bin/true").spawn().unwrap());
-        let _turn = lock(&client.turn);
-        let error = client.last_call(&Request::Remove("/tmp/a".into())).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-    }
-}
+mod tests;

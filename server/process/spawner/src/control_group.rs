@@ -182,4 +182,68 @@ mod tests {
         }
         fs::remove_dir_all(&delegated.0).unwrap();
     }
+
+    #[test]
+    fn a_process_is_placed_although_a_limit_fails() {
+        let delegated = delegated("fails");
+        // What stands for a controller that the kernel does not have.
+        fs::create_dir_all(delegated.0.join("app-shop/memory.max")).unwrap();
+        let error = delegated.place(&group("shop"), 4711).unwrap_err();
+        let file = delegated.0.join("app-shop/memory.max");
+        assert!(error.starts_with(&format!("{}: ", file.display())), "{error}");
+        assert!(!error.contains("cpu.weight"), "it was set: {error}");
+        let read = |name: &str| fs::read_to_string(delegated.0.join("app-shop").join(name));
+        assert_eq!(read("cpu.weight").unwrap(), "50");
+        assert_eq!(read("cgroup.procs").unwrap(), "4711");
+        fs::remove_dir_all(&delegated.0).unwrap();
+    }
+
+    #[test]
+    fn a_controller_is_enabled_in_a_group_without_processes() {
+        let delegated = delegated("enable");
+        let switches = delegated.0.join("cgroup.subtree_control");
+        delegated.enable("memory").unwrap();
+        assert_eq!(fs::read_to_string(&switches).unwrap(), "memory cpu", "nothing to do");
+        fs::write(delegated.0.join("cgroup.procs"), "").unwrap();
+        // A name that is part of another one.
+        delegated.enable("mem").unwrap();
+        assert_eq!(fs::read_to_string(&switches).unwrap(), "+mem");
+        fs::remove_dir_all(&delegated.0).unwrap();
+    }
+
+    #[test]
+    fn processes_of_others_are_not_moved() {
+        let delegated = delegated("others");
+        fs::write(delegated.0.join("cgroup.procs"), "1\n").unwrap();
+        let limit = ControlGroup { processes_max: Some(9), ..group("shop") };
+        let error = delegated.place(&limit, 4711).unwrap_err();
+        let why = "pids.max: the control group of the server has processes of others";
+        assert!(error.ends_with(why), "{error}");
+        assert!(!delegated.0.join(OWN).join("cgroup.procs").exists());
+        let switches = fs::read_to_string(delegated.0.join("cgroup.subtree_control")).unwrap();
+        assert_eq!(switches, "memory cpu", "no controller was enabled");
+        fs::remove_dir_all(&delegated.0).unwrap();
+    }
+
+    #[test]
+    fn the_servers_own_processes_are_moved_out() {
+        let delegated = delegated("own");
+        fs::write(delegated.0.join("cgroup.procs"), format!("{}\n1\n", id())).unwrap();
+        // An ordinary file does not lose a process that is moved.
+        assert!(delegated.leave().is_err());
+        let moved = fs::read_to_string(delegated.0.join(OWN).join("cgroup.procs")).unwrap();
+        assert_eq!(moved, id().to_string());
+        fs::remove_dir_all(&delegated.0).unwrap();
+    }
+
+    #[test]
+    fn what_was_not_set_is_printed_to_the_output_of_the_host() {
+        let (output, input) = rustix::pipe::pipe().unwrap();
+        place_or_print(None, 4711, &input);
+        place_or_print(Some(&group("a/b")), 4711, &input);
+        drop(input);
+        let text = io::read_to_string(fs::File::from(output)).unwrap();
+        assert!(text.starts_with("the limits of its control group are not complete: "), "{text}");
+        assert_eq!(text.matches('\n').count(), 1, "one line, of the second: {text}");
+    }
 }

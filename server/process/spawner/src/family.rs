@@ -54,6 +54,7 @@ fn parent(pid: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::process::{Command, Stdio, id};
 
     #[test]
@@ -74,5 +75,33 @@ mod tests {
         let first = first(id());
         assert!(is_descendant(id(), first));
         assert!(first == id() || name(first).starts_with(NAME));
+    }
+
+    #[test]
+    fn the_name_of_a_process_does_not_hide_its_parent() {
+        // It looks as if the parent were process 1.
+        let program = std::env::temp_dir().join(format!("a) S 1 ({}", id() % 1000));
+        let copied = Command::new("cp").arg("/bin/cat").arg(&program).status().unwrap();
+        assert!(copied.success());
+        let (mut cat, piped) = (Command::new(&program), Stdio::piped);
+        let mut child = cat.stdin(piped()).stdout(piped()).spawn().unwrap();
+        // It has its name once it runs, a moment after it was started.
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        assert!(name(child.id()).starts_with("a) S 1 ("));
+        assert_eq!(parent(child.id()), Some(id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_file(program).unwrap();
+    }
+
+    #[test]
+    fn a_process_that_does_not_exist_has_no_relatives() {
+        for pid in [0, u32::MAX] {
+            assert_eq!((parent(pid), name(pid)), (None, String::new()));
+            assert_eq!(first(pid), pid);
+            assert!(!is_descendant(pid, id()));
+        }
+        assert!(!is_descendant(1, id()));
     }
 }

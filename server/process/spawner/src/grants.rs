@@ -80,4 +80,26 @@ mod tests {
         assert!(grants.check_log(&host).is_err());
         assert!(grants.check_leftover(&host).is_err());
     }
+
+    #[test]
+    fn a_path_is_granted_as_it_was_written() {
+        let files = vec![PathBuf::from("/etc/outboard/key.pem")];
+        let grants = Grants { files, ..Grants::default() };
+        for (path, is_granted) in [
+            ("/etc/outboard/key.pem", true),
+            ("/etc//outboard/./key.pem", true),
+            ("/etc/outboard", false),
+            ("/etc/outboard/key.pem/x", false),
+            ("/etc/outboard/key.pem2", false),
+            ("/etc/outboard/x/../key.pem", false),
+            ("etc/outboard/key.pem", false),
+            ("", false),
+        ] {
+            assert_eq!(grants.check_file(Path::new(path)).is_ok(), is_granted, "{path}");
+        }
+        assert_eq!(
+            grants.check_file(Path::new("/etc/shadow")).unwrap_err(),
+            "the file /etc/shadow was not configured when root started the server: restart it"
+        );
+    }
 }

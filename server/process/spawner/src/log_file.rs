@@ -100,4 +100,45 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
         assert!(open_log(Path::new("/dev/null")).is_ok());
     }
+
+    #[test]
+    fn a_log_is_appended_to_and_not_readable_by_others() {
+        let directory = directory("append", 0o755);
+        let log = directory.join("log");
+        for line in ["first\n", "second\n"] {
+            std::io::Write::write_all(&mut open_log(&log).unwrap(), line.as_bytes()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "first\nsecond\n");
+        assert_eq!(std::fs::metadata(&log).unwrap().mode() & 0o027, 0);
+        let missing = open_log(&directory.join("none/log")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn an_error_explains_why_a_link_is_not_followed() {
+        let directory = directory("why", 0o777);
+        symlink("/dev/null", directory.join("log")).unwrap();
+        let error = open_log(&directory.join("log")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(
+            error.to_string(),
+            "its path has a symbolic link, and other users may change a directory of it"
+        );
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_of_another_user_does_not_block_the_server() {
+        let directory = directory("pipe", 0o777);
+        let pipe = directory.join("log");
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let without_reader = open_log(&pipe).unwrap_err();
+        assert_eq!(without_reader.raw_os_error(), Some(rustix::io::Errno::NXIO.raw_os_error()));
+        let _reader = OpenOptions::new().read(true).custom_flags(0o4000).open(&pipe).unwrap();
+        let with_reader = open_log(&pipe).unwrap_err().to_string();
+        assert!(with_reader.starts_with("it is not a regular file"), "{with_reader}");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
 }

@@ -46,6 +46,12 @@ pub fn run() -> io::Result<()> {
     Server { control, grants, children: BTreeMap::new(), exiting: Vec::new(), next: 0 }.serve()
 }
 
+/// The same from the first request on, in a thread of a test.
+#[cfg(test)]
+pub(crate) fn serve(control: OwnedFd, grants: Grants) -> io::Result<()> {
+    Server { control, grants, children: BTreeMap::new(), exiting: Vec::new(), next: 0 }.serve()
+}
+
 #[derive(Debug)]
 struct Server {
     control: OwnedFd,

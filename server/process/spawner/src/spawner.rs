@@ -110,3 +110,6 @@ impl Spawner {
 fn unexpected() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the spawner sent an unexpected response")
 }
+
+#[cfg(test)]
+mod tests;

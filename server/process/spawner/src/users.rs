@@ -66,3 +66,52 @@ fn lines(path: &str) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().map(|line| line.split(':').map(str::to_owned).collect()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_user_0_of_group_0() {
+        let root = user("root", None).unwrap();
+        assert_eq!((root.uid, root.gid), (Uid::ROOT, Gid::ROOT));
+        assert_eq!(group_id("root"), Ok(Gid::ROOT));
+        assert!(root.groups.contains(&Gid::ROOT));
+    }
+
+    #[test]
+    fn a_group_of_the_configuration_replaces_the_own_one() {
+        let daemon = group_id("daemon").unwrap();
+        let root = user("root", Some("daemon")).unwrap();
+        assert_eq!((root.uid, root.gid), (Uid::ROOT, daemon));
+        assert!(root.groups.contains(&daemon));
+        assert!(!root.groups.contains(&Gid::ROOT), "its primary group is another one");
+    }
+
+    #[test]
+    fn a_name_is_compared_as_a_whole() {
+        for name in ["", "roo", "root ", "ROOT", "root:x", "root:x:0:0", "0", "root\n"] {
+            let expected = format!("there is no user {name} on this machine");
+            assert_eq!(user(name, None), Err(expected));
+            assert_eq!(group_id(name), Err(format!("there is no group {name} on this machine")));
+        }
+        let error = user("root", Some("no-such-group")).unwrap_err();
+        assert_eq!(error, "there is no group no-such-group on this machine");
+    }
+
+    #[test]
+    fn a_damaged_line_is_not_a_number() {
+        let path = std::env::temp_dir().join(format!("outboard-users-{}", std::process::id()));
+        let lines = "\n:x:1:1\nshort\nweb:x:33:34:\nweb:x:1:1\nbig:x:4294967296:-1\n";
+        std::fs::write(&path, lines).unwrap();
+        let found = |name| {
+            find(path.to_str().unwrap(), name).map(|line| (number(&line, 2), number(&line, 3)))
+        };
+        assert_eq!(found("web"), Some((Some(33), Some(34))), "the first one counts");
+        assert_eq!(found("short"), Some((None, None)));
+        assert_eq!(found("big"), Some((None, None)));
+        assert_eq!(found("none"), None);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(found("web"), None, "without the file there is no user");
+    }
+}
