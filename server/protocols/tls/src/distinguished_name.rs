@@ -12,7 +12,11 @@ pub(crate) fn text(name: &[u8]) -> Option<String> {
     let relative: Vec<Value<'_>> = Der(name).collect();
     let mut text = String::new();
     // RFC 4514 2.1: the last relative name precedes.
-    for set in relative.iter().rev().filter(|value| value.tag == der::SET) {
+    for set in relative.iter().rev() {
+        // One without attributes would be the same text as none.
+        if set.tag != der::SET || set.content.is_empty() {
+            return None;
+        }
         if !text.is_empty() {
             text.push(',');
         }
@@ -194,5 +198,16 @@ mod tests {
     fn invalid_names_have_no_text() {
         assert_eq!(text(&relative(&[vec![der::SEQUENCE, 1, 6]])), None);
         assert_eq!(text(&[]).as_deref(), Some(""));
+    }
+
+    #[test]
+    fn a_relative_name_without_attributes_has_no_text() {
+        let ann = relative(&[attribute(&[0x55, 4, 3], der::UTF8_STRING, b"Ann")]);
+        let (none, not_a_set) = (relative(&[]), value(der::SEQUENCE, b""));
+        assert_eq!(text(&ann).as_deref(), Some("CN=Ann"));
+        for name in [vec![&none], vec![&none, &ann], vec![&ann, &none], vec![&ann, &not_a_set]] {
+            let name: Vec<u8> = name.into_iter().flatten().copied().collect();
+            assert_eq!(text(&name), None, "{name:?}");
+        }
     }
 }
