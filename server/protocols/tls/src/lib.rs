@@ -37,6 +37,8 @@ mod options;
 mod server;
 mod session;
 mod session_facts;
+#[cfg(test)]
+mod tests;
 mod ticket_keys;
 
 pub use client::{Trust, client_settings};
