@@ -52,3 +52,64 @@ impl Users {
             && self.foreign_groups.contains(&found.st_gid)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is known of a directory with this owner, group and mode.
+    fn directory(user: u32, group: u32, mode: u32) -> Stat {
+        let mut stat = rustix::fs::stat("/").unwrap();
+        (stat.st_uid, stat.st_gid, stat.st_mode) = (user, group, 0o040_000 | mode);
+        stat
+    }
+
+    #[test]
+    fn root_is_never_a_user_of_php() {
+        assert_eq!(Users::new([0, 33, 0, 34], vec![5]).php, [33, 34]);
+        let own = geteuid();
+        let expected = if own.is_root() { vec![] } else { vec![own.as_raw()] };
+        assert_eq!(Users::of_this_process().php, expected);
+    }
+
+    #[test]
+    fn a_directory_is_phps_unless_it_is_known_to_be_protected() {
+        let users = Users::new([33], Vec::new());
+        for (user, group, mode, can_change) in [
+            (0, 0, 0o755, false),
+            (1000, 1000, 0o755, false),
+            // It may change the mode.
+            (33, 0, 0o555, true),
+            // The group may have the user, but not that of root.
+            (0, 33, 0o775, true),
+            (0, 4711, 0o775, true),
+            (0, 0, 0o775, false),
+            (0, 0, 0o757, true),
+            // In such as /tmp, others cannot replace what is not theirs.
+            (0, 0, 0o1777, false),
+            (0, 33, 0o1770, false),
+            (33, 0, 0o1777, true),
+        ] {
+            let found = users.can_change(&directory(user, group, mode));
+            assert_eq!(found, can_change, "{user}:{group} {mode:o}");
+        }
+        assert!(users.own(&directory(33, 0, 0o777)) && !users.own(&directory(34, 33, 0o777)));
+    }
+
+    #[test]
+    fn a_directory_of_another_group_is_foreign_without_passage() {
+        let users = Users::new([33], vec![4711]);
+        let other = geteuid().as_raw() + 1;
+        for (user, group, mode, is_foreign) in [
+            (other, 4711, 0o750, true),
+            // What it has may be read by name.
+            (other, 4711, 0o751, false),
+            (other, 4711, 0o754, true),
+            (other, 4712, 0o750, false),
+            (geteuid().as_raw(), 4711, 0o700, false),
+        ] {
+            let found = users.is_foreign(&directory(user, group, mode));
+            assert_eq!(found, is_foreign, "{user}:{group} {mode:o}");
+        }
+    }
+}
