@@ -130,4 +130,29 @@ mod tests {
             assert_eq!(left(), BYTES);
         });
     }
+
+    #[test]
+    fn a_panic_within_a_budget_gives_the_outer_one_back() {
+        let _ = with_budget(|| {
+            spend(BYTES_PER_CHECK);
+            let before = left();
+            let panicked = std::panic::catch_unwind(|| {
+                with_budget(|| {
+                    spend(usize::MAX);
+                    panic!("in the test: a poll panics");
+                })
+            });
+            assert!(panicked.is_err());
+            assert_eq!(left(), before);
+        });
+        assert_eq!(left(), usize::MAX, "there is none outside of tasks");
+    }
+
+    #[test]
+    fn a_request_or_two_are_a_short_poll() {
+        for (operations, expected) in [(0, false), (1, false), (3, false), (4, true)] {
+            let ((), is_long) = with_budget(|| (0..operations).for_each(|_| spend(0)));
+            assert_eq!(is_long, expected, "{operations} operations");
+        }
+    }
 }

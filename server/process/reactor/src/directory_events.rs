@@ -123,4 +123,36 @@ mod tests {
         let file = std::env::current_exe().unwrap();
         assert_eq!(watch(new_instance().unwrap(), &file), Err(Errno::NOTDIR));
     }
+
+    #[test]
+    fn a_flood_of_events_is_read_in_parts_and_a_loss_is_reported() {
+        let directory = std::env::temp_dir().join(format!("flood-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        let queued = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+        let queued: usize = queued.trim().parse().unwrap();
+        let instance = new_instance().unwrap();
+        watch(&instance, &directory).unwrap();
+        let [one, other] = ["one", "other"].map(|name| directory.join(name));
+        fs::write(&one, "").unwrap();
+        // Each rename is two events.
+        for _ in 0..queued / 4 + 1 {
+            fs::rename(&one, &other).unwrap();
+            fs::rename(&other, &one).unwrap();
+        }
+        let (mut counts, mut has_lost) = (Vec::new(), false);
+        loop {
+            let mut count = 0;
+            let end = read(&instance, |_| count += 1);
+            assert!(count <= EVENTS_MAX);
+            counts.push(count);
+            has_lost |= end.has_lost;
+            if end.is_drained {
+                break;
+            }
+        }
+        // The last one reports the loss.
+        assert_eq!(counts.iter().sum::<usize>(), queued + 1);
+        assert!(has_lost);
+        fs::remove_dir_all(&directory).unwrap();
+    }
 }

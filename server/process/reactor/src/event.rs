@@ -45,3 +45,50 @@ impl Event {
         poll_fn(|_| self.poll()).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{run, spawn, yield_now};
+    use std::rc::Rc;
+
+    #[test]
+    fn a_flag_that_is_set_before_the_wait_ends_one_wait() {
+        run(async {
+            let event = Event::default();
+            event.set();
+            event.set();
+            event.wait().await;
+            assert!(event.poll().is_pending(), "two calls set one flag");
+            event.set();
+            event.clear();
+            assert!(event.poll().is_pending());
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn the_last_task_that_waits_is_woken() {
+        run(async {
+            let event = Rc::new(Event::default());
+            let (begun, woken) = (Rc::new(Cell::new(0)), Rc::new(Cell::new("")));
+            for name in ["first", "last"] {
+                let (event, begun, woken) = (event.clone(), begun.clone(), woken.clone());
+                spawn(async move {
+                    begun.set(begun.get() + 1);
+                    event.wait().await;
+                    woken.set(name);
+                });
+            }
+            while begun.get() < 2 {
+                yield_now().await;
+            }
+            event.set();
+            while woken.get().is_empty() {
+                yield_now().await;
+            }
+            assert_eq!(woken.get(), "last");
+        })
+        .unwrap();
+    }
+}

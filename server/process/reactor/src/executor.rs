@@ -337,3 +337,6 @@ impl Drop for Outer {
         CURRENT.set(self.0);
     }
 }
+
+#[cfg(test)]
+mod tests;

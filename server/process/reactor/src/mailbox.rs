@@ -215,4 +215,54 @@ mod tests {
         })
         .unwrap();
     }
+
+    #[test]
+    fn a_closed_mailbox_returns_what_was_sent_and_rejects_the_rest() {
+        let (sender, receiver) = mailbox();
+        let other = sender.clone();
+        assert_eq!((sender.send(1), other.send(2)), (Ok(()), Ok(())));
+        let left: Vec<u32> = receiver.close().into_iter().collect();
+        assert_eq!(left, [1, 2]);
+        assert_eq!((sender.send(3), other.send(4)), (Err(3), Err(4)));
+    }
+
+    #[test]
+    fn a_message_that_owns_a_sender_of_its_mailbox_is_dropped_with_it() {
+        #[derive(Debug)]
+        struct Owner(MailboxSender<Owner>);
+        impl Drop for Owner {
+            fn drop(&mut self) {
+                // The lock is free, and the mailbox is closed.
+                assert!(lock(&self.0.0).is_closed);
+            }
+        }
+        let (sender, receiver) = mailbox();
+        let state = Arc::downgrade(&sender.0);
+        assert!(sender.send(Owner(sender.clone())).is_ok());
+        drop((receiver, sender));
+        assert_eq!(state.strong_count(), 0, "no cycle is left");
+    }
+
+    #[test]
+    fn a_reply_without_a_task_that_waits_for_it_is_dropped() {
+        let value = Arc::new(());
+        let (back, lost) = reply();
+        drop(lost);
+        back.send(value.clone());
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn a_sender_that_panics_ends_the_wait_for_its_reply() {
+        run(async {
+            let (back, lost) = reply::<u32>();
+            let panics = thread::spawn(move || {
+                let _back = back;
+                panic!("in the test: the thread that owes a reply panics");
+            });
+            assert_eq!(lost.await, None);
+            assert!(panics.join().is_err());
+        })
+        .unwrap();
+    }
 }

@@ -225,3 +225,6 @@ impl Sources {
         woken.map_or(Noticed::Nothing, Noticed::Task)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -294,3 +294,6 @@ impl AsFd for Stream {
         self.source.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,3 +80,54 @@ pub async fn with_deadline<F: Future>(at_ms: u64, future: F) -> Result<F::Output
     clear_deadline();
     result
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Event, run, spawn};
+    use std::future::{pending, ready};
+    use std::rc::Rc;
+
+    #[test]
+    fn a_sleep_that_is_dropped_early_leaves_no_timer() {
+        run(async {
+            let mut asleep = Box::pin(sleep(60_000));
+            let poll = poll_fn(|context| Poll::Ready(asleep.as_mut().poll(context))).await;
+            assert!(poll.is_pending());
+            assert!(with(|reactor| reactor.timers.borrow().next_ms()).is_some());
+            drop(asleep);
+            assert_eq!(with(|reactor| reactor.timers.borrow().next_ms()), None);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_future_that_is_ready_wins_against_a_deadline_in_the_past() {
+        run(async {
+            assert_eq!(with_deadline(0, ready(7)).await, Ok(7));
+            assert_eq!(with_deadline(0, pending::<()>()).await, Err(Elapsed));
+            assert_eq!(deadline_ms(), u64::MAX, "neither leaves a deadline");
+            assert!(!deadline_passed());
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_deadline_is_that_of_its_task_only() {
+        run(async {
+            set_deadline(0);
+            assert!(deadline_passed());
+            let (seen, done) = (Rc::new(std::cell::Cell::new(0)), Rc::new(Event::default()));
+            let (of_task, is_done) = (seen.clone(), done.clone());
+            spawn(async move {
+                of_task.set(deadline_ms());
+                is_done.set();
+            });
+            done.wait().await;
+            assert_eq!(seen.get(), u64::MAX);
+            clear_deadline();
+            assert!(!deadline_passed());
+        })
+        .unwrap();
+    }
+}

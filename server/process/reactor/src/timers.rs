@@ -41,3 +41,45 @@ impl Timers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{current_task, run};
+
+    #[test]
+    fn tasks_are_woken_by_time_and_those_of_one_time_in_order() {
+        run(async {
+            let mut timers = Timers::default();
+            let task = current_task();
+            let keys = [30, 10, 20, 10].map(|at_ms| (at_ms, timers.add(at_ms, task)));
+            assert_eq!(timers.next_ms(), Some(10));
+            let mut woken = 0;
+            for (now_ms, expected, next_ms) in
+                [(9, 0, Some(10)), (10, 2, Some(20)), (29, 1, Some(30)), (30, 1, None)]
+            {
+                timers.expire(now_ms, |_| woken += 1);
+                assert_eq!((woken, timers.next_ms()), (expected, next_ms), "at {now_ms}");
+                woken = 0;
+            }
+            assert!(timers.tasks.is_empty());
+            keys.into_iter().for_each(|(at_ms, key)| timers.remove(at_ms, key));
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_removed_timer_wakes_no_task_and_leaves_those_of_its_time() {
+        run(async {
+            let mut timers = Timers::default();
+            let [first, second] = [0; 2].map(|_| timers.add(5, current_task()));
+            assert_ne!(first, second);
+            timers.remove(5, first);
+            timers.remove(5, first);
+            let mut woken = 0;
+            timers.expire(u64::MAX, |_| woken += 1);
+            assert_eq!((woken, timers.tasks.len()), (1, 0));
+        })
+        .unwrap();
+    }
+}
