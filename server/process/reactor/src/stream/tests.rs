@@ -151,7 +151,7 @@ fn a_file_is_sent_from_its_offset_to_its_end() {
 }
 
 #[test]
-fn a_stream_of_a_task_without_budget_would_block_until_its_next_turn() {
+fn a_stream_of_a_task_without_budget_would_block_for_a_turn() {
     run(async {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
         let (stream, mut peer) = pair();
