@@ -191,7 +191,7 @@ impl<C: Borrow<Cursors>, M: Memory> Producer<C, M> {
         self.cursors.borrow().producer_waiting.store(1, Ordering::Relaxed);
         // SYNC 3: pairs with the fence in `Consumer::release`.
         fence(Ordering::SeqCst);
-        if self.free_bytes()? >= payload_bytes {
+        if self.free_bytes()? >= payload_bytes && self.room() >= FRAME_HEADER_BYTES {
             self.cursors.borrow().producer_waiting.store(0, Ordering::Relaxed);
             return Ok(Sleep::Ready);
         }

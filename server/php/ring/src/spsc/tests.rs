@@ -200,6 +200,22 @@ mod heap_only {
     }
 
     #[test]
+    fn a_frame_without_payload_waits_for_room_for_its_header() {
+        for left in 0..2 * FRAME_HEADER_BYTES {
+            let (mut producer, mut consumer) = ring(64);
+            let payload = vec![7; 64 - FRAME_HEADER_BYTES - left];
+            assert!(producer.push(body(1), &[&payload]).unwrap());
+            let _ = producer.publish();
+            let fits = left >= FRAME_HEADER_BYTES;
+            let expected = if fits { Sleep::Ready } else { Sleep::MayBlock };
+            assert_eq!(producer.prepare_wait(0), Ok(expected), "{left} bytes are left");
+            assert!(consumer.pop(&mut Vec::new()).unwrap().is_some());
+            assert_eq!(consumer.release() == Wake::Needed, !fits, "{left} bytes are left");
+            assert_eq!(producer.prepare_wait(0), Ok(Sleep::Ready));
+        }
+    }
+
+    #[test]
     fn impossible_cursors_are_named_and_not_followed() {
         let (mut producer, mut consumer) = ring(64);
         let cursors = consumer.cursors.0.clone();
