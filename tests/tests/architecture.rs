@@ -62,7 +62,6 @@ const MIN_TEST_PERCENT: usize = 25;
     ("outboard", 6),
     ("quic", 17),
     ("redis", 0),
-    ("ring", 19),
 ];
 
 /// Read once for all tests.

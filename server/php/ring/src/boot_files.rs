@@ -195,4 +195,42 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
         assert_eq!(of(&directory, Kind::PathPart), None);
     }
+
+    #[test]
+    fn a_link_is_itself_as_a_part_of_a_path_and_its_target_otherwise() {
+        let directory = std::env::temp_dir().join(format!("outboard-link-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let [link, target, circle] = ["link", "target", "circle"].map(|name| directory.join(name));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        std::os::unix::fs::symlink(&circle, &circle).unwrap();
+        let of = |path: &Path, kind| State::of(path, kind).unwrap();
+        assert_eq!(of(&link, Kind::Contents), None, "its target does not exist");
+        assert_eq!(of(&circle, Kind::Contents), None);
+        let part = of(&link, Kind::PathPart);
+        std::fs::write(&target, "text").unwrap();
+        assert_eq!(of(&link, Kind::Contents), of(&target, Kind::Contents));
+        assert_eq!(of(&link, Kind::PathPart), part);
+        assert_ne!(of(&link, Kind::Contents).unwrap().inode, part.unwrap().inode);
+        let long = directory.join("x".repeat(300));
+        assert_eq!(of(&long, Kind::Contents), None, "no file has such a name");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_files_until_the_first_damage(
+            mut list in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..120),
+        ) {
+            if let Some(kind) = list.first_mut() {
+                *kind = 1 + *kind % 3;
+            }
+            let mut rest = &list[..];
+            while let Ok(Some(file)) = decode(&mut rest) {
+                let mut again = Vec::new();
+                encode(&file, &mut again);
+                assert_eq!(decode(&mut &again[..]), Ok(Some(file)));
+            }
+            assert!(rest.len() <= list.len());
+        }
+    }
 }

@@ -71,3 +71,84 @@ impl Claims {
         self.word(tag).load(Ordering::Acquire) == value(tag, state)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::Barrier;
+
+    const STATES: [State; 5] =
+        [State::Offered, State::Started, State::Withdrawn, State::Aborted, State::Paused];
+
+    fn claims() -> Claims {
+        Claims(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+
+    #[test]
+    fn an_empty_word_is_in_no_state() {
+        let (claims, tag) = (claims(), Tag { slot: 0, generation: 0 });
+        assert!(STATES.iter().all(|state| !claims.is(tag, *state)));
+        assert!(!claims.exchange(tag, State::Offered, State::Started));
+    }
+
+    #[test]
+    fn a_late_exchange_leaves_the_next_request_of_the_lease_alone() {
+        let claims = claims();
+        let late = Tag { slot: LEASES as u32 - 1, generation: 7 };
+        let next = Tag { generation: 8, ..late };
+        claims.set(late, State::Offered);
+        claims.set(next, State::Offered);
+        assert!(!claims.exchange(late, State::Offered, State::Withdrawn));
+        assert!(claims.is(next, State::Offered));
+        assert!(!claims.is(late, State::Offered));
+    }
+
+    #[test]
+    fn a_request_for_which_both_sides_race_is_had_by_one() {
+        let claims = claims();
+        let rounds = if cfg!(miri) { 20 } else { 2_000 };
+        let barrier = Barrier::new(2);
+        let race = |to: State| {
+            let won = (0..rounds).map(|round| {
+                let tag = Tag { slot: 5, generation: round };
+                barrier.wait();
+                if to == State::Started {
+                    claims.set(tag, State::Offered);
+                }
+                barrier.wait();
+                let won = claims.exchange(tag, State::Offered, to);
+                barrier.wait();
+                won
+            });
+            won.collect::<Vec<bool>>()
+        };
+        let (started, withdrawn) = std::thread::scope(|scope| {
+            let worker = scope.spawn(|| race(State::Started));
+            (race(State::Withdrawn), worker.join().unwrap())
+        });
+        assert!(started.iter().zip(&withdrawn).all(|(one, other)| one != other));
+    }
+
+    proptest! {
+        #[test]
+        fn an_exchange_succeeds_only_from_its_state_and_its_generation(
+            present in 0..STATES.len(), change in 0..4_usize, is_late: bool,
+            slot in 0..LEASES as u32,
+        ) {
+            let pairs = STATES.into_iter().flat_map(|from| STATES.map(|to| (from, to)));
+            let (from, to) = pairs.filter(|(from, to)| from.precedes(*to)).nth(change).unwrap();
+            let present = STATES[present];
+            let claims = claims();
+            let tag = Tag { slot, generation: 9 };
+            claims.set(tag, present);
+            let named = Tag { generation: 9 + u32::from(is_late), ..tag };
+            let expected = present == from && !is_late;
+            prop_assert_eq!(claims.exchange(named, from, to), expected);
+            let next = if expected { to } else { present };
+            prop_assert!(claims.is(tag, next));
+            let others = claims.0.iter().enumerate().filter(|(index, _)| *index != slot as usize);
+            prop_assert!(others.into_iter().all(|(_, word)| word.load(Ordering::Relaxed) == 0));
+        }
+    }
+}

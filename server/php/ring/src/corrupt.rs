@@ -16,3 +16,15 @@ impl std::fmt::Display for Corrupt {
 }
 
 impl std::error::Error for Corrupt {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_names_the_impossible_value_and_has_no_other_source() {
+        let error: Box<dyn std::error::Error> = Box::new(Corrupt { what: "an unknown outcome" });
+        assert_eq!(error.to_string(), "the peer broke the ring protocol: an unknown outcome");
+        assert!(error.source().is_none());
+    }
+}

@@ -129,3 +129,42 @@ impl FrameHeader {
         Ok(Self { len: word(0), kind, tag: Tag { slot: word(8), generation: word(12) } })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_kind_has_one_number_and_one_direction() {
+        let known: Vec<(u8, FrameKind)> =
+            (0..=u8::MAX).filter_map(|raw| Some((raw, FrameKind::from_wire(raw)?))).collect();
+        assert!(known.iter().all(|(raw, kind)| *kind as u8 == *raw));
+        let (to_worker, to_gateway): (Vec<_>, Vec<_>) =
+            known.into_iter().partition(|(_, kind)| kind.is_to_worker());
+        assert_eq!((to_worker.len(), to_gateway.len()), (7, 11));
+        assert!(to_worker.iter().all(|(raw, _)| *raw < to_gateway[0].0));
+    }
+
+    #[test]
+    fn a_frame_of_an_unknown_kind_is_corrupt() {
+        let mut raw = FrameHeader::new(FrameKind::Done, Tag::default()).encode();
+        for kind in [0, 8, 15, 27, u8::MAX] {
+            raw[4] = kind;
+            let refused = FrameHeader::decode(&raw);
+            assert_eq!(refused, Err(Corrupt { what: "a frame of an unknown kind" }), "{kind}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_header_comes_back_whatever_is_in_its_padding(
+            len: u32, slot: u32, generation: u32, padding: [u8; 3],
+        ) {
+            let header = FrameHeader { len, kind: FrameKind::Head, tag: Tag { slot, generation } };
+            let mut raw = header.encode();
+            raw[5..8].copy_from_slice(&padding);
+            prop_assert_eq!(FrameHeader::decode(&raw), Ok(header));
+        }
+    }
+}

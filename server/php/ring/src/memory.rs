@@ -74,3 +74,50 @@ impl Memory for SharedRegion {
         unsafe { std::ptr::write_bytes(source, 0, target.len()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// A region of eight bytes within twelve.
+    fn with_region(act: impl FnOnce(SharedRegion)) -> [u8; 12] {
+        let mut bytes = [1; 12];
+        let start = NonNull::new(&raw mut bytes).unwrap().cast::<u8>();
+        // SAFETY: two bytes before and after the eight are within the array, which outlives the region, and
+        // no reference to it is formed before `act` has returned.
+        act(unsafe { SharedRegion::new(start.add(2), 8) });
+        bytes
+    }
+
+    #[test]
+    fn what_was_moved_out_leaves_zeros_and_a_copy_leaves_the_bytes() {
+        let bytes = with_region(|region| {
+            region.copy_in(0, b"abcdefgh");
+            let (mut copied, mut moved) = ([0; 4], [0; 3]);
+            region.copy_out(4, &mut copied);
+            region.move_out(1, &mut moved);
+            assert_eq!((&copied, &moved), (b"efgh", b"bcd"));
+            region.copy_in(8, b"");
+            region.move_out(8, &mut []);
+        });
+        assert_eq!(&bytes, b"\x01\x01a\0\0\0efgh\x01\x01");
+    }
+
+    #[test]
+    fn an_access_beyond_the_region_panics_and_touches_nothing() {
+        for at in [1, 7, 8, 9, usize::MAX - 7, usize::MAX] {
+            let bytes = with_region(|region| {
+                let accesses: [&dyn Fn(); 3] = [
+                    &|| region.copy_in(at, &[9; 8]),
+                    &|| region.copy_out(at, &mut [0; 8]),
+                    &|| region.move_out(at, &mut [0; 8]),
+                ];
+                for access in accesses {
+                    assert!(catch_unwind(AssertUnwindSafe(access)).is_err(), "at {at}");
+                }
+            });
+            assert_eq!(bytes, [1; 12]);
+        }
+    }
+}

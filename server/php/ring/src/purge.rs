@@ -115,4 +115,18 @@ mod tests {
         assert_eq!(whole, [1, 10, 16, 22]);
         assert!(PurgeCall::decode(b"").is_err() && PurgeCall::decode(b"\0x\0\0\0\0").is_err());
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_a_purge_that_is_encoded_so_or_corrupt(
+            payload in proptest::collection::vec(proptest::prop_oneof![0..4_u8, 97..118_u8], 0..40),
+        ) {
+            let Ok(call) = PurgeCall::decode(&payload) else { return Ok(()) };
+            let mut again = Vec::new();
+            call.encode(&mut again);
+            assert_eq!(PurgeCall::decode(&again).as_ref(), Ok(&call));
+            let bytes: usize = call.selected.iter().map(|selected| selected.text().len() + 5).sum();
+            assert!(bytes < payload.len(), "no text is longer than the payload");
+        }
+    }
 }

@@ -130,4 +130,26 @@ mod tests {
         assert!(SpanCall::decode(&payload[..payload.len() - 1]).is_err());
         assert!(SpanCall::decode(&payload[..16]).is_err());
     }
+
+    #[test]
+    fn a_text_without_its_value_and_a_span_without_texts_come_back() {
+        for (texts, expected) in [(vec![], vec![]), (vec![&b"name"[..]], vec![&b"name"[..], b""])] {
+            let (mut buffer, mut payload) = (b"of another span".to_vec(), Vec::new());
+            SpanCall::new((0, u64::MAX), (1, 0), false, texts, &mut buffer).encode(&mut payload);
+            let decoded = SpanCall::decode(&payload).unwrap();
+            assert_eq!(decoded.texts().collect::<Vec<_>>(), expected);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_texts_within_the_payload_or_corrupt(
+            head: [u8; HEAD_BYTES],
+            texts in proptest::collection::vec(0..6_u8, 0..60),
+        ) {
+            let payload = [&head[..], &texts].concat();
+            let Ok(call) = SpanCall::decode(&payload) else { return Ok(()) };
+            assert_eq!(call.texts().map(|text| text.len() + 4).sum::<usize>(), texts.len());
+        }
+    }
 }

@@ -54,3 +54,38 @@ impl<'a> TaskCall<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TASK: TaskCall<'_> = TaskCall {
+        name: b"mail",
+        data_bytes: u32::MAX,
+        delay_ms: u64::MAX,
+        is_awaited: false,
+        retries: None,
+    };
+
+    #[test]
+    fn retries_come_back_up_to_the_most() {
+        for (sent, received) in
+            [(None, None), (Some(0), Some(0)), (Some(254), Some(254)), (Some(255), Some(254))]
+        {
+            let mut payload = Vec::new();
+            TaskCall { retries: sent, ..TASK }.encode(&mut payload);
+            assert_eq!(TaskCall::decode(&payload), Ok(TaskCall { retries: received, ..TASK }));
+        }
+    }
+
+    #[test]
+    fn a_task_needs_a_whole_head_and_no_name() {
+        let mut payload = Vec::new();
+        TASK.encode(&mut payload);
+        for len in 0..HEAD_BYTES {
+            let refused = TaskCall::decode(&payload[..len]);
+            assert_eq!(refused, Err(Corrupt { what: "a task is shorter than its head" }), "{len}");
+        }
+        assert_eq!(TaskCall::decode(&payload[..HEAD_BYTES]), Ok(TaskCall { name: b"", ..TASK }));
+    }
+}

@@ -123,3 +123,17 @@ impl WaitCounter {
         self.blocked_us.fetch_add(us, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_call_has_a_name_of_its_own() {
+        let names: BTreeSet<&str> = WaitCall::ALL.iter().map(|call| call.name()).collect();
+        assert_eq!(names.len(), WaitCall::ALL.len());
+        let is_word = |name: &&str| name.bytes().all(|byte| byte.is_ascii_lowercase());
+        assert!(names.iter().all(is_word), "they are keys of JSON: {names:?}");
+    }
+}

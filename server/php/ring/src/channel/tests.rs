@@ -6,6 +6,9 @@ use crate::frame::{FrameKind, Tag};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 #[cfg(not(miri))]
+mod hostile;
+
+#[cfg(not(miri))]
 fn ends() -> (GatewayChannel, WorkerChannel) {
     let (gateway, memory) = GatewayChannel::create(Capacities::default(), 9).unwrap();
     (gateway, WorkerChannel::map(&memory).unwrap())
@@ -121,4 +124,57 @@ fn frames_go_round_the_end_of_the_memory_many_times() {
         assert_eq!(payload, sent);
         let _ = gateway.release();
     }
+}
+
+#[test]
+fn a_pause_is_a_state_of_a_started_request() {
+    let (gateway, worker) = ends();
+    gateway.offer(TAG);
+    assert!(!gateway.pause(TAG), "it has not started");
+    assert!(worker.start(TAG));
+    assert!(!gateway.resume(TAG), "it is not paused");
+    assert!(gateway.pause(TAG));
+    assert!(worker.is_paused(TAG) && !worker.is_aborted(TAG));
+    assert!(!gateway.pause(TAG), "it is paused already");
+    gateway.abort(TAG);
+    assert!(!gateway.resume(TAG), "its client has disconnected");
+    assert!(worker.is_aborted(TAG) && !worker.is_paused(TAG));
+    assert!(worker.start(TAG), "it is run as it would have been a moment earlier");
+}
+
+#[test]
+fn each_call_has_a_counter_of_its_own() {
+    let (gateway, worker) = ends();
+    for (index, call) in WaitCall::ALL.into_iter().enumerate() {
+        (0..index).for_each(|_| worker.count_suspended(call));
+        worker.count_blocked(call, 10);
+        worker.count_blocked(call, index as u64);
+    }
+    for (index, call) in WaitCall::ALL.into_iter().enumerate() {
+        let index = index as u64;
+        let expected = Waits { suspended: index, blocked: 2, blocked_us: 10 + index };
+        assert_eq!(gateway.waits(call), expected, "{call:?}");
+    }
+    assert_eq!(gateway.rewinds(), Rewinds::default());
+    worker.count_rewind(300, 4);
+    worker.count_rewind(200, 0);
+    assert_eq!(gateway.rewinds(), Rewinds { count: 2, us: 500, pages: 4 });
+}
+
+#[test]
+fn a_frame_waits_for_room_and_is_announced() {
+    use crate::spsc::{Sleep, Wake};
+    let (mut gateway, mut worker) = ends();
+    let largest = vec![7; gateway.largest_payload_bytes()];
+    assert!(gateway.push(FrameKind::RequestBody, TAG, &[&largest]).unwrap());
+    assert!(!gateway.push(FrameKind::Cancel, TAG, &[]).unwrap(), "it is full");
+    assert_eq!(worker.prepare_sleep(), Ok(Sleep::MayBlock));
+    assert_eq!(gateway.publish(), Wake::Needed);
+    assert_eq!(gateway.prepare_wait(1), Ok(Sleep::MayBlock));
+    let mut payload = Vec::new();
+    assert!(worker.receive(&mut payload).unwrap().is_some());
+    assert_eq!(payload, largest);
+    assert_eq!(gateway.free_bytes(), Ok(0), "not before the release");
+    assert_eq!(worker.release(), Wake::Needed);
+    assert_eq!(gateway.free_bytes(), Ok(largest.len()));
 }

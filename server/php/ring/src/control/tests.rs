@@ -57,3 +57,75 @@ fn numbers_of_workers_and_of_siblings_are_not_confused() {
     rustix::io::write(&ours, exited.as_bytes()).unwrap();
     assert_eq!(receive::<Event>(&theirs).unwrap_err().kind(), io::ErrorKind::InvalidData);
 }
+
+#[test]
+fn a_message_that_is_too_long_is_rejected_with_a_reason() {
+    let (ours, theirs) = pair().unwrap();
+    let message = "x".repeat(MESSAGE_BYTES);
+    let error = send(&ours, &Event::StartFailed { message }, &[]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    assert_eq!(
+        error.to_string(),
+        "the PHP settings are too long to be handed to the host (128 KiB)"
+    );
+    let many = [ours.as_fd(); 2 * DESCRIPTORS_MAX];
+    let error = send(&ours, &Order::Fork { worker: 1 }, &many).unwrap_err();
+    assert_eq!(error.to_string(), "too many descriptors");
+    drop(ours);
+    assert!(receive::<Event>(&theirs).unwrap().is_none(), "nothing of either was sent");
+}
+
+#[test]
+fn a_packet_longer_than_a_message_is_an_error_and_the_next_is_read() {
+    let (ours, theirs) = pair().unwrap();
+    let long = Event::StartFailed { message: "x".repeat(MESSAGE_BYTES) };
+    rustix::io::write(&ours, &serde_json::to_vec(&long).unwrap()).unwrap();
+    send(&ours, &Order::Fork { worker: 2 }, &[]).unwrap();
+    let error = receive::<Event>(&theirs).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "it was cut");
+    assert_eq!(receive::<Order>(&theirs).unwrap().unwrap().0, Order::Fork { worker: 2 });
+}
+
+#[test]
+fn a_socket_without_room_is_reported_and_does_not_block() {
+    let (ours, theirs) = pair().unwrap();
+    let event = Event::StartFailed { message: "x".repeat(10_000) };
+    let mut sent = 0;
+    let error = loop {
+        match try_send(&ours, &event, &[]) {
+            Ok(()) => sent += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    for _ in 0..sent {
+        assert_eq!(receive::<Event>(&theirs).unwrap().unwrap().0, event);
+    }
+    try_send(&ours, &event, &[]).unwrap();
+}
+
+#[test]
+fn a_peer_that_is_gone_is_an_error_and_no_signal() {
+    let (ours, theirs) = pair().unwrap();
+    drop(theirs);
+    let error = send(&ours, &Order::Fork { worker: 1 }, &[]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn damaged_messages_are_errors_of_the_peer() {
+    let (ours, theirs) = pair().unwrap();
+    for text in [
+        "null",
+        "{}",
+        "{\"order\":\"fork\"}",
+        "{\"order\":\"fork\",\"worker\":-1}",
+        "{\"order\":\"fork\",\"worker\":1}}",
+        "{\"order\":\"place\",\"worker\":1,\"cores\":[65536]}",
+        "\u{0}",
+    ] {
+        rustix::io::write(&ours, text.as_bytes()).unwrap();
+        let error = receive::<Order>(&theirs).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{text}");
+    }
+}

@@ -105,3 +105,87 @@ proptest! {
         let _ = Completion::decode(&bytes);
     }
 }
+
+#[test]
+fn operations_of_every_kind_come_back_and_others_are_corrupt() {
+    let id = Tag { slot: 1023, generation: u32::MAX };
+    let stream = StreamCall {
+        verb: crate::stream::Verb::Send,
+        is_last: true,
+        item: 1,
+        session: 2,
+        value: 3,
+        bytes: b"\0",
+    };
+    let (mut buffer, texts) = (Vec::new(), [&b"name"[..], b""]);
+    let span = SpanCall::new((1, 2), (3, 0), false, texts, &mut buffer);
+    let rate = RateCall { limit: b"", key: b"", tokens: 0, takes: false };
+    for call in [
+        Call::Stream(stream),
+        Call::Span(span),
+        Call::Rate(rate),
+        Call::RetireSnapshot(b""),
+        Call::RetireSnapshot(b"key"),
+        Call::FetchBody(b""),
+        Call::Purge(PurgeCall { is_soft: true, selected: vec![] }),
+    ] {
+        let operation = Operation { id, span: 9, call };
+        assert_eq!(Operation::decode(&operation_bytes(&operation)), Ok(operation));
+    }
+    const KIND_AT: usize = 12;
+    let known =
+        [FETCH, FETCH_BODY, FORGET, PURGE, TASK, STREAM, SPAN, RETIRE_SNAPSHOT, ENTITIES, RATE];
+    for kind in (0..=u8::MAX).filter(|kind| !known.contains(kind)) {
+        let mut bytes = vec![0; 100];
+        bytes[KIND_AT] = kind;
+        let what = "an operation of an unknown kind";
+        assert_eq!(Operation::decode(&bytes), Err(Corrupt { what }), "{kind}");
+    }
+}
+
+#[test]
+fn completions_of_every_part_come_back_and_others_are_corrupt() {
+    let id = Tag { slot: 0, generation: 0 };
+    let head = FetchedHead { status: 0, http_version: 0, url: b"", headers: b"" };
+    for part in [
+        Part::Whole(head, b""),
+        Part::Whole(head, b"body"),
+        Part::Purged(u32::MAX),
+        Part::Retired(0),
+        Part::Queried(b"{}"),
+        Part::Failed { failure: Failure::Task, message: "" },
+    ] {
+        let completion = Completion { id, part };
+        assert_eq!(Completion::decode(&completion_bytes(&completion)), Ok(completion));
+    }
+    const PART_AT: usize = 8;
+    let mut bytes = vec![0; 40];
+    for (part, failure, what) in [
+        (0, 0, "an unknown part of a completion"),
+        (11, 0, "an unknown part of a completion"),
+        (FAILED, 0, "an unknown failure"),
+        (FAILED, 11, "an unknown failure"),
+    ] {
+        (bytes[PART_AT], bytes[PART_AT + 1]) = (part, failure);
+        assert_eq!(Completion::decode(&bytes), Err(Corrupt { what }), "{part} {failure}");
+    }
+    (bytes[PART_AT], bytes[PART_AT + 1], bytes[PART_AT + 2]) = (FAILED, 1, 0xff);
+    let what = "a failure's message is not UTF-8";
+    assert_eq!(Completion::decode(&bytes), Err(Corrupt { what }));
+}
+
+#[test]
+fn every_failure_has_a_number_of_its_own() {
+    let known: Vec<u8> = (0..=u8::MAX).filter(|raw| Failure::from_wire(*raw).is_some()).collect();
+    assert_eq!(known, (1..=10).collect::<Vec<u8>>());
+    assert!(known.into_iter().all(|raw| Failure::from_wire(raw).is_some_and(|f| f as u8 == raw)));
+}
+
+#[test]
+fn each_switch_of_a_fetch_is_a_bit_of_its_own() {
+    for raw in 0..8 {
+        let options = FetchOptions::decode(raw);
+        assert_eq!(options.encode(), raw);
+        assert_eq!(FetchOptions::decode(raw | 0xf8), options, "other bits mean nothing");
+    }
+}

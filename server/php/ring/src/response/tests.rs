@@ -66,3 +66,50 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn trailers_come_back_in_order_and_a_cut_one_is_corrupt() {
+    let mut payload = Vec::new();
+    assert_eq!(Trailers::decode(&payload).unwrap().lines().next(), None);
+    for line in [&b"Digest: a"[..], b"", b"X: \r\n"] {
+        ResponseHead::encode_line(&mut payload, line);
+    }
+    let lines: Vec<&[u8]> = Trailers::decode(&payload).unwrap().lines().collect();
+    assert_eq!(lines, [&b"Digest: a"[..], b"", b"X: \r\n"]);
+    let whole: Vec<usize> =
+        (0..=payload.len()).filter(|len| Trailers::decode(&payload[..*len]).is_ok()).collect();
+    assert_eq!(whole, [0, 13, 17, payload.len()], "where a line ends");
+}
+
+#[test]
+fn a_reason_is_cut_to_what_its_length_can_name() {
+    let (mut payload, reason) = (Vec::new(), vec![b'r'; 70_000]);
+    ResponseHead::encode_status(&mut payload, 599, &reason);
+    ResponseHead::encode_line(&mut payload, b"A: 1");
+    let head = ResponseHead::decode(&payload).unwrap();
+    assert_eq!((head.status, head.reason.len()), (599, 65_535));
+    assert_eq!(head.lines().collect::<Vec<_>>(), [b"A: 1"]);
+}
+
+#[test]
+fn lengths_beyond_the_payload_are_corrupt() {
+    for length in [5, u32::from(u16::MAX), i32::MAX as u32, u32::MAX] {
+        let line = [&length.to_le_bytes()[..], b"line"].concat();
+        assert!(Trailers::decode(&line).is_err(), "{length}");
+        let head = [&[200, 0, 0, 0][..], &line].concat();
+        assert!(ResponseHead::decode(&head).is_err(), "{length}");
+        let done = [0; Done::BYTES];
+        assert!(Whole::decode(&[&done[..], &line].concat()).is_err(), "{length}");
+    }
+}
+
+#[test]
+fn only_one_byte_means_that_a_script_has_handled_its_request() {
+    let mut raw = [0; Done::BYTES];
+    for (byte, handled) in [(0, false), (1, true), (2, false), (255, false)] {
+        raw[1..4].fill(byte);
+        let done = Done::decode(&raw).unwrap();
+        assert_eq!((done.handled, done.leaving), (handled, byte != 0), "{byte}");
+    }
+    assert!(Done::decode(&[0; Done::BYTES + 1]).is_err());
+}

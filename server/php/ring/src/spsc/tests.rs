@@ -3,6 +3,9 @@
 use super::*;
 use crate::frame::{FrameKind, Tag};
 
+#[cfg(not(loom))]
+mod hostile;
+
 #[cfg(loom)]
 mod heap {
     use crate::memory::Memory;
