@@ -125,9 +125,10 @@ impl Condition {
     }
 }
 
+/// A number in the one form that Redis reads too: without a plus, and without leading zeros.
 fn number(value: &[u8]) -> Result<i64, StoreError> {
-    let text = std::str::from_utf8(value).map_err(|_| StoreError::NotANumber)?;
-    text.parse().map_err(|_| StoreError::NotANumber)
+    let number = std::str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok());
+    number.filter(|number| number.to_string().as_bytes() == value).ok_or(StoreError::NotANumber)
 }
 
 #[cfg(test)]
@@ -187,6 +188,20 @@ mod tests {
         for value in [&b"x"[..], b"", b"1.5", b"9223372036854775807", b"\xff"] {
             let there = record(value, None);
             assert_eq!(count(1).apply(Some(&there), 9, 0), Err(StoreError::NotANumber));
+        }
+    }
+
+    #[test]
+    fn a_number_has_one_form_in_every_engine() {
+        // The replies of redis-server 7.0 to INCRBY.
+        let sum = |value: &[u8]| number(value).ok();
+        for (value, expected) in
+            [("0", Some(0)), ("-7", Some(-7)), ("9223372036854775807", Some(i64::MAX))]
+        {
+            assert_eq!(sum(value.as_bytes()), expected);
+        }
+        for value in ["+5", "007", "-0", " 5", "5 ", "5\n", "0x5", "9223372036854775808", "-", ""] {
+            assert_eq!(sum(value.as_bytes()), None, "{value:?}");
         }
     }
 }
