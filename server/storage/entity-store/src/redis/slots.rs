@@ -36,7 +36,7 @@ impl Slots {
             let last = last.min(SLOTS - 1);
             slots.owners.get_mut(first..=last)?.fill(owner);
         }
-        Some(slots).filter(|slots| !slots.nodes.is_empty())
+        Some(slots).filter(|slots| slots.owners.iter().any(Option::is_some))
     }
 
     /// The primary of a slot, as far as known.
@@ -157,6 +157,38 @@ mod tests {
         assert_eq!((&*ask.address, ask.is_asking), ("h:6381", true));
         for error in ["", "MOVED", "MOVED x h:1", "MOVED 1 h", "CLUSTERDOWN The cluster is down"] {
             assert_eq!(redirection(error, "h:1"), None, "{error}");
+        }
+    }
+
+    fn range(first: i64, last: i64, host: &str, port: i64) -> Value {
+        let node = Value::Array(vec![Value::Bytes(host.into()), Value::Integer(port)]);
+        Value::Array(vec![Value::Integer(first), Value::Integer(last), node])
+    }
+
+    #[test]
+    fn ranges_of_slots_belong_to_their_primaries() {
+        let ranges = vec![range(0, 99, "", 1), range(100, 99_999, "::1", 2), range(7, 7, "h", 3)];
+        let slots = Slots::read(Value::Array(ranges), "asked:6379").unwrap();
+        let owners = [0, 7, 99, 100, 16383].map(|slot| slots.owner(slot).unwrap());
+        assert_eq!(owners, ["asked:1", "h:3", "asked:1", "[::1]:2", "[::1]:2"]);
+        assert_eq!(slots.owner(16384), None);
+        assert_eq!(slots.primaries(), ["asked:1", "[::1]:2", "h:3"]);
+    }
+
+    #[test]
+    fn ranges_that_no_redis_has_are_no_slots() {
+        for reply in [
+            Value::Null,
+            Value::Array(vec![]),
+            Value::Array(vec![Value::Null]),
+            Value::Array(vec![range(5, 4, "h", 1)]),
+            Value::Array(vec![range(-1, 4, "h", 1)]),
+            Value::Array(vec![range(20_000, 30_000, "h", 1)]),
+            Value::Array(vec![range(i64::MAX, i64::MAX, "h", 1)]),
+            Value::Array(vec![range(0, 1, "h", 1), range(2, -3, "h", 1)]),
+            Value::Array(vec![Value::Array(vec![Value::Integer(0), Value::Integer(1)])]),
+        ] {
+            assert!(Slots::read(reply.clone(), "h:1").is_none(), "{reply:?}");
         }
     }
 }
