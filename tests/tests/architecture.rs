@@ -56,7 +56,6 @@ const MIN_TEST_PERCENT: usize = 25;
 /// Crates with fewer, and how many they have at least.
     ("certificates", 9),
     ("config", 19),
-    ("entity-store", 19),
     ("gateway", 24),
     ("import", 14),
     ("outboard", 6),

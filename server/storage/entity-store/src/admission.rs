@@ -77,4 +77,26 @@ mod tests {
         assert!(admission.admits(0, 2, Some(0)));
         assert!(!admission.admits(0, 3, Some(0)));
     }
+
+    #[test]
+    fn a_delay_that_falls_below_the_target_begins_a_new_interval() {
+        let mut admission = Admission::new(5, 1000);
+        admission.observe(0, 6_000);
+        admission.observe(99_000, 4_999);
+        admission.observe(100_000, 6_000);
+        admission.observe(199_999, 6_000);
+        assert!(admission.admits(199_999, 9, Some(0)));
+        admission.observe(200_000, 5_000);
+        assert!(!admission.admits(200_000, 9, Some(0)), "the target itself is too long");
+        assert!(admission.admits(200_000, 0, None), "an empty queue has no delay");
+    }
+
+    #[test]
+    fn times_that_run_backwards_or_have_no_end_are_no_delay() {
+        let mut admission = Admission::new(u64::MAX, 2);
+        admission.observe(100, u64::MAX - 1);
+        admission.observe(0, u64::MAX);
+        assert!(admission.admits(0, 1, Some(u64::MAX)));
+        assert!(!Admission::new(0, 0).admits(0, 0, None));
+    }
 }

@@ -145,4 +145,34 @@ mod tests {
         cache.put(b"a", record(10, 10));
         assert_eq!(cache.order.len(), 1);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn an_entry_is_the_latest_state_and_the_budget_is_counted(
+            acts in proptest::collection::vec((0..12_u8, 0..5_u8, 0..300_usize), 0..200),
+        ) {
+            let mut cache = Cache::new(8 * (ENTRY_BYTES + 100));
+            let mut latest = HashMap::new();
+            for (version, (id, act, bytes)) in (0..).zip(acts) {
+                match act {
+                    0 => drop(cache.get(&[id])),
+                    1 => {
+                        cache.put(&[id], None);
+                        latest.insert(id, None);
+                    }
+                    _ => {
+                        cache.put(&[id], record(version, bytes));
+                        latest.insert(id, record(version, bytes));
+                    }
+                }
+                let sizes = cache.entries.iter().map(|(id, e)| entry_bytes(id, e.record.as_ref()));
+                assert_eq!(cache.size(), (cache.order.len(), sizes.sum()));
+                assert!(cache.used_bytes <= cache.max_bytes);
+                for (id, expected) in &latest {
+                    let known = cache.get(&[*id]);
+                    assert!(known.is_none_or(|known| known == expected.as_ref()), "{id}");
+                }
+            }
+        }
+    }
 }

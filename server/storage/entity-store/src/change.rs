@@ -204,4 +204,28 @@ mod tests {
             assert_eq!(sum(value.as_bytes()), None, "{value:?}");
         }
     }
+
+    #[test]
+    fn a_lifetime_without_an_end_in_time_saturates() {
+        let written = write(put(Some(u64::MAX)), Condition::Always).apply(None, 1, 5).unwrap();
+        assert_eq!(written.unwrap().expires_ms, Some(u64::MAX));
+        // 0 stands for no expiry in every encoding, so a record never expires at 0.
+        let written = write(put(Some(0)), Condition::Always).apply(None, 1, 0).unwrap().unwrap();
+        assert_eq!(written.expires_ms, Some(1));
+    }
+
+    #[test]
+    fn only_conditions_and_increments_depend_on_the_present_record() {
+        let increment = Change::Increment { by: 1, ttl_ms: None };
+        for (change, condition, depends, bytes) in [
+            (put(None), Condition::Always, false, 5),
+            (put(None), Condition::Present, true, 5),
+            (Change::Delete, Condition::Always, false, 2),
+            (Change::Delete, Condition::VersionNotIn(vec![]), true, 2),
+            (increment, Condition::Always, true, 2),
+        ] {
+            let write = write(change, condition);
+            assert_eq!((write.depends_on_present(), write.bytes()), (depends, bytes), "{write:?}");
+        }
+    }
 }

@@ -302,3 +302,6 @@ fn replay_segment(path: &Path, levels: &Levels, findings: &mut Vec<String>) -> i
     }
     Ok(highest)
 }
+
+#[cfg(test)]
+mod tests;

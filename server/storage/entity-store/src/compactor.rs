@@ -158,3 +158,78 @@ fn lower_priority() {
     // Linux applies setpriority(2) to one thread. A failure only costs processor time.
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::{Segment, segments};
+    use crate::levels::Blocks;
+    use crate::record::Record;
+    use crate::store::tests::Folder;
+    use std::time::Instant;
+
+    fn levels(folder: &Folder) -> Arc<Levels> {
+        Arc::new(Levels::open(&folder.path().join("levels"), &Blocks::new(1 << 20, 16)).unwrap())
+    }
+
+    fn put(levels: &Levels, version: u64) {
+        let record = Record { version, expires_ms: None, value: (*b"value").into() };
+        levels.put(&version.to_be_bytes(), version, Some(&record));
+    }
+
+    #[test]
+    fn a_segment_is_removed_once_its_writes_are_in_a_file() {
+        let folder = Folder::new();
+        let levels = levels(&folder);
+        for number in 1..=3 {
+            Segment::create(folder.path(), number, 1 << 12).unwrap();
+        }
+        put(&levels, 1);
+        levels.seal();
+        put(&levels, 2);
+        let compactor = Compactor::start(levels.clone(), folder.path()).unwrap();
+        compactor.sealed(2);
+        let until = Instant::now() + Duration::from_secs(20);
+        while segments(folder.path()).unwrap() != [3] {
+            assert!(Instant::now() < until, "the segments stay");
+            std::thread::yield_now();
+        }
+        assert_eq!((levels.sealed(), levels.persisted_version()), (0, Some(1)));
+        assert_eq!(levels.get(&2_u64.to_be_bytes()).unwrap().map(|found| found.version), Some(2));
+    }
+
+    #[test]
+    fn writes_wait_while_too_many_buffers_are_sealed() {
+        let folder = Folder::new();
+        let levels = levels(&folder);
+        let compactor = Compactor::start(levels.clone(), folder.path()).unwrap();
+        for version in 1..=SEALED_MAX as u64 + 1 {
+            assert!(compactor.has_room(&levels));
+            put(&levels, version);
+            levels.seal();
+        }
+        assert!(!compactor.has_room(&levels));
+        compactor.sealed(0);
+        assert_eq!(compactor.wait_for_room(&levels), Ok(()));
+        assert!(compactor.has_room(&levels));
+    }
+
+    #[test]
+    fn a_flush_that_fails_is_reported_to_the_writes_that_wait() {
+        let folder = Folder::new();
+        let levels = levels(&folder);
+        for version in 1..=SEALED_MAX as u64 + 1 {
+            put(&levels, version);
+            levels.seal();
+        }
+        let compactor = Compactor::start(levels.clone(), folder.path()).unwrap();
+        std::fs::remove_dir_all(folder.path().join("levels")).unwrap();
+        compactor.sealed(1);
+        let failed = compactor.wait_for_room(&levels);
+        assert!(
+            matches!(failed, Err(StoreError::Failed(_) | StoreError::Damaged(_))),
+            "{failed:?}"
+        );
+        drop(compactor);
+    }
+}

@@ -130,3 +130,66 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error;
+    use std::io;
+
+    #[test]
+    fn an_error_at_the_start_names_the_file_and_what_to_do() {
+        let io = || io::Error::from(io::ErrorKind::PermissionDenied);
+        for (error, text, has_source) in [
+            (
+                OpenError::Locked { folder: "/kv".into() },
+                "the entity store /kv is in use; stop the server that uses it, or send the request to that server",
+                false,
+            ),
+            (
+                OpenError::Io { path: "/kv/lock".into(), source: io() },
+                "the entity store cannot use /kv/lock: permission denied",
+                true,
+            ),
+            (
+                OpenError::Threads { source: io() },
+                "the entity store cannot start its threads: permission denied",
+                true,
+            ),
+            (
+                OpenError::Damaged { path: "/kv/a".into(), what: "no magic".into() },
+                "the entity store is damaged at /kv/a: no magic; restore a backup",
+                false,
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+            let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+            assert_eq!(source.is_some(), has_source, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_call_says_whether_a_write_was_done() {
+        for (error, text) in [
+            (StoreError::Overloaded, "the entity store is overloaded; try again later"),
+            (StoreError::InvalidKey { bytes: 0 }, "a key of 0 bytes; keys have 1 to 4096"),
+            (StoreError::ConditionFailed { present: Some(7) }, "the record has version 7"),
+            (StoreError::ConditionFailed { present: None }, "the record does not exist"),
+            (StoreError::NotANumber, "the value is not a 64-bit integer"),
+            (StoreError::Full, "the entity store is full"),
+            (
+                StoreError::TooFewCopies { answered: 2 },
+                "the record was written, and 2 nodes have confirmed it so far",
+            ),
+            (StoreError::Unreachable("refused".into()), "Redis does not reply: refused"),
+            (StoreError::Damaged("a file".into()), "the entity store is damaged: a file"),
+            (
+                StoreError::thread_ended(),
+                "the entity store failed: a thread of the store has ended; restart the server",
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+            assert!(error.source().is_none());
+        }
+    }
+}

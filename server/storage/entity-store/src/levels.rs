@@ -250,3 +250,94 @@ impl CompactionFilter for ExpiredFilter {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::Folder;
+
+    fn open(folder: &Folder) -> Levels {
+        Levels::open(folder.path(), &Blocks::new(1 << 20, 16)).unwrap()
+    }
+
+    fn record(version: u64, expires_ms: Option<u64>) -> Record {
+        Record { version, expires_ms, value: version.to_string().into_bytes().into() }
+    }
+
+    fn ids(levels: &Levels, mut scan: Snapshot) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| levels.next(&mut scan)).map(|next| next.unwrap().0).collect()
+    }
+
+    #[test]
+    fn the_latest_version_of_a_record_is_found_also_after_a_flush() {
+        let folder = Folder::new();
+        let levels = open(&folder);
+        assert_eq!(levels.get(b"a"), Ok(None));
+        levels.put(b"a", 1, Some(&record(1, None)));
+        levels.put(b"a", 2, Some(&record(2, None)));
+        assert_eq!(levels.persisted_version(), None);
+        levels.seal();
+        levels.flush().unwrap();
+        assert_eq!(levels.persisted_version(), Some(2));
+        assert_eq!(levels.get(b"a"), Ok(Some(record(2, None))));
+        levels.put(b"a", 3, None);
+        assert_eq!(levels.get(b"a"), Ok(None));
+        drop(levels);
+        assert_eq!(open(&folder).get(b"a"), Ok(Some(record(2, None))), "the journal has the rest");
+    }
+
+    #[test]
+    fn a_scan_sees_the_state_at_its_beginning_within_its_bounds() {
+        let folder = Folder::new();
+        let levels = open(&folder);
+        for (version, id) in (1..).zip([b"a", b"b", b"c", b"d"]) {
+            levels.put(id, version, Some(&record(version, None)));
+        }
+        let scan = levels.scan(Bound::Excluded(b"a"), Bound::Included(b"d"));
+        levels.put(b"c", 5, None);
+        levels.put(b"cc", 6, Some(&record(6, None)));
+        levels.seal();
+        levels.flush().unwrap();
+        levels.merge().unwrap();
+        assert_eq!(ids(&levels, scan), [b"b", b"c", b"d"]);
+        let scan = levels.scan(Bound::Unbounded, Bound::Excluded(b"d"));
+        assert_eq!(ids(&levels, scan), [&b"a"[..], b"b", b"cc"]);
+    }
+
+    #[test]
+    fn merging_all_files_drops_what_is_deleted_or_expired() {
+        let folder = Folder::new();
+        let levels = open(&folder);
+        levels.put(b"expired", 1, Some(&record(1, Some(1))));
+        levels.put(b"later", 2, Some(&record(2, Some(u64::MAX))));
+        levels.put(b"deleted", 3, Some(&record(3, None)));
+        levels.put(b"stays", 4, Some(&record(4, None)));
+        levels.put(b"deleted", 5, None);
+        levels.seal();
+        levels.flush().unwrap();
+        levels.merge_all().unwrap();
+        let scan = levels.scan(Bound::Unbounded, Bound::Unbounded);
+        assert_eq!(ids(&levels, scan), [&b"later"[..], b"stays"]);
+        assert_eq!((levels.size().2, levels.damaged()), (2, vec![]));
+    }
+
+    #[test]
+    fn a_full_disk_and_a_full_quota_are_not_taken_for_damage() {
+        let folder = Folder::new();
+        let levels = open(&folder);
+        for (kind, is_expected) in [
+            (io::ErrorKind::StorageFull, StoreError::Full),
+            (io::ErrorKind::QuotaExceeded, StoreError::Full),
+            (
+                io::ErrorKind::PermissionDenied,
+                StoreError::Failed(format!("{}: permission denied", folder.path().display())),
+            ),
+            (
+                io::ErrorKind::UnexpectedEof,
+                StoreError::Damaged(format!("a file in {}", folder.path().display())),
+            ),
+        ] {
+            assert_eq!(levels.store_error(&lsm_tree::Error::Io(kind.into())), is_expected);
+        }
+    }
+}

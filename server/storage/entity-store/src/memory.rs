@@ -195,4 +195,97 @@ mod tests {
         inner.remove_expired(later_ms, 0);
         assert_eq!((inner.records.len(), inner.expirations.len(), inner.used_bytes), (0, 0, 0));
     }
+
+    fn put(id: &[u8], bytes: usize, ttl_ms: Option<u64>) -> Write {
+        let change = Change::Put { value: vec![7; bytes].into(), ttl_ms };
+        Write { id: id.into(), change, condition: Condition::Always }
+    }
+
+    #[test]
+    fn a_write_of_another_process_stays_as_it_was_and_versions_go_on() {
+        let memory = Memory::new(1 << 20);
+        let there = Record { version: 1 << 62, expires_ms: None, value: (*b"v").into() };
+        memory.adopt(b"a", there.clone());
+        assert_eq!(memory.get(b"a"), Some(there));
+        let written = memory.write(&put(b"b", 1, None)).unwrap().record.unwrap();
+        assert_eq!(written.version, (1 << 62) + 1);
+        memory.adopt(b"c", Record { version: 1, ..written });
+        let written = memory.write(&put(b"d", 1, None)).unwrap().record.unwrap();
+        assert_eq!(written.version, (1 << 62) + 2, "an older one does not set them back");
+    }
+
+    #[test]
+    fn a_record_that_becomes_smaller_is_written_to_a_full_memory() {
+        let memory = Memory::new(RECORD_BYTES + 1 + 100);
+        memory.write(&put(b"a", 100, None)).unwrap();
+        assert_eq!(memory.write(&put(b"a", 101, None)), Err(StoreError::Full));
+        assert_eq!(memory.get(b"a").unwrap().value.len(), 100, "nothing was changed");
+        let written = memory.write(&put(b"a", 99, None)).unwrap();
+        assert_eq!(written.existed, Some(true));
+        assert_eq!(memory.write(&put(b"b", 0, None)), Err(StoreError::Full));
+    }
+
+    #[test]
+    fn a_range_is_empty_exactly_where_no_key_is_in_it() {
+        let keys: Vec<Vec<u8>> = (0..4).map(|byte| vec![byte]).collect();
+        let mut bounds = vec![Bound::Unbounded];
+        bounds.extend(keys.iter().cloned().map(Bound::Included));
+        bounds.extend(keys.iter().cloned().map(Bound::Excluded));
+        let memory = Memory::new(1 << 20);
+        keys.iter().for_each(|key| drop(memory.write(&put(key, 1, None))));
+        for start in &bounds {
+            for end in &bounds {
+                let expected: Vec<&Vec<u8>> = keys
+                    .iter()
+                    .filter(|key| match start {
+                        Bound::Included(start) => *key >= start,
+                        Bound::Excluded(start) => *key > start,
+                        Bound::Unbounded => true,
+                    })
+                    .filter(|key| match end {
+                        Bound::Included(end) => *key <= end,
+                        Bound::Excluded(end) => *key < end,
+                        Bound::Unbounded => true,
+                    })
+                    .collect();
+                let (piece, rest) = memory.scan_on(start.clone(), end, usize::MAX);
+                let found: Vec<Vec<u8>> = piece.into_iter().map(|(id, _)| id.into_vec()).collect();
+                assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{start:?} {end:?}");
+                assert_eq!(rest, None);
+                assert!(!is_empty(start, end) || expected.is_empty(), "{start:?} {end:?}");
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_limit_holds_and_every_byte_is_counted(
+            acts in proptest::collection::vec((0..6_u8, 0..4_u8, 0..400_usize), 0..120),
+        ) {
+            const MAX: usize = 6 * (RECORD_BYTES + 200);
+            let memory = Memory::new(MAX);
+            for (id, act, size) in acts {
+                let write = match act {
+                    0 => Write { change: Change::Delete, ..put(&[id], 0, None) },
+                    1 => put(&[id], size, Some(0)),
+                    2 => put(&[id], size, Some(60_000)),
+                    _ => put(&[id], size, None),
+                };
+                let before = memory.get(&[id]);
+                match memory.write(&write) {
+                    Ok(written) => assert_eq!(written.existed, Some(before.is_some())),
+                    Err(error) => {
+                        assert_eq!(error, StoreError::Full);
+                        assert_eq!(memory.get(&[id]), before);
+                    }
+                }
+                let inner = memory.inner.borrow();
+                let sizes = inner.records.iter().map(|(id, record)| bytes(id, record));
+                assert_eq!(inner.used_bytes, sizes.sum::<usize>());
+                assert!(inner.used_bytes <= MAX);
+                let expiring = inner.records.values().filter(|record| record.expires_ms.is_some());
+                assert_eq!(inner.expirations.len(), expiring.count());
+            }
+        }
+    }
 }

@@ -42,3 +42,30 @@ impl<T> Receiver<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_no_task_waits_for_is_dropped() {
+        let value = Rc::new(());
+        let (sender, receiver) = channel();
+        drop(receiver);
+        sender.send(value.clone());
+        assert_eq!(Rc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn a_value_arrives_whether_it_is_sent_before_the_wait_or_during_it() {
+        outboard_reactor::run(async {
+            let (sender, receiver) = channel();
+            sender.send(1);
+            assert_eq!(receiver.receive().await, 1);
+            let (sender, receiver) = channel();
+            outboard_reactor::spawn(async move { sender.send(2) });
+            assert_eq!(receiver.receive().await, 2);
+        })
+        .unwrap();
+    }
+}

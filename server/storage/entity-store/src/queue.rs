@@ -103,3 +103,61 @@ impl<J, A> Queue<J, A> {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_reactor::run;
+
+    fn queue(overload: Overload, capacity: usize) -> Queue<u32, u32> {
+        let settings = Settings { overload, ..Settings::new(std::path::PathBuf::new()) };
+        Queue::new(&settings, capacity)
+    }
+
+    #[test]
+    fn the_newest_is_rejected_at_once_and_the_others_stay() {
+        let queue = queue(Overload::RejectNewest, 2);
+        let _waiting = [1, 2].map(|job| {
+            assert_eq!(queue.make_room(), Ok(None));
+            queue.push(job)
+        });
+        assert_eq!(queue.make_room(), Err(StoreError::Overloaded));
+        assert_eq!((queue.len(), queue.refused()), (2, 1));
+    }
+
+    #[test]
+    fn the_oldest_is_dropped_with_an_error_for_the_newest() {
+        run(async {
+            let queue = queue(Overload::DropOldest, 2);
+            let [first, second] = [1, 2].map(|job| queue.push(job));
+            assert_eq!(queue.make_room(), Ok(Some(1)));
+            let third = queue.push(3);
+            assert_eq!(first.receive().await, Err(StoreError::Overloaded));
+            for (waiting, receiver) in queue.take_while(|_| true).into_iter().zip([second, third]) {
+                waiting.reply.send(Ok(waiting.job * 10));
+                assert_eq!(receiver.receive().await, Ok(waiting.job * 10));
+            }
+            assert_eq!((queue.len(), queue.refused()), (0, 1));
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_queue_without_room_for_any_job_drops_none() {
+        let queue = queue(Overload::DropOldest, 0);
+        assert_eq!(queue.make_room(), Err(StoreError::Overloaded));
+    }
+
+    #[test]
+    fn jobs_are_taken_from_the_front_as_long_as_they_are_accepted() {
+        let queue = queue(Overload::RejectNewest, 10);
+        let _receivers = [1, 2, 9, 3].map(|job| queue.push(job));
+        let taken = |limit| {
+            let jobs = queue.take_while(|job| *job < limit);
+            jobs.into_iter().map(|waiting| waiting.job).collect::<Vec<_>>()
+        };
+        assert_eq!(taken(5), [1, 2]);
+        assert_eq!(taken(5), []);
+        assert_eq!(taken(10), [9, 3]);
+    }
+}

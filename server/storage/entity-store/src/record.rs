@@ -65,3 +65,49 @@ pub(crate) fn unix_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_record_expires_at_its_time_and_not_before() {
+        let record = |expires_ms| Record { version: 1, expires_ms, value: [].into() };
+        for (expires_ms, now_ms, is_alive) in [
+            (None, u64::MAX, true),
+            (Some(100), 99, true),
+            (Some(100), 100, false),
+            (Some(1), 0, true),
+        ] {
+            assert_eq!(record(expires_ms).is_alive(now_ms), is_alive, "{expires_ms:?} at {now_ms}");
+        }
+    }
+
+    #[test]
+    fn keys_have_one_byte_to_the_most() {
+        for (bytes, expected) in
+            [(0, false), (1, true), (ID_MAX_BYTES, true), (ID_MAX_BYTES + 1, false)]
+        {
+            assert_eq!(is_id(&vec![0; bytes]), expected, "{bytes} bytes");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_record_that_is_encoded_so_or_too_short(
+            bytes in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let decoded = Record::decode(&bytes);
+            prop_assert_eq!(decoded.is_some(), bytes.len() >= HEAD_BYTES);
+            let expires_ms = Record::encoded_expires_ms(&bytes);
+            match decoded {
+                Some(record) => {
+                    prop_assert_eq!(record.encode(), bytes);
+                    prop_assert_eq!(record.expires_ms, expires_ms);
+                }
+                None => prop_assert_eq!(expires_ms, None),
+            }
+        }
+    }
+}

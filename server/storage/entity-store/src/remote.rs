@@ -173,3 +173,6 @@ impl Remote {
 fn malformed() -> StoreError {
     StoreError::Failed("the other process of the upgrade sent a malformed reply".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

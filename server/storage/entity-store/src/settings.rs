@@ -127,3 +127,24 @@ pub enum Overload {
     /// The oldest: its client has probably given up.
     DropOldest,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_of_redis_is_in_no_message() {
+        let redis = RedisSettings {
+            nodes: vec!["h:6379".into()],
+            user: Some("app".into()),
+            password: Some("hunter2".into()),
+            prefix: "p:".into(),
+            copies: 1,
+            ack_wait_ms: 0,
+            timeout_ms: 0,
+        };
+        let settings = Settings { engine: Engine::Redis(redis), ..Settings::new(PathBuf::new()) };
+        let text = format!("{settings:?}");
+        assert!(text.contains("h:6379") && !text.contains("hunter2"), "{text}");
+    }
+}

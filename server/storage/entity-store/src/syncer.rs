@@ -101,3 +101,72 @@ impl Drop for Syncer {
         files.iter().for_each(|file| drop(file.sync_data()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::OwnedFd;
+    use std::thread::yield_now;
+    use std::time::Instant;
+
+    /// A file that cannot be synced: fdatasync(2) fails for a pipe.
+    fn unsyncable() -> Arc<File> {
+        Arc::new(File::from(OwnedFd::from(io::pipe().unwrap().1)))
+    }
+
+    /// Writes until the thread has synced; the error of the last write.
+    fn until_synced(syncer: &Syncer) -> Result<(), StoreError> {
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            syncer.written("/kv")?;
+            while syncer.shared.is_dirty.load(Ordering::Relaxed) {
+                assert!(Instant::now() < until, "the thread does not sync");
+                yield_now();
+            }
+            if !syncer.is_syncing() {
+                return syncer.written("/kv");
+            }
+        }
+    }
+
+    #[test]
+    fn a_sync_that_fails_is_reported_to_every_later_write() {
+        let syncer = Syncer::start(1, unsyncable()).unwrap();
+        let failed = Err(StoreError::Failed("/kv: fsync failed; restart the server".to_owned()));
+        let until = Instant::now() + Duration::from_secs(10);
+        while syncer.written("/kv") != failed {
+            assert!(Instant::now() < until, "the failure is not reported");
+            yield_now();
+        }
+        assert_eq!(syncer.written("/kv"), failed, "a later success cannot be trusted");
+    }
+
+    #[test]
+    fn a_complete_segment_is_synced_before_its_successor_is_alone() {
+        let (one, two) = (tempfile(), tempfile());
+        let syncer = Syncer::start(1, one.clone()).unwrap();
+        syncer.add_file(two.clone());
+        assert_eq!(until_synced(&syncer), Ok(()));
+        let left = |files: &[Arc<File>]| files.iter().any(|file| Arc::ptr_eq(file, &one));
+        let until = Instant::now() + Duration::from_secs(10);
+        while left(&syncer.shared.files.lock().unwrap()) {
+            assert!(Instant::now() < until, "the first file is still to be synced");
+            yield_now();
+        }
+        assert!(Arc::ptr_eq(&two, syncer.shared.files.lock().unwrap().last().unwrap()));
+    }
+
+    #[test]
+    fn the_end_does_not_wait_for_the_interval() {
+        let file = tempfile();
+        let began = Instant::now();
+        drop(Syncer::start(3_600_000, file.clone()).unwrap());
+        assert!(began.elapsed() < Duration::from_secs(600));
+        assert_eq!(Arc::strong_count(&file), 1, "the thread has ended");
+    }
+
+    fn tempfile() -> Arc<File> {
+        let folder = crate::store::tests::Folder::new();
+        Arc::new(File::create(folder.path().join("segment")).unwrap())
+    }
+}

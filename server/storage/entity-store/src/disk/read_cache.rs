@@ -68,3 +68,68 @@ impl ReadCache {
         self.cache.put(id, written.record.clone());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(version: u64) -> Record {
+        Record { version, expires_ms: Some(100), value: [].into() }
+    }
+
+    fn written(version: u64) -> Written {
+        Written { record: Some(record(version)), existed: None }
+    }
+
+    fn version(cache: &ReadCache) -> Option<Option<u64>> {
+        cache.get(b"a", 0).map(|known| known.map(|record| record.version))
+    }
+
+    #[test]
+    fn a_read_fills_the_cache_also_with_what_does_not_exist() {
+        for found in [Some(record(3)), None] {
+            let mut cache = ReadCache::new(1 << 20);
+            cache.begin_read(b"a");
+            assert_eq!(version(&cache), None);
+            cache.end_read(b"a", Some(found.as_ref()));
+            assert_eq!(version(&cache), Some(found.map(|record| record.version)));
+            assert!(cache.reading.is_empty());
+        }
+    }
+
+    #[test]
+    fn reads_that_a_write_overtook_do_not_change_the_cache() {
+        let mut cache = ReadCache::new(1 << 20);
+        cache.begin_read(b"a");
+        cache.begin_read(b"a");
+        cache.written(b"a", &written(5));
+        cache.end_read(b"a", Some(Some(&record(4))));
+        assert_eq!(version(&cache), Some(Some(5)));
+        // One that began after the write cannot be told from the others.
+        cache.begin_read(b"a");
+        cache.end_read(b"a", Some(None));
+        cache.end_read(b"a", Some(Some(&record(4))));
+        assert_eq!(version(&cache), Some(Some(5)));
+        cache.begin_read(b"a");
+        cache.end_read(b"a", Some(Some(&record(6))));
+        assert_eq!(version(&cache), Some(Some(6)), "the next one does");
+    }
+
+    #[test]
+    fn a_read_that_was_dropped_or_failed_changes_nothing() {
+        let mut cache = ReadCache::new(1 << 20);
+        cache.begin_read(b"a");
+        cache.end_read(b"a", None);
+        cache.end_read(b"a", Some(None));
+        assert_eq!((version(&cache), cache.reading.len()), (None, 0), "no read was in progress");
+    }
+
+    #[test]
+    fn an_expired_record_is_known_not_to_exist() {
+        let mut cache = ReadCache::new(1 << 20);
+        cache.written(b"a", &written(1));
+        assert_eq!(cache.get(b"a", 99), Some(Some(&record(1))));
+        assert_eq!(cache.get(b"a", 100), Some(None));
+        assert_eq!(cache.size().0, 1);
+    }
+}

@@ -128,3 +128,60 @@ fn an_impossible_entry_is_damage_and_the_others_are_replayed() {
     let damage = Flaw::Damage { at: begins, bytes: ends - begins };
     assert_eq!(versions(&segment_path(folder.path(), 5)), (vec![1, 3], vec![damage]));
 }
+
+proptest::proptest! {
+    #[test]
+    fn entries_come_back_as_they_were_pushed(
+        entries in proptest::collection::vec(
+            (proptest::collection::vec(0_u8.., 1..9), 0_u64.., proptest::option::of(0..9_usize)),
+            0..8,
+        ),
+        salt: u64,
+    ) {
+        let mut frame = Frame::new();
+        let expires_ms = |version: u64| Some(version).filter(|version| version % 2 == 1);
+        let of = |version, bytes: &Option<usize>| bytes.map(|bytes| Record {
+            version,
+            expires_ms: expires_ms(version),
+            value: vec![9; bytes].into(),
+        });
+        for (id, version, bytes) in &entries {
+            frame.push(id, *version, of(*version, bytes).as_ref());
+        }
+        proptest::prop_assert_eq!(frame.is_empty(), entries.is_empty());
+        let sealed = [frame.seal(salt), b"behind"].concat();
+        let (mut rest, len) = frame::read(&sealed, salt).unwrap();
+        proptest::prop_assert_eq!(len, sealed.len() - 6);
+        for (id, version, bytes) in &entries {
+            let entry = frame::next_entry(&mut rest).unwrap();
+            let expected = frame::Entry { id, version: *version, record: of(*version, bytes) };
+            proptest::prop_assert_eq!(entry, expected);
+        }
+        proptest::prop_assert_eq!(frame::next_entry(&mut rest), None);
+        proptest::prop_assert!(rest.is_empty());
+        proptest::prop_assert_eq!(frame::read(&sealed, !salt), None, "it is of another segment");
+    }
+}
+
+#[test]
+fn a_frame_is_written_over_one_that_could_not_be_written() {
+    let folder = Folder::new();
+    let (path, ends) = written(folder.path());
+    let mut journal = Segment::create(folder.path(), 5, 1 << 16).unwrap();
+    let mut frame = Frame::new();
+    frame.push(b"put", 1, Some(&record(1, b"some value")));
+    journal.append(&mut frame).unwrap();
+    assert!(journal.end < ends[0], "a segment that is created again begins empty");
+    assert_eq!(versions(&path), (vec![1], vec![]));
+}
+
+#[test]
+fn only_files_with_a_number_are_segments() {
+    let folder = Folder::new();
+    for name in ["000000000012.journal", "000000000003.journal", "x.journal", "1.damaged", "lock"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    assert_eq!(segments(folder.path()).unwrap(), [3, 12]);
+    assert_eq!(versions(&segment_path(folder.path(), 12)), (vec![], vec![]), "empty");
+    assert!(segments(&folder.path().join("lock")).is_err());
+}

@@ -79,3 +79,27 @@ impl Cursor {
         is_after_start && is_before_end
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_contains_the_keys_between_its_bounds() {
+        use Bound::{Excluded, Included, Unbounded};
+        let b = || b"b".to_vec();
+        for (start, end, expected) in [
+            (Unbounded, Unbounded, ["a", "b", "ba"].as_slice()),
+            (Included(b()), Unbounded, &["b", "ba"]),
+            (Excluded(b()), Unbounded, &["ba"]),
+            (Unbounded, Included(b()), &["a", "b"]),
+            (Unbounded, Excluded(b()), &["a"]),
+            (Included(b()), Included(b()), &["b"]),
+            (Excluded(b()), Excluded(b()), &[]),
+        ] {
+            let cursor = Cursor::new(start, end);
+            let keys = ["a", "b", "ba"].into_iter().filter(|key| cursor.contains(key.as_bytes()));
+            assert_eq!(keys.collect::<Vec<_>>(), expected, "{:?} {:?}", cursor.start, cursor.end);
+        }
+    }
+}

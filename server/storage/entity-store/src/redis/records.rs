@@ -319,20 +319,4 @@ fn pattern(prefix: &[u8]) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pattern_escapes_its_prefix() {
-        assert_eq!(pattern(b"a:b"), b"a:b*");
-        assert_eq!(pattern(b"a*[x]\\"), b"a\\*\\[x\\]\\\\*");
-    }
-
-    #[test]
-    fn bytes_too_short_for_a_record_are_none() {
-        assert_eq!(decode(&[0; 23]), None);
-        let record = decode(&[[1, 0, 0, 0, 0, 0, 0, 0].as_slice(), &[0; 16], b"v"].concat());
-        let expected = Record { version: 1, expires_ms: None, value: (*b"v").into() };
-        assert_eq!(record, Some(expected));
-    }
-}
+mod tests;

@@ -96,3 +96,111 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::TcpListener;
+    use std::thread::{self, JoinHandle};
+
+    /// A node that replies so to its one connection, in pieces, and closes it; what it has received.
+    fn node(pieces: &'static [&'static str]) -> (String, JoinHandle<Vec<u8>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let thread = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_nodelay(true).unwrap();
+            pieces.iter().for_each(|piece| stream.write_all(piece.as_bytes()).unwrap());
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut received = Vec::new();
+            let _ = stream.read_to_end(&mut received);
+            received
+        });
+        (address, thread)
+    }
+
+    fn settings(user: Option<&str>, password: Option<&str>) -> RedisSettings {
+        RedisSettings {
+            nodes: Vec::new(),
+            user: user.map(str::to_owned),
+            password: password.map(str::to_owned),
+            prefix: String::new(),
+            copies: 1,
+            ack_wait_ms: 0,
+            timeout_ms: 10_000,
+        }
+    }
+
+    #[test]
+    fn replies_in_pieces_are_read_one_by_one_up_to_the_end() {
+        let (address, node) = node(&["$5\r\nhe", "llo\r\n:1", "2\r\n*1\r\n$", "-1\r\n$3\r\ncut"]);
+        let mut connection = Connection::open(&address, &settings(None, None)).unwrap();
+        connection.send(&command(&[b"GET", b"a"])).unwrap();
+        assert_eq!(connection.receive().unwrap(), Value::Bytes(b"hello".to_vec()));
+        assert_eq!(connection.receive().unwrap(), Value::Integer(12));
+        assert_eq!(connection.receive().unwrap(), Value::Array(vec![Value::Null]));
+        let error = connection.receive().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        drop(connection);
+        assert_eq!(node.join().unwrap(), b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n");
+    }
+
+    #[test]
+    fn bytes_that_are_no_reply_are_an_error_with_a_source() {
+        for reply in [&["HTTP/1.1 400 Bad Request\r\n"], &["$-7\r\n"], &["*999999999999\r\n"]] {
+            let (address, node) = node(reply);
+            let mut connection = Connection::open(&address, &settings(None, None)).unwrap();
+            let error = connection.receive().unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{reply:?}");
+            assert!(error.get_ref().is_some());
+            drop(connection);
+            node.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn credentials_are_sent_first_and_a_refusal_is_the_error() {
+        for (user, sent) in [
+            (None, &b"*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n"[..]),
+            (Some("app"), b"*3\r\n$4\r\nAUTH\r\n$3\r\napp\r\n$6\r\nsecret\r\n"),
+        ] {
+            let settings = settings(user, Some("secret"));
+            let (address, accepts) = node(&["+OK\r\n"]);
+            drop(Connection::open(&address, &settings).unwrap());
+            assert_eq!(accepts.join().unwrap(), sent);
+            let (address, refuses) = node(&["-WRONGPASS invalid\r\n"]);
+            let error = Connection::open(&address, &settings).unwrap_err();
+            assert_eq!(error.to_string(), "WRONGPASS invalid");
+            assert_eq!(refuses.join().unwrap(), sent);
+        }
+    }
+
+    #[test]
+    fn a_node_that_does_not_reply_ends_the_wait_by_its_timeout() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let settings = RedisSettings { timeout_ms: 20, ..settings(None, Some("secret")) };
+        let error = Connection::open(&address, &settings).unwrap_err();
+        assert!(matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut));
+        drop(listener);
+        let error = Connection::open(&address, &settings).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(Connection::open("no port", &settings).is_err());
+    }
+
+    #[test]
+    fn a_probe_needs_one_node_and_reports_the_first_that_fails() {
+        let probe =
+            |nodes: Vec<String>| crate::probe(&RedisSettings { nodes, ..settings(None, None) });
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let (locked, refuses) = node(&["-NOAUTH Authentication required.\r\n"]);
+        let error = probe(vec![locked.clone(), closed.clone()]).unwrap_err();
+        assert_eq!(error, format!("{locked}: NOAUTH Authentication required."));
+        refuses.join().unwrap();
+        let (open, accepts) = node(&["+PONG\r\n"]);
+        assert_eq!(probe(vec![closed, open]), Ok(()));
+        assert_eq!(accepts.join().unwrap(), b"*1\r\n$4\r\nPING\r\n");
+        assert_eq!(probe(vec![]), Ok(()), "there is nothing to check");
+    }
+}
