@@ -19,33 +19,32 @@ build: setup ## Build the server and the lab, optimised.
 release: setup ## As `build`, the server optimised by a profile of typical requests; 12 minutes on two cores.
 	ci/release
 
-install: build ## Install into PREFIX (/usr/local): programs, PHP package, units, manual, completions.
+install: release ## Install into PREFIX (/usr/local): programs, PHP package, units, manual, completions.
 	dist/install --prefix $(or $(PREFIX),/usr/local)
 
-deb: build ## Debian packages of what was built, in target/packages, checked by lintian.
+deb: release ## Debian packages of the release build, in target/packages, checked by lintian.
 	packaging/deb
 
 deb-trixie: build ## The same for Debian 13 and its PHP 8.4, in target/packages/trixie. Needs root.
 	packaging/deb-release trixie 8.4
 
-rpm: build ## RPM packages, likewise.
+rpm: release ## RPM packages, likewise.
 	packaging/rpm
 
 image: deb ## A container image of the Debian packages, as an OCI archive; it is run once. Needs root.
 	packaging/image --check
 
-test-packages: deb ## Installs them on a fresh Debian 12 and serves a domain with a certificate. Needs root.
-	packaging/test --release bookworm
+test-packages: setup ## Installs packages on a fresh Debian 12 and serves a domain with a certificate. Needs root.
+	ci/all deb-bookworm
 
-test-packages-trixie: deb-trixie ## The same on a fresh Debian 13.
-	packaging/test --release trixie --packages target/packages/trixie
+test-packages-trixie: setup ## The same on a fresh Debian 13.
+	ci/all deb-trixie
 
-test-systemd: deb ## Their units under a real systemd, with upgrades, hardening and control groups, in a virtual machine. Needs root.
-	ci/setup machines
-	packaging/test-systemd
+test-systemd: setup ## Their units under a real systemd, with upgrades, hardening and control groups, in a virtual machine. Needs root.
+	ci/all deb-systemd
 
-test-guides: deb ## The commands of the guide as written, on a fresh Debian with the packages alone. Needs root.
-	packaging/test-guides
+test-guides: setup ## The commands of the guide as written, on a fresh Debian with the packages alone. Needs root.
+	ci/all guides
 
 lint-packages: ## What linters say of the packages, the container's files and the scripts, as far as they are installed.
 	packaging/lint
