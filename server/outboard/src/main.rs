@@ -21,6 +21,7 @@ mod data_directories;
 mod doctor;
 mod import;
 mod init;
+mod instances;
 mod kv;
 mod manual;
 mod named;
@@ -96,11 +97,11 @@ pub(crate) enum Command {
     /// Start named servers, each from its file NAME.toml, and return when they are ready.
     ///
     /// If a server does not start, the error is printed and the exit code is not 0.
-    Start(named::InstanceSelector),
+    Start(instances::InstanceSelector),
     /// Restart named servers.
     ///
     /// A server whose configuration has errors continues to run.
-    Restart(named::InstanceSelector),
+    Restart(instances::InstanceSelector),
     /// Create a named server: a commented configuration file and an application.
     Init(init::InitArguments),
     /// List the named servers.

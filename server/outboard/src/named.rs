@@ -11,9 +11,8 @@ pub(crate) mod show;
 pub(crate) mod start;
 pub(crate) mod stop;
 
-use crate::named::directories::InstanceDirs;
+use crate::instances::InstanceSelector;
 use crate::terminal::Terminal;
-use clap::Args;
 use directories::Directories;
 use pid_file::Presence;
 use std::io::{self, Write as _};
@@ -21,16 +20,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-
-/// Named servers.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct InstanceSelector {
-    /// The named servers [default: all].
-    #[arg(value_name = "NAME")]
-    pub(crate) names: Vec<String>,
-    #[command(flatten)]
-    pub(crate) dirs: InstanceDirs,
-}
 
 /// A server and its files.
 #[derive(Debug, Clone)]

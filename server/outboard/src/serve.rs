@@ -1,7 +1,7 @@
 //! `outboard serve` of an application or a configuration; [`crate::named`] serves a named server.
 
 use crate::admin_client::default_socket;
-use crate::named::directories::InstanceDirs;
+use crate::instances::InstanceDirs;
 use crate::notify::{self, ServiceManager};
 use crate::php_hosts::{self, with_versions};
 use crate::terminal::{Terminal, say};
@@ -88,7 +88,8 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
         Ok(source) => source,
         Err(message) => return terminal.fail(&message, 2),
     };
-    let inherited = upgrade::launch().and_then(|launch| upgrade::inherit(arguments, launch));
+    let inherited =
+        upgrade::launch().and_then(|launch| upgrade::inherit(arguments.take_over, launch));
     let Inheritance { starter, predecessor, estate } = match inherited {
         Ok(inherited) => inherited,
         Err(message) => return terminal.fail(&message, 1),

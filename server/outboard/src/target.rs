@@ -1,7 +1,7 @@
 //! [`Target`]: the servers that `status`, `reload` and `stop` apply to.
 
 use crate::admin::AdminArguments;
-use crate::named::InstanceSelector;
+use crate::instances::InstanceSelector;
 use crate::named::directories;
 use clap::Args;
 

@@ -3,7 +3,6 @@
 //! Called by `outboard serve`, of a configuration and of a named server, before it does anything else.
 
 use crate::notify;
-use crate::serve::ServeArguments;
 use crate::terminal::Terminal;
 use outboard_upgrade::{Estate, Launch, Predecessor, Starter};
 use std::ffi::OsString;
@@ -18,12 +17,12 @@ pub(crate) struct Inheritance {
     pub(crate) estate: Estate,
 }
 
-/// Takes what this process was given.
+/// Takes what this process was given: with `take_over` the sockets of the server at the other end of standard input.
 ///
 /// # Errors
 /// A sentence about what cannot be used.
-pub(crate) fn inherit(arguments: &ServeArguments, launch: Launch) -> Result<Inheritance, String> {
-    let (predecessor, estate) = match arguments.take_over {
+pub(crate) fn inherit(take_over: bool, launch: Launch) -> Result<Inheritance, String> {
+    let (predecessor, estate) = match take_over {
         true => {
             let (predecessor, estate) =
                 Predecessor::of_stdin().map_err(|error| format!("no upgrade: {error}"))?;

@@ -4,23 +4,12 @@
 //! run directory, so that servers of the same name in both do not conflict.
 
 use super::Named;
-use clap::Args;
+use crate::instances::InstanceDirs;
 use rustix::process::geteuid;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-
-/// The directories of named servers.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct InstanceDirs {
-    /// The configuration directory [default: ./outboard.d, else /etc/outboard].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) conf_dir: Option<PathBuf>,
-    /// The directory of pid files and admin sockets.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) run_dir: Option<PathBuf>,
-}
 
 /// The system's configuration directory.
 const SYSTEM: &str = "/etc/outboard";

@@ -62,7 +62,8 @@ fn options(
     if arguments.detach {
         leave_terminal(&server)?;
     }
-    let Inheritance { starter, predecessor, estate } = upgrade::inherit(arguments, launch)?;
+    let Inheritance { starter, predecessor, estate } =
+        upgrade::inherit(arguments.take_over, launch)?;
     let manager = ServiceManager::of_environment();
     let (name, admin_socket) = (server.name.clone(), server.admin_socket());
     let pid_file = server.pid_file();

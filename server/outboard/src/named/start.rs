@@ -6,7 +6,7 @@
 use super::directories::make_run_dir;
 use super::pid_file::Presence;
 use super::{CommandOutcome, Named, run_selected};
-use crate::named::InstanceSelector;
+use crate::instances::InstanceSelector;
 use crate::terminal::Terminal;
 use serde_json::Value;
 use std::fs::File;

@@ -7,7 +7,7 @@ use super::directories::{names_in, run_dirs};
 use super::pid_file::{Owner, PidFile, Presence};
 use super::{CommandOutcome, Named, run_each, run_selected, start};
 use crate::admin_client::{CallError, call};
-use crate::named::InstanceSelector;
+use crate::instances::InstanceSelector;
 use crate::terminal::{Terminal, say};
 use clap::Args;
 use outboard_admin_api::Endpoint;

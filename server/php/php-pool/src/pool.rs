@@ -39,6 +39,7 @@ mod polling;
 mod processes;
 mod queue;
 mod replacements;
+mod rest;
 mod roster;
 mod routes;
 mod settings;
@@ -74,6 +75,7 @@ use outboard_log::{ErrorLog, Level, Reason};
 use outboard_reactor::now_ms;
 use outboard_ring::control::RequestRead;
 use php_start::PhpStart;
+use rest::Rest;
 use routes::Routes;
 use snapshots::SnapshotNotes;
 use std::cell::{Cell, RefCell};
@@ -117,8 +119,7 @@ pub struct Pool {
     siblings: Siblings,
     snapshots: SnapshotNotes,
     polling: Polling,
-    /// When it was last asleep.
-    woken_ms: Cell<u64>,
+    rest: Rest,
 }
 
 /// What the polling of the rings remembers between turns of the loop.
@@ -164,7 +165,7 @@ impl Pool {
                 siblings: Siblings::default(),
                 snapshots: SnapshotNotes::default(),
                 polling: Polling::default(),
-                woken_ms: Cell::default(),
+                rest: Rest::default(),
             }
         })
     }

@@ -9,7 +9,6 @@
 use super::exits::describe_exit;
 use super::lifecycle::Phase;
 use super::php_start::BootReport;
-use super::worker::Worker;
 use super::{Pool, deadlines, ticks, zygote};
 use crate::exchange::Exchange;
 use outboard_log::{Level, Reason};
@@ -36,7 +35,7 @@ enum ReadStatus {
 pub(super) async fn run(pool: Rc<Pool>) {
     let (core, lifecycle) = (&pool.core, &pool.core.lifecycle);
     while !lifecycle.is_gone() {
-        pool.sleep_until_needed().await;
+        pool.rest.until_needed(core, &pool.siblings, || pool.is_done()).await;
         let started = if pool.is_done() { Ok(None) } else { pool.start_zygote().await };
         match started {
             Ok(Some(control)) => pool.serve_zygote(&control).await,
@@ -71,54 +70,6 @@ pub(super) async fn run(pool: Rc<Pool>) {
 }
 
 impl Pool {
-    /// Waits without a process until one is needed, if the pool may sleep.
-    async fn sleep_until_needed(&self) {
-        let (core, lifecycle) = (&self.core, &self.core.lifecycle);
-        if !core.settings.sleeps() {
-            return;
-        }
-        if !lifecycle.is_retired() {
-            lifecycle.enter(Phase::Asleep);
-        }
-        core.shard.publish_asleep(true);
-        lifecycle.changed().set();
-        // A worker that another thread has lent too late is given back by a manager that is awake.
-        let has_worker = || core.members.borrow().roster.all().next().is_some();
-        while !self.is_done() && !self.needs_process() && !has_worker() {
-            lifecycle.sleep(true, true);
-            lifecycle.demand().wait().await;
-        }
-        core.shard.publish_asleep(false);
-        self.woken_ms.set(now_ms());
-        if lifecycle.is_asleep() {
-            lifecycle.enter(Phase::Starting);
-        }
-    }
-
-    /// Whether a request waits here, or a thread for its zygote.
-    fn needs_process(&self) -> bool {
-        self.core.lifecycle.has_pending_requests()
-            || !self.core.members.borrow().queue.is_empty()
-            || self.siblings.has_waiting()
-    }
-
-    /// Whether there has been no request for so long that the processes may end. The first zygote stays for
-    /// those of other threads.
-    fn may_sleep(&self, now_ms: u64) -> bool {
-        let (core, members) = (&self.core, self.core.members.borrow());
-        let timeout_ms = core.settings.idle_timeout_ms;
-        let is_idle = |worker: &Worker| {
-            worker.is_own && worker.process.lifecycle.idle_ms(now_ms) >= Some(timeout_ms)
-        };
-        core.settings.sleeps()
-            && core.lifecycle.is_serving()
-            && !self.needs_process()
-            && members.lent.is_empty()
-            && members.roster.all().all(is_idle)
-            && now_ms.saturating_sub(self.woken_ms.get()) >= timeout_ms
-            && !(core.shard.is_lead() && core.shard.is_awake_elsewhere())
-    }
-
     /// Handles events and ticks until the zygote has exited, has to be killed, or the pool has retired or sleeps.
     async fn serve_zygote(self: &Rc<Self>, control: &Source) {
         loop {
@@ -140,7 +91,7 @@ impl Pool {
             if self.core.php.borrow().is_overdue(now_ms()) {
                 return self.start_failed(&self.start_timeout_message());
             }
-            if self.may_sleep(now_ms()) {
+            if self.rest.may_begin(&self.core, &self.siblings, now_ms()) {
                 return self.core.lifecycle.enter(Phase::Asleep);
             }
             if self.is_done() {

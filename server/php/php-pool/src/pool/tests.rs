@@ -21,6 +21,7 @@ mod queue;
 mod receive;
 mod recycling;
 mod reserve;
+mod rest;
 mod retirement;
 mod shards;
 mod sizing;
