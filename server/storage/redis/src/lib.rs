@@ -80,3 +80,6 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
