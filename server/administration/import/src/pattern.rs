@@ -33,7 +33,7 @@ pub(crate) fn extensions(pattern: &str) -> Option<Vec<String>> {
     for one in inner.split('|') {
         // One optional letter: `jpe?g`, `woff2?`.
         let both = match one.split_once('?') {
-            Some((before, after)) if !before.is_empty() => {
+            Some((before, after)) if !before.is_empty() && before.is_ascii() => {
                 vec![format!("{before}{after}"), format!("{}{after}", &before[..before.len() - 1])]
             }
             _ => vec![one.to_owned()],

@@ -158,5 +158,9 @@ fn rate(one: &Directive, around: Surroundings<'_>) -> Option<Rate> {
         },
     };
     let burst: i64 = parameter(one, "burst=").and_then(|burst| burst.parse().ok()).unwrap_or(0);
-    Some(Rate { rate: format!("{number}/{unit}"), burst: (burst + 1).clamp(1, 1_000_000), key })
+    Some(Rate {
+        rate: format!("{number}/{unit}"),
+        burst: burst.saturating_add(1).clamp(1, 1_000_000),
+        key,
+    })
 }

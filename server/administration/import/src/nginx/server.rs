@@ -240,7 +240,7 @@ fn listen(server: &Directive, around: Surroundings<'_>, redirects: bool, draft: 
 /// A statement of a server, or of a location whose paths are `path`.
 pub(super) fn general(one: &Directive, path: Option<&str>, app: &mut App, draft: &mut Draft) {
     match (one.name.as_str(), path) {
-        ("ssl_certificate" | "ssl_certificate_key" | "ssl_protocols", _) => {}
+        ("root" | "ssl_certificate" | "ssl_certificate_key" | "ssl_protocols", _) => {}
         ("index", None) => app.set(
             "index",
             crate::draft::strings(

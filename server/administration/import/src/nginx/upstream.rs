@@ -49,7 +49,7 @@ fn server(one: &Directive, scheme: &str, group: &mut Table, draft: &mut Draft) -
     };
     let mut table = Table::new();
     table.insert("url".to_owned(), text(&url));
-    for option in &one.arguments[1..] {
+    for option in one.arguments.iter().skip(1) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let number = value.parse::<i64>();
         match (name, number) {
