@@ -186,7 +186,7 @@ fn no_more_calls_wait_than_the_most() {
 }
 
 #[test]
-fn one_call_may_be_longer_than_the_most_bytes_and_no_other_waits_with_it() {
+fn a_call_may_be_longer_than_the_most_bytes_while_it_waits_alone() {
     run(async {
         let (remote, _) = remote();
         let change = Change::Put { value: vec![0; MAX_BYTES].into(), ttl_ms: None };
