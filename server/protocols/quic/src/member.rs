@@ -278,4 +278,48 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         }
     }
+
+    #[test]
+    fn a_successor_has_the_relays_of_its_address_and_the_next_epoch() {
+        outboard_reactor::run(async {
+            for (epoch, next) in [(0, 1), (255, 0)] {
+                let sockets = sockets(3);
+                let local = SocketAddr::try_from(net::getsockname(&sockets[0]).unwrap()).unwrap();
+                let other = "192.0.2.1:443".parse().unwrap();
+                let relays = [(local, 2), (other, 0), (local, 7), (local, 1)];
+                let (_old, inherited): (Vec<_>, Vec<_>) = relays
+                    .map(|(local, thread)| relay::Description { local, thread, epoch })
+                    .map(|description| relay::Relay::pair(description).unwrap())
+                    .into_iter()
+                    .unzip();
+                let members = members(sockets, &inherited).unwrap();
+                let epochs: Vec<u8> = members.iter().map(|one| one.mailboxes.epoch).collect();
+                assert_eq!(epochs, [next; 3]);
+                let threads = members.iter().map(|one| {
+                    let description = relay::description(one.predecessor.as_ref()?)?;
+                    Some((description.local, description.thread))
+                });
+                let expected = [None, Some((local, 1)), Some((local, 2))];
+                assert_eq!(threads.collect::<Vec<_>>(), expected);
+            }
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn an_id_that_a_client_has_chosen_names_no_thread() {
+        let members = members(sockets(3), &[]).unwrap();
+        let id = ThreadIds { epoch: 0, thread: 2 }.generate_cid();
+        // The first packets of a client, and one with a shorter or a longer id.
+        for length in [0, 9, 11, 20, 255] {
+            let mut datagram = datagram(0xe0, &id);
+            datagram[5] = length;
+            assert_eq!(members[0].mailboxes.owner(&datagram), Owner::Ours, "{length}");
+        }
+        let whole = datagram(0xe0, &id);
+        for length in 0..6 + ID_BYTES {
+            assert_eq!(members[0].mailboxes.owner(&whole[..length]), Owner::Ours, "{length}");
+        }
+        assert_eq!(members[0].mailboxes.owner(&whole[..6 + ID_BYTES]), Owner::Thread(2));
+    }
 }

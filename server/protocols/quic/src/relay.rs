@@ -194,4 +194,91 @@ mod tests {
         assert!(parse(&[4; HEAD_BYTES - 1]).is_none());
         assert!(parse(&[0; HEAD_BYTES + 1]).is_none());
     }
+
+    fn passed_on(from: &str, to: Option<&str>, ecn: u8) -> PassedOn {
+        PassedOn {
+            from: from.parse().unwrap(),
+            to: to.map(|ip| ip.parse().unwrap()),
+            ecn: EcnCodepoint::from_bits(ecn),
+            datagram: BytesMut::from(&b"datagram"[..]),
+        }
+    }
+
+    #[test]
+    fn every_kind_of_address_is_read_as_it_was_written() {
+        for (from, to, ecn) in [
+            ("192.0.2.1:0", None, 0),
+            ("0.0.0.0:65535", Some("127.0.0.1"), 1),
+            ("[::]:1", Some("::ffff:192.0.2.1"), 2),
+            ("[2001:db8::1]:443", Some("255.255.255.255"), 3),
+        ] {
+            let one = passed_on(from, to, ecn);
+            let frame = [&head(&one)[..], &one.datagram].concat();
+            let read = parse(&frame).unwrap();
+            assert_eq!((read.from, read.to, read.ecn), (one.from, one.to, one.ecn), "{from}");
+            assert_eq!(read.datagram, one.datagram);
+            assert!(parse(&frame[..HEAD_BYTES]).unwrap().datagram.is_empty());
+        }
+        let mut frame = head(&passed_on("192.0.2.1:1", Some("::1"), 1));
+        (frame[19], frame[36]) = (5, 0xff);
+        let read = parse(&frame).unwrap();
+        assert_eq!(
+            (read.to, read.ecn.map(|ecn| ecn as u8)),
+            (None, Some(3)),
+            "nothing else is one"
+        );
+        frame[0] = 5;
+        assert!(parse(&frame).is_none(), "a datagram without a sender has no use");
+    }
+
+    #[test]
+    fn a_socket_with_another_name_is_not_a_relay() {
+        let flags = SocketFlags::CLOEXEC;
+        let pair = |kind| net::socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
+        let named = |name: &str| {
+            let (one, other) = pair(SocketType::SEQPACKET);
+            let id = std::process::id();
+            let name = name.replace("ID", &format!("{id:x}"));
+            net::bind(&one, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
+            (one, description(&other))
+        };
+        let expected =
+            Description { local: "192.0.2.1:443".parse().unwrap(), thread: 65535, epoch: 0 };
+        assert_eq!(named("outboard-quic 192.0.2.1:443 65535 0 ID").1, Some(expected));
+        for name in [
+            "other-quic 192.0.2.1:443 1 0 ID",
+            "outboard-quic 192.0.2.1 1 0 ID",
+            "outboard-quic 192.0.2.1:443 65536 0 ID",
+            "outboard-quic 192.0.2.1:443 1 256 ID",
+            "outboard-quic 192.0.2.1:443 ID!",
+        ] {
+            assert_eq!(named(name).1, None, "{name}");
+        }
+        for kind in [SocketType::SEQPACKET, SocketType::STREAM, SocketType::DGRAM] {
+            assert_eq!(description(&pair(kind).0), None, "{kind:?}");
+        }
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(description(&udp.into()), None);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_lost_and_nothing_waits() {
+        reactor::run(async {
+            let local = "[::1]:443".parse().unwrap();
+            let (old, socket) = Relay::pair(Description { local, thread: 0, epoch: 0 }).unwrap();
+            let mut new = Relay::new(socket).unwrap();
+            const SENT: usize = 20_000;
+            for _ in 0..SENT {
+                old.send(&passed_on("192.0.2.1:1", None, 0));
+            }
+            new.source.readable().await;
+            let mut received = 0;
+            while let Some(one) = reactor::without_budget(|| new.receive()).unwrap() {
+                assert_eq!(&one.datagram[..], b"datagram");
+                received += 1;
+            }
+            assert!((1..SENT).contains(&received), "{received}");
+        })
+        .unwrap();
+    }
 }

@@ -165,3 +165,71 @@ fn boxed(keys: quic::Keys) -> Keys {
         packet: KeyPair { local: Box::new(local.packet), remote: Box::new(remote.packet) },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::settings;
+
+    const VERSION_1: u32 = 1;
+
+    fn tls() -> Arc<ServerTls> {
+        Arc::new(ServerTls::new(settings().tls).unwrap())
+    }
+
+    fn session(version: u32) -> Box<dyn crypto::Session> {
+        let parameters = TransportParameters::read(Side::Server, &mut &[][..]).unwrap();
+        tls().start_session(version, &parameters)
+    }
+
+    #[test]
+    fn only_the_drafts_that_the_protocol_accepts_are_drafts() {
+        for (version, expected) in [
+            (0, false),
+            (VERSION_1, false),
+            (0xff00_001c, false),
+            (0xff00_001d, true),
+            (0xff00_0020, true),
+            (0xff00_0021, false),
+            (u32::MAX, false),
+        ] {
+            assert_eq!(is_draft(version), expected, "{version:#x}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_tls_end_the_connection_with_a_reason() {
+        for bytes in
+            [&[0xff; 64][..], &[1, 0, 0, 2, 3, 3], &[2, 0, 0, 0], b"GET / HTTP/1.1\r\n\r\n"]
+        {
+            let mut session = session(VERSION_1);
+            let error = session.read_handshake(bytes).unwrap_err();
+            let code = u64::from(error.code);
+            // An alert (RFC 9001 4.8), or PROTOCOL_VIOLATION (RFC 9000 20.1).
+            assert!(code == 0xa || (0x100..0x200).contains(&code), "{bytes:?}: {code:#x}");
+            assert!(!error.reason.is_empty() && error.frame.is_none());
+            assert!(session.is_handshaking() && session.handshake_data().is_none());
+        }
+    }
+
+    #[test]
+    fn nothing_is_negotiated_before_the_first_message_is_whole() {
+        let mut session = session(VERSION_1);
+        assert_eq!(session.read_handshake(&[1, 0, 1, 0, 3, 3]), Ok(false));
+        assert!(session.handshake_data().is_none() && session.peer_identity().is_none());
+        assert!(session.early_crypto().is_none() && session.next_1rtt_keys().is_none());
+        assert!(matches!(session.transport_parameters(), Ok(None)));
+        assert!(session.write_handshake(&mut Vec::new()).is_none());
+    }
+
+    #[test]
+    fn what_only_clients_do_is_not_done() {
+        let session = session(VERSION_1);
+        assert_eq!(session.early_data_accepted(), None);
+        let id = ConnectionId::new(&[7; 8]);
+        let packet = [0; 40];
+        let tag = tls().retry_tag(VERSION_1, &id, &packet);
+        assert!(!session.is_valid_retry(&id, &packet, &tag));
+        assert!(session.export_keying_material(&mut [0; 8], b"label", b"context").is_err());
+    }
+}

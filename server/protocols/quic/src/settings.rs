@@ -90,3 +90,54 @@ impl Settings {
         transport
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::settings;
+    use aws_lc_rs::hkdf;
+
+    fn tokens() -> Tokens {
+        let key = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&[7; 32]);
+        Tokens { key: Arc::new(key), used: Arc::default() }
+    }
+
+    fn with_tls(change: impl FnOnce(&mut rustls::ServerConfig)) -> Settings {
+        let mut settings = settings();
+        change(Arc::make_mut(&mut settings.tls));
+        settings
+    }
+
+    #[test]
+    fn early_data_is_bounded_by_windows_or_not_accepted() {
+        for (bytes, is_valid) in [(0, true), (u32::MAX, true), (1, false), (16_384, false)] {
+            let settings = with_tls(|tls| tls.max_early_data_size = bytes);
+            let of_server = settings.of_server(&tokens());
+            let error = of_server.err().map(|error| error.to_string());
+            let text = "early data is bounded by windows alone (RFC 9001 4.6.1)";
+            assert_eq!(error, (!is_valid).then(|| text.to_owned()), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn tls_without_the_suite_of_the_first_packets_is_rejected() {
+        let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+        provider
+            .cipher_suites
+            .retain(|suite| suite.suite() != rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
+        let builder = rustls::ServerConfig::builder_with_provider(Arc::new(provider));
+        let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).unwrap();
+        let resolver = settings().tls.cert_resolver.clone();
+        let tls = builder.with_no_client_auth().with_cert_resolver(resolver);
+        let settings = Settings { tls: Arc::new(tls), ..settings() };
+        let error = settings.of_server(&tokens()).unwrap_err();
+        assert_eq!(error.to_string(), "QUIC needs TLS_AES_128_GCM_SHA256 (RFC 9001 5)");
+        assert!(std::error::Error::source(&error).is_none());
+    }
+
+    #[test]
+    fn an_idle_timeout_beyond_what_quic_can_say_is_the_longest() {
+        let longest = Settings { idle_timeout_ms: u64::MAX, ..settings() };
+        assert!(longest.of_server(&tokens()).is_ok());
+    }
+}

@@ -166,3 +166,87 @@ fn copy_of(transmit: &Transmit) -> Transmit {
         src_ip: transmit.src_ip,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_reactor::{run, without_budget};
+    use std::future::poll_fn;
+    use std::net::UdpSocket;
+
+    fn socket() -> Socket {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        Socket::new(socket.into()).unwrap()
+    }
+
+    fn transmit(to: &Socket, size: usize, segment_size: Option<usize>) -> Transmit {
+        let ecn = EcnCodepoint::from_bits(2);
+        Transmit { destination: to.local, ecn, size, segment_size, src_ip: None }
+    }
+
+    /// The datagrams that arrive, up to so many bytes.
+    async fn received(socket: &Socket, from: &Socket, bytes: usize) -> Vec<Vec<u8>> {
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        poll_fn(|_| {
+            while all.iter().map(Vec::len).sum::<usize>() < bytes {
+                let is_there = socket.receive(|received| {
+                    assert_eq!(received.from, from.local);
+                    assert_eq!(received.to, Some(socket.local.ip()));
+                    assert_eq!(received.ecn.map(|ecn| ecn as u8), Some(2));
+                    let datagrams = received.datagrams.chunks(received.segment_bytes);
+                    all.extend(datagrams.map(<[u8]>::to_vec));
+                });
+                if !is_there {
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+        all
+    }
+
+    #[test]
+    fn datagrams_of_one_call_arrive_as_they_were_cut() {
+        run(async {
+            let (one, other) = (socket(), socket());
+            assert!((1..=BATCH).contains(&one.batch()));
+            let bytes: Vec<u8> = (0..=255).cycle().take(2_500).collect();
+            let segments = if one.batch() > 2 { Some(1_000) } else { None };
+            one.send(&transmit(&other, bytes.len(), segments), &[&bytes[..], b"unsent"].concat());
+            let expected: Vec<Vec<u8>> =
+                bytes.chunks(segments.unwrap_or(bytes.len())).map(<[u8]>::to_vec).collect();
+            assert_eq!(received(&other, &one, bytes.len()).await, expected);
+            assert!(!one.is_blocked() && one.flush());
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_datagram_that_can_never_be_sent_is_lost_and_not_stored() {
+        run(async {
+            let (one, other) = (socket(), socket());
+            one.send(&transmit(&other, 70_000, None), &[7; 70_000]);
+            assert!(!one.is_blocked(), "the next ones do not wait for it");
+            one.send(&transmit(&other, 4, None), b"next");
+            assert_eq!(received(&other, &one, 4).await, [b"next"]);
+            assert!(!without_budget(|| other.receive(|_| ())) || !other.receive(|_| ()));
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn what_the_kernel_did_not_take_goes_before_the_next() {
+        run(async {
+            let (one, other) = (socket(), socket());
+            let stored = (transmit(&other, 5, None), b"first".to_vec());
+            one.unsent.replace(Some(stored));
+            assert!(one.is_blocked());
+            assert!(one.flush() && !one.is_blocked());
+            one.send(&transmit(&other, 6, None), b"second");
+            assert_eq!(received(&other, &one, 11).await, [&b"first"[..], b"second"]);
+        })
+        .unwrap();
+    }
+}

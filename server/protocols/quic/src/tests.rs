@@ -15,11 +15,14 @@ use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
+mod peer;
+mod streams;
+
 const CERTIFICATE: &[u8] = include_bytes!("tests/certificate.der");
 const KEY: &[u8] = include_bytes!("tests/key.der");
 const PROTOCOL: &[u8] = b"echo";
 
-fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     let chain = vec![CertificateDer::from(CERTIFICATE)];
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(KEY));
     let provider = Arc::new(aws_lc_rs::default_provider());

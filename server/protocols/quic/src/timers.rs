@@ -72,4 +72,23 @@ mod tests {
         assert_eq!(timers.expire(at(40)), Some(2));
         assert_eq!((timers.expire(at(40)), timers.next()), (None, None));
     }
+
+    #[test]
+    fn a_timer_that_is_moved_expires_at_its_new_time_only() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut timers = Timers::default();
+        assert_eq!((timers.next(), timers.expire(at(1_000))), (None, None));
+        timers.set(1, None);
+        for ms in [5, 50, 50, 20] {
+            timers.set(1, Some(at(ms)));
+            assert_eq!((timers.by_time.len(), timers.by_key.len()), (1, 1));
+        }
+        assert_eq!(timers.expire(at(19)), None);
+        assert_eq!(timers.expire(at(20)), Some(1));
+        timers.set(1, Some(at(20)));
+        timers.set(2, Some(at(20)));
+        assert_eq!([timers.expire(at(20)), timers.expire(at(20))], [Some(1), Some(2)]);
+        assert!(timers.by_key.is_empty());
+    }
 }

@@ -79,4 +79,24 @@ mod tests {
         assert!(used.take(8, at(4), at(5)));
         assert!(!used.take(8, at(4), at(5)));
     }
+
+    #[test]
+    fn a_token_that_was_used_is_an_error_to_the_protocol() {
+        let used = UsedTokens::default();
+        let issued = SystemTime::now();
+        assert!(used.check_and_insert(1, issued, LIFETIME).is_ok());
+        assert!(used.check_and_insert(1, issued, LIFETIME).is_err());
+        assert!(used.check_and_insert(2, issued, LIFETIME).is_ok());
+    }
+
+    #[test]
+    fn threads_that_race_with_one_token_use_it_once() {
+        let used = UsedTokens::default();
+        let takes = || (0..200).filter(|number| used.take(*number, at(1), at(2))).count();
+        let counts = std::thread::scope(|scope| {
+            let threads = [(); 3].map(|()| scope.spawn(takes));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        assert_eq!(counts.into_iter().sum::<usize>(), 200);
+    }
 }
