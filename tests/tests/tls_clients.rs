@@ -224,6 +224,23 @@ fn the_oldest_accepted_version_is_configured() {
 }
 
 #[test]
+fn a_renewed_certificate_is_served_without_a_reload() {
+    let site = Site::start("", "");
+    let folder = site.folder();
+    let subject = || {
+        let printed = site.connect(&[]);
+        printed.lines().find(|line| line.starts_with("subject=")).expect("a certificate").to_owned()
+    };
+    assert!(subject().contains("one"));
+    for file in ["stranger.pem", "stranger.key"] {
+        let target = file.replace("stranger", "one");
+        std::fs::rename(folder.join(file), folder.join(target)).unwrap();
+    }
+    eventually("the new certificate is sent", || subject().contains("stranger"));
+    site.0.logs(&["one.pem: the certificate was renewed"]);
+}
+
+#[test]
 fn an_ocsp_response_is_stapled_and_read_again_when_it_changes() {
     let site = Site::start("", "");
     let folder = site.folder();

@@ -28,7 +28,7 @@ use std::rc::Rc;
 
 pub(crate) use handover::{files, leave_files, sockets};
 pub(crate) use joined::{JoinedListener, join, joined};
-pub(crate) use tls::{Certificates, certificates, refresh_ocsp_regularly};
+pub(crate) use tls::{Certificates, certificates, refresh_regularly};
 
 /// The default port, which URLs omit.
 pub(crate) const HTTPS_PORT: u16 = 443;

@@ -169,7 +169,7 @@ fn start_regular_work(lead: &Lead) {
     spawn(heap::trim_regularly(gateway.clone()));
     spawn(htaccess::report(gateway.clone()));
     let opener = lead.builder.privileges.opener();
-    spawn(listeners::refresh_ocsp_regularly(gateway.clone(), opener));
+    spawn(listeners::refresh_regularly(gateway.clone(), opener));
     upstream_watch::watch(gateway);
     development::configure(gateway);
 }

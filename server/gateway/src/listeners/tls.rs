@@ -1,6 +1,6 @@
-//! The TLS of listeners: certificates and options by the configuration, and OCSP responses that are read again.
+//! The TLS of listeners: certificates and options by the configuration, and files that are read again.
 //!
-//! Called when the listeners of a configuration are read. Invariant: an OCSP response that cannot be used
+//! Called when the listeners of a configuration are read. Invariant: a file that cannot be used any more
 //! is logged once, and the one before remains.
 
 use crate::certificates::TlsState;
@@ -16,8 +16,8 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The interval at which files of OCSP responses are checked.
-const OCSP_INTERVAL_MS: u64 = 5_000;
+/// The interval at which files are checked.
+const REFRESH_INTERVAL_MS: u64 = 5_000;
 
 /// The certificates of a listener.
 #[derive(Debug, Clone)]
@@ -86,26 +86,29 @@ fn options(listener: &Listener, config: &Config, issued: &Arc<Issued>) -> Option
     })
 }
 
-/// Reads changed OCSP responses of the lead's listeners, whose settings all threads share, for as long as
-/// the server runs.
-pub(crate) async fn refresh_ocsp_regularly(gateway: Rc<Gateway>, opener: Opener) {
+/// Reads changed certificates and OCSP responses of the lead's listeners, whose settings all threads share, for as
+/// long as the server runs.
+pub(crate) async fn refresh_regularly(gateway: Rc<Gateway>, opener: Opener) {
     loop {
         // An idle server has no handshakes, and is not woken.
         activity().await;
-        sleep(OCSP_INTERVAL_MS).await;
+        sleep(REFRESH_INTERVAL_MS).await;
         let listeners = gateway.listeners.borrow().clone();
-        let stapled = listeners.iter().filter_map(|bound| bound.tls());
-        let stapled: Vec<_> = stapled.filter(|settings| settings.have_ocsp()).collect();
-        if stapled.is_empty() {
+        let encrypted = listeners.iter().filter_map(|bound| bound.tls());
+        let of_files: Vec<_> = encrypted.filter(|settings| settings.have_files()).collect();
+        if of_files.is_empty() {
             continue;
         }
         let opener = opener.clone();
-        let faults = blocking(move || {
+        let notes = blocking(move || {
             let open = |path: &Path| opener.read(path);
-            stapled.iter().flat_map(|settings| settings.refresh_ocsp(&open)).collect::<Vec<_>>()
+            of_files.iter().flat_map(|settings| settings.refresh(&open)).collect::<Vec<_>>()
         });
-        for fault in faults.await {
-            gateway.server.log(Level::Warn, &fault);
+        for note in notes.await {
+            match note {
+                Ok(renewed) => gateway.server.log(Level::Info, &renewed),
+                Err(fault) => gateway.server.log(Level::Warn, &fault),
+            }
         }
     }
 }

@@ -1,18 +1,19 @@
 //! [`Certificates`]: the certificates of a server by server name (RFC 6066 3), with OCSP responses.
 //!
-//! Read with the settings of a listener; the OCSP responses are read again while they are used. Invariants:
-//! keys match their certificates; a client without a server name, or with an unknown one, gets the first
+//! Read with the settings of a listener, and read again while they are used, since other programs renew the files.
+//! Invariants: keys match their certificates; a client without a server name, or with an unknown one, gets the first
 //! certificate; a file that has become invalid changes nothing.
 
 use crate::options::{CertificateFiles, Open, invalid};
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use std::fs::File;
 use std::io::{BufReader, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The longest OCSP response that is read.
@@ -20,49 +21,65 @@ const MAX_OCSP_BYTES: u64 = 64 << 10;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Certificates(Vec<Certificate>);
+pub(crate) struct Certificates {
+    present: RwLock<Arc<[Certificate]>>,
+    /// The files of each, in the same order.
+    sources: Mutex<Vec<Source>>,
+}
 
 impl Certificates {
-    pub(crate) fn read(
-        files: &[CertificateFiles],
-        provider: &CryptoProvider,
-        open: Open<'_>,
-    ) -> Result<Self, String> {
-        let loaded = files.iter().map(|files| Certificate::read(files, provider, open));
-        Ok(Self(loaded.collect::<Result<_, _>>()?))
+    pub(crate) fn read(files: &[CertificateFiles], open: Open<'_>) -> Result<Self, String> {
+        let mut sources: Vec<Source> = files.iter().map(Source::new).collect();
+        let present: Result<_, _> = sources.iter_mut().map(|source| source.first(open)).collect();
+        Ok(Self { present: RwLock::new(present?), sources: Mutex::new(sources) })
+    }
+
+    fn present(&self) -> Arc<[Certificate]> {
+        self.present.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.present().len()
     }
 
     /// The index of the certificate for a name: an exact match, a wildcard, or the first.
     pub(crate) fn index_of(&self, name: &str) -> usize {
-        let of = |name: &str| self.0.iter().position(|certificate| certificate.has_name(name));
-        of(name).or_else(|| of(&wildcard_of(name)?)).unwrap_or(0)
+        index_of(&self.present(), name)
     }
 
     /// Whether a certificate other than this one is valid for the name.
     pub(crate) fn is_for_another(&self, index: usize, name: &str) -> bool {
+        let present = self.present();
         let covers = |certificate: &Certificate| certificate.covers(name);
-        !self.0.get(index).is_some_and(covers) && self.0.iter().any(covers)
+        !present.get(index).is_some_and(covers) && present.iter().any(covers)
     }
 
-    pub(crate) fn have_ocsp(&self) -> bool {
-        self.0.iter().any(|certificate| certificate.ocsp.is_some())
-    }
-
-    /// Reads the OCSP responses whose files have changed, and returns why some cannot be used.
-    pub(crate) fn refresh_ocsp(&self, open: Open<'_>) -> Vec<String> {
-        self.0.iter().filter_map(|certificate| certificate.refresh_ocsp(open).err()).collect()
+    /// Reads files again that have changed. Each item is something to be logged: a certificate that was
+    /// renewed, or why a file cannot be used.
+    pub(crate) fn refresh(&self, open: Open<'_>) -> Vec<Result<String, String>> {
+        let (mut sources, mut notes) =
+            (self.sources.lock().unwrap_or_else(PoisonError::into_inner), Vec::new());
+        let mut present = self.present().to_vec();
+        for (source, certificate) in sources.iter_mut().zip(&mut present) {
+            let note = source.refresh(certificate, open);
+            notes.extend(note.map_or_else(|fault| Some(Err(fault)), |note| note.map(Ok)));
+        }
+        *self.present.write().unwrap_or_else(PoisonError::into_inner) = present.into();
+        notes
     }
 }
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let index = hello.server_name().map_or(0, |name| self.index_of(name));
-        self.0.get(index).map(Certificate::certified)
+        let present = self.present();
+        let index = hello.server_name().map_or(0, |name| index_of(&present, name));
+        Some(present.get(index)?.certified.clone())
     }
+}
+
+fn index_of(present: &[Certificate], name: &str) -> usize {
+    let of = |name: &str| present.iter().position(|certificate| certificate.has_name(name));
+    of(name).or_else(|| of(&wildcard_of(name)?)).unwrap_or(0)
 }
 
 /// A wildcard stands for one label (RFC 9525 6.3).
@@ -70,20 +87,15 @@ fn wildcard_of(name: &str) -> Option<String> {
     name.split_once('.').map(|(_, above)| format!("*.{above}"))
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Certificate {
     /// In lower case, as rustls passes server names.
-    names: Vec<String>,
-    certified: RwLock<Arc<CertifiedKey>>,
-    ocsp: Option<OcspFile>,
+    names: Arc<[String]>,
+    certified: Arc<CertifiedKey>,
 }
 
 impl Certificate {
-    fn read(
-        files: &CertificateFiles,
-        provider: &CryptoProvider,
-        open: Open<'_>,
-    ) -> Result<Self, String> {
+    fn read(files: &CertificateFiles, open: Open<'_>) -> Result<Self, String> {
         let opened = |path: &Path| open(path).map_err(|error| invalid(path, &error));
         let chain = CertificateDer::pem_reader_iter(BufReader::new(opened(&files.chain)?))
             .collect::<Result<Vec<_>, _>>()
@@ -98,8 +110,9 @@ impl Certificate {
             .collect();
         let key = PrivateKeyDer::from_pem_reader(BufReader::new(opened(&files.key)?))
             .map_err(|error| invalid(&files.key, &error))?;
+        let provider = aws_lc_rs::default_provider();
         let certified =
-            CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
+            CertifiedKey::from_der(chain, key, &provider).map_err(|error| match error {
                 rustls::Error::InconsistentKeys(_) => {
                     let chain = files.chain.display();
                     invalid(
@@ -109,23 +122,7 @@ impl Certificate {
                 }
                 error => invalid(&files.key, &error),
             })?;
-        let ocsp = files.ocsp.as_deref().map(OcspFile::new);
-        let certificate = Self { names, certified: RwLock::new(Arc::new(certified)), ocsp };
-        certificate.refresh_ocsp(open)?;
-        Ok(certificate)
-    }
-
-    fn certified(&self) -> Arc<CertifiedKey> {
-        self.certified.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn refresh_ocsp(&self, open: Open<'_>) -> Result<(), String> {
-        let Some(file) = &self.ocsp else { return Ok(()) };
-        if let Some(response) = file.read_if_changed(open)? {
-            let successor = CertifiedKey { ocsp: Some(response), ..(*self.certified()).clone() };
-            *self.certified.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(successor);
-        }
-        Ok(())
+        Ok(Self { names, certified: Arc::new(certified) })
     }
 
     fn has_name(&self, name: &str) -> bool {
@@ -138,37 +135,91 @@ impl Certificate {
     }
 }
 
-/// The file of an OCSP response.
-#[derive(Debug)]
-struct OcspFile {
-    path: PathBuf,
-    /// Device, inode, time of change and size of the file that was read last.
-    seen: Mutex<Option<[u64; 5]>>,
+/// Device, inode, time of change and size of a file.
+type Stamp = [u64; 5];
+
+fn stamp_of(file: &File) -> std::io::Result<Stamp> {
+    let facts = file.metadata()?;
+    let (changed_s, changed_ns) = (facts.mtime() as u64, facts.mtime_nsec() as u64);
+    Ok([facts.dev(), facts.ino(), changed_s, changed_ns, facts.size()])
 }
 
-impl OcspFile {
-    fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), seen: Mutex::new(None) }
+/// The files of a certificate, as they were read last.
+#[derive(Debug)]
+struct Source {
+    files: CertificateFiles,
+    /// Of chain and key that are in use, or that were reported as unusable.
+    pair: Option<[Stamp; 2]>,
+    /// Of a pair that could not be used at the last look: another program may be about to write the second file.
+    unusable: Option<[Stamp; 2]>,
+    ocsp: Option<Stamp>,
+}
+
+impl Source {
+    fn new(files: &CertificateFiles) -> Self {
+        Self { files: files.clone(), pair: None, unusable: None, ocsp: None }
     }
 
-    /// The response; `None` if the file is the one that was read before. An invalid one is reported once.
-    fn read_if_changed(&self, open: Open<'_>) -> Result<Option<Vec<u8>>, String> {
-        let failed = |error: std::io::Error| invalid(&self.path, &error);
-        let file = open(&self.path).map_err(failed)?;
-        let facts = file.metadata().map_err(failed)?;
-        let (changed_s, changed_ns) = (facts.mtime() as u64, facts.mtime_nsec() as u64);
-        let stamp = Some([facts.dev(), facts.ino(), changed_s, changed_ns, facts.size()]);
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if *seen == stamp {
-            return Ok(None);
+    fn first(&mut self, open: Open<'_>) -> Result<Certificate, String> {
+        self.pair = self.look(open).ok();
+        let mut certificate = Certificate::read(&self.files, open)?;
+        self.refresh_ocsp(&mut certificate, open)?;
+        Ok(certificate)
+    }
+
+    fn look(&self, open: Open<'_>) -> Result<[Stamp; 2], String> {
+        let stamp = |path: &Path| {
+            open(path).and_then(|file| stamp_of(&file)).map_err(|error| invalid(path, &error))
+        };
+        Ok([stamp(&self.files.chain)?, stamp(&self.files.key)?])
+    }
+
+    /// Replaces what has changed; returns what there is to say of a new certificate.
+    fn refresh(
+        &mut self,
+        present: &mut Certificate,
+        open: Open<'_>,
+    ) -> Result<Option<String>, String> {
+        // A file that is missing is about to be replaced.
+        let pair = self.look(open).ok();
+        let mut note = None;
+        if pair.is_some() && pair != self.pair {
+            match Certificate::read(&self.files, open) {
+                Ok(certificate) => {
+                    *present = certificate;
+                    (self.pair, self.unusable, self.ocsp) = (pair, None, None);
+                    note = Some(format!(
+                        "{}: the certificate was renewed",
+                        self.files.chain.display()
+                    ));
+                }
+                Err(fault) if self.unusable == pair => {
+                    (self.pair, self.unusable) = (pair, None);
+                    return Err(format!("{fault}; the certificate that was read before remains"));
+                }
+                Err(_) => self.unusable = pair,
+            }
         }
-        *seen = stamp;
+        self.refresh_ocsp(present, open).map(|()| note)
+    }
+
+    /// An invalid response is reported once.
+    fn refresh_ocsp(&mut self, present: &mut Certificate, open: Open<'_>) -> Result<(), String> {
+        let Some(path) = &self.files.ocsp else { return Ok(()) };
+        let failed = |error: std::io::Error| invalid(path, &error);
+        let file = open(path).map_err(failed)?;
+        let stamp = Some(stamp_of(&file).map_err(failed)?);
+        if std::mem::replace(&mut self.ocsp, stamp) == stamp {
+            return Ok(());
+        }
         let mut response = Vec::new();
         file.take(MAX_OCSP_BYTES + 1).read_to_end(&mut response).map_err(failed)?;
-        match is_successful(&response) {
-            true => Ok(Some(response)),
-            false => Err(invalid(&self.path, &"this is not a successful OCSP response in DER")),
+        if !is_successful(&response) {
+            return Err(invalid(path, &"this is not a successful OCSP response in DER"));
         }
+        let successor = CertifiedKey { ocsp: Some(response), ..(*present.certified).clone() };
+        present.certified = Arc::new(successor);
+        Ok(())
     }
 }
 
@@ -201,26 +252,5 @@ mod tests {
         assert!(!is_successful(&whole[..whole.len() - 1]));
         assert!(!is_successful(b"-----BEGIN OCSP RESPONSE-----"));
         assert!(!is_successful(b""));
-    }
-
-    #[test]
-    fn an_ocsp_file_is_read_when_it_has_changed() {
-        let directory = std::env::temp_dir().join(format!("ocsp-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let path = directory.join("response.der");
-        let first = [0x30, 0x81, 3, 0x0a, 1, 0];
-        let second = [0x30, 0x81, 4, 0x0a, 1, 0, 7];
-        let file = OcspFile::new(&path);
-        let open: Open<'_> = &|path| std::fs::File::open(path);
-        assert!(file.read_if_changed(open).unwrap_err().contains("response.der"));
-        std::fs::write(&path, first).unwrap();
-        assert_eq!(file.read_if_changed(open), Ok(Some(first.to_vec())));
-        assert_eq!(file.read_if_changed(open), Ok(None));
-        std::fs::write(&path, second).unwrap();
-        assert_eq!(file.read_if_changed(open), Ok(Some(second.to_vec())));
-        std::fs::write(&path, b"nothing of that kind").unwrap();
-        assert!(file.read_if_changed(open).is_err());
-        assert_eq!(file.read_if_changed(open), Ok(None));
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

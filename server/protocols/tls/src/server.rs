@@ -10,7 +10,7 @@ use crate::credential::Credential;
 use crate::issued::{CHALLENGE_PROTOCOL, Issued};
 use crate::options::{CertificateSource, MinimumVersion, Open, ServerOptions};
 use crate::ticket_keys::TicketKeys;
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::aws_lc_rs;
 use rustls::server::{Acceptor, NoServerSessionStorage, ResolvesServerCert, ServerConfig};
 use rustls::version::{TLS12, TLS13};
 use rustls::{KeyLogFile, SupportedProtocolVersion};
@@ -59,7 +59,7 @@ impl ServerSettings {
         open: Open<'_>,
     ) -> Result<Self, String> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let certificates = Source::of(&options.certificates, &provider, open)?;
+        let certificates = Source::of(&options.certificates, open)?;
         let clients = options.clients.as_ref();
         let clients = clients.map(|files| ClientVerification::read(files, provider.clone(), open));
         let clients = clients.transpose()?;
@@ -152,30 +152,26 @@ impl ServerSettings {
         }
     }
 
-    /// Whether clients get OCSP responses.
-    pub fn have_ocsp(&self) -> bool {
-        matches!(&self.certificates, Source::Files(files) if files.have_ocsp())
+    /// Whether the certificates are those of files.
+    pub fn have_files(&self) -> bool {
+        matches!(&self.certificates, Source::Files(_))
     }
 
-    /// Reads the OCSP responses whose files have changed, and returns why some cannot be used: those
-    /// that were read before remain.
-    pub fn refresh_ocsp(&self, open: Open<'_>) -> Vec<String> {
+    /// Reads files of certificates, keys and OCSP responses again that have changed. Each item is something to be
+    /// logged: a certificate that was renewed, or why a file cannot be used; then the one that was read before remains.
+    pub fn refresh(&self, open: Open<'_>) -> Vec<Result<String, String>> {
         match &self.certificates {
-            Source::Files(files) => files.refresh_ocsp(open),
+            Source::Files(files) => files.refresh(open),
             Source::Issued(_) => Vec::new(),
         }
     }
 }
 
 impl Source {
-    fn of(
-        source: &CertificateSource,
-        provider: &CryptoProvider,
-        open: Open<'_>,
-    ) -> Result<Self, String> {
+    fn of(source: &CertificateSource, open: Open<'_>) -> Result<Self, String> {
         Ok(match source {
             CertificateSource::Files(files) => {
-                Self::Files(Arc::new(Certificates::read(files, provider, open)?))
+                Self::Files(Arc::new(Certificates::read(files, open)?))
             }
             CertificateSource::Issued(issued) => Self::Issued(issued.clone()),
         })

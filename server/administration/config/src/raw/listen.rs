@@ -192,7 +192,7 @@ pub(crate) enum ClientVerify {
 }
 
 /// A certificate of a listener. The files are read at start, before root's privileges are dropped,
-/// and at each reload.
+/// and at each reload, and again when the files change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]

@@ -59,7 +59,7 @@ fn clients_get_the_present_ocsp_response() {
     let files = CertificateFiles { ocsp: Some(path.clone()), ..authority.files("a", &["a.test"]) };
     fs::write(&path, ocsp(9)).unwrap();
     let settings = read(&files).unwrap();
-    assert!(settings.have_ocsp());
+    assert!(settings.have_files());
     let received = || {
         let mut client = (*trusting(&[])).clone();
         let seen = Arc::new(Seen::default());
@@ -69,17 +69,52 @@ fn clients_get_the_present_ocsp_response() {
     };
     assert_eq!(received(), ocsp(9));
     fs::write(&path, ocsp(20)).unwrap();
-    assert_eq!(settings.refresh_ocsp(&open), Vec::<String>::new());
+    assert_eq!(settings.refresh(&open), []);
     assert_eq!(received(), ocsp(20));
     // `tryLater`: the one that was read before remains, and the error is reported once.
     fs::write(&path, [0x30, 0x81, 3, 0x0a, 1, 3]).unwrap();
     let reason = "this is not a successful OCSP response in DER";
-    assert_eq!(settings.refresh_ocsp(&open), [format!("{}: {reason}", path.display())]);
-    assert_eq!(settings.refresh_ocsp(&open), Vec::<String>::new());
+    assert_eq!(settings.refresh(&open), [Err(format!("{}: {reason}", path.display()))]);
+    assert_eq!(settings.refresh(&open), []);
     assert_eq!(received(), ocsp(20));
     fs::remove_file(&path).unwrap();
-    assert_eq!(settings.refresh_ocsp(&open).len(), 1);
+    assert_eq!(settings.refresh(&open).len(), 1);
     assert_eq!(received(), ocsp(20));
+}
+
+#[test]
+fn a_renewed_certificate_is_taken_up() {
+    let authority = Authority::new("renewed");
+    let files = authority.files("a", &["a.test"]);
+    let settings = read(&files).unwrap();
+    let serves = |name: &str| Pair::connected(&authority.settings(None), name, &settings).is_ok();
+    assert!(serves("a.test") && !serves("b.test"));
+    assert_eq!(settings.refresh(&open), []);
+    let renewed = authority.issue(&["a.test", "b.test"]);
+    // The programs that renew it write one file after the other.
+    fs::write(&files.chain, renewed.0).unwrap();
+    assert_eq!(settings.refresh(&open), []);
+    assert!(serves("a.test") && !serves("b.test"));
+    fs::write(&files.key, renewed.1).unwrap();
+    let note = format!("{}: the certificate was renewed", files.chain.display());
+    assert_eq!(settings.refresh(&open), [Ok(note)]);
+    assert!(serves("a.test") && serves("b.test"));
+    assert_eq!(settings.refresh(&open), []);
+}
+
+#[test]
+fn a_pair_that_does_not_match_is_reported_once() {
+    let authority = Authority::new("mismatch");
+    let files = authority.files("a", &["a.test"]);
+    let settings = read(&files).unwrap();
+    fs::write(&files.key, authority.issue(&["a.test"]).1).unwrap();
+    assert_eq!(settings.refresh(&open), []);
+    let [Err(fault)] = &settings.refresh(&open)[..] else { panic!("it is reported") };
+    assert!(fault.starts_with(&files.key.display().to_string()) && fault.ends_with("remains"));
+    assert_eq!(settings.refresh(&open), []);
+    fs::remove_file(&files.chain).unwrap();
+    assert_eq!(settings.refresh(&open), []);
+    assert!(Pair::connected(&authority.settings(None), "a.test", &settings).is_ok());
 }
 
 /// The OCSP response that a client has received.

@@ -211,7 +211,7 @@ fn a_request_is_misdirected_only_if_there_is_a_better_certificate() {
     let chosen = former.chosen(Some("a.test")).unwrap();
     assert!(former.is_misdirected(&chosen, "x.b.test"));
     assert!(!settings.is_misdirected(&chosen, "x.b.test"));
-    assert!(!settings.have_ocsp() && settings.refresh_ocsp(&open).is_empty());
+    assert!(!settings.have_files() && settings.refresh(&open).is_empty());
 }
 
 #[test]
