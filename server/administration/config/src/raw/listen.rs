@@ -191,8 +191,8 @@ pub(crate) enum ClientVerify {
     Optional,
 }
 
-/// A certificate of a listener. The files are read at start, before root's privileges are dropped,
-/// and at each reload, and again when the files change.
+/// A certificate of a listener. The files are read at start, before root's privileges are dropped, at each reload,
+/// and when they have changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
