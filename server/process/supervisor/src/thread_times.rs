@@ -43,11 +43,6 @@ impl ThreadTimes {
         Some(Self { file, last })
     }
 
-    /// All of its time until it was opened or last advanced, on a processor and in front of one.
-    pub fn total_ns(&self) -> u64 {
-        self.last.run_ns.saturating_add(self.last.wait_ns)
-    }
-
     /// Its whole time on a processor; `None` once the thread has exited.
     pub fn run_ns(&self) -> Option<u64> {
         read(&self.file).map(|times| times.run_ns)

@@ -12,12 +12,18 @@ use super::members::Members;
 use super::replacements::Replacements;
 use super::settings::PoolSettings;
 use super::worker::Worker;
-use outboard_supervisor::cpu::{self, Computing};
+use outboard_supervisor::cpu::{self, Sample};
 use outboard_supervisor::memory::{Resident, p95_bytes};
 use outboard_supervisor::plan::recycle::{Candidate, Policy, Reason as RecycleReason};
-use outboard_supervisor::plan::scale::{Bounds, Decision, PoolView, Reason, Sizes, decide};
+use outboard_supervisor::plan::scale::{
+    Bounds, Decision, PoolView, Reason, SATURATED_PERCENT, Sizes, decide,
+};
 use outboard_supervisor::worker::lifecycle::State;
 
+/// The shortest interval between samples of the processors.
+const CPU_SAMPLE_MS: u64 = 40;
+/// A worker that sleeps while its request is older than this is blocked.
+const BLOCKED_MS: u64 = 5;
 /// The interval between samples of the workers' memory.
 const MEMORY_SAMPLE_MS: u64 = 1_000;
 /// The number of workers if each processes one request: those that are busy, and those that replace
@@ -37,7 +43,8 @@ pub(super) struct Sizing {
     idle_timeout_ms: u64,
     /// The last decision, with its reason.
     pub(super) decision: Option<Decision>,
-    computing: Computing,
+    pub(super) cpu: Option<(u64, Sample)>,
+    pub(super) cpu_busy_percent: Option<u8>,
     memory_sampled_ms: u64,
     last_grow_ms: Option<u64>,
     last_shrink_ms: Option<u64>,
@@ -69,7 +76,8 @@ impl Sizing {
             },
             idle_timeout_ms: settings.idle_timeout_ms,
             decision: None,
-            computing: Computing::default(),
+            cpu: None,
+            cpu_busy_percent: None,
             memory_sampled_ms: 0,
             last_grow_ms: None,
             last_shrink_ms: None,
@@ -86,6 +94,22 @@ impl Sizing {
         })
     }
 
+    /// A sample of before requests began to wait would show the processors idle.
+    fn sample_cpu(&mut self, now_ms: u64, is_waiting: bool) {
+        if !is_waiting {
+            (self.cpu, self.cpu_busy_percent) = (None, None);
+            return;
+        }
+        if self.cpu.as_ref().is_some_and(|(at_ms, _)| now_ms - at_ms < CPU_SAMPLE_MS) {
+            return;
+        }
+        let Some(sample) = Sample::take(now_ms) else { return };
+        if let Some((_, earlier)) = &self.cpu {
+            self.cpu_busy_percent = sample.busy_percent_since(earlier, self.sizes.cores);
+        }
+        self.cpu = Some((now_ms, sample));
+    }
+
     /// Decides for the present demand.
     pub(super) fn decide(
         &mut self,
@@ -93,12 +117,8 @@ impl Sizing {
         replacements: &Replacements,
         now_ms: u64,
     ) -> (Decision, PoolView) {
-        let mut view = view(members, replacements, self, now_ms);
-        if !members.queue.is_empty() {
-            // Those that other threads have must not keep a request of this one waiting.
-            let pids = members.roster.own().filter_map(|worker| worker.process.pid);
-            view.computing_percent = self.computing.percent(now_ms, pids);
-        }
+        self.sample_cpu(now_ms, !members.queue.is_empty());
+        let view = view(members, replacements, self, now_ms);
         let decision = decide(&self.bounds, &view);
         if let Decision::Grow(count, _) = decision {
             let total = view.booting + view.idle + view.busy + count;
@@ -182,6 +202,7 @@ fn view(members: &Members, replacements: &Replacements, sizing: &Sizing, now_ms:
         // Others have them because they are busy.
         busy: members.lent.len(),
         queue_length: members.queue.len(),
+        cpu_busy_percent: sizing.cpu_busy_percent,
         last_grow_ms: sizing.last_grow_ms,
         last_shrink_ms: sizing.last_shrink_ms,
         ..PoolView::default()
@@ -189,6 +210,7 @@ fn view(members: &Members, replacements: &Replacements, sizing: &Sizing, now_ms:
     if let Some(oldest_ms) = members.queue.oldest_ms() {
         view.oldest_queued_ms = now_ms.saturating_sub(oldest_ms);
     }
+    let mut busy_pids = Vec::new();
     // Workers that are about to be replaced do not count, nor does one in reserve.
     let is_counted =
         |worker: &&Worker| !worker.is_reserve && !replacements.is_replaced(worker.process.number);
@@ -201,9 +223,23 @@ fn view(members: &Members, replacements: &Replacements, sizing: &Sizing, now_ms:
                 let is_long = life.idle_ms(now_ms) >= Some(sizing.idle_timeout_ms);
                 view.idle_long += usize::from(is_long);
             }
-            State::Busy => view.busy += 1,
+            State::Busy => {
+                view.busy += 1;
+                let busy_ms = worker.busy_ms(now_ms).unwrap_or(0);
+                // Between two quick requests a worker sleeps as well, without being blocked.
+                if busy_ms >= BLOCKED_MS {
+                    busy_pids.extend(worker.process.pid);
+                }
+                view.oldest_busy_ms = view.oldest_busy_ms.max(busy_ms);
+            }
             State::Draining | State::Killing | State::Gone => {}
         }
+    }
+    let is_idle = sizing.cpu_busy_percent.is_some_and(|percent| percent < SATURATED_PERCENT);
+    if !is_idle && !members.queue.is_empty() {
+        // Whether those that others have are blocked is not known here. They must not keep a request of this
+        // thread waiting.
+        view.sleeping = Some(cpu::count_sleeping(busy_pids) + members.lent.len());
     }
     view
 }

@@ -1,20 +1,22 @@
 //! How many workers a pool has.
 //!
 //! Called at each tick while requests wait or workers are idle. The rule: if requests wait although
-//! the workers compute on fewer processors than there are, the running ones wait for something, and
-//! there are too few workers. If the workers compute on all of them, more would only slow down all.
-//! Invariant: no decision leaves [`Bounds`] from inside.
+//! processors are idle, or because running requests are blocked, there are too few workers. If they
+//! wait because the processors are busy, more workers would only slow down all. Invariant: no
+//! decision leaves [`Bounds`] from inside.
 
 use std::fmt;
 
 /// A request may wait this long before it is a sign of too few workers.
 pub const WAIT_TOLERATED_MS: u64 = 5;
-/// Workers that compute on this share of the processors leave none to others.
-const FULL_PERCENT: u64 = 80;
-/// A growth shows in the queue and in what the workers compute; wait for that.
+/// From this share of busy processors on, the machine counts as saturated.
+pub const SATURATED_PERCENT: u8 = 80;
+/// A growth shows in the queue and in the next sample of the processors; wait for that.
 pub const GROW_PAUSE_MS: u64 = 50;
 /// Workers go in small groups, one group in this time.
 pub const SHRINK_PAUSE_MS: u64 = 1_000;
+/// A running request that is older than this is evidently blocked, unless it is known to compute.
+pub const BLOCKED_AFTER_MS: u64 = 500;
 /// Idle time after which a worker beyond minimum and spare may go, unless configured.
 pub const IDLE_TIMEOUT_MS: u64 = 5_000;
 /// Workers that one decision adds at the most.
@@ -104,15 +106,20 @@ pub struct PoolView {
     pub idle_long: usize,
     /// Workers that have a request.
     pub busy: usize,
+    /// Of them, those that sleep in the kernel ([`crate::cpu::count_sleeping`]); `None` when
+    /// nobody looked. Looked at only while requests wait and no processor is known to be idle.
+    pub sleeping: Option<usize>,
     /// Workers that are not ready yet.
     pub booting: usize,
     /// Requests that wait for a worker.
     pub queue_length: usize,
     /// How long the oldest of them has waited; 0 without any.
     pub oldest_queued_ms: u64,
-    /// What the workers take of the processors, in percent of one ([`crate::cpu::Computing`]).
-    /// Looked at only while requests wait.
-    pub computing_percent: u64,
+    /// How long the oldest running request has run; 0 without any.
+    pub oldest_busy_ms: u64,
+    /// Busy share of the processors since requests have begun to wait, or later
+    /// ([`crate::cpu::Sample::busy_percent_since`]); `None` before there are two samples.
+    pub cpu_busy_percent: Option<u8>,
     /// When the pool was last made larger.
     pub last_grow_ms: Option<u64>,
     /// When the pool was last made smaller.
@@ -123,6 +130,20 @@ impl PoolView {
     /// Workers, whatever they do.
     pub fn total(&self) -> usize {
         self.idle + self.busy + self.booting
+    }
+
+    /// Whether processors are idle, as far as that is known: before a burst they were.
+    fn has_idle_processors(&self) -> bool {
+        self.cpu_busy_percent.is_some_and(|percent| percent < SATURATED_PERCENT)
+    }
+
+    /// Busy workers that evidently wait for something other than a processor.
+    fn blocked(&self) -> usize {
+        match self.sleeping {
+            Some(sleeping) => sleeping.min(self.busy),
+            None if self.oldest_busy_ms >= BLOCKED_AFTER_MS => self.busy,
+            None => 0,
+        }
     }
 
     fn is_within(&self, pause_ms: u64, change_ms: Option<u64>) -> bool {
@@ -165,11 +186,13 @@ impl fmt::Display for Decision {
 pub enum Reason {
     /// There are fewer workers than the minimum.
     BelowMinimum,
-    /// Requests wait, and the running ones wait for something other than a processor.
+    /// Requests wait and processors are idle.
+    RequestsWait,
+    /// Requests wait, and the running ones do not use the busy processors.
     RunningBlocked,
     /// Requests wait, but there are as many workers as there may be.
     AtMaximum,
-    /// Requests wait because the workers compute on all processors: more would not help.
+    /// Requests wait because the processors are busy: more workers would not help.
     ProcessorsBusy,
     /// Requests wait, and workers for them are starting.
     Starting,
@@ -189,9 +212,10 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BelowMinimum => "fewer workers than the minimum",
+            Self::RequestsWait => "requests wait and processors are idle",
             Self::RunningBlocked => "requests wait and the running ones are blocked",
             Self::AtMaximum => "requests wait, but the maximum is reached",
-            Self::ProcessorsBusy => "requests wait because the workers compute on all processors",
+            Self::ProcessorsBusy => "requests wait because the processors are busy",
             Self::Starting => "workers are starting",
             Self::JustGrown => "waiting for the last growth to show",
             Self::AboveMaximum => "more workers than memory allows",
@@ -232,14 +256,15 @@ fn decide_growth(bounds: &Bounds, view: &PoolView) -> Decision {
     }
     // At most doubled: the queue may be a burst that is over before the workers are there.
     let step = uncovered.min(total.max(2)).min(LARGEST_STEP).min(bounds.max - total);
-    let free_percent = (bounds.cores as u64 * FULL_PERCENT).saturating_sub(view.computing_percent);
-    if free_percent == 0 {
-        return Decision::Hold(Reason::ProcessorsBusy);
+    if view.has_idle_processors() {
+        return Decision::Grow(step, Reason::RequestsWait);
     }
-    // New workers will compute as much as those that there are.
-    let room = (free_percent * total as u64).checked_div(view.computing_percent);
-    let room = room.map_or(step, |room| usize::try_from(room).unwrap_or(step).max(1));
-    Decision::Grow(step.min(room), Reason::RunningBlocked)
+    // Blocked workers take no processor: as many as there are processors may compute beside them.
+    let computing = total - view.blocked();
+    match bounds.cores.saturating_sub(computing) {
+        0 => Decision::Hold(Reason::ProcessorsBusy),
+        room => Decision::Grow(step.min(room), Reason::RunningBlocked),
+    }
 }
 
 fn decide_shrinkage(bounds: &Bounds, view: &PoolView) -> Decision {

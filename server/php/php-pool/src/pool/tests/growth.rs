@@ -3,6 +3,7 @@
 use super::threads::Threads;
 use super::*;
 use outboard_reactor::{now_ms, sleep};
+use outboard_supervisor::cpu::Sample;
 
 fn small() -> PoolSettings {
     PoolSettings { min: Some(1), max: Some(2), ..sequential() }
@@ -56,8 +57,9 @@ fn a_pool_that_retires_forks_no_workers_for_others() {
     });
 }
 
+/// A lent worker may be blocked as well as compute.
 #[test]
-fn a_thread_whose_worker_is_lent_grows() {
+fn a_thread_whose_worker_is_lent_grows_though_processors_are_busy() {
     in_loop(async {
         let threads = Threads::new(2, || PoolSettings { max: Some(3), ..small() });
         let _own = StandIn::join_forked(&threads.pools[0], 1);
@@ -68,6 +70,11 @@ fn a_thread_whose_worker_is_lent_grows() {
         threads.pools[0].resize(now_ms());
         let _waiting = submit(&threads.pools[1]);
         sleep(10).await;
+        {
+            let sizing = &mut threads.pools[1].dispatcher.sizing.borrow_mut();
+            sizing.cpu = Sample::take(now_ms()).map(|sample| (now_ms(), sample));
+            sizing.cpu_busy_percent = Some(100);
+        }
         threads.pools[1].resize(now_ms());
         threads.settle().await;
         assert_eq!(forks(&threads), [1, 0]);

@@ -1,6 +1,7 @@
 //! The size of pools.
 
 use super::*;
+use outboard_supervisor::cpu::Sample;
 
 fn forks(pool: &Pool) -> u64 {
     pool.status().forks
@@ -62,8 +63,14 @@ fn queued_requests_grow_the_pool_up_to_the_maximum() {
         let mut worker = StandIn::join(&pool, 100);
         let _all: Vec<_> = (0..20).map(|_| submit(&pool)).collect();
         worker.start_next();
-        // The processors are not measured yet, and count as idle.
         pool.resize(now_ms() + 10);
+        assert_eq!(pool.status().workers.len(), 2, "the processors are not measured yet");
+        {
+            let sizing = &mut pool.dispatcher.sizing.borrow_mut();
+            sizing.cpu = Sample::take(now_ms()).map(|sample| (now_ms() + 80, sample));
+            sizing.cpu_busy_percent = Some(0);
+        }
+        pool.resize(now_ms() + 80);
         assert_eq!(pool.status().workers.len(), 3);
         pool.resize(now_ms() + 200);
         assert_eq!(pool.status().workers.len(), 3);

@@ -26,7 +26,8 @@ fn waiting() -> PoolView {
         busy: 4,
         queue_length: 10,
         oldest_queued_ms: 8,
-        computing_percent: 20,
+        oldest_busy_ms: 30,
+        cpu_busy_percent: Some(20),
         ..PoolView::default()
     }
 }
@@ -58,14 +59,19 @@ fn bounds_are_found_by_cores_and_memory_unless_written() {
 fn decisions_follow_the_table() {
     use Decision::{Grow, Hold, Shrink};
     let calm = PoolView { now_ms: 10_000, idle: 4, ..PoolView::default() };
-    let saturated = PoolView { computing_percent: 390, ..waiting() };
+    let saturated = PoolView { cpu_busy_percent: Some(95), ..waiting() };
     let table = [
         ("the start", PoolView::default(), Grow(2, Reason::BelowMinimum)),
         ("nothing to do", calm, Hold(Reason::Enough)),
-        ("workers that wait", waiting(), Grow(4, Reason::RunningBlocked)),
+        ("idle processors", waiting(), Grow(4, Reason::RequestsWait)),
         (
-            "workers that only wait",
-            PoolView { computing_percent: 0, ..waiting() },
+            "no sample yet",
+            PoolView { cpu_busy_percent: None, ..waiting() },
+            Hold(Reason::ProcessorsBusy),
+        ),
+        (
+            "no sample yet, and all sleep",
+            PoolView { cpu_busy_percent: None, sleeping: Some(4), ..waiting() },
             Grow(4, Reason::RunningBlocked),
         ),
         (
@@ -76,7 +82,7 @@ fn decisions_follow_the_table() {
         (
             "one waits, one comes",
             PoolView { queue_length: 1, ..waiting() },
-            Grow(1, Reason::RunningBlocked),
+            Grow(1, Reason::RequestsWait),
         ),
         (
             "those who wait are provided for",
@@ -91,29 +97,34 @@ fn decisions_follow_the_table() {
         (
             "the last growth has shown",
             PoolView { last_grow_ms: Some(9_950), ..waiting() },
-            Grow(4, Reason::RunningBlocked),
+            Grow(4, Reason::RequestsWait),
         ),
         (
             "the last worker that there may be",
             PoolView { busy: 19, queue_length: 500, ..waiting() },
-            Grow(1, Reason::RunningBlocked),
+            Grow(1, Reason::RequestsWait),
         ),
         ("the maximum", PoolView { busy: 20, ..waiting() }, Hold(Reason::AtMaximum)),
         ("computing on all cores", saturated, Hold(Reason::ProcessorsBusy)),
         (
             "computing on fewer workers than cores",
-            PoolView { busy: 3, computing_percent: 300, ..waiting() },
+            PoolView { busy: 3, ..saturated },
             Grow(1, Reason::RunningBlocked),
         ),
         (
-            "each computes for half of the time",
-            PoolView { computing_percent: 200, ..waiting() },
-            Grow(2, Reason::RunningBlocked),
+            "old requests on a saturated machine",
+            PoolView { oldest_busy_ms: 500, ..saturated },
+            Grow(4, Reason::RunningBlocked),
         ),
         (
-            "many that wait a little fill the processors",
-            PoolView { busy: 19, computing_percent: 320, ..waiting() },
+            "old requests that are known to compute",
+            PoolView { oldest_busy_ms: 500, sleeping: Some(0), ..saturated },
             Hold(Reason::ProcessorsBusy),
+        ),
+        (
+            "three sleep, one computes",
+            PoolView { sleeping: Some(3), ..saturated },
+            Grow(3, Reason::RunningBlocked),
         ),
         (
             "idle, but not for long",
@@ -152,8 +163,8 @@ fn decisions_follow_the_table() {
 #[test]
 fn a_decision_reads_as_a_sentence() {
     let decision = decide(&bounds(2, 20), &waiting());
-    assert_eq!(decision.to_string(), "grows by 4: requests wait and the running ones are blocked");
-    assert_eq!(decision.reason(), Reason::RunningBlocked);
+    assert_eq!(decision.to_string(), "grows by 4: requests wait and processors are idle");
+    assert_eq!(decision.reason(), Reason::RequestsWait);
 }
 
 #[test]
@@ -174,19 +185,25 @@ fn a_flood_of_sleeping_requests_is_met_within_a_second() {
 fn any_view() -> impl Strategy<Value = PoolView> {
     let count = || 0..600_usize;
     let age = || prop_oneof![0..20_u64, 0..2_000_u64];
+    let sample = prop::option::of(0..=100_u8);
     let change = || prop::option::of(0..20_000_u64);
-    ((count(), count(), count(), count()), (count(), age(), 0..100_000_u64, change(), change()))
-        .prop_map(|((idle, idle_long, busy, booting), rest)| {
-            let (queue_length, queued_ms, computing_percent, grow, shrink) = rest;
+    (
+        (count(), count(), count(), count(), prop::option::of(count())),
+        (count(), age(), age(), sample, change(), change()),
+    )
+        .prop_map(|((idle, idle_long, busy, booting, sleeping), rest)| {
+            let (queue_length, queued_ms, busy_ms, cpu_busy_percent, grow, shrink) = rest;
             PoolView {
                 now_ms: 20_000,
                 idle,
                 idle_long: idle_long.min(idle),
                 busy,
+                sleeping,
                 booting,
                 queue_length,
                 oldest_queued_ms: queued_ms,
-                computing_percent,
+                oldest_busy_ms: busy_ms,
+                cpu_busy_percent,
                 last_grow_ms: grow,
                 last_shrink_ms: shrink,
             }
@@ -219,10 +236,10 @@ proptest! {
     }
 
     #[test]
-    fn computing_workers_are_as_many_as_processors(
+    fn a_saturated_machine_gets_one_computing_worker_per_core(
         bounds in any_bounds(), view in any_view()
     ) {
-        let view = PoolView { computing_percent: 100 * view.total() as u64, ..view };
+        let view = PoolView { cpu_busy_percent: Some(100), sleeping: Some(0), ..view };
         if let Decision::Grow(count, reason) = decide(&bounds, &view)
             && reason != Reason::BelowMinimum
         {
