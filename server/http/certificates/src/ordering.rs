@@ -59,8 +59,11 @@ impl Ordering<'_> {
             None => self.place(client).await?,
         };
         let outcome = self.finish(client, order, &key).await;
-        // What the authority has rejected is not continued.
-        if matches!(outcome, Err(Failure::NotVerified(_) | Failure::Refused(_))) {
+        // What the authority has rejected is not continued; what it cannot do now is.
+        if let Err(failure @ (Failure::NotVerified(_) | Failure::Refused(_))) = &outcome
+            && !failure.is_of_authority()
+            && failure.pause_s().is_none()
+        {
             self.change(|record| record.order = None)?;
         }
         outcome
