@@ -14,3 +14,5 @@ pub(crate) use account_key::{AccountKey, base64url};
 pub(crate) use client::{Client, Order};
 pub(crate) use failure::Failure;
 pub(crate) use messages::{Authorization, Challenge, OrderStatus};
+#[cfg(test)]
+pub(crate) use problem::Problem;

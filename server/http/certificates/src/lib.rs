@@ -42,6 +42,8 @@ mod responder;
 mod schedule;
 mod sharing;
 mod storage;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 pub use local_authority::LocalAuthority;
