@@ -47,7 +47,11 @@ fn tidy(node: &mut Value) {
             if let Some(Value::String(text)) = object.get_mut("description") {
                 *text = text.replace('\n', " ");
             }
-            object.values_mut().for_each(tidy);
+            object.iter_mut().for_each(|(keyword, value)| match value {
+                // Its members are keys of a table, of which one is called `default`.
+                Value::Object(keys) if keyword == "properties" => keys.values_mut().for_each(tidy),
+                _ => tidy(value),
+            });
         }
         _ => {}
     }
@@ -216,3 +220,6 @@ impl Shape {
         self.list("x-alias").iter().filter_map(Value::as_str)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,3 +102,6 @@ fn rule(raw: &raw::HeaderRule) -> HeaderRule {
         remove: raw.remove.iter().map(|name| name.0.clone()).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;
