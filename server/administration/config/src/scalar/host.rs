@@ -52,11 +52,11 @@ impl Scalar for HostPattern {
         let lower = text.to_ascii_lowercase();
         let lower = lower.strip_suffix('.').unwrap_or(&lower);
         match lower.strip_prefix("*.") {
-            Some(parent) if is_name(parent) => Ok(HostPattern::Wildcard(parent.to_owned())),
-            None if is_name(lower) => Ok(HostPattern::Exact(lower.to_owned())),
             _ if lower == "*" || lower == "_" => {
                 Err(bad().hint("omit `hosts` to match every host"))
             }
+            Some(parent) if is_name(parent) => Ok(HostPattern::Wildcard(parent.to_owned())),
+            None if is_name(lower) => Ok(HostPattern::Exact(lower.to_owned())),
             _ => Err(bad()),
         }
     }
