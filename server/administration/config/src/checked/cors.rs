@@ -43,7 +43,8 @@ pub(super) fn cors(raw: &raw::Cors, place: &[&str], context: &mut Context<'_>) -
     let is_all = written.contains(&"*");
     if let Some(bad) = written.iter().find(|origin| **origin != "*" && !is_origin(origin)) {
         let fault = Fault::new(format!("`{bad}` is not an origin"));
-        report("origins", fault.hint("write \"https://app.example.org\" without a path, or \"*\""));
+        let hint = "write \"https://app.example.org\" without a path and a default port, or \"*\"";
+        report("origins", fault.hint(hint));
     } else if written.is_empty() || (is_all && written.len() > 1) {
         report("origins", Fault::new("write some origins, or \"*\" alone"));
     } else if is_all && raw.credentials {
@@ -72,12 +73,12 @@ pub(super) fn cors(raw: &raw::Cors, place: &[&str], context: &mut Context<'_>) -
 
 /// RFC 6454 6.2, as browsers send it: lower case, no path, no default port.
 fn is_origin(text: &str) -> bool {
-    let host = text.strip_prefix("https://").or(text.strip_prefix("http://"));
-    host.is_some_and(|host| {
+    let of = |scheme, port| text.strip_prefix(scheme).map(|host| (host, port));
+    of("https://", ":443").or(of("http://", ":80")).is_some_and(|(host, default_port)| {
         let is_plain = |byte: u8| {
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-:[]".contains(&byte)
         };
-        !host.is_empty() && host.bytes().all(is_plain)
+        !host.is_empty() && !host.ends_with(default_port) && host.bytes().all(is_plain)
     })
 }
 
@@ -87,13 +88,62 @@ mod tests {
 
     #[test]
     fn an_origin_is_a_scheme_and_a_host() {
-        for good in ["https://a.test", "http://localhost:3000", "https://[::1]:8443"] {
+        for good in
+            ["https://a.test", "http://localhost:3000", "https://[::1]:8443", "http://a.test:443"]
+        {
             assert!(is_origin(good), "{good}");
         }
-        for bad in
-            ["a.test", "https://", "https://a.test/", "https://A.test", "https://*.a.test", "null"]
-        {
+        for bad in [
+            "a.test",
+            "https://",
+            "https://a.test/",
+            "https://A.test",
+            "https://*.a.test",
+            "null",
+            "https://a.test:443",
+            "http://[::1]:80",
+        ] {
             assert!(!is_origin(bad), "{bad}");
+        }
+    }
+
+    fn of(keys: &str) -> String {
+        format!("[[app.site.access]]\ncors = {{ {keys} }}\n")
+    }
+
+    #[test]
+    fn only_named_origins_are_admitted_byte_by_byte() {
+        let rule = |keys: &str| crate::checked::testing::site(&of(keys)).access.rules.remove(0);
+        let cors = rule("origins = \"https://a.test\", headers = [\"X-A\", \"X-B\"]").cors.unwrap();
+        assert!(!cors.admits_all() && cors.admits(b"https://a.test"));
+        for other in
+            ["https://a.test:8443", "http://a.test", "https://A.test", "https://a.test.evil", ""]
+        {
+            assert!(!cors.admits(other.as_bytes()), "{other}");
+        }
+        assert_eq!(
+            (&*cors.methods, &*cors.headers, &*cors.expose),
+            ("GET, HEAD, POST", "X-A, X-B", "")
+        );
+        assert_eq!((cors.credentials, cors.max_age_s), (false, 600));
+        let cors = rule("origins = [\"*\"], methods = [\"PUT\", \"M-SEARCH\"]").cors.unwrap();
+        assert!(cors.admits_all() && cors.admits(b"null"));
+        assert_eq!(cors.methods, "PUT, M-SEARCH");
+    }
+
+    #[test]
+    fn origins_that_no_browser_sends_and_that_are_too_many_are_errors() {
+        for (keys, words) in [
+            ("origins = \"https://a.test/\"", "`https://a.test/` is not an origin"),
+            ("origins = [\"https://a.test\", \"a.test\"]", "`a.test` is not an origin"),
+            ("origins = []", "write some origins"),
+            ("origins = [\"*\", \"https://a.test\"]", "write some origins, or \"*\" alone"),
+            ("origins = \"*\", credentials = true", "every site could act as the user"),
+            ("origins = \"*\", methods = [\"put\"]", "a method is written as \"PUT\""),
+            ("origins = \"*\", methods = [\"\"]", "a method is written as \"PUT\""),
+        ] {
+            let text = format!("{}{}", crate::checked::testing::APP, of(keys));
+            crate::checked::testing::assert_error(&text, Kind::BadValue, 4, words);
         }
     }
 }
