@@ -130,3 +130,95 @@ pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split_once(" (os error").map_or(text.as_str(), |(reason, _)| reason).to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A directory with files, removed at the end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let name = format!("outboard-config-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(&path).unwrap();
+            Self(fs::canonicalize(path).unwrap())
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_exists_is_found_through_links() {
+        let folder = Folder::new("look");
+        let at = |name: &str| folder.0.join(name);
+        fs::write(at("file"), "0123456789").unwrap();
+        fs::write(at("program"), "").unwrap();
+        fs::set_permissions(at("program"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(at("file"), fs::Permissions::from_mode(0o644)).unwrap();
+        symlink(at("file"), at("link")).unwrap();
+        symlink(at("gone"), at("dangling")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        for (name, expected) in [
+            ("", Some(Found::Directory)),
+            ("file", Some(Found::File { executable: false })),
+            ("link", Some(Found::File { executable: false })),
+            ("program", Some(Found::File { executable: true })),
+            ("socket", Some(Found::Other)),
+            ("dangling", None),
+            ("gone", None),
+            ("file/below", None),
+        ] {
+            let found = RealDisk::OWN.look(&at(name));
+            assert_eq!(found.as_ref().ok(), expected.as_ref(), "{name}");
+            let is_readable = RealDisk::OWN.readable(&at(name)).is_ok();
+            assert_eq!(is_readable, expected.is_some_and(|found| found != Found::Other), "{name}");
+        }
+        assert_eq!(RealDisk::OWN.canonical(&at("link/../link")).ok(), None);
+        assert_eq!(RealDisk::OWN.canonical(&at("link")).unwrap(), at("file"));
+        assert_eq!(RealDisk::OWN.names(&folder.0, 3).unwrap().len(), 3);
+        assert_eq!(RealDisk::OWN.names(&folder.0, 99).unwrap().len(), 5);
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_one_byte_more_than_the_most() {
+        let folder = Folder::new("read");
+        let path = folder.0.join("file");
+        fs::write(&path, "0123456789").unwrap();
+        for (most, expected) in [(0, "0"), (8, "012345678"), (9, "0123456789"), (10, "0123456789")]
+        {
+            assert_eq!(RealDisk::OWN.read(&path, most).unwrap(), expected.as_bytes(), "{most}");
+        }
+        assert!(RealDisk::OWN.read(&folder.0, 10).is_err(), "a directory");
+    }
+
+    #[test]
+    fn what_another_opens_with_more_rights_is_read() {
+        let opened = std::cell::RefCell::new(Vec::new());
+        let open = |path: &Path| {
+            opened.borrow_mut().push(path.to_owned());
+            match path.ends_with("secret") {
+                true => fs::File::open("/proc/self/cmdline"),
+                false => Err(io::ErrorKind::PermissionDenied.into()),
+            }
+        };
+        let disk = RealDisk { open: &open };
+        assert!(!disk.read(Path::new("/a/secret"), 99).unwrap().is_empty());
+        let denied = disk.read(Path::new("/a/other"), 99).unwrap_err();
+        assert_eq!(denied.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(*opened.borrow(), [Path::new("/a/secret"), Path::new("/a/other")]);
+    }
+
+    #[test]
+    fn a_reason_has_no_number() {
+        let error = fs::File::open("/does/not/exist").unwrap_err();
+        assert_eq!(reason(&error), "No such file or directory");
+        assert_eq!(reason(&io::Error::other("it is larger than 1 MiB")), "it is larger than 1 MiB");
+    }
+}

@@ -35,3 +35,60 @@ fn overlay(own: &mut Value, general: &Value, shape: Shape) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn inherited(root: Value) -> Value {
+        let Value::Object(mut root) = root else { panic!("a table") };
+        into_apps(&mut root);
+        root["app"].clone()
+    }
+
+    #[test]
+    fn an_app_gets_the_keys_that_it_has_not_set() {
+        let apps = inherited(json!({
+            "limits": { "body": "1m", "body_timeout": "7s" },
+            "php": { "ini": { "memory_limit": "1M", "display_errors": true } },
+            "app": {
+                "one": { "limits": { "body": "2m" }, "php": { "ini": { "memory_limit": "2M" } } },
+                "two": {},
+            },
+        }));
+        assert_eq!(apps["one"]["limits"], json!({ "body": "2m", "body_timeout": "7s" }));
+        let ini = json!({ "memory_limit": "2M", "display_errors": true });
+        assert_eq!(apps["one"]["php"]["ini"], ini);
+        assert_eq!(apps["two"]["limits"], json!({ "body": "1m", "body_timeout": "7s" }));
+    }
+
+    #[test]
+    fn a_list_of_an_app_replaces_that_of_the_section() {
+        let apps = inherited(json!({
+            "php": { "extensions": [".php", ".inc"] },
+            "app": { "one": { "php": { "extensions": [".phtml"] } } },
+        }));
+        assert_eq!(apps["one"]["php"]["extensions"], json!([".phtml"]));
+    }
+
+    #[test]
+    fn keys_of_the_server_are_not_those_of_an_app() {
+        for section in INHERITED {
+            let app = Shape::file().key("app").and_then(Shape::free_value).unwrap();
+            let [of_app, of_server] = [app, Shape::file()].map(|shape| shape.key(section).unwrap());
+            for (key, _) in of_server.keys().filter(|(key, _)| of_app.key(key).is_none()) {
+                let root = json!({ section: { key: 1 }, "app": { "one": {} } });
+                assert_eq!(inherited(root)["one"][section], json!({}), "{section}.{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn sections_without_an_app_stay_as_they_are() {
+        let Value::Object(mut root) = json!({ "limits": { "body": "1m" } }) else { panic!() };
+        let before = root.clone();
+        into_apps(&mut root);
+        assert_eq!(root, before);
+    }
+}

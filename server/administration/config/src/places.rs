@@ -82,3 +82,52 @@ fn lookup<'m, T>(map: &'m BTreeMap<Vec<String>, T>, path: &[&str]) -> Option<&'m
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> Vec<String> {
+        text.split('.').map(str::to_owned).collect()
+    }
+
+    /// Places of `a`, of `pool.max` with its table, and of one app.
+    fn places() -> Places {
+        let mut places = Places::default();
+        for (at, written) in (0..).zip(["pool", "pool.max", "app", "app.site", "app.site.root"]) {
+            places.record(&path(written), at * 10..at * 10 + 1, at * 10 + 4..at * 10 + 6);
+        }
+        places
+    }
+
+    #[test]
+    fn a_value_that_was_not_written_is_at_the_nearest_table() {
+        let places = places();
+        for (wanted, value, key) in [
+            ("pool.max", Some(14..16), Some(10..11)),
+            ("pool.min", Some(0..1), Some(0..1)),
+            ("pool.max.deeper", Some(10..11), Some(10..11)),
+            ("app.site.root", Some(44..46), Some(40..41)),
+            ("app.site.hosts", Some(30..31), Some(30..31)),
+            ("app.other", Some(20..21), Some(20..21)),
+            ("listen", None, None),
+        ] {
+            let owned = path(wanted);
+            let steps: Vec<&str> = owned.iter().map(String::as_str).collect();
+            assert_eq!((places.value(&steps), places.key(&steps)), (value, key), "{wanted}");
+        }
+    }
+
+    #[test]
+    fn an_inherited_value_is_where_it_was_written() {
+        let mut places = places();
+        assert!(places.wrote(&["app", "site", "pool", "max"]), "the section has it");
+        assert_eq!(places.value(&["app", "site", "pool", "max"]), Some(14..16));
+        assert!(!places.wrote(&["app", "site", "pool", "min"]));
+        places.record(&path("app.site.pool.max"), 90..91, 94..95);
+        assert_eq!(places.value(&["app", "site", "pool", "max"]), Some(94..95));
+        assert_eq!(places.value(&["app", "other", "pool", "max"]), Some(14..16));
+        assert!(!places.wrote(&["app", "site"]) || places.wrote(&["app"]));
+        assert!(!places.wrote(&[]));
+    }
+}

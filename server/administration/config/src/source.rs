@@ -84,3 +84,71 @@ impl<'t> SourceFile<'t> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Line, column, length and text.
+    fn of(source: &Source<'_>, span: Span) -> (usize, usize, usize, String) {
+        let at = source.position(span);
+        (at.line, at.column, at.length, at.text)
+    }
+
+    #[test]
+    fn a_place_is_a_line_and_a_column_of_characters() {
+        let source = Source::new("a = 1\r\nü = \"é\"\n\nlast");
+        for (span, expected) in [
+            (0..1, (1, 1, 1, "a = 1")),
+            (4..5, (1, 5, 1, "a = 1")),
+            // The end of a line is at its line.
+            (5..7, (1, 6, 1, "a = 1")),
+            (7..9, (2, 1, 1, "ü = \"é\"")),
+            (12..16, (2, 5, 3, "ü = \"é\"")),
+            // Within a character is at it.
+            (8..9, (2, 1, 1, "ü = \"é\"")),
+            (17..18, (3, 1, 1, "")),
+            (18..22, (4, 1, 4, "last")),
+            // An underline ends with its line.
+            (18..99, (4, 1, 4, "last")),
+            (22..22, (4, 5, 1, "last")),
+        ] {
+            let (line, column, length, text) = expected;
+            assert_eq!(
+                of(&source, span.clone()),
+                (line, column, length, text.to_owned()),
+                "{span:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_empty_file_has_one_place() {
+        assert_eq!(of(&Source::new(""), 0..0), (1, 1, 1, String::new()));
+    }
+
+    #[test]
+    fn a_span_is_in_exactly_one_of_the_files() {
+        let mut source = Source::new("main = 1\n");
+        let first = source.add(Path::new("a.toml"), "a = 1\nb = 2".to_owned());
+        let empty = source.add(Path::new("empty.toml"), String::new());
+        let last = source.add(Path::new("c.toml"), "c = 3\n".to_owned());
+        assert_eq!((first, empty, last), (10, 22, 23));
+        let file = |at: usize| source.position(at..at + 1).file;
+        let named = |name: &str| Some(PathBuf::from(name));
+        for (at, expected) in [
+            (0, None),
+            (9, None),
+            (10, named("a.toml")),
+            (21, named("a.toml")),
+            (22, named("empty.toml")),
+            (23, named("c.toml")),
+            (28, named("c.toml")),
+        ] {
+            assert_eq!(file(at), expected, "{at}");
+        }
+        let at = source.position(first + 6..first + 7);
+        assert_eq!((at.line, at.column, &*at.text), (2, 1, "b = 2"));
+        assert_eq!(source.files()[1].line(first + 6), 1);
+    }
+}

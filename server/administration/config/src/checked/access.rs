@@ -247,3 +247,6 @@ fn rule_of(
             .map(|auth| authentication::basic_auth(auth, place, context)),
     }
 }
+
+#[cfg(test)]
+mod tests;

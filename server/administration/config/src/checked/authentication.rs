@@ -166,3 +166,6 @@ fn read_users(
     let text = String::from_utf8(bytes).map_err(|_| Some(Fault::new("the file is not UTF-8")))?;
     Users::read(&text).map_err(|unusable| Some(Fault::new(unusable.to_string())))
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,3 +63,43 @@ fn existing(written: &[FilePath], place: &[&str], context: &mut Context<'_>) -> 
     };
     written.iter().enumerate().map(one).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::checked::testing::{APP, assert_error, site};
+    use crate::*;
+    use std::path::Path;
+
+    #[test]
+    fn an_app_is_confined_unless_its_programs_may_gain_privileges() {
+        let default = site("").sandbox.expect("it is on");
+        assert!(!default.is_strict && default.read_paths.is_empty());
+        assert_eq!(site("php.no_new_privileges = false\n").sandbox, None);
+        for off in ["sandbox = \"off\"", "sandbox = { level = \"off\", read_paths = [\"a\"] }"] {
+            assert_eq!(site(&format!("{off}\n")).sandbox, None, "{off}");
+        }
+        assert!(site("sandbox = \"strict\"\n").sandbox.is_some_and(|sandbox| sandbox.is_strict));
+    }
+
+    #[test]
+    fn paths_and_ports_of_a_table_are_absolute_and_listed() {
+        let text = "[app.site.sandbox]\nlevel = \"strict\"\nread_paths = [\"data\", \"/etc/x.pem\"]\n\
+                    write_paths = [\"var\"]\nconnect_ports = [3306, 65535]\n";
+        let sandbox = site(text).sandbox.expect("it is on");
+        assert_eq!(sandbox.read_paths, [Path::new("/srv/www/data"), Path::new("/etc/x.pem")]);
+        assert_eq!(sandbox.write_paths, [Path::new("/srv/www/var")]);
+        assert_eq!(sandbox.connect_ports, [3306, 65535]);
+    }
+
+    #[test]
+    fn settings_that_have_no_effect_are_conflicts() {
+        let text = format!("{APP}sandbox = {{ connect_ports = [3306] }}\n");
+        assert_error(&text, Kind::Conflict, 3, "only with level = \"strict\"");
+        let text = format!("{APP}sandbox = \"default\"\nphp.no_new_privileges = false\n");
+        assert_error(&text, Kind::Conflict, 3, "programs that may gain privileges");
+        let text = format!("{APP}sandbox = {{ level = \"strict\", connect_ports = [0] }}\n");
+        assert_error(&text, Kind::OutOfRange, 3, "0 is out of range");
+        let text = format!("{APP}sandbox = \"tight\"\n");
+        assert_error(&text, Kind::OutOfRange, 3, "strict");
+    }
+}

@@ -101,4 +101,62 @@ mod tests {
     fn the_root_covers_everything() {
         check("/", &["/", "/a", "/a/b.php"], &[]);
     }
+
+    #[test]
+    fn the_fast_way_contains_the_same_paths_as_the_expression() {
+        let ends = ["", "/", "/x", "x", ".gz", ".GZ/", ".gz.br", ".zip", "%", "\n", "/\n", ".gzx"];
+        for literal in ["/a", "/a/", "/A.b+c(", "/", "/a//", "/a.gz"] {
+            let pattern = PathPattern::read(Written::Text(literal)).unwrap();
+            let fast = Coverage::of(&pattern).unwrap();
+            assert!(matches!(fast.0, Inner::Literal(_)), "{literal}");
+            let slow = RegexBuilder::new(&pattern.covering_with_directory())
+                .case_insensitive(true)
+                .build()
+                .unwrap();
+            for start in ["", "/", "/a", "/A", "/a.b+c(", "/A.B+C(", "/a/", "/b", "/a.gz", "//a"] {
+                for end in ends {
+                    let path = format!("{start}{end}");
+                    let bytes = path.as_bytes();
+                    assert_eq!(fast.contains(bytes), slow.is_match(bytes), "`{literal}`: {path:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn everything_that_matches_is_contained_with_all_that_leads_there() {
+        let paths = [
+            "/",
+            "/a",
+            "/a/b",
+            "/a/b.sql",
+            "/vendor/",
+            "/vendor/x.php",
+            "/up/2024/x.php",
+            "/ü.txt",
+        ];
+        for text in
+            ["*.sql", "/vendor/", "/a/*", "/a/**", "/up/**.php", "b", "/?", "ü.txt", "**", "/"]
+        {
+            let pattern = PathPattern::read(Written::Text(text)).unwrap();
+            let coverage = Coverage::of(&pattern).unwrap();
+            for path in paths.iter().filter(|path| pattern.matches(path.as_bytes())) {
+                let upper = path.to_uppercase();
+                for spelled in
+                    [(*path).to_owned(), upper, format!("{path}/x"), format!("{path}/.gz")]
+                {
+                    assert!(
+                        coverage.contains(spelled.as_bytes()),
+                        "`{text}` leaves {spelled} open"
+                    );
+                }
+                if !path.ends_with('/') {
+                    assert!(
+                        coverage.contains(format!("{path}.gz").as_bytes()),
+                        "`{text}`: {path}.gz"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -1,6 +1,8 @@
 use super::*;
 use std::net::IpAddr;
 
+mod kinds;
+mod messages;
 
 fn text<S: Scalar>(text: &str) -> Option<S> {
     S::read(Written::Text(text)).ok()

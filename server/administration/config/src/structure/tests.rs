@@ -2,6 +2,8 @@ use crate::disk::FullDisk;
 use crate::{Diagnostics, Kind};
 use std::path::Path;
 
+mod values;
+
 const APP: &str = "[app.site]\nroot = \"public\"\n";
 
 fn errors(text: &str) -> Diagnostics {
