@@ -18,6 +18,13 @@ pub struct Times {
     pub wait_ns: u64,
 }
 
+impl Times {
+    /// Both: how long it has computed, or would have.
+    pub fn sum_ns(self) -> u64 {
+        self.run_ns.saturating_add(self.wait_ns)
+    }
+}
+
 /// See the module. The file `schedstat` of a thread stays open, because it is read often.
 #[derive(Debug)]
 pub struct ThreadTimes {

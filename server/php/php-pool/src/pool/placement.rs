@@ -129,7 +129,7 @@ impl Placement {
             *own_times = ThreadTimes::of_this_thread();
         }
         let own_times = own_times.as_mut()?.advance()?;
-        let gateway_ns = own_times.run_ns.saturating_add(own_times.wait_ns);
+        let gateway_ns = own_times.sum_ns();
         let mut workers_ns = 0_u64;
         let mut workers = self.workers.borrow_mut();
         let used = || ready.iter().filter(|(_, is_used)| *is_used);

@@ -18,6 +18,7 @@ use outboard_supervisor::plan::recycle::{Candidate, Policy, Reason as RecycleRea
 use outboard_supervisor::plan::scale::{
     Bounds, Decision, PoolView, Reason, SATURATED_PERCENT, Sizes, decide,
 };
+use outboard_supervisor::thread_times::{ThreadTimes, Times};
 use outboard_supervisor::worker::lifecycle::State;
 
 /// The shortest interval between samples of the processors.
@@ -44,6 +45,8 @@ pub(super) struct Sizing {
     /// The last decision, with its reason.
     pub(super) decision: Option<Decision>,
     pub(super) cpu: Option<(u64, Sample)>,
+    /// Those of this thread.
+    own_times: Option<ThreadTimes>,
     pub(super) cpu_busy_percent: Option<u8>,
     memory_sampled_ms: u64,
     last_grow_ms: Option<u64>,
@@ -77,6 +80,7 @@ impl Sizing {
             idle_timeout_ms: settings.idle_timeout_ms,
             decision: None,
             cpu: None,
+            own_times: None,
             cpu_busy_percent: None,
             memory_sampled_ms: 0,
             last_grow_ms: None,
@@ -94,7 +98,8 @@ impl Sizing {
         })
     }
 
-    /// A sample of before requests began to wait would show the processors idle.
+    /// A sample of before requests began to wait would show the processors idle. A thread of the gateway that is busy
+    /// all the time counts as much as busy processors: requests wait for it, however many workers there are.
     fn sample_cpu(&mut self, now_ms: u64, is_waiting: bool) {
         if !is_waiting {
             (self.cpu, self.cpu_busy_percent) = (None, None);
@@ -104,8 +109,15 @@ impl Sizing {
             return;
         }
         let Some(sample) = Sample::take(now_ms) else { return };
-        if let Some((_, earlier)) = &self.cpu {
-            self.cpu_busy_percent = sample.busy_percent_since(earlier, self.sizes.cores);
+        if self.own_times.is_none() {
+            self.own_times = ThreadTimes::of_this_thread();
+        }
+        let own_ns =
+            self.own_times.as_mut().and_then(ThreadTimes::advance).map_or(0, Times::sum_ns);
+        if let Some((at_ms, earlier)) = &self.cpu {
+            let own_percent = (own_ns / (10_000 * (now_ms - at_ms))).min(100) as u8;
+            let machine_percent = sample.busy_percent_since(earlier, self.sizes.cores);
+            self.cpu_busy_percent = machine_percent.map(|percent| percent.max(own_percent));
         }
         self.cpu = Some((now_ms, sample));
     }

@@ -118,7 +118,8 @@ pub struct PoolView {
     /// How long the oldest running request has run; 0 without any.
     pub oldest_busy_ms: u64,
     /// Busy share of the processors since requests have begun to wait, or later
-    /// ([`crate::cpu::Sample::busy_percent_since`]); `None` before there are two samples.
+    /// ([`crate::cpu::Sample::busy_percent_since`]), or of the gateway's thread, if that is busier; `None` before there
+    /// are two samples.
     pub cpu_busy_percent: Option<u8>,
     /// When the pool was last made larger.
     pub last_grow_ms: Option<u64>,
@@ -215,7 +216,9 @@ impl fmt::Display for Reason {
             Self::RequestsWait => "requests wait and processors are idle",
             Self::RunningBlocked => "requests wait and the running ones are blocked",
             Self::AtMaximum => "requests wait, but the maximum is reached",
-            Self::ProcessorsBusy => "requests wait because the processors are busy",
+            Self::ProcessorsBusy => {
+                "requests wait because the processors, or the gateway, are busy"
+            }
             Self::Starting => "workers are starting",
             Self::JustGrown => "waiting for the last growth to show",
             Self::AboveMaximum => "more workers than memory allows",
