@@ -201,3 +201,6 @@ fn write_purged(page: &mut String, purged: &Purged) -> fmt::Result {
     };
     writeln!(page, "{} purged{others}", purged.purged)
 }
+
+#[cfg(test)]
+mod tests;

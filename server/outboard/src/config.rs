@@ -81,3 +81,6 @@ fn place(setting: &Setting) -> String {
     }
     format!("{} {} ({at})", setting.origin.replace('-', " "), setting.sources.join(", "))
 }
+
+#[cfg(test)]
+mod tests;

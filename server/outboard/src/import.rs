@@ -87,3 +87,6 @@ fn read(path: &Path) -> io::Result<String> {
 fn create(path: &Path, text: &str) -> io::Result<()> {
     File::create_new(path)?.write_all(text.as_bytes())
 }
+
+#[cfg(test)]
+mod tests;

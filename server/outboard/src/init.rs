@@ -241,4 +241,64 @@ mod tests {
         assert_eq!(seen("/p/outboard.d", "/p/shop"), "../shop");
         assert_eq!(seen("/etc/outboard", "/srv/shop"), "/srv/shop");
     }
+
+    fn arguments(name: &str, at: &Path) -> InitArguments {
+        InitArguments {
+            name: name.to_owned(),
+            template: Template::Classic,
+            wordpress: false,
+            dir: Some(at.join(name)),
+            conf_dir: Some(at.join("outboard.d")),
+            package: None,
+            listen: Some("127.0.0.1:8123".to_owned()),
+        }
+    }
+
+    #[test]
+    fn each_template_is_a_valid_configuration() {
+        let at = crate::tests::admin_server::directory("init");
+        for (name, template) in
+            [("one", Template::Classic), ("two.test", Template::Worker), ("three", Template::Mvc)]
+        {
+            let created = create(&InitArguments { template, ..arguments(name, &at) }).unwrap();
+            assert_eq!(created.listen, "127.0.0.1:8123");
+            assert!(created.files.iter().all(|file| file.is_file()));
+            let config = at.join(format!("outboard.d/{name}.toml"));
+            assert_eq!(created.files.last(), Some(&config));
+            for file in &created.files {
+                assert!(!fs::read_to_string(file).unwrap().contains("{{"), "{}", file.display());
+            }
+            let config =
+                outboard_config::Config::load(&config).unwrap_or_else(|why| panic!("{why}"));
+            assert_eq!(config.apps[0].name, name.replace('.', "-"));
+        }
+        fs::remove_dir_all(at).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_exists_is_not_overwritten() {
+        let at = crate::tests::admin_server::directory("init-exists");
+        let style = at.join("shop/public/style.css");
+        fs::create_dir_all(style.parent().unwrap()).unwrap();
+        fs::write(&style, "mine").unwrap();
+        let error = create(&arguments("shop", &at)).err().unwrap();
+        assert_eq!(error, format!("{} exists already; nothing was written", style.display()));
+        assert_eq!(fs::read_to_string(&style).unwrap(), "mine");
+        assert!(!at.join("outboard.d").exists() && !at.join("shop/public/index.php").exists());
+        let error = create(&arguments("../shop", &at)).err().unwrap();
+        assert!(error.starts_with("`../shop` is not a valid server name"), "{error}");
+        let wordpress = InitArguments { wordpress: true, ..arguments("blog", &at) };
+        let error = create(&wordpress).err().unwrap();
+        assert!(error.ends_with("has no WordPress: name its directory with --dir"), "{error}");
+        fs::remove_dir_all(at).unwrap();
+    }
+
+    #[test]
+    fn an_address_of_another_server_is_not_free() {
+        let at = crate::tests::admin_server::directory("init-address");
+        let first = free_address(&at);
+        fs::write(at.join("other.toml"), format!("address = \"{first}\"\n")).unwrap();
+        assert_ne!(free_address(&at), first);
+        fs::remove_dir_all(at).unwrap();
+    }
 }

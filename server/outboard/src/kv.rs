@@ -285,3 +285,6 @@ fn compact(pick: &KvSelector, terminal: &Terminal) -> ExitCode {
     let arguments = AdminArguments { admin: pick.admin.clone(), json: false };
     admin::run(&arguments, terminal, &compact, |_, _| Ok(()))
 }
+
+#[cfg(test)]
+mod tests;

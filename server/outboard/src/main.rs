@@ -209,7 +209,10 @@ pub(crate) enum Command {
 }
 
 fn main() -> ExitCode {
-    let outboard = Outboard::parse();
+    execute(Outboard::parse())
+}
+
+fn execute(outboard: Outboard) -> ExitCode {
     let terminal = terminal::Terminal::new(outboard.color);
     match outboard.command {
         Command::Serve(arguments) => match &arguments.name {

@@ -139,3 +139,6 @@ fn print(name: &str, outcome: &CommandOutcome, terminal: &Terminal) {
         terminal.fail(&format!("{name}: {}", outcome.text), outcome.code);
     }
 }
+
+#[cfg(test)]
+mod tests;

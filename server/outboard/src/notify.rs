@@ -104,3 +104,6 @@ pub(crate) fn handed_over() -> Result<Vec<OwnedFd>, String> {
         (FIRST_SOCKET..FIRST_SOCKET.saturating_add(count)).map(take).collect();
     sockets.map_err(|error| format!("the sockets of LISTEN_FDS cannot be used: {error}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -267,3 +267,6 @@ fn start_in_background(terminal: &Terminal) -> ExitCode {
     let _ = child.wait();
     ExitCode::FAILURE
 }
+
+#[cfg(test)]
+mod tests;

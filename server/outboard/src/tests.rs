@@ -1,7 +1,11 @@
 //! The arguments are consistent, and every command that a page of the documentation names is one.
 
+pub(crate) mod admin_server;
+mod calls;
+mod commands;
 #[path = "documented_commands.rs"]
 mod documented_commands;
+mod pages;
 
 use crate::Outboard;
 use clap::error::ErrorKind;

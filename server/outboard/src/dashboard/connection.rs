@@ -209,3 +209,6 @@ fn json(status: u16, body: &impl Serialize) -> Reply {
 fn failure(status: u16, error: impl Into<String>) -> Reply {
     json(status, &Failure { error: error.into() })
 }
+
+#[cfg(test)]
+mod tests;

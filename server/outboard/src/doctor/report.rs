@@ -73,3 +73,6 @@ fn add(snapshot: &mut Snapshot, line: &str) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -193,3 +193,6 @@ fn show_json(seen: &[Seen]) -> ExitCode {
     show(&format!("{:#}\n", json!({ "servers": all })));
     ExitCode::SUCCESS
 }
+
+#[cfg(test)]
+mod tests;
