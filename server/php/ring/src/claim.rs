@@ -132,6 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[cfg_attr(miri, ignore = "Miri takes minutes")]
         fn an_exchange_succeeds_only_from_its_state_and_its_generation(
             present in 0..STATES.len(), change in 0..4_usize, is_late: bool,
             slot in 0..LEASES as u32,
