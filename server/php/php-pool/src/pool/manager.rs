@@ -10,7 +10,9 @@ use super::exits::describe_exit;
 use super::lifecycle::Phase;
 use super::php_start::BootReport;
 use super::{Pool, deadlines, ticks, zygote};
+use crate::budget::Budget;
 use crate::exchange::Exchange;
+use crate::rings::PolledRings;
 use outboard_log::{Level, Reason};
 use outboard_reactor::{Source, blocking, contain, now_ms, sleep, spawn, with_deadline, yield_now};
 use outboard_ring::control::Event;
@@ -214,6 +216,10 @@ impl Pool {
         let (core, dispatcher) = (&self.core, &self.dispatcher);
         if !core.lifecycle.is_serving() {
             return;
+        }
+        if !core.members.borrow().queue.is_empty() {
+            // A response that waits to be read here would make its worker look blocked.
+            self.poll_rings(&mut Budget::default());
         }
         let (decision, view) = {
             let mut sizing = dispatcher.sizing.borrow_mut();

@@ -137,6 +137,7 @@ fn act() -> impl Strategy<Value = Act> {
 proptest! {
     /// The ends are of two rings, each of which has the hostile peer on its other side.
     #[test]
+    #[cfg_attr(miri, ignore = "Miri takes minutes; the cases above are of the same kinds")]
     fn no_peer_makes_an_end_panic_or_take_more_than_the_ring(
         acts in prop::collection::vec(act(), 1..60),
     ) {
