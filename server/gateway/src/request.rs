@@ -9,7 +9,7 @@ use crate::latencies::Kind;
 use outboard_balancer::Server;
 use outboard_development::{failure, tag};
 use outboard_http_server::{
-    Forwarded, HeaderBlock, Request as HttpRequest, ResponseWriter, Written,
+    Forwarded, Framing, HeaderBlock, Request as HttpRequest, ResponseWriter, Written,
 };
 use outboard_http1::{Method, split_host_port};
 use outboard_log::Wall;
@@ -186,7 +186,8 @@ pub(crate) async fn send(
     body: &[u8],
 ) -> ResponseSummary {
     let written = response.respond(status, headers, body).await;
-    ResponseSummary { written, status, body_bytes: body.len() as u64 }
+    let is_sent = !matches!(response.request.framing(status, None), Framing::Bodyless(_));
+    ResponseSummary { written, status, body_bytes: if is_sent { body.len() as u64 } else { 0 } }
 }
 
 #[cfg(test)]

@@ -47,6 +47,19 @@ fn a_refused_head_request_has_no_body() {
 }
 
 #[test]
+fn only_bytes_that_are_sent_are_counted() {
+    in_loop(async {
+        let site = Site::new(&[], "[log.access]\npath = \"access.log\"\n");
+        site.request("HEAD", "/none", "", "").await;
+        assert_eq!(site.gateway.server.counters().body_bytes, 0);
+        let log = site.log("access.log");
+        assert!(log.contains("\"HEAD /none HTTP/1.1\" 404 0 "), "{log}");
+        let page = site.get("/none").await.body;
+        assert_eq!(site.gateway.server.counters().body_bytes, page.len() as u64);
+    });
+}
+
+#[test]
 fn in_development_the_error_of_php_is_shown() {
     in_loop(async {
         let text = "environment = \"development\"\n[app.site]\nroot = \"www\"\n[development]\nwatch = []\n";
