@@ -114,3 +114,6 @@ impl Refusal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

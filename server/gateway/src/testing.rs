@@ -2,16 +2,20 @@
 //! in-memory connections, whose PHP is the test itself, and whose upstreams are servers in the same
 //! loop.
 
+mod handled;
+
 use crate::access::{RateLimits, SharedAccess};
 use crate::app::{App, Caches, Common};
 use crate::gateway::{Gateway, server_shared};
 use crate::generation::{self, Generation};
 use crate::logs::Sinks;
+use crate::request::Request;
 use crate::shards::ShardHandle;
 use crate::upstreams::Upstreams;
+use handled::Handled;
 use outboard_buffer::Memory;
 use outboard_config::Config;
-use outboard_http_server::{ListenerContext, Role, TestClient};
+use outboard_http_server::{ListenerContext, ResponseWriter, Role, TestClient, Written};
 use outboard_log::Opener;
 use outboard_operations::Entities;
 use outboard_php_pool::pool::PoolSettings;
@@ -101,15 +105,20 @@ impl Site {
         let (mut generation, sinks) = open(config, &memory);
         generation.entities = Entities::without_store(&generation.config);
         let gateway = gateway_of(generation, sinks, memory);
+        gateway.shards.set_lead(lead.handle());
+        Self { gateway, directory }
+    }
+
+    /// The way to its thread.
+    pub(crate) fn handle(&self) -> ShardHandle<Gateway> {
         let (handle, work) = ShardHandle::new();
-        gateway.shards.set_lead(handle);
-        let lead = lead.gateway.clone();
+        let gateway = self.gateway.clone();
         spawn(async move {
             loop {
-                work.next().await(&lead);
+                work.next().await(&gateway);
             }
         });
-        Self { gateway, directory }
+        handle
     }
 
     /// The directory of the configuration.
@@ -173,6 +182,19 @@ impl Site {
         client.send(request_text(method, target, lines, ""));
         handler(&self.next_php_request().await);
         Response::read(&client.receive_to_end().await)
+    }
+
+    /// What a client receives if this handler has its request to `/a?b`, which no route or access rule has
+    /// seen.
+    pub(crate) async fn handled<F>(&self, lines: &str, handler: F) -> String
+    where
+        F: AsyncFn(&mut Request<'_>, &mut ResponseWriter) -> Written + 'static,
+    {
+        let service = Rc::new(Handled { gateway: self.gateway.clone(), handler });
+        let peer = Peer::Tcp("127.0.0.1:50000".parse().unwrap());
+        let client = TestClient::connect(&service, ListenerContext::plain(Role::Apps), peer);
+        client.send(request_text("GET", "/a?b", lines, ""));
+        client.receive_to_end().await
     }
 
     /// The next request that PHP receives.
