@@ -145,3 +145,6 @@ fn key_text(key: &RateKey) -> String {
         RateKey::Script => "script".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;
