@@ -126,3 +126,6 @@ fn request_span(
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT_BYTES)]).into_owned()
 }
+
+#[cfg(test)]
+mod tests;
