@@ -149,3 +149,6 @@ struct Body {
     compression: Compression,
     keep_alive: bool,
 }
+
+#[cfg(test)]
+mod tests;
