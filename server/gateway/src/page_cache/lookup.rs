@@ -195,3 +195,6 @@ impl Miss {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -143,3 +143,6 @@ pub(super) fn requirements(cache: &PageCache, stale: Option<&Entry>) -> CacheReq
     let whole_bytes = cache.settings().policy.body_max_bytes + 1;
     CacheRequirements { whole_bytes, conditions: conditions.collect() }
 }
+
+#[cfg(test)]
+mod tests;
