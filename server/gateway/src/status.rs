@@ -103,3 +103,6 @@ fn unshared(generation: &Generation) -> Vec<UnsharedPageCache> {
     apps.filter_map(|app| Some(UnsharedPageCache { app: app.config.name.clone(), why: why(app)? }))
         .collect()
 }
+
+#[cfg(test)]
+mod tests;
