@@ -117,3 +117,6 @@ fn add_common(gateway: &Gateway, totals: &mut Totals) {
         totals.misses += misses;
     }
 }
+
+#[cfg(test)]
+mod tests;
