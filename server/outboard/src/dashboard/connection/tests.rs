@@ -149,7 +149,7 @@ fn a_request_with_a_body_ends_the_connection() {
 }
 
 #[test]
-fn what_is_no_request_has_no_response() {
+fn bytes_that_are_no_request_get_no_response() {
     let server = AdminServer::replying("garbage", 200, "page");
     let (address, _) = dashboard(&server);
     assert_eq!(exchange(address, "SSH-2.0-OpenSSH\r\n\r\n"), "");
