@@ -22,7 +22,7 @@ use std::rc::Rc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A script of the app.
-    Script(Box<Script>),
+    Script(Script),
     /// Another server.
     Upstream(Proxied),
 }

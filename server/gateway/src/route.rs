@@ -29,8 +29,8 @@ use std::rc::Rc;
 pub(crate) enum Route {
     /// A static file.
     File(Rc<Entry>),
-    /// A PHP script; boxed, because a route is moved a dozen times.
-    Script(Box<Script>),
+    /// A PHP script; not boxed, since a request to one allocates nothing.
+    Script(Script),
     /// Another server.
     Upstream(Proxied),
     /// A composed page.
@@ -316,12 +316,12 @@ fn joined(first: &[u8], second: &[u8]) -> PathBytes {
 }
 
 fn script(path: &[u8], path_info: &[u8]) -> Route {
-    Route::Script(Box::new(Script {
+    Route::Script(Script {
         path: path.into(),
         path_info: path_info.into(),
         query: None,
         internal: false,
-    }))
+    })
 }
 
 fn forbidden(reason: ForbiddenReason) -> Route {
