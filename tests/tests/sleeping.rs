@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{Configured, Docroot, Process, eventually};
+use std::fmt::Write as _;
 use std::thread;
 
 const SLEEPS: &str = "[pool]\nmin = 0\nidle_timeout = \"300ms\"";
@@ -96,4 +97,54 @@ fn a_killed_zygote_of_a_sleeping_app_comes_back_for_a_request() {
         zygote.wait_until_gone();
     }
     site.client().get("/hello.php").expect(200).saying("Hello, world\n");
+}
+
+/// Its memory, and that of its children, with a part of what they share (proc_pid_smaps_rollup).
+fn pss_kib(site: &Configured) -> u64 {
+    let pid = site.child().pid();
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    let children = children.split_whitespace().map(|child| child.parse().expect("a pid"));
+    let of = |pid: u32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
+    };
+    std::iter::once(pid).chain(children).map(of).sum()
+}
+
+#[test]
+fn a_thousand_sleeping_apps_take_less_than_a_gibibyte() {
+    const APPS: u64 = 1_000;
+    let with = |count: u64| {
+        let docroot = Docroot::of("supervision");
+        let mut text = format!("listen = \"127.0.0.1:0\"\n{SLEEPS}\n");
+        for app in 0..count {
+            writeln!(text, "[app.a{app}]\nroot = \"www\"\npath = \"/a{app}\"").expect("a string");
+        }
+        Configured::start(docroot, &text)
+    };
+    let (one, many) = (with(1), with(APPS));
+    assert!(many.processes().is_empty());
+    let (least_kib, kib) = (pss_kib(&one), pss_kib(&many));
+    assert!(least_kib > 0 && kib > least_kib, "{kib} KiB");
+    assert!((kib - least_kib) / (APPS - 1) < 1024, "{kib} KiB against {least_kib} KiB");
+    many.client().get("/a999/hello.php").expect(200).saying("Hello, world\n");
+    eventually("the app sleeps again", || {
+        let processes = many.processes();
+        if processes.is_empty() { Ok(()) } else { Err(processes) }
+    });
+}
+
+/// Their workers would stay.
+#[test]
+fn a_script_that_takes_a_snapshot_gets_none_and_is_answered() {
+    let docroot = Docroot::of("supervision");
+    docroot.put("boots.php", "<?php Outboard\\snapshot(); echo 'booted';");
+    let site = Configured::start(docroot, &Configured::text(SLEEPS));
+    for _ in 0..3 {
+        site.client().get("/boots.php").expect(200).saying("booted");
+        falls_asleep(&site);
+    }
+    assert_eq!(site.status()["pools"].as_array().map(Vec::len), Some(1));
 }

@@ -218,7 +218,8 @@ impl GenerationBuilder {
         let (name, shared) = (&app.config.name, opening.shared);
         let drain_timeout_ms = opening.config.drain_timeout_ms;
         let (snapshots, renewal) = shared.snapshots(name).clone();
-        let max = app.config.pool.max_snapshots as usize;
+        // Their workers would never rest.
+        let max = if settings.sleeps() { 0 } else { app.config.pool.max_snapshots as usize };
         if matches!(app.config.mode, Mode::Classic) && max > 0 {
             let surroundings = Surroundings {
                 starter: starter.clone(),

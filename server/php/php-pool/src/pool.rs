@@ -75,7 +75,6 @@ use outboard_log::{ErrorLog, Level, Reason};
 use outboard_reactor::now_ms;
 use outboard_ring::control::RequestRead;
 use php_start::PhpStart;
-use rest::Rest;
 use routes::Routes;
 use snapshots::SnapshotNotes;
 use std::cell::{Cell, RefCell};
@@ -119,7 +118,6 @@ pub struct Pool {
     siblings: Siblings,
     snapshots: SnapshotNotes,
     polling: Polling,
-    rest: Rest,
 }
 
 /// What the polling of the rings remembers between turns of the loop.
@@ -165,7 +163,6 @@ impl Pool {
                 siblings: Siblings::default(),
                 snapshots: SnapshotNotes::default(),
                 polling: Polling::default(),
-                rest: Rest::default(),
             }
         })
     }

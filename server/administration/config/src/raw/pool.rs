@@ -9,7 +9,8 @@ table! {
     pub struct Pool {
         /// Minimum number of workers. `"auto"`: one per processor, at least 2. 0: the app sleeps. It has no process
         /// until a request comes, and none any more when all workers have been idle for `idle_timeout`; the memory of a worker
-        /// script ends with it. A program that starts a server never sleeps.
+        /// script ends with it, and scripts in classic mode get no snapshots (`max_snapshots`). A program that starts a
+        /// server never sleeps.
         #[schemars(extend("x-alias" = ["pm.min_spare_servers", "pm.start_servers", "MinSpareServers", "StartServers"]))]
         pub min: Count = Count::Auto,
         /// Maximum number of workers. `"auto"`: as many as `max_memory` allows. A pool of rewound workers that has so many keeps one more in reserve.

@@ -37,6 +37,8 @@ pub(super) struct Lifecycle {
     is_slow: Cell<bool>,
     /// The number of requests at the last tick.
     requests_at_tick: Cell<u64>,
+    /// When the pool was last asleep.
+    woken_ms: Cell<u64>,
     /// Requests that may still be submitted.
     pending_requests: Cell<usize>,
     /// Workers of a retiring pool that are still busy then are killed.
@@ -69,6 +71,7 @@ impl Lifecycle {
             is_resting: Cell::new(false),
             is_slow: Cell::new(false),
             requests_at_tick: Cell::new(0),
+            woken_ms: Cell::new(0),
             pending_requests: Cell::new(0),
             retire_deadline_ms: Cell::new(None),
             dependents: Cell::new(dependents),
@@ -90,6 +93,19 @@ impl Lifecycle {
 
     pub(super) fn is_asleep(&self) -> bool {
         self.phase.get() == Phase::Asleep
+    }
+
+    /// PHP is needed again.
+    pub(super) fn wake(&self) {
+        self.woken_ms.set(now_ms());
+        if self.is_asleep() {
+            self.enter(Phase::Starting);
+        }
+    }
+
+    /// When it was last asleep.
+    pub(super) fn woken_ms(&self) -> u64 {
+        self.woken_ms.get()
     }
 
     pub(super) fn is_starting(&self) -> bool {
@@ -146,12 +162,7 @@ impl Lifecycle {
         PendingRequest(self.clone())
     }
 
-    /// Whether requests may still be submitted; not all of them those of a retiring pool.
-    pub(super) fn has_pending_requests(&self) -> bool {
-        self.pending_requests.get() > 0
-    }
-
-    /// Whether a retiring pool has to serve pending requests.
+    /// Whether requests may still be submitted; a retiring pool waits for them until its drain time-out.
     pub(super) fn expects_requests(&self) -> bool {
         self.pending_requests.get() > 0 && !self.is_past_drain_timeout()
     }

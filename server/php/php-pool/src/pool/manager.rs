@@ -9,7 +9,7 @@
 use super::exits::describe_exit;
 use super::lifecycle::Phase;
 use super::php_start::BootReport;
-use super::{Pool, deadlines, ticks, zygote};
+use super::{Pool, deadlines, rest, ticks, zygote};
 use crate::budget::Budget;
 use crate::exchange::Exchange;
 use crate::rings::PolledRings;
@@ -37,7 +37,7 @@ enum ReadStatus {
 pub(super) async fn run(pool: Rc<Pool>) {
     let (core, lifecycle) = (&pool.core, &pool.core.lifecycle);
     while !lifecycle.is_gone() {
-        pool.rest.until_needed(core, &pool.siblings, || pool.is_done()).await;
+        rest::until_needed(core, &pool.siblings, || pool.is_done()).await;
         let started = if pool.is_done() { Ok(None) } else { pool.start_zygote().await };
         match started {
             Ok(Some(control)) => pool.serve_zygote(&control).await,
@@ -93,7 +93,7 @@ impl Pool {
             if self.core.php.borrow().is_overdue(now_ms()) {
                 return self.start_failed(&self.start_timeout_message());
             }
-            if self.rest.may_begin(&self.core, &self.siblings, now_ms()) {
+            if rest::may_begin(&self.core, &self.siblings, now_ms()) {
                 return self.core.lifecycle.enter(Phase::Asleep);
             }
             if self.is_done() {

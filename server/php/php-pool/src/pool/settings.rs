@@ -116,7 +116,7 @@ impl PoolSettings {
     }
 
     /// Whether all processes end without requests. A program that has its own connections is never idle.
-    pub(crate) fn sleeps(&self) -> bool {
+    pub fn sleeps(&self) -> bool {
         self.min == Some(0) && !self.runs_program()
     }
 

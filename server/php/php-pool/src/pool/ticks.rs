@@ -6,6 +6,7 @@
 use super::core::PoolCore;
 use super::dispatch::Dispatcher;
 use super::lending::BORROWED_IDLE_MS;
+use super::rest;
 use super::worker::Worker;
 use outboard_supervisor::plan::deadline::Stage;
 use outboard_supervisor::plan::scale::{Decision, Reason};
@@ -76,6 +77,9 @@ fn next_idle_timeout_ms(core: &PoolCore, dispatcher: &Dispatcher, now_ms: u64) -
     let mut workers = members.roster.all();
     if workers.clone().any(|worker| !worker.is_own && worker.state() == State::Idle) {
         return now_ms + BORROWED_IDLE_MS;
+    }
+    if core.settings.sleeps() && rest::due_ms(core) > now_ms {
+        return rest::due_ms(core);
     }
     if !core.settings.sleeps() && members.active() <= dispatcher.sizing.borrow().bounds.min() {
         return u64::MAX;

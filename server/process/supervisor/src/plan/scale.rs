@@ -193,8 +193,10 @@ pub enum Reason {
     RunningBlocked,
     /// Requests wait, but there are as many workers as there may be.
     AtMaximum,
-    /// Requests wait because the processors are busy: more workers would not help.
+    /// Requests wait because the processors or the gateway's thread are busy: more workers would not help.
     ProcessorsBusy,
+    /// Requests wait, and it is not known yet whether processors are idle.
+    Measuring,
     /// Requests wait, and workers for them are starting.
     Starting,
     /// Requests wait, and the last growth has not shown its effect yet.
@@ -219,6 +221,7 @@ impl fmt::Display for Reason {
             Self::ProcessorsBusy => {
                 "requests wait because the processors, or the gateway, are busy"
             }
+            Self::Measuring => "requests wait and the processors are being measured",
             Self::Starting => "workers are starting",
             Self::JustGrown => "waiting for the last growth to show",
             Self::AboveMaximum => "more workers than memory allows",
@@ -265,6 +268,7 @@ fn decide_growth(bounds: &Bounds, view: &PoolView) -> Decision {
     // Blocked workers take no processor: as many as there are processors may compute beside them.
     let computing = total - view.blocked();
     match bounds.cores.saturating_sub(computing) {
+        0 if view.cpu_busy_percent.is_none() => Decision::Hold(Reason::Measuring),
         0 => Decision::Hold(Reason::ProcessorsBusy),
         room => Decision::Grow(step.min(room), Reason::RunningBlocked),
     }

@@ -1,5 +1,6 @@
 //! When a pool without requests may sleep.
 
+use super::super::rest;
 use super::threads::Threads;
 use super::*;
 use outboard_reactor::{now_ms, sleep};
@@ -11,7 +12,7 @@ fn sleeping() -> PoolSettings {
 }
 
 fn may_rest(pool: &Pool) -> bool {
-    pool.rest.may_begin(&pool.core, &pool.siblings, now_ms())
+    rest::may_begin(&pool.core, &pool.siblings, now_ms())
 }
 
 #[test]
@@ -53,5 +54,19 @@ fn only_a_pool_with_a_minimum_of_none_rests() {
         let _worker = StandIn::join(&pool, 1);
         sleep(2 * IDLE_MS).await;
         assert!(!may_rest(&pool));
+    });
+}
+
+/// Where there are fewer workers than threads.
+#[test]
+fn a_pool_without_workers_ticks_when_it_may_rest() {
+    in_loop(async {
+        let pool = forking_pool(sleeping());
+        pool.core.lifecycle.wake();
+        let woken_ms = now_ms();
+        assert_eq!(next_tick_ms(&pool, woken_ms + 1), woken_ms + IDLE_MS);
+        assert!(!may_rest(&pool));
+        sleep(2 * IDLE_MS).await;
+        assert!(may_rest(&pool));
     });
 }

@@ -67,7 +67,7 @@ fn decisions_follow_the_table() {
         (
             "no sample yet",
             PoolView { cpu_busy_percent: None, ..waiting() },
-            Hold(Reason::ProcessorsBusy),
+            Hold(Reason::Measuring),
         ),
         (
             "no sample yet, and all sleep",
