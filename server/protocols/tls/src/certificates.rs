@@ -24,12 +24,12 @@ const MAX_OCSP_BYTES: u64 = 64 << 10;
 pub(crate) struct Certificates {
     present: RwLock<Arc<[Certificate]>>,
     /// The files of each, in the same order.
-    sources: Mutex<Vec<Source>>,
+    sources: Mutex<Vec<FilesInUse>>,
 }
 
 impl Certificates {
     pub(crate) fn read(files: &[CertificateFiles], open: Open<'_>) -> Result<Self, String> {
-        let mut sources: Vec<Source> = files.iter().map(Source::new).collect();
+        let mut sources: Vec<FilesInUse> = files.iter().map(FilesInUse::new).collect();
         let present: Result<_, _> = sources.iter_mut().map(|source| source.first(open)).collect();
         Ok(Self { present: RwLock::new(present?), sources: Mutex::new(sources) })
     }
@@ -61,8 +61,7 @@ impl Certificates {
             (self.sources.lock().unwrap_or_else(PoisonError::into_inner), Vec::new());
         let mut present = self.present().to_vec();
         for (source, certificate) in sources.iter_mut().zip(&mut present) {
-            let note = source.refresh(certificate, open);
-            notes.extend(note.map_or_else(|fault| Some(Err(fault)), |note| note.map(Ok)));
+            notes.extend(source.refresh(certificate, open));
         }
         *self.present.write().unwrap_or_else(PoisonError::into_inner) = present.into();
         notes
@@ -144,74 +143,87 @@ fn stamp_of(file: &File) -> std::io::Result<Stamp> {
     Ok([facts.dev(), facts.ino(), changed_s, changed_ns, facts.size()])
 }
 
+/// Chain and key as they were looked at; `None` if one of them cannot be opened.
+type Look = Option<[Stamp; 2]>;
+
 /// The files of a certificate, as they were read last.
 #[derive(Debug)]
-struct Source {
+struct FilesInUse {
     files: CertificateFiles,
-    /// Of chain and key that are in use, or that were reported as unusable.
-    pair: Option<[Stamp; 2]>,
-    /// Of a pair that could not be used at the last look: another program may be about to write the second file.
-    unusable: Option<[Stamp; 2]>,
-    ocsp: Option<Stamp>,
+    /// The pair that is in use, or that was reported as unusable.
+    pair: Look,
+    /// A pair that could not be used at the last look: another program may be about to write the second file.
+    unusable: Option<Look>,
+    /// The response at the last look; the inner `None`: it could not be opened.
+    ocsp: Option<Option<Stamp>>,
 }
 
-impl Source {
+impl FilesInUse {
     fn new(files: &CertificateFiles) -> Self {
         Self { files: files.clone(), pair: None, unusable: None, ocsp: None }
     }
 
     fn first(&mut self, open: Open<'_>) -> Result<Certificate, String> {
-        self.pair = self.look(open).ok();
+        self.pair = self.look(open);
         let mut certificate = Certificate::read(&self.files, open)?;
         self.refresh_ocsp(&mut certificate, open)?;
         Ok(certificate)
     }
 
-    fn look(&self, open: Open<'_>) -> Result<[Stamp; 2], String> {
-        let stamp = |path: &Path| {
-            open(path).and_then(|file| stamp_of(&file)).map_err(|error| invalid(path, &error))
-        };
-        Ok([stamp(&self.files.chain)?, stamp(&self.files.key)?])
+    fn look(&self, open: Open<'_>) -> Look {
+        let stamp = |path: &Path| open(path).and_then(|file| stamp_of(&file)).ok();
+        Some([stamp(&self.files.chain)?, stamp(&self.files.key)?])
     }
 
-    /// Replaces what has changed; returns what there is to say of a new certificate.
+    /// Replaces what has changed; returns what is to be logged.
     fn refresh(
         &mut self,
         present: &mut Certificate,
         open: Open<'_>,
-    ) -> Result<Option<String>, String> {
-        // A file that is missing is about to be replaced.
-        let pair = self.look(open).ok();
-        let mut note = None;
-        if pair.is_some() && pair != self.pair {
-            match Certificate::read(&self.files, open) {
-                Ok(certificate) => {
-                    *present = certificate;
-                    (self.pair, self.unusable, self.ocsp) = (pair, None, None);
-                    note = Some(format!(
-                        "{}: the certificate was renewed",
-                        self.files.chain.display()
-                    ));
-                }
-                Err(fault) if self.unusable == pair => {
-                    (self.pair, self.unusable) = (pair, None);
-                    return Err(format!("{fault}; the certificate that was read before remains"));
-                }
-                Err(_) => self.unusable = pair,
-            }
-        }
-        self.refresh_ocsp(present, open).map(|()| note)
+    ) -> Vec<Result<String, String>> {
+        let pair = self.refresh_pair(present, open).transpose();
+        pair.into_iter().chain(self.refresh_ocsp(present, open).err().map(Err)).collect()
     }
 
-    /// An invalid response is reported once.
+    /// An unusable pair is reported at the second look, once.
+    fn refresh_pair(
+        &mut self,
+        present: &mut Certificate,
+        open: Open<'_>,
+    ) -> Result<Option<String>, String> {
+        let pair = self.look(open);
+        if pair == self.pair {
+            self.unusable = None;
+            return Ok(None);
+        }
+        match Certificate::read(&self.files, open) {
+            Ok(certificate) => {
+                // Without the response for its predecessor, until there is another one.
+                *present = certificate;
+                (self.pair, self.unusable) = (pair, None);
+                Ok(Some(format!("{}: the certificate was renewed", self.files.chain.display())))
+            }
+            Err(fault) if self.unusable == Some(pair) => {
+                (self.pair, self.unusable) = (pair, None);
+                Err(format!("{fault}; the certificate that was read before remains"))
+            }
+            Err(_) => {
+                self.unusable = Some(pair);
+                Ok(None)
+            }
+        }
+    }
+
+    /// A response that is invalid, or is not there any more, is reported once.
     fn refresh_ocsp(&mut self, present: &mut Certificate, open: Open<'_>) -> Result<(), String> {
         let Some(path) = &self.files.ocsp else { return Ok(()) };
         let failed = |error: std::io::Error| invalid(path, &error);
-        let file = open(path).map_err(failed)?;
-        let stamp = Some(stamp_of(&file).map_err(failed)?);
-        if std::mem::replace(&mut self.ocsp, stamp) == stamp {
+        let opened = open(path).and_then(|file| Ok((stamp_of(&file)?, file)));
+        let stamp = opened.as_ref().ok().map(|(stamp, _)| *stamp);
+        if self.ocsp.replace(stamp) == Some(stamp) {
             return Ok(());
         }
+        let (_, file) = opened.map_err(failed)?;
         let mut response = Vec::new();
         file.take(MAX_OCSP_BYTES + 1).read_to_end(&mut response).map_err(failed)?;
         if !is_successful(&response) {

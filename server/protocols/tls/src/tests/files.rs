@@ -60,13 +60,7 @@ fn clients_get_the_present_ocsp_response() {
     fs::write(&path, ocsp(9)).unwrap();
     let settings = read(&files).unwrap();
     assert!(settings.have_files());
-    let received = || {
-        let mut client = (*trusting(&[])).clone();
-        let seen = Arc::new(Seen::default());
-        client.dangerous().set_certificate_verifier(seen.clone());
-        Pair::connected(&client.into(), "a.test", &settings).unwrap();
-        seen.0.lock().unwrap().clone()
-    };
+    let received = || received(&settings);
     assert_eq!(received(), ocsp(9));
     fs::write(&path, ocsp(20)).unwrap();
     assert_eq!(settings.refresh(&open), []);
@@ -79,6 +73,7 @@ fn clients_get_the_present_ocsp_response() {
     assert_eq!(received(), ocsp(20));
     fs::remove_file(&path).unwrap();
     assert_eq!(settings.refresh(&open).len(), 1);
+    assert_eq!(settings.refresh(&open), []);
     assert_eq!(received(), ocsp(20));
 }
 
@@ -114,7 +109,38 @@ fn a_pair_that_does_not_match_is_reported_once() {
     assert_eq!(settings.refresh(&open), []);
     fs::remove_file(&files.chain).unwrap();
     assert_eq!(settings.refresh(&open), []);
+    let [Err(fault)] = &settings.refresh(&open)[..] else { panic!("it is reported") };
+    assert!(fault.starts_with(&files.chain.display().to_string()), "{fault}");
+    assert_eq!(settings.refresh(&open), []);
     assert!(Pair::connected(&authority.settings(None), "a.test", &settings).is_ok());
+}
+
+#[test]
+fn a_renewed_certificate_has_no_response_for_its_predecessor() {
+    let authority = Authority::new("stale");
+    let path = authority.path("response.der");
+    let files = CertificateFiles { ocsp: Some(path.clone()), ..authority.files("a", &["a.test"]) };
+    fs::write(&path, ocsp(9)).unwrap();
+    let settings = read(&files).unwrap();
+    let renewed = authority.issue(&["a.test"]);
+    fs::write(&files.chain, renewed.0).unwrap();
+    fs::write(&files.key, renewed.1).unwrap();
+    fs::remove_file(&path).unwrap();
+    let notes = settings.refresh(&open);
+    assert!(matches!(&notes[..], [Ok(_), Err(_)]), "both are logged: {notes:?}");
+    assert_eq!(settings.refresh(&open), []);
+    assert!(received(&settings).is_empty());
+    fs::write(&path, ocsp(20)).unwrap();
+    assert_eq!(settings.refresh(&open), []);
+    assert_eq!(received(&settings), ocsp(20));
+}
+
+fn received(settings: &ServerSettings) -> Vec<u8> {
+    let mut client = (*trusting(&[])).clone();
+    let seen = Arc::new(Seen::default());
+    client.dangerous().set_certificate_verifier(seen.clone());
+    Pair::connected(&client.into(), "a.test", settings).unwrap();
+    seen.0.lock().unwrap().clone()
 }
 
 /// The OCSP response that a client has received.
