@@ -46,27 +46,11 @@ impl WorkerProcess {
         now_ms: u64,
     ) -> io::Result<Self> {
         let (output, output_end) = output_pipe()?;
-        let worker = Self::fork_with_output(&output_end, zygote, number, capacities, now_ms)?;
-        Ok(Self { output: Some(output), ..worker })
-    }
-
-    /// The same for a worker that writes to an existing pipe.
-    ///
-    /// # Errors
-    /// As [`WorkerProcess::fork`].
-    pub fn fork_with_output(
-        output: &OwnedFd,
-        zygote: &Zygote,
-        number: u64,
-        capacities: Capacities,
-        now_ms: u64,
-    ) -> io::Result<Self> {
-        let (mut worker, memory) = Self::prepare(number, capacities, now_ms)?;
+        let (worker, memory) = Self::prepare(number, capacities, now_ms)?;
         let (awaited, worker_doorbell) = (Awaited::new(&worker.doorbell)?, Doorbell::new()?);
         let bells = (awaited.as_fd(), worker_doorbell.as_fd());
-        zygote.fork(number, [memory.as_fd(), bells.0, bells.1, output.as_fd()])?;
-        worker.worker_doorbell = Some(worker_doorbell);
-        Ok(worker)
+        zygote.fork(number, [memory.as_fd(), bells.0, bells.1, output_end.as_fd()])?;
+        Ok(Self { output: Some(output), worker_doorbell: Some(worker_doorbell), ..worker })
     }
 
     /// Creates everything but the process of worker `number`; the descriptor is that of its rings.

@@ -1,8 +1,7 @@
 //! The number of lines and bytes per second that a PHP process may write to the log.
 //!
-//! A token bucket that a worker's pipe and its ring share; forks for one request share that of their
-//! pool. Invariants: in any period no more is admitted than two seconds' tokens and the rate times the
-//! period; dropped lines are counted, and the count is logged.
+//! A token bucket that a worker's pipe and its ring share. Invariants: in any period no more is admitted than two
+//! seconds' tokens and the rate times the period; dropped lines are counted, and the count is logged.
 
 use outboard_reactor::now_ms;
 use std::cell::RefCell;

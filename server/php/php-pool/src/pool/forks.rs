@@ -12,8 +12,7 @@ use outboard_log::Level;
 use outboard_reactor::{Source, now_ms, spawn};
 use outboard_ring::channel::Capacities;
 use outboard_supervisor::worker::WorkerProcess;
-use rustix::fd::OwnedFd;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
@@ -22,19 +21,11 @@ use std::rc::Rc;
 pub(super) struct Forks {
     /// The number of the last one; 0 before the first.
     last_worker: Cell<u64>,
-    /// The pipe that forks for one request share: a pipe for each would be a considerable part of the
-    /// cost of a request.
-    shared_output: RefCell<Option<OwnedFd>>,
     /// Forks that have processed their request since this was last taken.
     used: Cell<usize>,
 }
 
 impl Forks {
-    /// Sets the pipe that forks for one request share.
-    pub(super) fn share_output(&self, output: Option<OwnedFd>) {
-        self.shared_output.replace(output);
-    }
-
     /// A fork has processed its only request.
     pub(super) fn record_used(&self) {
         self.used.update(|used| used + 1);
@@ -64,18 +55,10 @@ impl Forks {
         let zygote = core.zygote.borrow();
         let zygote = zygote.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let (capacities, now_ms) = (Capacities::DEFAULT, now_ms());
-        let mut process = match &*self.shared_output.borrow() {
-            Some(output) => {
-                WorkerProcess::fork_with_output(output, zygote, number, capacities, now_ms)?
-            }
-            None => WorkerProcess::fork(zygote, number, capacities, now_ms)?,
-        };
+        let mut process = WorkerProcess::fork(zygote, number, capacities, now_ms)?;
         let output = process.take_output();
         let unread = output.as_ref().and_then(|output| output.try_clone().ok());
-        let allowance = match output {
-            Some(_) => core.log.new_allowance(),
-            None => core.log.allowance().clone(),
-        };
+        let allowance = core.log.new_allowance();
         let mut members = core.members.borrow_mut();
         let slot = members.roster.free_slot();
         let doorbell = process.take_worker_doorbell();

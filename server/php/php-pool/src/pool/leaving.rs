@@ -41,7 +41,7 @@ impl Dispatcher {
     /// replacement is begun.
     fn has_successor(&self, members: &Members, worker: &Worker) -> bool {
         let settings = &self.core.settings;
-        if !settings.is_resident() || settings.forks_per_request() {
+        if !settings.is_resident() {
             return true;
         }
         let may_fork = || self.core.php.borrow().may_fork(now_ms());

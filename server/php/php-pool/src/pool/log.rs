@@ -27,7 +27,7 @@ pub(super) struct PoolLog {
     recent_slow: RefCell<Rc<RecentSlow>>,
     /// Whether lines of workers were added to the log and not written.
     is_dirty: Cell<bool>,
-    /// That of the zygote, and with a fork per request of all forks together.
+    /// That of the zygote.
     allowance: Rc<Allowance>,
 }
 
@@ -48,7 +48,7 @@ impl PoolLog {
         }
     }
 
-    /// The allowance of the zygote, and with a fork per request of all forks together.
+    /// The allowance of the zygote.
     pub(super) fn allowance(&self) -> &Rc<Allowance> {
         &self.allowance
     }

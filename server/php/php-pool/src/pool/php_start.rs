@@ -60,7 +60,7 @@ impl PhpStart {
         self.started_by_ms.is_some()
     }
 
-    /// Whether the start of the zygote takes too long. With a fork per request the boot of the script
+    /// Whether the start of the zygote takes too long. With workers that are rewound the boot of the script
     /// is a part of it.
     pub(super) fn is_overdue(&self, now_ms: u64) -> bool {
         self.started_by_ms.is_some_and(|by_ms| by_ms <= now_ms)

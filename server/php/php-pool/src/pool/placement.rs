@@ -66,7 +66,7 @@ impl Placement {
     /// Nothing is placed yet.
     pub(super) fn new(settings: &PoolSettings) -> Self {
         // The work of a program that has its own connections is not known here.
-        let has_requests_only = !settings.forks_per_request() && !settings.runs_program();
+        let has_requests_only = !settings.runs_program();
         Self {
             is_possible: settings.may_share_core && has_requests_only && cpu::cores() > 1,
             plan: RefCell::default(),

@@ -18,7 +18,7 @@ use crate::rings::Rings;
 use outboard_log::{ErrorLog, Level, Reason};
 use outboard_reactor::{Interest, Source, Threads, now_ms, spawn, unbound, with_deadline};
 use outboard_supervisor::worker::lifecycle::ExitKind;
-use outboard_supervisor::zygote::{Zygote, output_pipe};
+use outboard_supervisor::zygote::Zygote;
 use rustix::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -128,11 +128,6 @@ impl Pool {
         let by_ms = now_ms().saturating_add(core.settings.start_timeout_ms);
         core.php.borrow_mut().begin(by_ms, output.try_clone().ok());
         spawn(worker_output::relay(reader.clone(), output));
-        if core.settings.forks_per_request() {
-            let (output, output_end) = output_pipe().map_err(|error| error.to_string())?;
-            spawn(worker_output::relay(reader, output));
-            self.forks.share_output(Some(output_end));
-        }
         let control = zygote.control_fd().try_clone_to_owned();
         let source = control.and_then(|fd| Source::new(fd, Interest::Read));
         core.zygote.replace(Some(zygote));
@@ -194,7 +189,6 @@ impl Pool {
     /// in.
     pub(super) fn zygote_exited(&self) -> Phase {
         let core = &self.core;
-        self.forks.share_output(None);
         let mut members = core.members.borrow_mut();
         for slot in 0..members.roster.slots() {
             let Some(worker) = members.roster.get_mut(slot) else { continue };

@@ -185,11 +185,6 @@ impl PoolSettings {
     pub(super) fn forks_script(&self) -> bool {
         self.host.worker.as_ref().is_some_and(|worker| worker.isolation != Isolation::Reset)
     }
-
-    /// Whether each request is processed by a fork of its own.
-    pub(super) fn forks_per_request(&self) -> bool {
-        self.host.worker.as_ref().is_some_and(|worker| worker.isolation == Isolation::Fork)
-    }
 }
 
 /// The memory of an app's workers together; 70 % of the machine's by default.
@@ -223,9 +218,8 @@ mod tests {
         let worker = "mode = \"worker\"\n[app.a.worker]\nscript = \"/bin/sh\"\n";
         let (reset, _) = settings(&format!("{worker}concurrency = 7\n"));
         assert_eq!((reset.concurrency(), reset.is_resident()), (7, true));
-        assert!(!reset.forks_per_request());
         let (rewind, _) = settings(&format!("{worker}isolation = \"rewind\"\n"));
-        assert!(rewind.forks_script() && !rewind.forks_per_request());
+        assert!(rewind.forks_script());
     }
 
     #[test]

@@ -27,11 +27,6 @@ const CPU_SAMPLE_MS: u64 = 40;
 const BLOCKED_MS: u64 = 5;
 /// The interval between samples of the workers' memory.
 const MEMORY_SAMPLE_MS: u64 = 1_000;
-/// The number of workers if each processes one request: those that are busy, and those that replace
-/// them at once.
-const FORKS_PER_CORE: usize = 4;
-const MIN_FORKS: usize = 4;
-const MAX_FORKS: usize = 16;
 /// The memory of a worker before the first measurement.
 const ASSUMED_WORKER_BYTES: u64 = 48 << 20;
 
@@ -56,12 +51,8 @@ pub(super) struct Sizing {
 impl Sizing {
     pub(super) fn new(settings: &PoolSettings, shard: &Shard) -> Self {
         let cores = cpu::cores();
-        let forks = settings.forks_per_request().then(|| {
-            let max = settings.max.unwrap_or(MAX_FORKS);
-            (FORKS_PER_CORE * cores).clamp(MIN_FORKS, MAX_FORKS).min(max)
-        });
         let sizes = Sizes {
-            min: settings.min.or(forks),
+            min: settings.min,
             max: settings.max,
             spare: settings.spare,
             cores,

@@ -30,7 +30,7 @@ const DROPPING_PAUSE_MS: u64 = 5;
 #[derive(Debug, Clone)]
 pub(super) struct OutputReader {
     pub(super) core: Rc<PoolCore>,
-    /// The worker; `None` for the zygote, and for forks that share a pipe.
+    /// The worker; `None` for the zygote.
     pub(super) number: Option<u64>,
     pub(super) allowance: Rc<Allowance>,
 }

@@ -206,7 +206,7 @@ fn forks_for_one_request_are_lent_and_replaced_by_their_owner() {
         let threads = Threads::new(2, || PoolSettings {
             min: Some(1),
             max: Some(1),
-            ..settings(1, Isolation::Fork)
+            ..settings(1, Isolation::Rewind)
         });
         let mut fork = StandIn::join_forked(&threads.pools[0], 1);
         let exchange = submit(&threads.pools[1]);

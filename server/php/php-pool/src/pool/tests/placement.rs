@@ -151,19 +151,17 @@ fn quick_requests_have_their_workers_placed() {
 }
 
 #[test]
-fn forks_and_tasks_and_large_pools_are_not_placed() {
+fn tasks_and_large_pools_are_not_placed() {
     in_loop_of_several_cores(async || {
         let of_tasks = PoolSettings { may_share_core: false, ..sequential() };
-        for settings in [of_tasks, settings(1, Isolation::Fork)] {
-            let pool = forking_pool(settings);
-            let mut worker = StandIn::join(&pool, 1);
-            for interval in 1..=20 {
-                (0..10).for_each(|_| pool.dispatcher.placement.record_request());
-                pool.dispatcher.placement.place_workers(&pool.core, now_ms() + interval * 100);
-            }
-            assert!(!pool.dispatcher.placement.is_active());
-            assert!(worker.receive().is_none());
+        let pool = forking_pool(of_tasks);
+        let mut worker = StandIn::join(&pool, 1);
+        for interval in 1..=20 {
+            (0..10).for_each(|_| pool.dispatcher.placement.record_request());
+            pool.dispatcher.placement.place_workers(&pool.core, now_ms() + interval * 100);
         }
+        assert!(!pool.dispatcher.placement.is_active());
+        assert!(worker.receive().is_none());
         let pool = forking_pool(PoolSettings { max: Some(20), ..sequential() });
         let mut workers: Vec<_> = (1..=17).map(|number| join(&pool, number)).collect();
         let load = || {

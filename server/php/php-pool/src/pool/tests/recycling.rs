@@ -29,7 +29,7 @@ fn a_draining_worker_finishes_its_requests_and_gets_no_others() {
 #[test]
 fn a_used_fork_counts_neither_as_crashed_nor_as_recycled() {
     in_loop(async {
-        let pool = pool_of(settings(1, Isolation::Fork));
+        let pool = pool_of(settings(1, Isolation::Rewind));
         let (mut one, mut two) = (StandIn::join(&pool, 1), StandIn::join(&pool, 2));
         let (a, b) = (submit(&pool), submit(&pool));
         let tag = two.start_next();
@@ -43,7 +43,7 @@ fn a_used_fork_counts_neither_as_crashed_nor_as_recycled() {
         pool.reap(1, Some(0), "exited with code 0");
         let status = pool.status();
         assert_eq!((status.crashes, status.recycled, status.workers.len()), (0, 0, 1));
-        assert_eq!((status.mode.as_str(), status.isolation.as_deref()), ("worker", Some("fork")));
+        assert_eq!((status.mode.as_str(), status.isolation.as_deref()), ("worker", Some("rewind")));
     });
 }
 
@@ -157,7 +157,7 @@ fn a_worker_stays_if_its_successor_dies_while_it_starts() {
 #[test]
 fn used_forks_are_replaced_up_to_the_maximum() {
     in_loop(async {
-        let limits = PoolSettings { max: Some(2), ..settings(1, Isolation::Fork) };
+        let limits = PoolSettings { max: Some(2), ..settings(1, Isolation::Rewind) };
         let pool = forking_pool(limits);
         let (mut one, mut two) = (StandIn::join(&pool, 100), StandIn::join(&pool, 101));
         let _both = [submit(&pool), submit(&pool)];

@@ -118,13 +118,3 @@ fn the_measured_memory_limits_the_pool_and_is_charged_to_routes() {
         assert!(bounds_before >= 1);
     });
 }
-
-#[test]
-fn a_pool_with_a_fork_per_request_has_several_forks_per_core() {
-    in_loop(async {
-        let automatic = PoolSettings { min: None, max: None, ..settings(1, Isolation::Fork) };
-        assert!((4..=16).contains(&pool_of(automatic.clone()).status().min));
-        let limited = PoolSettings { max: Some(2), ..automatic };
-        assert_eq!(pool_of(limited).status().min, 2);
-    });
-}
