@@ -81,6 +81,8 @@ pub(crate) struct App {
     /// `SCRIPT_FILENAME` of every request in worker mode: the root's `index.php` if there is one,
     /// so that frameworks find their base path by it, and the worker's script otherwise.
     pub(crate) worker_script: Option<Box<[u8]>>,
+    /// Whether connections may go to its workers.
+    pub(crate) has_direct: bool,
 }
 
 /// Directories whose files a script may have the gateway send.
@@ -197,14 +199,14 @@ impl App {
             config::Mode::Classic => None,
             config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
         };
-        let sendfile = SendfileRoots { disk, accel };
         let page_cache = page_cache(&config, caches, &upstream, &logs);
         Ok(Self {
+            has_direct: config.has_direct(),
             config: BackgroundDrop::new(config),
             files,
             compressed_files,
             file_compressor: Rc::default(),
-            sendfile,
+            sendfile: SendfileRoots { disk, accel },
             rate_limits,
             upstreams,
             mirrors,

@@ -15,9 +15,10 @@ use crate::refusal::{Outcome, Refusal};
 use crate::request::{Request, ResponseSummary, respond, respond_with_failure};
 use crate::route::{self, Readings, Route};
 use crate::{
-    admin, admin_admission, admission, cold_files, compose, dashboard, files, observe, origin,
-    page_cache,
+    admin, admin_admission, admission, cold_files, compose, dashboard, direct_accounts, files,
+    observe, origin, page_cache,
 };
+use outboard_http_server::direct::DirectAnswer;
 use outboard_http_server::{
     HeaderBlock, ListenerContext, Request as HttpRequest, ResponseWriter, Role, ServerContext,
     Service, Upgraded, Written, error_page,
@@ -78,6 +79,10 @@ impl Service for Gateway {
         let written = response.respond(reason.status(), &headers, page.as_bytes()).await;
         access_log::write_refused_head(&generation, request, started, reason);
         written
+    }
+
+    fn answered_directly(self: &Rc<Self>, request: &mut HttpRequest, answer: DirectAnswer) -> bool {
+        direct_accounts::record(self, request, answer)
     }
 
     fn refuses(&self, listener: &ListenerContext, address: Option<IpAddr>) -> Option<Reason> {

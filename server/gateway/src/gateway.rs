@@ -184,6 +184,16 @@ impl Gateway {
         }
     }
 
+    /// The ids that a direct connection may use.
+    pub(crate) const RESERVED_IDS: u32 = 1 << 16;
+
+    /// Reserves the ids of a direct connection, and returns the first.
+    pub(crate) fn reserve_request_ids(&self) -> u64 {
+        let id = self.request_ids.get();
+        self.request_ids.set(id.wrapping_add(Self::RESERVED_IDS.into()));
+        id
+    }
+
     pub(crate) fn next_request_id(&self) -> u64 {
         let id = self.request_ids.get();
         self.request_ids.set(id.wrapping_add(1));

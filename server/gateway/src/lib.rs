@@ -33,6 +33,8 @@ pub mod configuration;
 mod control;
 mod dashboard;
 mod datagrams;
+mod direct;
+mod direct_accounts;
 mod dispatch;
 mod entity_api;
 mod error_pages;

@@ -223,6 +223,9 @@ fn pools(page: &mut Page, pools: &[Pool]) {
         &by_app,
         &[
             ("outboard_php_requests_total", "Requests sent to PHP.", |pool| pool.requests),
+            ("outboard_php_direct_total", "Requests that workers answered themselves.", |pool| {
+                pool.direct_requests
+            }),
             ("outboard_php_queued_total", "Requests that waited for a worker.", |pool| pool.queued),
             ("outboard_php_rejected_total", "Requests refused by a full queue.", |pool| {
                 pool.rejected

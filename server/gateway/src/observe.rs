@@ -28,7 +28,18 @@ pub(crate) fn end(
     generation: &Generation,
     summary: &ResponseSummary,
 ) {
-    let now = Wall::now();
+    end_at(request, head_written, app, generation, summary, Wall::now());
+}
+
+/// The request has ended at that time.
+pub(crate) fn end_at(
+    request: &Request<'_>,
+    head_written: Option<Wall>,
+    app: Option<&App>,
+    generation: &Generation,
+    summary: &ResponseSummary,
+    now: Wall,
+) {
     let traced = generation.tracer.as_ref().zip(request.trace.as_ref());
     let is_exported = traced.is_some_and(|(tracer, scope)| {
         let ended = Ended {

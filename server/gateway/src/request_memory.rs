@@ -31,6 +31,11 @@ impl RequestMemory {
         self.exchange.insert(exchange)
     }
 
+    /// Stores the exchange of a request that a worker runs already.
+    pub(crate) fn adopt(&mut self, exchange: Rc<Exchange>) {
+        self.exchange = Some(exchange);
+    }
+
     /// The exchange of the request.
     pub(crate) fn exchange(&self) -> &Rc<Exchange> {
         self.exchange.as_ref().expect("a request was started")

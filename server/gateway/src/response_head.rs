@@ -7,7 +7,7 @@
 
 use outboard_http_server::{Framing, HeadFacts, HeaderBlock, RequestFacts};
 use outboard_http1::{ChunkLimits, is_forbidden_trailer};
-use outboard_ring::response::{ResponseHead as RingHead, Trailers};
+use outboard_ring::response::{LineKind, ResponseHead as RingHead, Trailers};
 
 /// Lines with more memory are freed after their request.
 const MAX_REUSED_BYTES: usize = 8 << 10;
@@ -156,38 +156,38 @@ impl ResponseHead {
             self.drop_line(line);
             return Ok(());
         }
-        match field(name) {
-            Field::Dropped => Ok(()),
-            Field::ContentLength => {
+        match LineKind::of(name) {
+            LineKind::Dropped => Ok(()),
+            LineKind::ContentLength => {
                 self.content_length = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
                 Ok(())
             }
-            Field::Sendfile => {
+            LineKind::Sendfile => {
                 self.sendfile = Some(SendfileOrder::Disk(value.to_vec()));
                 Ok(())
             }
-            Field::AccelRedirect => {
+            LineKind::AccelRedirect => {
                 self.sendfile = Some(SendfileOrder::Accel(value.to_vec()));
                 Ok(())
             }
-            Field::AccelExpires => {
+            LineKind::AccelExpires => {
                 // A negative number, or a time in the past as `@0`.
                 self.expires_at_once = matches!(value, b"0" | b"off" | b"@0" | [b'-', ..]);
                 Ok(())
             }
-            Field::Session => {
+            LineKind::Session => {
                 self.used_session = true;
                 Ok(())
             }
-            Field::Date => {
+            LineKind::Date => {
                 self.has_date = true;
                 self.pass(name, value, line)
             }
-            Field::Server => {
+            LineKind::Server => {
                 self.has_server = true;
                 self.pass(name, value, line)
             }
-            Field::Other => self.pass(name, value, line),
+            LineKind::Other => self.pass(name, value, line),
         }
     }
 
@@ -205,38 +205,6 @@ impl ResponseHead {
     fn drop_line(&mut self, line: &[u8]) {
         let dropped = self.dropped.get_or_insert_with(|| (line.escape_ascii().to_string(), 0));
         dropped.1 += 1;
-    }
-}
-
-enum Field {
-    Dropped,
-    ContentLength,
-    Sendfile,
-    AccelRedirect,
-    AccelExpires,
-    Session,
-    Date,
-    Server,
-    Other,
-}
-
-fn field(name: &[u8]) -> Field {
-    let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
-    // The length distinguishes most names.
-    match name.len() {
-        4 if is(b"date") => Field::Date,
-        6 if is(b"server") => Field::Server,
-        7 if is(b"trailer") || is(b"upgrade") => Field::Dropped,
-        10 if is(b"connection") || is(b"keep-alive") => Field::Dropped,
-        10 if is(b"x-sendfile") => Field::Sendfile,
-        14 if is(b"content-length") => Field::ContentLength,
-        16 if is(b"x-accel-redirect") => Field::AccelRedirect,
-        15 if is(b"x-accel-charset") => Field::Dropped,
-        15 if is(b"x-accel-expires") => Field::AccelExpires,
-        17 if is(b"x-accel-buffering") || is(b"transfer-encoding") => Field::Dropped,
-        18 if is(b"x-accel-limit-rate") => Field::Dropped,
-        18 if is(b"x-outboard-session") => Field::Session,
-        _ => Field::Other,
     }
 }
 

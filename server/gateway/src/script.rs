@@ -13,6 +13,7 @@ mod stream;
 
 use crate::app::App;
 use crate::cache_requirements::CacheRequirements;
+use crate::direct;
 use crate::prefetch;
 use crate::request::Request;
 use crate::request_memory::RequestMemory;
@@ -49,13 +50,18 @@ pub(crate) async fn start(
     } else {
         body_reader::body(request, response, &app.config.limits).await?
     };
-    let params = prefetch::params(request, app, script.query.as_deref()).await?;
     let call = PhpCall::of(request);
+    if let Some(exchange) = direct::take_adopted(request, app) {
+        let lease = Lease::adopted(exchange, app, call);
+        return relay::start(request, response, app, lease, for_cache).await;
+    }
+    let params = prefetch::params(request, app, script.query.as_deref()).await?;
     let extra = Extra {
         params: &params,
         part: None,
         trace: call.scope(),
         for_cache: for_cache.map(|cache| &cache.conditions[..]),
+        is_template: for_cache.is_none() && direct::is_template(request, app, script),
     };
     let mut memory = app.spare_requests.take().unwrap_or_default();
     let frame = memory.take_frame();
@@ -92,7 +98,13 @@ pub(crate) fn start_part(
         internal: true,
     };
     let call = PhpCall::of(request);
-    let extra = Extra { params, part: Some(&sub), trace: call.scope(), for_cache: None };
+    let extra = Extra {
+        params,
+        part: Some(&sub),
+        trace: call.scope(),
+        for_cache: None,
+        is_template: false,
+    };
     let frame = frame::request(Vec::new(), request, app, &script, None, extra);
     let local_peer = request.client.peer.local_peer(&request.client.transport);
     let place = Place { app, seat: app.seat_for(&frame), local_peer };
@@ -107,7 +119,7 @@ pub(crate) fn frame_for_cache(
     requirements: &CacheRequirements,
 ) -> Vec<u8> {
     let for_cache = Some(&requirements.conditions[..]);
-    let extra = Extra { params: &[], part: None, trace: None, for_cache };
+    let extra = Extra { params: &[], part: None, trace: None, for_cache, is_template: false };
     let script = Script { internal: true, ..script.clone() };
     frame::request(Vec::new(), request, app, &script, None, extra)
 }
@@ -187,6 +199,13 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
+    /// Of a request that a worker runs already.
+    fn adopted(exchange: Rc<Exchange>, app: &Rc<App>, call: PhpCall) -> Self {
+        let mut memory = app.spare_requests.take().unwrap_or_default();
+        memory.adopt(exchange);
+        Self { app: app.clone(), seat: app.seat.clone(), memory: Some(memory), call }
+    }
+
     /// The response so far.
     pub(crate) fn exchange(&self) -> &Exchange {
         self.memory().exchange()

@@ -124,6 +124,13 @@ fn write_pool(page: &mut String, pool: &Pool, terminal: &Terminal) -> fmt::Resul
         "  requests {}, queued {}, rejected {}, crashes {}, deadlines {}, recycled {}",
         pool.requests, pool.queued, pool.rejected, pool.crashes, pool.deadlines, pool.recycled
     )?;
+    if pool.direct_connections > 0 || pool.direct_requests > 0 {
+        writeln!(
+            page,
+            "  direct: {} connections with workers, {} requests answered, {} adopted",
+            pool.direct_connections, pool.direct_requests, pool.adopted_requests
+        )?;
+    }
     if let Some(failure) = &pool.start_failure {
         writeln!(page, "  PHP does not start: {failure}")?;
     }

@@ -312,6 +312,15 @@ pub struct Pool {
     pub in_flight: usize,
     /// Requests since start.
     pub requests: u64,
+    /// Client connections that workers have, to respond on them without the gateway.
+    #[serde(default)]
+    pub direct_connections: usize,
+    /// Requests to which workers have responded so.
+    #[serde(default)]
+    pub direct_requests: u64,
+    /// Requests that have come so and whose responses the gateway has sent: they were not plain, or took long.
+    #[serde(default)]
+    pub adopted_requests: u64,
     /// Requests that waited in the queue.
     pub queued: u64,
     /// Requests that found the queue full.

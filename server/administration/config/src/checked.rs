@@ -13,6 +13,7 @@ mod context;
 mod cors;
 mod dashboard;
 mod deny;
+mod direct;
 mod entities;
 mod environment;
 mod forwarding;

@@ -30,6 +30,8 @@ pub(super) struct Extra<'a> {
     /// The conditions of the page cache, which replace those of the client: it requires the
     /// complete page, or a confirmation of the stored one.
     pub(super) for_cache: Option<&'a [OwnField]>,
+    /// Whether requests of direct connections may be like this one.
+    pub(super) is_template: bool,
 }
 
 /// Encodes the current request for the worker, in an empty buffer.
@@ -80,7 +82,7 @@ pub(super) fn request(
     set(Field::Scheme, if request.forwarded.https { b"https" } else { b"http" });
     set(Field::RequestId, &request_id);
 
-    let fixed = fixed(request, content_length, server_port, extra.trace);
+    let fixed = fixed(request, content_length, server_port, &extra);
     let params = params(request, app, extra.params);
     frame.reserve(request.head_bytes() + 512);
     let kept = KeptHeaders::of(request, &extra);
@@ -115,14 +117,15 @@ fn fixed(
     request: &Request<'_>,
     content_length: Option<u64>,
     server_port: u16,
-    trace: Option<&Scope>,
+    extra: &Extra<'_>,
 ) -> Fixed {
     Fixed {
         content_length,
         received_us: request.started.unix_us,
         remote_port: request.client.peer.port(),
         server_port,
-        trace_detail: trace.map_or(TraceDetail::None, |scope| trace_detail(request, scope)),
+        is_template: extra.is_template,
+        trace_detail: extra.trace.map_or(TraceDetail::None, |scope| trace_detail(request, scope)),
         ..Fixed::default()
     }
 }

@@ -7,6 +7,7 @@ use super::{BeforeHead, Lease};
 use crate::app::App;
 use crate::cache_requirements::CacheRequirements;
 use crate::compression::Compression;
+use crate::direct;
 use crate::origin_response;
 use crate::request::{Request, ResponseSummary};
 use crate::request_memory::RequestMemory;
@@ -183,6 +184,9 @@ impl StartedResponse {
         app: &Rc<App>,
     ) -> BeforeHead<ResponseSummary> {
         let Self(mut lease) = self;
+        if app.has_direct && lease.exchange().is_template() {
+            direct::offer(request, app, lease.exchange());
+        }
         let RequestMemory { head, arrived, .. } = lease.memory_mut();
         let has_trailers = !arrived.trailers.is_empty();
         if has_trailers {

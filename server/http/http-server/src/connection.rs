@@ -23,6 +23,8 @@ pub(crate) struct Connection {
     pub(crate) request: Request,
     pub(crate) response: ResponseWriter,
     served: u32,
+    /// Whether another process had its socket.
+    pub(crate) has_been_elsewhere: bool,
 }
 
 /// The outcome of waiting for a head.
@@ -40,6 +42,7 @@ impl Connection {
             response: ResponseWriter::new(client.clone()),
             client,
             served: 0,
+            has_been_elsewhere: false,
         }
     }
 
@@ -53,6 +56,12 @@ impl Connection {
         let context = &self.client.context;
         let most = context.limits().keepalive_requests;
         !context.is_draining() && most.is_none_or(|most| self.served < most)
+    }
+
+    /// How many more requests may follow.
+    pub(crate) fn requests_left(&self) -> u32 {
+        let most = self.client.context.limits().keepalive_requests;
+        most.map_or(u32::MAX, |most| most.saturating_sub(self.served).saturating_sub(1))
     }
 
     /// The response begins: to the request in the input.
@@ -163,7 +172,7 @@ impl Connection {
         Ok(())
     }
 
-    fn try_parse(&mut self, limits: &HeadLimits) -> Option<Next> {
+    pub(crate) fn try_parse(&mut self, limits: &HeadLimits) -> Option<Next> {
         let buffers = self.request.buffers_mut();
         if buffers.input.is_empty() {
             return None;

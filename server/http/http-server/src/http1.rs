@@ -6,6 +6,7 @@
 
 use crate::client::Client;
 use crate::connection::{Connection, Next};
+use crate::direct_stay::{self, Back};
 use crate::http2;
 use crate::multiplexed::Accepted;
 use crate::response_facts::Written;
@@ -43,7 +44,7 @@ enum Action {
 /// Serves requests until the connection ends or is upgraded.
 pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection) {
     loop {
-        let action = match connection.next_head().await {
+        let mut action = match connection.next_head().await {
             Next::Request if connection.await_handshake().await => {
                 respond(&service, &mut connection).await
             }
@@ -55,15 +56,25 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection
             Next::Refuse(reason, detail) => refuse(&service, &mut connection, reason, detail).await,
             Next::Close => Action::Close,
         };
-        match action {
-            Action::KeepAlive
-                if connection.may_continue() || connection.client.context.is_left() =>
-            {
-                connection.request.forget();
-                if !connection.request.buffers_mut().input.is_empty() {
+        let place = connection.request.direct.take_place();
+        if action == Action::KeepAlive
+            && (connection.may_continue() || connection.client.context.is_left())
+        {
+            connection.request.forget();
+            let Some(place) = place.filter(|_| connection.request.has_no_input()) else {
+                if !connection.request.has_no_input() {
                     share_turn(PIPELINED_BYTES).await;
                 }
+                continue;
+            };
+            // Boxed, so that it does not enlarge the task of every connection.
+            match Box::pin(direct_stay::serve(&service, &mut connection, place)).await {
+                Back::Continue => continue,
+                Back::Close => action = Action::Close,
+                Back::Abort => action = Action::Abort,
             }
+        }
+        match action {
             Action::Linger => {
                 linger(&mut connection).await;
                 break;
@@ -74,6 +85,9 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection
             }
             _ => break,
         }
+    }
+    if connection.has_been_elsewhere {
+        connection.client.transport.shut_down();
     }
     let (client, read_ahead, upgrade_handler) = connection.into_rest();
     // Until the end of the upgraded protocol the connection counts.
@@ -102,9 +116,10 @@ impl Connection {
 }
 
 async fn respond<S: Service>(service: &Rc<S>, connection: &mut Connection) -> Action {
-    let started = Wall::now();
+    let started = connection.request.direct.take_received().unwrap_or_else(Wall::now);
     connection.begin_response();
     let written = service.respond(&mut connection.request, &mut connection.response, started).await;
+    connection.request.direct.clear();
     let unread = connection.client.has_unread_body.get();
     match written {
         Written::Broken => Action::Abort,

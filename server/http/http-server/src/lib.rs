@@ -21,6 +21,8 @@ mod client;
 mod connection;
 mod connections;
 mod counters;
+pub mod direct;
+mod direct_stay;
 mod early_data;
 pub mod error_page;
 mod file_pages;

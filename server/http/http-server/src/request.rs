@@ -5,6 +5,7 @@
 
 use crate::buffers::Buffers;
 use crate::client::Client;
+use crate::direct::DirectParts;
 use outboard_config::Limits;
 use outboard_http1::{BodyFraming, Method, RequestHead, Version};
 use std::borrow::Cow;
@@ -22,6 +23,8 @@ pub struct Request {
     /// Whether it is served before the client's handshake is complete (RFC 8470).
     pub is_early: bool,
     pub(crate) body: BodyProgress,
+    /// Its part in another process.
+    pub direct: DirectParts,
 }
 
 /// How far the body was read.
@@ -35,10 +38,25 @@ pub(crate) struct BodyProgress {
     limit: Cell<Option<u64>>,
 }
 
+impl BodyProgress {
+    /// There is no request.
+    pub(crate) fn clear(&self) {
+        self.consumed.set(0);
+        self.read_ahead.take();
+    }
+}
+
 /// Accessors of the head: see [`RequestHead`].
 impl Request {
     pub(crate) fn new(client: Rc<Client>) -> Self {
-        Self { client, buffers: None, head_len: 0, is_early: false, body: BodyProgress::default() }
+        Self {
+            client,
+            buffers: None,
+            head_len: 0,
+            is_early: false,
+            body: BodyProgress::default(),
+            direct: DirectParts::default(),
+        }
     }
 
     /// The buffers of the request; they exist from its first byte to the end of the response.
@@ -181,6 +199,11 @@ impl Request {
         self.body.limit.set(None);
         let has_body = !matches!(self.body_framing(), BodyFraming::None | BodyFraming::Length(0));
         self.client.has_unread_body.set(has_body);
+    }
+
+    /// Whether nothing of a next request has been read.
+    pub(crate) fn has_no_input(&self) -> bool {
+        self.buffers.as_ref().is_none_or(|buffers| buffers.input.is_empty())
     }
 
     /// Forgets the request, and keeps the bytes of the next one.

@@ -1,5 +1,6 @@
 //! [`Service`]: what responds to the requests that this server reads.
 
+use crate::direct::DirectAnswer;
 use crate::listener_context::ListenerContext;
 use crate::request::Request;
 use crate::response_facts::Written;
@@ -32,6 +33,12 @@ pub trait Service: Sized + 'static {
         started: Wall,
         refusal: (Reason, &str),
     ) -> impl Future<Output = Written>;
+
+    /// Another process has answered a request, whose head is there. Returns whether the connection may stay there.
+    fn answered_directly(self: &Rc<Self>, request: &mut Request, answer: DirectAnswer) -> bool {
+        let _ = (request, answer);
+        false
+    }
 
     /// Serves a raw connection until it ends. By default it is closed.
     fn serve_stream(self: &Rc<Self>, stream: Upgraded) -> impl Future<Output = ()> {

@@ -100,6 +100,7 @@ fn of_folder(dir: &Path) -> Result<Config, Failure> {
         };
         app.front_controller = None;
         app.mode = Mode::Worker(Worker {
+            direct: false,
             script: std::path::absolute(&script).unwrap_or(script),
             concurrency: 1,
             isolation: Isolation::Reset,

@@ -50,6 +50,9 @@ fn pool(changes: Value) -> Value {
         max: 4,
         sizing: "by processors".to_owned(),
         mean_start_us: 1_234,
+        direct_connections: 0,
+        direct_requests: 0,
+        adopted_requests: 0,
         ..Default::default()
     };
     let mut pool = serde_json::to_value(pool).unwrap();

@@ -72,6 +72,8 @@ pub(crate) struct Events {
     free: Vec<NonNull<RequestSlot>>,
     since_poll: u32,
     polled_us: u64,
+    /// Whether clients may send requests to this process.
+    has_direct: bool,
     is_stop_reported: bool,
     /// The error that ends the worker.
     pub(crate) failed: Option<Corrupt>,
@@ -81,7 +83,12 @@ impl Events {
     /// Creates the events of the worker with this link.
     pub(crate) fn new(link: Rc<RefCell<Link>>) -> io::Result<Self> {
         let poller = Poller::new(link.borrow().bell().as_fd())?;
+        let has_direct = match link.borrow_mut().direct() {
+            Some(direct) => direct.watch(poller.epoll()).map(|()| true)?,
+            None => false,
+        };
         Ok(Self {
+            has_direct,
             link,
             poller,
             fetches: Fetches::default(),
@@ -127,7 +134,9 @@ impl Events {
                 self.link.borrow_mut().receive_all()?;
             }
             self.take_notices()?;
-            if self.queue.is_empty() && self.is_watching() && self.since_poll > 1 {
+            // A sleep polls as well, and a worker with direct connections sleeps after most requests.
+            let is_slept = may_block && self.has_direct;
+            if self.queue.is_empty() && self.is_watching() && self.since_poll > 1 && !is_slept {
                 self.poll(false)?;
             }
             if !self.queue.is_empty() {
@@ -147,11 +156,15 @@ impl Events {
 
     /// Whether nothing has come and nothing is waited for but the gateway.
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && !self.is_watching()
+        self.queue.is_empty() && !self.is_waiting()
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.poller.is_busy() || self.offload.is_busy()
     }
 
     fn is_watching(&self) -> bool {
-        self.poller.is_busy() || self.offload.is_busy()
+        self.has_direct || self.is_waiting()
     }
 
     /// Sleeps until the gateway, a descriptor or a timer has an event.
@@ -167,7 +180,7 @@ impl Events {
                 link.receive_all()?;
                 return Ok(());
             }
-            if !self.poller.is_busy() {
+            if !self.poller.is_busy() && !self.has_direct {
                 link.bell().wait();
                 drop(link);
                 self.take_finished();
@@ -191,9 +204,16 @@ impl Events {
             Ok(false) => {}
             Err(_) => return Err(Corrupt { what: "epoll_wait failed" }),
         }
-        self.queue.extend(self.due.drain(..).map(|due| match due {
-            Due::Wait(name) => Event::Wake(name),
-            Due::Timer(id) => Event::Timer(id),
+        let link = &self.link;
+        self.queue.extend(self.due.drain(..).filter_map(|due| match due {
+            Due::Wait(name) => Some(Event::Wake(name)),
+            Due::Timer(id) => Some(Event::Timer(id)),
+            Due::Direct(number, has_ended) => {
+                if let Some(direct) = link.borrow_mut().direct() {
+                    direct.event(number, has_ended);
+                }
+                None
+            }
         }));
         self.take_finished();
         Ok(())
@@ -236,7 +256,14 @@ impl Events {
         let mut slot = self.free.pop().unwrap_or_else(|| self.new_slot());
         // SAFETY: a free slot has no other user.
         let request = unsafe { slot.as_mut() };
-        let Some(tag) = self.link.borrow_mut().next_request(&mut request.frame)? else {
+        let next = {
+            let mut link = self.link.borrow_mut();
+            match link.next_request(&mut request.frame)? {
+                None => link.next_direct(&mut request.frame)?,
+                next => next,
+            }
+        };
+        let Some(tag) = next else {
             self.free.push(slot);
             return Ok(None);
         };

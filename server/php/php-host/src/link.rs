@@ -4,12 +4,14 @@
 //! the ring in their order; body frames are stored only for requests that wait or are being
 //! handled. A corrupt ring ends the worker.
 
+use crate::direct::{Direct, Frames};
 use crate::kept_memory::wipe;
 use crate::open_span;
-use outboard_ring::channel::{Capacities, GatewayChannel, WaitCall, WorkerChannel};
+use outboard_ring::channel::{Capacities, GatewayChannel, WaitCall, WorkerChannel, is_direct};
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FRAME_HEADER_BYTES, FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Operation};
+use outboard_ring::response::Done;
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -67,6 +69,8 @@ pub(crate) struct Link {
     unannounced: u32,
     /// When the last response was completed.
     completed: Instant,
+    /// `None` if the app has no direct connections, and while one is used.
+    direct: Option<Box<Direct>>,
 }
 
 /// At most this number of responses share a doorbell.
@@ -100,6 +104,7 @@ impl Link {
             batches: false,
             unannounced: 0,
             completed: Instant::now(),
+            direct: None,
         })
     }
 
@@ -160,6 +165,54 @@ impl Link {
             }
         }
         Ok(None)
+    }
+
+    /// Has connections come over this socket.
+    pub(crate) fn set_direct(&mut self, direct: Direct) {
+        self.direct = Some(Box::new(direct));
+    }
+
+    /// The direct connections.
+    pub(crate) fn direct(&mut self) -> Option<&mut Direct> {
+        self.direct.as_deref_mut()
+    }
+
+    /// Begins the next request of a direct connection; its frame replaces `frame`.
+    pub(crate) fn next_direct(&mut self, frame: &mut Vec<u8>) -> Result<Option<Tag>, Corrupt> {
+        match self.direct.take() {
+            Some(mut direct) if !self.stopped => {
+                let next = direct.next(self, frame);
+                self.direct = Some(direct);
+                next
+            }
+            direct => {
+                self.direct = direct;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Answers a request on its direct connection; false if the gateway has to.
+    pub(crate) fn answer_directly(
+        &mut self,
+        tag: Tag,
+        done: &Done,
+        response: (&[u8], &[u8]),
+    ) -> Result<bool, Corrupt> {
+        let Some(mut direct) = self.direct.take_if(|_| is_direct(tag)) else { return Ok(false) };
+        let answered = direct.answer(self, tag, done, response);
+        self.direct = Some(direct);
+        answered
+    }
+
+    /// Leaves a request of a direct connection to the gateway, of which a frame is about to be sent.
+    fn pass_on(&mut self, tag: Tag) {
+        let Some(mut direct) = self.direct.take_if(|_| is_direct(tag)) else { return };
+        let is_new = direct.pass_on(self, tag);
+        self.direct = Some(direct);
+        if is_new {
+            self.gateway_bell.ring();
+        }
     }
 
     /// Receives all frames; requests stay queued.
@@ -281,6 +334,11 @@ impl Link {
         self.release();
         match header.kind {
             FrameKind::Request => {
+                if is_template(frame)
+                    && let Some(direct) = &mut self.direct
+                {
+                    direct.learn(frame);
+                }
                 if has_body(frame) {
                     self.bodies.insert(header.tag, VecDeque::new());
                 }
@@ -296,6 +354,11 @@ impl Link {
             FrameKind::Resume => self.notices.push_back(Notice::Resume(header.tag)),
             FrameKind::Completion => {
                 self.notices.push_back(Notice::Completion(std::mem::take(frame)));
+            }
+            FrameKind::Template => {
+                if let Some(direct) = &mut self.direct {
+                    direct.learn(frame);
+                }
             }
             FrameKind::Stream => self.notices.push_back(Notice::Stream(std::mem::take(frame))),
             _ => return Err(Corrupt { what: "a frame that only workers send" }),
@@ -334,6 +397,7 @@ impl Link {
         if self.is_too_long(parts) {
             return Err(Unsent::TooLong);
         }
+        self.pass_on(tag);
         loop {
             if self.is_aborted(tag) {
                 return Err(Unsent::Aborted);
@@ -352,13 +416,8 @@ impl Link {
         tag: Tag,
         parts: &[&[u8]],
     ) -> Result<(), Corrupt> {
-        if self.is_too_long(parts) {
-            return Err(Corrupt { what: "the worker's frame is longer than its ring" });
-        }
-        while !self.channel.push(kind, tag, parts)? {
-            self.wait_for_room(tag, parts)?;
-        }
-        Ok(())
+        self.pass_on(tag);
+        self.push_frame(kind, tag, parts)
     }
 
     fn is_too_long(&self, parts: &[&[u8]]) -> bool {
@@ -426,12 +485,43 @@ impl Link {
     }
 }
 
+impl Frames for Link {
+    fn channel(&self) -> &WorkerChannel {
+        &self.channel
+    }
+
+    fn push_frame(&mut self, kind: FrameKind, tag: Tag, parts: &[&[u8]]) -> Result<(), Corrupt> {
+        if self.is_too_long(parts) {
+            return Err(Corrupt { what: "the worker's frame is longer than its ring" });
+        }
+        while !self.channel.push(kind, tag, parts)? {
+            self.wait_for_room(tag, parts)?;
+        }
+        Ok(())
+    }
+
+    fn publish_quietly(&mut self, is_urgent: bool) {
+        if self.channel.publish() == Wake::Needed || is_urgent {
+            self.gateway_bell.ring();
+        }
+    }
+
+    fn add_body(&mut self, tag: Tag, body: Vec<u8>) {
+        self.bodies.insert(tag, VecDeque::from([body]));
+    }
+}
+
 /// Where a received frame went.
 enum Sorted {
     /// A request, in the buffer.
     Request(Tag),
     /// Into one of the queues.
     Elsewhere,
+}
+
+/// Whether requests of direct connections may be like this one (`ring::request::Fixed`).
+fn is_template(frame: &[u8]) -> bool {
+    frame.get(2) == Some(&1)
 }
 
 /// Whether body frames follow this request (`ring::request::Fixed`).

@@ -23,6 +23,7 @@ mod boot_files;
 mod callbacks;
 mod child_exits;
 mod descendants;
+mod direct;
 mod engine;
 mod events;
 mod exchange;

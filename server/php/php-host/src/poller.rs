@@ -12,17 +12,22 @@ use std::collections::BTreeMap;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Events per call of epoll_wait(2).
 const BATCH: usize = 64;
 /// The worker's bell, in place of a descriptor.
 const BELL: u64 = u64::MAX;
+/// Direct connections, in place of descriptors, from here on ([`crate::direct`]).
+pub(crate) const DIRECT: u64 = 1 << 40;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     Wait(u64),
     Timer(u64),
+    /// A direct connection, by its number, and whether its client has closed its side.
+    Direct(u32, bool),
 }
 
 /// Why a wait could not begin.
@@ -54,7 +59,7 @@ struct Wait {
 
 #[derive(Debug)]
 pub(crate) struct Poller {
-    epoll: OwnedFd,
+    epoll: Rc<OwnedFd>,
     watched: Vec<Watched>,
     waits: Vec<Wait>,
     /// By time in µs, then in order of insertion.
@@ -72,8 +77,8 @@ pub(crate) fn now_us() -> u64 {
 impl Poller {
     /// Creates one that also wakes for `bell`.
     pub(crate) fn new(bell: impl AsFd) -> io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, bell, EventData::new_u64(BELL), EventFlags::IN)?;
+        let epoll = Rc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        epoll::add(&*epoll, bell, EventData::new_u64(BELL), EventFlags::IN)?;
         Ok(Self {
             epoll,
             watched: Vec::new(),
@@ -82,6 +87,11 @@ impl Poller {
             arrivals: 0,
             watching: 0,
         })
+    }
+
+    /// The epoll, for what is watched for longer than a wait.
+    pub(crate) fn epoll(&self) -> &Rc<OwnedFd> {
+        &self.epoll
     }
 
     pub(crate) fn is_busy(&self) -> bool {
@@ -152,8 +162,8 @@ impl Poller {
         // SAFETY: borrowed only for the calls below. The script owns the descriptor and the process
         // is single-threaded here; the kernel refuses a closed one.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-        let add = || epoll::add(&self.epoll, fd, data, flags);
-        let modify = || epoll::modify(&self.epoll, fd, data, flags);
+        let add = || epoll::add(&*self.epoll, fd, data, flags);
+        let modify = || epoll::modify(&*self.epoll, fd, data, flags);
         let updated = if is_added {
             modify().or_else(|error| if error == Errno::NOENT { add() } else { Err(error) })
         } else {
@@ -196,7 +206,7 @@ impl Poller {
                 watched.is_added = false;
                 // SAFETY: as in `update_epoll`; a closed descriptor has left epoll already.
                 let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-                let _ = epoll::delete(&self.epoll, fd);
+                let _ = epoll::delete(&*self.epoll, fd);
             }
         }
         self.waits[name as u32 as usize].fds = fds;
@@ -236,15 +246,21 @@ impl Poller {
             tv_sec: time.as_secs() as i64,
             tv_nsec: i64::from(time.subsec_nanos()),
         });
-        let ready = match epoll::wait(&self.epoll, &mut space, timespec.as_ref()) {
+        let ready = match epoll::wait(&*self.epoll, &mut space, timespec.as_ref()) {
             Err(Errno::INTR) => return Ok(false),
             result => result?.0,
         };
         let mut rung = false;
-        let fired: Vec<u64> = ready.iter().map(|event| event.data.u64()).collect();
-        for data in fired {
+        let fired: Vec<(u64, EventFlags)> =
+            ready.iter().map(|event| (event.data.u64(), event.flags)).collect();
+        for (data, flags) in fired {
             if data == BELL {
                 rung = true;
+                continue;
+            }
+            if data >= DIRECT {
+                let ends = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
+                due.push(Due::Direct((data - DIRECT) as u32, flags.intersects(ends)));
                 continue;
             }
             let fd = data as RawFd;
@@ -270,7 +286,7 @@ impl Poller {
                         due.push(Due::Wait(name));
                     }
                 }
-                timer => due.push(timer),
+                other => due.push(other),
             }
         }
     }

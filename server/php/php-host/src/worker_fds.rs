@@ -3,6 +3,7 @@
 //! Taken by the zygote in the forked child. Invariant: nothing slow happens here, between the fork and
 //! `Ready`.
 
+use crate::direct::Direct;
 use crate::link::Link;
 use crate::{backtrace, engine, exit, process};
 use outboard_ring::channel::WorkerChannel;
@@ -20,6 +21,8 @@ pub(crate) struct WorkerFds {
     pub(crate) bell: OwnedFd,
     pub(crate) gateway_bell: OwnedFd,
     pub(crate) output: OwnedFd,
+    /// Where direct connections come from.
+    pub(crate) direct: Option<OwnedFd>,
 }
 
 impl WorkerFds {
@@ -47,6 +50,9 @@ fn connect(app: &str, number: u64, fds: WorkerFds) -> io::Result<Rc<RefCell<Link
     engine::backtrace::install(BACKTRACE_SIGNAL);
     engine::start_time_limit()?;
     let bells = (Awaited::from_fd(fds.bell), Doorbell::from_fd(fds.gateway_bell));
-    let link = Link::new(channel, bells.0, bells.1).map_err(io::Error::other)?;
+    let mut link = Link::new(channel, bells.0, bells.1).map_err(io::Error::other)?;
+    if let Some(socket) = fds.direct {
+        link.set_direct(Direct::new(socket)?);
+    }
     Ok(Rc::new(RefCell::new(link)))
 }

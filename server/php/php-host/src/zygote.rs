@@ -66,6 +66,9 @@ pub(crate) enum LoopEnd {
     Forked(u64, WorkerFds),
 }
 
+/// The descriptors that every order to fork has.
+const FORK_DESCRIPTORS: usize = 4;
+
 impl Zygote {
     /// A zygote without workers, after the start of the engine, which is reported later.
     pub(crate) fn new(
@@ -204,7 +207,9 @@ impl Zygote {
     }
 
     fn fork(&mut self, number: u64, descriptors: Vec<OwnedFd>) -> io::Result<Option<LoopEnd>> {
-        let Ok(descriptors) = <[OwnedFd; 4]>::try_from(descriptors) else {
+        let mut descriptors = descriptors;
+        let direct = descriptors.drain(FORK_DESCRIPTORS.min(descriptors.len())..).next();
+        let Ok(descriptors) = <[OwnedFd; FORK_DESCRIPTORS]>::try_from(descriptors) else {
             let message = "the order to fork came without its four descriptors".to_owned();
             let event = Event::ForkFailed { worker: number, message };
             self.report(&event)?;
@@ -214,7 +219,7 @@ impl Zygote {
         let event = match fork_process() {
             Err(error) => Event::ForkFailed { worker: number, message: error.to_string() },
             Ok(None) => {
-                let fds = self.become_worker(zygote, number, descriptors);
+                let fds = self.become_worker(zygote, number, descriptors, direct);
                 return Ok(Some(LoopEnd::Forked(number, fds)));
             }
             Ok(Some(pid)) => {
@@ -229,7 +234,13 @@ impl Zygote {
     }
 
     /// In the child: drops everything of the zygote except the engine.
-    fn become_worker(&mut self, zygote: u32, number: u64, descriptors: [OwnedFd; 4]) -> WorkerFds {
+    fn become_worker(
+        &mut self,
+        zygote: u32,
+        number: u64,
+        descriptors: [OwnedFd; FORK_DESCRIPTORS],
+        direct: Option<OwnedFd>,
+    ) -> WorkerFds {
         if !process::die_with(zygote) {
             exit::leave(1);
         }
@@ -249,7 +260,7 @@ impl Zygote {
             unsafe { libc::close(fd) };
         }
         let [memory, bell, gateway_bell, output] = descriptors;
-        WorkerFds { memory, bell, gateway_bell, output }
+        WorkerFds { memory, bell, gateway_bell, output, direct }
     }
 
     /// In the child: leaves nothing of its memory or of other processes to the code of the app.

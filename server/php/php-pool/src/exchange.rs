@@ -11,7 +11,7 @@ pub use response_data::{End, ResponseData};
 use crate::request_times::RequestTimes;
 use crate::worker_id::WorkerId;
 use outboard_buffer::{Account, RequestBody};
-use outboard_reactor::{TaskId, current_task, wake};
+use outboard_reactor::{TaskId, current_task, now_ms, wake};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Done;
@@ -33,6 +33,17 @@ const MAX_LOG_BYTES: usize = 32 * 1024;
 pub(crate) struct Assignment {
     pub worker: WorkerId,
     pub tag: Tag,
+}
+
+/// What the exchange of a request that a worker has already is made of.
+#[derive(Debug)]
+pub struct ExchangeSettings {
+    /// The worker waits while the untaken response exceeds this.
+    pub buffer_bytes: usize,
+    /// The response is counted here.
+    pub memory: Rc<Account>,
+    /// How long the request may take.
+    pub longest_ms: u64,
 }
 
 /// See the module.
@@ -80,8 +91,19 @@ impl Exchange {
         now_ms: u64,
         buffer_bytes: usize,
     ) -> Self {
+        Self::of_task(current_task(), frame, body, request_id, now_ms, buffer_bytes)
+    }
+
+    fn of_task(
+        task: TaskId,
+        frame: Vec<u8>,
+        body: RequestBody,
+        request_id: u64,
+        now_ms: u64,
+        buffer_bytes: usize,
+    ) -> Self {
         Self {
-            task: current_task(),
+            task,
             frame,
             body: RefCell::new(body),
             request_id,
@@ -101,6 +123,18 @@ impl Exchange {
             spooled_bytes: Cell::new(0),
             memory: None,
         }
+    }
+
+    /// A request of that task which a worker has read, and runs: there is no frame, but what the worker has read.
+    pub(crate) fn adopted(
+        task: TaskId,
+        request: Vec<u8>,
+        request_id: u64,
+        settings: &ExchangeSettings,
+    ) -> Self {
+        let (body, buffer_bytes) = (RequestBody::empty(), settings.buffer_bytes);
+        let exchange = Self::of_task(task, request, body, request_id, now_ms(), buffer_bytes);
+        exchange.counted_in(&settings.memory)
     }
 
     /// Counts the response in this account while it is in memory.
@@ -145,6 +179,11 @@ impl Exchange {
         Some((self, frame))
     }
 
+    /// Whether requests of direct connections are like this one.
+    pub fn is_template(&self) -> bool {
+        RequestView::decode(&self.frame).is_ok_and(|view| view.fixed.is_template)
+    }
+
     /// Sets how much of the response waits on disk for the client.
     pub fn set_spooled(&self, bytes: usize) {
         self.spooled_bytes.set(bytes);
@@ -152,7 +191,11 @@ impl Exchange {
 
     /// Method and target, for logs and the status page.
     pub(crate) fn label(&self) -> String {
-        let Ok(view) = RequestView::decode(&self.frame) else { return String::new() };
+        let Ok(view) = RequestView::decode(&self.frame) else {
+            let line = self.frame.split(|&byte| byte == b'\r').next().unwrap_or_default();
+            let text = String::from_utf8_lossy(line);
+            return text.trim_end_matches(" HTTP/1.1").to_owned();
+        };
         let text = |field| String::from_utf8_lossy(view.field(field));
         format!("{} {}", text(Field::Method), text(Field::Uri))
     }

@@ -22,6 +22,7 @@ mod allowance;
 mod core;
 mod counters;
 mod deadlines;
+pub mod direct;
 mod dispatch;
 mod exits;
 mod forks;
@@ -33,6 +34,7 @@ mod log;
 mod manager;
 mod members;
 pub mod operations;
+mod parked;
 mod php_start;
 mod placement;
 mod polling;
@@ -57,7 +59,7 @@ mod worker;
 mod worker_output;
 mod zygote;
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, ExchangeSettings};
 use crate::freshness::Freshness;
 use crate::recent_slow::RecentSlow;
 use crate::rings::{PolledRings, Rings};
@@ -74,11 +76,13 @@ use outboard_buffer::Account;
 use outboard_log::{ErrorLog, Level, Reason};
 use outboard_reactor::now_ms;
 use outboard_ring::control::RequestRead;
+use outboard_ring::direct::Greeting;
 use php_start::PhpStart;
 use routes::Routes;
 use snapshots::SnapshotNotes;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -87,6 +91,7 @@ use worker::Worker;
 pub use crate::worker_id::WorkerId;
 pub use lending::shards::{PoolShards, Shard};
 pub use lifecycle::PendingRequest;
+pub use parked::DirectConnection;
 pub use settings::PoolSettings;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
@@ -127,6 +132,8 @@ struct Polling {
     frame_buffer: RefCell<Vec<u8>>,
     /// Whether a worker had a backlog when the loop slept.
     has_backlog: Cell<bool>,
+    /// When requests of direct connections were looked at.
+    watched_ms: Cell<u64>,
     /// The active worker that is polled first; it changes, so that each is first at times.
     first_active: Cell<usize>,
 }
@@ -184,6 +191,19 @@ impl Pool {
     /// worker, or aborted if it was started.
     pub fn abandon(&self, exchange: &Rc<Exchange>) {
         self.dispatcher.abandon(exchange);
+    }
+
+    /// Gives a worker the connection of the current task, with the frame of a request that the next ones may be like.
+    /// `None` if all have as many connections as they can have.
+    pub fn park(
+        &self,
+        template: &[u8],
+        socket: BorrowedFd<'_>,
+        greeting: Greeting,
+        settings: ExchangeSettings,
+    ) -> Option<DirectConnection> {
+        let is_serving = self.core.settings.has_direct && self.core.lifecycle.is_serving();
+        is_serving.then(|| self.core.park(template, socket, greeting, settings)).flatten()
     }
 
     /// Announces a request.

@@ -17,11 +17,11 @@ mod gateway;
 mod mapping;
 mod worker;
 
-pub use crate::claim::LEASES;
+pub use crate::claim::{DIRECT_CONNECTIONS, LEASES, is_direct};
 pub use crate::rewinds::Rewinds;
 pub use crate::waits::{WaitCall, Waits};
 pub use backtrace::BacktraceSink;
-pub use gateway::GatewayChannel;
+pub use gateway::{GatewayChannel, TakenBack};
 pub use mapping::{BACKTRACE_BYTES, Capacities};
 pub use worker::WorkerChannel;
 

@@ -1,7 +1,7 @@
 //! One atomic state word per request, shared by both sides. Compare-and-swap decides start/withdraw
 //! races, and carries abort and pause without a frame.
 //!
-//! One word per lease, in the header of the ring. Invariants: a request is started or withdrawn,
+//! One word per lease and per direct connection, in the header of the ring. Invariants: a request is started or withdrawn,
 //! never both; a word of another generation is left alone; the gateway names only words that exist.
 
 use crate::frame::Tag;
@@ -10,6 +10,15 @@ use crate::sync::{AtomicU64, Ordering};
 /// Leases of a worker: the most requests that it has at a time, including those that wait in its
 /// ring. [`Tag::slot`] is below this.
 pub const LEASES: usize = 1024;
+
+/// Direct connections of a worker, the most at a time. Their words follow those of the leases: the slot of a
+/// request on one is [`LEASES`] or more.
+pub const DIRECT_CONNECTIONS: usize = 512;
+
+/// Whether a tag is that of a direct connection.
+pub fn is_direct(tag: Tag) -> bool {
+    (LEASES..LEASES + DIRECT_CONNECTIONS).contains(&(tag.slot as usize))
+}
 
 /// The state of a request, in the lower half of the word; the upper half is its generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +34,16 @@ pub(crate) enum State {
     Aborted = 4,
     /// The worker has started it, and its client does not read for now.
     Paused = 5,
+    /// A direct connection without a request: the worker may read from it, and the gateway may take it back.
+    Parked = 6,
+    /// The worker reads from a direct connection.
+    Reading = 7,
+    /// The worker runs a request of a direct connection; either side may make an ordinary started one of it.
+    Direct = 8,
+    /// The worker writes its response to the socket.
+    Answering = 9,
+    /// The same, and the connection goes back to the gateway then.
+    Leaving = 10,
 }
 
 impl State {
@@ -35,6 +54,11 @@ impl State {
             (Self::Offered, Self::Started | Self::Withdrawn)
                 | (Self::Started, Self::Paused)
                 | (Self::Paused, Self::Started)
+                | (Self::Parked, Self::Reading | Self::Withdrawn)
+                | (Self::Reading, Self::Direct | Self::Parked | Self::Withdrawn)
+                | (Self::Direct, Self::Started | Self::Answering)
+                | (Self::Answering, Self::Parked | Self::Leaving | Self::Withdrawn)
+                | (Self::Leaving, Self::Withdrawn)
         )
     }
 }
@@ -42,7 +66,7 @@ impl State {
 /// The words of a worker's leases.
 #[derive(Debug)]
 #[repr(transparent)]
-pub(crate) struct Claims([AtomicU64; LEASES]);
+pub(crate) struct Claims([AtomicU64; LEASES + DIRECT_CONNECTIONS]);
 
 fn value(tag: Tag, state: State) -> u64 {
     u64::from(tag.generation) << 32 | state as u64
@@ -50,21 +74,30 @@ fn value(tag: Tag, state: State) -> u64 {
 
 impl Claims {
     fn word(&self, tag: Tag) -> &AtomicU64 {
-        &self.0[tag.slot as usize % LEASES]
+        &self.0[tag.slot as usize % self.0.len()]
     }
 
     /// Sets the state, whatever the word was before.
     pub(crate) fn set(&self, tag: Tag, state: State) {
-        debug_assert!((tag.slot as usize) < LEASES, "{tag:?} would change the word of another");
+        debug_assert!(
+            (tag.slot as usize) < self.0.len(),
+            "{tag:?} would change the word of another"
+        );
         self.word(tag).store(value(tag, state), Ordering::Release);
     }
 
     /// Changes one state to another; false if the word has a third. If both sides try, one
     /// succeeds.
     pub(crate) fn exchange(&self, tag: Tag, from: State, to: State) -> bool {
-        debug_assert!(from.precedes(to), "{from:?} does not become {to:?}");
-        let (from, to) = (value(tag, from), value(tag, to));
-        self.word(tag).compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.exchange_tag((tag, from), (tag, to))
+    }
+
+    /// The same where the generation changes as well: a direct connection has one for each request.
+    pub(crate) fn exchange_tag(&self, from: (Tag, State), to: (Tag, State)) -> bool {
+        debug_assert!(from.1.precedes(to.1), "{from:?} does not become {to:?}");
+        debug_assert_eq!(from.0.slot, to.0.slot, "another word");
+        let (word, before, after) = (self.word(from.0), value(from.0, from.1), value(to.0, to.1));
+        word.compare_exchange(before, after, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     pub(crate) fn is(&self, tag: Tag, state: State) -> bool {
@@ -78,8 +111,18 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::Barrier;
 
-    const STATES: [State; 5] =
-        [State::Offered, State::Started, State::Withdrawn, State::Aborted, State::Paused];
+    const STATES: [State; 10] = [
+        State::Offered,
+        State::Started,
+        State::Withdrawn,
+        State::Aborted,
+        State::Paused,
+        State::Parked,
+        State::Reading,
+        State::Direct,
+        State::Answering,
+        State::Leaving,
+    ];
 
     fn claims() -> Claims {
         Claims(std::array::from_fn(|_| AtomicU64::new(0)))
@@ -134,8 +177,8 @@ mod tests {
         #[test]
         #[cfg_attr(miri, ignore = "Miri takes minutes")]
         fn an_exchange_succeeds_only_from_its_state_and_its_generation(
-            present in 0..STATES.len(), change in 0..4_usize, is_late: bool,
-            slot in 0..LEASES as u32,
+            present in 0..STATES.len(), change in 0..14_usize, is_late: bool,
+            slot in 0..(LEASES + DIRECT_CONNECTIONS) as u32,
         ) {
             let pairs = STATES.into_iter().flat_map(|from| STATES.map(|to| (from, to)));
             let (from, to) = pairs.filter(|(from, to)| from.precedes(*to)).nth(change).unwrap();

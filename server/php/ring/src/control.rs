@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 /// The largest message; settings with many ini values are the longest.
 const MESSAGE_BYTES: usize = 128 * 1024;
-const DESCRIPTORS_MAX: usize = 4;
+const DESCRIPTORS_MAX: usize = 5;
 
 /// The settings that a zygote starts PHP with, for one app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,7 +189,8 @@ pub enum Order {
         settings: Box<HostSettings>,
     },
     /// Fork a worker. Carries four descriptors: the memory of the ring, what the worker waits on
-    /// ([`crate::doorbell::Awaited`]), the doorbell that it rings, and its stdout and stderr.
+    /// ([`crate::doorbell::Awaited`]), the doorbell that it rings, its stdout and stderr;
+    /// and a fifth one if the app has direct connections: the socket that they come over ([`crate::direct`]).
     Fork {
         /// The number of the worker in events; a supervisor never reuses one.
         worker: u64,

@@ -26,6 +26,8 @@ pub enum FrameKind {
     /// Gateway → worker: something has happened on a raw connection
     /// ([`crate::stream::StreamEvent`]).
     Stream = 7,
+    /// Gateway → worker: a request that requests of direct connections may be like, as `Request`.
+    Template = 8,
     /// Worker → gateway: booted, ready for the first request. Empty payload.
     Ready = 16,
     /// Worker → gateway: status and header lines ([`crate::response::ResponseHead`]).
@@ -52,6 +54,13 @@ pub enum FrameKind {
     /// Worker → gateway: a whole response and the end of its request, in the place of `Head`, `Body` and `Done`
     /// ([`crate::response::Whole`]).
     Whole = 26,
+    /// Worker → gateway: a request has come on a direct connection and is run
+    /// ([`crate::direct::Taken`]).
+    Taken = 27,
+    /// Worker → gateway: the worker has answered it ([`crate::direct::Answered`]).
+    Answered = 28,
+    /// Worker → gateway: a direct connection is the gateway's again ([`crate::direct::Returned`]).
+    Returned = 29,
 }
 
 impl FrameKind {
@@ -69,6 +78,7 @@ impl FrameKind {
             5 => Self::Completion,
             6 => Self::Resume,
             7 => Self::Stream,
+            8 => Self::Template,
             16 => Self::Ready,
             17 => Self::Head,
             18 => Self::Body,
@@ -80,6 +90,9 @@ impl FrameKind {
             24 => Self::Interim,
             25 => Self::Trailers,
             26 => Self::Whole,
+            27 => Self::Taken,
+            28 => Self::Answered,
+            29 => Self::Returned,
             _ => return None,
         })
     }
@@ -89,7 +102,7 @@ impl FrameKind {
 /// worker has. A frame whose generation is not the slot's present one is late and is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Tag {
-    /// Index of the lease, below [`crate::channel::LEASES`].
+    /// Index of the lease, below [`crate::channel::LEASES`], or that of a direct connection from there on.
     pub slot: u32,
     /// Counts the worker's requests, from 1.
     pub generation: u32,
@@ -142,14 +155,14 @@ mod tests {
         assert!(known.iter().all(|(raw, kind)| *kind as u8 == *raw));
         let (to_worker, to_gateway): (Vec<_>, Vec<_>) =
             known.into_iter().partition(|(_, kind)| kind.is_to_worker());
-        assert_eq!((to_worker.len(), to_gateway.len()), (7, 11));
+        assert_eq!((to_worker.len(), to_gateway.len()), (8, 14));
         assert!(to_worker.iter().all(|(raw, _)| *raw < to_gateway[0].0));
     }
 
     #[test]
     fn a_frame_of_an_unknown_kind_is_corrupt() {
         let mut raw = FrameHeader::new(FrameKind::Done, Tag::default()).encode();
-        for kind in [0, 8, 15, 27, u8::MAX] {
+        for kind in [0, 9, 15, 30, u8::MAX] {
             raw[4] = kind;
             let refused = FrameHeader::decode(&raw);
             assert_eq!(refused, Err(Corrupt { what: "a frame of an unknown kind" }), "{kind}");

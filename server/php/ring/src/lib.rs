@@ -17,6 +17,7 @@ pub mod channel;
 mod claim;
 pub mod control;
 mod corrupt;
+pub mod direct;
 pub mod doorbell;
 pub mod frame;
 pub mod heap;

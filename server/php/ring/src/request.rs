@@ -83,6 +83,9 @@ pub struct Fixed {
     pub content_length: Option<u64>,
     /// Wall-clock time of acceptance, µs since the epoch (`REQUEST_TIME_FLOAT`).
     pub received_us: u64,
+    /// Whether requests of direct connections with the same host and path are like this one for a while
+    /// ([`crate::direct`]).
+    pub is_template: bool,
     /// What of the script's work is traced.
     pub trace_detail: TraceDetail,
     /// `REMOTE_PORT`; 0 for Unix sockets.
@@ -159,6 +162,7 @@ impl Fixed {
         let mut raw = [0; FIXED_BYTES];
         raw[0] = u8::from(self.content_length.is_some());
         raw[1] = self.trace_detail as u8;
+        raw[2] = u8::from(self.is_template);
         raw[8..16].copy_from_slice(&self.content_length.unwrap_or(0).to_le_bytes());
         raw[16..24].copy_from_slice(&self.received_us.to_le_bytes());
         raw[24..26].copy_from_slice(&self.remote_port.to_le_bytes());
@@ -176,6 +180,7 @@ impl Fixed {
         Self {
             content_length: (raw[0] != 0).then(|| long(8)),
             received_us: long(16),
+            is_template: raw[2] == 1,
             trace_detail: TraceDetail::of(raw[1]),
             remote_port: short(24),
             server_port: short(26),

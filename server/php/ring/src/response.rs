@@ -51,6 +51,52 @@ impl<'a> ResponseHead<'a> {
     }
 }
 
+/// What a header line of a script is for, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineKind {
+    /// Of the connection (RFC 9110 7.6.1), or an order to nginx that has no meaning here.
+    Dropped,
+    /// `Content-Length`.
+    ContentLength,
+    /// `X-Sendfile`.
+    Sendfile,
+    /// `X-Accel-Redirect`.
+    AccelRedirect,
+    /// `X-Accel-Expires`.
+    AccelExpires,
+    /// From the host: the script has used a session.
+    Session,
+    /// `Date`.
+    Date,
+    /// `Server`.
+    Server,
+    /// For the client.
+    Other,
+}
+
+impl LineKind {
+    /// The kind of a line with this name.
+    pub fn of(name: &[u8]) -> Self {
+        let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+        // The length distinguishes most names.
+        match name.len() {
+            4 if is(b"date") => Self::Date,
+            6 if is(b"server") => Self::Server,
+            7 if is(b"trailer") || is(b"upgrade") => Self::Dropped,
+            10 if is(b"connection") || is(b"keep-alive") => Self::Dropped,
+            10 if is(b"x-sendfile") => Self::Sendfile,
+            14 if is(b"content-length") => Self::ContentLength,
+            16 if is(b"x-accel-redirect") => Self::AccelRedirect,
+            15 if is(b"x-accel-charset") => Self::Dropped,
+            15 if is(b"x-accel-expires") => Self::AccelExpires,
+            17 if is(b"x-accel-buffering") || is(b"transfer-encoding") => Self::Dropped,
+            18 if is(b"x-accel-limit-rate") => Self::Dropped,
+            18 if is(b"x-outboard-session") => Self::Session,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// Payload of a `Trailers` frame: `(u32 length │ line)*`, as [`ResponseHead::encode_line`] appends them.
 #[derive(Debug, Clone, Copy)]
 pub struct Trailers<'a>(&'a [u8]);

@@ -84,6 +84,11 @@ impl Source {
         std::future::poll_fn(|_| self.poll_writable()).await;
     }
 
+    /// Watches the descriptor no more, and forgets what is known of it, until a task waits for it again.
+    pub fn rest(&self) {
+        with(|reactor| reactor.sources.borrow_mut().rest(&reactor.epoll, self.token));
+    }
+
     /// Notes that a read would have blocked, or returned less than requested.
     pub fn clear_readable(&self) {
         self.clear(READ);

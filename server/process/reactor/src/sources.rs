@@ -158,6 +158,15 @@ impl Sources {
         }
     }
 
+    /// Takes the descriptor out of epoll until it is waited for again.
+    pub(crate) fn rest(&mut self, epoll: &OwnedFd, token: Token) {
+        if let Some(state) = self.state(token) {
+            state.unwatch(epoll);
+            state.known = EventFlags::empty();
+            state.waiting = None;
+        }
+    }
+
     /// Whether one of the conditions holds; otherwise `task` is woken when one does.
     pub(crate) fn poll(
         &mut self,

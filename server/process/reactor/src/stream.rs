@@ -283,6 +283,11 @@ impl Stream {
         let _ = net::shutdown(&self.source, net::Shutdown::Write);
     }
 
+    /// Shuts down both sides (`shutdown(SHUT_RDWR)`), for every process that has the socket.
+    pub fn shut_down(&self) {
+        let _ = net::shutdown(&self.source, net::Shutdown::Both);
+    }
+
     /// The local address of the connection; `None` for Unix sockets.
     pub fn local_address(&self) -> Option<SocketAddr> {
         net::getsockname(&self.source).ok().and_then(|address| SocketAddr::try_from(address).ok())

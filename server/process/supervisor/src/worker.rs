@@ -8,11 +8,13 @@ pub mod lifecycle;
 use crate::zygote::{Zygote, output_pipe};
 use lifecycle::{Lifecycle, Stopping, Transition};
 use outboard_ring::channel::{Capacities, GatewayChannel};
+use outboard_ring::control;
+use outboard_ring::direct::Greeting;
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::spsc::{Corrupt, Wake};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A worker, from the order to fork until its exit is reported.
 #[derive(Debug)]
@@ -32,10 +34,13 @@ pub struct WorkerProcess {
     /// Rung by this worker only.
     worker_doorbell: Option<Doorbell>,
     output: Option<OwnedFd>,
+    /// What direct connections are sent over; `None` if the app has none.
+    direct: Option<OwnedFd>,
 }
 
 impl WorkerProcess {
-    /// Creates the ring, the doorbells and the output pipe of worker `number`, and orders the fork.
+    /// Creates the ring, the doorbells and the output pipe of worker `number`, and orders the fork. `has_direct`:
+    /// it may get direct connections.
     ///
     /// # Errors
     /// Descriptors cannot be created (commonly `EMFILE`), or the zygote does not accept orders.
@@ -43,14 +48,25 @@ impl WorkerProcess {
         zygote: &Zygote,
         number: u64,
         capacities: Capacities,
+        has_direct: bool,
         now_ms: u64,
     ) -> io::Result<Self> {
         let (output, output_end) = output_pipe()?;
         let (worker, memory) = Self::prepare(number, capacities, now_ms)?;
         let (awaited, worker_doorbell) = (Awaited::new(&worker.doorbell)?, Doorbell::new()?);
         let bells = (awaited.as_fd(), worker_doorbell.as_fd());
-        zygote.fork(number, [memory.as_fd(), bells.0, bells.1, output_end.as_fd()])?;
-        Ok(Self { output: Some(output), worker_doorbell: Some(worker_doorbell), ..worker })
+        let sockets = if has_direct { Some(control::pair()?) } else { None };
+        let mut descriptors = vec![memory.as_fd(), bells.0, bells.1, output_end.as_fd()];
+        descriptors.extend(sockets.iter().map(|(_, theirs)| theirs.as_fd()));
+        zygote.fork(number, &descriptors)?;
+        let worker_doorbell = Some(worker_doorbell);
+        let direct = sockets.map(|(ours, _)| ours);
+        Ok(Self { output: Some(output), worker_doorbell, direct, ..worker })
+    }
+
+    /// Sets the socket that direct connections are sent over, of which the worker has the other end.
+    pub fn set_direct(&mut self, socket: OwnedFd) {
+        self.direct = Some(socket);
     }
 
     /// Creates everything but the process of worker `number`; the descriptor is that of its rings.
@@ -74,6 +90,7 @@ impl WorkerProcess {
             doorbell,
             worker_doorbell: None,
             output: None,
+            direct: None,
         };
         Ok((worker, memory))
     }
@@ -92,6 +109,15 @@ impl WorkerProcess {
     /// The doorbell that the worker rings, for epoll; `None` if it was taken before.
     pub fn take_worker_doorbell(&mut self) -> Option<Doorbell> {
         self.worker_doorbell.take()
+    }
+
+    /// Sends the worker a direct connection.
+    ///
+    /// # Errors
+    /// `sendmsg(2)`: the worker is behind, or gone, or gets none.
+    pub fn send_connection(&self, greeting: &Greeting, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let direct = self.direct.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        control::try_send(direct, greeting, &[socket])
     }
 
     /// Handles the report of the fork.

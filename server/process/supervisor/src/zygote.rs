@@ -168,13 +168,13 @@ impl Zygote {
     }
 
     /// Orders a worker. `descriptors` are: ring memory, where the worker waits to be rung, what it
-    /// rings, and where its output goes. Answered by [`Event::Forked`] or
+    /// rings, where its output goes, and perhaps the socket that direct connections come over. Answered by [`Event::Forked`] or
     /// [`Event::ForkFailed`].
     ///
     /// # Errors
     /// What `sendmsg(2)` reports; `WouldBlock` when the zygote has stopped taking orders.
-    pub fn fork(&self, worker: u64, descriptors: [BorrowedFd<'_>; 4]) -> io::Result<()> {
-        self.order(&Order::Fork { worker }, &descriptors)
+    pub fn fork(&self, worker: u64, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.order(&Order::Fork { worker }, descriptors)
     }
 
     /// Makes the zygote send `signal` to a worker; ignored for a worker that has exited.

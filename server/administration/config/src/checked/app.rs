@@ -100,6 +100,7 @@ pub(super) fn apps(raw: &raw::File, context: &mut Context<'_>) -> Vec<App> {
     for (name, one) in &raw.app {
         let app = app(raw, name, one, context);
         report_duplicates(&apps, &app, context);
+        check_direct(&app, raw.app.len(), context);
         apps.push(app);
     }
     apps
@@ -149,6 +150,23 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         group: text(&raw.group, &file.group),
         php,
         root,
+    }
+}
+
+/// Direct connections need an app that is alone, and whose requests the gateway need not see.
+fn check_direct(app: &App, apps: usize, context: &mut Context<'_>) {
+    let is_wanted = matches!(&app.mode, Mode::Worker(worker) if worker.direct);
+    let excluded = match app.excludes_direct() {
+        Some(key) => Some((key, format!("`{key}` needs the gateway for each request"))),
+        None if apps > 1 => {
+            Some(("worker", "a connection may have requests for another app".to_owned()))
+        }
+        None => None,
+    };
+    if let Some((_, why)) = excluded.filter(|_| is_wanted) {
+        let fault = Fault::new(format!("workers cannot respond directly: {why}"))
+            .hint("remove `direct`, or that setting");
+        context.value(&["app", &app.name, "worker", "direct"], Kind::Conflict, fault);
     }
 }
 

@@ -47,6 +47,9 @@ table! {
         /// are forked when it does. Its host, port and numbers of processes are ignored here;
         /// `outboard run` uses them.
         pub starts_server: bool = false,
+        /// Whether workers respond on connections of clients without the gateway in between: for plain
+        /// HTTP/1.1, if the app is the only one. `outboard check` names the settings of the app that exclude it.
+        pub direct: bool = false,
         /// Arguments of a program that starts a server.
         #[serde(with = "As::<Vec<PlainText>>")]
         pub arguments: Vec<String> = Vec::new(),

@@ -82,6 +82,7 @@ impl PoolCore {
     pub(super) fn drain_slot(&self, members: &mut Members, slot: usize) {
         if let Some(worker) = members.roster.get_mut(slot) {
             worker.activate();
+            worker.ends().take_all_back();
             let longest_ms = if worker.in_flight() > 0 { self.settings.deadline_ms } else { 0 };
             let until_ms = now_ms().saturating_add(longest_ms).saturating_add(LEAVING_GRACE_MS);
             if worker.process.drain(until_ms).is_err() {

@@ -10,6 +10,8 @@ use outboard_ring::channel::{Rewinds, WaitCall, Waits};
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) requests: u64,
+    pub(super) direct: u64,
+    pub(super) adopted: u64,
     pub(super) queued: u64,
     pub(super) rejected: u64,
     pub(super) crashes: u64,
@@ -29,6 +31,8 @@ impl Counters {
     /// Goes on counting where an earlier pool has ended.
     pub(super) fn continue_from(&mut self, earlier: Self) {
         self.requests += earlier.requests;
+        self.direct += earlier.direct;
+        self.adopted += earlier.adopted;
         self.queued += earlier.queued;
         self.rejected += earlier.rejected;
         self.crashes += earlier.crashes;

@@ -55,7 +55,8 @@ impl Forks {
         let zygote = core.zygote.borrow();
         let zygote = zygote.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let (capacities, now_ms) = (Capacities::DEFAULT, now_ms());
-        let mut process = WorkerProcess::fork(zygote, number, capacities, now_ms)?;
+        let mut process =
+            WorkerProcess::fork(zygote, number, capacities, core.settings.has_direct, now_ms)?;
         let output = process.take_output();
         let unread = output.as_ref().and_then(|output| output.try_clone().ok());
         let allowance = core.log.new_allowance();

@@ -6,9 +6,10 @@
 
 use crate::exchange::{Assignment, Exchange};
 use crate::worker_id::WorkerId;
-use outboard_ring::channel::LEASES;
+use outboard_ring::channel::{LEASES, is_direct};
 use outboard_ring::frame::Tag;
 use outboard_supervisor::plan::deadline::Stage;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A request of a worker, running or in its backlog.
@@ -43,6 +44,20 @@ impl Timing {
 }
 
 impl Lease {
+    /// A request that is assigned to this worker now.
+    fn new(tag: Tag, exchange: Rc<Exchange>, timing: Option<Timing>, worker: WorkerId) -> Self {
+        exchange.assignment.set(Some(Assignment { worker, tag }));
+        Self {
+            tag,
+            exchange,
+            timing,
+            is_slow: false,
+            earlier_backtrace: None,
+            stage: Stage::InTime,
+            is_frame_sent: false,
+        }
+    }
+
     /// When it becomes slow by this threshold; `None` if it is already, or never will be.
     pub(crate) fn slow_at_ms(&self, slow_ms: Option<u64>) -> Option<u64> {
         if self.is_slow || self.stage != Stage::InTime {
@@ -65,6 +80,8 @@ pub(crate) struct Leases {
     /// Slots without a request. The last one is reused first, so that few are touched.
     free: Vec<u32>,
     last_generation: u32,
+    /// Adopted requests of direct connections, by slot.
+    adopted: BTreeMap<u32, Lease>,
 }
 
 impl Leases {
@@ -83,39 +100,60 @@ impl Leases {
         });
         self.last_generation = self.last_generation.wrapping_add(1);
         let tag = Tag { slot, generation: self.last_generation };
-        exchange.assignment.set(Some(Assignment { worker, tag }));
-        self.slots[slot as usize] = Some(Lease {
-            tag,
-            exchange,
-            timing,
-            is_slow: false,
-            earlier_backtrace: None,
-            stage: Stage::InTime,
-            is_frame_sent: false,
-        });
+        self.slots[slot as usize] = Some(Lease::new(tag, exchange, timing, worker));
         tag
     }
 
+    /// Adds a request that a direct connection has brought.
+    pub(crate) fn adopt(
+        &mut self,
+        tag: Tag,
+        exchange: Rc<Exchange>,
+        timing: Timing,
+        worker: WorkerId,
+    ) {
+        let lease = Lease::new(tag, exchange, Some(timing), worker);
+        let earlier = self.adopted.insert(tag.slot, Lease { is_frame_sent: true, ..lease });
+        debug_assert!(earlier.is_none(), "{tag:?} is in use");
+    }
+
+    /// Whether this slot has a request.
+    pub(crate) fn has_slot(&self, slot: u32) -> bool {
+        self.adopted.contains_key(&slot)
+    }
+
     pub(crate) fn get(&self, tag: Tag) -> Option<&Lease> {
-        self.slots.get(tag.slot as usize)?.as_ref().filter(|lease| lease.tag == tag)
+        let lease = match is_direct(tag) {
+            true => self.adopted.get(&tag.slot),
+            false => self.slots.get(tag.slot as usize)?.as_ref(),
+        };
+        lease.filter(|lease| lease.tag == tag)
     }
 
     pub(crate) fn get_mut(&mut self, tag: Tag) -> Option<&mut Lease> {
-        self.slots.get_mut(tag.slot as usize)?.as_mut().filter(|lease| lease.tag == tag)
+        let lease = match is_direct(tag) {
+            true => self.adopted.get_mut(&tag.slot),
+            false => self.slots.get_mut(tag.slot as usize)?.as_mut(),
+        };
+        lease.filter(|lease| lease.tag == tag)
     }
 
     pub(crate) fn remove(&mut self, tag: Tag) -> Option<Lease> {
+        if is_direct(tag) {
+            self.get(tag)?;
+            return self.adopted.remove(&tag.slot);
+        }
         let lease = self.slots.get_mut(tag.slot as usize)?.take_if(|lease| lease.tag == tag)?;
         self.free.push(tag.slot);
         Some(lease)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Lease> {
-        self.slots.iter().flatten()
+        self.slots.iter().flatten().chain(self.adopted.values())
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Lease> {
-        self.slots.iter_mut().flatten()
+        self.slots.iter_mut().flatten().chain(self.adopted.values_mut())
     }
 
     /// All tags, oldest first.
@@ -129,7 +167,7 @@ impl Leases {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free.len() + self.adopted.len()
     }
 }
 

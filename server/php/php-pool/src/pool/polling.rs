@@ -5,6 +5,7 @@
 //! the only one that is affected; the loop does not sleep before a worker to which something was sent is woken.
 
 use super::Pool;
+use super::direct::WATCH_MS;
 use super::leases::Lease;
 use super::members::Members;
 use super::worker::{FrameOutcome, PANICKED, Worker, WorkerMessage};
@@ -12,6 +13,8 @@ use crate::budget::{Budget, Share};
 use crate::rings::PolledRings;
 use outboard_log::Level;
 use outboard_reactor::{contain, now_ms};
+use outboard_ring::channel::is_direct;
+use outboard_ring::direct::Answered;
 use outboard_ring::spsc::{Corrupt, Sleep};
 use outboard_supervisor::plan::deadline::Stage;
 
@@ -26,6 +29,7 @@ impl PolledRings for Pool {
         if dispatcher.placement.is_watching() {
             dispatcher.placement.watch_requests(core, now_ms());
         }
+        self.watch_direct(now_ms());
         if self.polling.has_backlog.take() {
             dispatcher.redistribute_stuck_backlogs(now_ms());
         }
@@ -46,6 +50,10 @@ impl PolledRings for Pool {
             let Some(worker) = members.roster.get_mut(slot) else { return false };
             // Another pool may have sent to it after this one was polled: its task, for one.
             worker.ring_doorbell_if_due();
+            if worker.in_flight() == 0 && worker.direct.is_watched(now_ms()) {
+                max_ms = max_ms.min(WATCH_MS);
+                return true;
+            }
             if worker.may_send() {
                 match worker.prepare_sleep() {
                     Ok(Sleep::Ready) => max_ms = 0,
@@ -189,12 +197,50 @@ impl Pool {
                         self.core.lifecycle.end_rest();
                     }
                 }
+                WorkerMessage::Answered(target, answered) => {
+                    self.record_answered(worker, target, answered);
+                }
                 WorkerMessage::Operation(payload) => {
                     self.dispatcher.operations.queue(worker, tag, payload);
                 }
             })
         });
         received.unwrap_or(Err(PANICKED))
+    }
+
+    /// Records a request that a worker has answered on a direct connection.
+    fn record_answered(&self, worker: &mut Worker, target: &[u8], answered: Answered) {
+        let core = &self.core;
+        let mut counters = core.counters.borrow_mut();
+        counters.requests += 1;
+        counters.direct += 1;
+        drop(counters);
+        core.record_response();
+        let mut routes = core.routes.borrow_mut();
+        let route = routes.number_of_target(target);
+        routes.record_request(route, answered.peak_memory_bytes, &mut worker.request_counts);
+    }
+
+    /// Adopts requests of direct connections that take long, and gives what waits behind them to other workers.
+    fn watch_direct(&self, now_ms: u64) {
+        let (core, dispatcher) = (&self.core, &self.dispatcher);
+        if !core.settings.has_direct || now_ms < self.polling.watched_ms.get() + WATCH_MS {
+            return;
+        }
+        self.polling.watched_ms.set(now_ms);
+        let mut members = core.members.borrow_mut();
+        for slot in 0..members.roster.slots() {
+            let Some(worker) = members.roster.get_mut(slot) else { continue };
+            if !worker.direct.is_empty() && worker.ends().adopt_long() {
+                let unstarted = if worker.can_cancel() {
+                    Vec::new()
+                } else {
+                    worker.withdraw_unstarted(now_ms)
+                };
+                members.roster.update_room_list(slot);
+                dispatcher.reassign(&mut members, unstarted);
+            }
+        }
     }
 
     /// Records a request that a worker has finished.
@@ -204,6 +250,11 @@ impl Pool {
         let exchange = &lease.exchange;
         let took_ms = lease.took_ms(now_ms());
         self.dispatcher.placement.record_request();
+        if is_direct(lease.tag) {
+            let mut counters = core.counters.borrow_mut();
+            counters.requests += 1;
+            counters.adopted += 1;
+        }
         if let Some(done) = exchange.done.get() {
             if done.takes_snapshot && !core.settings.is_resident() {
                 self.snapshots.record(exchange);

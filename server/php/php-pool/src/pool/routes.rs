@@ -51,6 +51,15 @@ impl Routes {
         Self { by_path, numbers: HashMap::new(), labels, rows: vec![Row::default()], last: OTHER }
     }
 
+    /// The number of the route of a target, of a script that handles them all.
+    pub(crate) fn number_of_target(&mut self, target: &[u8]) -> usize {
+        let label = path_prefix(target);
+        if *self.labels[self.last] != *label || self.last == OTHER {
+            self.last = self.look_up(label);
+        }
+        self.last
+    }
+
     /// The number of the route of a request frame.
     pub(crate) fn number(&mut self, frame: &[u8]) -> usize {
         let label = match self.by_path {

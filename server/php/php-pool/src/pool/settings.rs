@@ -56,6 +56,8 @@ pub struct PoolSettings {
     pub start_timeout_ms: u64,
     /// The maximum age of a snapshot.
     pub snapshot_max_age_ms: u64,
+    /// Whether workers get direct connections.
+    pub has_direct: bool,
     /// Whether quick workers run on the core of their gateway's thread.
     pub may_share_core: bool,
 }
@@ -112,6 +114,7 @@ impl PoolSettings {
             start_timeout_ms: pool.start_timeout_ms,
             snapshot_max_age_ms: pool.snapshot_max_age_ms,
             may_share_core: true,
+            has_direct: app.has_direct(),
         })
     }
 
@@ -142,6 +145,7 @@ impl PoolSettings {
             deadline_ms: tasks.timeout_ms,
             slow_ms: None,
             may_share_core: false,
+            has_direct: false,
             ..self.clone()
         })
     }

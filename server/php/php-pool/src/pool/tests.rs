@@ -6,6 +6,7 @@ mod activity;
 mod backlog;
 mod deadlines;
 mod deaths;
+mod direct;
 mod dispatch;
 mod fairness;
 mod forwarded;
@@ -102,6 +103,7 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         slow_ms: None,
         start_timeout_ms: 5_000,
         snapshot_max_age_ms: 300_000,
+        has_direct: false,
         may_share_core: true,
     }
 }

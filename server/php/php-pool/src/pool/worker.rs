@@ -12,6 +12,7 @@ mod sending;
 
 use super::activity::ActiveSlots;
 use super::allowance::Allowance;
+use super::direct::{DirectConnections, Ends};
 use super::leases::{Lease, Leases};
 use super::routes::RequestCounts;
 use super::settings::PoolSettings;
@@ -68,6 +69,8 @@ pub(crate) struct Worker {
     pub(super) allowance: Rc<Allowance>,
     /// Its requests, including the backlog.
     pub(super) leases: Leases,
+    /// The connections whose sockets it has.
+    pub(super) direct: DirectConnections,
     /// Requests in its ring behind the running one, in order.
     backlog: VecDeque<Tag>,
     /// Requests that are not completely in the ring, in order.
@@ -158,6 +161,7 @@ impl Worker {
             is_resident: settings.is_resident(),
             allowance,
             leases: Leases::default(),
+            direct: DirectConnections::default(),
             backlog: VecDeque::new(),
             unsent: VecDeque::new(),
             unsent_frames: VecDeque::new(),
@@ -206,6 +210,18 @@ impl Worker {
         matches!(self.state(), State::Idle | State::Busy)
     }
 
+    /// Its direct connections. What is done to them may take frames, so its ring is polled.
+    pub(super) fn ends(&mut self) -> Ends<'_> {
+        self.activate();
+        Ends {
+            connections: &mut self.direct,
+            process: &mut self.process,
+            leases: &mut self.leases,
+            id: self.id,
+            is_sequential: self.concurrency == 1,
+        }
+    }
+
     /// Has its ring polled.
     pub(super) fn activate(&mut self) {
         if !std::mem::replace(&mut self.activity.is_active, true) {
@@ -216,13 +232,18 @@ impl Worker {
 
     /// Whether its ring need not be polled until it rings. Its doorbell is armed.
     pub(super) fn rest_if_idle(&mut self) -> bool {
-        let is_idle = self.state() == State::Idle && self.has_nothing_under_way();
+        let is_idle = self.state() == State::Idle && self.is_quiet();
         self.activity.is_active = !is_idle;
         is_idle
     }
 
-    /// Whether no request and no frame is on its way to it, and no operation to the lead's thread.
+    /// Whether it could be another thread's: nothing is under way, and no connection is with it.
     pub(super) fn has_nothing_under_way(&self) -> bool {
+        self.direct.is_empty() && self.is_quiet()
+    }
+
+    /// Whether no request and no frame is on its way to it, and no operation to the lead's thread.
+    fn is_quiet(&self) -> bool {
         self.leases.len() == 0
             && self.unsent_frames.is_empty()
             && self.forwarded_bytes == 0
@@ -299,6 +320,7 @@ impl Worker {
 
     /// Fails all of its requests. Returns them, oldest first.
     pub(crate) fn fail(&mut self) -> Vec<Rc<Exchange>> {
+        self.ends().fail();
         let reason =
             if self.is_broken { Reason::WorkerProtocolError } else { Reason::WorkerCrashed };
         let leases = self.leases.tags().into_iter().filter_map(|tag| self.leases.remove(tag));

@@ -4,7 +4,7 @@
 //! [`Corrupt`]. The gateway writes frames of its direction only, about requests that have a claim word.
 
 use super::mapping::{self, BACKTRACE_BYTES, Capacities, Mapping, RingConsumer, RingProducer};
-use crate::claim::{LEASES, State};
+use crate::claim::{DIRECT_CONNECTIONS, LEASES, State};
 use crate::corrupt::Corrupt;
 use crate::frame::{FrameHeader, FrameKind, Tag};
 use crate::rewinds::Rewinds;
@@ -14,6 +14,17 @@ use crate::waits::{WaitCall, Waits};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+
+/// Whether the gateway has a direct connection again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakenBack {
+    /// It has: the worker reads no more.
+    Now,
+    /// The worker is writing a response, and gives it back then.
+    Soon,
+    /// The worker reads or runs a request, which can be adopted once it is known.
+    Busy,
+}
 
 /// The gateway's end: writes requests, reads responses.
 #[derive(Debug)]
@@ -48,7 +59,7 @@ impl GatewayChannel {
     /// [`Corrupt`]: kill the worker.
     pub fn push(&mut self, kind: FrameKind, tag: Tag, parts: &[&[u8]]) -> Result<bool, Corrupt> {
         debug_assert!(kind.is_to_worker(), "{kind:?} is a frame of workers");
-        debug_assert!((tag.slot as usize) < LEASES, "{tag:?}");
+        debug_assert!((tag.slot as usize) < LEASES + DIRECT_CONNECTIONS, "{tag:?}");
         self.requests.push(FrameHeader::new(kind, tag), parts)
     }
 
@@ -136,6 +147,37 @@ impl GatewayChannel {
     /// it.
     pub fn resume(&self, tag: Tag) -> bool {
         self.mapping.header().claims.exchange(tag, State::Paused, State::Started)
+    }
+
+    /// Parks a direct connection whose socket the worker is about to get.
+    pub fn park(&self, tag: Tag) {
+        self.mapping.header().claims.set(tag, State::Parked);
+    }
+
+    /// Takes a direct connection back, whose last known request has this tag.
+    pub fn take_back(&self, tag: Tag) -> TakenBack {
+        let claims = &self.mapping.header().claims;
+        if claims.exchange(tag, State::Parked, State::Withdrawn) {
+            TakenBack::Now
+        } else if claims.exchange(tag, State::Answering, State::Leaving)
+            || claims.is(tag, State::Leaving)
+        {
+            TakenBack::Soon
+        } else {
+            TakenBack::Busy
+        }
+    }
+
+    /// Makes an ordinary started request of one that the worker runs on a direct connection, so that its frames are
+    /// the gateway's to answer with. False if the worker answers it.
+    pub fn adopt(&self, tag: Tag) -> bool {
+        let claims = &self.mapping.header().claims;
+        claims.exchange(tag, State::Direct, State::Started) || claims.is(tag, State::Started)
+    }
+
+    /// Whether the worker has no request of a direct connection.
+    pub fn is_parked(&self, tag: Tag) -> bool {
+        self.mapping.header().claims.is(tag, State::Parked)
     }
 
     /// How often the worker has waited in `call`.

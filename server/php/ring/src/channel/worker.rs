@@ -76,6 +76,46 @@ impl WorkerChannel {
         self.mapping.header().claims.is(tag, State::Paused)
     }
 
+    /// Begins to read a request from a direct connection; false if it is the gateway's again.
+    pub fn begin_direct(&self, tag: Tag) -> bool {
+        self.mapping.header().claims.exchange(tag, State::Parked, State::Reading)
+    }
+
+    /// There was no request to read.
+    pub fn end_direct(&self, tag: Tag) {
+        self.mapping.header().claims.exchange(tag, State::Reading, State::Parked);
+    }
+
+    /// A request was read, and is run: from now on the connection has its tag.
+    pub fn run_direct(&self, before: Tag, tag: Tag) {
+        let claims = &self.mapping.header().claims;
+        claims.exchange_tag((before, State::Reading), (tag, State::Direct));
+    }
+
+    /// Begins to write a response to the socket of a direct connection; false if the request is the gateway's to
+    /// answer.
+    pub fn begin_answer(&self, tag: Tag) -> bool {
+        self.mapping.header().claims.exchange(tag, State::Direct, State::Answering)
+    }
+
+    /// The response was written; false if the connection has to go back to the gateway.
+    pub fn end_answer(&self, tag: Tag) -> bool {
+        self.mapping.header().claims.exchange(tag, State::Answering, State::Parked)
+    }
+
+    /// Has the gateway answer a request of a direct connection with its frames.
+    pub fn pass_on(&self, tag: Tag) {
+        self.mapping.header().claims.exchange(tag, State::Direct, State::Started);
+    }
+
+    /// A direct connection is the gateway's again. A [`FrameKind::Returned`] has to precede.
+    pub fn give_back(&self, tag: Tag) {
+        let claims = &self.mapping.header().claims;
+        let _ = [State::Reading, State::Answering, State::Leaving]
+            .into_iter()
+            .find(|from| claims.exchange(tag, *from, State::Withdrawn));
+    }
+
     /// Counts a wait during which the worker did other work.
     pub fn count_suspended(&self, call: WaitCall) {
         self.mapping.header().waits[call as usize].count_suspended();

@@ -248,6 +248,20 @@ impl Lifecycle {
         self.one_less(now_ms)
     }
 
+    /// The worker has begun a request that it was not given, perhaps before it was told to leave.
+    pub fn adopt(&mut self) {
+        let _ = self.become_if_legal(State::Busy);
+        self.requests += 1;
+    }
+
+    /// The worker has answered a request that it was not given.
+    pub fn served_directly(&mut self, now_ms: u64) {
+        self.served += 1;
+        if self.state == State::Idle {
+            self.idle_since_ms = now_ms;
+        }
+    }
+
     /// Handles a request that was withdrawn before its start.
     pub fn withdrawn(&mut self, now_ms: u64) -> RequestEnd {
         if self.requests == 0 { RequestEnd::HadNone } else { self.one_less(now_ms) }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 fn order(number: u64) -> (Zygote, WorkerProcess) {
     let (zygote, _output) = Zygote::spawn(Path::new("/bin/cat"), settings()).unwrap();
-    let worker = WorkerProcess::fork(&zygote, number, Capacities::default(), 7).unwrap();
+    let worker = WorkerProcess::fork(&zygote, number, Capacities::default(), false, 7).unwrap();
     (zygote, worker)
 }
 
@@ -38,7 +38,7 @@ fn an_order_to_a_zygote_that_has_gone_fails() {
     let (mut zygote, _output) = Zygote::spawn(Path::new("/bin/cat"), settings()).unwrap();
     zygote.kill().unwrap();
     wait_closed(&zygote);
-    let order = WorkerProcess::fork(&zygote, 1, Capacities::default(), 0);
+    let order = WorkerProcess::fork(&zygote, 1, Capacities::default(), false, 0);
     assert_eq!(order.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
 }
 
@@ -46,7 +46,7 @@ fn an_order_to_a_zygote_that_has_gone_fails() {
 fn two_workers() -> (Zygote, [(WorkerProcess, Vec<OwnedFd>); 2]) {
     let (zygote, host_end) = with_host_end();
     let workers = [1, 2].map(|number| {
-        let worker = WorkerProcess::fork(&zygote, number, Capacities::default(), 7).unwrap();
+        let worker = WorkerProcess::fork(&zygote, number, Capacities::default(), false, 7).unwrap();
         loop {
             match receive(&host_end).unwrap().unwrap() {
                 (Order::Fork { worker: ordered }, descriptors) if ordered == number => {

@@ -7,6 +7,8 @@
 use super::Worker;
 use crate::exchange::Assignment;
 use crate::pool::leases::Lease;
+use outboard_ring::channel::is_direct;
+use outboard_ring::direct::Answered;
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
 use outboard_ring::response::{Done, LogLine, Whole};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
@@ -36,6 +38,8 @@ pub(crate) enum WorkerMessage<'a> {
     LogLine(LogLine<'a>),
     /// An operation that it requests.
     Operation(&'a [u8]),
+    /// It has answered a request for this target on a direct connection.
+    Answered(&'a [u8], Answered),
 }
 
 impl Worker {
@@ -74,6 +78,18 @@ impl Worker {
         on_message: &mut impl FnMut(&mut Worker, Tag, WorkerMessage<'_>),
     ) -> Result<Option<FrameOutcome>, Corrupt> {
         let tag = header.tag;
+        match header.kind {
+            kind @ (FrameKind::Taken | FrameKind::Answered | FrameKind::Returned) => {
+                if let Some((target, answered)) = self.ends().handle(kind, tag, payload)? {
+                    on_message(self, tag, WorkerMessage::Answered(&target, answered));
+                }
+                return Ok(None);
+            }
+            _ if is_direct(tag) => {
+                self.ends().adopt(tag);
+            }
+            _ => {}
+        }
         match header.kind {
             FrameKind::Log => {
                 on_message(self, tag, WorkerMessage::LogLine(LogLine::decode(payload)?));
