@@ -208,6 +208,7 @@ class Server
         $names = array_merge(array_keys($this->setting ?? []), ...array_map(static fn (Server\Port $port): array => array_keys($port->setting ?? []), $this->ports));
         return json_encode([
             'class' => $this->kind(),
+            'mode' => $this->mode,
             'ports' => $ports,
             'settings' => (object) Engine\plain($this->setting ?? []),
             'unknown' => array_values(array_map('strval', array_diff($names, (new \ReflectionClass(Constant::class))->getConstants()))),

@@ -27,6 +27,9 @@ pub struct Configuration {
     general: String,
 }
 
+/// The mode of a server whose workers read from the sockets.
+const SWOOLE_BASE: u64 = 1;
+
 const UDP: u32 = 2;
 const TCP6: u32 = 3;
 const UDP6: u32 = 4;
@@ -392,12 +395,14 @@ fn app(
     let compresses = description.settings.get("http_compression").is_none_or(is_true);
     let body_bytes = description.number("package_max_length").unwrap_or(PACKAGE_BYTES);
     let max_requests = description.number("max_request").unwrap_or(0);
+    // In this mode the process that runs PHP reads from the sockets.
+    let direct = description.class == "http" && description.mode == SWOOLE_BASE;
     let arguments: Vec<String> = arguments.iter().map(|argument| quoted(argument)).collect();
     let mut text = format!(
         "[app.run]\nroot = {root}\nmode = \"worker\"\nindex = []\ncompress = {compresses}\n\
          [app.run.limits]\nbody = {body_bytes}\nrequest_deadline = \"24h\"\n\
-         [app.run.worker]\nscript = {script}\nstarts_server = true\nconcurrency = {concurrency}\n\
-         arguments = [{arguments}]\n\
+         [app.run.worker]\nscript = {script}\nstarts_server = true\ndirect = {direct}\n\
+         concurrency = {concurrency}\narguments = [{arguments}]\n\
          [app.run.pool]\nmin = {workers}\nmax = {workers}\nmin_idle = 0\nloopback_slots = 0\n\
          max_requests = {max_requests}\nmax_worker_memory = 0\nqueue_length = 100000\n\
          queue_timeout = \"60s\"\n",

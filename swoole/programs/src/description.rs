@@ -14,6 +14,9 @@ use std::process::{Command, ExitCode};
 pub struct Description {
     /// `http`, `websocket`, `redis` or `server`.
     pub(crate) class: String,
+    /// `SWOOLE_BASE` or `SWOOLE_PROCESS`.
+    #[serde(default)]
+    pub(crate) mode: u64,
     /// The first is the server's own.
     pub(crate) ports: Vec<Port>,
     /// Those of `set()`; true for what JSON cannot hold.

@@ -47,6 +47,19 @@ fn options_become_the_configuration_of_the_app() {
 }
 
 #[test]
+fn workers_of_the_base_mode_read_from_the_sockets_of_http() {
+    let directory = PrivateDir::create(None, None).expect("a temporary directory");
+    let script = directory.path("root").join("server.php");
+    std::fs::write(&script, "<?php").expect("it is a directory of ours");
+    for (class, mode, expected) in [("http", 1, true), ("http", 2, false), ("server", 1, false)] {
+        let described = Description { mode, ..description(json!({}), class) };
+        let configuration = Configuration::of(&described, &script, &[], &directory, None);
+        let text = configuration.expect("it can be served").text;
+        assert!(text.contains(&format!("direct = {expected}\n")), "{class} {mode}: {text}");
+    }
+}
+
+#[test]
 fn options_without_an_effect_are_named_in_order() {
     let (configuration, _) =
         configured(json!({"reactor_num": 2, "backlog": 128, "tcp_fastopen": 1, "worker_num": 1}));
