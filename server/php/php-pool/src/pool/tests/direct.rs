@@ -135,7 +135,7 @@ fn a_frame_of_a_response_makes_an_exchange_of_the_request() {
 }
 
 #[test]
-fn a_request_that_takes_long_is_adopted_and_what_waits_behind_it_is_not_held_up() {
+fn a_long_request_is_adopted_and_holds_up_nothing_behind_it() {
     in_loop(async {
         let mut direct = direct_with(1);
         let (mut slow, tag) = direct.park();
