@@ -3,10 +3,12 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{Configured, Connection, Docroot, Process, Request, Wire, eventually};
+use std::collections::HashSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SCRIPT: &str = r#"<?php
 $boot = getmypid();
@@ -28,6 +30,7 @@ while (Outboard\handle_request(function () use ($boot) {
         case 'log': error_log('this is logged'); echo 'logged'; return;
         case 'exit': echo 'so far'; exit;
         case 'throw': throw new Exception('thrown');
+        case 'append': file_put_contents($_GET['file'], "{$_GET['id']}\n", FILE_APPEND | LOCK_EX); usleep(15000); echo 'appended'; return;
         case 'kill': posix_kill(getmypid(), 9); return;
         case 'spin': while (true);
     }
@@ -382,4 +385,80 @@ fn what_needs_the_gateway_excludes_it_by_name() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && text.contains(key), "{key}: {text}");
     }
+}
+
+/// A request that the gateway passes on by the ring, whatever the connection.
+fn by_ring(target: &str) -> Vec<u8> {
+    format!("GET {target} HTTP/1.1\r\nHost: site.test\r\nConnection: keep-alive\r\n\r\n")
+        .into_bytes()
+}
+
+#[test]
+fn a_request_in_flight_runs_once_although_its_app_is_reloaded() {
+    let site = serving("[pool]\nmin = 4\nmax = 4");
+    site.docroot().writable("");
+    let file = site.root().join("log.txt");
+    let (is_over, appended) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        let (site, file, is_over, appended) = (&site, &file, &is_over, &appended);
+        for client in 0..8 {
+            scope.spawn(move || {
+                let mut connection = parked(site);
+                let mut number = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    let target =
+                        format!("/?do=append&file={}&id={client}-{number}", file.display());
+                    assert_eq!(answers(&mut connection, &target), "appended");
+                    appended.fetch_add(1, Ordering::Relaxed);
+                    number += 1;
+                }
+            });
+        }
+        for _ in 0..6 {
+            let output = site.command("reload", &[]);
+            assert!(output.status.success(), "{output:?}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let text = std::fs::read_to_string(&file).unwrap();
+    let different: HashSet<&str> = text.lines().collect();
+    assert_eq!(text.lines().count(), different.len(), "a request has run twice");
+    assert_eq!(different.len(), appended.into_inner());
+}
+
+#[test]
+fn a_long_request_of_another_client_holds_up_no_connection() {
+    let site = serving("[pool]\nmin = 2\nmax = 2");
+    let mut connections: Vec<Connection> = (0..6).map(|_| parked(&site)).collect();
+    let mut long = Connection::open(site.address());
+    long.send(&by_ring("/?do=sleep&ms=3000")).unwrap();
+    thread::sleep(Duration::from_millis(100));
+    let began = Instant::now();
+    for connection in &mut connections {
+        assert_eq!(answers(connection, "/"), "hello");
+    }
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    long.response().unwrap().expect(200);
+}
+
+#[test]
+fn a_flood_by_the_ring_does_not_starve_connections() {
+    let site = serving("[pool]\nmin = 1\nmax = 1");
+    let mut direct = parked(&site);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut connection = Connection::open(site.address());
+                while !is_over.load(Ordering::Relaxed) {
+                    connection.send(&by_ring("/")).unwrap();
+                    connection.response().unwrap().expect(200);
+                }
+            });
+        }
+        for _ in 0..200 {
+            assert_eq!(answers(&mut direct, "/"), "hello");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }

@@ -13,10 +13,8 @@ use outboard_http_server::direct::{DirectAnswer, DirectConnection, DirectEvent, 
 use outboard_log::Wall;
 use outboard_page_cache::COMPRESS_MIN_BYTES;
 use outboard_php_pool::exchange::{Exchange, ExchangeSettings};
-use outboard_php_pool::pool::DirectConnection as Parked;
-use outboard_php_pool::pool::direct as pool;
+use outboard_php_pool::pool;
 use outboard_ring::direct::Greeting;
-use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -32,6 +30,8 @@ pub(crate) fn is_template(request: &Request<'_>, app: &App, script: &Script) -> 
         && script.query.is_none()
         && generation.apps.len() == 1
         && generation.tracer.is_none()
+        // A worker could claim that its client, who may be trusted, has sent a request to the store.
+        && generation.entities.as_ref().is_none_or(|entities| entities.config.path.is_none())
         && request.gateway.development().is_none()
         && !client.listener.forwarding.has_proxies()
         && !client.listener.redirects_to_https
@@ -57,19 +57,22 @@ impl DirectPlace for Place {
     fn begin(self: Box<Self>, client: &Client, requests: u32) -> Option<Box<dyn DirectConnection>> {
         let Self { app, template, first_id } = *self;
         let limits = &app.config.limits;
+        let head = client.context.head_limits();
+        let limit = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let (server_addr, server_port) = client.peer.local(&client.transport);
         let greeting = Greeting {
             slot: 0,
             generation: 0,
             requests: requests.min(Gateway::RESERVED_IDS),
             request_id: first_id,
+            request_line_bytes: limit(head.request_line_bytes),
+            head_bytes: limit(head.header_bytes),
+            header_count: limit(head.header_count),
             remote_addr: client.peer.text.to_string(),
             remote_port: client.peer.port(),
             server_addr: server_addr.to_owned(),
             server_port,
             compress_min_bytes: if app.config.compress { COMPRESS_MIN_BYTES as u32 } else { 0 },
-            head_bytes: u32::try_from(limits.header_bytes).unwrap_or(u32::MAX),
-            header_count: limits.header_count,
             body_bytes: limits.body_bytes,
         };
         let settings = ExchangeSettings {
@@ -77,8 +80,8 @@ impl DirectPlace for Place {
             memory: app.memory.responses.clone(),
             longest_ms: limits.request_deadline_ms,
         };
-        let connection =
-            app.seat.park(&template, client.transport.socket()?.as_fd(), greeting, settings)?;
+        let socket = client.transport.share()?;
+        let connection = app.pool().park(&template, socket, greeting, settings)?;
         Some(Box::new(Elsewhere { app, connection }))
     }
 }
@@ -86,7 +89,7 @@ impl DirectPlace for Place {
 /// A connection whose socket a worker has.
 struct Elsewhere {
     app: Rc<App>,
-    connection: Parked,
+    connection: pool::DirectConnection,
 }
 
 impl DirectConnection for Elsewhere {
@@ -108,8 +111,8 @@ impl DirectConnection for Elsewhere {
                     Box::new(Adopted { app: self.app.clone(), exchange: Some(exchange) });
                 DirectEvent::Adopted { request, received: wall(received_us), exchange }
             }
-            pool::DirectEvent::Returned { unsent, unread } => {
-                DirectEvent::Returned { unsent, unread }
+            pool::DirectEvent::Returned { unsent, unread, held } => {
+                DirectEvent::Returned { unsent, unread, held }
             }
             pool::DirectEvent::Lost => DirectEvent::Lost,
         })
@@ -134,8 +137,9 @@ impl Drop for Adopted {
     }
 }
 
-/// The exchange of the current request, if a worker of this app runs it already.
-pub(crate) fn take_adopted(request: &Request<'_>, app: &Rc<App>) -> Option<Rc<Exchange>> {
+/// The exchange of the current request if a worker runs it already, and the app of that worker. After a reload that is an
+/// earlier generation's: a request runs once, wherever it has begun.
+pub(crate) fn take_adopted(request: &Request<'_>) -> Option<(Rc<App>, Rc<Exchange>)> {
     let mut adopted = request.direct.take_adopted()?.downcast::<Adopted>().ok()?;
-    if Rc::ptr_eq(&adopted.app, app) { adopted.exchange.take() } else { None }
+    Some((adopted.app.clone(), adopted.exchange.take()?))
 }

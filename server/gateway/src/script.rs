@@ -51,8 +51,8 @@ pub(crate) async fn start(
         body_reader::body(request, response, &app.config.limits).await?
     };
     let call = PhpCall::of(request);
-    if let Some(exchange) = direct::take_adopted(request, app) {
-        let lease = Lease::adopted(exchange, app, call);
+    if let Some((worker_app, exchange)) = direct::take_adopted(request) {
+        let lease = Lease::adopted(exchange, worker_app, call);
         return relay::start(request, response, app, lease, for_cache).await;
     }
     let params = prefetch::params(request, app, script.query.as_deref()).await?;
@@ -200,10 +200,10 @@ pub(crate) struct Lease {
 
 impl Lease {
     /// Of a request that a worker runs already.
-    fn adopted(exchange: Rc<Exchange>, app: &Rc<App>, call: PhpCall) -> Self {
+    fn adopted(exchange: Rc<Exchange>, app: Rc<App>, call: PhpCall) -> Self {
         let mut memory = app.spare_requests.take().unwrap_or_default();
         memory.adopt(exchange);
-        Self { app: app.clone(), seat: app.seat.clone(), memory: Some(memory), call }
+        Self { seat: app.seat.clone(), app, memory: Some(memory), call }
     }
 
     /// The response so far.

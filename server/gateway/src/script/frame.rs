@@ -13,7 +13,7 @@ use outboard_http_server as http_server;
 use outboard_http1::split_host_port;
 use outboard_operations::is_trace_context;
 use outboard_ring::request::{
-    FIELD_COUNT, Field, Fixed, RequestParts, RequestView, TraceDetail, encode,
+    FIELD_COUNT, Field, Fixed, RequestParts, RequestView, TraceDetail, encode, request_id_text,
 };
 use outboard_trace::Scope;
 use std::borrow::Cow;
@@ -53,7 +53,7 @@ pub(super) fn request(
     let document_root = document_root.as_os_str().as_encoded_bytes();
     let filename = filename(app, document_root, script);
     let name = joined(prefix, &script.path);
-    let request_id = hex(request.request_id);
+    let request_id = request_id_text(request.request_id);
     let client_ip = request.forwarded.client.as_deref().unwrap_or(&request.client.peer.text);
     let query = script.query.as_deref().or(head.query(input)).unwrap_or_default();
 
@@ -234,12 +234,6 @@ fn joined<'a>(first: &'a [u8], second: &'a [u8]) -> Cow<'a, [u8]> {
     }
 }
 
-/// Sixteen hexadecimal digits.
-fn hex(number: u64) -> [u8; 16] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    std::array::from_fn(|at| DIGITS[(number >> (60 - 4 * at)) as usize & 15])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,11 +282,5 @@ mod tests {
         let part = |query| SubRequest { path: b"/menu", query };
         assert_eq!(target_of(b"/shop", &part(b"")), b"/shop/menu");
         assert_eq!(target_of(b"", &part(b"a=1")), b"/menu?a=1");
-    }
-
-    #[test]
-    fn numbers_have_sixteen_digits() {
-        assert_eq!(&hex(0), b"0000000000000000");
-        assert_eq!(&hex(0x0123_4567_89ab_cdef), b"0123456789abcdef");
     }
 }

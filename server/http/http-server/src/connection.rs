@@ -23,8 +23,6 @@ pub(crate) struct Connection {
     pub(crate) request: Request,
     pub(crate) response: ResponseWriter,
     served: u32,
-    /// Whether another process had its socket.
-    pub(crate) has_been_elsewhere: bool,
 }
 
 /// The outcome of waiting for a head.
@@ -42,7 +40,6 @@ impl Connection {
             response: ResponseWriter::new(client.clone()),
             client,
             served: 0,
-            has_been_elsewhere: false,
         }
     }
 

@@ -6,6 +6,7 @@
 //! that it was offered with.
 
 use crate::client::Client;
+use outboard_buffer::Held;
 use outboard_log::Wall;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -45,6 +46,8 @@ pub enum DirectEvent {
         unsent: Vec<u8>,
         /// What was received.
         unread: Vec<u8>,
+        /// The memory of both.
+        held: Option<Held>,
     },
     /// The process has died while it read or wrote: what the client has sent or received is not known.
     Lost,

@@ -1,7 +1,7 @@
 //! The stay of a connection elsewhere: from its idle time until it is back.
 //!
-//! Called by [`crate::http1`]. Invariants: while the other process may read, this one does not; a connection that was
-//! elsewhere is shut down when it ends, since another descriptor may be open.
+//! Called by [`crate::http1`]. Invariants: while the other process may read, this one does not; a stay ends, also if
+//! the other process does not reply.
 
 use crate::client::Client;
 use crate::connection::{Connection, Next};
@@ -37,14 +37,17 @@ pub(crate) async fn serve<S: Service>(
 ) -> Back {
     let client = connection.client.clone();
     let requests = connection.requests_left();
+    if requests == 0 {
+        return Back::Continue;
+    }
     let Some(mut direct) = place.begin(&client, requests) else { return Back::Continue };
-    connection.has_been_elsewhere = true;
     connection.give_buffers_back();
     client.transport.rest();
     let mut has_timed_out = false;
     loop {
         match next_event(&client, &mut *direct, &mut has_timed_out).await {
             DirectEvent::Answered(request, answer) => {
+                has_timed_out = false;
                 if connection.load(&request) {
                     let stays = service.answered_directly(&mut connection.request, answer);
                     if !stays {
@@ -60,8 +63,10 @@ pub(crate) async fn serve<S: Service>(
                 connection.request.direct.adopt(exchange, received);
                 return Back::Continue;
             }
-            DirectEvent::Returned { unsent, unread } => {
-                if !send(&client, &unsent).await {
+            DirectEvent::Returned { unsent, unread, held } => {
+                let is_sent = send(&client, &unsent).await;
+                drop((unsent, held));
+                if !is_sent {
                     return Back::Abort;
                 }
                 if has_timed_out && unread.is_empty() {
@@ -97,7 +102,12 @@ async fn next_event(
             Poll::Pending
         });
         match with_deadline(reactor::now_ms() + idle_timeout_ms, event).await {
-            Ok(event) => return event,
+            Ok(event) => {
+                client.entry.set_busy();
+                return event;
+            }
+            // It was to come back long ago.
+            Err(_) if *has_timed_out => return DirectEvent::Lost,
             Err(_) => {
                 *has_timed_out = true;
                 direct.take_back();
@@ -128,19 +138,11 @@ impl Transport {
         }
     }
 
-    /// Its socket, if the bytes on it are those of the connection.
-    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Self::Plain(stream) => Some(stream.as_fd()),
-            _ => None,
-        }
-    }
-
-    /// Ends the connection, also for other processes that have its socket.
-    pub(crate) fn shut_down(&self) {
-        if let Self::Plain(stream) = self {
-            stream.shut_down();
-        }
+    /// Its socket, for another process, if the bytes on it are those of the connection.
+    pub fn share(&self) -> Option<BorrowedFd<'_>> {
+        let Self::Plain(stream) = self else { return None };
+        stream.share();
+        Some(stream.as_fd())
     }
 }
 

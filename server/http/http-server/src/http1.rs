@@ -86,9 +86,6 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection
             _ => break,
         }
     }
-    if connection.has_been_elsewhere {
-        connection.client.transport.shut_down();
-    }
     let (client, read_ahead, upgrade_handler) = connection.into_rest();
     // Until the end of the upgraded protocol the connection counts.
     if let Some(handler) = upgrade_handler {

@@ -143,7 +143,7 @@ impl ServerContext {
     }
 
     /// Limits of a request's head.
-    pub(crate) fn head_limits(&self) -> HeadLimits {
+    pub fn head_limits(&self) -> HeadLimits {
         let limits = self.limits();
         let number = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         HeadLimits {

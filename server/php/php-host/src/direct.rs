@@ -10,7 +10,7 @@ mod plain;
 mod templates;
 
 use crate::kept_memory::wipe;
-use crate::poller::DIRECT;
+use crate::poller::{self, DIRECT};
 use answer::Composer;
 use outboard_http1::{HeadLimits, HeadStatus, RequestHead};
 use outboard_ring::channel::{DIRECT_CONNECTIONS, LEASES, WorkerChannel, is_direct};
@@ -54,8 +54,10 @@ pub(crate) struct Direct {
     socket: OwnedFd,
     epoll: Option<Rc<OwnedFd>>,
     connections: Vec<Option<Connection>>,
-    /// Connections that may have a request, by their place.
+    /// Connections that may have a request, by their place, each once.
     ready: VecDeque<usize>,
+    /// Connections that this process could not take.
+    refused: Vec<Tag>,
     templates: Templates,
     head: RequestHead,
     input: Vec<u8>,
@@ -74,10 +76,13 @@ struct Connection {
     is_readable: bool,
     /// Whether the client has closed its side: the end is there to be read.
     has_ended: bool,
+    /// Whether it is among those that may have a request.
+    is_ready: bool,
     is_running: bool,
 }
 
-fn now_us() -> u64 {
+/// Wall-clock time, as the gateway has it in logs.
+fn unix_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
@@ -94,6 +99,7 @@ impl Direct {
             epoll: None,
             connections: Vec::new(),
             ready: VecDeque::new(),
+            refused: Vec::new(),
             templates: Templates::default(),
             head: RequestHead::new(),
             input: Vec::with_capacity(READ_BYTES),
@@ -104,7 +110,7 @@ impl Direct {
 
     /// A request of the gateway is a template.
     pub(crate) fn learn(&mut self, frame: &[u8]) {
-        self.templates.learn(frame, now_us());
+        self.templates.learn(frame, poller::now_us());
     }
 
     /// Watches the socket, and every connection that comes, with this epoll.
@@ -123,7 +129,7 @@ impl Direct {
                 connection.is_readable = true;
                 connection.has_ended |= has_ended;
                 if !connection.is_running {
-                    self.ready.push_back(at);
+                    self.make_ready(at);
                 }
             }
             _ if number == u32::MAX => self.accept(),
@@ -134,30 +140,44 @@ impl Direct {
     /// Takes the connections that the gateway has sent.
     fn accept(&mut self) {
         while let Ok(Some((greeting, mut sockets))) = control::receive::<Greeting>(&self.socket) {
-            let (tag, Some(socket)) = (greeting.tag(), sockets.pop()) else { continue };
+            let tag = greeting.tag();
             if !is_direct(tag) {
                 continue;
             }
+            // Without room for another descriptor it comes without its own.
+            let Some(socket) = sockets.pop() else {
+                self.refused.push(tag);
+                continue;
+            };
             let at = place(tag);
             if self.connections.is_empty() {
                 self.connections.resize_with(DIRECT_CONNECTIONS, || None);
             }
             self.close(at);
             let Some(epoll) = &self.epoll else { continue };
+            let data = EventData::new_u64(DIRECT + at as u64);
             let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
-            // One that cannot be watched stays parked until the gateway takes it back.
-            if epoll::add(&**epoll, &socket, EventData::new_u64(DIRECT + at as u64), flags).is_ok()
-            {
-                self.connections[at] = Some(Connection {
-                    tag,
-                    socket,
-                    greeting,
-                    unread: Vec::new(),
-                    is_readable: false,
-                    has_ended: false,
-                    is_running: false,
-                });
+            if epoll::add(&**epoll, &socket, data, flags).is_err() {
+                self.refused.push(tag);
+                continue;
             }
+            self.connections[at] = Some(Connection {
+                tag,
+                socket,
+                greeting,
+                unread: Vec::new(),
+                is_readable: false,
+                has_ended: false,
+                is_ready: false,
+                is_running: false,
+            });
+        }
+    }
+
+    fn make_ready(&mut self, at: usize) {
+        let Some(Some(connection)) = self.connections.get_mut(at) else { return };
+        if !std::mem::replace(&mut connection.is_ready, true) {
+            self.ready.push_back(at);
         }
     }
 
@@ -167,8 +187,17 @@ impl Direct {
         link: &mut impl Frames,
         frame: &mut Vec<u8>,
     ) -> Result<Option<Tag>, Corrupt> {
+        while let Some(tag) = self.refused.pop() {
+            if link.channel().begin_direct(tag) {
+                let returned = Returned::default();
+                link.push_frame(FrameKind::Returned, tag, &[&returned.prefix()])?;
+                link.channel().give_back(tag);
+                link.publish_quietly(true);
+            }
+        }
         while let Some(at) = self.ready.pop_front() {
-            let Some(Some(connection)) = self.connections.get(at) else { continue };
+            let Some(Some(connection)) = self.connections.get_mut(at) else { continue };
+            connection.is_ready = false;
             let tag = connection.tag;
             if connection.is_running {
                 continue;
@@ -194,7 +223,8 @@ impl Direct {
         wipe(&mut self.input);
         let Some(Some(connection)) = self.connections.get_mut(at) else { return Read::Ended };
         if !connection.unread.is_empty() {
-            self.input.append(&mut connection.unread);
+            self.input.extend_from_slice(&connection.unread);
+            wipe(&mut connection.unread);
             return Read::Some;
         }
         self.input.reserve(READ_BYTES);
@@ -225,17 +255,17 @@ impl Direct {
         let Some(Some(connection)) = connections.get_mut(at) else { return Ok(false) };
         let greeting = &connection.greeting;
         let limits = HeadLimits {
+            request_line_bytes: greeting.request_line_bytes as usize,
             header_bytes: greeting.head_bytes as usize,
             header_count: greeting.header_count as usize,
-            ..HeadLimits::default()
         };
-        let received_us = now_us();
+        let times = (unix_us(), poller::now_us());
         let read = match head.parse(input, &limits) {
             Ok(HeadStatus::Complete { head_len }) => plain::length(head, input, head_len)
                 .filter(|length| {
                     greeting.requests > 0 && (length - head_len) as u64 <= greeting.body_bytes
                 })
-                .filter(|_| templates.apply((head, input), greeting, received_us, frame))
+                .filter(|_| templates.apply((head, input), greeting, times, frame))
                 .map(|length| (head_len, length)),
             Ok(HeadStatus::Partial) | Err(_) => None,
         };
@@ -254,12 +284,17 @@ impl Direct {
         let request_id = greeting.request_id;
         connection.greeting.requests -= 1;
         connection.greeting.request_id = request_id.wrapping_add(1);
-        let taken = Taken { request_id, received_us, request: input };
+        let taken = Taken { request_id, received_us: times.0, request: input };
         self.unseen_bytes += input.len();
         let tag = connection.tag;
         link.push_frame(FrameKind::Taken, tag, &[&taken.prefix(), input])?;
         link.channel().run_direct(before, tag);
-        link.publish_quietly(std::mem::take(&mut self.unseen_bytes) > UNSEEN_BYTES);
+        wipe(input);
+        let is_much = self.unseen_bytes > UNSEEN_BYTES;
+        if is_much {
+            self.unseen_bytes = 0;
+        }
+        link.publish_quietly(is_much);
         Ok(true)
     }
 
@@ -281,7 +316,7 @@ impl Direct {
         if min_bytes > 0 && output.len() >= min_bytes {
             return Ok(false);
         }
-        let ended_us = now_us();
+        let ended_us = unix_us();
         let Some(status) = self.composer.compose(head, output, ended_us / 1_000_000) else {
             return Ok(false);
         };
@@ -304,7 +339,7 @@ impl Direct {
         if is_sent && connection.greeting.requests > 0 && link.channel().end_answer(tag) {
             link.publish_quietly(false);
             if connection.is_readable || !connection.unread.is_empty() {
-                self.ready.push_back(at);
+                self.make_ready(at);
             }
         } else {
             let unsent = self.composer.bytes()[sent..].to_vec();

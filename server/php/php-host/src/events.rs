@@ -256,14 +256,7 @@ impl Events {
         let mut slot = self.free.pop().unwrap_or_else(|| self.new_slot());
         // SAFETY: a free slot has no other user.
         let request = unsafe { slot.as_mut() };
-        let next = {
-            let mut link = self.link.borrow_mut();
-            match link.next_request(&mut request.frame)? {
-                None => link.next_direct(&mut request.frame)?,
-                next => next,
-            }
-        };
-        let Some(tag) = next else {
+        let Some(tag) = self.link.borrow_mut().next_of_any(&mut request.frame)? else {
             self.free.push(slot);
             return Ok(None);
         };

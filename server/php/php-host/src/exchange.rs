@@ -124,13 +124,9 @@ impl Exchange {
         let mut link = self.link.borrow_mut();
         link.discard_body(self.tag);
         self.blocking_ops.free(&mut link)?;
-        if is_whole && link.answer_directly(self.tag, &done, (&self.head, &self.output))? {
-            drop(link);
-            self.body.at = 0;
-            self.buffers().into_iter().for_each(wipe);
-            return Ok(());
-        }
+        let response = (&self.head[..], &self.output[..]);
         match is_whole && !link.is_aborted(self.tag) {
+            true if link.answer_directly(self.tag, &done, response)? => {}
             true => {
                 let prefix = Whole::prefix(&done, self.head.len() as u32);
                 let parts: [&[u8]; 3] = [&prefix, &self.head, &self.output];

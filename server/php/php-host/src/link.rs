@@ -71,6 +71,7 @@ pub(crate) struct Link {
     completed: Instant,
     /// `None` if the app has no direct connections, and while one is used.
     direct: Option<Box<Direct>>,
+    is_turn_of_direct: bool,
 }
 
 /// At most this number of responses share a doorbell.
@@ -105,6 +106,7 @@ impl Link {
             unannounced: 0,
             completed: Instant::now(),
             direct: None,
+            is_turn_of_direct: false,
         })
     }
 
@@ -177,8 +179,22 @@ impl Link {
         self.direct.as_deref_mut()
     }
 
+    /// Begins the next request, of the ring or of a direct connection, in turn if both have some.
+    pub(crate) fn next_of_any(&mut self, frame: &mut Vec<u8>) -> Result<Option<Tag>, Corrupt> {
+        self.is_turn_of_direct = !self.is_turn_of_direct;
+        if self.is_turn_of_direct
+            && let Some(tag) = self.next_direct(frame)?
+        {
+            return Ok(Some(tag));
+        }
+        match self.next_request(frame)? {
+            None => self.next_direct(frame),
+            next => Ok(next),
+        }
+    }
+
     /// Begins the next request of a direct connection; its frame replaces `frame`.
-    pub(crate) fn next_direct(&mut self, frame: &mut Vec<u8>) -> Result<Option<Tag>, Corrupt> {
+    fn next_direct(&mut self, frame: &mut Vec<u8>) -> Result<Option<Tag>, Corrupt> {
         match self.direct.take() {
             Some(mut direct) if !self.stopped => {
                 let next = direct.next(self, frame);
@@ -359,6 +375,7 @@ impl Link {
                 if let Some(direct) = &mut self.direct {
                     direct.learn(frame);
                 }
+                wipe(frame);
             }
             FrameKind::Stream => self.notices.push_back(Notice::Stream(std::mem::take(frame))),
             _ => return Err(Corrupt { what: "a frame that only workers send" }),

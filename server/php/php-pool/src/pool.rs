@@ -22,7 +22,8 @@ mod allowance;
 mod core;
 mod counters;
 mod deadlines;
-pub mod direct;
+mod direct;
+mod direct_event;
 mod dispatch;
 mod exits;
 mod forks;
@@ -89,6 +90,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use worker::Worker;
 
 pub use crate::worker_id::WorkerId;
+pub use direct_event::DirectEvent;
 pub use lending::shards::{PoolShards, Shard};
 pub use lifecycle::PendingRequest;
 pub use parked::DirectConnection;

@@ -35,6 +35,8 @@ pub struct Greeting {
     pub server_port: u16,
     /// Responses from this length on are the gateway's to compress, if the client accepts it; 0: none.
     pub compress_min_bytes: u32,
+    /// The longest request line.
+    pub request_line_bytes: u32,
     /// The longest head.
     pub head_bytes: u32,
     /// The most header fields.

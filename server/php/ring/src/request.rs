@@ -52,6 +52,12 @@ pub const FIELD_COUNT: usize = 15;
 const FIXED_BYTES: usize = 40;
 const LENGTHS_BYTES: usize = 4 * FIELD_COUNT;
 
+/// How [`Field::RequestId`] is written: sixteen hexadecimal digits.
+pub fn request_id_text(id: u64) -> [u8; 16] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    std::array::from_fn(|at| DIGITS[(id >> (60 - 4 * at)) as usize & 15])
+}
+
 /// What the gateway takes of the work of a script, for the trace of its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]

@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, SocketFlags, sockopt};
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::task::Poll;
@@ -139,6 +140,16 @@ impl Accepted {
 #[derive(Debug)]
 pub struct Stream {
     source: Source,
+    /// Whether another process may have it as well, so that a close alone would not end the connection.
+    is_shared: Cell<bool>,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.is_shared.get() {
+            let _ = net::shutdown(&self.source, net::Shutdown::Both);
+        }
+    }
 }
 
 impl Stream {
@@ -147,7 +158,12 @@ impl Stream {
     /// # Errors
     /// `epoll_ctl(2)` fails.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
-        Ok(Self { source: Source::new(socket, Interest::Read)? })
+        Ok(Self { source: Source::new(socket, Interest::Read)?, is_shared: Cell::new(false) })
+    }
+
+    /// Another process gets the socket: when this is dropped, the connection ends for both.
+    pub fn share(&self) {
+        self.is_shared.set(true);
     }
 
     /// The source, to poll it together with other conditions.
@@ -281,11 +297,6 @@ impl Stream {
     /// Shuts down the sending side (`shutdown(SHUT_WR)`); the peer may have disconnected.
     pub fn shutdown_write(&self) {
         let _ = net::shutdown(&self.source, net::Shutdown::Write);
-    }
-
-    /// Shuts down both sides (`shutdown(SHUT_RDWR)`), for every process that has the socket.
-    pub fn shut_down(&self) {
-        let _ = net::shutdown(&self.source, net::Shutdown::Both);
     }
 
     /// The local address of the connection; `None` for Unix sockets.

@@ -100,7 +100,7 @@ pub(super) fn apps(raw: &raw::File, context: &mut Context<'_>) -> Vec<App> {
     for (name, one) in &raw.app {
         let app = app(raw, name, one, context);
         report_duplicates(&apps, &app, context);
-        check_direct(&app, raw.app.len(), context);
+        check_direct(raw, &app, context);
         apps.push(app);
     }
     apps
@@ -154,18 +154,19 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
 }
 
 /// Direct connections need an app that is alone, and whose requests the gateway need not see.
-fn check_direct(app: &App, apps: usize, context: &mut Context<'_>) {
-    let is_wanted = matches!(&app.mode, Mode::Worker(worker) if worker.direct);
-    let excluded = match app.excludes_direct() {
-        Some(key) => Some((key, format!("`{key}` needs the gateway for each request"))),
-        None if apps > 1 => {
-            Some(("worker", "a connection may have requests for another app".to_owned()))
-        }
-        None => None,
-    };
-    if let Some((_, why)) = excluded.filter(|_| is_wanted) {
-        let fault = Fault::new(format!("workers cannot respond directly: {why}"))
-            .hint("remove `direct`, or that setting");
+fn check_direct(file: &raw::File, app: &App, context: &mut Context<'_>) {
+    if !matches!(&app.mode, Mode::Worker(worker) if worker.direct) {
+        return;
+    }
+    let of_file = [
+        (file.app.len() > 1, "`app`"),
+        (context.places.wrote(&["tracing"]), "`tracing`"),
+        (!file.trusted_proxies.is_empty(), "`trusted_proxies`"),
+    ];
+    let of_file = of_file.into_iter().find_map(|(excludes, key)| excludes.then(|| key.to_owned()));
+    if let Some(key) = app.excludes_direct().map(|key| format!("`{key}`")).or(of_file) {
+        let fault = Fault::new(format!("workers cannot respond directly, because of {key}"))
+            .hint("remove `direct`, or that: the gateway has to see each request for it");
         context.value(&["app", &app.name, "worker", "direct"], Kind::Conflict, fault);
     }
 }

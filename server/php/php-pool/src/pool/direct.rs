@@ -4,21 +4,20 @@
 //! [`DirectConnection`](super::parked::DirectConnection). The worker responds to requests by itself and reports them. A
 //! request whose response the gateway has to send, or that takes long, is adopted: it becomes an exchange like any
 //! other. Invariants: a connection is with one worker, and comes back once; nothing that the worker has read is lost,
-//! unless the worker is; a slot is used again once its last
-//! request has ended; a request is adopted with what was reported of it, and no other one.
+//! unless the worker is; a slot is used again once its last request has ended; a request is adopted with what was
+//! reported of it, and no other one; what a worker reports of the time decides nothing in its favour.
 
-use crate::exchange::{Exchange, ExchangeSettings};
+use super::direct_event::{Client, DirectEvent};
+use crate::exchange::Exchange;
 use crate::pool::leases::{Leases, Timing};
 use crate::worker_id::WorkerId;
 use outboard_log::Wall;
-use outboard_reactor::{TaskId, now_ms, wake};
+use outboard_reactor::now_ms;
 use outboard_ring::channel::{DIRECT_CONNECTIONS, LEASES, TakenBack};
 use outboard_ring::direct::{Answered, Greeting, Returned, Taken};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::spsc::Corrupt;
 use outboard_supervisor::worker::WorkerProcess;
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
@@ -28,62 +27,6 @@ pub(super) const WATCH_MS: u64 = 25;
 const LONG_MS: u64 = 4;
 
 const UNTAKEN: Corrupt = Corrupt { what: "an answer to a request that was not reported" };
-
-/// What has happened on a direct connection.
-#[derive(Debug)]
-pub enum DirectEvent {
-    /// The worker has answered a request.
-    Answered {
-        /// What was received of it, and perhaps behind it.
-        request: Vec<u8>,
-        /// Its id.
-        request_id: u64,
-        /// Wall-clock time of its arrival, µs.
-        received_us: u64,
-        /// The answer.
-        answered: Answered,
-    },
-    /// The gateway has the connection again, and a request that the worker runs.
-    Adopted {
-        /// What was received of it, and perhaps behind it.
-        request: Vec<u8>,
-        /// Wall-clock time of its arrival, µs.
-        received_us: u64,
-        /// Its exchange.
-        exchange: Rc<Exchange>,
-    },
-    /// The gateway has the connection again.
-    Returned {
-        /// To be written first.
-        unsent: Vec<u8>,
-        /// What was read.
-        unread: Vec<u8>,
-    },
-    /// The worker has died while it read a request or wrote a response.
-    Lost,
-}
-
-impl DirectEvent {
-    /// Whether it is the last one.
-    pub(super) fn is_last(&self) -> bool {
-        !matches!(self, Self::Answered { .. })
-    }
-}
-
-/// What the exchange of an adopted request is made of, and what waits for it.
-#[derive(Debug)]
-pub(super) struct Client {
-    pub(super) task: TaskId,
-    pub(super) settings: ExchangeSettings,
-    pub(super) events: RefCell<VecDeque<DirectEvent>>,
-}
-
-impl Client {
-    fn push(&self, event: DirectEvent) {
-        self.events.borrow_mut().push_back(event);
-        wake(self.task);
-    }
-}
 
 #[derive(Debug)]
 struct Slot {
@@ -99,9 +42,20 @@ struct Slot {
 
 #[derive(Debug)]
 struct TakenRequest {
+    /// When it was reported.
+    seen_ms: u64,
     request_id: u64,
     received_us: u64,
     bytes: Vec<u8>,
+}
+
+impl TakenRequest {
+    /// How long the worker has had it: at least since it was reported.
+    fn took_ms(&self, now_ms: u64) -> u64 {
+        let received_ms = self.received_us / 1_000;
+        let by_worker = (Wall::now().unix_us / 1_000).saturating_sub(received_ms);
+        by_worker.max(now_ms.saturating_sub(self.seen_ms))
+    }
 }
 
 /// See the module.
@@ -165,12 +119,16 @@ pub(in crate::pool) struct Ends<'a> {
 }
 
 impl Ends<'_> {
+    /// Gives the worker a connection, unless it has as many as it can have, or is behind.
     pub(super) fn park(
         &mut self,
         socket: BorrowedFd<'_>,
         greeting: Greeting,
         client: Rc<Client>,
     ) -> Option<Tag> {
+        if self.is_stuck(now_ms()) {
+            return None;
+        }
         if self.connections.slots.is_empty() {
             self.connections.slots.resize_with(DIRECT_CONNECTIONS, || None);
         }
@@ -212,15 +170,15 @@ impl Ends<'_> {
         match kind {
             FrameKind::Taken => {
                 let Taken { request_id, received_us, request } = Taken::decode(payload)?;
-                slot.taken =
-                    Some(TakenRequest { request_id, received_us, bytes: request.to_vec() });
+                let bytes = request.to_vec();
+                slot.taken = Some(TakenRequest { seen_ms: now_ms, request_id, received_us, bytes });
                 if slot.is_wanted {
                     self.take_back(tag);
                 }
             }
             FrameKind::Answered => {
                 let answered = Answered::decode(payload)?;
-                let TakenRequest { request_id, received_us, bytes } =
+                let TakenRequest { request_id, received_us, bytes, .. } =
                     slot.taken.take().ok_or(UNTAKEN)?;
                 let target = bytes.split(|&byte| byte == b' ').nth(1).unwrap_or_default().to_vec();
                 let request = bytes;
@@ -237,7 +195,8 @@ impl Ends<'_> {
                 let Returned { unsent, unread } = Returned::decode(payload)?;
                 let (unsent, unread) = (unsent.to_vec(), unread.to_vec());
                 if let Some(slot) = self.connections.remove(tag) {
-                    slot.client.push(DirectEvent::Returned { unsent, unread });
+                    let held = Some(slot.client.settings.memory.hold(unsent.len() + unread.len()));
+                    slot.client.push(DirectEvent::Returned { unsent, unread, held });
                 }
             }
         }
@@ -253,12 +212,13 @@ impl Ends<'_> {
         let Some(Slot { client, taken: Some(taken), .. }) = self.connections.remove(tag) else {
             return false;
         };
-        let TakenRequest { request_id, received_us, bytes } = taken;
+        let now_ms = now_ms();
+        let took_ms = taken.took_ms(now_ms);
+        let TakenRequest { request_id, received_us, bytes, .. } = taken;
         let settings = &client.settings;
         let exchange = Exchange::adopted(client.task, bytes.clone(), request_id, settings);
         let exchange = Rc::new(exchange);
-        let took_ms = Wall::now().unix_us.saturating_sub(received_us) / 1_000;
-        let timing = Timing::starting(now_ms().saturating_sub(took_ms), settings.longest_ms);
+        let timing = Timing::starting(now_ms.saturating_sub(took_ms), settings.longest_ms);
         debug_assert!(!self.leases.has_slot(tag.slot), "{tag:?} has another request");
         self.leases.adopt(tag, exchange.clone(), timing, self.id);
         exchange.times.started();
@@ -275,8 +235,8 @@ impl Ends<'_> {
         match self.process.channel.take_back(tag) {
             TakenBack::Now => {
                 if let Some(slot) = self.connections.remove(tag) {
-                    let (unsent, unread) = (Vec::new(), Vec::new());
-                    slot.client.push(DirectEvent::Returned { unsent, unread });
+                    let (unsent, unread, held) = (Vec::new(), Vec::new(), None);
+                    slot.client.push(DirectEvent::Returned { unsent, unread, held });
                 }
             }
             // A frame follows.
@@ -311,18 +271,22 @@ impl Ends<'_> {
         }
     }
 
-    /// Adopts requests that take long. Returns whether there was one: the other connections of a worker with one
-    /// request at a time have come back then.
-    pub(in crate::pool) fn adopt_long(&mut self) -> bool {
-        let before_us = Wall::now().unix_us.saturating_sub(LONG_MS * 1_000);
+    /// Whether a worker with one request at a time has had one for long: others would wait behind it.
+    fn is_stuck(&self, now_ms: u64) -> bool {
+        self.is_sequential && self.leases.iter().any(|lease| lease.took_ms(now_ms) > LONG_MS)
+    }
+
+    /// Adopts requests that take long, and takes the other connections from a worker that they hold up. Returns whether
+    /// one was adopted.
+    pub(in crate::pool) fn relieve(&mut self, now_ms: u64) -> bool {
         let is_long =
-            |slot: &&Slot| slot.taken.as_ref().is_some_and(|taken| taken.received_us < before_us);
+            |slot: &&Slot| slot.taken.as_ref().is_some_and(|taken| taken.took_ms(now_ms) > LONG_MS);
         let long: Vec<Tag> =
             self.connections.slots.iter().flatten().filter(is_long).map(|slot| slot.tag).collect();
         let wanted: Vec<Tag> = self.connections.wanted().collect();
         wanted.into_iter().for_each(|tag| self.take_back(tag));
         let has_adopted = long.into_iter().filter(|tag| self.adopt(*tag)).count() > 0;
-        if has_adopted && self.is_sequential {
+        if self.is_stuck(now_ms) {
             self.take_all_back();
         }
         has_adopted

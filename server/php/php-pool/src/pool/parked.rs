@@ -3,7 +3,7 @@
 //! Created by the pool. Invariant: dropped before its last event, it takes the connection back.
 
 use super::core::PoolCore;
-use super::direct::{Client, DirectEvent};
+use super::direct_event::{Client, DirectEvent};
 use super::worker::Worker;
 use crate::exchange::ExchangeSettings;
 use crate::worker_id::WorkerId;
@@ -66,8 +66,9 @@ impl PoolCore {
         settings: ExchangeSettings,
     ) -> Option<DirectConnection> {
         let mut members = self.members.borrow_mut();
-        let may_have =
-            |worker: &&mut Worker| worker.is_own && worker.is_ready() && !worker.is_reserve;
+        let may_have = |worker: &&mut Worker| {
+            worker.is_own && worker.is_ready() && !worker.is_reserve && worker.has_sent_all()
+        };
         let workers = members.roster.all_mut().filter(may_have);
         let worker = workers.min_by_key(|worker| worker.direct.len())?;
         // One that breaks the protocol is found when its ring is polled.

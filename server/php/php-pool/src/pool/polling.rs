@@ -50,9 +50,11 @@ impl PolledRings for Pool {
             let Some(worker) = members.roster.get_mut(slot) else { return false };
             // Another pool may have sent to it after this one was polled: its task, for one.
             worker.ring_doorbell_if_due();
-            if worker.in_flight() == 0 && worker.direct.is_watched(now_ms()) {
+            if worker.direct.is_watched(now_ms()) || worker.holds_up_clients() {
                 max_ms = max_ms.min(WATCH_MS);
-                return true;
+                if worker.in_flight() == 0 {
+                    return true;
+                }
             }
             if worker.may_send() {
                 match worker.prepare_sleep() {
@@ -231,7 +233,7 @@ impl Pool {
         let mut members = core.members.borrow_mut();
         for slot in 0..members.roster.slots() {
             let Some(worker) = members.roster.get_mut(slot) else { continue };
-            if !worker.direct.is_empty() && worker.ends().adopt_long() {
+            if !worker.direct.is_empty() && worker.ends().relieve(now_ms) {
                 let unstarted = if worker.can_cancel() {
                     Vec::new()
                 } else {

@@ -222,6 +222,11 @@ impl Worker {
         }
     }
 
+    /// Whether direct connections wait for a request that it has.
+    pub(super) fn holds_up_clients(&self) -> bool {
+        self.concurrency == 1 && self.in_flight() > 0 && !self.direct.is_empty()
+    }
+
     /// Has its ring polled.
     pub(super) fn activate(&mut self) {
         if !std::mem::replace(&mut self.activity.is_active, true) {

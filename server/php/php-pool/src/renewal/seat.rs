@@ -9,16 +9,14 @@
 
 use super::held::{Held, HeldRequests};
 use super::{LEAD, Renewal, Step, follow};
-use crate::exchange::{End, Exchange, ExchangeSettings};
+use crate::exchange::{End, Exchange};
 use crate::freshness::Freshness;
-use crate::pool::{DirectConnection, PendingRequest, Pool, PoolShards, Shard};
+use crate::pool::{PendingRequest, Pool, PoolShards, Shard};
 use outboard_log::Reason;
 use outboard_reactor::{now_ms, spawn};
-use outboard_ring::direct::Greeting;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -186,17 +184,6 @@ impl PoolSeat {
         }
         renewing.held.add(Held { needed, exchange, local_peer });
         Ok(())
-    }
-
-    /// As [`Pool::park`], of the present pool.
-    pub fn park(
-        &self,
-        template: &[u8],
-        socket: BorrowedFd<'_>,
-        greeting: Greeting,
-        settings: ExchangeSettings,
-    ) -> Option<DirectConnection> {
-        self.pool().park(template, socket, greeting, settings)
     }
 
     /// As [`Pool::abandon`].

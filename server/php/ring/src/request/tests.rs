@@ -19,6 +19,12 @@ fn encoded(value: &[u8], headers: &[(&[u8], &[u8])], params: &[(&[u8], &[u8])]) 
 }
 
 #[test]
+fn ids_have_sixteen_digits() {
+    assert_eq!(&request_id_text(0), b"0000000000000000");
+    assert_eq!(&request_id_text(0x0123_4567_89ab_cdef), b"0123456789abcdef");
+}
+
+#[test]
 fn every_string_is_followed_by_a_nul() {
     let out = encoded(b"/x?y", &[(b"Host", b"a")], &[(b"K", b"")]);
     let view = RequestView::decode(&out).unwrap();

@@ -1,6 +1,5 @@
 //! Direct connections: a stand-in answers on them, gives them back, dies with them, and lies about them.
 
-use super::super::direct::DirectEvent;
 use super::*;
 use crate::exchange::ExchangeSettings;
 use outboard_buffer::Account;
@@ -9,6 +8,8 @@ use outboard_ring::direct::{Answered, Greeting, Returned, Taken};
 use rustix::fd::{AsFd, OwnedFd};
 use std::task::Poll;
 
+/// A lie: a worker cannot put off its deadline by it.
+const RECEIVED_US: u64 = u64::MAX;
 const REQUEST: &[u8] = b"GET /a/b HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// A worker with the other end of the socket that connections come over.
@@ -30,7 +31,7 @@ fn direct_with(concurrency: u32) -> Direct {
 }
 
 impl Direct {
-    fn park(&mut self) -> (DirectConnection, Tag) {
+    fn try_park(&mut self) -> Option<DirectConnection> {
         let greeting = Greeting {
             slot: 0,
             generation: 0,
@@ -41,6 +42,7 @@ impl Direct {
             server_addr: String::new(),
             server_port: 2,
             compress_min_bytes: 0,
+            request_line_bytes: 1_000,
             head_bytes: 1_000,
             header_count: 10,
             body_bytes: 10,
@@ -48,7 +50,11 @@ impl Direct {
         let memory = Account::detached();
         let settings = ExchangeSettings { buffer_bytes: 1_000, memory, longest_ms: DEADLINE_MS };
         let socket = self.socket.as_fd();
-        let parked = self.pool.park(&frame("/a/b"), socket, greeting, settings).expect("room");
+        self.pool.park(&frame("/a/b"), socket, greeting, settings)
+    }
+
+    fn park(&mut self) -> (DirectConnection, Tag) {
+        let parked = self.try_park().expect("room");
         assert_eq!(self.worker.receive().map(|(kind, _)| kind), Some(FrameKind::Template));
         let (greeting, sockets) = control::receive::<Greeting>(&self.socket).unwrap().unwrap();
         assert_eq!(sockets.len(), 1);
@@ -59,7 +65,7 @@ impl Direct {
     fn take(&mut self, before: Tag) -> Tag {
         assert!(self.worker.channel.begin_direct(before));
         let tag = Tag { generation: before.generation + 1, ..before };
-        let taken = Taken { request_id: 7, received_us: 9, request: REQUEST };
+        let taken = Taken { request_id: 7, received_us: RECEIVED_US, request: REQUEST };
         self.worker.send(FrameKind::Taken, tag, &[&taken.prefix()[..], REQUEST].concat());
         self.worker.channel.run_direct(before, tag);
         tag
@@ -97,8 +103,12 @@ fn a_worker_answers_and_the_gateway_counts() {
         }
         poll(&direct.pool);
         for _ in 0..3 {
-            let DirectEvent::Answered { request, request_id: 7, received_us: 9, answered } =
-                event(&mut parked)
+            let DirectEvent::Answered {
+                request,
+                request_id: 7,
+                received_us: RECEIVED_US,
+                answered,
+            } = event(&mut parked)
             else {
                 panic!("another event")
             };
@@ -156,6 +166,21 @@ fn a_long_request_is_adopted_and_holds_up_nothing_behind_it() {
 }
 
 #[test]
+fn a_worker_with_a_long_request_of_the_ring_has_no_connections() {
+    in_loop(async {
+        let mut direct = direct_with(1);
+        let (mut parked, tag) = direct.park();
+        let _long = submit(&direct.pool);
+        direct.worker.start_next();
+        sleep(60).await;
+        poll(&direct.pool);
+        assert!(matches!(event(&mut parked), DirectEvent::Returned { .. }));
+        assert!(!direct.worker.channel.begin_direct(tag));
+        assert!(direct.try_park().is_none(), "it would wait");
+    });
+}
+
+#[test]
 fn a_connection_comes_back_as_soon_as_it_can() {
     in_loop(async {
         let mut direct = direct_with(1);
@@ -184,7 +209,7 @@ fn a_connection_comes_back_as_soon_as_it_can() {
         direct.worker.send(FrameKind::Returned, tag, &payload);
         direct.worker.channel.give_back(tag);
         poll(&direct.pool);
-        let DirectEvent::Returned { unsent, unread } = event(&mut written) else {
+        let DirectEvent::Returned { unsent, unread, .. } = event(&mut written) else {
             panic!("another event")
         };
         assert_eq!((&unsent[..], &unread[..]), (&b"rest"[..], &b"next"[..]));
