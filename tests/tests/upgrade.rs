@@ -6,8 +6,8 @@
 #[allow(dead_code)]
 mod installed;
 
-use installed::{Installed, POOL, succeeded, with_http3};
-use outboard_e2e::{Backend, Request, Server, Wire, connect, eventually, repeating};
+use installed::{Installed, POOL, succeeded, text, with_http3};
+use outboard_e2e::{Backend, Docroot, Request, Server, Wire, connect, eventually, repeating};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{Read, Write};
@@ -17,7 +17,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn five_upgrades_under_load_lose_no_request() {
-    let server = Installed::start(POOL);
+    five_upgrades_under_load(&Installed::start(POOL));
+}
+
+#[test]
+fn upgrades_lose_no_request_of_connections_at_workers() {
+    let docroot = Docroot::of("reload");
+    let script =
+        "<?php while (Outboard\\handle_request(function () { echo \"Hello, world\\n\"; })) {}";
+    docroot.beside().file("worker.php", script);
+    let worker = "root = \"www\"\nmode = \"worker\"\n\
+                  worker = { script = \"worker.php\", direct = true }\n";
+    let server = Installed::with(docroot, text(POOL).replace("root = \"www\"\n", worker));
+    std::fs::remove_file(server.site.root().join("hello.php")).unwrap();
+    five_upgrades_under_load(&server);
+    let direct = &server.site.status()["pools"][0]["direct_requests"];
+    assert!(direct.as_u64() > Some(0), "{direct}");
+}
+
+fn five_upgrades_under_load(server: &Installed) {
     let (served, closed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let client = |is_over: &dyn Fn() -> bool| {
         let mut wire = server.site.wire();

@@ -37,7 +37,7 @@ pub(crate) async fn serve<S: Service>(
 ) -> Back {
     let client = connection.client.clone();
     let requests = connection.requests_left();
-    if requests == 0 {
+    if requests == 0 || client.context.is_draining() {
         return Back::Continue;
     }
     let Some(mut direct) = place.begin(&client, requests) else { return Back::Continue };
@@ -95,7 +95,8 @@ async fn next_event(
                 return Poll::Ready(event);
             }
             client.entry.set_idle();
-            if client.context.ends_idle() || client.entry.must_close() {
+            // A server that stops announces the end of a connection with its next response.
+            if client.context.is_draining() || client.entry.must_close() {
                 direct.take_back();
                 return direct.poll_event();
             }
