@@ -1,7 +1,8 @@
 //! Hello at rates that real sites have: what a request costs while the machine is not full.
 //!
 //! At saturation batches hide what a sleeping process costs to wake. An open loop at a fixed rate shows
-//! it: a worker script and a script per request, beside nginx's own response and php-fpm behind nginx.
+//! it: a worker script, with and without direct connections, and a script per request, beside nginx's own response and
+//! php-fpm behind nginx.
 
 use crate::error::Result;
 use crate::fixture::Fixture;
@@ -20,7 +21,11 @@ use crate::verdict::Verdict;
 const CONNECTIONS: usize = 50;
 
 const WORKER: &str = "outboard, worker";
+const DIRECT: &str = "outboard, direct";
 const CLASSIC: &str = "outboard, classic";
+
+/// What a worker's request may cost with direct connections, relative to one without.
+const DIRECT_LIMIT: f64 = 0.65;
 
 /// Half a second passes before a server that adapts to a load has done so.
 const SHORTEST_SLICE_S: f64 = 2.0;
@@ -49,10 +54,12 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let fixture = Fixture::unpack(lab, "worker", &[])?;
     let site = Site::write(lab)?;
     let worker = Setup::worker(&fixture, "hello.php", WORKERS, 1).named(WORKER);
+    let direct = Setup::worker(&fixture, "hello.php", WORKERS, 1).named(DIRECT);
     let classic = Setup::classic(lab, &site.root).named(CLASSIC);
-    let outboards = [Outboard::launch(lab, &worker)?, Outboard::launch(lab, &classic)?];
+    let outboards = [worker, direct.with("direct = true\n"), classic];
+    let outboards = Outboard::launch_all(lab, &outboards)?;
     let peers = [nginx::with_return(lab)?, nginx::with_fpm(lab, &site.root)?];
-    let subjects = outboards.iter().flatten().map(|outboard| &outboard.stack);
+    let subjects = outboards.iter().map(|outboard| &outboard.stack);
     let stacks: Vec<&Stack> = subjects.chain(&peers).collect();
     let request = RequestSpec::get(HELLO).expecting(check_same_responses(&stacks, HELLO)?);
     let seconds = lab.effort.slice_seconds.max(SHORTEST_SLICE_S);
@@ -74,12 +81,14 @@ fn verdicts(rounds: &Rounds, target: &Target) -> impl Iterator<Item = Verdict> {
         let words = format!("worker hello at {rate}/s: CPU per request ≤ {limit} × nginx's return");
         ratio(rounds, &words, WORKER, nginx::RETURN, limit)
     });
+    let direct = format!("direct hello at {rate}/s: CPU per request ≤ {DIRECT_LIMIT} × {WORKER}");
+    let direct = ratio(rounds, &direct, DIRECT, WORKER, DIRECT_LIMIT);
     let classic = target.classic_part.map(|part| {
         let words =
             format!("classic hello at {rate}/s: CPU per request ≤ 1/{part} of {}", nginx::FPM);
         ratio(rounds, &words, CLASSIC, nginx::FPM, 1.0 / part)
     });
-    worker.into_iter().chain(classic)
+    worker.into_iter().chain([direct]).chain(classic)
 }
 
 fn ratio(rounds: &Rounds, target: &str, subject: &str, peer: &str, limit: f64) -> Verdict {
