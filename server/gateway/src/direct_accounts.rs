@@ -26,13 +26,7 @@ pub(crate) fn record(gateway: &Rc<Gateway>, http: &mut HttpRequest, answer: Dire
         body_bytes: answer.body_bytes,
     };
     gateway.server.count_response(summary.status, summary.body_bytes);
-    observe::end_at(
-        &request,
-        Some(answer.ended),
-        app.as_deref(),
-        &generation,
-        &summary,
-        answer.ended,
-    );
+    let ended = answer.ended;
+    observe::end(&request, Some(ended), app.as_deref(), &generation, &summary, ended);
     stays.is_none()
 }

@@ -125,7 +125,8 @@ async fn respond_to_client(
         gateway.server.count_refusal(reason);
     }
     gateway.server.count_response(summary.status, summary.body_bytes);
-    observe::end(request, response.head_written.take(), app.as_deref(), &generation, &summary);
+    let (first_byte, app, now) = (response.head_written.take(), app.as_deref(), Wall::now());
+    observe::end(request, first_byte, app, &generation, &summary, now);
     if let Some((tracer, scope)) = generation.tracer.as_ref().zip(request.trace.take()) {
         tracer.reuse(scope);
     }

@@ -20,19 +20,8 @@ use outboard_trace::{Kind, Scope, Span};
 /// The part of a path or of a `User-Agent` that becomes an attribute.
 const MAX_TEXT_BYTES: usize = 512;
 
-/// The request has ended.
+/// The request has ended, at this time.
 pub(crate) fn end(
-    request: &Request<'_>,
-    head_written: Option<Wall>,
-    app: Option<&App>,
-    generation: &Generation,
-    summary: &ResponseSummary,
-) {
-    end_at(request, head_written, app, generation, summary, Wall::now());
-}
-
-/// The request has ended at that time.
-pub(crate) fn end_at(
     request: &Request<'_>,
     head_written: Option<Wall>,
     app: Option<&App>,

@@ -18,7 +18,7 @@ async fn ended(site: &Site, kind: Kind, written: Written, status: u16) {
         request.kind.set(kind);
         let head_written = Wall { unix_us: now.unix_us - 2_000_000 };
         let summary = ResponseSummary { written, status, body_bytes: 5 };
-        end(request, Some(head_written), Some(&app), &generation, &summary);
+        end(request, Some(head_written), Some(&app), &generation, &summary, Wall::now());
         response.respond(204, &HeaderBlock::default(), b"").await
     })
     .await;
@@ -70,7 +70,7 @@ fn a_request_of_no_app_is_only_in_the_access_log() {
         site.handled("", async move |request, response| {
             request.kind.set(Kind::Proxy);
             let summary = ResponseSummary { written: WHOLE, status: 404, body_bytes: 0 };
-            end(request, None, None, &generation, &summary);
+            end(request, None, None, &generation, &summary, Wall::now());
             response.respond(204, &HeaderBlock::default(), b"").await
         })
         .await;
