@@ -20,7 +20,8 @@ impl Configured {
 
     /// The configuration that [`Configured::with_threads`] uses.
     pub fn text_with_threads(threads: usize, tables: &str) -> String {
-        format!("threads = {threads}\n{}", Configured::text(tables))
+        // So that each thread has some of the connections, however few they are.
+        format!("threads = {threads}\nio.gather_connections = false\n{}", Configured::text(tables))
     }
 
     /// So many visitors that each thread has some, with a connection each.

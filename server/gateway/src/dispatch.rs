@@ -16,12 +16,12 @@ use crate::request::{Request, ResponseSummary, respond, respond_with_failure};
 use crate::route::{self, Readings, Route};
 use crate::{
     admin, admin_admission, admission, cold_files, compose, dashboard, direct_accounts, files,
-    observe, origin, page_cache,
+    observe, origin, page_cache, spread,
 };
 use outboard_http_server::direct::DirectAnswer;
 use outboard_http_server::{
-    HeaderBlock, ListenerContext, Request as HttpRequest, ResponseWriter, Role, ServerContext,
-    Service, Upgraded, Written, error_page,
+    HeaderBlock, ListenerContext, MovedConnection, Request as HttpRequest, ResponseWriter, Role,
+    ServerContext, Service, Upgraded, Written, error_page,
 };
 use outboard_log::{Level, Reason, Wall};
 use outboard_reactor::{Stream, now_ms};
@@ -40,6 +40,7 @@ impl Service for Gateway {
         response: &mut ResponseWriter,
         started: Wall,
     ) -> Written {
+        self.spread.look(self);
         match request.client.listener.role {
             Role::Apps | Role::Entities => {
                 respond_to_client(self, request, response, started).await
@@ -83,6 +84,18 @@ impl Service for Gateway {
 
     fn answered_directly(self: &Rc<Self>, request: &mut HttpRequest, answer: DirectAnswer) -> bool {
         direct_accounts::record(self, request, answer)
+    }
+
+    fn shard_after_response(&self, seen: &Cell<u64>) -> Option<usize> {
+        self.spread.after_response(seen)
+    }
+
+    fn shard_to_stay(&self) -> Option<usize> {
+        self.spread.to_stay()
+    }
+
+    fn send_to(self: &Rc<Self>, shard: usize, connection: MovedConnection) {
+        spread::send(self, shard, connection);
     }
 
     fn refuses(&self, listener: &ListenerContext, address: Option<IpAddr>) -> Option<Reason> {

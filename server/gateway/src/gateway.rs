@@ -10,6 +10,7 @@ use crate::generation::Generation;
 use crate::logs::Sinks;
 use crate::server_link::ServerLink;
 use crate::shards::Shards;
+use crate::spread::{Spread, SpreadPlace};
 use crate::streams;
 use outboard_buffer::{Memory, TempDir};
 use outboard_certificates::Manager;
@@ -63,6 +64,8 @@ pub(crate) struct Gateway {
     pub(crate) certificates: RefCell<Option<Manager>>,
     /// Its place among the threads.
     pub(crate) share: Share,
+    /// Whether it serves, and which of its connections are to leave.
+    pub(crate) spread: SpreadPlace,
     /// Whether the process that starts PHP has exited.
     pub(crate) lost_spawner: Cell<bool>,
     /// Requests of the admin socket to the server's main task.
@@ -90,13 +93,13 @@ impl Gateway {
         generation: Generation,
         sinks: Sinks,
         memory: Rc<Memory>,
-        shared: &ServerShared,
+        shared: &SharedByThreads,
         share: Share,
     ) -> Rc<Self> {
         let now = Wall::now();
         let config = &generation.config;
         let (limits, log) = (config.limits.clone(), generation.logs.error.clone());
-        let server = ServerContext::new(limits, log, memory, shared);
+        let server = ServerContext::new(limits, log, memory, &shared.server);
         Rc::new(Self {
             server,
             read_turns: Rc::default(),
@@ -114,6 +117,7 @@ impl Gateway {
             upstream_tasks: RefCell::default(),
             certificates: RefCell::default(),
             share,
+            spread: SpreadPlace::new(shared.spread.clone(), share.index),
             lost_spawner: Cell::new(false),
             control: ControlRequests::default(),
             links: RefCell::default(),
@@ -155,6 +159,7 @@ impl Gateway {
         self.server.memory.set_limit(memory_limit_bytes(limits.memory));
         self.server.temp_dir.set_limit(generation.config.io.max_temp_bytes);
         self.server.reconfigure(limits, generation.logs.error.clone());
+        self.spread.set_gathers(generation.config.io.gather_connections);
         self.sinks.replace(sinks);
         self.forward_purges(&old.apps);
         streams::activate(&generation, &old.apps);
@@ -238,9 +243,19 @@ fn list_pools(pools: &PoolList, generation: &Generation) {
 }
 
 /// What the gateways of so many threads share.
-pub(crate) fn server_shared(config: &Config, threads: usize) -> Arc<ServerShared> {
-    let temp_dir = TempDir::new(config.io.temp_dir.clone(), config.io.max_temp_bytes);
-    ServerShared::new(threads, temp_dir)
+pub(crate) struct SharedByThreads {
+    server: Arc<ServerShared>,
+    spread: Arc<Spread>,
+}
+
+impl SharedByThreads {
+    pub(crate) fn new(config: &Config, threads: usize) -> Arc<Self> {
+        let temp_dir = TempDir::new(config.io.temp_dir.clone(), config.io.max_temp_bytes);
+        Arc::new(Self {
+            server: ServerShared::new(threads, temp_dir),
+            spread: Arc::new(Spread::new(threads, config.io.gather_connections)),
+        })
+    }
 }
 
 /// The limit of buffers for clients and workers. `"auto"` is an eighth of the machine, within

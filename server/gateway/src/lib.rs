@@ -74,6 +74,7 @@ mod server_link;
 mod server_timing;
 mod shards;
 mod snapshot_admin;
+mod spread;
 mod status;
 mod streams;
 #[cfg(test)]

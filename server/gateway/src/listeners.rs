@@ -25,6 +25,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 pub(crate) use handover::{files, leave_files, sockets};
 pub(crate) use joined::{JoinedListener, join, joined};
@@ -36,7 +37,7 @@ pub(crate) const HTTPS_PORT: u16 = 443;
 /// A listener that a configuration names.
 pub(crate) struct ConfiguredListener {
     address: ListenAddress,
-    context: Rc<ListenerContext>,
+    context: Arc<ListenerContext>,
 }
 
 impl ConfiguredListener {
@@ -60,7 +61,7 @@ impl ConfiguredListener {
         });
         let others = without_apps(config).into_iter().map(|(address, role)| Self {
             address,
-            context: Rc::new(ListenerContext::plain(role)),
+            context: Arc::new(ListenerContext::plain(role)),
         });
         apps.chain(others).collect()
     }
@@ -74,10 +75,10 @@ impl ConfiguredListener {
 }
 
 /// The settings of connections to a listener.
-fn context_of(listener: &Listener, tls: Certificates) -> Rc<ListenerContext> {
+fn context_of(listener: &Listener, tls: Certificates) -> Arc<ListenerContext> {
     let stream = streams::receiver(listener);
     let role = if stream.is_some() { Role::Streams } else { Role::Apps };
-    Rc::new(ListenerContext {
+    Arc::new(ListenerContext {
         forwarding: listener.forwarding.clone(),
         admission: listener.admission.clone(),
         limits: limits_of(listener),
@@ -163,7 +164,7 @@ pub(crate) fn listen_first(
 fn start(
     gateway: &Rc<Gateway>,
     address: &ListenAddress,
-    context: Rc<ListenerContext>,
+    context: Arc<ListenerContext>,
     backlog: u32,
 ) -> Result<Rc<BoundListener>, BindError> {
     let is_chosen = matches!(address, ListenAddress::Tcp(address) if address.port() == 0);
@@ -182,7 +183,7 @@ fn start(
 fn start_once(
     gateway: &Rc<Gateway>,
     address: &ListenAddress,
-    context: Rc<ListenerContext>,
+    context: Arc<ListenerContext>,
     backlog: u32,
 ) -> Result<Rc<BoundListener>, BindError> {
     let threads = if context.role == Role::Apps { gateway.share.count } else { 1 };
@@ -202,7 +203,7 @@ fn start_once(
 }
 
 fn listen_admin(gateway: &Rc<Gateway>, path: &Path) -> Result<(), BindError> {
-    let context = Rc::new(ListenerContext::plain(Role::Admin));
+    let context = Arc::new(ListenerContext::plain(Role::Admin));
     let config = &gateway.generation().config;
     let address = admin_address(config, path);
     let bound = start(gateway, &address, context, 16)?;

@@ -22,7 +22,7 @@ mod upgrade;
 use crate::certificates::{self, TlsState};
 use crate::dashboard;
 use crate::datagrams;
-use crate::gateway::{Gateway, memory_limit_bytes, server_shared};
+use crate::gateway::{Gateway, SharedByThreads, memory_limit_bytes};
 use crate::generation::Generation;
 use crate::listeners::{self, Certificates, ConfiguredListener};
 pub use crate::options::{AdminSocket, Load, Options};
@@ -89,7 +89,7 @@ async fn serve_on_loop(
     let signals = ControlSignals::catch().map_err(ServerError::Io)?;
     let threads = shards::count(&config);
     let limits = MemoryLimits::new(threads, memory_limit_bytes(config.limits.memory));
-    let (memory, server) = (Memory::of_shard(&limits), server_shared(&config, threads));
+    let (memory, server) = (Memory::of_shard(&limits), SharedByThreads::new(&config, threads));
     let share = Share { index: LEAD, count: threads };
     let link = options.link.map(|(end, facts)| UpgradeLink::open(end, facts));
     let builder = GenerationBuilder {
@@ -120,7 +120,7 @@ async fn serve_on_loop(
     let (handle, work) = ShardHandle::new();
     let started = Followers::start(&builder, &limits, &server, &handle).map_err(ServerError::Io)?;
     let (followers, handles) = started;
-    gateway.shards.set_own(handle);
+    gateway.shards.set_own(handle.clone());
     spawn(do_work(gateway.clone(), work));
     let (load, starter) = (options.load, options.starter);
     let lead = Lead { gateway: gateway.clone(), builder, followers, load, starter, tls };
@@ -133,7 +133,9 @@ async fn serve_on_loop(
     }
     let admin_socket = listening.map_or_else(listen, Ok)?;
     lead.followers.activate(|| listeners::joined(&gateway, &seed.config, &certificates)).await;
-    gateway.shards.set_followers(handles);
+    gateway.shards.set_followers(handles.clone());
+    introduce(&gateway, [vec![handle], handles].concat()).await;
+    gateway.spread.steer_again(&gateway);
     drop(seed);
     start_regular_work(&lead);
     gateway.ready.set(true);
@@ -147,6 +149,12 @@ async fn serve_on_loop(
     }
     let successor = handle_commands(&lead, &signals, &options.notify).await;
     end(&lead, signals, successor, &options.notify).await
+}
+
+/// Each thread knows the ways to all, so that connections can move.
+async fn introduce(gateway: &Gateway, all: Vec<ShardHandle<Gateway>>) {
+    gateway.shards.set_all(all.clone());
+    gateway.shards.on_followers(|gateway| async move { gateway.shards.set_all(all) }).await;
 }
 
 /// Reports what the server cannot do with its rights, and watches what it depends on.

@@ -67,11 +67,18 @@ pub(crate) struct Shards<G: 'static> {
     lead: RefCell<Option<ShardHandle<G>>>,
     /// The lead, on its own thread: for what runs on any thread.
     own: RefCell<Option<ShardHandle<G>>>,
+    /// All threads in their order, once they serve.
+    all: RefCell<Vec<ShardHandle<G>>>,
 }
 
 impl<G> Default for Shards<G> {
     fn default() -> Self {
-        Self { followers: RefCell::default(), lead: RefCell::default(), own: RefCell::default() }
+        Self {
+            followers: RefCell::default(),
+            lead: RefCell::default(),
+            own: RefCell::default(),
+            all: RefCell::default(),
+        }
     }
 }
 
@@ -89,6 +96,16 @@ impl<G> Shards<G> {
     /// On the lead: the same.
     pub(crate) fn own(&self) -> Option<ShardHandle<G>> {
         self.own.borrow().clone()
+    }
+
+    /// On each thread: the ways to all, in their order.
+    pub(crate) fn set_all(&self, all: Vec<ShardHandle<G>>) {
+        self.all.replace(all);
+    }
+
+    /// One of them.
+    pub(crate) fn other(&self, index: usize) -> Option<ShardHandle<G>> {
+        self.all.borrow().get(index).cloned()
     }
 
     /// On another thread.

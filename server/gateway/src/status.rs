@@ -69,6 +69,7 @@ fn of_thread(gateway: &Gateway) -> Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         threads: 1,
+        active_threads: u32::try_from(gateway.spread.active()).unwrap_or(u32::MAX),
         uptime_s: Wall::now().unix_s().saturating_sub(gateway.started.unix_s()),
         generation: generation.number,
         drain_timeout_ms: generation.config.drain_timeout_ms,

@@ -6,7 +6,7 @@ mod handled;
 
 use crate::access::{RateLimits, SharedAccess};
 use crate::app::{App, Caches, Common};
-use crate::gateway::{Gateway, server_shared};
+use crate::gateway::{Gateway, SharedByThreads};
 use crate::generation::{self, Generation};
 use crate::logs::Sinks;
 use crate::request::Request;
@@ -245,7 +245,7 @@ fn parsed(files: &[(&str, &str)], text: &str) -> (Config, PathBuf) {
 
 /// The gateway of the only thread.
 fn gateway_of(generation: Generation, sinks: Sinks, memory: Rc<Memory>) -> Rc<Gateway> {
-    let shared = server_shared(&generation.config, 1);
+    let shared = SharedByThreads::new(&generation.config, 1);
     Gateway::new(generation, sinks, memory, &shared, Share::WHOLE)
 }
 

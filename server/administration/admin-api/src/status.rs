@@ -31,6 +31,8 @@ pub struct Status {
     pub pid: u32,
     /// Threads of the gateway.
     pub threads: u32,
+    /// Those that new connections without TLS are spread over: as many as the load needs.
+    pub active_threads: u32,
     /// Seconds since start.
     pub uptime_s: u64,
     /// The number of the configuration; it counts up with each reload.

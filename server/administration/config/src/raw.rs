@@ -162,6 +162,9 @@ table! {
         /// Length of the kernel's accept queue, per listener.
         #[schemars(range(min = 1, max = 65535), extend("x-alias" = ["ListenBacklog"]))]
         pub backlog: u32 = 4096,
+        /// Whether connections without TLS are served by as few threads as their load needs, which costs least. False:
+        /// they are always spread over all.
+        pub gather_connections: bool = true,
         /// Directory for request bodies, and for responses to slow clients, that are too large for memory.
         #[schemars(extend("x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
         #[serde(with = "As::<FilePath>")]

@@ -54,9 +54,11 @@ pub(crate) fn joined(
     joined
 }
 
-/// The socket of one more thread.
+/// The socket of one more thread, in the order in which they were bound: the kernel counts them so when it is told
+/// how many serve.
 fn next_of<T>(sockets: &mut [(ListenAddress, Vec<T>)], address: &ListenAddress) -> Option<T> {
-    sockets.iter_mut().find(|(at, _)| at == address)?.1.pop()
+    let left = &mut sockets.iter_mut().find(|(at, _)| at == address)?.1;
+    (!left.is_empty()).then(|| left.remove(0))
 }
 
 /// Joins the listeners of the lead, reconfigures those that were joined before, and stops those that are

@@ -9,7 +9,7 @@ use super::generation_builder::GenerationBuilder;
 use super::generation_shards::GenerationShards;
 use super::log_files::flush_logs;
 use super::prepared::Prepared;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, SharedByThreads};
 use crate::generation::Generation;
 use crate::listeners::{self, JoinedListener};
 use crate::logs::Sinks;
@@ -17,7 +17,6 @@ use crate::privileges::Privileges;
 use crate::shards::{ShardHandle, WorkReceiver};
 use outboard_buffer::{Memory, MemoryLimits};
 use outboard_config::Config;
-use outboard_http_server::ServerShared;
 use outboard_log::Level;
 use outboard_reactor::{self as reactor, MailboxReceiver, ReplySender, Share, contain, spawn};
 use std::future::poll_fn;
@@ -51,7 +50,7 @@ pub(super) struct Seed {
 pub(super) struct FollowerSettings {
     pub(super) share: Share,
     pub(super) memory: Arc<MemoryLimits>,
-    pub(super) server: Arc<ServerShared>,
+    pub(super) server: Arc<SharedByThreads>,
     pub(super) name: Option<String>,
     pub(super) host_binary: PathBuf,
     pub(super) privileges: Arc<Privileges>,
@@ -63,7 +62,7 @@ pub(super) struct FollowerSettings {
 /// The state of the thread.
 struct Follower {
     builder: GenerationBuilder,
-    server: Arc<ServerShared>,
+    server: Arc<SharedByThreads>,
     /// From the first generation on.
     gateway: Option<Rc<Gateway>>,
     prepared: Option<Prepared>,

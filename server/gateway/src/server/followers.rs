@@ -5,12 +5,11 @@
 
 use super::follower::{Command, FollowerSettings, Seed, follow};
 use super::generation_builder::GenerationBuilder;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, SharedByThreads};
 use crate::listeners::JoinedListener;
 use crate::server_error::ServerError;
 use crate::shards::ShardHandle;
 use outboard_buffer::MemoryLimits;
-use outboard_http_server::ServerShared;
 use outboard_reactor::{self as reactor, MailboxSender, Reply, ReplySender, Share, mailbox, reply};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +30,7 @@ impl Followers {
     pub(super) fn start(
         builder: &GenerationBuilder,
         memory: &Arc<MemoryLimits>,
-        server: &Arc<ServerShared>,
+        server: &Arc<SharedByThreads>,
         lead: &ShardHandle<Gateway>,
     ) -> io::Result<(Self, Vec<ShardHandle<Gateway>>)> {
         let (mut followers, mut handles) = (Self::default(), Vec::new());

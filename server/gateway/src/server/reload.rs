@@ -73,6 +73,7 @@ pub(super) async fn reload(lead: &Lead) -> Result<u32, ServerError> {
         gateway.server.log(Level::Error, &error);
     }
     followers.activate(|| listeners::joined(gateway, &seed.config, &certificates)).await;
+    gateway.spread.steer_again(gateway);
     Ok(number)
 }
 

@@ -15,6 +15,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 /// See the module.
@@ -22,7 +23,7 @@ pub struct Client {
     /// What all connections share.
     pub context: Rc<ServerContext>,
     /// The listener that accepted it.
-    pub listener: Rc<ListenerContext>,
+    pub listener: Arc<ListenerContext>,
     /// Its addresses, and what TLS has negotiated.
     pub peer: PeerInfo,
     /// The socket, TLS session or stream.
@@ -49,7 +50,7 @@ impl Client {
     /// A client that has connected.
     pub(crate) fn new(
         context: Rc<ServerContext>,
-        listener: Rc<ListenerContext>,
+        listener: Arc<ListenerContext>,
         transport: Transport,
         peer: PeerInfo,
         entry: Entry,

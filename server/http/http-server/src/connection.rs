@@ -8,14 +8,19 @@ use crate::client::{Client, Read};
 use crate::request::Request;
 use crate::response_facts::RequestFacts;
 use crate::response_writer::ResponseWriter;
+use crate::transport::Transport;
 use crate::upgrade::UpgradeHandler;
 use outboard_http_semantics::RequestHead;
 use outboard_http1::{ControlData, HeadError, HeadLimits, HeadStatus, Version};
 use outboard_log::Reason;
 use outboard_reactor::{self as reactor, with_deadline};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
+
+/// Who has the client of a connection: itself, its request and its response.
+const OWNERS: usize = 3;
 
 /// See the module.
 pub(crate) struct Connection {
@@ -23,6 +28,10 @@ pub(crate) struct Connection {
     pub(crate) request: Request,
     pub(crate) response: ResponseWriter,
     served: u32,
+    /// See [`Service::shard_after_response`](crate::service::Service::shard_after_response).
+    pub(crate) seen: Cell<u64>,
+    /// Whether it has come here to stay.
+    stays: bool,
 }
 
 /// The outcome of waiting for a head.
@@ -40,7 +49,35 @@ impl Connection {
             response: ResponseWriter::new(client.clone()),
             client,
             served: 0,
+            seen: Cell::default(),
+            stays: false,
         }
+    }
+
+    /// Goes on with a connection that has been on another shard.
+    pub(crate) fn resume(&mut self, input: Vec<u8>, served: u32, stays: bool) {
+        debug_assert!(self.served == 0 && self.request.has_no_input(), "it is new here");
+        if !input.is_empty() {
+            self.request.buffers_mut().input.extend_from_slice(&input);
+        }
+        (self.served, self.stays) = (served, stays);
+    }
+
+    /// Whether nothing of it is elsewhere, and its socket is all that it is.
+    pub(crate) fn can_move(&self) -> bool {
+        let is_plain = matches!(self.client.transport, Transport::Plain(_));
+        is_plain && !self.stays && Rc::strong_count(&self.client) == OWNERS
+    }
+
+    /// The request whose head was read is to be read again, elsewhere.
+    pub(crate) fn unread_head(&mut self) {
+        self.request.body.consumed.set(0);
+        self.served = self.served.saturating_sub(1);
+    }
+
+    /// How many requests it has had.
+    pub(crate) fn served(&self) -> u32 {
+        self.served
     }
 
     /// Whether no request was read yet.

@@ -12,6 +12,7 @@ mod table;
 
 use crate::census::{Census, ListenerLimits, NEVER_MS};
 pub use entry::Entry;
+pub(crate) use entry::MovedEntry;
 use outboard_buffer::Lease;
 use outboard_config::Limits;
 use outboard_reactor::{Peer, current_task, now_ms, spawn};
@@ -120,6 +121,28 @@ impl Connections {
             }
         }
         Some(Entry { connections: self.clone(), key, held: None, place: None })
+    }
+
+    /// Opens the entry of a connection that comes from another shard, and that the census counts already.
+    fn open_moved(self: &Rc<Self>, address: Option<IpAddr>, limits: &Limits) -> Entry {
+        let mut table = self.table.borrow_mut();
+        let holder = address.map(|ip| {
+            let key = table.holder(ip, || self.census.address(ip));
+            let max = limits.connections_per_ip.map_or(usize::MAX, |max| max as usize);
+            table.holders[key].max = max;
+            table.holders[key].lease.add(1, max);
+            key
+        });
+        let kind = Kind::Connection;
+        let entry = Open { kind, holder, state: State::Busy, links: Default::default() };
+        let key = table.open.insert(entry);
+        Entry { connections: self.clone(), key, held: None, place: None }
+    }
+
+    /// The address that a connection counts for.
+    fn address_of(&self, key: usize) -> Option<IpAddr> {
+        let table = self.table.borrow();
+        table.open[key].holder.map(|holder| table.holders[holder].ip)
     }
 
     /// Counts a connection or stream of an address; `None` if there are too many.

@@ -44,7 +44,14 @@ enum Action {
 /// Serves requests until the connection ends or is upgraded.
 pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection) {
     loop {
-        let mut action = match connection.next_head().await {
+        let next = connection.next_head().await;
+        if connection.begins_lasting(&next)
+            && let Some(shard) = service.shard_to_stay()
+        {
+            connection.unread_head();
+            return service.send_to(shard, connection.into_moved(true));
+        }
+        let mut action = match next {
             Next::Request if connection.await_handshake().await => {
                 respond(&service, &mut connection).await
             }
@@ -61,6 +68,12 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection
             && (connection.may_continue() || connection.client.context.is_left())
         {
             connection.request.forget();
+            if connection.request.has_no_input()
+                && connection.can_move()
+                && let Some(shard) = service.shard_after_response(&connection.seen)
+            {
+                return service.send_to(shard, connection.into_moved(false));
+            }
             let Some(place) = place.filter(|_| connection.request.has_no_input()) else {
                 if !connection.request.has_no_input() {
                     share_turn(PIPELINED_BYTES).await;
@@ -100,6 +113,16 @@ impl Connection {
         matches!(self.client.transport, Transport::Plain(_))
             && self.is_new()
             && self.request.buffers_mut().input.starts_with(http2::PREFACE_LINE)
+    }
+
+    /// Whether it becomes one that cannot move any more: by its request, or by HTTP/2.
+    fn begins_lasting(&mut self, next: &Next) -> bool {
+        let begins = match next {
+            Next::Request => self.request.upgrade().is_some(),
+            Next::Refuse(..) => self.begins_http2(),
+            Next::Close => false,
+        };
+        begins && self.can_move()
     }
 
     fn into_http2(mut self) -> (Accepted, Transport, Vec<u8>) {

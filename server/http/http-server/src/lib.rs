@@ -35,6 +35,7 @@ mod listener;
 mod listener_context;
 mod message;
 mod message_stream;
+mod moved;
 mod multiplexed;
 mod pace;
 mod peer;
@@ -66,6 +67,7 @@ pub use listener::{
     is_among, is_among_datagrams,
 };
 pub use listener_context::{ListenerContext, Role, StreamPort};
+pub use moved::MovedConnection;
 pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim, is_early_data};
 pub use request::Request;
 pub use response_facts::{Framing, HeadFacts, RequestFacts, Written};

@@ -14,6 +14,7 @@ mod handshake;
 mod http3_sockets;
 mod proxy_header;
 mod socket;
+mod steering;
 
 use crate::client::Client;
 use crate::connection::Connection;
@@ -66,10 +67,12 @@ pub struct BoundListener {
     pub address: ListenAddress,
     /// The actual address, with the port.
     pub local: Option<SocketAddr>,
-    context: Rc<RefCell<Rc<ListenerContext>>>,
+    context: Rc<RefCell<Arc<ListenerContext>>>,
     stop: Event,
     closed: Event,
     backlog: u32,
+    /// Whether other shards accept from the same queue.
+    is_duplicate: bool,
     /// Its socket, while connections are accepted.
     listener: Weak<Listener>,
     /// The file of a Unix socket, which is removed with it.
@@ -85,7 +88,7 @@ impl BoundListener {
     pub fn start<S: Service>(
         service: &Rc<S>,
         socket: ListeningSocket,
-        context: Rc<ListenerContext>,
+        context: Arc<ListenerContext>,
     ) -> Result<Rc<Self>, BindError> {
         let ListeningSocket { address, socket, is_duplicate, backlog, unlink } = socket;
         let local = net::getsockname(&socket).ok().and_then(|any| SocketAddr::try_from(any).ok());
@@ -98,6 +101,7 @@ impl BoundListener {
             stop: Event::default(),
             closed: Event::default(),
             backlog,
+            is_duplicate,
             listener: Rc::downgrade(&listener),
             unlink: RefCell::new(unlink),
             http3: RefCell::default(),
@@ -146,7 +150,7 @@ impl BoundListener {
     }
 
     /// Replaces the settings for new connections. Without HTTP/3 in them it is not served any more.
-    pub fn set_context(&self, context: Rc<ListenerContext>) {
+    pub fn set_context(&self, context: Arc<ListenerContext>) {
         let mut http3 = self.http3.borrow_mut();
         match &*http3 {
             Some(present) if context.http3 => present.configure(&context),
@@ -160,7 +164,7 @@ impl BoundListener {
     }
 
     /// The settings for new connections.
-    pub fn context(&self) -> Rc<ListenerContext> {
+    pub fn context(&self) -> Arc<ListenerContext> {
         self.context.borrow().clone()
     }
 
@@ -262,7 +266,7 @@ fn admit<S: Service>(
     bound: &BoundListener,
     stream: &Stream,
     peer: Peer,
-) -> Option<(Rc<ListenerContext>, PeerInfo, Entry)> {
+) -> Option<(Arc<ListenerContext>, PeerInfo, Entry)> {
     let (server, context) = (service.context(), bound.context.borrow().clone());
     if !service.admits(&context, stream) {
         return None;
@@ -289,7 +293,7 @@ fn admit<S: Service>(
 /// Serves a connection, after the TLS handshake if there is one.
 async fn serve<S: Service>(
     service: Rc<S>,
-    listener: Rc<ListenerContext>,
+    listener: Arc<ListenerContext>,
     stream: Stream,
     mut peer: PeerInfo,
     mut entry: Entry,

@@ -44,6 +44,12 @@ impl PeerInfo {
         Self { local, ..peer }
     }
 
+    /// For another thread. What TLS has negotiated stays behind.
+    pub(crate) fn into_moved(self) -> MovedPeer {
+        let local = self.local.into_inner().map(|(address, port)| (address.as_ref().into(), port));
+        MovedPeer { address: self.address, local }
+    }
+
     /// Address and port that the client connected to.
     pub fn local(&self, transport: &Transport) -> (&str, u16) {
         let (address, port) = self.local.get_or_init(|| match transport.local_address() {
@@ -85,6 +91,24 @@ impl PeerInfo {
         let ip = address.ip().to_canonical();
         let same = ip.is_loopback() || *self.text == *self.local(transport).0;
         same.then_some(SocketAddr::new(ip, address.port()))
+    }
+}
+
+/// The addresses of a connection without TLS, on the way to another thread.
+#[derive(Debug)]
+pub(crate) struct MovedPeer {
+    address: Peer,
+    local: Option<(Box<str>, u16)>,
+}
+
+impl MovedPeer {
+    /// The same on the thread where it has arrived.
+    pub(crate) fn into_info(self) -> PeerInfo {
+        let local = self.local.map(|(address, port)| (Rc::from(address), port));
+        PeerInfo {
+            local: local.map_or_else(OnceCell::new, OnceCell::from),
+            ..PeerInfo::new(self.address)
+        }
     }
 }
 

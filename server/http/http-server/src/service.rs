@@ -2,6 +2,7 @@
 
 use crate::direct::DirectAnswer;
 use crate::listener_context::ListenerContext;
+use crate::moved::MovedConnection;
 use crate::request::Request;
 use crate::response_facts::Written;
 use crate::response_writer::ResponseWriter;
@@ -9,6 +10,7 @@ use crate::server_context::ServerContext;
 use crate::upgrade::Upgraded;
 use outboard_log::{Reason, Wall};
 use outboard_reactor::Stream;
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -38,6 +40,24 @@ pub trait Service: Sized + 'static {
     fn answered_directly(self: &Rc<Self>, request: &mut Request, answer: DirectAnswer) -> bool {
         let _ = (request, answer);
         false
+    }
+
+    /// The shard where a connection without TLS waits for its next request; `None`: here. `seen` is the service's own, for
+    /// as long as the connection is here.
+    fn shard_after_response(&self, seen: &Cell<u64>) -> Option<usize> {
+        let _ = seen;
+        None
+    }
+
+    /// The shard for a connection that cannot move any more; `None`: here.
+    fn shard_to_stay(&self) -> Option<usize> {
+        None
+    }
+
+    /// Sends a connection to one of these shards.
+    fn send_to(self: &Rc<Self>, shard: usize, connection: MovedConnection) {
+        let _ = shard;
+        drop(connection);
     }
 
     /// Serves a raw connection until it ends. By default it is closed.

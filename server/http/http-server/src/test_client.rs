@@ -15,6 +15,7 @@ use outboard_reactor::{Peer, Stream, sleep, spawn, yield_now};
 use std::cell::Cell;
 use std::io::IoSlice;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The turns of the event loop after which a server that does not wait for sockets has responded.
 const TURNS: usize = 20;
@@ -126,9 +127,10 @@ fn serve<S: Service>(
 ) {
     let context = service.context().clone();
     let entry = context.connections.open(Kind::Connection, None, &context.limits());
-    let entry = entry.expect("the limit of connections is not reached");
+    let mut entry = entry.expect("the limit of connections is not reached");
+    entry.hold(context.memory.connections().hold(1));
     let peer = PeerInfo::new(peer);
-    let client = Client::new(context, Rc::new(listener), transport, peer, entry);
+    let client = Client::new(context, Arc::new(listener), transport, peer, entry);
     let connection = Connection::new(client);
     let service = service.clone();
     spawn(async move {

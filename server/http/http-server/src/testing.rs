@@ -20,6 +20,7 @@ use outboard_reactor::Peer;
 use std::future::poll_fn;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The default limits of a configuration.
 pub(crate) fn limits() -> Limits {
@@ -44,7 +45,7 @@ pub(crate) fn connect(context: &Rc<ServerContext>) -> (Connection, Pipe) {
     let (client, server) = Pipe::pair();
     client.widen(1 << 20);
     let transport = Transport::pipe(server);
-    let listener = Rc::new(ListenerContext::plain(Role::Apps));
+    let listener = Arc::new(ListenerContext::plain(Role::Apps));
     let entry: Entry = context
         .connections
         .open(Kind::Connection, None, &context.limits())

@@ -48,6 +48,11 @@ impl Source {
         })
     }
 
+    /// The descriptor, which outlives this source.
+    pub(crate) fn descriptor(&self) -> Rc<OwnedFd> {
+        self.fd.clone()
+    }
+
     /// Whether it may be readable; the current task is woken when that changes.
     pub fn poll_readable(&self) -> Poll<()> {
         self.poll(READ)

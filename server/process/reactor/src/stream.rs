@@ -16,6 +16,7 @@ use rustix::net::{self, SocketFlags, sockopt};
 use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::task::Poll;
 
 /// The peer of a connection.
@@ -164,6 +165,14 @@ impl Stream {
     /// Another process gets the socket: when this is dropped, the connection ends for both.
     pub fn share(&self) {
         self.is_shared.set(true);
+    }
+
+    /// The socket, for the event loop of another thread. This one watches it no more.
+    pub fn into_socket(self) -> OwnedFd {
+        debug_assert!(!self.is_shared.get(), "another process has the socket as well");
+        let socket = self.source.descriptor();
+        drop(self);
+        Rc::into_inner(socket).expect("the loop has forgotten it")
     }
 
     /// The source, to poll it together with other conditions.

@@ -107,7 +107,7 @@ fn an_unknown_key_gets_the_list_of_known_ones() {
         &format!("[io]\nquux = 1\n{APP}"),
         Kind::UnknownKey,
         (2, 1),
-        &["backlog, max_temp_size"],
+        &["backlog, gather_connections, max_temp_size"],
     );
 }
 

@@ -6,7 +6,7 @@ use outboard_admin_api::status::{UnsharedPageCache, Worker};
 /// The status of a thread with these pools, each with its number as all of its figures.
 fn status(pools: &[(&str, u64)]) -> Status {
     let value = serde_json::json!({
-        "name": null, "environment": "production", "version": "1", "pid": 1, "threads": 1,
+        "name": null, "environment": "production", "version": "1", "pid": 1, "threads": 1, "active_threads": 1,
         "uptime_s": 5, "generation": 2, "drain_timeout_ms": 1, "ready": true,
         "draining": false, "listeners": ["a"], "connections": 7, "max_connections": 8,
         "streams": 2, "accepted": 10, "requests": 20, "body_bytes": 30,

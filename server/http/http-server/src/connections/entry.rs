@@ -1,14 +1,17 @@
-//! [`Entry`]: an open connection or stream, as its task has it.
+//! [`Entry`]: an open connection or stream, as its task has it, and [`MovedEntry`]: the same between two shards.
 //!
 //! Opened by [`super::Connections`]. Invariant: what an entry counts as is released when it is dropped.
 
 use super::Connections;
 use super::table::State;
-use crate::census::Place;
+use crate::census::{Census, Place};
+use crate::server_context::ServerContext;
 use outboard_buffer::Held;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 /// An open connection or stream, until this is dropped.
@@ -62,6 +65,45 @@ impl Entry {
             self.set_busy();
         }
         done
+    }
+}
+
+impl Entry {
+    /// Takes the entry of a connection from this shard.
+    pub(crate) fn into_moved(mut self) -> MovedEntry {
+        let address = self.connections.address_of(self.key);
+        let held_bytes = self.held.as_ref().map(Held::bytes);
+        let census = self.connections.census.clone();
+        // Beside this one, which is dropped here.
+        census.opened();
+        MovedEntry { census: Some(census), place: self.place.take(), address, held_bytes }
+    }
+}
+
+/// The entry of a connection that is on its way to another shard, where it counts already.
+#[derive(Debug)]
+pub(crate) struct MovedEntry {
+    /// Where it is counted, until it has arrived.
+    census: Option<Arc<Census>>,
+    place: Option<Place>,
+    address: Option<IpAddr>,
+    held_bytes: Option<usize>,
+}
+
+impl MovedEntry {
+    /// The entry on the shard where it has arrived. No limit applies: it was admitted long ago.
+    pub(crate) fn enter(mut self, server: &ServerContext) -> Entry {
+        let mut entry = server.connections.open_moved(self.address, &server.limits());
+        entry.place = self.place.take();
+        entry.held = self.held_bytes.map(|bytes| server.memory.connections().hold(bytes));
+        self.census = None;
+        entry
+    }
+}
+
+impl Drop for MovedEntry {
+    fn drop(&mut self) {
+        self.census.iter().for_each(|census| census.closed());
     }
 }
 

@@ -50,7 +50,7 @@ async fn connect(service: &Rc<Echo>) -> SendRequest<Bytes> {
         let (session, _) = Session::accept(server, &settings.unwrap()).await.unwrap();
         let limits = service.context.limits().clone();
         let entry = service.context.connections.open(Kind::Connection, None, &limits).unwrap();
-        let listener = Rc::new(ListenerContext::plain(Role::Apps));
+        let listener = Arc::new(ListenerContext::plain(Role::Apps));
         let accepted = Accepted {
             server: service.context.clone(),
             listener,

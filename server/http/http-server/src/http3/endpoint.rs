@@ -18,6 +18,7 @@ use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// As for HTTP/2.
 const MAX_STREAMS: u32 = 128;
@@ -61,7 +62,7 @@ fn is_at(socket: &OwnedFd, wanted: SocketAddr) -> bool {
 }
 
 /// The settings of a listener, which a reload replaces.
-pub(crate) type CurrentContext = RefCell<Rc<ListenerContext>>;
+pub(crate) type CurrentContext = RefCell<Arc<ListenerContext>>;
 
 /// See the module.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ fn socket_path(name: &str) -> PathBuf {
 }
 
 fn start(service: &Rc<Echo>, inherited: &[OwnedFd], address: ListenAddress) -> Rc<BoundListener> {
-    let context = Rc::new(ListenerContext::plain(Role::Apps));
+    let context = Arc::new(ListenerContext::plain(Role::Apps));
     let mut sockets = ListeningSocket::for_shards(1, inherited, &address, 16).unwrap();
     BoundListener::start(service, sockets.pop().unwrap(), context).unwrap()
 }
@@ -189,7 +189,7 @@ fn serve_on_threads(sockets: Vec<ListeningSocket>, work: impl FnOnce()) -> Vec<u
         std::thread::spawn(move || {
             run(async move {
                 let service = Rc::new(Echo { context: context_of(&shared, limits()) });
-                let listener = Rc::new(ListenerContext::plain(Role::Apps));
+                let listener = Arc::new(ListenerContext::plain(Role::Apps));
                 let bound = BoundListener::start(&service, socket, listener).unwrap();
                 while !done.load(Ordering::Relaxed) {
                     outboard_reactor::sleep(1).await;

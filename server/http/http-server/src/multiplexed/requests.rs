@@ -20,11 +20,12 @@ use outboard_http1::Version;
 use outboard_log::Reason;
 use outboard_reactor::now_ms;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A connection that is to be served.
 pub(crate) struct Accepted {
     pub(crate) server: Rc<ServerContext>,
-    pub(crate) listener: Rc<ListenerContext>,
+    pub(crate) listener: Arc<ListenerContext>,
     pub(crate) peer: PeerInfo,
     pub(crate) entry: Entry,
 }
@@ -41,7 +42,7 @@ pub(crate) struct Sizes {
 pub(crate) struct Requests<S> {
     service: Rc<S>,
     pub(crate) server: Rc<ServerContext>,
-    pub(crate) listener: Rc<ListenerContext>,
+    pub(crate) listener: Arc<ListenerContext>,
     pub(crate) peer: PeerInfo,
     /// Released before the entry: what waits for a connection to close may be short of memory as well.
     _held: Held,

@@ -1,0 +1,45 @@
+//! Which of the sockets of a port the kernel gives new connections to.
+//!
+//! Called by the gateway when connections are to be on fewer threads, or on more. The program is one for all sockets of
+//! the port (`SO_ATTACH_REUSEPORT_CBPF` in socket(7)). Invariant: steering is a wish: each thread accepts whatever
+//! arrives on its socket.
+
+use super::BoundListener;
+use crate::listener_context::Role;
+use nix::libc::{
+    BPF_A, BPF_ABS, BPF_ALU, BPF_K, BPF_LD, BPF_MOD, BPF_RET, BPF_W, SKF_AD_OFF, SKF_AD_RANDOM,
+    sock_filter, sock_fprog,
+};
+use nix::sys::socket::{setsockopt, sockopt};
+use std::io;
+
+impl BoundListener {
+    /// Has the kernel distribute new connections among the sockets that were bound first, so many of them. A listener
+    /// with TLS is left alone: its connections cannot move later.
+    ///
+    /// # Errors
+    /// The port has one socket only, or the kernel does not know the option.
+    pub fn steer(&self, shards: u32) -> io::Result<()> {
+        debug_assert!(shards > 0, "nobody would accept");
+        let context = self.context();
+        let is_steered = context.role == Role::Apps && context.tls.is_none();
+        let Some(listener) = self.listener.upgrade().filter(|_| is_steered && !self.is_duplicate)
+        else {
+            return Ok(());
+        };
+        let mut program = random_below(shards);
+        let filter = program.as_mut_ptr();
+        let program = sock_fprog { len: program.len() as u16, filter };
+        setsockopt(&*listener, sockopt::AttachReusePortCbpf, &program).map_err(io::Error::from)
+    }
+}
+
+/// Returns a random number below `count`: the index of a socket (Documentation/networking/filter.rst of Linux).
+fn random_below(count: u32) -> [sock_filter; 3] {
+    let step = |code: u32, k: u32| sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    [
+        step(BPF_LD | BPF_W | BPF_ABS, (SKF_AD_OFF + SKF_AD_RANDOM) as u32),
+        step(BPF_ALU | BPF_MOD | BPF_K, count),
+        step(BPF_RET | BPF_A, 0),
+    ]
+}
