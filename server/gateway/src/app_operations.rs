@@ -32,14 +32,14 @@ impl Operations for AppOperations {
     fn begin(&self, requester: Requester, operation: &Operation<'_>) {
         let id = operation.id;
         match &operation.call {
-            Call::Fetch(_) | Call::Entities(_) | Call::Forget => {
-                self.fetches.begin(requester, operation);
-            }
+            Call::Fetch(call) => self.fetches.fetch(requester, id, call),
+            Call::Entities(call) => self.fetches.entities(requester, id, call),
+            Call::Forget => self.fetches.close(requester.worker(), id),
             // The id is that of a task, or of a fetch.
             Call::FetchBody(bytes) => {
-                let tasks = self.tasks.as_ref();
-                if !tasks.is_some_and(|tasks| tasks.receive_data(requester.worker(), id, bytes)) {
-                    self.fetches.begin(requester, operation);
+                let (worker, tasks) = (requester.worker(), self.tasks.as_ref());
+                if !tasks.is_some_and(|tasks| tasks.receive_data(worker, id, bytes)) {
+                    self.fetches.body(worker, id, bytes);
                 }
             }
             Call::Rate(call) => rate_operations::begin(&self.rate_limits, requester, id, call),

@@ -1,6 +1,6 @@
 //! [`FetchOperations`]: fetches of workers by HTTP, and their batches for the entity store.
 //!
-//! One per app and generation; the pool calls it with the operations of workers. Invariants: an
+//! One per app and generation; the gateway passes these calls of workers to it, and no others. Invariants: an
 //! operation is identified by its worker and that worker's number for it; completions are sent to
 //! that worker only; an abandoned fetch is dropped with its connection.
 
@@ -8,11 +8,9 @@ use crate::client_span::ClientSpan;
 use crate::entities::{self, BatchResult, Entities, Owner};
 use outboard_buffer::Held;
 use outboard_php_pool::pool::WorkerId;
-use outboard_php_pool::pool::operations::{Operations, PIECE_BYTES, Requester};
+use outboard_php_pool::pool::operations::{PIECE_BYTES, Requester};
 use outboard_ring::frame::Tag;
-use outboard_ring::operation::{
-    Call, Completion, EntitiesCall, Failure, FetchCall, FetchedHead, Operation, Part,
-};
+use outboard_ring::operation::{Completion, EntitiesCall, Failure, FetchCall, FetchedHead, Part};
 use outboard_upstream::{
     Account, Client, Error, Kind, Request, RequestHeaders, Response, ScopedTask, Url,
 };
@@ -59,11 +57,6 @@ enum Target {
 }
 
 impl Target {
-    fn of_store(call: &EntitiesCall<'_>) -> Self {
-        let namespace = String::from_utf8_lossy(call.namespace).into_owned();
-        Self::Entities { namespace, batch: Vec::new() }
-    }
-
     fn body(&mut self) -> &mut Vec<u8> {
         match self {
             Self::Http(request) => &mut request.body,
@@ -88,9 +81,17 @@ impl FetchOperations {
         Rc::new_cyclic(|me| Self { client, account, entities, owner, ports, open, me: me.clone() })
     }
 
-    fn fetch(&self, requester: Requester, id: Tag, call: &FetchCall<'_>) {
+    /// Begins a fetch by HTTP.
+    pub fn fetch(&self, requester: Requester, id: Tag, call: &FetchCall<'_>) {
         let target = request(call).map(|request| Target::Http(Box::new(request)));
         self.call(requester, id, target, call.body_bytes as usize);
+    }
+
+    /// Begins a batch for the entity store.
+    pub fn entities(&self, requester: Requester, id: Tag, call: &EntitiesCall<'_>) {
+        let namespace = String::from_utf8_lossy(call.namespace).into_owned();
+        let target = Target::Entities { namespace, batch: Vec::new() };
+        self.call(requester, id, Ok(target), call.batch_bytes as usize);
     }
 
     fn call(
@@ -120,7 +121,8 @@ impl FetchOperations {
         }
     }
 
-    fn body(&self, worker: WorkerId, id: Tag, bytes: &[u8]) {
+    /// Receives bytes of the body of a fetch, or of a batch.
+    pub fn body(&self, worker: WorkerId, id: Tag, bytes: &[u8]) {
         let mut open = self.open.borrow_mut();
         let Some(fetches) = open.get_mut(&worker) else { return };
         let Some(Fetch::Collecting { target, left, .. }) = fetches.get_mut(&id) else { return };
@@ -172,39 +174,21 @@ impl FetchOperations {
         drop(replaced);
     }
 
-    fn close(&self, worker: WorkerId, id: Tag) {
+    /// Ends one, complete or not.
+    pub fn close(&self, worker: WorkerId, id: Tag) {
         let mut open = self.open.borrow_mut();
         let closed = open.get_mut(&worker).and_then(|fetches| fetches.remove(&id));
         drop(open);
         drop(closed);
     }
-}
 
-impl Operations for FetchOperations {
-    fn begin(&self, requester: Requester, &Operation { id, ref call, .. }: &Operation<'_>) {
-        match call {
-            Call::Fetch(call) => self.fetch(requester, id, call),
-            Call::Entities(call) => {
-                let target = Ok(Target::of_store(call));
-                self.call(requester, id, target, call.batch_bytes as usize);
-            }
-            Call::FetchBody(bytes) => self.body(requester.worker(), id, bytes),
-            Call::Forget => self.close(requester.worker(), id),
-            // The operations before these, and the pool, handle them.
-            Call::Rate(_)
-            | Call::Purge(_)
-            | Call::RetireSnapshot(_)
-            | Call::Task(_)
-            | Call::Stream(_)
-            | Call::Span(_) => {}
-        }
-    }
-
-    fn has_any(&self, worker: WorkerId) -> bool {
+    /// Whether a worker has some that are not finished.
+    pub fn has_any(&self, worker: WorkerId) -> bool {
         self.open.borrow().get(&worker).is_some_and(|fetches| !fetches.is_empty())
     }
 
-    fn forget(&self, worker: WorkerId) {
+    /// Ends those of a worker that has exited.
+    pub fn forget(&self, worker: WorkerId) {
         let dropped = self.open.borrow_mut().remove(&worker);
         drop(dropped);
     }

@@ -1,6 +1,6 @@
 //! What PHP workers request of the gateway: fetches, by HTTP and of the entity store.
 //!
-//! [`FetchOperations`] executes the calls of an app's workers for the pool. [`Entities`] is the
+//! [`FetchOperations`] executes the calls of an app's workers. [`Entities`] is the
 //! entity store of a generation with the rights of its apps, which the gateway also serves over
 //! HTTP. Invariant: a worker reaches the namespaces of its own app only, and its calls are counted in
 //! the memory of its app.

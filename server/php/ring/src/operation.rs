@@ -54,6 +54,14 @@ pub enum Call<'a> {
     Span(SpanCall<'a>),
 }
 
+impl Call<'_> {
+    /// Whether the lead carries it out, for the workers of all threads; others are carried out by the worker's thread.
+    /// [`Call::FetchBody`] and [`Call::Forget`] follow the operation that they belong to.
+    pub fn is_for_lead(&self) -> bool {
+        matches!(self, Call::Task(_) | Call::Entities(_))
+    }
+}
+
 /// An HTTP request that the gateway makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchCall<'a> {

@@ -6,12 +6,15 @@ use outboard_log::{ErrorLog, Level, Opener, Sink, Target as LogTarget};
 use outboard_php_pool::pool::testing::{StandIn, pool_without_workers};
 use outboard_php_pool::pool::{Pool, PoolSettings};
 use outboard_reactor::testing::{in_loop, wait_for};
-use outboard_ring::operation::FetchOptions;
+use outboard_ring::operation::{Call, FetchOptions};
 use outboard_upstream::Settings;
 use outboard_upstream::testing::{Upstream, ok};
 use std::path::Path;
 
 mod batches;
+mod calls;
+
+use calls::Calls;
 
 const ID: Tag = Tag { slot: 0, generation: 1 };
 
@@ -59,7 +62,7 @@ impl Fixture {
             app.sandbox.as_ref(),
         );
         let memory = outboard_buffer::Memory::new(bytes).of_app("site").operations;
-        pool.set_operations(operations.clone());
+        pool.set_operations(Rc::new(Calls(operations.clone())));
         pool.set_memory(memory.clone());
         let worker = StandIn::join(&pool, 1);
         Self { _directory: directory, operations, memory, pool, worker }

@@ -1,5 +1,5 @@
-//! [`ForwardedOperations`]: operations that one thread of the server carries out for all: tasks and the key-value
-//! store.
+//! [`ForwardedOperations`]: operations that one thread of the server carries out for all
+//! ([`Call::is_for_lead`]).
 //!
 //! The pools of the other threads pass such operations to the pool of the same app on the lead's
 //! thread, and pass its completions to their workers. Invariants: to the operations of the lead a
@@ -35,15 +35,9 @@ impl ForwardedOperations {
 
     /// Whether the lead carries it out.
     fn is_forwarded(&self, worker: WorkerId, operation: &Operation<'_>) -> bool {
-        match operation.call {
-            Call::Task(_) | Call::Entities(_) => true,
+        match &operation.call {
             Call::FetchBody(_) | Call::Forget => self.is_open(worker, operation.id),
-            Call::Fetch(_)
-            | Call::Rate(_)
-            | Call::Purge(_)
-            | Call::RetireSnapshot(_)
-            | Call::Stream(_)
-            | Call::Span(_) => false,
+            call => call.is_for_lead(),
         }
     }
 

@@ -142,6 +142,7 @@ fn tasks_and_records_are_the_leads_and_all_else_is_not() {
             (TASK, true),
             (entities(), true),
             (fetch(b"http://127.0.0.1/"), false),
+            (Call::RetireSnapshot(b""), false),
             (Call::Forget, false),
             (Call::FetchBody(b"x"), false),
         ] {
