@@ -84,8 +84,7 @@ impl AppOperations {
             "" => self.snapshots.retire(None, &Cause::Script),
             key => self.snapshots.retire(Some(key), &Cause::Key(key.to_owned())),
         };
-        let retired = u32::try_from(retired).unwrap_or(u32::MAX);
         // A worker that has ended does not wait for it.
-        let _ = requester.send(&Completion { id, part: Part::Retired(retired) });
+        let _ = requester.send(&Completion { id, part: Part::Number(retired as u64) });
     }
 }

@@ -20,8 +20,7 @@ pub(crate) fn begin(
 ) {
     let purge = |cache: &Rc<PageCache>| cache.purge_with_successors(&selectors(call), call.is_soft);
     let purged = cache.map_or(0, purge);
-    let part = Part::Purged(u32::try_from(purged).unwrap_or(u32::MAX));
-    let completion = Completion { id, part };
+    let completion = Completion { id, part: Part::Number(purged as u64) };
     // A worker that has ended does not wait for it.
     let complete = move || requester.send(&completion).unwrap_or_default();
     match cache.filter(|cache| cache.has_shared_tier()).cloned() {

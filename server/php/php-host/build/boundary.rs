@@ -40,8 +40,8 @@ pub(crate) fn header(sources: &[String]) -> String {
     header.push('\n');
     for source in sources {
         let code = without_comments(source);
-        for prototype in exported(&code).chain(foreign(&code)) {
-            header.push_str(&prototype);
+        for declared in exported(&code).chain(foreign(&code)).chain(calls(&code)) {
+            header.push_str(&declared);
         }
     }
     header.push_str("\n#endif\n");
@@ -50,7 +50,9 @@ pub(crate) fn header(sources: &[String]) -> String {
 
 /// Whether the file has a part of the boundary.
 pub(crate) fn concerns(source: &str) -> bool {
-    source.contains("extern \"C\"") || source.contains("#[repr(C)]")
+    source.contains("extern \"C\"")
+        || source.contains("#[repr(C)]")
+        || calls(source).next().is_some()
 }
 
 /// The fields of the structure, one a line, with their comments.
@@ -85,6 +87,14 @@ fn exported(code: &str) -> impl Iterator<Item = String> + '_ {
         .skip(1)
         .filter(|text| text.starts_with("outboard_rs_"))
         .map(|text| prototype(text.split_once(" {").expect("a function has a body").0))
+}
+
+/// The numbers of calls that C makes (`ring/src/operation.rs`).
+fn calls(code: &str) -> impl Iterator<Item = String> + '_ {
+    let constants = code.lines().filter_map(|line| line.strip_prefix("pub const "));
+    constants
+        .filter_map(|text| text.trim_end().strip_suffix(';')?.split_once(": u8 = "))
+        .map(|(name, number)| format!("#define OUTBOARD_CALL_{name} {number}\n"))
 }
 
 /// Prototypes of what C defines for Rust.

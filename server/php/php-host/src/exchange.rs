@@ -11,17 +11,14 @@ use crate::blocking_ops::BlockingOps;
 use crate::fetches::FetchResult;
 use crate::kept_memory::wipe;
 use crate::link::{Link, Unsent};
-use crate::purge;
-use crate::retirement;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Operation};
-use outboard_ring::purge::PurgeCall;
 use outboard_ring::response::{Done, ResponseHead, WHOLE_PREFIX_BYTES, Whole};
 use outboard_ring::span::SpanCall;
 use outboard_ring::spsc::Corrupt;
 use outboard_ring::task::TaskCall;
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
@@ -113,6 +110,10 @@ impl Exchange {
 
     pub(crate) fn tag(&self) -> Tag {
         self.tag
+    }
+
+    pub(crate) fn link(&self) -> RefMut<'_, Link> {
+        self.link.borrow_mut()
     }
 
     /// Sends the rest of the response, and that the request has ended.
@@ -256,16 +257,6 @@ impl Exchange {
             }
         }
         link.publish();
-    }
-
-    /// Purges pages of the app's cache; returns how many, or `None` if it failed.
-    pub(crate) fn purge(&mut self, call: &PurgeCall<'_>) -> Option<u64> {
-        purge::through(&mut self.link.borrow_mut(), self.tag, call)
-    }
-
-    /// Retires the app's snapshots that depend on a key; empty: all. `None` if it failed.
-    pub(crate) fn retire_snapshot(&mut self, key: &[u8]) -> Option<u64> {
-        retirement::through(&mut self.link.borrow_mut(), self.tag, key)
     }
 
     /// Sends a span that has ended.

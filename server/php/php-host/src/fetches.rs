@@ -147,9 +147,7 @@ impl Fetches {
             }
             Part::Whole(..) => response.head = payload,
             // A protocol error of the gateway: not the result of a fetch.
-            Part::Purged(_) | Part::Retired(_) | Part::Queried(_) => {
-                response.failure = Some(Failure::Protocol)
-            }
+            Part::Number(_) | Part::Queried(_) => response.failure = Some(Failure::Protocol),
             // A protocol error of the gateway: a body without a head.
             Part::End if response.head.is_empty() => response.failure = Some(Failure::Protocol),
             Part::End => {}

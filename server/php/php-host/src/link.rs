@@ -10,7 +10,7 @@ use crate::open_span;
 use outboard_ring::channel::{Capacities, GatewayChannel, WaitCall, WorkerChannel, is_direct};
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FRAME_HEADER_BYTES, FrameKind, Tag};
-use outboard_ring::operation::{Call, Completion, Operation};
+use outboard_ring::operation::{Call, Completion, Operation, Part};
 use outboard_ring::response::Done;
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
 use std::cell::RefCell;
@@ -303,6 +303,19 @@ impl Link {
                 }
             }
         }
+    }
+
+    /// The same for a call that is completed by a number. `None` if it is not, or the ring is corrupt.
+    pub(crate) fn number(&mut self, request: Tag, call: Call<'_>) -> Option<u64> {
+        let completion = self.call(request, call, &[]);
+        let part = completion.and_then(|completion| match Completion::decode(&completion)?.part {
+            Part::Number(number) => Ok(Some(number)),
+            _ => Ok(None),
+        });
+        part.unwrap_or_else(|corrupt| {
+            self.set_broken(corrupt);
+            None
+        })
     }
 
     /// Waits for the next completion, blocking the worker. Other messages are dropped: the only

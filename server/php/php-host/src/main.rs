@@ -43,8 +43,6 @@ mod process;
 #[cfg(programs)]
 #[path = "../../../../swoole/host/mod.rs"]
 mod programs;
-mod purge;
-mod retirement;
 mod rewind;
 mod sampler;
 mod sandbox;

@@ -66,6 +66,15 @@ fn a_function_with_several_lines_is_one_prototype() {
 }
 
 #[test]
+fn c_has_the_numbers_of_the_calls_that_it_makes() {
+    let operation = include_str!("../../ring/src/operation.rs").to_owned();
+    assert!(boundary::concerns(&operation));
+    let header = with(&operation);
+    assert!(header.contains("\n#define OUTBOARD_CALL_RETIRE_SNAPSHOT 19\n"), "{header}");
+    assert!(!header.contains("_FETCH "), "the other numbers are ring's own");
+}
+
+#[test]
 #[should_panic(expected = "the boundary to C has no type String")]
 fn a_type_that_c_does_not_have_is_refused() {
     with("unsafe extern \"C\" {\n    fn outboard_example(text: String);\n}\n");

@@ -54,11 +54,39 @@ pub enum Call<'a> {
     Span(SpanCall<'a>),
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
     /// Whether the lead carries it out, for the workers of all threads; others are carried out by the worker's thread.
     /// [`Call::FetchBody`] and [`Call::Forget`] follow the operation that they belong to.
     pub fn is_for_lead(&self) -> bool {
         matches!(self, Call::Task(_) | Call::Entities(_))
+    }
+
+    /// The call of this number, from what follows the number in a payload.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when a length leads out of it or the number is unknown.
+    pub fn decode(kind: u8, mut rest: &'a [u8]) -> Result<Self, Corrupt> {
+        Ok(match kind {
+            FETCH => Call::Fetch(FetchCall::decode(rest)?),
+            ENTITIES => {
+                let batch_bytes = take_u32(&mut rest)?;
+                Call::Entities(EntitiesCall { namespace: rest, batch_bytes })
+            }
+            RATE => {
+                let tokens = take_u32(&mut rest)?;
+                let takes = take(&mut rest, 1)?[0] != 0;
+                let limit = take_text(&mut rest)?;
+                Call::Rate(RateCall { limit, key: rest, tokens, takes })
+            }
+            FETCH_BODY => Call::FetchBody(rest),
+            FORGET => Call::Forget,
+            PURGE => Call::Purge(PurgeCall::decode(rest)?),
+            TASK => Call::Task(TaskCall::decode(rest)?),
+            STREAM => Call::Stream(StreamCall::decode(rest)?),
+            RETIRE_SNAPSHOT => Call::RetireSnapshot(rest),
+            SPAN => Call::Span(SpanCall::decode(rest)?),
+            _ => return Err(Corrupt { what: "an operation of an unknown kind" }),
+        })
     }
 }
 
@@ -137,9 +165,12 @@ const PURGE: u8 = 8;
 const TASK: u8 = 16;
 const STREAM: u8 = 17;
 const SPAN: u8 = 18;
-const RETIRE_SNAPSHOT: u8 = 19;
 const ENTITIES: u8 = 20;
 const RATE: u8 = 21;
+// C makes the public ones by `outboard_rs_number`, as `OUTBOARD_CALL_…`: they have a text or no content, and their
+// completion is `Part::Number`.
+/// The number of [`Call::RetireSnapshot`].
+pub const RETIRE_SNAPSHOT: u8 = 19;
 
 impl<'a> Operation<'a> {
     /// Appends the payload to `out`.
@@ -201,28 +232,8 @@ impl<'a> Operation<'a> {
         let mut rest = payload;
         let id = take_tag(&mut rest)?;
         let span = take_u32(&mut rest)?;
-        let call = match take(&mut rest, 1)?[0] {
-            FETCH => Call::Fetch(FetchCall::decode(rest)?),
-            ENTITIES => {
-                let batch_bytes = take_u32(&mut rest)?;
-                Call::Entities(EntitiesCall { namespace: rest, batch_bytes })
-            }
-            RATE => {
-                let tokens = take_u32(&mut rest)?;
-                let takes = take(&mut rest, 1)?[0] != 0;
-                let limit = take_text(&mut rest)?;
-                Call::Rate(RateCall { limit, key: rest, tokens, takes })
-            }
-            FETCH_BODY => Call::FetchBody(rest),
-            FORGET => Call::Forget,
-            PURGE => Call::Purge(PurgeCall::decode(rest)?),
-            TASK => Call::Task(TaskCall::decode(rest)?),
-            STREAM => Call::Stream(StreamCall::decode(rest)?),
-            RETIRE_SNAPSHOT => Call::RetireSnapshot(rest),
-            SPAN => Call::Span(SpanCall::decode(rest)?),
-            _ => return Err(Corrupt { what: "an operation of an unknown kind" }),
-        };
-        Ok(Self { id, span, call })
+        let kind = take(&mut rest, 1)?[0];
+        Ok(Self { id, span, call: Call::decode(kind, rest)? })
     }
 }
 
@@ -291,10 +302,8 @@ pub enum Part<'a> {
         /// The message.
         message: &'a str,
     },
-    /// The number of purged pages, none of which is served any more.
-    Purged(u32),
-    /// The number of retired snapshots. A request that begins from now on is served by none of them.
-    Retired(u32),
+    /// The call is carried out, and this is its result, such as how many pages are purged.
+    Number(u64),
     /// The result of a query about raw connections, as JSON.
     Queried(&'a [u8]),
 }
@@ -378,9 +387,8 @@ const BODY: u8 = 2;
 const END: u8 = 3;
 const FAILED: u8 = 4;
 const WHOLE: u8 = 5;
-const PURGED: u8 = 8;
+const NUMBER: u8 = 8;
 const QUERIED: u8 = 9;
-const RETIRED: u8 = 10;
 
 impl<'a> Completion<'a> {
     /// Appends the payload to `out`.
@@ -407,13 +415,9 @@ impl<'a> Completion<'a> {
                 out.push(*failure as u8);
                 out.extend_from_slice(message.as_bytes());
             }
-            Part::Purged(count) => {
-                out.push(PURGED);
-                out.extend_from_slice(&count.to_le_bytes());
-            }
-            Part::Retired(count) => {
-                out.push(RETIRED);
-                out.extend_from_slice(&count.to_le_bytes());
+            Part::Number(number) => {
+                out.push(NUMBER);
+                out.extend_from_slice(&number.to_le_bytes());
             }
             Part::Queried(bytes) => {
                 out.push(QUERIED);
@@ -442,8 +446,7 @@ impl<'a> Completion<'a> {
                     .map_err(|_| Corrupt { what: "a failure's message is not UTF-8" })?;
                 Part::Failed { failure, message }
             }
-            PURGED => Part::Purged(take_u32(&mut rest)?),
-            RETIRED => Part::Retired(take_u32(&mut rest)?),
+            NUMBER => Part::Number(u64::from_le_bytes(*rest.first_chunk().ok_or(TRUNCATED)?)),
             QUERIED => Part::Queried(rest),
             _ => return Err(Corrupt { what: "an unknown part of a completion" }),
         };

@@ -83,9 +83,7 @@ impl Fixture {
                 Part::Whole(head, body) => Received::Whole(head.status, body.to_vec()),
                 Part::End => Received::End,
                 Part::Failed { failure, message } => Received::Failed(failure, message.to_owned()),
-                part @ (Part::Purged(_) | Part::Retired(_) | Part::Queried(_)) => {
-                    panic!("not requested: {part:?}")
-                }
+                part @ (Part::Number(_) | Part::Queried(_)) => panic!("not requested: {part:?}"),
             }
         };
         wait_for("a completion", || worker.completion(pool).map(copy)).await

@@ -1,6 +1,6 @@
 /*
  * Outboard\cache_purge(), in every mode: purges pages of the app from the page cache. The gateway
- * has done so when the call returns. src/purge.rs sends the request.
+ * has done so when the call returns. src/callbacks/gateway_calls.rs sends the request.
  */
 #include "api/api.h"
 #include "ext/spl/spl_exceptions.h"

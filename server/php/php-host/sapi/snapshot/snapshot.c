@@ -1,6 +1,6 @@
 /*
  * Outboard\snapshot_depends() and Outboard\snapshot_retire(): data that the start of a script has read, and
- * that it has changed. src/retirement.rs sends the latter to the gateway.
+ * that it has changed. src/callbacks/gateway_calls.rs sends the latter to the gateway.
  */
 #include "snapshot/snapshot.h"
 #include "ext/spl/spl_exceptions.h"
@@ -55,9 +55,8 @@ PHP_FUNCTION(outboard_snapshot_retire)
 	if (key && !check_key(1, key)) {
 		return;
 	}
-	const char *text = key ? Z_STRVAL_P(key) : "";
-	const int64_t retired =
-		outboard_rs_retire_snapshot(SG(server_context), outboard_host.events, text, key ? Z_STRLEN_P(key) : 0);
+	const int64_t retired = outboard_rs_number(SG(server_context), outboard_host.events, OUTBOARD_CALL_RETIRE_SNAPSHOT,
+		key ? Z_STRVAL_P(key) : "", key ? Z_STRLEN_P(key) : 0);
 	if (retired < 0) {
 		zend_throw_exception(spl_ce_RuntimeException, "a snapshot cannot be retired here: there is no gateway", 0);
 		return;

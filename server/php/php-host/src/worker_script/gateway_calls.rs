@@ -1,16 +1,15 @@
-//! What a script asks of the gateway: fetches, tasks, purges, raw connections.
+//! What a script asks of the gateway: fetches, tasks, raw connections.
 //!
 //! Called by the callbacks. Invariant: a ring that is corrupt fails the calls, and then the worker.
 
 use super::RunningScript;
-use crate::purge;
-use crate::retirement;
+use crate::link::Link;
 use crate::streams::Received;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::Call;
-use outboard_ring::purge::PurgeCall;
 use outboard_ring::stream::StreamCall;
+use std::cell::RefMut;
 
 impl RunningScript {
     pub(crate) fn count_wait(&mut self, call: WaitCall, blocked_us: Option<u64>) {
@@ -31,16 +30,9 @@ impl RunningScript {
         })
     }
 
-    /// Purges pages of the app's cache; `None` in a zygote, which has no gateway.
-    pub(crate) fn purge(&mut self, request: Tag, call: &PurgeCall<'_>) -> Option<u64> {
-        let events = self.events.as_ref()?;
-        purge::through(&mut events.link.borrow_mut(), request, call)
-    }
-
-    /// Retires the app's snapshots that depend on a key; empty: all. `None` in a zygote, which has no gateway.
-    pub(crate) fn retire_snapshot(&mut self, request: Tag, key: &[u8]) -> Option<u64> {
-        let events = self.events.as_ref()?;
-        retirement::through(&mut events.link.borrow_mut(), request, key)
+    /// The way to the gateway; `None` in a zygote, which has none.
+    pub(crate) fn link(&self) -> Option<RefMut<'_, Link>> {
+        self.events.as_ref().map(|events| events.link.borrow_mut())
     }
 
     /// Makes a call about a raw connection; false if there is no gateway.

@@ -150,8 +150,8 @@ fn completions_of_every_part_come_back_and_others_are_corrupt() {
     for part in [
         Part::Whole(head, b""),
         Part::Whole(head, b"body"),
-        Part::Purged(u32::MAX),
-        Part::Retired(0),
+        Part::Number(0),
+        Part::Number(u64::MAX),
         Part::Queried(b"{}"),
         Part::Failed { failure: Failure::Task, message: "" },
     ] {
