@@ -157,7 +157,7 @@ impl Gateway {
         let generation = self.generation();
         let limits = generation.config.limits.clone();
         self.server.memory.set_limit(memory_limit_bytes(limits.memory));
-        self.server.temp_dir.set_limit(generation.config.io.max_temp_bytes);
+        self.server.shared.temp_dir.set_limit(generation.config.io.max_temp_bytes);
         self.server.reconfigure(limits, generation.logs.error.clone());
         self.spread.set_gathers(generation.config.io.gather_connections);
         self.sinks.replace(sinks);
@@ -244,7 +244,7 @@ fn list_pools(pools: &PoolList, generation: &Generation) {
 
 /// What the gateways of so many threads share.
 pub(crate) struct SharedByThreads {
-    server: Arc<ServerShared>,
+    pub(crate) server: Arc<ServerShared>,
     spread: Arc<Spread>,
 }
 

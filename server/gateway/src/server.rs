@@ -89,13 +89,13 @@ async fn serve_on_loop(
     let signals = ControlSignals::catch().map_err(ServerError::Io)?;
     let threads = shards::count(&config);
     let limits = MemoryLimits::new(threads, memory_limit_bytes(config.limits.memory));
-    let (memory, server) = (Memory::of_shard(&limits), SharedByThreads::new(&config, threads));
     let share = Share { index: LEAD, count: threads };
     let link = options.link.map(|(end, facts)| UpgradeLink::open(end, facts));
     let builder = GenerationBuilder {
         name: options.name,
         host_binary: options.host_binary,
-        memory,
+        memory: Memory::of_shard(&limits),
+        server: SharedByThreads::new(&config, threads),
         rings: Rc::default(),
         slow: Rc::default(),
         privileges,
@@ -107,7 +107,7 @@ async fn serve_on_loop(
     let (generation, sinks) = builder.open(1, config, None, &shared).await?;
     seed.shared.share(&generation, &sinks);
     open_bans(&generation);
-    let gateway = Gateway::new(generation, sinks, builder.memory.clone(), &server, share);
+    let gateway = Gateway::new(generation, sinks, builder.memory.clone(), &builder.server, share);
     gateway.adopt(builder.name.clone(), options.sockets);
     watch(&gateway, &builder).map_err(ServerError::Io)?;
     certificates::obtain(&gateway, &seed.config, &tls).map_err(ServerError::setup)?;
@@ -118,7 +118,7 @@ async fn serve_on_loop(
     // With a predecessor, connections are its own until this server can serve them.
     let listening = options.predecessor.is_none().then(listen).transpose()?;
     let (handle, work) = ShardHandle::new();
-    let started = Followers::start(&builder, &limits, &server, &handle).map_err(ServerError::Io)?;
+    let started = Followers::start(&builder, &limits, &handle).map_err(ServerError::Io)?;
     let (followers, handles) = started;
     gateway.shards.set_own(handle.clone());
     spawn(do_work(gateway.clone(), work));

@@ -76,7 +76,7 @@ fn of_thread(gateway: &Gateway) -> Status {
         ready: gateway.ready.get(),
         draining: gateway.server.is_draining(),
         listeners: listeners.iter().map(|bound| bound.name()).collect(),
-        connections: gateway.server.open_connections(),
+        connections: gateway.server.shared.open_connections(),
         max_connections: gateway.server.max_connections(),
         streams: gateway.server.open_streams(),
         accepted: counters.connections,

@@ -173,7 +173,7 @@ fn a_client_that_leaves_does_not_wait_for_its_compression() {
         assert_eq!(client.receive().await, "");
         drop(client);
         let server = site.gateway.server.clone();
-        wait_for("its end", || (server.open_connections() == 0).then_some(())).await;
+        wait_for("its end", || (server.shared.open_connections() == 0).then_some(())).await;
         assert_eq!(site.refusals("client_gone"), 1);
         assert_eq!(site.app().memory.responses.held_bytes(), 0);
         drop(threads);

@@ -109,7 +109,7 @@ fn no_durations() -> Vec<(&'static str, Snapshot)> {
 /// What all threads have in common.
 fn add_common(gateway: &Gateway, totals: &mut Totals) {
     totals.at_ms = Wall::now().unix_us / 1_000;
-    totals.connections = gateway.server.open_connections();
+    totals.connections = gateway.server.shared.open_connections();
     let generation = gateway.generation();
     for cache in generation.apps.iter().filter_map(|app| app.page_cache.as_ref()) {
         let [(_, hits), (_, stale), (_, misses), _] = cache.responses();

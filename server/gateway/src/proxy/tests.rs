@@ -203,7 +203,8 @@ fn a_request_ends_when_its_client_goes_away() {
         wait_for("request", || (!upstream.requests.borrow().is_empty()).then_some(())).await;
         drop(client);
         let server = site.gateway.server.clone();
-        wait_for("end of the connection", || (server.open_connections() == 0).then_some(())).await;
+        wait_for("end of the connection", || (server.shared.open_connections() == 0).then_some(()))
+            .await;
     });
 }
 

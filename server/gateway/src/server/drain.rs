@@ -34,7 +34,7 @@ pub(super) async fn drain(gateway: &Rc<Gateway>, is_upgraded: bool) {
     let drain_timeout_ms = gateway.generation().config.drain_timeout_ms;
     let (begun_ms, until_ms) = (now_ms(), now_ms() + drain_timeout_ms);
     let is_needed = || {
-        gateway.server.open_connections() > 0
+        gateway.server.shared.open_connections() > 0
             || (is_upgraded && (now_ms() < begun_ms + CRON_MS || is_needed_by_others(gateway)))
     };
     while is_needed() && now_ms() < until_ms {

@@ -62,7 +62,6 @@ pub(super) struct FollowerSettings {
 /// The state of the thread.
 struct Follower {
     builder: GenerationBuilder,
-    server: Arc<SharedByThreads>,
     /// From the first generation on.
     gateway: Option<Rc<Gateway>>,
     prepared: Option<Prepared>,
@@ -73,16 +72,22 @@ struct Follower {
 
 /// Follows the lead until it has drained.
 pub(super) async fn follow(settings: FollowerSettings) {
-    let FollowerSettings { share, memory, name, host_binary, privileges, .. } = settings;
-    let (memory, rings) = (Memory::of_shard(&memory), Rc::default());
-    let slow = Rc::default();
-    let link = None;
-    let builder =
-        GenerationBuilder { name, host_binary, memory, rings, slow, privileges, share, link };
-    let FollowerSettings { server, lead, work, commands, .. } = settings;
+    let FollowerSettings { share, memory, server, name, host_binary, privileges, .. } = settings;
+    let builder = GenerationBuilder {
+        name,
+        host_binary,
+        memory: Memory::of_shard(&memory),
+        server,
+        rings: Rc::default(),
+        slow: Rc::default(),
+        privileges,
+        share,
+        link: None,
+    };
+    let FollowerSettings { lead, work, commands, .. } = settings;
     reactor::watch_memory(builder.rings.source());
     let (gateway, prepared, work) = (None, None, Some(work));
-    let mut follower = Follower { builder, server, gateway, prepared, lead, work };
+    let mut follower = Follower { builder, gateway, prepared, lead, work };
     let mut next = None;
     loop {
         let command = match next.take() {
@@ -145,8 +150,8 @@ impl Follower {
 
     /// Begins to serve with the first generation.
     fn start(&mut self, generation: Generation, sinks: Sinks) -> Rc<Gateway> {
-        let (memory, share) = (self.builder.memory.clone(), self.builder.share);
-        let gateway = Gateway::new(generation, sinks, memory, &self.server, share);
+        let GenerationBuilder { memory, server, share, .. } = &self.builder;
+        let gateway = Gateway::new(generation, sinks, memory.clone(), server, *share);
         gateway.shards.set_lead(self.lead.clone());
         gateway.ready.set(true);
         spawn(flush_logs(gateway.clone()));

@@ -5,7 +5,7 @@
 
 use super::follower::{Command, FollowerSettings, Seed, follow};
 use super::generation_builder::GenerationBuilder;
-use crate::gateway::{Gateway, SharedByThreads};
+use crate::gateway::Gateway;
 use crate::listeners::JoinedListener;
 use crate::server_error::ServerError;
 use crate::shards::ShardHandle;
@@ -30,7 +30,6 @@ impl Followers {
     pub(super) fn start(
         builder: &GenerationBuilder,
         memory: &Arc<MemoryLimits>,
-        server: &Arc<SharedByThreads>,
         lead: &ShardHandle<Gateway>,
     ) -> io::Result<(Self, Vec<ShardHandle<Gateway>>)> {
         let (mut followers, mut handles) = (Self::default(), Vec::new());
@@ -41,7 +40,7 @@ impl Followers {
             let settings = FollowerSettings {
                 share: Share { index, count },
                 memory: memory.clone(),
-                server: server.clone(),
+                server: builder.server.clone(),
                 name: builder.name.clone(),
                 host_binary: builder.host_binary.clone(),
                 privileges: builder.privileges.clone(),

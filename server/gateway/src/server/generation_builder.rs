@@ -7,6 +7,7 @@ use crate::access::{RateLimits, RateSharing};
 use crate::app::{App, Caches, Common};
 use crate::app_operations::AppOperations;
 use crate::classic_snapshots::{ClassicSnapshots, Surroundings};
+use crate::gateway::SharedByThreads;
 use crate::generation::{self, Generation};
 use crate::logs::{Logs, Sinks};
 use crate::pool_starter::PoolStarter;
@@ -38,6 +39,8 @@ pub(crate) struct GenerationBuilder {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
     pub(crate) memory: Rc<Memory>,
+    /// What the threads have in common.
+    pub(crate) server: Arc<SharedByThreads>,
     pub(crate) rings: Rc<Rings>,
     /// The latest slow requests of this thread.
     pub(crate) slow: Rc<RecentSlow>,

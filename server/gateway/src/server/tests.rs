@@ -66,12 +66,12 @@ fn idle_connections_are_closed_at_once() {
         while !response.ends_with('a') {
             response += &client.receive().await;
         }
-        assert_eq!(server.open_connections(), 1);
+        assert_eq!(server.shared.open_connections(), 1);
         site.gateway.pools.borrow_mut().clear();
         let has_ended = start_drain(&site);
         assert_eq!(client.receive_to_end().await, "");
         wait_for("end", || has_ended.get().then_some(())).await;
-        assert_eq!(server.open_connections(), 0);
+        assert_eq!(server.shared.open_connections(), 0);
     });
 }
 

@@ -265,7 +265,7 @@ fn append(
         true => limits.body_memory_bytes.min(SCARCE_MEMORY_BYTES),
         false => limits.body_memory_bytes,
     };
-    body.push(piece, memory_bytes, &context.temp_dir).map_err(|error| {
+    body.push(piece, memory_bytes, &context.shared.temp_dir).map_err(|error| {
         let reason = match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Reason::SpoolFull,
             _ => Reason::SpoolFailed,

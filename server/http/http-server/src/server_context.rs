@@ -25,8 +25,8 @@ pub struct ServerContext {
     error_log: RefCell<Rc<ErrorLog>>,
     /// Accounts of what is held in memory.
     pub memory: Rc<Memory>,
-    /// Files of request bodies and of responses to slow clients.
-    pub temp_dir: Arc<TempDir>,
+    /// What the shards have in common.
+    pub shared: Arc<ServerShared>,
     pub(crate) counters: RefCell<Counters>,
     pub(crate) buffers: BufferPool,
     pub(crate) connections: Rc<Connections>,
@@ -40,7 +40,8 @@ pub struct ServerContext {
 /// What the contexts of all shards share, so that limits hold for all together.
 #[derive(Debug)]
 pub struct ServerShared {
-    temp_dir: Arc<TempDir>,
+    /// Files of request bodies and of responses to slow clients.
+    pub temp_dir: Arc<TempDir>,
     census: Arc<Census>,
 }
 
@@ -49,6 +50,11 @@ impl ServerShared {
     pub fn new(shards: usize, temp_dir: Arc<TempDir>) -> Arc<Self> {
         let census = Census::new(shards, getrlimit(Resource::Nofile).current);
         Arc::new(Self { temp_dir, census })
+    }
+
+    /// Open connections.
+    pub fn open_connections(&self) -> u32 {
+        self.census.connections()
     }
 }
 
@@ -95,13 +101,13 @@ impl ServerContext {
         limits: Limits,
         error_log: Rc<ErrorLog>,
         memory: Rc<Memory>,
-        shared: &ServerShared,
+        shared: &Arc<ServerShared>,
     ) -> Rc<Self> {
         Rc::new(Self {
             limits: RefCell::new(limits),
             error_log: RefCell::new(error_log),
             memory,
-            temp_dir: shared.temp_dir.clone(),
+            shared: shared.clone(),
             counters: RefCell::default(),
             buffers: BufferPool::default(),
             connections: Connections::new(&shared.census),
@@ -173,11 +179,6 @@ impl ServerContext {
     /// Counts a refused or failed request.
     pub fn count_refusal(&self, reason: Reason) {
         self.counters.borrow_mut().refused(reason);
-    }
-
-    /// Open connections of all shards.
-    pub fn open_connections(&self) -> u32 {
-        self.connections.connections()
     }
 
     /// Open HTTP/2 streams of this shard.

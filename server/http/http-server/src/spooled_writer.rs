@@ -56,7 +56,7 @@ impl ResponseWriter {
         }
         let memory_bytes = memory_bytes(&self.client.context);
         let Some(spool) = &mut self.spool else { return Ok(()) };
-        if spool.push(slices, memory_bytes, &self.client.context.temp_dir).is_ok() {
+        if spool.push(slices, memory_bytes, &self.client.context.shared.temp_dir).is_ok() {
             return Ok(());
         }
         self.send_all().await?;

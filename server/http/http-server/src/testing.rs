@@ -34,7 +34,7 @@ pub(crate) fn context(limits: Limits) -> Rc<ServerContext> {
 }
 
 /// The context of another shard.
-pub(crate) fn context_of(shared: &ServerShared, limits: Limits) -> Rc<ServerContext> {
+pub(crate) fn context_of(shared: &Arc<ServerShared>, limits: Limits) -> Rc<ServerContext> {
     let sink = Sink::open(Target::Off, Opener::default()).expect("no file is opened");
     let log = Rc::new(ErrorLog::new(Rc::new(sink), Level::Error));
     ServerContext::new(limits, log, Memory::new(64 << 20), shared)

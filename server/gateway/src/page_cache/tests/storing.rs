@@ -99,7 +99,7 @@ fn a_client_that_leaves_does_not_cost_the_others_their_page() {
             if let Some(again) = site.php_request() {
                 again.respond(200, &["Content-Type: text/html"], "page");
             }
-            (site.gateway.server.open_connections() == 0).then_some(())
+            (site.gateway.server.shared.open_connections() == 0).then_some(())
         };
         crate::testing::wait_for("end of both connections", respond_again).await;
         assert!(follower.receive_to_end().await.ends_with("page"));

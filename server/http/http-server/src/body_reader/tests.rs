@@ -136,9 +136,9 @@ fn a_large_body_is_on_disk_and_a_full_disk_refuses_it() {
         let (mut connection, _client) = request(&limits, headers, "one, two!").await;
         let received = body(&connection.request, &mut connection.response, &limits).await.unwrap();
         assert_eq!((received.body.memory().len(), received.body.length()), (0, 9));
-        assert_eq!(connection.client.context.temp_dir.used_bytes(), 9);
+        assert_eq!(connection.client.context.shared.temp_dir.used_bytes(), 9);
         let context = Rc::clone(&connection.client.context);
-        context.temp_dir.set_limit(10);
+        context.shared.temp_dir.set_limit(10);
         let (mut second, client) = connect(&context);
         send(&client, &format!("POST / HTTP/1.1\r\nHost: a\r\n{headers}\r\none, two!"));
         assert!(matches!(second.next_head().await, Next::Request));

@@ -163,7 +163,7 @@ fn a_broken_response_ends_the_connection() {
         let (client, service) = connect(limits());
         client.send("GET /broken HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(client.receive_to_end().await, "");
-        assert_eq!(service.context.open_connections(), 0);
+        assert_eq!(service.context.shared.open_connections(), 0);
     })
     .unwrap();
 }

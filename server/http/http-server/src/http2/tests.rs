@@ -117,7 +117,7 @@ fn a_request_that_waits_for_its_body_delays_no_other() {
         assert_eq!(get(&client, "/a").await.unwrap(), (200, b"/a".to_vec()));
         assert_eq!(get(&client, "/b?c").await.unwrap(), (200, b"/b".to_vec()));
         assert_eq!(slow.finish(b"late").await.unwrap(), (200, b"late".to_vec()));
-        assert_eq!(service.context.open_connections(), 1);
+        assert_eq!(service.context.shared.open_connections(), 1);
     });
 }
 
@@ -292,7 +292,7 @@ fn a_draining_server_completes_streams_and_accepts_no_more() {
         wait_for("stream", || (context.open_streams() == 1).then_some(())).await;
         context.drain();
         assert_eq!(running.finish(b"x").await.unwrap(), (200, b"x".to_vec()));
-        wait_for("end", || (context.open_connections() == 0).then_some(())).await;
+        wait_for("end", || (context.shared.open_connections() == 0).then_some(())).await;
         assert!(client.clone().ready().await.is_err());
     });
 }
@@ -308,7 +308,7 @@ fn a_client_that_leaves_takes_its_streams_along() {
         assert!(context.memory.held_bytes() > 0);
         drop((open, client));
         wait_for("end of the stream", || (context.open_streams() == 0).then_some(())).await;
-        wait_for("end", || (context.open_connections() == 0).then_some(())).await;
+        wait_for("end", || (context.shared.open_connections() == 0).then_some(())).await;
         wait_for("end of its memory", || (context.memory.held_bytes() == 0).then_some(())).await;
     });
 }
