@@ -19,7 +19,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 const MAGIC: u64 = 0x4f55_5442_4f41_5244; // "OUTBOARD"
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 const HEADER_BYTES: usize = 16 * 1024;
 /// Room for the backtrace text.
 pub const BACKTRACE_BYTES: usize = 12 * 1024;
