@@ -87,11 +87,11 @@ impl Service for Gateway {
     }
 
     fn shard_after_response(&self, seen: &Cell<u64>) -> Option<usize> {
-        self.spread.after_response(seen)
+        self.spread.after_response(seen).filter(|shard| self.shards.knows(*shard))
     }
 
     fn shard_to_stay(&self) -> Option<usize> {
-        self.spread.to_stay()
+        self.spread.to_stay().filter(|shard| self.shards.knows(*shard))
     }
 
     fn send_to(self: &Rc<Self>, shard: usize, connection: MovedConnection) {

@@ -103,6 +103,11 @@ impl<G> Shards<G> {
         self.all.replace(all);
     }
 
+    /// Whether it can be reached: at the start, threads serve before they know each other.
+    pub(crate) fn knows(&self, index: usize) -> bool {
+        index < self.all.borrow().len()
+    }
+
     /// One of them.
     pub(crate) fn other(&self, index: usize) -> Option<ShardHandle<G>> {
         self.all.borrow().get(index).cloned()

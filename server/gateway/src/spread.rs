@@ -31,8 +31,6 @@ pub(crate) struct SpreadPlace {
     to_move: Cell<u32>,
     /// Counts the shards for connections that stay.
     turn: Cell<usize>,
-    /// What the kernel was told.
-    steered: Cell<usize>,
 }
 
 impl SpreadPlace {
@@ -45,7 +43,6 @@ impl SpreadPlace {
             responded: Cell::default(),
             to_move: Cell::default(),
             turn: Cell::new(index),
-            steered: Cell::default(),
         }
     }
 
@@ -104,10 +101,7 @@ impl SpreadPlace {
 
     /// Tells the kernel among how many threads to distribute new connections, if it was told something else. Any thread can.
     pub(crate) fn steer(&self, gateway: &Gateway) {
-        let active = self.spread.active();
-        if self.spread.count() == 1 || self.steered.replace(active) == active {
-            return;
-        }
+        let Some(active) = self.spread.to_steer() else { return };
         for bound in gateway.listeners.borrow().iter() {
             if let Err(error) = bound.steer(u32::try_from(active).unwrap_or(u32::MAX)) {
                 let text = format!("{}: connections are not steered: {error}", bound.name());
@@ -118,7 +112,7 @@ impl SpreadPlace {
 
     /// The listeners are others than before.
     pub(crate) fn steer_again(&self, gateway: &Gateway) {
-        self.steered.set(0);
+        self.spread.forget_steered();
         self.steer(gateway);
     }
 }

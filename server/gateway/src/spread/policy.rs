@@ -50,6 +50,8 @@ pub(crate) struct Spread {
     /// Since when fewer threads would do; 0: they would not.
     low_since_ms: AtomicU64,
     calm_ms: AtomicU64,
+    /// The number that the kernel was told; 0: none.
+    steered: AtomicUsize,
     /// When there were made fewer, if they have not become more since; 0: they have.
     shrunk_ms: AtomicU64,
 }
@@ -82,6 +84,7 @@ impl Spread {
             loads: (0..count).map(|_| Load::default()).collect(),
             low_since_ms: AtomicU64::new(0),
             calm_ms: AtomicU64::new(CALM_MS),
+            steered: AtomicUsize::new(0),
             shrunk_ms: AtomicU64::new(0),
         };
         spread.set_gathers(gathers);
@@ -102,6 +105,17 @@ impl Spread {
 
     pub(crate) fn active(&self) -> usize {
         self.active.load(Relaxed)
+    }
+
+    /// The number that the kernel is to be told, unless it was; the caller tells it.
+    pub(super) fn to_steer(&self) -> Option<usize> {
+        let active = self.active();
+        (self.count() > 1 && self.steered.swap(active, Relaxed) != active).then_some(active)
+    }
+
+    /// The kernel has to be told again.
+    pub(super) fn forget_steered(&self) {
+        self.steered.store(0, Relaxed);
     }
 
     /// Takes a thread's report, and decides. Returns how many of its connections should leave it.

@@ -118,7 +118,8 @@ impl Connection {
     /// Whether it becomes one that cannot move any more: by its request, or by HTTP/2.
     fn begins_lasting(&mut self, next: &Next) -> bool {
         let begins = match next {
-            Next::Request => self.request.upgrade().is_some(),
+            // Many clients offer HTTP/2 like this in their first request, which is declined.
+            Next::Request => self.request.upgrade().is_some_and(names_websocket),
             Next::Refuse(..) => self.begins_http2(),
             Next::Close => false,
         };
@@ -133,6 +134,11 @@ impl Connection {
         let Client { context: server, listener, transport, peer, entry, .. } = client;
         (Accepted { server, listener, peer, entry }, transport, input)
     }
+}
+
+fn names_websocket(protocols: &[u8]) -> bool {
+    let mut names = protocols.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    names.any(|name| name.eq_ignore_ascii_case(b"websocket"))
 }
 
 async fn respond<S: Service>(service: &Rc<S>, connection: &mut Connection) -> Action {

@@ -53,7 +53,7 @@ impl Connection {
     /// Takes it from this thread; `stays`: it is to stay where it arrives. The caller has asked
     /// [`Connection::can_move`].
     pub(crate) fn into_moved(self, stays: bool) -> MovedConnection {
-        debug_assert!(self.can_move(), "somebody else has a part of it");
+        debug_assert!(self.can_move(), "a part of it is elsewhere");
         let served = self.served();
         let (client, input, _) = self.into_rest();
         let client = Rc::into_inner(client).expect("nobody else has it, as was checked");

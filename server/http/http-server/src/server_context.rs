@@ -58,13 +58,6 @@ impl ServerShared {
     }
 }
 
-#[cfg(test)]
-impl ServerShared {
-    pub(crate) fn open_connections(&self) -> u32 {
-        self.census.connections()
-    }
-}
-
 /// How far the end of the server is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Phase {

@@ -1,8 +1,8 @@
 //! Which of the sockets of a port the kernel gives new connections to.
 //!
 //! Called by the gateway when connections are to be on fewer threads, or on more. The program is one for all sockets of
-//! the port (`SO_ATTACH_REUSEPORT_CBPF` in socket(7)). Invariant: steering is a wish: each thread accepts whatever
-//! arrives on its socket.
+//! the port (`SO_ATTACH_REUSEPORT_CBPF` in socket(7)). Invariant: nothing depends on it, since each thread
+//! accepts whatever arrives on its socket.
 
 use super::BoundListener;
 use crate::listener_context::Role;

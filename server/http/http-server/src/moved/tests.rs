@@ -15,13 +15,11 @@ use outboard_config::Limits;
 use outboard_log::{Reason, Wall};
 use outboard_reactor::{MailboxReceiver, MailboxSender, Peer, Stream, mailbox, run, spawn};
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -139,7 +137,7 @@ async fn receive(wanderer: Rc<Wanderer>, receiver: MailboxReceiver<MovedConnecti
         wanderer.arrived.fetch_add(1, Ordering::SeqCst);
         moved.serve(&wanderer).unwrap();
         let context = wanderer.context();
-        assert_eq!(context.open_connections(), 1, "it counts as one, all the way");
+        assert_eq!(context.shared.open_connections(), 1, "it counts as one, all the way");
         assert!(context.memory.connections().held_bytes() > 0);
     }
 }
@@ -199,7 +197,8 @@ fn requests_of_a_connection_are_counted_on_all_threads() {
 fn an_upgraded_connection_moves_before_and_stays() {
     let threads = Threads::start(&limits(), false);
     let mut client = threads.connect();
-    let head = "GET /u HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
+    let head =
+        "GET /u HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c, WebSocket\r\n\r\n";
     client.write_all(head.as_bytes()).unwrap();
     assert!(read_until(&mut client, "\r\n\r\n").starts_with("HTTP/1.1 101"));
     for _ in 0..3 {
