@@ -16,7 +16,7 @@ use crate::request::{Request, ResponseSummary, respond, respond_with_failure};
 use crate::route::{self, Readings, Route};
 use crate::{
     admin, admin_admission, admission, cold_files, compose, dashboard, direct_accounts, files,
-    observe, origin, page_cache, spread,
+    gathering, observe, origin, page_cache,
 };
 use outboard_http_server::direct::DirectAnswer;
 use outboard_http_server::{
@@ -40,7 +40,7 @@ impl Service for Gateway {
         response: &mut ResponseWriter,
         started: Wall,
     ) -> Written {
-        self.spread.look(self);
+        gathering::look(self);
         match request.client.listener.role {
             Role::Apps | Role::Entities => {
                 respond_to_client(self, request, response, started).await
@@ -95,7 +95,7 @@ impl Service for Gateway {
     }
 
     fn send_to(self: &Rc<Self>, shard: usize, connection: MovedConnection) {
-        spread::send(self, shard, connection);
+        gathering::send(self, shard, connection);
     }
 
     fn refuses(&self, listener: &ListenerContext, address: Option<IpAddr>) -> Option<Reason> {

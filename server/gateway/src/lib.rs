@@ -43,6 +43,7 @@ mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gateway;
+mod gathering;
 mod generation;
 mod latencies;
 mod listeners;

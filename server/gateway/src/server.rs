@@ -23,6 +23,7 @@ use crate::certificates::{self, TlsState};
 use crate::dashboard;
 use crate::datagrams;
 use crate::gateway::{Gateway, SharedByThreads, memory_limit_bytes};
+use crate::gathering;
 use crate::generation::Generation;
 use crate::listeners::{self, Certificates, ConfiguredListener};
 pub use crate::options::{AdminSocket, Load, Options};
@@ -133,9 +134,8 @@ async fn serve_on_loop(
     }
     let admin_socket = listening.map_or_else(listen, Ok)?;
     lead.followers.activate(|| listeners::joined(&gateway, &seed.config, &certificates)).await;
-    gateway.shards.set_followers(handles.clone());
-    introduce(&gateway, [vec![handle], handles].concat()).await;
-    gateway.spread.steer_again(&gateway);
+    followers::introduce(&gateway, handle, handles).await;
+    gathering::steer_again(&gateway);
     drop(seed);
     start_regular_work(&lead);
     gateway.ready.set(true);
@@ -149,12 +149,6 @@ async fn serve_on_loop(
     }
     let successor = handle_commands(&lead, &signals, &options.notify).await;
     end(&lead, signals, successor, &options.notify).await
-}
-
-/// Each thread knows the ways to all, so that connections can move.
-async fn introduce(gateway: &Gateway, all: Vec<ShardHandle<Gateway>>) {
-    gateway.shards.set_all(all.clone());
-    gateway.shards.on_followers(|gateway| async move { gateway.shards.set_all(all) }).await;
 }
 
 /// Reports what the server cannot do with its rights, and watches what it depends on.

@@ -8,14 +8,11 @@
 
 mod policy;
 
-use crate::gateway::Gateway;
-use outboard_log::Level;
 use outboard_reactor::now_ms;
 use outboard_supervisor::thread_times::ThreadTimes;
 pub(crate) use policy::Spread;
 use policy::{LOOK_MS, Look};
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// See the module.
@@ -51,6 +48,16 @@ impl SpreadPlace {
         self.spread.set_gathers(gathers);
     }
 
+    /// The number of threads that the kernel is to be told, unless it was; the caller tells it.
+    pub(crate) fn to_steer(&self) -> Option<usize> {
+        self.spread.to_steer()
+    }
+
+    /// The kernel has to be told again.
+    pub(crate) fn forget_steered(&self) {
+        self.spread.forget_steered();
+    }
+
     /// How many threads new connections are spread over.
     pub(crate) fn active(&self) -> usize {
         self.spread.active()
@@ -79,58 +86,29 @@ impl SpreadPlace {
         Some(turn).filter(|turn| *turn != self.index)
     }
 
-    /// Looks, a few times a second, whether the load needs another number of threads.
-    pub(crate) fn look(&self, gateway: &Gateway) {
+    /// Looks, a few times a second, whether the load needs another number of threads; whether it has looked.
+    pub(crate) fn look(&self) -> bool {
         let now_ms = now_ms();
         if self.spread.count() == 1 || now_ms < self.looked_ms.get() + LOOK_MS {
-            return;
+            return false;
         }
         let elapsed_ms = now_ms - self.looked_ms.replace(now_ms);
         let mut times = self.times.borrow_mut();
         if times.is_none() {
             // The first look finds what has been until now, and decides nothing.
             *times = ThreadTimes::of_this_thread();
-            return;
+            if times.is_some() {
+                return false;
+            }
         }
-        let Some(times) = times.as_mut().and_then(ThreadTimes::advance) else { return };
+        let Some(times) = times.as_mut().and_then(ThreadTimes::advance) else {
+            // A load that is not known may be high.
+            self.spread.set_gathers(false);
+            return true;
+        };
         let responded = self.responded.replace(0);
         let look = Look { index: self.index, now_ms, elapsed_ms, times, responded };
         self.to_move.set(self.spread.decide(&look));
-        self.steer(gateway);
+        true
     }
-
-    /// Tells the kernel among how many threads to distribute new connections, if it was told something else. Any thread can.
-    pub(crate) fn steer(&self, gateway: &Gateway) {
-        let Some(active) = self.spread.to_steer() else { return };
-        for bound in gateway.listeners.borrow().iter() {
-            if let Err(error) = bound.steer(u32::try_from(active).unwrap_or(u32::MAX)) {
-                let text = format!("{}: connections are not steered: {error}", bound.name());
-                gateway.server.log(Level::Debug, &text);
-            }
-        }
-    }
-
-    /// The listeners are others than before.
-    pub(crate) fn steer_again(&self, gateway: &Gateway) {
-        self.spread.forget_steered();
-        self.steer(gateway);
-    }
-}
-
-/// Sends a connection to another thread.
-pub(crate) fn send(
-    gateway: &Rc<Gateway>,
-    shard: usize,
-    connection: outboard_http_server::MovedConnection,
-) {
-    let Some(handle) = gateway.shards.other(shard) else {
-        debug_assert!(false, "there is no thread {shard} beside {}", gateway.share.index);
-        return;
-    };
-    // Nobody waits for it: if the thread has ended, so does the connection.
-    drop(handle.run(|gateway| async move {
-        if let Err(error) = connection.serve(&gateway) {
-            gateway.server.log(Level::Error, &format!("cannot watch a connection: {error}"));
-        }
-    }));
 }

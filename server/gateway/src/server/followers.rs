@@ -107,6 +107,18 @@ impl Followers {
     }
 }
 
+/// Each thread gets the ways to all, so that connections can move.
+pub(super) async fn introduce(
+    gateway: &Gateway,
+    lead: ShardHandle<Gateway>,
+    followers: Vec<ShardHandle<Gateway>>,
+) {
+    gateway.shards.set_followers(followers.clone());
+    let all = [vec![lead], followers].concat();
+    gateway.shards.set_all(all.clone());
+    gateway.shards.on_followers(|gateway| async move { gateway.shards.set_all(all) }).await;
+}
+
 /// Runs the loop of a thread. Without one of its threads the server would refuse a part of its clients.
 fn run(settings: FollowerSettings) {
     let outcome = catch_unwind(AssertUnwindSafe(|| reactor::run(follow(settings))));

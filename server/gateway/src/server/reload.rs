@@ -12,6 +12,7 @@ use super::prepared::Prepared;
 use crate::certificates;
 use crate::datagrams;
 use crate::gateway::Gateway;
+use crate::gathering;
 use crate::listeners::{self, ConfiguredListener, Fresh};
 use crate::server_error::ServerError;
 use crate::shards;
@@ -73,7 +74,7 @@ pub(super) async fn reload(lead: &Lead) -> Result<u32, ServerError> {
         gateway.server.log(Level::Error, &error);
     }
     followers.activate(|| listeners::joined(gateway, &seed.config, &certificates)).await;
-    gateway.spread.steer_again(gateway);
+    gathering::steer_again(gateway);
     Ok(number)
 }
 

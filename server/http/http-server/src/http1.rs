@@ -8,13 +8,15 @@ use crate::client::Client;
 use crate::connection::{Connection, Next};
 use crate::direct_stay::{self, Back};
 use crate::http2;
+use crate::moved::MovedConnection;
 use crate::multiplexed::Accepted;
 use crate::response_facts::Written;
 use crate::service::Service;
 use crate::transport::Transport;
 use crate::upgrade::Upgraded;
 use outboard_log::{Reason, Wall};
-use outboard_reactor::{now_ms, share_turn};
+use outboard_reactor::{now_ms, share_turn, spawn};
+use std::io;
 use std::rc::Rc;
 
 #[cfg(test)]
@@ -103,6 +105,18 @@ pub(crate) async fn serve<S: Service>(service: Rc<S>, mut connection: Connection
     // Until the end of the upgraded protocol the connection counts.
     if let Some(handler) = upgrade_handler {
         handler(Upgraded::new(client, read_ahead)).await;
+    }
+}
+
+impl MovedConnection {
+    /// Serves it on this thread.
+    ///
+    /// # Errors
+    /// The event loop cannot watch the socket.
+    pub fn serve<S: Service>(self, service: &Rc<S>) -> io::Result<()> {
+        let connection = self.arrive(service.context().clone())?;
+        spawn(serve(service.clone(), connection));
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@
 mod handover;
 mod handshake;
 mod http3_sockets;
+mod name;
 mod proxy_header;
 mod socket;
 mod steering;
@@ -110,31 +111,9 @@ impl BoundListener {
         Ok(bound)
     }
 
-    /// The address in text, with the actual port.
-    pub fn name(&self) -> String {
-        self.local.map_or_else(|| self.address.to_string(), |local| local.to_string())
-    }
-
     /// The purpose.
     pub fn role(&self) -> Role {
         self.context.borrow().role
-    }
-
-    /// A URL for a browser.
-    pub fn url(&self) -> String {
-        let scheme = match (self.role(), self.context.borrow().tls.is_some()) {
-            (Role::Streams, false) => "tcp",
-            (Role::Streams, true) => "tls",
-            (_, false) => "http",
-            (_, true) => "https",
-        };
-        match self.local {
-            Some(local) if local.ip().is_unspecified() => {
-                format!("{scheme}://localhost:{}/", local.port())
-            }
-            Some(local) => format!("{scheme}://{local}/"),
-            None => self.address.to_string(),
-        }
     }
 
     /// The port, if it uses TLS.

@@ -7,12 +7,11 @@
 use crate::client::Client;
 use crate::connection::Connection;
 use crate::connections::MovedEntry;
-use crate::http1;
 use crate::listener_context::ListenerContext;
 use crate::peer::MovedPeer;
-use crate::service::Service;
+use crate::server_context::ServerContext;
 use crate::transport::Transport;
-use outboard_reactor::{Stream, spawn};
+use outboard_reactor::Stream;
 use rustix::fd::OwnedFd;
 use std::io;
 use std::rc::Rc;
@@ -32,20 +31,19 @@ pub struct MovedConnection {
 }
 
 impl MovedConnection {
-    /// Serves it on this thread.
+    /// The connection on this thread.
     ///
     /// # Errors
     /// The event loop cannot watch the socket.
-    pub fn serve<S: Service>(self, service: &Rc<S>) -> io::Result<()> {
+    pub(crate) fn arrive(self, server: Rc<ServerContext>) -> io::Result<Connection> {
         let Self { socket, peer, listener, entry, input, served, stays } = self;
-        let server = service.context().clone();
         let transport = Transport::Plain(Stream::new(socket)?);
-        let entry = entry.enter(&server);
+        let account = server.memory.connections();
+        let entry = entry.enter(&server.connections, &server.limits(), account);
         let client = Client::new(server, listener, transport, peer.into_info(), entry);
         let mut connection = Connection::new(client);
         connection.resume(input, served, stays);
-        spawn(http1::serve(service.clone(), connection));
-        Ok(())
+        Ok(connection)
     }
 }
 

@@ -5,8 +5,8 @@
 use super::Connections;
 use super::table::State;
 use crate::census::{Census, Place};
-use crate::server_context::ServerContext;
-use outboard_buffer::Held;
+use outboard_buffer::{Account, Held};
+use outboard_config::Limits;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -92,10 +92,15 @@ pub(crate) struct MovedEntry {
 
 impl MovedEntry {
     /// The entry on the shard where it has arrived. No limit applies: it was admitted long ago.
-    pub(crate) fn enter(mut self, server: &ServerContext) -> Entry {
-        let mut entry = server.connections.open_moved(self.address, &server.limits());
+    pub(crate) fn enter(
+        mut self,
+        connections: &Rc<Connections>,
+        limits: &Limits,
+        account: &Rc<Account>,
+    ) -> Entry {
+        let mut entry = connections.open_moved(self.address, limits);
         entry.place = self.place.take();
-        entry.held = self.held_bytes.map(|bytes| server.memory.connections().hold(bytes));
+        entry.held = self.held_bytes.map(|bytes| account.hold(bytes));
         self.census = None;
         entry
     }
