@@ -40,7 +40,7 @@ async fn on_lead(gateway: &Gateway, format: Format) -> Vec<u8> {
     page.single("outboard_uptime_seconds", "Seconds since start.", status.uptime_s);
     page.single("outboard_threads", "Threads of the gateway.", status.threads.into());
     let help = "Threads that new connections without TLS are spread over.";
-    page.single("outboard_active_threads", help, status.active_threads.into());
+    page.single("outboard_threads_active", help, status.active_threads.into());
     page.single("outboard_connections", "Open client connections.", status.connections.into());
     page.single("outboard_connections_total", "Accepted connections.", status.accepted);
     tls(&mut page, &status.tls);

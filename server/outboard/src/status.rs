@@ -25,9 +25,14 @@ pub(crate) fn write(page: &mut String, status: &Status, terminal: &Terminal) -> 
 
 fn write_server(page: &mut String, status: &Status, terminal: &Terminal) -> fmt::Result {
     let state = state(status);
+    // An older server does not say.
+    let gathered = match status.active_threads {
+        active if active > 0 && active < status.threads => format!(" ({active} active)"),
+        _ => String::new(),
+    };
     writeln!(
         page,
-        "{} {}  pid {}  up {}  generation {}  threads {}",
+        "{} {}  pid {}  up {}  generation {}  threads {}{gathered}",
         terminal.bold(&format!("outboard {}", status.version)),
         terminal.bold(state),
         status.pid,

@@ -32,6 +32,7 @@ pub struct Status {
     /// Threads of the gateway.
     pub threads: u32,
     /// Those that new connections without TLS are spread over: as many as the load needs.
+    #[serde(default)]
     pub active_threads: u32,
     /// Seconds since start.
     pub uptime_s: u64,

@@ -69,6 +69,8 @@ fn a_server_without_requests_is_three_lines() {
                     connections  4 open, 50 accepted\n\
                     requests     60\n";
     assert_eq!(page(json!({}), PLAIN), expected);
+    let gathered = page(json!({ "active_threads": 1 }), PLAIN);
+    assert!(gathered.contains("  threads 2 (1 active)\n"), "{gathered}");
     let colored = page(json!({}), Terminal { color_out: true, color_err: false });
     assert!(
         colored.starts_with("\u{1b}[1moutboard 1.2.3\u{1b}[0m \u{1b}[1mRUNNING"),
