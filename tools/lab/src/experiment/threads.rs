@@ -1,7 +1,7 @@
-//! A gateway with two threads: against one with a single thread, and while all that concerns several
+//! A gateway with several threads: against one with a single thread, and while all that concerns several
 //! threads happens to it.
 //!
-//! Equal work has an equal price however many threads share it. Then a million requests to a script, a
+//! At a rate that one thread can serve, sixteen should cost as much. Equal work has an equal price however many threads share it. Then a million requests to a script, a
 //! file and a cached page, over keep-alive connections, while workers are killed, pages are purged and
 //! the configuration is reloaded: only a killed worker may cost an answer, and only one each.
 
@@ -31,6 +31,13 @@ const LIMIT: f64 = 1.1;
 const ONE: &str = "outboard, 1 thread";
 const TWO: &str = "outboard, 2 threads";
 
+const MANY: &str = "outboard, 16 threads";
+/// Connections and requests a second that one thread can serve, and the CPU that many may take, relative to it.
+const RATES: [(usize, f64); 2] = [(50, 1_000.0), (1_024, 10_000.0)];
+const GATHERED_LIMIT: f64 = 1.25;
+/// In the first second connections gather.
+const SHORTEST_SLICE_S: f64 = 3.0;
+
 const REQUESTS: u64 = 1_000_000;
 /// Requests between a kill, a purge and a reload.
 const BETWEEN: u64 = 5_000;
@@ -46,7 +53,41 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     compare(lab, report, "1 KiB file", KIBIBYTE, |lab, name, _| {
         Setup::classic(lab, &site.root).named(name)
     })?;
+    for (connections, rate) in RATES {
+        gathered(lab, report, &fixture, connections, rate)?;
+    }
     events(lab, report, &site)
+}
+
+/// At a rate that one thread can serve.
+fn gathered(
+    lab: &mut Lab,
+    report: &mut Report,
+    fixture: &Fixture,
+    connections: usize,
+    rate: f64,
+) -> Result<()> {
+    let title = format!("worker hello at {rate}/s c={connections}, threads");
+    let target = format!("{title}: CPU with 16 ≤ {GATHERED_LIMIT} × with one");
+    let setups = [(MANY, 16), (ONE, 1)].map(|(name, threads)| {
+        Setup::worker(fixture, "hello.php", 1, 1).named(name).with_threads(threads)
+    });
+    let outboards = Outboard::launch_all(lab, &setups)?;
+    let stacks: Vec<&Stack> = outboards.iter().map(|outboard| &outboard.stack).collect();
+    let request = RequestSpec::get("/").expecting(check_same_responses(&stacks, "/")?);
+    let seconds = lab.effort.slice_seconds.max(SHORTEST_SLICE_S);
+    let rounds = interleave(lab, &stacks, |stack| {
+        generator::load_at(stack, &request, connections, seconds, rate)
+    })?;
+    report.add_rows(&title, &rounds);
+    report.verdicts.push(match &rounds.series[..] {
+        [many, one] => {
+            let ratio = paired_ratio(&many.cpu_us(), &one.cpu_us());
+            Verdict::ratio(&target, GATHERED_LIMIT, ratio)
+        }
+        _ => Verdict::not_measured(&target, NOT_BUILT),
+    });
+    Ok(())
 }
 
 fn compare(
