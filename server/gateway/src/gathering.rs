@@ -25,7 +25,7 @@ pub(crate) fn steer_again(gateway: &Gateway) {
 fn steer(gateway: &Gateway) {
     let Some(active) = gateway.spread.to_steer() else { return };
     for bound in gateway.listeners.borrow().iter() {
-        if let Err(error) = bound.steer(u32::try_from(active).unwrap_or(u32::MAX)) {
+        if let Err(error) = bound.steer(active as u32, gateway.share.count as u32) {
             let text = format!("{}: connections are not steered: {error}", bound.name());
             gateway.server.log(Level::Debug, &text);
         }

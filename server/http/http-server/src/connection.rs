@@ -5,6 +5,7 @@
 
 use crate::buffers::Buffers;
 use crate::client::{Client, Read};
+use crate::listener_context::Role;
 use crate::request::Request;
 use crate::response_facts::RequestFacts;
 use crate::response_writer::ResponseWriter;
@@ -63,10 +64,12 @@ impl Connection {
         (self.served, self.stays) = (served, stays);
     }
 
-    /// Whether nothing of it is elsewhere, and its socket is all that it is.
+    /// Whether nothing of it is elsewhere, its socket is all that it is, and each shard serves the like: what is not for
+    /// the apps is one shard's.
     pub(crate) fn can_move(&self) -> bool {
         let is_plain = matches!(self.client.transport, Transport::Plain(_));
-        is_plain && !self.stays && Rc::strong_count(&self.client) == OWNERS
+        let is_everywhere = self.client.listener.role == Role::Apps;
+        is_plain && is_everywhere && !self.stays && Rc::strong_count(&self.client) == OWNERS
     }
 
     /// The request whose head was read is to be read again, elsewhere.

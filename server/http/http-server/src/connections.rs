@@ -127,9 +127,7 @@ impl Connections {
     fn open_moved(self: &Rc<Self>, address: Option<IpAddr>, limits: &Limits) -> Entry {
         let mut table = self.table.borrow_mut();
         let holder = address.map(|ip| {
-            let key = table.holder(ip, || self.census.address(ip));
-            let max = limits.connections_per_ip.map_or(usize::MAX, |max| max as usize);
-            table.holders[key].max = max;
+            let (key, max) = self.holder(&mut table, ip, limits);
             table.holders[key].lease.add(1, max);
             key
         });
@@ -145,11 +143,17 @@ impl Connections {
         table.open[key].holder.map(|holder| table.holders[holder].ip)
     }
 
-    /// Counts a connection or stream of an address; `None` if there are too many.
-    fn enter(&self, table: &mut Table, ip: IpAddr, limits: &Limits) -> Option<usize> {
+    /// The holder of an address, with its limit.
+    fn holder(&self, table: &mut Table, ip: IpAddr, limits: &Limits) -> (usize, usize) {
         let key = table.holder(ip, || self.census.address(ip));
         let max = limits.connections_per_ip.map_or(usize::MAX, |max| max as usize);
         table.holders[key].max = max;
+        (key, max)
+    }
+
+    /// Counts a connection or stream of an address; `None` if there are too many.
+    fn enter(&self, table: &mut Table, ip: IpAddr, limits: &Limits) -> Option<usize> {
+        let (key, max) = self.holder(table, ip, limits);
         if table.holders[key].lease.try_add(1, max) {
             return Some(key);
         }

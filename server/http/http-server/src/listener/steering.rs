@@ -14,20 +14,19 @@ use nix::sys::socket::{setsockopt, sockopt};
 use std::io;
 
 impl BoundListener {
-    /// Has the kernel distribute new connections among the sockets that were bound first, so many of them. A listener
-    /// with TLS is left alone: its connections cannot move later.
+    /// Has the kernel distribute new connections among the sockets that were bound first: `serving` of them, or, with TLS,
+    /// `all`, since such connections cannot move later. The port may have been without TLS before.
     ///
     /// # Errors
     /// The port has one socket only, or the kernel does not know the option.
-    pub fn steer(&self, shards: u32) -> io::Result<()> {
-        debug_assert!(shards > 0, "nobody would accept");
+    pub fn steer(&self, serving: u32, all: u32) -> io::Result<()> {
+        debug_assert!(0 < serving && serving <= all, "{serving} of {all} would accept");
         let context = self.context();
-        let is_steered = context.role == Role::Apps && context.tls.is_none();
-        let Some(listener) = self.listener.upgrade().filter(|_| is_steered && !self.is_duplicate)
-        else {
+        let is_steered = context.role == Role::Apps && !self.is_duplicate;
+        let Some(listener) = self.listener.upgrade().filter(|_| is_steered) else {
             return Ok(());
         };
-        let mut program = random_below(shards);
+        let mut program = random_below(if context.tls.is_some() { all } else { serving });
         let filter = program.as_mut_ptr();
         let program = sock_fprog { len: program.len() as u16, filter };
         setsockopt(&*listener, sockopt::AttachReusePortCbpf, &program).map_err(io::Error::from)

@@ -87,6 +87,10 @@ struct Threads {
 
 impl Threads {
     fn start(limits: &Limits, loses_connections: bool) -> Self {
+        Self::start_with(limits, loses_connections, Role::Apps)
+    }
+
+    fn start_with(limits: &Limits, loses_connections: bool, role: Role) -> Self {
         let shared = ServerShared::new(2, TempDir::new("/tmp".into(), 1 << 30));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..2).map(|_| mailbox()).unzip();
@@ -104,7 +108,7 @@ impl Threads {
                     let wanderer = Rc::new(Wanderer { echo, index, other, arrived });
                     spawn(receive(wanderer.clone(), receiver));
                     if let Some(listener) = accepting {
-                        accept(&wanderer, &listener);
+                        accept(&wanderer, &listener, role);
                     }
                     ended.next().await;
                 };
@@ -143,11 +147,11 @@ async fn receive(wanderer: Rc<Wanderer>, receiver: MailboxReceiver<MovedConnecti
 }
 
 /// One connection.
-fn accept(wanderer: &Rc<Wanderer>, listener: &TcpListener) {
+fn accept(wanderer: &Rc<Wanderer>, listener: &TcpListener, role: Role) {
     let (socket, address) = listener.accept().unwrap();
     socket.set_nonblocking(true).unwrap();
     let stream = Stream::new(socket.into()).unwrap();
-    serve_socket(wanderer, ListenerContext::plain(Role::Apps), stream, Peer::Tcp(address));
+    serve_socket(wanderer, ListenerContext::plain(role), stream, Peer::Tcp(address));
 }
 
 /// Reads until the text is there, or the connection has ended.
@@ -178,6 +182,21 @@ fn a_connection_moves_after_each_response() {
     drop(client);
     assert!(threads.arrived() >= 21);
     threads.end();
+}
+
+#[test]
+fn what_is_not_for_apps_stays_on_its_thread() {
+    for role in [Role::Admin, Role::Metrics, Role::Dashboard, Role::Entities] {
+        let threads = Threads::start_with(&limits(), false, role);
+        let mut client = threads.connect();
+        for _ in 0..3 {
+            client.write_all(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            assert!(read_until(&mut client, "0/1").ends_with("0/1"), "{role:?}");
+        }
+        drop(client);
+        assert_eq!(threads.arrived(), 0);
+        threads.end();
+    }
 }
 
 #[test]
