@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Browser, Launch, Scratch, Server};
+use outboard_e2e::{Browser, Configured, Docroot, Launch, Scratch, Server};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -362,4 +362,32 @@ fn a_server_without_the_lab_names_where_it_was_looked_for() {
     for words in ["the lab is not installed", &beside, "cargo build --release -p outboard-lab"] {
         assert!(stderr.contains(words), "{words:?} is not in: {stderr}");
     }
+}
+
+/// Its figures are the same again, and the server that was stepped serves on.
+#[test]
+fn a_footprint_is_exact_and_leaves_the_server_well() {
+    let docroot = Docroot::of("files");
+    docroot.put("tiny.txt", "ok");
+    let site = Configured::start(docroot, &Configured::text(""));
+    let url = format!("http://{}/tiny.txt", site.address());
+    let footprint = || {
+        let mut command = Command::new(Server::binary());
+        command.args(["lab", "footprint", &url, "-n", "3", "--functions", "5", "--json"]);
+        let output = command.output().expect("the binary is there");
+        assert_ended(&output, 0, &[]);
+        let rows: Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+        rows.as_array().expect("rows").iter().find(|row| row["process"] == "outboard").cloned()
+    };
+    let (first, second) = (footprint().expect("traced"), footprint().expect("traced"));
+    let figure = |row: &Value, name: &str| row[name].as_u64().expect("a number");
+    for name in ["instructions", "code_lines", "data_lines", "pages", "system_calls"] {
+        let (first, second) = (figure(&first, name), figure(&second, name));
+        assert!(first.abs_diff(second) * 5 <= first, "{name}: {first}, then {second}");
+    }
+    // A read and a write at least; and far from what timers and start-up would add.
+    assert!((2..20).contains(&figure(&first, "system_calls")), "{first}");
+    assert!((1_000..100_000).contains(&figure(&first, "instructions")), "{first}");
+    assert_eq!(first["places"].as_array().expect("places").len(), 5, "{first}");
+    assert_eq!(site.client().get("/tiny.txt").expect(200).text(), "ok");
 }

@@ -9,7 +9,9 @@ pub use arguments::Cli;
 
 use std::process::ExitCode;
 
-use arguments::{Ab, Calibrate, Command, Doctor, Instructions, Names, Output, Run, Show};
+use arguments::{
+    Ab, Calibrate, Command, Doctor, FootprintArguments, Instructions, Names, Output, Run, Show,
+};
 use clap::{ColorChoice, CommandFactory, Parser};
 use serde_json::{Value, json};
 
@@ -20,7 +22,9 @@ use crate::lab::{Effort, Lab};
 use crate::report::Report;
 use crate::report_files::write_report;
 use crate::terminal::{Terminal, fail, show};
-use crate::{ab, bench, calibrate, doctor, instructions, janitor, markdown, null, run, table};
+use crate::{
+    ab, bench, calibrate, doctor, footprint, instructions, janitor, markdown, null, run, table,
+};
 
 /// The exit code for stacks that must not be compared.
 const INVALID: u8 = 5;
@@ -37,6 +41,7 @@ pub fn main() -> ExitCode {
         Command::Calibrate(arguments) => calibrate(&arguments),
         Command::Ab(arguments) => compare(&arguments),
         Command::Instructions(arguments) => count(&arguments),
+        Command::Footprint(arguments) => step(&arguments),
         Command::Report(arguments) => show_again(&arguments),
         Command::Completions { shell } => Ok(complete(shell)),
         Command::Man { dir } => Ok(write_pages(&dir)),
@@ -123,6 +128,15 @@ fn count(arguments: &Instructions) -> Result<ExitCode> {
     Ok(match arguments.json {
         true => show_json(counts.iter().map(|count| json!(count)).collect()),
         false => shown(&instructions::table(&counts)),
+    })
+}
+
+fn step(arguments: &FootprintArguments) -> Result<ExitCode> {
+    let mut lab = Lab::open(Effort::usual(true))?;
+    let rows = footprint::run(&mut lab, &arguments.footprint())?;
+    Ok(match arguments.json {
+        true => show_json(rows.iter().map(|row| json!(row)).collect()),
+        false => shown(&footprint::table(&rows)),
     })
 }
 

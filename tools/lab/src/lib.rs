@@ -9,7 +9,8 @@
 //! settings are alike ([`fairness`]). [`table`], [`markdown`] and [`page`] render the [`report`] and its [`row`]s.
 //! [`group`] ends all processes or, if the lab dies, the [`janitor`] does. [`ab`] compares
 //! [`variant`]s of the user's choice, and [`calibrate`] compares a stack of the [`catalog`] with
-//! itself. [`instructions`] are counted by [`callgrind`]. `bench` measures a single server.
+//! itself. [`instructions`] are counted by [`callgrind`], and the cache lines of a [`footprint`] by ptrace.
+//! `bench` measures a single server.
 #![forbid(unsafe_code)]
 
 pub mod ab;
@@ -31,6 +32,7 @@ pub mod error;
 pub mod experiment;
 pub mod fairness;
 pub mod fixture;
+pub mod footprint;
 pub mod fpm;
 pub mod generator;
 pub mod group;

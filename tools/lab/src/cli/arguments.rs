@@ -4,6 +4,7 @@ use crate::ab::AbTest;
 use crate::bench::BenchArguments;
 use crate::catalog::Kind;
 use crate::experiment::Experiment;
+use crate::footprint::Footprint;
 use crate::instructions::Counting;
 use crate::lab::Effort;
 use crate::metric::Metric;
@@ -55,6 +56,13 @@ pub(super) enum Command {
     /// PHP host. Outboard needs valgrind 3.22 or later; the environment variable VALGRIND names another
     /// one than that in PATH.
     Instructions(Instructions),
+    /// Count what a request touches: cache lines of code and data, pages, instructions, system calls.
+    ///
+    /// Every thread of every process is executed one instruction at a time while a request is served, so
+    /// the counts are exact on any machine, and those of a request that comes after a pause. Without a
+    /// variant: nginx's own response, and a hello of each of Outboard's modes. Needs x86-64, and root
+    /// for processes of other users.
+    Footprint(FootprintArguments),
     /// Show a report.json again, in any format.
     Report(Show),
     /// Print the completions of a shell.
@@ -222,6 +230,30 @@ pub(super) struct Instructions {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct FootprintArguments {
+    /// What to trace: http://HOST:PORT/PATH, a name of `lab stacks`, an outboard binary, or a command
+    /// with {port} and optionally {root} in it.
+    #[arg(value_name = "VARIANT")]
+    pub(super) variants: Vec<Variant>,
+    /// The directory that stacks, binaries and commands serve.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(super) root: PathBuf,
+    /// The requested path.
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    pub(super) path: String,
+    /// The number of requests that are counted; the median is shown.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u64).range(1..1000))]
+    pub(super) requests: u64,
+    /// Also list the N functions that touch most lines first.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) functions: usize,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Show {
     /// A report.json.
     pub(super) file: PathBuf,
@@ -290,6 +322,19 @@ impl Calibrate {
             slice_seconds: self.slice,
             noise_limit: self.noise.limit(),
             ..Effort::usual(false)
+        }
+    }
+}
+
+impl FootprintArguments {
+    pub(super) fn footprint(&self) -> Footprint {
+        let variants = self.variants.iter();
+        Footprint {
+            variants: variants.map(|variant| (variant.to_string(), variant.clone())).collect(),
+            root: self.root.clone(),
+            path: self.path.clone(),
+            requests: self.requests as usize,
+            places: self.functions,
         }
     }
 }
