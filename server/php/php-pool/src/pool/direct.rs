@@ -25,6 +25,8 @@ use std::rc::Rc;
 pub(super) const WATCH_MS: u64 = 25;
 /// A request that takes longer is adopted.
 const LONG_MS: u64 = 4;
+/// The longest that an answered request waits for its accounts, after others of its worker.
+const ACCOUNTS_MS: u64 = 250;
 
 const UNTAKEN: Corrupt = Corrupt { what: "an answer to a request that was not reported" };
 
@@ -65,6 +67,9 @@ pub(crate) struct DirectConnections {
     count: usize,
     last_generation: u32,
     last_frame_ms: u64,
+    /// Those with requests that wait for their accounts, and since when.
+    unaccounted: Vec<Rc<Client>>,
+    unaccounted_since_ms: u64,
 }
 
 impl DirectConnections {
@@ -78,8 +83,26 @@ impl DirectConnections {
 
     /// Whether the ring is read at intervals: requests come, or a connection is to come back.
     pub(in crate::pool) fn is_watched(&self, now_ms: u64) -> bool {
-        self.wanted().next().is_some()
+        !self.unaccounted.is_empty()
+            || self.wanted().next().is_some()
             || self.count > 0 && now_ms < self.last_frame_ms + 2 * WATCH_MS
+    }
+
+    /// Has the task of a connection record the request that the worker has answered, later and with others.
+    fn answered(&mut self, client: &Rc<Client>, event: DirectEvent, now_ms: u64) {
+        if client.push(event) {
+            if self.unaccounted.is_empty() {
+                self.unaccounted_since_ms = now_ms;
+            }
+            self.unaccounted.push(client.clone());
+        }
+    }
+
+    /// Has the tasks record the requests that have waited for long enough.
+    pub(in crate::pool) fn account(&mut self, now_ms: u64) {
+        if now_ms >= self.unaccounted_since_ms + ACCOUNTS_MS {
+            self.unaccounted.drain(..).for_each(|client| client.account());
+        }
     }
 
     fn find(&mut self, tag: Tag) -> Option<&mut Slot> {
@@ -182,12 +205,9 @@ impl Ends<'_> {
                     slot.taken.take().ok_or(UNTAKEN)?;
                 let target = bytes.split(|&byte| byte == b' ').nth(1).unwrap_or_default().to_vec();
                 let request = bytes;
-                slot.client.push(DirectEvent::Answered {
-                    request,
-                    request_id,
-                    received_us,
-                    answered,
-                });
+                let event = DirectEvent::Answered { request, request_id, received_us, answered };
+                let client = slot.client.clone();
+                self.connections.answered(&client, event, now_ms);
                 self.process.lifecycle.served_directly(now_ms);
                 return Ok(Some((target, answered)));
             }

@@ -1,6 +1,7 @@
 //! [`DirectEvent`]: what has happened to a direct connection, and its way to the connection's task.
 //!
-//! Created by [`super::direct`], received by [`super::parked`]. Invariant: nothing follows the last event.
+//! Created by [`super::direct`], received by [`super::parked`]. Invariants: nothing follows the last event; a task is
+//! not woken for each request that was answered, since it finds its memory cold, but before they are many.
 
 use crate::exchange::{Exchange, ExchangeSettings};
 use outboard_buffer::Held;
@@ -9,6 +10,10 @@ use outboard_ring::direct::Answered;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+
+/// The requests of a connection, and their bytes, that may wait for their accounts.
+const UNACCOUNTED: usize = 32;
+const UNACCOUNTED_BYTES: usize = 4096;
 
 /// What has happened on a direct connection.
 #[derive(Debug)]
@@ -62,12 +67,32 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Wakes the task for this event.
-    pub(super) fn push(&self, event: DirectEvent) {
+    /// Adds an event. Returns whether its task was not woken, for the first request that waits for its accounts.
+    pub(super) fn push(&self, event: DirectEvent) -> bool {
         let mut events = self.events.borrow_mut();
         debug_assert!(events.back().is_none_or(|last| !last.is_last()), "{event:?} is too late");
         events.push_back(event);
-        drop(events);
-        wake(self.task);
+        let may_wait = events.len() < UNACCOUNTED && bytes(&events) < UNACCOUNTED_BYTES;
+        if events.back().is_some_and(DirectEvent::is_last) || !may_wait {
+            drop(events);
+            wake(self.task);
+            return false;
+        }
+        events.len() == 1
     }
+
+    /// Wakes its task for requests that wait for their accounts.
+    pub(super) fn account(&self) {
+        if !self.events.borrow().is_empty() {
+            wake(self.task);
+        }
+    }
+}
+
+fn bytes(events: &VecDeque<DirectEvent>) -> usize {
+    let request = |event: &DirectEvent| match event {
+        DirectEvent::Answered { request, .. } => request.len(),
+        _ => 0,
+    };
+    events.iter().map(request).sum()
 }

@@ -233,6 +233,7 @@ impl Pool {
         let mut members = core.members.borrow_mut();
         for slot in 0..members.roster.slots() {
             let Some(worker) = members.roster.get_mut(slot) else { continue };
+            worker.direct.account(now_ms);
             if !worker.direct.is_empty() && worker.ends().relieve(now_ms) {
                 let unstarted = if worker.can_cancel() {
                     Vec::new()
