@@ -39,7 +39,8 @@ pub use checked::*;
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Position};
 pub use htaccess::HtaccessFiles;
 pub use scalar::{
-    Count, Coverage, HostPattern, MemoryBudget, Network, PathPattern, Schedule, UrlTemplate,
+    Count, Coverage, HostPattern, MemoryBudget, Network, PathPattern, Schedule, TimeZone,
+    UrlTemplate,
 };
 pub use settings::{Origin, Setting};
 pub use shape::schema;

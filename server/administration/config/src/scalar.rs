@@ -22,6 +22,7 @@ mod share;
 mod template;
 #[cfg(test)]
 mod tests;
+mod time_zone;
 
 pub(crate) use address::{Address, FileMode, MetricsAt, UNIX_PATH_MAX_BYTES};
 pub use coverage::Coverage;
@@ -40,6 +41,7 @@ pub use schedule::Schedule;
 pub use secret::Secret;
 pub use share::{Count, MemoryBudget};
 pub use template::UrlTemplate;
+pub use time_zone::TimeZone;
 
 /// Gives each type its serde and schema implementations and a row in [`FORMATS`].
 macro_rules! scalars {
@@ -101,6 +103,7 @@ scalars!(
     Peer,
     HostPattern,
     Schedule,
+    TimeZone,
     PathPattern,
     Expression,
     FilePath,

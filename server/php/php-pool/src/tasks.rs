@@ -29,7 +29,7 @@ use incoming::IncomingTasks;
 use journal::TaskJournal;
 use outboard_admin_api::status as api;
 use outboard_buffer::Account;
-use outboard_config as config;
+use outboard_config::{self as config, TimeZone};
 use outboard_log::{ErrorLog, Event as LogEvent, Level, Wall};
 use outboard_reactor::{Event, now_ms, sleep, spawn, with_deadline};
 use outboard_ring::frame::Tag;
@@ -306,7 +306,8 @@ async fn run(tasks: Rc<Tasks>) {
 /// Queues a task of the clock whenever it is due, until its generation ends.
 async fn queue_when_due(tasks: Weak<Tasks>, name: String, schedule: config::Schedule) {
     let mut last_ms = cron::unix_ms();
-    while let Some(due_ms) = cron::until_due(&schedule, last_ms).await {
+    let zone = tasks.upgrade().map_or(TimeZone::UTC, |tasks| tasks.config.timezone.clone());
+    while let Some(due_ms) = cron::until_due(&schedule, &zone, last_ms).await {
         // Another process may still queue it.
         while tasks.upgrade().is_some_and(|tasks| tasks.is_held.get() && !tasks.is_finished()) {
             sleep(HELD_PAUSE_MS).await;

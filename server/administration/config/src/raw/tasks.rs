@@ -1,7 +1,7 @@
 //! `[app.NAME.tasks]`: background tasks.
 
 use super::table::table;
-use crate::scalar::{As, ByteSize, FilePath, OrEmpty, Pairs, Period, Schedule};
+use crate::scalar::{As, ByteSize, FilePath, OrEmpty, Pairs, Period, Schedule, TimeZone};
 use std::path::PathBuf;
 
 table! {
@@ -38,9 +38,14 @@ table! {
         /// queued in memory.
         #[schemars(extend("x-alias" = ["persist", "store"]))]
         pub kv_namespace: Option<String> = None,
-        /// Scheduled tasks: task name and cron expression, in UTC.
+        /// Scheduled tasks: task name and cron expression, by the clock of `timezone`.
         #[schemars(extend("x-alias" = ["schedule", "timers"]))]
         #[serde(with = "As::<Pairs<Schedule>>")]
         pub cron: Vec<(String, Schedule)> = Vec::new(),
+        /// Time zone of `cron`, such as `"Europe/Berlin"`. Where the clock is set forward or back, an entry with fixed
+        /// hours is due once: in a skipped hour right after it, in a repeated hour the first time. An entry whose hours
+        /// begin with `*` follows real time.
+        #[schemars(extend("x-alias" = ["time_zone", "tz", "CRON_TZ"]))]
+        pub timezone: TimeZone = TimeZone::UTC,
     }
 }

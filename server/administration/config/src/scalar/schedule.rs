@@ -1,7 +1,14 @@
-//! Schedules of recurring tasks: a crontab(5) expression or an interval. All in UTC.
+//! Schedules of recurring tasks: a crontab(5) expression, by the clock of a time zone, or an interval.
+//!
+//! Read with the configuration, and by the clock of scheduled tasks. Invariant: an expression with fixed hours is due
+//! once for each time that the clock should show, also where it is set forward or back; one whose hours begin with `*`
+//! is due whenever the clock shows it.
 
 use super::kind::{Fault, Scalar, Written};
 use super::quantity::Period;
+use super::time_zone::{Instants, TimeZone};
+use jiff::civil::{Date, DateTime};
+use jiff::{Timestamp, ToSpan};
 
 /// A schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,60 +31,71 @@ pub struct Cron {
     weekdays: u64,
     /// If both day fields are restricted, a day matches either (crontab(5)).
     either_day: bool,
+    /// The field of the hours begins with `*`: real time counts where the clock is set.
+    is_by_real_time: bool,
 }
 
-const MINUTE_S: u64 = 60;
-const DAY_S: u64 = 86_400;
-
 /// A period with every combination of date and weekday, including 29 February.
-const HORIZON_DAYS: u64 = 366 * 41;
+const HORIZON_DAYS: usize = 366 * 41;
+
+/// No clock is set back by more.
+const REPEATED_HOURS: usize = 3;
 
 impl Schedule {
     /// The next time after `now_ms`, both in ms since the epoch; `None` for a date that never occurs.
-    pub fn next_after(&self, now_ms: u64) -> Option<u64> {
+    pub fn next_after(&self, now_ms: u64, zone: &TimeZone) -> Option<u64> {
         match self {
             Self::Every(ms) => Some(now_ms + ms),
-            Self::Cron(cron) => cron.next_after(now_ms / 1000).map(|s| s * 1000),
+            Self::Cron(cron) => {
+                let now = Timestamp::from_millisecond(i64::try_from(now_ms).ok()?).ok()?;
+                u64::try_from(cron.next_after(now, zone)?.as_millisecond()).ok()
+            }
         }
     }
 }
 
 impl Cron {
-    fn next_after(&self, now_s: u64) -> Option<u64> {
-        let first = (now_s / MINUTE_S + 1) * MINUTE_S;
-        (first / DAY_S..first / DAY_S + HORIZON_DAYS).filter(|day| self.has_day(*day)).find_map(
-            |day| {
-                let from = first.saturating_sub(day * DAY_S) / MINUTE_S;
-                let minute = (from..DAY_S / MINUTE_S)
-                    .find(|minute| has(self.hours, minute / 60) && has(self.minutes, minute % 60));
-                minute.map(|minute| day * DAY_S + minute * MINUTE_S)
-            },
-        )
+    fn next_after(&self, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        // A clock that is set back at midnight repeats the end of the day before.
+        let first = zone.date(now).yesterday().ok()?;
+        let days = first.series(1.day()).take(HORIZON_DAYS).filter(|day| self.has_day(*day));
+        let mut hours = days.flat_map(|day| {
+            let hours = (0..24).filter(|hour| has(self.hours, *hour));
+            hours.map(move |hour| day.at(hour as i8, 0, 0, 0))
+        });
+        let next_in = |hour: DateTime| {
+            let minute = |minute: u64| hour.checked_add((minute as i64).minutes()).ok();
+            let times = |at: DateTime| self.instants(at, zone).into_iter().flatten();
+            let is_over = |last: DateTime| times(last).max().is_some_and(|last| last <= now);
+            if minute(59).is_none_or(is_over) {
+                return None;
+            }
+            let minutes = (0..60).filter(|number| has(self.minutes, *number)).filter_map(minute);
+            minutes.flat_map(times).filter(|at| *at > now).min()
+        };
+        let due = hours.find_map(next_in)?;
+        // Where it is set back, a later hour comes before the repetition of this one.
+        Some(hours.take(REPEATED_HOURS).filter_map(next_in).fold(due, Timestamp::min))
     }
 
-    /// Whether the expression matches that day since the epoch, which was a Thursday.
-    fn has_day(&self, day: u64) -> bool {
-        let (month, date) = date(day);
-        let by_date = has(self.days, date);
-        let by_weekday = has(self.weekdays, (day + 4) % 7);
-        has(self.months, month)
+    fn instants(&self, at: DateTime, zone: &TimeZone) -> [Option<Timestamp>; 2] {
+        match zone.instants(at) {
+            Instants::Twice(both) if self.is_by_real_time => both,
+            Instants::Skipped(_) if self.is_by_real_time => [None, None],
+            Instants::Once(at) | Instants::Twice([at, _]) | Instants::Skipped(at) => [at, None],
+        }
+    }
+
+    fn has_day(&self, day: Date) -> bool {
+        let by_date = has(self.days, day.day() as u64);
+        let by_weekday = has(self.weekdays, day.weekday().to_sunday_zero_offset() as u64);
+        has(self.months, day.month() as u64)
             && if self.either_day { by_date || by_weekday } else { by_date && by_weekday }
     }
 }
 
 fn has(set: u64, number: u64) -> bool {
     set & 1 << number != 0
-}
-
-/// Month and day of the month of a day since the epoch (H. Hinnant, "chrono-compatible low-level
-/// date algorithms", `civil_from_days`).
-fn date(day: u64) -> (u64, u64) {
-    let of_era = (day + 719_468) % 146_097;
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let date = of_year - (153 * month + 2) / 5 + 1;
-    (if month < 10 { month + 3 } else { month - 9 }, date)
 }
 
 /// The name of each field in messages, with its first and last number.
@@ -105,6 +123,7 @@ fn cron(text: &str) -> Result<Cron, Fault> {
         // Sunday is 0 and 7.
         weekdays: weekdays & 0x7f | weekdays >> 7,
         either_day: !day.starts_with('*') && !weekday.starts_with('*'),
+        is_by_real_time: hour.starts_with('*'),
         line: text.to_owned(),
     })
 }
@@ -166,8 +185,8 @@ mod tests {
 
     /// Days, hours and minutes after midnight of that day.
     fn at(days: u64, hours: u64, minutes: u64) -> Option<u64> {
-        let midnight_s = NOW_MS / 1000 / DAY_S * DAY_S;
-        Some((midnight_s + days * DAY_S + hours * 3600 + minutes * 60) * 1000)
+        let midnight_s = NOW_MS / 1000 / 86_400 * 86_400;
+        Some((midnight_s + days * 86_400 + hours * 3600 + minutes * 60) * 1000)
     }
 
     #[test]
@@ -187,14 +206,80 @@ mod tests {
             ("0 0 * 3 *", at(2, 0, 0)),
             ("0 0 31 2 *", None),
         ] {
-            assert_eq!(read(line).next_after(NOW_MS), due, "{line}");
+            assert_eq!(read(line).next_after(NOW_MS, &TimeZone::UTC), due, "{line}");
         }
     }
 
     #[test]
     fn intervals_are_counted_from_the_last_time() {
-        assert_eq!(read("every 30s").next_after(NOW_MS), Some(NOW_MS + 30_000));
+        assert_eq!(read("every 30s").next_after(NOW_MS, &TimeZone::UTC), Some(NOW_MS + 30_000));
         assert_eq!(read("every 2 h").write(), "every 2h");
+    }
+
+    /// When a schedule is due in Berlin after an instant, so many times.
+    fn due(line: &str, after: &str, count: usize) -> Vec<String> {
+        let (schedule, mut at) = (read(line), after.parse::<Timestamp>().unwrap());
+        let zone = TimeZone::read(Written::Text("Europe/Berlin")).unwrap();
+        let next = || {
+            let now_ms = u64::try_from(at.as_millisecond()).unwrap();
+            let due_ms = schedule.next_after(now_ms, &zone)?;
+            at = Timestamp::from_millisecond(i64::try_from(due_ms).unwrap()).unwrap();
+            Some(at.strftime("%d %H:%M").to_string())
+        };
+        std::iter::from_fn(next).take(count).collect()
+    }
+
+    #[test]
+    fn fixed_hours_are_due_once_where_the_clock_is_set() {
+        // At 01:00 UTC the clock jumps from 2 to 3.
+        let spring = "2026-03-28T00:00Z";
+        assert_eq!(due("30 2 * * *", spring, 3), ["28 01:30", "29 01:00", "30 00:30"]);
+        assert_eq!(due("*/20 2 * * *", "2026-03-29T00:00Z", 2), ["29 01:00", "30 00:00"]);
+        assert_eq!(due("0 2,3 * * *", "2026-03-29T00:00Z", 2), ["29 01:00", "30 00:00"]);
+        // At 01:00 UTC it is set back from 3 to 2.
+        let autumn = "2026-10-24T12:00Z";
+        assert_eq!(due("30 2 * * *", autumn, 2), ["25 00:30", "26 01:30"]);
+        assert_eq!(due("0 3 * * *", autumn, 2), ["25 02:00", "26 02:00"]);
+    }
+
+    #[test]
+    fn hours_that_begin_with_a_star_are_those_of_real_time() {
+        let spring = due("30 * * * *", "2026-03-29T00:00Z", 3);
+        assert_eq!(spring, ["29 00:30", "29 01:30", "29 02:30"]);
+        let autumn = due("30 * * * *", "2026-10-25T00:00Z", 3);
+        assert_eq!(autumn, ["25 00:30", "25 01:30", "25 02:30"]);
+        assert_eq!(
+            due("0 */2 * * *", "2026-10-24T23:00Z", 3),
+            ["25 00:00", "25 01:00", "25 03:00"]
+        );
+    }
+
+    #[test]
+    fn clocks_that_are_set_within_an_hour_skip_no_other_minute() {
+        // At Chatham, in 2026, from 02:45 to 03:45 on 27 September.
+        let zone = TimeZone::read(Written::Text("Pacific/Chatham")).unwrap();
+        let mut at_ms = "2026-09-26T13:20Z".parse::<Timestamp>().unwrap().as_millisecond() as u64;
+        let mut instants = Vec::new();
+        for _ in 0..5 {
+            at_ms = read("0,30,50 * * * *").next_after(at_ms, &zone).unwrap();
+            let at = Timestamp::from_millisecond(at_ms as i64).unwrap();
+            instants.push(at.strftime("%H:%M").to_string());
+        }
+        assert_eq!(instants, ["13:45", "14:05", "14:15", "14:45", "15:05"]);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_over_midnight_keeps_the_order() {
+        // In St. John's, in 2010, from 00:01 to 23:01 of the day before.
+        let zone = TimeZone::read(Written::Text("America/St_Johns")).unwrap();
+        let mut at_ms = "2010-11-07T02:29Z".parse::<Timestamp>().unwrap().as_millisecond() as u64;
+        let mut instants = Vec::new();
+        for _ in 0..4 {
+            at_ms = read("0,30 * * * *").next_after(at_ms, &zone).unwrap();
+            let at = Timestamp::from_millisecond(at_ms as i64).unwrap();
+            instants.push(at.strftime("%H:%M").to_string());
+        }
+        assert_eq!(instants, ["02:30", "03:00", "03:30", "04:00"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Asked by [`Tasks`](super::Tasks) for each entry of `cron`. Invariant: times that were missed while the machine
 //! slept are not made up for.
 
-use outboard_config::Schedule;
+use outboard_config::{Schedule, TimeZone};
 use outboard_log::Wall;
 use outboard_reactor::sleep;
 
@@ -11,8 +11,8 @@ use outboard_reactor::sleep;
 const MAX_SLEEP_MS: u64 = 60_000;
 
 /// Waits until a task is due after `last_ms` (Unix ms). Returns when that was; `None` if it never is again.
-pub(super) async fn until_due(schedule: &Schedule, last_ms: u64) -> Option<u64> {
-    let due_ms = schedule.next_after(last_ms)?;
+pub(super) async fn until_due(schedule: &Schedule, zone: &TimeZone, last_ms: u64) -> Option<u64> {
+    let due_ms = schedule.next_after(last_ms, zone)?;
     debug_assert!(due_ms > last_ms, "the task would be queued again at once");
     // The clock may be set meanwhile, so it is read repeatedly.
     loop {

@@ -39,6 +39,7 @@ fn config() -> config::Tasks {
         timeout_ms: 1_000,
         kv_namespace: None,
         cron: Vec::new(),
+        timezone: config::TimeZone::UTC,
     }
 }
 
