@@ -5,7 +5,7 @@
 
 use crate::forking::Forking;
 use crate::zygote::{LoopEnd, Zygote};
-use crate::{backtrace, process, startup, worker, worker_script};
+use crate::{backtrace, keeper, process, startup, worker, worker_script};
 use outboard_ring::control::{self, Event, HostSettings, Isolation, Order, WorkerScript};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -28,8 +28,12 @@ pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
     process::reset_fault_handlers();
     process::unblock_signals();
     process::ignore_termination();
-    let Some((Order::Start { settings }, _)) = control::receive(&control)? else {
-        return Err(io::Error::other("the first order must be `Start`"));
+    let settings = match control::receive(&control)? {
+        Some((Order::Start { settings }, _)) => settings,
+        Some((Order::Run { settings, command }, _)) => {
+            return keeper::run(control, &settings, &command, supervisor);
+        }
+        _ => return Err(io::Error::other("the first order must be `Start` or `Run`")),
     };
     let started = match startup::start(&settings, supervisor) {
         Ok(started) => started,

@@ -32,6 +32,7 @@ mod fetches;
 mod forking;
 mod ini;
 mod ini_files;
+mod keeper;
 mod kept_connections;
 mod kept_memory;
 mod link;

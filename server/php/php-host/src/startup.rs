@@ -1,6 +1,6 @@
 //! Starts the engine from the supervisor's settings: environment, user, ini values, PHP.
 //!
-//! Called by the zygote once. Invariants: the user is changed before the engine starts, so that
+//! Called by the zygote once; a keeper takes the first steps only. Invariants: the user is changed before the engine starts, so that
 //! opcache's lock file and PHP's logs belong to that user; what PHP prints goes to the supervisor at once, so
 //! that it has the last lines of a start that ends the process.
 
@@ -19,7 +19,7 @@ const SCAN_DIR: &str = "PHP_INI_SCAN_DIR";
 pub(crate) struct StartError(pub(crate) String);
 
 impl StartError {
-    fn new(what: &str, why: impl std::fmt::Display) -> Self {
+    pub(crate) fn new(what: &str, why: impl std::fmt::Display) -> Self {
         Self(format!("{what}: {why}"))
     }
 }
@@ -36,24 +36,7 @@ pub(crate) fn start(settings: &HostSettings, supervisor: u32) -> Result<Event, S
     let entries = ini_entries(settings)?;
     let sapi_name = CString::new(settings.sapi_name.as_str())
         .map_err(|error| StartError::new("the SAPI name", error))?;
-    process::set_environment(&settings.env);
-    if let Some((uid, gid)) = settings.run_as {
-        process::become_user(uid, gid).map_err(|error| {
-            StartError::new(&format!("cannot become user {uid}, group {gid}"), error)
-        })?;
-        // The kernel cleared it with the change of user (PR_SET_PDEATHSIG in prctl(2)).
-        if !process::die_with(supervisor) {
-            return Err(StartError("the supervisor has exited".into()));
-        }
-    }
-    let confined = process::drop_capabilities()
-        .and_then(|()| process::limit(&settings.rlimits))
-        .and_then(|()| process::set_dumpable(false));
-    confined.map_err(|error| StartError::new("cannot drop privileges of PHP", error))?;
-    if settings.no_new_privileges {
-        process::forbid_new_privileges()
-            .map_err(|error| StartError::new("cannot forbid new privileges", error))?;
-    }
+    drop_rights(settings, supervisor)?;
     if let Some(sandbox) = &settings.sandbox {
         crate::sandbox::enter(sandbox, &settings.app, is_rewinding)
             .map_err(|error| StartError::new("the sandbox", error))?;
@@ -93,6 +76,29 @@ pub(crate) fn start(settings: &HostSettings, supervisor: u32) -> Result<Event, S
         request_reads: Vec::new(),
         rewind_refused: None,
     })
+}
+
+/// Sets the environment, the user and the limits of the process, which are those of everything that it starts.
+pub(crate) fn drop_rights(settings: &HostSettings, supervisor: u32) -> Result<(), StartError> {
+    process::set_environment(&settings.env);
+    if let Some((uid, gid)) = settings.run_as {
+        process::become_user(uid, gid).map_err(|error| {
+            StartError::new(&format!("cannot become user {uid}, group {gid}"), error)
+        })?;
+        // The kernel cleared it with the change of user (PR_SET_PDEATHSIG in prctl(2)).
+        if !process::die_with(supervisor) {
+            return Err(StartError("the supervisor has exited".into()));
+        }
+    }
+    let confined = process::drop_capabilities()
+        .and_then(|()| process::limit(&settings.rlimits))
+        .and_then(|()| process::set_dumpable(false));
+    confined.map_err(|error| StartError::new("cannot drop privileges", error))?;
+    if settings.no_new_privileges {
+        process::forbid_new_privileges()
+            .map_err(|error| StartError::new("cannot forbid new privileges", error))?;
+    }
+    Ok(())
 }
 
 fn start_engine(

@@ -196,7 +196,9 @@ impl Zygote {
             return Ok(Some(LoopEnd::Leave));
         };
         match order {
-            Order::Start { .. } => return Err(io::Error::other("the engine has started already")),
+            Order::Start { .. } | Order::Run { .. } => {
+                return Err(io::Error::other("the engine has started already"));
+            }
             Order::Fork { worker } => return self.fork(worker, descriptors),
             Order::Signal { worker, signal } => self.signal(worker, signal),
             Order::Place { worker, cores } => self.place(worker, &cores),

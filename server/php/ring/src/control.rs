@@ -58,6 +58,15 @@ pub struct HostSettings {
     pub worker: Option<WorkerScript>,
 }
 
+/// A program that a host runs in place of PHP, with the settings of an app's PHP.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    /// The program, which is looked up in the `PATH` of the settings unless it has a slash, and its arguments.
+    pub arguments: Vec<String>,
+    /// The working directory.
+    pub directory: PathBuf,
+}
+
 /// Limits for all processes of an app together (cgroups(7)); `None`: no limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlGroup {
@@ -187,6 +196,14 @@ pub enum Order {
     Start {
         /// The settings.
         settings: Box<HostSettings>,
+    },
+    /// Run a program in place of PHP. The first order to a host, which ends with the program and all that it has
+    /// started. The program is reported as the worker 0, and gets signals as such.
+    Run {
+        /// Those of the app's PHP.
+        settings: Box<HostSettings>,
+        /// The program.
+        command: Command,
     },
     /// Fork a worker. Carries four descriptors: the memory of the ring, what the worker waits on
     /// ([`crate::doorbell::Awaited`]), the doorbell that it rings, its stdout and stderr;

@@ -118,7 +118,7 @@ fn rules(profile: Profile) -> Result<Rules, BackendError> {
         rules.extend(rule.calls.iter().map(|(_, number)| (*number, Vec::new())));
     }
     rules.insert(libc::SYS_socket, sockets(profile)?);
-    if profile == Profile::StrictPhp {
+    if matches!(profile, Profile::StrictPhp | Profile::StrictProgram) {
         rules.extend(past_ports()?);
     }
     rules.insert(libc::SYS_unshare, new_namespaces(&NEW_NAMESPACES)?);

@@ -14,6 +14,8 @@ pub enum Profile {
     Php,
     /// A PHP host that starts no programs.
     StrictPhp,
+    /// A program of such an app that runs next to PHP: it may start others.
+    StrictProgram,
     /// The gateway after it has dropped root, which starts no programs either.
     Server,
     /// The same, where the configuration names a program for certificates.

@@ -8,10 +8,12 @@
 //!
 //! ```text
 //!  zygote::Zygote ── control socket ──▶ outboard-php (the zygote) ──fork──▶ workers
+//!  keeper::Keeper  ── control socket ──▶ outboard-php (the keeper) ──fork──▶ a program
 //!  worker::WorkerProcess   one worker: its ring, doorbell, output and state
 //!  plan::scale      how many workers           plan::backoff   when to retry
 //!  plan::recycle    which workers to replace   plan::deadline  exceeded deadlines
 //!  plan::placement  on which core workers run
+//!  plan::restart    when a program runs again
 //!  memory, cpu, thread_times, loopback   readers of /proc
 //! ```
 
@@ -19,6 +21,7 @@
 
 mod cgroup;
 pub mod cpu;
+pub mod keeper;
 pub mod loopback;
 pub mod memory;
 pub mod plan;

@@ -7,4 +7,5 @@ pub mod backoff;
 pub mod deadline;
 pub mod placement;
 pub mod recycle;
+pub mod restart;
 pub mod scale;

@@ -80,20 +80,7 @@ impl Zygote {
         host_binary: &Path,
         settings: HostSettings,
     ) -> Result<(Self, OwnedFd), SpawnError> {
-        let group = settings.control_group.clone();
-        Self::start(settings, |of_host, output| {
-            let log = output.try_clone().map_err(SpawnError::Descriptors)?;
-            let second = output.try_clone().map_err(SpawnError::Descriptors)?;
-            let child = Command::new(host_binary)
-                .env_clear()
-                .stdin(Stdio::from(of_host))
-                .stdout(Stdio::from(output))
-                .stderr(Stdio::from(second))
-                .spawn();
-            let child = child.map_err(|error| SpawnError::of_exec(host_binary, error))?;
-            control_group::place_or_print(group.as_ref(), child.id(), &log);
-            Ok(Process::Own(child))
-        })
+        Self::spawn_by(None, host_binary, &Order::Start { settings: Box::new(settings) })
     }
 
     /// The same, as another user. Waits for the spawner.
@@ -105,24 +92,50 @@ impl Zygote {
         host_binary: &Path,
         settings: HostSettings,
     ) -> Result<(Self, OwnedFd), SpawnError> {
-        let group = settings.control_group.clone();
-        Self::start(settings, |of_host, output| {
-            let AsUser { spawner, user } = user;
-            let group = group.as_ref();
-            let child = spawner.spawn(host_binary, *user, group, of_host.as_fd(), output.as_fd());
-            child.map(Process::Spawned).map_err(|error| SpawnError::of_exec(host_binary, error))
+        Self::spawn_by(Some(user), host_binary, &Order::Start { settings: Box::new(settings) })
+    }
+
+    /// The same with another first order, for hosts without PHP.
+    pub(crate) fn spawn_by(
+        user: Option<&AsUser>,
+        host_binary: &Path,
+        order: &Order,
+    ) -> Result<(Self, OwnedFd), SpawnError> {
+        let group = match order {
+            Order::Start { settings } | Order::Run { settings, .. } => &settings.control_group,
+            _ => &None,
+        };
+        let group = group.as_ref();
+        let failed = |error| SpawnError::of_exec(host_binary, error);
+        Self::start(order, |of_host, output| {
+            if let Some(AsUser { spawner, user }) = user {
+                let (input, output) = (of_host.as_fd(), output.as_fd());
+                let child = spawner.spawn(host_binary, *user, group, input, output);
+                return child.map(Process::Spawned).map_err(failed);
+            }
+            let log = output.try_clone().map_err(SpawnError::Descriptors)?;
+            let second = output.try_clone().map_err(SpawnError::Descriptors)?;
+            let child = Command::new(host_binary)
+                .env_clear()
+                .stdin(Stdio::from(of_host))
+                .stdout(Stdio::from(output))
+                .stderr(Stdio::from(second))
+                .spawn()
+                .map_err(failed)?;
+            control_group::place_or_print(group, child.id(), &log);
+            Ok(Process::Own(child))
         })
     }
 
     fn start(
-        settings: HostSettings,
+        order: &Order,
         process: impl FnOnce(OwnedFd, OwnedFd) -> Result<Process, SpawnError>,
     ) -> Result<(Self, OwnedFd), SpawnError> {
         let (control, of_host) = control_sockets().map_err(SpawnError::Descriptors)?;
         let (output, output_end) = output_pipe().map_err(SpawnError::Descriptors)?;
         let process = process(of_host, output_end)?;
         let zygote = Self { control, descriptors: RefCell::default(), process };
-        match zygote.order(&Order::Start { settings: Box::new(settings) }, &[]) {
+        match zygote.order(order, &[]) {
             Err(error) if !is_hang_up(&error) => Err(SpawnError::Settings(error)),
             _ => Ok((zygote, output)),
         }

@@ -95,8 +95,22 @@ const LEVELS_MAX: usize = 3;
 /// How many entries of a directory are looked at for links.
 const LINKS_MAX: usize = 10_000;
 
-/// What remains permitted.
-pub(super) fn files(sandbox: &Sandbox) -> Files {
+/// What remains permitted to PHP.
+pub(super) fn of_php(sandbox: &Sandbox) -> Files {
+    let mut files = files(sandbox, setting);
+    if sandbox.is_strict {
+        // It starts no programs.
+        files.read.append(&mut files.programs);
+    }
+    files
+}
+
+/// The same for a program in the place of PHP: the paths of PHP's settings are not known.
+pub(super) fn of_program(sandbox: &Sandbox) -> Files {
+    files(sandbox, |_| Vec::new())
+}
+
+fn files(sandbox: &Sandbox, setting: fn(&str) -> Vec<PathBuf>) -> Files {
     let app = app_directories(&sandbox.app_paths);
     let mut read: BTreeSet<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
     read.extend(READ.iter().flat_map(|name| setting(name)));
@@ -110,10 +124,10 @@ pub(super) fn files(sandbox: &Sandbox) -> Files {
     write.extend(sandbox.write_paths.iter().cloned());
     let devices = DEVICES.iter().map(PathBuf::from).collect();
     if sandbox.is_strict {
-        read.extend(programs.chain(app));
         let connect_ports = sandbox.connect_ports.clone();
+        let programs = programs.chain(app).collect();
         let (read, write) = (read.into_iter().collect(), write.into_iter().collect());
-        return Files { read, programs: Vec::new(), write, devices, connect_ports };
+        return Files { read, programs, write, devices, connect_ports };
     }
     write.extend(TEMPORARY.iter().map(PathBuf::from));
     write.extend(setting("open_basedir"));

@@ -91,7 +91,8 @@ pub(crate) fn with_host_end() -> (Zygote, OwnedFd) {
         host_end = Some(of_host);
         Ok(Process::Own(Command::new("/bin/true").spawn().unwrap()))
     };
-    let (zygote, _output) = Zygote::start(settings(), process).unwrap();
+    let (zygote, _output) =
+        Zygote::start(&Order::Start { settings: Box::new(settings()) }, process).unwrap();
     (zygote, host_end.unwrap())
 }
 
