@@ -24,6 +24,7 @@ mod page_cache;
 mod page_cache_shared;
 mod php;
 mod pool;
+mod process;
 mod proxy;
 mod rate_limit;
 mod rate_sharing;
@@ -44,9 +45,9 @@ pub use crate::raw::{
     AcceptContext, AccessFormat, AccessLog, Balance, Breaker, Certificate, Challenge, ControlGroup,
     Development, Durability, EntityMode, EntityNamespace, EntityRedis, Environment, ErrorLevel,
     ErrorLog, ExportCompression, ExternalAccount, HashKey, HealthCheck, Io, Isolation, Limits, Log,
-    LogRotation, LogTarget, Mirror, Overload, Php, Pool, Proxy, ProxyTarget, RewriteWhen, Rlimits,
-    SameSite, SendProxy, Sendfile, SlowLog, StatusSet, Sticky, Tasks, Tracing, Upstream,
-    UpstreamGroup, UpstreamServer, Worker,
+    LogRotation, LogTarget, Mirror, Overload, Php, Pool, Process, Proxy, ProxyTarget, RewriteWhen,
+    Rlimits, SameSite, SendProxy, Sendfile, SlowLog, StatusSet, Sticky, StopSignal, Tasks, Tracing,
+    Upstream, UpstreamGroup, UpstreamServer, Worker,
 };
 pub use crate::scalar::Secret;
 pub use access::{Access, AccessRule, Admission, Peers, RuleSet, counted_as};
@@ -64,6 +65,7 @@ pub use headers::HeaderRule;
 pub use listen::{ClientAuthorities, ListenAddress, Listener, ProgramPort, Protocol};
 pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
 pub use page_cache_shared::PageCacheShared;
+pub use process::DEFAULT_PATH;
 pub use rate_limit::{RateKey, RateLimit};
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, Rewritten};
 pub use sandbox::Sandbox;

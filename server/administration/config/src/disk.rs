@@ -100,7 +100,8 @@ pub(crate) struct FullDisk;
 impl Disk for FullDisk {
     fn look(&self, path: &Path) -> io::Result<Found> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let file = name.contains('.') || name.starts_with("outboard-php");
+        let is_program = path.parent().is_some_and(|above| above.ends_with("bin"));
+        let file = name.contains('.') || name.starts_with("outboard-php") || is_program;
         Ok(if file { Found::File { executable: true } } else { Found::Directory })
     }
 

@@ -145,8 +145,7 @@ fn environment(app: &App) -> BTreeMap<String, String> {
     let inherited =
         app.php.pass_env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
     let mut env: BTreeMap<String, String> = inherited.collect();
-    let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    env.entry("PATH".to_owned()).or_insert_with(|| path.to_owned());
+    env.entry("PATH".to_owned()).or_insert_with(|| config::DEFAULT_PATH.to_owned());
     env.extend(app.php.env.clone());
     if let Mode::Worker(config::Worker { class: Some(class), .. }) = &app.mode {
         env.insert(WORKER_CLASS_VARIABLE.to_owned(), class.clone());

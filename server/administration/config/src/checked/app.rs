@@ -11,10 +11,10 @@ use super::rewrite::{self, Rewrite};
 use super::sandbox::{self, Sandbox};
 use super::scripts::Scripts;
 use super::worker::{self, Mode};
-use super::{log, php, pool, proxy, tasks};
+use super::{log, php, pool, process, proxy, tasks};
 use crate::diagnostic::Kind;
 use crate::disk::Found;
-use crate::raw::{self, Limits, Log, Php, Pool, Proxy, Sendfile, Tasks};
+use crate::raw::{self, Limits, Log, Php, Pool, Process, Proxy, Sendfile, Tasks};
 use crate::scalar::{Fault, FileExtension, HostPattern, PathPattern, PlainText};
 use outboard_static_files::RootOptions;
 use std::collections::BTreeMap;
@@ -36,6 +36,8 @@ pub struct App {
     pub mode: Mode,
     /// Background tasks; `None`: disabled.
     pub tasks: Option<Tasks>,
+    /// Programs that run next to the workers, by name.
+    pub processes: BTreeMap<String, Process>,
     /// Namespaces of the entity store that its PHP may use; `None`: all.
     pub kv_namespaces: Option<Vec<String>>,
     /// Index files of a directory; the first that exists is served.
@@ -103,6 +105,7 @@ pub(super) fn apps(raw: &raw::File, context: &mut Context<'_>) -> Vec<App> {
         check_direct(raw, &app, context);
         apps.push(app);
     }
+    process::check_number(&apps, context);
     apps
 }
 
@@ -124,6 +127,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         compose: compose::compose(raw, &root, &mode, &base, context),
         prefetch: compose::prefetch(raw, &base, context),
         tasks: tasks::tasks(&raw.tasks, &mode, &base, context),
+        processes: process::processes(raw, &root, &php, &base, context),
         kv_namespaces: namespaces(file, raw),
         proxies: proxy::proxies(&raw.proxy, &base, context),
         mode,

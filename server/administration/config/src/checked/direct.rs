@@ -52,6 +52,7 @@ impl App {
             sandbox: _,
             user: _,
             group: _,
+            processes: _,
         } = self;
         let is_resident =
             matches!(mode, Mode::Worker(worker) if worker.isolation == Isolation::Reset);

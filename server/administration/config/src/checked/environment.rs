@@ -39,7 +39,7 @@ fn of_app(app: &App, context: &Context<'_>) -> Vec<PathBuf> {
 }
 
 /// The project directory, if the root is the public part of a project.
-fn project_of(root: &Path, context: &Context<'_>) -> PathBuf {
+pub(super) fn project_of(root: &Path, context: &Context<'_>) -> PathBuf {
     let is_public = root.file_name().is_some_and(|name| {
         ["public", "web", "htdocs", "webroot"].iter().any(|usual| name == *usual)
     });

@@ -8,6 +8,7 @@ use super::one_or_many::OneOrMany;
 use super::page_cache::PageCacheEntry;
 use super::php::Php;
 use super::pool::Pool;
+use super::process::Process;
 use super::proxy::Proxy;
 use super::rate_limit::ScriptRate;
 use super::sandbox::SandboxEntry;
@@ -51,6 +52,13 @@ table! {
         pub(crate) worker: Worker = Worker::default(),
         /// Background tasks.
         pub(crate) tasks: Tasks = Tasks::default(),
+        /// Programs that run next to the workers, such as `queue:work`: one table `[app.NAME.process.PROCESS]` for each.
+        #[schemars(extend(
+            "propertyNames" = { "format": AppName::NAME },
+            "x-alias" = ["processes", "program", "programs", "daemon", "daemons"],
+            "x-hint" = "a process has a name: write [app.NAME.process.PROCESS] and its keys below it",
+        ))]
+        pub(crate) process: BTreeMap<String, Process> = BTreeMap::new(),
         /// Namespaces of the entity store that the app's PHP may use. Default: all if the file has one
         /// app, none if it has several.
         pub(crate) kv_namespaces: Option<Vec<AppName>> = None,
