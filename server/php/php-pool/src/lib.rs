@@ -11,10 +11,12 @@
 
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod budget;
 pub mod exchange;
 pub mod freshness;
 mod host_settings;
+mod output_lines;
 pub mod pool;
 mod recent_slow;
 pub mod renewal;

@@ -18,14 +18,13 @@
 //! started by one worker only; the death of a worker fails exactly the requests that it had started.
 
 mod activity;
-mod allowance;
 mod core;
 mod counters;
 mod deadlines;
 mod direct;
 mod direct_event;
 mod dispatch;
-mod exits;
+pub(crate) mod exits;
 mod forks;
 mod leases;
 mod leaving;
@@ -39,7 +38,7 @@ mod parked;
 mod php_start;
 mod placement;
 mod polling;
-mod processes;
+pub(crate) mod processes;
 mod queue;
 mod replacements;
 mod rest;

@@ -4,8 +4,9 @@
 
 use super::core::PoolCore;
 use super::worker::Worker;
-use super::worker_output::{self, OutputReader};
+use super::worker_output::OutputReader;
 use crate::exchange::Exchange;
+use crate::output_lines;
 use outboard_reactor::now_ms;
 use std::ops::RangeInclusive;
 use std::os::unix::process::ExitStatusExt;
@@ -24,7 +25,7 @@ pub(super) fn log_last_output(core: &Rc<PoolCore>, number: u64) {
     });
     if let Some(Some((output, allowance))) = unread {
         let reader = OutputReader { core: core.clone(), number: Some(number), allowance };
-        worker_output::log_remaining(&reader, &output);
+        output_lines::log_remaining(&reader, &output);
     }
 }
 
@@ -47,7 +48,7 @@ pub(super) fn worker_crashed(core: &PoolCore, worker: &Worker, text: String, req
 pub(super) fn explain_start(core: &Rc<PoolCore>, failure: &str) -> String {
     let output = core.php.borrow_mut().take_output();
     if let Some(output) = output {
-        worker_output::log_remaining(&OutputReader::of_zygote(core.clone()), &output);
+        output_lines::log_remaining(&OutputReader::of_zygote(core.clone()), &output);
     }
     let (members, php) = (core.members.borrow(), core.php.borrow());
     let starting = members.roster.own().filter(|worker| worker.start_us().is_none());
@@ -67,7 +68,7 @@ pub(super) fn describe_activity(failed: &[Rc<Exchange>]) -> String {
 }
 
 /// Describes the exit of a process. A zygote may report any numbers: those that no process can have are left out.
-pub(super) fn describe_exit(code: Option<i32>, signal: Option<i32>) -> String {
+pub(crate) fn describe_exit(code: Option<i32>, signal: Option<i32>) -> String {
     let signal = signal.filter(|signal| SIGNALS.contains(signal));
     match (code.filter(|code| CODES.contains(code)), signal.map(ExitStatus::from_raw)) {
         // `signal: 11 (SIGSEGV)`

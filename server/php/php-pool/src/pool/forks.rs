@@ -5,7 +5,8 @@
 
 use super::core::PoolCore;
 use super::worker::{NewWorker, Worker};
-use super::worker_output::{self, OutputReader};
+use super::worker_output::OutputReader;
+use crate::output_lines;
 use crate::worker_id::WorkerId;
 use outboard_buffer::Account;
 use outboard_log::Level;
@@ -79,7 +80,7 @@ impl Forks {
         core.counters.borrow_mut().forks += 1;
         if let Some(output) = output {
             let reader = OutputReader { core: core.clone(), number: Some(number), allowance };
-            spawn(worker_output::relay(reader, output));
+            spawn(output_lines::relay(reader, output));
         }
         Ok(number)
     }

@@ -2,10 +2,10 @@
 //!
 //! Owned by the pool, called by all parts of it. A worker's [`Allowance`] limits its lines.
 
-use super::allowance::{Allowance, Dropped, LogRate};
 use super::leases::Lease;
 use super::settings::PoolSettings;
 use super::worker::Worker;
+use crate::allowance::{Allowance, Dropped, LogRate};
 use crate::exchange::Exchange;
 use crate::recent_slow::RecentSlow;
 use outboard_admin_api::dashboard::SlowRequest;

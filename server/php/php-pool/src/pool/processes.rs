@@ -11,9 +11,10 @@ use super::members::Members;
 use super::php_start::BootReport;
 use super::settings::PoolSettings;
 use super::worker::Worker;
-use super::worker_output::{self, OutputReader};
+use super::worker_output::OutputReader;
 use super::{Pool, StartError, exits, manager, threads};
 use crate::budget::{Budget, Share};
+use crate::output_lines;
 use crate::rings::Rings;
 use outboard_log::{ErrorLog, Level, Reason};
 use outboard_reactor::{Interest, Source, Threads, now_ms, spawn, unbound, with_deadline};
@@ -27,7 +28,7 @@ use std::process::ExitStatus;
 use std::rc::Rc;
 
 /// The spawner does one thing at a time, and may be stopped or slow.
-static SPAWNER: Threads = Threads::new(1);
+pub(crate) static SPAWNER: Threads = Threads::new(1);
 /// The interval of ticks while the spawner is waited for.
 const WAITING_TICK_MS: u64 = 20;
 
@@ -127,7 +128,7 @@ impl Pool {
         let reader = OutputReader::of_zygote(core.clone());
         let by_ms = now_ms().saturating_add(core.settings.start_timeout_ms);
         core.php.borrow_mut().begin(by_ms, output.try_clone().ok());
-        spawn(worker_output::relay(reader.clone(), output));
+        spawn(output_lines::relay(reader.clone(), output));
         let control = zygote.control_fd().try_clone_to_owned();
         let source = control.and_then(|fd| Source::new(fd, Interest::Read));
         core.zygote.replace(Some(zygote));

@@ -166,10 +166,10 @@ impl Roster {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::activity::ActiveSlots;
-    use super::super::allowance::{Allowance, LogRate};
     use super::super::tests::sequential;
     use super::super::worker::NewWorker;
     use super::*;
+    use crate::allowance::{Allowance, LogRate};
     use crate::budget::Budget;
     use crate::rings::PolledRings;
     use outboard_buffer::Account;

@@ -3,7 +3,7 @@
 //! Created by the gateway for each generation. Invariant: they do not change while the pool runs (by its type: it
 //! has them outside of any cell).
 
-use super::allowance::LogRate;
+use crate::allowance::LogRate;
 use crate::host_settings;
 use outboard_config::{App, Count, LogTarget, MemoryBudget, Tasks};
 use outboard_ring::control::{HostSettings, Isolation};

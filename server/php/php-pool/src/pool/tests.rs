@@ -99,7 +99,7 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         recycle_jitter_percent: 0,
         recycle_memory_bytes: None,
         deadline_ms: DEADLINE_MS,
-        log_rate: allowance::LogRate { lines: 1_000, bytes: 1 << 20 },
+        log_rate: crate::allowance::LogRate { lines: 1_000, bytes: 1 << 20 },
         slow_ms: None,
         start_timeout_ms: 5_000,
         snapshot_max_age_ms: 300_000,

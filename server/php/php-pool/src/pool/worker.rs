@@ -11,12 +11,12 @@ mod receive;
 mod sending;
 
 use super::activity::ActiveSlots;
-use super::allowance::Allowance;
 use super::direct::{DirectConnections, Ends};
 use super::leases::{Lease, Leases};
 use super::routes::RequestCounts;
 use super::settings::PoolSettings;
 use super::startup_output::StartupOutput;
+use crate::allowance::Allowance;
 use crate::exchange::{End, Exchange};
 use crate::worker_id::WorkerId;
 use outboard_buffer::{Account, Held};

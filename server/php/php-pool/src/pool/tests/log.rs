@@ -25,7 +25,7 @@ fn log_lines_of_a_request_have_its_id_and_are_stored_with_it() {
 fn log_lines_beyond_the_allowance_are_dropped_but_stored() {
     in_loop(async {
         let log = LogFile::new();
-        let log_rate = allowance::LogRate { lines: 5, bytes: 1 << 20 };
+        let log_rate = crate::allowance::LogRate { lines: 5, bytes: 1 << 20 };
         let pool = log.pool_of(PoolSettings { log_rate, ..sequential() });
         let mut worker = StandIn::join(&pool, 1);
         let exchange = submit(&pool);

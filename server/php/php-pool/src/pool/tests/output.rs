@@ -1,7 +1,8 @@
 //! The output of processes, through real pipes.
 
 use super::*;
-use crate::pool::worker_output::{OutputReader, log_remaining, relay};
+use crate::output_lines::{log_remaining, relay};
+use crate::pool::worker_output::OutputReader;
 use outboard_reactor::spawn;
 use outboard_supervisor::zygote::output_pipe;
 use rustix::fd::OwnedFd;
@@ -54,7 +55,7 @@ fn long_lines_are_cut() {
 fn dropped_lines_are_counted_in_the_log() {
     in_loop(async {
         let log = LogFile::new();
-        let log_rate = allowance::LogRate { lines: 10, bytes: 1 << 20 };
+        let log_rate = crate::allowance::LogRate { lines: 10, bytes: 1 << 20 };
         let pool = log.pool_of(PoolSettings { log_rate, ..sequential() });
         log_output(&pool, b"line\n".repeat(100).as_slice());
         let text = log.text();
@@ -69,7 +70,7 @@ fn dropped_lines_are_counted_in_the_log() {
 fn dropped_lines_of_the_zygote_are_reported_once_none_are_dropped() {
     in_loop(async {
         let log = LogFile::new();
-        let log_rate = allowance::LogRate { lines: 1_000_000, bytes: 1 };
+        let log_rate = crate::allowance::LogRate { lines: 1_000_000, bytes: 1 };
         let pool = log.pool_of(PoolSettings { log_rate, ..sequential() });
         while pool.core.log.allowance().admit(100) {}
         pool.core.log.log_dropped(pool.core.members.borrow().roster.all());
