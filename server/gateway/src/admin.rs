@@ -14,7 +14,7 @@ use crate::{
 };
 use outboard_admin_api::{
     Endpoint, Method, bans, cache, certificates, config, dashboard as dashboard_api, kv,
-    opcache as opcache_api, server, snapshot, upstreams,
+    opcache as opcache_api, processes, server, snapshot, upstreams,
 };
 use outboard_http_server::{Request, ResponseWriter, Role, Written};
 use outboard_http1::Method as HttpMethod;
@@ -76,6 +76,10 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
         (snapshot::Retire::METHOD, snapshot::Retire::PATH) => {
             let retire = async |retire: snapshot::Retire| snapshot_admin::retire(gateway, &retire);
             call(query, retire).await
+        }
+        (processes::Restart::METHOD, processes::Restart::PATH) => {
+            call(query, async |restart: processes::Restart| restart_processes(gateway, &restart))
+                .await
         }
         (certificates::Get::METHOD, certificates::Get::PATH) => {
             call(query, async |_: certificates::Get| Ok(obtained::status(gateway))).await
@@ -172,6 +176,17 @@ async fn store_reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &
             .await
         }
         _ => unknown(),
+    }
+}
+
+fn restart_processes(
+    gateway: &Gateway,
+    restart: &processes::Restart,
+) -> Result<processes::Restarted, Refusal> {
+    let (app, process) = (restart.app.as_deref(), restart.process.as_deref());
+    match (gateway.processes.restart(app, process), app) {
+        (0, Some(app)) => Err(Refusal::new(404, format!("app {app} has no such process"))),
+        (instances, _) => Ok(processes::Restarted { instances }),
     }
 }
 

@@ -22,6 +22,7 @@ use outboard_http_server::{
 };
 use outboard_log::{Event as LogEvent, Level, Reason, Wall};
 use outboard_php_pool::RecentSlow;
+use outboard_php_pool::processes::Processes;
 use outboard_php_pool::renewal::seat::PoolList;
 use outboard_reactor::Share;
 use outboard_stream_server::BoundDatagram;
@@ -82,6 +83,10 @@ pub(crate) struct Gateway {
     pub(crate) slow_proxied: RecentSlow,
     /// The most requested paths, while a dashboard is open.
     pub(crate) paths: Paths,
+    /// Programs that run next to PHP, on the lead.
+    pub(crate) processes: Rc<Processes>,
+    /// Watches of their files, in development only.
+    pub(crate) process_watches: RefCell<Vec<Rc<Development>>>,
     /// In development only.
     development: RefCell<Option<Rc<Development>>>,
     request_ids: Cell<u64>,
@@ -126,6 +131,8 @@ impl Gateway {
             viewers: Rc::default(),
             slow_proxied: RecentSlow::default(),
             paths: Paths::default(),
+            processes: Rc::default(),
+            process_watches: RefCell::default(),
             development: RefCell::default(),
             request_ids: Cell::new(first_request_id(now, share.index)),
         })

@@ -7,6 +7,7 @@ mod certificates;
 mod format;
 mod latency;
 mod page;
+mod processes;
 mod protobuf;
 mod rate_sharing;
 mod snapshots;
@@ -61,6 +62,7 @@ async fn on_lead(gateway: &Gateway, format: Format) -> Vec<u8> {
     upstreams::write(&mut page, &status.upstreams);
     pools(&mut page, &status::by_app(status.pools));
     tasks(&mut page, &status.tasks);
+    processes::write(&mut page, &status.processes);
     page_caches(&mut page, gateway);
     entities(&mut page, gateway);
     latency::write(&mut page, Measured::of(gateway).await);

@@ -3,6 +3,7 @@
 //! Called by the command line. Invariants: addresses are bound before PHP is started, so that a
 //! port in use is reported immediately; a reload that fails at any point changes nothing.
 
+mod app_processes;
 mod control_signals;
 mod development;
 mod drain;
@@ -174,6 +175,7 @@ fn start_regular_work(lead: &Lead) {
     spawn(listeners::refresh_regularly(gateway.clone(), opener));
     upstream_watch::watch(gateway);
     development::configure(gateway);
+    app_processes::configure(gateway, &lead.builder);
 }
 
 /// Completes the running requests, of which a successor may serve the next ones.

@@ -92,6 +92,7 @@ fn of_thread(gateway: &Gateway) -> Status {
         lost_log_lines: gateway.sinks.borrow().all().map(|sink| sink.lost_lines()).sum(),
         pools: gateway.pools.borrow().iter().map(|pool| pool.status()).collect(),
         tasks: generation.tasks().map(|tasks| tasks.status()).collect(),
+        processes: gateway.processes.status(),
         latencies: Vec::new(),
         unshared_page_caches: unshared(&generation),
         snapshots: generation.apps.iter().flat_map(|app| app.snapshot_status()).collect(),

@@ -1,4 +1,4 @@
-//! [`UpgradeLink`]: the way to the other server of an upgrade, for the entity store, tasks and purges.
+//! [`UpgradeLink`]: the way to the other server of an upgrade, for the entity store, tasks, processes and purges.
 //!
 //! On the lead of both servers, from the start of the new one to the end of the old one. Each process carries
 //! out the calls of the other for records, queues the tasks that the other leaves, and purges the pages that the
@@ -12,6 +12,7 @@ use outboard_entity_store::Remote;
 use outboard_log::{Level, Wall};
 use outboard_operations::Elsewhere;
 use outboard_page_cache::Selector;
+use outboard_php_pool::processes::ProcessSuccessor;
 use outboard_php_pool::tasks::TaskSuccessor;
 use outboard_reactor::spawn;
 use outboard_upgrade::{Link, LinkFacts};
@@ -31,6 +32,8 @@ mod kind {
     pub(super) const LEFT: u8 = 3;
     /// A purge: the app as above, 1 for a soft one, the selector.
     pub(super) const PURGE: u8 = 4;
+    /// An instance of a process has ended: its key.
+    pub(super) const PROCESS: u8 = 5;
 }
 
 /// See the module.
@@ -82,7 +85,7 @@ impl UpgradeLink {
 
     /// The same for a generation that is opened.
     pub(crate) fn elsewhere(&self) -> Elsewhere<'_> {
-        let LinkFacts { store, namespaces } = &self.facts;
+        let LinkFacts { store, namespaces, .. } = &self.facts;
         Elsewhere { folder: store.as_deref(), namespaces, remote: &self.remote }
     }
 
@@ -91,6 +94,11 @@ impl UpgradeLink {
         let left_at_ms = Wall::now().unix_us / 1000;
         gateway.generation().tasks().for_each(|tasks| tasks.leave_to(self.clone(), left_at_ms));
         self.link.send(framed(kind::LEFT, &[&left_at_ms.to_le_bytes()]));
+    }
+
+    /// As the old server, which accepts no more connections: its processes end, and the new one starts each that has.
+    pub(crate) fn leave_processes(self: &Rc<Self>, gateway: &Gateway) {
+        gateway.processes.leave_to(self.clone());
     }
 
     /// As the new server: the old one accepts no more connections.
@@ -125,6 +133,7 @@ impl UpgradeLink {
                 kind::REPLY => self.remote.receive(content),
                 kind::TASK => self.inherit(content),
                 kind::PURGE => self.purge(content),
+                kind::PROCESS => self.begin_processes(Some(&String::from_utf8_lossy(content))),
                 kind::LEFT => {
                     let at_ms = content.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
                     self.left_at_ms.set(Some(at_ms.unwrap_or(0)));
@@ -136,8 +145,23 @@ impl UpgradeLink {
         self.is_ended.set(true);
         self.close();
         self.begin_tasks();
+        self.begin_processes(None);
         if let Some(gateway) = self.gateway.borrow().upgrade() {
             leave(&gateway, &self);
+        }
+    }
+
+    /// As the new server: what the old one runs begins when it has ended there.
+    pub(crate) fn hold_processes(&self, gateway: &Gateway) {
+        if !self.is_ended.get() {
+            gateway.processes.hold(&self.facts.processes);
+        }
+    }
+
+    /// Begins one that the old server has ended, or all.
+    fn begin_processes(&self, key: Option<&str>) {
+        if let Some(gateway) = self.gateway.borrow().upgrade() {
+            gateway.processes.release(key);
         }
     }
 
@@ -203,6 +227,12 @@ impl ServerLink for UpgradeLink {
 impl TaskSuccessor for UpgradeLink {
     fn take(&self, app: &str, task: Vec<u8>) {
         self.link.send(framed(kind::TASK, &[&named(app), &task]));
+    }
+}
+
+impl ProcessSuccessor for UpgradeLink {
+    fn begin(&self, key: &str) {
+        self.link.send(framed(kind::PROCESS, &[key.as_bytes()]));
     }
 }
 

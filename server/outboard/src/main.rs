@@ -28,6 +28,7 @@ mod named;
 mod notify;
 mod opcache;
 mod php_hosts;
+mod process;
 mod profile;
 mod reload;
 mod run;
@@ -147,6 +148,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: opcache::OpcacheAction,
     },
+    /// Order processes of apps, such as queue workers, to end and begin again.
+    Process {
+        #[command(subcommand)]
+        action: process::ProcessAction,
+    },
     /// Retire snapshots of booted scripts, so that the next request boots them again.
     Snapshot {
         #[command(subcommand)]
@@ -253,6 +259,7 @@ fn execute(outboard: Outboard) -> ExitCode {
         Command::Bans(arguments) => bans::list(&arguments, &terminal),
         Command::Upstreams(arguments) => upstreams::run(&arguments, &terminal),
         Command::Cache { action } => cache::run(&action, &terminal),
+        Command::Process { action } => process::run(&action, &terminal),
         Command::Snapshot { action } => snapshot::run(&action, &terminal),
         Command::Opcache { action } => opcache::run(&action, &terminal),
         Command::Certificates(arguments) => certificates::run(&arguments, &terminal),

@@ -5,7 +5,8 @@ use crate::admin::AdminArguments;
 use crate::terminal::Terminal;
 use crate::upstreams;
 use outboard_admin_api::status::{
-    Get, Latency, MemoryAccount, Pool, Route, Snapshot, SnapshotScript, Status, Tasks, Wait,
+    Get, Latency, MemoryAccount, Pool, Process, Route, Snapshot, SnapshotScript, Status, Tasks,
+    Wait,
 };
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ pub(crate) fn write(page: &mut String, status: &Status, terminal: &Terminal) -> 
     status.pools.iter().try_for_each(|pool| write_pool(page, pool, terminal))?;
     write_snapshots(page, &status.snapshots, terminal)?;
     status.tasks.iter().try_for_each(|tasks| write_tasks(page, tasks, terminal))?;
+    write_processes(page, &status.processes, terminal)?;
     upstreams::write(page, &status.upstreams)
 }
 
@@ -199,6 +201,32 @@ fn write_tasks(page: &mut String, tasks: &Tasks, terminal: &Terminal) -> fmt::Re
         tasks.lost,
         tasks.given_up
     )
+}
+
+fn write_processes(page: &mut String, all: &[Process], terminal: &Terminal) -> fmt::Result {
+    if all.is_empty() {
+        return Ok(());
+    }
+    writeln!(page, "\n{}", terminal.bold("processes"))?;
+    writeln!(
+        page,
+        "  {:<28} {:>8}  {:<8} {:>9} {:>6} {:>9}  LAST END",
+        "APP, PROCESS", "PID", "STATE", "FOR", "STARTS", "MEMORY"
+    )?;
+    for one in all {
+        writeln!(
+            page,
+            "  {:<28} {:>8}  {:<8} {:>9} {:>6} {:>5} MiB  {}",
+            format!("{} {}/{}", one.app, one.name, one.instance),
+            one.pid.map_or_else(|| "–".to_owned(), |pid| pid.to_string()),
+            one.state,
+            duration(one.for_ms / 1000),
+            one.starts,
+            one.memory_bytes >> 20,
+            one.last_end.as_deref().unwrap_or_default()
+        )?;
+    }
+    Ok(())
 }
 
 /// "worker ×8", "worker, rewind by write protection", "classic".

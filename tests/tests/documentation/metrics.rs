@@ -41,6 +41,8 @@ hosts = ["site.localhost"]
 [app.site.tasks]
 workers = 1
 script = "www/tasks.php"
+[app.site.process.sleep]
+command = ["sleep", "600"]
 [app.site.page_cache]
 mode = "on"
 [[app.site.proxy]]

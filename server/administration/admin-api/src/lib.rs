@@ -23,6 +23,7 @@ pub mod dashboard;
 mod endpoint;
 pub mod kv;
 pub mod opcache;
+pub mod processes;
 mod query;
 #[cfg(test)]
 mod reference;
@@ -41,6 +42,7 @@ pub const ENDPOINTS: &[&[Description]] = &[
     server::ENDPOINTS,
     opcache::ENDPOINTS,
     snapshot::ENDPOINTS,
+    processes::ENDPOINTS,
     certificates::ENDPOINTS,
     cache::ENDPOINTS,
     bans::ENDPOINTS,

@@ -79,6 +79,9 @@ pub struct Status {
     pub pools: Vec<Pool>,
     /// The task queues.
     pub tasks: Vec<Tasks>,
+    /// The instances of processes.
+    #[serde(default)]
+    pub processes: Vec<Process>,
     /// Durations of requests.
     pub latencies: Vec<Latency>,
     /// Page caches whose shared tier is out of reach.
@@ -417,6 +420,32 @@ pub struct Tasks {
     pub lost: u64,
     /// Tasks whose retries are used up.
     pub given_up: u64,
+}
+
+/// An instance of a process of an app.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Process {
+    /// The app.
+    pub app: String,
+    /// The process.
+    pub name: String,
+    /// Its number among the instances of the process, from 0.
+    pub instance: u32,
+    /// `starting`, `running`, `stopping`; `waiting` for its next start after an early end; `held` until the server that
+    /// this one takes over from has ended its own.
+    pub state: String,
+    /// Process id of the program.
+    pub pid: Option<i32>,
+    /// Time in this state.
+    pub for_ms: u64,
+    /// Starts of the program since the start of the server.
+    pub starts: u64,
+    /// Resident memory of the program and everything that it has started, which they share with no file.
+    pub memory_bytes: u64,
+    /// Processes of it, the program and the monitor of its sandbox included.
+    pub processes: usize,
+    /// How the program has ended the last time.
+    pub last_end: Option<String>,
 }
 
 /// Quantiles of the durations of an app's requests since start, each with an error of at most 9 %.

@@ -31,6 +31,7 @@ export function render(isPaused) {
   refusals(status);
   caches();
   tasks(status);
+  processes(status);
   servers(status);
   upstream(status);
   certificates();
@@ -238,6 +239,19 @@ function tasks(status) {
     ['Retried', 'n wide', (tasks) => number(tasks.retried)],
     ['Given up', 'n', (tasks) => [number(tasks.given_up), tasks.given_up ? 'bad' : '']],
   ], status.tasks, (tasks) => tasks.app);
+}
+
+function processes(status) {
+  const all = status.processes ?? [];
+  const parent = section('processes', all.length > 0, 'processes');
+  if (!parent) return;
+  table(parent, 'Processes of apps', [
+    ['Process', 't', (one) => `${one.app}: ${one.name}/${one.instance}${one.state === 'waiting' ? ` ${one.last_end}` : ''}`],
+    ['State', '', (one) => [one.state, one.state === 'waiting' ? 'bad' : one.state]],
+    ['Since', 'n', (one) => duration(one.for_ms * 1000)],
+    ['Starts', 'n wide', (one) => number(one.starts)],
+    ['Memory', 'n', (one) => (one.memory_bytes ? bytes(one.memory_bytes) : '–')],
+  ], all.slice(0, 200), (one) => `${one.app} ${one.name} ${one.instance}`);
 }
 
 function servers(status) {

@@ -1,7 +1,7 @@
 //! The end of a thread of the server.
 //!
 //! Called on each thread when the server stops. Invariant: it takes no longer than the drain timeout, after an
-//! upgrade that of WebSocket, and the time to reap what was killed.
+//! upgrade that of WebSocket, the `stop_timeout` of a process, and the time to reap what was killed.
 
 use super::control_signals::ControlSignals;
 use crate::datagrams;
@@ -27,6 +27,8 @@ pub(super) async fn drain(gateway: &Rc<Gateway>, is_upgraded: bool) {
             spawn(end_tunnels(gateway.clone()));
         }
     }
+    let processes_until_ms = now_ms() + gateway.processes.stop_ms();
+    gateway.processes.stop();
     let stop_tasks = || gateway.generation().tasks().for_each(|tasks| tasks.stop());
     if !is_upgraded {
         stop_tasks();
@@ -52,6 +54,10 @@ pub(super) async fn drain(gateway: &Rc<Gateway>, is_upgraded: bool) {
             || gateway.links.borrow().iter().any(|link| !link.is_quiet())
     };
     while is_busy() && now_ms() < until_ms + KILL_GRACE_MS {
+        reactor::sleep(10).await;
+    }
+    // They may take longer than requests.
+    while !gateway.processes.is_empty() && now_ms() < processes_until_ms {
         reactor::sleep(10).await;
     }
     // Nothing needs the new server any more, which can recover tasks that were not finished.

@@ -55,12 +55,14 @@ impl Handover {
         let store = generation.entities.as_ref().and_then(|entities| entities.store());
         let folder = store.and_then(|store| store.folder());
         let has_pages = generation.apps.iter().any(|app| app.page_cache.is_some());
-        if folder.is_none() && generation.tasks().next().is_none() && !has_pages {
+        let processes = gateway.processes.keys();
+        let has_none = folder.is_none() && generation.tasks().next().is_none();
+        if has_none && !has_pages && processes.is_empty() {
             return Ok(None);
         }
         let names = store.into_iter().flat_map(|store| store.namespaces());
         let namespaces = names.map(|namespace| namespace.name().to_owned()).collect();
-        let facts = LinkFacts { store: folder.map(Into::into), namespaces };
+        let facts = LinkFacts { store: folder.map(Into::into), namespaces, processes };
         let (own, of_successor) = Link::pair()?;
         let link = UpgradeLink::open(own, facts.clone())?;
         link.join(gateway);
@@ -118,6 +120,7 @@ impl Handover {
             self.gateway.server.log(Level::Info, &text);
         }
         self.link.leave_tasks(&self.gateway);
+        self.link.leave_processes(&self.gateway);
     }
 }
 
@@ -177,6 +180,7 @@ pub(super) async fn take_over(
         return Ok(true);
     };
     link.join(&lead.gateway);
+    link.hold_processes(&lead.gateway);
     upgrade_link::share_purges(&lead.gateway);
     let acquired = acquire(&lead.gateway, predecessor, link);
     match unless_stopped(&lead.gateway, signals, acquired).await {

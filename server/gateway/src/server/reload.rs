@@ -3,6 +3,7 @@
 //!
 //! Called by the server. Invariant: a reload that fails at any point changes nothing.
 
+use super::app_processes;
 use super::development;
 use super::follower::Seed;
 use super::followers::Followers;
@@ -70,6 +71,7 @@ pub(super) async fn reload(lead: &Lead) -> Result<u32, ServerError> {
     datagrams::share(gateway);
     upstream_watch::watch(gateway);
     development::configure(gateway);
+    app_processes::configure(gateway, builder);
     if let Err(error) = certificates::obtain(gateway, &seed.config, tls) {
         gateway.server.log(Level::Error, &error);
     }

@@ -56,6 +56,8 @@ fn each_command_is_one_request() {
         ),
         ("cache purge --all --app a", "POST /cache/purge?all=1&app=a", r#"{"purged":1}"#),
         ("cache audit --sample 3", "POST /cache/audit?sample=3", r#"{"examined":3,"unsafe":[]}"#),
+        ("process restart a q", "POST /process/restart?app=a&process=q", r#"{"instances":2}"#),
+        ("process restart", "POST /process/restart", r#"{"instances":0}"#),
         ("snapshot retire a --key k", "POST /snapshot/retire?app=a&key=k", r#"{"apps":{"a":1}}"#),
         ("snapshot retire", "POST /snapshot/retire", r#"{"apps":{}}"#),
         ("opcache status", "GET /opcache", r#"{"apps":{"a":{"error":"no OPcache"},"b":{}}}"#),

@@ -1,4 +1,4 @@
-//! The PHP workers of an app, the queue of requests, operations of workers, and background tasks.
+//! The PHP workers of an app, the queue of requests, operations of workers, background tasks, and processes next to PHP.
 //!
 //! Called by the gateway on its event loop. The crate does not know HTTP connections: an
 //! [`exchange::Exchange`] has the frame of a request and receives the frames of its response.
@@ -7,6 +7,7 @@
 //!  gateway ─ Exchange ─▶ pool::Pool ═ ring ═ worker          tasks::Tasks ─ Exchange ─▶ a second pool
 //!                          ├ manager: forks, deadlines, size     ▲
 //!                          └ operations of workers ──────────────┘ and to the gateway
+//!  processes::Processes ─ keepers ─▶ programs of the app
 //! ```
 
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ pub mod freshness;
 mod host_settings;
 mod output_lines;
 pub mod pool;
+pub mod processes;
 mod recent_slow;
 pub mod renewal;
 mod request_times;

@@ -58,4 +58,7 @@ pub struct LinkFacts {
     pub store: Option<PathBuf>,
     /// Its namespaces.
     pub namespaces: Vec<String>,
+    /// Processes of apps that it runs, as the gateway names them.
+    #[serde(default)]
+    pub processes: Vec<String>,
 }

@@ -30,8 +30,11 @@ fn sockets_files_and_the_link_are_inherited_in_order() {
         let (sockets, mut clients): (Vec<OwnedFd>, Vec<UnixStream>) =
             pairs.into_iter().map(|(socket, client)| (OwnedFd::from(socket), client)).unzip();
         let (link, mut far_end) = UnixStream::pair().unwrap();
-        let facts =
-            LinkFacts { store: Some("/srv/kv".into()), namespaces: vec!["sessions".to_owned()] };
+        let facts = LinkFacts {
+            store: Some("/srv/kv".into()),
+            namespaces: vec!["sessions".to_owned()],
+            processes: vec!["a/queue/0".to_owned()],
+        };
         let files = vec![PathBuf::from("/run/outboard.sock")];
         let bequeathed =
             successor.bequeath(&sockets, Some((link.into(), facts.clone())), files.clone());

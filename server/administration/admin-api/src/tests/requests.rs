@@ -1,7 +1,7 @@
 //! Requests as the command line sends them and as other clients may write them.
 
 use crate::{Endpoint, bans, cache, certificates, config, dashboard, kv, opcache};
-use crate::{server, snapshot, status, upstreams};
+use crate::{processes, server, snapshot, status, upstreams};
 use proptest::prelude::*;
 
 fn line<E: Endpoint>(request: &E) -> String {
@@ -28,6 +28,7 @@ fn requests_without_parameters_have_no_query() {
         (line(&kv::Compact::default()), "POST /kv/compact"),
         (line(&kv::Restore::default()), "POST /kv/restore"),
         (line(&snapshot::Retire::default()), "POST /snapshot/retire"),
+        (line(&processes::Restart::default()), "POST /process/restart"),
         (line(&server::Reload {}), "POST /reload"),
         (line(&server::Upgrade {}), "POST /upgrade"),
         (line(&server::Stop {}), "POST /stop"),
@@ -47,6 +48,7 @@ fn parameters_are_encoded_in_the_query() {
     let purge = cache::Purge { tag: vec!["a,b".to_owned(), "ü".to_owned()], ..Default::default() };
     let drain =
         upstreams::Drain { upstream: "api".to_owned(), server: "http://10.0.0.1:80".to_owned() };
+    let restart = processes::Restart { app: text("shop"), process: text("queue") };
     let retire = snapshot::Retire { app: text("shop"), key: text("option:site#url") };
     let lines = [
         (
@@ -56,6 +58,7 @@ fn parameters_are_encoded_in_the_query() {
         (line(&purge), "POST /cache/purge?tag=a%2Cb&tag=%C3%BC"),
         (line(&drain), "POST /upstreams/drain?server=http%3A%2F%2F10.0.0.1%3A80&upstream=api"),
         (line(&retire), "POST /snapshot/retire?app=shop&key=option%3Asite%23url"),
+        (line(&restart), "POST /process/restart?app=shop&process=queue"),
     ];
     for (sent, expected) in lines {
         assert_eq!(sent, expected);
