@@ -44,6 +44,7 @@ fn the_configuration_of_the_image_is_valid_with_every_variable() {
     let mut changed = check(&file);
     changed.env("DOCUMENT_ROOT", &root).env("PORT", "81").env("METRICS_PORT", "82");
     changed.env("TRUSTED_PROXY", "10.0.0.0/8").env("DRAIN_TIMEOUT", "5s");
+    changed.env("OUTBOARD_ENV", "development");
     succeeded(&changed.output().unwrap());
     let refused = check(&file).env("DOCUMENT_ROOT", &root).env("PORT", "none").output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
@@ -54,7 +55,7 @@ fn examples_of_containers_name_this_version_and_known_variables() {
     let image = text("image.toml");
     let known: Vec<_> = Regex::new(r"\$\{(\w+):-").unwrap().captures_iter(&image).collect();
     let known: Vec<&str> = known.iter().map(|found| found.get(1).unwrap().as_str()).collect();
-    assert_eq!(known.len(), 5);
+    assert_eq!(known.len(), 6);
     let used = Regex::new(r"(?m)^ +(?:- name: )?([A-Z_]+)(?::|$)").unwrap();
     for file in ["compose.yaml", "kubernetes/outboard.yaml"] {
         let text = text(file);
