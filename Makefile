@@ -5,7 +5,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 BENCH ?= --all
 
-.PHONY: help setup serve build release install deb deb-trixie rpm image test-packages test-packages-trixie test-systemd test-guides arm64 lint-packages test first-hour repeat ci check check-all bench nginx-http3 results test-asan test-php-asan analyze test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams certificates memory escape-suite connections fuzz deny clean
+.PHONY: help setup serve build release install deb deb-trixie rpm image dist dist-twice test-packages test-packages-trixie test-install test-containers test-systemd test-guides arm64 lint-packages test first-hour repeat ci check check-all bench nginx-http3 results test-asan test-php-asan analyze test-php test-php-src lighthouse loom miri coverage hostile flooders upstreams certificates memory escape-suite connections fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -36,14 +36,29 @@ rpm: release ## RPM packages, likewise.
 	@ci/setup packages
 	packaging/rpm
 
-image: deb ## A container image of the Debian packages, as an OCI archive; it is run once. Needs root.
+image: deb ## Container images of the Debian packages, as OCI archives; each is run once. Needs root.
 	packaging/image --check
+	packaging/image --check --slim
+
+dist: ## Everything that a release publishes, in target/dist: packages, images, an apt repository, checksums. Needs root.
+	@ci/setup build release packages
+	packaging/dist
+
+dist-twice: ## `dist` in two clones, the results compared byte by byte; an hour on two cores. Needs root.
+	@ci/setup build release packages
+	packaging/dist-twice
 
 test-packages: ## Installs packages on a fresh Debian 12 and serves a domain with a certificate. Needs root.
 	ci/all deb-bookworm
 
 test-packages-trixie: ## The same on a fresh Debian 13.
 	ci/all deb-trixie
+
+test-install: ## install.sh on fresh Debian 12 and 13, from a signed repository on this machine, to the first page. Needs root.
+	ci/all install
+
+test-containers: ## The files of examples/containers, built by buildah and run with a database and a cache. Needs root.
+	ci/all containers
 
 test-systemd: ## Their units under a real systemd, with upgrades, hardening and control groups, in a virtual machine. Needs root.
 	ci/all deb-systemd
@@ -103,7 +118,8 @@ analyze: ## What gcc's analyser and clang-tidy find in the host's C.
 	@ci/setup build analysers
 	ci/analyze
 
-test-php: setup ## The PHP host and a smoke set end to end with other versions of PHP; PHP='8.4 8.5' for some. Needs root.
+test-php: ## The PHP host and a smoke set end to end with other versions of PHP; PHP='8.4 8.5' for some. Needs root.
+	@ci/setup build packages
 	ci/test-php $(PHP)
 
 arm64: ## The programs for 64-bit ARM, their unit tests and a server on an emulated processor. Needs root.
