@@ -14,7 +14,7 @@ $metadata = json_decode(stream_get_contents(STDIN), true, flags: JSON_THROW_ON_E
 $packages = array_column($metadata['packages'], null, 'id');
 $nodes = array_column($metadata['resolve']['nodes'], null, 'id');
 
-// "name version" to the SHA-256 of the archive on crates.io.
+// "name version" to the SHA-256 of the crate.
 preg_match_all('/^name = "(.+)"\nversion = "(.+)"\n(?:source = .+\n)?(?:checksum = "(.+)"\n)?/m', file_get_contents($argv[1]), $locked, PREG_SET_ORDER);
 $checksums = [];
 foreach ($locked as $entry) {
