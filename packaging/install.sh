@@ -5,7 +5,8 @@
 #
 # URL is that of the repository; default: $OUTBOARD_URL, else the one that published this script. The script prints what it
 # will do before it does it; with --dry-run that is all. It changes nothing unless the repository has packages for this
-# release, and its key is the one whose SHA-256 is below. It starts no service.
+# release, and its key is the one whose SHA-256 is below ($OUTBOARD_KEY_SHA256 in a copy from the sources). It starts no
+# service.
 set -eu
 
 url=${OUTBOARD_URL:-@URL@}
@@ -34,6 +35,7 @@ install_packages() {
     cat <<END
 To install Outboard on $PRETTY_NAME, this script will
   1. save the key of the repository as $key
+     (SHA-256 $key_sha256)
   2. add $url to the sources of apt, as $source
   3. run: apt-get update && apt-get install outboard outboard-php
 END
@@ -50,7 +52,7 @@ Architectures: $(dpkg --print-architecture)
 Signed-By: $key
 END
     chmod 644 "$key" "$source"
-    apt-get -q update || fail 'apt-get update failed, see above'
+    apt-get -q update || { rm -f "$key" "$source"; fail 'apt-get update failed, see above; nothing was installed'; }
     DEBIAN_FRONTEND=noninteractive apt-get -q -y install outboard outboard-php || fail 'apt-get install failed, see above'
     cat <<END
 
