@@ -1,8 +1,8 @@
-//! [`Clock`]: the time that stepped processes see, which stands still while they serve a request.
+//! [`Clock`]: the time that stepped processes see, which nearly stands still while they serve a request.
 //!
 //! Owned by [`super::stepper`]. A request takes seconds while it is stepped: without this, the timers and the caches
 //! of a server would expire within it. Invariant: what `clock_gettime` and `gettimeofday` of the vDSO (vdso(7))
-//! return is behind by the time that requests took; a wait in the kernel still takes the real time.
+//! return is behind by nearly the time that requests took; a wait in the kernel still takes the real time.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,6 +14,10 @@ use object::{Object, ObjectSymbol};
 use outboard_profile::process_table::Pid;
 
 use super::stepper::Step;
+
+/// By how much a step slows a processor down, about. The clock runs so much slower, so that a server which looks for
+/// events for some µs before it sleeps does not look forever.
+const SLOWNESS: u32 = 10_000;
 
 /// The clock of all processes.
 #[derive(Default)]
@@ -40,18 +44,20 @@ struct Call {
 }
 
 impl Clock {
-    /// Stops it.
+    /// Nearly stops it.
     pub(super) fn stop(&mut self) {
         self.stopped = Some(Instant::now());
     }
 
     /// Lets it run again.
     pub(super) fn resume(&mut self) {
-        self.behind += self.stopped.take().map_or(Duration::ZERO, |since| since.elapsed());
+        self.behind = self.behind();
+        self.stopped = None;
     }
 
     fn behind(&self) -> Duration {
-        self.behind + self.stopped.map_or(Duration::ZERO, |since| since.elapsed())
+        let elapsed = self.stopped.map_or(Duration::ZERO, |since| since.elapsed());
+        self.behind + elapsed - elapsed / SLOWNESS
     }
 
     /// Sees an instruction that is about to be executed: corrects a result when its call has returned.

@@ -69,9 +69,10 @@ impl Service for Wanderer {
     }
 
     fn send_to(self: &Rc<Self>, _: usize, connection: MovedConnection) {
-        // Without the other thread it is lost on the way.
+        // Without the other thread it is lost on the way. At the end of a test that may have ended first; before, the
+        // client would miss its response.
         if let Some(other) = &self.other {
-            assert!(other.send(connection).is_ok(), "the other thread receives");
+            let _ = other.send(connection);
         }
     }
 }

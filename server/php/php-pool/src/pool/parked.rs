@@ -39,10 +39,13 @@ impl DirectConnection {
 
     /// Has the connection come back, now or after the present request.
     pub fn take_back(&self) {
-        if let Some(worker) = self.core.members.borrow_mut().roster.find(self.worker)
+        let mut members = self.core.members.borrow_mut();
+        if let Some(worker) = members.roster.find(self.worker)
             && let Some(tag) = worker.direct.present(self.tag)
         {
             worker.ends().take_back(tag);
+            // Its request may have become one of the worker's exchanges.
+            members.roster.update_room_list(self.worker.slot);
         }
     }
 }

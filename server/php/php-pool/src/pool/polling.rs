@@ -234,13 +234,17 @@ impl Pool {
         for slot in 0..members.roster.slots() {
             let Some(worker) = members.roster.get_mut(slot) else { continue };
             worker.direct.account(now_ms);
-            if !worker.direct.is_empty() && worker.ends().relieve(now_ms) {
-                let unstarted = if worker.can_cancel() {
-                    Vec::new()
-                } else {
-                    worker.withdraw_unstarted(now_ms)
-                };
-                members.roster.update_room_list(slot);
+            if worker.direct.is_empty() {
+                continue;
+            }
+            let has_adopted = worker.ends().relieve(now_ms);
+            let unstarted = match has_adopted && !worker.can_cancel() {
+                true => worker.withdraw_unstarted(now_ms),
+                false => Vec::new(),
+            };
+            // Also a connection that was to come back may have left its request with the worker.
+            members.roster.update_room_list(slot);
+            if has_adopted {
                 dispatcher.reassign(&mut members, unstarted);
             }
         }

@@ -7,6 +7,7 @@ mod backlog;
 mod deadlines;
 mod deaths;
 mod direct;
+mod direct_accounts;
 mod dispatch;
 mod fairness;
 mod forwarded;

@@ -13,13 +13,13 @@ const RECEIVED_US: u64 = u64::MAX;
 const REQUEST: &[u8] = b"GET /a/b HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// A worker with the other end of the socket that connections come over.
-struct Direct {
-    pool: Rc<Pool>,
-    worker: StandIn,
+pub(super) struct Direct {
+    pub(super) pool: Rc<Pool>,
+    pub(super) worker: StandIn,
     socket: OwnedFd,
 }
 
-fn direct_with(concurrency: u32) -> Direct {
+pub(super) fn direct_with(concurrency: u32) -> Direct {
     let pool =
         pool_of(PoolSettings { has_direct: true, ..settings(concurrency, Isolation::Reset) });
     let worker = StandIn::join(&pool, 1);
@@ -53,7 +53,7 @@ impl Direct {
         self.pool.park(&frame("/a/b"), socket, greeting, settings)
     }
 
-    fn park(&mut self) -> (DirectConnection, Tag) {
+    pub(super) fn park(&mut self) -> (DirectConnection, Tag) {
         let parked = self.try_park().expect("room");
         assert_eq!(self.worker.receive().map(|(kind, _)| kind), Some(FrameKind::Template));
         let (greeting, sockets) = control::receive::<Greeting>(&self.socket).unwrap().unwrap();
@@ -62,7 +62,7 @@ impl Direct {
     }
 
     /// The worker reads a request; its tag.
-    fn take(&mut self, before: Tag) -> Tag {
+    pub(super) fn take(&mut self, before: Tag) -> Tag {
         assert!(self.worker.channel.begin_direct(before));
         let tag = Tag { generation: before.generation + 1, ..before };
         let taken = Taken { request_id: 7, received_us: RECEIVED_US, request: REQUEST };
@@ -71,7 +71,7 @@ impl Direct {
         tag
     }
 
-    fn answer(&mut self, tag: Tag) -> bool {
+    pub(super) fn answer(&mut self, tag: Tag) -> bool {
         let begun = self.worker.channel.begin_answer(tag);
         let answered = Answered { status: 200, body_bytes: 2, ..Answered::default() };
         self.worker.send(FrameKind::Answered, tag, &answered.encode());
@@ -85,7 +85,7 @@ impl Direct {
 }
 
 #[track_caller]
-fn event(parked: &mut DirectConnection) -> DirectEvent {
+pub(super) fn event(parked: &mut DirectConnection) -> DirectEvent {
     match parked.poll_event() {
         Poll::Ready(event) => event,
         Poll::Pending => panic!("no event"),
