@@ -72,6 +72,14 @@ root = "www/blog"
 hosts = ["shop.example", "*.shop.example"]
 root = "www/shop"
 
+[[redirect]]
+hosts = ["www.old.example", "*.example.net"]
+to = "https://shop.example"
+[[redirect]]
+hosts = "repeat.example"
+to = "http://shop.example:8080"
+status = 308
+
 [app.files]
 hosts = ["files.example"]
 root = "www"
@@ -144,6 +152,26 @@ fn an_app_is_found_by_its_host() {
         of_host(host, "/").expect(200).saying("shop index\n");
     }
     for host in ["notshop.example", "example", "shop.example.evil"] {
+        of_host(host, "/page.php").expect(200).holding("SCRIPT_NAME=/page.php");
+    }
+}
+
+#[test]
+fn a_redirected_host_keeps_path_and_query() {
+    for (host, start) in [
+        ("www.old.example", "https://shop.example"),
+        ("WWW.OLD.example:8080", "https://shop.example"),
+        ("a.b.example.net", "https://shop.example"),
+    ] {
+        for target in ["/", "/a%2Fb/?c=%0d&d", "//evil.test/%2e", "/%2f%2fevil.test?//evil.test"] {
+            let response = of_host(host, target).expect(301);
+            let expected = format!("{start}{target}");
+            assert_eq!(response.header("location"), Some(&*expected), "{host}{target}");
+        }
+    }
+    let response = of_host("repeat.example", "/a").expect(308);
+    assert_eq!(response.header("location"), Some("http://shop.example:8080/a"));
+    for host in ["old.example", "example.net", "www.old.example.evil"] {
         of_host(host, "/page.php").expect(200).holding("SCRIPT_NAME=/page.php");
     }
 }

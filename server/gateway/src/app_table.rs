@@ -62,7 +62,7 @@ impl AppTable {
 }
 
 /// The order of a name in small letters and a host in any.
-fn compare(name: &str, host: &str) -> Ordering {
+pub(crate) fn compare(name: &str, host: &str) -> Ordering {
     name.bytes().cmp(host.bytes().map(|byte| byte.to_ascii_lowercase()))
 }
 

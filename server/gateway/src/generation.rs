@@ -8,9 +8,10 @@ use crate::access::{RateSharing, SharedAccess};
 use crate::app::App;
 use crate::app_table::AppTable;
 use crate::logs::Logs;
+use crate::redirects::Redirects;
 use crate::tracing::Tracer;
 use crate::upstreams::Upstreams;
-use outboard_config::Config;
+use outboard_config::{Config, Redirect};
 use outboard_http_server::HeaderBlock;
 use outboard_log::AccessLog;
 use outboard_operations::Entities;
@@ -33,6 +34,7 @@ pub(crate) struct Generation {
     /// In the order of the configuration.
     pub(crate) apps: Vec<Rc<App>>,
     table: AppTable,
+    redirects: Redirects,
     /// The server's own logs.
     pub(crate) logs: Rc<Logs>,
     /// The client for requests to other servers.
@@ -58,10 +60,11 @@ impl Generation {
         (upstream, upstreams, access): (Rc<Client>, Arc<Upstreams>, Arc<SharedAccess>),
         entities: Option<Rc<Entities>>,
     ) -> Self {
-        let (config, table) = (BackgroundDrop::new(config), AppTable::new(&apps));
+        let table = AppTable::new(&apps);
         Self {
             number,
-            config,
+            redirects: Redirects::new(&config.redirects),
+            config: BackgroundDrop::new(config),
             apps,
             table,
             logs,
@@ -96,6 +99,12 @@ impl Generation {
     /// The app for a request.
     pub(crate) fn app(&self, host: &[u8], path: &[u8]) -> Option<Rc<App>> {
         self.table.find(host, path).cloned()
+    }
+
+    /// The redirect of a host, unless an app names it more closely.
+    pub(crate) fn redirect(&self, host: &[u8], path: &[u8]) -> Option<&Redirect> {
+        let app = || self.table.find(host, path).map(|app| &**app);
+        self.redirects.find(host, app).map(|index| &self.config.redirects[index])
     }
 
     /// The raw connections of an app.

@@ -62,6 +62,7 @@ mod pool_starter;
 mod prefetch;
 mod privileges;
 mod proxy;
+mod redirects;
 mod refusal;
 mod request;
 mod request_memory;

@@ -28,6 +28,7 @@ mod process;
 mod proxy;
 mod rate_limit;
 mod rate_sharing;
+mod redirect;
 mod rewrite;
 mod sandbox;
 mod scripts;
@@ -67,6 +68,7 @@ pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
 pub use page_cache_shared::PageCacheShared;
 pub use process::DEFAULT_PATH;
 pub use rate_limit::{RateKey, RateLimit};
+pub use redirect::Redirect;
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, Rewritten};
 pub use sandbox::Sandbox;
 pub use worker::Mode;
@@ -95,6 +97,8 @@ pub struct Config {
     pub acme: Option<Acme>,
     /// The applications, by name; at least one.
     pub apps: Vec<App>,
+    /// Hosts whose requests are redirected to another host.
+    pub redirects: Vec<Redirect>,
     /// Limits that apply before the app of a request is known.
     pub limits: Limits,
     /// The file of the bans; `None`: they end with the server.
@@ -173,7 +177,8 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
     let log = log::log(&raw.log, &["log"], context);
     let listeners = listen::listeners(raw, context);
     let mut apps = app::apps(raw, context);
-    let acme = acme::acme(raw, &listeners, &apps, context);
+    let redirects = redirect::redirects(raw, &listeners, &apps, context);
+    let acme = acme::acme(raw, &listeners, (&apps, &redirects), context);
     listen::check_client_certificates(&listeners, &apps, context);
     let is_development = raw.environment == Environment::Development;
     let development =
@@ -196,6 +201,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         listeners,
         acme,
         apps,
+        redirects,
         limits: raw.limits.checked(),
         rate_sharing,
         bans_file: raw.bans.file.as_ref().map(|file| context.absolute(file)),

@@ -24,6 +24,7 @@ mod pool;
 mod process;
 mod proxy;
 mod rate_limit;
+mod redirect;
 mod sandbox;
 mod status_set;
 mod table;
@@ -49,6 +50,7 @@ pub use pool::*;
 pub use process::*;
 pub use proxy::*;
 pub(crate) use rate_limit::*;
+pub(crate) use redirect::*;
 pub(crate) use sandbox::*;
 pub use status_set::*;
 pub use tasks::*;
@@ -122,6 +124,10 @@ table! {
             "x-hint" = "an app has a name: write [app.NAME] and its keys below it",
         ))]
         pub(crate) app: BTreeMap<String, App> = BTreeMap::new(),
+        /// Hosts whose requests are redirected to another host. Of a redirect and an app, the one that names a host
+        /// more closely responds.
+        #[schemars(extend("x-alias" = ["redirects", "redir", "RedirectPermanent"]))]
+        pub(crate) redirect: Vec<Redirect> = Vec::new(),
         /// Certificates for listeners with `tls = "auto"`, which the server obtains itself.
         #[schemars(extend("x-alias" = ["acme_issuer", "letsencrypt", "certificates"]))]
         pub(crate) acme: Acme = Acme::default(),

@@ -72,7 +72,7 @@ fn every_default_can_be_written_down() {
     let mut count = 0;
     // Sections with keys that are required.
     let is_partial = |section: &str| {
-        let required = ["listen", "rate_sharing"];
+        let required = ["listen", "rate_sharing", "redirect"];
         section.contains("NAME")
             || required.contains(&section)
             || section.starts_with("admin.dashboard")

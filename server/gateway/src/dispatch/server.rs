@@ -10,7 +10,7 @@ use crate::request::{self, Request, ResponseSummary, send};
 use crate::{certificates, entity_api, live_reload, metrics};
 use outboard_config::Metrics;
 use outboard_http_server::error_page::{self, METHODS};
-use outboard_http_server::{HeaderBlock, ResponseWriter};
+use outboard_http_server::{HeaderBlock, ResponseWriter, Role};
 use outboard_http1::{Method, split_host_port};
 use outboard_log::Reason;
 
@@ -29,6 +29,9 @@ pub(super) async fn respond(
     }
     if is_misdirected(request) {
         return Err(Reason::Misdirected.into());
+    }
+    if let Some(summary) = redirect_to_host(request, response, generation).await? {
+        return Ok(Some(summary));
     }
     match redirect_to_https(request, response, generation).await? {
         Some(summary) => Ok(Some(summary)),
@@ -76,6 +79,28 @@ fn is_misdirected(request: &Request<'_>) -> bool {
     let host = split_host_port(request.named_host().unwrap_or_default()).0;
     !peer.is_trusted(&listener.forwarding)
         && settings.is_misdirected(chosen, &String::from_utf8_lossy(host))
+}
+
+/// Redirects a request for some hosts to another host. Scheme and host of the target are those of the configuration, and
+/// what follows starts with a slash: a request chooses only the path and the query.
+async fn redirect_to_host(
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
+    generation: &Generation,
+) -> Result<Option<ResponseSummary>, Refusal> {
+    let is_of_apps = request.client.listener.role == Role::Apps;
+    let redirect = generation.redirect(request.host(), request.path());
+    let Some(redirect) = redirect.filter(|_| is_of_apps) else { return Ok(None) };
+    let target = request.origin_form();
+    let mut headers = HeaderBlock::default();
+    let location = [redirect.to.as_bytes(), &target].concat();
+    let is_added = headers.add(b"Location", &location).is_ok();
+    if !target.starts_with(b"/") || !is_added {
+        return Err(Reason::BadPath.into());
+    }
+    let page = error_page::of_status(redirect.status, "");
+    let sent = request::respond(request, response, None, redirect.status, headers, &page).await;
+    Ok(Some(sent))
 }
 
 /// Redirects a client to a known host with TLS. ACME checks a name without it (RFC 8555 8.3).

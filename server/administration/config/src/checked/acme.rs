@@ -4,6 +4,7 @@ use super::app::App;
 use super::context::Context;
 use super::listen::{Listener, Protocol};
 use super::page_cache_shared::{self, PageCacheShared};
+use super::redirect::Redirect;
 use crate::diagnostic::Kind;
 use crate::raw::{self, Challenge, ExternalAccount};
 use crate::scalar::{Fault, HostPattern};
@@ -63,7 +64,7 @@ const SHARED_TIMEOUT_MS: u64 = 5_000;
 pub(super) fn acme(
     raw: &raw::File,
     listeners: &[Listener],
-    apps: &[App],
+    hosts_of: (&[App], &[Redirect]),
     context: &mut Context<'_>,
 ) -> Option<Acme> {
     let table = &raw.acme;
@@ -78,7 +79,7 @@ pub(super) fn acme(
         }
         return None;
     }
-    let names = names(table, apps, context);
+    let names = names(table, hosts_of, context);
     let authorities = authorities(table, context);
     let needs_terms = authorities.iter().any(|one| *one != Authority::Local)
         && (table.ask.is_some() || !names.iter().all(|name| is_local_name(name)));
@@ -109,9 +110,14 @@ pub(super) fn acme(
     })
 }
 
-fn names(table: &raw::Acme, apps: &[App], context: &mut Context<'_>) -> Vec<String> {
-    let of_apps = || apps.iter().flat_map(|app| app.hosts.clone()).collect();
-    let patterns: Vec<HostPattern> = table.domains.clone().unwrap_or_else(of_apps);
+fn names(
+    table: &raw::Acme,
+    (apps, redirects): (&[App], &[Redirect]),
+    context: &mut Context<'_>,
+) -> Vec<String> {
+    let hosts = apps.iter().map(|app| &app.hosts).chain(redirects.iter().map(|one| &one.hosts));
+    let patterns: Vec<HostPattern> =
+        table.domains.clone().unwrap_or_else(|| hosts.flatten().cloned().collect());
     let mut names = Vec::new();
     for pattern in patterns {
         let name = match pattern {
@@ -231,6 +237,9 @@ mod tests {
         let acme = parsed(AGREED, HOSTS).unwrap().acme.unwrap();
         assert_eq!(acme.names, ["example.org", "www.example.org"]);
         assert_eq!(acme.challenges, [Challenge::Http01, Challenge::TlsAlpn01]);
+        let redirect = "[[redirect]]\nhosts = \"old.test\"\nto = \"https://example.org\"\n";
+        let acme = parsed(AGREED, &format!("{HOSTS}\n{redirect}")).unwrap().acme.unwrap();
+        assert_eq!(acme.names, ["example.org", "www.example.org", "old.test"]);
         let own = format!("{AGREED}\ndomains = [\"a.test\", \"a.test\"]");
         assert_eq!(parsed(&own, HOSTS).unwrap().acme.unwrap().names, ["a.test"]);
     }

@@ -166,6 +166,7 @@ fn check_direct(file: &raw::File, app: &App, context: &mut Context<'_>) {
         (file.app.len() > 1, "`app`"),
         (context.places.wrote(&["tracing"]), "`tracing`"),
         (!file.trusted_proxies.is_empty(), "`trusted_proxies`"),
+        (!file.redirect.is_empty(), "`redirect`"),
     ];
     let of_file = of_file.into_iter().find_map(|(excludes, key)| excludes.then(|| key.to_owned()));
     if let Some(key) = app.excludes_direct().map(|key| format!("`{key}`")).or(of_file) {

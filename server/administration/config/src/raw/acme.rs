@@ -20,7 +20,7 @@ table! {
         #[schemars(extend("x-alias" = ["contact"]))]
         pub(crate) email: Option<PlainText> = None,
         /// Names that get a certificate. A wildcard such as `"*.example.org"` needs `dns_hook`. Default:
-        /// the `hosts` of all apps.
+        /// the `hosts` of all apps and redirects.
         #[schemars(extend("x-alias" = ["domain", "names"]))]
         pub(crate) domains: Option<Vec<HostPattern>> = None,
         /// URLs of the directories of ACME authorities; a further one is used when those before it fail.

@@ -29,6 +29,18 @@ impl HostPattern {
     }
 }
 
+impl HostPattern {
+    /// How closely it names a host: 0 if it does not match, the most for the name itself, and more for a longer
+    /// wildcard than for a shorter one.
+    pub fn precision(&self, host: &str) -> usize {
+        match self {
+            _ if !self.matches(host) => 0,
+            HostPattern::Exact(_) => usize::MAX,
+            HostPattern::Wildcard(parent) => parent.len(),
+        }
+    }
+}
+
 impl Scalar for HostPattern {
     const NAME: &'static str = "host name";
     const EXPECTED: &'static str = "a host name such as \"example.org\" or \"*.example.org\"";
