@@ -795,3 +795,36 @@ fn security_headers_are_sent_with_every_kind_of_response() {
     let own = site.client().get("/own.php").expect(200);
     assert_eq!(own.header("x-frame-options"), Some("DENY"));
 }
+
+#[test]
+fn a_file_begins_and_ends_maintenance_without_a_reload() {
+    let tables = "page_cache = \"on\"\n[app.site.maintenance]\nfile = \"www/on.flag\"\n\
+                  page = \"admin/index.html\"\nassets = [\"/admin/\"]\nretry_after = \"7s\"\n";
+    let docroot = docroot();
+    docroot.put("admin/index.html", "the page");
+    let site = Configured::start(docroot, &text(tables));
+    let get = |target: &str| site.client().send(&Request::get(target));
+    get("/").expect(200).holding("RAN /");
+    get("/open.txt").expect(200).saying("SENT open");
+    site.docroot().put("on.flag", "");
+    eventually("the maintenance begins", || get("/").status == 503);
+    for target in ["/", "/open.txt", "//open.txt", "/%6fpen.txt", "/missing", "/admin/users.php"] {
+        let response = get(target);
+        assert_eq!(response.header("retry-after"), Some("7"), "{target}");
+        assert_eq!(response.text(), "the page", "{target}");
+        refused(response, 503, "maintenance");
+    }
+    refused(site.client().send(&Request::form("/", &[("a", "b")])), 503, "maintenance");
+    get("/admin/notes.txt").expect(200).saying("SENT notes");
+    std::fs::remove_file(site.root().join("on.flag")).unwrap();
+    eventually("the maintenance ends", || get("/").status == 200);
+}
+
+#[test]
+fn only_allowed_clients_get_an_app_in_maintenance() {
+    let tables = |network: &str| format!("[app.site.maintenance]\nallow = [\"{network}\"]\n");
+    serve(&tables("127.0.0.0/8")).client().send(&Request::get("/")).expect(200).holding("RAN /");
+    let site = serve(&tables("192.0.2.0/24"));
+    let claim = Request::get("/").header("X-Forwarded-For", "192.0.2.1");
+    refused(site.client().send(&claim), 503, "maintenance");
+}

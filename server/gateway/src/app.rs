@@ -3,6 +3,7 @@
 //! Created with a generation; its requests share it until the last one has ended.
 
 mod common;
+mod sendfile_roots;
 
 use crate::access::RateLimits;
 use crate::classic_snapshots::{self, ClassicSnapshots};
@@ -10,6 +11,7 @@ use crate::error_pages;
 use crate::file_compressor::FileCompressor;
 use crate::latencies::{Kind, Latencies};
 use crate::logs::Logs;
+use crate::maintenance::Maintenance;
 use crate::mirror::Mirror;
 use crate::request_memory::RequestMemory;
 use crate::upstreams::Upstreams;
@@ -26,10 +28,10 @@ use outboard_php_pool::tasks::Tasks;
 use outboard_reactor::BackgroundDrop;
 use outboard_static_files::{CompressedFiles, Root, RootError, RootOptions};
 use outboard_stream_server::StreamServer;
-use outboard_trusted_path::Users;
 use outboard_upstream::{Account, Client};
+use sendfile_roots::SendfileRoots;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -50,6 +52,8 @@ pub(crate) struct App {
     pub(crate) rate_limits: Rc<RateLimits>,
     /// Bodies of its own error pages, by status.
     pub(crate) error_pages: HashMap<u16, Rc<[u8]>>,
+    /// Whether clients get a page in its place.
+    pub(crate) maintenance: Option<Maintenance>,
     /// The place of its PHP workers' pool.
     pub(crate) seat: Rc<PoolSeat>,
     /// Its snapshots.
@@ -83,15 +87,6 @@ pub(crate) struct App {
     pub(crate) worker_script: Option<Box<[u8]>>,
     /// Whether connections may go to its workers.
     pub(crate) has_direct: bool,
-}
-
-/// Directories whose files a script may have the gateway send.
-#[derive(Debug)]
-pub(crate) struct SendfileRoots {
-    /// By absolute path.
-    pub(crate) disk: Vec<(PathBuf, Root)>,
-    /// By URL prefix.
-    pub(crate) accel: Vec<(String, Root)>,
 }
 
 impl App {
@@ -175,18 +170,9 @@ impl App {
         };
         let users = &options.users.clone();
         let files = Root::open(&config.root, options)?;
-        let mut disk = vec![(config.root.clone(), open_for_sendfile(&config.root, users)?)];
-        for path in &config.sendfile.roots {
-            disk.push((path.clone(), open_for_sendfile(path, users)?));
-        }
+        let sendfile = SendfileRoots::open(&config, users)?;
         let proxies = config.proxies.iter();
         let mirrors = proxies.map(|route| route.mirror.as_ref().map(Mirror::new)).collect();
-        let mut accel = Vec::new();
-        for (prefix, path) in &config.sendfile.accel {
-            accel.push((prefix.clone(), open_for_sendfile(path, users)?));
-        }
-        // The longest prefix decides, as with apps.
-        accel.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         // Of all threads one reports it.
         let is_lead = matches!(caches, Caches::Own { .. });
         let report = |text: &str| {
@@ -195,6 +181,8 @@ impl App {
             }
         };
         let error_pages = error_pages::read(&config.error_pages, users, report);
+        let maintenance = config.maintenance.as_ref();
+        let maintenance = maintenance.map(|own| Maintenance::open(own, users, report));
         let worker_script = match &config.mode {
             config::Mode::Classic => None,
             config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
@@ -206,7 +194,8 @@ impl App {
             files,
             compressed_files,
             file_compressor: Rc::default(),
-            sendfile: SendfileRoots { disk, accel },
+            sendfile,
+            maintenance,
             rate_limits,
             upstreams,
             mirrors,
@@ -322,10 +311,6 @@ fn page_cache(
         log_error(logs, &config.name, &text);
         None
     })
-}
-
-fn open_for_sendfile(path: &Path, users: &Arc<Users>) -> Result<Root, RootError> {
-    Root::open(path, RootOptions::for_sendfile(users.clone()))
 }
 
 #[cfg(test)]

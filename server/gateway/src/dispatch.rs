@@ -9,6 +9,7 @@ use crate::access_log;
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::generation::Generation;
+use crate::maintenance::Maintenance;
 use crate::origin::Origin;
 use crate::proxy::websocket;
 use crate::refusal::{Outcome, Refusal};
@@ -161,10 +162,25 @@ async fn dispatch(
     if app.config.requires_client_certificate && !request.client.peer.has_valid_certificate() {
         return Err(Reason::ClientCertificate.into());
     }
+    let maintenance = app.maintenance.as_ref();
+    let maintenance = maintenance.filter(|own| own.refuses(request.client_ip()));
+    if let Some(own) = maintenance
+        && !own.is_asset(app.below_prefix(request.path()))
+    {
+        return Err(in_maintenance(own));
+    }
     match find_route(request, response, generation, &app).await? {
-        Found::Route(route) => dispatch_route(request, response, &app, route).await,
+        Found::Route(route) => match maintenance.filter(|_| !matches!(route, Route::File(_))) {
+            Some(own) => Err(in_maintenance(own)),
+            None => dispatch_route(request, response, &app, route).await,
+        },
         Found::Responded(summary) => Ok(summary),
     }
+}
+
+fn in_maintenance(own: &Maintenance) -> Refusal {
+    let (fields, page) = own.response();
+    Refusal::with_page(Reason::Maintenance, fields, page)
 }
 
 /// A route, or that access rules have responded.

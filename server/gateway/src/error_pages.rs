@@ -1,6 +1,6 @@
 //! The bodies of an app's own error pages, read when the app is opened.
 //!
-//! Called by [`crate::app`]. Invariant: a page is a regular file that the app's own user may read, on a path
+//! Called by [`crate::app`], and for the page of its maintenance. Invariant: a page is a regular file that the app's own user may read, on a path
 //! without links that PHP may have made to another place; any other is reported and left out, and the built-in page
 //! is sent.
 
@@ -23,11 +23,14 @@ pub(crate) fn read(
 ) -> HashMap<u16, Rc<[u8]>> {
     // A class of statuses has one file.
     let mut files: HashMap<&Path, Option<Rc<[u8]>>> = HashMap::new();
-    let mut body = |path| {
-        let read = || page(path, users).map_err(|why| report(&unusable(path, &why))).ok();
-        files.entry(path).or_insert_with(read).clone()
-    };
+    let mut body =
+        |path| files.entry(path).or_insert_with(|| read_one(path, users, &report)).clone();
     pages.iter().filter_map(|(status, path)| Some((*status, body(path)?))).collect()
+}
+
+/// A page; `report` is called if it cannot be used.
+pub(crate) fn read_one(path: &Path, users: &Users, report: impl Fn(&str)) -> Option<Rc<[u8]>> {
+    page(path, users).map_err(|why| report(&unusable(path, &why))).ok()
 }
 
 fn unusable(path: &Path, why: &str) -> String {

@@ -49,6 +49,7 @@ mod latencies;
 mod listeners;
 mod live_reload;
 mod logs;
+mod maintenance;
 mod measured;
 mod metrics;
 mod mirror;

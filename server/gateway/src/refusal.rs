@@ -4,10 +4,11 @@
 //! once, where it is written.
 
 use crate::app::App;
-use crate::request::{Request, ResponseSummary, respond, send};
+use crate::request::{Request, ResponseSummary, respond, respond_with, send};
 use outboard_development::failure;
 use outboard_http_server::{HeaderBlock, ResponseWriter, error_page};
 use outboard_log::Reason;
+use std::rc::Rc;
 
 /// What a handler returns: its response, or why it has not written one.
 pub(crate) type Outcome = Result<ResponseSummary, Refusal>;
@@ -26,6 +27,8 @@ struct Details {
     hint: Option<String>,
     /// Fields of the response.
     fields: HeaderBlock,
+    /// The page; `None`: that of the app for the status, or the built-in one.
+    page: Option<Rc<[u8]>>,
     form: Form,
 }
 
@@ -62,6 +65,11 @@ impl Refusal {
         Self::with(reason, Details { fields, ..Details::default() })
     }
 
+    /// With header fields and a page of its own.
+    pub(crate) fn with_page(reason: Reason, fields: HeaderBlock, page: Option<Rc<[u8]>>) -> Self {
+        Self::with(reason, Details { fields, page, ..Details::default() })
+    }
+
     /// In plain text.
     pub(crate) fn text(reason: Reason) -> Self {
         Self::with(reason, Details { form: Form::Text, ..Details::default() })
@@ -80,7 +88,8 @@ impl Refusal {
         app: Option<&App>,
     ) -> ResponseSummary {
         let Self { reason, details } = self;
-        let Details { hint, fields, form } = details.map_or_else(Details::default, |boxed| *boxed);
+        let Details { hint, fields, page, form } =
+            details.map_or_else(Details::default, |boxed| *boxed);
         let gateway = &request.gateway;
         if form != Form::Overload {
             gateway.log_refusal(app, request.request_id, reason, &request.describe());
@@ -92,6 +101,9 @@ impl Refusal {
         let names_reason = form != Form::Page || gateway.generation().config.names_reasons;
         let mut headers = error_page::headers(reason, names_reason);
         headers.bytes.extend_from_slice(&fields.bytes);
+        if let Some(page) = page {
+            return respond_with(request, response, app, reason.status(), headers, &page).await;
+        }
         match form {
             Form::Page => {
                 let mut page = error_page::of_reason(reason, names_reason);

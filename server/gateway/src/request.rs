@@ -159,11 +159,23 @@ pub(crate) async fn respond(
     response: &mut ResponseWriter,
     app: Option<&App>,
     status: u16,
-    mut headers: HeaderBlock,
+    headers: HeaderBlock,
     page: &str,
 ) -> ResponseSummary {
     let own_page = app.and_then(|app| app.error_pages.get(&status));
     let body = own_page.map_or(page.as_bytes(), |own| own);
+    respond_with(request, response, app, status, headers, body).await
+}
+
+/// Responds with a page, to which the header rules of the app apply.
+pub(crate) async fn respond_with(
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
+    app: Option<&App>,
+    status: u16,
+    mut headers: HeaderBlock,
+    body: &[u8],
+) -> ResponseSummary {
     if !headers.contains(b"Content-Type") {
         headers.add(b"Content-Type", b"text/html; charset=utf-8").expect("a constant header");
     }

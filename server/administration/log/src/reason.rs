@@ -85,6 +85,7 @@ reasons! {
     BadSendfile 502 "bad_sendfile" "PHP requested to send a file outside of the allowed roots.";
     PartFailed 502 "part_failed" "A part of the composed page failed.";
     UpstreamFailed 502 "upstream_failed" "The request to the upstream failed.";
+    Maintenance 503 "maintenance" "The app is in maintenance; see maintenance of the app.";
     AuthBusy 503 "auth_busy" "Too many passwords are being verified.";
     UpstreamBusy 503 "upstream_busy" "Too many concurrent requests to the upstream; see [upstream].";
     UpstreamDown 503 "upstream_down" "No server of the upstream is up; see outboard upstreams.";
@@ -112,7 +113,7 @@ reasons! {
 impl Reason {
     /// Whether the fault is the server's: such reasons are logged as errors.
     pub fn is_server_fault(self) -> bool {
-        self.status() >= 500
+        self.status() >= 500 && self != Self::Maintenance
     }
 
     /// The sentence for clients that do not get the reason. A denied file and a missing one must
@@ -131,6 +132,7 @@ impl Reason {
             | Self::AddressDenied
             | Self::Banned => "Access denied.",
             Self::AuthFailed => Self::AuthRequired.text(),
+            Self::Maintenance => "The site is in maintenance. Please try again later.",
             Self::RateLimited => "Too many requests.",
             _ => self.text(),
         }

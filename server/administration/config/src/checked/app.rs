@@ -5,6 +5,7 @@ use super::compose::{self, Compose, Prefetch};
 use super::context::Context;
 use super::deny::Deny;
 use super::headers::{self, HeaderRule};
+use super::maintenance::{self, Maintenance};
 use super::page_cache::{self, PageCache};
 use super::rate_limit::{self, RateLimit};
 use super::rewrite::{self, Rewrite};
@@ -58,6 +59,8 @@ pub struct App {
     pub page_cache: Option<PageCache>,
     /// Which clients may request which paths, and how often.
     pub access: Access,
+    /// When clients get a page in its place; `None`: never.
+    pub maintenance: Option<Maintenance>,
     /// Rate limits by keys that scripts choose, by name.
     pub rate_limits: BTreeMap<String, RateLimit>,
     /// Denied paths, and directories in which no script runs.
@@ -137,6 +140,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         headers: headers::rules(raw),
         page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), context),
         access: access::access(raw, &scripts, &base, context),
+        maintenance: maintenance::maintenance(&raw.maintenance, &root, &at("maintenance"), context),
         rate_limits: rate_limit::of_scripts(&raw.rate_limits, &base, context),
         deny: deny(raw, &base, context),
         requires_client_certificate: raw.require_client_certificate,

@@ -24,6 +24,7 @@ impl App {
             page_cache,
             access,
             requires_client_certificate,
+            maintenance,
             // Whose routes host and path decide: those of scripts are templates, others are not.
             name: _,
             hosts: _,
@@ -64,6 +65,7 @@ impl App {
             (page_cache.is_some(), "page_cache"),
             (!access.rules.is_empty(), "access"),
             (!access.identity_headers.is_empty(), "access"),
+            (maintenance.is_some(), "maintenance"),
             (*requires_client_certificate, "require_client_certificate"),
         ]
         .into_iter()

@@ -4,6 +4,7 @@ use super::access::Access;
 use super::compose::{Compose, Prefetch};
 use super::limits::RequestLimits;
 use super::log::Log;
+use super::maintenance::MaintenanceEntry;
 use super::one_or_many::OneOrMany;
 use super::page_cache::PageCacheEntry;
 use super::php::Php;
@@ -95,6 +96,9 @@ table! {
         /// Which clients may request which paths, and how often.
         #[schemars(extend("x-alias" = ["limit_req", "limit_req_zone", "auth_basic", "satisfy", "basic_auth", "forward_auth", "auth_request", "rate_limit"]))]
         pub(crate) access: Vec<Access> = Vec::new(),
+        /// Maintenance: `true`, or a table. Clients get 503 with `Retry-After` and a page in place of the app.
+        #[schemars(extend("x-alias" = ["maintenance_mode", "down"]))]
+        pub(crate) maintenance: MaintenanceEntry = MaintenanceEntry::default(),
         /// Rate limits by keys that scripts choose, with `Outboard\RateLimit`: one table
         /// `[app.NAME.rate_limits.LIMIT]` for each.
         #[schemars(extend("x-alias" = ["rate_limiter", "limiters"]))]
