@@ -222,6 +222,47 @@ fn users_of_an_htpasswd_file_are_admitted_until_they_leave() {
     refused(site.client().get("/who.php"), 401, "auth_required");
 }
 
+#[test]
+fn users_of_older_htpasswd_files_are_admitted_with_a_warning() {
+    let docroot = docroot();
+    let hash = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output().unwrap();
+        printed(&output).trim().to_owned()
+    };
+    let sha2 = |kind| format!("{kind}:{}\n", hash("openssl", &["passwd", kind, "secret"]));
+    let lines = [
+        hash("htpasswd", &["-nbm", "apr1", "secret"]) + "\n",
+        hash("htpasswd", &["-nbs", "sha1", "secret"]) + "\n",
+        sha2("-5"),
+        sha2("-6"),
+    ];
+    let file = docroot.beside().file("htpasswd", lines.concat());
+    let tables = "[[app.site.access]]\nbasic_auth = { file = \"htpasswd\" }\n";
+    let site = Configured::start(docroot, &text(tables));
+    for token in ["YXByMTpzZWNyZXQ=", "c2hhMTpzZWNyZXQ=", "LTU6c2VjcmV0", "LTY6c2VjcmV0"] {
+        site.client().send(&authorized("/open.txt", token)).expect(200).saying("SENT open");
+    }
+    for wrong in ["YXByMTpTZWNyZXQ=", "c2hhMTpTZWNyZXQ=", "LTU6U2VjcmV0", "LTY6U2VjcmV0"] {
+        refused(site.client().send(&authorized("/open.txt", wrong)), 401, "auth_failed");
+    }
+    let check = |arguments: &[&str]| {
+        let mut program = Command::new(Server::binary());
+        program.arg("check").args(arguments).arg(file.with_file_name("outboard.toml"));
+        program.output().unwrap()
+    };
+    let users = "guessed fast: `apr1` (MD5), `sha1` (SHA-1)";
+    let printed_by_check = printed(&check(&[]));
+    assert!(printed_by_check.contains("[app.site.access.0.basic_auth]"), "{printed_by_check}");
+    assert!(printed_by_check.contains(users), "{printed_by_check}");
+    assert!(printed(&check(&["--json"])).contains(users));
+    // A file without a user does not open the path: the reload is refused.
+    std::fs::write(&file, "# none\n").unwrap();
+    let reload = site.command("reload", &[]);
+    let said = String::from_utf8_lossy(&reload.stderr).into_owned();
+    assert!(!reload.status.success() && said.contains("the file has no user"), "{said}");
+    refused(site.client().get("/open.txt"), 401, "auth_required");
+}
+
 /// A listener whose local peers are proxies, on a port that no bridge is before.
 fn behind_proxy() -> Configured {
     let docroot = docroot();

@@ -5,8 +5,11 @@ use crate::terminal::{Terminal, say};
 use clap::Args;
 use outboard_config::{App, Config, Diagnostics, HtaccessFiles};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// More users of a rule are counted only.
+const WEAK_USERS_SHOWN: usize = 5;
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
@@ -41,6 +44,7 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
                 let warnings: Vec<Value> = apps()
                     .filter_map(htaccess_warning)
                     .chain(apps().flat_map(data_warnings))
+                    .chain(apps().flat_map(|app| password_warnings(file, app)))
                     .collect();
                 let valid = json!({"file": file, "valid": true, "diagnostics": warnings});
                 say!("{valid:#}");
@@ -56,6 +60,7 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
                 );
                 config.apps.iter().for_each(report_htaccess);
                 config.apps.iter().for_each(report_data);
+                config.apps.iter().for_each(report_passwords);
             }
             ExitCode::SUCCESS
         }
@@ -122,6 +127,40 @@ fn report_data(app: &App) {
         let (name, place) = (&app.name, file.display());
         say!("[app.{name}]: PHP may not write to {} in its sandbox ({place})", path.display());
         say!("  to permit it: add write_paths = [{path:?}] to [app.{name}.sandbox]");
+    }
+}
+
+/// Rules whose users have passwords that are guessed fast by their hashes: the key, and the users.
+fn weak_passwords(app: &App) -> impl Iterator<Item = (String, String)> {
+    let rules = app.access.rules.iter().enumerate();
+    rules.filter_map(|(index, rule)| {
+        let weak = rule.basic_auth.as_ref()?.users.weak();
+        let (shown, more) = weak.split_at(weak.len().min(WEAK_USERS_SHOWN));
+        let named: Vec<_> = shown.iter().map(|(name, kind)| format!("`{name}` ({kind})")).collect();
+        let more = if more.is_empty() { String::new() } else { format!(" and {}", more.len()) };
+        let key = format!("app.{}.access.{index}.basic_auth", app.name);
+        (!weak.is_empty()).then(|| (key, named.join(", ") + &more))
+    })
+}
+
+/// Such rules, as diagnostics.
+fn password_warnings(file: &Path, app: &App) -> Vec<Value> {
+    let warning = |(key, users): (String, String)| {
+        json!({
+            "severity": "warning", "kind": "password", "file": file, "line": null, "column": null,
+            "length": null, "text": null, "key": key,
+            "message": format!("the hashes of these users are guessed fast: {users}"),
+            "hint": "hash their passwords with bcrypt: htpasswd -B FILE NAME",
+        })
+    };
+    weak_passwords(app).map(warning).collect()
+}
+
+/// Reports such rules.
+fn report_passwords(app: &App) {
+    for (key, users) in weak_passwords(app) {
+        say!("[{key}]: the hashes of these users are guessed fast: {users}");
+        say!("  hash their passwords with bcrypt: htpasswd -B FILE NAME");
     }
 }
 

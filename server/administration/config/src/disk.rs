@@ -116,7 +116,7 @@ impl Disk for FullDisk {
     fn read(&self, path: &Path, _: u64) -> io::Result<Vec<u8>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.contains("htpasswd") {
-            return Ok(Vec::new());
+            return Ok(b"ops:$2y$10$jg44ROIOPEAL4.BPqcHtj.RTllnd4NFJPTSSVPQgYPDtgKrhVs1bG\n".into());
         }
         Ok(format!("content of {name}\n").into_bytes())
     }

@@ -168,3 +168,19 @@ fn a_missing_worker_script_is_reported_with_a_hint() {
     assert!(words.contains("there is no file"), "{words}");
     assert!(load(&here, &text.replace("\"worker.php\"", "\"public/worker.php\"")).is_ok());
 }
+
+#[test]
+fn a_file_without_users_is_an_error_and_weak_hashes_are_listed() {
+    let here = directory("users");
+    fs::create_dir(here.join("public")).unwrap();
+    let text = "[app.site]\nroot = \"public\"\n[[app.site.access]]\nbasic_auth.file = \"users\"\n";
+    for empty in ["", "\n# alice left\n"] {
+        fs::write(here.join("users"), empty).unwrap();
+        let errors = load(&here, text).unwrap_err().to_string();
+        assert!(errors.contains("4:19: the file has no user"), "{errors}");
+    }
+    fs::write(here.join("users"), "bob:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n").unwrap();
+    let config = load(&here, text).unwrap();
+    let auth = config.apps[0].access.rules[0].basic_auth.as_ref().unwrap();
+    assert_eq!(auth.users.weak(), [("bob", "SHA-1")]);
+}

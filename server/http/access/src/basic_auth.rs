@@ -4,11 +4,14 @@
 //! tens of milliseconds.
 
 mod credentials;
+mod crypt;
 mod password_hash;
+mod unusable_hash;
 mod users;
 mod verified;
 
 pub use credentials::Credentials;
-pub use password_hash::{PasswordHash, UnusableHash};
+pub use password_hash::PasswordHash;
+pub use unusable_hash::UnusableHash;
 pub use users::{UnusableUser, Users};
 pub use verified::Verified;

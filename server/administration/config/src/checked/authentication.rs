@@ -130,6 +130,11 @@ pub(super) fn basic_auth(
         let place = [&place[..], &["file"]].concat();
         let path = context.file(&place, written);
         match read_users(context, &path) {
+            Ok(found) if found.is_empty() => {
+                let fault = Fault::new("the file has no user: no client could authenticate")
+                    .hint("add one: htpasswd -B FILE NAME");
+                context.value(&place, Kind::BadValue, fault);
+            }
             Ok(found) => users.extend(found),
             Err(Some(fault)) => context.value(&place, Kind::BadValue, fault),
             // Reported as a path.

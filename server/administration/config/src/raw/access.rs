@@ -125,7 +125,8 @@ pub(crate) struct BasicAuth {
     #[schemars(extend("x-alias" = ["AuthName"]))]
     pub(crate) realm: PlainText,
     /// File of `htpasswd` with lines `NAME:HASH`, relative to the configuration file; it is read at start
-    /// and at each reload. Hashes are of bcrypt (`htpasswd -B`) or Argon2.
+    /// and at each reload. Hashes are of bcrypt (`htpasswd -B`), Argon2, or SHA-2 of crypt (`$5$`, `$6$`). Those of
+    /// MD5 (`$apr1$`, `$1$`) and SHA-1 (`{SHA}`) are accepted, with a warning of `outboard check`.
     #[serde(default)]
     #[schemars(extend("x-alias" = ["auth_basic_user_file", "AuthUserFile"]))]
     pub(crate) file: Option<FilePath>,

@@ -1,8 +1,10 @@
-//! [`PasswordHash`]: the hash of a password, by bcrypt or Argon2.
+//! [`PasswordHash`]: the hash of a password, by bcrypt, Argon2 or an older function.
 //!
 //! Parsed from configuration and `htpasswd` files. Invariants: the work and the memory of a verification are
 //! bounded when the hash is accepted; the comparison takes the same time for every wrong password.
 
+use super::crypt::{self, Crypt};
+use super::unusable_hash::UnusableHash;
 use argon2::{Algorithm, Argon2, Params, Version};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine;
@@ -26,19 +28,7 @@ pub struct PasswordHash(Kind);
 enum Kind {
     Bcrypt(String),
     Argon2 { algorithm: Algorithm, params: Params, salt: Vec<u8>, hash: Vec<u8> },
-}
-
-/// Why a hash is not accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnusableHash {
-    /// It is the password itself, or of an unknown kind.
-    Unknown,
-    /// A kind that is guessed fast.
-    Weak(&'static str),
-    /// It is cut or malformed.
-    Malformed,
-    /// A verification would take too long.
-    Costly,
+    Crypt(Crypt),
 }
 
 impl PasswordHash {
@@ -47,16 +37,15 @@ impl PasswordHash {
     /// # Errors
     /// Why it is not accepted.
     pub fn parse(text: &str) -> Result<Self, UnusableHash> {
-        const WEAK: [(&str, &str); 6] = [
-            ("$apr1$", "MD5 of Apache"),
-            ("$1$", "MD5"),
-            ("$5$", "SHA-256 of crypt"),
-            ("$6$", "SHA-512 of crypt"),
-            ("{SHA}", "SHA-1"),
-            ("$2x$", "a faulty bcrypt"),
-        ];
-        if let Some((_, name)) = WEAK.iter().find(|(start, _)| text.starts_with(start)) {
-            return Err(UnusableHash::Weak(name));
+        if text.starts_with("$2x$") {
+            return Err(UnusableHash::Weak("a faulty bcrypt"));
+        }
+        // Of a password's first 8 characters.
+        if crypt::are_digits(text, 13..=13) {
+            return Err(UnusableHash::Weak("DES of crypt"));
+        }
+        if let Some(crypt) = Crypt::parse(text) {
+            return crypt.map(|crypt| Self(Kind::Crypt(crypt)));
         }
         if ["$2a$", "$2b$", "$2y$"].iter().any(|start| text.starts_with(start)) {
             return bcrypt(text);
@@ -72,6 +61,7 @@ impl PasswordHash {
     pub fn verify(&self, password: &[u8]) -> bool {
         match &self.0 {
             Kind::Bcrypt(hash) => bcrypt::verify(password, hash).unwrap_or(false),
+            Kind::Crypt(crypt) => crypt.verify(password),
             Kind::Argon2 { algorithm, params, salt, hash } => {
                 let argon2 = Argon2::new(*algorithm, Version::V0x13, params.clone());
                 let mut computed = vec![0; hash.len()];
@@ -81,10 +71,19 @@ impl PasswordHash {
         }
     }
 
+    /// The kind, if passwords are guessed fast by it.
+    pub fn weakness(&self) -> Option<&'static str> {
+        match &self.0 {
+            Kind::Crypt(crypt) => crypt.weakness(),
+            Kind::Bcrypt(_) | Kind::Argon2 { .. } => None,
+        }
+    }
+
     /// What distinguishes it from other hashes.
     pub(super) fn identity(&self) -> Vec<u8> {
         match &self.0 {
             Kind::Bcrypt(hash) => hash.clone().into_bytes(),
+            Kind::Crypt(crypt) => crypt.identity(),
             Kind::Argon2 { salt, hash, .. } => [&salt[..], hash].concat(),
         }
     }
@@ -139,21 +138,6 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-impl fmt::Display for UnusableHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown => f.write_str("it is not a bcrypt or Argon2 hash"),
-            Self::Weak(name) => {
-                write!(f, "{name} is guessed too fast: use bcrypt (htpasswd -B) or Argon2")
-            }
-            Self::Malformed => f.write_str("the hash is cut or malformed"),
-            Self::Costly => f.write_str("a verification would take many seconds or much memory"),
-        }
-    }
-}
-
-impl std::error::Error for UnusableHash {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,8 +173,10 @@ mod tests {
         let parse = |text: &str| PasswordHash::parse(text).err();
         assert_eq!(parse("secret"), Some(UnusableHash::Unknown));
         assert_eq!(parse(""), Some(UnusableHash::Unknown));
-        assert_eq!(parse("$apr1$ab$cd"), Some(UnusableHash::Weak("MD5 of Apache")));
-        assert_eq!(parse("{SHA}YQ=="), Some(UnusableHash::Weak("SHA-1")));
+        assert_eq!(parse("$2x$10$"), Some(UnusableHash::Weak("a faulty bcrypt")));
+        assert_eq!(parse("TL.L6AZaSHlvc"), Some(UnusableHash::Weak("DES of crypt")));
+        assert_eq!(parse("$apr1$ab$cd"), Some(UnusableHash::Malformed));
+        assert_eq!(parse("{SHA}YQ=="), Some(UnusableHash::Malformed));
         assert_eq!(parse("$2y$10$short"), Some(UnusableHash::Malformed));
         let costly = bcrypt::hash_with_salt(b"secret", 4, *b"0123456789abcdef").unwrap();
         let costly = costly.to_string().replace("$04$", "$31$");

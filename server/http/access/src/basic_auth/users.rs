@@ -56,6 +56,15 @@ impl Users {
         self.0.is_empty()
     }
 
+    /// Users whose passwords are guessed fast by their hashes, with the kind of hash; by name.
+    pub fn weak(&self) -> Vec<(&str, &'static str)> {
+        let users = self.0.iter();
+        let mut weak: Vec<_> =
+            users.filter_map(|(name, hash)| Some((name.as_str(), hash.weakness()?))).collect();
+        weak.sort_unstable();
+        weak
+    }
+
     /// The hash of a user.
     pub fn hash(&self, user: &str) -> Option<&PasswordHash> {
         self.0.get(user)
@@ -111,9 +120,17 @@ mod tests {
     fn a_line_without_a_usable_hash_is_an_error() {
         let error = |text: &str| Users::read(text).unwrap_err().to_string();
         assert!(error("a\n").starts_with("line 1: the hash is cut"));
-        let weak = error("\n# x\nbob:$apr1$a$b\n");
-        assert!(weak.starts_with("line 3, user `bob`: MD5 of Apache"), "{weak}");
-        assert!(error("bob:secret").contains("not a bcrypt or Argon2 hash"));
+        let weak = error("\n# x\nbob:TL.L6AZaSHlvc\n");
+        assert!(weak.starts_with("line 3, user `bob`: DES of crypt"), "{weak}");
+        assert!(error("bob:secret").contains("not a hash of bcrypt"));
         assert!(Users::default().is_empty());
+    }
+
+    #[test]
+    fn users_with_weak_hashes_are_listed_by_name() {
+        let text = "bob:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\nalice:$apr1$ab$S8K6Sgp3W8c9Jb6LxgywZ.\n\
+                    carol:$5$saltstring$C3o4O1TC6aRHF4FI.QSZMXtHbaj2gSXr4sUc/3NcUi.\n";
+        let users = Users::new(Users::read(text).unwrap());
+        assert_eq!(users.weak(), [("alice", "MD5"), ("bob", "SHA-1")]);
     }
 }
