@@ -158,6 +158,8 @@ impl Pool {
                     self.after_outcome(members, slot, outcome.is_draining);
                 }
                 Ok(None) => {
+                    // A request of a direct connection may have become an exchange.
+                    members.roster.update_room_list(slot);
                     return self.note_death(members, slot) || is_active || share.is_spent();
                 }
                 Err(corrupt) => {
@@ -166,6 +168,7 @@ impl Pool {
                 }
             }
         }
+        members.roster.update_room_list(slot);
         true
     }
 

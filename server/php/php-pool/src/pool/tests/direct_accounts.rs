@@ -40,6 +40,19 @@ fn answered_requests_wait_for_their_accounts_until_they_are_many() {
     });
 }
 
+#[test]
+fn a_worker_whose_response_the_gateway_sends_has_no_room() {
+    in_loop(async {
+        let mut direct = direct_with(1);
+        let (_parked, tag) = direct.park();
+        let tag = direct.take(tag);
+        direct.worker.channel.pass_on(tag);
+        direct.worker.send(FrameKind::Head, tag, b"head");
+        poll(&direct.pool);
+        assert_eq!(direct.pool.core.members.borrow().roster.least_loaded(), None);
+    });
+}
+
 /// Its connection comes back, and its request stays.
 #[test]
 fn a_worker_that_runs_a_request_of_a_connection_has_no_room() {
