@@ -180,7 +180,8 @@ struct Observer {
 }
 
 impl Observer {
-    fn add(&mut self, traces: &mut HashMap<Pid, Trace>, step: &Step) {
+    /// Returns whether the stack is idle.
+    fn add(&mut self, traces: &mut HashMap<Pid, Trace>, step: &Step) -> bool {
         let access = self.accesses.of(step);
         let held = self.held.entry(step.thread).or_default();
         let part = self.turns.part(step, access.is_system_call);
@@ -189,7 +190,7 @@ impl Observer {
         }
         held.push((step.address, access));
         if !matches!(part, Part::Request) {
-            return;
+            return self.turns.are_idle();
         }
         let trace = traces.entry(step.process).or_default();
         let places = self.places.entry(step.process).or_insert_with(|| Places::of(step.process));
@@ -202,6 +203,7 @@ impl Observer {
             access.code.for_each(|line| touch(&mut trace.code, line));
             access.data.iter().for_each(|&line| touch(&mut trace.data, line));
         }
+        false
     }
 }
 

@@ -89,7 +89,7 @@ impl Stepper {
         Ok(stepper)
     }
 
-    /// Steps until no thread has executed an instruction for this long, or until the deadline.
+    /// Steps until no thread has executed an instruction for this long, `visit` returns true, or until the deadline.
     ///
     /// # Errors
     /// waitpid(2) fails.
@@ -97,7 +97,7 @@ impl Stepper {
         &mut self,
         quiet: Duration,
         deadline: Instant,
-        visit: &mut dyn FnMut(Step),
+        visit: &mut dyn FnMut(Step) -> bool,
     ) -> Result<()> {
         let mut last = Instant::now();
         while last.elapsed() < quiet && Instant::now() < deadline {
@@ -107,8 +107,11 @@ impl Stepper {
                 Ok(WaitStatus::StillAlive) => thread::sleep(SPIN),
                 Ok(WaitStatus::Stopped(thread, Signal::SIGTRAP)) => {
                     last = Instant::now();
-                    self.visit(thread, visit);
+                    let is_done = self.visit(thread, visit);
                     let _ = ptrace::step(thread, None);
+                    if is_done {
+                        return Ok(());
+                    }
                 }
                 Ok(WaitStatus::Stopped(thread, signal)) => {
                     let _ = ptrace::step(thread, signal);
@@ -128,10 +131,10 @@ impl Stepper {
         Ok(())
     }
 
-    fn visit(&mut self, thread: Tid, visit: &mut dyn FnMut(Step)) {
+    fn visit(&mut self, thread: Tid, visit: &mut dyn FnMut(Step) -> bool) -> bool {
         let (Some(known), Ok(registers)) = (self.threads.get(&thread), ptrace::getregs(thread))
         else {
-            return;
+            return false;
         };
         let step = Step {
             thread,
@@ -141,7 +144,7 @@ impl Stepper {
             memory: Rc::clone(&known.memory),
         };
         self.clock.see(&step);
-        visit(step);
+        visit(step)
     }
 
     /// The command name of a process.
