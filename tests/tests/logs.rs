@@ -54,6 +54,23 @@ fn access_and_error_log_are_messages_of_syslog() {
 }
 
 #[test]
+fn a_line_has_the_fields_of_a_format() {
+    let format = r#"{client} {header:X-Shop} "{method} {target}" {status} {app} {header:X-None}"#;
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\n[log.access]\nformat = '{format}'\npath = \"access.log\"\n\
+         [app.site]\nroot = \"www\"\n"
+    );
+    let site = Configured::start(Docroot::of("tracing"), &text);
+    let request = Request::get("/index.php?a=%22").header("X-Shop", "a\" 500 forged");
+    site.client().send(&request).expect(200);
+    let log = site.docroot().beside().path().join("access.log");
+    let line = eventually("the line is written", || {
+        std::fs::read_to_string(&log).ok().filter(|text| text.ends_with('\n'))
+    });
+    assert_eq!(line, "127.0.0.1 a\\\" 500 forged \"GET /index.php?a=%22\" 200 site -\n");
+}
+
+#[test]
 fn a_json_line_has_the_ids_of_the_trace() {
     let collector = Collector::start();
     let text = format!(

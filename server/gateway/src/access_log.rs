@@ -8,7 +8,7 @@ use crate::generation::Generation;
 use crate::request::{Request, ResponseSummary};
 use outboard_http_server::Request as HttpRequest;
 
-use outboard_log::{AccessEntry, Reason, TlsEntry, TraceEntry, Wall};
+use outboard_log::{AccessEntry, Headers, Reason, TlsEntry, TraceEntry, Wall};
 
 /// Bytes of an invalid request line in the access log.
 const MAX_LOGGED_BYTES: usize = 2 << 10;
@@ -25,7 +25,8 @@ pub(crate) fn write(
     if !log.sink().is_on() {
         return;
     }
-    let header = |name: &[u8]| request.header(name).unwrap_or_default();
+    let field = |name: &[u8]| request.header(name);
+    let headers = Headers(&field);
     let entry = AccessEntry {
         client: request.client_address(),
         method: request.method_name(),
@@ -34,8 +35,9 @@ pub(crate) fn write(
         status: summary.status,
         body_bytes: summary.body_bytes,
         duration_us: now.unix_us.saturating_sub(request.started.unix_us),
-        referer: header(b"referer"),
-        user_agent: header(b"user-agent"),
+        headers,
+        referer: headers.get(b"referer"),
+        user_agent: headers.get(b"user-agent"),
         request: request.request_id,
         app: app.map_or("", |app| &app.config.name),
         trace: request.trace.as_ref().map(|scope| TraceEntry {
@@ -70,6 +72,7 @@ pub(crate) fn write_refused_head(
         status: reason.status(),
         body_bytes: 0,
         duration_us: now.unix_us.saturating_sub(started.unix_us),
+        headers: Headers::NONE,
         referer: b"",
         user_agent: b"",
         request: 0,

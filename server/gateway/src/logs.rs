@@ -5,7 +5,7 @@
 //! root.
 
 use outboard_buffer::Held;
-use outboard_config::{AccessFormat, ErrorLevel, Log as LogConfig, LogRotation, LogTarget};
+use outboard_config::{ErrorLevel, Log as LogConfig, LogRotation, LogTarget};
 use outboard_log::{
     AccessLog, ErrorLog, Level, Opener, Receiver, Rotation, Sink, SinkTarget, Target,
 };
@@ -91,10 +91,12 @@ impl Sinks {
     /// # Errors
     /// The error of opening a file that is not open yet.
     pub(crate) fn logs(&mut self, config: &LogConfig) -> io::Result<Logs> {
-        let json = config.access.format == AccessFormat::Json;
         let rotation = rotation_of(config);
         Ok(Logs {
-            access: AccessLog::new(self.get(&config.access.path, rotation)?, json),
+            access: AccessLog::new(
+                self.get(&config.access.path, rotation)?,
+                config.access.format.clone(),
+            ),
             error: Rc::new(ErrorLog::new(
                 self.get(&config.error.path, rotation)?,
                 level(config.error.level),

@@ -44,7 +44,7 @@ mod upstream_health;
 mod worker;
 
 pub use crate::raw::{
-    AcceptContext, AccessFormat, AccessLog, Balance, Breaker, Certificate, Challenge, ControlGroup,
+    AcceptContext, AccessLog, Balance, Breaker, Certificate, Challenge, ConditionSet, ControlGroup,
     Development, Durability, EntityMode, EntityNamespace, EntityRedis, Environment, ErrorLevel,
     ErrorLog, ExportCompression, ExternalAccount, HashKey, HealthCheck, Io, Isolation, Limits, Log,
     LogRotation, LogTarget, Mirror, Overload, Php, Pool, Process, Proxy, ProxyTarget, RewriteWhen,

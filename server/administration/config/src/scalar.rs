@@ -10,6 +10,7 @@ mod expression;
 mod form;
 mod host;
 mod kind;
+mod log_format;
 mod name;
 mod network;
 mod pattern;
@@ -30,6 +31,7 @@ pub(crate) use expression::Expression;
 pub(crate) use form::{As, Form, OrEmpty, OrZero, Pairs};
 pub use host::HostPattern;
 pub(crate) use kind::{Fault, Format, Scalar, Written};
+pub(crate) use log_format::LogFormat;
 pub(crate) use name::*;
 pub(crate) use network::Peer;
 pub use outboard_access::Network;
@@ -106,6 +108,7 @@ scalars!(
     TimeZone,
     PathPattern,
     Expression,
+    LogFormat,
     FilePath,
     UrlPath,
     HeaderName,

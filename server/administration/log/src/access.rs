@@ -1,81 +1,27 @@
-//! The access log: one line per request, in the combined format or as JSON.
+//! The access log: one line per request.
 
+use crate::entry::{AccessEntry, hex};
+use crate::format::AccessFormat;
 use crate::sink::{Sink, push_escaped};
-use crate::timestamp::{Wall, civil, rfc3339};
+use crate::timestamp::{Wall, common_log_time, rfc3339};
 use serde_json::json;
 use std::cell::RefCell;
 use std::io::Write;
 use std::rc::Rc;
 
-/// The facts of a request and its response.
-#[derive(Debug, Clone, Copy)]
-pub struct AccessEntry<'a> {
-    /// The client's address, or `unix:`.
-    pub client: &'a str,
-    /// Method and target as received.
-    pub method: &'a [u8],
-    /// Request target as received.
-    pub target: &'a [u8],
-    /// `HTTP/1.1`.
-    pub protocol: &'a str,
-    /// Status of the response.
-    pub status: u16,
-    /// Body bytes sent.
-    pub body_bytes: u64,
-    /// From the first byte of the request to the last of the response.
-    pub duration_us: u64,
-    /// `Referer`.
-    pub referer: &'a [u8],
-    /// `User-Agent`.
-    pub user_agent: &'a [u8],
-    /// Request id.
-    pub request: u64,
-    /// App name, empty when none was found.
-    pub app: &'a str,
-    /// Its trace; `None` if it is not traced.
-    pub trace: Option<TraceEntry>,
-    /// The TLS session of the connection; `None` without TLS.
-    pub tls: Option<TlsEntry<'a>>,
-    /// The server of an upstream that has responded, or was tried last; `None` without one.
-    pub upstream: Option<&'a str>,
-}
-
-/// The trace of a request.
-#[derive(Debug, Clone, Copy)]
-pub struct TraceEntry {
-    /// The trace.
-    pub trace_id: [u8; 16],
-    /// The request's span.
-    pub span_id: [u8; 8],
-}
-
-/// The facts of a TLS session.
-#[derive(Debug, Clone, Copy)]
-pub struct TlsEntry<'a> {
-    /// `TLSv1.3`.
-    pub protocol: &'a str,
-    /// The cipher suite.
-    pub cipher: &'a str,
-    /// Whether an earlier session was resumed.
-    pub is_resumed: bool,
-}
-
 /// Writes access entries.
 #[derive(Debug)]
 pub struct AccessLog {
     sink: Rc<Sink>,
-    json: bool,
+    format: AccessFormat,
     /// The formatted second, which thousands of entries share.
     stamp: RefCell<(u64, String)>,
 }
 
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
 impl AccessLog {
-    /// A log to `sink`, in JSON or the combined format.
-    pub fn new(sink: Rc<Sink>, json: bool) -> Self {
-        Self { sink, json, stamp: RefCell::new((u64::MAX, String::new())) }
+    /// A log to `sink`.
+    pub fn new(sink: Rc<Sink>, format: AccessFormat) -> Self {
+        Self { sink, format, stamp: RefCell::new((u64::MAX, String::new())) }
     }
 
     /// The destination.
@@ -85,7 +31,7 @@ impl AccessLog {
 
     /// Writes one entry.
     pub fn write(&self, wall: Wall, entry: &AccessEntry<'_>) {
-        if self.json {
+        if self.format == AccessFormat::Json {
             self.sink.line(|out| write_json(out, wall, entry));
             return;
         }
@@ -93,17 +39,11 @@ impl AccessLog {
         if stamp.0 != wall.unix_s() {
             *stamp = (wall.unix_s(), common_log_time(wall));
         }
-        self.sink.line(|out| write_combined(out, &stamp.1, entry));
+        self.sink.line(|out| match &self.format {
+            AccessFormat::Template(template) => template.write(out, wall, &stamp.1, entry),
+            _ => write_combined(out, &stamp.1, entry),
+        });
     }
-}
-
-/// `21/Nov/2026:05:35:28 +0000`.
-fn common_log_time(wall: Wall) -> String {
-    let seconds = wall.unix_s();
-    let (year, month, day) = civil(seconds / 86_400);
-    let month = MONTHS[(month - 1) as usize];
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000")
 }
 
 fn write_combined(out: &mut Vec<u8>, time: &str, entry: &AccessEntry<'_>) {
@@ -148,32 +88,14 @@ fn write_json(out: &mut Vec<u8>, wall: Wall, entry: &AccessEntry<'_>) {
     let _ = write!(out, "{line}");
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry::{ENTRY, Headers, TlsEntry, TraceEntry};
 
     #[test]
     fn the_combined_line_is_what_log_analysers_know() {
-        let entry = AccessEntry {
-            client: "192.0.2.1",
-            method: b"GET",
-            target: b"/a?b=\"c\"",
-            protocol: "HTTP/1.1",
-            status: 200,
-            body_bytes: 5,
-            duration_us: 12,
-            referer: b"",
-            user_agent: b"curl/8",
-            request: 1,
-            app: "site",
-            trace: None,
-            tls: None,
-            upstream: None,
-        };
+        let entry = ENTRY;
         let mut out = Vec::new();
         let wall = Wall { unix_us: 1_795_239_328_000_000 };
         write_combined(&mut out, &common_log_time(wall), &entry);
@@ -197,6 +119,7 @@ mod tests {
                 status: 200,
                 body_bytes: 5,
                 duration_us: 12,
+                headers: Headers::NONE,
                 referer: b"",
                 user_agent: b"",
                 request: 1,

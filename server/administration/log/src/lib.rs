@@ -8,7 +8,9 @@
 
 mod access;
 mod datagrams;
+mod entry;
 mod error;
+mod format;
 mod opener;
 mod reason;
 mod rotation;
@@ -16,9 +18,11 @@ mod sink;
 mod sink_target;
 mod timestamp;
 
-pub use access::{AccessEntry, AccessLog, TlsEntry, TraceEntry};
+pub use access::AccessLog;
 pub use datagrams::Receiver;
+pub use entry::{AccessEntry, Headers, TlsEntry, TraceEntry};
 pub use error::{ErrorLog, Event, Level};
+pub use format::{AccessFormat, InvalidTemplate, Template};
 pub use opener::Opener;
 pub use reason::Reason;
 pub use rotation::Rotation;

@@ -2,6 +2,9 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
 /// Wall-clock time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wall {
@@ -18,6 +21,11 @@ impl Wall {
         Self { unix_us: u64::try_from(us).unwrap_or_default() }
     }
 
+    /// `2026-11-21T05:35:28.123Z`.
+    pub fn rfc3339(self) -> String {
+        rfc3339(self)
+    }
+
     /// Whole seconds since the epoch.
     pub fn unix_s(self) -> u64 {
         self.unix_us / 1_000_000
@@ -25,7 +33,7 @@ impl Wall {
 }
 
 /// Year, month, day of a day number since 1970 (proleptic Gregorian; H. Hinnant's algorithm).
-pub(super) fn civil(days: u64) -> (u64, u64, u64) {
+fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;
@@ -36,6 +44,15 @@ pub(super) fn civil(days: u64) -> (u64, u64, u64) {
     let day = day_of_year - (153 * month_index + 2) / 5 + 1;
     let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+/// `21/Nov/2026:05:35:28 +0000`.
+pub(crate) fn common_log_time(wall: Wall) -> String {
+    let seconds = wall.unix_s();
+    let (year, month, day) = civil(seconds / 86_400);
+    let month = MONTHS[(month - 1) as usize];
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000")
 }
 
 /// `2026-11-21T05:35:28.123Z`.

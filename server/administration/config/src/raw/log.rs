@@ -1,7 +1,8 @@
 //! `[log]`: the access, error and slow logs.
 
 use super::table::table;
-use crate::scalar::{As, ByteSize, FilePath, Form, Period};
+use crate::scalar::{As, ByteSize, FilePath, Form, LogFormat, Period};
+use outboard_log::AccessFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -55,21 +56,12 @@ table! {
         /// `"syslog:udp:ADDRESS:PORT"`.
         #[serde(with = "As::<LogPath>")]
         pub path: LogTarget = LogTarget::Stdout,
-        /// Format of a line.
+        /// Format of a line: `"combined"`, that of Apache and nginx; `"json"`, one JSON object per line; or a text with
+        /// fields in braces: `'{client} {header:Host} "{method} {target}" {status} {duration_s}'`. A missing value is `-`.
         #[schemars(extend("x-alias" = ["log_format", "access.format", "LogFormat"]))]
+        #[serde(with = "As::<LogFormat>")]
         pub format: AccessFormat = AccessFormat::Combined,
     }
-}
-
-/// Format of a line of the access log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum AccessFormat {
-    /// The combined format of Apache and nginx.
-    Combined,
-    /// One JSON object per line.
-    Json,
 }
 
 table! {

@@ -4,6 +4,7 @@
 //! So a setting is declared once, with the type that the server uses. Invariant: what is serialized is what
 //! was written, in the spelling of [`super::Scalar::write`].
 
+use super::log_format::LogFormat;
 use super::name::{
     AppName, EnvName, FileExtension, FileName, FilePath, HeaderValue, IniValue, PhpVersion,
     PlainText, UrlPath,
@@ -11,6 +12,7 @@ use super::name::{
 use super::portion::Portion;
 use super::quantity::{ByteSize, Percent, Period};
 use super::schedule::Schedule;
+use outboard_log::AccessFormat;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -84,7 +86,7 @@ macro_rules! newtypes {
 
 newtypes!(
     AppName: String, ByteSize: u64, EnvName: String, FileExtension: String, FileName: String,
-    HeaderValue: String, IniValue: String, Percent: u32, Period: u64, PhpVersion: String,
+    HeaderValue: String, IniValue: String, LogFormat: AccessFormat, Percent: u32, Period: u64, PhpVersion: String,
     PlainText: String, Portion: u32, UrlPath: String
 );
 
