@@ -18,7 +18,7 @@ use crate::upstreams::Upstreams;
 pub(crate) use common::{Caches, Common, SharedCaches};
 use outboard_admin_api::status::SnapshotScript;
 use outboard_buffer::{AppMemory, Spares};
-use outboard_config as config;
+use outboard_config::{self as config, ConditionSet};
 use outboard_log::{Event, Level};
 use outboard_page_cache::PageCache;
 use outboard_php_pool::freshness::Snapshots;
@@ -243,6 +243,12 @@ impl App {
     /// The path below the app's prefix; it starts with a slash.
     pub(crate) fn below_prefix<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         below_prefix(&self.config, path)
+    }
+
+    /// Whether a header rule with a condition applies to responses for a path below the prefix.
+    pub(crate) fn has_conditional_header(&self, path: &[u8], conditions: ConditionSet) -> bool {
+        let mut rules = self.config.headers.iter().filter(|rule| !rule.requirement.is_empty());
+        rules.any(|rule| rule.applies(path, conditions))
     }
 
     /// Whether the app serves `path`.

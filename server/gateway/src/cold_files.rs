@@ -5,13 +5,11 @@
 //! gives up its lookup.
 
 use crate::app::App;
-use crate::route::{self, Route};
-use outboard_config::RuleSet;
+use crate::route::{self, Findings, Route};
 use outboard_http_server::Client;
 use outboard_log::Reason;
 use outboard_reactor::{now_ms, on_lookup_thread};
 use outboard_static_files::{ColdLookup, Lookup, Root};
-use std::cell::Cell;
 
 /// Looks up a path that the configuration or a script names, so that no rule for clients holds.
 pub(crate) async fn lookup(root: &Root, path: &[u8]) -> Lookup {
@@ -29,9 +27,9 @@ pub(crate) async fn lookup(root: &Root, path: &[u8]) -> Lookup {
 pub(crate) async fn find_route(
     client: &Client,
     app: &App,
-    (path, query): (&[u8], Option<&[u8]>),
+    target: (&[u8], Option<&[u8]>),
     mut cold: Box<ColdLookup>,
-    rules: &Cell<RuleSet>,
+    findings: &Findings,
 ) -> Result<Route, Reason> {
     let mut looked = Vec::new();
     loop {
@@ -39,7 +37,7 @@ pub(crate) async fn find_route(
         let found = client.unless_gone(load(&app.files, cold)).await?;
         // Each of them is looked up once, however soon its result is outdated.
         looked.push((cold_path, found));
-        cold = match route::find(app, path, query, now_ms(), (&looked, rules)) {
+        cold = match route::find(app, target, now_ms(), (&looked, findings)) {
             Ok(route) => return Ok(route),
             Err(next) => next,
         };

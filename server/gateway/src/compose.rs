@@ -207,8 +207,7 @@ impl Composition<'_> {
                 }
             },
         }
-        let path = self.app.below_prefix(self.request.path());
-        page.apply(&self.app.config.headers, path);
+        page.apply_rules(self.request);
         Ok(())
     }
 

@@ -13,11 +13,11 @@ use crate::maintenance::Maintenance;
 use crate::origin::Origin;
 use crate::proxy::websocket;
 use crate::refusal::{Outcome, Refusal};
-use crate::request::{Request, ResponseSummary, respond, respond_with_failure};
-use crate::route::{self, Readings, Route};
+use crate::request::{Request, ResponseSummary, respond, respond_with, respond_with_failure};
+use crate::route::{self, Findings, Readings, Route};
 use crate::{
-    admin, admin_admission, admission, cold_files, compose, dashboard, direct_accounts, files,
-    gathering, observe, origin, page_cache,
+    admin, admin_admission, admission, cold_files, compose, conditions, dashboard, direct_accounts,
+    files, gathering, listing, observe, origin, page_cache,
 };
 use outboard_http_server::direct::DirectAnswer;
 use outboard_http_server::{
@@ -197,23 +197,29 @@ async fn find_route(
     app: &Rc<App>,
 ) -> Result<Found, Refusal> {
     admission::remove_identity(request, app);
-    let requested = app.config.access.of_request(app.below_prefix(request.path()));
+    if !app.config.conditions.is_empty() {
+        let countries = generation.config.countries.as_ref();
+        request.conditions.set(conditions::holding(request, app, countries));
+    }
+    let conditions = request.conditions.get();
+    let requested = app.config.access.of_request(app.below_prefix(request.path()), conditions);
     if let Some(summary) = admission::admit(request, response, app, requested).await? {
         return Ok(Found::Responded(summary));
     }
-    let rules = Cell::new(requested);
-    let route = match route::find(app, request.path(), request.query(), now_ms(), (&[], &rules)) {
+    let findings = Findings::new(requested, conditions);
+    let target = (request.path(), request.query());
+    let route = match route::find(app, target, now_ms(), (&[], &findings)) {
         Ok(route) => Ok(route),
         Err(cold) => {
             // Boxed, so that this rare wait does not enlarge the task of every request.
-            let target = (request.path(), request.query());
-            Box::pin(cold_files::find_route(&request.client, app, target, cold, &rules)).await
+            Box::pin(cold_files::find_route(&request.client, app, target, cold, &findings)).await
         }
     };
     let target = request.path_and_query();
-    let readings = Readings { generation, app, host: request.host(), target, rules: &rules };
+    let readings = Readings { generation, app, host: request.host(), target, findings: &findings };
     let route = route.map(|route| readings.check(route));
-    let further = rules.get().without(requested);
+    let further = findings.rules.get().without(requested);
+    request.is_conditional.set(findings.is_conditional.get());
     if !further.is_empty()
         && let Some(summary) = admission::admit(request, response, app, further).await?
     {
@@ -245,6 +251,7 @@ async fn dispatch_route(
     request.kind.set(route.kind(app));
     match route {
         Route::File(entry) => files::respond(request, response, app, &entry).await,
+        Route::Listing(path) => Box::pin(listing::respond(request, response, app, &path)).await,
         Route::Script(script) => {
             serve_dynamic(request, response, app, &Origin::Script(script)).await
         }
@@ -268,11 +275,26 @@ async fn dispatch_route(
             let page = error_page::of_status(status, "");
             Ok(respond(request, response, Some(app), status, headers, &page).await)
         }
-        Route::Status(status) => {
-            let (headers, page) = (HeaderBlock::default(), error_page::of_status(status, ""));
-            Ok(respond(request, response, Some(app), status, headers, &page).await)
+        Route::Status(status, text) => {
+            Ok(respond_with_status(request, response, app, status, text.as_deref()).await)
         }
     }
+}
+
+/// The response of a rewrite rule.
+async fn respond_with_status(
+    request: &Request<'_>,
+    response: &mut ResponseWriter,
+    app: &App,
+    status: u16,
+    text: Option<&str>,
+) -> ResponseSummary {
+    let Some(text) = text else {
+        let (headers, page) = (HeaderBlock::default(), error_page::of_status(status, ""));
+        return respond(request, response, Some(app), status, headers, &page).await;
+    };
+    let headers = HeaderBlock::constant(&[("Content-Type", "text/plain; charset=utf-8")]);
+    respond_with(request, response, Some(app), status, headers, text.as_bytes()).await
 }
 
 /// Serves a request by its origin, or by the page cache in front of it.

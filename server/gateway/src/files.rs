@@ -53,8 +53,7 @@ fn block<'a>(
             for (name, value) in lines.iter() {
                 headers.add(name.as_bytes(), value).ok()?;
             }
-            let path = app.below_prefix(request.path());
-            headers.apply(&app.config.headers, path, status);
+            request.apply_rules(app, &mut headers, status);
             Some((Cow::Owned(headers.bytes), headers.owns_server))
         }
     }

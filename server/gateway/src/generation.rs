@@ -11,7 +11,7 @@ use crate::logs::Logs;
 use crate::redirects::Redirects;
 use crate::tracing::Tracer;
 use crate::upstreams::Upstreams;
-use outboard_config::{Config, Redirect};
+use outboard_config::{ConditionSet, Config, Redirect};
 use outboard_http_server::HeaderBlock;
 use outboard_log::AccessLog;
 use outboard_operations::Entities;
@@ -92,7 +92,7 @@ impl Generation {
     /// is just one, since clients see no difference.
     pub(crate) fn apply_rules(&self, headers: &mut HeaderBlock, status: u16) {
         if let [app] = &self.apps[..] {
-            headers.apply(&app.config.headers, b"", status);
+            headers.apply(&app.config.headers, b"", status, ConditionSet::UNKNOWN);
         }
     }
 

@@ -24,6 +24,7 @@ use crate::route::Proxied;
 use crate::server_timing;
 use crate::upstream_call::UpstreamCall;
 use exchange::Exchange;
+use outboard_config::ConditionSet;
 use outboard_http_server::ResponseWriter;
 use outboard_http_server::body_reader::{self, Pieces};
 use outboard_http1::{BodyFraming, Method};
@@ -83,7 +84,8 @@ pub(crate) async fn start(
         call.served_by(request, attempt);
     }
     received.wait_at_most(timeout_ms);
-    let mut head = head(app, &received, request.path())?;
+    let conditions = request.conditions.get();
+    let mut head = head(app, &received, request.path(), conditions)?;
     if request.gateway.development().is_some() {
         let took = server_timing::milliseconds(call.took_us());
         server_timing::add(&mut head.headers, &format!("upstream;dur={took}"));
@@ -141,7 +143,7 @@ pub(crate) async fn render(
     })?;
     let (mut response, _attempt) = (sent.result, sent.attempt);
     response.wait_at_most(timeout_ms);
-    let head = head(app, &response, path)?;
+    let head = head(app, &response, path, ConditionSet::UNKNOWN)?;
     let mut started = StartedResponse::unsent(app, head, response, timeout_ms);
     while !started.response.is_over() {
         started.read().await.map_err(|error| log_failure(app, request_id, &error))?;
@@ -197,13 +199,18 @@ fn outgoing(
     Ok(outgoing)
 }
 
-fn head(app: &App, response: &Response, path: &[u8]) -> Result<ResponseHead, Reason> {
+fn head(
+    app: &App,
+    response: &Response,
+    path: &[u8],
+    conditions: ConditionSet,
+) -> Result<ResponseHead, Reason> {
     let mut head =
         ResponseHead::of_upstream(response.status, &response.headers).map_err(|bad| {
             app.log_text(Level::Error, 0, &bad.text);
             Reason::UpstreamFailed
         })?;
-    head.headers.apply(&app.config.headers, app.below_prefix(path), head.status);
+    head.headers.apply(&app.config.headers, app.below_prefix(path), head.status, conditions);
     Ok(head)
 }
 

@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::gateway::Gateway;
 use crate::latencies::Kind;
 use outboard_balancer::Server;
+use outboard_config::ConditionSet;
 use outboard_development::{failure, tag};
 use outboard_http_server::{
     Forwarded, Framing, HeaderBlock, Request as HttpRequest, ResponseWriter, Written,
@@ -27,6 +28,10 @@ pub(crate) struct Request<'c> {
     pub(crate) forwarded: Forwarded,
     pub(crate) request_id: u64,
     pub(crate) started: Wall,
+    /// The conditions of its app that hold.
+    pub(crate) conditions: Cell<ConditionSet>,
+    /// Whether a rule with a condition has led to its route.
+    pub(crate) is_conditional: Cell<bool>,
     /// What has responded.
     pub(crate) kind: Cell<Kind>,
     /// Its span, if it is traced.
@@ -73,6 +78,8 @@ impl<'c> Request<'c> {
             gateway: gateway.clone(),
             request_id: gateway.next_request_id(),
             started,
+            conditions: Cell::default(),
+            is_conditional: Cell::default(),
             kind: Cell::default(),
             trace: None,
             server: OnceCell::new(),
@@ -110,6 +117,12 @@ impl<'c> Request<'c> {
     /// `SERVER_PROTOCOL`.
     pub(crate) fn protocol(&self) -> &'static str {
         self.version().name()
+    }
+
+    /// Applies the app's header rules to the response.
+    pub(crate) fn apply_rules(&self, app: &App, headers: &mut HeaderBlock, status: u16) {
+        let path = app.below_prefix(self.path());
+        headers.apply(&app.config.headers, path, status, self.conditions.get());
     }
 
     /// Method and target.
@@ -181,7 +194,7 @@ pub(crate) async fn respond_with(
     }
     match app {
         Some(app) => {
-            headers.apply(&app.config.headers, app.below_prefix(request.path()), status);
+            request.apply_rules(app, &mut headers, status);
         }
         None => request.gateway.generation().apply_rules(&mut headers, status),
     }

@@ -9,11 +9,14 @@
 //! the front controller, nor by a symbolic link: the rules of its target hold as well.
 
 mod classes;
+mod directory;
+mod findings;
 mod readings;
 mod rewritten;
 
 use crate::app::{App, below_prefix};
-use outboard_config::{self as config, RuleSet};
+pub(crate) use findings::Findings;
+use outboard_config as config;
 use outboard_http1::{encode_path, with_query};
 use outboard_log::Reason;
 use outboard_static_files::{ColdLookup, Entry, ForbiddenReason, Lookup, Root};
@@ -23,6 +26,7 @@ use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
@@ -35,10 +39,12 @@ pub(crate) enum Route {
     Upstream(Proxied),
     /// A composed page.
     Page(Composed),
+    /// The listing of a directory, whose path below the prefix ends with a slash.
+    Listing(PathBytes),
     /// A redirect.
     Redirect { status: u16, location: Vec<u8> },
-    /// An error status of a rewrite rule.
-    Status(u16),
+    /// The status of a rewrite rule, and its text.
+    Status(u16, Option<Arc<str>>),
     /// A refusal, with a hint for the administrator.
     Refuse(Reason, Option<Cow<'static, str>>),
 }
@@ -88,21 +94,20 @@ pub(crate) type Looked = (Vec<u8>, Lookup);
 /// The lookup that a search would have to wait for.
 type Cold = Box<ColdLookup>;
 
-/// Finds the route of `path`, which starts with the app's prefix. `query` is the request's own. Adds the
-/// access rules of the paths that it leads to to `rules`.
+/// Finds the route of a path, which starts with the app's prefix, and its query, the request's own. Adds the
+/// access rules of the paths that it leads to to `findings`.
 ///
 /// # Errors
 /// A lookup that would have to wait for a disk. With its result in `looked` the search gets further.
 pub(crate) fn find(
     app: &App,
-    path: &[u8],
-    query: Option<&[u8]>,
+    (path, query): (&[u8], Option<&[u8]>),
     now_ms: u64,
-    (looked, rules): (&[Looked], &Cell<RuleSet>),
+    (looked, findings): (&[Looked], &Findings),
 ) -> Result<Route, Cold> {
     let (app, files) = (&app.config, &app.files);
     let leads_to_denied = Cell::new(false);
-    Search { app, files, full_path: path, query, now_ms, looked, rules, leads_to_denied }.find()
+    Search { app, files, full_path: path, query, now_ms, looked, findings, leads_to_denied }.find()
 }
 
 /// The search for a route.
@@ -114,8 +119,7 @@ struct Search<'a> {
     query: Option<&'a [u8]>,
     now_ms: u64,
     looked: &'a [Looked],
-    /// The access rules that the request has to satisfy, as far as they are known.
-    rules: &'a Cell<RuleSet>,
+    findings: &'a Findings,
     /// Whether a path was looked up that has a link to a denied one.
     leads_to_denied: Cell<bool>,
 }
@@ -166,7 +170,7 @@ impl Search<'_> {
 
     /// Whether a path that the request leads to is denied. Its access rules hold for the request.
     fn denies(&self, path: &[u8]) -> bool {
-        self.rules.set(self.rules.get().and(self.app.access.of_result(path)));
+        self.findings.add_rules(&self.app.access, path);
         self.app.deny.denies(path)
     }
 
@@ -187,7 +191,10 @@ impl Search<'_> {
 
     fn resolve(&self, below: &[u8]) -> Result<Route, Cold> {
         let mut proxies = self.app.proxies.iter();
-        if let Some(number) = proxies.position(|to| !to.is_internal && to.path.matches(below)) {
+        let leads = |to: &config::Proxy| !to.is_internal && to.path.matches(below);
+        if let Some(number) =
+            proxies.position(|to| leads(to) && self.findings.meets(to.requirement))
+        {
             let proxied = Proxied { number, rewritten: None, is_internal: false };
             return Ok(Route::Upstream(proxied));
         }
@@ -223,52 +230,11 @@ impl Search<'_> {
         }
     }
 
-    fn directory(&self, below: &[u8]) -> Result<Route, Cold> {
-        Ok(match self.index(below)? {
-            Some((path, _)) if self.denies(&path) => Route::Refuse(Reason::Denied, None),
-            Some((path, found)) => self.found(&path, found),
-            None => self.front_controller(self.no_index(below)),
-        })
-    }
-
-    /// The first index in a directory, and its path. The directory ends with a slash.
-    fn index(&self, directory: &[u8]) -> Result<Option<(PathBytes, Lookup)>, Cold> {
-        for index in &self.app.index {
-            let path = joined(directory, index.as_bytes());
-            match self.lookup(&path)? {
-                Lookup::NotFound | Lookup::Directory | Lookup::Error(_) => {}
-                found => return Ok(Some((path, found))),
-            }
-        }
-        Ok(None)
-    }
-
-    fn no_index(&self, directory: &[u8]) -> Route {
-        let directory = [self.app.root.as_os_str().as_encoded_bytes(), directory].concat();
-        let directory = String::from_utf8_lossy(&directory);
-        let names = self.app.index.join(" or ");
-        Route::Refuse(Reason::NoIndex, Some(format!("there is no {names} in {directory}").into()))
-    }
-
     fn resolve_in_worker_mode(&self, below: &[u8]) -> Result<Route, Cold> {
         Ok(match self.lookup(below)? {
             Lookup::Script | Lookup::NotFound => script(App::WORKER_NAME, b""),
             Lookup::Directory => self.directory_in_worker_mode(below)?,
             found => self.found(below, found),
-        })
-    }
-
-    /// An index that is a script goes to the worker script.
-    fn directory_in_worker_mode(&self, below: &[u8]) -> Result<Route, Cold> {
-        let has_slash = below.ends_with(b"/");
-        let found = if has_slash { self.index(below)? } else { self.index(&joined(below, b"/"))? };
-        Ok(match found {
-            Some((path, Lookup::File(_))) if self.denies(&path) => {
-                Route::Refuse(Reason::Denied, None)
-            }
-            Some((_, Lookup::File(entry))) if has_slash => Route::File(entry),
-            Some((_, Lookup::File(_))) => self.with_slash(below),
-            _ => script(App::WORKER_NAME, b""),
         })
     }
 
@@ -297,22 +263,6 @@ impl Search<'_> {
             }
         }
     }
-
-    /// A redirect to a directory that was requested without its slash, unless it is denied.
-    fn with_slash(&self, directory: &[u8]) -> Route {
-        if self.app.deny.denies(&[directory, b"/"].concat()) {
-            return Route::Refuse(Reason::Denied, None);
-        }
-        let mut location = encode_path(self.full_path);
-        location.push(b'/');
-        Route::Redirect { status: 301, location: with_query(location, self.query) }
-    }
-}
-
-fn joined(first: &[u8], second: &[u8]) -> PathBytes {
-    let mut path = PathBytes::from_slice(first);
-    path.extend_from_slice(second);
-    path
 }
 
 fn script(path: &[u8], path_info: &[u8]) -> Route {

@@ -9,8 +9,10 @@ mod acme;
 mod app;
 mod authentication;
 mod compose;
+mod condition;
 mod context;
 mod cors;
+mod countries;
 mod dashboard;
 mod deny;
 mod direct;
@@ -21,8 +23,10 @@ mod headers;
 mod listen;
 mod log;
 mod maintenance;
+mod networks;
 mod page_cache;
 mod page_cache_shared;
+mod peers;
 mod php;
 mod pool;
 mod process;
@@ -47,18 +51,20 @@ pub use crate::raw::{
     AcceptContext, AccessLog, Balance, Breaker, Certificate, Challenge, ConditionSet, ControlGroup,
     Development, Durability, EntityMode, EntityNamespace, EntityRedis, Environment, ErrorLevel,
     ErrorLog, ExportCompression, ExternalAccount, HashKey, HealthCheck, Io, Isolation, Limits, Log,
-    LogRotation, LogTarget, Mirror, Overload, Php, Pool, Process, Proxy, ProxyTarget, RewriteWhen,
-    Rlimits, SameSite, SendProxy, Sendfile, SlowLog, StatusSet, Sticky, StopSignal, Tasks, Tracing,
-    Upstream, UpstreamGroup, UpstreamServer, Worker,
+    LogRotation, LogTarget, Mirror, Overload, Php, Pool, Process, Proxy, ProxyTarget, Requirement,
+    RewriteWhen, Rlimits, SameSite, SendProxy, Sendfile, SlowLog, StatusSet, Sticky, StopSignal,
+    Tasks, Tracing, Upstream, UpstreamGroup, UpstreamServer, Worker,
 };
 pub use crate::scalar::Secret;
-pub use access::{Access, AccessRule, Admission, Peers, RuleSet, counted_as};
+pub use access::{Access, AccessRule, Admission, RuleSet, counted_as};
 pub use acme::{Acme, Authority, is_local_name};
 pub use app::App;
 pub use authentication::{AuthService, BasicAuth, ForwardAuth};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch};
-pub(crate) use context::Context;
+pub use condition::{Condition, Texts};
+pub(crate) use context::{Context, Networks};
 pub use cors::Cors;
+pub use countries::Countries;
 pub use dashboard::Dashboard;
 pub use deny::Deny;
 pub use entities::{Entities, EntityEngine, EntityStorage};
@@ -68,6 +74,7 @@ pub use listen::{ClientAuthorities, ListenAddress, Listener, ProgramPort, Protoc
 pub use maintenance::Maintenance;
 pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
 pub use page_cache_shared::PageCacheShared;
+pub use peers::Peers;
 pub use process::DEFAULT_PATH;
 pub use rate_limit::{RateKey, RateLimit};
 pub use redirect::Redirect;
@@ -101,6 +108,8 @@ pub struct Config {
     pub apps: Vec<App>,
     /// Hosts whose requests are redirected to another host.
     pub redirects: Vec<Redirect>,
+    /// The countries of clients; `None`: no condition asks for them.
+    pub countries: Option<Countries>,
     /// Limits that apply before the app of a request is known.
     pub limits: Limits,
     /// The file of the bans; `None`: they end with the server.
@@ -176,6 +185,7 @@ impl Config {
 
 /// Turns a whole file. Errors are left at the context; with any there, the result is not used.
 pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
+    context.networks = networks::networks(&raw.networks, context);
     let log = log::log(&raw.log, &["log"], context);
     let listeners = listen::listeners(raw, context);
     let mut apps = app::apps(raw, context);
@@ -204,6 +214,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         acme,
         apps,
         redirects,
+        countries: countries::countries(raw.country_database.as_deref(), context),
         limits: raw.limits.checked(),
         rate_sharing,
         bans_file: raw.bans.file.as_ref().map(|file| context.absolute(file)),

@@ -115,6 +115,9 @@ impl Disk for FullDisk {
 
     fn read(&self, path: &Path, _: u64) -> io::Result<Vec<u8>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.ends_with("-Country.mmdb") {
+            return Ok(include_bytes!("../../../../tests/fixtures/countries/countries.mmdb").into());
+        }
         if name.contains("htpasswd") {
             return Ok(b"ops:$2y$10$jg44ROIOPEAL4.BPqcHtj.RTllnd4NFJPTSSVPQgYPDtgKrhVs1bG\n".into());
         }

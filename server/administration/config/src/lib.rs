@@ -40,7 +40,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Kind, Position};
 pub use htaccess::HtaccessFiles;
 pub use scalar::{
     Count, Coverage, HostPattern, MemoryBudget, Network, PathPattern, Schedule, TimeZone,
-    UrlTemplate,
+    UrlTemplate, query_pairs,
 };
 pub use settings::{Origin, Setting};
 pub use shape::schema;
@@ -196,8 +196,15 @@ fn parse_on(disk: &dyn Disk, text: &str, path: &Path) -> Result<Config, Diagnost
     };
     let places = &tree.places;
     let diagnostics = tree.diagnostics;
-    let mut context =
-        checked::Context { source, places, disk, file: &absolute, directory, diagnostics };
+    let mut context = checked::Context {
+        source,
+        places,
+        disk,
+        file: &absolute,
+        directory,
+        diagnostics,
+        networks: checked::Networks::new(),
+    };
     let mut config = checked::file(&raw, &mut context);
     match context.diagnostics {
         none if none.is_empty() => {

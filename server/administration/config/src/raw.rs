@@ -11,6 +11,8 @@ mod access;
 mod acme;
 mod app;
 mod compose;
+mod condition;
+mod condition_set;
 mod dashboard;
 mod entities;
 mod environment;
@@ -38,6 +40,8 @@ pub(crate) use access::*;
 pub use acme::*;
 pub use app::*;
 pub use compose::*;
+pub(crate) use condition::*;
+pub use condition_set::*;
 pub(crate) use dashboard::*;
 pub use entities::*;
 pub use environment::*;
@@ -86,6 +90,18 @@ table! {
         /// their own.
         #[schemars(extend("x-alias" = ["set_real_ip_from", "real_ip", "RemoteIPTrustedProxy"]))]
         pub(crate) trusted_proxies: Vec<Peer> = Vec::new(),
+        /// Networks by name, for every key that takes networks: a network, a file with one in each line, or several
+        /// of them: `office = ["192.0.2.0/24", "office.txt"]`. `cloudflare`, `fastly` and `private` are known; a list
+        /// here takes their place.
+        #[schemars(extend(
+            "propertyNames" = { "format": <AppName as crate::scalar::Scalar>::NAME },
+            "x-alias" = ["geo", "set_real_ip_from"],
+        ))]
+        pub(crate) networks: BTreeMap<String, OneOrMany<PlainText>> = BTreeMap::new(),
+        /// Database of the countries of addresses in the format of MaxMind, such as `GeoLite2-Country.mmdb`: for
+        /// `country` of conditions. A reload reads it again.
+        #[schemars(extend("x-alias" = ["geoip2", "geoip_country", "GeoIPDBFile", "maxmind"]))]
+        pub(crate) country_database: Option<FilePath> = None,
         /// `X-Forwarded-*` headers accepted from trusted proxies. Add `"host"` only if the proxy sets
         /// that header itself: with a proxy that passes the client's header through, clients choose the
         /// host name used in generated links.

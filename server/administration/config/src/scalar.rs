@@ -27,7 +27,7 @@ mod time_zone;
 
 pub(crate) use address::{Address, FileMode, MetricsAt, UNIX_PATH_MAX_BYTES};
 pub use coverage::Coverage;
-pub(crate) use expression::Expression;
+pub(crate) use expression::{Expression, REGEX_MAX_BYTES};
 pub(crate) use form::{As, Form, OrEmpty, OrZero, Pairs};
 pub use host::HostPattern;
 pub(crate) use kind::{Fault, Format, Scalar, Written};
@@ -42,7 +42,7 @@ pub(crate) use rate::RateText;
 pub use schedule::Schedule;
 pub use secret::Secret;
 pub use share::{Count, MemoryBudget};
-pub use template::UrlTemplate;
+pub use template::{UrlTemplate, query_pairs};
 pub use time_zone::TimeZone;
 
 /// Gives each type its serde and schema implementations and a row in [`FORMATS`].
@@ -114,6 +114,9 @@ scalars!(
     HeaderName,
     HeaderValue,
     AppName,
+    ConditionName,
+    CountryCode,
+    MethodName,
     EnvName,
     IniName,
     IniValue,

@@ -9,7 +9,6 @@ use crate::compression::Compression;
 use crate::request::{Request, ResponseSummary};
 use crate::response_head::ResponseHead;
 use outboard_buffer::Held;
-use outboard_config::HeaderRule;
 use outboard_http_server::{BodyWriter, Framing, ResponseWriter};
 use std::rc::Rc;
 
@@ -47,10 +46,8 @@ impl Page {
     }
 
     /// Applies the app's header rules.
-    pub(super) fn apply(&mut self, rules: &[HeaderRule], path: &[u8]) {
-        if !rules.is_empty() {
-            self.head.headers.apply(rules, path, self.head.status);
-        }
+    pub(super) fn apply_rules(&mut self, request: &Request<'_>) {
+        request.apply_rules(&self.app, &mut self.head.headers, self.head.status);
     }
 
     /// Whether a part of it was sent.

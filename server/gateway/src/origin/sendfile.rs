@@ -16,13 +16,13 @@ use crate::proxy;
 use crate::refusal::Outcome;
 use crate::request::Request;
 use crate::response_head::{ResponseHead, SendfileOrder};
-use crate::route::{self, Proxied, Route, Script};
+use crate::route::{self, Findings, Proxied, Route, Script};
+use outboard_config::RuleSet;
 use outboard_http_server::{HeaderBlock, ResponseWriter};
 use outboard_http1::{has_parent_segment, normalize_path};
 use outboard_log::{Level, Reason};
 use outboard_reactor::now_ms;
 use outboard_static_files::{Entry, Lookup, Root};
-use std::cell::Cell;
 use std::rc::Rc;
 
 /// Sends the file that PHP named.
@@ -64,8 +64,7 @@ async fn send(
     }
     let mut headers = head.headers;
     merge(&mut headers, &plan.headers);
-    let path = app.below_prefix(request.path());
-    headers.apply(&app.config.headers, path, plan.status);
+    request.apply_rules(app, &mut headers, plan.status);
     Ok(files::send(response, &plan, &headers.bytes, headers.owns_server).await)
 }
 
@@ -177,12 +176,11 @@ async fn page(
         return Box::pin(fetched(request, response, app, &proxied, &head)).await;
     }
     // A script has led here: the access rules were those of its request.
-    let rules = Cell::default();
-    let route = match route::find(app, &normalized, query, now_ms(), (&[], &rules)) {
+    let findings = Findings::new(RuleSet::default(), request.conditions.get());
+    let target = (&normalized[..], query);
+    let route = match route::find(app, target, now_ms(), (&[], &findings)) {
         Ok(route) => route,
-        Err(cold) => {
-            cold_files::find_route(&request.client, app, (&normalized, query), cold, &rules).await?
-        }
+        Err(cold) => cold_files::find_route(&request.client, app, target, cold, &findings).await?,
     };
     match route {
         Route::File(entry) => send(request, response, app, head, &entry).await,
@@ -205,7 +203,7 @@ async fn page(
         }
         Route::Refuse(reason, _) => Err(reason.into()),
         // A script cannot send the client's request elsewhere.
-        Route::Redirect { .. } | Route::Status(_) | Route::Upstream(_) => {
+        Route::Listing(_) | Route::Redirect { .. } | Route::Status(..) | Route::Upstream(_) => {
             Err(Reason::BadSendfile.into())
         }
     }

@@ -77,6 +77,9 @@ pub(super) fn lookup(
         Ok(facts) => facts,
         Err(reason) => return Lookup::Bypass(reason),
     };
+    if request.is_conditional.get() || app.has_conditional_header(path, request.conditions.get()) {
+        return Lookup::Bypass(rules::Reason::Condition);
+    }
     if cache.audit().has_removed(path) {
         return Lookup::Bypass(rules::Reason::Audit);
     }

@@ -83,7 +83,7 @@ async fn connect(
         return Err(Reason::UpstreamFailed);
     }
     received.wait_at_most(timeout_ms);
-    let head = head(app, &received, request.path())?;
+    let head = head(app, &received, request.path(), request.conditions.get())?;
     let mut started = StartedResponse::new(app, proxied, head, received, timeout_ms);
     if let Some(attempt) = attempt {
         call.served_by(request, attempt);

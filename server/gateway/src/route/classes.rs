@@ -20,11 +20,11 @@ impl Route {
     /// What responds, unless the page cache does.
     pub(crate) fn kind(&self, app: &App) -> Kind {
         match self {
-            Self::File(_) => Kind::File,
+            Self::File(_) | Self::Listing(_) => Kind::File,
             Self::Script(_) => app.kind(),
             Self::Upstream(_) => Kind::Proxy,
             Self::Page(_) => Kind::Composed,
-            Self::Refuse(..) | Self::Redirect { .. } | Self::Status(_) => Kind::Other,
+            Self::Refuse(..) | Self::Redirect { .. } | Self::Status(..) => Kind::Other,
         }
     }
 }

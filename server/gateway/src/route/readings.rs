@@ -3,14 +3,12 @@
 //! Called by [`crate::dispatch`] with the route that was found. Invariants: a request that leaves the gateway
 //! satisfies the rules of its path in every reading; an upstream gets no path that programs disagree about.
 
-use super::Route;
+use super::{Findings, Route};
 use crate::app::App;
 use crate::generation::Generation;
-use outboard_config::RuleSet;
 use outboard_http1::{other_readings, path_for_upstream, with_query};
 use outboard_log::Reason;
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::rc::Rc;
 
 /// See the module.
@@ -21,8 +19,7 @@ pub(crate) struct Readings<'r> {
     pub(crate) host: &'r [u8],
     /// Path and query, as they were received.
     pub(crate) target: (&'r [u8], Option<&'r [u8]>),
-    /// The access rules that the request has to satisfy, as far as they are known.
-    pub(crate) rules: &'r Cell<RuleSet>,
+    pub(crate) findings: &'r Findings,
 }
 
 impl Readings<'_> {
@@ -69,7 +66,9 @@ impl Readings<'_> {
         let app = &self.app.config;
         let is_denied = paths.any(|path| {
             let below = self.app.below_prefix(&path);
-            self.rules.set(self.rules.get().and(app.access.of_request(below)));
+            let findings = self.findings;
+            let rules = app.access.of_request(below, findings.conditions);
+            findings.rules.set(findings.rules.get().and(rules));
             app.deny.denies(below)
         });
         is_denied.then_some(Route::Refuse(Reason::Denied, None))

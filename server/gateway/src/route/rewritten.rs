@@ -28,7 +28,8 @@ impl Search<'_> {
             if !self.applies(rule, path)? {
                 continue;
             }
-            match rule.apply(path) {
+            let applied = rule.apply(path).filter(|_| self.findings.meets(rule.requirement));
+            match applied {
                 None => continue,
                 Some(config::Rewritten::To { mut path, query }) => {
                     merge_slashes(&mut path);
@@ -39,8 +40,8 @@ impl Search<'_> {
                     let location = with_query(location, query.as_deref().or(self.query));
                     return Ok(Rewritten::Route(Route::Redirect { status, location }));
                 }
-                Some(config::Rewritten::Status(status)) => {
-                    return Ok(Rewritten::Route(Route::Status(status)));
+                Some(config::Rewritten::Status(status, text)) => {
+                    return Ok(Rewritten::Route(Route::Status(status, text)));
                 }
             }
             if rule.last {

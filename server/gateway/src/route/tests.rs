@@ -44,7 +44,7 @@ impl Site {
         let app = &self.config.apps[0];
         let (files, mut looked) = (&self.files, Vec::new());
         loop {
-            let rules = &Cell::default();
+            let findings = &Findings::default();
             let (full_path, looked_up) = (&path[..], &looked);
             let search = Search {
                 app,
@@ -53,7 +53,7 @@ impl Site {
                 query: None,
                 now_ms: 0,
                 looked: looked_up,
-                rules,
+                findings,
                 leads_to_denied: Cell::new(false),
             };
             match search.find() {

@@ -13,6 +13,7 @@ use crate::request::{Request, ResponseSummary};
 use crate::request_memory::RequestMemory;
 use crate::response_head::ResponseHead;
 use crate::server_timing;
+use outboard_config::ConditionSet;
 use outboard_http_server::{COPY_BYTES, Client, ResponseWriter};
 use outboard_log::{Level, Reason, Wall};
 use outboard_page_cache::{Field, Fields, Response};
@@ -50,8 +51,7 @@ pub(super) async fn start(
         app.log_text(Level::Warn, request.request_id, &text);
     }
     if memory.head.sendfile.is_none() && !app.config.headers.is_empty() {
-        let path = app.below_prefix(request.path());
-        memory.head.headers.apply(&app.config.headers, path, memory.head.status);
+        request.apply_rules(app, &mut memory.head.headers, memory.head.status);
     }
     if request.gateway.development().is_some() {
         add_server_timing(&mut lease);
@@ -118,7 +118,8 @@ pub(super) async fn render(
     if head.sendfile.is_some() || !lease.exchange().is_handled() {
         return Ok(None);
     }
-    head.headers.apply(&app.config.headers, app.below_prefix(path), head.status);
+    let path = app.below_prefix(path);
+    head.headers.apply(&app.config.headers, path, head.status, ConditionSet::UNKNOWN);
     Ok(Some((head, whole.body)))
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: every line was validated when it was added (no CR, LF or NUL), so the block can be sent
 //! as it is.
 
-use outboard_config::HeaderRule;
+use outboard_config::{ConditionSet, HeaderRule};
 use outboard_http1::{InvalidHeader, write_header};
 
 /// See the module.
@@ -68,11 +68,18 @@ impl HeaderBlock {
         self.bytes = kept;
     }
 
-    /// Applies the rules for `path` to a response with this status: remove, then set, then add.
-    pub fn apply(&mut self, rules: &[HeaderRule], path: &[u8], status: u16) {
+    /// Applies the rules for `path` to a response with this status: remove, then set, then add. `conditions` are those of
+    /// its request.
+    pub fn apply(
+        &mut self,
+        rules: &[HeaderRule],
+        path: &[u8],
+        status: u16,
+        conditions: ConditionSet,
+    ) {
         for rule in rules {
             let has_status = rule.status.as_ref().is_none_or(|all| all.contains(status));
-            if !has_status || !rule.path.as_ref().is_none_or(|pattern| pattern.matches(path)) {
+            if !has_status || !rule.applies(path, conditions) {
                 continue;
             }
             for name in &rule.remove {
@@ -133,7 +140,12 @@ mod tests {
         block.add(b"x-frame-options", b"DENY").unwrap();
         let default = [("X-Frame-Options", "SAMEORIGIN"), ("Referrer-Policy", "no-referrer")];
         let default = default.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        block.apply(&[HeaderRule { default, ..HeaderRule::default() }], b"/", 200);
+        block.apply(
+            &[HeaderRule { default, ..HeaderRule::default() }],
+            b"/",
+            200,
+            ConditionSet::UNKNOWN,
+        );
         assert_eq!(block.bytes, b"x-frame-options: DENY\r\nReferrer-Policy: no-referrer\r\n");
     }
 
@@ -145,7 +157,7 @@ mod tests {
         block.add(b"Set-Cookie", b"a=1").unwrap();
         let rules =
             [rule(&[("cache-control", "public")], &[("Set-Cookie", "b=2")], &["x-powered-by"])];
-        block.apply(&rules, b"/", 404);
+        block.apply(&rules, b"/", 404, ConditionSet::UNKNOWN);
         let expected = b"Set-Cookie: a=1\r\ncache-control: public\r\nSet-Cookie: b=2\r\n";
         assert_eq!(block.bytes, expected);
         assert!(!block.owns_server);
@@ -155,7 +167,7 @@ mod tests {
             [rule(&[], &[("SERVER", "x")], &[])],
         ] {
             let mut block = HeaderBlock::default();
-            block.apply(&rules, b"/", 200);
+            block.apply(&rules, b"/", 200, ConditionSet::UNKNOWN);
             assert!(block.owns_server);
         }
     }

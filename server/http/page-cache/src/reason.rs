@@ -43,6 +43,8 @@ reasons! {
     CookieSize = "cookie_size", "The cookies of the request are longer than 8 KiB.";
     /// The path is never cached.
     AdminPath = "admin_path", "The path is never cached.";
+    /// A rule with a condition applies, so that other requests for the path have another page.
+    Condition = "condition", "A rule with a condition applies to the request.";
     /// An audit found that visitors get different pages.
     Audit = "audit", "An audit found that visitors get different pages.";
     /// The request has If-Match or If-Unmodified-Since, which only the origin can evaluate.

@@ -18,6 +18,7 @@ use crate::cold::{ColdLookup, ColdResult};
 use crate::entry::Entry;
 use crate::head;
 use crate::htaccess::Restriction;
+use crate::listing::UnreadListing;
 use crate::lookup::{Lookup, find, relative};
 use crate::opened::Opened;
 use crate::options::RootOptions;
@@ -164,6 +165,18 @@ impl Root {
             // The root's own directory may have been missing before the path was checked.
             self.refuse_by_name(path).ok_or_else(|| self.cold_lookup(path))
         })
+    }
+
+    /// The names in a directory, to be read by another thread. The path is one that [`Root::lookup`] has found to be a
+    /// directory.
+    pub fn listing(&self, path: &[u8]) -> UnreadListing {
+        let resolver = Resolver { may_wait: true, ..self.resolver.borrow().clone() };
+        UnreadListing { path: path.into(), resolver, rules: self.rules.clone() }
+    }
+
+    /// A number that the lookups of this root share, and those of no other.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     fn cold_lookup(&self, path: &[u8]) -> Box<ColdLookup> {

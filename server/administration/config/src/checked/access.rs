@@ -4,14 +4,16 @@
 //! rule with a path holds for every spelling of a request that leads there.
 
 use super::authentication::{self, BasicAuth, ForwardAuth};
+use super::condition::Names;
 use super::context::Context;
 use super::cors::{self, Cors};
+use super::peers::Peers;
 use super::rate_limit::{self, RateLimit};
 use super::scripts::Scripts;
 use crate::diagnostic::Kind;
-use crate::raw;
+use crate::raw::{self, ConditionSet, Requirement};
 use crate::scalar::{Coverage, Fault, PathPattern, Peer};
-use outboard_access::{Network, NetworkSet};
+use outboard_access::Network;
 use std::net::IpAddr;
 
 /// The rules of an app, in the order of the file.
@@ -32,6 +34,8 @@ pub struct AccessRule {
     pub path: Option<(PathPattern, Coverage)>,
     /// Paths to which it does not apply.
     pub except: Vec<PathPattern>,
+    /// Conditions.
+    pub requirement: Requirement,
     /// The admitted addresses.
     pub admission: Admission,
     /// How often a client may send requests.
@@ -52,13 +56,6 @@ pub struct Admission {
     /// `None`: all.
     allow: Option<Peers>,
     deny: Peers,
-}
-
-/// Peers by network.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Peers {
-    networks: NetworkSet,
-    unix: bool,
 }
 
 /// The rules that a request has to satisfy, by index.
@@ -99,18 +96,18 @@ impl RuleSet {
 
 impl Access {
     /// The rules for a requested path, decoded and below the app's prefix.
-    pub fn of_request(&self, path: &[u8]) -> RuleSet {
+    pub fn of_request(&self, path: &[u8], conditions: ConditionSet) -> RuleSet {
         if self.rules.is_empty() {
             return RuleSet::default();
         }
-        let all = self.select(|rule| rule.path.is_none() && !rule.excepts(path));
-        all.and(self.of_result(path))
+        let all = |rule: &AccessRule| rule.path.is_none() && !rule.excepts(path);
+        self.select(conditions, all).and(self.of_result(path, conditions))
     }
 
     /// The rules for a path that a request leads to.
-    pub fn of_result(&self, path: &[u8]) -> RuleSet {
+    pub fn of_result(&self, path: &[u8], conditions: ConditionSet) -> RuleSet {
         let of_path = |path| {
-            self.select(|rule| {
+            self.select(conditions, |rule| {
                 let coverage = rule.path.as_ref().map(|(_, coverage)| coverage);
                 coverage.is_some_and(|coverage| coverage.contains(path)) && !rule.excepts(path)
             })
@@ -137,8 +134,9 @@ impl Access {
         })
     }
 
-    fn select(&self, applies: impl Fn(&AccessRule) -> bool) -> RuleSet {
-        let rules = self.rules.iter().enumerate().filter(|(_, rule)| applies(rule));
+    fn select(&self, conditions: ConditionSet, applies: impl Fn(&AccessRule) -> bool) -> RuleSet {
+        let rules = self.rules.iter().enumerate();
+        let rules = rules.filter(|(_, rule)| rule.requirement.holds(conditions) && applies(rule));
         RuleSet(rules.fold(0, |set, (index, _)| set | 1 << index))
     }
 }
@@ -161,22 +159,6 @@ impl Admission {
     }
 }
 
-impl Peers {
-    pub(super) fn new(written: &[Peer]) -> Self {
-        let network = |peer: &Peer| match peer {
-            Peer::Network(network) => Some(*network),
-            Peer::Unix => None,
-        };
-        let networks: NetworkSet = written.iter().filter_map(network).collect::<NetworkSet>();
-        Self { networks, unix: written.contains(&Peer::Unix) }
-    }
-
-    /// Whether it has a peer; one on a Unix socket has no address.
-    pub fn contains(&self, peer: Option<IpAddr>) -> bool {
-        peer.map_or(self.unix, |address| self.networks.contains(address))
-    }
-}
-
 /// The address that a client counts as: for IPv6 its network of 64 bits (RFC 4291 2.5.4).
 pub fn counted_as(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -188,6 +170,7 @@ pub fn counted_as(address: IpAddr) -> IpAddr {
 pub(super) fn access(
     raw: &raw::App,
     scripts: &Scripts<'_>,
+    names: &Names,
     base: &[&str],
     context: &mut Context<'_>,
 ) -> Access {
@@ -198,7 +181,7 @@ pub(super) fn access(
     }
     let one = |(index, rule): (usize, &raw::Access)| {
         let index = index.to_string();
-        rule_of(rule, &[base, &["access", &index]].concat(), scripts, context)
+        rule_of(rule, &[base, &["access", &index]].concat(), (scripts, names), context)
     };
     let rules: Vec<AccessRule> = raw.access.iter().enumerate().map(one).collect();
     let services = rules.iter().filter_map(|rule| rule.forward_auth.as_ref());
@@ -209,7 +192,7 @@ pub(super) fn access(
 fn rule_of(
     raw: &raw::Access,
     place: &[&str],
-    scripts: &Scripts<'_>,
+    (scripts, names): (&Scripts<'_>, &Names),
     context: &mut Context<'_>,
 ) -> AccessRule {
     let mut report = |key: &str, fault| {
@@ -230,10 +213,14 @@ fn rule_of(
                 None
             }
         });
+    let at = |key| [place, &[key]].concat();
+    let allow = context.peers(&at("allow"), &raw.allow);
+    let deny = context.peers(&at("deny"), &raw.deny);
     AccessRule {
         path,
+        requirement: names.requirement(&raw.conditions, &at("if"), context),
         except: raw.except.clone(),
-        admission: Admission::new(&raw.allow, &raw.deny),
+        admission: Admission::new(&allow, &deny),
         rate_limit,
         body_bytes: raw.body.map(|size| size.0),
         cors: raw.cors.as_ref().map(|raw| cors::cors(raw, place, context)),

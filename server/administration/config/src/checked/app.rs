@@ -2,6 +2,7 @@
 
 use super::access::{self, Access};
 use super::compose::{self, Compose, Prefetch};
+use super::condition::{self, Condition, Names};
 use super::context::Context;
 use super::deny::Deny;
 use super::headers::{self, HeaderRule};
@@ -45,6 +46,8 @@ pub struct App {
     pub index: Vec<String>,
     /// URL path, below the prefix, of the script for requests that match no file.
     pub front_controller: Option<String>,
+    /// What rules require of requests.
+    pub conditions: Vec<Condition>,
     /// Rules that change paths before the file lookup.
     pub rewrites: Vec<Rewrite>,
     /// Rules that change the headers of responses.
@@ -73,6 +76,8 @@ pub struct App {
     pub static_files: RootOptions,
     /// Memory for static files that are compressed on demand; `None`: they are not.
     pub compressed_files_bytes: Option<usize>,
+    /// Directories whose files are listed.
+    pub autoindex: Vec<PathPattern>,
     /// Files that are served although they have private names.
     pub allow_private: Vec<PathPattern>,
     /// Files that PHP can let the server send.
@@ -120,6 +125,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
     let mode = worker::mode(raw, &root, &php, &base, context);
     let is_worker = matches!(mode, Mode::Worker(_));
     let scripts = Scripts { root: &root, php: &php, is_worker };
+    let (conditions, names) = condition::conditions(&raw.condition, &base, context);
     let text = |own: &Option<PlainText>, general: &Option<_>| {
         own.as_ref().or(general.as_ref()).map(|PlainText(text)| text.clone())
     };
@@ -132,14 +138,15 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         tasks: tasks::tasks(&raw.tasks, &mode, &base, context),
         processes: process::processes(raw, &root, &php, &base, context),
         kv_namespaces: namespaces(file, raw),
-        proxies: proxy::proxies(&raw.proxy, &base, context),
+        proxies: proxy::proxies(&raw.proxy, &names, &base, context),
         mode,
+        conditions,
         index: raw.index.iter().map(|name| name.0.clone()).collect(),
         front_controller: front_controller(raw, &scripts, &at("front_controller"), context),
-        rewrites: rewrites(raw, &at("rewrite"), context),
-        headers: headers::rules(raw),
+        rewrites: rewrites(raw, &names, &at("rewrite"), context),
+        headers: headers::rules(raw, &names, &at("headers"), context),
         page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), context),
-        access: access::access(raw, &scripts, &base, context),
+        access: access::access(raw, &scripts, &names, &base, context),
         maintenance: maintenance::maintenance(&raw.maintenance, &root, &at("maintenance"), context),
         rate_limits: rate_limit::of_scripts(&raw.rate_limits, &base, context),
         deny: deny(raw, &base, context),
@@ -147,6 +154,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         error_pages: error_pages(raw, &root, &at("error_pages"), context),
         static_files: static_files(&raw.static_files, &php.extensions, &at("static"), context),
         compressed_files_bytes: compressed_files(raw),
+        autoindex: raw.static_files.autoindex.clone(),
         allow_private: raw.static_files.allow_private.clone(),
         sendfile: sendfile(&raw.sendfile, &at("sendfile"), context),
         compress: raw.compress,
@@ -221,10 +229,15 @@ fn deny(raw: &raw::App, base: &[&str], context: &mut Context<'_>) -> Deny {
     })
 }
 
-fn rewrites(raw: &raw::App, place: &[&str], context: &mut Context<'_>) -> Vec<Rewrite> {
+fn rewrites(
+    raw: &raw::App,
+    names: &Names,
+    place: &[&str],
+    context: &mut Context<'_>,
+) -> Vec<Rewrite> {
     let one = |(index, rule): (usize, &raw::Rewrite)| {
         let step = index.to_string();
-        rewrite::rule(rule, &[place, &[step.as_str()]].concat(), context)
+        rewrite::rule(rule, names, &[place, &[step.as_str()]].concat(), context)
     };
     raw.rewrite.iter().enumerate().filter_map(one).collect()
 }

@@ -3,9 +3,13 @@
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::disk::{Disk, Found, reason};
 use crate::places::{Places, Span};
-use crate::scalar::Fault;
+use crate::scalar::{Fault, Network};
 use crate::source::Source;
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
+
+/// Networks by name.
+pub(crate) type Networks = BTreeMap<String, Vec<Network>>;
 
 /// What each section needs in addition to its own part of the file.
 pub(crate) struct Context<'a> {
@@ -17,6 +21,8 @@ pub(crate) struct Context<'a> {
     /// Base directory of relative paths; absolute.
     pub(crate) directory: &'a Path,
     pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Networks by name.
+    pub(crate) networks: Networks,
 }
 
 impl Context<'_> {

@@ -18,6 +18,7 @@ impl App {
     pub fn excludes_direct(&self) -> Option<&'static str> {
         let Self {
             mode,
+            conditions,
             rewrites,
             headers,
             prefetch,
@@ -37,6 +38,7 @@ impl App {
             deny: _,
             static_files: _,
             compressed_files_bytes: _,
+            autoindex: _,
             allow_private: _,
             // What the worker applies, or leaves to the gateway when it matters.
             compress: _,
@@ -59,6 +61,7 @@ impl App {
             matches!(mode, Mode::Worker(worker) if worker.isolation == Isolation::Reset);
         [
             (!is_resident, "worker.isolation"),
+            (!conditions.is_empty(), "condition"),
             (!rewrites.is_empty(), "rewrite"),
             (!headers.is_empty(), "headers"),
             (!prefetch.is_empty(), "prefetch"),

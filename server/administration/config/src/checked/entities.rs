@@ -76,7 +76,7 @@ pub(super) fn entities(
     check_access(raw, context);
     let on_this_machine = [Peer::Unix].into_iter().chain(loopback()).collect();
     let trusted = match (&raw.trusted_clients, &raw.listen) {
-        (Some(trusted), _) => trusted.clone(),
+        (Some(trusted), _) => context.peers(&["kv", "trusted_clients"], trusted),
         // With a token, every client needs it.
         (None, Some(_)) if raw.token.is_some() => Vec::new(),
         // PHP of several apps is local, too, and must not see the records of another app.

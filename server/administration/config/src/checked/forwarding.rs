@@ -23,7 +23,7 @@ impl Forwarding {
     pub(super) fn new(proxies: &[Peer], headers: &[ForwardedHeader]) -> Self {
         let network = |peer: &Peer| match peer {
             Peer::Network(network) => Some(*network),
-            Peer::Unix => None,
+            Peer::Unix | Peer::Named(_) => None,
         };
         Self {
             trusted_proxies: proxies.iter().filter_map(network).collect(),

@@ -1,6 +1,8 @@
 //! Rules that change the headers of responses.
 
-use crate::raw::{self, SecurityHeaders, StatusSet};
+use super::condition::Names;
+use super::context::Context;
+use crate::raw::{self, ConditionSet, Requirement, SecurityHeaders, StatusSet};
 use crate::scalar::{AnyStatus, HeaderValue, PathPattern};
 use std::collections::BTreeMap;
 
@@ -9,6 +11,8 @@ use std::collections::BTreeMap;
 pub struct HeaderRule {
     /// Paths to which the rule applies; `None`: all.
     pub path: Option<PathPattern>,
+    /// Conditions.
+    pub requirement: Requirement,
     /// Statuses of the responses; `None`: all.
     pub status: Option<StatusSet>,
     /// Headers to set, each with its only value.
@@ -42,7 +46,12 @@ const STRICT: [(&str, &str); 7] = [
 ];
 
 /// The preset of an app, and its rules.
-pub(super) fn rules(raw: &raw::App) -> Vec<HeaderRule> {
+pub(super) fn rules(
+    raw: &raw::App,
+    names: &Names,
+    place: &[&str],
+    context: &mut Context<'_>,
+) -> Vec<HeaderRule> {
     let preset: &[(&str, &str)] = match raw.security_headers {
         SecurityHeaders::Off => &[],
         SecurityHeaders::Basic => &BASIC,
@@ -51,16 +60,26 @@ pub(super) fn rules(raw: &raw::App) -> Vec<HeaderRule> {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let preset = HeaderRule { default: preset.iter().map(own).collect(), ..HeaderRule::default() };
     let preset = (!preset.default.is_empty()).then_some(preset);
-    preset.into_iter().chain(raw.headers.iter().flat_map(split)).collect()
+    let mut own = Vec::new();
+    for (index, raw) in raw.headers.iter().enumerate() {
+        let index = index.to_string();
+        let place = [place, &[&index, "if"]].concat();
+        let requirement = names.requirement(&raw.conditions, &place, context);
+        own.extend(split(HeaderRule { requirement, ..rule(raw) }));
+    }
+    preset.into_iter().chain(own).collect()
 }
 
 /// A rule without `status` is two: what lets caches store a response is not for errors.
-fn split(raw: &raw::HeaderRule) -> Vec<HeaderRule> {
-    let mut rule = rule(raw);
+fn split(mut rule: HeaderRule) -> Vec<HeaderRule> {
     if rule.status.is_some() {
         return vec![rule];
     }
-    let mut storing = HeaderRule { path: rule.path.clone(), ..HeaderRule::default() };
+    let mut storing = HeaderRule {
+        path: rule.path.clone(),
+        requirement: rule.requirement,
+        ..HeaderRule::default()
+    };
     storing.status = Some(StatusSet::of(["2xx", "3xx"].into_iter()));
     for (from, to) in [
         (&mut rule.set, &mut storing.set),
@@ -82,6 +101,12 @@ fn lets_store(name: &str, value: &str) -> bool {
 }
 
 impl HeaderRule {
+    /// Whether it applies to the responses for a path below the app's prefix, whatever their status.
+    pub fn applies(&self, path: &[u8], conditions: ConditionSet) -> bool {
+        self.requirement.holds(conditions)
+            && self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
+    }
+
     fn is_empty(&self) -> bool {
         let all = [&self.set, &self.default, &self.add];
         self.remove.is_empty() && all.iter().all(|headers| headers.is_empty())
@@ -94,6 +119,7 @@ fn rule(raw: &raw::HeaderRule) -> HeaderRule {
     };
     HeaderRule {
         path: raw.path.clone(),
+        requirement: Requirement::default(),
         status: Some(StatusSet::of(raw.status.iter().map(|AnyStatus(text)| &text[..])))
             .filter(|_| !raw.status.is_empty()),
         set: pairs(&raw.set),

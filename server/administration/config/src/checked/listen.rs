@@ -2,10 +2,11 @@
 
 mod tls;
 
-use super::access::{Admission, Peers};
+use super::access::Admission;
 use super::app::App;
 use super::context::Context;
 use super::forwarding::Forwarding;
+use super::peers::Peers;
 use crate::diagnostic::Kind;
 use crate::raw::{self, Certificate, ListenEntry};
 use crate::scalar::{Address, Fault, UNIX_PATH_MAX_BYTES};
@@ -146,7 +147,8 @@ fn listener(
     match entry {
         ListenEntry::Address(written) => {
             let address = address(written, DEFAULT_SOCKET_MODE, &["listen", &step], context);
-            let forwarding = Forwarding::new(&raw.trusted_proxies, &raw.forwarded_headers);
+            let proxies = context.peers(&["trusted_proxies"], &raw.trusted_proxies);
+            let forwarding = Forwarding::new(&proxies, &raw.forwarded_headers);
             Listener {
                 name: address.to_string(),
                 address,
@@ -168,7 +170,14 @@ fn listener(
         ListenEntry::Table(table) => {
             let place = ["listen", &step, "address"];
             let address = address(&table.address, table.mode.0, &place, context);
-            let proxies = table.trusted_proxies.as_ref().unwrap_or(&raw.trusted_proxies);
+            let at = |key| ["listen", &step, key];
+            let proxies = match &table.trusted_proxies {
+                Some(own) => context.peers(&at("trusted_proxies"), own),
+                None => context.peers(&["trusted_proxies"], &raw.trusted_proxies),
+            };
+            let balancers = context.peers(&at("proxy_protocol"), &table.proxy_protocol);
+            let allow = context.peers(&at("allow"), &table.allow);
+            let deny = context.peers(&at("deny"), &table.deny);
             let headers = table.forwarded_headers.as_ref().unwrap_or(&raw.forwarded_headers);
             let protocol = protocol(raw, table, &step, context);
             let own_name = match &protocol {
@@ -193,9 +202,9 @@ fn listener(
             Listener {
                 name,
                 address,
-                forwarding: Forwarding::new(proxies, headers),
-                proxy_protocol: Peers::new(&table.proxy_protocol),
-                admission: Admission::new(&table.allow, &table.deny),
+                forwarding: Forwarding::new(&proxies, headers),
+                proxy_protocol: Peers::new(&balancers),
+                admission: Admission::new(&allow, &deny),
                 max_connections: Some(table.connections).filter(|most| *most > 0),
                 connections_per_ip: Some(table.connections_per_ip).filter(|most| *most > 0),
                 certificates,

@@ -1,7 +1,7 @@
 //! The maintenance of an app: since when clients get a page in its place, and which of them do not.
 
-use super::access::Peers;
 use super::context::Context;
+use super::peers::Peers;
 use crate::raw::{self, MaintenanceEntry};
 use crate::scalar::PathPattern;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub(super) fn maintenance(
         retry_after_s: table.retry_after.0.div_ceil(1_000).max(1),
         page,
         assets: table.assets.clone(),
-        allow: Peers::new(&table.allow),
+        allow: Peers::new(&context.peers(&at("allow"), &table.allow)),
     })
 }
 

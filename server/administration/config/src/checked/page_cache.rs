@@ -85,6 +85,7 @@ pub(super) fn page_cache(
         .map(|path| PageCacheDisk { path: context.absolute(path), max_bytes: table.max_disk.0 });
     let texts = |list: &[PlainText]| list.iter().map(|text| text.0.clone()).collect();
     let lower = |list: &[PlainText]| list.iter().map(|text| text.0.to_lowercase()).collect();
+    let purge_from = context.peers(&[place, &["purge_from"]].concat(), &table.purge_from);
     Some(PageCache {
         max_memory_bytes: table.max_memory.0,
         disk,
@@ -104,7 +105,7 @@ pub(super) fn page_cache(
         ignored_cookies: texts(&table.ignored_cookies),
         ignored_headers: lower(&table.ignored_headers),
         bypass_paths: texts(&table.bypass_paths),
-        purge_from: Forwarding::new(&table.purge_from, &[]),
+        purge_from: Forwarding::new(&purge_from, &[]),
     })
 }
 

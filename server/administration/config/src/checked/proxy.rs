@@ -1,16 +1,24 @@
 //! Routes that are proxied to another server.
 
+use super::condition::Names;
 use super::context::Context;
 use crate::diagnostic::Kind;
 use crate::raw::{Proxy, ProxyTarget};
 use crate::scalar::Fault;
 
 /// `place` is the app's.
-pub(super) fn proxies(written: &[Proxy], place: &[&str], context: &mut Context<'_>) -> Vec<Proxy> {
+pub(super) fn proxies(
+    written: &[Proxy],
+    names: &Names,
+    place: &[&str],
+    context: &mut Context<'_>,
+) -> Vec<Proxy> {
     let mut proxies = written.to_vec();
     for (index, proxy) in proxies.iter_mut().enumerate() {
         let index = index.to_string();
         let at = [place, &["proxy", &index]].concat();
+        let place = [&at[..], &["if"]].concat();
+        proxy.requirement = names.requirement(&proxy.conditions, &place, context);
         match target(&proxy.written_upstream) {
             Ok(target) => proxy.upstream = target,
             Err(fault) => {

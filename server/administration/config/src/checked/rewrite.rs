@@ -3,11 +3,13 @@
 //! Patterns match the decoded path, so a capture group can hold any bytes. In a redirect and in a
 //! query it is percent-encoded: it can neither break the response header nor add a parameter.
 
+use super::condition::Names;
 use super::context::Context;
 use crate::diagnostic::Kind;
-use crate::raw::{self, RewriteWhen};
+use crate::raw::{self, Requirement, RewriteWhen};
 use crate::scalar::Fault;
 use regex::bytes::{Captures, Regex};
+use std::sync::Arc;
 
 /// A rewrite rule. The gateway applies the rules in order.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub struct Rewrite {
     pub pattern: Regex,
     /// Requests to which the rule applies.
     pub when: RewriteWhen,
+    /// Conditions.
+    pub requirement: Requirement,
     /// What happens to matching requests.
     pub action: RewriteAction,
     /// Whether a match skips the remaining rules.
@@ -34,8 +38,8 @@ pub enum RewriteAction {
         /// The `Location`.
         to: Replacement,
     },
-    /// An error response with this status, 400 to 599.
-    Status(u16),
+    /// A response with this status, 400 to 599, or 200 with a text.
+    Status(u16, Option<Arc<str>>),
 }
 
 /// A path or URL with references to capture groups, and its query string.
@@ -76,8 +80,8 @@ pub enum Rewritten {
         /// Encoded; `None`: the request's own query goes along.
         query: Option<Vec<u8>>,
     },
-    /// Respond with this error status.
-    Status(u16),
+    /// Respond with this status, and this text.
+    Status(u16, Option<Arc<str>>),
 }
 
 impl Rewrite {
@@ -95,7 +99,7 @@ impl Rewrite {
                 location: fill(&to.parts, &captures, Encoding::Path),
                 query: to.query(&captures),
             },
-            RewriteAction::Status(status) => Rewritten::Status(*status),
+            RewriteAction::Status(status, body) => Rewritten::Status(*status, body.clone()),
         })
     }
 }
@@ -153,6 +157,7 @@ fn fill(parts: &[ReplacementPart], captures: &Captures<'_>, encoding: Encoding) 
 /// The rule, or `None` if it is invalid.
 pub(super) fn rule(
     raw: &raw::Rewrite,
+    names: &Names,
     place: &[&str],
     context: &mut Context<'_>,
 ) -> Option<Rewrite> {
@@ -166,7 +171,10 @@ pub(super) fn rule(
             status,
             to: replacement(&to.0, &raw.pattern.0, &at("to"), context)?,
         },
-        (Some(status @ 400..=599), None) => RewriteAction::Status(status),
+        (Some(status), None) if status == 200 && raw.body.is_some() || status >= 400 => {
+            let body = raw.body.as_ref().map(|body| body.0.as_str().into());
+            RewriteAction::Status(status, body)
+        }
         (status, _) => {
             let fault = match status {
                 None => Fault::new("the rule has neither `to` nor `status`")
@@ -178,14 +186,25 @@ pub(super) fn rule(
                     Fault::new("an error status cannot have `to`").hint("remove `to`")
                 }
                 Some(status) => Fault::new(format!("{status} is not a valid status for a rule"))
-                    .hint("a redirect (301, 302, 303, 307, 308) or an error (400 to 599)"),
+                    .hint("a redirect (301, 302, 303, 307, 308), an error (400 to 599), or 200 with a `body`"),
             };
             let key = if status.is_some() { at("status") } else { place.to_vec() };
             context.value(&key, Kind::Conflict, fault);
             return None;
         }
     };
-    Some(Rewrite { pattern: raw.pattern.0.clone(), when: raw.when, action, last: raw.last })
+    if raw.body.is_some() && !matches!(action, RewriteAction::Status(..)) {
+        let fault =
+            Fault::new("only a response has a `body`").hint("add `status = 200`, without `to`");
+        context.value(&at("body"), Kind::Conflict, fault);
+    }
+    Some(Rewrite {
+        pattern: raw.pattern.0.clone(),
+        when: raw.when,
+        requirement: names.requirement(&raw.conditions, &at("if"), context),
+        action,
+        last: raw.last,
+    })
 }
 
 fn starting_with_slash(

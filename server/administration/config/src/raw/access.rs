@@ -1,5 +1,6 @@
 //! `[[app.NAME.access]]`: which clients may request some paths, and how often; `[bans]`.
 
+use super::condition::If;
 use super::one_or_many::OneOrMany;
 use super::rate_limit::RateLimitEntry;
 use crate::scalar::{ByteSize, FilePath, HeaderName, PathPattern, Peer, Period, PlainText};
@@ -20,6 +21,11 @@ pub(crate) struct Access {
     /// Paths to which the rule does not apply.
     #[schemars(extend("x-alias" = ["exclude", "not"]))]
     pub(crate) except: Vec<PathPattern>,
+    /// Conditions that have to hold for the rule to apply. A client chooses what it sends: only methods, paths, networks
+    /// and countries are certain.
+    #[serde(rename = "if")]
+    #[schemars(extend("x-alias" = ["conditions"]))]
+    pub(crate) conditions: If,
     /// Networks whose clients are admitted; all others get 403. `"unix"` stands for peers on a Unix socket.
     /// Default: all.
     #[schemars(extend("x-alias" = ["Require", "remote_ip", "whitelist"]))]

@@ -2,6 +2,7 @@
 
 use super::access::Access;
 use super::compose::{Compose, Prefetch};
+use super::condition::{Condition, If};
 use super::limits::RequestLimits;
 use super::log::Log;
 use super::maintenance::MaintenanceEntry;
@@ -70,6 +71,13 @@ table! {
         /// the root has one.
         #[schemars(extend("x-alias" = ["try_files", "FallbackResource"]))]
         pub(crate) front_controller: PlainText = PlainText("auto".to_owned()),
+        /// What requests have: one table `[app.NAME.condition.CONDITION]` for each. Rules refer to it by `if`.
+        #[schemars(extend(
+            "propertyNames" = { "format": AppName::NAME },
+            "x-alias" = ["conditions", "map", "matcher", "RewriteCond", "SetEnvIf"],
+            "x-hint" = "a condition has a name: write [app.NAME.condition.CONDITION] and its keys below it",
+        ))]
+        pub(crate) condition: BTreeMap<String, Condition> = BTreeMap::new(),
         /// Rules that change the path of a request before the file lookup.
         #[schemars(extend("x-alias" = ["RewriteRule", "return", "Redirect"]))]
         pub(crate) rewrite: Vec<Rewrite> = Vec::new(),
@@ -176,15 +184,23 @@ pub(crate) struct Rewrite {
     #[serde(default)]
     #[schemars(extend("x-literal" = true))]
     pub(crate) to: Option<PlainText>,
-    /// Responds with this status: a redirect (301, 302, 303, 307, 308) to `to`, or an error without
-    /// `to`. Default: an internal rewrite.
+    /// Responds with this status: a redirect (301, 302, 303, 307, 308) to `to`, an error, or 200 with a `body`.
+    /// Default: an internal rewrite.
     #[serde(default)]
-    #[schemars(range(min = 301, max = 599))]
+    #[schemars(range(min = 200, max = 599))]
     pub(crate) status: Option<u16>,
+    /// Text of a response with a `status` that is no redirect. A rule of `headers` sets its `Content-Type`, which is
+    /// otherwise `text/plain; charset=utf-8`.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["respond", "text"], "x-literal" = true))]
+    pub(crate) body: Option<PlainText>,
     /// Requests to which the rule applies.
     #[serde(default, rename = "when")]
-    #[schemars(extend("x-alias" = ["RewriteCond", "if"]))]
     pub(crate) when: RewriteWhen,
+    /// Conditions that have to hold.
+    #[serde(default, rename = "if")]
+    #[schemars(extend("x-alias" = ["RewriteCond", "conditions"]))]
+    pub(crate) conditions: If,
     /// Whether a match skips the remaining rules.
     #[serde(default = "yes")]
     pub(crate) last: bool,
@@ -210,6 +226,10 @@ pub enum RewriteWhen {
 pub(crate) struct HeaderRule {
     /// Paths to which the rule applies. Default: all.
     pub(crate) path: Option<PathPattern>,
+    /// Conditions that have to hold.
+    #[serde(rename = "if")]
+    #[schemars(extend("x-alias" = ["conditions", "env"]))]
+    pub(crate) conditions: If,
     /// Statuses of the responses to which the rule applies, such as `["2xx", "304"]`. Default: all. Without
     /// it, `Expires` and a `Cache-Control` that lets caches store a response are not sent with errors (400 and
     /// above), so that no client caches a missing file for a year.
@@ -250,6 +270,10 @@ table! {
         /// `compress = true`; those that were not requested recently are removed. Files of less than 1 KiB,
         /// or of more than a quarter of this size, are not compressed. `0` turns it off.
         pub(crate) compressed_memory: ByteSize = ByteSize(8 << 20),
+        /// Directories without an index whose files are listed, as a page or, for `Accept: application/json`, as JSON, unless
+        /// there is a front controller. What a visitor could not download is not listed. Default: none.
+        #[schemars(extend("x-alias" = ["Indexes", "browse", "directory_listing", "fancyindex"]))]
+        pub(crate) autoindex: Vec<PathPattern> = Vec::new(),
         /// Content types by file extension, in addition to the built-in ones.
         #[schemars(extend("propertyNames" = { "format": FileExtension::NAME }, "x-alias" = ["types", "AddType"]))]
         pub(crate) mime: BTreeMap<String, HeaderValue> = BTreeMap::new(),

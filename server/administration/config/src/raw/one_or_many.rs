@@ -21,3 +21,9 @@ impl<T> OneOrMany<T> {
         }
     }
 }
+
+impl<T> Default for OneOrMany<T> {
+    fn default() -> Self {
+        OneOrMany::Many(Vec::new())
+    }
+}

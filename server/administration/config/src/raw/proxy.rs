@@ -1,5 +1,7 @@
 //! `[[app.NAME.proxy]]`: routes that are proxied to another server.
 
+use super::condition::If;
+use super::condition_set::Requirement;
 use super::upstream::Mirror;
 use crate::scalar::{As, PathPattern, Period, PlainText};
 use schemars::JsonSchema;
@@ -11,6 +13,10 @@ use serde::{Deserialize, Serialize};
 pub struct Proxy {
     /// Paths to proxy.
     pub path: PathPattern,
+    /// Conditions that have to hold.
+    #[serde(default, rename = "if")]
+    #[schemars(extend("x-alias" = ["conditions", "matcher"]))]
+    pub(crate) conditions: If,
     /// URL of the server, `http://HOST:PORT` or `https://HOST:PORT`, or the `NAME` of an
     /// `[upstream.NAME]`, with an optional path that is prepended to the path of the request.
     #[schemars(extend("x-alias" = ["proxy_pass", "ProxyPass", "to", "url"]))]
@@ -58,6 +64,9 @@ pub struct Proxy {
     /// Where its requests are sent.
     #[serde(skip)]
     pub upstream: ProxyTarget,
+    /// The conditions.
+    #[serde(skip)]
+    pub requirement: Requirement,
 }
 
 /// Where the requests of a route are sent.

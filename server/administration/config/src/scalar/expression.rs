@@ -8,7 +8,7 @@ use regex::bytes::{Regex, RegexBuilder};
 pub(crate) struct Expression(pub(crate) Regex);
 
 /// More than any rule needs; bounds the memory that a hostile file can use.
-pub(super) const REGEX_MAX_BYTES: usize = 1 << 20;
+pub(crate) const REGEX_MAX_BYTES: usize = 1 << 20;
 
 impl Scalar for Expression {
     const NAME: &'static str = "regular expression";

@@ -138,6 +138,28 @@ strings! {
         })
     };
 
+    /// A condition of an app, or `!` and one that must not hold.
+    ConditionName("condition", "a condition such as \"mobile\" or \"!mobile\"") = |text| {
+        AppName::read(Written::Text(text.strip_prefix('!').unwrap_or(text))).map(drop).map_err(|_| {
+            Fault::new(format!("`{text}` is not the name of a condition"))
+                .hint("write [app.NAME.condition.CONDITION], and here \"CONDITION\" or \"!CONDITION\"")
+        })
+    };
+
+    /// ISO 3166-1: two letters.
+    CountryCode("country", "a country of two letters such as \"DE\"") = |text| {
+        ensure(text.len() == 2 && text.bytes().all(|b| b.is_ascii_uppercase()), || {
+            Fault::new(format!("`{text}` is not a country")).hint("two capital letters (ISO 3166-1): \"DE\", \"GB\"")
+        })
+    };
+
+    /// RFC 9110, 9.1: methods are written in capitals.
+    MethodName("method", "a method such as \"POST\"") = |text| {
+        ensure(is_token(text) && !text.bytes().any(|b| b.is_ascii_lowercase()), || {
+            Fault::new(format!("`{text}` is not a method")).hint("write it in capitals: \"GET\", \"POST\"")
+        })
+    };
+
     /// Any string that C can hold.
     PlainText("string", "a string") = |text| {
         ensure(!text.contains('\0'), || Fault::new("the string cannot contain NUL"))

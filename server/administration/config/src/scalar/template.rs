@@ -130,15 +130,17 @@ fn encode(bytes: &[u8], literal: &[u8], url: &mut String) {
 
 /// The last value with this name, decoded.
 fn value_of(query: &[u8], name: &str) -> Option<Vec<u8>> {
-    let mut found = None;
-    for pair in query.split(|&byte| byte == b'&') {
+    let named = query_pairs(query).filter(|(key, _)| key == name.as_bytes());
+    named.last().map(|(_, value)| value)
+}
+
+/// The names and values of a query, decoded.
+pub fn query_pairs(query: &[u8]) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+    query.split(|&byte| byte == b'&').map(|pair| {
         let at = pair.iter().position(|&byte| byte == b'=').unwrap_or(pair.len());
-        let (key, value) = pair.split_at(at);
-        if decode(key) == name.as_bytes() {
-            found = Some(decode(value.strip_prefix(b"=").unwrap_or(value)));
-        }
-    }
-    found
+        let (name, value) = pair.split_at(at);
+        (decode(name), decode(value.strip_prefix(b"=").unwrap_or(value)))
+    })
 }
 
 /// `application/x-www-form-urlencoded`.

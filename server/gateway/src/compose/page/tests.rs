@@ -114,7 +114,7 @@ fn header_rules_of_the_app_hold_for_a_page() {
         let app = site.app();
         let text = site.handled("", async move |request, response| {
             let mut page = page(&app, "a");
-            page.apply(&app.config.headers, b"/a");
+            page.apply_rules(request);
             page.finish(request, response).await.written
         });
         assert_eq!(response(&text.await).header("x-rule"), Some("1"));

@@ -10,13 +10,13 @@ fn access(rules: &[&str]) -> Access {
 }
 
 fn of_request(access: &Access, path: &str) -> Vec<usize> {
-    access.of_request(path.as_bytes()).indices().collect()
+    access.of_request(path.as_bytes(), ConditionSet::default()).indices().collect()
 }
 
 #[test]
 fn a_set_has_each_of_the_most_rules_once() {
     let access = access(&["deny = [\"192.0.2.1\"]"; RuleSet::MAX]);
-    let all = access.of_request(b"/");
+    let all = access.of_request(b"/", ConditionSet::default());
     assert_eq!(all.indices().collect::<Vec<_>>(), (0..RuleSet::MAX).collect::<Vec<_>>());
     assert!(all.without(all).is_empty() && !all.is_empty());
     assert_eq!(RuleSet::default().indices().next(), None);
@@ -69,7 +69,8 @@ fn a_rule_without_a_path_is_of_requests_and_not_of_results() {
     assert_eq!(of_request(&access, "/b"), [0]);
     assert_eq!(of_request(&access, "/health"), [0; 0]);
     assert_eq!(of_request(&access, "/a/dump.SQL"), [0, 1, 2]);
-    let of_result = |path: &[u8]| access.of_result(path).indices().collect::<Vec<_>>();
+    let of_result =
+        |path: &[u8]| access.of_result(path, ConditionSet::default()).indices().collect::<Vec<_>>();
     assert_eq!(of_result(b"/health"), [0; 0]);
     assert_eq!(of_result(b"/a/dump.sql.gz"), [1, 2]);
     assert_eq!(of_result(b"/\xff\xfe/x.sql"), [1], "paths are bytes");
@@ -78,8 +79,8 @@ fn a_rule_without_a_path_is_of_requests_and_not_of_results() {
 #[test]
 fn an_app_without_rules_asks_nothing_of_a_request() {
     let access = site("").access;
-    assert!(access.of_request(b"/index.php/admin").is_empty());
-    assert!(access.of_result(b"/index.php/admin").is_empty());
+    assert!(access.of_request(b"/index.php/admin", ConditionSet::default()).is_empty());
+    assert!(access.of_result(b"/index.php/admin", ConditionSet::default()).is_empty());
 }
 
 #[test]

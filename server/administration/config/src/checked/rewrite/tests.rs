@@ -35,7 +35,7 @@ fn a_rewrite_can_redirect_or_respond() {
     };
     let rule = "match = '^/a/(.*)'\nstatus = 308\nto = 'https://b/$1?z=1'";
     assert_eq!(rewrite(rule, "/a/x/y"), Some(redirect));
-    assert_eq!(rewrite("match = '^/a'\nstatus = 410", "/a"), Some(Rewritten::Status(410)));
+    assert_eq!(rewrite("match = '^/a'\nstatus = 410", "/a"), Some(Rewritten::Status(410, None)));
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn an_invalid_text_is_explained() {
         (
             "network",
             "10.0.0.0/8/8",
-            "`10.0.0.0/8/8` is not a network / a network such as \"10.0.0.0/8\", an IP address or \"unix\"",
+            "`10.0.0.0/8/8` is not a network / a network such as \"10.0.0.0/8\", an IP address, the name of networks or \"unix\"",
         ),
         (
             "host name",
