@@ -11,6 +11,10 @@ pub struct Block {
     pub page: PathBuf,
     /// The line of the opening fence, counted from 1.
     pub line: usize,
+    /// The heading above it, without the signs of its level.
+    pub heading: String,
+    /// The file that the line before it names: `` `public/index.php`: ``.
+    pub file: Option<String>,
     /// The first word behind the opening fence: `sh`, `toml`, `php`.
     pub language: String,
     /// What stands between the fences.
@@ -44,7 +48,7 @@ pub fn trees() -> Vec<PathBuf> {
 pub fn pages() -> Vec<PathBuf> {
     let root = repository();
     let mut found = vec![PathBuf::from("README.md"), PathBuf::from("CONTRIBUTING.md")];
-    for folder in ["docs/guide", "docs/reference"] {
+    for folder in ["docs/guide", "docs/guide/answers", "docs/reference"] {
         found.extend(
             entries(&root, folder).filter(|path| path.extension().is_some_and(|e| e == "md")),
         );
@@ -77,13 +81,20 @@ pub fn blocks(page: &Path) -> Vec<Block> {
     let text = fs::read_to_string(repository().join(page)).expect("a page of the repository");
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
+    let (mut heading, mut before) = ("", "");
     for (number, line) in text.lines().enumerate() {
         let fence = line.trim_start().strip_prefix("```");
         match (&mut open, fence) {
             (None, Some(words)) => {
-                let language = words.split_whitespace().next().unwrap_or("").to_owned();
-                let page = page.to_owned();
-                open = Some(Block { page, line: number + 1, language, text: String::new() });
+                open = Some(Block {
+                    page: page.to_owned(),
+                    line: number + 1,
+                    heading: heading.to_owned(),
+                    file: named(before),
+                    language: words.split_whitespace().next().unwrap_or("").to_owned(),
+                    text: String::new(),
+                });
+                before = "";
             }
             (Some(block), Some(rest)) => {
                 assert_eq!(rest.trim(), "", "{}: text behind a closing fence", block.place());
@@ -93,11 +104,19 @@ pub fn blocks(page: &Path) -> Vec<Block> {
                 block.text.push_str(line);
                 block.text.push('\n');
             }
+            (None, None) if line.starts_with('#') => heading = line.trim_start_matches('#').trim(),
+            (None, None) if !line.is_empty() => before = line,
             (None, None) => {}
         }
     }
     assert!(open.is_none(), "{}: a fence is not closed", page.display());
     blocks
+}
+
+/// The name on a line of its own: `` `public/index.php`: ``.
+fn named(line: &str) -> Option<String> {
+    let name = line.strip_prefix('`')?.strip_suffix("`:")?;
+    Some(name.to_owned()).filter(|name| !name.contains(['`', ' ']))
 }
 
 /// The blocks of all pages in one language.

@@ -21,7 +21,7 @@ const ELSEWHERE: [&str; 6] = [
 fn pages() -> BTreeMap<PathBuf, String> {
     let root = repository();
     let mut paths: Vec<PathBuf> = ELSEWHERE.map(PathBuf::from).into();
-    for folder in ["docs", "docs/guide", "docs/reference", "docs/decisions"] {
+    for folder in ["docs", "docs/guide", "docs/guide/answers", "docs/reference", "docs/decisions"] {
         paths.extend(markdown_of(folder));
     }
     for tree in trees() {
@@ -122,7 +122,7 @@ fn every_link_between_pages_resolves() {
 #[test]
 fn the_index_names_every_page() {
     let index = fs::read_to_string(repository().join("docs/README.md")).expect("the index");
-    let folders = ["docs/guide", "docs/reference", "docs/decisions"];
+    let folders = ["docs/guide", "docs/guide/answers", "docs/reference", "docs/decisions"];
     let own = trees()
         .into_iter()
         .flat_map(|tree| [format!("{tree}/docs"), format!("{tree}/docs/decisions")]);
