@@ -40,7 +40,7 @@ pub(super) fn networks(
             }
         }
         // A rule for nobody would be one for all.
-        if networks.is_empty() {
+        if entries.as_slice().is_empty() || networks.is_empty() && context.diagnostics.is_empty() {
             context.value(&place, Kind::BadValue, Fault::new("there is no network in the list"));
         }
         all.insert(name.clone(), networks);
@@ -51,18 +51,20 @@ pub(super) fn networks(
 /// The networks of a file.
 fn of_file(entry: &str, place: &[&str], context: &mut Context<'_>) -> Vec<Network> {
     let path = context.absolute(entry.as_ref());
-    let read = match context.disk.read(&path, FILE_MAX_BYTES) {
-        Ok(bytes) if bytes.len() as u64 > FILE_MAX_BYTES => Err("it is too large".to_owned()),
-        Ok(bytes) => read(&String::from_utf8_lossy(&bytes)),
-        Err(error) => Err(reason(&error)),
+    let (kind, why) = match context.disk.read(&path, FILE_MAX_BYTES) {
+        Ok(bytes) if bytes.len() as u64 > FILE_MAX_BYTES => {
+            (Kind::BadValue, "it is too large".to_owned())
+        }
+        Ok(bytes) => match read(&String::from_utf8_lossy(&bytes)) {
+            Ok(networks) => return networks,
+            Err(why) => (Kind::BadValue, why),
+        },
+        Err(error) => (Kind::Path, reason(&error)),
     };
-    read.unwrap_or_else(|why| {
-        let fault =
-            Fault::new(format!("`{entry}` is neither a network nor a file of networks: {why}"))
-                .hint("a network such as \"10.0.0.0/8\", or a file with one in each line");
-        context.value(place, Kind::BadValue, fault);
-        Vec::new()
-    })
+    let fault = Fault::new(format!("`{entry}` is neither a network nor a file of networks: {why}"))
+        .hint("a network such as \"10.0.0.0/8\", or a file with one in each line");
+    context.value(place, kind, fault);
+    Vec::new()
 }
 
 /// A network in each line; `#` begins a comment.

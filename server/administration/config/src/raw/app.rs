@@ -189,7 +189,7 @@ pub(crate) struct Rewrite {
     #[serde(default)]
     #[schemars(range(min = 200, max = 599))]
     pub(crate) status: Option<u16>,
-    /// Text of a response with a `status` that is no redirect. A rule of `headers` sets its `Content-Type`, which is
+    /// Text of a response with a `status` that does not redirect. A rule of `headers` sets its `Content-Type`, which is
     /// otherwise `text/plain; charset=utf-8`.
     #[serde(default)]
     #[schemars(extend("x-alias" = ["respond", "text"], "x-literal" = true))]
