@@ -44,7 +44,8 @@ fn address(number: u32) -> IpAddr {
 
 /// As the gateway does; whether the request is admitted.
 fn admits(access: &Access, tables: &[RateTable], client: IpAddr, now_ns: u64) -> bool {
-    let rules = access.of_request(b"/section-5/index.php");
+    let rules =
+        access.of_request(b"/section-5/index.php", outboard_config::ConditionSet::default());
     let refuses = |index: usize| access.rules[index].admission.refuses(Some(client));
     if rules.indices().any(refuses) {
         return false;

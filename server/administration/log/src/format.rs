@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_refused_with_the_reason() {
+    fn an_invalid_template_is_refused_with_the_reason() {
         for (bad, why) in [
             ("", "no field"),
             ("text", "no field"),

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_reported() {
+    fn an_unknown_network_is_an_error() {
         let proxies = |list: &str| format!("trusted_proxies = [{list}]\n{APP}");
         assert_error(&proxies("\"cloudflair\""), Kind::BadValue, 1, "cloudflare, fastly, private");
         let access = format!("{APP}[[app.site.access]]\nallow = [\"ofice\"]\n");
