@@ -175,6 +175,97 @@ fn rates_and_durations_are_drawn_while_requests_come() {
     picture(&mut browser, "dark");
 }
 
+/// What an operator asks, and what of the page answers it.
+#[test]
+fn ten_questions_of_an_operator_have_their_answer_on_the_page() {
+    let tables = format!(
+        "{TABLES}[app.site.page_cache]\nmode = \"on\"\n\
+         [app.shop]\nroot = \"www\"\npath = \"/shop\"\n"
+    );
+    let site = Configured::serving("dashboard", &tables);
+    let dashboard = Dashboard::of(&site);
+    let mut browser = dashboard.open();
+    let mut client = site.client();
+    let mut answers = |question: &str, script: &str| {
+        eventually(question, || {
+            client.get("/shop/index.php?computes").expect(200);
+            (0..3).for_each(|_| drop(client.get("/index.php").expect(200)));
+            client.get("/index.php?throws").expect(500);
+            client.get(SLOW).expect(200);
+            browser.evaluate(script) == true
+        });
+    };
+    let cell = |section: &str, row: usize, cell: usize| {
+        format!(
+            "(document.querySelectorAll('#{section} tbody tr')[{row}]?.cells[{cell}].textContent ?? '')"
+        )
+    };
+    let tile = |name: &str| {
+        format!(
+            "([...document.querySelectorAll('#tiles > div')].find((tile) => tile.textContent.startsWith({name:?}))?.textContent ?? '')"
+        )
+    };
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+    let facts = "document.querySelector('#facts').textContent";
+    answers(
+        "which machine is it?",
+        &format!("{facts}.startsWith({:?})", format!("on {} ·", host.trim())),
+    );
+    answers(
+        "how busy is it, and who is it?",
+        &format!(r"/\d %.*PHP [1-9]\d* %, Outboard/.test({})", tile("Processor")),
+    );
+    answers(
+        "is there memory left?",
+        &format!(r"/iB, .*iB of .*iB available/.test({})", tile("Memory of PHP")),
+    );
+    answers(
+        "which app takes the processor?",
+        &format!("{} === 'shop' && /^[1-9]/.test({})", cell("apps", 0, 0), cell("apps", 0, 4)),
+    );
+    answers("what is requested most?", &format!("{} === 'site: /index.php'", cell("paths", 0, 0)));
+    answers(
+        "what fails, and why?",
+        &format!(
+            "{}.includes('the till is empty') && Number({}) > 1",
+            cell("errors", 0, 0),
+            cell("errors", 0, 2)
+        ),
+    );
+    answers(
+        "which request was slow, and where?",
+        "[...document.querySelectorAll('#slow pre')].some((one) => one.textContent.includes('loads_orders'))",
+    );
+    answers(
+        "does a request wait?",
+        &format!("{}.includes('no request waits')", tile("PHP workers busy")),
+    );
+    answers(
+        "does the page cache help?",
+        &format!("/%/.test({}) && Number({}) > 0", cell("caches", 0, 1), cell("caches", 0, 2)),
+    );
+    browser.evaluate("document.querySelector('#durations svg').focus()");
+    browser.evaluate(
+        "document.querySelector('#durations svg').dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowLeft', bubbles: true }))",
+    );
+    let then = text(&mut browser, "#durations output");
+    assert!(then.contains(':') && then.contains("99 %"), "how long did it take then? {then}");
+    for (order, first) in [("slow", "shop: /shop/index.php"), ("php", "shop: /shop/index.php")] {
+        browser.evaluate(&format!("document.querySelector('#order input[value={order}]').click()"));
+        assert_eq!(rows(&mut browser, "paths")[0][0], first, "{order}");
+    }
+    for width in [390, 1_000, 1_900] {
+        browser.resize(width, 1_000);
+        assert_eq!(
+            browser.evaluate("document.documentElement.scrollWidth"),
+            width,
+            "no part is cut"
+        );
+        picture(&mut browser, &format!("questions-{width}"));
+    }
+    assert_eq!(browser.complaints("http"), Vec::<String>::new());
+}
+
 #[test]
 fn the_charts_show_one_app_or_all() {
     let tables = format!("{TABLES}[app.shop]\nroot = \"www\"\npath = \"/shop\"\n");

@@ -11,13 +11,15 @@ use crate::gateway::Gateway;
 use crate::{admission, certificates, page_cache, status};
 use outboard_admin_api::Endpoint;
 use outboard_admin_api::cache::Stats;
-use outboard_admin_api::dashboard::{Dashboard, Get, SlowRequest};
+use outboard_admin_api::dashboard::{Dashboard, Get, PhpError, SlowRequest};
 use outboard_config::LogTarget;
 use outboard_dashboard::{Asset, HEADERS, Paths, Source, asset};
 use outboard_http_server::{HeaderBlock, Request, ResponseWriter, Written};
 use outboard_http1::Method;
 use outboard_log::Wall;
 use outboard_reactor::now_ms;
+use outboard_supervisor::cpu;
+use outboard_supervisor::memory::machine_bytes;
 pub(crate) use recorder::record_regularly;
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -28,6 +30,8 @@ const VIEWERS_MAX: usize = 16;
 const BANS_MAX: usize = 100;
 /// The slow requests of all threads that are listed.
 const SLOW_MAX: usize = 32;
+/// The errors of all threads that are listed.
+const ERRORS_MAX: usize = 32;
 
 /// Refuses a browser's request for another site's page; `None` for programs and for this server's own page.
 pub(crate) async fn try_refuse_other_sites(
@@ -109,11 +113,14 @@ pub(crate) async fn state(gateway: &Rc<Gateway>, get: &Get) -> Result<Dashboard,
     }
     let status = status::of(gateway).await;
     let others = gateway.shards.on_followers(async |gateway| watch(&gateway)).await;
-    let (mut paths, mut slow) = watch(gateway);
-    for (other_paths, other_slow) in others {
-        paths.extend(other_paths);
-        slow.extend(other_slow);
+    let Watched { mut paths, mut slow, mut errors } = watch(gateway);
+    for other in others {
+        paths.extend(other.paths);
+        slow.extend(other.slow);
+        errors.extend(other.errors);
     }
+    errors.sort_by_key(|error| Reverse(error.at_ms));
+    errors.truncate(ERRORS_MAX);
     slow.sort_by_key(|request| Reverse(request.at_ms));
     slow.truncate(SLOW_MAX);
     let caches = page_cache::admin::stats(gateway, &Stats::default()).ok();
@@ -124,10 +131,15 @@ pub(crate) async fn state(gateway: &Rc<Gateway>, get: &Get) -> Result<Dashboard,
     Ok(Dashboard {
         now_ms: Wall::now().unix_us / 1_000,
         started_ms: gateway.started.unix_us / 1_000,
+        host: host_name(),
+        cores: u32::try_from(cpu::cores()).unwrap_or(u32::MAX),
+        machine_bytes: machine_bytes().unwrap_or(0),
         status,
         history: history.since(get.since_ms),
         apps: history.apps(),
         app_history: history.of_app_since(&get.app, get.since_ms),
+        loads: history.loads(),
+        errors,
         slow,
         slow_after_ms: slow_after_ms(gateway),
         paths: Paths::sum(paths),
@@ -138,14 +150,25 @@ pub(crate) async fn state(gateway: &Rc<Gateway>, get: &Get) -> Result<Dashboard,
     })
 }
 
-/// The paths and the slow requests of a thread.
-fn watch(gateway: &Gateway) -> (Vec<outboard_admin_api::dashboard::Path>, Vec<SlowRequest>) {
+/// The name of the machine.
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// What a thread has counted.
+struct Watched {
+    paths: Vec<outboard_admin_api::dashboard::Path>,
+    slow: Vec<SlowRequest>,
+    errors: Vec<PhpError>,
+}
+
+fn watch(gateway: &Gateway) -> Watched {
     let generation = gateway.generation();
     // All pools of the thread share them.
-    let slow = generation.pools().next().map(|pool| pool.recent_slow().list());
-    let mut slow = slow.unwrap_or_default();
+    let recent = generation.pools().next().map(|pool| pool.recent()).unwrap_or_default();
+    let mut slow = recent.slow.list();
     slow.extend(gateway.slow_proxied.list());
-    (gateway.paths.watch(now_ms()), slow)
+    Watched { paths: gateway.paths.watch(now_ms()), slow, errors: recent.errors.list() }
 }
 
 fn slow_after_ms(gateway: &Gateway) -> Option<u64> {

@@ -11,6 +11,7 @@ use crate::request::{Request, ResponseSummary};
 use crate::tracing::Ended;
 use outboard_admin_api::dashboard::SlowRequest;
 use outboard_config::LogTarget;
+use outboard_dashboard::Counted;
 use outboard_http_server::Written;
 use outboard_log::Wall;
 use outboard_reactor::now_ms;
@@ -89,7 +90,8 @@ fn record_path(request: &Request<'_>, app: &App, summary: &ResponseSummary, now:
     let us = now.unix_us.saturating_sub(request.started.unix_us);
     let is_hit = request.kind.get() == latencies::Kind::Hit;
     let has_failed = summary.status >= 500 || summary.written == Written::Broken;
-    request.gateway.paths.record(&app.config.name, path, us, (is_hit, has_failed));
+    let counted = Counted { us, is_hit, has_failed };
+    request.gateway.paths.record(&app.config.name, path, counted);
 }
 
 /// The span of a request.

@@ -7,7 +7,7 @@ use crate::logs::Logs;
 use outboard_buffer::Account;
 use outboard_php_pool::pool::operations::{ForwardedOperations, Operations};
 use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
-use outboard_php_pool::{RecentSlow, Rings};
+use outboard_php_pool::{Recent, Rings};
 use std::rc::Rc;
 
 /// See the module.
@@ -17,7 +17,7 @@ pub(crate) struct PoolStarter {
     pub(crate) operations: Rc<dyn Operations>,
     /// Whether the lead carries some of them out.
     pub(crate) is_forwarding: bool,
-    pub(crate) slow: Rc<RecentSlow>,
+    pub(crate) recent: Rc<Recent>,
     pub(crate) memory: Rc<Account>,
     pub(crate) rings: Rc<Rings>,
     pub(crate) logs: Rc<Logs>,
@@ -34,7 +34,7 @@ impl PoolStarter {
 
     /// Gives a pool what it needs, before its first request.
     pub(crate) fn prepare(&self, pool: &Pool, shard: Shard) {
-        pool.set_recent_slow(self.slow.clone());
+        pool.set_recent(self.recent.clone());
         pool.set_memory(self.memory.clone());
         pool.set_operations(match self.is_forwarding {
             true => ForwardedOperations::before(self.operations.clone(), shard),

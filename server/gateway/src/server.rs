@@ -99,7 +99,7 @@ async fn serve_on_loop(
         memory: Memory::of_shard(&limits),
         server: SharedByThreads::new(&config, threads),
         rings: Rc::default(),
-        slow: Rc::default(),
+        recent: Rc::default(),
         privileges,
         share,
         link: link.transpose().map_err(ServerError::Io)?,

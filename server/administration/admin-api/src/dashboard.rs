@@ -35,6 +35,12 @@ pub struct Dashboard {
     pub now_ms: u64,
     /// When the server started, in milliseconds since 1970.
     pub started_ms: u64,
+    /// The name of the machine.
+    pub host: String,
+    /// The processors that the server may use.
+    pub cores: u32,
+    /// The memory that it may use.
+    pub machine_bytes: u64,
     /// The status of the server.
     pub status: Status,
     /// Rates and durations of the last hour, one point each five seconds in which something happened.
@@ -43,6 +49,10 @@ pub struct Dashboard {
     pub apps: Vec<String>,
     /// The same of the app that was requested.
     pub app_history: Vec<AppPoint>,
+    /// What each of these apps did in its last interval.
+    pub loads: Vec<AppLoad>,
+    /// The latest errors of PHP, the latest first.
+    pub errors: Vec<PhpError>,
     /// The latest requests that took PHP or another server longer than `log.slow.threshold`, the latest first.
     pub slow: Vec<SlowRequest>,
     /// The shortest threshold of an app. Missing if no app has a slow log.
@@ -80,6 +90,10 @@ pub struct Point {
     pub in_flight: u64,
     /// Requests that wait for a worker, at its end.
     pub waiting: u64,
+    /// Processor time.
+    pub processor: Processor,
+    /// Memory, at its end.
+    pub memory: MemoryUse,
     /// Durations of requests by phase: `total`, `first_byte`, `queue`, `php`, `upstream`. A phase without
     /// requests is absent.
     pub phases: BTreeMap<String, Quantiles>,
@@ -96,6 +110,62 @@ pub struct AppPoint {
     pub classes: Vec<u64>,
     /// As in [`Point::phases`].
     pub phases: BTreeMap<String, Quantiles>,
+}
+
+/// Processor time in an interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Processor {
+    /// Of all programs of the machine, in microseconds.
+    pub machine_us: u64,
+    /// Of the gateway.
+    pub gateway_us: u64,
+    /// Of the workers of all apps. What a worker has used in the interval in which it has ended is missing.
+    pub php_us: u64,
+}
+
+/// Memory at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryUse {
+    /// What programs of the machine can still have without swapping.
+    pub available_bytes: u64,
+    /// Of the gateway.
+    pub gateway_bytes: u64,
+    /// What the workers do not share.
+    pub php_bytes: u64,
+}
+
+/// What an app did in an interval.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AppLoad {
+    /// Its name.
+    pub app: String,
+    /// The end of the interval, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// Length of the interval.
+    pub for_ms: u64,
+    /// Responses.
+    pub requests: u64,
+    /// Responses with status 500 or higher, and requests without one.
+    pub failed: u64,
+    /// Half of its requests took no longer; 0 without any.
+    pub p50_us: u64,
+    /// Processor time of its workers.
+    pub php_us: u64,
+    /// Memory that its workers do not share, at its end.
+    pub php_bytes: u64,
+}
+
+/// An error of PHP.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PhpError {
+    /// When it last occurred, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// The app.
+    pub app: String,
+    /// Its first line, at most 512 bytes.
+    pub text: String,
+    /// How often it has occurred.
+    pub count: u64,
 }
 
 /// Quantiles of durations, each with an error of at most 9 %.
@@ -146,4 +216,7 @@ pub struct Path {
     pub failed: u64,
     /// The sum of their durations, in microseconds.
     pub total_us: u64,
+    /// The time that PHP worked for them, in microseconds.
+    #[serde(default)]
+    pub php_us: u64,
 }

@@ -1,7 +1,7 @@
 // Charts of the history: areas or lines over time, which the pointer and the arrow keys read.
 
 import { $, element, setText, shape } from './elements.js';
-import { POINT_MS, app, charted, freshCharted, now } from './figures.js';
+import { POINT_MS, age, app, charted, freshCharted, now } from './figures.js';
 import { clock } from './text.js';
 
 const charts = [];
@@ -52,8 +52,10 @@ export class Chart {
     if (!width || !now()) return;
     const [left, bottom, top] = [46, height - 18, 6];
     const end = now();
-    this.x = (at) => left + (width - left) * (1 - (end - at) / rangeMs);
-    this.shown = charted().filter((point) => point.at_ms > end - rangeMs);
+    // A young server has no empty hour before it.
+    const range = Math.min(rangeMs, Math.max(age(), 60_000));
+    this.x = (at) => left + (width - left) * (1 - (end - at) / range);
+    this.shown = charted().filter((point) => point.at_ms > end - range);
     const values = this.shown.map((point) => this.read(point));
     const sum = (list) => list.reduce((total, value) => total + value, 0);
     const all = values.filter(Boolean).map((list) => (this.stacked ? sum(list) : Math.max(...list)));
@@ -68,11 +70,11 @@ export class Chart {
       label.textContent = this.format(tick).replace('.0', '');
       nodes.push(label);
     }
-    const minutes = rangeMs > 600_000 ? 15 : 2;
-    const step = minutes * (width < 420 ? 2 : 1) * 60_000;
-    for (let at = Math.ceil((end - rangeMs) / step) * step; at < end; at += step) {
-      const text = clock(at).slice(0, 5);
-      const label = shape('text', { x: Math.min(Math.max(this.x(at), left + 14), width - 16), y: height - 3, 'text-anchor': 'middle' });
+    const wanted = range / (width < 420 ? 4 : 8);
+    const step = [15, 60, 120, 300, 600, 900, 1800].map((seconds) => seconds * 1000).find((size) => size >= wanted) ?? 1_800_000;
+    for (let at = Math.ceil((end - range) / step) * step; at < end; at += step) {
+      const text = clock(at).slice(0, step < 60_000 ? 8 : 5);
+      const label = shape('text', { x: Math.min(Math.max(this.x(at), left + 14), width - (step < 60_000 ? 28 : 16)), y: height - 3, 'text-anchor': 'middle' });
       label.textContent = text;
       nodes.push(label);
     }

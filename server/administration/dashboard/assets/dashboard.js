@@ -3,7 +3,7 @@
 import { Chart, drawCharts } from './chart.js';
 import { call, login } from './connection.js';
 import { $, element, radios, setState, setText } from './elements.js';
-import { app, choose, perSecond, query, receive, state } from './figures.js';
+import { age, app, choose, perSecond, query, receive, state } from './figures.js';
 import { flameSection } from './flame.js';
 import { header, render } from './sections.js';
 import { clock, duration, rate } from './text.js';
@@ -13,6 +13,7 @@ const CLASSES = ['0xx', '1xx', '2xx', '3xx', '4xx', '5xx'];
 const PHASES = { total: 'whole request', first_byte: 'first byte', queue: 'queue', php: 'PHP', upstream: 'other servers' };
 
 let phase = 'total';
+let rangeMs = 600_000;
 let isPaused = false;
 let failures = 0;
 let timer = 0;
@@ -41,6 +42,7 @@ async function poll() {
     const isRestarted = receive(received);
     apps(received.apps);
     render(isPaused);
+    title();
     drawCharts();
     if (isRestarted) notice(`The server was restarted at ${clock(state.started_ms)}.`);
     else if (failures) notice('');
@@ -68,6 +70,12 @@ function apps(names) {
   if (app && !names.includes(app)) choose('');
 }
 
+/** What the charts show. */
+function title() {
+  const whole = rangeMs > 600_000 ? 'Last hour' : 'Last 10 minutes';
+  setText($('#h-time'), age() < rangeMs ? 'Since the start' : whole);
+}
+
 function lost(error) {
   document.body.classList.add('stale');
   setState($('#state'), 'lost');
@@ -79,10 +87,10 @@ function lost(error) {
 
 function start() {
   radios($('#range'), 'range', [['600000', '10 min'], ['3600000', '1 hour']], '600000', (value) => {
-    setText($('#h-time'), value === '600000' ? 'Last 10 minutes' : 'Last hour');
-    drawCharts(Number(value));
+    rangeMs = Number(value);
+    title();
+    drawCharts(rangeMs);
   });
-  setText($('#h-time'), 'Last 10 minutes');
   radios($('#phase'), 'phase', Object.entries(PHASES), 'total', (value) => {
     phase = value;
     drawCharts();

@@ -10,6 +10,8 @@ let appPoints = [];
 /** The server's clock, which goes on while the connection is lost. */
 let offsetMs = 0;
 export const now = () => (state ? Date.now() + offsetMs : 0);
+/** How long the server has run. */
+export const age = () => (state ? now() - state.started_ms : 0);
 export const perSecond = (count, point) => (point.for_ms ? (count / point.for_ms) * 1000 : 0);
 export const responses = (point) => point.classes.reduce((sum, count) => sum + count, 0);
 /** The points of the charts. */

@@ -1,11 +1,13 @@
 // The sections of the page, each from the state that was received.
 
-import { $, element, empty, reconcile, setState, setText, shape, table } from './elements.js';
+import { $, element, empty, radios, reconcile, setState, setText, shape, table } from './elements.js';
 import { fresh, now, perSecond, points, responses, state } from './figures.js';
-import { bytes, day, duration, number, period, plural, rate, share } from './text.js';
+import { bytes, day, duration, number, percent, period, plural, rate, share, since } from './text.js';
 
 const WORKERS_SHOWN = 40;
 const SLOW_SHOWN = 8;
+const ERRORS_SHOWN = 8;
+const PATHS_SHOWN = 12;
 const LONG_MS = 1000;
 
 let showsAllSlow = false;
@@ -24,7 +26,9 @@ export function render(isPaused) {
   const { status } = state;
   header(status, isPaused);
   tiles(status);
+  apps();
   pools(status);
+  errors();
   slowRequests();
   paths();
   kinds(status);
@@ -46,7 +50,7 @@ export function header(status, isPaused) {
   const doing = status.draining ? 'stopping' : status.ready ? 'running' : 'starting';
   setState($('#state'), doing);
   setText($('#state'), isPaused ? `${doing}, paused` : doing);
-  const facts = [`version ${status.version}`, `up ${period(status.uptime_s)}`, `generation ${status.generation}`,
+  const facts = [`on ${state.host}`, `version ${status.version}`, `up ${period(status.uptime_s)}`, `configuration ${status.generation}`,
     plural(status.threads, 'thread'), status.environment, status.listeners.join(', ')];
   setText($('#facts'), facts.filter(Boolean).join(' · '));
   const last = fresh();
@@ -63,6 +67,7 @@ function tiles(status) {
   const workers = status.pools.flatMap((pool) => pool.workers.filter(isAtWork));
   const busy = workers.filter((worker) => worker.in_flight > 0).length;
   const waiting = status.pools.reduce((sum, pool) => sum + pool.queue_length, 0);
+  const used = (point) => (point.processor.gateway_us + point.processor.php_us);
   const items = [
     { name: 'Responses', value: last ? rate(perSecond(responses(last), last)) : '0', unit: 'per second',
       more: `${number(status.requests)} since the start`, spark: recent.map(rated(responses)) },
@@ -73,6 +78,14 @@ function tiles(status) {
       more: `${number((status.responses['5xx'] ?? 0))} × 5xx since the start`, spark: recent.map(rated(failed)), bad: true },
     { name: 'PHP workers busy', value: String(busy), unit: `of ${workers.length}`,
       more: waiting ? `${plural(waiting, 'request')} waiting` : 'no request waits', spark: recent.map((point) => point.in_flight) },
+    { name: 'Processor', value: last ? percent(ofProcessor(last.processor.machine_us, last)) : '–', unit: `of ${state.cores}`,
+      more: last ? `PHP ${percent(ofProcessor(last.processor.php_us, last))}, Outboard ${percent(ofProcessor(last.processor.gateway_us, last))}, others `
+        + percent(ofProcessor(Math.max(0, last.processor.machine_us - used(last)), last)) : 'nothing to do just now',
+      spark: recent.map((point) => ofProcessor(point.processor.machine_us, point)), most: 1 },
+    { name: 'Memory of PHP', value: last ? bytes(last.memory.php_bytes) : '–', unit: '',
+      more: last ? `Outboard ${bytes(last.memory.gateway_bytes)}, ${bytes(last.memory.available_bytes)} of ${bytes(state.machine_bytes)} available`
+        : `${bytes(state.machine_bytes)} in the machine`,
+      spark: recent.map((point) => point.memory.php_bytes) },
     { name: 'Page cache hits', value: lookups ? share(last.hits, lookups) : '–',
       more: Object.keys(state.caches).length ? `${rate(last ? perSecond(last.hits, last) : 0)} per second` : 'not configured',
       spark: recent.map(rated((point) => point.hits)) },
@@ -89,12 +102,40 @@ function tiles(status) {
       value.replaceChildren(item.value, ...(item.unit ? [' ', element('small', { textContent: item.unit })] : []));
     }
     setText($('.more', node), item.more);
-    const high = Math.max(...item.spark, 0) || 1;
+    const high = Math.max(...item.spark, item.most ?? 0) || 1;
     const step = 120 / Math.max(item.spark.length - 1, 23);
     const path = item.spark.map((each, index) => `${index ? 'L' : 'M'}${(120 - (item.spark.length - 1 - index) * step).toFixed(1)} ${(24 - (22 * each) / high).toFixed(1)}`);
     $('path', node).setAttribute('d', path.join(''));
     $('path', node).setAttribute('class', item.bad ? 'spark bad' : 'spark');
   });
+}
+
+/** The part of all processors in an interval. */
+const ofProcessor = (us, load) => (load.for_ms ? Math.min(1, us / (load.for_ms * 1000 * state.cores)) : 0);
+
+function apps() {
+  const parent = $('#apps > div');
+  if (!state.loads.length) return empty(parent, 'No app has had a request yet.');
+  const rows = state.loads.map((load) => (now() - load.at_ms < 15_000 ? load : { ...load, requests: 0, failed: 0, p50_us: 0, php_us: 0 }));
+  table(parent, 'Apps in the last seconds', [
+    ['App', 't', (load) => load.app],
+    ['Per second', 'n', (load) => rate(perSecond(load.requests, load))],
+    ['Median', 'n wide', (load) => (load.p50_us ? duration(load.p50_us) : '–')],
+    ['Failed', 'n', (load) => [number(load.failed), load.failed ? 'bad' : '']],
+    ['Processor', 'n', (load) => percent(ofProcessor(load.php_us, load))],
+    ['Memory', 'n', (load) => bytes(load.php_bytes)],
+  ], rows.toSorted((a, b) => b.php_us - a.php_us || b.requests - a.requests || a.app.localeCompare(b.app)), (load) => load.app);
+}
+
+function errors() {
+  const parent = $('#errors > div');
+  if (!state.errors.length) return empty(parent, 'PHP has reported no error since the start.');
+  table(parent, 'The latest errors of PHP', [
+    ['Error', 't m', (error) => error.text],
+    ['App', '', (error) => error.app],
+    ['Times', 'n', (error) => [number(error.count), 'bad']],
+    ['Last', 'n', (error) => `${period(Math.max(0, Math.round((now() - error.at_ms) / 1000)))} ago`],
+  ], state.errors.slice(0, ERRORS_SHOWN), (error) => `${error.app} ${error.text}`);
 }
 
 function spark() {
@@ -127,7 +168,7 @@ function pools(status) {
     table(list, `Workers of ${pool.app}`, [
       ['PID', 'n', (worker) => String(worker.pid ?? '–')],
       ['State', '', (worker) => [worker.state, worker.look]],
-      ['Since', 'n', (worker) => duration(worker.for_ms * 1000)],
+      ['For', 'n', (worker) => since(worker.for_ms)],
       ['Request', 't m', (worker) => (worker.request ?? '') + (worker.in_flight > 1 ? ` and ${worker.in_flight - 1} more` : '')],
       ['Served', 'n wide', (worker) => number(worker.served)],
       ['Memory', 'n wide', (worker) => (worker.memory_bytes ? bytes(worker.memory_bytes) : '–')],
@@ -136,7 +177,7 @@ function pools(status) {
     const counts = [`${number(pool.requests)} requests`, `${number(pool.queued)} waited`];
     for (const [count, text] of [[pool.rejected, 'rejected'], [pool.crashes, 'crashes'], [pool.deadlines, 'exceeded their deadline'],
       [pool.recycled, 'workers replaced']]) if (count) counts.push(`${number(count)} ${text}`);
-    setText(note, `${hidden > 0 ? `${plural(hidden, 'more worker')}. ` : ''}${counts.join(', ')}.${pool.sizing ? ` Size: ${pool.sizing}.` : ''}`);
+    setText(note, `${hidden > 0 ? `${plural(hidden, 'more worker')}. ` : ''}${counts.join(', ')}.${pool.sizing ? ` Workers: ${pool.sizing.replace(/^holds: /, '')}.` : ''}`);
   });
 }
 
@@ -178,25 +219,43 @@ function allButton() {
   return button;
 }
 
+const ORDERS = {
+  frequent: ['most requested', (path) => path.requests],
+  slow: ['slowest', (path) => path.total_us / Math.max(path.requests, 1)],
+  php: ['most time of PHP', (path) => path.php_us],
+};
+const orders = $('#order');
+let order = 'frequent';
+
 function paths() {
   const parent = $('#paths > div');
+  if (!$('input', orders)) {
+    radios(orders, 'order', Object.entries(ORDERS).map(([name, [text]]) => [name, text]), order, (name) => { order = name; paths(); });
+  }
+  orders.hidden = !state.paths.length;
   if (!state.paths.length) return empty(parent, 'No requests since the dashboard was opened. Paths are counted while it is open, and only then.');
+  const allPhp = state.paths.reduce((sum, path) => sum + path.php_us, 0);
+  const [, first] = ORDERS[order];
   const apps = new Set(state.paths.map((path) => path.app)).size > 1;
   table(parent, 'Most requested paths of the last two minutes', [
     ['Path', 't m', (path) => (apps ? `${path.app}: ${path.path}` : path.path)],
     ['Requests', 'n', (path) => number(path.requests)],
-    ['Mean', 'n', (path) => duration(path.total_us / path.requests)],
+    ['Mean', 'n', (path) => (path.requests ? duration(path.total_us / path.requests) : '–')],
+    ['Of PHP’s time', 'n', (path) => share(path.php_us, allPhp)],
     ['Cached', 'n wide', (path) => (path.hits ? share(path.hits, path.requests) : '–')],
     ['Failed', 'n', (path) => [number(path.failed), path.failed ? 'bad' : '']],
-  ], state.paths.slice(0, 12), (path) => `${path.app} ${path.path}`);
+  ], state.paths.toSorted((a, b) => first(b) - first(a)).slice(0, PATHS_SHOWN), (path) => `${path.app} ${path.path}`);
 }
+
+const KINDS = { file: 'files', hit: 'page cache', script: 'PHP', worker: 'PHP workers', proxy: 'other servers', composed: 'composed pages',
+  other: 'refusals and redirects' };
 
 function kinds(status) {
   const parent = $('#kinds > div');
   if (!status.latencies.length) return empty(parent, 'No requests yet.');
   const rows = status.latencies.length > 60 ? status.latencies.filter((row) => row.kind === 'all').slice(0, 60) : status.latencies;
   table(parent, 'Durations by app and kind', [
-    ['App, kind', 't', (row) => (row.kind === 'all' ? row.app : `\u2003${row.kind}`)],
+    ['App, and what responded', 't', (row) => (row.kind === 'all' ? row.app : `\u2003${KINDS[row.kind] ?? row.kind}`)],
     ['Requests', 'n', (row) => number(row.count)],
     ['Median', 'n', (row) => duration(row.p50_us)],
     ['90 %', 'n wide', (row) => duration(row.p90_us)],
@@ -248,7 +307,7 @@ function processes(status) {
   table(parent, 'Processes of apps', [
     ['Process', 't', (one) => `${one.app}: ${one.name}/${one.instance}${one.state === 'waiting' ? ` ${one.last_end}` : ''}`],
     ['State', '', (one) => [one.state, one.state === 'waiting' ? 'bad' : one.state]],
-    ['Since', 'n', (one) => duration(one.for_ms * 1000)],
+    ['For', 'n', (one) => since(one.for_ms)],
     ['Starts', 'n wide', (one) => number(one.starts)],
     ['Memory', 'n', (one) => (one.memory_bytes ? bytes(one.memory_bytes) : '–')],
   ], all.slice(0, 200), (one) => `${one.app} ${one.name} ${one.instance}`);

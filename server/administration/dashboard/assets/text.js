@@ -16,6 +16,9 @@ export function duration(us) {
   return `${(us / 1e6).toFixed(us < 1e8 ? 1 : 0)} s`;
 }
 
+/** How long something lasts. */
+export const since = (ms) => (ms < 1000 ? '< 1 s' : period(Math.floor(ms / 1000)));
+
 export function bytes(count) {
   for (const unit of ['B', 'KiB', 'MiB']) {
     if (count < 1024) return `${count.toFixed(unit === 'B' || count >= 100 ? 0 : 1)} ${unit}`;

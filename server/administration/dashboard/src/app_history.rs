@@ -3,7 +3,8 @@
 //! Part of the history, which passes the totals. Invariant: at most [`APPS_MAX`] apps, each with at most an hour of
 //! points; a time without requests is one point, however long it is.
 
-use outboard_admin_api::dashboard::{AppPoint, Quantiles};
+use crate::usage::PhpUse;
+use outboard_admin_api::dashboard::{AppLoad, AppPoint, Quantiles};
 use outboard_trace::histogram::Snapshot;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -40,6 +41,7 @@ pub(crate) struct AppHistories(BTreeMap<String, AppHistory>);
 #[derive(Debug, Default)]
 struct AppHistory {
     last: AppTotals,
+    php: PhpUse,
     intervals: VecDeque<Interval>,
 }
 
@@ -54,11 +56,17 @@ struct Interval {
 
 impl AppHistories {
     /// Adds a point to each app that is listed; the others are forgotten.
-    pub(crate) fn add(&mut self, (at_ms, for_ms): (u64, u64), apps: Vec<AppTotals>) {
+    pub(crate) fn add(
+        &mut self,
+        (at_ms, for_ms): (u64, u64),
+        apps: Vec<AppTotals>,
+        php: &BTreeMap<String, PhpUse>,
+    ) {
         self.0.retain(|name, _| apps.iter().any(|totals| totals.name == *name));
         for totals in apps {
             if self.0.len() < APPS_MAX || self.0.contains_key(&totals.name) {
                 let history = self.0.entry(totals.name.clone()).or_default();
+                history.php = php.get(&totals.name).copied().unwrap_or_default();
                 history.add((at_ms, for_ms), totals);
             }
         }
@@ -74,6 +82,11 @@ impl AppHistories {
     /// The apps.
     pub(crate) fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
+    }
+
+    /// The last interval of each app.
+    pub(crate) fn loads(&self) -> Vec<AppLoad> {
+        self.0.iter().map(|(name, history)| history.load(name)).collect()
     }
 
     /// The points of an app after a time.
@@ -99,6 +112,23 @@ impl AppHistory {
             _ => self.intervals.push_back(interval),
         }
         self.last = totals;
+    }
+}
+
+impl AppHistory {
+    fn load(&self, name: &str) -> AppLoad {
+        let last = self.intervals.back().map(Interval::point).unwrap_or_default();
+        let failed = [0, 5].map(|class| last.classes.get(class).copied().unwrap_or(0));
+        AppLoad {
+            app: name.to_owned(),
+            at_ms: last.at_ms,
+            for_ms: last.for_ms,
+            requests: last.classes.iter().sum(),
+            failed: failed.iter().sum(),
+            p50_us: last.phases.get("total").map_or(0, |total| total.p50_us),
+            php_us: self.php.us,
+            php_bytes: self.php.own_bytes,
+        }
     }
 }
 
@@ -149,7 +179,11 @@ mod tests {
     fn a_quiet_time_is_one_point() {
         let mut histories = AppHistories::default();
         for (step, requests) in [5, 5, 5, 5, 9].into_iter().enumerate() {
-            histories.add((5_000 * (step as u64 + 1), 5_000), vec![totals("a", requests)]);
+            histories.add(
+                (5_000 * (step as u64 + 1), 5_000),
+                vec![totals("a", requests)],
+                &BTreeMap::new(),
+            );
         }
         let points = histories.since("a", 0);
         let found: Vec<_> =
@@ -163,10 +197,12 @@ mod tests {
     fn memory_is_bounded_in_apps_and_in_time() {
         let mut histories = AppHistories::default();
         let many = |requests| (0..100).map(move |n| totals(&format!("{n}"), requests));
-        (0..2_000).for_each(|at| histories.add((at * 5_000, 5_000), many(at).collect()));
+        (0..2_000).for_each(|at| {
+            histories.add((at * 5_000, 5_000), many(at).collect(), &BTreeMap::new())
+        });
         assert_eq!(histories.names().len(), APPS_MAX);
         assert_eq!(histories.since("0", 0).len(), 720);
-        histories.add((10_000_000 + HELD_MS, HELD_MS), vec![totals("0", 1_999)]);
+        histories.add((10_000_000 + HELD_MS, HELD_MS), vec![totals("0", 1_999)], &BTreeMap::new());
         assert_eq!(histories.names(), ["0"], "the others are gone");
         assert_eq!(histories.since("0", 0).len(), 1, "an hour has passed");
     }

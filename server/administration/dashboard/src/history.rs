@@ -4,7 +4,8 @@
 //! points, whatever the number of apps.
 
 use crate::app_history::{AppHistories, AppTotals, quantiles};
-use outboard_admin_api::dashboard::{AppPoint, Point, Quantiles};
+use crate::usage::{Meter, PhpUse, Usage};
+use outboard_admin_api::dashboard::{AppLoad, AppPoint, MemoryUse, Point, Processor, Quantiles};
 use outboard_trace::histogram::Snapshot;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,6 +31,8 @@ pub struct Totals {
     pub in_flight: u64,
     /// Requests that wait for a worker.
     pub waiting: u64,
+    /// Processor time and memory.
+    pub usage: Usage,
     /// Durations, by the name of the phase.
     pub phases: Vec<(&'static str, Snapshot)>,
     /// The apps that had requests.
@@ -42,6 +45,7 @@ pub struct History {
     last: Option<Totals>,
     points: VecDeque<Interval>,
     apps: AppHistories,
+    meter: Meter,
 }
 
 /// A point, whose phases are stored in less memory than it is sent with.
@@ -55,12 +59,13 @@ impl History {
     /// Adds a point: the difference from the last totals, if there are any.
     pub fn add(&mut self, mut totals: Totals) {
         let apps = std::mem::take(&mut totals.apps);
+        let php = self.meter.add(&std::mem::take(&mut totals.usage.workers));
         if let Some(last) = self.last.take() {
             if self.points.len() == POINTS_MAX {
                 self.points.pop_front();
             }
-            let interval = difference(&last, &totals);
-            self.apps.add((interval.point.at_ms, interval.point.for_ms), apps);
+            let interval = difference(&last, &totals, &php);
+            self.apps.add((interval.point.at_ms, interval.point.for_ms), apps, &php);
             self.points.push_back(interval);
         }
         self.last = Some(totals);
@@ -74,6 +79,11 @@ impl History {
     /// The apps that have a history of their own.
     pub fn apps(&self) -> Vec<String> {
         self.apps.names()
+    }
+
+    /// The last interval of each of these apps.
+    pub fn loads(&self) -> Vec<AppLoad> {
+        self.apps.loads()
     }
 
     /// The points of an app after a time, the earliest first.
@@ -94,7 +104,7 @@ impl History {
 }
 
 /// Counters fall when a reload has removed an app: then they count as unchanged.
-fn difference(last: &Totals, now: &Totals) -> Interval {
+fn difference(last: &Totals, now: &Totals, php: &BTreeMap<String, PhpUse>) -> Interval {
     let phases = quantiles(&last.phases, &now.phases);
     let classes = now.classes.iter().zip(&last.classes);
     let point = Point {
@@ -107,6 +117,16 @@ fn difference(last: &Totals, now: &Totals) -> Interval {
         connections: now.connections,
         in_flight: now.in_flight,
         waiting: now.waiting,
+        processor: Processor {
+            machine_us: now.usage.machine_us.saturating_sub(last.usage.machine_us),
+            gateway_us: now.usage.gateway_us.saturating_sub(last.usage.gateway_us),
+            php_us: php.values().map(|app| app.us).sum(),
+        },
+        memory: MemoryUse {
+            available_bytes: now.usage.available_bytes,
+            gateway_bytes: now.usage.gateway_bytes,
+            php_bytes: php.values().map(|app| app.own_bytes).sum(),
+        },
         phases: BTreeMap::new(),
     };
     Interval { point, phases: phases.collect() }
@@ -115,6 +135,7 @@ fn difference(last: &Totals, now: &Totals) -> Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::usage::WorkerUsage;
     use outboard_trace::histogram::Histogram;
 
     fn totals(at_ms: u64, requests: u64, histogram: &Histogram) -> Totals {
@@ -137,6 +158,35 @@ mod tests {
         assert!(total.count == 10 && total.p99_us <= 110, "{total:?}");
         assert!(points[1].phases.is_empty() && points[1].classes[2] == 0);
         assert_eq!(history.since(6_000), points[1..]);
+    }
+
+    #[test]
+    fn processor_time_is_of_the_interval_and_memory_of_its_end() {
+        let (mut history, histogram) = (History::default(), Histogram::default());
+        let at = |at_ms, us| {
+            let worker = WorkerUsage { app: "a".to_owned(), pid: 1, us, own_bytes: us };
+            let usage = Usage {
+                machine_us: 10 * us,
+                gateway_us: 2 * us,
+                available_bytes: 5,
+                gateway_bytes: 6,
+                workers: vec![worker],
+            };
+            let apps = vec![AppTotals { name: "a".to_owned(), ..AppTotals::default() }];
+            Totals { usage, apps, ..totals(at_ms, 0, &histogram) }
+        };
+        history.add(at(1_000, 100));
+        history.add(at(6_000, 130));
+        let point = &history.since(0)[0];
+        let processor = Processor { machine_us: 300, gateway_us: 60, php_us: 30 };
+        assert_eq!(point.processor, processor);
+        let memory = MemoryUse { available_bytes: 5, gateway_bytes: 6, php_bytes: 130 };
+        assert_eq!(point.memory, memory);
+        let load = &history.loads()[0];
+        assert_eq!(
+            (&load.app[..], load.php_us, load.php_bytes, load.for_ms),
+            ("a", 30, 130, 5_000)
+        );
     }
 
     #[test]

@@ -11,10 +11,12 @@ mod history;
 mod origin;
 mod paths;
 mod secret;
+mod usage;
 
 pub use app_history::{APPS_MAX, AppTotals};
 pub use assets::{Asset, HEADERS, asset};
 pub use history::{History, Totals};
 pub use origin::Source;
-pub use paths::Paths;
+pub use paths::{Counted, Paths};
 pub use secret::Secret;
+pub use usage::{Usage, WorkerUsage};

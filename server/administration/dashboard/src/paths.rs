@@ -15,9 +15,20 @@ const WATCHED_MS: u64 = 30_000;
 const PERIOD_MS: u64 = 60_000;
 const PATHS_MAX: usize = 256;
 const PATH_MAX_BYTES: usize = 256;
-const SHOWN: usize = 25;
+const SHOWN: usize = 12;
 
 type Counts = HashMap<Box<[u8]>, Path>;
+
+/// What is counted of a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counted {
+    /// Its duration.
+    pub us: u64,
+    /// Whether the page cache has responded.
+    pub is_hit: bool,
+    /// Whether it has status 500 or higher, or no response.
+    pub has_failed: bool,
+}
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -40,7 +51,21 @@ impl Paths {
     }
 
     /// Counts a request; only while [`Paths::is_watched`]. `path` has no query.
-    pub fn record(&self, app: &str, path: &[u8], us: u64, (is_hit, has_failed): (bool, bool)) {
+    pub fn record(&self, app: &str, path: &[u8], request: Counted) {
+        self.change(app, path, |count| {
+            count.requests += 1;
+            count.hits += u64::from(request.is_hit);
+            count.failed += u64::from(request.has_failed);
+            count.total_us += request.us;
+        });
+    }
+
+    /// Adds the time that PHP has worked for a request, whose end is recorded as well.
+    pub fn record_php(&self, app: &str, path: &[u8], us: u64) {
+        self.change(app, path, |count| count.php_us += us);
+    }
+
+    fn change(&self, app: &str, path: &[u8], change: impl FnMut(&mut Path)) {
         let path = &path[..path.len().min(PATH_MAX_BYTES)];
         let counts = &mut self.periods.borrow_mut().now;
         let key = [app.as_bytes(), b"\0", path].concat();
@@ -49,11 +74,7 @@ impl Paths {
             let (app, path) = (app.to_owned(), String::from_utf8_lossy(path).into_owned());
             counts.insert(key.as_slice().into(), Path { app, path, requests, ..Path::default() });
         }
-        let Some(count) = counts.get_mut(&key[..]) else { return };
-        count.requests += 1;
-        count.hits += u64::from(is_hit);
-        count.failed += u64::from(has_failed);
-        count.total_us += us;
+        counts.get_mut(&key[..]).into_iter().for_each(change);
     }
 
     /// A dashboard is open: counts requests from now on, and returns the most requested paths so far.
@@ -83,11 +104,19 @@ impl Paths {
             sum.hits += path.hits;
             sum.failed += path.failed;
             sum.total_us += path.total_us;
+            sum.php_us += path.php_us;
         }
+        // Each order that the page offers has its own first ones.
         let mut sums: Vec<Path> = sums.into_values().collect();
-        sums.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.path.cmp(&b.path)));
-        sums.truncate(SHOWN);
-        sums
+        let mut chosen = Vec::new();
+        let orders: [fn(&Path) -> u64; 3] =
+            [|path| path.requests, |path| path.php_us, |path| path.total_us / path.requests.max(1)];
+        for order in orders {
+            sums.sort_by(|a, b| order(b).cmp(&order(a)).then_with(|| a.path.cmp(&b.path)));
+            chosen.extend(sums.drain(..sums.len().min(SHOWN)));
+        }
+        chosen.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.path.cmp(&b.path)));
+        chosen
     }
 }
 
@@ -105,26 +134,49 @@ fn remove_least(counts: &mut Counts) -> u64 {
 mod tests {
     use super::*;
 
+    fn counted(us: u64, is_hit: bool, has_failed: bool) -> Counted {
+        Counted { us, is_hit, has_failed }
+    }
+
     #[test]
     fn paths_are_counted_while_they_are_watched() {
         let paths = Paths::default();
         assert!(!paths.is_watched(0));
         assert!(paths.watch(1_000).is_empty());
         assert!(paths.is_watched(1_000) && !paths.is_watched(1_000 + WATCHED_MS));
-        paths.record("site", b"/a", 10, (true, false));
-        paths.record("site", b"/a", 30, (false, true));
-        paths.record("other", b"/a", 5, (false, false));
+        paths.record("site", b"/a", counted(10, true, false));
+        paths.record("site", b"/a", counted(30, false, true));
+        paths.record("other", b"/a", counted(5, false, false));
+        paths.record_php("site", b"/a", 7);
         let found = paths.watch(2_000);
         assert_eq!((found[0].app.as_str(), found[0].requests, found[0].total_us), ("site", 2, 40));
         assert_eq!((found[0].hits, found[0].failed, found[1].requests), (1, 1, 1));
+        assert_eq!((found[0].php_us, found[1].php_us), (7, 0));
         assert!(paths.watch(2_000 + WATCHED_MS).is_empty(), "it was not watched in between");
+    }
+
+    #[test]
+    fn each_order_has_its_first_paths() {
+        let path = |name: String, requests, php_us, total_us| Path {
+            app: "a".to_owned(),
+            path: name,
+            requests,
+            php_us,
+            total_us,
+            ..Path::default()
+        };
+        let many = (0..100).map(|n| path(format!("/{n}"), 1_000 + n, 10, 1_000));
+        let rare = [path("/slow".into(), 1, 5, 9_000_000), path("/heavy".into(), 2, 8_000_000, 20)];
+        let sums = Paths::sum(many.chain(rare));
+        assert_eq!((&sums[0].path[..], sums.len()), ("/99", 3 * SHOWN));
+        assert!(["/slow", "/heavy"].iter().all(|name| sums.iter().any(|one| one.path == *name)));
     }
 
     #[test]
     fn two_periods_are_shown() {
         let paths = Paths::default();
         paths.watch(0);
-        paths.record("site", b"/a", 1, (false, false));
+        paths.record("site", b"/a", counted(1, false, false));
         let requests = |now_ms| paths.watch(now_ms).first().map_or(0, |path| path.requests);
         let counts: Vec<_> = (0..7).map(|step| requests(step * 20_000)).collect();
         assert_eq!(counts, [1, 1, 1, 1, 1, 1, 0]);
@@ -135,13 +187,13 @@ mod tests {
         let paths = Paths::default();
         paths.watch(0);
         for number in 0..20_000u32 {
-            paths.record("site", format!("/{number}").as_bytes(), 1, (false, false));
-            paths.record("site", b"/frequent", 1, (false, false));
+            paths.record("site", format!("/{number}").as_bytes(), counted(1, false, false));
+            paths.record("site", b"/frequent", counted(1, false, false));
         }
-        paths.record("site", &[b'x'; 10_000], 1, (false, false));
+        paths.record("site", &[b'x'; 10_000], counted(1, false, false));
         let found = paths.watch(1);
         assert_eq!((found[0].path.as_str(), found[0].requests), ("/frequent", 20_000));
-        assert_eq!((found.len(), paths.periods.borrow().now.len()), (SHOWN, PATHS_MAX));
+        assert_eq!((found.len(), paths.periods.borrow().now.len()), (3 * SHOWN, PATHS_MAX));
         let longest = paths.periods.borrow().now.values().map(|path| path.path.len()).max();
         assert_eq!(longest, Some(PATH_MAX_BYTES));
     }

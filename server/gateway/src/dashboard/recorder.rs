@@ -6,9 +6,11 @@
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::latencies::Phase;
-use outboard_dashboard::{APPS_MAX, AppTotals, Totals};
+use outboard_dashboard::{APPS_MAX, AppTotals, Totals, Usage, WorkerUsage};
 use outboard_log::Wall;
-use outboard_reactor::{activity, sleep, yield_now};
+use outboard_reactor::{activity, on_disk_thread, sleep, yield_now};
+use outboard_supervisor::cpu;
+use outboard_supervisor::memory::{Resident, available_bytes};
 use outboard_trace::histogram::Snapshot;
 use std::rc::Rc;
 
@@ -40,6 +42,7 @@ pub(super) async fn record(gateway: &Rc<Gateway>) {
     for other in others {
         sum.classes.iter_mut().zip(other.classes).for_each(|(sum, count)| *sum += count);
         sum.body_bytes += other.body_bytes;
+        sum.usage.workers.extend(other.usage.workers);
         sum.in_flight += other.in_flight;
         sum.waiting += other.waiting;
         let phases = sum.phases.iter_mut().zip(&other.phases);
@@ -52,6 +55,8 @@ pub(super) async fn record(gateway: &Rc<Gateway>) {
         }
     }
     add_common(gateway, &mut sum);
+    let workers = std::mem::take(&mut sum.usage.workers);
+    sum.usage = on_disk_thread(move || usage(workers)).await;
     gateway.history.borrow_mut().add(sum);
 }
 
@@ -67,6 +72,9 @@ async fn of_thread(gateway: &Gateway) -> Totals {
         totals.body_bytes = counters.body_bytes;
     }
     for pool in gateway.pools.borrow().iter() {
+        let app = pool.app();
+        let worker = |pid| WorkerUsage { app: app.to_owned(), pid, ..WorkerUsage::default() };
+        totals.usage.workers.extend(pool.worker_pids().into_iter().map(worker));
         let (in_flight, waiting) = pool.load();
         totals.in_flight += in_flight as u64;
         totals.waiting += waiting as u64;
@@ -104,6 +112,22 @@ fn add_durations(app: &App, phases: &mut [(&'static str, Snapshot)]) {
 
 fn no_durations() -> Vec<(&'static str, Snapshot)> {
     Phase::ALL.map(|phase| (phase.name(), Snapshot::default())).into()
+}
+
+/// Processor time and memory now, with those of these workers. Another thread reads them: there may be hundreds.
+fn usage(mut workers: Vec<WorkerUsage>) -> Usage {
+    for worker in &mut workers {
+        worker.us = cpu::process_us(worker.pid).unwrap_or(0);
+        worker.own_bytes = Resident::read(worker.pid).map_or(0, |memory| memory.own_bytes());
+    }
+    let own_pid = std::process::id().cast_signed();
+    Usage {
+        machine_us: cpu::machine_us().unwrap_or(0),
+        gateway_us: cpu::process_us(own_pid).unwrap_or(0),
+        available_bytes: available_bytes().unwrap_or(0),
+        gateway_bytes: Resident::read(own_pid).map_or(0, |memory| memory.total_bytes),
+        workers,
+    }
 }
 
 /// What all threads have in common.

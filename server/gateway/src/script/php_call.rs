@@ -4,16 +4,21 @@
 //! the request fails or its client goes away.
 
 use crate::app::App;
+use crate::gateway::Gateway;
 use crate::latencies::{Kind, Phase, Series};
 use crate::request::Request;
 use outboard_log::Wall;
 use outboard_php_pool::exchange::Exchange;
+use outboard_reactor::now_ms;
 use outboard_trace::{Kind as SpanKind, Scope, Span};
+use std::rc::Rc;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct PhpCall {
     kind: Kind,
+    /// Its path, while a dashboard counts them.
+    counted: Option<(Rc<Gateway>, Box<[u8]>)>,
     /// The span that it is part of, and that of PHP.
     traced: Option<(Scope, Scope)>,
 }
@@ -22,12 +27,14 @@ impl PhpCall {
     /// For the current request.
     pub(super) fn of(request: &Request<'_>) -> Self {
         let traced = request.trace.as_ref().map(|outer| (outer.clone(), outer.begin()));
-        Self { kind: request.kind.get(), traced }
+        let gateway = Some(&request.gateway).filter(|gateway| gateway.paths.is_watched(now_ms()));
+        let counted = gateway.map(|gateway| (gateway.clone(), request.encoded_path().into()));
+        Self { kind: request.kind.get(), counted, traced }
     }
 
     /// Without a client.
     pub(super) fn in_background(app: &App) -> Self {
-        Self { kind: app.kind(), traced: None }
+        Self { kind: app.kind(), counted: None, traced: None }
     }
 
     /// The span of PHP.
@@ -45,6 +52,9 @@ impl PhpCall {
         if let Some(started_us) = started_us {
             let us = ended_us.saturating_sub(started_us);
             app.latencies.record(Series::new(Phase::Php, self.kind, status), us);
+            if let Some((gateway, path)) = self.counted.take() {
+                gateway.paths.record_php(&app.config.name, &path, us);
+            }
         }
         let Some((outer, scope)) = self.traced.take().filter(|(outer, _)| outer.takes_spans())
         else {

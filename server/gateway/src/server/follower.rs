@@ -79,7 +79,7 @@ pub(super) async fn follow(settings: FollowerSettings) {
         memory: Memory::of_shard(&memory),
         server,
         rings: Rc::default(),
-        slow: Rc::default(),
+        recent: Rc::default(),
         privileges,
         share,
         link: None,

@@ -24,7 +24,7 @@ use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
 use outboard_php_pool::renewal::seat::PoolSeat;
 use outboard_php_pool::tasks::Tasks;
 use outboard_php_pool::tasks::journal::TaskJournal;
-use outboard_php_pool::{RecentSlow, Rings};
+use outboard_php_pool::{Recent, Rings};
 use outboard_reactor::{Share, unbound, yield_now};
 use outboard_stream_server::StreamServer;
 use outboard_upstream::Client;
@@ -42,8 +42,8 @@ pub(crate) struct GenerationBuilder {
     /// What the threads have in common.
     pub(crate) server: Arc<SharedByThreads>,
     pub(crate) rings: Rc<Rings>,
-    /// The latest slow requests of this thread.
-    pub(crate) slow: Rc<RecentSlow>,
+    /// The latest slow requests and errors of this thread.
+    pub(crate) recent: Rc<Recent>,
     pub(crate) privileges: Arc<Privileges>,
     /// The place of this thread; the first is the lead.
     pub(crate) share: Share,
@@ -168,7 +168,7 @@ impl GenerationBuilder {
         let starter = Rc::new(PoolStarter {
             operations: operations(opening, &opened),
             is_forwarding: !self.is_lead(),
-            slow: self.slow.clone(),
+            recent: self.recent.clone(),
             memory: operations_memory,
             rings: self.rings.clone(),
             logs,

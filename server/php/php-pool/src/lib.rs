@@ -20,6 +20,7 @@ mod host_settings;
 mod output_lines;
 pub mod pool;
 pub mod processes;
+mod recent_errors;
 mod recent_slow;
 pub mod renewal;
 mod request_times;
@@ -29,5 +30,15 @@ mod script_span;
 pub mod tasks;
 mod worker_id;
 
+pub use recent_errors::RecentErrors;
 pub use recent_slow::RecentSlow;
 pub use rings::Rings;
+
+/// What the dashboard shows of the latest requests of a thread.
+#[derive(Debug, Default)]
+pub struct Recent {
+    /// Requests that took long.
+    pub slow: RecentSlow,
+    /// Errors of PHP.
+    pub errors: RecentErrors,
+}

@@ -59,9 +59,9 @@ mod worker;
 mod worker_output;
 mod zygote;
 
+use crate::Recent;
 use crate::exchange::{Exchange, ExchangeSettings};
 use crate::freshness::Freshness;
-use crate::recent_slow::RecentSlow;
 use crate::rings::{PolledRings, Rings};
 use activity::ActiveSlots;
 use core::PoolCore;
@@ -250,20 +250,31 @@ impl Pool {
         self.dispatcher.operations.set_memory(account);
     }
 
-    /// Sets where slow requests are remembered.
-    pub fn set_recent_slow(&self, recent: Rc<RecentSlow>) {
-        self.core.log.set_recent_slow(recent);
+    /// Sets where slow requests and errors are remembered.
+    pub fn set_recent(&self, recent: Rc<Recent>) {
+        self.core.log.set_recent(recent);
     }
 
-    /// The slow requests of all pools of the thread.
-    pub fn recent_slow(&self) -> Rc<RecentSlow> {
-        self.core.log.recent_slow()
+    /// The slow requests and errors of all pools of the thread.
+    pub fn recent(&self) -> Rc<Recent> {
+        self.core.log.recent()
     }
 
     /// The present status.
     pub fn status(&self) -> api::Pool {
         let snapshot = if self.is_retired() { None } else { self.snapshots.status() };
         api::Pool { snapshot, ..status::of(&self.core, &self.dispatcher.sizing.borrow()) }
+    }
+
+    /// The name of its app.
+    pub fn app(&self) -> &str {
+        &self.core.settings.app
+    }
+
+    /// The processes of its workers.
+    pub fn worker_pids(&self) -> Vec<i32> {
+        let members = self.core.members.borrow();
+        members.roster.all().filter_map(|worker| worker.process.pid).collect()
     }
 
     /// Requests that workers handle, and those that wait.

@@ -33,7 +33,7 @@ impl RecentSlow {
 }
 
 /// Also gives back the memory of what is cut off.
-fn shorten(text: &mut String, max_bytes: usize) {
+pub(crate) fn shorten(text: &mut String, max_bytes: usize) {
     if text.len() > max_bytes {
         text.truncate(text.floor_char_boundary(max_bytes - '…'.len_utf8()));
         text.push('…');

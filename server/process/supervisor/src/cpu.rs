@@ -88,6 +88,35 @@ fn parse_group_usage(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("usage_usec "))?.trim().parse().ok()
 }
 
+/// Processor time of all programs since boot, in µs.
+pub fn machine_us() -> Option<u64> {
+    let times = MachineTimes::parse(&fs::read_to_string("/proc/stat").ok()?)?;
+    Some(times.busy.saturating_mul(us_per_tick()))
+}
+
+/// Processor time of a process and of its children that have ended, in µs; `None` if it has gone.
+pub fn process_us(pid: i32) -> Option<u64> {
+    let ticks = parse_process_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+    Some(ticks.saturating_mul(us_per_tick()))
+}
+
+fn us_per_tick() -> u64 {
+    1_000_000 / rustix::param::clock_ticks_per_second().max(1)
+}
+
+/// utime, stime, cutime and cstime, the 14th to 17th field (proc_pid_stat(5)). The second is the command in parentheses.
+fn parse_process_ticks(stat: &str) -> Option<u64> {
+    let (_, after_command) = stat.rsplit_once(')')?;
+    let times: Vec<u64> = after_command
+        .split_ascii_whitespace()
+        .skip(11)
+        .take(4)
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .ok()?;
+    (times.len() == 4).then(|| times.iter().fold(0, |sum: u64, ticks| sum.saturating_add(*ticks)))
+}
+
 /// Processors that this process may use: those of the machine, less what affinity and control
 /// groups withhold.
 pub fn cores() -> usize {
@@ -185,8 +214,19 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_a_process_includes_its_children() {
+        let stat = "42 (a ) 1 (b) S 1 42 42 0 -1 4194304 90 80 0 0 11 7 5 3 20 0 1 0 99 1 2";
+        assert_eq!(parse_process_ticks(stat), Some(26));
+        for text in ["", "42 (a) S 1 2", "42 (a) S 1 42 42 0 -1 4194304 90 80 0 0 11 7 x 3 20"] {
+            assert_eq!(parse_process_ticks(text), None, "{text:?}");
+        }
+        assert_eq!(process_us(i32::MAX), None);
+    }
+
+    #[test]
     fn this_machine_can_be_read() {
         assert!(Sample::take(0).is_some());
+        assert!(machine_us() > process_us(std::process::id() as i32));
         assert!(cores() >= 1);
     }
 

@@ -5,9 +5,9 @@
 use super::leases::Lease;
 use super::settings::PoolSettings;
 use super::worker::Worker;
+use crate::Recent;
 use crate::allowance::{Allowance, Dropped, LogRate};
 use crate::exchange::Exchange;
-use crate::recent_slow::RecentSlow;
 use outboard_admin_api::dashboard::SlowRequest;
 use outboard_log::{ErrorLog, Event as LogEvent, Level, Reason, Wall};
 use outboard_reactor::now_ms;
@@ -24,7 +24,7 @@ pub(super) struct PoolLog {
     error_log: Rc<ErrorLog>,
     slow_log: Rc<ErrorLog>,
     /// What was written there, of all pools of the thread.
-    recent_slow: RefCell<Rc<RecentSlow>>,
+    recent: RefCell<Rc<Recent>>,
     /// Whether lines of workers were added to the log and not written.
     is_dirty: Cell<bool>,
     /// That of the zygote.
@@ -42,7 +42,7 @@ impl PoolLog {
             rate: settings.log_rate,
             error_log,
             slow_log,
-            recent_slow: RefCell::default(),
+            recent: RefCell::default(),
             is_dirty: Cell::new(false),
             allowance: Rc::new(Allowance::new(settings.log_rate)),
         }
@@ -58,14 +58,14 @@ impl PoolLog {
         Rc::new(Allowance::new(self.rate))
     }
 
-    /// Sets where slow requests are remembered.
-    pub(super) fn set_recent_slow(&self, recent: Rc<RecentSlow>) {
-        self.recent_slow.replace(recent);
+    /// Sets where slow requests and errors are remembered.
+    pub(super) fn set_recent(&self, recent: Rc<Recent>) {
+        self.recent.replace(recent);
     }
 
-    /// The slow requests of all pools of the thread.
-    pub(super) fn recent_slow(&self) -> Rc<RecentSlow> {
-        self.recent_slow.borrow().clone()
+    /// The slow requests and errors of all pools of the thread.
+    pub(super) fn recent(&self) -> Rc<Recent> {
+        self.recent.borrow().clone()
     }
 
     /// Writes a request that has exceeded its deadline to the slow log; returns the line that it was in.
@@ -90,7 +90,7 @@ impl PoolLog {
             let event = LogEvent { request, ..self.event(worker, text) };
             self.slow_log.write(Level::Warn, event);
         }
-        self.recent_slow.borrow().add(SlowRequest {
+        self.recent.borrow().slow.add(SlowRequest {
             at_ms: Wall::now().unix_us / 1_000,
             app: self.app.clone(),
             request: exchange.label(),
@@ -108,6 +108,9 @@ impl PoolLog {
         worker.record_startup_output(b"\n");
         worker.record_request_log(tag, text);
         let level = Level::from_syslog(line.severity);
+        if level == Level::Error {
+            self.remember(text);
+        }
         if !self.error_log.takes(level) {
             return true;
         }
@@ -119,6 +122,10 @@ impl PoolLog {
         self.is_dirty.set(true);
         self.error_log.add(level, LogEvent { request, ..self.event(worker, text) });
         true
+    }
+
+    fn remember(&self, text: &str) {
+        self.recent.borrow().errors.add(&self.app, text, Wall::now().unix_us / 1_000);
     }
 
     /// Writes lines of workers that were added.
@@ -195,6 +202,7 @@ impl PoolLog {
 
     pub(super) fn log_failure(&self, worker: &Worker, reason: Reason, text: &str) {
         let reason = Some(reason);
+        self.remember(text);
         self.error_log.write(Level::Error, LogEvent { reason, ..self.event(worker, text) });
     }
 
@@ -202,6 +210,7 @@ impl PoolLog {
     pub(super) fn log_crash(&self, worker: &Worker, text: &str, request: Option<u64>) {
         let reason = request.is_some().then_some(Reason::WorkerCrashed);
         let event = LogEvent { request, reason, ..self.event(worker, text) };
+        self.remember(text);
         self.error_log.write(Level::Error, event);
     }
 
