@@ -2,13 +2,16 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
 /// How long a client may take to ask before the test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How many this process has started: each has an address of its own.
+static STARTED: AtomicU8 = AtomicU8::new(0);
 
 /// Every name has the address 127.0.0.1 (RFC 1035). Its threads end with the process.
 #[derive(Debug)]
@@ -23,7 +26,8 @@ impl Names {
     /// One at the port of name servers, at a loopback address that is the process's own.
     pub fn start() -> Names {
         let [_, _, high, low] = std::process::id().to_be_bytes();
-        let address = IpAddr::from(Ipv4Addr::new(127, 53, high, low));
+        let which = STARTED.fetch_add(1, Ordering::Relaxed);
+        let address = IpAddr::from(Ipv4Addr::new(127, 53 + which, high, low));
         let socket = UdpSocket::bind(SocketAddr::new(address, 53));
         let socket = socket.unwrap_or_else(|error| panic!("{address}:53: {error} (root may)"));
         let (tell, asked) = channel();

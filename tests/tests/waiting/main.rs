@@ -62,7 +62,35 @@ rows! {
         popen "popen, pclose" popen: gated_answers gated_others gated_cancelled;
         pipe "fopen, fgets of a named pipe" pipe: gated_answers gated_others gated_cancelled;
         flock "flock" flock: locked_answers locked_others locked_cancelled;
+        fwrite "fwrite to a pipe that is full" fwrite: gated_answers gated_others gated_cancelled;
+        socket_recv "socket_recv" socket_recv: gated_answers gated_others gated_cancelled;
+        socket_recvmsg "socket_recvmsg" socket_recvmsg: gated_answers gated_others gated_cancelled;
+        socket_recvfrom "socket_recvfrom (UDP)" socket_recvfrom: gated_answers gated_others gated_cancelled;
+        stream_socket_recvfrom "stream_socket_recvfrom (UDP)" stream_socket_recvfrom: gated_answers gated_others gated_cancelled;
+        socket_select "socket_select" socket_select: gated_answers gated_others gated_cancelled;
+        socket_accept "socket_accept" socket_accept: gated_answers gated_others gated_cancelled;
+        stream_socket_accept "stream_socket_accept" stream_socket_accept: gated_answers gated_others gated_cancelled;
+        socket_write "socket_write to a socket that is full" socket_write: gated_answers gated_others gated_cancelled;
+        socket_sendmsg "socket_sendmsg to a socket that is full" socket_sendmsg: gated_answers gated_others gated_cancelled;
+        pcntl_wait "pcntl_wait" pcntl_wait: gated_answers gated_others gated_cancelled;
+        pcntl_sigtimedwait "pcntl_sigtimedwait" pcntl_sigtimedwait: gated_answers;
+        msg_receive "msg_receive" msg_receive: gated_answers gated_others gated_cancelled;
+        msg_send "msg_send to a queue that is full" msg_send: gated_answers gated_others gated_cancelled;
+        sem_acquire "sem_acquire" sem_acquire: gated_answers gated_others gated_cancelled;
+        ffi_epoll_wait "epoll_wait, by FFI" ffi_epoll_wait: gated_answers gated_others gated_cancelled;
+        ffi_epoll_pwait "epoll_pwait, by FFI" ffi_epoll_pwait: gated_answers gated_others gated_cancelled;
+        ffi_epoll_pwait2 "epoll_pwait2, by FFI" ffi_epoll_pwait2: gated_answers gated_others gated_cancelled;
+        ffi_ppoll "ppoll, by FFI" ffi_ppoll: gated_answers gated_others gated_cancelled;
+        ffi_ppollchk "__ppoll_chk, by FFI" ffi_ppollchk: gated_answers gated_others gated_cancelled;
+        ffi_pselect "pselect, by FFI" ffi_pselect: gated_answers gated_others gated_cancelled;
+        ffi_recvmmsg "recvmmsg, sendmmsg, by FFI" ffi_recvmmsg: gated_answers gated_others gated_cancelled;
+        ffi_waitid "waitid, by FFI" ffi_waitid: gated_answers gated_others gated_cancelled;
+        ffi_lock "lockf, fcntl (F_SETLKW), by FFI" ffi_lock: gated_answers gated_others gated_cancelled;
+        ffi_condition "pthread_cond_timedwait, sem_timedwait, by FFI" ffi_condition: gated_answers gated_others;
         gethostbyname "gethostbyname, and names in every row above" gethostbyname: name_answers name_others;
+        dns_get_record "dns_get_record, checkdnsrr" dns_get_record: name_answers name_others;
+        gethostbyaddr "gethostbyaddr" gethostbyaddr: name_answers name_others;
+        socket_addrinfo_lookup "socket_addrinfo_lookup" socket_addrinfo_lookup: name_answers name_others;
         session "session_start (files)" session: session_turns;
     }
 }

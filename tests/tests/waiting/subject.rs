@@ -136,6 +136,7 @@ fn configuration(deadline: &str) -> String {
          [log.access]\npath = \"off\"\n\
          [limits]\nrequest_deadline = \"{deadline}\"\n\
          [php.ini]\nhtml_errors = false\n\
+         \"ffi.enable\" = true\n\
          [pool]\nmin = 1\nmax = 1\nloopback_slots = 0\n\
          [app.site]\nroot = \"www\"\nmode = \"worker\"\n\
          [app.site.worker]\nscript = \"www/worker.php\"\nconcurrency = 8\n"

@@ -14,6 +14,7 @@
 #include "opcache/opcache.h"
 #include "kept.h"
 #include "interpose.h"
+#include "waiting/waiting.h"
 #include "zend_extensions.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -166,6 +167,9 @@ int fcntl(int fd, int command, ...)
 	if (concerns_opcache(fd, command, argument, __builtin_return_address(0))
 		&& handle_lock(command, argument)) {
 		return 0;
+	}
+	if (command == F_SETLKW || command == F_OFD_SETLKW) {
+		return outboard_lock_range(real, fd, command, argument);
 	}
 	return real(fd, command, argument);
 }

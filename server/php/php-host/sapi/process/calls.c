@@ -252,8 +252,8 @@ static void hold(int set, const struct sembuf *operation)
 
 int semop(int set, struct sembuf *operations, size_t count)
 {
-	REAL(semop);
-	int result = real(set, operations, count);
+	/* waiting/attempts.c: it may suspend a coroutine. */
+	int result = semtimedop(set, operations, count, NULL);
 	/* Those of the boot belong to the zygote. */
 	for (size_t i = 0; outboard_host.is_rewinding && result == 0 && i < count; i++) {
 		if ((operations[i].sem_flg & SEM_UNDO) && operations[i].sem_op != 0) {
@@ -274,6 +274,13 @@ bool outboard_holds_semaphores(void)
 }
 
 #else
+
+#include <sys/sem.h>
+
+int semop(int set, struct sembuf *operations, size_t count)
+{
+	return semtimedop(set, operations, count, NULL);
+}
 
 bool outboard_holds_semaphores(void)
 {

@@ -1,6 +1,6 @@
 /*
- * Replacements for functions that read, write, connect and lock through a descriptor, and for the
- * stdio functions that PHP reads a child's output with.
+ * Replacements for functions that read, accept and connect through a descriptor, and for the stdio
+ * functions that PHP reads a child's output with.
  *
  * Invariant: two coroutines never use one connection at a time; the second one gets an exception
  * that names both places (connection_guard.c).
@@ -8,10 +8,10 @@
 #include "waiting/waiting.h"
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
-static bool is_blocking(int fd)
+bool outboard_is_blocking(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 	return flags >= 0 && !(flags & O_NONBLOCK);
@@ -38,7 +38,7 @@ bool outboard_await_descriptor(enum call call, int fd, short events)
 	int saved_errno = errno;
 	int ready = outboard_poll_real(&one, 1, 0);
 	errno = saved_errno;
-	if (ready != 0 || !is_blocking(fd)) {
+	if (ready != 0 || !outboard_is_blocking(fd)) {
 		return true;
 	}
 	int64_t timeout_us = socket_timeout_us(fd, events == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO);
@@ -101,14 +101,25 @@ static void note_severed(int fd)
 	}
 }
 
+/* Before a call that reads, which waits itself unless it `is_patient`; false: it fails, see errno. */
+bool outboard_await_readable(int fd, bool is_patient)
+{
+	note_severed(fd);
+	return !is_patient || !outboard_may_wait() || outboard_await_descriptor(RECEIVE, fd, POLLIN);
+}
+
+/* Before a call that writes. */
+bool outboard_await_writable(int fd, bool is_patient)
+{
+	note_severed(fd);
+	return !outboard_may_wait()
+		|| (!is_in_use(fd) && (!is_patient || outboard_await_descriptor(SEND, fd, POLLOUT)));
+}
+
 ssize_t read(int fd, void *buffer, size_t len)
 {
 	REAL(read);
-	note_severed(fd);
-	if (outboard_may_wait() && !outboard_await_descriptor(RECEIVE, fd, POLLIN)) {
-		return -1;
-	}
-	return real(fd, buffer, len);
+	return outboard_await_readable(fd, true) ? real(fd, buffer, len) : -1;
 }
 
 ssize_t __read_chk(int fd, void *buffer, size_t len, size_t size)
@@ -117,24 +128,16 @@ ssize_t __read_chk(int fd, void *buffer, size_t len, size_t size)
 	return read(fd, buffer, len);
 }
 
-ssize_t write(int fd, const void *buffer, size_t len)
+ssize_t readv(int fd, const struct iovec *parts, int count)
 {
-	REAL(write);
-	note_severed(fd);
-	if (outboard_may_wait() && (is_in_use(fd) || !outboard_await_descriptor(SEND, fd, POLLOUT))) {
-		return -1;
-	}
-	return real(fd, buffer, len);
+	REAL(readv);
+	return outboard_await_readable(fd, true) ? real(fd, parts, count) : -1;
 }
 
 ssize_t recv(int fd, void *buffer, size_t len, int flags)
 {
 	REAL(recv);
-	note_severed(fd);
-	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_await_descriptor(RECEIVE, fd, POLLIN)) {
-		return -1;
-	}
-	return real(fd, buffer, len, flags);
+	return outboard_await_readable(fd, !(flags & MSG_DONTWAIT)) ? real(fd, buffer, len, flags) : -1;
 }
 
 ssize_t __recv_chk(int fd, void *buffer, size_t len, size_t size, int flags)
@@ -147,34 +150,52 @@ ssize_t recvfrom(
 	int fd, void *buffer, size_t len, int flags, __SOCKADDR_ARG from, socklen_t *from_len)
 {
 	REAL(recvfrom);
-	note_severed(fd);
-	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_await_descriptor(RECEIVE, fd, POLLIN)) {
-		return -1;
-	}
-	return real(fd, buffer, len, flags, from, from_len);
+	return outboard_await_readable(fd, !(flags & MSG_DONTWAIT)) ? real(fd, buffer, len, flags, from, from_len) : -1;
 }
 
-ssize_t send(int fd, const void *buffer, size_t len, int flags)
+ssize_t __recvfrom_chk(
+	int fd, void *buffer, size_t len, size_t size, int flags, __SOCKADDR_ARG from, socklen_t *from_len)
 {
-	REAL(send);
-	note_severed(fd);
-	if (outboard_may_wait()) {
-		if (is_in_use(fd) || (!(flags & MSG_DONTWAIT) && !outboard_await_descriptor(SEND, fd, POLLOUT))) {
-			return -1;
+	outboard_check_room(len, size);
+	return recvfrom(fd, buffer, len, flags, from, from_len);
+}
+
+ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+	REAL(recvmsg);
+	return outboard_await_readable(fd, !(flags & MSG_DONTWAIT)) ? real(fd, message, flags) : -1;
+}
+
+/* The first message is waited for here, so that the call, which may block for each of them, takes those that are there. */
+int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *time)
+{
+	REAL(recvmmsg);
+	if (!(flags & MSG_DONTWAIT) && outboard_may_wait()) {
+		int taken = 0;
+		int64_t until_us = time ? outboard_after_us((int64_t) time->tv_sec * 1000000 + time->tv_nsec / 1000) : INT64_MAX;
+		while ((unsigned) taken < count && outboard_await_readable(fd, true)) {
+			int more = real(fd, messages + taken, count - (unsigned) taken, flags | MSG_DONTWAIT, NULL);
+			taken += more > 0 ? more : 0;
+			/* As recvmmsg(2): the time is looked at after each message only. */
+			if (more <= 0 || (flags & MSG_WAITFORONE) || outboard_now_us() >= until_us) {
+				break;
+			}
 		}
+		return taken > 0 ? taken : -1;
 	}
-	return real(fd, buffer, len, flags);
+	note_severed(fd);
+	return real(fd, messages, count, flags, time);
 }
 
-ssize_t sendto(
-	int fd, const void *buffer, size_t len, int flags, __CONST_SOCKADDR_ARG to, socklen_t to_len)
+int accept4(int fd, __SOCKADDR_ARG address, socklen_t *len, int flags)
 {
-	REAL(sendto);
-	note_severed(fd);
-	if (!(flags & MSG_DONTWAIT) && outboard_may_wait() && !outboard_await_descriptor(SEND, fd, POLLOUT)) {
-		return -1;
-	}
-	return real(fd, buffer, len, flags, to, to_len);
+	REAL(accept4);
+	return outboard_await_readable(fd, true) ? real(fd, address, len, flags) : -1;
+}
+
+int accept(int fd, __SOCKADDR_ARG address, socklen_t *len)
+{
+	return accept4(fd, address, len, 0);
 }
 
 int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
@@ -184,7 +205,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 	if (outboard_stations && OUTBOARD_ANY_HOOK(connects, fd)) {
 		return 0;
 	}
-	if (!outboard_may_wait() || !is_blocking(fd)) {
+	if (!outboard_may_wait() || !outboard_is_blocking(fd)) {
 		return real(fd, address, len);
 	}
 	int flags = fcntl(fd, F_GETFL);
@@ -208,30 +229,6 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 	return result;
 }
 
-/* Polls with growing pauses: no descriptor reports that a lock is free. */
-int flock(int fd, int operation)
-{
-	REAL(flock);
-	if ((operation & LOCK_NB) || (operation & LOCK_UN) || !outboard_may_wait()) {
-		int64_t since_us = outboard_begin_blocking();
-		int result = real(fd, operation);
-		outboard_end_blocking(LOCK, since_us);
-		return result;
-	}
-	int64_t pause_us = 500;
-	for (;;) {
-		int result = real(fd, operation | LOCK_NB);
-		if (result == 0 || errno != EWOULDBLOCK) {
-			return result;
-		}
-		if (outboard_wait_for(LOCK, NULL, 0, pause_us) != WAIT_READY) {
-			errno = EINTR;
-			return -1;
-		}
-		pause_us = pause_us < 16000 ? pause_us * 2 : 16000;
-	}
-}
-
 /* stdio calls read(2) internally, so the wait comes before. */
 static void await_stream(FILE *stream)
 {
@@ -252,4 +249,16 @@ size_t fread(void *buffer, size_t size, size_t count, FILE *stream)
 	REAL(fread);
 	await_stream(stream);
 	return real(buffer, size, count, stream);
+}
+
+char *__fgets_chk(char *line, size_t size, int len, FILE *stream)
+{
+	outboard_check_room((size_t) len, size);
+	return fgets(line, len, stream);
+}
+
+size_t __fread_chk(void *buffer, size_t room, size_t size, size_t count, FILE *stream)
+{
+	outboard_check_room(size ? count : 0, size ? room / size : 0);
+	return fread(buffer, size, count, stream);
 }

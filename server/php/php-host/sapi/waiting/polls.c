@@ -2,7 +2,11 @@
  * Replacements for poll(2), select(2) and the sleep functions.
  */
 #include "waiting/waiting.h"
+#include <signal.h>
 #include <sys/select.h>
+
+/* How long a signal waits whose handler a call with a mask lets through. */
+#define SIGNAL_SLICE_US 10000
 
 static int poll_waiting(struct pollfd *fds, nfds_t count, int64_t timeout_us)
 {
@@ -32,6 +36,51 @@ int __poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t size)
 {
 	outboard_check_room(count, size / sizeof(*fds));
 	return poll(fds, count, timeout_ms);
+}
+
+/*
+ * With a signal mask: signals that it lets through end the call, and are delivered while the mask is in force, which
+ * it is in the moments of the attempts.
+ */
+static int ppoll_waiting(struct pollfd *fds, nfds_t count, int64_t until_us, const sigset_t *mask)
+{
+	REAL(ppoll);
+	static const struct timespec none = {0, 0};
+	for (;;) {
+		int ready = real(fds, count, &none, mask);
+		int64_t left_us = until_us - outboard_now_us();
+		if (ready != 0 || left_us <= 0) {
+			return ready;
+		}
+		int64_t slice_us = mask && left_us > SIGNAL_SLICE_US ? SIGNAL_SLICE_US : left_us;
+		enum wait_result result = outboard_wait_shared(POLL, fds, count, until_us == INT64_MAX && !mask ? -1 : slice_us);
+		if (result == WAIT_IMPOSSIBLE) {
+			struct timespec rest = {.tv_sec = left_us / 1000000, .tv_nsec = left_us % 1000000 * 1000};
+			return real(fds, count, until_us == INT64_MAX ? NULL : &rest, mask);
+		}
+		if (outboard_is_cancelled()) {
+			return real(fds, count, &none, mask);
+		}
+	}
+}
+
+int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time, const sigset_t *mask)
+{
+	REAL(ppoll);
+	if ((!time || time->tv_sec || time->tv_nsec) && outboard_may_wait()) {
+		int64_t us = time ? (int64_t) time->tv_sec * 1000000 + (time->tv_nsec + 999) / 1000 : -1;
+		return ppoll_waiting(fds, count, outboard_after_us(us), mask);
+	}
+	int64_t since_us = outboard_begin_blocking();
+	int ready = real(fds, count, time, mask);
+	outboard_end_blocking(POLL, since_us);
+	return ready;
+}
+
+int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *time, const sigset_t *mask, size_t size)
+{
+	outboard_check_room(count, size / sizeof(*fds));
+	return ppoll(fds, count, time, mask);
 }
 
 static int select_real(int count, fd_set *in, fd_set *out, fd_set *except, struct timeval *time)
@@ -91,6 +140,23 @@ int select(int count, fd_set *in, fd_set *out, fd_set *except, struct timeval *t
 		}
 	}
 	return select_real(count, in, out, except, result == WAIT_IMPOSSIBLE ? time : &none);
+}
+
+/* The rest of the mask's semantics is ppoll's: its wait comes first. */
+int pselect(int count, fd_set *in, fd_set *out, fd_set *except, const struct timespec *time, const sigset_t *mask)
+{
+	REAL(pselect);
+	static const struct timespec none = {0, 0};
+	const fd_set *sets[3] = {in, out, except};
+	struct pollfd fds[FD_SETSIZE];
+	const bool waits = (!time || time->tv_sec || time->tv_nsec) && count <= FD_SETSIZE && outboard_may_wait();
+	if (waits && ppoll(fds, collect(count, sets, fds), time, mask) < 0) {
+		return -1;
+	}
+	int64_t since_us = waits ? 0 : outboard_begin_blocking();
+	int ready = real(count, in, out, except, waits ? &none : time, mask);
+	outboard_end_blocking(SELECT, since_us);
+	return ready;
 }
 
 static void sleep_waiting(int64_t us)

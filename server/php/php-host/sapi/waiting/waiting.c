@@ -123,6 +123,46 @@ enum wait_result outboard_wait_shared(
 	}
 }
 
+/* False: the time is over, or the coroutine is cancelled (outboard_is_cancelled), whose call is to fail. */
+bool outboard_pause(enum call call, int64_t *pause_us, int64_t until_us)
+{
+	const int64_t left_us = until_us - outboard_now_us();
+	if (left_us <= 0) {
+		return false;
+	}
+	const int64_t us = *pause_us < left_us ? *pause_us : left_us;
+	*pause_us = *pause_us < 16000 ? *pause_us * 2 : 16000;
+	return outboard_wait_for(call, NULL, 0, us) == WAIT_READY;
+}
+
+void outboard_pause_always(enum call call, int64_t us)
+{
+	const uint64_t self = outboard_waiter();
+	uint64_t other;
+	if (outboard_rs_wait(outboard_host.events, self, NULL, 0, us, &other) == 0) {
+		outboard_rs_count_wait(outboard_host.events, call, -1);
+		outboard_suspend();
+		outboard_rs_unwait(outboard_host.events, self);
+	}
+}
+
+int64_t outboard_after_us(int64_t us)
+{
+	const int64_t now_us = outboard_now_us();
+	return us < 0 || us > INT64_MAX - now_us ? INT64_MAX : now_us + us;
+}
+
+int64_t outboard_until_us(clockid_t clock, const struct timespec *time)
+{
+	struct timespec now;
+	if (!time) {
+		return INT64_MAX;
+	}
+	clock_gettime(clock, &now);
+	const int64_t us = (int64_t) (time->tv_sec - now.tv_sec) * 1000000 + (time->tv_nsec - now.tv_nsec) / 1000;
+	return outboard_after_us(us > 0 ? us : 0);
+}
+
 /*
  * PHP loads extensions with RTLD_DEEPBIND, with which they and their libraries would bind to the C
  * library instead of this program.
