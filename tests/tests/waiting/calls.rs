@@ -150,6 +150,24 @@ pub(crate) fn session_turns(row: &'static Row) {
     });
 }
 
+/// `Coroutine::cancel()` ends the wait for a session that another request of the worker has.
+pub(crate) fn session_cancelled(row: &'static Row) {
+    let (place, worker) = (Place::new(), Worker::start());
+    place.scratch.folder("sessions");
+    let at = place.at();
+    let target = worker.target("/task", row.script, "count", &at);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| worker.step(row.script, "hold", &at));
+        place.wait_for_mark();
+        let second = scope.spawn(|| worker.get(&target).text());
+        place.wait_for_mark();
+        worker.get("/cancel");
+        assert_eq!(second.join().unwrap(), "\"cancelled\"");
+        place.open_gate();
+        assert_eq!(first.join().unwrap()["value"], json!(1));
+    });
+}
+
 /// While the name server is silent, the worker answers another request.
 pub(crate) fn name_others(row: &'static Row) {
     let names = Names::start();

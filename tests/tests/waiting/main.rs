@@ -11,6 +11,7 @@ mod connections;
 mod reference;
 mod rows;
 mod stage;
+mod stalls;
 mod subject;
 
 use rows::rows;
@@ -91,6 +92,6 @@ rows! {
         dns_get_record "dns_get_record, checkdnsrr" dns_get_record: name_answers name_others;
         gethostbyaddr "gethostbyaddr" gethostbyaddr: name_answers name_others;
         socket_addrinfo_lookup "socket_addrinfo_lookup" socket_addrinfo_lookup: name_answers name_others;
-        session "session_start (files)" session: session_turns;
+        session "session_start (files)" session: session_turns session_cancelled;
     }
 }

@@ -12,6 +12,7 @@ use crate::kept_memory::wipe;
 use crate::link::{Link, Notice};
 use crate::offload::Offload;
 use crate::poller::{Due, Poller, now_us};
+use crate::stalls;
 use crate::streams::Streams;
 use outboard_ring::frame::Tag;
 use outboard_ring::request::RequestView;
@@ -181,13 +182,13 @@ impl Events {
                 return Ok(());
             }
             if !self.poller.is_busy() && !self.has_direct {
-                link.bell().wait();
+                stalls::idle(|| link.bell().wait());
                 drop(link);
                 self.take_finished();
                 return Ok(());
             }
         }
-        self.poll(true)
+        stalls::idle(|| self.poll(true))
     }
 
     fn is_poll_due(&self) -> bool {

@@ -47,6 +47,7 @@ mod programs;
 mod rewind;
 mod sampler;
 mod sandbox;
+mod stalls;
 mod startup;
 mod streams;
 mod worker;

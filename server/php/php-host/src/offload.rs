@@ -76,7 +76,7 @@ impl Offload {
 }
 
 /// A thread inherits the signal mask of its creator (pthread_create(3)).
-fn without_signals<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn without_signals<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: both sets are local; the mask is restored before this returns.
     unsafe {
         let mut all = std::mem::zeroed();

@@ -20,6 +20,7 @@ use crate::kept_connections::KeptConnections;
 use crate::link::Link;
 use crate::process;
 use crate::rewind::{self, Rewind};
+use crate::stalls::{self, Stalls};
 use outboard_ring::control::{Isolation, RequestRead, WorkerScript};
 use outboard_ring::frame::Tag;
 use outboard_ring::request::RequestView;
@@ -27,7 +28,7 @@ use outboard_ring::spsc::Corrupt;
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
@@ -58,6 +59,8 @@ pub(crate) struct RunningScript {
     pub(crate) kept_connections: KeptConnections,
     /// Descriptors that the host has opened before the script ran.
     own_descriptors: Vec<RawFd>,
+    /// Until the script first calls for a request, if it may have several at a time.
+    stalls: Option<Stalls>,
     /// What the start of a server means in this process, if the script starts one itself.
     program: Option<Program>,
 }
@@ -77,6 +80,9 @@ pub(crate) fn serve(
 ) -> Result<ExitReason, Corrupt> {
     let events = Events::new(link).map_err(|_| Corrupt { what: "no epoll for the worker" })?;
     let mut script = RunningScript::new(Some(events), None, None);
+    if settings.concurrency > 1 {
+        script.stalls = Stalls::new().inspect_err(report_unwatched).ok();
+    }
     let sound = run(settings, &mut script);
     script.end(sound)
 }
@@ -143,6 +149,10 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
     }
 }
 
+fn report_unwatched(error: &io::Error) {
+    eprintln!("outboard-php: calls that block this worker are not reported: {error}");
+}
+
 fn wall_clock_us() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
@@ -165,11 +175,13 @@ impl RunningScript {
             ended: None,
             kept_connections: KeptConnections::default(),
             own_descriptors: Vec::new(),
+            stalls: None,
             program,
         })
     }
 
     fn end(&mut self, sound: bool) -> Result<ExitReason, Corrupt> {
+        stalls::end();
         self.leave_after_request();
         let failed = self.events.as_ref().and_then(|events| events.failed);
         match failed {
@@ -194,6 +206,9 @@ impl RunningScript {
             && let Err(corrupt) = events.link.clone().borrow_mut().ready()
         {
             events.failed = Some(corrupt);
+        }
+        if let Some(stalls) = self.stalls.take() {
+            stalls.watch().unwrap_or_else(|error| report_unwatched(&error));
         }
     }
 

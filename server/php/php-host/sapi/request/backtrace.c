@@ -23,9 +23,9 @@ static volatile outboard_subject subject;
 static volatile sig_atomic_t is_requested;
 static void (*interrupt_next)(zend_execute_data *frame);
 
-/* The process whose memory is being read, and its /proc/PID/mem, or -1. */
-static pid_t reading;
-static int reading_memory = -1;
+/* The process whose memory is being read, and its /proc/PID/mem, or -1. In a worker the watcher of stalls reads as well. */
+static __thread pid_t reading;
+static __thread int reading_memory = -1;
 
 static bool peek(void *to, const volatile void *from, size_t len)
 {
