@@ -26,7 +26,7 @@ enum outboard_swoole_reason outboard_swoole_wait(int64_t timeout_us)
 	self->wait_ended = OUTBOARD_SWOOLE_OVER;
 	self->is_cancellable = true;
 	if (timeout_us >= 0) {
-		outboard_rs_wait(outboard_host.events, waiter, NULL, 0, timeout_us, &other);
+		outboard_rs_wait(outboard_host.events, waiter, NULL, 0, timeout_us, false, &other);
 	}
 	outboard_suspend();
 	if (timeout_us >= 0) {
@@ -149,7 +149,7 @@ PHP_FUNCTION(outboard_swoole_wait_descriptor)
 	const uint64_t self = outboard_waiter();
 	if (outboard_poll_real(&one, 1, 0) == 0) {
 		if (outboard_rs_wait(
-				outboard_host.events, self, &one, 1, outboard_swoole_timeout_us(seconds), &other)) {
+				outboard_host.events, self, &one, 1, outboard_swoole_timeout_us(seconds), false, &other)) {
 			RETURN_LONG(0);
 		}
 		outboard_swoole_wait(-1);

@@ -93,7 +93,9 @@ pub(crate) fn gated_answers(row: &'static Row) {
         place.wait_for_mark();
         outcome
     };
-    assert_eq!(ask(&Worker::start()), ask(&Reference::start()));
+    let waiting = ask(&Worker::start());
+    assert_eq!(waiting["exception"], Value::Null, "{waiting}");
+    assert_eq!(waiting, ask(&Reference::start()));
 }
 
 /// While it waits, the worker answers another request.

@@ -74,7 +74,8 @@ rows! {
         socket_write "socket_write to a socket that is full" socket_write: gated_answers gated_others gated_cancelled;
         socket_sendmsg "socket_sendmsg to a socket that is full" socket_sendmsg: gated_answers gated_others gated_cancelled;
         pcntl_wait "pcntl_wait" pcntl_wait: gated_answers gated_others gated_cancelled;
-        pcntl_sigtimedwait "pcntl_sigtimedwait" pcntl_sigtimedwait: gated_answers;
+        pcntl_sigtimedwait "pcntl_sigtimedwait" pcntl_sigtimedwait: gated_answers gated_others gated_cancelled;
+        signal "stream_select, ended by a signal" signal: gated_answers gated_others gated_cancelled;
         msg_receive "msg_receive" msg_receive: gated_answers gated_others gated_cancelled;
         msg_send "msg_send to a queue that is full" msg_send: gated_answers gated_others gated_cancelled;
         sem_acquire "sem_acquire" sem_acquire: gated_answers gated_others gated_cancelled;

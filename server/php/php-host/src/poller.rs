@@ -55,6 +55,8 @@ struct Wait {
     fds: Vec<RawFd>,
     until: Option<(u64, u64)>,
     active: bool,
+    /// Whether a signal ends it.
+    is_interruptible: bool,
 }
 
 #[derive(Debug)]
@@ -104,13 +106,15 @@ impl Poller {
         name: u64,
         fds: impl Iterator<Item = (RawFd, u32)>,
         timeout_us: Option<u64>,
+        is_interruptible: bool,
     ) -> Result<(), WaitError> {
         let at = name as u32 as usize;
         if self.waits.len() <= at {
             self.waits.resize_with(at + 1, Wait::default);
         }
         debug_assert!(!self.waits[at].active, "a coroutine waits once at a time");
-        self.waits[at] = Wait { name, active: true, ..std::mem::take(&mut self.waits[at]) };
+        self.waits[at] =
+            Wait { name, active: true, is_interruptible, ..std::mem::take(&mut self.waits[at]) };
         self.waits[at].fds.clear();
         for (fd, events) in fds.filter(|(fd, _)| *fd >= 0) {
             if let Err(refused) = self.watch(name, fd, events) {
@@ -214,6 +218,16 @@ impl Poller {
         true
     }
 
+    /// A handler of a signal has run: poll(2) and its kin fail with EINTR then.
+    fn interrupt(&mut self, due: &mut Vec<Due>) {
+        let is_ended = |wait: &&Wait| wait.active && wait.is_interruptible;
+        let names: Vec<u64> = self.waits.iter().filter(is_ended).map(|wait| wait.name).collect();
+        for name in names {
+            self.cancel(name);
+            due.push(Due::Wait(name));
+        }
+    }
+
     pub(crate) fn cancel(&mut self, name: u64) {
         self.end(name, None);
     }
@@ -247,7 +261,10 @@ impl Poller {
             tv_nsec: i64::from(time.subsec_nanos()),
         });
         let ready = match epoll::wait(&*self.epoll, &mut space, timespec.as_ref()) {
-            Err(Errno::INTR) => return Ok(false),
+            Err(Errno::INTR) => {
+                self.interrupt(due);
+                return Ok(false);
+            }
             result => result?.0,
         };
         let mut rung = false;

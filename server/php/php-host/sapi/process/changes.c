@@ -9,6 +9,7 @@
  * before, or it takes no further request.
  */
 #include "process/process.h"
+#include "state/state.h"
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -58,6 +59,7 @@ static struct {
 	bool hides_children; /* SIGCHLD was ignored */
 	bool is_undoing;
 
+	uint32_t requests; /* that have changed something and have not ended */
 	bool is_saved; /* what follows */
 	struct sigaction actions[SIGNALS];
 	sigset_t blocked;
@@ -191,6 +193,31 @@ void outboard_process_change_priority(void)
 	note(PRIORITY);
 }
 
+/*
+ * While a request goes on, no other one's end puts back what it has set. Classic mode has one at a time, and no state
+ * of it.
+ */
+static void note_request(void)
+{
+	outboard_request_state *request = outboard_now.state;
+	if (request && request != &outboard_boot_state && !request->has_changed_process) {
+		request->has_changed_process = true;
+		state.requests++;
+	}
+}
+
+/* Whether another request has made changes as well. */
+static bool end_of_request(void)
+{
+	outboard_request_state *request = outboard_now.state;
+	if (request && request->has_changed_process) {
+		OUTBOARD_ASSERT(state.requests > 0);
+		request->has_changed_process = false;
+		state.requests--;
+	}
+	return state.requests > 0;
+}
+
 static void call_wrapped(INTERNAL_FUNCTION_PARAMETERS)
 {
 	const zend_string *name = execute_data->func->common.function_name;
@@ -205,8 +232,9 @@ static void call_wrapped(INTERNAL_FUNCTION_PARAMETERS)
 		save();
 	}
 	wrapped[at](INTERNAL_FUNCTION_PARAM_PASSTHRU);
-	if (change != PERMANENT || Z_TYPE_P(return_value) == IS_TRUE) {
+	if (!state.is_undoing && (change != PERMANENT || Z_TYPE_P(return_value) == IS_TRUE)) {
 		state.changed |= change;
+		note_request();
 	}
 }
 
@@ -272,8 +300,13 @@ static bool restore_limits(void)
 
 void outboard_process_changes_revert(void)
 {
+	if (end_of_request()) {
+		return;
+	}
 	if (state.changed & SIGNAL) {
+		state.is_undoing = true;
 		restore_handlers();
+		state.is_undoing = false;
 	}
 	outboard_process_changes_undo();
 }

@@ -60,6 +60,7 @@ typedef struct outboard_request_state {
 	bool is_called; /* its handler, or the rest of the script after its snapshot */
 	bool completed;
 	bool is_releasing;     /* reset/held_resources.c */
+	bool has_changed_process; /* process/changes.c */
 	bool cancelled;
 	struct outboard_request_state *next; /* in the free list */
 } outboard_request_state;

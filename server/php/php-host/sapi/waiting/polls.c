@@ -8,8 +8,19 @@
 /* How long a signal waits whose handler a call with a mask lets through. */
 #define SIGNAL_SLICE_US 10000
 
+/* What a call returns that was not impossible to wait for; before its time, nothing is ready only because of a signal. */
+static int after_wait(int ready, int64_t until_us)
+{
+	if (ready == 0 && outboard_now_us() < until_us && !outboard_is_cancelled()) {
+		errno = EINTR;
+		return -1;
+	}
+	return ready;
+}
+
 static int poll_waiting(struct pollfd *fds, nfds_t count, int64_t timeout_us)
 {
+	const int64_t until_us = outboard_after_us(timeout_us);
 	int ready = outboard_poll_real(fds, count, 0);
 	if (ready != 0 || timeout_us == 0) {
 		return ready;
@@ -17,7 +28,7 @@ static int poll_waiting(struct pollfd *fds, nfds_t count, int64_t timeout_us)
 	if (outboard_wait_shared(POLL, fds, count, timeout_us) == WAIT_IMPOSSIBLE) {
 		return outboard_poll_real(fds, count, timeout_us < 0 ? -1 : (int) ((timeout_us + 999) / 1000));
 	}
-	return outboard_poll_real(fds, count, 0);
+	return after_wait(outboard_poll_real(fds, count, 0), until_us);
 }
 
 int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
@@ -53,13 +64,19 @@ static int ppoll_waiting(struct pollfd *fds, nfds_t count, int64_t until_us, con
 			return ready;
 		}
 		int64_t slice_us = mask && left_us > SIGNAL_SLICE_US ? SIGNAL_SLICE_US : left_us;
+		int64_t slice_end_us = outboard_after_us(slice_us);
 		enum wait_result result = outboard_wait_shared(POLL, fds, count, until_us == INT64_MAX && !mask ? -1 : slice_us);
 		if (result == WAIT_IMPOSSIBLE) {
 			struct timespec rest = {.tv_sec = left_us / 1000000, .tv_nsec = left_us % 1000000 * 1000};
 			return real(fds, count, until_us == INT64_MAX ? NULL : &rest, mask);
 		}
-		if (outboard_is_cancelled()) {
-			return real(fds, count, &none, mask);
+		ready = real(fds, count, &none, mask);
+		if (ready != 0 || outboard_is_cancelled()) {
+			return ready;
+		}
+		/* The slice has not ended: a signal has. */
+		if (outboard_now_us() < slice_end_us) {
+			return after_wait(ready, until_us);
 		}
 	}
 }
@@ -133,13 +150,17 @@ int select(int count, fd_set *in, fd_set *out, fd_set *except, struct timeval *t
 	if (ready != 0) {
 		return ready;
 	}
+	const int64_t until_us = outboard_after_us(timeout_us);
 	enum wait_result result = outboard_wait_shared(SELECT, fds, collect(count, sets, fds), timeout_us);
 	for (int i = 0; i < 3; i++) {
 		if (given[i]) {
 			*given[i] = copies[i];
 		}
 	}
-	return select_real(count, in, out, except, result == WAIT_IMPOSSIBLE ? time : &none);
+	if (result == WAIT_IMPOSSIBLE) {
+		return select_real(count, in, out, except, time);
+	}
+	return after_wait(select_real(count, in, out, except, &none), until_us);
 }
 
 /* The rest of the mask's semantics is ppoll's: its wait comes first. */

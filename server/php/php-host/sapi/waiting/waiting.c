@@ -59,7 +59,7 @@ static enum wait_result wait_unless_in_use(
 	}
 	OUTBOARD_ASSERT(is_engine_thread && outboard_host.events);
 	*other = 0;
-	if (outboard_rs_wait(outboard_host.events, outboard_waiter(), fds, count, timeout_us, other)) {
+	if (outboard_rs_wait(outboard_host.events, outboard_waiter(), fds, count, timeout_us, call <= SELECT, other)) {
 		return *other ? WAIT_IN_USE : WAIT_IMPOSSIBLE;
 	}
 	outboard_rs_count_wait(outboard_host.events, call, -1);
@@ -110,8 +110,9 @@ enum wait_result outboard_wait_shared(
 	uint64_t other;
 	enum wait_result result;
 	for (;;) {
-		int64_t left_us = until_us == INT64_MAX ? -1 : until_us - outboard_now_us();
-		result = wait_unless_in_use(call, fds, count, left_us < -1 ? 0 : left_us, &other);
+		const int64_t now_us = outboard_now_us();
+		const int64_t left_us = until_us == INT64_MAX ? -1 : until_us > now_us ? until_us - now_us : 0;
+		result = wait_unless_in_use(call, fds, count, left_us, &other);
 		if (result != WAIT_IN_USE) {
 			return result;
 		}
@@ -139,7 +140,7 @@ void outboard_pause_always(enum call call, int64_t us)
 {
 	const uint64_t self = outboard_waiter();
 	uint64_t other;
-	if (outboard_rs_wait(outboard_host.events, self, NULL, 0, us, &other) == 0) {
+	if (outboard_rs_wait(outboard_host.events, self, NULL, 0, us, false, &other) == 0) {
 		outboard_rs_count_wait(outboard_host.events, call, -1);
 		outboard_suspend();
 		outboard_rs_unwait(outboard_host.events, self);

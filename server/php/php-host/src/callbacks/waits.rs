@@ -20,6 +20,7 @@ unsafe extern "C" fn outboard_rs_wait(
     fds: *const libc::pollfd,
     count: usize,
     timeout_us: i64,
+    is_interruptible: bool,
     other: *mut u64,
 ) -> c_int {
     let fds = if count == 0 {
@@ -31,8 +32,11 @@ unsafe extern "C" fn outboard_rs_wait(
     let wanted = fds.iter().map(|fd| (fd.fd, u32::from(fd.events as u16)));
     let timeout_us = u64::try_from(timeout_us).ok();
     // SAFETY: this function's contract.
-    let begun =
-        unsafe { with(events, |script| script.events().poller.wait(waiter, wanted, timeout_us)) };
+    let begun = unsafe {
+        with(events, |script| {
+            script.events().poller.wait(waiter, wanted, timeout_us, is_interruptible)
+        })
+    };
     match begun {
         Ok(()) => 0,
         Err(WaitError::Unwatchable) => 1,
