@@ -195,6 +195,34 @@ pub(crate) fn name_answers(row: &'static Row) {
     }
 }
 
+/// Children and signals are those of the process: these rows would take each other's.
+const OF_THE_PROCESS: [&str; 4] = ["pcntl_wait", "ffi_waitid", "pcntl_sigtimedwait", "signal"];
+
+/// Every way to wait that these tests know how to end, at the same time in one worker.
+#[test]
+fn while_all_ways_wait_the_worker_answers_others() {
+    let worker = Worker::start();
+    let is_meant =
+        |row: &&Row| row.checks.contains(&"gated_others") && !OF_THE_PROCESS.contains(&row.script);
+    let rows: Vec<&Row> = crate::ROWS.iter().copied().filter(is_meant).collect();
+    let places: Vec<Place> = rows.iter().map(|_| Place::new()).collect();
+    thread::scope(|scope| {
+        let asking: Vec<_> = std::iter::zip(&rows, &places)
+            .map(|(row, place)| {
+                let target = worker.target("/step", row.script, "ask", &place.at());
+                let worker = &worker;
+                let asking = scope.spawn(move || worker.get(&target).text());
+                place.wait_for_mark();
+                worker.expect_service();
+                asking
+            })
+            .collect();
+        assert!(asking.iter().all(|asking| !asking.is_finished()), "one has not waited");
+        places.iter().for_each(Place::open_gate);
+        asking.into_iter().for_each(|asking| drop(asking.join().unwrap()));
+    });
+}
+
 fn expect_others(row: &Row, place: &Place, worker: &Worker, release: impl FnOnce()) {
     let at = place.at();
     thread::scope(|scope| {

@@ -139,7 +139,7 @@ fn configuration(deadline: &str) -> String {
          \"ffi.enable\" = true\n\
          [pool]\nmin = 1\nmax = 1\nloopback_slots = 0\n\
          [app.site]\nroot = \"www\"\nmode = \"worker\"\n\
-         [app.site.worker]\nscript = \"www/worker.php\"\nconcurrency = 8\n"
+         [app.site.worker]\nscript = \"www/worker.php\"\nconcurrency = 64\n"
     )
 }
 

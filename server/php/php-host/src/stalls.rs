@@ -136,7 +136,15 @@ fn report(call: &BlockedCall, reported: &mut BTreeSet<String>) {
         PATIENCE.as_millis()
     );
     if reported.insert(text.clone()) {
-        // Without the lock of stderr, which the worker may hold. A log that cannot be written has nowhere to report it.
-        let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
+        log(&text);
+        if reported.len() == REPORTS_MAX {
+            log("outboard-php: further calls that block this worker are not reported\n");
+        }
     }
+}
+
+/// Without the lock of stderr, which the worker may hold.
+fn log(line: &str) {
+    // A log that cannot be written has nowhere to report it.
+    let _ = rustix::io::write(rustix::stdio::stderr(), line.as_bytes());
 }

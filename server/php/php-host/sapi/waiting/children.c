@@ -20,7 +20,7 @@ static void await_child(pid_t pid)
 	errno = saved_errno;
 }
 
-/* Of any child, or any of a process group. */
+/* Of any child, or any of a process group, or that one has stopped or continued. */
 static pid_t await_any(pid_t pid, int *status, int options, struct rusage *usage)
 {
 	REAL(wait4);
@@ -39,10 +39,10 @@ static pid_t await_any(pid_t pid, int *status, int options, struct rusage *usage
 pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
 {
 	REAL(wait4);
-	if (pid <= 0 && !(options & WNOHANG) && outboard_may_wait()) {
-		return await_any(pid, status, options, usage);
-	}
-	if (pid > 0 && !(options & (WNOHANG | WUNTRACED | WCONTINUED)) && outboard_may_wait()) {
+	if (!(options & WNOHANG) && outboard_may_wait()) {
+		if (pid <= 0 || (options & (WUNTRACED | WCONTINUED))) {
+			return await_any(pid, status, options, usage);
+		}
 		pid_t ended = real(pid, status, options | WNOHANG, usage);
 		if (ended != 0) {
 			return ended;

@@ -110,7 +110,11 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 /* As sendmmsg(2): an error after a message is that of the next call. */
 int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 {
+	REAL(sendmmsg);
 	unsigned done = 0;
+	if ((flags & MSG_DONTWAIT) || !outboard_may_wait()) {
+		return real(fd, messages, count, flags);
+	}
 	for (; done < count; done++) {
 		ssize_t sent = sendmsg(fd, &messages[done].msg_hdr, flags);
 		if (sent < 0) {
